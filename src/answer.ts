@@ -1,7 +1,10 @@
 /** How an answer of somebody else's server is read: no more of it than is wanted. Of a failure no more than a code is told. */
 
 /** The body as text. `undefined`: it has more than `maxBytes`, and the rest was not read. */
-export async function textOf({ body }: Response, maxBytes: number): Promise<string | undefined> {
+export async function textOf(
+  { body }: { body: AsyncIterable<Uint8Array> | null },
+  maxBytes: number,
+): Promise<string | undefined> {
   const chunks: Uint8Array[] = []
   let bytes = 0
   for await (const chunk of body ?? []) {
@@ -10,6 +13,15 @@ export async function textOf({ body }: Response, maxBytes: number): Promise<stri
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString()
+}
+
+/** `undefined`: the text is no JSON. */
+export function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
 }
 
 /** Why there was no answer: a code alone, because messages may quote what was sent. */

@@ -49,8 +49,9 @@ const REFUSALS: Record<number, string> = {
 export function openApiDocument() {
   const paths: Record<string, Record<string, object>> = {}
   for (const [operationId, operation] of Object.entries<Operation>(description.operations)) {
-    const path = (paths[operation.path] ??= {})
-    path[operation.method.toLowerCase()] = describe(operationId, operation)
+    const [method = '', path = ''] = operation.route.split(' ')
+    const there = (paths[path] ??= {})
+    there[method.toLowerCase()] = describe(operationId, operation)
   }
   return {
     openapi: '3.1.0',
@@ -91,7 +92,7 @@ function describe(operationId: string, operation: Operation): object {
       const { description, ...schema } = Object(parameter)
       return { name, in: 'query', description, required: required.includes(name), schema }
     }),
-    ...(etag && operation.method !== 'GET'
+    ...(etag && !operation.route.startsWith('GET')
       ? [
           {
             name: 'If-Match',
@@ -128,7 +129,7 @@ function describe(operationId: string, operation: Operation): object {
 
 const NAMING = new Set<unknown>([description.AccountQuery, description.MailChoice])
 
-function refusalsOf({ method, body, etag }: Operation): number[] {
+function refusalsOf({ route, body, etag }: Operation): number[] {
   return [
     400,
     401,
@@ -136,7 +137,7 @@ function refusalsOf({ method, body, etag }: Operation): number[] {
     ...(body && NAMING.has(body) ? [404] : []),
     405,
     ...(body && NAMING.has(body) ? [409] : []),
-    ...(etag && method !== 'GET' ? [412] : []),
+    ...(etag && !route.startsWith('GET') ? [412] : []),
     ...(body ? [413, 415] : []),
     429,
     500,

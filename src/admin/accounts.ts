@@ -5,27 +5,13 @@ import { equalsInAsciiCase, withoutBlanks } from '../ports/users.ts'
 import type { LinkKind } from '../ports/mail-kinds.ts'
 import { recordAction } from './audit.ts'
 import type { AccountQuery, Candidate } from './description.ts'
-import type {
-  AdminAnswer,
-  AdminEndpoints,
-  AdminParts,
-  AdminRefusal,
-  AdminRequest,
-} from './parts.ts'
+import type { AdminEndpoints, AdminParts, AdminRefusal, AdminRequest } from './parts.ts'
 import { forget } from './forget.ts'
 import { byAdmin, invite } from './invitation.ts'
 import { statusOf } from './user-status.ts'
 import { recordChange, unverify, verify } from './verify-user.ts'
 
-type AccountOperation =
-  | 'verifyUser'
-  | 'unverifyUser'
-  | 'userStatus'
-  | 'sendReset'
-  | 'sendVerification'
-  | 'inviteUser'
-  | 'endSessions'
-type AccountRequest = AdminRequest<AccountOperation>
+type AccountRequest = Pick<AdminRequest, 'actor' | 'requester'> & { body: AccountQuery }
 
 /** What an admin does with one account; the host's users are asked through their port alone. */
 export function accountOperations(parts: AdminParts) {
@@ -33,12 +19,12 @@ export function accountOperations(parts: AdminParts) {
   const verifiedEmail = (email: string) => users.findByVerifiedEmail(email)
 
   /** Finds the account, records who looked, and does the work. */
-  function forAccount<N extends AccountOperation>(
+  function forAccount<Answer>(
     action: string,
-    work: (user: User, request: AccountRequest) => Promise<AdminAnswer<N> | AdminRefusal>,
+    work: (user: User, request: AccountRequest) => Promise<Answer>,
     withEmail = verifiedEmail,
   ) {
-    return async (request: AccountRequest): Promise<AdminAnswer<N> | AdminRefusal> => {
+    return async (request: AccountRequest): Promise<Answer | AdminRefusal> => {
       const found = await findAccount(users, request.body, withEmail)
       if ('code' in found) return found
       await recordAction(parts, request, action, { accountId: found.id })
@@ -57,36 +43,33 @@ export function accountOperations(parts: AdminParts) {
 
   return {
     // Nothing is done to whoever is found, so that an address need not be verified.
-    userStatus: forAccount<'userStatus'>(
+    userStatus: forAccount(
       'user_status',
       async (user) => ({ answer: await statusOf(parts, user) }),
       anyEmail(users),
     ),
 
-    sendReset: forAccount<'sendReset'>('send_reset', ask('password_reset')),
+    sendReset: forAccount('send_reset', ask('password_reset')),
 
-    sendVerification: forAccount<'sendVerification'>(
-      'send_verification',
-      ask('email_verification'),
-    ),
+    sendVerification: forAccount('send_verification', ask('email_verification')),
 
     // The mail goes to the address of the account, and to no other: like those of the status, it need not be verified.
-    inviteUser: forAccount<'inviteUser'>(
+    inviteUser: forAccount(
       'user_invite',
       (user, request) => invite(parts, user, request),
       anyEmail(users),
     ),
 
-    endSessions: forAccount<'endSessions'>('end_sessions', async ({ id }) => {
+    endSessions: forAccount('end_sessions', async ({ id }) => {
       const { oauth, idp, clients } = await parts.endSessions(id)
       return { answer: { oauth, idp, clients } }
     }),
 
-    verifyUser: forAccount<'verifyUser'>('user_verify', (user, request) =>
+    verifyUser: forAccount('user_verify', (user, request) =>
       recordChange(parts, request, { user, action: 'user_verified' }, verify(users, user)),
     ),
 
-    unverifyUser: forAccount<'unverifyUser'>('user_unverify', (user, request) =>
+    unverifyUser: forAccount('user_unverify', (user, request) =>
       recordChange(parts, request, { user, action: 'user_unverified' }, unverify(users, user)),
     ),
 

@@ -10,17 +10,13 @@ import type { AdminRouter } from './router.ts'
  */
 export function createAdminApi(parts: AdminParts, root: string): Mount {
   let router: Promise<AdminRouter> | undefined
-  const load = async () => {
-    const { createAdminRouter } = await import('./router.ts')
-    return createAdminRouter(parts)
-  }
+  const load = async () => (await import('./router.ts')).createAdminRouter(parts)
   return createMount(
     (path) => path.startsWith(`${root}/`),
     async (ctx, path) => {
       router ??= load()
-      await (
-        await router
-      )(ctx, path.slice(root.length))
+      const answer = await router
+      await answer(ctx, path.slice(root.length))
     },
     (error) =>
       parts.log('warn', 'an admin request ended before its answer was sent', {

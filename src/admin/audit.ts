@@ -30,10 +30,7 @@ export function auditOperations({ store, users }: AdminParts) {
         ...(from !== undefined && { recordedFrom: new Date(from) }),
         limit,
       })
-      const nameOf = await usernamesOf(
-        users,
-        events.map(({ accountId }) => accountId),
-      )
+      const nameOf = await usernamesOf(users, events)
       return { answer: { events: events.map((event) => eventShape(event, nameOf)) } }
     },
   } satisfies Partial<AdminEndpoints>

@@ -9,11 +9,6 @@ import { showProblem } from '../http/failure.ts'
 
 const MINUTE_MS = 60_000
 const FAILURES_PER_MINUTE = 60
-const REASONS = {
-  no_token: 'no_token',
-  wrong: 'wrong_token',
-  unavailable: 'keys_unavailable',
-} as const
 const REALM = 'Bearer realm="account-flows"'
 
 /**
@@ -26,7 +21,7 @@ export function createAdminAuth(parts: AdminParts) {
   const { options, store, audit, clock, log } = parts
   const authenticate = createAdminAuthentication(options.adminTokens, options.adminJwt, clock)
   type Refusal =
-    | { reason: (typeof REASONS)[keyof typeof REASONS]; details?: undefined }
+    | { reason: 'no_token' | 'wrong_token' | 'keys_unavailable'; details?: undefined }
     | { reason: 'insufficient_scope'; details: { actor: string; scope: AdminScope } }
 
   /** How many seconds the network has to wait; none: it is within the limit. */
@@ -80,7 +75,7 @@ export function createAdminAuth(parts: AdminParts) {
     const [, token] = /^Bearer +([\x21-\x7e]+)$/i.exec(ctx.get('Authorization')) ?? []
     const verdict = token === undefined ? 'no_token' : await authenticate(token)
     if (typeof verdict === 'string') {
-      await refuse(ctx, { reason: REASONS[verdict] })
+      await refuse(ctx, { reason: verdict })
     } else if (scope !== undefined && !verdict.scopes.includes(scope)) {
       await refuse(ctx, { reason: 'insufficient_scope', details: { actor: verdict.actor, scope } })
     } else return verdict

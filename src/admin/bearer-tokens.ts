@@ -36,19 +36,18 @@ export interface Admin {
   scopes: readonly AdminScope[]
 }
 
-/** Who presented a bearer token, and what it may do; or why nobody is let in. */
-type AdminVerdict = Admin | 'wrong' | 'unavailable'
-
-type AuthenticateAdmin = (token: string) => Promise<AdminVerdict>
-
 const MAX_ACTOR_LENGTH = 256
 
-/** @param tokens - the fixed tokens in force; without any, and without `jwt`, nobody is let in. */
+/**
+ * Tells who presented a bearer token, and what it may do; or why nobody is let in.
+ *
+ * @param tokens - the fixed tokens in force; without any, and without `jwt`, nobody is let in.
+ */
 export function createAdminAuthentication(
   tokens: readonly ScopedToken[],
   jwt: AdminJwtOptions | undefined,
   clock: Clock,
-): AuthenticateAdmin {
+): (token: string) => Promise<Admin | 'wrong_token' | 'keys_unavailable'> {
   if (jwt) {
     const check = createJwtCheck(jwt, clock)
     return async (token) => {
@@ -62,7 +61,7 @@ export function createAdminAuthentication(
   const find = createBearerCheck(tokens.map(({ token, scopes }) => [token, scopes]))
   return async (token) => {
     const [scopes] = find(token)
-    return scopes ? { actor: actorWith(scopes), scopes } : 'wrong'
+    return scopes ? { actor: actorWith(scopes), scopes } : 'wrong_token'
   }
 }
 

@@ -1,26 +1,12 @@
 /** What the doctor looks at, one check after the other. */
+import { reachCodeOf } from '../answer.ts'
 import { timeout, type Clock } from '../clock.ts'
-import type { AccountFlowsStore, CheckedStep, MailStep } from '../ports/index.ts'
+import { isInRange, RangeServiceError } from '../passwords/range-service.ts'
+import type { AccountFlowsStore } from '../ports/index.ts'
 import { unmetBy } from '../settings/recommended.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'
-
-export type DoctorStep =
-  | 'keys'
-  | 'database'
-  | 'indexes'
-  | 'clock'
-  | 'secrets'
-  | 'settings'
-  | 'recommended'
-  | 'range_service'
-  | 'outbox'
-  | 'stored_hashes'
-  | 'base_url'
-  | 'configuration'
-  | 'transport'
-  | MailStep
-
-export type Check = CheckedStep<DoctorStep>
+import type { Settings } from '../settings/table.ts'
+import type { Check } from './description.ts'
 
 const CLOCK_WARNING_MS = 1_000
 const CLOCK_FAILURE_MS = 60_000
@@ -117,6 +103,22 @@ export function clockCheck(skewMs: number): Check {
   )
 }
 
+/** Asks the service of `password_blocklist` once, about a password that it must know. `undefined`: none is used. */
+export async function rangeCheck(settings: Settings, clock: Clock): Promise<Check | undefined> {
+  const step = 'range_service'
+  if (settings.passwordBlocklist !== 'pwned') return undefined
+  const advice =
+    'Check password_range_url, and whether this server may connect to it. Until then the list of the package judges alone.'
+  try {
+    const isKnown = await isInRange('password', settings.passwordRangeUrl, clock)
+    if (isKnown) return ok(step, 'The range service answers, and knows a leaked password.')
+    return warning(step, 'The range service does not know the most common password.', advice)
+  } catch (error) {
+    if (!(error instanceof RangeServiceError)) throw error
+    return warning(step, `The range service cannot be asked (${error.message}).`, advice)
+  }
+}
+
 /** Fetched from here: whether the world reaches it is another question. */
 export async function baseUrlCheck(oauthUrl: string, clock: Clock): Promise<Check> {
   const step = 'base_url'
@@ -137,19 +139,19 @@ export async function baseUrlCheck(oauthUrl: string, clock: Clock): Promise<Chec
   }
 }
 
-export function ok(step: DoctorStep, message: string): Check {
+export function ok(step: string, message: string): Check {
   return { step, status: 'ok', message }
 }
 
-export function warning(step: DoctorStep, message: string, advice: string): Check {
+export function warning(step: string, message: string, advice: string): Check {
   return { step, status: 'warning', message, advice }
 }
 
-export function failed(step: DoctorStep, message: string, advice: string): Check {
+export function failed(step: string, message: string, advice: string): Check {
   return { step, status: 'failed', message, advice }
 }
 
-export function skipped(step: DoctorStep): Check {
+export function skipped(step: string): Check {
   return { step, status: 'skipped', message: 'Not tried.' }
 }
 
@@ -161,9 +163,5 @@ function unlessLate(error: unknown): undefined {
 export function codeOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown reason'
   if (error.name === 'TimeoutError') return 'no answer in time'
-  for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
-    const code: unknown = Reflect.get(cause, 'code')
-    if (typeof code === 'string') return code
-  }
-  return error.name
+  return reachCodeOf(error, error.name)
 }

@@ -6,7 +6,6 @@ export type * from './description.ts'
 export { AdminApiError } from './exchange.ts'
 
 type Answer<N extends Name> = Operations[N]['answer']
-type Query<N extends Name> = Operations[N]['query']
 type Body<N extends Name> = Operations[N]['body']
 
 /** An answer with the ETag of the settings that it tells. */
@@ -40,8 +39,55 @@ export interface PutOptions extends SettingsOptions {
   unset?: string[]
 }
 
+/** Where each operation is, and a field that all of its answers have, to tell them from answers of something else. */
+const OPERATIONS = {
+  getSettings: ['GET /settings', 'password_reset_expiration'],
+  settingsHistory: ['GET /settings/history', 'versions'],
+  putSettings: ['PUT /settings', 'password_reset_expiration'],
+  unsetSettings: ['POST /settings/unset', 'password_reset_expiration'],
+  testMail: ['POST /mail/test', 'checks'],
+  previewMail: ['GET /mail/preview', 'subject'],
+  mailOutcome: ['GET /mail/outcome', 'state'],
+  runDoctor: ['POST /doctor', 'checks'],
+  userStatus: ['POST /users/status', 'username'],
+  sendReset: ['POST /users/send-reset', 'mail_id'],
+  /** Throws with the code `has_password` where there is nothing to invite to, and likewise for other reasons. */
+  inviteUser: ['POST /users/invite', 'mail_id'],
+  sendVerification: ['POST /users/send-verification', 'mail_id'],
+  endSessions: ['POST /users/end-sessions', undefined],
+  verifyUser: ['POST /users/verify', 'changed'],
+  unverifyUser: ['POST /users/unverify', 'changed'],
+  /** Erases the records about an account; the user and its sessions stay. */
+  forgetUser: ['POST /users/forget', 'under_way'],
+  listOutbox: ['GET /outbox', 'mails'],
+  /** All that is known of a mail. */
+  showMail: ['GET /outbox/mail', 'history'],
+  retryMails: ['POST /outbox/retry', 'changed'],
+  purgeMails: ['POST /outbox/purge', 'changed'],
+  listAudit: ['GET /audit', 'events'],
+  explainLink: ['POST /links/explain', 'state'],
+  rotateKeys: ['POST /keys/rotate', 'resealed'],
+} as const satisfies {
+  [N in Name]: readonly [Operations[N]['route'], RequiredKey<Answer<N>> | undefined]
+}
+
+type Table = typeof OPERATIONS
+type Asking = {
+  [N in keyof Table as N extends OnSettings ? never : N]: (
+    ...asked: [
+      ...(N extends Unasked ? [input?: Input<N>] : [input: Input<N>]),
+      options?: CallOptions,
+    ]
+  ) => Promise<Answer<N>>
+}
+/** They answer an ETag, or take nothing. */
+type OnSettings = 'getSettings' | 'settingsHistory' | 'putSettings' | 'unsetSettings' | 'rotateKeys'
+/** They need to be told nothing. */
+type Unasked = 'runDoctor' | 'listOutbox' | 'listAudit'
+type Input<N extends Name> = Body<N> extends undefined ? Operations[N]['query'] : Body<N>
+
 /** The admin API as functions; each throws `AdminApiError`. Times are ISO 8601. */
-export interface AdminClient {
+export interface AdminClient extends Asking {
   getSettings(options?: CallOptions): Promise<Tagged<Answer<'getSettings'>>>
   /** The versions that are kept, newest first. Secrets are in none of them. */
   settingsHistory(options?: CallOptions): Promise<Tagged<Answer<'settingsHistory'>>>
@@ -49,33 +95,6 @@ export interface AdminClient {
   putSettings(settings: Settings, options?: PutOptions): Promise<Tagged<Answer<'putSettings'>>>
   /** Gives settings their defaults back. */
   unsetSettings(keys: string[], options?: SettingsOptions): Promise<Tagged<Answer<'unsetSettings'>>>
-  testMail(body: Body<'testMail'>, options?: CallOptions): Promise<Answer<'testMail'>>
-  previewMail(query: Query<'previewMail'>, options?: CallOptions): Promise<Answer<'previewMail'>>
-  mailOutcome(query: Query<'mailOutcome'>, options?: CallOptions): Promise<Answer<'mailOutcome'>>
-  runDoctor(body?: Body<'runDoctor'>, options?: CallOptions): Promise<Answer<'runDoctor'>>
-  userStatus(account: Body<'userStatus'>, options?: CallOptions): Promise<Answer<'userStatus'>>
-  sendReset(account: Body<'sendReset'>, options?: CallOptions): Promise<Answer<'sendReset'>>
-  /** Throws with the code `has_password` where there is nothing to invite to, and likewise for other reasons. */
-  inviteUser(account: Body<'inviteUser'>, options?: CallOptions): Promise<Answer<'inviteUser'>>
-  sendVerification(
-    account: Body<'sendVerification'>,
-    options?: CallOptions,
-  ): Promise<Answer<'sendVerification'>>
-  endSessions(account: Body<'endSessions'>, options?: CallOptions): Promise<Answer<'endSessions'>>
-  verifyUser(account: Body<'verifyUser'>, options?: CallOptions): Promise<Answer<'verifyUser'>>
-  unverifyUser(
-    account: Body<'unverifyUser'>,
-    options?: CallOptions,
-  ): Promise<Answer<'unverifyUser'>>
-  /** Erases the records about an account; the user and its sessions stay. */
-  forgetUser(account: Body<'forgetUser'>, options?: CallOptions): Promise<Answer<'forgetUser'>>
-  listOutbox(query?: Query<'listOutbox'>, options?: CallOptions): Promise<Answer<'listOutbox'>>
-  /** All that is known of a mail. */
-  showMail(query: Query<'showMail'>, options?: CallOptions): Promise<Answer<'showMail'>>
-  retryMails(which: Body<'retryMails'>, options?: CallOptions): Promise<Answer<'retryMails'>>
-  purgeMails(which: Body<'purgeMails'>, options?: CallOptions): Promise<Answer<'purgeMails'>>
-  listAudit(query?: Query<'listAudit'>, options?: CallOptions): Promise<Answer<'listAudit'>>
-  explainLink(body: Body<'explainLink'>, options?: CallOptions): Promise<Answer<'explainLink'>>
   rotateKeys(options?: CallOptions): Promise<Answer<'rotateKeys'>>
 }
 
@@ -101,83 +120,54 @@ export function createAdminClient(
   if (typeof token !== 'string' || !/^[\x21-\x7e]+$/.test(token))
     throw new TypeError('token must be ASCII without spaces, and not empty')
 
-  const operation = sender(root, token, options)
-  const asks = <N extends Name>(
-    route: Operations[N]['route'],
-    field: RequiredKey<Answer<N>> | undefined,
-  ) => {
-    const call = operation<N>(route, field)
+  const call = sender(root, token, options)
+  const asking = Object.entries(OPERATIONS).map(([name, [route]]) => {
     const given = route.startsWith('GET') ? 'query' : 'body'
-    return async (input: QueryValues | Body<N> = {}, options: CallOptions = {}) =>
-      (await call({ ...options, [given]: input })).answer
-  }
-  const getSettings = operation<'getSettings'>('GET /settings', 'password_reset_expiration')
-  const settingsHistory = operation<'settingsHistory'>('GET /settings/history', 'versions')
-  const putSettings = operation<'putSettings'>('PUT /settings', 'password_reset_expiration')
-  const unsetSettings = operation<'unsetSettings'>(
-    'POST /settings/unset',
-    'password_reset_expiration',
-  )
-  const rotateKeys = operation<'rotateKeys'>('POST /keys/rotate', 'resealed')
-
+    const ask = async (input: object = {}, options: CallOptions = {}) =>
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it is a name of the table
+      (await call(name as Name, { ...options, [given]: input })).answer
+    return [name, ask]
+  })
   return {
-    getSettings: (options = {}) => getSettings(options),
-    settingsHistory: (options = {}) => settingsHistory(options),
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type is made of the table
+    ...(Object.fromEntries(asking) as Asking),
+    getSettings: (options = {}) => call('getSettings', options),
+    settingsHistory: (options = {}) => call('settingsHistory', options),
     putSettings: (body, { dryRun, unset, ...options } = {}) =>
-      putSettings({ ...options, query: { unset, dry_run: dryRun }, body }),
+      call('putSettings', { ...options, query: { unset, dry_run: dryRun }, body }),
     unsetSettings: (key, { dryRun, ...options } = {}) =>
-      unsetSettings({ ...options, query: { key, dry_run: dryRun } }),
-    testMail: asks<'testMail'>('POST /mail/test', 'checks'),
-    previewMail: asks<'previewMail'>('GET /mail/preview', 'subject'),
-    mailOutcome: asks<'mailOutcome'>('GET /mail/outcome', 'state'),
-    runDoctor: asks<'runDoctor'>('POST /doctor', 'checks'),
-    userStatus: asks<'userStatus'>('POST /users/status', 'username'),
-    sendReset: asks<'sendReset'>('POST /users/send-reset', 'mail_id'),
-    inviteUser: asks<'inviteUser'>('POST /users/invite', 'mail_id'),
-    sendVerification: asks<'sendVerification'>('POST /users/send-verification', 'mail_id'),
-    endSessions: asks<'endSessions'>('POST /users/end-sessions', undefined),
-    verifyUser: asks<'verifyUser'>('POST /users/verify', 'changed'),
-    unverifyUser: asks<'unverifyUser'>('POST /users/unverify', 'changed'),
-    forgetUser: asks<'forgetUser'>('POST /users/forget', 'under_way'),
-    listOutbox: asks<'listOutbox'>('GET /outbox', 'mails'),
-    showMail: asks<'showMail'>('GET /outbox/mail', 'history'),
-    retryMails: asks<'retryMails'>('POST /outbox/retry', 'changed'),
-    purgeMails: asks<'purgeMails'>('POST /outbox/purge', 'changed'),
-    listAudit: asks<'listAudit'>('GET /audit', 'events'),
-    explainLink: asks<'explainLink'>('POST /links/explain', 'state'),
-    rotateKeys: async (options = {}) => (await rotateKeys(options)).answer,
+      call('unsetSettings', { ...options, query: { key, dry_run: dryRun } }),
+    rotateKeys: async (options = {}) => (await call('rotateKeys', options)).answer,
   }
 }
 
 function sender(root: string, token: string, { timeoutMs, onServerTime }: ClientOptions) {
-  /** @param field - that every answer has, to tell it from the answer of something else. `undefined`: it has none. */
-  return <N extends Name>(
-    route: Operations[N]['route'],
-    field: RequiredKey<Answer<N>> | undefined,
-  ) => {
+  return async <N extends Name>(
+    name: N,
+    { query = {}, body, ifMatch, signal }: Call,
+  ): Promise<Tagged<Answer<N>>> => {
+    const [route, field] = OPERATIONS[name]
     const [method, path = ''] = route.split(' ')
-    return async ({ query = {}, body, ifMatch, signal }: Call): Promise<Tagged<Answer<N>>> => {
-      const answered = await exchange(`${root}${path}${queryText(query)}`, {
-        method,
-        body: body === undefined ? undefined : JSON.stringify(body),
-        ...(signal && { signal }),
-        ...(timeoutMs !== undefined && { timeoutMs }),
-        headers: {
-          authorization: `Bearer ${token}`,
-          accept: 'application/json, application/problem+json',
-          'user-agent': 'oidc-account-flows',
-          ...(body !== undefined && { 'content-type': 'application/json' }),
-          ...(ifMatch !== undefined && { 'if-match': ifMatch }),
-        },
-      })
-      const { status, headers, json } = answered
-      if (headers.date && Date.parse(headers.date)) onServerTime?.(new Date(headers.date))
-      if (status >= 200 && status < 300 && isAnswer(json, field)) {
-        // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- that the server answers as described is tested there
-        return { answer: json as Answer<N>, etag: headers.etag }
-      }
-      throw refusalOf(answered, root)
+    const answered = await exchange(`${root}${path}${queryText(query)}`, {
+      method,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      ...(signal && { signal }),
+      ...(timeoutMs !== undefined && { timeoutMs }),
+      headers: {
+        authorization: `Bearer ${token}`,
+        accept: 'application/json, application/problem+json',
+        'user-agent': 'oidc-account-flows',
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...(ifMatch !== undefined && { 'if-match': ifMatch }),
+      },
+    })
+    const { status, headers, json } = answered
+    if (headers.date && Date.parse(headers.date)) onServerTime?.(new Date(headers.date))
+    if (status >= 200 && status < 300 && isAnswer(json, field)) {
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- that the server answers as described is tested there
+      return { answer: json as Answer<N>, etag: headers.etag }
     }
+    throw refusalOf(answered, root)
   }
 }
 

@@ -418,8 +418,8 @@ const DRY_RUN = flag
   .describe('Checks everything and changes nothing. The answer shows the result.')
 
 export interface Operation {
-  method: 'GET' | 'PUT' | 'POST'
-  path: string
+  /** Method, and path below that of the API. */
+  route: `${'GET' | 'PUT' | 'POST'} /${string}`
   /** What the token must have. */
   scope: AdminScope
   summary: string
@@ -434,24 +434,21 @@ export interface Operation {
 /** By the name of the method of `AdminClient`. */
 export const operations = {
   getSettings: {
-    method: 'GET',
-    path: '/settings',
+    route: 'GET /settings',
     scope: 'account-flows:read',
     summary: 'The settings in force.',
     answer: SettingsInForce,
     etag: true,
   },
   settingsHistory: {
-    method: 'GET',
-    path: '/settings/history',
+    route: 'GET /settings/history',
     scope: 'account-flows:read',
     summary: 'The last 20 versions of the settings: who changed what.',
     answer: SettingsHistory,
     etag: true,
   },
   putSettings: {
-    method: 'PUT',
-    path: '/settings',
+    route: 'PUT /settings',
     scope: 'account-flows:settings',
     summary: 'Changes settings: all keys are checked, then all are applied, or none.',
     query: z.strictObject({
@@ -467,8 +464,7 @@ export const operations = {
     etag: true,
   },
   unsetSettings: {
-    method: 'POST',
-    path: '/settings/unset',
+    route: 'POST /settings/unset',
     scope: 'account-flows:settings',
     summary: 'Sets settings back to their defaults, or to no value if there is no default.',
     query: z.strictObject({
@@ -479,16 +475,14 @@ export const operations = {
     etag: true,
   },
   testMail: {
-    method: 'POST',
-    path: '/mail/test',
+    route: 'POST /mail/test',
     scope: 'account-flows:settings',
     summary: 'Sends a test mail now, and reports each step.',
     body: MailTest,
     answer: CheckReport,
   },
   previewMail: {
-    method: 'GET',
-    path: '/mail/preview',
+    route: 'GET /mail/preview',
     scope: 'account-flows:read',
     summary: 'Renders a mail.',
     query: z.strictObject({
@@ -498,24 +492,21 @@ export const operations = {
     answer: MailPreview,
   },
   mailOutcome: {
-    method: 'GET',
-    path: '/mail/outcome',
+    route: 'GET /mail/outcome',
     scope: 'account-flows:read',
     summary: 'What became of a mail that was asked for.',
     query: z.strictObject({ mail_id: given.describe('From `Accepted`.') }),
     answer: MailOutcome,
   },
   runDoctor: {
-    method: 'POST',
-    path: '/doctor',
+    route: 'POST /doctor',
     scope: 'account-flows:support',
     summary: 'Checks keys, database, clock, base URL and mail server, from the server itself.',
     body: DoctorRequest,
     answer: CheckReport,
   },
   userStatus: {
-    method: 'POST',
-    path: '/users/status',
+    route: 'POST /users/status',
     scope: 'account-flows:read',
     summary:
       'An account, its links and mails, and why it got no mail. Also by an unverified address, if the user store supports it. Audited.',
@@ -523,8 +514,7 @@ export const operations = {
     answer: UserStatus,
   },
   sendReset: {
-    method: 'POST',
-    path: '/users/send-reset',
+    route: 'POST /users/send-reset',
     scope: 'account-flows:support',
     summary: 'Requests a reset link for the account. Audited.',
     body: AccountQuery,
@@ -532,8 +522,7 @@ export const operations = {
     status: 202,
   },
   inviteUser: {
-    method: 'POST',
-    path: '/users/invite',
+    route: 'POST /users/invite',
     scope: 'account-flows:support',
     summary:
       'Asks for an invitation of an account without a password, to its address. Found by an unverified address too, where the host can. Audited.',
@@ -542,8 +531,7 @@ export const operations = {
     status: 202,
   },
   sendVerification: {
-    method: 'POST',
-    path: '/users/send-verification',
+    route: 'POST /users/send-verification',
     scope: 'account-flows:support',
     summary: 'Requests a verification link for the account. Audited.',
     body: AccountQuery,
@@ -551,8 +539,7 @@ export const operations = {
     status: 202,
   },
   endSessions: {
-    method: 'POST',
-    path: '/users/end-sessions',
+    route: 'POST /users/end-sessions',
     scope: 'account-flows:support',
     summary:
       'Ends all sessions, grants and tokens of the account, and voids every link mailed to it. Audited.',
@@ -560,16 +547,14 @@ export const operations = {
     answer: EndedSessions,
   },
   verifyUser: {
-    method: 'POST',
-    path: '/users/verify',
+    route: 'POST /users/verify',
     scope: 'account-flows:support',
     summary: 'Makes the address of an account verified, without a mail. Audited.',
     body: AccountQuery,
     answer: Verification,
   },
   unverifyUser: {
-    method: 'POST',
-    path: '/users/unverify',
+    route: 'POST /users/unverify',
     scope: 'account-flows:support',
     summary:
       'Makes the address of an account unverified, if the user store supports it. Sessions and links stay. Audited.',
@@ -577,8 +562,7 @@ export const operations = {
     answer: Verification,
   },
   forgetUser: {
-    method: 'POST',
-    path: '/users/forget',
+    route: 'POST /users/forget',
     scope: 'account-flows:support',
     summary:
       'Erases the records about an account: mails, links, waiting logins, events. Actions of admins stay, without the id. Audited, without the id.',
@@ -586,8 +570,7 @@ export const operations = {
     answer: ForgottenAccount,
   },
   listOutbox: {
-    method: 'GET',
-    path: '/outbox',
+    route: 'GET /outbox',
     scope: 'account-flows:read',
     summary: 'Mails that wait, and dead letters.',
     query: z.strictObject({
@@ -599,32 +582,28 @@ export const operations = {
     answer: Outbox,
   },
   showMail: {
-    method: 'GET',
-    path: '/outbox/mail',
+    route: 'GET /outbox/mail',
     scope: 'account-flows:read',
     summary: 'All about one mail: its outcome, each attempt, its ids.',
     query: z.strictObject({ mail_id: given.describe('From `Accepted` or `MailJob`.') }),
     answer: MailRecord,
   },
   retryMails: {
-    method: 'POST',
-    path: '/outbox/retry',
+    route: 'POST /outbox/retry',
     scope: 'account-flows:support',
     summary: 'Sends a waiting mail now, or tries a dead letter again. Audited.',
     body: MailChoice,
     answer: MailsChanged,
   },
   purgeMails: {
-    method: 'POST',
-    path: '/outbox/purge',
+    route: 'POST /outbox/purge',
     scope: 'account-flows:support',
     summary: 'Removes a waiting mail, or dead letters. Audited.',
     body: MailChoice,
     answer: MailsChanged,
   },
   listAudit: {
-    method: 'GET',
-    path: '/audit',
+    route: 'GET /audit',
     scope: 'account-flows:read',
     summary: 'Events of the audit log.',
     query: z.strictObject({
@@ -640,16 +619,14 @@ export const operations = {
     answer: AuditLog,
   },
   explainLink: {
-    method: 'POST',
-    path: '/links/explain',
+    route: 'POST /links/explain',
     scope: 'account-flows:read',
     summary: 'What a link is, and what happened to it. The link stays usable. Audited.',
     body: LinkQuery,
     answer: LinkExplanation,
   },
   rotateKeys: {
-    method: 'POST',
-    path: '/keys/rotate',
+    route: 'POST /keys/rotate',
     scope: 'account-flows:settings',
     summary: 'Encrypts the stored secrets with the first key of the ring. Audited.',
     answer: KeysRotation,
@@ -662,7 +639,7 @@ export type OperationName = keyof Described
 /** What a client sends, and is answered. */
 export type Operations = {
   [N in OperationName]: {
-    route: `${Described[N]['method']} ${Described[N]['path']}`
+    route: Described[N]['route']
     query: Described[N] extends { query: infer Q extends z.ZodType } ? z.input<Q> : {}
     body: Described[N] extends { body: infer B extends z.ZodType } ? z.input<B> : undefined
     answer: z.infer<Described[N]['answer']>

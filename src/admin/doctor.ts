@@ -16,13 +16,12 @@ import {
   secretsCheck,
   settingsCheck,
   skipped,
+  rangeCheck,
   storedHashesCheck,
-  type Check,
-  type DoctorStep,
 } from './checks.ts'
+import type { Check } from './description.ts'
 import { inTime } from './in-time.ts'
 import { MIN_ADMIN_TOKEN_LENGTH } from './options.ts'
-import { rangeCheck } from './range-check.ts'
 import { notAnAddress, reportOf } from './mails.ts'
 import type { AdminEndpoints, AdminParts, AdminRequest } from './parts.ts'
 
@@ -67,7 +66,7 @@ function createDoctor(parts: AdminParts) {
     } catch (error) {
       const message = `The database cannot be reached (${codeOf(error)}).`
       const advice = 'Check that it runs, and that this server can connect to it.'
-      const unseen = ['indexes', 'clock', 'secrets', 'settings', 'recommended', 'outbox'] as const
+      const unseen = ['indexes', 'clock', 'secrets', 'settings', 'recommended', 'outbox']
       return [skipped('keys'), failed('database', message, advice), ...unseen.map(skipped)]
     }
     const answeredAt = now()
@@ -91,7 +90,7 @@ function createDoctor(parts: AdminParts) {
   }
 
   /** The report is complete whatever happens meanwhile. */
-  async function orFailed(step: DoctorStep, look: () => Promise<Check>): Promise<Check> {
+  async function orFailed(step: string, look: () => Promise<Check>): Promise<Check> {
     try {
       return await inTime(clock, look())
     } catch (error) {

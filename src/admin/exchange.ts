@@ -1,9 +1,11 @@
+import { jsonOf, reachCodeOf, textOf } from '../answer.ts'
 import { later, systemClock } from '../clock.ts'
 import type { IncomingHttpHeaders, IncomingMessage, RequestOptions } from 'node:http'
 import type { Problem } from './description.ts'
 
 /** Longer than the longest check of the server. */
 const TIMEOUT_MS = 60_000
+const FAILED = 'the connection failed'
 const MAX_ANSWER_BYTES = 16 * 1_048_576
 
 /** The admin API was reached and refused, or could not be reached. */
@@ -60,17 +62,12 @@ export async function exchange(
     return { status: statusCode, headers, json: await readJson(response) }
   } catch (cause) {
     if (signal?.aborted) throw new AdminApiError('Aborted.', 'aborted', { cause })
-    const reason = isLate ? 'it did not answer in time' : codeOf(cause)
+    const reason = isLate ? 'it did not answer in time' : reachCodeOf(cause, FAILED)
     const message = `${new URL(url).origin} cannot be reached: ${reason}.`
     throw new AdminApiError(message, 'unreachable', { cause })
   } finally {
     cancel()
   }
-}
-
-function codeOf(error: unknown): string {
-  const code: unknown = Reflect.get(Object(error), 'code')
-  return typeof code === 'string' ? code : 'the connection failed'
 }
 
 /** @param root - path of the admin API, to tell where something else answers. */
@@ -87,18 +84,7 @@ async function readJson(response: IncomingMessage): Promise<unknown> {
     response.destroy()
     return undefined
   }
-  const chunks: Buffer[] = []
-  let length = 0
-  for await (const chunk of response) {
-    chunks.push(chunk)
-    length += chunk.length
-    if (length > MAX_ANSWER_BYTES) return undefined
-  }
-  try {
-    return JSON.parse(Buffer.concat(chunks).toString())
-  } catch {
-    return undefined
-  }
+  return jsonOf((await textOf({ body: response }, MAX_ANSWER_BYTES)) ?? '')
 }
 
 function isProblem(answer: unknown): answer is Problem {

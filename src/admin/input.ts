@@ -1,5 +1,6 @@
 import type { Context } from 'koa'
 import * as z from 'zod'
+import { jsonOf } from '../answer.ts'
 import { readBody, type BodyRefusal } from '../http/body.ts'
 import { Settings, type Operation, type Problem, type SettingProblem } from './description.ts'
 
@@ -12,22 +13,10 @@ interface Input {
   ifMatch: string[] | undefined
 }
 
-const BODY_PROBLEMS: Record<BodyRefusal, Problem> = {
-  unsupported_media_type: {
-    status: 415,
-    code: 'unsupported_media_type',
-    title: 'Send a body with the type application/json.',
-  },
-  body_too_large: {
-    status: 413,
-    code: 'body_too_large',
-    title: 'The body is too long: send at most 64 KiB.',
-  },
-  bad_request: {
-    status: 400,
-    code: 'bad_request',
-    title: 'The body could not be read. Send one JSON object.',
-  },
+const BODY_PROBLEMS: Record<BodyRefusal, [status: number, title: string]> = {
+  unsupported_media_type: [415, 'Send a body with the type application/json.'],
+  body_too_large: [413, 'The body is too long: send at most 64 KiB.'],
+  bad_request: [400, 'The body could not be read. Send one JSON object.'],
 }
 
 /** Reads what an operation takes; whatever is not as described is refused, so that a misspelled `dry_run` changes nothing. */
@@ -37,7 +26,10 @@ export async function readInput(ctx: Context, operation: Operation): Promise<Inp
   const ifMatch = etagsOf(ctx)
   if (!operation.body) return { query, body: undefined, ifMatch }
   const given = await readObject(ctx)
-  if (typeof given === 'string') return BODY_PROBLEMS[given]
+  if (typeof given === 'string') {
+    const [status, title] = BODY_PROBLEMS[given]
+    return { status, code: given, title }
+  }
   const body = operation.body === Settings ? given : judged(given, operation.body, 'field')
   return Array.isArray(body) ? invalid(body) : { query, body, ifMatch }
 }
@@ -95,7 +87,7 @@ function problemsOf(issue: z.core.$ZodIssue, values: Values, what: string): Sett
 async function readObject(ctx: Context): Promise<Values | BodyRefusal> {
   const body = await readBody(ctx, 'application/json')
   if (typeof body === 'string') return body
-  const value = 'text' in body ? parseJson(body.text) : body.parsed
+  const value = 'text' in body ? jsonOf(body.text) : body.parsed
   return isObject(value) ? value : 'bad_request'
 }
 
@@ -108,14 +100,6 @@ function invalid(errors: SettingProblem[]): Problem {
 function etagsOf(ctx: Context): string[] | undefined {
   const etags = ctx.req.headers['if-match']?.split(',').map((etag) => etag.trim())
   return etags && etags.length > 1 ? etags.filter((etag) => etag !== '*') : etags
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 function isObject(value: unknown): value is Values {

@@ -30,10 +30,10 @@ export interface AdminJwtOptions {
 }
 
 /**
- * `wrong`: nobody's, or not for us, or not at this time. `unavailable`: the issuer's keys cannot be fetched. Without scopes of ours
+ * `wrong_token`: nobody's, or not for us, or not at this time. `keys_unavailable`: the issuer's keys cannot be fetched. Without scopes of ours
  * it is genuine, and for something else.
  */
-type JwtVerdict = { subject: string; granted: string[] } | 'wrong' | 'unavailable'
+type JwtVerdict = { subject: string; granted: string[] } | 'wrong_token' | 'keys_unavailable'
 
 const CLOCK_TOLERANCE_S = 5
 const RETRY_AFTER_MS = 1_000
@@ -71,7 +71,7 @@ export function createJwtCheck(
       try {
         return (await jwtVerify(token, key, expected())).payload
       } catch (error) {
-        if (isAboutClaims(error)) throw error
+        if (isOneOf(ABOUT_CLAIMS, error)) throw error
       }
     }
     throw new errors.JWSSignatureVerificationFailed()
@@ -82,29 +82,25 @@ export function createJwtCheck(
   const isLeftAlone = () => 'fresh' in keyOf && !keyOf.fresh && now().getTime() < retryAt
 
   return async (token) => {
-    if (!COMPACT.test(token)) return 'wrong'
-    if (isLeftAlone()) return 'unavailable'
+    if (!COMPACT.test(token)) return 'wrong_token'
+    if (isLeftAlone()) return 'keys_unavailable'
     try {
       const { sub, scope: granted } = await payloadOf(token)
-      if (typeof sub !== 'string' || sub === '') return 'wrong'
+      if (typeof sub !== 'string' || sub === '') return 'wrong_token'
       const names = typeof granted === 'string' ? granted.split(' ') : []
       return { subject: sub, granted: names }
     } catch (error) {
-      if (isAboutToken(error)) return 'wrong'
+      if (isOneOf(ABOUT_TOKEN, error)) return 'wrong_token'
       retryAt = now().getTime() + RETRY_AFTER_MS
-      return 'unavailable'
+      return 'keys_unavailable'
     }
   }
 }
 
-function isAboutClaims(error: unknown): boolean {
-  return error instanceof errors.JWTClaimValidationFailed || error instanceof errors.JWTExpired
-}
-
+const ABOUT_CLAIMS = [errors.JWTClaimValidationFailed, errors.JWTExpired]
 /** The others are about the issuer's keys, or about the way to them. */
 const ABOUT_TOKEN = [
-  errors.JWTClaimValidationFailed,
-  errors.JWTExpired,
+  ...ABOUT_CLAIMS,
   errors.JWTInvalid,
   errors.JWSInvalid,
   errors.JWSSignatureVerificationFailed,
@@ -113,6 +109,6 @@ const ABOUT_TOKEN = [
   errors.JWKSNoMatchingKey,
 ]
 
-function isAboutToken(error: unknown): boolean {
-  return ABOUT_TOKEN.some((kind) => error instanceof kind)
+function isOneOf(kinds: (typeof ABOUT_TOKEN)[number][], error: unknown): boolean {
+  return kinds.some((kind) => error instanceof kind)
 }

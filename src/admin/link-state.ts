@@ -3,17 +3,9 @@ import { MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
 import { isVoided } from '../flows/account.ts'
 import { linkState } from '../flows/link.ts'
 import type { Link } from './description.ts'
-import type { Sent } from './parts.ts'
 
 /** `superseded`: a newer one took its place; `void`: the account changed since, or all of its links were voided. */
-export type LinkState = 'live' | 'used' | 'superseded' | 'expired' | 'void'
-
-/** A link of an account, and what became of it. */
-interface StatedLink {
-  kind: LinkKind
-  state: LinkState
-  token: Token
-}
+export type LinkState = Link['state']
 
 /** What became of a link, as the flows judge it. */
 export function shownState(token: Token, user: User | undefined, at: Date): LinkState {
@@ -25,10 +17,6 @@ export function shownState(token: Token, user: User | undefined, at: Date): Link
 
 export function tokensOf(store: AccountFlowsStore, kind: LinkKind): TokenStore {
   return store[MAIL_KINDS[kind].link.tokens]
-}
-
-export function linkShape({ kind, state, token }: StatedLink): Sent<Link> {
-  return { kind, state, ...tokenShape(token) }
 }
 
 /** What is told of the token of a link, whoever asks. */

@@ -1,16 +1,16 @@
 import type { RecordedEvent, Token, User } from '../ports/index.ts'
 import { isIssuedUnder, isVerified, isVoided, refusesInvitation } from '../flows/account.ts'
 import { MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
+import type { LinkExplanation } from './description.ts'
 import { hasPassword } from './invitation.ts'
-import type { LinkState } from './link-state.ts'
 
-export type Signature = 'valid' | 'invalid' | 'missing'
+export type Signature = NonNullable<LinkExplanation['signature']>
 
 /** What a link out of a mail is, and what became of it. */
 export interface LinkFacts {
   kind?: LinkKind
   /** `altered`: alive, and its parameters are not those that were signed; `unknown`: no token of ours, or gone for a week. */
-  state: LinkState | 'altered' | 'unknown' | 'not_a_link'
+  state: LinkExplanation['state']
   /** Of a verification link (5.4). */
   signature?: Signature
   /** Names of the parameters that are not as they were mailed. */
@@ -24,10 +24,7 @@ export interface LinkFacts {
   events: RecordedEvent[]
 }
 
-interface Words {
-  summary: string
-  advice: string
-}
+type Words = Pick<LinkExplanation, 'summary' | 'advice'>
 
 const TOKEN_LENGTH = 43
 

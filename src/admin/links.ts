@@ -97,8 +97,7 @@ function alteredIn(
   mailed: CarriedParameters,
 ): string[] {
   if (signature === 'valid' && isSameCarried(carried, mailed)) return []
-  const names = CARRIED.filter(([field]) => carried[field] !== mailed[field]).map(
-    ([, name]) => name,
-  )
+  const changed = CARRIED.filter(([field]) => carried[field] !== mailed[field])
+  const names = changed.map(([, name]) => name)
   return signature === 'valid' || names.length > 0 ? names : ['authorize_sig']
 }

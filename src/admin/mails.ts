@@ -43,7 +43,7 @@ export function mailOperations(parts: AdminParts) {
 
     async showMail({ query }) {
       const kept = await readMail(store, query.mail_id, clock.now())
-      return { answer: recordOf(kept, await usernamesOf(users, [kept.accountId])) }
+      return { answer: recordOf(kept, await usernamesOf(users, [kept])) }
     },
   } satisfies Partial<AdminEndpoints>
 }

@@ -28,9 +28,8 @@ export function checkAdmin(
   { adminToken, adminJwt }: AdminOptions,
   weak: (problem: string) => void,
 ): { adminTokens: readonly ScopedToken[]; adminJwt: AdminJwtOptions | undefined } {
-  if (adminToken !== undefined && adminJwt !== undefined) {
-    throw new TypeError('give adminToken or adminJwt, not both')
-  }
+  const isBoth = adminToken !== undefined && adminJwt !== undefined
+  must(!isBoth, 'give adminToken or adminJwt, not both')
   return {
     adminTokens: checkTokens(adminToken, weak),
     adminJwt: adminJwt === undefined ? undefined : checkJwt(adminJwt),
@@ -42,9 +41,8 @@ function checkTokens(
   weak: (problem: string) => void,
 ): readonly ScopedToken[] {
   const tokens = given === undefined ? [] : [given].flat().map(withScopes)
-  if (new Set(tokens.map(({ token }) => token)).size < tokens.length) {
-    throw new TypeError('adminToken must not have the same token twice')
-  }
+  const texts = new Set(tokens.map(({ token }) => token))
+  must(texts.size === tokens.length, 'adminToken must not have the same token twice')
   for (const { token } of tokens) {
     if (token.length < MIN_ADMIN_TOKEN_LENGTH) {
       weak(`adminToken must have ${MIN_ADMIN_TOKEN_LENGTH} characters or more`)
@@ -58,69 +56,50 @@ const SCOPE_NAMES: readonly unknown[] = [...ADMIN_SCOPES, ALL_SCOPES]
 function withScopes(given: AdminToken): ScopedToken {
   const { token, scopes } =
     typeof given === 'string' ? { token: given, scopes: [ALL_SCOPES] } : Object(given)
-  if (typeof token !== 'string' || !/^[\x21-\x7e]+$/.test(token)) {
-    throw new TypeError('adminToken must be ASCII without spaces, and not empty')
-  }
-  if (
-    !Array.isArray(scopes) ||
-    scopes.length === 0 ||
-    !scopes.every((scope) => SCOPE_NAMES.includes(scope))
-  ) {
-    throw new TypeError(
-      `adminToken.scopes must have at least one of ${SCOPE_NAMES.join(', ')}, and nothing else`,
-    )
-  }
+  must(isVisible(token), `adminToken ${VISIBLE}`)
+  const isNamed = (scope: unknown) => SCOPE_NAMES.includes(scope)
+  must(
+    Array.isArray(scopes) && scopes.length > 0 && scopes.every(isNamed),
+    `adminToken.scopes must have at least one of ${SCOPE_NAMES.join(', ')}, and nothing else`,
+  )
   return { token, scopes: scopesOf(scopes) }
 }
 
 function checkJwt(options: AdminJwtOptions): AdminJwtOptions {
-  if (!isObject(options)) throw new TypeError('adminJwt must be an object')
-  const { issuer, audience, algorithms, keys } = options
-  for (const name of ['issuer', 'audience'] as const) {
-    if (typeof options[name] !== 'string' || options[name] === '') {
-      throw new TypeError(`adminJwt.${name} must be a text, and not empty`)
-    }
-  }
-  for (const name of ['scope', 'type'] as const) {
-    const given: unknown = options[name]
-    if (given !== undefined && !(typeof given === 'string' && /^[\x21-\x7e]+$/.test(given))) {
-      throw new TypeError(`adminJwt.${name} must be ASCII without spaces, and not empty`)
-    }
-  }
-  if (ADMIN_SCOPES.some((scope) => scope === options.scope)) {
-    throw new TypeError(
-      'adminJwt.scope must not be one of the three scopes: it stands for all of them',
-    )
-  }
-  if (!Array.isArray(algorithms) || algorithms.length === 0) {
-    throw new TypeError('adminJwt.algorithms must name at least one algorithm')
-  }
-  for (const algorithm of algorithms) {
-    if (!ASYMMETRIC.test(algorithm)) {
-      throw new TypeError(
-        `adminJwt.algorithms: ${String(algorithm)} is not an algorithm with public keys`,
-      )
-    }
+  must(isObject(options), 'adminJwt must be an object')
+  const { issuer, audience, algorithms, keys, scope, type } = options
+  must(isText(issuer), 'adminJwt.issuer must be a text, and not empty')
+  must(isText(audience), 'adminJwt.audience must be a text, and not empty')
+  must(scope === undefined || isVisible(scope), `adminJwt.scope ${VISIBLE}`)
+  must(type === undefined || isVisible(type), `adminJwt.type ${VISIBLE}`)
+  must(
+    ADMIN_SCOPES.every((one) => one !== scope),
+    'adminJwt.scope must not be one of the three scopes: it stands for all of them',
+  )
+  const isSome = Array.isArray(algorithms) && algorithms.length > 0
+  must(isSome, 'adminJwt.algorithms must name at least one algorithm')
+  for (const one of algorithms) {
+    const problem = `adminJwt.algorithms: ${String(one)} is not an algorithm with public keys`
+    must(ASYMMETRIC.test(one), problem)
   }
   return { ...options, issuer, audience, algorithms: [...algorithms], keys: checkKeys(keys) }
 }
 
 function checkKeys(keys: AdminJwtOptions['keys']): AdminJwtOptions['keys'] {
   if (keys instanceof URL) {
-    if (/^https?:$/.test(keys.protocol) && !isInTheClear(keys)) return keys
-    throw new TypeError(
-      'adminJwt.keys must be an https address: over http others could replace the keys',
-    )
+    const isSafe = /^https?:$/.test(keys.protocol) && !isInTheClear(keys)
+    must(isSafe, 'adminJwt.keys must be an https address: over http others could replace the keys')
+    return keys
   }
   const list: unknown = Reflect.get(Object(keys), 'keys')
-  if (!Array.isArray(list) || list.length === 0) {
-    throw new TypeError('adminJwt.keys must be a JWK Set with keys, or a URL')
-  }
-  if (!list.every(isPublicKey)) {
-    throw new TypeError(
-      'adminJwt.keys must hold only public keys: each readable, without a private part',
-    )
-  }
+  must(
+    Array.isArray(list) && list.length > 0,
+    'adminJwt.keys must be a JWK Set with keys, or a URL',
+  )
+  must(
+    list.every(isPublicKey),
+    'adminJwt.keys must hold only public keys: each readable, without a private part',
+  )
   return keys
 }
 
@@ -134,6 +113,15 @@ function isPublicKey(key: unknown): boolean {
   } catch {
     return false
   }
+}
+
+const VISIBLE = 'must be ASCII without spaces, and not empty'
+const isText = (value: unknown) => typeof value === 'string' && value !== ''
+const isVisible = (value: unknown): value is string =>
+  typeof value === 'string' && /^[\x21-\x7e]+$/.test(value)
+
+function must(isSo: boolean, problem: string): asserts isSo {
+  if (!isSo) throw new TypeError(problem)
 }
 
 function isObject(value: unknown): value is object {

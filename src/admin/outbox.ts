@@ -6,11 +6,8 @@ import type { AdminEndpoints, AdminParts, AdminRefusal, AdminRequest } from './p
 
 /** Mails that wait, and mails that could not be sent. */
 export function outboxOperations(parts: AdminParts) {
-  const {
-    wake,
-    clock: { now },
-    store,
-  } = parts
+  const { store, wake } = parts
+  const { now } = parts.clock
   const { outbox } = store
   const retry = createMailRetry({ store, wake, now })
 
@@ -30,10 +27,7 @@ export function outboxOperations(parts: AdminParts) {
         },
         now(),
       )
-      const nameOf = await usernamesOf(
-        parts.users,
-        jobs.map(({ accountId }) => accountId),
-      )
+      const nameOf = await usernamesOf(parts.users, jobs)
       return { answer: { mails: jobs.map((job) => mailShape(job, nameOf)) } }
     },
 

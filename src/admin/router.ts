@@ -10,34 +10,18 @@ import { linkOperations } from './links.ts'
 import { mailOperations } from './mails.ts'
 import { outboxOperations } from './outbox.ts'
 import type { AdminEndpoints, AdminParts, AdminRefusal } from './parts.ts'
-import type { AdminScope } from './bearer-tokens.ts'
 import { settingsOperations } from './settings.ts'
 
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type is made of it
 const NAMES = Object.keys(operations) as OperationName[]
 
-const FAILURES: Record<ReturnType<typeof reportFailure>, AdminRefusal> = {
-  unavailable: {
-    status: 503,
-    code: 'unavailable',
-    title: 'The database cannot be reached. Try again in a minute.',
-  },
-  error: {
-    status: 500,
-    code: 'error',
-    title: 'Something went wrong on our side. Try again in a moment.',
-  },
-}
+const FAILURES = {
+  unavailable: [503, 'The database cannot be reached. Try again in a minute.'],
+  error: [500, 'Something went wrong on our side. Try again in a moment.'],
+} as const
 
 /** @param path - below that of the admin API. */
 export type AdminRouter = (ctx: Context, path: string) => Promise<void>
-
-/** What a request asks for. */
-interface Route {
-  /** `undefined`: there is no such operation. */
-  scope?: AdminScope
-  answer(actor: string): void | Promise<void>
-}
 
 /**
  * The admin API (4.5, 5). It finds the operation, checks the token and its scope, reads the request, and answers.
@@ -70,25 +54,19 @@ export function createAdminRouter(parts: AdminParts): AdminRouter {
     ctx.body = outcome.answer
   }
 
-  function routeTo(ctx: Context, path: string): Route {
-    const method = ctx.method === 'HEAD' ? 'GET' : ctx.method
-    const there = NAMES.filter((name) => operations[name].path === path)
-    const name = there.find((name) => operations[name].method === method)
-    return name
-      ? { scope: operations[name].scope, answer: (actor) => operate(ctx, name, actor) }
-      : { answer: () => refuseMethod(ctx, there) }
-  }
-
   return async (ctx, path) => {
     try {
-      const { scope, answer } = routeTo(ctx, path)
-      const admin = await authenticate(ctx, scope)
-      if (admin) await answer(admin.actor)
+      const method = ctx.method === 'HEAD' ? 'GET' : ctx.method
+      const there = NAMES.filter((name) => operations[name].route.endsWith(` ${path}`))
+      const name = there.find((name) => operations[name].route === `${method} ${path}`)
+      const admin = await authenticate(ctx, name && operations[name].scope)
+      if (!admin) return
+      if (name) await operate(ctx, name, admin.actor)
+      else refuseMethod(ctx, there)
     } catch (error) {
-      refuse(
-        ctx,
-        FAILURES[reportFailure(ctx, { message: 'admin request failed', path, log }, error)],
-      )
+      const code = reportFailure(ctx, { message: 'admin request failed', path, log }, error)
+      const [status, title] = FAILURES[code]
+      showProblem(ctx, status, code, title)
     }
   }
 }
@@ -96,7 +74,7 @@ export function createAdminRouter(parts: AdminParts): AdminRouter {
 function refuseMethod(ctx: Context, there: OperationName[]): void {
   if (there.length === 0) return showProblem(ctx, 404, 'not_found', 'There is no such operation.')
   const methods = there.flatMap((name) => {
-    const { method } = operations[name]
+    const [method = ''] = operations[name].route.split(' ')
     return method === 'GET' ? ['GET', 'HEAD'] : method
   })
   ctx.set('Allow', methods.join(', '))

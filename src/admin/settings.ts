@@ -1,10 +1,9 @@
 import { newId } from '../crypto/token.ts'
-import type { CheckedStep } from '../ports/index.ts'
 import type { ToldVersion } from '../settings/history.ts'
 import { givenFor } from '../settings/secrets.ts'
 import type { SettingProblem, SettingsOutcome } from '../settings/settings.ts'
 import { recordAction } from './audit.ts'
-import type { SettingsInForce } from './description.ts'
+import type { Check, SettingsInForce } from './description.ts'
 import { inTime } from './in-time.ts'
 import type { AdminEndpoints, AdminParts, AdminRefusal, AdminRequest } from './parts.ts'
 
@@ -127,10 +126,7 @@ export function notAcceptable(what: 'changed' | 'sent', errors: SettingProblem[]
 }
 
 /** Whoever reads that a secret is missing would set the one that is stored. */
-export function withSecretsLeft<Step extends string>(
-  check: CheckedStep<Step>,
-  [secret, ...more]: string[],
-): CheckedStep<Step> {
+export function withSecretsLeft(check: Check, [secret, ...more]: string[]): Check {
   if (secret === undefined || check.step !== 'configuration' || check.status !== 'warning')
     return check
   const names = [secret, ...more].join(' and ')

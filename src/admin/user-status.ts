@@ -12,7 +12,7 @@ import { eventShape } from './audit.ts'
 import { noMailAtAll, noPassword, NOT_CONFIGURED, unverified, VERIFIED } from './causes.ts'
 import { diagnose, MAIL_EVENTS, type MailHistory } from './diagnosis.ts'
 import type { Link, UserStatus } from './description.ts'
-import { linkShape, shownState, tokensOf } from './link-state.ts'
+import { shownState, tokenShape, tokensOf } from './link-state.ts'
 import { mailShape } from './mails.ts'
 import type { AdminParts, Sent } from './parts.ts'
 
@@ -89,13 +89,12 @@ async function linksOf({ store, clock }: AdminParts, user: User): Promise<Sent<L
   const links = await Promise.all(
     linkKinds.map(async (kind) => {
       const tokens = await tokensOf(store, kind).ofUser(user.id, MOST)
-      return tokens.map((token) => ({ kind, token, state: shownState(token, user, at) }))
+      return tokens.map((token) =>
+        Object.assign(tokenShape(token), { kind, state: shownState(token, user, at) }),
+      )
     }),
   )
-  return links
-    .flat()
-    .sort((a, b) => b.token.createdAt.getTime() - a.token.createdAt.getTime())
-    .map(linkShape)
+  return links.flat().sort((a, b) => b.created_at.getTime() - a.created_at.getTime())
 }
 
 /** All that is so of the account, as far as a mail may need it. */
@@ -104,13 +103,12 @@ function hintsOf({ user, mails, needsVerified, canSend }: MailHistory): string[]
   if (user.passwordHash === undefined) hints.push(noPassword(user))
   else if (user.email !== undefined)
     hints.push(user.emailVerified ? VERIFIED : unverified({ user, needsVerified }))
-  const isDead = mails.some(({ state }) => state === 'dead')
-  return [
-    ...hints.map(({ summary }) => summary),
-    ...(isDead
-      ? ['There are dead letters. See their reasons, then use account-flows outbox retry.']
-      : []),
-  ]
+  const summaries = hints.map(({ summary }) => summary)
+  if (mails.some(({ state }) => state === 'dead'))
+    summaries.push(
+      'There are dead letters. See their reasons, then use account-flows outbox retry.',
+    )
+  return summaries
 }
 
 // What ends tokens ends sessions too, and may be the later of both.

@@ -10,8 +10,12 @@ export type NameOf = (id: string | undefined) => string | undefined
  * The usernames of accounts, for people who read ids. Whoever is gone has none; while the users cannot be reached, nobody has: what is asked
  * for is told all the same.
  */
-export async function usernamesOf(users: UserStore, ids: (string | undefined)[]): Promise<NameOf> {
-  const wanted = [...new Set(ids)].filter((id) => id !== undefined)
+export async function usernamesOf(
+  users: UserStore,
+  records: { accountId?: string | undefined }[],
+): Promise<NameOf> {
+  const ids = new Set(records.map(({ accountId }) => accountId))
+  const wanted = [...ids].filter((id) => id !== undefined)
   const names = new Map<string, string>()
   try {
     for (let at = 0; at < wanted.length; at += AT_ONCE) {

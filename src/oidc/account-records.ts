@@ -6,17 +6,11 @@ import type { EndedCount, Log, SessionCutoffs } from '../ports/index.ts'
 import { accountStamp } from './account-stamp.ts'
 import type { AccountAdapter, StartableAdapterFactory } from './account-adapter.ts'
 
-interface RecordParts {
-  factories: StartableAdapterFactory[]
-  box: SecretBox
-  log: Log
-}
-
 export type AccountRecords = ReturnType<typeof accountRecords>
 
 /** What the adapters have that find what an account has. */
 export function accountRecords(
-  { factories, box, log }: RecordParts,
+  { factories, box, log }: { factories: StartableAdapterFactory[]; box: SecretBox; log: Log },
   accountId: string,
   ends: SessionCutoffs,
 ) {

@@ -64,20 +64,10 @@ function seenOf(record: object): DatedLogin {
   }
 }
 
-// Where nothing else tells, the earliest time is taken: rotation and exchange make a new iat.
-function oauthSecond(model: string, payload: AdapterPayload): number | undefined {
-  const { iat, iiat, authTime } = payload
-  switch (model) {
-    case 'AuthorizationCode':
-      return earliest(authTime, iat)
-    case 'RefreshToken':
-      return earliest(authTime, iiat, iat)
-    case 'DeviceCode':
-    case 'BackchannelAuthenticationRequest':
-      return authTime ?? iat
-    default:
-      return iat
-  }
+// Where nothing else tells, the earliest time is taken: rotation and exchange make a new iat. Of these two it is from before the login.
+function oauthSecond(model: string, { iat, iiat, authTime }: AdapterPayload): number | undefined {
+  const isPolled = model === 'DeviceCode' || model === 'BackchannelAuthenticationRequest'
+  return isPolled ? (authTime ?? iat) : earliest(authTime, iiat, iat)
 }
 
 export function earliest(...seconds: (number | undefined)[]): number | undefined {

@@ -6,32 +6,6 @@ import type { CapturedRequest, CarriedParameters, IdentifiedClient } from '../po
 import type { ShownClient } from '../views/page-locals.ts'
 import { createRequestCheck, type Client } from './request-check.ts'
 
-export interface Clients {
-  /**
-   * The carried parameters and their client, if they name a registered client and one of its redirect URIs; otherwise none of
-   * them. So nothing unregistered is ever signed, mailed, rendered or followed, and nothing too long for an address.
-   */
-  identify(carried: CarriedParameters): Promise<IdentifiedClient & { client?: ShownClient }>
-  /** As pages show it. A client that is gone has its id. */
-  nameOf(clientId: string): Promise<string>
-  /**
-   * Whether a captured request may go on: its client is registered, and the provider would take the request from it today.
-   *
-   * @param ctx - the request that it would go on in.
-   */
-  mayFinish(ctx: Context, captured: CapturedRequest): Promise<boolean>
-  /** Whether a device that waited for the request has its answer already. */
-  isFinished(captured: CapturedRequest): Promise<boolean>
-  /**
-   * The client of genuine parameters, and the address where its login starts again: its own (OpenID Connect Core, section 4),
-   * or its front page. `undefined`: there is no such client. It tells nothing about the account: a person who asked for a mail
-   * to somebody else chose the client.
-   *
-   * @param loginPage - use this address instead, if a login for this client waits in this browser.
-   */
-  restart(carried: CarriedParameters, loginPage?: string): Promise<ShownClient | undefined>
-}
-
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 
 /** Servers and proxies refuse addresses that are much longer than this. */
@@ -41,8 +15,10 @@ function isTooLong(carried: CarriedParameters): boolean {
   return appendCarried(new URLSearchParams(), carried).toString().length > MAX_CARRIED_LENGTH
 }
 
+export type Clients = ReturnType<typeof createClients>
+
 /** @param origin - of the base URL; a logo of any other is not shown. */
-export function createClients(provider: () => Provider, origin: string): Clients {
+export function createClients(provider: () => Provider, origin: string) {
   const passesToday = createRequestCheck(provider)
 
   async function genuineClient(carried: CarriedParameters) {
@@ -68,17 +44,29 @@ export function createClients(provider: () => Provider, origin: string): Clients
   }
 
   return {
-    async identify(carried) {
+    /**
+     * The carried parameters and their client, if they name a registered client and one of its redirect URIs; otherwise none of
+     * them. So nothing unregistered is ever signed, mailed, rendered or followed, and nothing too long for an address.
+     */
+    async identify(
+      carried: CarriedParameters,
+    ): Promise<IdentifiedClient & { client?: ShownClient }> {
       const client = await genuineClient(carried)
       return client ? { carried, client: shownClient(client) } : { carried: {} }
     },
 
-    async nameOf(clientId) {
+    /** As pages show it. A client that is gone has its id. */
+    async nameOf(clientId: string) {
       const client = await findClient(provider(), clientId)
       return client ? shownClient(client).clientName : clientId
     },
 
-    async mayFinish(ctx, captured) {
+    /**
+     * Whether a captured request may go on: its client is registered, and the provider would take the request from it today.
+     *
+     * @param ctx - the request that it would go on in.
+     */
+    async mayFinish(ctx: Context, captured: CapturedRequest) {
       const { params, deviceCode } = captured
       const client = await findClient(provider(), String(params['client_id']))
       if (!client) return false
@@ -89,10 +77,21 @@ export function createClients(provider: () => Provider, origin: string): Clients
       )
     },
 
-    isFinished: async ({ deviceCode }) =>
+    /** Whether a device that waited for the request has its answer already. */
+    isFinished: async ({ deviceCode }: CapturedRequest) =>
       deviceCode !== undefined && (await stateOfDevice(provider(), deviceCode)) === 'answered',
 
-    async restart(carried, loginPage) {
+    /**
+     * The client of genuine parameters, and the address where its login starts again: its own (OpenID Connect Core, section 4),
+     * or its front page. `undefined`: there is no such client. It tells nothing about the account: a person who asked for a mail
+     * to somebody else chose the client.
+     *
+     * @param loginPage - use this address instead, if a login for this client waits in this browser.
+     */
+    async restart(
+      carried: CarriedParameters,
+      loginPage?: string,
+    ): Promise<ShownClient | undefined> {
       const client = await genuineClient(carried)
       return client && { ...shownClient(client), href: loginPage ?? hrefOf(client, carried) }
     },

@@ -6,7 +6,7 @@ import { accountRecords } from './account-records.ts'
 import { IDP_MODELS, OAUTH_MODELS } from './account-stamp.ts'
 import type { NoteClients } from './ended-clients.ts'
 import { waitingOnce } from './outages.ts'
-import { createSeenLogins, type SeenParts, type SeenRecords } from './seen-logins.ts'
+import { createSeenLogins, type SeenLogins, type SeenParts } from './seen-logins.ts'
 
 export interface EndableParts extends SeenParts {
   cutoffs: SessionCutoffStore
@@ -15,9 +15,7 @@ export interface EndableParts extends SeenParts {
   noteClients: NoteClients
 }
 
-interface Parts extends EndableParts {
-  factories: StartableAdapterFactory[]
-}
+type Parts = EndableParts & { factories: StartableAdapterFactory[] }
 
 export function createEndableSessions(outside: EndableParts) {
   const parts: Parts = { ...outside, factories: [] }
@@ -67,7 +65,11 @@ async function endSessions(
   return records.deleteEnded(kind === 'oauth' ? OAUTH_MODELS : IDP_MODELS)
 }
 
-function wrap({ alive, stamped }: SeenRecords, model: string, inner: Adapter): Adapter {
+function wrap(
+  { alive, stamped }: Pick<SeenLogins, 'alive' | 'stamped'>,
+  model: string,
+  inner: Adapter,
+): Adapter {
   return waitingOnce({
     upsert: async (id, payload, expiresIn) =>
       inner.upsert(id, await stamped(model, payload, async () => inner.find(id)), expiresIn),

@@ -27,27 +27,41 @@ export interface EndedClientsParts {
  * Notes which clients are to be told that the account is ended there. It is called before its records are deleted. Where the provider
  * tells no clients, it does nothing. It throws only where what is stored cannot be reached.
  */
-export type NoteClients = (
-  kind: 'oauth' | 'idp',
-  accountId: string,
-  end: SessionEnd,
-  records: Pick<AccountRecords, 'readEnded'>,
-) => Promise<void>
+export type NoteClients = ReturnType<typeof createNoteClients>
 
-export function createNoteClients(parts: EndedClientsParts): NoteClients {
-  return (kind, accountId, end, records) =>
-    unlessUnavailable(parts.log, async () => {
-      if (!tellsClients(parts.provider())) return
+export function createNoteClients({
+  provider,
+  logouts: kept,
+  ring,
+  clock,
+  log,
+}: EndedClientsParts) {
+  return (
+    kind: 'oauth' | 'idp',
+    accountId: string,
+    end: SessionEnd,
+    records: Pick<AccountRecords, 'readEnded'>,
+  ) =>
+    unlessUnavailable(log, async () => {
+      if (!tellsClients(provider())) return
       const clients = await sessionsByClient(HOLD_CLIENTS[kind], records)
       const logouts: NewClientLogout[] = []
       const note = ([clientId, sids]: [string, Set<string>]) =>
-        unlessUnavailable(parts.log, async () => {
-          logouts.push(...(await logoutsOf(parts, { accountId, end, clientId, sids })))
+        unlessUnavailable(log, async () => {
+          const client = await readClient(provider(), clientId)
+          if (!client) return
+          const told = toldOf(client, [...sids])
+          const canBeTold = told.length > 0
+          const requestedAt = clock.now()
+          const expiresAt = new Date(requestedAt.getTime() + LIFE_MS)
+          const logout = { endId: end.id, accountId, clientId, canBeTold, requestedAt, expiresAt }
+          for (const sid of canBeTold ? told : [undefined])
+            logouts.push({ ...logout, id: idOf([end.id, clientId, sid]), sid })
         })
       // At once: to read one, the provider may wait for a server of the client.
       await Promise.all([...clients].map(note))
-      await parts.logouts.add(logouts)
-      if (logouts.some(({ canBeTold }) => canBeTold)) parts.ring()
+      await kept.add(logouts)
+      if (logouts.some(({ canBeTold }) => canBeTold)) ring()
     })
 }
 
@@ -80,34 +94,6 @@ async function sessionsByClient(
     }
   }
   return clients
-}
-
-interface EndedClient {
-  accountId: string
-  end: SessionEnd
-  clientId: string
-  sids: Set<string>
-}
-
-async function logoutsOf(
-  { provider, clock }: EndedClientsParts,
-  { accountId, end, clientId, sids }: EndedClient,
-): Promise<NewClientLogout[]> {
-  const client = await readClient(provider(), clientId)
-  if (!client) return []
-  const told = toldOf(client, [...sids])
-  const requestedAt = clock.now()
-  const logout = (sid: string | undefined, canBeTold: boolean) => ({
-    id: idOf([end.id, clientId, sid]),
-    endId: end.id,
-    accountId,
-    clientId,
-    sid,
-    canBeTold,
-    requestedAt,
-    expiresAt: new Date(requestedAt.getTime() + LIFE_MS),
-  })
-  return told.length > 0 ? told.map((sid) => logout(sid, true)) : [logout(undefined, false)]
 }
 
 /** The sessions that the client is told of; `undefined`: of all at once. None: it cannot be told. */

@@ -1,7 +1,7 @@
 import type { AdapterPayload } from 'oidc-provider'
 import { systemClock } from '../clock.ts'
 import type { AccountAdapter } from './account-adapter.ts'
-import { mayReplace, refuseReuse, refuseUsed } from './single-use.ts'
+import { expectReplaceable, refuseReuse } from './single-use.ts'
 
 interface Entry {
   payload: AdapterPayload
@@ -41,18 +41,12 @@ export function memoryAdapter(clock = systemClock): (model: string) => AccountAd
     const findWhere = (matches: (payload: AdapterPayload) => boolean) =>
       copyOf([...entries.values()].find(({ payload }) => matches(payload)))
 
-    const isReplaceable = ({ payload, expiresAt }: Entry) => {
-      const those = mayReplace(model)
-      if (those === 'expired') return expiresAt <= now()
-      return those === 'any' || payload.consumed === undefined
-    }
-
     return {
       async upsert(id, payload, expiresIn) {
         sweep(now())
         const expiresAt = expiresIn ? now() + expiresIn * 1000 : Infinity
         const former = entries.get(id)
-        if (former && !isReplaceable(former)) refuseUsed(model)
+        if (former) expectReplaceable(model, former.expiresAt <= now(), former.payload)
         entries.set(id, { payload: structuredClone(payload), expiresAt })
       },
       find: async (id) => copyOf(entries.get(id)),

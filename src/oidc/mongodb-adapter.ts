@@ -9,7 +9,7 @@ import { withUnavailable } from '../stores/mongodb/unavailable.ts'
 import type { AccountAdapter } from './account-adapter.ts'
 import { collectionOf, IN_CLEAR, LOGIN_ACCOUNTS, startCollections } from './record-collections.ts'
 import { openRecord, sealRecord, storedId, type StoredRecord } from './sealed-records.ts'
-import { mayReplace, refuseReuse, refuseUsed } from './single-use.ts'
+import { expectReplaceable, mayReplace, refuseReuse } from './single-use.ts'
 
 const NOT_CONSUMED = { 'payload.consumed': { $exists: false } }
 /** As an expression, and true of a record that is not there. */
@@ -89,7 +89,9 @@ function adapterOf(records: Records, ofModel: (model: string) => AccountAdapter)
         if (!isDuplicateKey(error)) throw error
         return replace(records, id, payload, expiring)
       })
-      if (before && !isReplaceable(model, before, now())) refuseUsed(model)
+      if (!before) return
+      const { expiresAt, payload: former } = before
+      expectReplaceable(model, expiresAt !== undefined && expiresAt <= now(), former)
     },
     find: (id) => find(records, id),
     findByUid: (uid) => findBy(records, 'payload.uid', uid),
@@ -181,10 +183,4 @@ async function destroyEnded(
   }
   if (ended.length === 0) return 0
   return (await collection.deleteMany({ _id: { $in: ended } })).deletedCount
-}
-
-function isReplaceable(model: string, { payload, expiresAt }: StoredRecord, at: Date): boolean {
-  const those = mayReplace(model)
-  if (those === 'expired') return expiresAt !== undefined && expiresAt <= at
-  return those === 'any' || payload?.consumed === undefined
 }

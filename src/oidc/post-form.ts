@@ -20,17 +20,6 @@ export function checkClientLogout(option: ClientLogoutOptions = {}): boolean {
   throw new TypeError('clientLogout must be an object with allowPrivateNetworks: true or false')
 }
 
-/**
- * Posts a form, and answers `undefined` where the status is 200 or 204. Otherwise it answers why not: `http_` and the status,
- * `refused_address`, or the code of the system in lower case, such as `econnrefused`. No redirect is followed, no proxy is asked,
- * and no body is read. It never throws. Once the signal aborts, it answers at once.
- */
-export type PostForm = (
-  uri: string,
-  form: Record<string, string>,
-  signal: AbortSignal,
-) => Promise<string | undefined>
-
 const REFUSED = 'refused_address'
 const NOT_REACHED = 'not_reached'
 /** That of the host at Azure, and ISATAP, which holds an IPv4 address (RFC 5214, 6.1). */
@@ -44,10 +33,18 @@ export function isPublicAddress(address: string): boolean {
   return ip.kind() === 'ipv4' || ip.match(GLOBAL_UNICAST, 3)
 }
 
-/** @param allowsPrivate - clients in private networks and on this machine are reached too. */
-export function createPostForm(allowsPrivate: boolean): PostForm {
-  return (uri, form, signal) =>
-    new Promise((resolve) => {
+export type PostForm = ReturnType<typeof createPostForm>
+
+/**
+ * Posts a form, and answers `undefined` where the status is 200 or 204. Otherwise it answers why not: `http_` and the status,
+ * `refused_address`, or the code of the system in lower case, such as `econnrefused`. No redirect is followed, no proxy is asked,
+ * and no body is read. It never throws. Once the signal aborts, it answers at once.
+ *
+ * @param allowsPrivate - clients in private networks and on this machine are reached too.
+ */
+export function createPostForm(allowsPrivate: boolean) {
+  return (uri: string, form: Record<string, string>, signal: AbortSignal) =>
+    new Promise<string | undefined>((resolve) => {
       const url = new URL(uri)
       const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
       // Of an address nothing is looked up.

@@ -6,28 +6,19 @@ import { AccountFlowsError } from '../errors.ts'
 import type { CapturedRequest } from '../ports/index.ts'
 import { begunInteraction, rethrowFailure } from './provider-answers.ts'
 
-/**
- * Whether the provider would take the captured request if it came today. It checked the request once, and does not again when it is
- * resumed, however much its client or the provider itself changed meanwhile. A failure to tell is thrown.
- *
- * @param ctx - the request of the person, in whose place the provider is asked.
- */
-export type PassesToday = (
-  ctx: Context,
-  captured: CapturedRequest,
-  client: Client,
-) => Promise<boolean>
-
 export type Client = NonNullable<Awaited<ReturnType<Provider['Client']['find']>>>
 
 /** How long what is made for the question lives, should the process die before it is answered. */
 const QUESTION_SECONDS = 60
 
 /**
+ * Tells whether the provider would take a captured request if it came today. It checked the request once, and does not again when it is
+ * resumed, however much its client or the provider itself changed meanwhile. A failure to tell is thrown.
+ *
  * The request is sent to the provider once more, from a browser in which nobody is signed in. Only a request that passes all
  * checks begins an interaction there.
  */
-export function createRequestCheck(provider: () => Provider): PassesToday {
+export function createRequestCheck(provider: () => Provider) {
   async function begins(ctx: Context, query: URLSearchParams): Promise<boolean> {
     const path = provider().pathFor('authorization', { mountPath: '' })
     const req = asNobody(ctx, `${path}?${query.toString()}`)
@@ -53,7 +44,8 @@ export function createRequestCheck(provider: () => Provider): PassesToday {
     }
   }
 
-  return async (ctx, captured, client) => {
+  /** @param ctx - the request of the person, in whose place the provider is asked. */
+  return async (ctx: Context, captured: CapturedRequest, client: Client): Promise<boolean> => {
     const { params, parJti, trusted } = captured
     const mustPush = client.requirePushedAuthorizationRequests === true
     const mustSign = client.requireSignedRequestObject === true

@@ -1,9 +1,5 @@
 import type { Context } from 'koa'
 
-interface Signer {
-  sign(data: string): string
-}
-
 /**
  * Adds a cookie to the request that the browser did not send, signed as the provider expects. So one response does what would
  * otherwise need a redirect to ourselves.
@@ -11,23 +7,14 @@ interface Signer {
 export function injectCookie(ctx: Context, name: string, value: string): void {
   const kept = withoutCookie(ctx.req.headers.cookie, name)
   const pairs = [...kept, `${name}=${value}`]
-  const signature = signerOf(ctx)?.sign(`${name}=${value}`)
-  if (signature !== undefined) pairs.push(`${name}.sig=${signature}`)
+  // The key ring of the cookies is there at run time, but not in the types.
+  const { keys }: { keys?: { sign(data: string): string } } = Object(ctx.cookies)
+  if (keys) pairs.push(`${name}.sig=${keys.sign(`${name}=${value}`)}`)
   ctx.req.headers.cookie = pairs.join('; ')
 }
 
 export function dropCookie(ctx: Context, name: string): void {
   ctx.req.headers.cookie = withoutCookie(ctx.req.headers.cookie, name).join('; ')
-}
-
-// The key ring of the cookies is there at run time, but not in the types.
-function signerOf(ctx: Context): Signer | undefined {
-  const keys: unknown = Reflect.get(ctx.cookies, 'keys')
-  return isSigner(keys) ? keys : undefined
-}
-
-function isSigner(keys: unknown): keys is Signer {
-  return typeof keys === 'object' && keys !== null && 'sign' in keys
 }
 
 function withoutCookie(header: string | undefined, name: string): string[] {

@@ -13,19 +13,12 @@ export interface KnownLogin extends DatedLogin {
 
 export type RequestMemory = ReturnType<typeof createRequestMemory>
 
-interface Noted {
-  arrivedAt: number
-  cutoffs: Map<string, Promise<SessionCutoffs | undefined>>
-  accounts: Map<string, Promise<User | undefined>>
-  logins: Map<string, KnownLogin>
-}
-
 export function createRequestMemory(
   cutoffs: Pick<SessionCutoffStore, 'read'>,
   users: Pick<UserStore, 'findById'>,
   { now }: Clock,
 ) {
-  const request = new AsyncLocalStorage<Noted>()
+  const request = new AsyncLocalStorage<ReturnType<typeof nothingSince>>()
   const noted = () => request.getStore()
   return {
     /** Middleware: each request of the provider has a memory of its own. Outside of these nothing is remembered, and everything is read anew. */
@@ -35,7 +28,9 @@ export function createRequestMemory(
       request.run({ ...nothingSince(loginSecond(now())), logins: new Map([[id, login]]) }, work),
     /** The second in which the request arrived. `undefined`: there is none. */
     arrivedAt: () => noted()?.arrivedAt,
+    /** The account's cut-offs, as this request sees them. */
     readCutoffs: (id: string) => once(noted()?.cutoffs, id, () => cutoffs.read(id)),
+    /** The account itself likewise; where `readsAccounts`, one whose login is finished is read beside its cut-offs. */
     readAccount: (id: string) => once(noted()?.accounts, id, () => users.findById(id)),
     /** What the request may make things of. `undefined`: it has found nothing of this account. */
     loginOf: (id: string) => noted()?.logins.get(id),
@@ -49,8 +44,13 @@ export function createRequestMemory(
   }
 }
 
-function nothingSince(arrivedAt: number): Noted {
-  return { arrivedAt, cutoffs: new Map(), accounts: new Map(), logins: new Map() }
+function nothingSince(arrivedAt: number) {
+  return {
+    arrivedAt,
+    cutoffs: new Map<string, Promise<SessionCutoffs | undefined>>(),
+    accounts: new Map<string, Promise<User | undefined>>(),
+    logins: new Map<string, KnownLogin>(),
+  }
 }
 
 function least(

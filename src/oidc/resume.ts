@@ -21,74 +21,67 @@ export interface EmailLogin {
   seen: SeenCutoffs
 }
 
-export interface Resume {
-  /** The live session in this browser; its `uid` stays the same while it lives. `undefined`: nobody is signed in. */
-  liveSession(ctx: Context): Promise<{ accountId: string; uid: string } | undefined>
-  /** Ends a live session of another account; nothing of it may reach the one to come. */
-  endForeignSession(ctx: Context, accountId: string): Promise<void>
-  /**
-   * Signs the account in and finishes the captured request: 302 to the client, or the next page that it needs. With `byEmail` the
-   * session says that, and when: this browser has shown the link alone, and no password. Where the account signed in again in this
-   * browser since, the session stays of that login, and the request is finished with it. `false`: the login was ended meanwhile, nobody
-   * is signed in, and the answer is the caller's to make.
-   */
-  captured(
-    ctx: Context,
-    next: Next,
-    captured: CapturedRequest,
-    byEmail?: EmailLogin,
-  ): Promise<boolean>
-  /**
-   * The same in the window that logged in. A link in another browser may have finished this request before. It may also have
-   * used up a pushed request, which is good for one answer.
-   */
-  waiting(ctx: Context, next: Next, captured: CapturedRequest): Promise<boolean>
-  /**
-   * Goes back to the captured request without its login, also where its interaction expired. `denied`: the client is answered
-   * `access_denied`. `asked_again`: the login page is shown anew, whoever is signed in, and leads on to the client.
-   */
-  left(ctx: Context, next: Next, captured: CapturedRequest, how: WayOut): Promise<void>
-  /**
-   * Signs the account in by its e-mail alone, then sends the carried parameters through the authorization endpoint with all its
-   * checks. Parameters that were not captured, such as PKCE, are never assumed.
-   */
-  carried(ctx: Context, next: Next, login: EmailLogin, carried: CarriedParameters): Promise<void>
-}
-
 export type WayOut = 'denied' | 'asked_again'
 
 interface Parts extends ReenterParts {
   clock: Clock
 }
 
-export function createResume(parts: Parts): Resume {
+export type Resume = ReturnType<typeof createResume>
+
+export function createResume(parts: Parts) {
   const { provider } = parts
   return {
-    async liveSession(ctx) {
+    /** The live session in this browser; its `uid` stays the same while it lives. `undefined`: nobody is signed in. */
+    async liveSession(ctx: Context) {
       const { accountId, uid } = await provider().Session.get(ctx)
       return accountId === undefined ? undefined : { accountId, uid }
     },
 
-    async endForeignSession(ctx, accountId) {
+    /** Ends a live session of another account; nothing of it may reach the one to come. */
+    async endForeignSession(ctx: Context, accountId: string) {
       const session = await provider().Session.get(ctx)
       if (session.accountId === undefined || session.accountId === accountId) return
       await session.destroy()
       dropCookie(ctx, provider().cookieName('session'))
     },
 
-    captured: (...request) => finish(parts, ...request),
+    /**
+     * Signs the account in and finishes the captured request: 302 to the client, or the next page that it needs. With `byEmail` the
+     * session says that, and when: this browser has shown the link alone, and no password. Where the account signed in again in this
+     * browser since, the session stays of that login, and the request is finished with it. `false`: the login was ended meanwhile, nobody
+     * is signed in, and the answer is the caller's to make.
+     */
+    captured: finish.bind(undefined, parts),
 
-    waiting: (ctx, next, captured) =>
+    /**
+     * The same in the window that logged in. A link in another browser may have finished this request before. It may also have
+     * used up a pushed request, which is good for one answer.
+     */
+    waiting: (ctx: Context, next: Next, captured: CapturedRequest) =>
       withoutPushed(parts, captured, (request) => finish(parts, ctx, next, request)),
 
-    left: (ctx, next, captured, how) =>
+    /**
+     * Goes back to the captured request without its login, also where its interaction expired. `denied`: the client is answered
+     * `access_denied`. `asked_again`: the login page is shown anew, whoever is signed in, and leads on to the client.
+     */
+    left: (ctx: Context, next: Next, captured: CapturedRequest, how: WayOut) =>
       how === 'asked_again'
         ? askAgain(parts, ctx, next, captured)
         : withoutPushed(parts, captured, (request) =>
             reopen(parts, ctx, next, { ...request, result: DENIED }),
           ),
 
-    async carried(ctx, next, { accountId, second }, carried) {
+    /**
+     * Signs the account in by its e-mail alone, then sends the carried parameters through the authorization endpoint with all its
+     * checks. Parameters that were not captured, such as PKCE, are never assumed.
+     */
+    async carried(
+      ctx: Context,
+      next: Next,
+      { accountId, second }: EmailLogin,
+      carried: CarriedParameters,
+    ) {
       const session = await provider().Session.get(ctx)
       session.loginAccount({ accountId, loginTs: second, amr: ['email'] })
       session.resetIdentifier()

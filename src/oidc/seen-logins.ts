@@ -1,49 +1,11 @@
 /** What each request knows of the logins that its records come from, and of the cut-offs that these have seen. */
-import type { Middleware } from 'koa'
 import type { AdapterPayload } from 'oidc-provider'
 import type { Clock } from '../clock.ts'
 import { passwordDigest } from '../crypto/password.ts'
-import type { SessionCutoffs, SessionCutoffStore, User, UserStore } from '../ports/index.ts'
-import {
-  isEnded,
-  loginSecond,
-  seenAll,
-  seenBy,
-  seenNone,
-  type SeenCutoffs,
-} from '../ports/login-end.ts'
-import { accountStamp, OAUTH_MODELS, SEEN, withLogin, type AccountStamp } from './account-stamp.ts'
+import type { SessionCutoffs, SessionCutoffStore, UserStore } from '../ports/index.ts'
+import { isEnded, loginSecond, seenAll, seenBy, seenNone } from '../ports/login-end.ts'
+import { accountStamp, OAUTH_MODELS, SEEN, withLogin } from './account-stamp.ts'
 import { createRequestMemory, type RequestMemory } from './request-memory.ts'
-
-export interface SeenLogins extends Pick<RequestMemory, 'ofLogin'> {
-  /** Lets one request read each account's cut-off at most once. */
-  perRequest: Middleware
-  /** The account's cut-offs, as this request sees them. */
-  readCutoffs(accountId: string): Promise<SessionCutoffs | undefined>
-  /** The account itself likewise; where `readsAccounts`, one whose login is finished is read beside its cut-offs. */
-  readAccount(accountId: string): Promise<User | undefined>
-  /**
-   * Reads the cut-offs that came before a login, before the login makes anything: all later ones end it. If the account has
-   * cut-offs, the user is read too. With its present password the login is later than all cut-offs; with another one it is
-   * ended.
-   *
-   * @param second - in which it arrived.
-   * @param passwordDigest - of the password hash that it was checked with. `undefined`: nobody knows, and the clock decides.
-   */
-  seenByLogin(accountId: string, second: number, passwordDigest?: string): Promise<SeenCutoffs>
-}
-
-/** What an adapter asks for each record. */
-export interface SeenRecords {
-  /** The record, unless a cut-off ended it. */
-  alive(model: string, payload: AdapterPayload | void): Promise<AdapterPayload | void>
-  /** The record with what the login behind it has seen. `before`: the one that it takes the place of. */
-  stamped(
-    model: string,
-    payload: AdapterPayload,
-    before: () => Promise<AdapterPayload | void>,
-  ): Promise<AdapterPayload>
-}
 
 const SAVED_BY_HOSTS = new Set(['Session', 'BackchannelAuthenticationRequest'])
 const ENDED_MODELS = new Set(['Session', ...OAUTH_MODELS])
@@ -60,17 +22,33 @@ interface Parts extends SeenParts {
   memory: RequestMemory
 }
 
-export function createSeenLogins(outside: SeenParts): SeenLogins & SeenRecords {
+export type SeenLogins = ReturnType<typeof createSeenLogins>
+
+export function createSeenLogins(outside: SeenParts) {
   const memory = createRequestMemory(outside.cutoffs, outside.users, outside.clock)
   const parts = { ...outside, memory }
+  const { perRequest, ofLogin, readCutoffs, readAccount } = memory
   return {
-    alive: (model, payload) => alive(parts, model, payload),
-    stamped: (model, payload, before) => stamped(parts, model, payload, before),
-    seenByLogin: (accountId, second, digest) => seenByLogin(parts, accountId, second, digest),
-    readCutoffs: memory.readCutoffs,
-    readAccount: memory.readAccount,
-    ofLogin: memory.ofLogin,
-    perRequest: memory.perRequest,
+    perRequest,
+    ofLogin,
+    readCutoffs,
+    readAccount,
+
+    /** What an adapter asks for each record: it, unless a cut-off ended it. */
+    alive: alive.bind(undefined, parts),
+
+    /** The record with what the login behind it has seen. `before`: the one that it takes the place of. */
+    stamped: stamped.bind(undefined, parts),
+
+    /**
+     * Reads the cut-offs that came before a login, before the login makes anything: all later ones end it. If the account has
+     * cut-offs, the user is read too. With its present password the login is later than all cut-offs; with another one it is
+     * ended.
+     *
+     * @param second - in which it arrived.
+     * @param digest - of the password hash that it was checked with. `undefined`: nobody knows, and the clock decides.
+     */
+    seenByLogin: seenByLogin.bind(undefined, parts),
   }
 }
 
@@ -106,8 +84,10 @@ async function stamped(
   if (login) return withLogin(payload, login)
   // A page of the host saves sessions and CIBA requests, and makes grants, outside our middleware.
   if (SAVED_BY_HOSTS.has(model)) {
-    const { accountId: same, second, seen } = stampOf(model, await before())
-    if (accountId === same && seen) return withLogin(payload, { second, seen })
+    const former = await before()
+    const stamp = former && accountStamp(model, former)
+    if (stamp?.accountId === accountId && stamp.seen)
+      return withLogin(payload, { second: stamp.second, seen: stamp.seen })
     if (model === 'Session') return payload
   }
   const arrivedAt = memory.arrivedAt()
@@ -118,10 +98,6 @@ async function stamped(
   return isOfNone
     ? withLogin(payload, { second: undefined, seen: seenAll(ends) })
     : withLogin(payload, { second: arrivedAt, seen: seenBy(arrivedAt, ends) })
-}
-
-function stampOf(model: string, before: AdapterPayload | void): Partial<AccountStamp> {
-  return (before && accountStamp(model, before)) ?? {}
 }
 
 // Without a time, oidc-provider dates the login at the moment the result is used, however late that is.

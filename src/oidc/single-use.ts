@@ -1,4 +1,4 @@
-import { errors, type Adapter } from 'oidc-provider'
+import { errors, type Adapter, type AdapterPayload } from 'oidc-provider'
 import { OAUTH_MODELS } from './account-stamp.ts'
 
 /** Models whose records are used once: the first `consume` wins, and no later `upsert` makes them fresh again. */
@@ -15,6 +15,12 @@ const CONSUMED_ONCE = new Set([
 export function mayReplace(model: string): 'any' | 'not consumed' | 'expired' {
   if (model === 'ReplayDetection') return 'expired'
   return CONSUMED_ONCE.has(model) ? 'not consumed' : 'any'
+}
+
+/** Refuses an `upsert` in the place of a record that it may not replace. @throws as `refuseUsed`. */
+export function expectReplaceable(model: string, isExpired: boolean, payload?: AdapterPayload) {
+  const may = { any: true, expired: isExpired, 'not consumed': payload?.consumed === undefined }
+  if (!may[mayReplace(model)]) refuseUsed(model)
 }
 
 /**
@@ -36,7 +42,7 @@ export async function refuseReuse(
 }
 
 /** @throws an error of oidc-provider, which is the answer of the token or authorization endpoint. */
-export function refuseUsed(model: string): never {
+function refuseUsed(model: string): never {
   if (model === 'ReplayDetection') throw new errors.InvalidRequest('the JWT was already used')
   if (model === 'PushedAuthorizationRequest') {
     throw new errors.InvalidRequestUri('request_uri is invalid, expired, or was already used')

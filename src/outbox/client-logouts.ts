@@ -1,5 +1,4 @@
-import { setMaxListeners } from 'node:events'
-import { later, within, type Clock } from '../clock.ts'
+import { later, type Clock } from '../clock.ts'
 import { isStoreUnavailable } from '../errors.ts'
 import type {
   AuditEvent,
@@ -11,7 +10,7 @@ import type {
 } from '../ports/index.ts'
 import { backoffMs } from './backoff.ts'
 import { createClientPlaces, type Told } from './client-places.ts'
-import { createLane } from './lane.ts'
+import { createLane, createLanes } from './lane.ts'
 
 const POLL_MS = 1_000
 const AT_ONCE = 100
@@ -21,8 +20,6 @@ const ATTEMPT_MS = 5_000
 /** Longer than an attempt, and what is written down of it. */
 const LEASE_MS = 20_000
 const LAST_RETRY_MS = 15 * 60_000
-/** Of the time to stop, what is under way has to end by itself before it is given back. */
-const GRACE = 0.5
 
 export interface ClientLogoutParts {
   /** Whether there are clients that can be told. */
@@ -37,7 +34,6 @@ export interface ClientLogoutParts {
 /** Tells clients that accounts are ended, in any number of processes. */
 export function createClientLogouts(parts: ClientLogoutParts) {
   const { logouts, clock, log } = parts
-  let giveBack = new AbortController()
   const after = (ms: number) => new Date(clock.now().getTime() + ms)
 
   const of = ({ isForgotten }: ClientLogoutJob) =>
@@ -50,7 +46,7 @@ export function createClientLogouts(parts: ClientLogoutParts) {
       pollMs: POLL_MS,
       claim: (most) => logouts.claim(most, clock.now(), after(LEASE_MS), clients()),
       work: (job) => {
-        const { signal } = giveBack
+        const signal = together.giveBack()
         return attempt(of(job), job, () =>
           places.during(job.clientId, () => tried(parts, job, signal)),
         )
@@ -64,25 +60,17 @@ export function createClientLogouts(parts: ClientLogoutParts) {
   ]
   const ring = () => lanes.forEach((lane) => lane.ring())
   const places = createClientPlaces(ring)
+  const together = createLanes(clock, lanes, AT_ONCE + SLOW_AT_ONCE)
 
   return {
     start() {
-      if (!parts.isOn()) return
-      giveBack = new AbortController()
-      setMaxListeners(2 * (AT_ONCE + SLOW_AT_ONCE), giveBack.signal)
-      for (const lane of lanes) lane.start()
+      if (parts.isOn()) together.start()
     },
+
+    stop: together.stop,
 
     /** There is somebody to be told. */
     ring,
-
-    /** Takes no more, waits for those under way, and gives back what does not end in time: all within `withinMs`. */
-    async stop(withinMs: number) {
-      const finished = Promise.all(lanes.map((lane) => lane.stop()))
-      await within(clock, withinMs * GRACE, finished)
-      giveBack.abort()
-      await within(clock, withinMs * (1 - GRACE), finished)
-    },
   }
 }
 
@@ -99,7 +87,7 @@ async function attempt(parts: ClientLogoutParts, job: ClientLogoutJob, tell: () 
     return logouts.settle(job, { state: 'sent', at })
   }
   const { reason, isFinal } = failure
-  if (job.reason === undefined) await recordFailed(parts, job, reason, about(job).details)
+  if (job.reason === undefined) await recordFailed(parts, job, reason)
   const retryAt = new Date(at.getTime() + backoffMs(job.attempts, LAST_RETRY_MS))
   if (isFinal || retryAt >= job.expiresAt) return giveUp(parts, job, reason)
   return logouts.settle(job, { retryAt, reason })
@@ -134,8 +122,7 @@ async function tried(
 }
 
 async function giveUp(parts: ClientLogoutParts, job: ClientLogoutJob, reason?: string) {
-  const { details } = about(job)
-  await recordFailed(parts, job, 'gave_up', { ...details, ...(reason && { last: reason }) })
+  await recordFailed(parts, job, 'gave_up', reason)
   const at = parts.clock.now()
   return parts.logouts.settle(job, { state: 'dead', at, ...(reason && { reason }) })
 }
@@ -149,18 +136,18 @@ async function recordFailed(
   { audit, clock, log }: ClientLogoutParts,
   job: ClientLogoutJob,
   reason: string,
-  details: { attempts: number; last?: string },
+  last?: string,
 ) {
   const kind = reason === 'gave_up' ? reason : 'first'
-  const { accountId, clientId } = job
-  log('warn', 'a client was not told that an account is ended', { client: clientId, reason })
+  const { details, ...whose } = about(job)
+  const client = job.clientId
+  log('warn', 'a client was not told that an account is ended', { client, reason })
   await audit({
     id: `client_logout_failed:${kind}:${job.id}`,
     type: 'client_logout_failed',
     at: clock.now(),
-    accountId,
-    clientId,
+    ...whose,
     reason,
-    details,
+    details: { ...details, ...(last && { last }) },
   })
 }

@@ -1,4 +1,4 @@
-import { AccountFlowsError, type ErrorCode, isStoreUnavailable } from '../errors.ts'
+import { AccountFlowsError, isStoreUnavailable } from '../errors.ts'
 import type { MailJob, SentMail } from '../ports/index.ts'
 import { backoffMs } from './backoff.ts'
 import { endUnsent, giveUp, isHeld } from './end.ts'
@@ -70,7 +70,7 @@ async function send(
     if (!isLost) connection ??= await sender.connect(settings, signal)
     const isFresh = isFlowing && isRecent(clock.now(), lookedAt) && clock.now() < job.heldUntil
     if (!connection || (!isFresh && !(await isHeld(parts, job)))) {
-      await flow.revoke(link)
+      await flow.revoke?.(link)
       return 'over'
     }
     return await connection.send(mail)
@@ -120,29 +120,14 @@ async function fail(parts: OutboxParts, job: MailJob, error: unknown, turn: Send
   const { store, clock, log } = parts
   if (isStoreUnavailable(error)) throw error
   if (turn.isStopping()) return store.outbox.release(job, clock.now(), 'stopped')
-  const reason = reasonOf(error)
-  const level = reason === UNEXPECTED ? 'error' : 'warn'
-  log(level, String(error), { job: job.id, kind: job.kind, reason })
-  await recordFailed(
-    parts,
-    job,
-    reason,
-    error instanceof AccountFlowsError ? error.fault : undefined,
-  )
+  const ours = error instanceof AccountFlowsError ? error : undefined
+  const reason = ours?.code ?? 'unexpected_error'
+  log(ours ? 'warn' : 'error', String(error), { job: job.id, kind: job.kind, reason })
+  await recordFailed(parts, job, reason, ours?.fault)
   const retryAt = new Date(clock.now().getTime() + backoffMs(job.attempts, LAST_RETRY_MS))
-  if (!isPermanent(error) && retryAt < job.expiresAt) {
+  const isPermanent = reason === 'ERR_MAIL_REFUSED' || reason === 'ERR_MAIL_ADDRESS'
+  if (!isPermanent && retryAt < job.expiresAt) {
     return store.outbox.release(job, retryAt, reason)
   }
   await giveUp(parts, job, reason)
-}
-
-const UNEXPECTED = 'unexpected_error'
-
-function reasonOf(error: unknown): ErrorCode | typeof UNEXPECTED {
-  return error instanceof AccountFlowsError ? error.code : UNEXPECTED
-}
-
-function isPermanent(error: unknown): boolean {
-  const reason = reasonOf(error)
-  return reason === 'ERR_MAIL_REFUSED' || reason === 'ERR_MAIL_ADDRESS'
 }

@@ -50,7 +50,7 @@ export async function giveUp(
   // Its links first: nobody takes a dead letter up again.
   if (!(await outbox.isHeld(job))) return false
   const { kind, accountId } = job
-  if (accountId !== undefined) await flows[kind].abandon(job, accountId)
+  if (accountId !== undefined) await flows[kind].abandon?.(job, accountId)
   return outbox.giveUp(job, clock.now(), reason)
 }
 

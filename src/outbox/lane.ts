@@ -1,8 +1,10 @@
-import type { Clock } from '../clock.ts'
+import { setMaxListeners } from 'node:events'
+import { cancellation, within, type Clock } from '../clock.ts'
 import type { Log } from '../ports/index.ts'
-import { createBell } from './bell.ts'
 
 const AFTER_FAILURE_MS = 2_000
+/** Of the time to stop, what is under way has to end by itself before it is given back. */
+const GRACE = 0.5
 
 /** What the log tells of a job. */
 interface LaneJob {
@@ -94,6 +96,47 @@ export function createLane<Job extends LaneJob>(parts: LaneParts<Job>) {
       stopping.abort()
       bell.ring()
       return running
+    },
+  }
+}
+
+/** Lets one loop sleep until there is something to do. */
+function createBell({ sleep }: Clock) {
+  let rung = cancellation()
+
+  return {
+    /** Ends the wait under way, or the next one. */
+    ring: () => rung.cancel(),
+
+    async wait(atMostMs: number): Promise<void> {
+      await sleep(atMostMs, { signal: rung.signal, ref: false })
+      rung = cancellation()
+    },
+  }
+}
+
+type Lane = Pick<ReturnType<typeof createLane>, 'start' | 'stop'>
+
+/** Lanes that start and stop together. @param atOnce - so many jobs are under way at most in those that hear `giveBack`. */
+export function createLanes(clock: Clock, lanes: Lane[], atOnce: number) {
+  let giving = new AbortController()
+
+  return {
+    /** Aborts where jobs under way are to be given back. */
+    giveBack: (): AbortSignal => giving.signal,
+
+    start() {
+      giving = new AbortController()
+      setMaxListeners(2 * atOnce, giving.signal)
+      for (const lane of lanes) lane.start()
+    },
+
+    /** Takes no more, waits for those under way, and gives back what does not end in time: all within `withinMs`. */
+    async stop(withinMs: number) {
+      const finished = Promise.all(lanes.map((lane) => lane.stop()))
+      await within(clock, withinMs * GRACE, finished)
+      giving.abort()
+      await within(clock, withinMs * (1 - GRACE), finished)
     },
   }
 }

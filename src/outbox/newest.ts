@@ -16,13 +16,10 @@ export async function isOvertakenAtLookUp(
   job: MailJob,
   user: User,
 ): Promise<boolean> {
-  const { store, flows } = parts
-  if (MAIL_KINDS[job.kind].newestOnly) {
-    // The job counts as resolved by now, so that of two at once at least one sees the other.
-    const requests = await store.outbox.requestsOf(user.id, job.kind)
-    if (await isOvertakenElseEndsEarlier(parts, job, requests)) return true
-  }
-  await flows[job.kind].onRequest(job, user)
+  // The job counts as resolved by now, so that of two at once at least one sees the other.
+  const { newestOnly } = MAIL_KINDS[job.kind]
+  if (newestOnly && (await isOvertakenElseEndsEarlier(parts, job, user))) return true
+  await parts.flows[job.kind].onRequest?.(job, user)
   return false
 }
 
@@ -32,21 +29,21 @@ export async function isOvertakenAtSending(
   job: MailJob,
   user: User,
 ): Promise<boolean> {
-  const { store, flows, clock } = parts
+  const { flows, clock } = parts
   const isRetried = job.attempts > 1
   if (!isRetried && clock.now().getTime() - job.requestedAt.getTime() <= LATE_MS) return false
-  const requests = await store.outbox.requestsOf(user.id, job.kind)
-  if (await isOvertakenElseEndsEarlier(parts, job, requests)) return true
+  if (await isOvertakenElseEndsEarlier(parts, job, user)) return true
   // Whoever looked the account up may have died before it did all that is due then.
-  if (isRetried) await flows[job.kind].onRequest(job, user)
-  return flows[job.kind].isServedLater(job, user)
+  if (isRetried) await flows[job.kind].onRequest?.(job, user)
+  return (await flows[job.kind].isServedLater?.(job, user)) ?? false
 }
 
 async function isOvertakenElseEndsEarlier(
   { store, clock }: OutboxParts,
   job: MailJob,
-  requests: RequestOfAccount[],
+  user: User,
 ): Promise<boolean> {
+  const requests = await store.outbox.requestsOf(user.id, job.kind)
   if (MAIL_KINDS[job.kind].newestOnly) {
     await store.outbox.supersede(earlierThan(job, requests), clock.now())
   }

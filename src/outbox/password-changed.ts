@@ -53,10 +53,7 @@ export function requestNotice(
 /** The mail that tells of a changed password. Its link leads to the forgot-password form, and holds no secret. */
 export function createNoticeMail(parts: MailParts): MailFlow {
   return {
-    findUser: async () => 'unknown',
-    refuses: () => undefined,
     hasUsable: async () => false,
-    async onRequest() {},
     async mint(job, { user }) {
       const { client } = await parts.identify(job.carried)
       const locale = localeOf(parts, job, user)
@@ -75,8 +72,5 @@ export function createNoticeMail(parts: MailParts): MailFlow {
         locale,
       }
     },
-    isServedLater: async () => false,
-    async revoke() {},
-    async abandon() {},
   }
 }

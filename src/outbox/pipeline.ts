@@ -1,9 +1,12 @@
 import { createMailBrake } from './brake.ts'
 import { deliverMail } from './deliver.ts'
 import { endExpired, endUnreadable } from './end.ts'
-import { mailFlows } from './kinds.ts'
+import type { MailFlows } from './mail-flow.ts'
 import type { MailParts } from './parts.ts'
+import { createNoticeMail } from './password-changed.ts'
+import { createInvitationMail, createResetMail } from './reset-mail.ts'
 import { resolveJob } from './resolve.ts'
+import { createVerificationMail } from './verification-mail.ts'
 import { createOutboxWorker } from './worker.ts'
 
 /** From an outbox job to a mail that left. */
@@ -35,5 +38,15 @@ export function createMailPipeline(given: MailParts) {
       await worker.stop(withinMs)
       sender.close()
     },
+  }
+}
+
+/** What each kind of `ports/mail-kinds.ts` does. */
+export function mailFlows(parts: MailParts): MailFlows {
+  return {
+    password_reset: createResetMail(parts),
+    email_verification: createVerificationMail(parts),
+    invitation: createInvitationMail(parts),
+    password_changed: createNoticeMail(parts),
   }
 }

@@ -27,7 +27,6 @@ export function createResetMail(parts: MailParts): MailFlow {
 export function createInvitationMail(parts: MailParts): MailFlow {
   return {
     ...passwordLinkMail(parts, 'invitation'),
-    findUser: async () => 'unknown',
     refuses: refusesInvitation,
   }
 }
@@ -65,13 +64,11 @@ function passwordLinkMail(
         createdAt,
         expiresAt: new Date(createdAt.getTime() + lifetimeMs),
       })
+      // It is not issued after that of a later request.
       if (!isIssued) return 'superseded'
       const url = `${parts.oauthUrl}${page}?token=${token}`
       return { url, token: { id, lifetimeMs }, clientName: client?.clientName, locale }
     },
-
-    // A token is not issued after that of a later request.
-    isServedLater: async () => false,
 
     async revoke({ token }) {
       if (token) await tokens.revoke({ id: token.id }, now())

@@ -98,7 +98,8 @@ export async function recipientOf(parts: OutboxParts, job: MailJob): Promise<Rec
 async function findUser({ users, flows }: OutboxParts, { kind, accountId, identifier }: MailJob) {
   if (accountId !== undefined) return (await users.findById(accountId)) ?? 'account_gone'
   const isMeant = identifier !== undefined && isIdentifier(identifier)
-  return isMeant ? flows[kind].findUser(identifier) : 'unknown'
+  const found = isMeant ? await flows[kind].findUser?.(identifier) : undefined
+  return found ?? 'unknown'
 }
 
 // Whoever is told of what was done to an account is told whatever became of the account since.
@@ -108,5 +109,5 @@ function refusalOf(
   user: User,
 ): NoMail | undefined {
   if (sendTo !== undefined) return isMailAddress(sendTo) ? undefined : 'bad_address'
-  return refusesMail(user) ?? flows[kind].refuses(user)
+  return refusesMail(user) ?? flows[kind].refuses?.(user)
 }

@@ -12,14 +12,9 @@ import { hasUsableLink, linkQuery, MOST_LINKS } from '../flows/link.ts'
 
 /** The mail with a verification link: (none) → unused of section 3.2. */
 export function createVerificationMail(parts: MailParts): MailFlow {
-  const {
-    users,
-    pendingLogins,
-    authorizeSig,
-    loginCodes,
-    store: { verificationTokens },
-    clock: { now },
-  } = parts
+  const { users, pendingLogins, authorizeSig, loginCodes } = parts
+  const { verificationTokens } = parts.store
+  const { now } = parts.clock
 
   const shown = ({ id, createdAt: at }: PendingLogin) => ({ code: loginCodes.codeOf(id), at })
 
@@ -32,8 +27,6 @@ export function createVerificationMail(parts: MailParts): MailFlow {
     refuses: ({ emailVerified }) => (emailVerified ? 'already_verified' : undefined),
 
     hasUsable: (user, login) => hasUsableLink(verificationTokens, user, now(), login),
-
-    async onRequest() {},
 
     async mint(job, { user, email }, { emailVerificationExpiration: lifetimeMs }) {
       const token = newToken()

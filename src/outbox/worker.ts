@@ -1,7 +1,6 @@
-import { setMaxListeners } from 'node:events'
-import { within, type Clock } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import type { Log, MailJob, MailOutbox, MailStage } from '../ports/index.ts'
-import { createLane } from './lane.ts'
+import { createLane, createLanes } from './lane.ts'
 import { createSendTurns, SEND_LEASE_MS, type SendTurn } from './send-turn.ts'
 
 const WAKE_WITHIN_MS = 250
@@ -10,8 +9,6 @@ const RESOLVE_AT_ONCE = 50
 const RESOLVE_LEASE_MS = 10_000
 /** Those in the slots, those in line, and those whose end is being written down. */
 const SEND_AT_ONCE = 100
-/** Of the time to stop, what mails under way have to leave before they are given back. */
-const GRACE = 0.5
 
 export interface OutboxWorkerParts {
   outbox: MailOutbox
@@ -34,7 +31,6 @@ export interface OutboxWorkerParts {
 export function createOutboxWorker(parts: OutboxWorkerParts) {
   const { outbox, canSend, clock, log } = parts
   const turn = createSendTurns(clock, parts.attemptMs)
-  let giveBack = new AbortController()
   const ofMails = { name: 'mail', pollMs: POLL_MS, clock, log }
   const after = (ms: number) => new Date(clock.now().getTime() + ms)
 
@@ -59,16 +55,14 @@ export function createOutboxWorker(parts: OutboxWorkerParts) {
     atOnce: SEND_AT_ONCE,
     wave: SEND_AT_ONCE / 2,
     claim: async (most) => (canSend() ? claim('send', most, SEND_LEASE_MS) : []),
-    work: (job) => parts.send(job, turn(giveBack.signal)),
+    work: (job) => parts.send(job, turn(lanes.giveBack())),
   })
 
+  const lanes = createLanes(clock, [resolving, sending], SEND_AT_ONCE)
+
   return {
-    start() {
-      giveBack = new AbortController()
-      setMaxListeners(2 * SEND_AT_ONCE, giveBack.signal)
-      resolving.start()
-      sending.start()
-    },
+    start: lanes.start,
+    stop: lanes.stop,
 
     /** Looks for due jobs a random short time after a time; without it, jobs are found within half a second. */
     wake: createWaking(clock, resolving.ring),
@@ -80,14 +74,6 @@ export function createOutboxWorker(parts: OutboxWorkerParts) {
         if (jobs.length === 0) return
         await Promise.all(jobs.map(parts.expire))
       }
-    },
-
-    /** Takes no more jobs, waits for those under way, and gives back what does not leave in time: all within `withinMs`. */
-    async stop(withinMs: number) {
-      const finished = Promise.all([resolving.stop(), sending.stop()])
-      await within(clock, withinMs * GRACE, finished)
-      giveBack.abort()
-      await within(clock, withinMs * (1 - GRACE), finished)
     },
   }
 }

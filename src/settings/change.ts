@@ -13,27 +13,13 @@ import { isSmtpConfigured, settingNamed } from './table.ts'
 
 const MAX_SHOWN = 64
 
-type Applied =
-  | {
-      values: Record<string, string>
-      inForce: Record<string, string>
-      wanted: WantedSettings
-      /** Names of the secrets that another server had. */
-      forgotten: string[]
-      warnings: string[]
-    }
-  | { problems: SettingProblem[] }
-
 /**
  * The settings with these changes: all of them, or none and what is wrong.
  *
  * @param hasTransport - the transport of a host sends the mails.
+ * @returns `forgotten`: names of the secrets that another server had.
  */
-export function applied(
-  held: OpenedSettings,
-  given: WantedSettings,
-  hasTransport: boolean,
-): Applied {
+export function applied(held: OpenedSettings, given: WantedSettings, hasTransport: boolean) {
   const problems: SettingProblem[] = []
   const values = { ...held.plain }
   const wanted = { ...straysOf(held.inForce, given), ...given }

@@ -121,11 +121,9 @@ function openAll(values: Record<string, string>, box: SecretBox, report: Report)
 /** Seals the secrets among these settings. */
 export function sealAll(names: string[], values: Record<string, string>, box: SecretBox) {
   const sealed: Record<string, string> = {}
-  for (const name of names) {
-    const value = values[name]
-    if (value === undefined) continue
-    sealed[name] = isSealed(name, value) ? box.seal(value, purposeOf(name, values)) : value
-  }
+  for (const [name, value] of Object.entries(values))
+    if (names.includes(name))
+      sealed[name] = isSealed(name, value) ? box.seal(value, purposeOf(name, values)) : value
   return sealed
 }
 

@@ -7,7 +7,15 @@ const DAY = 86_400_000
 export const MAX_PASSWORD_BYTES = 72
 const MAX_LIMIT = 10_000
 
-export function duration<N extends string, D extends string>(
+interface About {
+  meaning: string
+  strictest?: string
+}
+
+/** What most settings have not. */
+const PLAIN = { bounds: undefined, values: undefined, secret: false }
+
+export function duration<N extends string, D>(
   name: N,
   byDefault: D,
   max: number,
@@ -15,14 +23,13 @@ export function duration<N extends string, D extends string>(
 ) {
   const least = minDays === 0 ? '1s' : `${minDays}d`
   return {
+    ...PLAIN,
     ...about,
     name,
     type: 'duration' as const,
     default: byDefault,
     bounds: `${least} to ${max / DAY}d`,
     expected: `a duration from ${least} to ${max / DAY}d, such as ${minDays === 0 ? '1h, 90m, 1h30m or 7d' : '90d'}`,
-    values: undefined,
-    secret: false,
     parse(value: string) {
       const ms = parseDuration(value)
       return ms === undefined || ms < minDays * DAY || ms > max ? undefined : ms
@@ -30,47 +37,53 @@ export function duration<N extends string, D extends string>(
   }
 }
 
-export function pause<N extends string, D extends string>(
-  name: N,
-  byDefault: D,
-  max: number,
-  about: About,
-) {
+export function pause<N extends string, D>(name: N, byDefault: D, max: number, about: About) {
+  const { bounds, parse, ...row } = duration(name, byDefault, max, about)
   return {
-    ...duration(name, byDefault, max, about),
-    bounds: `0s, which is none; 1s to ${max / DAY}d`,
-    expected: `"0s" for none, or a duration from 1s to ${max / DAY}d, such as 30s or 5m`,
-    parse(value: string) {
-      const ms = value === '0s' ? 0 : parseDuration(value)
-      return ms === undefined || ms > max ? undefined : ms
-    },
+    ...row,
+    bounds: `0s, which is none; ${bounds}`,
+    expected: `"0s" for none, or a duration from ${bounds}, such as 30s or 5m`,
+    parse: (value: string) => (value === '0s' ? 0 : parse(value)),
   }
 }
 
-export function limit<N extends string, D extends string>(name: N, byDefault: D, about: About) {
+export function number<N extends string, D>(name: N, byDefault: D, most: number, about: About) {
   return {
+    ...PLAIN,
     ...about,
     name,
     type: 'number' as const,
     default: byDefault,
-    bounds: `0, which is no limit; 1 to ${MAX_LIMIT}`,
-    values: undefined,
-    expected: `"0" for no limit, or a decimal number from 1 to ${MAX_LIMIT}`,
-    secret: false,
-    parse: (value: string) => (value === '0' ? 0 : parseWhole(value, 1, MAX_LIMIT)),
+    bounds: `1 to ${most}`,
+    expected: `a decimal number from 1 to ${most}`,
+    parse: (value: string) => parseWhole(value, most),
   }
 }
 
-export function boolean<N extends string, D extends string>(name: N, byDefault: D, about: About) {
+/** Of a password. */
+export function length<N extends string, D>(name: N, byDefault: D, about: About) {
+  return number(name, byDefault, MAX_PASSWORD_BYTES, about)
+}
+
+export function limit<N extends string, D>(name: N, byDefault: D, about: About) {
+  const { bounds, expected, parse, ...row } = number(name, byDefault, MAX_LIMIT, about)
   return {
+    ...row,
+    bounds: `0, which is no limit; ${bounds}`,
+    expected: `"0" for no limit, or ${expected}`,
+    parse: (value: string) => (value === '0' ? 0 : parse(value)),
+  }
+}
+
+export function boolean<N extends string, D>(name: N, byDefault: D, about: About) {
+  return {
+    ...PLAIN,
     ...about,
     name,
     type: 'boolean' as const,
     default: byDefault,
-    bounds: undefined,
     expected: '"true" or "false"',
     values: ['true', 'false'] as const,
-    secret: false,
     parse: (value: string) => (value === 'true' ? true : value === 'false' ? false : undefined),
   }
 }
@@ -83,59 +96,41 @@ export function choice<N extends string, T extends string>(
 ) {
   const quoted = values.map((value) => `"${value}"`)
   return {
+    ...PLAIN,
     ...about,
     name,
     type: 'choice' as const,
     default: byDefault,
-    bounds: undefined,
     values,
     expected: `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}`,
-    secret: false,
     parse: (value: string) => values.find((known) => known === value),
   }
 }
 
-export function length<N extends string, D extends string>(name: N, byDefault: D, about: About) {
-  return {
-    ...about,
-    name,
-    type: 'number' as const,
-    default: byDefault,
-    bounds: `1 to ${MAX_PASSWORD_BYTES}`,
-    values: undefined,
-    expected: `a decimal number from 1 to ${MAX_PASSWORD_BYTES}`,
-    secret: false,
-    parse: (value: string) => parseWhole(value, 1, MAX_PASSWORD_BYTES),
-  }
-}
-
-interface About {
-  meaning: string
-  strictest?: string
+interface Text extends About {
+  expected?: string
+  accepts?(value: string): boolean
+  secret?: boolean
 }
 
 export function text<N extends string>(
   name: N,
-  about: About & { expected: string; accepts(value: string): boolean; secret?: boolean },
+  { expected = 'at most 255 printable characters', accepts = isPrintable, ...about }: Text,
 ) {
-  const { meaning, expected, accepts, secret = false } = about
   return {
+    ...PLAIN,
+    ...about,
     name,
     type: 'text' as const,
     default: undefined,
-    bounds: undefined,
-    values: undefined,
-    meaning,
-    expected,
-    secret,
+    expected: `${expected}; or an empty string for none`,
     parse: (value: string) => (value === '' || accepts(value) ? value : undefined),
   }
 }
 
-export function parseWhole(value: string, min: number, max: number): number | undefined {
+function parseWhole(value: string, most: number): number | undefined {
   if (!/^[1-9]\d{0,4}$/.test(value)) return undefined
-  const number = Number(value)
-  return number >= min && number <= max ? number : undefined
+  return Number(value) <= most ? Number(value) : undefined
 }
 
 const UNITS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000 } as const

@@ -2,20 +2,14 @@
 import { MASK, type OpenedSettings, type WantedSettings } from './rules.ts'
 import { parseAll } from './parse-all.ts'
 import type { Report } from './setting.ts'
-import { settingsTable, type Settings } from './table.ts'
+import type { Settings, SettingTexts } from './table.ts'
 
-const { smtpHost: host, smtpPort: port, smtpPassword: password, smtpAuth: auth } = settingsTable
-const {
-  smtpOauthTokenEndpoint: endpoint,
-  smtpOauthClientSecret,
-  smtpOauthRefreshToken,
-} = settingsTable
 /** What each secret was given for: it is sealed for that, forgotten with it, and never sent to another server. */
-const GIVEN_FOR: Record<string, string[]> = {
-  [password.name]: [host.name, port.name],
+const GIVEN_FOR: Record<string, (keyof SettingTexts)[]> = {
+  smtp_password: ['smtp_host', 'smtp_port'],
   // They are as good as what the mail server is shown for them.
-  [smtpOauthClientSecret.name]: [host.name, port.name, endpoint.name],
-  [smtpOauthRefreshToken.name]: [host.name, port.name, endpoint.name],
+  smtp_oauth_client_secret: ['smtp_host', 'smtp_port', 'smtp_oauth_token_endpoint'],
+  smtp_oauth_refresh_token: ['smtp_host', 'smtp_port', 'smtp_oauth_token_endpoint'],
 }
 const SECRETS = Object.entries(GIVEN_FOR)
 
@@ -56,7 +50,7 @@ export function forgetSecretsOfOtherServer(
 
 /** Whether the way of logging in that these values mean uses the secret. */
 export function isOfLogin(secret: string, values: Record<string, string>): boolean {
-  return (secret !== password.name) === (values[auth.name] === 'xoauth2')
+  return (secret !== 'smtp_password') === (values['smtp_auth'] === 'xoauth2')
 }
 
 /** The settings in force. Where no key opens a secret of the login, they say so. */

@@ -2,17 +2,17 @@ import type { SecretBox } from '../crypto/secret-box.ts'
 import type { Log, SettingsStore } from '../ports/index.ts'
 import { applied } from './change.ts'
 import { createHeldSettings, etagOf, isSealed, sealAll, type Held } from './held.ts'
-import { historyOf, type Author, type ToldVersion } from './history.ts'
+import { historyOf, type Author } from './history.ts'
 import type { SettingProblem } from './setting.ts'
 import { shownOf } from './parse-all.ts'
 import { missingForLogin, type WantedSettings } from './rules.ts'
 import { isOfLogin, openedSettings, toSeal, unset } from './secrets.ts'
-import { settingNamed, type Settings } from './table.ts'
+import { settingNamed } from './table.ts'
 
 export type { SettingProblem } from './setting.ts'
 
 /** The settings in force, as sent over the wire: secrets masked, those without a value left out. */
-interface ShownSettings {
+export interface ShownSettings {
   settings: Record<string, string>
   /** Another one whenever anything stored is another one (RFC 9110, 8.8.3). */
   etag: string
@@ -30,7 +30,7 @@ interface SettingsChange extends ShownSettings {
  */
 export type SettingsOutcome = SettingsChange | SettingProblem[] | 'stale' | 'unreadable'
 
-interface ChangeConditions {
+export interface ChangeConditions {
   /** For the history. `undefined`: nobody is named. */
   by?: Author
   /** ETags, one of which the settings must have. `undefined`: whatever they have. */
@@ -41,54 +41,16 @@ interface ChangeConditions {
   announce?(keys: string[]): Promise<void>
 }
 
-/** What was done about keys that are not the first of the ring. */
-interface Resealed {
-  /** Names of the settings that another key had sealed. */
-  resealed: string[]
-  /** Names of those that no key of the ring opens. */
-  unreadable: string[]
-}
-
-/** Something wrong with what is stored; never the value. */
-interface SettingFault {
-  key: string
-  problem: string
-}
-
-export interface SettingsKeeper {
-  /** The settings in force: held in memory, no round trip. */
-  current(): Settings
-  /** As `current`, as sent over the wire. */
-  shown(): Record<string, string>
-  /** What is wrong with what is stored, as of the last look. */
-  faults(): SettingFault[]
-  /** The versions that are kept, newest first, and the ETag of the first: one read. */
-  history(): Promise<{ versions: ToldVersion[]; etag: string } | 'unreadable'>
-  /** Takes over what is stored, and shows it: one read. */
-  read(): Promise<ShownSettings>
-  /** Takes over what is stored, if it is anything else: one read. */
-  refresh(): Promise<void>
-  /**
-   * The settings as they would be with these, of which nothing is applied. A secret goes to no other server than it was given for:
-   * `secretsLeft` names those of the login that are stored, and not among them.
-   */
-  tried(wanted: WantedSettings): { settings: Settings; secretsLeft: string[] } | SettingProblem[]
-  /** All keys are checked, then all are applied, or none. Effective at once in this process. */
-  change(wanted: WantedSettings, conditions?: ChangeConditions): Promise<SettingsOutcome>
-  /** Changes those of `wanted` that have no stored value. */
-  changeUnset(wanted: WantedSettings, by?: Author): Promise<SettingsOutcome>
-  /** Seals every secret with the first key of the ring; with `isDryRun`, tells what that would do. */
-  reseal(options?: { isDryRun?: boolean; by?: Author }): Promise<Resealed | 'unreadable'>
-}
-
 type Outcome = Omit<SettingsChange, 'etag'> | SettingProblem[] | 'stale'
+
+export type SettingsKeeper = ReturnType<typeof createSettingsKeeper>
 
 export function createSettingsKeeper(
   store: SettingsStore,
   box: SecretBox,
   log: Log,
   hasTransport = false,
-): SettingsKeeper {
+) {
   const held = createHeldSettings(store, box, log)
   const { current, faults, inTurn, follow } = held
 
@@ -116,22 +78,44 @@ export function createSettingsKeeper(
   }
 
   return {
+    /** The settings in force: held in memory, no round trip. */
     current,
+    /** What is wrong with what is stored, as of the last look; never a value. */
     faults,
+    /** Takes over what is stored, if it is anything else: one read. */
     refresh: follow,
-    history: () => readHistory(store),
+    /** As `current`, as sent over the wire. */
     shown: () => shownOf(held.now().inForce),
-    tried: (wanted) => triedOn(held.now(), wanted, hasTransport),
-    change: (wanted, conditions = {}) => inTurn(() => change(() => wanted, conditions)),
-    changeUnset: (wanted, by) =>
-      inTurn(() => change(({ values }) => unset(wanted, values), { ...(by && { by }) })),
 
-    read: async () => {
+    /** The versions that are kept, newest first, and the ETag of the first: one read. */
+    async history() {
+      const stored = await store.read()
+      if (stored.isUnreadable) return 'unreadable'
+      return { versions: historyOf(stored), etag: etagOf(stored) }
+    },
+
+    /** Takes over what is stored, and shows it: one read. */
+    async read(): Promise<ShownSettings> {
       await follow()
       return { settings: shownOf(held.now().inForce), etag: etagOf(held.now()) }
     },
 
-    reseal: ({ isDryRun = false, by } = {}) =>
+    /**
+     * The settings as they would be with these, of which nothing is applied. A secret goes to no other server than it was given for:
+     * `secretsLeft` names those of the login that are stored, and not among them.
+     */
+    tried: (wanted: WantedSettings) => triedOn(held.now(), wanted, hasTransport),
+
+    /** All keys are checked, then all are applied, or none. Effective at once in this process. */
+    change: (wanted: WantedSettings, conditions: ChangeConditions = {}) =>
+      inTurn(() => change(() => wanted, conditions)),
+
+    /** Changes those of `wanted` that have no stored value. */
+    changeUnset: (wanted: WantedSettings, by?: Author) =>
+      inTurn(() => change(({ values }) => unset(wanted, values), { ...(by && { by }) })),
+
+    /** Seals every secret with the first key of the ring; with `isDryRun`, tells what that would do. */
+    reseal: ({ isDryRun = false, by }: Pick<ChangeConditions, 'isDryRun' | 'by'> = {}) =>
       inTurn(() =>
         held.write(async ({ values, plain }) => {
           const outcome = toReseal({ values, plain }, box)
@@ -141,12 +125,6 @@ export function createSettingsKeeper(
         }),
       ),
   }
-}
-
-async function readHistory(store: SettingsStore) {
-  const stored = await store.read()
-  if (stored.isUnreadable) return 'unreadable'
-  return { versions: historyOf(stored), etag: etagOf(stored) }
 }
 
 function triedOn(held: Held, wanted: WantedSettings, hasTransport: boolean) {
@@ -174,11 +152,13 @@ function changedBy(held: Held, wanted: WantedSettings, values: Record<string, st
   })
 }
 
-function toReseal({ values, plain }: Pick<Held, 'values' | 'plain'>, box: SecretBox): Resealed {
+function toReseal({ values, plain }: Pick<Held, 'values' | 'plain'>, box: SecretBox) {
   const sealed = Object.entries(values).filter((entry) => isSealed(...entry))
   const opened = sealed.filter(([name]) => name in plain)
   return {
+    /** Names of the settings that another key had sealed. */
     resealed: opened.filter(([, value]) => !box.isCurrent(value)).map(([name]) => name),
+    /** Names of those that no key of the ring opens. */
     unreadable: sealed.map(([name]) => name).filter((name) => !(name in plain)),
   }
 }

@@ -1,33 +1,17 @@
-import { choice, isEndpoint, isHost, isPrintable, parseWhole, text } from './kinds.ts'
+import { choice, isEndpoint, isHost, isPrintable, number, text } from './kinds.ts'
 import { isMailAddress } from './mail-address.ts'
 
 /** The settings of the mail server, and of the login to it. */
 export const smtpTable = {
   smtpHost: text('smtp_host', {
     meaning: 'SMTP server host name.',
-    expected: 'a host name or an IP address, without port; or an empty string for none',
+    expected: 'a host name or an IP address, without port',
     accepts: isHost,
   }),
-  smtpPort: {
-    name: 'smtp_port',
-    type: 'number',
-    default: undefined,
-    bounds: '1 to 65535',
-    meaning: 'SMTP server port, typically 587.',
-    expected: 'a decimal number from 1 to 65535',
-    values: undefined,
-    secret: false,
-    parse: (value: string) => parseWhole(value, 1, 65_535),
-  },
-  smtpUsername: text('smtp_username', {
-    meaning: 'SMTP authentication user name.',
-    expected: 'at most 255 printable characters; or an empty string for none',
-    accepts: isPrintable,
-  }),
+  smtpPort: number('smtp_port', undefined, 65_535, { meaning: 'SMTP server port, typically 587.' }),
+  smtpUsername: text('smtp_username', { meaning: 'SMTP authentication user name.' }),
   smtpPassword: text('smtp_password', {
     meaning: 'SMTP authentication password.',
-    expected: 'at most 255 printable characters; or an empty string for none',
-    accepts: isPrintable,
     secret: true,
   }),
   smtpAuth: choice('smtp_auth', 'password', ['password', 'xoauth2'], {
@@ -37,41 +21,30 @@ export const smtpTable = {
   }),
   smtpOauthTokenEndpoint: text('smtp_oauth_token_endpoint', {
     meaning: 'Address that gives access tokens, for smtp_auth xoauth2.',
-    expected: 'an https address, or an http one of this machine; or an empty string for none',
+    expected: 'an https address, or an http one of this machine',
     accepts: isEndpoint,
   }),
-  smtpOauthClientId: text('smtp_oauth_client_id', {
-    meaning: 'Client ID at the token endpoint.',
-    expected: 'at most 255 printable characters; or an empty string for none',
-    accepts: isPrintable,
-  }),
+  smtpOauthClientId: text('smtp_oauth_client_id', { meaning: 'Client ID at the token endpoint.' }),
   smtpOauthClientSecret: text('smtp_oauth_client_secret', {
     meaning: 'Client secret at the token endpoint.',
-    expected: 'at most 255 printable characters; or an empty string for none',
-    accepts: isPrintable,
     secret: true,
   }),
   smtpOauthRefreshToken: text('smtp_oauth_refresh_token', {
     meaning:
       'Refresh token of the mailbox. Without it, the client asks with its own credentials (client credentials grant).',
-    expected: 'at most 4096 characters of ASCII; or an empty string for none',
+    expected: 'at most 4096 characters of ASCII',
     accepts: (value) => /^[!-~]{1,4096}$/.test(value),
     secret: true,
   }),
-  smtpOauthScope: text('smtp_oauth_scope', {
-    meaning: 'Scope to ask for at the token endpoint.',
-    expected: 'at most 255 printable characters; or an empty string for none',
-    accepts: isPrintable,
-  }),
+  smtpOauthScope: text('smtp_oauth_scope', { meaning: 'Scope to ask for at the token endpoint.' }),
   smtpFrom: text('smtp_from', {
     meaning: 'Sender e-mail address.',
-    expected: 'one plain e-mail address; or an empty string for none',
+    expected: 'one plain e-mail address',
     accepts: isMailAddress,
   }),
   smtpFromName: text('smtp_from_name', {
     meaning: 'Sender name, shown before the address.',
-    expected:
-      'at most 64 printable characters, without spaces at its ends; or an empty string for none',
+    expected: 'at most 64 printable characters, without spaces at its ends',
     accepts: (value) => isPrintable(value) && value.length <= 64 && value.trim() === value,
   }),
 } as const

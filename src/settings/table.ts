@@ -94,7 +94,7 @@ export const settingsTable = {
     meaning:
       'Address of the range service for password_blocklist pwned. Five hexadecimal digits are put after it. ' +
       'Without it, the service of Have I Been Pwned is asked: https://api.pwnedpasswords.com/range/',
-    expected: 'an https address, or an http one of this machine; or an empty string for none',
+    expected: 'an https address, or an http one of this machine',
     accepts: isEndpoint,
   }),
 } as const

@@ -18,17 +18,10 @@ export interface RefreshTokens {
   keep(stored: string, next: string): Promise<void>
 }
 
-export interface AccessTokens {
-  /**
-   * A token for the mail server: the one that is held, or a new one. Throws a `TokenError`; a request takes 10 seconds at most.
-   *
-   * @param rejected - the mail server did not take this one.
-   */
-  get(oauth: OAuthSettings, rejected?: string): Promise<{ token: string; isHeld: boolean }>
-}
+export type AccessTokens = ReturnType<typeof createAccessTokens>
 
 /** Holds the newest token in memory, and nowhere else. One request is under way at a time. */
-export function createAccessTokens(clock: Clock, refreshTokens: RefreshTokens): AccessTokens {
+export function createAccessTokens(clock: Clock, refreshTokens: RefreshTokens) {
   let held: { key: string; token: string; renewAt: number } | undefined
   let asked: { key: string; token: Promise<string> } | undefined
   /** The newest refresh token, until it is stored. */
@@ -67,7 +60,12 @@ export function createAccessTokens(clock: Clock, refreshTokens: RefreshTokens): 
   }
 
   return {
-    async get(oauth, rejected) {
+    /**
+     * A token for the mail server: the one that is held, or a new one. Throws a `TokenError`; a request takes 10 seconds at most.
+     *
+     * @param rejected - the mail server did not take this one.
+     */
+    async get(oauth: OAuthSettings, rejected?: string) {
       const key = tokenKey(oauth)
       if (held?.key === key && held.token !== rejected && now() < held.renewAt) {
         return { token: held.token, isHeld: true }

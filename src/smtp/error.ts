@@ -25,13 +25,9 @@ function smtpError(cause: unknown, doing: string, settings?: SmtpSettings): Acco
   const isForAdmin =
     responseCode === 530 || command === 'MAIL FROM' || /^5\d\d[ -]5\.1\.[78]\b/.test(response ?? '')
   const isRefused = permanent && answersTheMail(cause) && !isForAdmin
-  return new AccountFlowsError(
-    isRefused ? 'ERR_MAIL_REFUSED' : 'ERR_MAIL_FAILED',
-    isRefused
-      ? `The mail server refused the mail for good (${fault.code} ${atStep(fault)})`
-      : `The mail was not sent (${fault.code} ${atStep(fault)})`,
-    { fault },
-  )
+  if (!isRefused) return failed(fault)
+  const message = `The mail server refused the mail for good (${fault.code} ${atStep(fault)})`
+  return new AccountFlowsError('ERR_MAIL_REFUSED', message, { fault })
 }
 
 function faultOf(cause: unknown, doing: string, settings?: SmtpSettings): MailFault {
@@ -54,16 +50,14 @@ export function errorOf(
   doing: string,
   settings?: SmtpSettings,
 ): AccountFlowsError {
-  if (!aborted && cause instanceof TokenError) return failed(cause.why, 'token')
+  if (!aborted && cause instanceof TokenError) return failed({ code: cause.why, step: 'token' })
   if (!aborted) return smtpError(cause, doing, settings)
   const isLate = reason instanceof Error && reason.name === 'TimeoutError'
-  const code = isLate ? 'out of time' : 'stopped'
-  return failed(code, doing)
+  return failed({ code: isLate ? 'out of time' : 'stopped', step: doing })
 }
 
-function failed(code: string, step: string): AccountFlowsError {
-  const fault = { step, code }
-  const message = `The mail was not sent (${code} ${atStep(fault)})`
+function failed(fault: MailFault): AccountFlowsError {
+  const message = `The mail was not sent (${fault.code} ${atStep(fault)})`
   return new AccountFlowsError('ERR_MAIL_FAILED', message, { fault })
 }
 

@@ -6,10 +6,10 @@ import type { Settings } from '../settings/table.ts'
 export interface OAuthSettings {
   endpoint: string
   clientId: string
-  clientSecret?: string
+  clientSecret: string | undefined
   /** `undefined`: the client asks for itself. */
-  refreshToken?: string
-  scope?: string
+  refreshToken: string | undefined
+  scope: string | undefined
   /** The mailbox and the mail server that a token is for: it is shown to no other. */
   shownTo: string
 }
@@ -19,39 +19,36 @@ export interface SmtpSettings {
   port: number
   tls: Settings['smtpTls']
   /** Used only together with `password` or `oauth`, of which there is one at most. */
-  username?: string
-  password?: string
+  username?: string | undefined
+  password?: string | undefined
   oauth?: OAuthSettings
   /** One plain address. */
   from: string
   /** Shown before the address. `undefined`: nothing is. */
-  fromName?: string
+  fromName?: string | undefined
 }
 
 /** `undefined`: SMTP is not configured, or not to be used. Nobody logs in with less than a login needs. */
 export function smtpSettings(settings: Settings): SmtpSettings | undefined {
-  const { smtpHost: host, smtpPort: port, smtpFrom: from, smtpTls: tls } = settings
-  const { smtpUsername: username, smtpPassword: password } = settings
+  const { smtpHost: host, smtpPort: port, smtpFrom: from, smtpFromName: fromName } = settings
   if (settings.smtpFault !== undefined) return undefined
   if (host === undefined || port === undefined || from === undefined) return undefined
-  const { smtpFromName: fromName } = settings
-  const named = { host, port, tls, from, ...(fromName !== undefined && { fromName }) }
-  if (username === undefined || missingForLogin(settings).length > 0) return named
+  const named = { host, port, tls: settings.smtpTls, from, fromName }
+  if (missingForLogin(settings).length > 0) return named
+  const { smtpUsername: username, smtpPassword: password } = settings
   if (settings.smtpAuth === 'xoauth2') return { ...named, username, oauth: oauthSettings(settings) }
-  return password === undefined ? named : { ...named, username, password }
+  return { ...named, username, password }
 }
 
 function oauthSettings(settings: Settings): OAuthSettings {
   const { smtpOauthTokenEndpoint: endpoint = '', smtpOauthClientId: clientId = '' } = settings
-  const { smtpOauthClientSecret: clientSecret, smtpOauthRefreshToken: refreshToken } = settings
-  const { smtpOauthScope: scope, smtpUsername, smtpHost, smtpPort } = settings
   return {
-    shownTo: `${smtpUsername} at ${smtpHost} port ${smtpPort}`,
+    shownTo: `${settings.smtpUsername} at ${settings.smtpHost} port ${settings.smtpPort}`,
     endpoint,
     clientId,
-    ...(clientSecret !== undefined && { clientSecret }),
-    ...(refreshToken !== undefined && { refreshToken }),
-    ...(scope !== undefined && { scope }),
+    clientSecret: settings.smtpOauthClientSecret,
+    refreshToken: settings.smtpOauthRefreshToken,
+    scope: settings.smtpOauthScope,
   }
 }
 

@@ -1,4 +1,4 @@
-import { reachCodeOf, textOf } from '../answer.ts'
+import { jsonOf, reachCodeOf, textOf } from '../answer.ts'
 import type { OAuthSettings } from './settings.ts'
 
 const MAX_ANSWER_BYTES = 65_536
@@ -59,14 +59,15 @@ function issuedBy(
   { status, text }: { status: number; text: string },
   sent: (string | undefined)[],
 ): IssuedToken {
-  const said: Record<string, unknown> = jsonOf(text) ?? {}
+  const json = jsonOf(text)
+  const said: Record<string, unknown> = Object(json)
   const { access_token: token, token_type: type = 'Bearer', expires_in: seconds } = said
   const { refresh_token: refreshToken, error } = said
   if (typeof error === 'string' && ERROR_CODE.test(error) && !repeats(error, sent)) {
     throw new TokenError(`${status} ${error}`)
   }
   if (status !== 200) throw new TokenError(String(status))
-  if (jsonOf(text) === undefined) throw new TokenError('not JSON')
+  if (typeof json !== 'object' || json === null) throw new TokenError('not JSON')
   if (typeof token !== 'string' || !TOKEN.test(token)) throw new TokenError('no token in it')
   if (typeof type !== 'string' || type.toLowerCase() !== 'bearer') {
     throw new TokenError('another kind of token')
@@ -86,14 +87,3 @@ function repeats(code: string, secrets: (string | undefined)[]): boolean {
 }
 
 const isToken = (value: unknown): value is string => typeof value === 'string' && TOKEN.test(value)
-
-function jsonOf(text: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null
-      ? Object.fromEntries(Object.entries(value))
-      : undefined
-  } catch {
-    return undefined
-  }
-}

@@ -43,7 +43,8 @@ describe('What is made out of the table of settings and the description of the a
   it('names for each operation one of the three scopes, and nothing that changes settings is for another one', async () => {
     const { paths, security } = JSON.parse(await read('docs/openapi.json'))
     expect(security).to.equal(undefined)
-    for (const { path, method, scope } of Object.values<Operation>(operations)) {
+    for (const { route, scope } of Object.values<Operation>(operations)) {
+      const [method = '', path = ''] = route.split(' ')
       const described = paths[path][method.toLowerCase()]
       expect(described.security, path).to.deep.equal([{ bearer: [scope] }])
       expect(scope).to.match(/^account-flows:(read|support|settings)$/)
@@ -87,7 +88,8 @@ describe('What is made out of the table of settings and the description of the a
     )
     expect(described).to.have.members(operationNames)
     for (const [name, operation] of Object.entries<Operation>(operations)) {
-      expect(paths[operation.path]).to.have.property(operation.method.toLowerCase())
+      const [method = '', path = ''] = operation.route.split(' ')
+      expect(paths[path]).to.have.property(method.toLowerCase())
       const statuses = Object.keys(responsesOf(name as keyof typeof operations))
       expect(statuses).to.include(String(operation.status ?? 200))
       expect(statuses).to.include.members(['400', '401', '403', '429', '500', '503'])

@@ -70,8 +70,8 @@ export const adminMutants: Mutant[] = [
     name: 'support sends test mails to whomever it likes',
     breaks: 'No mail goes to an address that support chose (ADM-15).',
     in: 'operations',
-    find: "path: '/mail/test', scope: 'account-flows:settings'",
-    becomes: "path: '/mail/test', scope: 'account-flows:support'",
+    find: "route: 'POST /mail/test', scope: 'account-flows:settings'",
+    becomes: "route: 'POST /mail/test', scope: 'account-flows:support'",
     caughtBy: 'ADM-15',
   },
   {

@@ -202,7 +202,7 @@ export const verificationMutants: Mutant[] = [
   {
     name: 'a session of before goes around the block',
     breaks: 'The setting holds on every path to a code.',
-    in: 'addAccountChecks',
+    in: 'createAccountPolicy',
     find: '?.emailVerified !== true',
     becomes: '=== undefined',
     caughtBy: 'VER-11',

@@ -70,7 +70,7 @@ export const operationNames = Object.keys(operations).filter(
 
 /** What the document says of each answer of an operation, by its status. */
 export function responsesOf(name: OperationName): Record<string, DescribedResponse> {
-  const { method, path } = operations[name]
+  const [method = '', path = ''] = operations[name].route.split(' ')
   const described = document.paths[path]?.[method.toLowerCase()]
   return Object(Reflect.get(Object(described), 'responses'))
 }
@@ -81,7 +81,7 @@ export function documentedAnswers({ baseUrl }: Pick<Harness, 'baseUrl'>, token =
     name: OperationName,
     request: DocumentedRequest = {},
   ): Promise<DocumentedAnswer> => {
-    const { method, path } = operations[name]
+    const [method = '', path] = operations[name].route.split(' ')
     const { query, body, headers } = request
     const response = await fetch(
       `${baseUrl}/admin/api${path}${query === undefined ? '' : `?${query}`}`,
