@@ -3,18 +3,18 @@ import type { AdapterConstructor, AdapterFactory, Provider } from 'oidc-provider
 import { attach } from './attach.ts'
 import { createAdminApi } from './admin/admin-api.ts'
 import { createCore, type Core } from './core.ts'
-import { createVoidEverything, type VoidLinks } from './flows/account.ts'
+import { createVoidEverything } from './flows/account.ts'
 import type { AuditEvents } from './flows/audit.ts'
 import { createEmailVerification } from './flows/email-verification.ts'
 import { createEndSessions, createPasswordChanged } from './flows/end-sessions.ts'
 import { createInvitation, type Invited } from './flows/invitation.ts'
-import { createNotMe } from './flows/not-me.ts'
-import type { FlowParts } from './flows/parts.ts'
+import { createNotMe, type NotMeParts } from './flows/not-me.ts'
 import { createPasswordReset } from './flows/password-reset.ts'
 import { createWaitingLogins } from './flows/waiting-login.ts'
 import { loadBodyReader } from './http/body.ts'
 import { createBrowserSide } from './http/browser-side.ts'
 import type { Mount } from './http/mount.ts'
+import type { Flows } from './http/parts.ts'
 import { createWellKnown, type WellKnown } from './http/well-known.ts'
 import { type Login } from './http/login.ts'
 import { createLoginPassword, type LoginPassword } from './http/login-password.ts'
@@ -132,9 +132,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const voidEverything = createVoidEverything(store.outbox, core.voidLinks)
   const ending = { ...core, outbox, voidLinks: voidEverything }
   const endSessions = createEndSessions(ending)
-  const { hashPassword, passwordJudge } = passwords
-  const means = { outbox, hashPassword, passwordJudge, voidEverything, endSessions }
-  const flows = createFlows(core, means)
+  const flows = createFlows(core, { ...passwords, outbox, voidEverything, endSessions })
   const refreshTokens = createRefreshTokens(core.settingsKeeper, checked.log)
   const sender = createMailSender(settings, clock, refreshTokens, checked.transport)
   const { identify } = core.clients
@@ -157,7 +155,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   return {
     ...browser.login,
     ...createLoginPassword({ ...core, limits: store.limits }, passwords.verifyPassword),
-    judgePassword: passwordJudge.judgeAll,
+    judgePassword: passwords.passwordJudge.judgeAll,
     ...createWellKnown(`${core.oauthUrl}/forgot-password`),
     adapter: sessions.adapter,
     policy: policy.add,
@@ -170,7 +168,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       await users.start?.()
       await sessions.start()
       await upkeep.start(checked.initialSettings, workers)
-      await passwordJudge.load()
+      await passwords.passwordJudge.load()
       if (workers) [mail, clientLogouts].forEach(({ start }) => start())
     },
 
@@ -193,9 +191,7 @@ async function loadForRequests() {
   await import('./admin/router.ts')
 }
 
-type Outbox = Pick<MailOutbox, 'add'>
-
-function wakingOutbox(outbox: MailOutbox, wake: (at: Date) => void): Outbox {
+function wakingOutbox(outbox: MailOutbox, wake: (at: Date) => void): Pick<MailOutbox, 'add'> {
   return {
     async add(job) {
       await outbox.add(job)
@@ -204,15 +200,11 @@ function wakingOutbox(outbox: MailOutbox, wake: (at: Date) => void): Outbox {
   }
 }
 
-interface Means extends Pick<FlowParts, 'passwordJudge'> {
-  outbox: Outbox
-  hashPassword(password: string, network: string | undefined): Promise<string>
-  voidEverything: VoidLinks
-  endSessions(accountId: string): Promise<EndedAccount>
-}
+type Means = ReturnType<typeof createPasswords> &
+  Pick<NotMeParts, 'outbox' | 'voidEverything' | 'endSessions'>
 
-function createFlows(core: Core, means: Means) {
-  const parts: Omit<Core & Means, 'hashPassword'> & FlowParts = {
+function createFlows(core: Core, means: Means): Flows {
+  const parts: NotMeParts = {
     ...core,
     ...means,
     hashPassword: (password, by) => means.hashPassword(password, by && networkOf(by.address)),

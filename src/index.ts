@@ -18,7 +18,6 @@ export type { BlockedByEmail, CheckedLogin, Login, LoginDecision } from './http/
 export type { LoginPassword } from './http/login-password.ts'
 export { languageFor } from './http/language.ts'
 export type { Captcha, CaptchaSources } from './http/captcha.ts'
-export type { BeforeForgotPassword, ForgotPasswordRequest } from './http/host-check.ts'
 export type { ResponseDelay } from './http/response-delay.ts'
 export { logJsonLines } from './log.ts'
 export { memoryAdapter } from './oidc/memory-adapter.ts'
@@ -41,10 +40,12 @@ export type {
   AuditEvent,
   AuditEventOf,
   AuditEventType,
+  BeforeForgotPassword,
   CarriedParameters,
   EndedAccount,
   EndedClients,
   EndedSessions,
+  ForgotPasswordRequest,
   JudgePassword,
   Log,
   MailTransport,

@@ -3,12 +3,12 @@ import type { AdminJwtOptions } from './admin/jwt.ts'
 import type { Clock } from './clock.ts'
 import type { Hashing } from './crypto/hashing.ts'
 import type { Captcha } from './http/captcha.ts'
-import type { BeforeForgotPassword } from './http/host-check.ts'
 import type { ResponseDelay } from './http/response-delay.ts'
 import type { ClientLogoutOptions } from './oidc/post-form.ts'
 import type { SettingTexts } from './settings/table.ts'
 import type {
   AccountFlowsStore,
+  BeforeForgotPassword,
   JudgePassword,
   Log,
   MailTransport,

@@ -1,9 +1,4 @@
 import type { Core } from '../core.ts'
-import type { EmailVerification } from '../flows/email-verification.ts'
-import type { Invitation } from '../flows/invitation.ts'
-import type { NotMe } from '../flows/not-me.ts'
-import type { PasswordReset } from '../flows/password-reset.ts'
-import type { WaitingLogins } from '../flows/waiting-login.ts'
 import { createInteractions } from '../oidc/interactions.ts'
 import type { CheckedOptions } from '../check-options.ts'
 import { createBrowserCookie } from './browser-cookie.ts'
@@ -14,7 +9,7 @@ import { createResendCooldown } from './resend-cooldown.ts'
 import { createLogin } from './login.ts'
 import { createPages } from './pages.ts'
 import { notMe } from './not-me.ts'
-import type { HttpParts } from './parts.ts'
+import type { Flows, HttpParts } from './parts.ts'
 import { resendVerification } from './resend-verification.ts'
 import { acceptInvitation } from './accept-invitation.ts'
 import { resetPassword } from './reset-password.ts'
@@ -22,14 +17,6 @@ import { responseDelay } from './response-delay.ts'
 import { asset, createRoutes, type Route } from './routes.ts'
 import { verifyEmail } from './verify-email.ts'
 import { waitingLogin } from './waiting-login.ts'
-
-interface Flows {
-  passwordReset: PasswordReset
-  invitation: Invitation
-  verification: EmailVerification
-  waitingLogins: WaitingLogins
-  notMe: NotMe
-}
 
 export type BrowserSide = ReturnType<typeof createBrowserSide>
 
@@ -51,8 +38,7 @@ export function createBrowserSide(core: Core, flows: Flows, options: CheckedOpti
   }
   const routes = createRoutes({
     ...parts,
-    routes: routesByPath(parts, core, options),
-    origin: core.origin,
+    routes: routesByPath(parts, options.beforeForgotPassword),
     oauthPath: options.oauthPath,
     limit: createRequestLimit(parts, options.trustedProxies),
   })
@@ -62,10 +48,10 @@ export function createBrowserSide(core: Core, flows: Flows, options: CheckedOpti
 /** What browsers reach (4.1 to 4.4, 4.6, 4.7, 4.9, 4.10), by path below the OAuth path. */
 function routesByPath(
   parts: HttpParts,
-  { views }: Core,
-  { beforeForgotPassword }: CheckedOptions,
+  before: CheckedOptions['beforeForgotPassword'],
 ): Record<string, Route> {
-  const check = createHostCheck(parts, beforeForgotPassword)
+  const { views } = parts
+  const check = createHostCheck(parts, before)
   return {
     '/forgot-password': forgotPassword(parts, check),
     '/reset-password': resetPassword(parts),
