@@ -21,7 +21,8 @@ import type {
   User,
 } from '../ports/index.ts'
 import { carriedBy, isSameCarried } from '../ports/carried-query.ts'
-import { contextOf, findLink, verificationState, type VerificationLink } from './link.ts'
+import type { VerificationLink } from '../views/page-locals.ts'
+import { contextOf, findLink, verificationState } from './link.ts'
 import { codeWait, isGuessedAt } from './login-code.ts'
 import { createConfirm, type OpenedLink } from './confirm-address.ts'
 import type { FlowParts } from './parts.ts'
@@ -101,8 +102,8 @@ function request(parts: FlowParts, asked: Omit<MailRequest, 'kind'>): Promise<vo
   return requestMail(outbox, wanted, settings(), clock.now())
 }
 
-const isGenuine = ({ authorizeSig }: FlowParts, { token, carried, signature }: VerificationLink) =>
-  isToken(token) && authorizeSig.verify(signature, token, carried)
+const isGenuine = (parts: FlowParts, { token, carried, authorizeSig }: VerificationLink) =>
+  isToken(token) && parts.authorizeSig.verify(authorizeSig, token, carried)
 
 /** A link that we signed, with its record and its account; a refusal, where there is none. */
 async function find(parts: FlowParts, link: VerificationLink) {

@@ -10,21 +10,16 @@ import type {
   UserStore,
 } from '../ports/index.ts'
 import { endOf } from '../ports/token-end.ts'
+import type { LinkReason, VerificationLink } from '../views/page-locals.ts'
 import { isStillFor, isVerified } from './account.ts'
 import type { FlowParts } from './parts.ts'
-
-/**
- * Why a link does nothing. `unknown`: nobody was ever given it; all others are told to those alone who hold the token.
- * `superseded`: a newer one took its place. `changed`: the account changed since.
- */
-export type LinkFault = 'unknown' | 'expired' | 'used' | 'superseded' | 'changed'
 
 /** How a link stands, by its record and its account as they are. */
 export function linkState(
   token: Token,
   account: User | undefined,
   at: Date,
-): 'usable' | Exclude<LinkFault, 'unknown'> {
+): 'usable' | Exclude<LinkReason, 'unknown'> {
   const end = endOf(token, at)
   if (end === 'used') return 'used'
   // A reset that was decided, and refused in the end: the account had changed.
@@ -95,13 +90,6 @@ export async function hasUsableLink(
   )
 }
 
-/** What a verification link carries (4.6). */
-export interface VerificationLink {
-  token: string
-  carried: CarriedParameters
-  signature: string
-}
-
 /** The parameters of the mailed address. */
 export const SIGNED: readonly string[] = [
   'token',
@@ -115,9 +103,9 @@ export function isBracketed(name: string): boolean {
 }
 
 /** The query of the mailed address (4.6). */
-export function linkQuery({ token, carried, signature }: VerificationLink): string {
+export function linkQuery({ token, carried, authorizeSig }: VerificationLink): string {
   const query = appendCarried(new URLSearchParams({ token }), carried)
-  query.set('authorize_sig', signature)
+  query.set('authorize_sig', authorizeSig)
   return query.toString()
 }
 

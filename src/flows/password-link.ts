@@ -13,14 +13,8 @@ import {
   leaseEnd,
   type PasswordLinkParts,
 } from './finish-password.ts'
-import {
-  contextOf,
-  findLink,
-  linkState,
-  type FoundLink,
-  type LinkContext,
-  type LinkFault,
-} from './link.ts'
+import type { LinkReason } from '../views/page-locals.ts'
+import { contextOf, findLink, linkState, type FoundLink, type LinkContext } from './link.ts'
 import type { FlowParts } from './parts.ts'
 
 export type PasswordLink = ReturnType<typeof createPasswordLink>
@@ -80,7 +74,7 @@ export interface PasswordForm {
   confirmPassword: string
 }
 
-export type RefusedLink = LinkContext & { fault: LinkFault }
+export type RefusedLink = LinkContext & { fault: LinkReason }
 
 export type PasswordOutcome =
   RefusedLink | (RefusedPassword & { carried: CarriedParameters }) | CompletedLink
@@ -93,7 +87,7 @@ export interface CompletedLink {
 
 const UNKNOWN = { fault: 'unknown', carried: {} } as const
 
-const faultOf = (token: Token, fault: LinkFault) => ({ fault, ...contextOf(token) })
+const faultOf = (token: Token, fault: LinkReason) => ({ fault, ...contextOf(token) })
 
 async function find(
   { kind, tokens, users, clock }: PasswordLinkParts,
