@@ -8,34 +8,20 @@ import { createCatalog } from './catalog.ts'
 import { findProblems, warnOfOddities } from './check-overrides.ts'
 import { chooseLocale, type Languages } from './languages.ts'
 import { canonicalLocale, readLocales } from './locale-files.ts'
-import { renderMail, type MailLocals, type MailName, type RenderedMail } from './mails.ts'
+import { renderMail, type MailLocals, type MailName } from './mails.ts'
 import type { PageLocals, PageName } from './page-locals.ts'
-import { assetOf, frameOf, renderPage, type Assets } from './pages.ts'
+import { assetOf, frameOf, renderPage } from './pages.ts'
 import { createTemplates } from './templates.ts'
 import { tryAll } from './trial.ts'
 import { readViewFiles, type ViewFiles } from './view-files.ts'
 
 export type { Brand } from './brand.ts'
-export type { Asset, Assets } from './pages.ts'
+export type { Asset } from './pages.ts'
 export type { Languages } from './languages.ts'
 export type { MailLocals, MailName, RenderedMail } from './mails.ts'
 export type * from './page-locals.ts'
 
-/** The style sheet of the pages with the brand's colours and the host's `theme.css`, the one script and the icon, served below the OAuth path. */
-export interface Views extends Assets {
-  /** In the language that suits the reader best. */
-  page<N extends PageName>(
-    name: N,
-    locals: PageLocals[N],
-    languages?: Languages,
-    formId?: string,
-  ): { html: string; lang: string; hasCaptcha: boolean }
-  /** The one of `locales` that suits best. */
-  localeFor(languages: Languages): string
-  mail(name: MailName, locals: MailLocals, languages?: Languages): RenderedMail
-  /** Languages that there are words in (BCP 47, canonical). */
-  locales: string[]
-}
+export type Views = ReturnType<typeof createViews>
 
 interface ViewsOptions {
   /** A host's own views: each of its files takes the place of ours. */
@@ -58,7 +44,7 @@ const REFERENCE_LOCALE = 'en'
  * @param oauthPath - where the forms, the style sheet and the script are; may be empty.
  * @throws TypeError naming the option that is not acceptable, with all that is wrong in the host's files.
  */
-export function createViews(oauthPath: string, options: ViewsOptions = {}): Views {
+export function createViews(oauthPath: string, options: ViewsOptions = {}) {
   const { directory, defaultLocale = REFERENCE_LOCALE, brand = {}, log = logJsonLines } = options
   const { captcha } = options
   const problems: string[] = []
@@ -98,22 +84,27 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}): View
   const catalogFor = (languages: Languages) => catalogs.get(localeFor(languages)) ?? fallback
 
   return {
+    /** Languages that there are words in (BCP 47, canonical). */
     locales: spoken,
+    /** The one of `locales` that suits best. */
     localeFor,
     ...assets,
 
-    page(name, locals, languages = {}, formId) {
+    /** In the language that suits the reader best. */
+    page<N extends PageName>(
+      name: N,
+      locals: PageLocals[N],
+      languages: Languages = {},
+      formId?: string,
+    ) {
       const catalog = catalogFor(languages)
       const hasCaptcha = captcha !== undefined && asksForMail(name, locals)
       const around = hasCaptcha ? { ...frame, captcha } : frame
-      const html = renderPage(templates, catalog, around, name, locals, {
-        uiLocales: languages.asked,
-        formId,
-      })
+      const html = renderPage(templates, catalog, around, name, locals, languages.asked, formId)
       return { html, lang: catalog.lang, hasCaptcha }
     },
 
-    mail: (name, locals, languages = {}) =>
+    mail: (name: MailName, locals: MailLocals, languages: Languages = {}) =>
       renderMail(templates, catalogFor(languages), name, locals, shown),
   }
 }

@@ -41,11 +41,7 @@ export interface MailLocals {
   isByHost?: boolean
 }
 
-export interface RenderedMail {
-  subject: string
-  text: string
-  html: string
-}
+export type RenderedMail = ReturnType<typeof renderMail>
 
 /** The token of `link` is once in the text, on a line of its own, and once in the HTML, behind the button. */
 export function renderMail(
@@ -54,7 +50,7 @@ export function renderMail(
   name: MailName,
   locals: MailLocals,
   brand: ShownBrand = {},
-): RenderedMail {
+) {
   const { t, lang, dir } = catalog
   const values = valuesOf(catalog, name, locals)
   const byName = new Map(Object.entries(values))

@@ -21,7 +21,9 @@ export function tryAll(templates: Templates, catalog: Catalog, frame: PageFrame)
 
   for (const name of PAGE_NAMES) {
     for (const locals of Object.values<PageLocals[PageName][]>(SAMPLE_PAGES[name]).flat()) {
-      attempt(`pages/${name}`, () => renderPage(templates, catalog, frame, name, locals, REQUEST))
+      attempt(`pages/${name}`, () =>
+        renderPage(templates, catalog, frame, name, locals, 'en', 'form'),
+      )
     }
   }
   for (const [name, locals] of SAMPLE_MAILS) {
@@ -29,5 +31,3 @@ export function tryAll(templates: Templates, catalog: Catalog, frame: PageFrame)
   }
   return [...problems]
 }
-
-const REQUEST = { uiLocales: 'en', formId: 'form' }
