@@ -29,16 +29,6 @@ import type { FlowParts } from './parts.ts'
 import { refuse, unknown, type LinkRefusal } from './link-refusal.ts'
 import { isLoginOf, isWaitingPage, MOST_LOGINS, newPendingLogin } from './waiting-login.ts'
 
-export type { OpenedLink } from './confirm-address.ts'
-
-/** What a link shows in a browser in which no login of its account waits. */
-export interface ShownCode {
-  /** Of the login that the link was mailed for. */
-  code: string
-  /** For how long no code is compared. `undefined`: it is compared now. */
-  waitMs: number | undefined
-}
-
 /** Who opens a link, and the cookie of the browser. `undefined`: it has none. */
 type LinkOpener = Requester & { browser: string | undefined }
 
@@ -81,8 +71,11 @@ export function createEmailVerification(parts: FlowParts) {
     /** Judges a link without consuming it. */
     open: (link: VerificationLink, opener: LinkOpener) => open(parts, link, opener),
 
-    /** The code of the login that the link was mailed for. `undefined`: there is none, or it waits no more. */
-    async codeOf({ login }: OpenedLink): Promise<ShownCode | undefined> {
+    /**
+     * The code of the login that the link was mailed for, and for how long none is compared. `undefined`: there is none, or it waits no
+     * more.
+     */
+    async codeOf({ login }: OpenedLink) {
       if (!login || !isWaitingPage(login)) return undefined
       const waitMs = await codeWait(parts, login.email)
       return { code: parts.loginCodes.codeOf(login.id), waitMs }

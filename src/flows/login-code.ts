@@ -20,20 +20,15 @@ const OF_MAILBOX = [
   { windowMs: MONTH_MS, most: 100 },
 ]
 
-type CodeParts = Pick<
-  FlowParts,
-  'limits' | 'keyedHash' | 'loginCodes' | 'pendingLogins' | 'audit' | 'clock'
->
-
 /**
  * `unread`: no code of six digits was typed, which is no try. `over`: the login is over. A number: no code of this mailbox is compared
  * for so many milliseconds.
  */
-export type CodeOutcome = 'right' | 'unread' | 'wrong' | 'over' | number
+type CodeOutcome = 'right' | 'unread' | 'wrong' | 'over' | number
 
 /** Judges a typed code. A try is counted before it is compared, and the right one is given back. */
 export async function tryCode(
-  parts: CodeParts,
+  parts: FlowParts,
   login: PendingLogin,
   typed: string,
   by: Requester,
@@ -61,7 +56,7 @@ export async function tryCode(
 }
 
 /** For how many milliseconds no code of this mailbox is compared. `undefined`: it is compared. */
-export async function codeWait(parts: CodeParts, email: string | undefined) {
+export async function codeWait(parts: FlowParts, email: string | undefined) {
   const rows = rowsOf(parts, email)
   const hits = await Promise.all(rows.map(({ key }) => parts.limits.peek(key)))
   const full = hits.filter(({ count }, index) => count >= (rows[index]?.most ?? 0))
@@ -69,16 +64,13 @@ export async function codeWait(parts: CodeParts, email: string | undefined) {
 }
 
 /** Whether a login is over by too many wrong codes, or was disowned; also where the same request comes again. */
-export async function isGuessedAt(parts: CodeParts, login: PendingLogin): Promise<boolean> {
+export async function isGuessedAt(parts: FlowParts, login: PendingLogin): Promise<boolean> {
   const { key, most } = ownRow(parts, login)
   return (await parts.limits.peek(key)).count >= most
 }
 
 /** Ends what the codes of these logins are good for, also where the same request comes again: their mails were disowned. */
-export async function spendTries(
-  parts: Pick<CodeParts, 'limits' | 'keyedHash'>,
-  loginIds: Iterable<string>,
-): Promise<void> {
+export async function spendTries(parts: FlowParts, loginIds: Iterable<string>): Promise<void> {
   const hits = [...new Set(loginIds)].flatMap((id) => {
     const { key, windowMs, most } = ownRow(parts, { id })
     return Array.from({ length: most }, () => parts.limits.hit(key, windowMs))
@@ -87,21 +79,12 @@ export async function spendTries(
 }
 
 /** Begins the counts of a mailbox anew: its owner used a reset link that was mailed there. */
-export async function forgetWrongCodes(
-  parts: Pick<CodeParts, 'limits' | 'keyedHash'>,
-  email: string,
-): Promise<void> {
+export async function forgetWrongCodes(parts: FlowParts, email: string): Promise<void> {
   const rows = rowsOf(parts, email)
   await Promise.all(rows.map(({ key }) => parts.limits.giveBack(key, Infinity)))
 }
 
-interface Row {
-  key: string
-  windowMs: number
-  most: number
-}
-
-function rowsOf({ keyedHash }: Pick<CodeParts, 'keyedHash'>, email = ''): Row[] {
+function rowsOf({ keyedHash }: FlowParts, email = '') {
   const mailbox = mailboxKey(email)
   return OF_MAILBOX.map(({ windowMs, most }) => {
     const key = keyedHash(`codes:${windowMs}:${mailbox}`)
@@ -109,21 +92,18 @@ function rowsOf({ keyedHash }: Pick<CodeParts, 'keyedHash'>, email = ''): Row[] 
   })
 }
 
-const ownRow = (
-  { keyedHash }: Pick<CodeParts, 'keyedHash'>,
-  { id }: Pick<PendingLogin, 'id'>,
-): Row => ({
+const ownRow = ({ keyedHash }: FlowParts, { id }: Pick<PendingLogin, 'id'>) => ({
   key: keyedHash(`codes:${id}`),
   windowMs: MONTH_MS,
   most: MOST_OF_LOGIN,
 })
 
-async function endLogin({ pendingLogins }: CodeParts, { id }: PendingLogin): Promise<'over'> {
+async function endLogin({ pendingLogins }: FlowParts, { id }: PendingLogin): Promise<'over'> {
   await pendingLogins.change({ id }, { isVoid: true })
   return 'over'
 }
 
-const auditWrong = ({ audit, clock }: CodeParts, login: PendingLogin, by: Requester) =>
+const auditWrong = ({ audit, clock }: FlowParts, login: PendingLogin, by: Requester) =>
   audit({
     id: newId(),
     type: 'email_verification_rejected',

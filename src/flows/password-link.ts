@@ -17,8 +17,6 @@ import type { LinkReason } from '../views/page-locals.ts'
 import { contextOf, findLink, linkState, type FoundLink, type LinkContext } from './link.ts'
 import type { FlowParts } from './parts.ts'
 
-export type PasswordLink = ReturnType<typeof createPasswordLink>
-
 export function createPasswordLink(flow: FlowParts, kind: PasswordLinkKind) {
   const parts = { ...flow, kind, tokens: flow[MAIL_KINDS[kind].link.tokens] }
   const { outbox, settings, clock } = parts

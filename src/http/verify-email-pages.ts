@@ -1,6 +1,6 @@
 import type { Context } from 'koa'
 import { newId } from '../crypto/token.ts'
-import type { OpenedLink } from '../flows/email-verification.ts'
+import type { OpenedLink } from '../flows/confirm-address.ts'
 import type { LinkRefusal } from '../flows/link-refusal.ts'
 import type { LinkContext } from '../flows/link.ts'
 import { carriedBy } from '../ports/carried-query.ts'
