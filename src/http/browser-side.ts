@@ -11,8 +11,7 @@ import { createPages } from './pages.ts'
 import { notMe } from './not-me.ts'
 import type { Flows, HttpParts } from './parts.ts'
 import { resendVerification } from './resend-verification.ts'
-import { acceptInvitation } from './accept-invitation.ts'
-import { resetPassword } from './reset-password.ts'
+import { passwordPage } from './password-page.ts'
 import { responseDelay } from './response-delay.ts'
 import { asset, createRoutes, type Route } from './routes.ts'
 import { verifyEmail } from './verify-email.ts'
@@ -54,8 +53,8 @@ function routesByPath(
   const check = createHostCheck(parts, before)
   return {
     '/forgot-password': forgotPassword(parts, check),
-    '/reset-password': resetPassword(parts),
-    '/accept-invitation': acceptInvitation(parts),
+    '/reset-password': passwordPage(parts, 'reset-password'),
+    '/accept-invitation': passwordPage(parts, 'accept-invitation'),
     '/verify-email': verifyEmail(parts),
     '/verify-email/waiting': waitingLogin(parts),
     '/not-me': notMe(parts),
