@@ -2,10 +2,7 @@ import type { Context } from 'koa'
 import { hasCode } from '../errors.ts'
 import { framesOf } from '../log.ts'
 import type { Log } from '../ports/index.ts'
-import type { Pages } from './pages.ts'
-
-/** As the page says: "wait a minute". */
-export const RETRY_AFTER_SECONDS = '60'
+import { RETRY_AFTER_SECONDS, type Pages } from './pages.ts'
 
 const PASSING = ['ERR_STORE_UNAVAILABLE', 'ERR_OVERLOADED', 'ERR_JUDGE_FAILED'] as const
 

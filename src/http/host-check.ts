@@ -3,7 +3,6 @@ import { within } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
 import type { BeforeForgotPassword, ForgotPasswordRequest } from '../ports/index.ts'
 import { foldTyped } from '../ports/users.ts'
-import { RETRY_AFTER_SECONDS } from './failure.ts'
 import type { HttpParts } from './parts.ts'
 
 /** A form that the host is asked about. */
@@ -29,7 +28,6 @@ export function createHostCheck(
     if (verdict === 'allow') await request()
     await waited()
     if (verdict !== 'failed') return true
-    ctx.set('Retry-After', RETRY_AFTER_SECONDS)
     parts.pages.showError(ctx, 'unavailable')
     return false
   }
