@@ -22,7 +22,7 @@ import { createLiveSession } from './oidc/renewed-session.ts'
 import { createResume } from './oidc/resume.ts'
 import type { CheckedOptions } from './check-options.ts'
 import { createClientLogouts } from './outbox/client-logouts.ts'
-import type { AccountFlowsStore, AuditEvent } from './ports/index.ts'
+import type { AuditEvent } from './ports/index.ts'
 import { createSettingsKeeper } from './settings/settings.ts'
 import { createViews } from './views/index.ts'
 
@@ -31,7 +31,7 @@ export type Core = ReturnType<typeof createCore>
 /** What is made of the options once, and shared by flows, mails, pages and the admin API. */
 export function createCore(options: CheckedOptions) {
   const { baseUrl, oauthPath, store, users, clock, log } = options
-  const { viewsDirectory: directory, defaultLocale, brand, trustedProxies } = options
+  const { resetTokens, verificationTokens, invitationTokens, notMeTokens } = store
   const basePath = baseUrl.pathname.replace(/\/$/, '')
   const { provider, attach } = attachment()
   const keys = createKeyRing(options.secrets)
@@ -55,7 +55,10 @@ export function createCore(options: CheckedOptions) {
     provider,
     attach,
     store,
-    ...tokensOf(store),
+    resetTokens,
+    verificationTokens,
+    invitationTokens,
+    notMeTokens,
     users,
     voidLinks,
     watchedUsers: usersWithLinks(users, voidLinks),
@@ -77,23 +80,14 @@ export function createCore(options: CheckedOptions) {
     openLogin,
     resume: createResume({ provider, clock, openLogin }),
     views: createViews(`${basePath}${oauthPath}`, {
-      directory,
-      defaultLocale,
-      brand,
+      ...options,
+      directory: options.viewsDirectory,
       captcha: options.captcha?.html,
-      log,
     }),
     liveSession: createLiveSession({ provider, sessions, cutoffs: store.cutoffs, clock, log }),
-    requesterOf: (req: IncomingMessage) => requesterOf(req, trustedProxies),
+    requesterOf: (req: IncomingMessage) => requesterOf(req, options.trustedProxies),
   }
 }
-
-const tokensOf = ({
-  resetTokens,
-  verificationTokens,
-  invitationTokens,
-  notMeTokens,
-}: AccountFlowsStore) => ({ resetTokens, verificationTokens, invitationTokens, notMeTokens })
 
 /** The clients, who tells them that accounts are ended, and who notes which. */
 function createClientSide(
