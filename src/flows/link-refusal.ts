@@ -31,6 +31,6 @@ export async function refuse(
 /** What the audit log tells of whoever acts on a link. */
 export const about = (
   { clock }: FlowParts,
-  { userId: accountId, carried: { clientId } }: Token,
+  { userId: accountId, carried: { clientId } }: Pick<Token, 'userId' | 'carried'>,
   { address, userAgent }: Requester,
 ) => ({ at: clock.now(), accountId, clientId, address, userAgent })
