@@ -1,9 +1,9 @@
 import { fileURLToPath } from 'node:url'
 import { accentCss } from './accent.ts'
 import { asksForMail } from './asks-for-mail.ts'
-import { shownBrand, type Brand } from './brand.ts'
+import { shownBrand } from './brand.ts'
 import { logJsonLines } from '../log.ts'
-import type { Log } from '../ports/index.ts'
+import type { AccountFlowsOptions } from '../options.ts'
 import { createCatalog } from './catalog.ts'
 import { findProblems, warnOfOddities } from './check-overrides.ts'
 import { chooseLocale, type Languages } from './languages.ts'
@@ -23,17 +23,11 @@ export type * from './page-locals.ts'
 
 export type Views = ReturnType<typeof createViews>
 
-interface ViewsOptions {
-  /** A host's own views: each of its files takes the place of ours. */
-  directory?: string | undefined
-  /** Spoken where nothing better is known; `en` by default. */
-  defaultLocale?: string | undefined
-  /** Checked. */
-  brand?: Brand | undefined
-  /** The tags of a widget for the forms that ask for a mail. */
-  captcha?: string | undefined
-  log?: Log
-}
+/** Checked. */
+type ViewsOptions = Pick<
+  AccountFlowsOptions,
+  'viewsDirectory' | 'defaultLocale' | 'brand' | 'captcha' | 'log'
+>
 
 const DIRECTORY = fileURLToPath(new URL('../../views/', import.meta.url))
 const REFERENCE_LOCALE = 'en'
@@ -45,10 +39,10 @@ const REFERENCE_LOCALE = 'en'
  * @throws TypeError naming the option that is not acceptable, with all that is wrong in the host's files.
  */
 export function createViews(oauthPath: string, options: ViewsOptions = {}) {
-  const { directory, defaultLocale = REFERENCE_LOCALE, brand = {}, log = logJsonLines } = options
-  const { captcha } = options
+  const { viewsDirectory, defaultLocale = REFERENCE_LOCALE, log = logJsonLines } = options
+  const { brand = {}, captcha: { html: captcha } = {} } = options
   const problems: string[] = []
-  const files = readViewFiles(DIRECTORY, directory, problems)
+  const files = readViewFiles(DIRECTORY, viewsDirectory, problems)
   const locales = readLocales(files, problems)
   const templates = createTemplates(files, log, problems)
   const reference = locales.get(REFERENCE_LOCALE)

@@ -1,4 +1,4 @@
-import { MAIL_KINDS, mailKinds, type MailTemplate } from '../ports/mail-kinds.ts'
+import { MAIL_KINDS, type MailTemplate } from '../ports/mail-kinds.ts'
 import type { ShownBrand } from './brand.ts'
 import { fill, type Catalog, type Values } from './catalog.ts'
 import { deviceText } from './device.ts'
@@ -12,10 +12,7 @@ export type MailName = MailTemplate | 'test'
 
 /** They tell of what was done, and when; the others were asked for. */
 const NOTICES = new Set<MailName>(
-  mailKinds
-    .map((kind) => MAIL_KINDS[kind])
-    .filter(({ isNotice }) => isNotice)
-    .map(({ template }) => template),
+  Object.values(MAIL_KINDS).flatMap(({ isNotice, template }) => (isNotice ? [template] : [])),
 )
 
 export interface MailLocals {
