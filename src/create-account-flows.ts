@@ -137,7 +137,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const sender = createMailSender(settings, clock, refreshTokens, checked.transport)
   const { identify } = core.clients
   const mail = createMailPipeline({ ...core, users: core.watchedUsers, identify, sender })
-  const upkeep = createUpkeep({ ...core, ...flows, settings: core.settingsKeeper, mail })
+  const upkeep = createUpkeep({ ...core, ...flows, mail })
   const browser = createBrowserSide(core, flows, checked)
   const adminParts = {
     ...core,
@@ -154,7 +154,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
   return {
     ...browser.login,
-    ...createLoginPassword({ ...core, limits: store.limits }, passwords.verifyPassword),
+    ...createLoginPassword(core, passwords.verifyPassword),
     judgePassword: passwords.passwordJudge.judgeAll,
     ...createWellKnown(`${core.oauthUrl}/forgot-password`),
     adapter: sessions.adapter,
@@ -209,8 +209,6 @@ function createFlows(core: Core, means: Means): Flows {
     ...means,
     hashPassword: (password, by) => means.hashPassword(password, by && networkOf(by.address)),
     users: core.watchedUsers,
-    limits: core.store.limits,
-    readCutoffs: core.sessions.readCutoffs,
   }
   return {
     passwordReset: createPasswordReset(parts),

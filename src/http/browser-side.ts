@@ -21,7 +21,6 @@ export type BrowserSide = ReturnType<typeof createBrowserSide>
 
 /** All that browsers see of us: our routes, and the answers to the login page of the host. */
 export function createBrowserSide(core: Core, flows: Flows, options: CheckedOptions) {
-  const { limits } = core.store
   const pages = createPages(core.views, options.captcha?.sources)
   const browserCookie = createBrowserCookie(options.baseUrl.protocol === 'https:')
   const parts: HttpParts = {
@@ -29,11 +28,9 @@ export function createBrowserSide(core: Core, flows: Flows, options: CheckedOpti
     ...flows,
     pages,
     browserCookie,
-    limits,
-    cooldown: createResendCooldown({ ...core, limits }),
+    cooldown: createResendCooldown(core),
     startDelay: responseDelay(core.clock, options.responseDelay),
     interactions: createInteractions(core.provider),
-    seenByLogin: core.sessions.seenByLogin,
   }
   const routes = createRoutes({
     ...parts,

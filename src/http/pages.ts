@@ -34,6 +34,13 @@ const ERROR_STATUS: Record<ErrorMode, number> = {
   unavailable: 503,
 }
 
+/** The page for what cannot be answered in another way. */
+export const errorPage = (mode: ErrorMode): Page<'error'> => ({
+  status: ERROR_STATUS[mode],
+  name: 'error',
+  locals: { mode },
+})
+
 /** @param sources - that pages with a captcha load it from. */
 export function createPages(views: Views, sources?: CaptchaSources) {
   function render<N extends PageName>(req: IncomingMessage, page: Page<N>) {
@@ -61,7 +68,7 @@ export function createPages(views: Views, sources?: CaptchaSources) {
 
     showError(ctx: Context, mode: ErrorMode) {
       if (mode === 'unavailable') ctx.set('Retry-After', RETRY_AFTER_SECONDS)
-      show(ctx, { status: ERROR_STATUS[mode], name: 'error', locals: { mode } })
+      show(ctx, errorPage(mode))
     },
   }
 }

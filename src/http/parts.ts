@@ -5,7 +5,6 @@ import type { NotMe } from '../flows/not-me.ts'
 import type { PasswordReset } from '../flows/password-reset.ts'
 import type { WaitingLogins } from '../flows/waiting-login.ts'
 import type { Interactions } from '../oidc/interactions.ts'
-import type { RateLimits } from '../ports/index.ts'
 import type { BrowserCookie } from './browser-cookie.ts'
 import type { ResendCooldown } from './resend-cooldown.ts'
 import type { Pages } from './pages.ts'
@@ -24,9 +23,6 @@ export interface HttpParts extends Core, Flows {
   interactions: Interactions
   browserCookie: BrowserCookie
   pages: Pages
-  limits: RateLimits
   cooldown: ResendCooldown
   startDelay: StartDelay
-  /** What decides which cut-offs the login outlives. */
-  seenByLogin: Core['sessions']['seenByLogin']
 }
