@@ -29,7 +29,11 @@ export function later(clock: Clock, ms: number, act: () => void): () => void {
 }
 
 /** The answer of `work`, or `late` when it is not there after so many milliseconds. The process may end meanwhile. */
-export async function within<T>(clock: Clock, ms: number, work: Promise<T>): Promise<T | 'late'> {
+export async function within<T>(
+  clock: Clock,
+  ms: number,
+  work: T | Promise<T>,
+): Promise<T | 'late'> {
   const { signal, cancel } = cancellation()
   try {
     const late = clock.sleep(ms, { signal, ref: false }).then(() => 'late' as const)

@@ -5,16 +5,13 @@ import { createAdminApi } from './admin/admin-api.ts'
 import { createCore, type Core } from './core.ts'
 import { createVoidEverything } from './flows/account.ts'
 import type { AuditEvents } from './flows/audit.ts'
-import { createEmailVerification } from './flows/email-verification.ts'
 import { createEndSessions, createPasswordChanged } from './flows/end-sessions.ts'
-import { createInvitation, type Invited } from './flows/invitation.ts'
-import { createNotMe, type NotMeParts } from './flows/not-me.ts'
-import { createPasswordReset } from './flows/password-reset.ts'
-import { createWaitingLogins } from './flows/waiting-login.ts'
+import { createFlows } from './flows/flows.ts'
+import type { Invited } from './flows/invitation.ts'
+import type { NotMeParts } from './flows/not-me.ts'
 import { loadBodyReader } from './http/body.ts'
 import { createBrowserSide } from './http/browser-side.ts'
 import type { Mount } from './http/mount.ts'
-import type { Flows } from './http/parts.ts'
 import { createWellKnown, type WellKnown } from './http/well-known.ts'
 import { type Login } from './http/login.ts'
 import { createLoginPassword, type LoginPassword } from './http/login-password.ts'
@@ -132,7 +129,8 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const voidEverything = createVoidEverything(store.outbox, core.voidLinks)
   const ending = { ...core, outbox, voidLinks: voidEverything }
   const endSessions = createEndSessions(ending)
-  const flows = createFlows(core, { ...passwords, outbox, voidEverything, endSessions })
+  const means = { ...passwords, outbox, voidEverything, endSessions }
+  const flows = createFlows(flowParts(core, means))
   const refreshTokens = createRefreshTokens(core.settingsKeeper, checked.log)
   const sender = createMailSender(settings, clock, refreshTokens, checked.transport)
   const { identify } = core.clients
@@ -203,18 +201,10 @@ function wakingOutbox(outbox: MailOutbox, wake: (at: Date) => void): Pick<MailOu
 type Means = ReturnType<typeof createPasswords> &
   Pick<NotMeParts, 'outbox' | 'voidEverything' | 'endSessions'>
 
-function createFlows(core: Core, means: Means): Flows {
-  const parts: NotMeParts = {
-    ...core,
-    ...means,
-    hashPassword: (password, by) => means.hashPassword(password, by && networkOf(by.address)),
-    users: core.watchedUsers,
-  }
-  return {
-    passwordReset: createPasswordReset(parts),
-    invitation: createInvitation(parts),
-    verification: createEmailVerification(parts),
-    waitingLogins: createWaitingLogins(parts),
-    notMe: createNotMe(parts),
-  }
-}
+const flowParts = (core: Core, means: Means): NotMeParts => ({
+  ...core,
+  ...means,
+  hashPassword: (password, by) => means.hashPassword(password, by && networkOf(by.address)),
+  users: core.watchedUsers,
+  readCutoffs: core.sessions.readCutoffs,
+})

@@ -1,6 +1,6 @@
 import { within } from './clock.ts'
 import type { Core } from './core.ts'
-import type { Flows } from './http/parts.ts'
+import type { Flows } from './flows/flows.ts'
 
 const FOLLOW_SETTINGS_MS = 1_000
 const SWEEP_MS = 5_000

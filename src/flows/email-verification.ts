@@ -32,8 +32,6 @@ import { isLoginOf, isWaitingPage, MOST_LOGINS, newPendingLogin } from './waitin
 /** Who opens a link, and the cookie of the browser. `undefined`: it has none. */
 type LinkOpener = Requester & { browser: string | undefined }
 
-export type EmailVerification = ReturnType<typeof createEmailVerification>
-
 export function createEmailVerification(parts: FlowParts) {
   return {
     /** Whether this user may not finish the login (4.8). */

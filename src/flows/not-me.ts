@@ -15,8 +15,6 @@ import { MOST_MAILED } from './link.ts'
 import { spendTries } from './login-code.ts'
 import type { FlowParts } from './parts.ts'
 
-export type NotMe = ReturnType<typeof createNotMe>
-
 export interface NotMeParts extends FlowParts, Pick<AccountFlowsStore, 'notMeTokens'> {
   voidEverything: VoidLinks
   endSessions(accountId: string): Promise<unknown>

@@ -37,8 +37,6 @@ export interface FinishedLogin {
   captured: CapturedRequest | undefined
 }
 
-export type WaitingLogins = ReturnType<typeof createWaitingLogins>
-
 export function createWaitingLogins(parts: FlowParts) {
   const { users, pendingLogins, readCutoffs, settings, clock } = parts
 

@@ -13,17 +13,14 @@ interface AskedForm extends ForgotPasswordRequest {
   waited: () => Promise<void>
 }
 
+export type HostCheck = ReturnType<typeof createHostCheck>
+
 /**
  * Asks the host, does what the form asks for where that allows it, and waits. `false`: the check failed, and a page says so. Whoever is
  * denied is answered like everybody else.
  */
-export type HostCheck = (ctx: Context, form: AskedForm) => Promise<boolean>
-
-export function createHostCheck(
-  parts: HttpParts,
-  before: BeforeForgotPassword | undefined,
-): HostCheck {
-  return async (ctx, { request, waited, ...asked }) => {
+export function createHostCheck(parts: HttpParts, before: BeforeForgotPassword | undefined) {
+  return async (ctx: Context, { request, waited, ...asked }: AskedForm): Promise<boolean> => {
     const verdict = before ? await verdictOf(parts, before, asked) : 'allow'
     if (verdict === 'allow') await request()
     await waited()
@@ -43,11 +40,8 @@ async function verdictOf(
   const fields = new Map(form)
   fields.delete(kind === 'password_reset' ? 'identifier' : 'username')
   try {
-    const verdict: unknown = await within(
-      clock,
-      CHECK_WITHIN_MS,
-      Promise.resolve(before({ ...request, requester: { ...requester }, fields })),
-    )
+    const asked = { ...request, requester: { ...requester }, fields }
+    const verdict: unknown = await within(clock, CHECK_WITHIN_MS, before(asked))
     if (verdict === 'allow') return 'allow'
     if (verdict === 'late') throw new DOMException('No answer in time', 'TimeoutError')
     if (verdict !== 'deny') log('error', 'beforeForgotPassword answered neither allow nor deny')

@@ -13,7 +13,7 @@ import type { PageLocals, PageName } from './page-locals.ts'
 import { assetOf, frameOf, renderPage } from './pages.ts'
 import { createTemplates } from './templates.ts'
 import { tryAll } from './trial.ts'
-import { readViewFiles, type ViewFiles } from './view-files.ts'
+import { readViewFiles } from './view-files.ts'
 
 export type { Brand } from './brand.ts'
 export type { Asset } from './pages.ts'
@@ -52,10 +52,10 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}) {
   const overrides = { files, templates, locales, reference, defaultLocale: byDefault }
   problems.push(...findProblems(overrides))
   const shown = shownBrand(brand)
+  const theme = files.hosts.get('theme.css')?.text
+  const styles = [templates.read('account-flows.css'), accentCss(brand.colour), theme]
   const assets = {
-    stylesheet: assetOf(
-      [templates.read('account-flows.css'), ...accentCss(brand.colour), ...theme(files)].join('\n'),
-    ),
+    stylesheet: assetOf(styles.filter((css) => css !== undefined).join('\n')),
     script: assetOf(templates.read('account-flows.js')),
     favicon: assetOf(favicon(templates.read('account-flows.svg'), shown.accent)),
   }
@@ -106,9 +106,4 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}) {
 /** Ours is in our colour, which no other file has. */
 function favicon(svg: string, accent: string | undefined): string {
   return accent ? svg.replaceAll('#1d4fb4', accent) : svg
-}
-
-function theme(files: ViewFiles): string[] {
-  const file = files.hosts.get('theme.css')
-  return file ? [file.text] : []
 }
