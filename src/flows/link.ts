@@ -37,13 +37,7 @@ export interface LinkContext {
 
 export const contextOf = ({ carried, locale }: Token): LinkContext => ({ carried, locale })
 
-export interface FoundLink {
-  token: Token
-  account: User | undefined
-  state: ReturnType<typeof linkState>
-  /** What ended it, for the audit log: of a record that says nothing of an end, its account did. */
-  end: LinkEnd
-}
+export type FoundLink = NonNullable<Awaited<ReturnType<typeof findLink>>>
 
 /** A token and its account, and how they stand. With `readCutoffs` it has seen no end. `undefined`: there never was one. */
 export async function findLink(
@@ -52,14 +46,15 @@ export async function findLink(
   raw: string,
   at: Date,
   readCutoffs?: FlowParts['readCutoffs'],
-): Promise<FoundLink | undefined> {
+) {
   const find = async () => (isToken(raw) ? tokens.find(hashToken(raw)) : undefined)
   let token = await find()
   // Links are voided, and passwords replaced, before cut-offs move on: what still stands after a look at these has seen no end.
   if (token && (await readCutoffs?.(token.userId))) token = await find()
   if (!token) return undefined
   const account = await users.findById(token.userId)
-  const end = endOf(token, at) ?? 'account_changed'
+  // What ended it, for the audit log: of a record that says nothing of an end, its account did.
+  const end: LinkEnd = endOf(token, at) ?? 'account_changed'
   return { token, account, state: linkState(token, account, at), end }
 }
 

@@ -1,6 +1,6 @@
 /** A mailed link opens a form, and the form sets a password. A reset (3.1) and an invitation (3.4) differ only in what they set. */
 import { oneAtATime } from '../crypto/hash-queue.ts'
-import { refusePassword, type RefusedPassword } from '../crypto/password.ts'
+import { refusePassword } from '../crypto/password.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
 import { requestMail } from '../outbox/request.ts'
 import type { CarriedParameters, Requester, Token } from '../ports/index.ts'
@@ -46,7 +46,7 @@ export function createPasswordLink(flow: FlowParts, kind: PasswordLinkKind) {
      * Sets a new password (4.4). A refusal leaves the token unspent, and so does whatever `hashPassword` throws. What was carried
      * is answered, and nobody is shown whose it was: a stranger may have asked for it.
      */
-    async complete(form: PasswordForm, requester: Requester): Promise<PasswordOutcome> {
+    async complete(form: PasswordForm, requester: Requester) {
       // Of many forms with one token one is hashed: the others find the token used, and cost no more than a look-up.
       const reset = await inTurn(form.token, () => claim(parts, form, requester))
       if (!reset) return refuse(parts, await find(parts, form.token), requester)
@@ -73,9 +73,6 @@ export interface PasswordForm {
 }
 
 export type RefusedLink = LinkContext & { fault: LinkReason }
-
-export type PasswordOutcome =
-  RefusedLink | (RefusedPassword & { carried: CarriedParameters }) | CompletedLink
 
 export interface CompletedLink {
   carried: CarriedParameters
