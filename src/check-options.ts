@@ -5,7 +5,7 @@ import { systemClock } from './clock.ts'
 import { checkCaptcha } from './http/captcha.ts'
 import type { ResponseDelay } from './http/response-delay.ts'
 import { logJsonLines, withoutValues } from './log.ts'
-import { MIN_KEY_BYTES, type AccountFlowsOptions, type CheckedOptions } from './options.ts'
+import { MIN_KEY_BYTES, type AccountFlowsOptions } from './options.ts'
 import type { Log } from './ports/index.ts'
 import { checkClientLogout } from './oidc/post-form.ts'
 import { isProduction, refuseWeak } from './production.ts'
@@ -13,7 +13,10 @@ import { isInTheClear } from './settings/loopback-host.ts'
 import { checkBrand } from './views/brand.ts'
 import { canonicalLocale } from './views/locale-files.ts'
 
-export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
+/** The options, checked and complete. */
+export type CheckedOptions = ReturnType<typeof checkOptions>
+
+export function checkOptions(options: AccountFlowsOptions) {
   const { log = logJsonLines, clock = systemClock } = options
   const { bcryptCost = 12, hashing, trustedProxies = 0 } = options
   const { responseDelay = { floorMs: 250, jitterMs: 500 }, beforeForgotPassword } = options
@@ -34,7 +37,9 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
   for (const name of ['floorMs', 'jitterMs'] as const)
     checkNumber(`responseDelay.${name}`, responseDelay[name], 0, 60_000)
   if (isProduction()) warnOfTooLittle(bcryptCost, responseDelay, log)
-  const oauthPath = checkOAuthPath(options.oauthPath ?? '')
+  const oauthPath = options.oauthPath ?? ''
+  const adminPath = options.adminPath ?? '/admin/api'
+  checkPaths(oauthPath, adminPath)
   const baseUrl = checkBaseUrl(options.baseUrl, weak)
   return {
     baseUrl,
@@ -43,7 +48,7 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
     store: options.store,
     users: options.users,
     ...checkAdmin(options, weak),
-    adminPath: checkAdminPath(options.adminPath ?? '/admin/api', oauthPath),
+    adminPath,
     bcryptCost,
     hashing,
     responseDelay,
@@ -73,10 +78,8 @@ function warnOfTooLittle(bcryptCost: number, { floorMs, jitterMs }: ResponseDela
 type Weak = (problem: string) => void
 
 function checkBaseUrl(baseUrl: string, weak: Weak): URL {
-  if (!URL.canParse(baseUrl))
-    throw new TypeError('baseUrl must be an absolute http or https address')
-  const url = new URL(baseUrl)
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') {
+  const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined
+  if (!url || !/^https?:$/.test(url.protocol)) {
     throw new TypeError('baseUrl must be an absolute http or https address')
   }
   if (url.search || url.hash || url.username || url.password) {
@@ -89,18 +92,12 @@ function checkBaseUrl(baseUrl: string, weak: Weak): URL {
 
 const PATH = /^(\/[A-Za-z0-9._~-]+)*$/
 
-function checkOAuthPath(oauthPath: string): string {
+function checkPaths(oauthPath: string, adminPath: string): void {
   if (!PATH.test(oauthPath)) {
     throw new TypeError('oauthPath must be empty, or start with / and not end with /')
   }
-  return oauthPath
-}
-
-// It takes all that is below it.
-function checkAdminPath(adminPath: string, oauthPath: string): string {
-  if (adminPath !== '' && PATH.test(adminPath) && !`${oauthPath}/`.startsWith(`${adminPath}/`)) {
-    return adminPath
-  }
+  // The admin API takes all that is below its path.
+  if (adminPath && PATH.test(adminPath) && !`${oauthPath}/`.startsWith(`${adminPath}/`)) return
   throw new TypeError(
     'adminPath must start with / and not end with /, and must not be a parent of oauthPath',
   )

@@ -1,3 +1,5 @@
+import { setTimeout } from 'node:timers/promises'
+
 /** The time of this process. Times of the database are the database's. Both are called without `this`. */
 export interface Clock {
   now(): Date
@@ -16,18 +18,7 @@ export interface SleepOptions {
 export const systemClock: Clock = {
   now: () => new Date(),
 
-  sleep: (ms, { signal, ref = true } = {}) =>
-    new Promise((resolve) => {
-      const over = () => {
-        clearTimeout(timer)
-        signal?.removeEventListener('abort', over)
-        resolve()
-      }
-      const timer = setTimeout(over, ms)
-      if (!ref) timer.unref()
-      if (signal?.aborted) over()
-      else signal?.addEventListener('abort', over)
-    }),
+  sleep: (ms, options) => setTimeout(ms, undefined, options).catch(() => {}),
 }
 
 /** Does `act` after so many milliseconds, unless the function that it answers is called before. */
@@ -38,7 +29,11 @@ export function later(clock: Clock, ms: number, act: () => void): () => void {
 }
 
 /** The answer of `work`, or `late` when it is not there after so many milliseconds. The process may end meanwhile. */
-export async function within<T>(clock: Clock, ms: number, work: Promise<T>): Promise<T | 'late'> {
+export async function within<T>(
+  clock: Clock,
+  ms: number,
+  work: T | Promise<T>,
+): Promise<T | 'late'> {
   const { signal, cancel } = cancellation()
   try {
     const late = clock.sleep(ms, { signal, ref: false }).then(() => 'late' as const)
@@ -58,6 +53,6 @@ export function timeout(clock: Clock, ms: number): { signal: AbortSignal; cancel
 /** A signal that aborts when it is told to. */
 export function cancellation(): { signal: AbortSignal; cancel(): void } {
   const controller = new AbortController()
-  // With a reason of its own, as making the usual one takes longer than all the rest.
+  // With a reason of its own: to make the usual one takes time.
   return { signal: controller.signal, cancel: () => controller.abort('cancelled') }
 }

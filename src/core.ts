@@ -20,9 +20,9 @@ import { createAccountPolicy } from './oidc/policy.ts'
 import { createPostForm } from './oidc/post-form.ts'
 import { createLiveSession } from './oidc/renewed-session.ts'
 import { createResume } from './oidc/resume.ts'
-import type { CheckedOptions } from './options.ts'
+import type { CheckedOptions } from './check-options.ts'
 import { createClientLogouts } from './outbox/client-logouts.ts'
-import type { AccountFlowsStore, AuditEvent } from './ports/index.ts'
+import type { AuditEvent } from './ports/index.ts'
 import { createSettingsKeeper } from './settings/settings.ts'
 import { createViews } from './views/index.ts'
 
@@ -31,7 +31,7 @@ export type Core = ReturnType<typeof createCore>
 /** What is made of the options once, and shared by flows, mails, pages and the admin API. */
 export function createCore(options: CheckedOptions) {
   const { baseUrl, oauthPath, store, users, clock, log } = options
-  const { viewsDirectory: directory, defaultLocale, brand, trustedProxies } = options
+  const { resetTokens, verificationTokens, invitationTokens, notMeTokens } = store
   const basePath = baseUrl.pathname.replace(/\/$/, '')
   const { provider, attach } = attachment()
   const keys = createKeyRing(options.secrets)
@@ -55,7 +55,11 @@ export function createCore(options: CheckedOptions) {
     provider,
     attach,
     store,
-    ...tokensOf(store),
+    limits: store.limits,
+    resetTokens,
+    verificationTokens,
+    invitationTokens,
+    notMeTokens,
     users,
     voidLinks,
     watchedUsers: usersWithLinks(users, voidLinks),
@@ -72,28 +76,17 @@ export function createCore(options: CheckedOptions) {
     audit,
     events,
     sessions,
+    readCutoffs: sessions.readCutoffs,
+    seenByLogin: sessions.seenByLogin,
     policy: createAccountPolicy(sessions.readAccount, settings, log),
     ...clientSide,
     openLogin,
     resume: createResume({ provider, clock, openLogin }),
-    views: createViews(`${basePath}${oauthPath}`, {
-      directory,
-      defaultLocale,
-      brand,
-      captcha: options.captcha?.html,
-      log,
-    }),
+    views: createViews(`${basePath}${oauthPath}`, options),
     liveSession: createLiveSession({ provider, sessions, cutoffs: store.cutoffs, clock, log }),
-    requesterOf: (req: IncomingMessage) => requesterOf(req, trustedProxies),
+    requesterOf: (req: IncomingMessage) => requesterOf(req, options.trustedProxies),
   }
 }
-
-const tokensOf = ({
-  resetTokens,
-  verificationTokens,
-  invitationTokens,
-  notMeTokens,
-}: AccountFlowsStore) => ({ resetTokens, verificationTokens, invitationTokens, notMeTokens })
 
 /** The clients, who tells them that accounts are ended, and who notes which. */
 function createClientSide(

@@ -3,15 +3,12 @@ import type { AdapterConstructor, AdapterFactory, Provider } from 'oidc-provider
 import { attach } from './attach.ts'
 import { createAdminApi } from './admin/admin-api.ts'
 import { createCore, type Core } from './core.ts'
-import { createVoidEverything, type VoidLinks } from './flows/account.ts'
+import { createVoidEverything } from './flows/account.ts'
 import type { AuditEvents } from './flows/audit.ts'
-import { createEmailVerification } from './flows/email-verification.ts'
 import { createEndSessions, createPasswordChanged } from './flows/end-sessions.ts'
-import { createInvitation, type Invited } from './flows/invitation.ts'
-import { createNotMe } from './flows/not-me.ts'
-import type { FlowParts } from './flows/parts.ts'
-import { createPasswordReset } from './flows/password-reset.ts'
-import { createWaitingLogins } from './flows/waiting-login.ts'
+import { createFlows } from './flows/flows.ts'
+import type { Invited } from './flows/invitation.ts'
+import type { NotMeParts } from './flows/not-me.ts'
 import { loadBodyReader } from './http/body.ts'
 import { createBrowserSide } from './http/browser-side.ts'
 import type { Mount } from './http/mount.ts'
@@ -132,14 +129,13 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const voidEverything = createVoidEverything(store.outbox, core.voidLinks)
   const ending = { ...core, outbox, voidLinks: voidEverything }
   const endSessions = createEndSessions(ending)
-  const { hashPassword, passwordJudge } = passwords
-  const means = { outbox, hashPassword, passwordJudge, voidEverything, endSessions }
-  const flows = createFlows(core, means)
+  const means = { ...passwords, outbox, voidEverything, endSessions }
+  const flows = createFlows(flowParts(core, means))
   const refreshTokens = createRefreshTokens(core.settingsKeeper, checked.log)
   const sender = createMailSender(settings, clock, refreshTokens, checked.transport)
   const { identify } = core.clients
   const mail = createMailPipeline({ ...core, users: core.watchedUsers, identify, sender })
-  const upkeep = createUpkeep({ ...core, ...flows, settings: core.settingsKeeper, mail })
+  const upkeep = createUpkeep({ ...core, ...flows, mail })
   const browser = createBrowserSide(core, flows, checked)
   const adminParts = {
     ...core,
@@ -156,8 +152,8 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
   return {
     ...browser.login,
-    ...createLoginPassword({ ...core, limits: store.limits }, passwords.verifyPassword),
-    judgePassword: passwordJudge.judgeAll,
+    ...createLoginPassword(core, passwords.verifyPassword),
+    judgePassword: passwords.passwordJudge.judgeAll,
     ...createWellKnown(`${core.oauthUrl}/forgot-password`),
     adapter: sessions.adapter,
     policy: policy.add,
@@ -170,7 +166,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       await users.start?.()
       await sessions.start()
       await upkeep.start(checked.initialSettings, workers)
-      await passwordJudge.load()
+      await passwords.passwordJudge.load()
       if (workers) [mail, clientLogouts].forEach(({ start }) => start())
     },
 
@@ -193,9 +189,7 @@ async function loadForRequests() {
   await import('./admin/router.ts')
 }
 
-type Outbox = Pick<MailOutbox, 'add'>
-
-function wakingOutbox(outbox: MailOutbox, wake: (at: Date) => void): Outbox {
+function wakingOutbox(outbox: MailOutbox, wake: (at: Date) => void): Pick<MailOutbox, 'add'> {
   return {
     async add(job) {
       await outbox.add(job)
@@ -204,27 +198,13 @@ function wakingOutbox(outbox: MailOutbox, wake: (at: Date) => void): Outbox {
   }
 }
 
-interface Means extends Pick<FlowParts, 'passwordJudge'> {
-  outbox: Outbox
-  hashPassword(password: string, network: string | undefined): Promise<string>
-  voidEverything: VoidLinks
-  endSessions(accountId: string): Promise<EndedAccount>
-}
+type Means = ReturnType<typeof createPasswords> &
+  Pick<NotMeParts, 'outbox' | 'voidEverything' | 'endSessions'>
 
-function createFlows(core: Core, means: Means) {
-  const parts: Omit<Core & Means, 'hashPassword'> & FlowParts = {
-    ...core,
-    ...means,
-    hashPassword: (password, by) => means.hashPassword(password, by && networkOf(by.address, 48)),
-    users: core.watchedUsers,
-    limits: core.store.limits,
-    readCutoffs: core.sessions.readCutoffs,
-  }
-  return {
-    passwordReset: createPasswordReset(parts),
-    invitation: createInvitation(parts),
-    verification: createEmailVerification(parts),
-    waitingLogins: createWaitingLogins(parts),
-    notMe: createNotMe(parts),
-  }
-}
+const flowParts = (core: Core, means: Means): NotMeParts => ({
+  ...core,
+  ...means,
+  hashPassword: (password, by) => means.hashPassword(password, by && networkOf(by.address, 48)),
+  users: core.watchedUsers,
+  readCutoffs: core.sessions.readCutoffs,
+})

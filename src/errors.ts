@@ -52,16 +52,6 @@ export function isStoreUnavailable(error: unknown): boolean {
   return hasCode(error, 'ERR_STORE_UNAVAILABLE')
 }
 
-/** Whether too many passwords wait to be hashed. */
-export function isOverloaded(error: unknown): boolean {
-  return hasCode(error, 'ERR_OVERLOADED')
-}
-
-/** Whether the host's own judgement of a password failed. */
-export function isUnjudged(error: unknown): boolean {
-  return hasCode(error, 'ERR_JUDGE_FAILED')
-}
-
-function hasCode(error: unknown, code: ErrorCode): boolean {
+export function hasCode(error: unknown, code: ErrorCode): boolean {
   return error instanceof Error && Reflect.get(error, 'code') === code
 }

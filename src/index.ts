@@ -18,7 +18,6 @@ export type { BlockedByEmail, CheckedLogin, Login, LoginDecision } from './http/
 export type { LoginPassword } from './http/login-password.ts'
 export { languageFor } from './http/language.ts'
 export type { Captcha, CaptchaSources } from './http/captcha.ts'
-export type { BeforeForgotPassword, ForgotPasswordRequest } from './http/host-check.ts'
 export type { ResponseDelay } from './http/response-delay.ts'
 export { logJsonLines } from './log.ts'
 export { memoryAdapter } from './oidc/memory-adapter.ts'
@@ -36,64 +35,25 @@ export { memoryUsers } from './stores/memory/users.ts'
 export { mongoStore } from './stores/mongodb/store.ts'
 export { mongoUsers, type UserCollection } from './stores/mongodb/users.ts'
 export { memoryMailbox, type ReceivedMail } from './smtp/mailbox.ts'
-// What a host implements, or is handed: users, a transport, the log, audit events, judgements of passwords.
+// What a host implements, or is handed: users, a transport, the log, audit events, judgements of passwords, a store of its own.
+export type * from './ports/audit.ts'
+export type * from './ports/client-logouts.ts'
+export type * from './ports/log.ts'
+export type * from './ports/logins.ts'
 export type {
-  AuditEvent,
-  AuditEventOf,
-  AuditEventType,
-  CarriedParameters,
-  EndedAccount,
-  EndedClients,
-  EndedSessions,
-  JudgePassword,
-  Log,
-  MailTransport,
-  PasswordRefusal,
-  ReasonWords,
-  RefusedNewPassword,
-  Requester,
-  TransportAnswer,
-  TransportMail,
-  User,
-  UserStore,
-} from './ports/index.ts'
-// The ports of a store of one's own, and their records.
-export type {
-  AccountFlowsStore,
-  AuditLog,
-  CapturedRequest,
-  ClaimedReset,
-  ClientLogout,
-  ClientLogoutJob,
-  ClientLogoutOutcome,
-  ClientLogoutState,
-  ClientLogoutStore,
-  KeyRings,
   MailJob,
   MailJobQuery,
   MailJobStatus,
   MailOutbox,
-  NewClientLogout,
+  MailTransport,
   NewMailJob,
-  NewToken,
-  PendingLogin,
-  PendingLoginStore,
-  RateLimits,
-  RecordedEvent,
-  RequestOrder,
-  ResetClaim,
-  ResetStep,
-  ResetTokenStore,
-  Revoked,
-  SessionCutoffs,
-  SessionCutoffStore,
-  SessionEnd,
-  SettingsStore,
-  SettingsVersion,
-  StoredSettings,
-  StoreInspection,
-  Token,
-  TokenStore,
-  VerificationTokenStore,
-  WhichClients,
-} from './ports/index.ts'
+  TransportAnswer,
+  TransportMail,
+} from './ports/mails.ts'
+export type * from './ports/not-me-tokens.ts'
+export type * from './ports/passwords.ts'
+export type * from './ports/requests.ts'
+export type * from './ports/sessions.ts'
+export type * from './ports/store.ts'
+export type * from './ports/tokens.ts'
+export type * from './ports/users.ts'

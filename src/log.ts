@@ -41,18 +41,14 @@ export function framesOf(error: unknown): string[] {
  * and halves of characters are escaped. A part that JSON cannot hold is left out, and the line says so.
  */
 export function jsonLine(record: Record<string, unknown>): string {
-  const line = escaped(written(record))
-  if (line.length <= MAX_LINE) return line
   const { time, level, message } = record
-  return escaped(JSON.stringify({ time, level, message, details: 'too long to be logged' }))
-}
-
-function written(record: Record<string, unknown>): string {
+  const without = (details: string) =>
+    escaped(JSON.stringify({ time, level, message: String(message), details }))
   try {
-    return JSON.stringify(record)
+    const line = escaped(JSON.stringify(record))
+    return line.length <= MAX_LINE ? line : without('too long to be logged')
   } catch {
-    const { time, level, message } = record
-    return JSON.stringify({ time, level, message: String(message), details: 'not readable' })
+    return without('not readable')
   }
 }
 

@@ -1,15 +1,14 @@
 import type { AdminToken } from './admin/options.ts'
-import type { ScopedToken } from './admin/bearer-tokens.ts'
 import type { AdminJwtOptions } from './admin/jwt.ts'
 import type { Clock } from './clock.ts'
 import type { Hashing } from './crypto/hashing.ts'
 import type { Captcha } from './http/captcha.ts'
-import type { BeforeForgotPassword } from './http/host-check.ts'
 import type { ResponseDelay } from './http/response-delay.ts'
 import type { ClientLogoutOptions } from './oidc/post-form.ts'
 import type { SettingTexts } from './settings/table.ts'
 import type {
   AccountFlowsStore,
+  BeforeForgotPassword,
   JudgePassword,
   Log,
   MailTransport,
@@ -94,35 +93,6 @@ export interface AccountFlowsOptions {
   log?: Log
   /** For tests that move the time; the system clock by default. Give the same clock to the store and the adapter. */
   clock?: Clock
-}
-
-/** The options, checked and complete. */
-export interface CheckedOptions {
-  baseUrl: URL
-  oauthPath: string
-  secrets: readonly [Buffer, ...Buffer[]]
-  store: AccountFlowsStore
-  users: UserStore
-  adminTokens: readonly ScopedToken[]
-  adminJwt: AdminJwtOptions | undefined
-  adminPath: string
-  bcryptCost: number
-  hashing: Hashing | undefined
-  responseDelay: ResponseDelay
-  /** Clients in private networks are told too. */
-  tellsPrivate: boolean
-  trustedProxies: number
-  beforeForgotPassword: BeforeForgotPassword | undefined
-  judgePassword: JudgePassword | undefined
-  captcha: Captcha | undefined
-  initialSettings: Partial<SettingTexts>
-  transport: MailTransport | undefined
-  brand: Brand
-  /** Absolute. */
-  viewsDirectory: string | undefined
-  defaultLocale: string | undefined
-  log: Log
-  clock: Clock
 }
 
 export const MIN_KEY_BYTES = 32

@@ -1,7 +1,6 @@
-import { within, type Clock } from './clock.ts'
-import type { OwnKeyRing } from './crypto/key-rings.ts'
-import type { AccountFlowsStore, Log } from './ports/index.ts'
-import type { SettingsKeeper } from './settings/settings.ts'
+import { within } from './clock.ts'
+import type { Core } from './core.ts'
+import type { Flows } from './flows/flows.ts'
 
 const FOLLOW_SETTINGS_MS = 1_000
 const SWEEP_MS = 5_000
@@ -12,20 +11,13 @@ const HEALTH_MS = 2_000
 /** Whether this process can answer people. `not_started`: also while it stops. `database`: it does not answer. */
 export type Health = { isReady: true } | { isReady: false; reason: 'not_started' | 'database' }
 
-interface UpkeepParts {
-  settings: SettingsKeeper
-  passwordReset: { sweep(): Promise<void> }
-  invitation: { sweep(): Promise<void> }
+interface UpkeepParts extends Core, Pick<Flows, 'passwordReset' | 'invitation'> {
   mail: { tidy(): Promise<void> }
-  keyRing: Pick<OwnKeyRing, 'note' | 'forget' | 'isShared'>
-  store: Pick<AccountFlowsStore, 'now'>
-  clock: Clock
-  log: Log
 }
 
 /** What goes on beside the requests: following the settings, and finishing what a dead process left. */
 export function createUpkeep(parts: UpkeepParts) {
-  const { settings, passwordReset, invitation, mail, keyRing, store, clock, log } = parts
+  const { settingsKeeper, passwordReset, invitation, mail, keyRing, store, clock, log } = parts
   let stopping = new AbortController()
   let loops: Promise<void>[] = []
 
@@ -47,7 +39,7 @@ export function createUpkeep(parts: UpkeepParts) {
       stopping.abort()
       stopping = new AbortController()
       const by = { actor: 'initialSettings', at: clock.now() }
-      const outcome = await settings.changeUnset(initialSettings, by)
+      const outcome = await settingsKeeper.changeUnset(initialSettings, by)
       if (Array.isArray(outcome)) {
         const wrong = outcome.map(({ key, expected }) => `${key} must be ${expected}`).join('; ')
         throw new TypeError(`initialSettings: ${wrong}`)
@@ -55,7 +47,7 @@ export function createUpkeep(parts: UpkeepParts) {
       await checkClock(parts)
       await checkIssuers(parts)
       loops = [
-        repeat('following the settings', FOLLOW_SETTINGS_MS, settings.refresh),
+        repeat('following the settings', FOLLOW_SETTINGS_MS, settingsKeeper.refresh),
         repeat('noting the keys', NOTE_KEYS_MS, keyRing.note),
       ]
       if (!sweeps) return

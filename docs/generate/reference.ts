@@ -126,7 +126,7 @@ function optionTypes(): string {
     ['responseDelay', list('http/response-delay.ts', 'ResponseDelay')],
     [
       'beforeForgotPassword` is called with `request',
-      list('http/host-check.ts', 'ForgotPasswordRequest'),
+      list('ports/requests.ts', 'ForgotPasswordRequest'),
     ],
   ]
     .map(([option, members]) => `### \`${option}\`\n\n${members}`)

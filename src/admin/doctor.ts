@@ -1,6 +1,7 @@
 import { ringsCheck } from '../crypto/key-rings.ts'
 import { isStoreUnavailable } from '../errors.ts'
-import { MIN_KEY_BYTES, type CheckedOptions } from '../options.ts'
+import type { CheckedOptions } from '../check-options.ts'
+import { MIN_KEY_BYTES } from '../options.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
 import { isSmtpConfigured } from '../settings/table.ts'
 import { recordAction } from './audit.ts'

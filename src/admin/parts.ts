@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts'
 import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
 import type { OwnKeyRing } from '../crypto/key-rings.ts'
 import type { Invitation } from '../flows/invitation.ts'
-import type { CheckedOptions } from '../options.ts'
+import type { CheckedOptions } from '../check-options.ts'
 import type {
   AccountFlowsStore,
   AuditEvent,

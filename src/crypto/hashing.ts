@@ -18,28 +18,24 @@ export type VerifyPassword = (
   network?: string,
 ) => Promise<boolean>
 
-/** What resets and logins hash with, in one queue. */
-interface PasswordHashing {
-  hashPassword(password: string, network?: string): Promise<string>
-  verifyPassword: VerifyPassword
-}
-
-/** @param tellDearer - is told the cost of a stored hash whose account can be told by time. */
+/**
+ * What resets and logins hash with, in one queue.
+ *
+ * @param tellDearer - is told the cost of a stored hash whose account can be told by time.
+ */
 export function createHashing(
   hashing: Hashing | undefined,
   bcryptCost: number,
   queue: HashQueue,
   tellDearer: (cost: number) => void,
-): PasswordHashing {
-  if (hashing) {
-    return {
-      hashPassword: (password, network) => queue(() => hashing.hash(password), network),
-      verifyPassword: verifyWith(hashing, queue),
-    }
-  }
+) {
+  const hash = (password: string) =>
+    hashing ? hashing.hash(password) : hashPassword(password, bcryptCost)
   return {
-    hashPassword: (password, network) => queue(() => hashPassword(password, bcryptCost), network),
-    verifyPassword: createVerifyPassword(bcryptCost, queue, tellDearer),
+    hashPassword: (password: string, network?: string) => queue(() => hash(password), network),
+    verifyPassword: hashing
+      ? verifyWith(hashing, queue)
+      : createVerifyPassword(bcryptCost, queue, tellDearer),
   }
 }
 

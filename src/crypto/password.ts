@@ -3,11 +3,6 @@ import bcrypt from 'bcrypt'
 import type { PasswordRefusal, RefusedNewPassword } from '../ports/index.ts'
 import { MAX_PASSWORD_BYTES } from '../settings/kinds.ts'
 
-interface PasswordLimits {
-  minLength: number
-  maxLength: number
-}
-
 /** What is wrong with the form, besides what a password is told by itself. */
 export interface RefusedPassword extends Omit<RefusedNewPassword, 'refusal'> {
   refusal: PasswordRefusal
@@ -23,10 +18,10 @@ export interface RefusedPassword extends Omit<RefusedNewPassword, 'refusal'> {
 export function refusePassword(
   password: string,
   confirmation: string,
-  limits: PasswordLimits,
+  { minLength, maxLength }: { minLength: number; maxLength: number },
 ): RefusedPassword | undefined {
   const characters = Array.from(password)
-  const excess = excessOf(characters, limits.maxLength)
+  const excess = excessOf(characters, maxLength)
   const fault = faultOf()
   if (password !== confirmation) return { refusal: 'password_mismatch', also: fault, excess }
   return fault && { refusal: fault, excess }
@@ -34,7 +29,7 @@ export function refusePassword(
   function faultOf(): RefusedNewPassword['refusal'] | undefined {
     if (!isPlain(password)) return 'password_invalid'
     if (excess > 0) return 'password_too_long'
-    return characters.length < limits.minLength ? 'password_too_short' : undefined
+    return characters.length < minLength ? 'password_too_short' : undefined
   }
 }
 

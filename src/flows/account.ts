@@ -53,17 +53,14 @@ function mayBeMeant(typed: string, named: UserMatch): boolean {
 }
 
 /** Why no mail at all can be sent to the account. `undefined`: one can. */
-export function refusesMail({
-  disabled,
-  email,
-}: User): 'disabled' | 'no_address' | 'bad_address' | undefined {
+export function refusesMail({ disabled, email }: User) {
   if (disabled) return 'disabled'
   if (email === undefined) return 'no_address'
   return isMailAddress(email) ? undefined : 'bad_address'
 }
 
 /** Who has a password is not invited to choose the first one. */
-export function refusesInvitation({ passwordHash }: User): 'has_password' | undefined {
+export function refusesInvitation({ passwordHash }: User) {
   return passwordHash === undefined ? undefined : 'has_password'
 }
 

@@ -15,12 +15,6 @@ export type AuditEvents = EventEmitter<
   { audit: [AuditEvent] } & { [Type in AuditEventType]: [AuditEventOf<Type>] }
 >
 
-export interface Audit {
-  /** Records an event once, and then tells the host's listeners, for whom nobody waits; what they do cannot break what is audited. */
-  record(event: AuditEvent): Promise<void>
-  events: AuditEvents
-}
-
 interface AuditParts {
   store: AuditLog
   /** How long an event is kept that is recorded now. */
@@ -29,7 +23,7 @@ interface AuditParts {
   log: Log
 }
 
-export function createAudit({ store, keepMs, clock, log }: AuditParts): Audit {
+export function createAudit({ store, keepMs, clock, log }: AuditParts) {
   const events: AuditEvents = new EventEmitter()
   const failed = failureLog(log, clock)
 
@@ -46,7 +40,8 @@ export function createAudit({ store, keepMs, clock, log }: AuditParts): Audit {
   return {
     events,
 
-    async record(given) {
+    /** Records an event once, and then tells the host's listeners, for whom nobody waits; what they do cannot break what is audited. */
+    async record(given: AuditEvent) {
       const event = withoutLanguages(given)
       if (!(await store.record(event, keepMs()))) return
       for (const name of ['audit', event.type] as const)
@@ -88,12 +83,11 @@ function told(error: unknown) {
 }
 
 /** Whoever sent the request is in many events as a whole; what it read in is for its mail alone. */
-function withoutLanguages(given: AuditEvent & Partial<Requester>): AuditEvent {
-  const {
-    uiLocales: _uiLocales,
-    acceptLanguage: _acceptLanguage,
-    isAdmin: _isAdmin,
-    ...event
-  } = given
+function withoutLanguages({
+  uiLocales: _uiLocales,
+  acceptLanguage: _acceptLanguage,
+  isAdmin: _isAdmin,
+  ...event
+}: AuditEvent & Partial<Requester>): AuditEvent {
   return event
 }

@@ -40,28 +40,25 @@ export function createConfirm(parts: FlowParts) {
 
     /** Records that an address is verified by a link: once for each link, however often it is recorded. */
     recordConfirmed: ({ token }: OpenedLink, by: Requester) =>
-      parts.audit({
-        ...about(parts, token, by),
-        id: `verified:${token.id}`,
-        type: 'email_verification_completed',
-      }),
+      recordVerified(parts, token.id, token, by),
 
     /** The same of a code: once for each login. */
-    recordConfirmedByCode: (
-      { id, accountId, captured }: PendingLogin,
-      { address, userAgent }: Requester,
-    ) =>
-      parts.audit({
-        id: `verified:${id}`,
-        type: 'email_verification_completed',
-        at: parts.clock.now(),
-        accountId,
-        clientId: carriedBy(captured).clientId,
-        address,
-        userAgent,
-      }),
+    recordConfirmedByCode: ({ id, accountId: userId, captured }: PendingLogin, by: Requester) =>
+      recordVerified(parts, id, { userId, carried: carriedBy(captured) }, by),
   }
 }
+
+const recordVerified = (
+  parts: FlowParts,
+  id: string,
+  whose: Pick<Token, 'userId' | 'carried'>,
+  by: Requester,
+) =>
+  parts.audit({
+    ...about(parts, whose, by),
+    id: `verified:${id}`,
+    type: 'email_verification_completed',
+  })
 
 /**
  * `false`: it was not the one to verify the address, or somebody voided its links just now.

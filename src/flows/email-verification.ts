@@ -22,27 +22,16 @@ import type {
 } from '../ports/index.ts'
 import { carriedBy, isSameCarried } from '../ports/carried-query.ts'
 import { isVoid } from '../ports/logins.ts'
-import { contextOf, findLink, verificationState, type VerificationLink } from './link.ts'
+import type { VerificationLink } from '../views/page-locals.ts'
+import { contextOf, findLink, verificationState } from './link.ts'
 import { codeWait } from './login-code.ts'
 import { createConfirm, type OpenedLink } from './confirm-address.ts'
 import type { FlowParts } from './parts.ts'
 import { refuse, unknown, type LinkRefusal } from './link-refusal.ts'
 import { isLoginOf, isWaitingPage, MOST_LOGINS, newPendingLogin } from './waiting-login.ts'
 
-export type { OpenedLink } from './confirm-address.ts'
-
-/** What a link shows in a browser in which no login of its account waits. */
-export interface ShownCode {
-  /** Of the login that the link was mailed for. */
-  code: string
-  /** For how long no code is compared. `undefined`: it is compared now. */
-  waitMs: number | undefined
-}
-
 /** Who opens a link, and the cookie of the browser. `undefined`: it has none. */
 type LinkOpener = Requester & { browser: string | undefined }
-
-export type EmailVerification = ReturnType<typeof createEmailVerification>
 
 export function createEmailVerification(parts: FlowParts) {
   return {
@@ -84,8 +73,11 @@ export function createEmailVerification(parts: FlowParts) {
     /** Judges a link without consuming it. */
     open: (link: VerificationLink, opener: LinkOpener) => open(parts, link, opener),
 
-    /** The code of the login that the link was mailed for. `undefined`: there is none, or it waits no more. */
-    async codeOf({ login }: OpenedLink): Promise<ShownCode | undefined> {
+    /**
+     * The code of the login that the link was mailed for, and for how long none is compared. `undefined`: there is none, or it waits no
+     * more.
+     */
+    async codeOf({ login }: OpenedLink) {
       if (!login || !isWaitingPage(login)) return undefined
       const waitMs = await codeWait(parts, login.email)
       return { code: parts.loginCodes.codeOf(login.id), waitMs }
@@ -105,8 +97,8 @@ function request(parts: FlowParts, asked: Omit<MailRequest, 'kind'>): Promise<vo
   return requestMail(outbox, wanted, settings(), clock.now())
 }
 
-const isGenuine = ({ authorizeSig }: FlowParts, { token, carried, signature }: VerificationLink) =>
-  isToken(token) && authorizeSig.verify(signature, token, carried)
+const isGenuine = (parts: FlowParts, { token, carried, authorizeSig }: VerificationLink) =>
+  isToken(token) && parts.authorizeSig.verify(authorizeSig, token, carried)
 
 /** A link that we signed, with its record and its account; a refusal, where there is none. */
 async function find(parts: FlowParts, link: VerificationLink) {

@@ -1,32 +1,23 @@
-import type { Clock } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
 import { BY_HOST, requestNotice } from '../outbox/password-changed.ts'
 import { secondAfter } from '../ports/login-end.ts'
 import { refusesMail, type VoidLinks } from './account.ts'
 import type {
-  AccountSessions,
-  AuditEvent,
   ClientLogout,
   EndedAccount,
   EndedClients,
   LiveSession,
-  MailOutbox,
   Requester,
   SessionEnd,
-  UserStore,
 } from '../ports/index.ts'
-import type { Settings } from '../settings/table.ts'
-import { isTold } from './told-clients.ts'
+import { NOBODY, type FlowParts } from './parts.ts'
+import { isTold, type ToldClients } from './told-clients.ts'
 
-export interface EndSessionsParts {
-  users: UserStore
-  sessions: AccountSessions
-  outbox: Pick<MailOutbox, 'add'>
+interface EndSessionsParts
+  extends
+    Pick<FlowParts, 'users' | 'sessions' | 'outbox' | 'audit' | 'settings' | 'clock'>,
+    Pick<ToldClients, 'clientsOf'> {
   voidLinks: VoidLinks
-  clientsOf(accountId: string, endId: string): Promise<ClientLogout[] | undefined>
-  audit(event: AuditEvent): Promise<void>
-  settings(): Settings
-  clock: Clock
 }
 
 /** Ends everything that an account is signed in with, or could be by a link that was mailed before. */
@@ -47,8 +38,6 @@ interface BrowserParts<Request, Browser extends { req: Request }> {
   liveSession(browser: Browser, accountId: string): Promise<LiveSession | undefined>
   requesterOf(req: Request): Requester
 }
-
-const NOBODY = { address: undefined, userAgent: undefined }
 
 /** The same once the host itself has replaced a password: one browser gets a new session, and the owner is told. */
 export function createPasswordChanged<Request, Browser extends { req: Request }>(

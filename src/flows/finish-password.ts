@@ -28,15 +28,8 @@ export const leaseEnd = ({ clock }: Pick<FlowParts, 'clock'>) =>
 
 /** unused → used, with the effects of section 3.3 in their order; each may be repeated. */
 export async function finishPassword(parts: PasswordLinkParts, reset: ClaimedReset, by: Finisher) {
-  const {
-    kind,
-    tokens,
-    sessions,
-    outbox,
-    audit,
-    settings,
-    clock: { now },
-  } = parts
+  const { kind, tokens, sessions, outbox, audit, settings } = parts
+  const { now } = parts.clock
   const { id, userId, carried, claimedBy } = reset
   let { usedAt } = reset
   if (!usedAt) {

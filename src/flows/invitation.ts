@@ -14,7 +14,7 @@ import { newId } from '../crypto/token.ts'
 import { requestMail } from '../outbox/request.ts'
 import type { CarriedParameters, Requester, User } from '../ports/index.ts'
 import { refusesInvitation, refusesMail } from './account.ts'
-import type { FlowParts } from './parts.ts'
+import { NOBODY, type FlowParts } from './parts.ts'
 import { createPasswordLink } from './password-link.ts'
 
 /**
@@ -26,9 +26,6 @@ export type Invited = { mailId: string } | { refused: InvitationRefusal }
 /** Why an account is not invited. */
 export type InvitationRefusal =
   'not_found' | 'disabled' | 'no_address' | 'bad_address' | 'has_password' | 'unsupported'
-
-/** The host asks by itself, and for no request. */
-const NOBODY = { address: undefined, userAgent: undefined }
 
 export type Invitation = ReturnType<typeof createInvitation>
 

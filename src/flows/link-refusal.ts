@@ -1,15 +1,13 @@
 import type { CarriedParameters, LinkEnd, Requester, Token } from '../ports/index.ts'
-import { contextOf, type LinkContext, type LinkFault } from './link.ts'
+import type { VerificationReason } from '../views/page-locals.ts'
+import { contextOf, type LinkContext } from './link.ts'
 import type { FlowParts } from './parts.ts'
 
 export interface LinkRefusal extends LinkContext {
   /** `verified`: the account was verified by other means, and the link has nothing left to do. */
   refusal: 'expired' | 'verified'
-  reason: VerificationFault
+  reason: VerificationReason
 }
-
-/** All links of an account live side by side. */
-type VerificationFault = Exclude<LinkFault, 'superseded'>
 
 /** Nothing is carried on unless we signed it. */
 export const unknown = (carried: CarriedParameters) =>
@@ -19,7 +17,7 @@ export const unknown = (carried: CarriedParameters) =>
 export async function refuse(
   parts: FlowParts,
   token: Token,
-  reason: VerificationFault,
+  reason: VerificationReason,
   end: LinkEnd,
   by: Requester,
 ) {
@@ -33,6 +31,6 @@ export async function refuse(
 /** What the audit log tells of whoever acts on a link. */
 export const about = (
   { clock }: FlowParts,
-  { userId: accountId, carried: { clientId } }: Token,
+  { userId: accountId, carried: { clientId } }: Pick<Token, 'userId' | 'carried'>,
   { address, userAgent }: Requester,
 ) => ({ at: clock.now(), accountId, clientId, address, userAgent })

@@ -10,21 +10,16 @@ import type {
   UserStore,
 } from '../ports/index.ts'
 import { endOf } from '../ports/token-end.ts'
+import type { LinkReason, VerificationLink } from '../views/page-locals.ts'
 import { isStillFor, isVerified } from './account.ts'
 import type { FlowParts } from './parts.ts'
-
-/**
- * Why a link does nothing. `unknown`: nobody was ever given it; all others are told to those alone who hold the token.
- * `superseded`: a newer one took its place. `changed`: the account changed since.
- */
-export type LinkFault = 'unknown' | 'expired' | 'used' | 'superseded' | 'changed'
 
 /** How a link stands, by its record and its account as they are. */
 export function linkState(
   token: Token,
   account: User | undefined,
   at: Date,
-): 'usable' | Exclude<LinkFault, 'unknown'> {
+): 'usable' | Exclude<LinkReason, 'unknown'> {
   const end = endOf(token, at)
   if (end === 'used') return 'used'
   // A reset that was decided, and refused in the end: the account had changed.
@@ -42,13 +37,7 @@ export interface LinkContext {
 
 export const contextOf = ({ carried, locale }: Token): LinkContext => ({ carried, locale })
 
-export interface FoundLink {
-  token: Token
-  account: User | undefined
-  state: ReturnType<typeof linkState>
-  /** What ended it, for the audit log: of a record that says nothing of an end, its account did. */
-  end: LinkEnd
-}
+export type FoundLink = NonNullable<Awaited<ReturnType<typeof findLink>>>
 
 /** A token and its account, and how they stand. With `readCutoffs` it has seen no end. `undefined`: there never was one. */
 export async function findLink(
@@ -57,14 +46,15 @@ export async function findLink(
   raw: string,
   at: Date,
   readCutoffs?: FlowParts['readCutoffs'],
-): Promise<FoundLink | undefined> {
+) {
   const find = async () => (isToken(raw) ? tokens.find(hashToken(raw)) : undefined)
   let token = await find()
   // Links are voided, and passwords replaced, before cut-offs move on: what still stands after a look at these has seen no end.
   if (token && (await readCutoffs?.(token.userId))) token = await find()
   if (!token) return undefined
   const account = await users.findById(token.userId)
-  const end = endOf(token, at) ?? 'account_changed'
+  // What ended it, for the audit log: of a record that says nothing of an end, its account did.
+  const end: LinkEnd = endOf(token, at) ?? 'account_changed'
   return { token, account, state: linkState(token, account, at), end }
 }
 
@@ -95,13 +85,6 @@ export async function hasUsableLink(
   )
 }
 
-/** What a verification link carries (4.6). */
-export interface VerificationLink {
-  token: string
-  carried: CarriedParameters
-  signature: string
-}
-
 /** The parameters of the mailed address. */
 export const SIGNED: readonly string[] = [
   'token',
@@ -115,9 +98,9 @@ export function isBracketed(name: string): boolean {
 }
 
 /** The query of the mailed address (4.6). */
-export function linkQuery({ token, carried, signature }: VerificationLink): string {
+export function linkQuery({ token, carried, authorizeSig }: VerificationLink): string {
   const query = appendCarried(new URLSearchParams({ token }), carried)
-  query.set('authorize_sig', signature)
+  query.set('authorize_sig', authorizeSig)
   return query.toString()
 }
 

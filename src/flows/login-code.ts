@@ -20,20 +20,15 @@ const OF_MAILBOX = [
   { windowMs: MONTH_MS, most: 100 },
 ]
 
-type CodeParts = Pick<
-  FlowParts,
-  'limits' | 'keyedHash' | 'loginCodes' | 'pendingLogins' | 'audit' | 'clock'
->
-
 /**
  * `unread`: no code of six digits was typed, which is no try. `over`: the login is over. A number: no code of this mailbox is compared
  * for so many milliseconds.
  */
-export type CodeOutcome = 'right' | 'unread' | 'wrong' | 'over' | number
+type CodeOutcome = 'right' | 'unread' | 'wrong' | 'over' | number
 
 /** Judges a typed code. A try is counted before it is compared, and the right one is given back. */
 export async function tryCode(
-  parts: CodeParts,
+  parts: FlowParts,
   login: PendingLogin,
   typed: string,
   by: Requester,
@@ -66,7 +61,7 @@ export async function tryCode(
 }
 
 /** For how many milliseconds no code of this mailbox is compared. `undefined`: it is compared. */
-export async function codeWait(parts: CodeParts, email: string | undefined) {
+export async function codeWait(parts: FlowParts, email: string | undefined) {
   const rows = rowsOf(parts, email)
   const hits = await Promise.all(rows.map(({ key }) => parts.limits.peek(key)))
   const full = hits.filter(({ count }, index) => count >= (rows[index]?.most ?? 0))
@@ -77,10 +72,7 @@ export async function codeWait(parts: CodeParts, email: string | undefined) {
  * Begins the counts of a mailbox anew: its owner used a reset link that was mailed there. Only the tries at this very spelling of its
  * address are given back: at some servers another spelling is another mailbox.
  */
-export async function forgetWrongCodes(
-  parts: Pick<CodeParts, 'limits' | 'keyedHash'>,
-  email: string,
-): Promise<void> {
+export async function forgetWrongCodes(parts: FlowParts, email: string): Promise<void> {
   for (const { key, spelledKey } of rowsOf(parts, email)) {
     const { count } = await parts.limits.peek(spelledKey)
     await parts.limits.giveBack(key, count)
@@ -89,7 +81,7 @@ export async function forgetWrongCodes(
 }
 
 /** The counts of a mailbox; with `spelledKey`, of the tries at this spelling of its address. */
-function rowsOf({ keyedHash }: Pick<CodeParts, 'keyedHash'>, email = '') {
+function rowsOf({ keyedHash }: FlowParts, email = '') {
   return OF_MAILBOX.map(({ windowMs, most }) => ({
     key: keyedHash(`codes:${windowMs}:${mailboxKey(email)}`),
     spelledKey: keyedHash(`spelled:${windowMs}:${email}`),
@@ -98,12 +90,12 @@ function rowsOf({ keyedHash }: Pick<CodeParts, 'keyedHash'>, email = '') {
   }))
 }
 
-async function endLogin({ pendingLogins }: CodeParts, { id }: PendingLogin): Promise<'over'> {
+async function endLogin({ pendingLogins }: FlowParts, { id }: PendingLogin): Promise<'over'> {
   await pendingLogins.change({ id }, { isVoid: true })
   return 'over'
 }
 
-const auditWrong = ({ audit, clock }: CodeParts, login: PendingLogin, by: Requester) =>
+const auditWrong = ({ audit, clock }: FlowParts, login: PendingLogin, by: Requester) =>
   audit({
     id: newId(),
     type: 'email_verification_rejected',

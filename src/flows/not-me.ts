@@ -14,14 +14,6 @@ import { refusesMail, type VoidLinks } from './account.ts'
 import { MOST_MAILED } from './link.ts'
 import type { FlowParts } from './parts.ts'
 
-export interface Disowned {
-  outcome: DisownedOutcome
-  /** Whether a reset link would go to the mailbox of the mail. */
-  mayReset: boolean
-}
-
-export type NotMe = ReturnType<typeof createNotMe>
-
 export interface NotMeParts extends FlowParts, Pick<AccountFlowsStore, 'notMeTokens'> {
   voidEverything: VoidLinks
   endSessions(accountId: string): Promise<unknown>
@@ -38,11 +30,11 @@ export function createNotMe(parts: NotMeParts) {
 
     /**
      * Once for each mail. Whoever dies on the way leaves steps that can all be repeated, and the mark comes last. `under_way`: a password is
-     * being set just now, so ask again in a moment.
+     * being set just now, so ask again in a moment. `mayReset`: a reset link would go to the mailbox of the mail.
      */
-    async disown(mail: NotMeToken, by: Requester): Promise<Disowned | 'under_way'> {
+    async disown(mail: NotMeToken, by: Requester) {
       const { kind, userId: accountId, mailJobId, attempt, tokenHash } = mail
-      if (mail.usedAt) return { outcome: 'done', mayReset: false }
+      if (mail.usedAt) return { outcome: 'done', mayReset: false } as const
       const outcome = await takeBack(parts, mail)
       if (outcome === 'under_way') return outcome
       const account = await users.findById(accountId)

@@ -31,3 +31,6 @@ export interface FlowParts extends Pick<AccountFlowsStore, 'pendingLogins' | 'li
   settings(): Settings
   clock: Clock
 }
+
+/** Who asks where it is the host by itself, and no request. */
+export const NOBODY: Requester = { address: undefined, userAgent: undefined }

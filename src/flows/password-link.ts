@@ -1,6 +1,6 @@
 /** A mailed link opens a form, and the form sets a password. A reset (3.1) and an invitation (3.4) differ only in what they set. */
 import { oneAtATime } from '../crypto/hash-queue.ts'
-import { refusePassword, type RefusedPassword } from '../crypto/password.ts'
+import { refusePassword } from '../crypto/password.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
 import { requestMail } from '../outbox/request.ts'
 import type { CarriedParameters, Requester, Token } from '../ports/index.ts'
@@ -13,17 +13,9 @@ import {
   leaseEnd,
   type PasswordLinkParts,
 } from './finish-password.ts'
-import {
-  contextOf,
-  findLink,
-  linkState,
-  type FoundLink,
-  type LinkContext,
-  type LinkFault,
-} from './link.ts'
+import type { LinkReason } from '../views/page-locals.ts'
+import { contextOf, findLink, linkState, type FoundLink, type LinkContext } from './link.ts'
 import type { FlowParts } from './parts.ts'
-
-export type PasswordLink = ReturnType<typeof createPasswordLink>
 
 export function createPasswordLink(flow: FlowParts, kind: PasswordLinkKind) {
   const parts = { ...flow, kind, tokens: flow[MAIL_KINDS[kind].link.tokens] }
@@ -54,7 +46,7 @@ export function createPasswordLink(flow: FlowParts, kind: PasswordLinkKind) {
      * Sets a new password (4.4). A refusal leaves the token unspent, and so does whatever `hashPassword` throws. What was carried
      * is answered, and nobody is shown whose it was: a stranger may have asked for it.
      */
-    async complete(form: PasswordForm, requester: Requester): Promise<PasswordOutcome> {
+    async complete(form: PasswordForm, requester: Requester) {
       // Of many forms with one token one is hashed: the others find the token used, and cost no more than a look-up.
       const reset = await inTurn(form.token, () => claim(parts, form, requester))
       if (!reset) return refuse(parts, await find(parts, form.token), requester)
@@ -80,10 +72,7 @@ export interface PasswordForm {
   confirmPassword: string
 }
 
-export type RefusedLink = LinkContext & { fault: LinkFault }
-
-export type PasswordOutcome =
-  RefusedLink | (RefusedPassword & { carried: CarriedParameters }) | CompletedLink
+export type RefusedLink = LinkContext & { fault: LinkReason }
 
 export interface CompletedLink {
   carried: CarriedParameters
@@ -93,7 +82,7 @@ export interface CompletedLink {
 
 const UNKNOWN = { fault: 'unknown', carried: {} } as const
 
-const faultOf = (token: Token, fault: LinkFault) => ({ fault, ...contextOf(token) })
+const faultOf = (token: Token, fault: LinkReason) => ({ fault, ...contextOf(token) })
 
 async function find(
   { kind, tokens, users, clock }: PasswordLinkParts,

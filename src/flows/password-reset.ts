@@ -15,8 +15,6 @@ import type { CarriedParameters, Requester } from '../ports/index.ts'
 import type { FlowParts } from './parts.ts'
 import { createPasswordLink } from './password-link.ts'
 
-export type PasswordReset = ReturnType<typeof createPasswordReset>
-
 export function createPasswordReset(parts: FlowParts) {
   const { outbox, settings, clock } = parts
   return {

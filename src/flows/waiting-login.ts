@@ -14,7 +14,7 @@ import { isVoid } from '../ports/logins.ts'
 import { WEEK_MS } from '../ports/week.ts'
 import { isStillFor } from './account.ts'
 import type { FlowParts } from './parts.ts'
-import { tryCode, type CodeOutcome } from './login-code.ts'
+import { tryCode } from './login-code.ts'
 
 /** The window that asks: what its page names, and the cookie of its browser. */
 export interface WaitingWindow {
@@ -36,8 +36,6 @@ export interface FinishedLogin {
   /** `undefined`: it was never this browser's. */
   captured: CapturedRequest | undefined
 }
-
-export type WaitingLogins = ReturnType<typeof createWaitingLogins>
 
 export function createWaitingLogins(parts: FlowParts) {
   const { users, pendingLogins, readCutoffs, settings, clock } = parts
@@ -77,7 +75,7 @@ export function createWaitingLogins(parts: FlowParts) {
     },
 
     /** Judges the code that was typed into its page. */
-    tryCode: (login: PendingLogin, typed: string, by: Requester): Promise<CodeOutcome> =>
+    tryCode: (login: PendingLogin, typed: string, by: Requester) =>
       tryCode(parts, login, typed, by),
 
     /** Goes on, in the one turn, which a failure gives back. `false`: it was taken before, and nothing was done. */

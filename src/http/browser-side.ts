@@ -1,11 +1,7 @@
 import type { Core } from '../core.ts'
-import type { EmailVerification } from '../flows/email-verification.ts'
-import type { Invitation } from '../flows/invitation.ts'
-import type { NotMe } from '../flows/not-me.ts'
-import type { PasswordReset } from '../flows/password-reset.ts'
-import type { WaitingLogins } from '../flows/waiting-login.ts'
+import type { Flows } from '../flows/flows.ts'
 import { createInteractions } from '../oidc/interactions.ts'
-import type { CheckedOptions } from '../options.ts'
+import type { CheckedOptions } from '../check-options.ts'
 import { createBrowserCookie } from './browser-cookie.ts'
 import { forgotPassword } from './forgot-password.ts'
 import { createHostCheck } from './host-check.ts'
@@ -16,26 +12,16 @@ import { createPages } from './pages.ts'
 import { notMe } from './not-me.ts'
 import type { HttpParts } from './parts.ts'
 import { resendVerification } from './resend-verification.ts'
-import { acceptInvitation } from './accept-invitation.ts'
-import { resetPassword } from './reset-password.ts'
+import { passwordPage } from './password-page.ts'
 import { responseDelay } from './response-delay.ts'
 import { asset, createRoutes, type Route } from './routes.ts'
 import { verifyEmail } from './verify-email.ts'
 import { waitingLogin } from './waiting-login.ts'
 
-interface Flows {
-  passwordReset: PasswordReset
-  invitation: Invitation
-  verification: EmailVerification
-  waitingLogins: WaitingLogins
-  notMe: NotMe
-}
-
 export type BrowserSide = ReturnType<typeof createBrowserSide>
 
 /** All that browsers see of us: our routes, and the answers to the login page of the host. */
 export function createBrowserSide(core: Core, flows: Flows, options: CheckedOptions) {
-  const { limits } = core.store
   const pages = createPages(core.views, options.captcha?.sources)
   const browserCookie = createBrowserCookie(options.baseUrl.protocol === 'https:')
   const parts: HttpParts = {
@@ -43,16 +29,13 @@ export function createBrowserSide(core: Core, flows: Flows, options: CheckedOpti
     ...flows,
     pages,
     browserCookie,
-    limits,
-    cooldown: createResendCooldown({ ...core, limits }),
+    cooldown: createResendCooldown(core),
     startDelay: responseDelay(core.clock, options.responseDelay),
     interactions: createInteractions(core.provider),
-    seenByLogin: core.sessions.seenByLogin,
   }
   const routes = createRoutes({
     ...parts,
-    routes: routesByPath(parts, core, options),
-    origin: core.origin,
+    routes: routesByPath(parts, options.beforeForgotPassword),
     oauthPath: options.oauthPath,
     limit: createRequestLimit(parts, options.trustedProxies),
   })
@@ -62,14 +45,14 @@ export function createBrowserSide(core: Core, flows: Flows, options: CheckedOpti
 /** What browsers reach (4.1 to 4.4, 4.6, 4.7, 4.9, 4.10), by path below the OAuth path. */
 function routesByPath(
   parts: HttpParts,
-  { views }: Core,
-  { beforeForgotPassword }: CheckedOptions,
+  before: CheckedOptions['beforeForgotPassword'],
 ): Record<string, Route> {
-  const check = createHostCheck(parts, beforeForgotPassword)
+  const { views } = parts
+  const check = createHostCheck(parts, before)
   return {
     '/forgot-password': forgotPassword(parts, check),
-    '/reset-password': resetPassword(parts),
-    '/accept-invitation': acceptInvitation(parts),
+    '/reset-password': passwordPage(parts, 'reset-password'),
+    '/accept-invitation': passwordPage(parts, 'accept-invitation'),
     '/verify-email': verifyEmail(parts),
     '/verify-email/waiting': waitingLogin(parts),
     '/not-me': notMe(parts),

@@ -1,11 +1,10 @@
 import type { Context } from 'koa'
-import { isOverloaded, isStoreUnavailable, isUnjudged } from '../errors.ts'
+import { hasCode } from '../errors.ts'
 import { framesOf } from '../log.ts'
 import type { Log } from '../ports/index.ts'
-import type { Pages } from './pages.ts'
+import { RETRY_AFTER_SECONDS, type Pages } from './pages.ts'
 
-/** As the page says: "wait a minute". */
-export const RETRY_AFTER_SECONDS = '60'
+const PASSING = ['ERR_STORE_UNAVAILABLE', 'ERR_OVERLOADED', 'ERR_JUDGE_FAILED'] as const
 
 /**
  * Logs why and where a request failed, and answers how to say it. `unavailable`: trying again later is all that it takes, and the header
@@ -16,13 +15,13 @@ export function reportFailure(
   { message, path, log }: { message: string; path: string; log: Log },
   error: unknown,
 ): 'error' | 'unavailable' {
-  if (isStoreUnavailable(error)) log('error', message, { path, code: 'ERR_STORE_UNAVAILABLE' })
-  else if (isOverloaded(error)) log('warn', message, { path, code: 'ERR_OVERLOADED' })
-  else if (isUnjudged(error)) log('error', String(error), { path, code: 'ERR_JUDGE_FAILED' })
-  else {
+  const code = PASSING.find((each) => hasCode(error, each))
+  if (!code) {
     log('error', message, { path, error: String(error), at: framesOf(error) })
     return 'error'
   }
+  const level = code === 'ERR_OVERLOADED' ? 'warn' : 'error'
+  log(level, code === 'ERR_JUDGE_FAILED' ? String(error) : message, { path, code })
   ctx.set('Retry-After', RETRY_AFTER_SECONDS)
   return 'unavailable'
 }

@@ -2,9 +2,8 @@ import type { Context } from 'koa'
 import { carriedFrom } from '../ports/carried-query.ts'
 import { formIdIn, parseFields, readForm, uiLocalesIn } from './form.ts'
 import type { HostCheck } from './host-check.ts'
-import { renewLink } from './renew-link.ts'
+import { renewLink } from './password-page.ts'
 import type { HttpParts } from './parts.ts'
-import type { PageLocals } from '../views/index.ts'
 import { newId } from '../crypto/token.ts'
 
 /** The form that asks for a reset link (4.1, 4.2). */
@@ -26,14 +25,10 @@ export function forgotPassword(parts: HttpParts, check: HostCheck) {
       const waited = startDelay()
       if (typeof form === 'string') return pages.showError(ctx, form)
       const identifier = form.get('identifier')
-      const token = form.get('token')
+      if (identifier === undefined && form.has('token'))
+        return renewLink(parts, ctx, 'reset-password', form, waited)
       const uiLocales = uiLocalesIn(form)
       const requester = { ...requesterOf(ctx.req), uiLocales }
-      if (identifier === undefined && token !== undefined) {
-        const wish = { token, requester, form: formIdIn(form) }
-        const sent = await renewLink(parts, ctx, 'reset-password', wish, waited)
-        return sent && showSent(parts, ctx, sent, sent.uiLocales)
-      }
       const carried = carriedFrom(form)
       if (!identifier) {
         const { client } = await clients.identify(carried)
@@ -47,19 +42,8 @@ export function forgotPassword(parts: HttpParts, check: HostCheck) {
       const request = () => passwordReset.request(identifier, carried, requester, formIdIn(form))
       const asked = { identifier, clientId: carried.clientId, requester, fields: form }
       if (!(await check(ctx, { kind, ...asked, request, waited }))) return
-      showSent(parts, ctx, { ...genuine, typed: identifier, waitMs }, uiLocales)
+      const locals = { mode: 'sent', ...genuine, typed: identifier, waitMs } as const
+      pages.show(ctx, { status: 200, name, locals, uiLocales })
     },
   }
-}
-
-type Sent = Extract<PageLocals['forgot-password'], { mode: 'sent' }>
-
-function showSent(
-  { pages }: HttpParts,
-  ctx: Context,
-  sent: Omit<Sent, 'mode'>,
-  uiLocales: string | undefined,
-) {
-  const locals = { mode: 'sent', ...sent } as const
-  pages.show(ctx, { status: 200, name: 'forgot-password', locals, uiLocales })
 }

@@ -2,7 +2,8 @@ import type { Context } from 'koa'
 import { readBody, type BodyRefusal } from './body.ts'
 import { carriedFrom } from '../ports/carried-query.ts'
 import { isId, isToken } from '../crypto/token.ts'
-import { SIGNED, isBracketed, readingsOf, type VerificationLink } from '../flows/link.ts'
+import { SIGNED, isBracketed, readingsOf } from '../flows/link.ts'
+import type { VerificationLink } from '../views/index.ts'
 
 /** Names and values, each name exactly once. */
 export type Fields = ReadonlyMap<string, string>
@@ -100,11 +101,11 @@ export function tokenInQuery(query: string): string | undefined {
 /** The link as the forms of our pages repeat it. */
 export function linkInForm(fields: Fields | undefined): VerificationLink | undefined {
   const token = fields?.get('token')
-  const signature = fields?.get('authorize_sig')
-  if (!fields || token === undefined || signature === undefined) return undefined
+  const authorizeSig = fields?.get('authorize_sig')
+  if (!fields || token === undefined || authorizeSig === undefined) return undefined
   // A signed parameter that is repeated is refused by the parser, one that is bracketed here.
   if ([...fields.keys()].some(isBracketed)) return undefined
-  return { token, carried: carriedFrom(fields), signature }
+  return { token, carried: carriedFrom(fields), authorizeSig }
 }
 
 // Others in the link are ignored: mail programs and campaigns add their own.

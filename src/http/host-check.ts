@@ -1,28 +1,9 @@
 import type { Context } from 'koa'
 import { within } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
-import type { Requester } from '../ports/index.ts'
+import type { BeforeForgotPassword, ForgotPasswordRequest } from '../ports/index.ts'
 import { foldTyped } from '../ports/users.ts'
-import { RETRY_AFTER_SECONDS } from './failure.ts'
 import type { HttpParts } from './parts.ts'
-
-/** A form that asks for a link and was judged to be one, before anything is done for it. */
-export interface ForgotPasswordRequest {
-  /** Which link: `password_reset` of forgot-password, or `email_verification` of resend-verification. */
-  kind: 'password_reset' | 'email_verification'
-  /** The username or the address, as typed: anybody may have typed anything. */
-  identifier: string
-  /** As carried, not checked. `undefined`: none. */
-  clientId: string | undefined
-  requester: Requester
-  /** All other fields of the form, such as the answer to a captcha. */
-  fields: ReadonlyMap<string, string>
-}
-
-/** A check of the host's own, such as a captcha. Anything but `'allow'` is a denial. It has 10 seconds to answer. */
-export type BeforeForgotPassword = (
-  request: ForgotPasswordRequest,
-) => 'allow' | 'deny' | Promise<'allow' | 'deny'>
 
 /** A form that the host is asked about. */
 interface AskedForm extends ForgotPasswordRequest {
@@ -32,22 +13,18 @@ interface AskedForm extends ForgotPasswordRequest {
   waited: () => Promise<void>
 }
 
+export type HostCheck = ReturnType<typeof createHostCheck>
+
 /**
  * Asks the host, does what the form asks for where that allows it, and waits. `false`: the check failed, and a page says so. Whoever is
  * denied is answered like everybody else.
  */
-export type HostCheck = (ctx: Context, form: AskedForm) => Promise<boolean>
-
-export function createHostCheck(
-  parts: HttpParts,
-  before: BeforeForgotPassword | undefined,
-): HostCheck {
-  return async (ctx, { request, waited, ...asked }) => {
+export function createHostCheck(parts: HttpParts, before: BeforeForgotPassword | undefined) {
+  return async (ctx: Context, { request, waited, ...asked }: AskedForm): Promise<boolean> => {
     const verdict = before ? await verdictOf(parts, before, asked) : 'allow'
     if (verdict === 'allow') await request()
     await waited()
     if (verdict !== 'failed') return true
-    ctx.set('Retry-After', RETRY_AFTER_SECONDS)
     parts.pages.showError(ctx, 'unavailable')
     return false
   }
@@ -63,11 +40,8 @@ async function verdictOf(
   const fields = new Map(form)
   fields.delete(kind === 'password_reset' ? 'identifier' : 'username')
   try {
-    const verdict: unknown = await within(
-      clock,
-      CHECK_WITHIN_MS,
-      Promise.resolve(before({ ...request, requester: { ...requester }, fields })),
-    )
+    const asked = { ...request, requester: { ...requester }, fields }
+    const verdict: unknown = await within(clock, CHECK_WITHIN_MS, before(asked))
     if (verdict === 'allow') return 'allow'
     if (verdict === 'late') throw new DOMException('No answer in time', 'TimeoutError')
     if (verdict !== 'deny') log('error', 'beforeForgotPassword answered neither allow nor deny')

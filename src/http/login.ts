@@ -5,6 +5,7 @@ import { loginSecond } from '../ports/login-end.ts'
 import type { LoginResult, User } from '../ports/index.ts'
 import { isCrossSite } from './cross-site.ts'
 import { blockedPage, type BlockedLogin } from './verify-email-pages.ts'
+import { errorPage } from './pages.ts'
 import type { HttpParts } from './parts.ts'
 
 /** A clock that is set back during a request is no reason to refuse a login. */
@@ -83,11 +84,8 @@ export function createLogin(parts: HttpParts): Login {
   ): Promise<boolean> {
     const blocked = await block(parts, req, res, login, result)
     if (!blocked) return false
-    const page =
-      typeof blocked === 'string'
-        ? ({ status: UNKEPT[blocked], name: 'error', locals: { mode: blocked } } as const)
-        : await blockedPage(parts, blocked)
-    pages.send(req, res, page)
+    const isKept = typeof blocked === 'object'
+    pages.send(req, res, isKept ? await blockedPage(parts, blocked) : errorPage(blocked))
     return true
   }
 
@@ -141,8 +139,6 @@ async function block(
   const waitMs = await parts.cooldown.count(wish)
   return { user, login, lifetimeMs, waitMs }
 }
-
-const UNKEPT: Record<Unkept, number> = { request_too_long: 400, refused: 403 }
 
 /** The user whose login is blocked, with the hash that the waiting login is tied to. */
 async function unverified({ users, verification }: HttpParts, account: User | string) {

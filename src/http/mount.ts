@@ -24,13 +24,11 @@ export function createMount(
   bare.on('error', broken)
   const listener = bare.callback()
 
-  function mount(ctx: Context, next: () => Promise<unknown>): unknown
-  function mount(req: IncomingMessage, res: ServerResponse, next?: () => void): void
-  function mount(
+  return (
     first: Context | IncomingMessage,
     second: ServerResponse | (() => Promise<unknown>),
     next?: () => void,
-  ) {
+  ): unknown => {
     if ('req' in first && typeof second === 'function') {
       const path = pathOf(first.req, first.originalUrl)
       return isOurs(path) ? answer(first, path) : second()
@@ -39,7 +37,6 @@ export function createMount(
     if (isOurs(pathOf(first))) return listener(first, second)
     return next ? next() : second.writeHead(404).end()
   }
-  return mount
 }
 
 /** Of the full address: Express and Fastify strip a prefix from `url`, and keep the whole elsewhere. */

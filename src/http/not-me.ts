@@ -2,7 +2,6 @@ import type { Context } from 'koa'
 import type { NotMeToken } from '../ports/index.ts'
 import type { PageLocals } from '../views/index.ts'
 import { isPressed } from './cross-site.ts'
-import { RETRY_AFTER_SECONDS } from './failure.ts'
 import { readForm, tokenInQuery, uiLocalesIn } from './form.ts'
 import type { HttpParts } from './parts.ts'
 
@@ -18,10 +17,7 @@ export function notMe({ notMe: flow, pages, requesterOf }: HttpParts) {
 
   async function disown(ctx: Context, mail: NotMeToken, uiLocales: string) {
     const done = await flow.disown(mail, requesterOf(ctx.req))
-    if (done === 'under_way') {
-      ctx.set('Retry-After', RETRY_AFTER_SECONDS)
-      return pages.showError(ctx, 'unavailable')
-    }
+    if (done === 'under_way') return pages.showError(ctx, 'unavailable')
     const { outcome: mode, mayReset } = done
     show(ctx, 200, { mode, ...(mayReset && { carried: {} }) }, uiLocales)
   }

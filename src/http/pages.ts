@@ -16,12 +16,10 @@ export interface Page<N extends PageName = PageName> {
   formId?: string | undefined
 }
 
-export interface Pages {
-  show<N extends PageName>(ctx: Context, page: Page<N>): void
-  /** The same on a bare response, for hosts that are no Koa. */
-  send<N extends PageName>(req: IncomingMessage, res: ServerResponse, page: Page<N>): void
-  showError(ctx: Context, mode: ErrorMode): void
-}
+export type Pages = ReturnType<typeof createPages>
+
+/** As the page says: "wait a minute". */
+export const RETRY_AFTER_SECONDS = '60'
 
 const ERROR_STATUS: Record<ErrorMode, number> = {
   bad_request: 400,
@@ -36,8 +34,15 @@ const ERROR_STATUS: Record<ErrorMode, number> = {
   unavailable: 503,
 }
 
+/** The page for what cannot be answered in another way. */
+export const errorPage = (mode: ErrorMode): Page<'error'> => ({
+  status: ERROR_STATUS[mode],
+  name: 'error',
+  locals: { mode },
+})
+
 /** @param sources - that pages with a captcha load it from. */
-export function createPages(views: Views, sources?: CaptchaSources): Pages {
+export function createPages(views: Views, sources?: CaptchaSources) {
   function render<N extends PageName>(req: IncomingMessage, page: Page<N>) {
     const languages = languagesOf(req, page.uiLocales)
     const { html, lang, hasCaptcha } = views.page(page.name, page.locals, languages, page.formId)
@@ -54,14 +59,17 @@ export function createPages(views: Views, sources?: CaptchaSources): Pages {
   return {
     show,
 
-    send(req, res, page) {
+    /** The same on a bare response, for hosts that are no Koa. */
+    send<N extends PageName>(req: IncomingMessage, res: ServerResponse, page: Page<N>) {
       const { html, headers } = render(req, page)
       res.writeHead(page.status, { ...headers, 'Content-Length': Buffer.byteLength(html) })
       res.end(html)
     },
 
-    showError: (ctx, mode) =>
-      show(ctx, { status: ERROR_STATUS[mode], name: 'error', locals: { mode } }),
+    showError(ctx: Context, mode: ErrorMode) {
+      if (mode === 'unavailable') ctx.set('Retry-After', RETRY_AFTER_SECONDS)
+      show(ctx, errorPage(mode))
+    },
   }
 }
 

@@ -1,9 +1,8 @@
 import type { Context, Middleware, Next } from 'koa'
-import type { Log } from '../ports/index.ts'
 import { isCrossSite } from './cross-site.ts'
 import { reportFailure } from './failure.ts'
 import { pathOf as pathOfRequest } from './mount.ts'
-import type { Pages } from './pages.ts'
+import type { HttpParts } from './parts.ts'
 import type { RequestLimit } from './request-limit.ts'
 import type { Asset } from '../views/index.ts'
 
@@ -15,16 +14,12 @@ export interface Route {
   post?: Handler
 }
 
-interface RoutesParts {
+interface RoutesParts extends Pick<HttpParts, 'pages' | 'origin' | 'log'> {
   /** By path below the OAuth path. */
   routes: Record<string, Route>
-  pages: Pages
-  /** Origin of the configured base URL. */
-  origin: string
   limit: RequestLimit
   /** Where the provider should be mounted. */
   oauthPath: string
-  log: Log
 }
 
 /** Answers our paths, and leaves every other to the provider. */

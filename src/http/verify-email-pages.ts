@@ -1,12 +1,12 @@
 import type { Context } from 'koa'
 import { newId } from '../crypto/token.ts'
-import type { OpenedLink } from '../flows/email-verification.ts'
+import type { OpenedLink } from '../flows/confirm-address.ts'
 import type { LinkRefusal } from '../flows/link-refusal.ts'
-import type { LinkContext, VerificationLink } from '../flows/link.ts'
+import type { LinkContext } from '../flows/link.ts'
 import { carriedBy } from '../ports/carried-query.ts'
 import { isVoid } from '../ports/logins.ts'
 import type { CapturedRequest, CarriedParameters, PendingLogin, User } from '../ports/index.ts'
-import type { CodeFault, LinkFields } from '../views/index.ts'
+import type { CodeFault, VerificationLink } from '../views/index.ts'
 import type { Page } from './pages.ts'
 import type { HttpParts } from './parts.ts'
 
@@ -36,7 +36,7 @@ export function verifyEmailPages(parts: HttpParts, asked?: string) {
       link?: VerificationLink,
     ) {
       const client = await clients.restart(carried)
-      const renew = link && reason === 'expired' ? fieldsOf(link) : undefined
+      const renew = reason === 'expired' ? link : undefined
       const locals = { mode: 'expired', reason, carried, client, renew } as const
       // Of all links that nobody was given, the page is the same.
       const formId = reason === 'unknown' ? undefined : newId()
@@ -52,7 +52,7 @@ export function verifyEmailPages(parts: HttpParts, asked?: string) {
     /** Nobody looks at it: a browser throws away what it fetched ahead, and where it is shown all the same, its button opens the link. */
     async confirm(ctx: Context, link: VerificationLink, opened: OpenedLink) {
       const { client } = await clients.identify(link.carried)
-      const locals = { mode: 'confirm', link: fieldsOf(link), client } as const
+      const locals = { mode: 'confirm', link, client } as const
       pages.show(ctx, { status: 403, name, locals, ...requestOf(opened) })
     },
 
@@ -82,10 +82,6 @@ export function verifyEmailPages(parts: HttpParts, asked?: string) {
 }
 
 type RequestOfPage = Pick<Page, 'formMayLeadTo' | 'uiLocales'>
-
-function fieldsOf({ token, carried, signature }: VerificationLink): LinkFields {
-  return { token, carried, authorizeSig: signature }
-}
 
 /** A login that waits for its address to be verified. */
 export interface BlockedLogin {

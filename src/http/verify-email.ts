@@ -1,5 +1,5 @@
 import type { Context, Next } from 'koa'
-import type { OpenedLink } from '../flows/email-verification.ts'
+import type { OpenedLink } from '../flows/confirm-address.ts'
 import type { PendingLogin } from '../ports/index.ts'
 import { loginSecond } from '../ports/login-end.ts'
 import { isUnattended } from './cross-site.ts'

@@ -52,9 +52,9 @@ export function createVerificationMail(parts: MailParts): MailFlow {
         createdAt,
         expiresAt,
       })
-      const signature = authorizeSig.sign(token, carried)
+      const signed = { token, carried, authorizeSig: authorizeSig.sign(token, carried) }
       return {
-        url: `${parts.oauthUrl}${MAIL_KINDS.email_verification.page}?${linkQuery({ token, carried, signature })}`,
+        url: `${parts.oauthUrl}${MAIL_KINDS.email_verification.page}?${linkQuery(signed)}`,
         token: { id, lifetimeMs },
         clientName: client?.clientName,
         ...(pending && isOpen(pending, user) && { login: shown(pending) }),

@@ -80,11 +80,7 @@ async function askHost(
 ): Promise<RefusedNewPassword | undefined> {
   let why = 'its answer has no reason'
   try {
-    const answer: unknown = await within(
-      clock,
-      HOST_MS,
-      Promise.resolve(judge(password, { ...user })),
-    )
+    const answer: unknown = await within(clock, HOST_MS, judge(password, { ...user }))
     if (answer === undefined) return undefined
     const reason = answer === 'late' ? undefined : wordsOf(Reflect.get(Object(answer), 'reason'))
     if (reason !== undefined) return { refusal: 'password_host', reason }

@@ -1,6 +1,6 @@
 import { hashQueue } from '../crypto/hash-queue.ts'
 import { createHashing } from '../crypto/hashing.ts'
-import type { CheckedOptions } from '../options.ts'
+import type { CheckedOptions } from '../check-options.ts'
 import type { Settings } from '../settings/table.ts'
 import { createPasswordJudge } from './judge.ts'
 import { createIsLeaked } from './range-service.ts'

@@ -39,3 +39,21 @@ export interface RequestOrder {
   /** 0: before any attempt. */
   attempt: number
 }
+
+/** A form that asks for a link and was judged to be one, before anything is done for it. */
+export interface ForgotPasswordRequest {
+  /** Which link: `password_reset` of forgot-password, or `email_verification` of resend-verification. */
+  kind: 'password_reset' | 'email_verification'
+  /** The username or the address, as typed: anybody may have typed anything. */
+  identifier: string
+  /** As carried, not checked. `undefined`: none. */
+  clientId: string | undefined
+  requester: Requester
+  /** All other fields of the form, such as the answer to a captcha. */
+  fields: ReadonlyMap<string, string>
+}
+
+/** A check of the host's own, such as a captcha. Anything but `'allow'` is a denial. It has 10 seconds to answer. */
+export type BeforeForgotPassword = (
+  request: ForgotPasswordRequest,
+) => 'allow' | 'deny' | Promise<'allow' | 'deny'>

@@ -60,13 +60,13 @@ export function accentOf(colour: string, scheme: Scheme): Accent {
 }
 
 /** What the style sheet is told of this colour. */
-export function accentCss(colour: string | undefined): string[] {
-  if (colour === undefined) return []
+export function accentCss(colour: string | undefined): string | undefined {
+  if (colour === undefined) return undefined
   const variables = ({ accent, strong, on, soft }: Accent) =>
     `:root { --accent: ${accent}; --accent-strong: ${strong}; --on-accent: ${on}; --soft: ${soft} }`
   const light = variables(accentOf(colour, SCHEMES.light))
   const dark = variables(accentOf(colour, SCHEMES.dark))
-  return [`${light}\n@media (prefers-color-scheme: dark) { ${dark} }`]
+  return `${light}\n@media (prefers-color-scheme: dark) { ${dark} }`
 }
 
 /** Of two colours, as WCAG 2 counts it: 1 to 21. */

@@ -1,12 +1,6 @@
 import type { Catalog } from './catalog.ts'
 import { eitherOf } from './wording.ts'
 
-/** A browser and the system that it runs on; where the browser hides which of two it is, both. */
-interface Device {
-  browser: string
-  systems: readonly string[]
-}
-
 // What browsers say of themselves, to the letter. Anything more or less is another program, or somebody who plays one.
 const VERSION = String.raw`\d{1,4}(?:\.\d{1,5}){0,3}`
 const WEBKIT = String.raw`AppleWebKit/${VERSION} \(KHTML, like Gecko\)`
@@ -44,9 +38,10 @@ const SYSTEMS: readonly (readonly [readonly string[], RegExp])[] = [
 
 /**
  * Browser and system of a user agent, in our own words: text that anybody may have sent is never shown. `undefined` unless it
- * is exactly a browser that we know. Versions are left out, because browsers do not tell their true one.
+ * is exactly a browser that we know. Where it hides which of two systems it runs on, both are told. Versions are left out, because
+ * browsers do not tell their true one.
  */
-export function deviceOf(userAgent: string): Device | undefined {
+export function deviceOf(userAgent: string) {
   const [, system = '', rest = ''] = /^Mozilla\/5\.0 \(([^()]{1,120})\) (.+)$/.exec(userAgent) ?? []
   const browser = BROWSERS.find(([, says]) => says.test(rest))
   const systems = SYSTEMS.find(([, says]) => says.test(system))

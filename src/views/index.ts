@@ -1,53 +1,33 @@
 import { fileURLToPath } from 'node:url'
 import { accentCss } from './accent.ts'
 import { asksForMail } from './asks-for-mail.ts'
-import { shownBrand, type Brand } from './brand.ts'
+import { shownBrand } from './brand.ts'
 import { logJsonLines } from '../log.ts'
-import type { Log } from '../ports/index.ts'
+import type { AccountFlowsOptions } from '../options.ts'
 import { createCatalog } from './catalog.ts'
 import { findProblems, warnOfOddities } from './check-overrides.ts'
 import { chooseLocale, type Languages } from './languages.ts'
 import { canonicalLocale, readLocales } from './locale-files.ts'
-import { renderMail, type MailLocals, type MailName, type RenderedMail } from './mails.ts'
+import { renderMail, type MailLocals, type MailName } from './mails.ts'
 import type { PageLocals, PageName } from './page-locals.ts'
-import { assetOf, frameOf, renderPage, type Assets } from './pages.ts'
+import { assetOf, frameOf, renderPage } from './pages.ts'
 import { createTemplates } from './templates.ts'
 import { tryAll } from './trial.ts'
-import { readViewFiles, type ViewFiles } from './view-files.ts'
+import { readViewFiles } from './view-files.ts'
 
 export type { Brand } from './brand.ts'
-export type { Asset, Assets } from './pages.ts'
+export type { Asset } from './pages.ts'
 export type { Languages } from './languages.ts'
 export type { MailLocals, MailName, RenderedMail } from './mails.ts'
 export type * from './page-locals.ts'
 
-/** The style sheet of the pages with the brand's colours and the host's `theme.css`, the one script and the icon, served below the OAuth path. */
-export interface Views extends Assets {
-  /** In the language that suits the reader best. */
-  page<N extends PageName>(
-    name: N,
-    locals: PageLocals[N],
-    languages?: Languages,
-    formId?: string,
-  ): { html: string; lang: string; hasCaptcha: boolean }
-  /** The one of `locales` that suits best. */
-  localeFor(languages: Languages): string
-  mail(name: MailName, locals: MailLocals, languages?: Languages): RenderedMail
-  /** Languages that there are words in (BCP 47, canonical). */
-  locales: string[]
-}
+export type Views = ReturnType<typeof createViews>
 
-interface ViewsOptions {
-  /** A host's own views: each of its files takes the place of ours. */
-  directory?: string | undefined
-  /** Spoken where nothing better is known; `en` by default. */
-  defaultLocale?: string | undefined
-  /** Checked. */
-  brand?: Brand | undefined
-  /** The tags of a widget for the forms that ask for a mail. */
-  captcha?: string | undefined
-  log?: Log
-}
+/** Checked. */
+type ViewsOptions = Pick<
+  AccountFlowsOptions,
+  'viewsDirectory' | 'defaultLocale' | 'brand' | 'captcha' | 'log'
+>
 
 const DIRECTORY = fileURLToPath(new URL('../../views/', import.meta.url))
 const REFERENCE_LOCALE = 'en'
@@ -58,11 +38,11 @@ const REFERENCE_LOCALE = 'en'
  * @param oauthPath - where the forms, the style sheet and the script are; may be empty.
  * @throws TypeError naming the option that is not acceptable, with all that is wrong in the host's files.
  */
-export function createViews(oauthPath: string, options: ViewsOptions = {}): Views {
-  const { directory, defaultLocale = REFERENCE_LOCALE, brand = {}, log = logJsonLines } = options
-  const { captcha } = options
+export function createViews(oauthPath: string, options: ViewsOptions = {}) {
+  const { viewsDirectory, defaultLocale = REFERENCE_LOCALE, log = logJsonLines } = options
+  const { brand = {}, captcha: { html: captcha } = {} } = options
   const problems: string[] = []
-  const files = readViewFiles(DIRECTORY, directory, problems)
+  const files = readViewFiles(DIRECTORY, viewsDirectory, problems)
   const locales = readLocales(files, problems)
   const templates = createTemplates(files, log, problems)
   const reference = locales.get(REFERENCE_LOCALE)
@@ -72,10 +52,10 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}): View
   const overrides = { files, templates, locales, reference, defaultLocale: byDefault }
   problems.push(...findProblems(overrides))
   const shown = shownBrand(brand)
+  const theme = files.hosts.get('theme.css')?.text
+  const styles = [templates.read('account-flows.css'), accentCss(brand.colour), theme]
   const assets = {
-    stylesheet: assetOf(
-      [templates.read('account-flows.css'), ...accentCss(brand.colour), ...theme(files)].join('\n'),
-    ),
+    stylesheet: assetOf(styles.filter((css) => css !== undefined).join('\n')),
     script: assetOf(templates.read('account-flows.js')),
     favicon: assetOf(favicon(templates.read('account-flows.svg'), shown.accent)),
   }
@@ -98,22 +78,27 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}): View
   const catalogFor = (languages: Languages) => catalogs.get(localeFor(languages)) ?? fallback
 
   return {
+    /** Languages that there are words in (BCP 47, canonical). */
     locales: spoken,
+    /** The one of `locales` that suits best. */
     localeFor,
     ...assets,
 
-    page(name, locals, languages = {}, formId) {
+    /** In the language that suits the reader best. */
+    page<N extends PageName>(
+      name: N,
+      locals: PageLocals[N],
+      languages: Languages = {},
+      formId?: string,
+    ) {
       const catalog = catalogFor(languages)
       const hasCaptcha = captcha !== undefined && asksForMail(name, locals)
       const around = hasCaptcha ? { ...frame, captcha } : frame
-      const html = renderPage(templates, catalog, around, name, locals, {
-        uiLocales: languages.asked,
-        formId,
-      })
+      const html = renderPage(templates, catalog, around, name, locals, languages.asked, formId)
       return { html, lang: catalog.lang, hasCaptcha }
     },
 
-    mail: (name, locals, languages = {}) =>
+    mail: (name: MailName, locals: MailLocals, languages: Languages = {}) =>
       renderMail(templates, catalogFor(languages), name, locals, shown),
   }
 }
@@ -121,9 +106,4 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}): View
 /** Ours is in our colour, which no other file has. */
 function favicon(svg: string, accent: string | undefined): string {
   return accent ? svg.replaceAll('#1d4fb4', accent) : svg
-}
-
-function theme(files: ViewFiles): string[] {
-  const file = files.hosts.get('theme.css')
-  return file ? [file.text] : []
 }

@@ -22,41 +22,33 @@ export function readLocales(files: ViewFiles, problems: string[]): Map<string, L
   )
 }
 
-const DIR = 'dir'
-
-function layered(locale: string, own: Words = new Map(), hosts: Words = new Map()): LocaleWords {
-  const dir = hosts.get(DIR) ?? own.get(DIR)
-  const isRtl = dir === undefined ? isRightToLeft(locale) : dir === 'rtl'
-  const [ownWords, hostsWords] = [withoutDir(own), withoutDir(hosts)]
-  return {
-    locale,
-    dir: isRtl ? 'rtl' : 'ltr',
-    words: new Map([...ownWords, ...hostsWords]),
-    own: ownWords,
-    hosts: hostsWords,
-  }
+function layered(locale: string, own: Layer = NOTHING, hosts: Layer = NOTHING): LocaleWords {
+  const dir = hosts.dir ?? own.dir ?? (isRightToLeft(locale) ? 'rtl' : 'ltr')
+  const words = new Map([...own.words, ...hosts.words])
+  return { locale, dir, words, own: own.words, hosts: hosts.words }
 }
 
-function withoutDir(words: Words): Words {
-  return new Map([...words].filter(([key]) => key !== DIR))
+/** The words of one file. `dir`: of the text, where the file says it. */
+interface Layer {
+  dir?: 'ltr' | 'rtl' | undefined
+  words: ReadonlyMap<string, string>
 }
 
-type Words = ReadonlyMap<string, string>
-type Layer = Map<string, Words>
+const NOTHING: Layer = { words: new Map() }
 
-function readLayer(files: ReadonlyMap<string, ViewFile>, problems: string[]): Layer {
-  const layer: Layer = new Map()
+function readLayer(files: ReadonlyMap<string, ViewFile>, problems: string[]) {
+  const layers = new Map<string, Layer>()
   for (const file of files.values()) {
     if (!/^locales\/[^/]+\.json$/.test(file.name)) continue
     const locale = canonicalLocale(basename(file.name, '.json'))
     const words = wordsOf(file)
     if (locale === undefined)
       problems.push(`the name of ${file.name} must be a language tag (BCP 47)`)
-    else if (layer.has(locale)) problems.push(`${file.name} is a second file for ${locale}`)
+    else if (layers.has(locale)) problems.push(`${file.name} is a second file for ${locale}`)
     else if (typeof words === 'string') problems.push(words)
-    else layer.set(locale, words)
+    else layers.set(locale, words)
   }
-  return layer
+  return layers
 }
 
 /** `undefined`: not a language tag. */
@@ -69,7 +61,7 @@ export function canonicalLocale(tag: string): string | undefined {
 }
 
 /** A text says what is wrong with the file. */
-function wordsOf({ name, text }: ViewFile): Words | string {
+function wordsOf({ name, text }: ViewFile): Layer | string {
   const parsed = parse(text)
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
     return `${name} is not a JSON object of texts`
@@ -78,8 +70,10 @@ function wordsOf({ name, text }: ViewFile): Words | string {
   const bad = entries.find(([, word]) => typeof word !== 'string')
   if (bad) return `${name}: ${bad[0]} is not a text`
   const words = new Map<string, string>(entries)
-  if (!['ltr', 'rtl', undefined].includes(words.get(DIR))) return `${name}: dir must be ltr or rtl`
-  return words
+  const dir = words.get('dir')
+  words.delete('dir')
+  if (dir !== undefined && dir !== 'ltr' && dir !== 'rtl') return `${name}: dir must be ltr or rtl`
+  return { dir, words }
 }
 
 function parse(text: string): unknown {

@@ -1,4 +1,4 @@
-import { MAIL_KINDS, mailKinds, type MailTemplate } from '../ports/mail-kinds.ts'
+import { MAIL_KINDS, type MailTemplate } from '../ports/mail-kinds.ts'
 import type { ShownBrand } from './brand.ts'
 import { fill, type Catalog, type Values } from './catalog.ts'
 import { deviceText } from './device.ts'
@@ -12,10 +12,7 @@ export type MailName = MailTemplate | 'test'
 
 /** They tell of what was done, and when; the others were asked for. */
 const NOTICES = new Set<MailName>(
-  mailKinds
-    .map((kind) => MAIL_KINDS[kind])
-    .filter(({ isNotice }) => isNotice)
-    .map(({ template }) => template),
+  Object.values(MAIL_KINDS).flatMap(({ isNotice, template }) => (isNotice ? [template] : [])),
 )
 
 export interface MailLocals {
@@ -41,11 +38,7 @@ export interface MailLocals {
   isByHost?: boolean
 }
 
-export interface RenderedMail {
-  subject: string
-  text: string
-  html: string
-}
+export type RenderedMail = ReturnType<typeof renderMail>
 
 /** The token of `link` is once in the text, on a line of its own, and once in the HTML, behind the button. */
 export function renderMail(
@@ -54,7 +47,7 @@ export function renderMail(
   name: MailName,
   locals: MailLocals,
   brand: ShownBrand = {},
-): RenderedMail {
+) {
   const { t, lang, dir } = catalog
   const values = valuesOf(catalog, name, locals)
   const byName = new Map(Object.entries(values))

@@ -22,14 +22,7 @@ const MAILBOXES: readonly (Mailbox & { domains: RegExp })[] = [
 
 /** By what was typed, and by nothing else. `undefined`: it is no address, or its mail can be read in many ways. */
 export function mailboxOf(address: string | undefined = ''): Mailbox | undefined {
-  const at = address.lastIndexOf('@')
-  const domain =
-    at < 0
-      ? ''
-      : address
-          .slice(at + 1)
-          .trim()
-          .toLowerCase()
+  const domain = address.includes('@') ? (address.split('@').at(-1) ?? '').trim().toLowerCase() : ''
   const found = MAILBOXES.find(({ domains }) => domains.test(domain))
   return found && { name: found.name, href: found.href }
 }

@@ -30,27 +30,35 @@ export type SignedOutApps = Record<'told' | 'untold', ShownApps>
 export type CodeFault =
   { reason: 'not_yet' | 'unread' | 'wrong' } | { reason: 'too_many'; waitMs: number }
 
-type ForgotPassword =
-  | {
-      mode: 'form' | 'invalid'
-      carried: CarriedParameters
-      client?: ShownClient | undefined
-    }
-  | {
-      mode: 'sent'
-      carried: CarriedParameters
-      client?: ShownClient | undefined
-      /** What was typed. `undefined`: nothing was. It is not shown. */
-      typed?: string | undefined
-      /** At one click, in the place of a link that expired: nothing was typed. */
-      isRenewed?: boolean
-      /** Until another mail may be asked for. `undefined`: at any time. */
-      waitMs?: number | undefined
-    }
+/** A page that may name the client of its request. */
+interface OfClient {
+  client?: ShownClient | undefined
+}
+
+/** A page whose forms go on with the request. */
+interface Carries extends OfClient {
+  carried: CarriedParameters
+}
+
+/** A mail was asked for. */
+interface Sent {
+  mode: 'sent'
+  /** What was typed. `undefined`: nothing was. It is not shown. */
+  typed?: string | undefined
+  /** At one click, in the place of a link that expired: nothing was typed. */
+  isRenewed?: boolean
+  /** Until another mail may be asked for. `undefined`: at any time. */
+  waitMs?: number | undefined
+}
+
+type ForgotPassword = Carries & ({ mode: 'form' | 'invalid' } | Sent)
 
 export type ResetFormMode = 'form' | PasswordRefusal
 
-/** Told to those alone who hold a genuine token; all others read `unknown`. `changed`: the account changed since. */
+/**
+ * Why a link does nothing. `unknown`: nobody was ever given it; all others are told to those alone who hold the token. `superseded`: a
+ * newer one took its place. `changed`: the account changed since.
+ */
 export type LinkReason = 'unknown' | 'expired' | 'used' | 'superseded' | 'changed'
 
 /** Of verification links; all of an account's live side by side. `used`: the address is verified. */
@@ -67,113 +75,74 @@ export interface ResetFaults {
 }
 
 type ResetPassword =
-  | ({
-      mode: ResetFormMode
-      token: string
-      minLength: number
-      maxLength: number
-      client?: ShownClient | undefined
-    } & ResetFaults)
+  | (OfClient &
+      ResetFaults & { mode: ResetFormMode; token: string; minLength: number; maxLength: number })
   /** `renew`: the genuine token that a new mail is one click away with. */
-  | {
-      mode: 'invalid'
-      reason: LinkReason
-      carried: CarriedParameters
-      client?: ShownClient | undefined
-      renew?: string | undefined
-    }
+  | (Carries & { mode: 'invalid'; reason: LinkReason; renew?: string | undefined })
   /** `apps`: left out where it is not known which apps the person was signed in to. */
-  | { mode: 'done'; client?: ShownClient | undefined; apps?: SignedOutApps | undefined }
+  | (OfClient & { mode: 'done'; apps?: SignedOutApps | undefined })
 
 /** `sent`: at one click, in the place of an invitation that expired. */
-type AcceptInvitation =
-  | ResetPassword
-  | {
-      mode: 'sent'
-      client?: ShownClient | undefined
-      /** Until another mail may be asked for. `undefined`: at any time. */
-      waitMs?: number | undefined
-    }
+type AcceptInvitation = ResetPassword | (OfClient & Sent)
 
-/** A verification link, as the forms that act on it repeat it. */
-export interface LinkFields {
+/** What a verification link carries (4.6), as the forms that act on it repeat it. */
+export interface VerificationLink {
   token: string
   carried: CarriedParameters
   authorizeSig: string
 }
 
+/** The page of a login that waits. */
+interface Blocked extends Carries {
+  mode: 'blocked'
+  username: string
+  /** Where the mail goes; the page shows it masked. `undefined`: nowhere, the account has no such address. */
+  sentTo?: string | undefined
+  lifetimeMs: number
+  /** Of the login that waits; of no use without the cookie of this browser. `undefined`: no code can be typed. */
+  waiting?: string | undefined
+  /** Until another mail may be asked for. `undefined`: at any time. */
+  waitMs?: number | undefined
+  fault?: CodeFault | undefined
+}
+
+/** The link was opened where no login of its account waits: nothing is verified. */
+interface Elsewhere extends OfClient {
+  mode: 'elsewhere'
+  username: string
+  /** For the page that waits. `undefined`: that login waits no more. */
+  code?: string | undefined
+  /** When that login began. */
+  at?: Date | undefined
+  /** For how long no code is compared. `undefined`: it is compared now. */
+  waitMs?: number | undefined
+}
+
+/**
+ * `invalid`: nobody was named that a link is to be sent to. `confirm`: nothing looked at the link but a program; its button opens it
+ * again. `other_account`: another account is signed in here, and nothing is verified. `signed_in`: the login went on in another window
+ * of this browser. `continued`: it went on once; whether somebody is signed in by it is not known here. `ended`: it is over, or was
+ * never this browser's, and then there is no client.
+ */
 type VerifyEmail =
-  | {
-      mode: 'blocked'
-      username: string
-      /** Where the mail goes; the page shows it masked. `undefined`: nowhere, the account has no such address. */
-      sentTo?: string | undefined
-      lifetimeMs: number
-      carried: CarriedParameters
-      client?: ShownClient | undefined
-      /** Of the login that waits; of no use without the cookie of this browser. `undefined`: no code can be typed. */
-      waiting?: string | undefined
-      /** Until another mail may be asked for. `undefined`: at any time. */
-      waitMs?: number | undefined
-      fault?: CodeFault | undefined
-    }
-  | {
+  | Blocked
+  | Elsewhere
+  /** `renew`: the genuine link that a new mail is one click away with. */
+  | (Carries & {
       mode: 'expired'
       reason: VerificationReason
-      carried: CarriedParameters
-      /** The genuine link that a new mail is one click away with. */
-      renew?: LinkFields | undefined
-      client?: ShownClient | undefined
-    }
-  /** `isRenewed`: at one click, in the place of a link that expired. */
-  | {
-      mode: 'sent'
-      client?: ShownClient | undefined
-      /** What was typed. `undefined`: nothing was. It is not shown. */
-      typed?: string | undefined
-      waiting?: string | undefined
-      isRenewed?: boolean
-      waitMs?: number | undefined
-    }
-  /** Nobody was named that a link is to be sent to. */
-  | {
-      mode: 'invalid'
-      carried: CarriedParameters
-      client?: ShownClient | undefined
-      waiting?: string | undefined
-    }
-  | { mode: 'verified'; client?: ShownClient | undefined }
-  /** Nothing looked at the link but a program. Its button opens it again. */
-  | { mode: 'confirm'; link: LinkFields; client?: ShownClient | undefined }
-  /** The link was opened where no login of its account waits: nothing is verified. */
-  | {
-      mode: 'elsewhere'
-      username: string
-      client?: ShownClient | undefined
-      /** For the page that waits. `undefined`: that login waits no more. */
-      code?: string | undefined
-      /** When that login began. */
-      at?: Date | undefined
-      /** For how long no code is compared. `undefined`: it is compared now. */
-      waitMs?: number | undefined
-    }
-  /** Another account is signed in here: nothing is verified, and nobody signed out. */
-  | { mode: 'other_account'; client?: ShownClient | undefined }
-  /** The login went on in another window of this browser. */
-  | { mode: 'signed_in'; client?: ShownClient | undefined }
-  /** The login went on once; whether somebody is signed in by it now is not known here. */
-  | { mode: 'continued'; client?: ShownClient | undefined }
-  /** The login that waited is over, or was never this browser's, and then there is no client. */
-  | { mode: 'ended'; client?: ShownClient | undefined }
+      renew?: VerificationLink | undefined
+    })
+  | (OfClient & Sent & { waiting?: string | undefined })
+  | (Carries & { mode: 'invalid'; waiting?: string | undefined })
+  | (OfClient & { mode: 'confirm'; link: VerificationLink })
+  | (OfClient & { mode: 'verified' | 'other_account' | 'signed_in' | 'continued' | 'ended' })
 
 /** The same for all kinds of mails, and all accounts. `isNotYet`: it was answered, and nobody pressed the button. */
 type NotMe =
   | { mode: 'confirm'; token: string; isNotYet?: boolean }
   /** What was done. With `carried`, the next step may be a link for another password; without, support has to help. */
-  | {
-      mode: DisownedOutcome
-      carried?: CarriedParameters
-    }
+  | { mode: DisownedOutcome; carried?: CarriedParameters }
   | { mode: 'invalid'; reason: 'unknown' }
 
 export type ErrorMode =

@@ -22,21 +22,14 @@ import {
   waitText,
 } from './wording.ts'
 
-/** What the forms of one page repeat. */
-export interface PageRequest {
-  /** The languages of the page, for the answer and the mail. */
-  uiLocales?: string | undefined
-  /** Names the form that asks for a mail: sent again, it is the same request. */
-  formId?: string | undefined
-}
-
 export function renderPage<N extends PageName>(
   { render }: Templates,
   catalog: Catalog,
   frame: PageFrame,
   name: N,
   locals: PageLocals[N],
-  { uiLocales, formId }: PageRequest = {},
+  uiLocales?: string,
+  formId?: string,
 ): string {
   const { t, has, lang, dir } = catalog
   const limits =
@@ -106,14 +99,11 @@ function charactersText(count: number, { t, has, lang }: Catalog): string {
   return t(has(key) ? key : 'characters.other', { count: numberText(count, lang) })
 }
 
-/** A time that is counted down. */
-interface Wait {
-  seconds: number
-  time: string
-}
-
-/** Rounds up, so that nobody is told to come back too early. The script of the pages words it in the same way. */
-function waitOf(ms: number, lang: string): Wait {
+/**
+ * A time that is counted down. Rounds up, so that nobody is told to come back too early. The script of the pages words it in the same
+ * way.
+ */
+function waitOf(ms: number, lang: string) {
   const seconds = Math.ceil(ms / 1000)
   const time =
     seconds > 90
@@ -122,36 +112,22 @@ function waitOf(ms: number, lang: string): Wait {
   return { seconds, time }
 }
 
-/** A file that our pages load. */
-export interface Asset {
-  text: string
-  /** Another one for another text: a browser may keep what it got under it for ever. */
-  version: string
-}
+export type Asset = ReturnType<typeof assetOf>
 
-export interface Assets {
-  stylesheet: Asset
-  script: Asset
-  favicon: Asset
-}
-
-/** What all pages have around them: whose they are, and where they find what belongs to them. */
-export interface PageFrame {
-  oauthPath: string
-  stylesheet: string
-  script: string
-  favicon: string
-  brand: ShownBrand
-  /** Tags, in a form that asks for a mail. `undefined`: there are none. */
-  captcha?: string | undefined
-}
-
-export function assetOf(text: string): Asset {
+/** A file that our pages load. Another text has another version: a browser may keep what it got under it for ever. */
+export function assetOf(text: string) {
   return { text, version: createHash('sha256').update(text).digest('base64url').slice(0, 12) }
 }
 
-export function frameOf(oauthPath: string, assets: Assets, brand: ShownBrand): PageFrame {
-  const { stylesheet, script, favicon } = assets
+/** `captcha`: tags, in a form that asks for a mail. `undefined`: there are none. */
+export type PageFrame = ReturnType<typeof frameOf> & { captcha?: string | undefined }
+
+/** What all pages have around them: whose they are, and where they find what belongs to them. */
+export function frameOf(
+  oauthPath: string,
+  { stylesheet, script, favicon }: Record<'stylesheet' | 'script' | 'favicon', Asset>,
+  brand: ShownBrand,
+) {
   return {
     brand,
     oauthPath,

@@ -1,6 +1,5 @@
 import { MAIL_KINDS, mailKinds, type MailKind } from '../ports/mail-kinds.ts'
 import type { MailLocals, MailName } from './mails.ts'
-import { userAgent } from './verify-email-samples.ts'
 
 /** With little and with much to say. */
 export const APPS = {
@@ -9,13 +8,8 @@ export const APPS = {
 }
 
 const little = { username: '', link: 'https://id.example/', at: new Date(0) }
-const much = {
-  ...little,
-  username: 'ann',
-  clientName: 'The App',
-  apps: APPS,
-  userAgent,
-}
+const userAgent = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
+const much = { ...little, username: 'ann', clientName: 'The App', apps: APPS, userAgent }
 const lifetimeMs = 3_600_000
 
 /** Each mail, with little and with much to say. */

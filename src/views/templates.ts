@@ -16,12 +16,7 @@ export interface Templates {
   read(name: string): string
 }
 
-export interface LayeredTemplates extends Templates {
-  /** The same, but what a host's template fails at is thrown. */
-  strict: Templates
-  /** What the host's pages and mails are made of. */
-  used: ReadonlySet<string>
-}
+export type LayeredTemplates = ReturnType<typeof createTemplates>
 
 interface Compiled {
   render: pug.compileTemplate
@@ -49,8 +44,9 @@ function ownTemplate({ own }: ViewFiles, name: string): Compiled {
  *
  * @param problems - takes what does not compile.
  */
-export function createTemplates(files: ViewFiles, log: Log, problems: string[]): LayeredTemplates {
+export function createTemplates(files: ViewFiles, log: Log, problems: string[]) {
   const hosts = new Map<string, Compiled>()
+  /** What the host's pages and mails are made of. */
   const used = new Set<string>()
 
   // The host's copy, but for the one that asks for what it replaces itself: that extends ours.
@@ -94,9 +90,10 @@ export function createTemplates(files: ViewFiles, log: Log, problems: string[]):
   return {
     used,
     read,
+    /** The same, but what a host's template fails at is thrown. */
     strict: { render: renderStrictly, read },
 
-    render(name, locals) {
+    render(name: string, locals: object): string {
       if (!hosts.has(name)) return ownTemplate(files, name).render(locals)
       try {
         return renderStrictly(name, locals)

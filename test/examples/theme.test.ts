@@ -42,7 +42,7 @@ describe('VIEWS_DIRECTORY of the example server [full]', () => {
 describe('docs/customizing.md', () => {
   const logged: Parameters<Log>[] = []
   const viewsOf = (directory: string) =>
-    createViews('/oauth2', { directory, log: (...line) => void logged.push(line) })
+    createViews('/oauth2', { viewsDirectory: directory, log: (...line) => void logged.push(line) })
   const examples = [
     ...CUSTOMIZING.matchAll(
       /`((?:pages|mails|locales|theme)[\w./-]*)`[^`\n]*\n(?:[^`\n][^\n]*\n)*\n```\w*\n(.*?)```/gs,

@@ -44,7 +44,7 @@ const NOT_ASKED = new Set(['verify-email.blocked.no-address', 'verify-email.expi
 
 describe('A captcha (HDR-12)', () => {
   const pages = {
-    with: createPages(createViews('/oauth2', { captcha: WIDGET }), SOURCES),
+    with: createPages(createViews('/oauth2', { captcha: { html: WIDGET } }), SOURCES),
     without: createPages(createViews('/oauth2')),
   }
   const listener: RequestListener = (req, res) => {

@@ -303,12 +303,12 @@ export const resetMutants: Mutant[] = [
   {
     name: 'a new password is trimmed',
     breaks: 'The password is exactly what was typed.',
-    in: 'reset-password:post',
+    in: 'password-page:post',
     find: "form.get('password') ?? ''",
     becomes: "(form.get('password') ?? '').trim()",
     and: [
       {
-        in: 'reset-password:post',
+        in: 'password-page:post',
         find: "form.get('confirm_password') ?? ''",
         becomes: "(form.get('confirm_password') ?? '').trim()",
       },

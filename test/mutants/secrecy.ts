@@ -165,8 +165,8 @@ export const secrecyMutants: Mutant[] = [
     name: 'a log line is plain JSON',
     breaks: 'Nothing in a log line acts on a terminal, or on whoever splits lines (LOG-04).',
     in: 'jsonLine',
-    find: 'escaped(written(record))',
-    becomes: 'written(record)',
+    find: 'escaped(JSON.stringify(record))',
+    becomes: 'JSON.stringify(record)',
     caughtBy: 'LOG-04',
   },
   {

@@ -62,8 +62,8 @@ export const verificationMutants: Mutant[] = [
     name: 'the signature of a link is not checked',
     breaks: 'The parameters of a link cannot be altered (5.4).',
     in: 'email-verification:isGenuine',
-    find: 'authorizeSig.verify(signature, token, carried)',
-    becomes: 'signature !== authorizeSig.sign(token, {})',
+    find: 'parts.authorizeSig.verify(authorizeSig, token, carried)',
+    becomes: 'authorizeSig !== parts.authorizeSig.sign(token, {})',
     caughtBy: 'SIG-11',
   },
   {

@@ -258,8 +258,9 @@ export const waitingMutants: Mutant[] = [
     name: 'a code is in the event of its verification',
     breaks: 'A code is in no record, log or event.',
     in: 'recordConfirmedByCode',
-    find: 'clientId: carriedBy(captured).clientId',
-    becomes: 'clientId: parts.loginCodes.codeOf(id) || carriedBy(captured)',
+    find: '{ userId, carried: carriedBy(captured) }',
+    becomes:
+      '{ userId, carried: { ...carriedBy(captured), clientId: parts.loginCodes.codeOf(id) } }',
     caughtBy: 'is in no collection, log',
     store: 'mongodb',
   },

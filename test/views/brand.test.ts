@@ -7,7 +7,7 @@ import { accentOf, contrast, SCHEMES } from '../../src/views/accent.ts'
 import { checkBrand, type Brand } from '../../src/views/brand.ts'
 import { createViews, type PageLocals, type PageName, type Views } from '../../src/views/index.ts'
 import { mailboxOf } from '../../src/views/open-mailbox.ts'
-import { PAGE_NAMES, SAMPLE_PAGES } from '../../src/views/trial.ts'
+import { PAGE_NAMES, SAMPLE_PAGES } from '../../src/views/sample-pages.ts'
 
 const STYLE = readFileSync(new URL('../../views/account-flows.css', import.meta.url), 'utf8')
 const BASE = new URL('https://id.example/auth')

@@ -24,7 +24,7 @@ describe('Locales of a host', () => {
     )
     const directory = viewsDirectory(Object.fromEntries(files))
     const log: Log = (...line) => void logged.push(line)
-    return createViews('/oauth2', { directory, defaultLocale, log })
+    return createViews('/oauth2', { viewsDirectory: directory, defaultLocale, log })
   }
 
   const error = (views = OWN, asked?: string) =>

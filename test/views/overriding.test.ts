@@ -28,7 +28,7 @@ describe('Views of a host', () => {
 
   function viewsOf(directory: string, defaultLocale?: string): Views {
     return createViews('/oauth2', {
-      directory,
+      viewsDirectory: directory,
       defaultLocale,
       log: (...line) => void logged.push(line),
     })

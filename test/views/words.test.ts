@@ -8,7 +8,7 @@ import { createCatalog, type Catalog } from '../../src/views/catalog.ts'
 import { readLocales } from '../../src/views/locale-files.ts'
 import { renderMail, type MailLocals, type MailName } from '../../src/views/mails.ts'
 import { renderPage } from '../../src/views/pages.ts'
-import { PAGE_NAMES, SAMPLE_PAGES } from '../../src/views/trial.ts'
+import { PAGE_NAMES, SAMPLE_PAGES } from '../../src/views/sample-pages.ts'
 import { createTemplates } from '../../src/views/templates.ts'
 import { readViewFiles } from '../../src/views/view-files.ts'
 

@@ -3,33 +3,23 @@ import { newId } from '../crypto/token.ts'
 import type { CompletedLink, RefusedLink } from '../flows/password-link.ts'
 import type { CarriedParameters } from '../ports/index.ts'
 import type { ResetFaults, ResetFormMode } from '../views/index.ts'
-import { type Fields, readForm, tokenInQuery, uiLocalesIn } from './form.ts'
+import { type Fields, formIdIn, readForm, tokenInQuery, uiLocalesIn } from './form.ts'
 import { forgetTries } from './login-password.ts'
 import type { HttpParts } from './parts.ts'
 
-/** The form for the new password, which the reset link opens (4.3, 4.4). */
-export function resetPassword(parts: HttpParts) {
-  const { get, post } = passwordPage(parts, 'reset-password')
-  return {
-    get,
-    async post(ctx: Context) {
-      const form = await readForm(ctx)
-      return typeof form === 'string' ? parts.pages.showError(ctx, form) : post(ctx, form)
-    },
-  }
-}
-
-/** The pages with a form for a password, and the flow that each is of. */
-export const PASSWORD_PAGES = {
-  'reset-password': { flow: 'passwordReset', kind: 'password_reset' },
-  'accept-invitation': { flow: 'invitation', kind: 'invitation' },
+/** The pages with a form for a password, the flow that each is of, and the page that says that a new link was sent. */
+const PASSWORD_PAGES = {
+  'reset-password': { flow: 'passwordReset', kind: 'password_reset', sent: 'forgot-password' },
+  'accept-invitation': { flow: 'invitation', kind: 'invitation', sent: 'accept-invitation' },
 } as const
 
-export type PasswordPage = keyof typeof PASSWORD_PAGES
+type PasswordPage = keyof typeof PASSWORD_PAGES
 
+/** The form for a password, which the link of a reset (4.3, 4.4) or of an invitation (4.9) opens. */
 export function passwordPage(parts: HttpParts, name: PasswordPage) {
-  const { clients, pages, settings, requesterOf } = parts
-  const flow = parts[PASSWORD_PAGES[name].flow]
+  const { clients, pages, settings, startDelay, requesterOf } = parts
+  const { flow: flowName, sent } = PASSWORD_PAGES[name]
+  const flow = parts[flowName]
 
   async function showForm(
     ctx: Context,
@@ -57,7 +47,12 @@ export function passwordPage(parts: HttpParts, name: PasswordPage) {
       await showForm(ctx, outcome.carried, { mode: 'form', token }, outcome.locale)
     },
 
-    async post(ctx: Context, form: Fields) {
+    async post(ctx: Context) {
+      const form = await readForm(ctx)
+      const waited = startDelay()
+      if (typeof form === 'string') return pages.showError(ctx, form)
+      if (sent === name && form.get('action') === 'renew')
+        return renewLink(parts, ctx, name, form, waited)
       const token = form.get('token')
       const uiLocales = uiLocalesIn(form)
       if (!token) return showUnknown(ctx, uiLocales)
@@ -111,7 +106,7 @@ async function wayOn(
 }
 
 /** A new link is one click away from one that expired. */
-export async function showInvalidLink(
+async function showInvalidLink(
   { pages, clients }: HttpParts,
   ctx: Context,
   name: PasswordPage,
@@ -128,4 +123,29 @@ export async function showInvalidLink(
     uiLocales,
     formId: renew && newId(),
   })
+}
+
+/** Sends a new link in the place of one that expired. Its token says whose it is, and nothing is typed. */
+export async function renewLink(
+  parts: HttpParts,
+  ctx: Context,
+  page: PasswordPage,
+  form: Fields,
+  waited: () => Promise<void>,
+): Promise<void> {
+  const { flow, kind, sent: name } = PASSWORD_PAGES[page]
+  const token = form.get('token') ?? ''
+  const requester = { ...parts.requesterOf(ctx.req), uiLocales: uiLocalesIn(form) }
+  const outcome = await parts[flow].renew(token, requester, formIdIn(form))
+  const { carried, locale } = outcome
+  const uiLocales = requester.uiLocales ?? locale
+  if ('fault' in outcome) {
+    await waited()
+    return showInvalidLink(parts, ctx, page, outcome, token, uiLocales)
+  }
+  const waitMs = await parts.cooldown.count({ kind, typed: token, requester })
+  await waited()
+  const { client } = await parts.clients.identify(carried)
+  const locals = { mode: 'sent', carried, client, isRenewed: true, waitMs } as const
+  parts.pages.show(ctx, { status: 200, name, locals, uiLocales })
 }

@@ -1,0 +1,117 @@
+import type { CodeFault, LinkReason, PageLocals, PageName, ResetFormMode } from './page-locals.ts'
+import { APPS as apps } from './sample-mails.ts'
+
+type PageSamples = { [N in PageName]: Record<PageLocals[N]['mode'], PageLocals[N][]> }
+
+const carried = {
+  clientId: 'app',
+  redirectUri: 'https://app.example/cb',
+  scope: 'openid',
+  state: '',
+}
+const client = { clientName: 'The App', logo: '/logo.svg', href: 'https://app.example/' }
+const sent = { client, typed: 'ann@gmail.com', isRenewed: true, waitMs: 30_000 }
+const VERIFICATION_REASONS = ['unknown', 'expired', 'used', 'changed'] as const
+const REASONS: LinkReason[] = [...VERIFICATION_REASONS, 'superseded']
+const link = { token: 'token', carried, authorizeSig: 'signature' }
+const waiting = 'login'
+const lifetimeMs = 86_400_000
+const code = { code: '042917', at: new Date(0) }
+const limits = { token: 'token', minLength: 8, maxLength: 64 }
+
+/** With little and with much to say. */
+const both = <const Little extends object, const Much extends object>(
+  little: Little,
+  much: Much,
+): (Little | (Little & Much))[] => [little, { ...little, ...much }]
+
+const resetForm = (mode: Exclude<ResetFormMode, 'password_mismatch'>) =>
+  both({ ...limits, mode }, { client, excess: 3, hostReason: { en: 'No names of pets.' } })
+
+const PASSWORD_PAGES: PageSamples['reset-password'] = {
+  form: resetForm('form'),
+  password_mismatch: [{ ...limits, mode: 'password_mismatch', also: 'password_too_short' }],
+  password_too_short: resetForm('password_too_short'),
+  password_too_long: resetForm('password_too_long'),
+  password_invalid: resetForm('password_invalid'),
+  password_common: resetForm('password_common'),
+  password_personal: resetForm('password_personal'),
+  password_current: resetForm('password_current'),
+  password_host: resetForm('password_host'),
+  invalid: REASONS.flatMap((reason) =>
+    both({ mode: 'invalid', reason, carried: {} }, { carried, client, renew: 'token' }),
+  ),
+  done: both({ mode: 'done' }, { client, apps }),
+}
+
+const blocked = { mode: 'blocked', username: 'ann', lifetimeMs, carried: {} } as const
+const blockedBy = (fault?: CodeFault) => ({
+  ...blocked,
+  sentTo: 'ann@example.com',
+  carried,
+  client,
+  waiting,
+  waitMs: 30_000,
+  fault,
+})
+
+/** Each page in each mode, with little and with much to say. */
+export const SAMPLE_PAGES: PageSamples = {
+  'forgot-password': {
+    form: both({ mode: 'form', carried: {} }, { carried, client }),
+    invalid: both({ mode: 'invalid', carried: {} }, { carried, client }),
+    sent: both({ mode: 'sent', carried: {} }, { carried, ...sent }),
+  },
+  'reset-password': PASSWORD_PAGES,
+  'accept-invitation': { ...PASSWORD_PAGES, sent: both({ mode: 'sent' }, { client }) },
+  'verify-email': {
+    blocked: [
+      blocked,
+      blockedBy(),
+      blockedBy({ reason: 'not_yet' }),
+      blockedBy({ reason: 'unread' }),
+      blockedBy({ reason: 'wrong' }),
+      blockedBy({ reason: 'too_many', waitMs: 3_600_000 }),
+    ],
+    expired: VERIFICATION_REASONS.flatMap((reason) =>
+      both({ mode: 'expired', reason, carried: {} }, { carried, client, renew: link }),
+    ),
+    sent: both({ mode: 'sent' }, { waiting, ...sent }),
+    invalid: both({ mode: 'invalid', carried: {} }, { carried, client, waiting }),
+    verified: both({ mode: 'verified' }, { client }),
+    confirm: both({ mode: 'confirm', link }, { client }),
+    elsewhere: [
+      ...both({ mode: 'elsewhere', username: 'ann' }, { client, ...code }),
+      { mode: 'elsewhere', username: 'ann', ...code, waitMs: 3_600_000 },
+    ],
+    other_account: both({ mode: 'other_account' }, { client }),
+    signed_in: both({ mode: 'signed_in' }, { client }),
+    continued: both({ mode: 'continued' }, { client }),
+    ended: both({ mode: 'ended' }, { client }),
+  },
+  'not-me': {
+    confirm: both({ mode: 'confirm', token: 'token' }, { isNotYet: true }),
+    stopped: [{ mode: 'stopped' }],
+    secured: both({ mode: 'secured' }, { carried: {} }),
+    later: both({ mode: 'later' }, { carried: {} }),
+    unverified: [{ mode: 'unverified' }],
+    signed_out: [{ mode: 'signed_out' }],
+    done: [{ mode: 'done' }],
+    invalid: [{ mode: 'invalid', reason: 'unknown' }],
+  },
+  error: {
+    refused: [{ mode: 'refused' }],
+    not_found: [{ mode: 'not_found' }],
+    method_not_allowed: [{ mode: 'method_not_allowed' }],
+    unsupported_media_type: [{ mode: 'unsupported_media_type' }],
+    body_too_large: [{ mode: 'body_too_large' }],
+    bad_request: [{ mode: 'bad_request' }],
+    request_too_long: [{ mode: 'request_too_long' }],
+    too_many_requests: [{ mode: 'too_many_requests' }],
+    unavailable: [{ mode: 'unavailable' }],
+    error: [{ mode: 'error' }],
+  },
+}
+
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type is made of it
+export const PAGE_NAMES = Object.keys(SAMPLE_PAGES) as PageName[]
