@@ -14,7 +14,7 @@ export interface MailFlow {
   onRequest?(job: MailJob, user: User): Promise<void>
   /** Makes the link of the mail, and stores the hash of its token. `superseded`: the user has asked for another one since. */
   mint(job: MailJob, recipient: Recipient, settings: Settings): Promise<MailLink | 'superseded'>
-  /** Whether a later request of the account has got its mail. */
+  /** Whether a later request of the account, for the same login or likewise for none, has got its mail. */
   isServedLater?(job: MailJob, user: User): Promise<boolean>
   /** Voids a link that was made and not handed over, because somebody else holds the job. */
   revoke?(link: MailLink): Promise<void>

@@ -50,9 +50,14 @@ async function isOvertakenElseEndsEarlier(
   return isOvertaken(job, requests)
 }
 
-/** Whether a later one was looked up and is still there, be it as a dead letter. */
+/** Whether a later one for the same login, or likewise for none, was looked up and is still there, be it as a dead letter. */
 export function isOvertaken(job: MailJob, requests: RequestOfAccount[]): boolean {
-  return requests.some((other) => other.isResolved && isLater(orderOf(other), orderOf(job)))
+  return requests.some(
+    (other) =>
+      other.isResolved &&
+      other.pendingLoginId === job.pendingLoginId &&
+      isLater(orderOf(other), orderOf(job)),
+  )
 }
 
 /** Those that the job ends. */

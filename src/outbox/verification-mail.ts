@@ -63,8 +63,8 @@ export function createVerificationMail(parts: MailParts): MailFlow {
     },
 
     isServedLater: async (job, user) =>
-      (await verificationTokens.ofUser(user.id, MOST_LINKS)).some((token) =>
-        isLater(token, attemptOf(job)),
+      (await verificationTokens.ofUser(user.id, MOST_LINKS)).some(
+        (token) => token.pendingLoginId === job.pendingLoginId && isLater(token, attemptOf(job)),
       ),
 
     async revoke({ token }) {
