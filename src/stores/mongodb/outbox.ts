@@ -11,7 +11,7 @@ import {
   isDamaged,
   isReadable,
   type JobDocument,
-  toJobFields,
+  toJobDocument,
   toRequestOfAccount,
   UNREADABLE,
 } from './job-document.ts'
@@ -37,7 +37,7 @@ export function mongoOutbox(open: OpenCollection): MailOutbox & StoredPart & For
     ...mongoOutboxAdministration(collection),
 
     async add(job) {
-      await commands.added({ id: text(job.id), fields: toJobFields(job) })
+      await commands.added(toJobDocument(job))
     },
 
     claim: (stage, most, at, heldUntil) => claimJobs(collection, { stage, most, at, heldUntil }),

@@ -4,7 +4,11 @@ import type { OpenCollection } from './collection.ts'
 import { text, time } from './conditions.ts'
 import { forgetDocuments } from './forget.ts'
 import { type NamedIndex, purgeIndex, storedPart, type StoredPart } from './indexes.ts'
-import { type PendingLoginDocument, toDocument, toPendingLogin } from './pending-login-document.ts'
+import {
+  type PendingLoginDocument,
+  toLoginDocument,
+  toPendingLogin,
+} from './pending-login-document.ts'
 import { foundTogether, writtenTogether } from './together.ts'
 
 const indexes: NamedIndex[] = [
@@ -29,9 +33,8 @@ export function mongoPendingLogins(
 
     async save(login, most) {
       const { id, accountId } = login
-      await saved({
-        replaceOne: { filter: { _id: text(id) }, replacement: toDocument(login), upsert: true },
-      })
+      const replacement = toLoginDocument(login)
+      await saved({ replaceOne: { filter: { _id: text(id) }, replacement, upsert: true } })
       const surplus = await collection
         .find({ account_id: text(accountId), _id: { $ne: id } }, { projection: { _id: 1 } })
         .sort({ created_at: -1 })

@@ -7,7 +7,7 @@ import { reached, text, time } from './conditions.ts'
 import { forgetDocuments } from './forget.ts'
 import { type NamedIndex, storedPart, type StoredPart } from './indexes.ts'
 import { liveIndexes, liveResetTokens } from './live-reset-tokens.ts'
-import { toRequesterFields } from './requester.ts'
+import { toRequesterFields } from './request-types.ts'
 import {
   fromTokenDocument,
   isClaimed,
