@@ -35,7 +35,7 @@ export function memoryStore(clock = systemClock): AccountFlowsStore & { audit: M
   return {
     ...ports,
     async start() {},
-    forget: (accountId, at, hash) => forgetAccount(ports, accountId, at, hash),
+    forget: (...account) => forgetAccount(ports, ...account),
     async now() {
       return clock.now()
     },

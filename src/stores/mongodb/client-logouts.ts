@@ -1,6 +1,5 @@
-import { randomUUID } from 'node:crypto'
 import type { Collection } from 'mongodb'
-import type { ClientLogoutJob, ClientLogoutStore, WhichClients } from '../../ports/index.ts'
+import type { ClientLogoutJob, ClientLogoutStore } from '../../ports/index.ts'
 import { weekAfter } from '../../ports/week.ts'
 import { MOST_FOUND } from '../state/client-logouts.ts'
 import type { Forgetful } from '../state/forget-account.ts'
@@ -15,6 +14,7 @@ import { atMost, isNumber, reached, text, time } from './conditions.ts'
 import { duplicatesIn } from './errors.ts'
 import { forgetDocuments } from './forget.ts'
 import { type NamedIndex, purgeIndex, storedPart, type StoredPart } from './indexes.ts'
+import { leased } from './leases.ts'
 import { writtenTogether } from './together.ts'
 
 const indexes: NamedIndex[] = [
@@ -42,7 +42,7 @@ export function mongoClientLogouts(
       await duplicatesIn(collection.insertMany(logouts.map(toLogoutDocument), { ordered: false }))
     },
 
-    claim: (most, at, heldUntil, clients) => claim(collection, { most, at, heldUntil, clients }),
+    claim: (...call) => claim(collection, ...call),
 
     async settle({ id, leaseId }, outcome) {
       const { reason } = outcome
@@ -78,16 +78,9 @@ export function mongoClientLogouts(
   }
 }
 
-interface Claim {
-  most: number
-  at: Date
-  heldUntil: Date
-  clients: WhichClients
-}
-
 async function claim(
   collection: Collection<ClientLogoutDocument>,
-  { most, at, heldUntil, clients }: Claim,
+  ...[most, at, heldUntil, clients]: Parameters<ClientLogoutStore['claim']>
 ): Promise<ClientLogoutJob[]> {
   if ('only' in clients && clients.only.length === 0) return []
   const among =
@@ -102,15 +95,12 @@ async function claim(
   const chosen = found
     .filter(({ client_id: client }) => !seen.has(client) && seen.add(client))
     .slice(0, atMost(most))
-  if (chosen.length === 0) return []
-  const leaseId = randomUUID()
-  const ids = { _id: { $in: chosen.map(({ _id }) => _id) } }
-  await collection.updateMany(
-    { ...ids, ...due },
-    { $set: { lease_id: leaseId, available_at: time(heldUntil) }, $inc: { attempts: 1 } },
-  )
-  const claimed = await collection.find({ ...ids, lease_id: leaseId }).toArray()
+  const claimed = await leased<ClientLogoutDocument>(collection, chosen, {
+    due,
+    heldUntil,
+    attempts: 1,
+  })
   return claimed
     .filter(isReadable)
-    .map((job) => Object.assign(fromLogoutDocument(job), { leaseId }))
+    .map((job) => Object.assign(fromLogoutDocument(job), { leaseId: job.lease_id ?? '' }))
 }

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import type { Collection, Filter } from 'mongodb'
 import type { MailJob, MailOutbox, MailStage } from '../../ports/index.ts'
 import { mailKinds } from '../../ports/mail-kinds.ts'
@@ -16,6 +15,7 @@ import {
   UNREADABLE,
 } from './job-document.ts'
 import { toJobId } from './job-status.ts'
+import { leased } from './leases.ts'
 import { mongoOutboxAdministration } from './outbox-administration.ts'
 import { held, outboxCommands } from './outbox-commands.ts'
 import { weekAfter } from '../../ports/week.ts'
@@ -40,7 +40,7 @@ export function mongoOutbox(open: OpenCollection): MailOutbox & StoredPart & For
       await commands.added(toJobDocument(job))
     },
 
-    claim: (stage, most, at, heldUntil) => claimJobs(collection, { stage, most, at, heldUntil }),
+    claim: (...call) => claimJobs(collection, ...call),
 
     resolve: (job, accountId, at, heldUntil) =>
       commands.resolved({
@@ -91,16 +91,9 @@ export function mongoOutbox(open: OpenCollection): MailOutbox & StoredPart & For
   }
 }
 
-interface Claim {
-  stage: MailStage
-  most: number
-  at: Date
-  heldUntil: Date
-}
-
 async function claimJobs(
   collection: Collection<JobDocument>,
-  { stage, most, at, heldUntil }: Claim,
+  ...[stage, most, at, heldUntil]: Parameters<MailOutbox['claim']>
 ): Promise<MailJob[]> {
   const due = isFor(stage, at)
   const found = await collection
@@ -108,32 +101,19 @@ async function claimJobs(
     .sort({ available_at: 1, requested_at: 1 })
     .limit(atMost(most))
     .toArray()
-  if (found.length === 0) return []
-  const leaseId = randomUUID()
-  const ids = { _id: { $in: found.map(({ _id }) => _id) } }
-  await collection.updateMany(
-    { ...ids, ...due },
-    {
-      $set: { lease_id: leaseId, available_at: time(heldUntil) },
-      $inc: { attempts: stage === 'send' ? 1 : 0 },
-    },
-  )
-  const claimed = await collection
-    .find({ ...ids, lease_id: leaseId })
-    .sort({ requested_at: 1 })
-    .toArray()
-  await markUnreadable(
-    collection,
-    claimed.filter((job) => !isReadable(job)),
-  )
-  return claimed.filter(isReadable).map(fromJobDocument)
-}
-
-// It is due no more, and so found by `isDamaged`.
-async function markUnreadable(collection: Collection<JobDocument>, jobs: JobDocument[]) {
-  if (jobs.length === 0) return
-  const which = { _id: { $in: jobs.map(({ _id }) => _id) } }
-  await collection.updateMany(which, { $unset: { available_at: true, lease_id: true } })
+  const attempts = stage === 'send' ? 1 : 0
+  const claimed = await leased<JobDocument>(collection, found, { due, heldUntil, attempts })
+  const unreadable = claimed.filter((job) => !isReadable(job)).map(({ _id }) => _id)
+  // They are due no more, and so found by `isDamaged`.
+  if (unreadable.length > 0)
+    await collection.updateMany(
+      { _id: { $in: unreadable } },
+      { $unset: { available_at: true, lease_id: true } },
+    )
+  return claimed
+    .filter(isReadable)
+    .map(fromJobDocument)
+    .toSorted((one, other) => one.requestedAt.getTime() - other.requestedAt.getTime())
 }
 
 function isFor(stage: MailStage, at: Date): Filter<JobDocument> {
