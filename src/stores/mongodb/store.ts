@@ -38,7 +38,7 @@ export function mongoStore(
     outbox: mongoOutbox(open),
     audit: mongoAudit(open, { now }),
     settings: mongoSettings(open),
-    limits: mongoRateLimits(open, { now }),
+    limits: mongoRateLimits(open),
     keyRings: mongoKeyRings(open),
   }
   return withUnavailable({
