@@ -36,11 +36,7 @@ export function memoryStore(clock = systemClock): AccountFlowsStore & { audit: M
     ...ports,
     async start() {},
     forget: (...account) => forgetAccount(ports, ...account),
-    async now() {
-      return clock.now()
-    },
-    async inspect() {
-      return { wrongIndexes: [], isVolatile: true }
-    },
+    now: async () => clock.now(),
+    inspect: async () => ({ wrongIndexes: [], isVolatile: true }),
   }
 }

@@ -2,7 +2,6 @@ import type { Collection } from 'mongodb'
 import type { ClientLogoutJob, ClientLogoutStore } from '../../ports/index.ts'
 import { weekAfter } from '../../ports/week.ts'
 import { MOST_FOUND } from '../state/client-logouts.ts'
-import type { Forgetful } from '../state/forget-account.ts'
 import {
   type ClientLogoutDocument,
   fromLogoutDocument,
@@ -12,8 +11,8 @@ import {
 import { firstReadable, type OpenCollection } from './collection.ts'
 import { atMost, isNumber, reached, text, time } from './conditions.ts'
 import { duplicatesIn } from './errors.ts'
-import { forgetDocuments } from './forget.ts'
-import { type NamedIndex, purgeIndex, storedPart, type StoredPart } from './indexes.ts'
+import { type AccountPart, accountPart } from './forget.ts'
+import { type NamedIndex, purgeIndex } from './indexes.ts'
 import { leased } from './leases.ts'
 import { writtenTogether } from './together.ts'
 
@@ -27,14 +26,13 @@ const indexes: NamedIndex[] = [
 /** So many due ones are looked at, for one of each client. Who has more of them is left out by the next look. */
 const WINDOW = 200
 
-export function mongoClientLogouts(
-  open: OpenCollection,
-): ClientLogoutStore & StoredPart & Forgetful {
+export function mongoClientLogouts(open: OpenCollection): ClientLogoutStore & AccountPart {
   const collection = open<ClientLogoutDocument>('client_logouts')
   const settled = writtenTogether(collection)
+  const part = accountPart(collection, indexes, 'account_id', () => ({ state: 'waiting' }))
 
   return {
-    ...storedPart(collection, indexes),
+    ...part,
 
     async add(logouts) {
       if (logouts.length === 0) return
@@ -70,10 +68,10 @@ export function mongoClientLogouts(
       return (await firstReadable(found, isReadable, MOST_FOUND)).map(fromLogoutDocument)
     },
 
-    async forget(accountId) {
-      const its = { account_id: text(accountId) }
-      await collection.updateMany({ ...its, state: 'waiting' }, { $set: { forgotten: true } })
-      return forgetDocuments(collection, its, { state: 'waiting' })
+    async forget(accountId, ...rest) {
+      const waiting = { account_id: text(accountId), state: 'waiting' } as const
+      await collection.updateMany(waiting, { $set: { forgotten: true } })
+      return part.forget(accountId, ...rest)
     },
   }
 }

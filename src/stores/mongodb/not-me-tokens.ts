@@ -1,11 +1,10 @@
 import type { MailKind, NotMeToken, NotMeTokenStore } from '../../ports/index.ts'
 import { isMailKind } from '../../ports/mail-kinds.ts'
-import type { Forgetful } from '../state/forget-account.ts'
 import type { OpenCollection } from './collection.ts'
 import { text, time } from './conditions.ts'
 import { type DocumentOf, fromDocument, hasTypes, toDocument } from './fields.ts'
-import { forgetDocuments } from './forget.ts'
-import { purgeIndex, storedPart, type StoredPart } from './indexes.ts'
+import { type AccountPart, accountPart } from './forget.ts'
+import { purgeIndex } from './indexes.ts'
 import { foundTogether, writtenTogether } from './together.ts'
 
 const types = {
@@ -30,12 +29,12 @@ interface NotMeDocument extends DocumentOf<typeof types> {
   blocked_hash?: string
 }
 
-export function mongoNotMeTokens(open: OpenCollection): NotMeTokenStore & StoredPart & Forgetful {
+export function mongoNotMeTokens(open: OpenCollection): NotMeTokenStore & AccountPart {
   const collection = open<NotMeDocument>('not_me_tokens')
   const found = foundTogether<NotMeDocument>(collection, '_id')
   const inserted = writtenTogether(collection)
   return {
-    ...storedPart(collection, [{ name: 'of_user', key: { user_id: 1 } }, purgeIndex]),
+    ...accountPart(collection, [{ name: 'of_user', key: { user_id: 1 } }, purgeIndex], 'user_id'),
 
     issue: async (token) =>
       void (await inserted({ insertOne: { document: toTokenDocument(token) } })),
@@ -60,8 +59,6 @@ export function mongoNotMeTokens(open: OpenCollection): NotMeTokenStore & Stored
       const unused = { _id: text(tokenHash), used_at: null }
       await collection.updateOne(unused, { $set: { used_at: time(at) } })
     },
-
-    forget: (userId) => forgetDocuments(collection, { user_id: text(userId) }),
   }
 }
 

@@ -1,10 +1,10 @@
 import type { Collection, Filter } from 'mongodb'
 import type { MailJob, MailOutbox, MailStage } from '../../ports/index.ts'
 import { mailKinds } from '../../ports/mail-kinds.ts'
-import type { Forgetful } from '../state/forget-account.ts'
 import type { OpenCollection } from './collection.ts'
+import { type AccountPart, accountPart } from './forget.ts'
 import { atMost, isNumber, reached, text, time } from './conditions.ts'
-import { type NamedIndex, purgeIndex, storedPart, type StoredPart } from './indexes.ts'
+import { type NamedIndex, purgeIndex } from './indexes.ts'
 import {
   fromJobDocument,
   isDamaged,
@@ -16,7 +16,7 @@ import {
 } from './job-document.ts'
 import { toJobId } from './job-status.ts'
 import { leased } from './leases.ts'
-import { mongoOutboxAdministration } from './outbox-administration.ts'
+import { heldAt, mongoOutboxAdministration } from './outbox-administration.ts'
 import { held, outboxCommands } from './outbox-commands.ts'
 import { weekAfter } from '../../ports/week.ts'
 
@@ -28,12 +28,12 @@ const indexes: NamedIndex[] = [
   purgeIndex,
 ]
 
-export function mongoOutbox(open: OpenCollection): MailOutbox & StoredPart & Forgetful {
+export function mongoOutbox(open: OpenCollection): MailOutbox & AccountPart {
   const collection = open<JobDocument>('mail_outbox')
   const commands = outboxCommands(collection)
 
   return {
-    ...storedPart(collection, indexes),
+    ...accountPart(collection, indexes, 'account_id', heldAt),
     ...mongoOutboxAdministration(collection),
 
     async add(job) {

@@ -1,6 +1,6 @@
-import type { PendingLogin } from '../../ports/index.ts'
+import { z } from 'zod'
+import type { CapturedRequest, PendingLogin } from '../../ports/index.ts'
 import { carriedBy } from '../../ports/carried-query.ts'
-import { parseCapturedRequest } from '../state/captured-request.ts'
 import { type DocumentOf, fromDocument, hasTypes, toDocument } from './fields.ts'
 import { carriedTypes } from './request-types.ts'
 
@@ -37,4 +37,24 @@ export function toPendingLogin(document: PendingLoginDocument): PendingLogin | u
   if (!hasTypes(document, types)) return undefined
   const captured = parseCapturedRequest(document.captured)
   return captured && { ...fromDocument(document, types), captured }
+}
+
+/** What a wrong login would be made of is looked at; the rest the provider checks again when it resumes. */
+const Captured = z.object({
+  params: z.object({}),
+  login: z.object({ accountId: z.string(), ts: z.number() }),
+})
+
+const isCapturedRequest = (value: unknown): value is CapturedRequest =>
+  Captured.safeParse(value).success
+
+/** `undefined`: it was damaged. */
+function parseCapturedRequest(json: string): CapturedRequest | undefined {
+  try {
+    const captured: unknown = JSON.parse(json)
+    return isCapturedRequest(captured) ? captured : undefined
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined
+    throw error
+  }
 }

@@ -1,9 +1,8 @@
 import type { CarriedParameters, PendingLoginStore, SomeLogins } from '../../ports/index.ts'
-import type { Forgetful } from '../state/forget-account.ts'
 import type { OpenCollection } from './collection.ts'
 import { text, time } from './conditions.ts'
-import { forgetDocuments } from './forget.ts'
-import { type NamedIndex, purgeIndex, storedPart, type StoredPart } from './indexes.ts'
+import { type AccountPart, accountPart } from './forget.ts'
+import { type NamedIndex, purgeIndex } from './indexes.ts'
 import {
   type PendingLoginDocument,
   toLoginDocument,
@@ -19,17 +18,14 @@ const indexes: NamedIndex[] = [
 /** What is left over from before there was a limit goes step by step. */
 const MOST_REMOVED = 100
 
-export function mongoPendingLogins(
-  open: OpenCollection,
-): PendingLoginStore & StoredPart & Forgetful {
+export function mongoPendingLogins(open: OpenCollection): PendingLoginStore & AccountPart {
   const collection = open<PendingLoginDocument>('pending_logins')
   const found = foundTogether<PendingLoginDocument>(collection, '_id')
   const changed = writtenTogether(collection)
   const saved = writtenTogether(collection)
 
   return {
-    ...storedPart(collection, indexes),
-    forget: (accountId) => forgetDocuments(collection, { account_id: text(accountId) }),
+    ...accountPart(collection, indexes, 'account_id'),
 
     async save(login, most) {
       const { id, accountId } = login

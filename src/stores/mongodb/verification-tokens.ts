@@ -1,17 +1,15 @@
 import type { Filter } from 'mongodb'
 import type { Token, VerificationTokenStore } from '../../ports/index.ts'
-import type { Forgetful } from '../state/forget-account.ts'
 import { firstReadable, type OpenCollection } from './collection.ts'
 import { text, time } from './conditions.ts'
-import { forgetDocuments } from './forget.ts'
-import { storedPart, type StoredPart } from './indexes.ts'
+import { type AccountPart, accountPart } from './forget.ts'
 import { writtenTogether } from './together.ts'
 import { isWholeVerification, type TokenDocument, toTokenDocument } from './token-document.ts'
 import { isInTime, mongoTokens, revoked, tokenIndexes } from './tokens.ts'
 
 export function mongoVerificationTokens(
   open: OpenCollection,
-): VerificationTokenStore & StoredPart & Forgetful {
+): VerificationTokenStore & AccountPart {
   const collectionName = 'email_verification_tokens'
   const collection = open<TokenDocument>(collectionName)
 
@@ -26,8 +24,7 @@ export function mongoVerificationTokens(
   }
 
   return {
-    ...storedPart(collection, tokenIndexes),
-    forget: (userId) => forgetDocuments(collection, { user_id: text(userId) }),
+    ...accountPart(collection, tokenIndexes, 'user_id'),
     ...mongoTokens(open, collectionName, isWholeVerification),
 
     issue: async (token) =>
