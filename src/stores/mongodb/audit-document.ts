@@ -54,15 +54,11 @@ export function fromAuditDocument(document: AuditDocument): RecordedEvent {
 }
 
 function readableDetails(details: object): Details {
-  return Object.fromEntries(
-    Object.entries(details).filter(
-      (entry: [string, unknown]): entry is [string, string | number | string[]] =>
-        isDetail(entry[1]),
-    ),
-  )
+  const readable = Object.entries(details).filter((entry: [string, unknown]) => isDetail(entry[1]))
+  return Object.fromEntries(readable)
 }
 
-function isDetail(value: unknown): value is string | number | string[] {
+function isDetail(value: unknown): boolean {
   if (Array.isArray(value)) return value.every((each) => typeof each === 'string')
   return typeof value === 'string' || typeof value === 'number'
 }

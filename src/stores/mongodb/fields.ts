@@ -55,7 +55,8 @@ type SnakeCase<N extends string> = N extends `${infer First}${infer Rest}`
   ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${SnakeCase<Rest>}`
   : N
 
-function storedName(name: string): string {
+/** The name of a field in documents. */
+export function storedName(name: string): string {
   return name === 'id' ? '_id' : name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 

@@ -85,6 +85,10 @@ export function toTokenDocument(token: NewToken): TokenDocument {
   return toDocument(record, types)
 }
 
+export function toLiveDocument(token: NewToken): ResetTokenDocument {
+  return { ...toTokenDocument(token), ...toDocument({}, endTypes), live: true }
+}
+
 export function fromTokenDocument(document: AnyTokenDocument): Token {
   return {
     ...fromDocument(document, knownTypes),
