@@ -36,8 +36,7 @@ export function mongoNotMeTokens(open: OpenCollection): NotMeTokenStore & Accoun
   return {
     ...accountPart(collection, [{ name: 'of_user', key: { user_id: 1 } }, purgeIndex], 'user_id'),
 
-    issue: async (token) =>
-      void (await inserted({ insertOne: { document: toTokenDocument(token) } })),
+    issue: async (token) => inserted({ insertOne: { document: toTokenDocument(token) } }),
 
     async find(tokenHash) {
       const document = await found(text(tokenHash))

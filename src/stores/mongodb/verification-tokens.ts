@@ -27,8 +27,7 @@ export function mongoVerificationTokens(
     ...accountPart(collection, tokenIndexes, 'user_id'),
     ...mongoTokens(open, collectionName, isWholeVerification),
 
-    issue: async (token) =>
-      void (await inserted({ insertOne: { document: toTokenDocument(token) } })),
+    issue: async (token) => inserted({ insertOne: { document: toTokenDocument(token) } }),
 
     // `purge_at` has an index, and the order of `expires_at` where that is still to come.
     async latestExpiry(at) {
@@ -43,7 +42,7 @@ export function mongoVerificationTokens(
       await expire({ ...revoked(which), ...ofJob }, at)
     },
 
-    use: async (token, at) => void (await used({ updateMany: use(token, at) })),
+    use: async (token, at) => used({ updateMany: use(token, at) }),
   }
 }
 
