@@ -1,55 +1,26 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
-import type {
-  MailJobQuery,
-  MailJobStatus,
-  MailOutbox,
-  MailStage,
-  NewMailJob,
-} from '../ports/index.ts'
-import {
-  addedTo,
-  after,
-  atOnce,
-  claimOne,
-  hour,
-  minute,
-  mustExist,
-  oddTexts,
-  requestRules,
-  statusIn,
-} from './samples.ts'
+import type { MailJobQuery, MailJobStatus, MailOutbox, NewMailJob } from '../ports/index.ts'
+import { jobsIn } from './mail-jobs.ts'
+import { after, atOnce, hour, minute, mustExist, oddTexts, statusIn } from './samples.ts'
 
 export function itAdministersMailJobs(port: () => MailOutbox): void {
-  const added = (changes?: Partial<NewMailJob>) => addedTo(port(), changes)
-
-  const claim = (stage: MailStage, at: number) => claimOne(port(), stage, at)
+  const { added, claim, taken, resolve, sending, isOvertaken, supersedeEarlier } = jobsIn(port)
 
   const statusOf = (id: string, at?: number) => statusIn(port(), id, at)
 
   const idsOf = async (query: Partial<MailJobQuery> = {}, at = 1) =>
     (await port().list({ limit: 100, ...query }, after(at))).map(({ id }) => id)
 
-  /** Takes the next one as far as a worker comes that then fails to send it. */
-  async function sent(accountId = 'ann') {
-    const job = mustExist(await claim('resolve', 1))
-    expect(await port().resolve(job, accountId, after(1), after(minute))).to.equal(true)
-    await port().release(job, after(1))
-    const held = mustExist(await claim('send', 1))
-    expect(held.id).to.equal(job.id)
-    return { ...held, accountId }
-  }
-
   async function dead(changes: Partial<NewMailJob> = {}, accountId = 'ann') {
-    await added(changes)
-    const job = await sent(accountId)
+    const job = await sending(changes, accountId)
     expect(await port().giveUp(job, after(2), 'no such mailbox')).to.equal(true)
     return job
   }
 
   async function deadWithoutAccount() {
     const { id } = await added()
-    const job = mustExist(await claim('resolve', 1))
+    const job = await taken('resolve')
     expect(await port().giveUp(job, after(2), 'expired')).to.equal(true)
     return id
   }
@@ -88,23 +59,23 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
   it('tells who holds a job, what failed, and when it is tried again', async () => {
     const { id } = await added()
     const expected: Partial<MailJobStatus> = { ...mustExist(await statusOf(id)) }
-    const job = mustExist(await claim('resolve', 1))
+    const job = await taken('resolve')
     const heldBy = { isHeld: true, nextAttemptAt: after(1 + minute) }
     expect(await statusOf(id)).to.deep.equal({ ...expected, ...heldBy })
     const over = { ...expected, ...heldBy, isHeld: false }
     expect(await statusOf(id, minute)).to.deep.equal({ ...over, isHeld: true })
     expect(await statusOf(id, minute + 1)).to.deep.equal(over)
-    await port().resolve(job, 'ann', after(1), after(minute))
+    await resolve(job)
     await port().release(job, after(2))
     const ready = { ...expected, accountId: 'ann', nextAttemptAt: after(2) }
     expect(await statusOf(id)).to.deep.equal(ready)
-    const held = mustExist(await claim('send', 2))
+    const held = await taken('send', 2)
     const sending = { ...ready, isHeld: true, attempts: 1, nextAttemptAt: after(2 + minute) }
     expect(await statusOf(id)).to.deep.equal(sending)
     await port().release(held, after(minute), 'refused for now')
     const failed = { ...sending, isHeld: false, reason: 'refused for now' }
     expect(await statusOf(id)).to.deep.equal({ ...failed, nextAttemptAt: after(minute) })
-    const again = mustExist(await claim('send', minute))
+    const again = await taken('send', minute)
     await port().giveUp(again, after(minute), 'no such mailbox')
     const over2 = { ...failed, attempts: 2, reason: 'no such mailbox', state: 'dead' }
     expect(await statusOf(id)).to.deep.equal({ ...over2, nextAttemptAt: undefined })
@@ -112,8 +83,7 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
   })
 
   it('knows nothing of a job that left', async () => {
-    await added()
-    const job = await sent()
+    const job = await sending()
     await port().remove(job)
     expect(await statusOf(job.id)).to.equal(undefined)
     expect(await idsOf()).to.deep.equal([])
@@ -148,10 +118,9 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
   })
 
   it('counts a superseded job as one that waits', async () => {
-    await added()
-    const older = await sent()
+    const older = await sending()
     const newer = mustExist(await added({ accountId: 'ann' }))
-    const job = mustExist(await claim('resolve', 1))
+    const job = await taken('resolve')
     expect(job.id).to.equal(newer.id)
     await port().supersede([older.id], after(1))
     expect(await statusOf(older.id)).to.include({ state: 'waiting', isHeld: false })
@@ -198,7 +167,7 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
     })
     expect(await claim('send', 2 * hour)).to.equal(undefined)
     expect(await claim('resolve', minute - 1)).to.equal(undefined)
-    const revived = mustExist(await claim('resolve', minute))
+    const revived = await taken('resolve', minute)
     expect(revived).to.deep.equal({
       ...letter,
       requestedAt: now,
@@ -212,8 +181,8 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
   it('counts the attempts on after it was revived, and sends within the new life', async () => {
     const letter = await dead({ expiresAt: after(minute) })
     await revive(letter.id)
-    const job = mustExist(await claim('resolve', 3))
-    await port().resolve(job, 'ann', after(3), after(minute))
+    const job = await taken('resolve', 3)
+    await resolve(job, 'ann', 3)
     await port().release(job, after(3))
     expect(await claim('expire', hour)).to.equal(undefined)
     expect(await claim('send', hour)).to.include({ id: letter.id, attempts: 2 })
@@ -221,19 +190,17 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
 
   it('takes a revived job for the latest request of its account', async () => {
     const letter = await dead()
-    await added({ expiresAt: after(2 * hour) })
-    const newer = await sent()
-    const rules = requestRules(port())
-    expect(await rules.isOvertaken(letter)).to.equal(true)
+    const newer = await sending({ expiresAt: after(2 * hour) })
+    expect(await isOvertaken(letter)).to.equal(true)
     await revive(letter.id)
-    const revived = mustExist(await claim('resolve', 3))
+    const revived = await taken('resolve', 3)
     expect(revived.id).to.equal(letter.id)
-    expect(await rules.isOvertaken(revived)).to.equal(false)
-    expect(await rules.isOvertaken(newer)).to.equal(false)
-    await rules.supersedeEarlier(revived, after(3))
-    expect(await rules.isOvertaken(newer)).to.equal(false)
-    expect(await port().resolve(revived, 'ann', after(3), after(minute))).to.equal(true)
-    expect(await rules.isOvertaken(newer)).to.equal(true)
+    expect(await isOvertaken(revived)).to.equal(false)
+    expect(await isOvertaken(newer)).to.equal(false)
+    await supersedeEarlier(revived, 3)
+    expect(await isOvertaken(newer)).to.equal(false)
+    expect(await resolve(revived, 'ann', 3)).to.equal(true)
+    expect(await isOvertaken(newer)).to.equal(true)
     expect(await claim('resolve', 3)).to.include({ id: newer.id, isSuperseded: true })
   })
 
@@ -263,8 +230,7 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
   })
 
   it('lets a mail that waits for its next attempt become due at once', async () => {
-    await added()
-    const job = await sent()
+    const job = await sending()
     await port().release(job, after(minute), 'refused for now')
     const before = mustExist(await statusOf(job.id))
     const answers = await atOnce(() => revive(job.id))
@@ -274,8 +240,7 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
   })
 
   it('takes no job from the worker that holds it', async () => {
-    await added()
-    const job = await sent()
+    const job = await sending()
     expect(await keeps(job.id, () => revive(job.id))).to.equal('held')
     expect(await keeps(job.id, () => discard(job.id))).to.equal(0)
     expect(await port().isHeld(job)).to.equal(true)
@@ -286,9 +251,9 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
   it('leaves a job that is due to the next worker', async () => {
     const { id } = await added()
     expect(await keeps(id, () => revive(id))).to.equal('held')
-    const first = mustExist(await claim('resolve', 3))
+    const first = await taken('resolve', 3)
     expect(await keeps(id, () => revive(id, 2 * minute))).to.equal('held')
-    const second = mustExist(await claim('resolve', 2 * minute))
+    const second = await taken('resolve', 2 * minute)
     expect(second.id).to.equal(id)
     expect(second.leaseId).not.to.equal(first.leaseId)
   })
@@ -296,8 +261,7 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
   it('discards a dead letter, a job that waits, and one whose lease ran out', async () => {
     const letter = await dead()
     const nobodys = await deadWithoutAccount()
-    await added()
-    const lost = await sent()
+    const lost = await sending()
     const waiting = await added()
     const ids = [letter.id, nobodys, waiting.id]
     for (const id of ids) expect(await discard(id)).to.equal(1)
@@ -331,8 +295,7 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
 
   it('discards all dead letters, counts each once, and leaves what waits', async () => {
     for (const accountId of ['ann', 'bob', 'eve']) await dead({}, accountId)
-    await added()
-    const held = await sent()
+    const held = await sending()
     const waiting = await added()
     const counts = await atOnce(() => port().discard('dead', after(1)))
     expect(counts.reduce((sum, count) => sum + count, 0)).to.equal(3)

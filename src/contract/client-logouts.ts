@@ -83,10 +83,8 @@ export function itKeepsClientLogouts(port: () => ClientLogoutStore): void {
   })
 
   it('gives the one that is due the longest first, and counts how often it was taken', async () => {
-    const [late, early] = [
-      await added({ clientId: 'late', requestedAt: after(2) }),
-      await added({ clientId: 'early', requestedAt: after(1) }),
-    ]
+    const late = await added({ clientId: 'late', requestedAt: after(2) })
+    const early = await added({ clientId: 'early', requestedAt: after(1) })
     expect(await claim(0)).to.deep.equal([])
     const [first] = await claim(2, { most: 1 })
     expect(first).to.include({ id: early.id, attempts: 1 })
@@ -98,10 +96,8 @@ export function itKeepsClientLogouts(port: () => ClientLogoutStore): void {
 
   it('gives one of each client at a time, and none of those that are left out', async () => {
     for (let n = 0; n < 3; n += 1) await added({ clientId: 'dead', requestedAt: after(n) })
-    const [app, other] = [
-      await added({ clientId: 'app', requestedAt: after(3) }),
-      await added({ clientId: 'other', requestedAt: after(4) }),
-    ]
+    const app = await added({ clientId: 'app', requestedAt: after(3) })
+    const other = await added({ clientId: 'other', requestedAt: after(4) })
     expect((await claim(5)).map(({ clientId }) => clientId)).to.have.members([
       'dead',
       'app',

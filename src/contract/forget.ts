@@ -36,11 +36,8 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
   /** One record of each kind. */
   async function recorded(userId: string) {
     const login = samplePendingLogin({ accountId: userId })
-    const [reset, invitation, verification] = [
-      sampleResetToken({ userId }),
-      sampleResetToken({ userId }),
-      sampleVerificationToken({ userId, pendingLoginId: login.id }),
-    ]
+    const [reset, invitation] = [sampleResetToken({ userId }), sampleResetToken({ userId })]
+    const verification = sampleVerificationToken({ userId, pendingLoginId: login.id })
     const mail = sampleMailJob({ accountId: userId, identifier: undefined })
     await store().outbox.add(mail)
     await store().resetTokens.issue(reset)

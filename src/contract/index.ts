@@ -55,7 +55,7 @@ export function itIsAnAccountFlowsStore(
 
     describe('limits', () => {
       itCountsHits(() => opened.store.limits)
-      itKnowsWhatIsLeftToUse(() => opened.store)
+      itKnowsWhatIsLeftToUse(() => opened.store.outbox)
     })
 
     it('keeps the tokens of each kind apart', async () => {

@@ -1,8 +1,9 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { AccountFlowsStore, MailJob, RateLimits } from '../ports/index.ts'
-import { after, claimOne, hour, minute, mustExist, requestRules, sampleMailJob } from './samples.ts'
+import type { MailOutbox, RateLimits } from '../ports/index.ts'
+import { claimedAgain, jobsIn } from './mail-jobs.ts'
+import { after, hour, minute } from './samples.ts'
 
 const CALLERS = 50
 
@@ -80,81 +81,62 @@ export function itCountsHits(port: () => RateLimits): void {
 }
 
 /** What the limits of mails need to know of an account: whether it has something to use. */
-export function itKnowsWhatIsLeftToUse(store: () => AccountFlowsStore): void {
-  async function claimed(id = sampleMailJob().id): Promise<MailJob> {
-    const { outbox } = store()
-    await outbox.add(sampleMailJob({ id, accountId: 'ann' }))
-    return mustExist(await claimOne(outbox, 'resolve', 1))
-  }
-
-  const isUnderWay = (job: MailJob, at = 1) =>
-    requestRules(store().outbox).isUnderWay(job, after(at))
+export function itKnowsWhatIsLeftToUse(port: () => MailOutbox): void {
+  const jobs = jobsIn(port)
+  const { claim, taken, resolve, claimed, isUnderWay, supersedeEarlier } = jobs
+  const known = { accountId: 'ann' }
 
   it('counts a mail as under way from when it was looked up until it left', async () => {
-    const { outbox } = store()
-    const asking = await claimed()
-    const other = await claimed()
+    const asking = await claimed(known)
+    const other = await claimed(known)
     expect(await isUnderWay(asking)).to.equal(false)
-    await outbox.resolve(other, 'ann', after(1), after(minute))
+    await resolve(other)
     expect(await isUnderWay(asking)).to.equal(true)
     expect(await isUnderWay(other)).to.equal(false)
     expect(await isUnderWay({ ...asking, accountId: 'bob' })).to.equal(false)
     expect(await isUnderWay({ ...asking, kind: 'email_verification' })).to.equal(false)
     expect(await isUnderWay(asking, hour)).to.equal(false)
-    await outbox.release(other, after(1))
+    await port().release(other, after(1))
     expect(await isUnderWay(asking)).to.equal(true)
-    const sending = mustExist(await claimOne(outbox, 'send', 1))
+    const sending = await taken('send')
     expect(await isUnderWay(asking)).to.equal(true)
-    await outbox.remove(sending)
+    await port().remove(sending)
     expect(await isUnderWay(asking)).to.equal(false)
   })
 
   it('counts to a request of a login only others of that login', async () => {
-    const { outbox } = store()
     const kind = 'email_verification'
-    const take = async (pendingLoginId: string | undefined) => {
-      const { id } = sampleMailJob()
-      await outbox.add(sampleMailJob({ id, kind, accountId: 'ann', pendingLoginId }))
-      return mustExist(await claimOne(outbox, 'resolve', 1))
-    }
+    const take = (pendingLoginId: string | undefined) => claimed({ ...known, kind, pendingLoginId })
     const byName = await take(undefined)
     const ofLogin = await take('a login')
-    await outbox.resolve(byName, 'ann', after(1), after(minute))
+    await resolve(byName)
     expect(await isUnderWay(ofLogin)).to.equal(false)
     const another = await take('another login')
-    await outbox.resolve(another, 'ann', after(1), after(minute))
+    await resolve(another)
     expect(await isUnderWay(ofLogin)).to.equal(false)
     const again = await take('a login')
-    await outbox.resolve(again, 'ann', after(1), after(minute))
+    await resolve(again)
     expect(await isUnderWay(ofLogin)).to.equal(true)
   })
 
   for (const end of ['superseded', 'dead'] as const) {
     it(`does not count a mail that is ${end}`, async () => {
-      const { outbox } = store()
-      const other = await claimed()
-      await outbox.resolve(other, 'ann', after(1), after(minute))
-      // The time of the database counts milliseconds.
-      await delay(3)
-      const asking = await claimed()
-      if (end === 'dead') await outbox.giveUp(other, after(1), 'refused')
-      else await requestRules(outbox).supersedeEarlier(asking, after(1))
+      const other = await claimed(known)
+      await resolve(other)
+      const asking = await claimed(known)
+      if (end === 'dead') await port().giveUp(other, after(1), 'refused')
+      else await supersedeEarlier(asking)
       expect(await isUnderWay(asking)).to.equal(false)
     })
   }
 
   it('postpones a mail without counting an attempt', async () => {
-    const { outbox } = store()
-    const job = await claimed()
-    await outbox.resolve(job, 'ann', after(1), after(minute))
-    await outbox.release(job, after(1))
-    const sending = mustExist(await claimOne(outbox, 'send', 1))
-    await outbox.release(sending, after(10))
-    await outbox.release(sending, after(20))
-    expect(await claimOne(outbox, 'send', 9)).to.equal(undefined)
-    const next = mustExist(await claimOne(outbox, 'send', 10))
-    const { leaseId, heldUntil } = next
-    expect(next).to.deep.equal({ ...sending, leaseId, heldUntil })
+    const sending = await jobs.sending(known)
+    await port().release(sending, after(10))
+    await port().release(sending, after(20))
+    expect(await claim('send', 9)).to.equal(undefined)
+    const next = await taken('send', 10)
+    expect(next).to.deep.equal(claimedAgain(sending, next))
     expect(next).to.include({ attempts: 1 })
   })
 }

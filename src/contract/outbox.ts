@@ -1,38 +1,14 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { MailJob, MailOutbox, MailStage, NewMailJob } from '../ports/index.ts'
-import {
-  addedTo,
-  after,
-  atOnce,
-  claimOne,
-  hour,
-  idOf,
-  minute,
-  mustExist,
-  requestRules,
-  sampleMailJob,
-} from './samples.ts'
+import type { MailJob, MailOutbox } from '../ports/index.ts'
+import { claimedAgain, jobsIn } from './mail-jobs.ts'
+import { after, atOnce, hour, idOf, minute, mustExist, sampleMailJob } from './samples.ts'
 
 export function itKeepsMailJobs(port: () => MailOutbox): void {
-  const added = (changes?: Partial<NewMailJob>) => addedTo(port(), changes)
-
-  const claim = (stage: MailStage, at: number) => claimOne(port(), stage, at)
-
-  async function claimed(changes: Partial<NewMailJob> = {}) {
-    const { id } = await added(changes)
-    const job = mustExist(await claim('resolve', 1))
-    expect(job.id).to.equal(id)
-    return job
-  }
-
-  async function ready(changes: Partial<NewMailJob> = {}, accountId = 'ann') {
-    const job = await claimed(changes)
-    expect(await port().resolve(job, accountId, after(1), after(minute))).to.equal(true)
-    await port().release(job, after(1))
-    return { ...job, accountId }
-  }
+  const jobs = jobsIn(port)
+  const { added, claim, taken, resolve, claimed, ready, sending } = jobs
+  const { isOvertaken, supersedeEarlier } = jobs
 
   async function changesNothing(job: MailJob) {
     await mayNotWrite(job)
@@ -40,13 +16,11 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
   }
 
   async function mayNotWrite(job: MailJob) {
-    expect(await port().resolve(job, 'eve', after(1), after(minute))).to.equal(false)
+    expect(await resolve(job, 'eve')).to.equal(false)
     expect(await port().isHeld(job)).to.equal(false)
     for (const reason of [undefined, 'lost']) await port().release(job, after(1), reason)
     expect(await port().giveUp(job, after(1), 'lost')).to.equal(false)
   }
-
-  const rules = () => requestRules(port())
 
   it('gives a job out as it was added, with the time of the database', async () => {
     const jobs = [
@@ -68,7 +42,7 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
       }),
     ]
     for (const job of jobs) {
-      const { requestedAt, leaseId, heldUntil, ...rest } = mustExist(await claim('resolve', 1))
+      const { requestedAt, leaseId, heldUntil, ...rest } = await taken('resolve')
       expect(rest).to.deep.equal({
         ...job,
         isSuperseded: false,
@@ -86,12 +60,8 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
     await delay(3)
     await port().add({ ...sampleMailJob({ id: job.id }), identifier: 'another' })
     expect(await claim('resolve', minute)).to.equal(undefined)
-    const again = mustExist(await claim('resolve', 2 * minute))
-    expect(again).to.deep.equal({
-      ...job,
-      leaseId: again.leaseId,
-      heldUntil: again.heldUntil,
-    })
+    const again = await taken('resolve', 2 * minute)
+    expect(again).to.deep.equal(claimedAgain(job, again))
     expect(await claim('resolve', 2 * minute)).to.equal(undefined)
   })
 
@@ -109,8 +79,8 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
       const jobs = await Promise.all(Array.from({ length: 20 }, () => added()))
       if (stage === 'send') {
         for (let count = 0; count < 20; count += 1) {
-          const job = mustExist(await claim('resolve', 1))
-          await port().resolve(job, `account ${count}`, after(1), after(minute))
+          const job = await taken('resolve')
+          await resolve(job, `account ${count}`)
           await port().release(job, after(1))
         }
       }
@@ -129,7 +99,7 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
 
   it('keeps the account and erases the typed identifier', async () => {
     const job = await claimed()
-    expect(await port().resolve(job, 'ann', after(1), after(minute))).to.equal(true)
+    expect(await resolve(job)).to.equal(true)
     expect(await claim('send', minute - 1)).to.equal(undefined)
     const again = await claim('send', minute)
     expect(again).to.include({ accountId: 'ann', identifier: undefined, isResolved: true })
@@ -140,8 +110,8 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
     const { id } = await ready()
     expect(await claim('resolve', hour - 1)).to.equal(undefined)
     expect(await claim('send', 0)).to.equal(undefined)
-    expect(await claim('expire', 1)).to.equal(undefined)
-    expect(await claim('send', 1)).to.include({ id, accountId: 'ann', attempts: 1 })
+    expect(await claim('expire')).to.equal(undefined)
+    expect(await claim('send')).to.include({ id, accountId: 'ann', attempts: 1 })
     expect(await claim('send', 2)).to.equal(undefined)
     expect(await claim('send', minute + 1)).to.include({ id, attempts: 2 })
   })
@@ -163,27 +133,26 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
       await added({ notBefore: after(hour) }),
     ]
     const newest = await ready()
-    await rules().supersedeEarlier(newest, after(1))
+    await supersedeEarlier(newest)
     for (const { id } of [parked, known]) {
-      const superseded = mustExist(await claim('resolve', 1))
+      const superseded = await taken('resolve')
       expect(superseded).to.include({ id, isSuperseded: true })
       await port().remove(superseded)
     }
-    expect(idOf(await claim('send', 1))).to.equal(newest.id)
-    expect(await claim('send', 1)).to.equal(undefined)
+    expect(idOf(await claim('send'))).to.equal(newest.id)
+    expect(await claim('send')).to.equal(undefined)
     for (const { id } of others) {
       expect(await claim('resolve', hour)).to.include({ id, isSuperseded: false })
     }
   })
 
   it('takes a superseded job from whoever holds it', async () => {
-    await ready()
-    const held = mustExist(await claim('send', 1))
+    const held = await sending()
     expect(await port().isHeld(held)).to.equal(true)
     const newest = await ready()
-    await rules().supersedeEarlier(newest, after(1))
+    await supersedeEarlier(newest)
     await mayNotWrite(held)
-    expect(await claim('resolve', 1)).to.include({ id: held.id, isSuperseded: true })
+    expect(await claim('resolve')).to.include({ id: held.id, isSuperseded: true })
     await port().remove(held)
     expect(await claim('resolve', hour)).to.equal(undefined)
   })
@@ -191,14 +160,14 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
   it('knows whether a later request of the account was looked up, also as a dead letter', async () => {
     const older = await ready()
     const newer = await claimed({ accountId: 'ann' })
-    expect(await rules().isOvertaken(older)).to.equal(false)
-    await port().resolve(newer, 'ann', after(1), after(minute))
-    expect(await rules().isOvertaken(older)).to.equal(true)
-    expect(await rules().isOvertaken({ ...newer, accountId: 'ann' })).to.equal(false)
-    expect(await rules().isOvertaken({ ...older, accountId: 'bob' })).to.equal(false)
-    expect(await rules().isOvertaken({ ...older, kind: 'email_verification' })).to.equal(false)
+    expect(await isOvertaken(older)).to.equal(false)
+    await resolve(newer)
+    expect(await isOvertaken(older)).to.equal(true)
+    expect(await isOvertaken({ ...newer, accountId: 'ann' })).to.equal(false)
+    expect(await isOvertaken({ ...older, accountId: 'bob' })).to.equal(false)
+    expect(await isOvertaken({ ...older, kind: 'email_verification' })).to.equal(false)
     expect(await port().giveUp(newer, after(1), 'refused')).to.equal(true)
-    expect(await rules().isOvertaken(older)).to.equal(true)
+    expect(await isOvertaken(older)).to.equal(true)
   })
 
   it('leaves one job of 20 that one account asked for, also when all are looked up at once', async () => {
@@ -208,34 +177,30 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
     await Promise.all(
       jobs.map(async (job) => {
         const found = { ...job, accountId: 'ann' }
-        await port().resolve(job, 'ann', after(1), after(minute))
-        await rules().supersedeEarlier(found, after(1))
-        if (!(await rules().isOvertaken(found))) await port().release(job, after(1))
+        await resolve(job)
+        await supersedeEarlier(found)
+        if (!(await isOvertaken(found))) await port().release(job, after(1))
       }),
     )
     const [newest] = jobs.toSorted(
       (one, other) =>
         other.requestedAt.getTime() - one.requestedAt.getTime() || (other.id > one.id ? 1 : -1),
     )
-    expect(idOf(await claim('send', 1))).to.equal(newest?.id)
-    expect(await claim('send', 1)).to.equal(undefined)
+    expect(idOf(await claim('send'))).to.equal(newest?.id)
+    expect(await claim('send')).to.equal(undefined)
   })
 
   it('gives a job out again once its lease ran out, and changes nothing for its earlier holder', async () => {
     const lost = await claimed()
     expect(await claim('resolve', minute)).to.equal(undefined)
-    const held = mustExist(await claim('resolve', minute + 1))
+    const held = await taken('resolve', minute + 1)
     expect(held.leaseId).not.to.equal(lost.leaseId)
     const both = await Promise.all([port().isHeld(lost), port().isHeld(held)])
     expect(both).to.deep.equal([false, true])
     await changesNothing(lost)
     expect(await claim('resolve', 2 * minute)).to.equal(undefined)
-    const again = mustExist(await claim('resolve', 2 * minute + 1))
-    expect(again).to.deep.equal({
-      ...held,
-      leaseId: again.leaseId,
-      heldUntil: again.heldUntil,
-    })
+    const again = await taken('resolve', 2 * minute + 1)
+    expect(again).to.deep.equal(claimedAgain(held, again))
   })
 
   it('changes nothing for the holder of an earlier lease, among others who write at the same time', async () => {
@@ -285,12 +250,11 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
     expect(await port().giveUpUnreadable(after(1))).to.deep.equal([])
     expect(await claim('resolve', hour)).to.equal(undefined)
     const other = await added({ isOfForm: true })
-    expect(idOf(await claim('resolve', 1))).to.equal(other.id)
+    expect(idOf(await claim('resolve'))).to.equal(other.id)
   })
 
   it('waits for the next attempt, and belongs to nobody until then', async () => {
-    await ready()
-    const job = mustExist(await claim('send', 1))
+    const job = await sending()
     await port().release(job, after(10), 'refused for now')
     await changesNothing(job)
     expect(await claim('send', 9)).to.equal(undefined)
@@ -298,8 +262,7 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
   })
 
   it('is never given out again once nobody will try again', async () => {
-    await ready()
-    const job = mustExist(await claim('send', 1))
+    const job = await sending()
     expect(await port().giveUp(job, after(2), 'no such mailbox')).to.equal(true)
     await changesNothing(job)
     for (const stage of ['resolve', 'send', 'expire'] as const) {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
-import type { NewToken, ResetTokenStore } from '../ports/index.ts'
+import type { NewToken, ResetTokenStore, Token } from '../ports/index.ts'
 import {
   after,
   atOnce,
@@ -12,7 +12,7 @@ import {
   sampleClaim,
   sampleResetToken,
 } from './samples.ts'
-import { itFindsTokens } from './tokens.ts'
+import { expectToken, itFindsTokens } from './tokens.ts'
 
 export function itKeepsResetTokens(port: () => ResetTokenStore): void {
   async function issued(changes: Partial<NewToken> = {}) {
@@ -37,6 +37,8 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
     attempt,
   })
 
+  const isTold = (token: NewToken, changes?: Partial<Token>) => expectToken(port(), token, changes)
+
   itFindsTokens(port, issued)
 
   it('is claimed until a millisecond before it expires, and not when it expires', async () => {
@@ -52,13 +54,9 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
     const earlier = await issued()
     const other = await issued({ userId: 'bob' })
     const newest = await issued({ createdAt: after(1) })
-    expect(await port().find(earlier.tokenHash)).to.deep.equal({
-      ...issuedAs(earlier),
-      invalidatedAt: after(1),
-    })
+    await isTold(earlier, { invalidatedAt: after(1) })
     expect(await port().claim(earlier.tokenHash, sampleClaim())).to.equal(undefined)
-    for (const token of [newest, other])
-      expect(await port().find(token.tokenHash)).to.deep.equal(issuedAs(token))
+    for (const token of [newest, other]) await isTold(token)
   })
 
   it('refuses a token that was requested before the newest one, whatever became of that', async () => {
@@ -106,10 +104,7 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
     await port().revoke({ userId: 'ann', upTo: requested(-1) }, after(1))
     expect(await endOf(token)).to.equal('alive')
     await port().revoke({ userId: 'ann', upTo: requested(0, 'job', 2) }, after(2))
-    expect(await port().find(token.tokenHash)).to.deep.equal({
-      ...issuedAs(token),
-      invalidatedAt: after(2),
-    })
+    await isTold(token, { invalidatedAt: after(2) })
     expect(await endOf(await issued())).to.equal('alive')
   })
 
@@ -117,10 +112,7 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
     for (const by of ['id', 'userId'] as const) {
       const [ann, bob] = [await issued(), await issued({ userId: 'bob' })]
       await port().revoke(by === 'id' ? { id: ann.id } : { userId: 'ann' }, after(1))
-      expect(await port().find(ann.tokenHash)).to.deep.equal({
-        ...issuedAs(ann),
-        expiresAt: after(1),
-      })
+      await isTold(ann, { expiresAt: after(1) })
       expect(await endOf(bob)).to.equal('alive')
     }
     const reset = await claimed()
@@ -203,7 +195,7 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
       expect(await port().advance(token.id, step, after(2))).to.equal(undefined)
       expect(await port().advance('unknown', step, after(2))).to.equal(undefined)
     }
-    expect(await port().find(token.tokenHash)).to.deep.equal(issuedAs(token))
+    await isTold(token)
     expect(await port().takeUnfinished(after(hour), after(2 * hour))).to.equal(undefined)
   })
 

@@ -1,6 +1,4 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { setTimeout as delay } from 'node:timers/promises'
-import { earlierThan, isOtherUnderWay, isOvertaken } from '../outbox/newest.ts'
 import type {
   AuditLog,
   MailJob,
@@ -144,25 +142,6 @@ export function sampleClaim(changes: Partial<ResetClaim> = {}): ResetClaim {
     leaseUntil: after(minute),
     ...changes,
   }
-}
-
-/** "The newest wins", on what an outbox tells of the requests of an account. */
-export function requestRules(outbox: MailOutbox) {
-  const others = ({ accountId, kind }: MailJob) => outbox.requestsOf(accountId ?? '', kind)
-  return {
-    isOvertaken: async (job: MailJob) => isOvertaken(job, await others(job)),
-    isUnderWay: async (job: MailJob, at: Date) => isOtherUnderWay(job, await others(job), at),
-    supersedeEarlier: async (job: MailJob, at: Date) =>
-      outbox.supersede(earlierThan(job, await others(job)), at),
-  }
-}
-
-/** Saves a job, later than the one before: the time of the database counts milliseconds. */
-export async function addedTo(outbox: MailOutbox, changes: Partial<NewMailJob> = {}) {
-  const job = sampleMailJob(changes)
-  await outbox.add(job)
-  await delay(3)
-  return job
 }
 
 /** The next job of a stage. `undefined`: there is none. */

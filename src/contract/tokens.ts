@@ -1,7 +1,12 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
-import type { NewToken, TokenStore } from '../ports/index.ts'
+import type { NewToken, Token, TokenStore } from '../ports/index.ts'
 import { after, issuedAs, minute, mustExist, oddTexts } from './samples.ts'
+
+/** That the token is told, with what happened to it. */
+export async function expectToken(tokens: TokenStore, token: NewToken, changes?: Partial<Token>) {
+  expect(await tokens.find(token.tokenHash)).to.deep.equal({ ...issuedAs(token), ...changes })
+}
 
 /** What both kinds of tokens have in common. */
 export function itFindsTokens(
@@ -16,7 +21,7 @@ export function itFindsTokens(
     ]
     for (const each of changes) {
       const token = await issue(each)
-      expect(await port().find(token.tokenHash)).to.deep.equal(issuedAs(token))
+      await expectToken(port(), token)
       expect(await port().ofUser(token.userId, 1)).to.deep.equal([issuedAs(token)])
     }
   })
@@ -62,6 +67,6 @@ export function itFindsTokens(
       mustExist(found).carried.state = 'changed'
       mustExist(found).expiresAt.setTime(0)
     }
-    expect(await port().find(token.tokenHash)).to.deep.equal(issuedAs(token))
+    await expectToken(port(), token)
   })
 }

@@ -27,7 +27,9 @@ export function memoryOutboxAdministration(
       if (!entry) return 'not_found'
       if (entry.state === 'dead') {
         if (entry.job.accountId === undefined) return 'no_account'
-        requestAnew(entry, { requestedAt: now(), at, expiresAt })
+        const job = { ...entry.job, requestedAt: now(), expiresAt, isResolved: false }
+        const open = { state: 'requested', availableAt: at, reason: undefined, purgeAt: NEVER }
+        Object.assign(entry, { job, ...open })
         return 'revived'
       }
       if (entry.leaseId !== undefined || entry.availableAt <= at) return 'held'
@@ -50,19 +52,6 @@ export function memoryOutboxAdministration(
         (entry) => isHeld(entry, at),
       ),
   }
-}
-
-function requestAnew(
-  entry: JobEntry,
-  { requestedAt, at, expiresAt }: { requestedAt: Date; at: Date; expiresAt: Date },
-) {
-  entry.state = 'requested'
-  entry.isResolved = false
-  entry.job.requestedAt = requestedAt
-  entry.job.expiresAt = expiresAt
-  entry.availableAt = at
-  entry.reason = undefined
-  entry.purgeAt = NEVER
 }
 
 function isHeld({ leaseId, availableAt }: JobEntry, at: Date): boolean {

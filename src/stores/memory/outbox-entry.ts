@@ -3,9 +3,8 @@ import { weekAfter } from '../../ports/week.ts'
 
 /** A record of the outbox in memory. */
 export interface JobEntry {
-  job: NewMailJob & { requestedAt: Date; attempts: number }
+  job: NewMailJob & Pick<MailJob, 'requestedAt' | 'attempts' | 'isResolved'>
   state: 'requested' | 'resolved' | 'superseded' | 'dead'
-  isResolved: boolean
   /** `undefined`: nobody holds it. */
   leaseId: string | undefined
   /** Nobody may claim it before: `notBefore`, then the end of the lease or of the pause before another attempt. */
@@ -19,9 +18,8 @@ export const NEVER = new Date(8.64e15)
 
 export function newEntry(job: NewMailJob, requestedAt: Date): JobEntry {
   return {
-    job: { ...structuredClone(job), requestedAt, attempts: 0 },
+    job: { ...structuredClone(job), requestedAt, attempts: 0, isResolved: false },
     state: 'requested',
-    isResolved: false,
     leaseId: undefined,
     availableAt: job.notBefore,
     reason: undefined,
@@ -33,8 +31,7 @@ export function leased(entry: JobEntry, leaseId: string, heldUntil: Date): MailJ
   entry.leaseId = leaseId
   entry.availableAt = heldUntil
   const isSuperseded = entry.state === 'superseded'
-  const { isResolved } = entry
-  return { ...structuredClone(entry.job), isSuperseded, isResolved, leaseId, heldUntil }
+  return { ...structuredClone(entry.job), isSuperseded, leaseId, heldUntil }
 }
 
 export function isWaiting({ state }: JobEntry): boolean {
@@ -42,23 +39,14 @@ export function isWaiting({ state }: JobEntry): boolean {
 }
 
 export function toRequest(entry: JobEntry): RequestOfAccount {
-  const { id, requestedAt, expiresAt, pendingLoginId } = entry.job
-  return {
-    id,
-    requestedAt,
-    expiresAt,
-    isResolved: entry.isResolved,
-    isWaiting: isWaiting(entry),
-    pendingLoginId,
-  }
+  const { id, requestedAt, expiresAt, isResolved, pendingLoginId } = entry.job
+  return { id, requestedAt, expiresAt, isResolved, isWaiting: isWaiting(entry), pendingLoginId }
 }
 
 export function toResolved(entry: JobEntry, accountId: string, heldUntil: Date): void {
-  entry.job.accountId = accountId
-  entry.job.identifier = undefined
   entry.job.attempts += 1
+  Object.assign(entry.job, { accountId, identifier: undefined, isResolved: true })
   entry.state = 'resolved'
-  entry.isResolved = true
   entry.availableAt = heldUntil
 }
 

@@ -35,12 +35,8 @@ export function memoryStore(clock = systemClock): AccountFlowsStore & { audit: M
   return {
     ...ports,
     async start() {},
-    forget: (accountId, at, hash) => forgetAccount(ports, accountId, at, hash),
-    async now() {
-      return clock.now()
-    },
-    async inspect() {
-      return { wrongIndexes: [], isVolatile: true }
-    },
+    forget: (...account) => forgetAccount(ports, ...account),
+    now: async () => clock.now(),
+    inspect: async () => ({ wrongIndexes: [], isVolatile: true }),
   }
 }

@@ -17,26 +17,18 @@ export function memoryUsers(initial: User[] = []): UserStore & { add(user: User)
     /** Adds a user, or replaces the one with this id. */
     add,
 
-    async findById(id) {
-      return structuredClone(users.get(id))
-    },
+    findById: async (id) => structuredClone(users.get(id)),
 
-    async findByUsername(username) {
-      return structuredClone([...users.values()].find((user) => user.username === username))
-    },
+    findByUsername: async (username) =>
+      structuredClone([...users.values()].find((user) => user.username === username)),
 
-    async findByUsernameInAnyCase(username) {
-      const found = [...users.values()].filter((user) => equalsInAsciiCase(user.username, username))
-      return structuredClone(found)
-    },
+    findByUsernameInAnyCase: async (name) =>
+      structuredClone([...users.values()].filter((user) => equalsInAsciiCase(user.username, name))),
 
-    async findByVerifiedEmail(email) {
-      return structuredClone(withEmail(email).filter(({ emailVerified }) => emailVerified))
-    },
+    findByVerifiedEmail: async (email) =>
+      structuredClone(withEmail(email).filter(({ emailVerified }) => emailVerified)),
 
-    async findByEmail(email) {
-      return structuredClone(withEmail(email))
-    },
+    findByEmail: async (email) => structuredClone(withEmail(email)),
 
     async replacePasswordHash(id, expected, next) {
       const user = users.get(id)

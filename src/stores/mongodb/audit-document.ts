@@ -1,80 +1,64 @@
 import type { AuditEvent, AuditEventType, RecordedEvent } from '../../ports/index.ts'
 import { time } from './conditions.ts'
-import { type SenderFields, toSenderFields } from './requester.ts'
-import { dateOf, hasTypes, isObject, stringOf } from './values.ts'
+import { type DocumentOf, fromDocument, hasTypes, toDocument } from './fields.ts'
+import { senderTypes } from './request-types.ts'
+import { dateOf, isObject } from './values.ts'
 
 type Details = NonNullable<RecordedEvent['details']>
 
 /** A document of `audit_events`. */
-export interface AuditDocument extends SenderFields {
-  _id: string
+export interface AuditDocument extends DocumentOf<typeof types> {
   type: AuditEventType
-  at: Date
   /** By the clock of the process. Missing in documents of a version that did not write it. */
   recorded_at?: Date
   /** Likewise. */
   purge_at?: Date
-  account_id?: string
-  client_id?: string
-  reason?: string
   details?: Details
 }
 
+const leastTypes = { id: 'string', type: 'string', at: 'date' } as const
+
+const types = {
+  ...leastTypes,
+  accountId: 'string?',
+  ...senderTypes,
+  clientId: 'string?',
+  reason: 'string?',
+} as const
+
 /** What a damaged record must still have to be told. */
-export function isEvent(document: AuditDocument): boolean {
-  return hasTypes(document, { _id: 'string', type: 'string', at: 'date' })
-}
+export const isEvent = (document: AuditDocument) => hasTypes(document, leastTypes)
 
 export function toAuditDocument(
   event: AuditEvent,
   recordedAt: Date,
   keepMs: number,
 ): AuditDocument {
-  const { id, type, at, accountId, clientId, reason, details } = event
+  const { type, details } = event
   return {
-    _id: id,
+    ...toDocument(event, types),
     type,
-    at: time(at),
     recorded_at: recordedAt,
     purge_at: time(new Date(recordedAt.getTime() + keepMs)),
-    ...(accountId !== undefined && { account_id: accountId }),
-    ...toSenderFields(event),
-    ...(clientId !== undefined && { client_id: clientId }),
-    ...(reason !== undefined && { reason }),
     ...(details !== undefined && { details }),
   }
 }
 
 export function fromAuditDocument(document: AuditDocument): RecordedEvent {
-  const accountId = stringOf(document.account_id)
-  const address = stringOf(document.address)
-  const userAgent = stringOf(document.user_agent)
-  const clientId = stringOf(document.client_id)
-  const reason = stringOf(document.reason)
   return {
-    id: document._id,
+    ...fromDocument(document, types),
     type: document.type,
-    at: document.at,
     recordedAt: dateOf(document.recorded_at) ?? document.at,
-    ...(accountId !== undefined && { accountId }),
-    ...(address !== undefined && { address }),
-    ...(userAgent !== undefined && { userAgent }),
-    ...(clientId !== undefined && { clientId }),
-    ...(reason !== undefined && { reason }),
     ...(isObject(document.details) && { details: readableDetails(document.details) }),
   }
 }
 
 function readableDetails(details: object): Details {
-  return Object.fromEntries(
-    Object.entries(details).filter(
-      (entry: [string, unknown]): entry is [string, string | number | string[]] =>
-        isDetail(entry[1]),
-    ),
-  )
+  const readable = Object.entries(details).filter((entry: [string, unknown]) => isDetail(entry[1]))
+  return Object.fromEntries(readable)
 }
 
-function isDetail(value: unknown): value is string | number | string[] {
+function isDetail(value: unknown): boolean {
   if (Array.isArray(value)) return value.every((each) => typeof each === 'string')
   return typeof value === 'string' || typeof value === 'number'
 }

@@ -1,4 +1,3 @@
-import type { Collection } from 'mongodb'
 import type { Clock } from '../../clock.ts'
 import type { AuditLog, AuditQuery } from '../../ports/index.ts'
 import {
@@ -8,12 +7,11 @@ import {
   toAuditDocument,
 } from './audit-document.ts'
 import { AUDIT_DAYS } from '../../settings/table.ts'
-import type { Forgetful } from '../state/forget-account.ts'
 import { firstReadable, type OpenCollection } from './collection.ts'
 import { atMost, text, time } from './conditions.ts'
 import { duplicatesIn } from './errors.ts'
-import { forgetDocuments } from './forget.ts'
-import { type NamedIndex, purgeIndex, storedPart, type StoredPart } from './indexes.ts'
+import type { AccountPart } from './forget.ts'
+import { type NamedIndex, purgeIndex, storedPart } from './indexes.ts'
 import { together } from './together.ts'
 
 const indexes: NamedIndex[] = [
@@ -38,9 +36,15 @@ const indexes: NamedIndex[] = [
 export function mongoAudit(
   open: OpenCollection,
   { now }: Pick<Clock, 'now'>,
-): AuditLog & StoredPart & Forgetful {
+): AuditLog & AccountPart {
   const collection = open<AuditDocument>('audit_events')
-  const inserted = together(insertedInto(collection))
+
+  /** Whether each was inserted, or was there before. */
+  const inserted = together(async (documents: AuditDocument[]) => {
+    const before = await duplicatesIn(collection.insertMany(documents, { ordered: false }))
+    return documents.map((_document, index) => !before.has(index))
+  })
+
   return {
     ...storedPart(collection, indexes),
 
@@ -57,24 +61,14 @@ export function mongoAudit(
     // An action that is recorded meanwhile is not erased either.
     async forget(accountId, _at, accountHash) {
       const ofAccount = { account_id: text(accountId) }
-      const erased = await forgetDocuments(collection, {
-        ...ofAccount,
-        type: { $ne: 'admin_action' },
-      })
+      const others = { ...ofAccount, type: { $ne: 'admin_action' as const } }
+      const { deletedCount: erased } = await collection.deleteMany(others)
       await collection.updateMany({ ...ofAccount, type: 'admin_action' }, [
         { $set: { 'details.account_hash': { $literal: accountHash } } },
         { $unset: 'account_id' },
       ])
-      return erased
+      return { erased, left: 0 }
     },
-  }
-}
-
-/** Whether each was inserted, or was there before. */
-function insertedInto(collection: Collection<AuditDocument>) {
-  return async (documents: AuditDocument[]): Promise<boolean[]> => {
-    const before = await duplicatesIn(collection.insertMany(documents, { ordered: false }))
-    return documents.map((_document, index) => !before.has(index))
   }
 }
 

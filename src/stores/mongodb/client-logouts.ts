@@ -1,9 +1,7 @@
-import { randomUUID } from 'node:crypto'
 import type { Collection } from 'mongodb'
-import type { ClientLogoutJob, ClientLogoutStore, WhichClients } from '../../ports/index.ts'
+import type { ClientLogoutJob, ClientLogoutStore } from '../../ports/index.ts'
 import { weekAfter } from '../../ports/week.ts'
 import { MOST_FOUND } from '../state/client-logouts.ts'
-import type { Forgetful } from '../state/forget-account.ts'
 import {
   type ClientLogoutDocument,
   fromLogoutDocument,
@@ -13,8 +11,9 @@ import {
 import { firstReadable, type OpenCollection } from './collection.ts'
 import { atMost, isNumber, reached, text, time } from './conditions.ts'
 import { duplicatesIn } from './errors.ts'
-import { forgetDocuments } from './forget.ts'
-import { type NamedIndex, purgeIndex, storedPart, type StoredPart } from './indexes.ts'
+import { type AccountPart, accountPart } from './forget.ts'
+import { type NamedIndex, purgeIndex } from './indexes.ts'
+import { leased } from './leases.ts'
 import { writtenTogether } from './together.ts'
 
 const indexes: NamedIndex[] = [
@@ -27,14 +26,13 @@ const indexes: NamedIndex[] = [
 /** So many due ones are looked at, for one of each client. Who has more of them is left out by the next look. */
 const WINDOW = 200
 
-export function mongoClientLogouts(
-  open: OpenCollection,
-): ClientLogoutStore & StoredPart & Forgetful {
+export function mongoClientLogouts(open: OpenCollection): ClientLogoutStore & AccountPart {
   const collection = open<ClientLogoutDocument>('client_logouts')
   const settled = writtenTogether(collection)
+  const part = accountPart(collection, indexes, 'account_id', () => ({ state: 'waiting' }))
 
   return {
-    ...storedPart(collection, indexes),
+    ...part,
 
     async add(logouts) {
       if (logouts.length === 0) return
@@ -42,7 +40,7 @@ export function mongoClientLogouts(
       await duplicatesIn(collection.insertMany(logouts.map(toLogoutDocument), { ordered: false }))
     },
 
-    claim: (most, at, heldUntil, clients) => claim(collection, { most, at, heldUntil, clients }),
+    claim: (...call) => claim(collection, ...call),
 
     async settle({ id, leaseId }, outcome) {
       const { reason } = outcome
@@ -70,24 +68,17 @@ export function mongoClientLogouts(
       return (await firstReadable(found, isReadable, MOST_FOUND)).map(fromLogoutDocument)
     },
 
-    async forget(accountId) {
-      const its = { account_id: text(accountId) }
-      await collection.updateMany({ ...its, state: 'waiting' }, { $set: { forgotten: true } })
-      return forgetDocuments(collection, its, { state: 'waiting' })
+    async forget(accountId, ...rest) {
+      const waiting = { account_id: text(accountId), state: 'waiting' } as const
+      await collection.updateMany(waiting, { $set: { forgotten: true } })
+      return part.forget(accountId, ...rest)
     },
   }
 }
 
-interface Claim {
-  most: number
-  at: Date
-  heldUntil: Date
-  clients: WhichClients
-}
-
 async function claim(
   collection: Collection<ClientLogoutDocument>,
-  { most, at, heldUntil, clients }: Claim,
+  ...[most, at, heldUntil, clients]: Parameters<ClientLogoutStore['claim']>
 ): Promise<ClientLogoutJob[]> {
   if ('only' in clients && clients.only.length === 0) return []
   const among =
@@ -102,15 +93,12 @@ async function claim(
   const chosen = found
     .filter(({ client_id: client }) => !seen.has(client) && seen.add(client))
     .slice(0, atMost(most))
-  if (chosen.length === 0) return []
-  const leaseId = randomUUID()
-  const ids = { _id: { $in: chosen.map(({ _id }) => _id) } }
-  await collection.updateMany(
-    { ...ids, ...due },
-    { $set: { lease_id: leaseId, available_at: time(heldUntil) }, $inc: { attempts: 1 } },
-  )
-  const claimed = await collection.find({ ...ids, lease_id: leaseId }).toArray()
+  const claimed = await leased<ClientLogoutDocument>(collection, chosen, {
+    due,
+    heldUntil,
+    attempts: 1,
+  })
   return claimed
     .filter(isReadable)
-    .map((job) => Object.assign(fromLogoutDocument(job), { leaseId }))
+    .map((job) => Object.assign(fromLogoutDocument(job), { leaseId: job.lease_id ?? '' }))
 }

@@ -3,16 +3,20 @@ import type { SessionCutoffs, SessionCutoffStore } from '../../ports/index.ts'
 import type { OpenCollection } from './collection.ts'
 import { text, time } from './conditions.ts'
 import { isDuplicateKey } from './errors.ts'
+import { type DocumentOf, fromDocument, hasTypes } from './fields.ts'
 import { storedPart, type StoredPart } from './indexes.ts'
 import { foundTogether } from './together.ts'
 import { ENDS_KEPT } from '../state/cutoffs.ts'
 
-interface CutoffDocument {
+const types = {
+  idpAt: 'date|undefined',
+  oauthAt: 'date|undefined',
+  exactIdpAt: 'date?',
+  exactOauthAt: 'date?',
+} as const
+
+interface CutoffDocument extends DocumentOf<typeof types> {
   _id: string
-  idp_at?: Date
-  oauth_at?: Date
-  exact_idp_at?: Date
-  exact_oauth_at?: Date
   /** The latest ends, so that each moves it once. */
   idp_ends?: string[]
   oauth_ends?: string[]
@@ -65,22 +69,10 @@ export function mongoCutoffs(open: OpenCollection): SessionCutoffStore & StoredP
   }
 }
 
+/** Throws for anything but times: to answer "nothing was ended" would revive ended sessions. */
 function cutoffsOf(document: CutoffDocument | null | undefined): SessionCutoffs | undefined {
   if (!document) return undefined
-  const [exactIdpAt, exactOauthAt] = [
-    cutoff(document.exact_idp_at),
-    cutoff(document.exact_oauth_at),
-  ]
-  const ends = {
-    idpAt: cutoff(document.idp_at),
-    oauthAt: cutoff(document.oauth_at),
-    ...(exactIdpAt && { exactIdpAt }),
-    ...(exactOauthAt && { exactOauthAt }),
-  }
+  if (!hasTypes(document, types)) throw new TypeError('A cut-off must be a valid time')
+  const ends = fromDocument(document, types)
   return Object.values(ends).some(Boolean) ? ends : undefined
-}
-
-/** Throws for anything but a time: to answer "nothing was ended" would revive ended sessions. */
-function cutoff(value: Date | undefined): Date | undefined {
-  return value === undefined ? undefined : time(value)
 }

@@ -1,3 +1,5 @@
+import { z } from 'zod'
+
 const DUPLICATE_KEY = 11000
 
 /** Not `instanceof`: the host's driver may be another copy of the package. */
@@ -18,26 +20,13 @@ export async function duplicatesIn(command: Promise<unknown>, inIndex = ''): Pro
     await command
     return new Set()
   } catch (error) {
-    const failures: unknown[] = [error instanceof Error && Reflect.get(error, 'writeErrors')].flat()
-    const duplicates = failures.filter((failure) => isDuplicate(failure))
-    const isMeant = duplicates.every(({ errmsg }) => errmsg.includes(inIndex))
-    if (failures.length === 0 || duplicates.length < failures.length || !isMeant) throw error
+    const failures = [error instanceof Error && Reflect.get(error, 'writeErrors')].flat()
+    const { data: duplicates } = Duplicates.safeParse(failures)
+    if (!duplicates?.every(({ errmsg }) => errmsg.includes(inIndex))) throw error
     return new Set(duplicates.map(({ index }) => index))
   }
 }
 
-interface WriteFailure {
-  index: number
-  errmsg: string
-}
-
-function isDuplicate(failure: unknown): failure is WriteFailure {
-  return (
-    typeof failure === 'object' &&
-    failure !== null &&
-    'index' in failure &&
-    'errmsg' in failure &&
-    'code' in failure &&
-    failure.code === DUPLICATE_KEY
-  )
-}
+const Duplicates = z
+  .array(z.object({ code: z.literal(DUPLICATE_KEY), index: z.number(), errmsg: z.string() }))
+  .nonempty()

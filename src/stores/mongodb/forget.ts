@@ -1,15 +1,30 @@
 import type { Collection, Document, Filter } from 'mongodb'
-import type { Forgotten } from '../state/forget-account.ts'
+import type { Forgetful } from '../state/forget-account.ts'
+import { text } from './conditions.ts'
+import { type NamedIndex, storedPart, type StoredPart } from './indexes.ts'
 
-/** Removes what is of one account, but what is under way. */
-export async function forgetDocuments<T extends Document>(
+/** A collection of which each record is of one account. */
+export interface AccountPart extends StoredPart, Forgetful {}
+
+/**
+ * @param owner - the field with the id of the account.
+ * @param underWay - which records stay.
+ */
+export function accountPart<T extends Document>(
   collection: Collection<T>,
-  ofAccount: Filter<T>,
-  underWay?: Filter<T>,
-): Promise<Forgotten> {
-  if (!underWay) return { erased: (await collection.deleteMany(ofAccount)).deletedCount, left: 0 }
-  const over = { $and: [ofAccount, { $nor: [underWay] }] }
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- of two filters of the same collection
-  const { deletedCount } = await collection.deleteMany(over as Filter<T>)
-  return { erased: deletedCount, left: await collection.countDocuments(ofAccount) }
+  indexes: NamedIndex[],
+  owner: 'account_id' | 'user_id',
+  underWay?: (at: Date) => object,
+): AccountPart {
+  return {
+    ...storedPart(collection, indexes),
+
+    async forget(accountId, at) {
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the field is one of the collection
+      const its = { [owner]: text(accountId) } as Filter<T>
+      const left = underWay ? { $nor: [underWay(at)] } : {}
+      const { deletedCount: erased } = await collection.deleteMany({ ...its, ...left })
+      return { erased, left: underWay ? await collection.countDocuments(its) : 0 }
+    },
+  }
 }

@@ -40,9 +40,9 @@ export function storedPart(collection: ListedCollection, indexes: NamedIndex[] =
     start: () => createIndexes(collection, indexes),
 
     async wrongIndexes() {
-      const found = await indexesOf(collection)
+      const found = new Set((await indexesOf(collection)).map(definitionOf))
       return [ofEveryCollection, ...indexes]
-        .filter((index) => !found.some((other) => isSame(index, other)))
+        .filter((index) => !found.has(definitionOf(index)))
         .map(({ name }) => `${collection.collectionName}.${name}`)
     },
   }
@@ -59,33 +59,21 @@ async function indexesOf(collection: ListedCollection): Promise<IndexDescription
   }
 }
 
-function isSame(index: IndexDescription, other: IndexDescription): boolean {
-  return definitionOf(index) === definitionOf(other)
-}
-
 /** As text: the order of the fields in a key matters. */
 function definitionOf(index: IndexDescription): string {
-  const {
-    name,
-    key,
-    unique,
-    sparse,
-    partialFilterExpression,
-    expireAfterSeconds,
-    collation,
-    hidden,
-  } = index
-  return JSON.stringify([
-    name,
-    key,
-    unique ?? false,
-    sparse ?? false,
-    partialFilterExpression,
-    expireAfterSeconds,
-    collation,
-    hidden ?? false,
-  ])
+  return JSON.stringify(OPTIONS.map((option) => index[option] ?? false))
 }
+
+const OPTIONS = [
+  'name',
+  'key',
+  'unique',
+  'sparse',
+  'partialFilterExpression',
+  'expireAfterSeconds',
+  'collation',
+  'hidden',
+] as const
 
 /** Creates the collection and the indexes that are missing, one after the other. */
 export async function createIndexes(

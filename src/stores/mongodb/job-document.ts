@@ -1,39 +1,36 @@
 import type { Filter } from 'mongodb'
 import type { MailJob, MailKind, NewMailJob, RequestOfAccount } from '../../ports/index.ts'
 import { isMailKind, mailKinds } from '../../ports/mail-kinds.ts'
-import { carriedTypes, fromCarriedFields, toCarriedFields } from './carried.ts'
-import { isNot, time } from './conditions.ts'
-import { fromRequesterFields, requesterTypes, toRequesterFields } from './requester.ts'
-import { dateOf, type Fields, hasTypes } from './values.ts'
+import { isNot, text, time } from './conditions.ts'
+import { type DocumentOf, fromDocument, hasTypes, toDocument } from './fields.ts'
+import {
+  carriedTypes,
+  fromRequesterFields,
+  requesterTypes,
+  toRequesterFields,
+} from './request-types.ts'
+import { dateOf } from './values.ts'
 
 /** What a request of ours has from its beginning to its end. */
 const lastingTypes = {
-  _id: 'string',
-  state: 'string',
+  id: 'string',
   kind: 'string',
+  identifier: 'string|undefined',
+  accountId: 'string|undefined',
+  pendingLoginId: 'string|undefined',
+  sendTo: 'string?',
   /** Apart from the rest, because there is a `state` in it too. */
-  carried: { optional: carriedTypes },
-  not_before: 'date',
+  carried: carriedTypes,
+  notBefore: 'date',
   attempts: 'int',
 } as const
 
-const waitingTypes = {
-  ...lastingTypes,
-  expires_at: 'date',
-  requested_at: 'date',
-  available_at: 'date',
-} as const
+const jobTypes = { ...lastingTypes, expiresAt: 'date', requestedAt: 'date' } as const
 
-const optionalTypes = {
-  identifier: 'string',
-  account_id: 'string',
-  pending_login_id: 'string',
-  send_to: 'string',
-  of_form: 'bool',
-  ...requesterTypes,
-} as const
+/** What is under other names in the code. */
+const otherTypes = { ...requesterTypes, state: 'string', ofForm: 'bool?' } as const
 
-type Known = Omit<Fields<typeof waitingTypes, typeof optionalTypes>, 'available_at'>
+type Known = DocumentOf<typeof jobTypes & typeof otherTypes>
 
 /** A document of `mail_outbox`. */
 export interface JobDocument extends Known {
@@ -65,7 +62,7 @@ export function isReadable(job: JobDocument): boolean {
   return (
     isMailKind(job.kind) &&
     waiting.includes(job.state) &&
-    hasTypes(job, waitingTypes, { ...optionalTypes, resolved_at: 'date' }) &&
+    hasTypes(job, { ...jobTypes, ...otherTypes, availableAt: 'date', resolvedAt: 'date?' }) &&
     hasCount(job) &&
     (job.identifier !== undefined || job.account_id !== undefined)
   )
@@ -76,7 +73,7 @@ export function isRevivable(letter: JobDocument): boolean {
   return (
     isMailKind(letter.kind) &&
     letter.state === 'dead' &&
-    hasTypes(letter, { ...lastingTypes, account_id: 'string' }, optionalTypes) &&
+    hasTypes(letter, { ...lastingTypes, ...otherTypes, accountId: 'string' }) &&
     hasCount(letter)
   )
 }
@@ -99,43 +96,30 @@ export const isDamaged: Filter<JobDocument> = {
 }
 
 /** Without `requested_at`, which the database sets. */
-export type JobFields = Omit<JobDocument, '_id' | 'requested_at'>
+export type NewJobDocument = Omit<JobDocument, 'requested_at'>
 
-export function toJobFields(job: NewMailJob): JobFields {
+export function toJobDocument(job: NewMailJob): NewJobDocument {
+  const { kind, expiresAt, notBefore, requester, isOfForm } = job
   return {
+    ...toDocument({ ...job, attempts: 0 }, lastingTypes),
+    ...toRequesterFields(requester),
+    _id: text(job.id),
     state: 'requested',
-    kind: job.kind,
-    ...(job.identifier !== undefined && { identifier: job.identifier }),
-    ...(job.accountId !== undefined && { account_id: job.accountId }),
-    ...(job.pendingLoginId !== undefined && { pending_login_id: job.pendingLoginId }),
-    ...(job.sendTo !== undefined && { send_to: job.sendTo }),
-    ...(job.isOfForm && { of_form: true }),
-    carried: toCarriedFields(job.carried),
-    ...toRequesterFields(job.requester),
-    not_before: time(job.notBefore),
-    expires_at: time(job.expiresAt),
-    available_at: job.notBefore,
-    attempts: 0,
+    kind,
+    ...(isOfForm && { of_form: true }),
+    expires_at: time(expiresAt),
+    available_at: notBefore,
   }
 }
 
 export function fromJobDocument(document: JobDocument): MailJob {
   return {
-    id: document._id,
+    ...fromDocument(document, jobTypes),
     kind: document.kind,
-    identifier: document.identifier,
-    accountId: document.account_id,
-    pendingLoginId: document.pending_login_id,
-    ...(document.send_to !== undefined && { sendTo: document.send_to }),
     ...(document.of_form && { isOfForm: true }),
-    carried: fromCarriedFields(document.carried),
     requester: fromRequesterFields(document),
     isSuperseded: document.state === 'superseded',
     isResolved: document.resolved_at !== undefined,
-    notBefore: document.not_before,
-    expiresAt: document.expires_at,
-    requestedAt: document.requested_at,
-    attempts: document.attempts,
     leaseId: document.lease_id ?? '',
     heldUntil: document.available_at ?? document.not_before,
   }

@@ -1,46 +1,45 @@
 import type { MailJobStatus } from '../../ports/index.ts'
-import { dateOf, stringOf } from './values.ts'
+import { fromDocument, storedName } from './fields.ts'
 
 /** Nothing that was typed. */
-export const statusFields = {
-  state: 1,
-  kind: 1,
-  account_id: 1,
-  requested_at: 1,
-  available_at: 1,
-  expires_at: 1,
-  attempts: 1,
-  reason: 1,
-  lease_id: 1,
+const types = {
+  state: 'string|undefined',
+  kind: 'string|undefined',
+  accountId: 'string|undefined',
+  requestedAt: 'date|undefined',
+  availableAt: 'date|undefined',
+  expiresAt: 'date|undefined',
+  attempts: 'int|undefined',
+  reason: 'string|undefined',
+  leaseId: 'string|undefined',
 } as const
 
-type StatusFields = { [Field in keyof typeof statusFields | '_id']?: unknown }
+export const statusFields = Object.fromEntries(
+  Object.keys(types).map((name) => [storedName(name), 1] as const),
+)
 
 /** Of a record that may be damaged. */
-export function toJobStatus(document: StatusFields, at: Date): MailJobStatus {
-  const isDead = document.state === 'dead'
-  const availableAt = dateOf(document.available_at)
-  const isLeased = typeof document.lease_id === 'string'
+export function toJobStatus(document: { _id: unknown }, at: Date): MailJobStatus {
+  const {
+    state,
+    kind = 'unreadable',
+    availableAt,
+    attempts = 0,
+    leaseId,
+    ...told
+  } = fromDocument(document, types)
+  const isDead = state === 'dead'
   return {
+    ...told,
     id: toJobId(document._id),
-    kind: stringOf(document.kind) ?? 'unreadable',
+    kind,
     state: isDead ? 'dead' : 'waiting',
-    accountId: stringOf(document.account_id),
-    requestedAt: dateOf(document.requested_at),
     nextAttemptAt: isDead ? undefined : availableAt,
-    expiresAt: dateOf(document.expires_at),
-    attempts: toCount(document.attempts),
-    reason: stringOf(document.reason),
-    isHeld: !isDead && isLeased && availableAt !== undefined && availableAt > at,
+    attempts: Math.max(attempts, 0),
+    isHeld: !isDead && leaseId !== undefined && availableAt !== undefined && availableAt > at,
   }
 }
 
 export function toJobId(id: unknown): string {
   return typeof id === 'string' ? id : JSON.stringify(id)
-}
-
-function toCount(attempts: unknown): number {
-  return typeof attempts === 'number' && Number.isSafeInteger(attempts) && attempts >= 0
-    ? attempts
-    : 0
 }

@@ -5,7 +5,7 @@ import { text, time } from './conditions.ts'
 import { duplicatesIn } from './errors.ts'
 import type { NamedIndex } from './indexes.ts'
 import { isAfter, type RequestFields, tokensAfter } from './request-order.ts'
-import { type ResetTokenDocument, toTokenDocument } from './token-document.ts'
+import { type ResetTokenDocument, toLiveDocument } from './token-document.ts'
 import { together } from './together.ts'
 
 const oneLivePerUser: NamedIndex = {
@@ -51,10 +51,13 @@ export function liveResetTokens(collection: Collection<ResetTokenDocument>) {
       .toArray()
     const isLast = (document: ResetTokenDocument) =>
       !others.some((other) => other.user_id === document.user_id && isAfter(other, document))
-    const beside = new Set(await besideLive(collection, documents.filter(isLast)))
+    const last = documents.filter(isLast)
+    if (last.length === 0) return documents.map(() => 'superseded')
+    const insert = collection.insertMany(last, { ordered: false })
+    const beside = await duplicatesIn(insert, oneLivePerUser.name)
     return documents.map((document) => {
-      if (!isLast(document)) return 'superseded'
-      return beside.has(document._id) ? 'beside' : 'inserted'
+      if (!last.includes(document)) return 'superseded'
+      return beside.has(last.indexOf(document)) ? 'beside' : 'inserted'
     })
   })
 
@@ -77,32 +80,11 @@ export function liveResetTokens(collection: Collection<ResetTokenDocument>) {
   }
 }
 
-/** Inserts those that it can, and answers the ids of the others: their users have a live one. */
-async function besideLive(
-  collection: Collection<ResetTokenDocument>,
-  documents: ResetTokenDocument[],
-): Promise<string[]> {
-  if (documents.length === 0) return []
-  const insert = collection.insertMany(documents, { ordered: false })
-  const beside = await duplicatesIn(insert, oneLivePerUser.name)
-  return documents.filter((_document, index) => beside.has(index)).map(({ _id }) => _id)
-}
-
 /** Of their users, what was asked for no earlier than the earliest of them. */
 function notBefore(documents: ResetTokenDocument[]) {
   const earliest = Math.min(...documents.map(({ requested_at }) => requested_at.getTime()))
   const userIds = documents.map(({ user_id }) => user_id)
   return { user_id: { $in: userIds }, requested_at: { $gte: new Date(earliest) } }
-}
-
-function toLiveDocument(token: NewToken): ResetTokenDocument {
-  return {
-    ...toTokenDocument(token),
-    live: true,
-    claimed_at: null,
-    invalidated_at: null,
-    completed_at: null,
-  }
 }
 
 /** A damaged record without the time is no reason to keep a token alive. */

@@ -1,15 +1,13 @@
 import type { Collection, Filter } from 'mongodb'
 import type { MailJobQuery, OutboxAdministration } from '../../ports/index.ts'
-import type { Forgetful } from '../state/forget-account.ts'
 import { atMost, text, time } from './conditions.ts'
-import { forgetDocuments } from './forget.ts'
 import { isReadable, isRevivable, type JobDocument } from './job-document.ts'
 import { statusFields, toJobStatus } from './job-status.ts'
 
 /** What an admin asks of `mail_outbox` on MongoDB. */
 export function mongoOutboxAdministration(
   collection: Collection<JobDocument>,
-): OutboxAdministration & Forgetful {
+): OutboxAdministration {
   async function isUpdated(which: Filter<JobDocument>, update: object) {
     const { matchedCount } = await collection.updateOne(which, update)
     return matchedCount === 1
@@ -47,13 +45,10 @@ export function mongoOutboxAdministration(
       )
       return deletedCount
     },
-
-    forget: (accountId, at) =>
-      forgetDocuments(collection, { account_id: text(accountId) }, heldAt(at)),
   }
 }
 
-function heldAt(at: Date): Filter<JobDocument> {
+export function heldAt(at: Date): Filter<JobDocument> {
   return {
     state: { $ne: 'dead' },
     lease_id: { $exists: true },

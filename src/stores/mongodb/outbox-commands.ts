@@ -3,7 +3,7 @@ import type { MailJob, MailKind } from '../../ports/index.ts'
 import { WEEK_MS } from '../../ports/week.ts'
 import { text } from './conditions.ts'
 import { duplicatesIn } from './errors.ts'
-import type { JobDocument, JobFields } from './job-document.ts'
+import type { JobDocument, NewJobDocument } from './job-document.ts'
 import { together, writtenTogether } from './together.ts'
 
 interface Resolved {
@@ -23,11 +23,11 @@ export function outboxCommands(collection: Collection<JobDocument>) {
     return jobs.map(({ id, leaseId }) => leases.get(id) === leaseId)
   }
 
-  const added = together(async (jobs: { id: string; fields: JobFields }[]) => {
+  const added = together(async (jobs: NewJobDocument[]) => {
     const command = collection.bulkWrite(
-      jobs.map(({ id, fields }) => ({
+      jobs.map(({ _id, ...fields }) => ({
         updateOne: {
-          filter: { _id: id, state: { $exists: false } },
+          filter: { _id, state: { $exists: false } },
           update: { $setOnInsert: fields, $currentDate: { requested_at: true } },
           upsert: true,
         },

@@ -1,22 +1,22 @@
-import { randomUUID } from 'node:crypto'
 import type { Collection, Filter } from 'mongodb'
 import type { MailJob, MailOutbox, MailStage } from '../../ports/index.ts'
 import { mailKinds } from '../../ports/mail-kinds.ts'
-import type { Forgetful } from '../state/forget-account.ts'
 import type { OpenCollection } from './collection.ts'
+import { type AccountPart, accountPart } from './forget.ts'
 import { atMost, isNumber, reached, text, time } from './conditions.ts'
-import { type NamedIndex, purgeIndex, storedPart, type StoredPart } from './indexes.ts'
+import { type NamedIndex, purgeIndex } from './indexes.ts'
 import {
   fromJobDocument,
   isDamaged,
   isReadable,
   type JobDocument,
-  toJobFields,
+  toJobDocument,
   toRequestOfAccount,
   UNREADABLE,
 } from './job-document.ts'
 import { toJobId } from './job-status.ts'
-import { mongoOutboxAdministration } from './outbox-administration.ts'
+import { leased } from './leases.ts'
+import { heldAt, mongoOutboxAdministration } from './outbox-administration.ts'
 import { held, outboxCommands } from './outbox-commands.ts'
 import { weekAfter } from '../../ports/week.ts'
 
@@ -28,19 +28,19 @@ const indexes: NamedIndex[] = [
   purgeIndex,
 ]
 
-export function mongoOutbox(open: OpenCollection): MailOutbox & StoredPart & Forgetful {
+export function mongoOutbox(open: OpenCollection): MailOutbox & AccountPart {
   const collection = open<JobDocument>('mail_outbox')
   const commands = outboxCommands(collection)
 
   return {
-    ...storedPart(collection, indexes),
+    ...accountPart(collection, indexes, 'account_id', heldAt),
     ...mongoOutboxAdministration(collection),
 
     async add(job) {
-      await commands.added({ id: text(job.id), fields: toJobFields(job) })
+      await commands.added(toJobDocument(job))
     },
 
-    claim: (stage, most, at, heldUntil) => claimJobs(collection, { stage, most, at, heldUntil }),
+    claim: (...call) => claimJobs(collection, ...call),
 
     resolve: (job, accountId, at, heldUntil) =>
       commands.resolved({
@@ -91,16 +91,9 @@ export function mongoOutbox(open: OpenCollection): MailOutbox & StoredPart & For
   }
 }
 
-interface Claim {
-  stage: MailStage
-  most: number
-  at: Date
-  heldUntil: Date
-}
-
 async function claimJobs(
   collection: Collection<JobDocument>,
-  { stage, most, at, heldUntil }: Claim,
+  ...[stage, most, at, heldUntil]: Parameters<MailOutbox['claim']>
 ): Promise<MailJob[]> {
   const due = isFor(stage, at)
   const found = await collection
@@ -108,32 +101,19 @@ async function claimJobs(
     .sort({ available_at: 1, requested_at: 1 })
     .limit(atMost(most))
     .toArray()
-  if (found.length === 0) return []
-  const leaseId = randomUUID()
-  const ids = { _id: { $in: found.map(({ _id }) => _id) } }
-  await collection.updateMany(
-    { ...ids, ...due },
-    {
-      $set: { lease_id: leaseId, available_at: time(heldUntil) },
-      $inc: { attempts: stage === 'send' ? 1 : 0 },
-    },
-  )
-  const claimed = await collection
-    .find({ ...ids, lease_id: leaseId })
-    .sort({ requested_at: 1 })
-    .toArray()
-  await markUnreadable(
-    collection,
-    claimed.filter((job) => !isReadable(job)),
-  )
-  return claimed.filter(isReadable).map(fromJobDocument)
-}
-
-// It is due no more, and so found by `isDamaged`.
-async function markUnreadable(collection: Collection<JobDocument>, jobs: JobDocument[]) {
-  if (jobs.length === 0) return
-  const which = { _id: { $in: jobs.map(({ _id }) => _id) } }
-  await collection.updateMany(which, { $unset: { available_at: true, lease_id: true } })
+  const attempts = stage === 'send' ? 1 : 0
+  const claimed = await leased<JobDocument>(collection, found, { due, heldUntil, attempts })
+  const unreadable = claimed.filter((job) => !isReadable(job)).map(({ _id }) => _id)
+  // They are due no more, and so found by `isDamaged`.
+  if (unreadable.length > 0)
+    await collection.updateMany(
+      { _id: { $in: unreadable } },
+      { $unset: { available_at: true, lease_id: true } },
+    )
+  return claimed
+    .filter(isReadable)
+    .map(fromJobDocument)
+    .toSorted((one, other) => one.requestedAt.getTime() - other.requestedAt.getTime())
 }
 
 function isFor(stage: MailStage, at: Date): Filter<JobDocument> {

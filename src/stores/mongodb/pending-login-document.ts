@@ -1,57 +1,60 @@
-import type { PendingLogin } from '../../ports/index.ts'
+import { z } from 'zod'
+import type { CapturedRequest, PendingLogin } from '../../ports/index.ts'
 import { carriedBy } from '../../ports/carried-query.ts'
-import { parseCapturedRequest } from '../state/captured-request.ts'
-import { type CarriedFields, toCarriedFields } from './carried.ts'
-import { time } from './conditions.ts'
-import { type Fields, hasTypes } from './values.ts'
+import { type DocumentOf, fromDocument, hasTypes, toDocument } from './fields.ts'
+import { carriedTypes } from './request-types.ts'
 
 const types = {
-  _id: 'string',
-  account_id: 'string',
-  password_digest: 'string',
+  id: 'string',
+  accountId: 'string',
+  email: 'string|undefined',
+  passwordDigest: 'string',
   /** JSON: any name of a parameter is stored as it is, be it with dots or dollars. */
   captured: 'string',
-  created_at: 'date',
-  purge_at: 'date',
+  browserHash: 'string|undefined',
+  createdAt: 'date',
+  continuedAt: 'date|undefined',
+  purgeAt: 'date',
 } as const
 
-const optionalTypes = { email: 'string', browser_hash: 'string', continued_at: 'date' } as const
+const { scope: _, ...searchedTypes } = carriedTypes
 
 export interface PendingLoginDocument
-  extends Fields<typeof types, typeof optionalTypes>, Omit<CarriedFields, 'scope'> {
+  extends DocumentOf<typeof types>, DocumentOf<typeof searchedTypes> {
   /** The name of the turn that set `continued_at`. */
   continued_by?: string
 }
 
-export function toDocument(login: PendingLogin): Omit<PendingLoginDocument, '_id'> {
-  const { scope: _, ...searched } = carriedBy(login.captured)
+export function toLoginDocument(login: PendingLogin): PendingLoginDocument {
   return {
-    account_id: login.accountId,
-    ...(login.email !== undefined && { email: login.email }),
-    password_digest: login.passwordDigest,
-    captured: JSON.stringify(login.captured),
-    ...(login.browserHash !== undefined && { browser_hash: login.browserHash }),
-    ...toCarriedFields(searched),
-    created_at: time(login.createdAt),
-    ...(login.continuedAt && { continued_at: time(login.continuedAt) }),
-    purge_at: time(login.purgeAt),
+    ...toDocument({ ...login, captured: JSON.stringify(login.captured) }, types),
+    ...toDocument(carriedBy(login.captured), searchedTypes),
   }
 }
 
+/** `undefined`: it was damaged. */
 export function toPendingLogin(document: PendingLoginDocument): PendingLogin | undefined {
-  if (!hasTypes(document, types, optionalTypes)) return undefined
+  if (!hasTypes(document, types)) return undefined
   const captured = parseCapturedRequest(document.captured)
-  return (
-    captured && {
-      id: document._id,
-      accountId: document.account_id,
-      email: document.email,
-      passwordDigest: document.password_digest,
-      captured,
-      browserHash: document.browser_hash,
-      createdAt: document.created_at,
-      continuedAt: document.continued_at,
-      purgeAt: document.purge_at,
-    }
-  )
+  return captured && { ...fromDocument(document, types), captured }
+}
+
+/** What a wrong login would be made of is looked at; the rest the provider checks again when it resumes. */
+const Captured = z.object({
+  params: z.object({}),
+  login: z.object({ accountId: z.string(), ts: z.number() }),
+})
+
+const isCapturedRequest = (value: unknown): value is CapturedRequest =>
+  Captured.safeParse(value).success
+
+/** `undefined`: it was damaged. */
+function parseCapturedRequest(json: string): CapturedRequest | undefined {
+  try {
+    const captured: unknown = JSON.parse(json)
+    return isCapturedRequest(captured) ? captured : undefined
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined
+    throw error
+  }
 }

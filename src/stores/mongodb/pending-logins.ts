@@ -1,10 +1,13 @@
 import type { CarriedParameters, PendingLoginStore, SomeLogins } from '../../ports/index.ts'
-import type { Forgetful } from '../state/forget-account.ts'
 import type { OpenCollection } from './collection.ts'
 import { text, time } from './conditions.ts'
-import { forgetDocuments } from './forget.ts'
-import { type NamedIndex, purgeIndex, storedPart, type StoredPart } from './indexes.ts'
-import { type PendingLoginDocument, toDocument, toPendingLogin } from './pending-login-document.ts'
+import { type AccountPart, accountPart } from './forget.ts'
+import { type NamedIndex, purgeIndex } from './indexes.ts'
+import {
+  type PendingLoginDocument,
+  toLoginDocument,
+  toPendingLogin,
+} from './pending-login-document.ts'
 import { foundTogether, writtenTogether } from './together.ts'
 
 const indexes: NamedIndex[] = [
@@ -17,23 +20,20 @@ const VOID = { password_digest: '', continued_at: { $exists: false } }
 /** What is left over from before there was a limit goes step by step. */
 const MOST_REMOVED = 100
 
-export function mongoPendingLogins(
-  open: OpenCollection,
-): PendingLoginStore & StoredPart & Forgetful {
+export function mongoPendingLogins(open: OpenCollection): PendingLoginStore & AccountPart {
   const collection = open<PendingLoginDocument>('pending_logins')
   const found = foundTogether<PendingLoginDocument>(collection, '_id')
   const changed = writtenTogether(collection)
   const saved = writtenTogether(collection)
 
   return {
-    ...storedPart(collection, indexes),
-    forget: (accountId) => forgetDocuments(collection, { account_id: text(accountId) }),
+    ...accountPart(collection, indexes, 'account_id'),
 
     async save(login, most) {
       const { id, accountId } = login
       // Of a void one the key is taken, and it stays.
       const filter = { _id: text(id), $nor: [VOID] }
-      await saved({ replaceOne: { filter, replacement: toDocument(login), upsert: true } })
+      await saved({ replaceOne: { filter, replacement: toLoginDocument(login), upsert: true } })
       const surplus = await collection
         .find({ account_id: text(accountId), _id: { $ne: id } }, { projection: { _id: 1 } })
         .sort({ created_at: -1 })

@@ -1,6 +1,7 @@
 import type { RequestOrder } from '../../ports/index.ts'
 import { isLater } from '../../ports/request-order.ts'
 import { text, time } from './conditions.ts'
+import { type DocumentOf, fromDocument } from './fields.ts'
 import { dateOf } from './values.ts'
 
 /** Tokens of a later request, or of a later attempt. */
@@ -14,20 +15,17 @@ export function tokensAfter({ requestedAt, mailJobId, attempt }: RequestOrder) {
   }
 }
 
+const types = {
+  userId: 'string',
+  requestedAt: 'date',
+  mailJobId: 'string',
+  attempt: 'int',
+} as const
+
 /** Where a token stands among the requests of its user. */
-export interface RequestFields {
-  user_id: string
-  requested_at: Date
-  mail_job_id: string
-  attempt: number
-}
+export type RequestFields = DocumentOf<typeof types>
 
 /** Whether a record, which may be damaged, is of a later request or attempt than the other. */
-export function isAfter(one: RequestFields, other: RequestFields): boolean {
-  return dateOf(one.requested_at) !== undefined && isLater(orderOf(one), orderOf(other))
-}
-
-function orderOf(token: RequestFields): RequestOrder {
-  const { requested_at: requestedAt, mail_job_id: mailJobId, attempt } = token
-  return { requestedAt, mailJobId, attempt }
-}
+export const isAfter = (one: RequestFields, other: RequestFields) =>
+  dateOf(one.requested_at) !== undefined &&
+  isLater(fromDocument(one, types), fromDocument(other, types))

@@ -1,13 +1,12 @@
 import type { Collection, Filter } from 'mongodb'
 import type { ResetStep, ResetTokenStore } from '../../ports/index.ts'
 import { endOf } from '../../ports/token-end.ts'
-import type { Forgetful } from '../state/forget-account.ts'
 import { type OpenCollection, readable } from './collection.ts'
 import { reached, text, time } from './conditions.ts'
-import { forgetDocuments } from './forget.ts'
-import { type NamedIndex, storedPart, type StoredPart } from './indexes.ts'
+import { type AccountPart, accountPart } from './forget.ts'
+import { type NamedIndex } from './indexes.ts'
 import { liveIndexes, liveResetTokens } from './live-reset-tokens.ts'
-import { toRequesterFields } from './requester.ts'
+import { toRequesterFields } from './request-types.ts'
 import {
   fromTokenDocument,
   isClaimed,
@@ -22,11 +21,13 @@ const unfinished: NamedIndex = { name: 'unfinished', key: { lease_until: 1 }, sp
 export function mongoResetTokens(
   open: OpenCollection,
   name: 'password_reset_tokens' | 'invitation_tokens',
-): ResetTokenStore & StoredPart & Forgetful {
+): ResetTokenStore & AccountPart {
   const collection = open<ResetTokenDocument>(name)
   const { issue, invalidateUpTo } = liveResetTokens(collection)
   return {
-    ...storedPart(collection, [...tokenIndexes, ...liveIndexes, unfinished]),
+    ...accountPart(collection, [...tokenIndexes, ...liveIndexes, unfinished], 'user_id', () => ({
+      lease_until: { $exists: true },
+    })),
     ...mongoTokens(open, name, isWholeReset),
     ...claims(collection),
     issue,
@@ -38,9 +39,6 @@ export function mongoResetTokens(
         { $set: { expires_at: at } },
       )
     },
-
-    forget: (userId) =>
-      forgetDocuments(collection, { user_id: text(userId) }, { lease_until: { $exists: true } }),
   }
 }
 
@@ -100,18 +98,11 @@ interface Step {
 }
 
 const isNull = { $type: 'null' } as const
+const isOpen = { used_at: isNull, invalidated_at: isNull }
 
 const STEPS: Record<ResetStep, Step> = {
-  used: {
-    from: { used_at: isNull, invalidated_at: isNull },
-    sets: 'used_at',
-    unset: { new_hash: true },
-  },
-  rejected: {
-    from: { used_at: isNull, invalidated_at: isNull },
-    sets: 'invalidated_at',
-    unset: { new_hash: true, lease_until: true },
-  },
+  used: { from: isOpen, sets: 'used_at', unset: { new_hash: true } },
+  rejected: { from: isOpen, sets: 'invalidated_at', unset: { new_hash: true, lease_until: true } },
   completed: {
     from: { used_at: { $type: 'date' }, completed_at: isNull },
     sets: 'completed_at',

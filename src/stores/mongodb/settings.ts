@@ -2,8 +2,9 @@ import type { Filter } from 'mongodb'
 import type { SettingsStore, SettingsVersion } from '../../ports/index.ts'
 import type { OpenCollection } from './collection.ts'
 import { isDuplicateKey } from './errors.ts'
+import { fromDocument, hasTypes } from './fields.ts'
 import { storedPart, type StoredPart } from './indexes.ts'
-import { dateOf, isObject, stringOf } from './values.ts'
+import { isObject } from './values.ts'
 
 /** People edit it by hand, so that nothing is taken for granted when it is read. */
 interface SettingsDocument {
@@ -75,20 +76,17 @@ function toValues(stored: unknown): Record<string, string> | undefined {
   )
 }
 
+const versionTypes = { version: 'int', at: 'date?', actor: 'string?' } as const
+
 /** One version, or none where it was damaged. */
 function toHistory(stored: unknown): SettingsVersion[] {
-  const { version, at, actor, secrets, values }: { [K in keyof SettingsVersion]?: unknown } =
-    isObject(stored) ? stored : {}
+  const { secrets, values, ...version }: { [K in keyof SettingsVersion]?: unknown } = isObject(
+    stored,
+  )
+    ? stored
+    : {}
   const told = toValues(values)
-  if (!Number.isSafeInteger(version) || !told) return []
-  const [time, name] = [dateOf(at), stringOf(actor)]
-  return [
-    {
-      version: Number(version),
-      ...(time && { at: time }),
-      ...(name !== undefined && { actor: name }),
-      secrets: Array.isArray(secrets) ? secrets.filter((one) => typeof one === 'string') : [],
-      values: told,
-    },
-  ]
+  if (!hasTypes(version, { version: 'int' }) || !told) return []
+  const names = Array.isArray(secrets) ? secrets.filter((one) => typeof one === 'string') : []
+  return [{ ...fromDocument(version, versionTypes), secrets: names, values: told }]
 }

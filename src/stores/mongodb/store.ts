@@ -28,18 +28,18 @@ export function mongoStore(
 ): AccountFlowsStore {
   const open = collectionsOf(db, prefix)
   const ports = {
-    resetTokens: withUnavailable(mongoResetTokens(open, 'password_reset_tokens')),
-    verificationTokens: withUnavailable(mongoVerificationTokens(open)),
-    invitationTokens: withUnavailable(mongoResetTokens(open, 'invitation_tokens')),
-    notMeTokens: withUnavailable(mongoNotMeTokens(open)),
-    pendingLogins: withUnavailable(mongoPendingLogins(open)),
-    cutoffs: withUnavailable(mongoCutoffs(open)),
-    clientLogouts: withUnavailable(mongoClientLogouts(open)),
-    outbox: withUnavailable(mongoOutbox(open)),
-    audit: withUnavailable(mongoAudit(open, { now })),
-    settings: withUnavailable(mongoSettings(open)),
-    limits: withUnavailable(mongoRateLimits(open, { now })),
-    keyRings: withUnavailable(mongoKeyRings(open)),
+    resetTokens: mongoResetTokens(open, 'password_reset_tokens'),
+    verificationTokens: mongoVerificationTokens(open),
+    invitationTokens: mongoResetTokens(open, 'invitation_tokens'),
+    notMeTokens: mongoNotMeTokens(open),
+    pendingLogins: mongoPendingLogins(open),
+    cutoffs: mongoCutoffs(open),
+    clientLogouts: mongoClientLogouts(open),
+    outbox: mongoOutbox(open),
+    audit: mongoAudit(open, { now }),
+    settings: mongoSettings(open),
+    limits: mongoRateLimits(open),
+    keyRings: mongoKeyRings(open),
   }
   return withUnavailable({
     ...ports,
@@ -53,7 +53,7 @@ export function mongoStore(
       return { wrongIndexes: wrong.flat(), isVolatile: false }
     },
 
-    forget: (accountId, at, hash) => forgetAccount(ports, accountId, at, hash),
+    forget: (...account) => forgetAccount(ports, ...account),
 
     async now() {
       const { localTime } = await db.command({ hello: 1 }, { readPreference: 'primary' })

@@ -1,5 +1,6 @@
 import { AccountFlowsError } from '../../errors.ts'
 import { serverErrorCode } from './errors.ts'
+import { isObject } from './values.ts'
 
 const NAMES = new Set([
   'MongoClientClosedError',
@@ -29,14 +30,15 @@ const CODES = new Set<unknown>([
 const SOCKET_CODES = /^(EPIPE|ECONN(RESET|ABORTED)|ETIMEDOUT|E(HOST|NET)UNREACH|ERR_STREAM_\w+)$/
 
 /**
- * The same object, whose methods throw `ERR_STORE_UNAVAILABLE` where MongoDB cannot be reached, or does not answer in time. A
+ * The same object, whose methods and those of its parts throw `ERR_STORE_UNAVAILABLE` where MongoDB cannot be reached, or does not answer in time. A
  * write that failed so may have been done all the same. All methods must answer promises.
  */
 export function withUnavailable<T extends object>(port: T): T {
   return new Proxy(port, {
     get(target, name, receiver) {
       const member: unknown = Reflect.get(target, name, receiver)
-      return typeof member === 'function' ? translating(member) : member
+      if (typeof member === 'function') return translating(member)
+      return isObject(member) ? withUnavailable(member) : member
     },
   })
 }

@@ -53,11 +53,23 @@ const indexes: NamedIndex[] = [
  * `disabled`, and an `_id` that is a string or an `ObjectId`.
  */
 export function mongoUsers(collection: UserCollection): UserStore {
-  const { byId, byUsername, byUsernameInAnyCase, byVerifiedEmail, byEmail } = lookUps(collection)
+  /** Users by texts that are asked for at the same time: a filter for all of them, and what each of them gets. */
+  function lookUp<Found>(
+    filterOf: (texts: string[]) => object | Promise<object>,
+    options: FindOptions,
+    pick: (users: User[], text: string) => Found,
+  ) {
+    const found = together(async (texts: string[]) => {
+      const documents = await collection.find(await filterOf(texts), options).toArray()
+      const users = documents.map(toUser).filter((user) => user !== undefined)
+      return texts.map((text) => pick(users, text))
+    })
+    return async (text: string) => (isText(text) ? found(text) : pick([], text))
+  }
 
   async function isUpdated(id: string, filter: object, update: object) {
     try {
-      const its = { ...(await hasId(text(id))), ...filter }
+      const its = { ...(await hasIds([text(id)])), ...filter }
       const { matchedCount } = await collection.updateOne(its, update, exactly)
       return matchedCount === 1
     } catch (error) {
@@ -70,25 +82,24 @@ export function mongoUsers(collection: UserCollection): UserStore {
   return withUnavailable<UserStore>({
     start: () => createIndexes(collection, indexes),
 
-    async findById(id) {
-      return isText(id) ? byId(id) : undefined
-    },
+    findById: lookUp(hasIds, exactly, (users, id) => users.find((user) => user.id === id)),
 
-    async findByUsername(username) {
-      return isText(username) ? byUsername(username) : undefined
-    },
+    findByUsername: lookUp(hasUsername, exactly, (users, name) =>
+      users.find(({ username }) => username === name),
+    ),
 
-    async findByUsernameInAnyCase(username) {
-      return isText(username) ? byUsernameInAnyCase(username) : []
-    },
+    findByUsernameInAnyCase: lookUp(hasUsername, inAnyCase, (users, name) =>
+      users.filter(({ username }) => equalsInAsciiCase(username, name)),
+    ),
 
-    async findByVerifiedEmail(email) {
-      return isText(email) ? byVerifiedEmail(email) : []
-    },
+    findByVerifiedEmail: lookUp(
+      (emails) => ({ email: { $in: emails }, email_verified: true }),
+      inAnyCase,
+      (users, email) => withEmail(users, email).filter(({ emailVerified }) => emailVerified),
+    ),
 
-    async findByEmail(email) {
-      return isText(email) ? byEmail(email) : []
-    },
+    // The index of verified addresses begins with the address, and serves this too.
+    findByEmail: lookUp((emails) => ({ email: { $in: emails } }), inAnyCase, withEmail),
 
     replacePasswordHash: (id, expected, next) =>
       isUpdated(id, { password_hash: text(expected) }, withPassword(next)),
@@ -103,60 +114,14 @@ export function mongoUsers(collection: UserCollection): UserStore {
     },
 
     markEmailVerified: (id, email) =>
-      isUpdated(
-        id,
-        { ...isEnabledWith(email), email_verified: { $ne: true } },
-        { $set: { email_verified: true } },
-      ),
+      isUpdated(id, { ...isEnabledWith(email), email_verified: { $ne: true } }, verified(true)),
 
     markEmailUnverified: (id, email) =>
-      isUpdated(
-        id,
-        { email: text(email), email_verified: true },
-        { $set: { email_verified: false } },
-      ),
+      isUpdated(id, { email: text(email), email_verified: true }, verified(false)),
   })
 }
 
-function lookUps(collection: UserCollection) {
-  async function find(filter: object, options: FindOptions): Promise<User[]> {
-    const documents = await collection.find(filter, options).toArray()
-    return documents.map(toUser).filter((user) => user !== undefined)
-  }
-
-  const byId = together(async (ids: string[]) => {
-    const stored = await Promise.all(ids.map(idsOf))
-    const users = await find({ _id: { $in: stored.flat() } }, exactly)
-    return ids.map((id) => users.find((user) => user.id === id))
-  })
-
-  // The type is named because the index is on strings only; a list that holds the name matches all the same.
-  const byUsername = together(async (names: string[]) => {
-    const users = await find({ username: { $in: names, $type: 'string' } }, exactly)
-    return names.map((name) => users.find(({ username }) => username === name))
-  })
-
-  const byUsernameInAnyCase = together(async (names: string[]) => {
-    const users = await find({ username: { $in: names, $type: 'string' } }, inAnyCase)
-    return names.map((name) => users.filter(({ username }) => equalsInAsciiCase(username, name)))
-  })
-
-  const byVerifiedEmail = together(async (emails: string[]) => {
-    const users = await find({ email: { $in: emails }, email_verified: true }, inAnyCase)
-    const verified = users.filter(({ emailVerified }) => emailVerified)
-    return emails.map((email) =>
-      verified.filter((user) => user.email && equalsInAsciiCase(user.email, email)),
-    )
-  })
-
-  // The index of verified addresses begins with the address, and serves this too.
-  async function byEmail(email: string) {
-    const users = await find({ email }, inAnyCase)
-    return users.filter((user) => user.email && equalsInAsciiCase(user.email, email))
-  }
-
-  return { byId, byUsername, byUsernameInAnyCase, byVerifiedEmail, byEmail }
-}
+const verified = (email_verified: boolean) => ({ $set: { email_verified } })
 
 function withPassword(hash: string, others: object = {}) {
   return {
@@ -170,8 +135,15 @@ function isEnabledWith(email: string) {
   return { email: text(email), disabled: { $in: [false, null], $not: { $type: 'array' } } }
 }
 
-async function hasId(id: string) {
-  return { _id: { $in: await idsOf(id) } }
+// The type is named because the index is on strings only; a list that holds the name matches all the same.
+const hasUsername = (names: string[]) => ({ username: { $in: names, $type: 'string' } })
+
+const withEmail = (users: User[], email: string) =>
+  users.filter((user) => user.email && equalsInAsciiCase(user.email, email))
+
+async function hasIds(ids: string[]) {
+  const stored = await Promise.all(ids.map(idsOf))
+  return { _id: { $in: stored.flat() } }
 }
 
 async function idsOf(id: string): Promise<(string | ObjectId)[]> {

@@ -1,17 +1,15 @@
 import type { Filter } from 'mongodb'
 import type { Token, VerificationTokenStore } from '../../ports/index.ts'
-import type { Forgetful } from '../state/forget-account.ts'
 import { firstReadable, type OpenCollection } from './collection.ts'
 import { text, time } from './conditions.ts'
-import { forgetDocuments } from './forget.ts'
-import { storedPart, type StoredPart } from './indexes.ts'
+import { type AccountPart, accountPart } from './forget.ts'
 import { writtenTogether } from './together.ts'
 import { isWholeVerification, type TokenDocument, toTokenDocument } from './token-document.ts'
 import { isInTime, mongoTokens, revoked, tokenIndexes } from './tokens.ts'
 
 export function mongoVerificationTokens(
   open: OpenCollection,
-): VerificationTokenStore & StoredPart & Forgetful {
+): VerificationTokenStore & AccountPart {
   const collectionName = 'email_verification_tokens'
   const collection = open<TokenDocument>(collectionName)
 
@@ -26,12 +24,10 @@ export function mongoVerificationTokens(
   }
 
   return {
-    ...storedPart(collection, tokenIndexes),
-    forget: (userId) => forgetDocuments(collection, { user_id: text(userId) }),
+    ...accountPart(collection, tokenIndexes, 'user_id'),
     ...mongoTokens(open, collectionName, isWholeVerification),
 
-    issue: async (token) =>
-      void (await inserted({ insertOne: { document: toTokenDocument(token) } })),
+    issue: async (token) => inserted({ insertOne: { document: toTokenDocument(token) } }),
 
     // `purge_at` has an index, and the order of `expires_at` where that is still to come.
     async latestExpiry(at) {
@@ -46,7 +42,7 @@ export function mongoVerificationTokens(
       await expire({ ...revoked(which), ...ofJob }, at)
     },
 
-    use: async (token, at) => void (await used({ updateMany: use(token, at) })),
+    use: async (token, at) => used({ updateMany: use(token, at) }),
   }
 }
 

@@ -20,29 +20,24 @@ type Parts = Record<
 /** Mails first, which become links, and events last, which tell of all others. Cut-offs stay: what was ended stays ended. */
 export async function forgetAccount(
   parts: Parts,
-  accountId: string,
-  at: Date,
-  accountHash: string,
+  ...account: Parameters<Forgetful['forget']>
 ): Promise<ForgottenAccount> {
-  const forget = (part: keyof Parts) => parts[part].forget(accountId, at, accountHash)
-  const mails = await forget('outbox')
-  const notMeTokens = await forget('notMeTokens')
-  const resetTokens = await forget('resetTokens')
-  const verificationTokens = await forget('verificationTokens')
-  const invitationTokens = await forget('invitationTokens')
-  const pendingLogins = await forget('pendingLogins')
-  const clientLogouts = await forget('clientLogouts')
-  const events = await forget('audit')
+  let underWay = 0
+  async function forget(part: keyof Parts) {
+    const { erased, left } = await parts[part].forget(...account)
+    underWay += left
+    return erased
+  }
   return {
-    mails: mails.erased,
-    resetTokens: resetTokens.erased,
-    verificationTokens: verificationTokens.erased,
-    invitationTokens: invitationTokens.erased,
-    notMeTokens: notMeTokens.erased,
-    pendingLogins: pendingLogins.erased,
-    clientLogouts: clientLogouts.erased,
-    events: events.erased,
-    underWay: mails.left + resetTokens.left + invitationTokens.left + clientLogouts.left,
+    mails: await forget('outbox'),
+    notMeTokens: await forget('notMeTokens'),
+    resetTokens: await forget('resetTokens'),
+    verificationTokens: await forget('verificationTokens'),
+    invitationTokens: await forget('invitationTokens'),
+    pendingLogins: await forget('pendingLogins'),
+    clientLogouts: await forget('clientLogouts'),
+    events: await forget('audit'),
+    underWay,
   }
 }
 
