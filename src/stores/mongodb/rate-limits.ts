@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Collection } from 'mongodb'
+import type { Clock } from '../../clock.ts'
 import type { Hit, RateLimits } from '../../ports/index.ts'
 import type { OpenCollection } from './collection.ts'
 import { text } from './conditions.ts'
@@ -43,15 +44,18 @@ interface Count {
   places: number[]
 }
 
-/** `rate_limits` on MongoDB: hits are one command for a key alone, two for all that come together. The field names are those of the first release. */
-export function mongoRateLimits(open: OpenCollection): RateLimits & StoredPart {
+/** `rate_limits` on MongoDB: hits are one command for a key alone, four for all that come together. The field names are those of the first release. */
+export function mongoRateLimits(
+  open: OpenCollection,
+  { now }: Pick<Clock, 'now'>,
+): RateLimits & StoredPart {
   const collection = open<WindowDocument>('rate_limits')
 
   const hit = together(async (asked: { key: string; windowMs: number }[]): Promise<Hit[]> => {
     const counts = new Map<string, Count>()
     for (const [place, { key, windowMs }] of asked.entries())
       counts.set(key, { windowMs, places: [...(counts.get(key)?.places ?? []), place] })
-    const counted = counts.size > 1 ? await countAll(collection, counts) : undefined
+    const counted = counts.size > 1 ? await countAll(collection, counts, now()) : undefined
     const hits: Hit[] = []
     for (const [key, count] of counts) {
       const ticket = counted?.get(key) ?? (await countAlone(collection, key, count))
@@ -102,17 +106,39 @@ async function countAlone(windows: Windows, key: string, count: Count): Promise<
 async function countAll(
   windows: Windows,
   counts: Map<string, Count>,
+  now: Date,
 ): Promise<Map<string, Ticket | undefined>> {
   const by = randomUUID()
-  const updates = [...counts].map(([key, count]) => ({
-    updateOne: { filter: { key }, update: counting(by, count), upsert: true },
-  }))
-  // Where somebody else began the window meanwhile, there is no ticket.
-  await duplicatesIn(windows.bulkWrite(updates, { ordered: false }))
-  const counted = await windows.find({ key: { $in: [...counts.keys()] } }).toArray()
+  const keys = [...counts.keys()]
+  const ofKeys = { key: { $in: keys } }
+  const there = await windows.distinct('key', ofKeys)
+  const missing = keys.filter((key) => !there.includes(key))
+  await begin(windows, missing, now)
+  for (const [count, some] of alike(counts))
+    await windows.updateMany({ key: { $in: some } }, counting(by, count))
+  const counted = await windows.find(ofKeys).toArray()
   return new Map(
     counted.map(({ key, tickets }) => [key, tickets?.find((ticket) => ticket.by === by)]),
   )
+}
+
+/** Windows in which nothing is counted yet; should nobody do it, they are gone soon. */
+async function begin(windows: Windows, keys: string[], now: Date) {
+  if (keys.length === 0) return
+  const expire = new Date(now.getTime() + MAX_SKEW_MS)
+  const begun = keys.map((key) => ({ key, points: 0, expire }))
+  await duplicatesIn(windows.insertMany(begun, { ordered: false }))
+}
+
+/** Those that one update counts. */
+function alike(counts: Map<string, Count>): Map<Count, string[]> {
+  const groups = new Map<string, [Count, string[]]>()
+  for (const [key, count] of counts) {
+    const name = `${count.windowMs}:${count.places.length}`
+    const [, keys] = groups.get(name) ?? [count, []]
+    groups.set(name, [count, [...keys, key]])
+  }
+  return new Map(groups.values())
 }
 
 const NO_WINDOW = { points: 0, left: 0 }

@@ -38,7 +38,7 @@ export function mongoStore(
     outbox: mongoOutbox(open),
     audit: mongoAudit(open, { now }),
     settings: mongoSettings(open),
-    limits: mongoRateLimits(open),
+    limits: mongoRateLimits(open, { now }),
     keyRings: mongoKeyRings(open),
   }
   return withUnavailable({
