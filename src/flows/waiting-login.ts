@@ -32,7 +32,7 @@ export interface WaitingLogin {
 
 /** A login that goes on no more. */
 export interface FinishedLogin {
-  status: 'continued' | 'ended'
+  status: 'ended'
   /** `undefined`: it was never this browser's. */
   captured: CapturedRequest | undefined
 }
@@ -56,7 +56,7 @@ export function createWaitingLogins(parts: FlowParts) {
       const pending = await findOwn(window)
       if (!pending) return { status: 'ended', captured: undefined }
       const { captured } = pending
-      if (pending.continuedAt) return { status: isVoid(pending) ? 'ended' : 'continued', captured }
+      if (pending.continuedAt) return { status: 'ended', captured }
       const user = await users.findById(pending.accountId)
       const cutoffs = await readCutoffs(pending.accountId)
       if (!user || !isLoginOf(pending, user, cutoffs)) return { status: 'ended', captured }

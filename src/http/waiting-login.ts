@@ -1,5 +1,5 @@
 import type { Context, Next } from 'koa'
-import type { FinishedLogin, WaitingLogin, WaitingWindow } from '../flows/waiting-login.ts'
+import type { WaitingLogin, WaitingWindow } from '../flows/waiting-login.ts'
 import type { WayOut } from '../oidc/resume.ts'
 import { carriedBy } from '../ports/carried-query.ts'
 import type { CapturedRequest } from '../ports/index.ts'
@@ -30,7 +30,7 @@ export function waitingLogin(parts: HttpParts) {
       const query = parseFields(ctx.querystring, (name) => name === 'login')
       const login = await waitingLogins.find(windowOf(ctx, query?.get('login')))
       if ('user' in login) await showWaiting(parts, ctx, login)
-      else await showOver(parts, ctx, login)
+      else await showOver(parts, ctx, login.captured)
     },
 
     async post(ctx: Context, next: Next) {
@@ -49,7 +49,7 @@ export function waitingLogin(parts: HttpParts) {
 async function goOn(parts: HttpParts, asked: Asked, code = '') {
   const { ctx, window } = asked
   const login = await parts.waitingLogins.find(window)
-  if (!('user' in login)) return showOver(parts, ctx, login)
+  if (!('user' in login)) return showOver(parts, ctx, login.captured)
   if (login.status === 'verified') return finish(parts, asked, login.captured)
   const outcome = await confirmByCode(parts, ctx, login, code)
   if (outcome === 'confirmed') return finish(parts, asked, login.captured)
@@ -80,8 +80,7 @@ export async function finish(
     await resume.endForeignSession(ctx, captured.login.accountId)
     isFinished = await resume.waiting(ctx, next, captured)
   })
-  if (!wentOn) await showOver(parts, ctx, { status: 'continued', captured })
-  else if (!isFinished) await showOver(parts, ctx, { status: 'ended', captured })
+  if (!wentOn || !isFinished) await showOver(parts, ctx, captured)
 }
 
 /** Verifies the address by a code. `undefined`: the login stands in another way now. A fault: it waits still. */
@@ -107,14 +106,13 @@ async function confirmByCode(
 async function leave(parts: HttpParts, { ctx, next, window }: Asked, how: WayOut) {
   const { waitingLogins, clients, resume } = parts
   const login = await waitingLogins.find(window)
-  if (!('user' in login)) return showOver(parts, ctx, login)
+  if (!('user' in login)) return showOver(parts, ctx, login.captured)
   const { captured } = login
   const mayGoBack = await clients.mayFinish(ctx, captured)
   const isLeft = await waitingLogins.leave(window, async () => {
     if (mayGoBack) await resume.left(ctx, next, captured, how)
   })
-  if (!isLeft) await showOver(parts, ctx, { status: 'continued', captured })
-  else if (!mayGoBack) await showOver(parts, ctx, { status: 'ended', captured })
+  if (!isLeft || !mayGoBack) await showOver(parts, ctx, captured)
 }
 
 async function showWaiting(
@@ -132,17 +130,15 @@ async function showWaiting(
   parts.pages.show(ctx, await blockedPage(parts, { user, login, lifetimeMs, waitMs, fault }))
 }
 
-/** What went on once may have come to nothing since, or be about to sign in: this request was sent before its cookie came. */
+/** It may have signed this browser in, or be about to: a request may be sent before its cookie came. */
 async function showOver(
   { clients, resume, pages }: HttpParts,
   ctx: Context,
-  { status, captured }: FinishedLogin,
+  captured: CapturedRequest | undefined,
 ) {
   const page = { name: 'verify-email', ...(captured && pageOf(captured)) } as const
   const client = captured && (await clients.restart(carriedBy(captured)))
-  const live = status === 'continued' ? await resume.liveSession(ctx) : undefined
-  if (live && live.accountId === captured?.login.accountId) {
-    return pages.show(ctx, { ...page, status: 200, locals: { mode: 'signed_in', client } })
-  }
-  pages.show(ctx, { ...page, status: 400, locals: { mode: status, client } })
+  const live = captured && (await resume.liveSession(ctx))
+  const mode = live && live.accountId === captured.login.accountId ? 'signed_in' : 'ended'
+  pages.show(ctx, { ...page, status: mode === 'ended' ? 400 : 200, locals: { mode, client } })
 }

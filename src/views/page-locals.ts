@@ -121,8 +121,7 @@ interface Elsewhere extends OfClient {
 /**
  * `invalid`: nobody was named that a link is to be sent to. `confirm`: nothing looked at the link but a program; its button opens it
  * again. `other_account`: another account is signed in here, and nothing is verified. `signed_in`: the login went on in another window
- * of this browser. `continued`: it went on once; whether somebody is signed in by it is not known here. `ended`: it is over, or was
- * never this browser's, and then there is no client.
+ * of this browser. `ended`: it is over, or was never this browser's, and then there is no client.
  */
 type VerifyEmail =
   | Blocked
@@ -136,7 +135,7 @@ type VerifyEmail =
   | (OfClient & Sent & { waiting?: string | undefined })
   | (Carries & { mode: 'invalid'; waiting?: string | undefined })
   | (OfClient & { mode: 'confirm'; link: VerificationLink })
-  | (OfClient & { mode: 'verified' | 'other_account' | 'signed_in' | 'continued' | 'ended' })
+  | (OfClient & { mode: 'verified' | 'other_account' | 'signed_in' | 'ended' })
 
 /** The same for all kinds of mails, and all accounts. `isNotYet`: it was answered, and nobody pressed the button. */
 type NotMe =

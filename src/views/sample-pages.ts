@@ -86,7 +86,6 @@ export const SAMPLE_PAGES: PageSamples = {
     ],
     other_account: both({ mode: 'other_account' }, { client }),
     signed_in: both({ mode: 'signed_in' }, { client }),
-    continued: both({ mode: 'continued' }, { client }),
     ended: both({ mode: 'ended' }, { client }),
   },
   'not-me': {

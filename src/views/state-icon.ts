@@ -22,6 +22,6 @@ const ICONS: Record<string, string[]> = {
     'signed_in',
     'verify-email used',
   ],
-  late: ['later', 'continued', 'ended', 'expired'],
+  late: ['later', 'ended', 'expired'],
   who: ['other_account'],
 }

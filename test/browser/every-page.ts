@@ -127,7 +127,6 @@ const MODES: EveryMode = {
     },
     other_account: { plain: {}, client: { client: shown } },
     signed_in: { plain: {}, client: { client } },
-    continued: { plain: {}, client: { client } },
     ended: { plain: {}, client: { client } },
   },
   'not-me': {

@@ -185,7 +185,7 @@ describeInChromium('The page that waits [full]', (browser) => {
         expect(more).to.deep.equal([])
         if (done) await expectAtClient(h, done, login)
         const second = tabs.find((tab) => tab !== done)
-        await second?.waitForSelector('main:is([data-mode=signed_in], [data-mode=continued])')
+        await second?.waitForSelector('main:is([data-mode=signed_in], [data-mode=ended])')
       })
 
       it('is finished by the link in this browser, and then says that the person is signed in', async () => {

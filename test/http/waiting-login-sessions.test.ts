@@ -85,14 +85,14 @@ describe('A waiting window in a browser with a session', () => {
     await expectResumed(h, login, await windowOf(h, login).goOn())
   })
 
-  it('says of a window that went on before that it did, and nothing of the other account that came since', async () => {
+  it('says of a window that went on before that it is over, and nothing of the other account that came since', async () => {
     const login = await blockedLogin(h)
     const window = windowOf(h, login)
     await expectResumed(h, login, await login.agent.get(login.link))
     await (await sessionOf(h, login.agent))?.destroy()
     const { owner } = await signedIn(h, login.agent)
     for (const answer of [await window.goOn(), await window.reload()]) {
-      expectMode(answer, 400, 'continued')
+      expectMode(answer, 400, 'ended')
       expect(answer.text).to.not.include(owner.username)
     }
     expect(await accountOf(h, login.agent)).to.equal(owner.id)

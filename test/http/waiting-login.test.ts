@@ -96,14 +96,14 @@ describe('The page that waits goes on by its button', () => {
     }
   })
 
-  it('says that it went on already, not that one is signed in, once the session is gone again', async () => {
+  it('says that it is over, not that one is signed in, once the session is gone again', async () => {
     const login = await blockedLogin(h)
     const window = windowOf(h, login)
     await expectResumed(h, login, await login.agent.get(login.link))
     const session = await h.provider.Session.find(sessionId(h, login.agent) ?? '')
     await session?.destroy()
-    expectMode(await window.goOn(), 400, 'continued')
-    expectMode(await window.reload(), 400, 'continued')
+    expectMode(await window.goOn(), 400, 'ended')
+    expectMode(await window.reload(), 400, 'ended')
   })
 
   it('goes on with the button once require_email_verification is false', async () => {
@@ -353,7 +353,7 @@ onBothStores('The window that logged in, and posts many times at once', (technol
     expect(redirects).to.have.length(1)
     expect(answers.filter(setsSession)).to.deep.equal(redirects)
     for (const { location, mode } of answers) {
-      if (location === undefined) expect(mode).to.be.oneOf(['continued', 'signed_in'])
+      if (location === undefined) expect(mode).to.be.oneOf(['ended', 'signed_in'])
     }
     for (const answer of redirects) await expectResumed(h, login, answer)
   })

@@ -511,7 +511,7 @@ function renderAll(value: string) {
       'with a code',
     ),
     shown('verify-email', { mode: 'signed_in' }),
-    shown('verify-email', { mode: 'continued', client }),
+    shown('verify-email', { mode: 'ended', client }),
     shown('verify-email', { mode: 'ended' }),
     ...ERRORS.map((mode) => shown('error', { mode })),
   ]
