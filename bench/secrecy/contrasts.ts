@@ -1,6 +1,6 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import type { Plan } from './measure.ts'
-import { CHEAP_HASH, type Person, type Service, type Setup } from './service.ts'
+import { CHEAP_HASH, DEAR_HASH, type Person, type Service, type Setup } from './service.ts'
 import { getRequest, postRequest, type WireRequest } from './wire.ts'
 
 /** Two classes of requests that nobody may be able to tell apart. */
@@ -171,6 +171,7 @@ export const contrasts: Contrast[] = [
   one('login: disabled', login(DISABLED)),
   one('login: no password', login({ password_hash: undefined })),
   one('login: hash of lower cost', login({ password_hash: CHEAP_HASH }), { isShort: true }),
+  one('login: hash of higher cost', login({ password_hash: DEAR_HASH })),
   one('login: password of 73 bytes', login({}, 'x'.repeat(73))),
   one('forgot: beyond the cap', throttled, { setup: { ...NEAR, cap: 'one' } }),
   one('forgot: username', against(forgot, {}), { setup: { ...NEAR, mail: 'unreachable' } }),

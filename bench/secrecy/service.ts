@@ -50,6 +50,8 @@ export interface Service {
 /** Low, so that a contrast of logins ends within a minute. */
 const BCRYPT_COST = 8
 export const CHEAP_HASH = bcrypt.hashSync('a password of the proof', 4)
+/** The highest cost that everybody pays for. */
+export const DEAR_HASH = bcrypt.hashSync('a password of the proof', BCRYPT_COST + 2)
 const HASH = bcrypt.hashSync('a password of the proof', BCRYPT_COST)
 const FAR_MS = 100
 const REST_LIMIT_MS = 20_000

@@ -35,7 +35,7 @@ export function createNotMe(parts: NotMeParts) {
     async disown(mail: NotMeToken, by: Requester) {
       const { kind, userId: accountId, mailJobId, attempt, tokenHash } = mail
       if (mail.usedAt) return { outcome: 'done', mayReset: false } as const
-      const outcome = await takeBack(parts, mail)
+      const outcome = await takeBack(parts, mail, by)
       if (outcome === 'under_way') return outcome
       const account = await users.findById(accountId)
       if (account) {
@@ -94,6 +94,7 @@ async function effectOf(parts: NotMeParts, mail: NotMeToken): Promise<Effect> {
 async function takeBack(
   parts: NotMeParts,
   mail: NotMeToken,
+  by: Requester,
 ): Promise<DisownedOutcome | 'under_way'> {
   const { users, pendingLogins, voidEverything, endSessions } = parts
   const { kind, userId, email } = mail
@@ -110,7 +111,7 @@ async function takeBack(
     effect = await effectOf(parts, mail)
     if (effect === 'unused') return 'stopped'
   }
-  if (effect !== 'verified') return block(parts, mail)
+  if (effect !== 'verified') return block(parts, mail, by)
   // First: what verifies meanwhile then sees that its links are void.
   await endSessions(userId)
   await users.markEmailUnverified?.(userId, email)
@@ -125,10 +126,14 @@ const MOST_TURNS = 10
  * Replaces the password in force by the hash of a random one: an account keeps a password, or nobody could reset it. Both compare:
  * a link that is used at the same time finds another password than its own, or is judged here.
  */
-async function block(parts: NotMeParts, mail: NotMeToken): Promise<DisownedOutcome | 'under_way'> {
+async function block(
+  parts: NotMeParts,
+  mail: NotMeToken,
+  by: Requester,
+): Promise<DisownedOutcome | 'under_way'> {
   const { users, notMeTokens, endSessions, hashPassword } = parts
   const { userId, tokenHash, email } = mail
-  const unusable = await notMeTokens.block(tokenHash, await hashPassword(newToken()))
+  const unusable = await notMeTokens.block(tokenHash, await hashPassword(newToken(), by))
   for (let turn = 0; turn < MOST_TURNS; turn += 1) {
     const user = await users.findById(userId)
     const effect = await effectOf(parts, mail)
