@@ -340,26 +340,21 @@ describeWithMongo('Records that nobody was ever given a token for (TOK-04, TOK-0
 
   it('and one that is removed while its link is used refuses the reset, or lets it be done whole (TOK-23)', async () => {
     const tokens = databaseOf(h).collection('password_reset_tokens')
-    const modes = await Promise.all(
-      Array.from({ length: 12 }, async (_none, round) => {
-        const user = await addVerified(h)
-        const link = await h.resetLink(user)
-        const isReaped = async () => {
-          await turns(round)
-          // What MongoDB itself removes: what nobody used for a week.
-          await tokens.deleteOne({ token_hash: sha256(tokenOf(link)), claimed_at: null })
-        }
-        const [{ mode, status }] = await Promise.all([h.reset(link, NEW), isReaped()])
-        expect(`${status} ${mode}`).to.be.oneOf(['200 done', '400 invalid'])
-        expect(await hasPassword(h, user, NEW)).to.equal(mode === 'done')
-        expect(await hasPassword(h, user, PASSWORD)).to.equal(mode !== 'done')
-        const next = await h.resetLink(user)
-        expect((await h.reset(next, 'an honest password')).mode).to.equal('done')
-        expect(await hasPassword(h, user, 'an honest password')).to.equal(true)
-        return mode
-      }),
-    )
-    expect(modes).to.include('invalid')
+    for (let round = 0; round < 12; round += 1) {
+      const user = await addVerified(h)
+      const link = await h.resetLink(user)
+      // What MongoDB itself removes: what nobody used for a week.
+      const reap = () => tokens.deleteOne({ token_hash: sha256(tokenOf(link)), claimed_at: null })
+      const isFirst = round === 0
+      if (isFirst) await reap()
+      const [{ mode, status }] = await Promise.all([h.reset(link, NEW), turns(round).then(reap)])
+      expect(`${status} ${mode}`).to.be.oneOf(['400 invalid', ...(isFirst ? [] : ['200 done'])])
+      expect(await hasPassword(h, user, NEW)).to.equal(mode === 'done')
+      expect(await hasPassword(h, user, PASSWORD)).to.equal(mode !== 'done')
+      const next = await h.resetLink(user)
+      expect((await h.reset(next, 'an honest password')).mode).to.equal('done')
+      expect(await hasPassword(h, user, 'an honest password')).to.equal(true)
+    }
   })
 
   it('and one that was removed refuses the verification, and a link that is sent again verifies (TOK-23)', async () => {

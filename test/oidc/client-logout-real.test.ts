@@ -6,6 +6,7 @@ import { addVerified } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT, PASSWORD } from '../support/harness.ts'
+import { allTold } from '../support/logout-clients.ts'
 import {
   LOGOUT_CLIENTS,
   logoutClient,
@@ -146,7 +147,8 @@ onBothStores('Clients that others wrote are signed out [full]', (technology) => 
     )
     expect(modes).to.have.members(['done', 'invalid'])
     for (const { agent } of browsers) await signedOut(agent)
-    const expectTold = (most: number) => {
+    const expectTold = async (most: number) => {
+      await allTold(h, user)
       for (const client of clients) {
         const name = client.metadata.client_id
         const told = toldOf(client, browsers[0]?.subs.get(name))
@@ -158,11 +160,11 @@ onBothStores('Clients that others wrote are signed out [full]', (technology) => 
         ).to.equal(true)
       }
     }
-    expectTold(1)
+    await expectTold(1)
     const { agent } = await signInEverywhere(user, passwords[modes.indexOf('done')])
     await Promise.all([h.flows.endSessions(user.id), h.flows.endSessions(user.id)])
     await signedOut(agent)
-    expectTold(3)
+    await expectTold(3)
   })
 
   it('one that was down is told when it is back, and the others at once', async () => {
