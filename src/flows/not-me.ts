@@ -34,11 +34,10 @@ export function createNotMe(parts: NotMeParts) {
      */
     async disown(mail: NotMeToken, by: Requester) {
       const { kind, userId: accountId, mailJobId, attempt, tokenHash } = mail
-      if (mail.usedAt) return { outcome: 'done', mayReset: false } as const
-      const outcome = await takeBack(parts, mail, by)
+      const outcome = mail.usedAt ? 'done' : await takeBack(parts, mail, by)
       if (outcome === 'under_way') return outcome
       const account = await users.findById(accountId)
-      if (account) {
+      if (account && outcome !== 'done') {
         const password = outcome === 'secured' ? 'blocked' : 'kept'
         const details = {
           mail: kind,
@@ -51,7 +50,7 @@ export function createNotMe(parts: NotMeParts) {
       }
       if (outcome !== 'later') await notMeTokens.use(tokenHash, clock.now())
       const isSame = account?.email === mail.email && refusesMail(account) === undefined
-      const isHelped = outcome === 'secured' || outcome === 'later'
+      const isHelped = kind !== 'email_verification' && outcome !== 'stopped'
       return { outcome, mayReset: isHelped && isSame && mayComeBack(parts, account) }
     },
   }

@@ -95,7 +95,7 @@ export const SAMPLE_PAGES: PageSamples = {
     later: both({ mode: 'later' }, { carried: {} }),
     unverified: [{ mode: 'unverified' }],
     signed_out: [{ mode: 'signed_out' }],
-    done: [{ mode: 'done' }],
+    done: both({ mode: 'done' }, { carried: {} }),
     invalid: [{ mode: 'invalid', reason: 'unknown' }],
   },
   error: {

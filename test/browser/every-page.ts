@@ -136,7 +136,7 @@ const MODES: EveryMode = {
     later: { plain: { carried: {} }, moved: {} },
     unverified: { plain: {} },
     signed_out: { plain: {} },
-    done: { plain: {} },
+    done: { plain: { carried: {} }, moved: {} },
     invalid: { plain: { reason: 'unknown' } },
   },
   error: {

@@ -310,7 +310,10 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
     await isMendedBy(h, user)
     const browser = createUserAgent()
     await h.signIn(browser, user.username, 'an honest password')
-    expectPage(await disown(ofNotice), 200, 'not-me', 'done')
+    const again = await disown(ofNotice)
+    expectPage(again, 200, 'not-me', 'done')
+    // The way on to a password, also after a reload.
+    expect(linksOf(again)).to.deep.equal(first && linksOf(first))
     for (const other of others) expect(shapeOf(other)).to.deep.equal(first && shapeOf(first))
     expect(await accountOf(h, browser)).to.equal(user.id)
     expect(await hasPassword(h, user, 'an honest password')).to.equal(true)

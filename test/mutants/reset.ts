@@ -496,9 +496,8 @@ export const resetMutants: Mutant[] = [
     name: '"this was not me" is spent before its work',
     breaks: 'A process that dies on the way leaves a link that works (3.6).',
     in: 'not-me:disown',
-    find: 'const outcome = await takeBack(parts, mail)',
-    becomes: `await notMeTokens.use(tokenHash, clock.now())
-      const outcome = await takeBack(parts, mail)`,
+    find: 'await takeBack(parts, mail, by)',
+    becomes: 'await notMeTokens.use(tokenHash, clock.now()).then(() => takeBack(parts, mail, by))',
     caughtBy: 'NOT-11',
   },
   {
