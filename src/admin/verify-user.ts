@@ -4,7 +4,7 @@ import type { AdminParts, AdminRefusal, AdminRequest } from './parts.ts'
 
 type Outcome = { answer: { email: string; changed: boolean } } | AdminRefusal
 
-/** Whoever is verified has no use for the links that are under way; a login that waits goes on by its button. */
+/** A verified account has no use for the links that are under way; a login that waits goes on by its button. */
 export async function verify(
   users: UserStore,
   { id, email, emailVerified }: User,
@@ -27,7 +27,7 @@ export async function unverify(users: UserStore, { id, email }: User): Promise<O
   return { answer: { email, changed: await users.markEmailUnverified(id, email) } }
 }
 
-/** Records that something was changed: what was asked for was recorded before. Whoever asked is not told that it failed because of this. */
+/** Records that something was changed: what was asked for was recorded before. A failure of this does not make the request fail. */
 export async function recordChange(
   parts: AdminParts,
   request: Pick<AdminRequest, 'actor' | 'requester'>,

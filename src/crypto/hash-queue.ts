@@ -13,7 +13,7 @@ interface HashQueueLimits {
   atOnce: number
   /** How many wait for a place, at most. */
   waiting: number
-  /** How many of them are of one network, at most. Those of nobody knows whom may be half of all. */
+  /** How many of them are of one network, at most. Those of no known network may be half of all. */
   waitingOfOne: number
 }
 

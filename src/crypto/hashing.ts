@@ -39,12 +39,12 @@ export function createHashing(
   }
 }
 
-/** Whoever it is asked for: one `verify`, of a hash that nobody has the password of where there is none. */
+/** The same for every user, known or not: one `verify`. Where there is no hash, it is of one that nobody has the password of. */
 function verifyWith(hashing: Hashing, queue: HashQueue): VerifyPassword {
   let nobodys: string | undefined
   return async (user, password, network) =>
     queue(async () => {
-      // For everybody, or the first whom nobody knows would take longer.
+      // For everybody, or the first unknown user would take longer.
       nobodys ??= await hashing.hash(newToken())
       const stored = user?.passwordHash
       const isMatch = await hashing.verify(password, stored ?? nobodys)
@@ -60,7 +60,7 @@ const READABLE = /^\$2[aby]\$(0[4-9]|[12]\d|3[01])(\$[./A-Za-z0-9]{53})$/
 const FOLLOWED_COSTS = 2
 
 /**
- * Whoever it is asked for, and whatever is stored of them: the same bcrypt work, in one turn of the queue. From the first sight of a
+ * The same bcrypt work for every user, known or not, in one turn of the queue. From the first sight of a
  * dearer hash on, that is the work of its cost. A hash beyond `FOLLOWED_COSTS` is compared alone, and told.
  */
 export function createVerifyPassword(

@@ -1,7 +1,7 @@
 import type { SecretBox } from './secret-box.ts'
 import type { CapturedRequest, PendingLogin, PendingLoginStore } from '../ports/index.ts'
 
-/** What of a captured request opens something, or tells about a person, to whoever reads the database. */
+/** What of a captured request opens something, or tells about a person, to a reader of the database. */
 interface Secrets {
   deviceCode?: string | undefined
   parJti?: string | undefined

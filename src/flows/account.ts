@@ -46,7 +46,7 @@ function onlyOne(users: User[]): UserMatch {
   return another ? 'ambiguous' : match
 }
 
-// Whoever takes the address of somebody else as a username would learn by a mail that nobody has verified it.
+// Somebody who takes another's address as a username would learn by a mail that nobody has verified it.
 function mayBeMeant(typed: string, named: UserMatch): boolean {
   if (typeof named === 'string' || !typed.includes('@')) return true
   return equalsInAsciiCase(typed, named.email ?? '')
@@ -87,7 +87,7 @@ export function isVerified({ email }: IssuedFor, account: User | undefined): boo
   )
 }
 
-/** Verifies the address that a reset link went to: whoever had it has the mailbox. `isTakenOver`: somebody else began to finish the reset. */
+/** Verifies the address that a reset link went to: its reader has the mailbox. `isTakenOver`: somebody else began to finish the reset. */
 export async function verifyByReset(
   { users, audit, clock }: FlowParts,
   reset: ClaimedReset,
@@ -95,7 +95,7 @@ export async function verifyByReset(
 ): Promise<void> {
   const { id, userId: accountId, email, carried, claimedBy } = reset
   const isDone = await users.markEmailVerified(accountId, email)
-  // Whoever died may have verified it, and not recorded that.
+  // A process that died may have verified it, and not recorded that.
   const wasDone = isTakenOver && isVerified(reset, await users.findById(accountId))
   if (!isDone && !wasDone) return
   const event = { id: `verified:${id}`, type: 'email_verification_completed' } as const
@@ -142,7 +142,7 @@ export function createVoidEverything(
   }
 }
 
-/** The users as the flows see them: whoever is met disabled has no link any more, also once enabled again. */
+/** The users as the flows see them: a user who is met disabled has no link any more, also once enabled again. */
 export function usersWithLinks(users: UserStore, voidLinks: VoidLinks): UserStore {
   async function met<Found extends User | undefined>(user: Found): Promise<Found> {
     if (user?.disabled) await voidLinks(user.id)

@@ -40,7 +40,7 @@ export function createAudit({ store, keepMs, clock, log }: AuditParts) {
   return {
     events,
 
-    /** Records an event once, and then tells the host's listeners, for whom nobody waits; what they do cannot break what is audited. */
+    /** Records an event once, and then tells the host's listeners. Nothing waits for them, and what they do cannot break what is audited. */
     async record(given: AuditEvent) {
       const event = withoutLanguages(given)
       if (!(await store.record(event, keepMs()))) return
@@ -82,7 +82,7 @@ function told(error: unknown) {
   }
 }
 
-/** Whoever sent the request is in many events as a whole; what it read in is for its mail alone. */
+/** Many events hold the requester as a whole; its languages are for its mail alone. */
 function withoutLanguages({
   uiLocales: _uiLocales,
   acceptLanguage: _acceptLanguage,

@@ -28,7 +28,7 @@ export async function refuse(
   return { refusal: 'expired', reason, ...contextOf(token) } as const
 }
 
-/** What the audit log tells of whoever acts on a link. */
+/** What the audit log tells of a requester who acts on a link. */
 export const about = (
   { clock }: FlowParts,
   { userId: accountId, carried: { clientId } }: Pick<Token, 'userId' | 'carried'>,

@@ -1,4 +1,4 @@
-/** "This wasn't me": whoever was sent a mail takes back what it may have done. It can only take away (3.6). */
+/** "This wasn't me": the receiver of a mail takes back what it may have done. It can only take away (3.6). */
 import { hashToken, idOf, isToken, newToken } from '../crypto/token.ts'
 import type {
   AccountFlowsStore,
@@ -29,7 +29,7 @@ export function createNotMe(parts: NotMeParts) {
     },
 
     /**
-     * Once for each mail. Whoever dies on the way leaves steps that can all be repeated, and the mark comes last. `under_way`: a password is
+     * Once for each mail. Each step can be repeated after a death on the way, and the mark comes last. `under_way`: a password is
      * being set just now, so ask again in a moment. `mayReset`: a reset link would go to the mailbox of the mail.
      */
     async disown(mail: NotMeToken, by: Requester) {

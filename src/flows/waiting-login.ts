@@ -16,8 +16,8 @@ import { isStillFor } from './account.ts'
 import type { FlowParts } from './parts.ts'
 import { tryCode } from './login-code.ts'
 
-/** The window that asks: what its page names, and the cookie of its browser. */
-export interface WaitingWindow {
+/** The page that asks: the login that it names, and the cookie of its browser. */
+export interface WaitingPage {
   pendingLoginId: string
   browser: string | undefined
 }
@@ -40,20 +40,20 @@ export interface FinishedLogin {
 export function createWaitingLogins(parts: FlowParts) {
   const { users, pendingLogins, readCutoffs, settings, clock } = parts
 
-  async function findOwn({ pendingLoginId, browser }: WaitingWindow) {
+  async function findOwn({ pendingLoginId, browser }: WaitingPage) {
     if (browser === undefined || !isToken(browser)) return undefined
     const pending = await pendingLogins.find({ id: pendingLoginId })
     const isOwn = pending?.browserHash === hashToken(browser) && waitsUntil(pending) > clock.now()
     return isOwn ? pending : undefined
   }
 
-  const inTurn = ({ pendingLoginId }: WaitingWindow, goOn: () => Promise<void>) =>
+  const inTurn = ({ pendingLoginId }: WaitingPage, goOn: () => Promise<void>) =>
     inLoginTurn(pendingLogins, pendingLoginId, clock.now(), goOn)
 
   return {
     /** Judges account, address, password and cut-offs as they are now. Does not take the turn. */
-    async find(window: WaitingWindow): Promise<WaitingLogin | FinishedLogin> {
-      const pending = await findOwn(window)
+    async find(waiting: WaitingPage): Promise<WaitingLogin | FinishedLogin> {
+      const pending = await findOwn(waiting)
       if (!pending) return { status: 'ended', captured: undefined }
       const { captured } = pending
       if (pending.continuedAt) return { status: 'ended', captured }
@@ -62,7 +62,7 @@ export function createWaitingLogins(parts: FlowParts) {
       if (!user || !isLoginOf(pending, user, cutoffs)) return { status: 'ended', captured }
       const mayGoOn = user.emailVerified || !settings().requireEmailVerification
       // Another login ended this one before it verified, perhaps since we looked.
-      if (mayGoOn && !(await findOwn(window).then((now) => now && !isVoid(now))))
+      if (mayGoOn && !(await findOwn(waiting).then((now) => now && !isVoid(now))))
         return { status: 'ended', captured }
       const status = mayGoOn ? 'verified' : 'waiting'
       return { status, user, captured, login: pending }
@@ -82,10 +82,10 @@ export function createWaitingLogins(parts: FlowParts) {
     inTurn,
 
     /** Likewise, and ends the login: its link verifies, and signs nobody in. */
-    leave: (window: WaitingWindow, goOn: () => Promise<void>) =>
-      inTurn(window, async () => {
+    leave: (waiting: WaitingPage, goOn: () => Promise<void>) =>
+      inTurn(waiting, async () => {
         await goOn()
-        await pendingLogins.change({ id: window.pendingLoginId }, { isVoid: true })
+        await pendingLogins.change({ id: waiting.pendingLoginId }, { isVoid: true })
       }),
   }
 }
@@ -93,7 +93,7 @@ export function createWaitingLogins(parts: FlowParts) {
 /** A login that waits (`pending_logins`) outlives its link, so that a fresh link, asked for late, still finishes it. */
 export const KEEP_LOGIN_MS = WEEK_MS
 
-/** Of one account. The newest: whoever knows its password could otherwise keep its owner out for as long as logins are kept. */
+/** Of one account. The newest: somebody who knows its password could otherwise keep its owner out for as long as logins are kept. */
 export const MOST_LOGINS = 10
 
 /** More than any request that comes in an address. */

@@ -77,7 +77,7 @@ export function createLoginPassword(parts: Parts, verifyPassword: VerifyPassword
   }
 }
 
-/** Whoever just set the password of an account may sign in with it from here, however often the old one was guessed at. */
+/** A person who just set a password may sign in with it from here, however often the old one was guessed at. */
 export async function forgetTries(
   parts: Parts & Pick<HttpParts, 'users'>,
   req: IncomingMessage,

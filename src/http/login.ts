@@ -154,7 +154,7 @@ function hashOf({ passwordHash }: User): string | undefined {
   return typeof hash === 'string' && hash !== '' ? hash : undefined
 }
 
-/** Goes on beside what else there is to read; whoever waits for it gets its failure. */
+/** Goes on beside what else there is to read; its failure goes to the code that waits for it. */
 function dated({ seenByLogin, clock }: HttpParts, login: CheckedLogin): Promise<LoginResult> {
   const result = resultOf(login, clock.now())
   const { accountId, ts } = result

@@ -5,7 +5,7 @@ import { isPressed } from './cross-site.ts'
 import { readForm, tokenInQuery, uiLocalesIn } from './form.ts'
 import type { HttpParts } from './parts.ts'
 
-/** "This wasn't me" of any mail (4.10). Opening it does nothing, so it is safe from whoever looks into mails. */
+/** "This wasn't me" of any mail (4.10). Opening it does nothing, so it is safe from programs that look into mails. */
 export function notMe({ notMe: flow, pages, requesterOf }: HttpParts) {
   function show(ctx: Context, status: number, locals: PageLocals['not-me'], uiLocales?: string) {
     pages.show(ctx, { status, name: 'not-me', locals, uiLocales })

@@ -22,7 +22,7 @@ export function requesterOf(req: IncomingMessage, trustedProxies: number): Reque
   }
 }
 
-/** Whoever cannot be told apart shares one bucket. */
+/** Requests that cannot be told apart share one bucket. */
 const UNKNOWN = 'unknown'
 /** An IPv4 address written as IPv6 (RFC 6052, 2.1). */
 const NAT64 = ipaddr.IPv6.parse('64:ff9b::')
@@ -32,7 +32,7 @@ const NAT64 = ipaddr.IPv6.parse('64:ff9b::')
  * or 6to4 translator). Otherwise all people behind a translator would share one bucket. Another IPv6 address counts by its /64,
  * in any spelling: one household or server has that to itself.
  *
- * @param bits - 48 where networks take turns: whoever has so many addresses has no more turns by that.
+ * @param bits - 48 where networks take turns: the owner of so many addresses has no more turns by that.
  */
 export function networkOf(address: string | undefined, bits: 48 | 64 = 64): string {
   const ip = ipOf(withoutPort(address))

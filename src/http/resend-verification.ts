@@ -74,8 +74,8 @@ export function resendVerification(parts: HttpParts, check: HostCheck) {
 async function ownLogin({ waitingLogins, browserCookie }: HttpParts, ctx: Context, form: Fields) {
   const pendingLoginId = form.get('login')
   if (pendingLoginId === undefined) return undefined
-  const window = { pendingLoginId, browser: browserCookie.read(ctx.req) }
-  const login = await waitingLogins.find(window)
+  const waiting = { pendingLoginId, browser: browserCookie.read(ctx.req) }
+  const login = await waitingLogins.find(waiting)
   if (!('user' in login) || login.user.username !== form.get('username')) return undefined
   return { accountId: login.user.id, pendingLoginId }
 }

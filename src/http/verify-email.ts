@@ -51,8 +51,8 @@ async function goOnHere(parts: HttpParts, opening: Opening, login: PendingLogin)
   await parts.clients.mayFinish(ctx, login.captured)
   if (!(await confirmed(parts, opening, login.id))) return
   if (login.continuedAt) return verifyEmailPages(parts).confirmed(ctx, opened)
-  const window = { pendingLoginId: login.id, browser }
-  await finish(parts, { ctx, next, window }, login.captured)
+  const waiting = { pendingLoginId: login.id, browser }
+  await finish(parts, { ctx, next, waiting }, login.captured)
 }
 
 /** By the letter of 4.6: the link signs in any browser, if its request can still be finished. It never replaces the session of another account. */

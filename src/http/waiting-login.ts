@@ -1,5 +1,5 @@
 import type { Context, Next } from 'koa'
-import type { WaitingLogin, WaitingWindow } from '../flows/waiting-login.ts'
+import type { WaitingLogin, WaitingPage } from '../flows/waiting-login.ts'
 import type { WayOut } from '../oidc/resume.ts'
 import { carriedBy } from '../ports/carried-query.ts'
 import type { CapturedRequest } from '../ports/index.ts'
@@ -12,14 +12,14 @@ import { blockedPage, pageOf } from './verify-email-pages.ts'
 interface Asked {
   ctx: Context
   next: Next
-  window: WaitingWindow
+  waiting: WaitingPage
 }
 
 /** The page of a login that waits for its address to be verified: one form with a code and a button. */
 export function waitingLogin(parts: HttpParts) {
   const { waitingLogins, browserCookie, pages } = parts
 
-  const windowOf = (ctx: Context, pendingLoginId = ''): WaitingWindow => ({
+  const waitingOn = (ctx: Context, pendingLoginId = ''): WaitingPage => ({
     pendingLoginId,
     browser: browserCookie.read(ctx.req),
   })
@@ -28,7 +28,7 @@ export function waitingLogin(parts: HttpParts) {
     /** The page again, as after a reload; it goes on when its button is pressed. */
     async get(ctx: Context) {
       const query = parseFields(ctx.querystring, (name) => name === 'login')
-      const login = await waitingLogins.find(windowOf(ctx, query?.get('login')))
+      const login = await waitingLogins.find(waitingOn(ctx, query?.get('login')))
       if ('user' in login) await showWaiting(parts, ctx, login)
       else await showOver(parts, ctx, login.captured)
     },
@@ -37,7 +37,7 @@ export function waitingLogin(parts: HttpParts) {
       const form = await readForm(ctx)
       if (typeof form === 'string') return pages.showError(ctx, form)
       const action = form.get('action')
-      const asked = { ctx, next, window: windowOf(ctx, form.get('login')) }
+      const asked = { ctx, next, waiting: waitingOn(ctx, form.get('login')) }
       if (action === 'cancel') return leave(parts, asked, 'denied')
       if (action === 'other_account') return leave(parts, asked, 'asked_again')
       await goOn(parts, asked, form.get('code'))
@@ -47,8 +47,8 @@ export function waitingLogin(parts: HttpParts) {
 
 /** Goes on to the client once the address is verified, by the right code at the latest. */
 async function goOn(parts: HttpParts, asked: Asked, code = '') {
-  const { ctx, window } = asked
-  const login = await parts.waitingLogins.find(window)
+  const { ctx, waiting } = asked
+  const login = await parts.waitingLogins.find(waiting)
   if (!('user' in login)) return showOver(parts, ctx, login.captured)
   if (login.status === 'verified') return finish(parts, asked, login.captured)
   const outcome = await confirmByCode(parts, ctx, login, code)
@@ -63,7 +63,7 @@ async function goOn(parts: HttpParts, asked: Asked, code = '') {
  */
 export async function finish(
   parts: HttpParts,
-  { ctx, next, window }: Asked,
+  { ctx, next, waiting }: Asked,
   captured: CapturedRequest,
 ) {
   const { waitingLogins, clients, resume, pages } = parts
@@ -76,7 +76,7 @@ export async function finish(
     return pages.show(ctx, { ...page, locals: { mode: 'verified', client } })
   }
   let isFinished = true
-  const wentOn = await waitingLogins.inTurn(window, async () => {
+  const wentOn = await waitingLogins.inTurn(waiting, async () => {
     await resume.endForeignSession(ctx, captured.login.accountId)
     isFinished = await resume.waiting(ctx, next, captured)
   })
@@ -103,13 +103,13 @@ async function confirmByCode(
 }
 
 /** Ends the login, whatever became of its address; the request that it was for goes back to the client, or to the login page. */
-async function leave(parts: HttpParts, { ctx, next, window }: Asked, how: WayOut) {
+async function leave(parts: HttpParts, { ctx, next, waiting }: Asked, how: WayOut) {
   const { waitingLogins, clients, resume } = parts
-  const login = await waitingLogins.find(window)
+  const login = await waitingLogins.find(waiting)
   if (!('user' in login)) return showOver(parts, ctx, login.captured)
   const { captured } = login
   const mayGoBack = await clients.mayFinish(ctx, captured)
-  const isLeft = await waitingLogins.leave(window, async () => {
+  const isLeft = await waitingLogins.leave(waiting, async () => {
     if (mayGoBack) await resume.left(ctx, next, captured, how)
   })
   if (!isLeft || !mayGoBack) await showOver(parts, ctx, captured)

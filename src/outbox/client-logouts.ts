@@ -81,7 +81,7 @@ async function attempt(parts: ClientLogoutParts, job: ClientLogoutJob, tell: () 
   const at = clock.now()
   if (failure === 'stopped') return logouts.settle(job, { retryAt: at })
   if (!failure) {
-    // First: whoever takes it over once more does not record it again.
+    // First: a process that takes it over does not record it again.
     const id = `client_logout_sent:${job.id}`
     await parts.audit({ ...about(job), id, type: 'client_logout_sent', at })
     return logouts.settle(job, { state: 'sent', at })

@@ -31,7 +31,7 @@ export async function endUnsent(
   await endJob(parts, job, reason)
 }
 
-/** Ends a job that nobody sent within its life. Whoever sent it may have died before it could remove the job. */
+/** Ends a job that nobody sent within its life. Its process may have sent it, and died before it could remove the job. */
 export async function endExpired(parts: OutboxParts, job: MailJob): Promise<void> {
   await endUnsent(parts, job, (await wasSent(parts, job)) ? 'sent_before' : 'expired')
 }

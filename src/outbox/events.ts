@@ -49,7 +49,7 @@ export function recordSent(
   })
 }
 
-/** Whether the mail left before, and whoever sent it died before it could remove the job. */
+/** Whether the mail left before, and its process died before it could remove the job. */
 export async function wasSent({ store }: MailParts, job: MailJob): Promise<boolean> {
   return (await store.audit.list({ id: sentId(job), limit: 1 })).length > 0
 }

@@ -29,7 +29,7 @@ function tableOf({ settings, keyedHash }: OutboxParts, job: MailJob, user: User)
   const verifies = kind === 'email_verification'
   // Its password was checked: strangers, who know a name at most, do not use up what logins are sent.
   const own = job.pendingLoginId === undefined ? '' : 'login:'
-  // Whether the account only claims the mailbox. If it has left it, whoever was there before is told.
+  // Whether the account only claims the mailbox. If it has left it, the mailbox of before is told.
   const isClaim = !user.emailVerified && user.email === sendTo
   const box = mailboxKey(sendTo ?? '')
   // A person who used the link has a new password, and so a new spare.

@@ -33,7 +33,7 @@ export async function isOvertakenAtSending(
   const isRetried = job.attempts > 1
   if (!isRetried && clock.now().getTime() - job.requestedAt.getTime() <= LATE_MS) return false
   if (await isOvertakenElseEndsEarlier(parts, job, user)) return true
-  // Whoever looked the account up may have died before it did all that is due then.
+  // The process that looked the account up may have died before it did all that is due then.
   if (isRetried) await flows[job.kind].onRequest?.(job, user)
   return (await flows[job.kind].isServedLater?.(job, user)) ?? false
 }

@@ -6,7 +6,7 @@ import type { MailParts } from './parts.ts'
 import { localeOf } from './render.ts'
 import { keptRequester } from './request.ts'
 
-/** Whoever did not change the password wants to know, however late. */
+/** The owner wants to know of a change by somebody else, however late. */
 const JOB_LIFE_MS = 24 * 3_600_000
 
 /** The id of a change begins with it where the host made it, and no link. */

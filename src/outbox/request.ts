@@ -38,7 +38,7 @@ export function requestMail(
 ): Promise<void> {
   const week = Math.floor(now.getTime() / WEEK_MS)
   const { kind } = request
-  // Of whom it asks for, too: whoever knows the id of a form keeps nobody else's mail back.
+  // Of whom it asks for, too: the id of a form keeps nobody else's mail back.
   const { id = form && idOf([form, kind, identifier, accountId, pendingLoginId, week]) } = request
   const lifetimeMs = settings[MAIL_KINDS[kind].link.lifetime]
   return outbox.add({
@@ -60,7 +60,7 @@ export function isIdentifier(typed: string): boolean {
   return typed.length <= MAX_IDENTIFIER_LENGTH
 }
 
-/** What a job keeps of whoever asked for it, who may have sent anything. */
+/** What a job keeps of its requester, who may have sent anything. */
 export function keptRequester({ uiLocales, acceptLanguage, ...requester }: Requester): Requester {
   const asked = keptTags(askedTags(uiLocales ?? ''), ' ')
   const accepted = keptTags(acceptedTags(acceptLanguage ?? ''), ',')

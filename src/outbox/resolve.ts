@@ -56,7 +56,7 @@ async function hold(
   const msOver = refusal || job.isResolved ? 0 : await msOverLimit(parts, job, user)
   if (msOver > 0) {
     if (MAIL_KINDS[job.kind].isNotice) return putOff(parts, job, user, msOver)
-    // Whoever has the job now needs the spare.
+    // The process that has the job now needs the spare.
     if (!(await isHeld(parts, job))) return 'lost'
     if (!(await takesSpare(parts, job, user))) return 'throttled'
   }
@@ -86,7 +86,7 @@ export async function recipientOf(parts: OutboxParts, job: MailJob): Promise<Rec
   // A notice may be asked for again once it is sent. Any other mail is better sent twice: a later attempt has voided its link.
   if (MAIL_KINDS[job.kind].isNotice && (await wasSent(parts, job))) return 'sent_before'
   const user = await findUser(parts, job)
-  // Whoever looked the account up may have died before it recorded the request.
+  // The process that looked the account up may have died before it recorded the request.
   if (job.attempts > 1) await recordRequested(parts, job)
   if (typeof user === 'string') return user
   if (await isOvertakenAtSending(parts, job, user)) return 'superseded'
@@ -102,7 +102,7 @@ async function findUser({ users, flows }: OutboxParts, { kind, accountId, identi
   return found ?? 'unknown'
 }
 
-// Whoever is told of what was done to an account is told whatever became of the account since.
+// A notice of what was done to an account leaves, whatever became of the account since.
 function refusalOf(
   { flows }: OutboxParts,
   { kind, sendTo }: MailJob,

@@ -8,7 +8,7 @@ const READY_AT_ONCE = 30
 const WAVE = 10
 /** Mails leave, if one did so long ago at most; less than a request waits before it is taken. */
 const FLOWING_MS = 40
-/** A mail that no connection got free for belongs to whoever has one. */
+/** A mail that no connection got free for goes to a process that has one. */
 const IN_LINE_MS = 20_000
 /** No answer of the mail server takes longer than this. */
 const ATTEMPT_MS = 30_000

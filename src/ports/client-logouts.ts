@@ -66,7 +66,7 @@ export interface ClientLogoutStore {
   add(logouts: readonly NewClientLogout[]): Promise<void>
   /**
    * Takes at most this many that wait, are due and nobody holds, the longest due first. It takes one of each of these clients. So
-   * whoever has many leaves room for the others. Those past `expiresAt` are among them.
+   * a client with many leaves room for the others. Those past `expiresAt` are among them.
    */
   claim(most: number, at: Date, heldUntil: Date, clients: WhichClients): Promise<ClientLogoutJob[]>
   /** Ends a claimed one, or gives it back to be claimed again from `retryAt` on. It changes nothing once the lease is lost. */

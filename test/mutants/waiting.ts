@@ -46,7 +46,7 @@ export const waitingMutants: Mutant[] = [
     name: 'a login is left without its turn',
     breaks: 'A login has one answer.',
     in: 'waiting-login:leave',
-    find: 'inTurn(window, async () => {',
+    find: 'inTurn(waiting, async () => {',
     becomes: "inTurn({ ...window, pendingLoginId: '' }, async () => {}).then(async () => {",
     and: [
       {
