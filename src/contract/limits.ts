@@ -38,13 +38,17 @@ export function itCountsHits(port: () => RateLimits): void {
     expect(await port().hit('a key', minute)).to.include({ count: 2 })
   })
 
-  it('takes hits back, all at most', async () => {
+  it('takes hits back, all at most, and tells how many', async () => {
     for (const _ of [1, 2, 3]) await port().hit('a key', minute)
-    await port().giveBack('a key')
+    expect(await port().giveBack('a key')).to.equal(1)
     expect(await port().hit('a key', minute)).to.include({ count: 3 })
-    await port().giveBack('a key', Infinity)
-    await port().giveBack('a key')
-    await port().giveBack('unknown')
+    const taken = await Promise.all([1, 2, 3].map(() => port().giveBack('a key', Infinity)))
+    expect(taken).to.have.members([0, 0, 3])
+    expect(await port().giveBack('a key')).to.equal(0)
+    expect(await port().giveBack('unknown')).to.equal(0)
+    await port().hit('short', 1)
+    await delay(5)
+    expect(await port().giveBack('short')).to.equal(0)
     expect(await port().peek('a key')).to.deep.equal({ count: 0, msToEnd: 0 })
     expect(await port().hit('a key', minute)).to.include({ count: 1 })
   })

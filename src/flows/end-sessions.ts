@@ -51,8 +51,9 @@ export function createPasswordChanged<Request, Browser extends { req: Request }>
     const { clients, ...details } = await endAll(parts, accountId, end, session?.endsAt)
     const user = settings().passwordChangedEmail ? await users.findById(accountId) : undefined
     if (user?.email !== undefined && refusesMail(user) === undefined) {
-      const email = user.emailVerified ? user.email : undefined
-      const change = { id: end.id, accountId, email, carried: {}, requester }
+      const { email, emailVerified } = user
+      const isClaim = !emailVerified
+      const change = { id: end.id, accountId, email, isClaim, carried: {}, requester }
       await requestNotice(outbox, change, clock.now())
     }
     await audit({ ...end, type: 'password_changed', accountId, details, ...requester })

@@ -5,7 +5,7 @@
 import { readCode } from '../crypto/login-code.ts'
 import { newId } from '../crypto/token.ts'
 import type { PendingLogin, Requester } from '../ports/index.ts'
-import { mailboxKey } from '../settings/mail-address.ts'
+import { mailboxKey, mailboxOf } from '../settings/mail-address.ts'
 import type { FlowParts } from './parts.ts'
 
 const HOUR_MS = 3_600_000
@@ -40,20 +40,18 @@ export async function tryCode(
   const { count: tries } = await limits.hit(own, MONTH_MS)
   if (tries > MOST_OF_LOGIN) return endLogin(parts, login)
   const counted = [own]
-  const giveBack = () => Promise.all(counted.map((key) => limits.giveBack(key)))
   for (const { key, spelledKey, windowMs, most } of rowsOf(parts, login.email)) {
+    await limits.hit(spelledKey, windowMs)
     const { count, msToEnd } = await limits.hit(key, windowMs)
-    counted.push(key)
     if (count > most) {
-      // What is not compared is no try.
-      await giveBack()
+      // What is not compared is no try at this login.
+      await limits.giveBack(own)
       return (await codeWait(parts, login.email)) ?? msToEnd
     }
-    await limits.hit(spelledKey, windowMs)
-    counted.push(spelledKey)
+    counted.push(key, spelledKey)
   }
   if (loginCodes.isCodeOf(code, login.id)) {
-    await giveBack()
+    await Promise.all(counted.map((each) => limits.giveBack(each)))
     return 'right'
   }
   await auditWrong(parts, login, by)
@@ -69,22 +67,19 @@ export async function codeWait(parts: FlowParts, email: string | undefined) {
 }
 
 /**
- * Begins the counts of a mailbox anew: its owner used a reset link that was mailed there. Only the tries at this very spelling of its
- * address are given back: at some servers another spelling is another mailbox.
+ * Begins the counts of a mailbox anew: its owner used a reset link that was mailed there. Only the tries at this very mailbox are given
+ * back: at some servers one with other dots is another one.
  */
 export async function forgetWrongCodes(parts: FlowParts, email: string): Promise<void> {
-  for (const { key, spelledKey } of rowsOf(parts, email)) {
-    const { count } = await parts.limits.peek(spelledKey)
-    await parts.limits.giveBack(key, count)
-    await parts.limits.giveBack(spelledKey, count)
-  }
+  for (const { key, spelledKey } of rowsOf(parts, email))
+    await parts.limits.giveBack(key, await parts.limits.giveBack(spelledKey, Infinity))
 }
 
 /** The counts of a mailbox; with `spelledKey`, of the tries at this spelling of its address. */
 function rowsOf({ keyedHash }: FlowParts, email = '') {
   return OF_MAILBOX.map(({ windowMs, most }) => ({
     key: keyedHash(`codes:${windowMs}:${mailboxKey(email)}`),
-    spelledKey: keyedHash(`spelled:${windowMs}:${email}`),
+    spelledKey: keyedHash(`spelled:${windowMs}:${mailboxOf(email)}`),
     windowMs,
     most,
   }))

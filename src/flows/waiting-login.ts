@@ -32,7 +32,7 @@ export interface WaitingLogin {
 
 /** A login that goes on no more. */
 export interface FinishedLogin {
-  status: 'ended'
+  status: 'continued' | 'ended'
   /** `undefined`: it was never this browser's. */
   captured: CapturedRequest | undefined
 }
@@ -56,7 +56,7 @@ export function createWaitingLogins(parts: FlowParts) {
       const pending = await findOwn(waiting)
       if (!pending) return { status: 'ended', captured: undefined }
       const { captured } = pending
-      if (pending.continuedAt) return { status: 'ended', captured }
+      if (pending.continuedAt) return { status: isVoid(pending) ? 'ended' : 'continued', captured }
       const user = await users.findById(pending.accountId)
       const cutoffs = await readCutoffs(pending.accountId)
       if (!user || !isLoginOf(pending, user, cutoffs)) return { status: 'ended', captured }
@@ -112,10 +112,12 @@ export function newPendingLogin(
 ): PendingLogin | undefined {
   if (Buffer.byteLength(JSON.stringify(captured)) > MAX_CAPTURED_BYTES) return undefined
   const checked = { accountId, email, passwordDigest: passwordDigest(passwordHash) }
-  const { params, deviceCode } = captured
+  const { params, deviceCode, login } = captured
+  // Once its account was ended, the same request is another login: the one before stays ended.
+  const asked = [browser, checked, params, deviceCode, login.accountFlowsSeen]
   return {
     ...checked,
-    id: browser === undefined ? newId() : idOf([browser, checked, params, deviceCode]),
+    id: browser === undefined ? newId() : idOf(asked),
     captured,
     browserHash: browser === undefined ? undefined : hashToken(browser),
     createdAt,

@@ -89,8 +89,15 @@ export async function forgetTries(
     .filter((name) => name !== undefined)
     .filter((name) => foldName(name) === foldTyped(name))
     .filter((name) => name === email || !name.includes('@'))
-  const keys = names.map((name) => keyOf(parts, req, name))
-  await Promise.all(keys.map((key) => parts.limits.giveBack(key, Infinity)))
+  for (const name of names)
+    if (await isOnlyOf(parts.users, name, accountId))
+      await parts.limits.giveBack(keyOf(parts, req, name), Infinity)
+}
+
+/** Whether no other account has it as its username, in any case. */
+async function isOnlyOf(users: HttpParts['users'], name: string, accountId: string) {
+  const named = (await users.findByUsernameInAnyCase?.(name)) ?? [await users.findByUsername(name)]
+  return named.every((user) => user === undefined || user.id === accountId)
 }
 
 function keyOf({ keyedHash, requesterOf }: Parts, req: IncomingMessage, name: string): string {

@@ -1,5 +1,5 @@
 import type { Context, Next } from 'koa'
-import type { WaitingLogin, WaitingPage } from '../flows/waiting-login.ts'
+import type { FinishedLogin, WaitingLogin, WaitingPage } from '../flows/waiting-login.ts'
 import type { WayOut } from '../oidc/resume.ts'
 import { carriedBy } from '../ports/carried-query.ts'
 import type { CapturedRequest } from '../ports/index.ts'
@@ -30,7 +30,7 @@ export function waitingLogin(parts: HttpParts) {
       const query = parseFields(ctx.querystring, (name) => name === 'login')
       const login = await waitingLogins.find(waitingOn(ctx, query?.get('login')))
       if ('user' in login) await showWaiting(parts, ctx, login)
-      else await showOver(parts, ctx, login.captured)
+      else await showOver(parts, ctx, login)
     },
 
     async post(ctx: Context, next: Next) {
@@ -49,7 +49,7 @@ export function waitingLogin(parts: HttpParts) {
 async function goOn(parts: HttpParts, asked: Asked, code = '') {
   const { ctx, waiting } = asked
   const login = await parts.waitingLogins.find(waiting)
-  if (!('user' in login)) return showOver(parts, ctx, login.captured)
+  if (!('user' in login)) return showOver(parts, ctx, login)
   if (login.status === 'verified') return finish(parts, asked, login.captured)
   const outcome = await confirmByCode(parts, ctx, login, code)
   if (outcome === 'confirmed') return finish(parts, asked, login.captured)
@@ -80,7 +80,8 @@ export async function finish(
     await resume.endForeignSession(ctx, captured.login.accountId)
     isFinished = await resume.waiting(ctx, next, captured)
   })
-  if (!wentOn || !isFinished) await showOver(parts, ctx, captured)
+  if (!wentOn) await showOver(parts, ctx, { status: 'continued', captured })
+  else if (!isFinished) await showOver(parts, ctx, { status: 'ended', captured })
 }
 
 /** Verifies the address by a code. `undefined`: the login stands in another way now. A fault: it waits still. */
@@ -106,13 +107,14 @@ async function confirmByCode(
 async function leave(parts: HttpParts, { ctx, next, waiting }: Asked, how: WayOut) {
   const { waitingLogins, clients, resume } = parts
   const login = await waitingLogins.find(waiting)
-  if (!('user' in login)) return showOver(parts, ctx, login.captured)
+  if (!('user' in login)) return showOver(parts, ctx, login)
   const { captured } = login
   const mayGoBack = await clients.mayFinish(ctx, captured)
   const isLeft = await waitingLogins.leave(waiting, async () => {
     if (mayGoBack) await resume.left(ctx, next, captured, how)
   })
-  if (!isLeft || !mayGoBack) await showOver(parts, ctx, captured)
+  if (!isLeft) await showOver(parts, ctx, { status: 'continued', captured })
+  else if (!mayGoBack) await showOver(parts, ctx, { status: 'ended', captured })
 }
 
 async function showWaiting(
@@ -130,15 +132,15 @@ async function showWaiting(
   parts.pages.show(ctx, await blockedPage(parts, { user, login, lifetimeMs, waitMs, fault }))
 }
 
-/** It may have signed this browser in, or be about to: a request may be sent before its cookie came. */
+/** What went on once may have come to nothing since, or be about to sign in: this request was sent before its cookie came. */
 async function showOver(
   { clients, resume, pages }: HttpParts,
   ctx: Context,
-  captured: CapturedRequest | undefined,
+  { status, captured }: FinishedLogin,
 ) {
   const page = { name: 'verify-email', ...(captured && pageOf(captured)) } as const
   const client = captured && (await clients.restart(carriedBy(captured)))
-  const live = captured && (await resume.liveSession(ctx))
-  const mode = live && live.accountId === captured.login.accountId ? 'signed_in' : 'ended'
+  const live = status === 'continued' ? await resume.liveSession(ctx) : undefined
+  const mode = live && live.accountId === captured?.login.accountId ? 'signed_in' : 'ended'
   pages.show(ctx, { ...page, status: mode === 'ended' ? 400 : 200, locals: { mode, client } })
 }

@@ -5,17 +5,16 @@ import type {
   ClientLogoutJob,
   ClientLogoutStore,
   Log,
+  LogoutFailure,
   TellClient,
-  WhichClients,
 } from '../ports/index.ts'
 import { backoffMs } from './backoff.ts'
-import { createClientPlaces, type Told } from './client-places.ts'
 import { createLane, createLanes } from './lane.ts'
 
 const POLL_MS = 1_000
 const AT_ONCE = 100
-/** Of the slow ones. */
-const SLOW_AT_ONCE = 20
+const REST_MS = 60_000
+const MOST_RESTING = 1_000
 const ATTEMPT_MS = 5_000
 /** Longer than an attempt, and what is written down of it. */
 const LEASE_MS = 20_000
@@ -31,48 +30,66 @@ export interface ClientLogoutParts {
   log: Log
 }
 
-/** Tells clients that accounts are ended, in any number of processes. */
+/**
+ * Tells clients that accounts are ended, in any number of processes. Each client is told one logout at a time. One that timed out rests
+ * for a minute, so that no other client waits for it.
+ */
 export function createClientLogouts(parts: ClientLogoutParts) {
   const { logouts, clock, log } = parts
   const after = (ms: number) => new Date(clock.now().getTime() + ms)
+  const busy = new Set<string>()
+  /** Until when. */
+  const resting = new Map<string, Date>()
+
+  function unavailable() {
+    for (const [client, until] of resting) if (until <= clock.now()) resting.delete(client)
+    return [...busy, ...resting.keys()]
+  }
 
   const of = ({ isForgotten }: ClientLogoutJob) =>
     isForgotten ? { ...parts, audit: async () => {} } : parts
-  const laneOf = (atOnce: number, clients: () => WhichClients) =>
-    createLane<ClientLogoutJob>({
-      name: 'client logout',
-      atOnce,
-      wave: 1,
-      pollMs: POLL_MS,
-      claim: (most) => logouts.claim(most, clock.now(), after(LEASE_MS), clients()),
-      work: (job) => {
-        const signal = together.giveBack()
-        return attempt(of(job), job, () =>
-          places.during(job.clientId, () => tried(parts, job, signal)),
-        )
-      },
-      clock,
-      log,
-    })
-  const lanes = [
-    laneOf(AT_ONCE, () => ({ except: places.taken() })),
-    laneOf(SLOW_AT_ONCE, () => ({ only: places.slow() })),
-  ]
-  const ring = () => lanes.forEach((lane) => lane.ring())
-  const places = createClientPlaces(ring)
-  const together = createLanes(clock, lanes, AT_ONCE + SLOW_AT_ONCE)
+  const lane = createLane<ClientLogoutJob>({
+    name: 'client logout',
+    atOnce: AT_ONCE,
+    wave: 1,
+    pollMs: POLL_MS,
+    claim: (most) => logouts.claim(most, clock.now(), after(LEASE_MS), unavailable()),
+    work: (job) => attempt(of(job), job, () => tell(job)),
+    clock,
+    log,
+  })
+  const lanes = createLanes(clock, [lane], AT_ONCE)
+
+  async function tell(job: ClientLogoutJob) {
+    const { clientId } = job
+    busy.add(clientId)
+    const told = await tried(parts, job, lanes.giveBack()).finally(() => busy.delete(clientId))
+    if (told !== 'stopped' && told?.reason === 'timeout') rest(clientId)
+    lane.ring()
+    return told
+  }
+
+  function rest(clientId: string) {
+    resting.delete(clientId)
+    resting.set(clientId, after(REST_MS))
+    const [oldest] = resting.keys()
+    if (resting.size > MOST_RESTING && oldest !== undefined) resting.delete(oldest)
+  }
 
   return {
     start() {
-      if (parts.isOn()) together.start()
+      if (parts.isOn()) lanes.start()
     },
 
-    stop: together.stop,
+    stop: lanes.stop,
 
     /** There is somebody to be told. */
-    ring,
+    ring: lane.ring,
   }
 }
+
+/** How an attempt ended. `undefined`: the client was told. `stopped`: nobody knows. */
+type Told = LogoutFailure | 'stopped' | undefined
 
 async function attempt(parts: ClientLogoutParts, job: ClientLogoutJob, tell: () => Promise<Told>) {
   const { logouts, clock } = parts

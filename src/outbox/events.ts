@@ -27,7 +27,8 @@ export async function recordRequested(
         details: { identifier_hash: keyedHash(foldTyped(job.identifier)) },
       }),
   })
-  if (job.pendingLoginId === undefined) return
+  // A form asks again for a login that was recorded when it was blocked.
+  if (job.pendingLoginId === undefined || job.isOfForm) return
   await audit({ ...event, id: `blocked:${job.id}`, type: 'email_login_blocked' })
 }
 

@@ -30,7 +30,7 @@ function tableOf({ settings, keyedHash }: OutboxParts, job: MailJob, user: User)
   // Its password was checked: strangers, who know a name at most, do not use up what logins are sent.
   const own = job.pendingLoginId === undefined ? '' : 'login:'
   // Whether the account only claims the mailbox. If it has left it, the mailbox of before is told.
-  const isClaim = !user.emailVerified && user.email === sendTo
+  const isClaim = job.isClaim ?? (!user.emailVerified && user.email === sendTo)
   const box = mailboxKey(sendTo ?? '')
   // A person who used the link has a new password, and so a new spare.
   const proof = user.emailVerified ? passwordDigest(user.passwordHash) : ''

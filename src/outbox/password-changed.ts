@@ -17,11 +17,10 @@ export interface PasswordChange {
   /** Of the end of its sessions: of each change another one. */
   id: string
   accountId: string
-  /**
-   * The address to tell: a thief may have changed that of the account by the time that the mail leaves. `undefined`: that of the
-   * account then, as it did not verify the one of now.
-   */
-  email: string | undefined
+  /** The address to tell. A thief may have changed that of the account by the time that the mail leaves. */
+  email: string
+  /** The account only claims that address. */
+  isClaim?: boolean | undefined
   carried: CarriedParameters
   /** Who changed it. */
   requester: Requester
@@ -33,7 +32,7 @@ const OF_END = 'changed:'
 /** Asks for the mail that tells of a changed password. Repeated, it asks once, while that mail did not leave. */
 export function requestNotice(
   outbox: Pick<MailOutbox, 'add'>,
-  { id, accountId, email, carried, requester }: PasswordChange,
+  { id, accountId, email, isClaim, carried, requester }: PasswordChange,
   now: Date,
 ): Promise<void> {
   return outbox.add({
@@ -43,6 +42,7 @@ export function requestNotice(
     accountId,
     pendingLoginId: undefined,
     sendTo: email,
+    ...(isClaim && { isClaim }),
     carried,
     requester: keptRequester(requester),
     notBefore: now,

@@ -57,18 +57,20 @@ export interface LogoutFailure {
   isFinal: boolean
 }
 
-/** Some clients, or all but some. */
-export type WhichClients = { only: readonly string[] } | { except: readonly string[] }
-
 /** Keeps them in `client_logouts`; each stays for a week after it is over. */
 export interface ClientLogoutStore {
   /** One write. What is there already stays as it is. */
   add(logouts: readonly NewClientLogout[]): Promise<void>
   /**
-   * Takes at most this many that wait, are due and nobody holds, the longest due first. It takes one of each of these clients. So
-   * a client with many leaves room for the others. Those past `expiresAt` are among them.
+   * Takes at most this many that wait, are due and nobody holds, the longest due first. It takes one of each client, and none of
+   * those in `except`. So a client with many leaves room for the others. Those past `expiresAt` are among them.
    */
-  claim(most: number, at: Date, heldUntil: Date, clients: WhichClients): Promise<ClientLogoutJob[]>
+  claim(
+    most: number,
+    at: Date,
+    heldUntil: Date,
+    except: readonly string[],
+  ): Promise<ClientLogoutJob[]>
   /** Ends a claimed one, or gives it back to be claimed again from `retryAt` on. It changes nothing once the lease is lost. */
   settle(job: ClientLogoutJob, outcome: ClientLogoutOutcome): Promise<void>
   /** Of one account, or of one of its ends; newest first, at most 100. */

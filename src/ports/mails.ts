@@ -16,6 +16,8 @@ export interface NewMailJob {
   pendingLoginId: string | undefined
   /** Where the mail goes, whatever address the account has by then. `undefined`: to that. */
   sendTo?: string | undefined
+  /** When it was asked for, the account had not verified `sendTo`. Left out: that is judged when the mail leaves. */
+  isClaim?: boolean
   carried: CarriedParameters
   requester: Requester
   /** A form asked for it that can be sent again: the id stays taken for a week after the job is over. */

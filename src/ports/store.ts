@@ -65,8 +65,8 @@ export interface RateLimits {
   hit(key: string, windowMs: number): Promise<Hit>
   /** How the key stands. Counts nothing; without a window all is 0. */
   peek(key: string): Promise<Hit>
-  /** Takes so many hits of the window back, all at most: 1 if not given. Without a window it does nothing. */
-  giveBack(key: string, hits?: number): Promise<void>
+  /** Takes so many hits of the window back, all at most: 1 if not given. Answers how many, atomically; without a window 0. */
+  giveBack(key: string, hits?: number): Promise<number>
 }
 
 /** How many records of an account were removed, by what they are. */

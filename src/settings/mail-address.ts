@@ -18,9 +18,18 @@ export function maskedAddress(address = ''): string | undefined {
   return `${local.slice(0, 1)}•••@${domain.slice(0, 1)}•••${end}`
 }
 
-/** The same for the addresses that many mail servers put into one mailbox. It counts, and identifies nobody. */
-export function mailboxKey(address: string): string {
+/** The same for the addresses that are surely one mailbox: in any case, with any tag, and at Gmail with any dots. */
+export function mailboxOf(address: string): string {
   const [, mailbox = '', domain = ''] =
     /^(.[^+@]*)(?:\+[^@]*)?(@.*)$/.exec(address.toLowerCase()) ?? []
-  return mailbox.replaceAll('.', '') + domain.replace('@googlemail.com', '@gmail.com')
+  const isGmail = domain === '@gmail.com' || domain === '@googlemail.com'
+  return isGmail ? `${withoutDots(mailbox)}@gmail.com` : mailbox + domain
 }
+
+/** The same for the addresses that many mail servers put into one mailbox. It counts, and identifies nobody. */
+export function mailboxKey(address: string): string {
+  const [mailbox = '', domain = ''] = mailboxOf(address).split('@')
+  return `${withoutDots(mailbox)}@${domain}`
+}
+
+const withoutDots = (text: string) => text.replaceAll('.', '')

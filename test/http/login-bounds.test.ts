@@ -3,6 +3,7 @@ import {
   addUnverified,
   blockedLogin,
   changeUser,
+  codeIn,
   expectOnlyVerified,
   expectResumed,
   isVerified,
@@ -92,6 +93,19 @@ describe('Logins that wait for a link are few, and small (RATE-16)', () => {
     expect(await statusesOf([elsewhere, login])).to.deep.equal(['blocked', 'blocked'])
     await expectResumed(h, login, await openElsewhere(login))
     expectMode(await windowOf(h, elsewhere).goOn(), 400, 'ended')
+  })
+
+  it('the same request waits anew, as another login, once its account was ended', async () => {
+    const login = await blockedLogin(h)
+    const { user, agent } = login
+    await h.flows.endSessions(user.id)
+    expectMode(await windowOf(h, login).goOn(), 400, 'ended')
+    const next = { ...login, blocked: await again(agent, user.username) }
+    const { mail } = await h.mail.mailTo(user.email ?? '', 2)
+    expect(windowOf(h, next).id).not.to.equal(windowOf(h, login).id)
+    expectMode(await windowOf(h, login).goOn(), 400, 'ended')
+    const code = codeIn(mail) ?? ''
+    await expectResumed(h, login, await windowOf(h, next).goOn({ code }))
   })
 
   it('one that is posted again gets no other mail, and is finished by its link; another one is over by that', async () => {

@@ -87,6 +87,14 @@ describe('Tries at a name (RATE-28)', () => {
     expect(await guess('eve@users.example', 30, '127.0.0.1')).to.equal(10)
   })
 
+  it('are not forgotten by an account whose name differs in case alone', async () => {
+    await h.addUser({ username: 'Twin' })
+    const { link } = await userWithLink(h, { username: 'twin' })
+    expect(await guess('Twin', 30, '127.0.0.1')).to.equal(10)
+    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+    expect(await guess('Twin', 30, '127.0.0.1')).to.equal(0)
+  })
+
   it('end in 429 at the hosts of the examples, with nothing compared; a login elsewhere goes on', async () => {
     const { server, port, close } = await serve()
     const baseUrl = `http://localhost:${port}`

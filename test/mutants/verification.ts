@@ -46,8 +46,8 @@ export const verificationMutants: Mutant[] = [
     name: 'a login that is posted again is another one',
     breaks: 'A repeated login pushes no other one out.',
     in: 'newPendingLogin',
-    find: 'idOf([browser, checked, params, deviceCode])',
-    becomes: 'idOf([browser, checked, params, deviceCode, newId()])',
+    find: 'idOf(asked)',
+    becomes: 'idOf([...asked, newId()])',
     caughtBy: 'RATE-16',
   },
   {

@@ -127,10 +127,10 @@ describe('Notices that a password was changed', () => {
       work,
       add: (id: string, email: string, emailVerified: boolean) =>
         users.add({ ...ANN, id, username: id, email, emailVerified }),
-      async change(accountId: string, email: string | undefined) {
+      async change(accountId: string, email: string, isClaim?: boolean) {
         changes += 1
         move(1)
-        const change = { id: `change-${changes}`, accountId, email }
+        const change = { id: `change-${changes}`, accountId, email, isClaim }
         const requester = { isAdmin: false, address: '192.0.2.1', userAgent: '' }
         await requestNotice(parts.store.outbox, { ...change, carried: {}, requester }, after(0))
         await work()
@@ -176,6 +176,19 @@ describe('Notices that a password was changed', () => {
     move(DAY_MS)
     await work()
     expect(mails).to.have.length(3)
+  })
+
+  it('are one a day also of accounts that leave the mailbox by then, and go to no other one', async () => {
+    const { add, change, move, work, mails } = await notices()
+    for (const tag of ['+1', '+2', '+3']) {
+      add(`mallory${tag}`, `ann${tag}@example.com`, false)
+      await change(`mallory${tag}`, `ann${tag}@example.com`, true)
+    }
+    for (const tag of ['+1', '+2', '+3']) add(`mallory${tag}`, 'thief@example.com', false)
+    move(DAY_MS - 2)
+    await work()
+    expect(mails).to.have.length(2)
+    expect(mails.map(({ to }) => to)).not.to.include('thief@example.com')
   })
 
   it('reach a mailbox that a thief had the account leave', async () => {

@@ -124,7 +124,7 @@ describeWithMongo('mongoStore().start() [full]', function () {
     await verificationTokens.latestExpiry(later(1))
     await cutoffs.end('ann', 'idp', { id: 'end', at: later(1) })
     await clientLogouts.add([sampleClientLogout()])
-    const [told] = await clientLogouts.claim(1, later(1), later(2), { except: ['other'] })
+    const [told] = await clientLogouts.claim(1, later(1), later(2), ['other'])
     await clientLogouts.settle(mustExist(told), { state: 'sent', at: later(1) })
     await clientLogouts.find({ accountId: 'ann', endId: 'end' })
     await settings.write({}, 0)

@@ -73,7 +73,7 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     'outbox.revive': [text, now, now],
     'outbox.discard': [{ id: text }, now],
     'clientLogouts.add': [[sampleClientLogout()]],
-    'clientLogouts.claim': [1, now, now, { except: [] }],
+    'clientLogouts.claim': [1, now, now, []],
     'clientLogouts.settle': [
       { ...sampleClientLogout(), leaseId: text },
       { state: 'sent', at: now },

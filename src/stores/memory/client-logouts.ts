@@ -27,14 +27,12 @@ export function memoryClientLogouts(): ClientLogoutStore & Forgetful {
       }
     },
 
-    async claim(most, at, heldUntil, clients) {
+    async claim(most, at, heldUntil, except) {
       const leaseId = randomUUID()
-      const seen = new Set('except' in clients ? clients.except : [])
-      const isMeant = (client: string) => !('only' in clients) || clients.only.includes(client)
+      const seen = new Set(except)
       const due = [...entries.values()]
         .filter(({ logout, availableAt }) => logout.state === 'waiting' && availableAt <= at)
         .toSorted((one, other) => one.availableAt.getTime() - other.availableAt.getTime())
-        .filter(({ logout }) => isMeant(logout.clientId))
         .filter(({ logout: { clientId } }) => !seen.has(clientId) && seen.add(clientId))
       return due.slice(0, most).map((entry): ClientLogoutJob => {
         entry.logout.attempts += 1

@@ -34,9 +34,11 @@ export function memoryRateLimits({ now }: Pick<Clock, 'now'>): RateLimits {
 
     async giveBack(key, hits = 1) {
       const window = windows.get(key)
-      if (!window) return
-      window.count -= hits
-      if (window.count <= 0) windows.delete(key)
+      if (!window || leftOf(window) <= 0) return 0
+      const taken = Math.min(hits, window.count)
+      window.count -= taken
+      if (window.count === 0) windows.delete(key)
+      return taken
     },
   }
 }

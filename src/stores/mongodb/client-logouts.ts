@@ -78,11 +78,9 @@ export function mongoClientLogouts(open: OpenCollection): ClientLogoutStore & Ac
 
 async function claim(
   collection: Collection<ClientLogoutDocument>,
-  ...[most, at, heldUntil, clients]: Parameters<ClientLogoutStore['claim']>
+  ...[most, at, heldUntil, except]: Parameters<ClientLogoutStore['claim']>
 ): Promise<ClientLogoutJob[]> {
-  if ('only' in clients && clients.only.length === 0) return []
-  const among =
-    'only' in clients ? { $in: clients.only.map(text) } : { $nin: clients.except.map(text) }
+  const among = { $nin: except.map(text) }
   const due = { state: 'waiting', available_at: reached(at), attempts: isNumber } as const
   const found = await collection
     .find({ ...due, client_id: among }, { projection: { client_id: 1 } })

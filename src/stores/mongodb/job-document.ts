@@ -19,6 +19,7 @@ const lastingTypes = {
   accountId: 'string|undefined',
   pendingLoginId: 'string|undefined',
   sendTo: 'string?',
+  isClaim: 'bool?',
   /** Apart from the rest, because there is a `state` in it too. */
   carried: carriedTypes,
   notBefore: 'date',

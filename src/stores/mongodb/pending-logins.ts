@@ -1,4 +1,5 @@
 import type { CarriedParameters, PendingLoginStore, SomeLogins } from '../../ports/index.ts'
+import { duplicatesIn } from './errors.ts'
 import type { OpenCollection } from './collection.ts'
 import { text, time } from './conditions.ts'
 import { type AccountPart, accountPart } from './forget.ts'
@@ -24,7 +25,7 @@ export function mongoPendingLogins(open: OpenCollection): PendingLoginStore & Ac
   const collection = open<PendingLoginDocument>('pending_logins')
   const found = foundTogether<PendingLoginDocument>(collection, '_id')
   const changed = writtenTogether(collection)
-  const saved = writtenTogether(collection)
+  const saved = writtenTogether(collection, duplicatesIn)
 
   return {
     ...accountPart(collection, indexes, 'account_id'),

@@ -87,8 +87,10 @@ export function mongoRateLimits(
 
     async giveBack(key, hits = 1) {
       const rest = { $max: [0, { $subtract: ['$points', hits] }] }
-      const filter = { key: text(key), points: { $gte: 1 } }
-      await collection.updateOne(filter, [{ $set: { points: rest } }])
+      const isOpen = { $expr: { $gt: ['$expire', '$$NOW'] } }
+      const filter = { key: text(key), points: { $gte: 1 }, ...isOpen }
+      const before = await collection.findOneAndUpdate(filter, [{ $set: { points: rest } }])
+      return Math.min(hits, before?.points ?? 0)
     },
   }
 }

@@ -1,6 +1,5 @@
 import type { AnyBulkWriteOperation, Collection, Document } from 'mongodb'
 import { systemClock } from '../../clock.ts'
-import { duplicatesIn } from './errors.ts'
 
 /** Commands grow no longer than this. */
 const MOST = 100
@@ -64,10 +63,13 @@ export function foundTogether<T extends object>(
   })
 }
 
-/** Writes, in any order. What would be inserted under a key that is taken is not. */
-export function writtenTogether<T extends Document>(collection: Collection<T>) {
+/** Writes, in any order. @param judge - which failures are none. */
+export function writtenTogether<T extends Document>(
+  collection: Collection<T>,
+  judge: (command: Promise<unknown>) => Promise<unknown> = (command) => command,
+) {
   return together(async (writes: AnyBulkWriteOperation<T>[]) => {
-    await duplicatesIn(collection.bulkWrite(writes, { ordered: false }))
+    await judge(collection.bulkWrite(writes, { ordered: false }))
     return writes.map(() => {})
   })
 }
