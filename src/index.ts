@@ -35,25 +35,66 @@ export { memoryUsers } from './stores/memory/users.ts'
 export { mongoStore } from './stores/mongodb/store.ts'
 export { mongoUsers, type UserCollection } from './stores/mongodb/users.ts'
 export { memoryMailbox, type ReceivedMail } from './smtp/mailbox.ts'
-// What a host implements, or is handed: users, a transport, the log, audit events, judgements of passwords, a store of its own.
-export type * from './ports/audit.ts'
-export type * from './ports/client-logouts.ts'
-export type * from './ports/log.ts'
-export type * from './ports/logins.ts'
+// What a host implements, or is handed: users, a transport, the log, audit events, judgements of passwords.
 export type {
+  AuditEvent,
+  AuditEventOf,
+  AuditEventType,
+  BeforeForgotPassword,
+  CarriedParameters,
+  EndedAccount,
+  EndedClients,
+  EndedSessions,
+  ForgotPasswordRequest,
+  JudgePassword,
+  Log,
+  MailTransport,
+  PasswordRefusal,
+  ReasonWords,
+  RefusedNewPassword,
+  Requester,
+  TransportAnswer,
+  TransportMail,
+  User,
+  UserStore,
+} from './ports/index.ts'
+// The ports of a store of one's own, and their records.
+export type {
+  AccountFlowsStore,
+  AuditLog,
+  CapturedRequest,
+  ClaimedReset,
+  ClientLogout,
+  ClientLogoutJob,
+  ClientLogoutOutcome,
+  ClientLogoutState,
+  ClientLogoutStore,
+  KeyRings,
   MailJob,
   MailJobQuery,
   MailJobStatus,
   MailOutbox,
-  MailTransport,
+  NewClientLogout,
   NewMailJob,
-  TransportAnswer,
-  TransportMail,
-} from './ports/mails.ts'
-export type * from './ports/not-me-tokens.ts'
-export type * from './ports/passwords.ts'
-export type * from './ports/requests.ts'
-export type * from './ports/sessions.ts'
-export type * from './ports/store.ts'
-export type * from './ports/tokens.ts'
-export type * from './ports/users.ts'
+  NewToken,
+  PendingLogin,
+  PendingLoginStore,
+  RateLimits,
+  RecordedEvent,
+  RequestOrder,
+  ResetClaim,
+  ResetStep,
+  ResetTokenStore,
+  Revoked,
+  SessionCutoffs,
+  SessionCutoffStore,
+  SessionEnd,
+  SettingsStore,
+  SettingsVersion,
+  StoredSettings,
+  StoreInspection,
+  Token,
+  TokenStore,
+  VerificationTokenStore,
+  WhichClients,
+} from './ports/index.ts'

@@ -30,9 +30,8 @@ function isType(kind: string): boolean {
 function exportsOfFile(file: string): Export[] {
   const text = readFileSync(new URL(file, ROOT), 'utf8')
   const passedOn = [...text.matchAll(PASSED_ON)].flatMap(({ groups = {} }) => {
-    const { onlyTypes, names, path = '' } = groups
-    const all = exportsOfFile(new URL(path, new URL(file, ROOT)).href)
-    const of = all.filter(({ kind }) => !onlyTypes || isType(kind))
+    const { names, path = '' } = groups
+    const of = exportsOfFile(new URL(path, new URL(file, ROOT)).href)
     if (names === undefined) return of
     return [...names.matchAll(/\w+(?=,|\s*$)/g)].map(([name]) => {
       const found = of.find((one) => one.name === name)
@@ -44,7 +43,7 @@ function exportsOfFile(file: string): Export[] {
 }
 
 const ROOT = new URL('../../src/', import.meta.url)
-const PASSED_ON = /^export (?<onlyTypes>type )?(?:\*|\{(?<names>[^}]*)\}) from '(?<path>[^']+)'/gm
+const PASSED_ON = /^export (?:type )?(?:\*|\{(?<names>[^}]*)\}) from '(?<path>[^']+)'/gm
 const DECLARED =
   /^(?:\/\*\*(?<doc>(?:(?!\*\/)[\s\S])*)\*\/\n)?export (?:async )?(?<kind>function|const|class|interface|type) (?<name>\w+)(?<rest>[\s\S]*?(?:\n\n|\n\}\n|(?![\s\S])))/gm
 

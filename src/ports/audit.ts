@@ -310,7 +310,6 @@ export interface AuditLog {
   list(query: AuditQuery): Promise<RecordedEvent[]>
 }
 
-/** Which events are asked for. */
 export interface AuditQuery {
   /** That one alone. */
   id?: string
