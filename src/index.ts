@@ -69,6 +69,7 @@ export type {
   ClientLogoutOutcome,
   ClientLogoutState,
   ClientLogoutStore,
+  Hit,
   KeyRings,
   MailJob,
   MailJobQuery,
@@ -77,6 +78,8 @@ export type {
   NewClientLogout,
   NewMailJob,
   NewToken,
+  NotMeToken,
+  NotMeTokenStore,
   PendingLogin,
   PendingLoginStore,
   RateLimits,
@@ -96,5 +99,4 @@ export type {
   Token,
   TokenStore,
   VerificationTokenStore,
-  WhichClients,
 } from './ports/index.ts'
