@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { codeIn } from '../support/blocked-login.ts'
 import { createBrowser } from '../support/browser.ts'
 import {
   addAccounts,
@@ -36,7 +37,7 @@ describeWithMongo('SMTP is down, and comes back', function (this: Mocha.Suite) {
   let unverified: Account[]
   /** They ask before the outage, and not again. */
   let bystanders: Account[]
-  /** Kind and address of every mail that is owed. */
+  /** Kind and address of every mail that is owed, and whether a login waits for it. */
   let owed: string[]
   /** Links from before the outage. */
   const earlier = new Map<Account, string>()
@@ -58,7 +59,12 @@ describeWithMongo('SMTP is down, and comes back', function (this: Mocha.Suite) {
     }
     if (role === 4) return forgot(server, `nobody-${index}@example.com`)
     if (role === 5) return resend(server, one(unverified, turn).username)
-    if (role === 6) return blockedLogin(server, one(unverified, turn * 3 + 1).username)
+    if (role === 6) {
+      const { username, email } = one(unverified, turn * 3 + 1)
+      // Each login that waits is owed a mail with its own code.
+      owed.push(`email_verification ${email} of a login`)
+      return blockedLogin(server, username)
+    }
     // Nobody gets a mail for these: unknown, verified already, and an address that is not verified.
     if (turn % 3 === 0) return resend(server, `nobody-${index}`)
     if (turn % 3 === 1) return resend(server, one(verified, turn).username)
@@ -151,6 +157,6 @@ describeWithMongo('SMTP is down, and comes back', function (this: Mocha.Suite) {
   }
 })
 
-function nameOf({ kind, to }: ReceivedMail): string {
-  return `${kind} ${to.join()}`
+function nameOf({ kind, to, mail }: ReceivedMail): string {
+  return `${kind} ${to.join()}${codeIn(mail) === undefined ? '' : ' of a login'}`
 }
