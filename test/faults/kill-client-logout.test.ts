@@ -6,7 +6,8 @@ import { logoutClient, signedInAt, signInAt } from '../support/real-logout-clien
 import type { LogoutClient, ToldToken } from '../support/real-logout-clients.ts'
 import { startMailServer, type MailServer } from '../support/mail-server.ts'
 import { sha256, tokenOf } from '../support/observe.ts'
-import { describeOnBothTopologies, several, TOPOLOGIES } from './both-topologies.ts'
+import { several } from '../support/several.ts'
+import { describeOnBothTopologies, TOPOLOGIES } from './both-topologies.ts'
 import { createFindings, type Fault } from './findings.ts'
 import { startKillableServer, type KillableServer } from './killable-server.ts'
 import {

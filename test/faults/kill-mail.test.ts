@@ -4,7 +4,8 @@ import { eventually } from '../support/eventually.ts'
 import { sha256, tokenOf } from '../support/observe.ts'
 import type { AuthorizationRequest } from '../support/relying-party.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
-import { describeOnBothTopologies, several, TOPOLOGIES } from './both-topologies.ts'
+import { several } from '../support/several.ts'
+import { describeOnBothTopologies, TOPOLOGIES } from './both-topologies.ts'
 import { createFindings, type Fault } from './findings.ts'
 import {
   SMTP_POINTS,

@@ -15,7 +15,7 @@ import { describeWithReplicaSet } from '../support/mongod.ts'
 import { tokenOf } from '../support/observe.ts'
 import { leaveOutAnywhere } from '../support/setup-advice.ts'
 import type { Answer } from '../support/user-agent.ts'
-import { several } from './both-topologies.ts'
+import { several } from '../support/several.ts'
 import { scaled } from './scale.ts'
 import { startSeededServer, userNamed, type SeededUser } from './seeded-server.ts'
 

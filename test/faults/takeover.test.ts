@@ -8,7 +8,7 @@ import { describeWithMongo } from '../support/mongod.ts'
 import { createRelyingParty, followWithin, type RelyingParty } from '../support/relying-party.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
 import { codeOn, windowNamed, type WaitingWindow } from '../support/waiting-window.ts'
-import { several } from './both-topologies.ts'
+import { several } from '../support/several.ts'
 import { startKillableServer, type KillableServer } from './killable-server.ts'
 import {
   addPerson,
