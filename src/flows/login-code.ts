@@ -41,8 +41,10 @@ export async function tryCode(
   if (tries > MOST_OF_LOGIN) return endLogin(parts, login)
   const counted = [own]
   for (const { key, spelledKey, windowMs, most } of rowsOf(parts, login.email)) {
-    await limits.hit(spelledKey, windowMs)
-    const { count, msToEnd } = await limits.hit(key, windowMs)
+    const [{ count, msToEnd }] = await Promise.all([
+      limits.hit(key, windowMs),
+      limits.hit(spelledKey, windowMs),
+    ])
     if (count > most) {
       // What is not compared is no try at this login.
       await limits.giveBack(own)
@@ -71,8 +73,9 @@ export async function codeWait(parts: FlowParts, email: string | undefined) {
  * back: at some servers one with other dots is another one.
  */
 export async function forgetWrongCodes(parts: FlowParts, email: string): Promise<void> {
-  for (const { key, spelledKey } of rowsOf(parts, email))
-    await parts.limits.giveBack(key, await parts.limits.giveBack(spelledKey, Infinity))
+  const giveBack = async ({ key, spelledKey }: ReturnType<typeof rowsOf>[number]) =>
+    parts.limits.giveBack(key, await parts.limits.giveBack(spelledKey, Infinity))
+  await Promise.all(rowsOf(parts, email).map(giveBack))
 }
 
 /** The counts of a mailbox; with `spelledKey`, of the tries at this spelling of its address. */
