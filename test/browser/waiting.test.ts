@@ -65,6 +65,15 @@ describeInChromium('The page that waits [full]', (browser) => {
     await expectNothingHappened(h, page, user)
   }
 
+  /** Another account signs in, in another tab of that browser. */
+  async function signInBeside(page: Page) {
+    const [request, user] = [await h.party.begin(), await addVerified(h)]
+    const beside = await page.context().newPage()
+    await signIn(beside, request, user.username)
+    await expectAtClient(h, beside, { request, user })
+    return beside
+  }
+
   for (const locale of createViews('').locales) {
     it(`goes on by the code after a mistake, in ${locale}`, async () => {
       const page = windows['with scripts']()
@@ -199,10 +208,7 @@ describeInChromium('The page that waits [full]', (browser) => {
 
       it('is finished by the link over a session of another account', async () => {
         const login = await logInAndWait(h, page())
-        const [request, user] = [await h.party.begin(), await addVerified(h)]
-        const beside = await page().context().newPage()
-        await signIn(beside, request, user.username)
-        await expectAtClient(h, beside, { request, user })
+        const beside = await signInBeside(page())
         await beside.goto(login.link)
         await expectAtClient(h, beside, login)
       })
@@ -257,10 +263,7 @@ describeInChromium('The page that waits [full]', (browser) => {
 
     it('goes on by the code, also where the link is refused for a session of another account', async () => {
       const login = await logInAndWait(h, page())
-      const [request, user] = [await h.party.begin(), await addVerified(h)]
-      const beside = await page().context().newPage()
-      await signIn(beside, request, user.username)
-      await expectAtClient(h, beside, { request, user })
+      const beside = await signInBeside(page())
       await beside.goto(login.link)
       await inMode(beside, 'other_account')
       expect(await isVerified(h, login.user)).to.equal(false)
