@@ -22,7 +22,7 @@ import type {
 } from '../ports/index.ts'
 import { carriedBy, isSameCarried } from '../ports/carried-query.ts'
 import { isVoid } from '../ports/logins.ts'
-import type { VerificationLink } from '../views/page-locals.ts'
+import type { VerificationLink } from '../ports/links.ts'
 import { contextOf, findLink, verificationState } from './link.ts'
 import { codeWait } from './login-code.ts'
 import { createConfirm, type OpenedLink } from './confirm-address.ts'

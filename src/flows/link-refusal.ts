@@ -1,5 +1,5 @@
 import type { CarriedParameters, LinkEnd, Requester, Token } from '../ports/index.ts'
-import type { VerificationReason } from '../views/page-locals.ts'
+import type { VerificationReason } from '../ports/links.ts'
 import { contextOf, type LinkContext } from './link.ts'
 import type { FlowParts } from './parts.ts'
 

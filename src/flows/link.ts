@@ -10,7 +10,7 @@ import type {
   UserStore,
 } from '../ports/index.ts'
 import { endOf } from '../ports/token-end.ts'
-import type { LinkReason, VerificationLink } from '../views/page-locals.ts'
+import type { LinkReason, VerificationLink } from '../ports/links.ts'
 import { isStillFor, isVerified } from './account.ts'
 import type { FlowParts } from './parts.ts'
 

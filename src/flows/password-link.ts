@@ -13,7 +13,7 @@ import {
   leaseEnd,
   type PasswordLinkParts,
 } from './finish-password.ts'
-import type { LinkReason } from '../views/page-locals.ts'
+import type { LinkReason } from '../ports/links.ts'
 import { contextOf, findLink, linkState, type FoundLink, type LinkContext } from './link.ts'
 import type { FlowParts } from './parts.ts'
 

@@ -3,7 +3,7 @@ import { readBody, type BodyRefusal } from './body.ts'
 import { carriedFrom } from '../ports/carried-query.ts'
 import { isId, isToken } from '../crypto/token.ts'
 import { SIGNED, isBracketed, readingsOf } from '../flows/link.ts'
-import type { VerificationLink } from '../views/index.ts'
+import type { VerificationLink } from '../ports/links.ts'
 
 /** Names and values, each name exactly once. */
 export type Fields = ReadonlyMap<string, string>

@@ -1,3 +1,4 @@
+import type { LinkReason, VerificationLink, VerificationReason } from '../ports/links.ts'
 import type {
   CarriedParameters,
   DisownedOutcome,
@@ -55,15 +56,6 @@ type ForgotPassword = Carries & ({ mode: 'form' | 'invalid' } | Sent)
 
 export type ResetFormMode = 'form' | PasswordRefusal
 
-/**
- * Why a link does nothing. `unknown`: nobody was ever given it; all others are told to those alone who hold the token. `superseded`: a
- * newer one took its place. `changed`: the account changed since.
- */
-export type LinkReason = 'unknown' | 'expired' | 'used' | 'superseded' | 'changed'
-
-/** Of verification links; all of an account's live side by side. `used`: the address is verified. */
-export type VerificationReason = Exclude<LinkReason, 'superseded'>
-
 /** What a refused form is told besides its mode. */
 export interface ResetFaults {
   /** What is wrong besides: passwords that differ can be too short or too long too. */
@@ -84,13 +76,6 @@ type ResetPassword =
 
 /** `sent`: at one click, in the place of an invitation that expired. */
 type AcceptInvitation = ResetPassword | (OfClient & Sent)
-
-/** What a verification link carries (4.6), as the forms that act on it repeat it. */
-export interface VerificationLink {
-  token: string
-  carried: CarriedParameters
-  authorizeSig: string
-}
 
 /** The page of a login that waits. */
 interface Blocked extends Carries {

@@ -1,4 +1,5 @@
-import type { CodeFault, LinkReason, PageLocals, PageName, ResetFormMode } from './page-locals.ts'
+import type { LinkReason } from '../ports/links.ts'
+import type { CodeFault, PageLocals, PageName, ResetFormMode } from './page-locals.ts'
 import { APPS as apps } from './sample-mails.ts'
 
 type PageSamples = { [N in PageName]: Record<PageLocals[N]['mode'], PageLocals[N][]> }

@@ -5,11 +5,11 @@ import {
   createViews,
   type CodeFault,
   type ErrorMode,
-  type LinkReason,
   type MailName,
   type PageLocals,
   type PageName,
 } from '../../src/views/index.ts'
+import type { LinkReason } from '../../src/ports/links.ts'
 import { words } from '../support/words.ts'
 
 const PAYLOADS = [
