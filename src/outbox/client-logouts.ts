@@ -63,10 +63,15 @@ export function createClientLogouts(parts: ClientLogoutParts) {
   async function tell(job: ClientLogoutJob) {
     const { clientId } = job
     busy.add(clientId)
-    const told = await tried(parts, job, lanes.giveBack()).finally(() => busy.delete(clientId))
-    if (told !== 'stopped' && told?.reason === 'timeout') rest(clientId)
-    lane.ring()
-    return told
+    try {
+      const told = await tried(parts, job, lanes.giveBack())
+      // Before it is no longer busy: another one may ring at any moment.
+      if (told !== 'stopped' && told?.reason === 'timeout') rest(clientId)
+      return told
+    } finally {
+      busy.delete(clientId)
+      lane.ring()
+    }
   }
 
   function rest(clientId: string) {

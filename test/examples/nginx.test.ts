@@ -2,6 +2,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
+import { eventually } from '../support/eventually.ts'
 import { smtpSettings } from '../support/example-requests.ts'
 import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
 import { freePort } from '../support/free-port.ts'
@@ -176,6 +177,10 @@ describe('The example in production, behind examples/deploy/nginx.conf [full]', 
     await server.kill()
     const [{ link } = expect.fail()] = mail.mails
     expect((await createUserAgent().get(link)).status).to.equal(502)
+    // It is written once the answer has left.
+    await eventually('the request is in the log', async () =>
+      (await logs()).includes('/oauth2/reset-password 502'),
+    )
     const written = await logs()
     expect(written)
       .to.include('/oauth2/reset-password 502')

@@ -277,8 +277,8 @@ export const requestMutants: Mutant[] = [
     name: 'clients that hang take the places of the others again at once',
     breaks: 'A first try never waits for a client that timed out.',
     in: 'createClientLogouts',
-    find: 'rest(clientId)\n    lane',
-    becomes: 'void rest\n    lane',
+    find: "told?.reason === 'timeout'",
+    becomes: "told?.reason === 'never'",
     caughtBy: 'holds up no other, even where sixty',
   },
   {

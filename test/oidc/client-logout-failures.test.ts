@@ -268,11 +268,12 @@ describe('A client that does not take its logout token', () => {
       const found = await Promise.all(hanging.map((id) => logoutsOf(h, { id } as User)))
       return found.every((logouts) => logouts.some(({ reason }) => reason === 'timeout'))
     })
+    await eventually('their connections are closed', () => dead.open === 0)
     // They rest: neither new ones of theirs nor those that failed take a place.
     await addThree()
     await addLast()
     await isTold(3)
-    expect(dead.open).to.equal(0)
+    expect([dead.tokens.length, dead.open]).to.deep.equal([60, 0])
     dead.answer = status(200)
     await moveTime(60_000)
     for (const id of hanging) expect(await allTold(h, { id } as User)).to.have.length(6)
