@@ -1,6 +1,5 @@
 import { expect } from 'chai'
 import type { Frame, Page } from 'playwright-core'
-import { addVerified, isVerified } from '../support/blocked-login.ts'
 import { describeInChromium } from '../support/chromium.ts'
 import { moveTime } from '../support/time.ts'
 import { PASSWORD } from '../support/harness.ts'
@@ -21,6 +20,7 @@ import {
   type BrowserHarness,
   type LoginInWindow,
 } from './login-in-chromium.ts'
+import { addVerified } from '../support/person.ts'
 
 const CANCEL = 'button[value=cancel]'
 const OTHER_ACCOUNT = 'button[value=other_account]'
@@ -52,7 +52,7 @@ describeInChromium('Whoever is blocked gets stuck nowhere [full]', (browser) => 
     expect(searchParams.get('state')).to.equal(request.state)
     expect(searchParams.has('code')).to.equal(false)
     expect(await hasSession(h, page)).to.equal(false)
-    expect(await isVerified(h, user)).to.equal(false)
+    expect(await user.isVerified()).to.equal(false)
   }
 
   /** The page of the login once more, as another tab or a reload shows it. */
@@ -119,7 +119,7 @@ describeInChromium('Whoever is blocked gets stuck nowhere [full]', (browser) => 
         await page().goto(login.link)
         await inMode(page(), 'elsewhere')
         expect(await page().locator('p.code').count()).to.equal(0)
-        expect(await isVerified(h, login.user)).to.equal(false)
+        expect(await login.user.isVerified()).to.equal(false)
       })
 
       it('may press each button too early', async () => {
@@ -167,7 +167,7 @@ describeInChromium('Whoever is blocked gets stuck nowhere [full]', (browser) => 
         await inMode(page(), 'ended')
         await page().click('main a.button')
         await page().waitForURL(`${new URL(h.callback).origin}/`)
-        expect(await isVerified(h, login.user)).to.equal(false)
+        expect(await login.user.isVerified()).to.equal(false)
       })
 
       it('has the login in two tabs: what is cancelled in one is over in the other, which says so', async () => {
@@ -180,7 +180,7 @@ describeInChromium('Whoever is blocked gets stuck nowhere [full]', (browser) => 
         await expectDenied(page(), login)
         await beside.click(GO_ON)
         await inMode(beside, 'ended')
-        expect(await isVerified(h, login.user)).to.equal(false)
+        expect(await login.user.isVerified()).to.equal(false)
       })
 
       for (const mode of ['off', 'other_browser']) {

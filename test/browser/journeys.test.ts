@@ -1,16 +1,6 @@
 import { expect } from 'chai'
-import type { User } from '../../src/index.ts'
-import {
-  accountOf,
-  addVerified,
-  blockedLogin,
-  isVerified,
-  silently,
-} from '../support/blocked-login.ts'
+import { silently } from '../support/blocked-login.ts'
 import { describeInChromium } from '../support/chromium.ts'
-import { addImported, invitationOf } from '../support/invitations.ts'
-import { notMeLink } from '../support/not-me.ts'
-import { isMendedBy } from '../support/reset-links.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { keptWindow } from './kept-window.ts'
@@ -28,6 +18,13 @@ import {
   type BrowserHarness,
 } from './login-in-chromium.ts'
 import { CLICK, scan } from './scanner.ts'
+import {
+  accountOf,
+  addVerified,
+  blockedLogin,
+  addImported,
+  type Person,
+} from '../support/person.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -48,7 +45,7 @@ describeInChromium('What a person goes through', (browser) => {
     await page().click('button[type=submit]')
   }
 
-  async function resetByMail({ username, email = '' }: User, query = '') {
+  async function resetByMail({ username, email = '' }: Person, query = '') {
     await page().goto(`${h.oauthUrl}/forgot-password${query}`)
     await page().fill('input[name=identifier]', username)
     await page().click('button[type=submit]')
@@ -65,20 +62,20 @@ describeInChromium('What a person goes through', (browser) => {
       await h.put({ password_changed_email: 'true' })
       const user = await addVerified(h)
       const thief = createUserAgent()
-      await h.reset(await h.resetLink(user), 'the password of a thief')
+      await h.reset(await user.forgets(), 'the password of a thief')
       await h.put({ password_changed_email: 'false' })
       const { url } = await h.party.begin()
       await h.follow(thief, await h.login(thief, url, user.username, 'the password of a thief'))
       expect(await accountOf(h, thief)).to.equal(user.id)
       await h.mail.mailTo(user.email ?? '', 2)
-      await window.goto(await notMeLink(h, user))
+      await window.goto(await user.notMeLink())
       await inMode(window, 'confirm')
       await window.click('button[value=confirm]')
       await inMode(window, 'secured')
       expect((await silently(h, thief)).get('error')).to.equal('login_required')
       await signIn(window, await h.party.begin(), user.username, 'the password of a thief')
       await inMode(window, 'wrong')
-      await isMendedBy(h, user)
+      await user.getsBackIn()
       const request = await h.party.begin()
       await signIn(window, request, user.username, 'an honest password')
       await expectAtClient(h, window, { request, user })
@@ -112,7 +109,7 @@ describeInChromium('What a person goes through', (browser) => {
 
   it('is an invitation to an account without a password: the first one is chosen, and signs in', async () => {
     const user = await addImported(h)
-    const link = await invitationOf(h, user)
+    const link = await user.isInvited()
     for (const window of [other(), page()]) {
       await window.goto(link)
       await inMode(window, 'form')
@@ -154,12 +151,7 @@ describeInChromium('What a person goes through', (browser) => {
   it('is a scanner that opens every link of the mail and presses each button, in vain, and then the person', async () => {
     const login = await logInAndWait(h, page())
     await scan(h, other(), { ...login, mode: 'elsewhere' }, CLICK)
-    await scan(
-      h,
-      other(),
-      { ...login, link: await notMeLink(h, login.user), mode: 'confirm' },
-      CLICK,
-    )
+    await scan(h, other(), { ...login, link: await login.user.notMeLink(), mode: 'confirm' }, CLICK)
     await page().goto(login.link)
     await expectAtClient(h, page(), login)
   })
@@ -175,7 +167,7 @@ describeInChromium('What a person goes through', (browser) => {
     await inMode(page(), 'sent')
     await page().goto((await h.mail.mailTo(user.email ?? '', 2)).link)
     await page().waitForURL((url) => !url.href.includes('/resend-verification'))
-    expect(await isVerified(h, user)).to.equal(true)
+    expect(await user.isVerified()).to.equal(true)
     await h.put({ email_link_confirmation: 'other_browser' })
   })
 })

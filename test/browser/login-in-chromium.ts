@@ -3,7 +3,6 @@ import { expect } from 'chai'
 import type { Page } from 'playwright-core'
 import { koaHost } from '../../examples/hosts/koa.ts'
 import type { User } from '../../src/index.ts'
-import { addUnverified, codeIn } from '../support/blocked-login.ts'
 import {
   CLIENT,
   PASSWORD,
@@ -18,6 +17,7 @@ import {
   type RelyingParty,
 } from '../support/relying-party.ts'
 import { serve } from '../support/serve.ts'
+import { addUnverified, codeIn } from '../support/person.ts'
 
 /** The harness with what a browser needs: a login page with a form, and a client that answers on its redirect URI. */
 export interface BrowserHarness extends Harness {

@@ -7,7 +7,6 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
-import { addUnverified, addVerified } from '../support/blocked-login.ts'
 import { launchChromium } from '../support/chromium.ts'
 import { realClients } from '../support/real-clients.ts'
 import {
@@ -16,6 +15,7 @@ import {
   typeCredentials,
   type BrowserHarness,
 } from './login-in-chromium.ts'
+import { addUnverified, addVerified } from '../support/person.ts'
 
 const FOLDER = fileURLToPath(new URL('../../docs/pictures/', import.meta.url))
 const CLIENT = 'Auth.js'

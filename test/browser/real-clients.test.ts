@@ -3,7 +3,6 @@ import { expect } from 'chai'
 import type { Page } from 'playwright-core'
 import type { User } from '../../src/index.ts'
 import { recommendations } from '../../src/settings/recommended.ts'
-import { addUnverified, addVerified } from '../support/blocked-login.ts'
 import { describeInChromium } from '../support/chromium.ts'
 import { realClients, type RealClient } from '../support/real-clients.ts'
 import { leaveOut } from '../support/setup-advice.ts'
@@ -17,6 +16,7 @@ import {
   typeCredentials,
   type BrowserHarness,
 } from './login-in-chromium.ts'
+import { addUnverified, addVerified } from '../support/person.ts'
 
 const NEW = 'hedgehogs at the seaside'
 const CARRIED = ['client_id', 'redirect_uri', 'scope', 'state']

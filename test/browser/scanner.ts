@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
-import type { BlockedLogin } from '../support/blocked-login.ts'
 import { expectNothingHappened, inMode, type BrowserHarness } from './login-in-chromium.ts'
+import { type Person } from '../support/person.ts'
 
 /** What runs in each page that a scanner renders, once it is loaded, and sends nothing. */
 export const LOOKS: Record<string, string> = {
@@ -36,7 +36,7 @@ const inEachPage = (script: string) => `addEventListener('load', () => {
 export async function scan(
   h: BrowserHarness,
   page: Page,
-  { link, user, mode }: Pick<BlockedLogin, 'link' | 'user'> & { mode: 'elsewhere' | 'confirm' },
+  { link, user, mode }: Person & { mode: 'elsewhere' | 'confirm' },
   script: string,
 ): Promise<void> {
   const running = await page.addInitScript({ content: inEachPage(script) })

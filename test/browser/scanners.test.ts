@@ -1,5 +1,4 @@
 import { expect } from 'chai'
-import { blockedLogin } from '../support/blocked-login.ts'
 import { eventually } from '../support/eventually.ts'
 import { describeInChromium } from '../support/chromium.ts'
 import { keptWindow } from './kept-window.ts'
@@ -10,9 +9,8 @@ import {
   startBrowserHarness,
   type BrowserHarness,
 } from './login-in-chromium.ts'
-import { notMeLink } from '../support/not-me.ts'
-import { eventsOf } from '../support/observe.ts'
 import { LOOKS, scan, SENDS } from './scanner.ts'
+import { blockedLogin } from '../support/person.ts'
 
 describeInChromium('What scans a mail before its reader opens it [full]', (browser) => {
   let h: BrowserHarness
@@ -39,17 +37,17 @@ describeInChromium('What scans a mail before its reader opens it [full]', (brows
 
   it('disowns no mail, whatever it does, and the person does it afterwards (NOT-01, NOT-02)', async () => {
     const { user, link } = await blockedLogin(h)
-    const notMe = await notMeLink(h, user)
+    const notMe = await user.notMeLink()
     for (const script of Object.values({ ...LOOKS, ...SENDS })) {
       await scan(h, scanner(), { user, link: notMe, mode: 'confirm' }, script)
     }
-    expect(eventsOf(h, 'mail_disowned', user)).to.deep.equal([])
+    expect(user.events('mail_disowned')).to.deep.equal([])
     await page().goto(link)
     await inMode(page(), 'elsewhere')
     await page().goto(notMe)
     await page().click('button[value=confirm]')
     await inMode(page(), 'stopped')
-    expect(eventsOf(h, 'mail_disowned', user)).to.have.length(1)
+    expect(user.events('mail_disowned')).to.have.length(1)
     await page().goto(link)
     await inMode(page(), 'expired')
   })

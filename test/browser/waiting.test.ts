@@ -2,9 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import type { Page } from 'playwright-core'
 import { createViews } from '../../src/views/index.ts'
-import { addVerified, isVerified } from '../support/blocked-login.ts'
 import { describeInChromium } from '../support/chromium.ts'
-import { wrongCode } from '../support/waiting-window.ts'
 import { keptWindow } from './kept-window.ts'
 import {
   answerTo,
@@ -21,6 +19,7 @@ import {
   type BrowserHarness,
   type LoginInWindow,
 } from './login-in-chromium.ts'
+import { addVerified, wrongCode } from '../support/person.ts'
 
 const GO_ON = '#waiting button'
 const RESEND = 'form[action$="/resend-verification"] button'
@@ -266,7 +265,7 @@ describeInChromium('The page that waits [full]', (browser) => {
       const beside = await signInBeside(page())
       await beside.goto(login.link)
       await inMode(beside, 'other_account')
-      expect(await isVerified(h, login.user)).to.equal(false)
+      expect(await login.user.isVerified()).to.equal(false)
       await typeCode(page(), login.code)
       await expectAtClient(h, page(), login)
     })

@@ -32,6 +32,7 @@ import type { HostParts } from '../../examples/hosts/host-parts.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
 import { startMailServer, type MailServer, type MailServerOptions } from './mail-server.ts'
 import { isIdle } from './jobs.ts'
+import { attackerAt, personAt, type Attacker, type Person } from './person.ts'
 import { freshDatabase } from './mongod.ts'
 import { serve } from './serve.ts'
 import { movableClock, resetTime } from './time.ts'
@@ -94,7 +95,9 @@ export interface Harness {
   mail: MailServer
   events: AuditEvent[]
   party: RelyingParty
-  addUser(user: Partial<User> & { username: string }): Promise<User>
+  addUser(user: Partial<User> & { username: string }): Promise<Person>
+  /** Somebody with an account of their own, and what an attacker has. */
+  attacker(): Promise<Attacker>
   /** What the host itself does to a user, past the flows. */
   changeUser(user: User, changes: Partial<User>): Promise<void>
   put(settings: Record<string, string>): Promise<void>
@@ -259,8 +262,11 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
           password_hash: complete.passwordHash,
         } as never)
       }
-      return complete
+      return personAt(harness, complete)
     },
+
+    attacker: async () =>
+      attackerAt(harness, await harness.addUser({ username: `mallory-${added}` })),
 
     async changeUser(user, changes) {
       const current = { ...((await users.findById(user.id)) ?? user), ...changes }
