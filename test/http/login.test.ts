@@ -22,7 +22,8 @@ import {
   blockedLogin,
   sessionId,
   setsSession,
-, type Person } from '../support/person.ts'
+  type Person,
+} from '../support/person.ts'
 
 describe('POST {oauth_path}/login (4.8)', () => {
   const h = suiteHarness()

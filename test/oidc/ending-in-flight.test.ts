@@ -11,7 +11,8 @@ import {
   addVerified,
   blockedLogin,
   setsSession,
-, type Person } from '../support/person.ts'
+  type Person,
+} from '../support/person.ts'
 
 const NEW_PASSWORD = 'a new password, longer'
 const ANOTHER_CLIENT = { ...CLIENT, client_id: 'another app' }
