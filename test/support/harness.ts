@@ -218,9 +218,10 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   const login = hostLogin(flows, provider, users, usesHook ? finishLogin : undefined)
   const changePassword = createChangePassword({ provider, flows, users, bcryptCost: 4 })
   listener = await host({ provider, flows, oauthPath: basePath + oauthPath, login, changePassword })
+  const app = options.clients?.find(({ client_id }) => client_id === CLIENT.client_id)
   const party = await createRelyingParty(oauthUrl, {
     clientId: CLIENT.client_id,
-    redirectUri: CLIENT.redirect_uris[0],
+    redirectUri: app?.redirect_uris?.[0] ?? CLIENT.redirect_uris[0],
   })
   const anyone = createUserAgent()
   const passwordHash = await bcrypt.hash(PASSWORD, 4)
