@@ -1,13 +1,12 @@
 import { inspect } from 'node:util'
 import { expect } from 'chai'
-import { countClientSockets } from '../support/client-sockets.ts'
 import { eventually } from '../support/eventually.ts'
 import {
+  acts,
   answers,
   drops,
   fallsSilent,
   goesAway,
-  greylists,
   neverEnds,
   onFirst,
   trickles,
@@ -15,31 +14,30 @@ import {
   type FaultySmtp,
   type FaultySmtpOptions,
   type Step,
-} from '../support/faulty-smtp.ts'
-import { failureOf, MAIL, sendThrough } from '../support/mail-sending.ts'
-import { CREDENTIALS, suiteSmtp } from '../support/suite-smtp.ts'
-import { moveTime, resetTime } from '../support/time.ts'
+} from '../support/mail-server.ts'
+import { freePort } from '../support/free-port.ts'
+import { moveTime } from '../support/time.ts'
+import {
+  CREDENTIALS,
+  failureOf,
+  MAIL,
+  NO_LOGIN,
+  noSignal,
+  sendThrough,
+  suiteSmtp,
+} from './smtp-suite.ts'
 
-const noSignal = () => new AbortController().signal
+describe('Sending, where the mail server', () => {
+  const { start: startServer, slotsFor, sockets } = suiteSmtp()
 
-describe('Sending, where the mail server (issue: SMTP that behaves)', () => {
-  after(resetTime)
-  let sockets: ReturnType<typeof countClientSockets>
-  const smtp = suiteSmtp()
-
-  beforeEach(() => {
-    sockets = countClientSockets()
-  })
-  afterEach(() => sockets.stop())
-
-  async function start(options: FaultySmtpOptions) {
-    const server = await smtp.start(options)
-    return { server, slots: smtp.slotsFor(server) }
+  async function start(options: FaultySmtpOptions = {}) {
+    const server = await startServer(options)
+    return { server, slots: slotsFor(server) }
   }
 
   /** What is left of the failed attempt: no socket, and no mail. */
   async function nothingIsLeft(server: FaultySmtp) {
-    await eventually('the socket is closed', () => sockets.open === 0)
+    await eventually('the socket is closed', () => sockets.open() === 0)
     await eventually('the server sees it closed', () => server.open === 0)
     expect(server.mails).to.deep.equal([])
   }
@@ -119,6 +117,26 @@ describe('Sending, where the mail server (issue: SMTP that behaves)', () => {
   it('greets with a refusal: later attempts may succeed', () =>
     failsOnce('greeting', answers('greeting', '554 Not you'), /\(554 while connecting\)$/))
 
+  for (const [at, reply, code] of [
+    ['MAIL', '550 Not this one', 'ERR_MAIL_FAILED'],
+    ['dot', '550 Not this one', 'ERR_MAIL_REFUSED'],
+    ['dot', '451 Not this one', 'ERR_MAIL_FAILED'],
+  ] as const) {
+    it(`answers ${reply} at ${at}: it is ${code}, as an admin can mend what is said of the sender`, async () => {
+      const { server, slots } = await start({ fault: onFirst(1, answers(at, reply)) })
+      const error = await failureOf(sendThrough(slots))
+      expect(error.code).to.equal(code)
+      expect(error.message).to.include(reply.slice(0, 3))
+      if (at === 'MAIL') expect(error.message).to.include('MAIL FROM')
+      expect(server.mails.splice(0)).to.have.length(at === 'dot' ? 1 : 0)
+    })
+  }
+
+  it('does not listen: it is tried again', async () => {
+    const slots = slotsFor({ port: await freePort() })
+    expect((await failureOf(sendThrough(slots))).code).to.equal('ERR_MAIL_FAILED')
+  })
+
   const large = { ...MAIL, html: `<p>${'long '.repeat(2_000_000)}</p>` }
 
   it('drops the connection in the middle of a mail that is larger than what fits on the way', () =>
@@ -135,7 +153,7 @@ describe('Sending, where the mail server (issue: SMTP that behaves)', () => {
     await server.reaches('content')
     deadline.abort()
     expect((await failing).code).to.equal('ERR_MAIL_FAILED')
-    await eventually('the socket is closed', () => sockets.open === 0)
+    await eventually('the socket is closed', () => sockets.open() === 0)
     expect(server.mails).to.deep.equal([])
     await sendThrough(slots)
     expect(server.mails).to.have.length(1)
@@ -145,7 +163,9 @@ describe('Sending, where the mail server (issue: SMTP that behaves)', () => {
     const how = offersPipelining ? ' (pipelined)' : ''
 
     it(`greylists: a later attempt over the same connection is taken${how}`, async () => {
-      const { server, slots } = await start({ fault: greylists, offersPipelining })
+      const fault: Fault = (step, { count }) =>
+        step === 'RCPT' && count === 1 ? '451 4.7.1 Come again later' : undefined
+      const { server, slots } = await start({ fault, offersPipelining })
       const error = await failureOf(sendThrough(slots))
       expect(error.code).to.equal('ERR_MAIL_FAILED')
       expect(error.message).to.equal('The mail was not sent (451 4.7.1 at RCPT TO)')
@@ -179,8 +199,24 @@ describe('Sending, where the mail server (issue: SMTP that behaves)', () => {
       expect(error.message).to.equal('The mail was not sent (ENOAUTH while connecting)')
       await nothingIsLeft(server)
       expect(server.steps).to.include({ EHLO: 1, AUTH: 0, MAIL: 0 })
-      await sendThrough(smtp.slotsFor(server, { password: 'x' }))
+      await sendThrough(slotsFor(server, NO_LOGIN))
       expect(server.mails.map(({ user }) => user)).to.deep.equal([undefined])
+    })
+
+    it('wants a login, which is refused: half of one is none, and nothing is sent', async () => {
+      const fault: Fault = (step) => {
+        if (step === 'MAIL') return '530 5.7.0 Authentication required'
+        return step === 'AUTH' ? '535 5.7.8 Wrong password' : undefined
+      }
+      const server = await startServer({ fault })
+      const half = { ...NO_LOGIN, username: 'service' }
+      for (const credentials of [NO_LOGIN, half, { ...half, password: 'wrong' }]) {
+        const error = await failureOf(sendThrough(slotsFor(server, credentials)))
+        expect(error.code).to.equal('ERR_MAIL_FAILED')
+        expect(error.message).not.to.contain('wrong')
+      }
+      expect(server.logins).to.have.length(1)
+      expect([server.steps.RCPT, server.mails]).to.deep.equal([0, []])
     })
 
     it('repeats what it was sent: the error holds nothing of the password', async () => {
@@ -212,7 +248,7 @@ describe('Sending, where the mail server (issue: SMTP that behaves)', () => {
         ),
       )
       await eventually('5 sockets are open', () => server.connections === 5)
-      expect(sockets.open).to.equal(5)
+      expect(sockets.open()).to.equal(5)
       // The last of the line gives up while it waits.
       deadlines[19]?.abort()
       expect(await outcomes[19]).to.include('waiting for a free connection')
@@ -221,7 +257,7 @@ describe('Sending, where the mail server (issue: SMTP that behaves)', () => {
       for (const end of ends.slice(0, 5)) expect(end).to.include('stopped while connecting')
       expect(ends.slice(5, 19)).to.deep.equal(Array.from({ length: 14 }, () => 'sent'))
       expect(server.mails).to.have.length(14)
-      expect(sockets.most).to.equal(5)
+      expect(sockets.most()).to.equal(5)
     })
 
     it('also where the server keeps its side of closed connections open', async () => {
@@ -232,7 +268,7 @@ describe('Sending, where the mail server (issue: SMTP that behaves)', () => {
       const { server, slots } = await start({ fault: onFirst(40, fault) })
       const trying = Array.from({ length: 40 }, () => failureOf(sendThrough(slots)))
       for (const { code } of await Promise.all(trying)) expect(code).to.equal('ERR_MAIL_FAILED')
-      expect(sockets.most).to.equal(5)
+      expect(sockets.most()).to.equal(5)
       expect(server.connections).to.equal(40)
       await sendThrough(slots)
       expect(server.mails).to.have.length(1)
@@ -241,7 +277,7 @@ describe('Sending, where the mail server (issue: SMTP that behaves)', () => {
 
   describe('has an idle connection that', () => {
     it('still answers: it is asked with RSET where it was idle for a second, and taken', async () => {
-      const { server, slots } = await start({})
+      const { server, slots } = await start()
       await sendThrough(slots)
       await sendThrough(slots)
       expect([server.connections, server.steps.RSET, server.mails.length]).to.deep.equal([1, 0, 2])
@@ -270,7 +306,7 @@ describe('Sending, where the mail server (issue: SMTP that behaves)', () => {
         await connection.send(MAIL)
         connection.release()
         expect(server.mails).to.have.length(2)
-        expect(sockets.most).to.be.at.most(2)
+        expect(sockets.most()).to.be.at.most(2)
       })
     }
 
@@ -281,14 +317,14 @@ describe('Sending, where the mail server (issue: SMTP that behaves)', () => {
       }
       const { server, slots } = await start({ fault: onFirst(1, fault) })
       await sendThrough(slots)
-      await eventually('it is closed', () => server.open === 0 && sockets.open === 0)
+      await eventually('it is closed', () => server.open === 0 && sockets.open() === 0)
       await moveTime(15_000)
       expect(slots.isEmpty(), 'its slot is free').to.equal(true)
       await expectNext({ server, slots }, 2, 2)
     })
 
     it('ended this very moment: another is opened', async () => {
-      const { server, slots } = await start({})
+      const { server, slots } = await start()
       await sendThrough(slots)
       sockets.destroyAll()
       await expectNext({ server, slots }, 2, 2)
@@ -304,13 +340,13 @@ describe('Sending, where the mail server (issue: SMTP that behaves)', () => {
         await moveTime(15_000)
         await server.reaches('QUIT')
         await moveTime(5_000)
-        await eventually('it is closed', () => server.open === 0 && sockets.open === 0)
+        await eventually('it is closed', () => server.open === 0 && sockets.open() === 0)
         await expectNext({ server, slots }, 2, 2)
       })
     }
 
     it('carried 100 mails: another one carries the next', async () => {
-      const { server, slots } = await start({})
+      const { server, slots } = await start()
       for (let mail = 0; mail < 100; mail += 1) await sendThrough(slots)
       expect(server.connections).to.equal(1)
       await expectNext({ server, slots }, 2, 101)
@@ -319,7 +355,7 @@ describe('Sending, where the mail server (issue: SMTP that behaves)', () => {
 
   describe('answers well, and the caller', () => {
     it('stops between connecting and sending: the socket is closed, and nothing is sent', async () => {
-      const { server, slots } = await start({})
+      const { server, slots } = await start()
       const deadline = new AbortController()
       const connection = await slots.connect(deadline.signal)
       deadline.abort()
@@ -331,7 +367,7 @@ describe('Sending, where the mail server (issue: SMTP that behaves)', () => {
     })
 
     it('had stopped before: nothing is connected', async () => {
-      const { server, slots } = await start({})
+      const { server, slots } = await start()
       expect((await failureOf(slots.connect(AbortSignal.abort()))).code).to.equal('ERR_MAIL_FAILED')
       expect(server.connections).to.equal(0)
       await sendThrough(slots)
@@ -339,7 +375,7 @@ describe('Sending, where the mail server (issue: SMTP that behaves)', () => {
     })
 
     it('stops after giving the connection back: it stays for the next', async () => {
-      const { server, slots } = await start({})
+      const { server, slots } = await start()
       const deadline = new AbortController()
       await sendThrough(slots, MAIL, deadline.signal)
       deadline.abort()
@@ -347,7 +383,7 @@ describe('Sending, where the mail server (issue: SMTP that behaves)', () => {
     })
 
     it('gives a connection back unused: it stays for the next', async () => {
-      const { server, slots } = await start({})
+      const { server, slots } = await start()
       const connection = await slots.connect(noSignal())
       connection.release()
       expect((await failureOf(connection.send(MAIL))).code).to.equal('ERR_MAIL_FAILED')
@@ -355,7 +391,7 @@ describe('Sending, where the mail server (issue: SMTP that behaves)', () => {
     })
 
     it('gives a connection back twice: it is not given to two', async () => {
-      const { server, slots } = await start({})
+      const { server, slots } = await start()
       const connection = await slots.connect(noSignal())
       connection.release()
       const one = await slots.connect(noSignal())

@@ -1,26 +1,28 @@
-import { hostname, networkInterfaces } from 'node:os'
+import { hostname } from 'node:os'
 import { expect } from 'chai'
 import { simpleParser } from 'mailparser'
 import { memoryMailbox } from '../../src/smtp/mailbox.ts'
 import type { SmtpSettings } from '../../src/smtp/settings.ts'
 import type { OutgoingMail } from '../../src/ports/index.ts'
-import { newCertificate } from '../support/certificates.ts'
-import { answers, type Fault } from '../support/faulty-smtp.ts'
-import { freePort } from '../support/free-port.ts'
-import { failureOf, MAIL, sendThrough } from '../support/mail-sending.ts'
+import { answers, type Fault } from '../support/mail-server.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
-import { SENDER, suiteSmtp } from '../support/suite-smtp.ts'
+import {
+  failureOf,
+  MAIL,
+  NO_LOGIN,
+  noSignal,
+  SENDER,
+  sendThrough,
+  suiteSmtp,
+} from './smtp-suite.ts'
 
 const MALFORMED = ['victim@example.com\r\nBcc: x@evil.example', 'a@x.io,b@x.io', '<a@b.io>', '']
 
 describe('A mail over SMTP', () => {
   const { start: startServer, slotsFor } = suiteSmtp()
 
-  function startMailer(
-    server: { port: number; host: string },
-    settings: Partial<SmtpSettings> = {},
-  ) {
-    const slots = slotsFor(server, settings)
+  function startMailer(server: { port: number }, settings: Partial<SmtpSettings> = {}) {
+    const slots = slotsFor(server, { ...NO_LOGIN, ...settings })
     return { slots, send: (mail: OutgoingMail) => sendThrough(slots, mail) }
   }
 
@@ -61,7 +63,7 @@ describe('A mail over SMTP', () => {
     ]
     for (const [answer, queueId] of said) {
       const server = await startServer({ fault: answers('dot', `250 2.0.0 ${answer}`) })
-      const connection = await slotsFor(server, {}).connect(new AbortController().signal)
+      const connection = await slotsFor(server).connect(noSignal())
       const receipt = await connection.send({ ...MAIL, text })
       connection.release()
       expect(receipt?.queueId, answer).to.equal(queueId)
@@ -121,74 +123,6 @@ describe('A mail over SMTP', () => {
     expect((await failureOf(mailer.send(MAIL))).code).to.equal('ERR_MAIL_FAILED')
     expect(server.connections).to.equal(0)
   })
-
-  describe('failures', () => {
-    it('throws ERR_MAIL_FAILED for a sender that is refused for good: the admin can mend that', async () => {
-      const server = await startServer({ fault: answers('MAIL', '550 Not this one') })
-      const error = await failureOf(startMailer(server).send(MAIL))
-      expect(error).to.include({ code: 'ERR_MAIL_FAILED' })
-      expect(error.message).to.include('550').and.to.include('MAIL FROM')
-      expect(server.mails).to.have.length(0)
-    })
-
-    for (const [responseCode, code] of [
-      [550, 'ERR_MAIL_REFUSED'],
-      [451, 'ERR_MAIL_FAILED'],
-    ] as const) {
-      it(`throws ${code} for a mail answered with ${responseCode} after its data`, async () => {
-        const server = await startServer({ fault: answers('dot', `${responseCode} Not this one`) })
-        expect((await failureOf(startMailer(server).send(MAIL))).code).to.equal(code)
-      })
-    }
-
-    it('throws ERR_MAIL_FAILED where the server wants a login first', async () => {
-      const fault: Fault = (step) => {
-        if (step === 'MAIL') return '530 5.7.0 Authentication required'
-        return step === 'AUTH' ? '535 5.7.8 Wrong password' : undefined
-      }
-      const server = await startServer({ fault })
-      const refused = [{}, { username: 'service' }, { username: 'service', password: 'wrong' }]
-      for (const credentials of refused) {
-        const error = await failureOf(startMailer(server, credentials).send(MAIL))
-        expect(error.code).to.equal('ERR_MAIL_FAILED')
-        expect(error.message).not.to.contain('wrong')
-      }
-      expect(server.logins, 'half of a login is none').to.have.length(1)
-      expect([server.steps.RCPT, server.mails]).to.deep.equal([0, []])
-    })
-
-    it('throws ERR_MAIL_FAILED where nobody listens', async () => {
-      const { send } = startMailer({ host: '127.0.0.1', port: await freePort() })
-      expect((await failureOf(send(MAIL))).code).to.equal('ERR_MAIL_FAILED')
-    })
-  })
-
-  describe('on any other host', () => {
-    const other =
-      Object.values(networkInterfaces())
-        .flatMap((addresses) => addresses ?? [])
-        .find(({ family, internal }) => family === 'IPv4' && !internal)?.address ?? ''
-    const credentials = { username: 'service', password: 'right' }
-
-    before(function () {
-      if (!other) this.skip()
-    })
-
-    it('sends no login and no mail where STARTTLS is not offered (MAIL-14)', async () => {
-      const server = await startServer({ host: other })
-      const error = await failureOf(startMailer(server, credentials).send(MAIL))
-      expect(error.code).to.equal('ERR_MAIL_FAILED')
-      expect([server.connections, server.logins, server.steps.MAIL]).to.deep.equal([1, [], 0])
-    })
-
-    it('sends no login and no mail to a certificate that nobody vouches for', async () => {
-      const tls = newCertificate({ names: [other] })
-      const server = await startServer({ host: other, tls })
-      const error = await failureOf(startMailer(server, credentials).send(MAIL))
-      expect(error.code).to.equal('ERR_MAIL_FAILED')
-      expect([server.logins, server.steps.MAIL]).to.deep.equal([[], 0])
-    })
-  })
 })
 
 describe('The setting smtp_from_name', () => {
@@ -226,7 +160,7 @@ describe('memoryMailbox', () => {
     const mailbox = memoryMailbox({ limit: 2 })
     for (const subject of ['one', 'two', 'three']) {
       const mail = { ...MAIL, subject, headers: {} }
-      expect(await mailbox.send(mail, new AbortController().signal)).to.deep.equal({
+      expect(await mailbox.send(mail, noSignal())).to.deep.equal({
         accepted: true,
       })
     }

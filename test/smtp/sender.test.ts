@@ -1,33 +1,31 @@
 import { expect } from 'chai'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
-import type { MailSender } from '../../src/ports/mails.ts'
+import type { MailSender, MailTransport } from '../../src/ports/index.ts'
 import { createMailSender } from '../../src/smtp/sender.ts'
 import { memoryMailbox } from '../../src/smtp/mailbox.ts'
 import { createSettingsKeeper, type SettingsKeeper } from '../../src/settings/settings.ts'
 import { memorySettings } from '../../src/stores/memory/settings.ts'
-import { countClientSockets } from '../support/client-sockets.ts'
 import { eventually } from '../support/eventually.ts'
-import { fallsSilent, onFirst, type FaultySmtp } from '../support/faulty-smtp.ts'
-import { failureOf, MAIL } from '../support/mail-sending.ts'
-import { NO_ROTATION } from '../support/no-rotation.ts'
-import { suiteSmtp } from '../support/suite-smtp.ts'
-import { systemClock } from '../../src/clock.ts'
+import { fallsSilent, onFirst, type FaultySmtp } from '../support/mail-server.ts'
+import { movableClock } from '../support/time.ts'
+import { failureOf, MAIL, NO_ROTATION, noSignal, suiteSmtp } from './smtp-suite.ts'
 
 const FLIPS = 100
 
 describe('createMailSender()', () => {
   const box = createSecretBox(createKeyRing([Buffer.alloc(32, 1)]))
+  const newKeeper = () => createSettingsKeeper(memorySettings(), box, () => {})
+  const senderOf = (settings: SettingsKeeper, transport?: MailTransport) =>
+    createMailSender(settings.current, movableClock, NO_ROTATION, transport)
   let keeper: SettingsKeeper
   let sender: MailSender
-  const { start } = suiteSmtp()
-  const noSignal = () => new AbortController().signal
+  const { start, sockets } = suiteSmtp()
 
   beforeEach(() => {
-    keeper = createSettingsKeeper(memorySettings(), box, () => {})
-    sender = createMailSender(keeper.current, systemClock, NO_ROTATION)
+    keeper = newKeeper()
+    sender = senderOf(keeper)
   })
-
   afterEach(() => sender.close())
 
   const settingsOf = ({ port }: FaultySmtp, name: string) => ({
@@ -69,9 +67,8 @@ describe('createMailSender()', () => {
     expect(server.connections).to.equal(0)
 
     const mailbox = memoryMailbox()
-    const unread = createSettingsKeeper(memorySettings(), box, () => {}).current
-    expect(createMailSender(unread, systemClock, NO_ROTATION, mailbox).canSend()).to.equal(false)
-    const developing = createMailSender(keeper.current, systemClock, NO_ROTATION, mailbox)
+    expect(senderOf(newKeeper(), mailbox).canSend()).to.equal(false)
+    const developing = senderOf(keeper, mailbox)
     expect(developing.canSend()).to.equal(true)
     const connection = await developing.connect(keeper.current(), noSignal())
     await connection.send(MAIL)
@@ -138,7 +135,6 @@ describe('createMailSender()', () => {
   })
 
   it('is not held up by a server that never answers, once the settings name another', async () => {
-    const sockets = countClientSockets()
     const [a, b] = [await start({ fault: fallsSilent('greeting') }), await start()]
     await keeper.change(settingsOf(a, 'a'))
     const deadline = new AbortController()
@@ -153,14 +149,13 @@ describe('createMailSender()', () => {
     await keeper.change(settingsOf(a, 'a'))
     const again = failureOf(sender.connect(keeper.current(), deadline.signal))
     await eventually('b is left', () => b.open === 0)
-    expect(sockets.open).to.equal(5)
+    expect(sockets.open()).to.equal(5)
     deadline.abort()
     for (const { code } of await Promise.all([...stalled, again])) {
       expect(code).to.equal('ERR_MAIL_FAILED')
     }
-    await eventually('all are closed', () => sockets.open === 0)
+    await eventually('all are closed', () => sockets.open() === 0)
     expect(a.connections).to.equal(5)
-    sockets.stop()
   })
 
   it(`sends every mail whole, to one of two servers, while the settings change ${FLIPS} times (RACE-10) [full]`, async () => {
@@ -170,39 +165,41 @@ describe('createMailSender()', () => {
     ]
     const names = ['a', 'b']
     await keeper.change(settingsOf(a, 'a'))
-    let sent = 0
-    let isOver = false
+    let [flips, sent, isOver] = [0, 0, false]
+    let goOn = () => {}
     const subjects = new Map<string, string>()
+    /** Those who wait for a connection, and since which change. */
+    const waiting = new Map<AbortController, number>()
 
     async function sendMany(loop: number) {
       for (let mail = 0; !isOver || mail < 10; mail += 1) {
         const subject = `mail ${loop}-${mail}`
         const settings = keeper.current()
         const deadline = new AbortController()
-        // The servers that never answer are given up as the deadline would.
-        const giveUp = setTimeout(() => deadline.abort(), 500)
+        waiting.set(deadline, flips)
         try {
           const connection = await sender.connect(settings, deadline.signal)
-          clearTimeout(giveUp)
+          waiting.delete(deadline)
           await connection.send({ ...MAIL, subject })
           connection.release()
           subjects.set(subject, String(settings.smtpFrom))
           sent += 1
+          goOn()
         } catch (error) {
           expect(error).to.have.property('code', 'ERR_MAIL_FAILED')
           expect(deadline.signal.aborted).to.equal(true)
-        } finally {
-          clearTimeout(giveUp)
         }
       }
     }
 
     const loops = Array.from({ length: 8 }, (_, loop) => sendMany(loop))
-    for (let flip = 1; flip <= FLIPS; flip += 1) {
-      const before = sent
-      await keeper.change(flip % 2 === 0 ? settingsOf(a, 'a') : settingsOf(b, 'b'))
-      await eventually('mails go on', () => sent > before)
+    for (flips = 1; flips <= FLIPS; flips += 1) {
+      await keeper.change(flips % 2 === 0 ? settingsOf(a, 'a') : settingsOf(b, 'b'))
+      await new Promise<void>((resolve) => (goOn = resolve))
+      // Whoever never gets an answer is given up, as at the deadline of an attempt.
+      for (const [deadline, since] of waiting) if (since < flips - 10) deadline.abort()
     }
+    for (const deadline of waiting.keys()) deadline.abort()
     isOver = true
     await Promise.all(loops)
 
