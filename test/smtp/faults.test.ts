@@ -67,32 +67,29 @@ describe('Sending, where the mail server', () => {
   }
 
   const TALK: Step[] = ['greeting', 'EHLO', 'AUTH', 'MAIL', 'RCPT', 'DATA', 'dot']
-  const endedByTheDeadline: Record<string, (when: Step) => Fault> = {
-    'says nothing any more': fallsSilent,
-    'answers with one byte after the other, for ever': trickles,
-  }
-  for (const [what, faultAt] of Object.entries(endedByTheDeadline)) {
+  for (const [what, faultAt] of [
+    ['says nothing any more', fallsSilent],
+    ['answers with one byte after the other, for ever', trickles],
+  ] as const) {
     for (const offersPipelining of [false, true]) {
-      describe(`${what}, from one step on${offersPipelining ? ' (pipelined)' : ''}:`, () => {
-        for (const step of TALK) {
-          it(`${step}. The deadline ends it, and its socket`, async () => {
-            const fault = onFirst(1, faultAt(step))
-            const { server, slots } = await start({ fault, offersPipelining })
-            const deadline = new AbortController()
-            const failing = failureOf(sendThrough(slots, MAIL, deadline.signal))
-            await server.reaches(step)
-            deadline.abort()
-            const error = await failing
-            expect(error.code).to.equal('ERR_MAIL_FAILED')
-            const doing = TALK.indexOf(step) < 3 ? 'connecting' : 'handing the mail over'
-            expect(error.message).to.equal(`The mail was not sent (stopped while ${doing})`)
-            server.mails.splice(0, step === 'dot' ? 1 : 0)
-            await nothingIsLeft(server)
-            await sendThrough(slots)
-            expect(server.mails).to.have.length(1)
-          })
-        }
-      })
+      for (const step of TALK) {
+        it(`${what}, from ${step} on: the deadline ends it, and its socket${offersPipelining ? ' (pipelined)' : ''}`, async () => {
+          const fault = onFirst(1, faultAt(step))
+          const { server, slots } = await start({ fault, offersPipelining })
+          const deadline = new AbortController()
+          const failing = failureOf(sendThrough(slots, MAIL, deadline.signal))
+          await server.reaches(step)
+          deadline.abort()
+          const { code, message } = await failing
+          expect(code).to.equal('ERR_MAIL_FAILED')
+          const doing = TALK.indexOf(step) < 3 ? 'connecting' : 'handing the mail over'
+          expect(message).to.equal(`The mail was not sent (stopped while ${doing})`)
+          server.mails.splice(0, step === 'dot' ? 1 : 0)
+          await nothingIsLeft(server)
+          await sendThrough(slots)
+          expect(server.mails).to.have.length(1)
+        })
+      }
     }
   }
 
@@ -143,11 +140,8 @@ describe('Sending, where the mail server', () => {
     failsOnce('content', drops('content'), /./, large))
 
   it('stops reading in the middle of a large mail: the deadline ends it, and its socket', async () => {
-    const fault: Fault = (step, { socket }) => {
-      if (step === 'content') socket.pause()
-      return undefined
-    }
-    const { server, slots } = await start({ fault: onFirst(1, fault) })
+    const pauses = acts('content', (socket) => socket.pause())
+    const { server, slots } = await start({ fault: onFirst(1, pauses) })
     const deadline = new AbortController()
     const failing = failureOf(sendThrough(slots, large, deadline.signal))
     await server.reaches('content')
@@ -286,15 +280,14 @@ describe('Sending, where the mail server', () => {
       expect([server.connections, server.steps.RSET, server.mails.length]).to.deep.equal([1, 1, 3])
     })
 
-    const dead: Record<string, Fault> = {
-      'is dropped when it is asked': drops('RSET'),
-      'is told to go away when it is asked': goesAway('RSET'),
-      'is refused when it is asked': answers('RSET', '451 4.3.0 Broken'),
-      'answers nothing when it is asked': fallsSilent('RSET'),
-      'answers for ever when it is asked': neverEnds('RSET'),
-    }
-    for (const [what, fault] of Object.entries(dead)) {
-      it(`${what}: another is opened before a link is minted`, async () => {
+    for (const [what, fault] of [
+      ['is dropped', drops('RSET')],
+      ['is told to go away', goesAway('RSET')],
+      ['is refused', answers('RSET', '451 4.3.0 Broken')],
+      ['answers nothing', fallsSilent('RSET')],
+      ['answers for ever', neverEnds('RSET')],
+    ] as const) {
+      it(`${what} when it is asked: another is opened before a link is minted`, async () => {
         const { server, slots } = await start({ fault: onFirst(1, fault) })
         await sendThrough(slots)
         await moveTime(1_000)
@@ -330,12 +323,10 @@ describe('Sending, where the mail server', () => {
       await expectNext({ server, slots }, 2, 2)
     })
 
-    for (const [what, fault] of Object.entries({
-      'it says QUIT, and closes': () => undefined,
-      'where nobody answers its QUIT it is closed all the same': answers('QUIT', ''),
-    } satisfies Record<string, Fault>)) {
-      it(`nobody needs: ${what}`, async () => {
-        const { server, slots } = await start({ fault })
+    for (const options of [{}, { fault: answers('QUIT', '') }]) {
+      const how = options.fault ? ', also where nobody answers that' : ''
+      it(`nobody needs: it says QUIT, and is closed${how}`, async () => {
+        const { server, slots } = await start(options)
         await sendThrough(slots)
         await moveTime(15_000)
         await server.reaches('QUIT')

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { connect, type TLSSocket } from 'node:tls'
 import { expect } from 'chai'
 import { tlsPolicy, type SmtpSettings } from '../../src/smtp/settings.ts'
-import { newCertificate } from '../support/certificates.ts'
+import { newCertificate, type Certificate } from '../support/certificates.ts'
 import { eventually } from '../support/eventually.ts'
 import {
   answers,
@@ -20,7 +20,6 @@ import {
   good,
   inTrustingProcess,
   LOOPBACK,
-  noSignal,
   sendThrough,
   settingsFor,
   signed,
@@ -86,7 +85,7 @@ describe('The setting smtp_tls', () => {
   })
 
   describe('in a process that trusts an authority (NODE_EXTRA_CA_CERTS):', () => {
-    const asked: { tls: Tls; options: FaultySmtpOptions; host?: string }[] = []
+    const asked: { tls: Tls; options: FaultySmtpOptions; host: string }[] = []
     const results: (Outcome & { server: FaultySmtp })[] = []
 
     /** What came of it, once mails were sent and the settings checked in one process. */
@@ -114,7 +113,7 @@ describe('The setting smtp_tls', () => {
     })
     after(() => Promise.all(results.map(({ server }) => server.close())))
 
-    const bad: [what: string, tls: FaultySmtpOptions['tls'], told: RegExp, advice: RegExp][] = [
+    const bad: [what: string, tls: Certificate, told: RegExp, advice: RegExp][] = [
       [
         'expired',
         signed({ validUntil: new Date('2020-02-03T00:00:00Z') }),

@@ -5,21 +5,22 @@ import { adminOf, outcomeOf, suiteAdmin } from '../support/admin-calls.ts'
 import { eventually } from '../support/eventually.ts'
 import { startHarness } from '../support/harness.ts'
 import { isIdle } from '../support/jobs.ts'
-import { eventsOf, sha256, tokenOf } from '../support/observe.ts'
+import { eventsOf, tokenOf } from '../support/observe.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
+import { createUserAgent } from '../support/user-agent.ts'
 
 type Send = MailTransport['send']
 
 /** Settles one promise again and again. */
-const settledBy = (
-  ...steps: ((
-    ends: [resolve: (answer: TransportAnswer) => void, reject: (error: Error) => void],
-  ) => void)[]
-) =>
-  new Promise<TransportAnswer>((...ends) => {
-    for (const step of steps) step(ends)
+const settledBy = (...ends: (TransportAnswer | Error)[]) =>
+  new Promise<TransportAnswer>((...settle) => {
+    for (const end of ends) settle[end instanceof Error ? 1 : 0](end as never)
   })
+
+const accepted = (id?: string) => ({ accepted: true, ...(id !== undefined && { id }) }) as const
+const refused = (reason: string) => ({ accepted: false, isForGood: true, reason }) as const
+const notNow = (reason: string) => ({ accepted: false, isForGood: false, reason }) as const
 
 const linkOf = ({ text }: TransportMail) => /https?:\/\/\S+/.exec(text)?.[0] ?? ''
 
@@ -30,7 +31,7 @@ describe('A transport of the host, in the place of SMTP', () => {
   const transport: MailTransport = {
     async send(mail, signal) {
       handed.push(mail)
-      const answer = answers.shift() ?? (async () => ({ accepted: true }) as const)
+      const answer = answers.shift() ?? (async () => accepted())
       return answer(mail, signal)
     },
   }
@@ -73,16 +74,16 @@ describe('A transport of the host, in the place of SMTP', () => {
 
   it('is handed one composed mail, whose link works by then, and its id is kept', async () => {
     const user = await newUser()
-    let isStored: boolean | undefined
+    let mode: string | undefined
     answers = [
       async (mail) => {
-        isStored = (await h.store.resetTokens.find(sha256(tokenOf(linkOf(mail))))) !== undefined
-        return { accepted: true, id: 'service-id-1' }
+        mode = (await createUserAgent().get(linkOf(mail))).mode
+        return accepted('service-id-1')
       },
     ]
     const { mail_id } = await asked(user, 'sent')
     const [mail] = handed
-    expect(isStored).to.equal(true)
+    expect(mode).to.equal('form')
     expect(Object.keys(mail ?? {}).toSorted()).to.deep.equal(
       ['from', 'headers', 'html', 'messageId', 'subject', 'text', 'to'].toSorted(),
     )
@@ -103,20 +104,19 @@ describe('A transport of the host, in the place of SMTP', () => {
   })
 
   it('keeps no id that is none, or that has a piece of the link', async () => {
-    const link = (mail: TransportMail) => linkOf(mail)
     const ids: ((mail: TransportMail) => unknown)[] = [
       () => '',
       () => 42,
       () => 'two words',
       () => 'a\r\nb',
       () => 'x'.repeat(201),
-      link,
-      (mail) => `id-${tokenOf(link(mail)).slice(0, 25)}`,
+      linkOf,
+      (mail) => `id-${tokenOf(linkOf(mail)).slice(0, 25)}`,
     ]
     for (const idOf of ids) {
       const user = await newUser()
       // The types forbid some of these; a host in JavaScript has no types.
-      answers = [async (mail) => ({ accepted: true, id: idOf(mail) as string })]
+      answers = [async (mail) => accepted(idOf(mail) as string)]
       const { mail_id } = await asked(user, 'sent')
       expect(await admin.showMail({ mail_id })).to.not.have.property('queue_id')
       expect(JSON.stringify(h.events)).to.not.include(tokenOf(linkTo(user)).slice(0, 25))
@@ -125,12 +125,10 @@ describe('A transport of the host, in the place of SMTP', () => {
 
   it('that refuses for good makes a dead letter, and its reason is kept without address, link and control characters', async () => {
     const user = await newUser()
+    const long = 'long '.repeat(1_000)
     answers = [
-      async (mail) => ({
-        accepted: false,
-        isForGood: true,
-        reason: `<${mail.to}>\r\nis on\u0000our \u001b[31mlist: ${linkOf(mail)} ${'long '.repeat(1_000)}`,
-      }),
+      async (mail) =>
+        refused(`<${mail.to}>\r\nis on\u0000our \u001b[31mlist: ${linkOf(mail)} ${long}`),
     ]
     const dead = await asked(user, 'dead')
     expect(dead).to.include({ reason: 'ERR_MAIL_REFUSED', attempts: 1 })
@@ -148,7 +146,7 @@ describe('A transport of the host, in the place of SMTP', () => {
 
   it('that says try again is asked again later, with a new token', async () => {
     const user = await newUser()
-    answers = [async () => ({ accepted: false, isForGood: false, reason: 'Too many mails' })]
+    answers = [async () => notNow('Too many mails')]
     const { mail_id } = await asked(user, 'waiting')
     expect(failuresOf(user)[0]?.reason).to.equal('ERR_MAIL_FAILED')
     expect(failuresOf(user)[0]?.details).to.deep.equal({
@@ -164,45 +162,30 @@ describe('A transport of the host, in the place of SMTP', () => {
     expect((await h.reset(second ?? '', 'a new password')).mode).to.equal('done')
   })
 
-  const fetchError = () =>
-    new TypeError('fetch failed', { cause: new Error('connect ECONNREFUSED 192.0.2.1:443') })
+  const rejects = (error: unknown) => async () => {
+    throw error
+  }
+  const withCode = (code: string) => rejects(Object.assign(new Error('odd'), { code }))
+  const cause = new Error('connect ECONNREFUSED 192.0.2.1:443')
+  const throws = () => {
+    throw new Error('No key')
+  }
   const odd: [what: string, code: string, reply: RegExp, send: () => unknown][] = [
-    [
-      'throws before it does anything',
-      'unknown reason',
-      /^No key$/,
-      () => {
-        throw new Error('No key')
-      },
-    ],
-    ['rejects with what is no error', 'unknown reason', /^$/, () => Promise.reject('no')], // oxlint-disable-line prefer-promise-reject-errors
+    ['throws before it does anything', 'unknown reason', /^No key$/, throws],
+    ['rejects with what is no error', 'unknown reason', /^$/, rejects('no')],
     [
       'rejects as fetch does',
       'unknown reason',
       /^fetch failed: connect ECONNREFUSED/,
-      () => Promise.reject(fetchError()),
+      rejects(new TypeError('fetch failed', { cause })),
     ],
-    [
-      'has a code',
-      'ECONNRESET',
-      /^reset$/,
-      () => Promise.reject(Object.assign(new Error('reset'), { code: 'ECONNRESET' })),
-    ],
-    [
-      'has a code that is none',
-      'unknown reason',
-      /^odd$/,
-      () => Promise.reject(Object.assign(new Error('odd'), { code: 'x'.repeat(99) })),
-    ],
+    ['has a code', 'ECONNRESET', /^odd$/, withCode('ECONNRESET')],
+    ['has a code that is none', 'unknown reason', /^odd$/, withCode('x'.repeat(99))],
     [
       'rejects after it answered',
       'try again',
       /^Busy$/,
-      () =>
-        settledBy(
-          ([resolve]) => resolve({ accepted: false, isForGood: false, reason: 'Busy' }),
-          ([, reject]) => reject(new Error('later')),
-        ),
+      () => settledBy(notNow('Busy'), new Error('later')),
     ],
     ['does not say for how long', 'try again', /^$/, () => ({ accepted: false, reason: 42 })],
   ]
@@ -223,15 +206,8 @@ describe('A transport of the host, in the place of SMTP', () => {
     })
   }
 
-  const nonsense: unknown[] = [
-    undefined,
-    null,
-    true,
-    'accepted',
-    {},
-    { accepted: 'yes' },
-    { accepted: ['ann@example.com'], rejected: [] },
-  ]
+  const listed = { accepted: ['ann@example.com'], rejected: [] }
+  const nonsense = [undefined, null, true, 'accepted', {}, { accepted: 'yes' }, listed]
   it('that answers nonsense may have sent the mail: it is a dead letter, and comes only once', async () => {
     for (const answer of nonsense) {
       const user = await newUser()
@@ -244,13 +220,7 @@ describe('A transport of the host, in the place of SMTP', () => {
 
   it('that accepts twice sent one mail', async () => {
     const user = await newUser()
-    answers = [
-      () =>
-        settledBy(
-          ([resolve]) => resolve({ accepted: true, id: 'first' }),
-          ([resolve]) => resolve({ accepted: true, id: 'second' }),
-        ),
-    ]
+    answers = [() => settledBy(accepted('first'), accepted('second'))]
     const { mail_id } = await asked(user, 'sent')
     expect(await admin.showMail({ mail_id })).to.include({ queue_id: 'first' })
     expect(eventsOf(h, 'password_reset_mail_sent', user)).to.have.length(1)
@@ -265,8 +235,7 @@ describe('A transport of the host, in the place of SMTP', () => {
         (_mail, signal) => {
           heard = signal
           return new Promise((resolve, reject) => {
-            end = (isAccepted) =>
-              isAccepted ? resolve({ accepted: true }) : reject(new Error('too late'))
+            end = (isAccepted) => (isAccepted ? resolve(accepted()) : reject(new Error('too late')))
           })
         },
       ]
@@ -294,7 +263,7 @@ describe('A transport of the host, in the place of SMTP', () => {
       most = Math.max(most, now)
       await new Promise<void>((resolve) => open.push(resolve))
       now -= 1
-      return { accepted: true }
+      return accepted()
     })
     await Promise.all(users.map(({ id }) => admin.sendReset({ id })))
     let done = 0
@@ -322,7 +291,7 @@ describe('A transport of the host, in the place of SMTP', () => {
     const TO = 'me@users.example'
 
     it('mail test hands it a mail, in one step in the place of those of SMTP', async () => {
-      answers = [async () => ({ accepted: true, id: 'service-id-2' })]
+      answers = [async () => accepted('service-id-2')]
       const { ok, names, of } = await steps(admin.testMail({ to: TO }))
       expect(names).to.deep.equal(['configuration', 'transport'])
       expect(ok).to.equal(true)
@@ -335,9 +304,7 @@ describe('A transport of the host, in the place of SMTP', () => {
     })
 
     it('mail test tells why it did not take the mail', async () => {
-      answers = [
-        async () => ({ accepted: false, isForGood: true, reason: 'Not a verified sender' }),
-      ]
+      answers = [async () => refused('Not a verified sender')]
       const { ok, of } = await steps(admin.testMail({ to: TO }))
       expect(ok).to.equal(false)
       expect(of('transport')).to.include({ status: 'failed', reply: 'Not a verified sender' })
@@ -354,22 +321,14 @@ describe('A transport of the host, in the place of SMTP', () => {
 
     it('user status tells of the transport, and not of a mail server', async () => {
       for (const [answer, state, summary] of [
-        [
-          { accepted: false, isForGood: true, reason: 'On our list' },
-          'dead',
-          /^The transport refused the last reset link for good: "On our list"\.$/,
-        ],
-        [
-          { accepted: false, isForGood: false, reason: '401 bad key' },
-          'waiting',
-          /^The transport did not accept the last reset link: "401 bad key"\.$/,
-        ],
+        [refused('On our list'), 'dead', 'refused the last reset link for good: "On our list"'],
+        [notNow('401 bad key'), 'waiting', 'did not accept the last reset link: "401 bad key"'],
       ] as const) {
         const user = await newUser()
         answers = [async () => answer]
         const { mail_id } = await asked(user, state)
         const told = await admin.userStatus({ id: user.id })
-        expect(told.summary).to.match(summary)
+        expect(told.summary).to.equal(`The transport ${summary}.`)
         expect(told.advice).to.match(/^See account-flows mail test --to /)
         await admin.purgeMails({ id: mail_id })
       }
@@ -390,10 +349,7 @@ describe('A transport of the host, in the place of SMTP', () => {
 describe('A service without SMTP settings, whose host has a transport', () => {
   const handed: TransportMail[] = []
   const transport: MailTransport = {
-    async send(mail) {
-      handed.push(mail)
-      return { accepted: true }
-    },
+    send: async (mail) => (handed.push(mail), accepted()),
   }
   const h = suiteHarness({ flows: { transport, initialSettings: {} } })
 

@@ -55,7 +55,10 @@ const refuse =
 function rotating(): TokenAnswer {
   let [current, count] = [REFRESH, 0]
   return (form, res) => {
-    if (form.get('refresh_token') !== current) return refuse('invalid_grant')(form, res)
+    if (form.get('refresh_token') !== current) {
+      refuse('invalid_grant')(form, res)
+      return
+    }
     count += 1
     current = `refresh-token-${count}-canary`
     const token = { token_type: 'bearer', access_token: `rotated-access-token-${count}` }
@@ -76,10 +79,10 @@ async function startOAuthSmtp(
     // The client's answer to the challenge.
     if (step === 'other' && line === '') return '535 No'
     if (step !== 'AUTH') return undefined
-    const login = /^user=(.*)\u0001auth=Bearer (.*)\u0001{2}$/.exec(atob(line.split(' ')[2] ?? ''))
-    const [, user = '', token = ''] = login ?? []
+    const [user = '', bearer = ''] = atob(line.split(' ')[2] ?? '').split('\u0001auth=')
+    const token = bearer.slice('Bearer '.length, -2)
     shown.push(token)
-    if (isTaken(token, user)) {
+    if (isTaken(token, user.slice('user='.length))) {
       loggedIn.add(connection)
       return undefined
     }
