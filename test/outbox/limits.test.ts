@@ -1,13 +1,12 @@
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
-import { addUnverified, blockedLogin, expectResumed, mailsTo } from '../support/blocked-login.ts'
 import { eventually } from '../support/eventually.ts'
 import { PASSWORD, type Harness } from '../support/harness.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
-import { ask, eventsOf, hasPassword, shapeOf, usableRecord } from '../support/observe.ts'
+import { ask, eventsOf, shapeOf } from '../support/observe.ts'
+import { addUnverified, blockedLogin, type Person } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
-import { press } from '../support/page-forms.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 
 const CAP = 3
@@ -91,27 +90,24 @@ describe('Mails to one account', () => {
     }
     answers.push(...(await Promise.all([h.forgot('nobody'), h.forgot('nobody else')])))
     for (const each of answers) expect(shapeOf(each)).to.deep.equal(shapeOf(answers[0] as Answer))
-    const requested = () => eventsOf(h, 'password_reset_requested', user)
+    const requested = () => user.events('password_reset_requested')
     await eventually('every request is decided about', () => requested().length === 100, 20_000)
     await eventually('a link arrives', async () => {
       const link = newestLink(user)
-      return link !== '' && (await usableRecord(h, link))
+      return link !== '' && (await user.opensElsewhere(link)).mode === 'form'
     })
     // Of those that arrived at once, before any was looked up, one more may be served.
-    expect(mailsTo(h, user)).to.be.within(1, CAP + 1)
+    expect(user.mailCount()).to.be.within(1, CAP + 1)
     expect(await reset(await addPerson())).to.equal(undefined)
   })
 
   it('leave the newest link that arrived as it is (RATE-02)', async () => {
     const user = await addPerson()
     const link = await useUp(user)
-    const record = await usableRecord(h, link)
     expect(await inTurn(5, reset, user)).to.deep.equal(Array(5).fill('throttled'))
-    expect(mailsTo(h, user)).to.equal(CAP)
-    expect(record).to.include({ userId: user.id })
-    expect(await usableRecord(h, link)).to.deep.equal(record)
-    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
-    expect(await hasPassword(h, user, 'a new password')).to.equal(true)
+    expect(user.mailCount()).to.equal(CAP)
+    expect((await user.choosesPassword('a new password', link)).mode).to.equal('done')
+    expect(await user.hasPassword('a new password')).to.equal(true)
   })
 
   it('are counted for the account, by whatever name it is asked for (RATE-04)', async () => {
@@ -124,17 +120,17 @@ describe('Mails to one account', () => {
       expect(await reset({ username: name }), name).to.equal('throttled')
     const [local, domain] = email.split('@')
     expect(await reset({ username: `${local}+1@${domain}` })).to.equal('unknown')
-    expect(mailsTo(h, user)).to.equal(CAP)
+    expect(user.mailCount()).to.equal(CAP)
   })
 
-  const voided: Record<string, (user: User, link: string) => Promise<unknown>> = {
-    'it was used': (_user, link) => h.reset(link, 'a new password'),
-    'the address changed': (user) => h.changeUser(user, { email: `new-${user.email}` }),
+  const voided: Record<string, (user: Person, link: string) => Promise<unknown>> = {
+    'it was used': (user, link) => user.choosesPassword('a new password', link),
+    'the address changed': (user) => user.becomes({ email: `new-${user.email}` }),
     'the password changed': async (user) => {
       const other = await addPerson()
-      await h.reset(await h.resetLink(other), 'the password of another account')
+      await other.choosesPassword('the password of another account', await other.forgets())
       const { passwordHash } = (await h.users.findById(other.id)) ?? other
-      await h.changeUser(user, { passwordHash })
+      await user.becomes({ passwordHash })
     },
   }
   for (const [how, change] of Object.entries(voided)) {
@@ -144,14 +140,14 @@ describe('Mails to one account', () => {
       expect(await reset(user)).to.equal('throttled')
       await change(user, link)
       expect(await inTurn(2, reset, user)).to.deep.equal(ONCE)
-      const now = (await h.users.findById(user.id)) ?? user
-      expect((await h.reset(newestLink(now), 'another password')).mode).to.equal('done')
+      const newest = h.mail.mails.at(-1)?.link ?? ''
+      expect((await user.choosesPassword('another password', newest)).mode).to.equal('done')
     })
   }
 
   it('wait in peace while the mail server is down: no flood supersedes the one under way', async () => {
     const user = await addPerson()
-    const requested = () => eventsOf(h, 'password_reset_requested', user)
+    const requested = () => user.events('password_reset_requested')
     answer = 'defer'
     await inTurn(CAP, reset, user)
     const waiting = requested().length
@@ -163,21 +159,21 @@ describe('Mails to one account', () => {
         .slice(waiting)
         .map(({ reason }) => reason),
     ).to.deep.equal(Array(5).fill('throttled'))
-    expect(mailsTo(h, user)).to.equal(0)
+    expect(user.mailCount()).to.equal(0)
     answer = 'take'
     await moveTime(60_000)
-    const { link } = await h.mail.mailTo(user.email ?? '')
-    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
-    expect(mailsTo(h, user)).to.equal(1)
+    const { link } = await user.mail(1)
+    expect((await user.choosesPassword('a new password', link)).mode).to.equal('done')
+    expect(user.mailCount()).to.equal(1)
   })
 
   it('are limited for verification likewise, and the links that arrived all work', async () => {
     const user = await addPerson({ emailVerified: false })
     const link = await useUp(user, verification)
     expect(await inTurn(3, verification, user)).to.deep.equal(Array(3).fill('throttled'))
-    expect(mailsTo(h, user)).to.equal(CAP)
-    expect((await createUserAgent().get(link)).mode).to.equal('verified')
-    expect((await h.users.findById(user.id))?.emailVerified).to.equal(true)
+    expect(user.mailCount()).to.equal(CAP)
+    expect((await user.opensElsewhere(link)).mode).to.equal('verified')
+    expect(await user.isVerified()).to.equal(true)
   })
 
   it('are limited for blocked logins too, and the page is the same (4.8, VER-13)', async () => {
@@ -191,11 +187,11 @@ describe('Mails to one account', () => {
         .replace(/name="(?:state|form_id)" value="[^"]*"/g, '')
         .replaceAll(hidden['login'] ?? 'no login', '')
     expect([blocked.status, bare(blocked)]).to.deep.equal([200, bare(first.blocked)])
-    const throttled = () => eventsOf(h, 'email_verification_requested', user, 'throttled')
+    const throttled = () => user.events('email_verification_requested', 'throttled')
     await eventually('the request is throttled', () => throttled().length > 0)
-    const logins = () => eventsOf(h, 'email_login_blocked', user)
+    const logins = () => user.events('email_login_blocked')
     await eventually('all logins are recorded as blocked', () => logins().length === CAP + 2)
-    expect((await first.agent.get(first.link)).status).to.equal(302)
+    expect((await first.opensLink()).status).to.equal(302)
   })
 
   it('of a login are not used up by a stranger who asks by name: its link finishes its own request', async () => {
@@ -203,8 +199,8 @@ describe('Mails to one account', () => {
     await useUp(user, verification)
     expect(await verification(user)).to.equal('throttled')
     const login = await blockedLogin(h, { user })
-    await expectResumed(h, login, await login.agent.get(login.link))
-    expect(mailsTo(h, user)).to.equal(CAP + 1)
+    await login.stillGetsIn()
+    expect(user.mailCount()).to.equal(CAP + 1)
   })
 
   it('of one kind do not use up the other: a flood of resets keeps nobody from verifying', async () => {
@@ -212,15 +208,15 @@ describe('Mails to one account', () => {
     await useUp(user)
     expect(await inTurn(3, reset, user)).to.deep.equal(Array(3).fill('throttled'))
     const login = await blockedLogin(h, { user })
-    expect((await login.agent.get(login.link)).status).to.equal(302)
+    expect((await login.opensLink()).status).to.equal(302)
   })
 
   it('are counted apart where they tell what was done to the account', async () => {
     const user = await addPerson()
     const link = await useUp(user)
     await h.put({ password_changed_email: 'true' })
-    await h.reset(link, 'a new password')
-    const notice = await h.mail.mailTo(user.email ?? '', CAP + 1)
+    await user.choosesPassword('a new password', link)
+    const notice = await user.mail(CAP + 1)
     expect(notice.kind).to.equal('password_changed')
   })
 
@@ -230,13 +226,13 @@ describe('Mails to one account', () => {
     expect(await reset(user)).to.equal('throttled')
     await h.put({ mails_per_account_per_hour: '0' })
     await useUp(user)
-    expect(mailsTo(h, user)).to.equal(2 * CAP)
+    expect(user.mailCount()).to.equal(2 * CAP)
   })
 
   it('are not counted where no mail can be sent', async () => {
     const user = await addPerson({ disabled: true })
     expect(await inTurn(2 * CAP, reset, user)).to.deep.equal(Array(2 * CAP).fill('disabled'))
-    await h.changeUser(user, { disabled: false })
+    await user.becomes({ disabled: false })
     await useUp(user)
   })
 })
@@ -257,8 +253,8 @@ describe('Mails to one mailbox (RATE-13)', () => {
     h.mail.mails.filter(({ to }) => to.some((each) => each.toLowerCase().startsWith(name))).length
   const claim = (username: string, email = `${username}@users.example`) =>
     h.addUser({ username, email, emailVerified: false })
-  const blocked = (users: User[]) =>
-    users.flatMap((user) => eventsOf(h, 'email_login_blocked', user)).length
+  const blocked = (users: Person[]) =>
+    users.flatMap((user) => user.events('email_login_blocked')).length
 
   it(`are ${CAP}, a first one of each account, and ${CAP} resets, however many accounts were registered with it`, async () => {
     const [verifications, resets]: (string | undefined)[][] = [[], []]
@@ -275,7 +271,7 @@ describe('Mails to one mailbox (RATE-13)', () => {
   })
 
   it(`are ${CAP} more for logins of all its accounts together, and a first one of each`, async () => {
-    const users: User[] = []
+    const users: Person[] = []
     for (const [index, email] of mailbox('guest').entries())
       users.push(await claim(`guest-${index}`, email))
     for (const user of users) {
@@ -288,7 +284,7 @@ describe('Mails to one mailbox (RATE-13)', () => {
     const expected = before + CAP + users.length
     await eventually('their mails', () => mailsToMailbox('guest') === expected)
     const throttled = users.flatMap((user) =>
-      eventsOf(h, 'email_verification_requested', user, 'throttled'),
+      user.events('email_verification_requested', 'throttled'),
     )
     expect(throttled).to.have.length(users.length - CAP)
   })
@@ -300,18 +296,18 @@ describe('Mails to one mailbox (RATE-13)', () => {
     const user = await claim('tagged')
     expect(await verification(user)).to.equal(undefined)
     const login = await blockedLogin(h, { user })
-    await expectResumed(h, login, await login.agent.get(login.link))
-    expect(mailsTo(h, user)).to.equal(2)
+    await login.stillGetsIn()
+    expect(user.mailCount()).to.equal(2)
   })
 
   it('cannot be used up by one other account', async () => {
     const squatter = await claim('squatter', 'newbie+zz@users.example')
     await inTurn(4 * CAP, verification, squatter)
-    expect(mailsTo(h, squatter)).to.equal(CAP)
+    expect(squatter.mailCount()).to.equal(CAP)
     const newbie = await claim('newbie')
     expect(await verification(newbie)).to.equal(undefined)
     expect(await reset(newbie)).to.equal(undefined)
-    expect((await createUserAgent().get(newestLink(newbie))).mode).to.equal('form')
+    expect((await newbie.opensElsewhere(newestLink(newbie))).mode).to.equal('form')
   })
 
   const changes: [name: string, what: string, change: (user: User, count: number) => object][] = [
@@ -328,7 +324,7 @@ describe('Mails to one mailbox (RATE-13)', () => {
     it(`are no more for an account with ${what}`, async () => {
       const user = await claim(name)
       for (let count = 0; count < 4 * CAP; count += 1) {
-        await h.changeUser(user, change(user, count))
+        await user.becomes(change(user, count))
         await verification(user)
       }
       expect(mailsToMailbox(name)).to.equal(CAP + 1)
@@ -341,7 +337,7 @@ describe('Mails to one mailbox (RATE-13)', () => {
       await verification(await claim(`like-owner-${index}`, email))
     expect(mailsToMailbox('owner')).to.equal(5)
     expect(await inTurn(2, reset, owner)).to.deep.equal(ONCE)
-    expect((await h.reset(newestLink(owner), 'a new password')).mode).to.equal('done')
+    expect((await owner.choosesPassword('a new password', newestLink(owner))).mode).to.equal('done')
     expect(await reset(owner)).to.equal(undefined)
   })
 })
@@ -357,7 +353,7 @@ describe('The setting resend_cooldown', () => {
     const link = h.mail.mails.find(
       ({ kind, to }) => kind === 'password_reset' && to.includes(user.email ?? ''),
     )?.link
-    expect((await h.reset(link ?? '', 'a new password')).mode).to.equal('done')
+    expect((await user.choosesPassword('a new password', link ?? '')).mode).to.equal('done')
     expect(await inTurn(2, reset, user)).to.deep.equal(ONCE)
   })
 
@@ -367,14 +363,14 @@ describe('The setting resend_cooldown', () => {
     const first = await blockedLogin(h, { user })
     expect(await verification(user)).to.equal('throttled')
     const second = await blockedLogin(h, { user })
-    await press(second.agent, second.blocked, '/resend-verification')
+    await second.presses('/resend-verification')
     await eventually(
       'the second mail for a login is throttled',
-      () => eventsOf(h, 'email_verification_requested', user, 'throttled').length === 2,
+      () => user.events('email_verification_requested', 'throttled').length === 2,
     )
-    expect(mailsTo(h, user)).to.equal(3)
+    expect(user.mailCount()).to.equal(3)
     expect(second.code).not.to.equal(first.code)
-    await expectResumed(h, first, await first.agent.get(first.link))
+    await first.stillGetsIn()
   })
 
   it('is for each account by itself, and off where it is 0s', async () => {
@@ -409,9 +405,9 @@ describe('The setting mails_per_minute', () => {
     await eventually('two more leave', () => h.mail.mails.length === 4)
     await h.put({ mails_per_minute: '0' })
     await moveTime(60_000)
-    for (const { email } of people) {
-      const { link } = await h.mail.mailTo(email ?? '')
-      expect((await createUserAgent().get(link)).mode).to.equal('form')
+    for (const person of people) {
+      const { link } = await person.mail(1)
+      expect((await person.opensLink(link)).mode).to.equal('form')
     }
     expect(h.mail.mails).to.have.length(people.length)
   })
@@ -426,12 +422,12 @@ describe('The setting reset_requires_verified_email', () => {
     const verified = await h.addUser({ username: 'verified' })
     const refused = await ask(h, unverified.username)
     expect(refused.reason).to.equal('not_verified')
-    expect(mailsTo(h, unverified)).to.equal(0)
+    expect(unverified.mailCount()).to.equal(0)
     const served = await ask(h, verified.username)
     expect(served.reason).to.equal(undefined)
     expect(shapeOf(served.answer)).to.deep.equal(shapeOf(refused.answer))
     expect(await verification(unverified)).to.equal(undefined)
-    expect((await createUserAgent().get(newestLink(unverified))).mode).to.equal('verified')
+    expect((await unverified.opensElsewhere(newestLink(unverified))).mode).to.equal('verified')
     expect(await reset(unverified)).to.equal(undefined)
   })
 
@@ -439,6 +435,6 @@ describe('The setting reset_requires_verified_email', () => {
     const user = await addUnverified(h)
     await h.put({ reset_requires_verified_email: 'false' })
     expect(await reset(user)).to.equal(undefined)
-    expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
+    expect(await user.hasPassword(PASSWORD)).to.equal(true)
   })
 })

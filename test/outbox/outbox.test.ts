@@ -3,7 +3,7 @@ import type { AuditEventType, User } from '../../src/index.ts'
 import { suiteAdmin } from '../support/admin-calls.ts'
 import { eventually } from '../support/eventually.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
-import { eventsOf, tokenOf, usableRecord } from '../support/observe.ts'
+import { tokenOf, type Person } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
@@ -26,13 +26,14 @@ describe('The outbox', () => {
 
   const newUser = (changes: Partial<User> = {}) =>
     h.addUser({ username: `user-${(added += 1)}`, ...changes })
-  const mailsTo = ({ email }: User) => h.mail.mails.filter(({ to }) => to.includes(email ?? ''))
-  const event = (type: AuditEventType, user: User) =>
-    eventually(`${type} of ${user.username}`, () => eventsOf(h, type, user)[0])
+  const event = (type: AuditEventType, user: Person) =>
+    eventually(`${type} of ${user.username}`, () => user.events(type)[0])
   const resend = ({ username }: User) =>
     createUserAgent().post(`${h.oauthUrl}/resend-verification`, { username })
-  const linkOf = async (user: User, count = 1) =>
-    (await h.mail.mailTo(user.email ?? '', count)).link
+  /** The mail with that number, from 1, and its link. */
+  const linkOf = async (user: Person, count = 1) => (await user.mail(count)).link
+  const resets = async (user: Person, link: string) =>
+    (await user.choosesPassword('a new password', link)).mode
 
   for (const answer of ['defer', 'defer after data', 'drop'] as const) {
     it(`tries a mail again that is refused for now (${answer}), with a new token, and its link works (FLT-03, FLT-05)`, async () => {
@@ -50,12 +51,12 @@ describe('The outbox', () => {
       expect(tokens).to.include(tokenOf(link))
       for (const token of tokens.filter((each) => each !== tokenOf(link))) {
         const dead = `${link.split('=')[0]}=${token}`
-        expect((await h.reset(dead, 'a new password')).status).to.equal(400)
+        expect(await resets(user, dead)).to.equal('invalid')
       }
-      expect((await h.reset(link, 'a new password')).mode).to.equal('done')
-      expect(mailsTo(user)).to.have.length(1)
-      expect(eventsOf(h, 'password_reset_mail_sent', user)).to.have.length(1)
-      expect(eventsOf(h, 'password_reset_requested', user)).to.have.length(1)
+      expect(await resets(user, link)).to.equal('done')
+      expect(user.mailCount()).to.equal(1)
+      expect(user.events('password_reset_mail_sent')).to.have.length(1)
+      expect(user.events('password_reset_requested')).to.have.length(1)
     })
   }
 
@@ -74,9 +75,9 @@ describe('The outbox', () => {
     const [token] = await h.store.resetTokens.ofUser(user.id, 2)
     expect(token?.invalidatedAt).to.be.instanceOf(Date)
     expect(h.mail.answered.refuse).to.equal(refusals + 1)
-    const link = await h.resetLink(user)
-    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
-    expect(mailsTo(user)).to.have.length(1)
+    const link = await user.forgets()
+    expect(await resets(user, link)).to.equal('done')
+    expect(user.mailCount()).to.equal(1)
   })
 
   it('leaves no verification link of a mail that is refused for good', async () => {
@@ -89,7 +90,7 @@ describe('The outbox', () => {
       return token && token.expiresAt <= new Date()
     })
     await resend(user)
-    expect((await createUserAgent().get(await linkOf(user))).mode).to.equal('verified')
+    expect((await user.opensElsewhere(await linkOf(user))).mode).to.equal('verified')
   })
 
   describe('while no mail can be sent', () => {
@@ -100,19 +101,20 @@ describe('The outbox', () => {
     ] as const) {
       it(`(${why}) the earlier link dies, and the newest of several requests gets the one mail`, async () => {
         const user = await newUser()
-        const earlier = await h.resetLink(user)
+        const earlier = await user.forgets()
         await stop()
         for (let count = 0; count < 3; count += 1) await h.forgot(user.username)
-        await eventually('the earlier link is dead', async () => !(await usableRecord(h, earlier)))
+        const isDead = async () => (await user.opensElsewhere(earlier)).mode === 'invalid'
+        await eventually('the earlier link is dead', isDead)
         await eventually(
           'the others are dropped',
-          () => eventsOf(h, 'password_reset_mail_failed', user, 'superseded').length === 2,
+          () => user.events('password_reset_mail_failed', 'superseded').length === 2,
         )
         await go()
         const link = await linkOf(user, 2)
-        expect((await h.reset(earlier, 'a new password')).mode).to.equal('invalid')
-        expect((await h.reset(link, 'a new password')).mode).to.equal('done')
-        expect(mailsTo(user)).to.have.length(2)
+        expect(await resets(user, earlier)).to.equal('invalid')
+        expect(await resets(user, link)).to.equal('done')
+        expect(user.mailCount()).to.equal(2)
       })
     }
 
@@ -122,26 +124,25 @@ describe('The outbox', () => {
       for (let count = 0; count < 3; count += 1) await resend(user)
       await eventually(
         'all are looked up',
-        () => eventsOf(h, 'email_verification_requested', user).length === 3,
+        () => user.events('email_verification_requested').length === 3,
       )
       await moveTime(2_500)
       await h.put({ smtp_host: '127.0.0.1' })
       const link = await linkOf(user)
       await eventually(
         'the others are dropped',
-        () => eventsOf(h, 'email_verification_mail_failed', user).length === 2,
+        () => user.events('email_verification_mail_failed').length === 2,
       )
-      expect(mailsTo(user)).to.have.length(1)
-      expect((await createUserAgent().get(link)).mode).to.equal('verified')
+      expect(user.mailCount()).to.equal(1)
+      expect((await user.opensElsewhere(link)).mode).to.equal('verified')
     })
   })
 
   it('mails each of several requests for a verification that can be sent at once (3.2)', async () => {
     const user = await newUser({ emailVerified: false })
     await Promise.all([resend(user), resend(user), resend(user)])
-    await linkOf(user, 3)
-    const links = new Set(mailsTo(user).map(({ link }) => link))
-    expect(links).to.have.property('size', 3)
+    const links = [await linkOf(user, 1), await linkOf(user, 2), await linkOf(user, 3)]
+    expect(new Set(links)).to.have.property('size', 3)
   })
 
   it('counts the life of a link from when it is made, not from the request', async () => {
@@ -153,7 +154,7 @@ describe('The outbox', () => {
     await h.put({ smtp_host: '127.0.0.1' })
     const link = await linkOf(user)
     await h.put({ password_reset_expiration: '1h' })
-    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+    expect(await resets(user, link)).to.equal('done')
   })
 
   it('sends nothing to an account that was verified, or disabled, while the mail waited', async () => {
@@ -163,15 +164,15 @@ describe('The outbox', () => {
     await h.forgot(disabled.username)
     await event('email_verification_requested', verified)
     await event('password_reset_requested', disabled)
-    await h.changeUser(verified, { emailVerified: true })
-    await h.changeUser(disabled, { disabled: true })
+    await verified.becomes({ emailVerified: true })
+    await disabled.becomes({ disabled: true })
     await h.put({ smtp_host: '127.0.0.1' })
     const reasons = [
       await event('email_verification_mail_failed', verified),
       await event('password_reset_mail_failed', disabled),
     ]
     expect(reasons.map(({ reason }) => reason)).to.deep.equal(['already_verified', 'disabled'])
-    expect([...mailsTo(verified), ...mailsTo(disabled)]).to.deep.equal([])
+    expect([verified.mailCount(), disabled.mailCount()]).to.deep.equal([0, 0])
   })
 
   it('gives a mail under way back when it stops, and sends it at once after the next start', async () => {
@@ -183,8 +184,8 @@ describe('The outbox', () => {
     h.mail.speak()
     await h.flows.start()
     const link = await linkOf(user)
-    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
-    expect(mailsTo(user)).to.have.length(1)
-    expect(eventsOf(h, 'password_reset_mail_failed', user)).to.deep.equal([])
+    expect(await resets(user, link)).to.equal('done')
+    expect(user.mailCount()).to.equal(1)
+    expect(user.events('password_reset_mail_failed')).to.deep.equal([])
   })
 })
