@@ -32,7 +32,14 @@ describe('Sending, where the mail server', () => {
 
   async function start(options: FaultySmtpOptions = {}) {
     const server = await startServer(options)
-    return { server, slots: slotsFor(server) }
+    const slots = slotsFor(server)
+
+    /** The next mail is sent; how many connections and mails there were with it. */
+    async function next(connections: number, mails = 1) {
+      await sendThrough(slots)
+      expect([server.connections, server.mails.length]).to.deep.equal([connections, mails])
+    }
+    return { server, slots, next }
   }
 
   /** What is left of the failed attempt: no socket, and no mail. */
@@ -42,20 +49,9 @@ describe('Sending, where the mail server', () => {
     expect(server.mails).to.deep.equal([])
   }
 
-  /** The next mail is sent; how many connections and mails there were with it. */
-  async function expectNext(
-    { server, slots }: Awaited<ReturnType<typeof start>>,
-    connections: number,
-    mails = 1,
-  ) {
-    await sendThrough(slots)
-    expect([server.connections, server.mails.length]).to.deep.equal([connections, mails])
-  }
-
   /** The first mail fails, once, and leaves nothing; the next one goes over another connection. */
   async function failsOnce(at: Step, fault: Fault, how = /./, mail = MAIL) {
-    const started = await start({ fault: onFirst(1, fault) })
-    const { server, slots } = started
+    const { server, slots, next } = await start({ fault: onFirst(1, fault) })
     const error = await failureOf(sendThrough(slots, mail))
     expect(error.code).to.equal('ERR_MAIL_FAILED')
     expect(error.message).to.match(how)
@@ -63,7 +59,7 @@ describe('Sending, where the mail server', () => {
     // At its last step it was handed over, and nobody knows whether it was taken.
     server.mails.splice(0, at === 'dot' ? 1 : 0)
     await nothingIsLeft(server)
-    await expectNext(started, 2)
+    await next(2)
   }
 
   const TALK: Step[] = ['greeting', 'EHLO', 'AUTH', 'MAIL', 'RCPT', 'DATA', 'dot']
@@ -75,7 +71,7 @@ describe('Sending, where the mail server', () => {
       for (const step of TALK) {
         it(`${what}, from ${step} on: the deadline ends it, and its socket${offersPipelining ? ' (pipelined)' : ''}`, async () => {
           const fault = onFirst(1, faultAt(step))
-          const { server, slots } = await start({ fault, offersPipelining })
+          const { server, slots, next } = await start({ fault, offersPipelining })
           const deadline = new AbortController()
           const failing = failureOf(sendThrough(slots, MAIL, deadline.signal))
           await server.reaches(step)
@@ -86,8 +82,7 @@ describe('Sending, where the mail server', () => {
           expect(message).to.equal(`The mail was not sent (stopped while ${doing})`)
           server.mails.splice(0, step === 'dot' ? 1 : 0)
           await nothingIsLeft(server)
-          await sendThrough(slots)
-          expect(server.mails).to.have.length(1)
+          await next(2)
         })
       }
     }
@@ -141,7 +136,7 @@ describe('Sending, where the mail server', () => {
 
   it('stops reading in the middle of a large mail: the deadline ends it, and its socket', async () => {
     const pauses = acts('content', (socket) => socket.pause())
-    const { server, slots } = await start({ fault: onFirst(1, pauses) })
+    const { server, slots, next } = await start({ fault: onFirst(1, pauses) })
     const deadline = new AbortController()
     const failing = failureOf(sendThrough(slots, large, deadline.signal))
     await server.reaches('content')
@@ -149,8 +144,7 @@ describe('Sending, where the mail server', () => {
     expect((await failing).code).to.equal('ERR_MAIL_FAILED')
     await eventually('the socket is closed', () => sockets.open() === 0)
     expect(server.mails).to.deep.equal([])
-    await sendThrough(slots)
-    expect(server.mails).to.have.length(1)
+    await next(2)
   })
 
   for (const offersPipelining of [false, true]) {
@@ -159,29 +153,28 @@ describe('Sending, where the mail server', () => {
     it(`greylists: a later attempt over the same connection is taken${how}`, async () => {
       const fault: Fault = (step, { count }) =>
         step === 'RCPT' && count === 1 ? '451 4.7.1 Come again later' : undefined
-      const { server, slots } = await start({ fault, offersPipelining })
+      const { server, slots, next } = await start({ fault, offersPipelining })
       const error = await failureOf(sendThrough(slots))
       expect(error.code).to.equal('ERR_MAIL_FAILED')
       expect(error.message).to.equal('The mail was not sent (451 4.7.1 at RCPT TO)')
       expect(server.mails).to.deep.equal([])
-      await sendThrough(slots)
-      expect(server.mails).to.have.length(1)
-      expect([server.connections, server.steps.RSET, server.steps.AUTH]).to.deep.equal([1, 1, 1])
+      await next(1)
+      expect([server.steps.RSET, server.steps.AUTH]).to.deep.equal([1, 1])
     })
 
     it(`refuses a recipient for good: another one is taken over the same connection${how}`, async () => {
       const fault: Fault = (step, { line }) =>
         step === 'RCPT' && line.includes('nobody') ? '550 5.1.1 No such user' : undefined
-      const { server, slots } = await start({ fault, offersPipelining })
+      const { server, slots, next } = await start({ fault, offersPipelining })
       const error = await failureOf(sendThrough(slots, { ...MAIL, to: 'nobody@example.org' }))
       expect(error.code).to.equal('ERR_MAIL_REFUSED')
       expect(error.message).to.equal(
         'The mail server refused the mail for good (550 5.1.1 at RCPT TO)',
       )
       expect(server.mails).to.deep.equal([])
-      await sendThrough(slots)
+      await next(1)
       expect(server.mails.map(({ to }) => to)).to.deep.equal([[MAIL.to]])
-      expect([server.connections, server.steps.RSET]).to.deep.equal([1, 1])
+      expect(server.steps.RSET).to.equal(1)
     })
   }
 
@@ -259,25 +252,24 @@ describe('Sending, where the mail server', () => {
         socket.allowHalfOpen = true
         return step === 'greeting' ? '421 4.3.2 Not now' : undefined
       }
-      const { server, slots } = await start({ fault: onFirst(40, fault) })
+      const { server, slots, next } = await start({ fault: onFirst(40, fault) })
       const trying = Array.from({ length: 40 }, () => failureOf(sendThrough(slots)))
       for (const { code } of await Promise.all(trying)) expect(code).to.equal('ERR_MAIL_FAILED')
       expect(sockets.most()).to.equal(5)
       expect(server.connections).to.equal(40)
-      await sendThrough(slots)
-      expect(server.mails).to.have.length(1)
+      await next(41)
     })
   })
 
   describe('has an idle connection that', () => {
     it('still answers: it is asked with RSET where it was idle for a second, and taken', async () => {
-      const { server, slots } = await start()
-      await sendThrough(slots)
-      await sendThrough(slots)
-      expect([server.connections, server.steps.RSET, server.mails.length]).to.deep.equal([1, 0, 2])
+      const { server, next } = await start()
+      await next(1)
+      await next(1, 2)
+      expect(server.steps.RSET).to.equal(0)
       await moveTime(1_000)
-      await sendThrough(slots)
-      expect([server.connections, server.steps.RSET, server.mails.length]).to.deep.equal([1, 1, 3])
+      await next(1, 3)
+      expect(server.steps.RSET).to.equal(1)
     })
 
     for (const [what, fault] of [
@@ -308,77 +300,75 @@ describe('Sending, where the mail server', () => {
         if (step === 'dot') setImmediate(() => socket.end('421 4.4.2 Idle for too long\r\n'))
         return undefined
       }
-      const { server, slots } = await start({ fault: onFirst(1, fault) })
+      const { server, slots, next } = await start({ fault: onFirst(1, fault) })
       await sendThrough(slots)
       await eventually('it is closed', () => server.open === 0 && sockets.open() === 0)
       await moveTime(15_000)
       expect(slots.isEmpty(), 'its slot is free').to.equal(true)
-      await expectNext({ server, slots }, 2, 2)
+      await next(2, 2)
     })
 
     it('ended this very moment: another is opened', async () => {
-      const { server, slots } = await start()
+      const { slots, next } = await start()
       await sendThrough(slots)
       sockets.destroyAll()
-      await expectNext({ server, slots }, 2, 2)
+      await next(2, 2)
     })
 
     for (const options of [{}, { fault: answers('QUIT', '') }]) {
       const how = options.fault ? ', also where nobody answers that' : ''
       it(`nobody needs: it says QUIT, and is closed${how}`, async () => {
-        const { server, slots } = await start(options)
+        const { server, slots, next } = await start(options)
         await sendThrough(slots)
         await moveTime(15_000)
         await server.reaches('QUIT')
         await moveTime(5_000)
         await eventually('it is closed', () => server.open === 0 && sockets.open() === 0)
-        await expectNext({ server, slots }, 2, 2)
+        await next(2, 2)
       })
     }
 
     it('carried 100 mails: another one carries the next', async () => {
-      const { server, slots } = await start()
+      const { server, slots, next } = await start()
       for (let mail = 0; mail < 100; mail += 1) await sendThrough(slots)
       expect(server.connections).to.equal(1)
-      await expectNext({ server, slots }, 2, 101)
+      await next(2, 101)
     })
   })
 
   describe('answers well, and the caller', () => {
     it('stops between connecting and sending: the socket is closed, and nothing is sent', async () => {
-      const { server, slots } = await start()
+      const { server, slots, next } = await start()
       const deadline = new AbortController()
       const connection = await slots.connect(deadline.signal)
       deadline.abort()
       expect((await failureOf(connection.send(MAIL))).code).to.equal('ERR_MAIL_FAILED')
       connection.release()
       await nothingIsLeft(server)
-      await sendThrough(slots)
-      expect(server.mails).to.have.length(1)
+      await next(2)
     })
 
     it('had stopped before: nothing is connected', async () => {
-      const { server, slots } = await start()
+      const { server, slots, next } = await start()
       expect((await failureOf(slots.connect(AbortSignal.abort()))).code).to.equal('ERR_MAIL_FAILED')
       expect(server.connections).to.equal(0)
-      await sendThrough(slots)
-      expect(server.mails).to.have.length(1)
+      await next(1)
     })
 
     it('stops after giving the connection back: it stays for the next', async () => {
-      const { server, slots } = await start()
+      const { slots, next } = await start()
       const deadline = new AbortController()
       await sendThrough(slots, MAIL, deadline.signal)
       deadline.abort()
-      await expectNext({ server, slots }, 1, 2)
+      await next(1, 2)
     })
 
     it('gives a connection back unused: it stays for the next', async () => {
-      const { server, slots } = await start()
+      const { slots, next } = await start()
       const connection = await slots.connect(noSignal())
       connection.release()
       expect((await failureOf(connection.send(MAIL))).code).to.equal('ERR_MAIL_FAILED')
-      await expectNext({ server, slots }, 1)
+      await next(1)
     })
 
     it('gives a connection back twice: it is not given to two', async () => {
@@ -395,15 +385,14 @@ describe('Sending, where the mail server', () => {
     })
 
     it('gives a connection back while a mail is under way: it is closed', async () => {
-      const { server, slots } = await start({ fault: onFirst(1, fallsSilent('MAIL')) })
+      const { server, slots, next } = await start({ fault: onFirst(1, fallsSilent('MAIL')) })
       const connection = await slots.connect(noSignal())
       const failing = failureOf(connection.send(MAIL))
       await server.reaches('MAIL')
       connection.release()
       expect((await failing).code).to.equal('ERR_MAIL_FAILED')
       await nothingIsLeft(server)
-      await sendThrough(slots)
-      expect(server.mails).to.have.length(1)
+      await next(2)
     })
   })
 })

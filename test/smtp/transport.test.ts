@@ -5,7 +5,7 @@ import { adminOf, outcomeOf, suiteAdmin } from '../support/admin-calls.ts'
 import { eventually } from '../support/eventually.ts'
 import { startHarness } from '../support/harness.ts'
 import { isIdle } from '../support/jobs.ts'
-import { eventsOf, tokenOf } from '../support/observe.ts'
+import { tokenOf, type Person } from '../support/person.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
@@ -55,7 +55,7 @@ describe('A transport of the host, in the place of SMTP', () => {
     const user = await newUser()
     await h.forgot(user.username)
     await isIdle(h)
-    expect((await h.reset(linkTo(user), 'a new password')).mode).to.equal('done')
+    await resets(user)
     expect(h.mail.mails).to.deep.equal([])
   })
 
@@ -63,10 +63,13 @@ describe('A transport of the host, in the place of SMTP', () => {
     h.addUser({ username: `user-${(added += 1)}`, ...changes })
   const mailsTo = ({ email }: User) => handed.filter(({ to }) => to === email)
   const linkTo = (user: User) => linkOf(mailsTo(user).at(-1) ?? expect.fail('no mail'))
-  const failuresOf = (user: User) => eventsOf(h, 'password_reset_mail_failed', user)
+  async function resets(user: Person) {
+    expect((await user.choosesPassword('a new password', linkTo(user))).mode).to.equal('done')
+  }
+  const failuresOf = (user: Person) => user.events('password_reset_mail_failed')
 
   /** The mail of a request, once it left, waits to be tried again, or is a dead letter. */
-  async function asked(user: User, state: 'sent' | 'waiting' | 'dead') {
+  async function asked(user: Person, state: 'sent' | 'waiting' | 'dead') {
     const { mail_id } = await admin.sendReset({ id: user.id })
     if (state === 'waiting') await eventually('it failed', () => failuresOf(user)[0])
     return outcomeOf(h, mail_id, state)
@@ -100,7 +103,7 @@ describe('A transport of the host, in the place of SMTP', () => {
     expect(mail?.messageId).to.match(/^<[\w-]{36}@idp\.example>$/)
     const record = await admin.showMail({ mail_id })
     expect(record).to.include({ message_id: mail?.messageId, queue_id: 'service-id-1' })
-    expect((await h.reset(linkTo(user), 'a new password')).mode).to.equal('done')
+    await resets(user)
   })
 
   it('keeps no id that is none, or that has a piece of the link', async () => {
@@ -223,7 +226,7 @@ describe('A transport of the host, in the place of SMTP', () => {
     answers = [() => settledBy(accepted('first'), accepted('second'))]
     const { mail_id } = await asked(user, 'sent')
     expect(await admin.showMail({ mail_id })).to.include({ queue_id: 'first' })
-    expect(eventsOf(h, 'password_reset_mail_sent', user)).to.have.length(1)
+    expect(user.events('password_reset_mail_sent')).to.have.length(1)
   })
 
   for (const late of ['never answers', 'accepts too late', 'fails too late']) {
@@ -247,7 +250,7 @@ describe('A transport of the host, in the place of SMTP', () => {
       expect(heard?.aborted).to.equal(true)
       expect(failuresOf(user)[0]?.details).to.deep.equal({ step: 'transport', code: 'out of time' })
       if (late !== 'never answers') end(late === 'accepts too late')
-      expect(eventsOf(h, 'password_reset_mail_sent', user)).to.deep.equal([])
+      expect(user.events('password_reset_mail_sent')).to.deep.equal([])
       await moveTime(60_000)
       await outcomeOf(h, mail_id, 'sent')
       expect(mailsTo(user)).to.have.length(2)
@@ -399,13 +402,13 @@ describe('A transport of nodemailer', () => {
       answers.push('refuse')
       const refused = await admin.sendReset({ id: bob?.id ?? '' })
       await outcomeOf(h, refused.mail_id, 'dead')
-      const [failure] = eventsOf(h, 'password_reset_mail_failed', bob)
+      const [failure] = bob.events('password_reset_mail_failed')
       expect(failure?.reason).to.equal('ERR_MAIL_REFUSED')
       expect(failure?.details).to.include({ step: 'transport', code: '550' })
 
       answers.push('defer')
       const deferred = await admin.sendReset({ id: eve?.id ?? '' })
-      await eventually('it failed', () => eventsOf(h, 'password_reset_mail_failed', eve)[0])
+      await eventually('it failed', () => eve.events('password_reset_mail_failed')[0])
       await moveTime(60_000)
       await outcomeOf(h, deferred.mail_id, 'sent')
     } finally {

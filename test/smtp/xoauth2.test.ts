@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { expect } from 'chai'
-import type { User } from '../../src/index.ts'
 import { adminOf, outcomeOf, suiteAdmin } from '../support/admin-calls.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
@@ -10,6 +9,7 @@ import { startHarness } from '../support/harness.ts'
 import { isIdle, later } from '../support/jobs.ts'
 import { answers, startFaultySmtp, type Fault } from '../support/mail-server.ts'
 import { databaseOf, eventsOf } from '../support/observe.ts'
+import type { Person } from '../support/person.ts'
 import { serve } from '../support/serve.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
@@ -145,7 +145,7 @@ onBothStores('The login to the mail server by access token (smtp_auth xoauth2)',
 
   const newUser = () => h.addUser({ username: `user-${(added += 1)}` })
 
-  async function sendOne(): Promise<User> {
+  async function sendOne(): Promise<Person> {
     const user = await newUser()
     const { mail_id } = await admin.sendReset({ id: user.id })
     await outcomeOf(h, mail_id, 'sent')
@@ -156,7 +156,7 @@ onBothStores('The login to the mail server by access token (smtp_auth xoauth2)',
   async function failOne() {
     const user = await newUser()
     const { mail_id } = await admin.sendReset({ id: user.id })
-    const failed = () => eventsOf(h, 'password_reset_mail_failed', user)[0]
+    const failed = () => user.events('password_reset_mail_failed')[0]
     const { details } = await eventually('it failed', failed)
     return { user, mail_id, details }
   }
@@ -240,7 +240,7 @@ onBothStores('The login to the mail server by access token (smtp_auth xoauth2)',
     await put({ smtp_oauth_refresh_token: own })
     const user = await sendOne()
     expect(refreshTokensAsked()).to.deep.equal([own, newer])
-    expect(eventsOf(h, 'password_reset_mail_failed', user)).to.deep.equal([])
+    expect(user.events('password_reset_mail_failed')).to.deep.equal([])
   })
 
   it('with a secret that no key opens, mails wait and nobody is asked, until it is given again', async () => {
