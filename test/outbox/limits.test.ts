@@ -67,7 +67,7 @@ function requestsOf(h: Harness) {
 }
 
 describe('Mails to one account', () => {
-  const CAPPED = { mails_per_account_per_hour: String(CAP), password_changed_email: 'false' }
+  const CAPPED = { mails_per_account_per_hour: String(CAP) }
   const h = suiteHarness({ settings: CAPPED, mail: { answer: () => answer } })
   const { reset, verification, inTurn, useUp, newestLink, logIn } = requestsOf(h)
   let answer: MailAnswer = 'take'
@@ -194,32 +194,6 @@ describe('Mails to one account', () => {
     expect((await first.opensLink()).status).to.equal(302)
   })
 
-  it('of a login are not used up by a stranger who asks by name: its link finishes its own request', async () => {
-    const user = await addPerson({ emailVerified: false })
-    await useUp(user, verification)
-    expect(await verification(user)).to.equal('throttled')
-    const login = await blockedLogin(h, { user })
-    await login.stillGetsIn()
-    expect(user.mailCount()).to.equal(CAP + 1)
-  })
-
-  it('of one kind do not use up the other: a flood of resets keeps nobody from verifying', async () => {
-    const user = await addPerson({ emailVerified: false })
-    await useUp(user)
-    expect(await inTurn(3, reset, user)).to.deep.equal(Array(3).fill('throttled'))
-    const login = await blockedLogin(h, { user })
-    expect((await login.opensLink()).status).to.equal(302)
-  })
-
-  it('are counted apart where they tell what was done to the account', async () => {
-    const user = await addPerson()
-    const link = await useUp(user)
-    await h.put({ password_changed_email: 'true' })
-    await user.choosesPassword('a new password', link)
-    const notice = await user.mail(CAP + 1)
-    expect(notice.kind).to.equal('password_changed')
-  })
-
   it('follow the setting at once; 0 is no limit', async () => {
     const user = await addPerson()
     await useUp(user)
@@ -239,7 +213,7 @@ describe('Mails to one account', () => {
 
 describe('Mails to one mailbox (RATE-13)', () => {
   const h = suiteHarness({ settings: { mails_per_account_per_hour: String(CAP) } })
-  const { reset, verification, inTurn, newestLink, logIn } = requestsOf(h)
+  const { reset, verification, logIn } = requestsOf(h)
 
   const mailbox = (name: string) => [
     `${name}@users.example`,
@@ -289,27 +263,6 @@ describe('Mails to one mailbox (RATE-13)', () => {
     expect(throttled).to.have.length(users.length - CAP)
   })
 
-  it('are left for the login of an account whose only link somebody else asked for by name', async () => {
-    const mallory = await claim('mallory', 'tagged+mallory@users.example')
-    for (let count = 0; count <= CAP; count += 1) await logIn(mallory)
-    await eventually('all logins are decided about', () => blocked([mallory]) === CAP + 1)
-    const user = await claim('tagged')
-    expect(await verification(user)).to.equal(undefined)
-    const login = await blockedLogin(h, { user })
-    await login.stillGetsIn()
-    expect(user.mailCount()).to.equal(2)
-  })
-
-  it('cannot be used up by one other account', async () => {
-    const squatter = await claim('squatter', 'newbie+zz@users.example')
-    await inTurn(4 * CAP, verification, squatter)
-    expect(squatter.mailCount()).to.equal(CAP)
-    const newbie = await claim('newbie')
-    expect(await verification(newbie)).to.equal(undefined)
-    expect(await reset(newbie)).to.equal(undefined)
-    expect((await newbie.opensElsewhere(newestLink(newbie))).mode).to.equal('form')
-  })
-
   const changes: [name: string, what: string, change: (user: User, count: number) => object][] = [
     ['flip', 'another address within it', (_, count) => ({ email: `flip+${count}@users.example` })],
     [
@@ -330,16 +283,6 @@ describe('Mails to one mailbox (RATE-13)', () => {
       expect(mailsToMailbox(name)).to.equal(CAP + 1)
     })
   }
-
-  it('still reach an account whose address is verified, while it has no link', async () => {
-    const owner = await h.addUser({ username: 'owner', email: 'owner@users.example' })
-    for (const [index, email] of mailbox('owner').slice(1).entries())
-      await verification(await claim(`like-owner-${index}`, email))
-    expect(mailsToMailbox('owner')).to.equal(5)
-    expect(await inTurn(2, reset, owner)).to.deep.equal(ONCE)
-    expect((await owner.choosesPassword('a new password', newestLink(owner))).mode).to.equal('done')
-    expect(await reset(owner)).to.equal(undefined)
-  })
 })
 
 describe('The setting resend_cooldown', () => {

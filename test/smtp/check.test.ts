@@ -11,7 +11,6 @@ import {
   fallsSilent,
   goesAway,
   neverEnds,
-  startMailServer,
   trickles,
   type Fault,
   type Step,
@@ -61,23 +60,12 @@ describe('The check of the mail server', () => {
     expect(server.mails).to.have.length(1)
     expect(server.mails[0]).to.include({ from: 'no-reply@login.example.com', isSecure: true })
     expect(server.mails[0]?.to).to.deep.equal([to])
+    expect(server.mails[0]?.raw).to.include(`Subject: ${MAIL.subject}`)
     expect(server.logins).to.deep.equal([
       { user: CREDENTIALS.username, password: PASSWORD, isSecure: true },
     ])
     expect(server.steps.QUIT).to.equal(1)
     await eventually('the server sees the end', () => server.open === 0)
-  })
-
-  it('the mail arrives as it was given, also where its lines start with a dot', async () => {
-    const server = await startMailServer({ login: CREDENTIALS })
-    endWith(server.close)
-    const text = '.\n.. dots\nGrüße\n.last'
-    const steps = await check(settingsFor(server), { to, mail: { ...mail, text } })
-    expect(statuses(steps)).to.deep.equal(allOk)
-    const { mail: received } = await server.mailTo(to)
-    expect(received.text?.trim()).to.equal(text)
-    expect(received.subject).to.equal(mail.subject)
-    expect(received.from?.value[0]?.address).to.equal('no-reply@login.example.com')
   })
 
   for (const [what, given, expected, tried] of [
@@ -279,15 +267,6 @@ describe('The check of the mail server', () => {
         await eventually('no connection is left', () => slots.isEmpty())
       })
     }
-
-    it('fails where the server offers none, and says what to try', async () => {
-      const plain = await start({ offersAuth: false })
-      const failed = failureIn(await check(settingsFor(plain)))
-      const none = 'A login is set, but the server offers no login here.'
-      expect([failed.step, failed.message]).to.deep.equal(['auth', none])
-      expect(failed.advice).to.include('over TLS')
-      expect(plain.mails).to.deep.equal([])
-    })
 
     it('fails where the server offers only ways that are not supported', async () => {
       const fault: Fault = (step) => {

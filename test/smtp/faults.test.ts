@@ -179,17 +179,6 @@ describe('Sending, where the mail server', () => {
   }
 
   describe('is given a user and a password, and', () => {
-    it('offers no login: nothing is sent without one', async () => {
-      const { server, slots } = await start({ offersAuth: false })
-      const error = await failureOf(sendThrough(slots))
-      expect(error.code).to.equal('ERR_MAIL_FAILED')
-      expect(error.message).to.equal('The mail was not sent (ENOAUTH while connecting)')
-      await nothingIsLeft(server)
-      expect(server.steps).to.include({ EHLO: 1, AUTH: 0, MAIL: 0 })
-      await sendThrough(slotsFor(server, NO_LOGIN))
-      expect(server.mails.map(({ user }) => user)).to.deep.equal([undefined])
-    })
-
     it('wants a login, which is refused: half of one is none, and nothing is sent', async () => {
       const fault: Fault = (step) => {
         if (step === 'MAIL') return '530 5.7.0 Authentication required'

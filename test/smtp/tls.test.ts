@@ -165,8 +165,9 @@ describe('The setting smtp_tls', () => {
     it('what was said in plain text after the STARTTLS answer is not believed', async () => {
       const { server, steps, sent } = frank()
       const failed = failureIn(steps)
-      expect(failed.step).to.equal('auth')
-      expect(failed.message).to.include('the server offers no login here')
+      const none = 'A login is set, but the server offers no login here.'
+      expect([failed.step, failed.message]).to.deep.equal(['auth', none])
+      expect(failed.advice).to.include('over TLS')
       expect(sent).to.equal('ERR_MAIL_FAILED: The mail was not sent (ENOAUTH while connecting)')
       await nothingWasSent(server)
     })
