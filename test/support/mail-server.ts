@@ -29,27 +29,7 @@ export interface MailServerOptions {
   answer?(recipient: string): MailAnswer
 }
 
-/** A real SMTP server that keeps what it gets. */
-export interface MailServer {
-  port: number
-  /** Those that it took. */
-  mails: ReceivedMail[]
-  /** Waits for the mail number `count` (from 1) to this address. */
-  mailTo(address: string, count?: number): Promise<ReceivedMail>
-  /** Every token that it saw, also in mails that it did not take, and in what came before a connection dropped. */
-  tokensSeen(): Set<string>
-  /** How many mails got each answer. */
-  answered: Record<MailAnswer, number>
-  logins: number
-  /** The most connections that were open at one moment, since the start or since it fell silent. */
-  mostOpen(): number
-  /** Drops every connection; from now on it accepts connections and never speaks. */
-  fallSilent(): void
-  /** Speaks again, also on the connections that are open. */
-  speak(): void
-  /** Drops every connection; nothing listens on the port any more. */
-  close(): Promise<void>
-}
+export type MailServer = Awaited<ReturnType<typeof startMailServer>>
 
 /** What one client said on one connection. */
 interface Conversation {
@@ -62,11 +42,14 @@ interface Conversation {
 
 const HEADER = 'x-account-flows-mail'
 
-export async function startMailServer(options: MailServerOptions = {}): Promise<MailServer> {
+/** A real SMTP server that keeps what it gets. */
+export async function startMailServer(options: MailServerOptions = {}) {
   const { login, answer = () => 'take' as const } = options
+  /** Those that it took. */
   const mails: ReceivedMail[] = []
   const conversations = new Map<number, Conversation>()
   const tokens = new Set<string>()
+  /** How many mails got each answer. */
   const answered = { take: 0, defer: 0, 'defer after data': 0, refuse: 0, drop: 0 }
   const server = { mails, answered, logins: 0 }
   let isSilent = false
@@ -163,31 +146,37 @@ export async function startMailServer(options: MailServerOptions = {}): Promise<
   return Object.assign(server, {
     port: await listening(listener, '127.0.0.1', options.port),
 
-    async mailTo(recipient: string, count = 1) {
+    /** Waits for the mail number `count` (from 1) to this address. */
+    async mailTo(recipient: string, count = 1): Promise<ReceivedMail> {
       const its = () => mails.filter(({ to }) => to.includes(recipient))
       return eventually(`mail number ${count} to ${recipient}`, () => its()[count - 1])
     },
 
-    tokensSeen() {
+    /** Every token that it saw, also in mails that it did not take, and in what came before a connection dropped. */
+    tokensSeen(): Set<string> {
       for (const conversation of conversations.values()) keepTokens(conversation)
       return tokens
     },
 
+    /** The most connections that were open at one moment, since the start or since it fell silent. */
     mostOpen: () => mostOpen,
 
-    fallSilent() {
+    /** Drops every connection; from now on it accepts connections and never speaks. */
+    fallSilent(): void {
       isSilent = true
       dropAll()
       mostOpen = 0
     },
 
-    speak() {
+    /** Speaks again, also on the connections that are open. */
+    speak(): void {
       if (!isSilent) return
       isSilent = false
       for (const conversation of conversations.values()) speakOn(conversation)
     },
 
-    async close() {
+    /** Drops every connection; nothing listens on the port any more. */
+    async close(): Promise<void> {
       const closed = new Promise((resolve) => listener.close(resolve))
       dropAll()
       await closed
@@ -281,23 +270,10 @@ export interface FaultySmtpOptions {
   host?: string
 }
 
-/** An SMTP server over a raw socket that goes wrong where it is told to. */
-export interface FaultySmtp {
-  host: string
-  port: number
-  connections: number
-  /** Connections that are open at this moment. */
-  open: number
-  steps: Record<Step, number>
-  logins: { user: string; password: string; isSecure: boolean }[]
-  /** Complete mails, also those for which nobody got an answer. */
-  mails: TakenMail[]
-  /** Waits until the server came to a step so many times. */
-  reaches(step: Step, count?: number): Promise<void>
-  close(): Promise<void>
-}
+export type FaultySmtp = Awaited<ReturnType<typeof startFaultySmtp>>
 
-export async function startFaultySmtp(options: FaultySmtpOptions = {}): Promise<FaultySmtp> {
+/** An SMTP server over a raw socket that goes wrong where it is told to. */
+export async function startFaultySmtp(options: FaultySmtpOptions = {}) {
   const { host = '127.0.0.1' } = options
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
@@ -310,18 +286,23 @@ export async function startFaultySmtp(options: FaultySmtpOptions = {}): Promise<
     })
     talk(socket, options, smtp)
   })
-  const smtp: FaultySmtp = {
+  const smtp = {
     host,
     port: await listening(server, host),
     connections: 0,
+    /** Connections that are open at this moment. */
     open: 0,
     steps: { ...NEVER },
-    logins: [],
-    mails: [],
-    async reaches(step, count = 1) {
+    logins: [] as { user: string; password: string; isSecure: boolean }[],
+    /** Complete mails, also those for which nobody got an answer. */
+    mails: [] as TakenMail[],
+
+    /** Waits until the server came to a step so many times. */
+    async reaches(step: Step, count = 1): Promise<void> {
       await eventually(`the server comes to ${step}`, () => smtp.steps[step] >= count)
     },
-    async close() {
+
+    async close(): Promise<void> {
       const closed = new Promise((resolve) => server.close(resolve))
       for (const socket of sockets) socket.destroy()
       await closed
@@ -510,15 +491,11 @@ export function answers(when: Step, reply: string): Fault {
   return (step) => (step === when ? reply : undefined)
 }
 
-export interface LoginRecorder {
-  port: string
-  /** User and password of each login; neither, for a mail without one. */
-  logins: (string | undefined)[][]
-  close(): Promise<void>
-}
+export type LoginRecorder = Awaited<ReturnType<typeof startLoginRecorder>>
 
 /** An SMTP server that takes every mail, with every login or none. */
-export async function startLoginRecorder(): Promise<LoginRecorder> {
+export async function startLoginRecorder() {
+  /** User and password of each login; neither, for a mail without one. */
   const logins: (string | undefined)[][] = []
   const server = await startFaultySmtp({
     offersAuth: true,
