@@ -10,7 +10,6 @@ import { createMailSender } from '../../src/smtp/sender.ts'
 import { memorySettings } from '../../src/stores/memory/settings.ts'
 import { adminOf, outcomeOf, suiteAdmin } from '../support/admin-calls.ts'
 import { eventually } from '../support/eventually.ts'
-import { startHarness } from '../support/harness.ts'
 import { isIdle } from '../support/jobs.ts'
 import { fallsSilent, type FaultySmtp, onFirst } from '../support/mail-server.ts'
 import { type Person, tokenOf } from '../support/person.ts'
@@ -596,47 +595,49 @@ describe('A service without SMTP settings, whose host has a transport', () => {
 })
 
 describe('A transport of nodemailer', () => {
-  it('fits in one line: what the mail server refuses for good is refused for good, and the rest is tried again', async () => {
-    const answers: ('defer' | 'refuse')[] = []
-    let mailer = createTransport({})
-    const h = await startHarness({
-      flows: {
-        initialSettings: { smtp_from: 'accounts@idp.example', password_changed_email: 'false' },
-        transport: {
-          send: async (mail) => ({ accepted: true, id: (await mailer.sendMail(mail)).messageId }),
-        },
+  const answers: ('defer' | 'refuse')[] = []
+  let mailer = createTransport({})
+  const h = suiteHarness({
+    flows: {
+      initialSettings: { smtp_from: 'accounts@idp.example', password_changed_email: 'false' },
+      transport: {
+        send: async (mail) => ({ accepted: true, id: (await mailer.sendMail(mail)).messageId }),
       },
-      mail: { answer: () => answers.shift() ?? 'take' },
-    })
+    },
+    mail: { answer: () => answers.shift() ?? 'take' },
+  })
+  const admin = suiteAdmin(h)
+
+  before(() => {
     mailer = createTransport({ host: '127.0.0.1', port: h.mail.port, ignoreTLS: true })
-    const admin = adminOf(h)
-    try {
-      const ann = await h.addUser({ username: 'ann' })
-      const bob = await h.addUser({ username: 'bob' })
-      const eve = await h.addUser({ username: 'eve' })
-      const { mail_id } = await admin.sendReset({ id: ann.id })
-      const { mail, kind, link } = await ann.mail(1)
-      await outcomeOf(h, mail_id, 'sent')
-      expect(kind).to.equal('password_reset')
-      expect(mail.from?.value).to.deep.equal([{ address: 'accounts@idp.example', name: '' }])
-      const record = await admin.showMail({ mail_id })
-      expect([record.message_id, record.queue_id]).to.deep.equal([mail.messageId, mail.messageId])
-      expect((await ann.choosesPassword('a new password', link)).mode).to.equal('done')
+  })
 
-      answers.push('refuse')
-      const refused = await admin.sendReset({ id: bob.id })
-      await outcomeOf(h, refused.mail_id, 'dead')
-      const [failure] = bob.events('password_reset_mail_failed')
-      expect(failure?.reason).to.equal('ERR_MAIL_REFUSED')
-      expect(failure?.details).to.include({ step: 'transport', code: '550' })
+  /** Asks for a mail, of which the server says this; answers how it failed, once it did. */
+  async function failOne(user: Person, answer: 'defer' | 'refuse') {
+    answers.push(answer)
+    const { mail_id } = await admin.sendReset({ id: user.id })
+    const failed = () => user.events('password_reset_mail_failed')[0]
+    return { mail_id, failure: await eventually('it failed', failed) }
+  }
 
-      answers.push('defer')
-      const deferred = await admin.sendReset({ id: eve.id })
-      await eventually('it failed', () => eve.events('password_reset_mail_failed')[0])
-      await moveTime(60_000)
-      await outcomeOf(h, deferred.mail_id, 'sent')
-    } finally {
-      await h.close()
-    }
+  it('fits in one line: what the mail server refuses for good is refused for good, and the rest is tried again', async () => {
+    const ann = await h.addUser({ username: 'ann' })
+    const { mail_id } = await admin.sendReset({ id: ann.id })
+    const { mail, kind, link } = await ann.mail(1)
+    await outcomeOf(h, mail_id, 'sent')
+    expect(kind).to.equal('password_reset')
+    expect(mail.from?.value).to.deep.equal([{ address: 'accounts@idp.example', name: '' }])
+    const record = await admin.showMail({ mail_id })
+    expect([record.message_id, record.queue_id]).to.deep.equal([mail.messageId, mail.messageId])
+    expect((await ann.choosesPassword('a new password', link)).mode).to.equal('done')
+
+    const refused = await failOne(await h.addUser({ username: 'bob' }), 'refuse')
+    await outcomeOf(h, refused.mail_id, 'dead')
+    expect(refused.failure.reason).to.equal('ERR_MAIL_REFUSED')
+    expect(refused.failure.details).to.include({ step: 'transport', code: '550' })
+
+    const deferred = await failOne(await h.addUser({ username: 'eve' }), 'defer')
+    await moveTime(60_000)
+    await outcomeOf(h, deferred.mail_id, 'sent')
   })
 })
