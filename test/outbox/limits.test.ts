@@ -4,8 +4,8 @@ import { adminOf } from '../support/admin-calls.ts'
 import { eventually } from '../support/eventually.ts'
 import { PASSWORD, type Harness } from '../support/harness.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
-import { ask, eventsOf, shapeOf } from '../support/observe.ts'
-import { addUnverified, blockedLogin, type Person } from '../support/person.ts'
+import { ask, shapeOf } from '../support/observe.ts'
+import type { Person } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
@@ -72,18 +72,14 @@ describe('Mails to one account', () => {
   const h = suiteHarness({ settings: CAPPED, mail: { answer: () => answer } })
   const { reset, verification, inTurn, useUp, newestLink, logIn } = requestsOf(h)
   let answer: MailAnswer = 'take'
-  let named = 0
 
   beforeEach(async () => {
     answer = 'take'
     await h.put(CAPPED)
   })
 
-  const addPerson = (more: Partial<User> = {}) =>
-    h.addUser({ username: `Person-${(named += 1)}`, ...more })
-
   it(`are ${CAP} at most, however often one is asked for, and the answers are equal (RATE-01)`, async () => {
-    const user = await addPerson()
+    const user = await h.addVerified()
     const answers: Answer[] = []
     for (let round = 0; round < 5; round += 1) {
       const ten = Array.from({ length: 10 }, () => h.forgot(user.username))
@@ -99,11 +95,11 @@ describe('Mails to one account', () => {
     })
     // Of those that arrived at once, before any was looked up, one more may be served.
     expect(user.mailCount()).to.be.within(1, CAP + 1)
-    expect(await reset(await addPerson())).to.equal(undefined)
+    expect(await reset(await h.addVerified())).to.equal(undefined)
   })
 
   it('leave the newest link that arrived as it is (RATE-02)', async () => {
-    const user = await addPerson()
+    const user = await h.addVerified()
     const link = await useUp(user)
     expect(await inTurn(5, reset, user)).to.deep.equal(Array(5).fill('throttled'))
     expect(user.mailCount()).to.equal(CAP)
@@ -112,7 +108,7 @@ describe('Mails to one account', () => {
   })
 
   it('are counted for the account, by whatever name it is asked for (RATE-04)', async () => {
-    const user = await addPerson()
+    const user = await h.addVerified({ username: 'Mixed-Case' })
     const { username, email = '' } = user
     const names = [username, email, email.toUpperCase(), email.toLowerCase()]
     for (const name of names.slice(0, CAP))
@@ -128,7 +124,7 @@ describe('Mails to one account', () => {
     'it was used': (user, link) => user.choosesPassword('a new password', link),
     'the address changed': (user) => user.becomes({ email: `new-${user.email}` }),
     'the password changed': async (user) => {
-      const other = await addPerson()
+      const other = await h.addVerified()
       await other.choosesPassword('the password of another account', await other.forgets())
       const { passwordHash } = (await h.users.findById(other.id)) ?? other
       await user.becomes({ passwordHash })
@@ -136,7 +132,7 @@ describe('Mails to one account', () => {
   }
   for (const [how, change] of Object.entries(voided)) {
     it(`are refused to nobody who has no link left because ${how}`, async () => {
-      const user = await addPerson()
+      const user = await h.addVerified()
       const link = await useUp(user)
       expect(await reset(user)).to.equal('throttled')
       await change(user, link)
@@ -147,7 +143,7 @@ describe('Mails to one account', () => {
   }
 
   it('wait in peace while the mail server is down: no flood supersedes the one under way', async () => {
-    const user = await addPerson()
+    const user = await h.addVerified()
     const requested = () => user.events('password_reset_requested')
     answer = 'defer'
     await inTurn(CAP, reset, user)
@@ -169,7 +165,7 @@ describe('Mails to one account', () => {
   })
 
   it('are limited for verification likewise, and the links that arrived all work', async () => {
-    const user = await addPerson({ emailVerified: false })
+    const user = await h.addUnverified()
     const link = await useUp(user, verification)
     expect(await inTurn(3, verification, user)).to.deep.equal(Array(3).fill('throttled'))
     expect(user.mailCount()).to.equal(CAP)
@@ -178,10 +174,10 @@ describe('Mails to one account', () => {
   })
 
   it('are limited for blocked logins too, and the page is the same (4.8, VER-13)', async () => {
-    const user = await addPerson({ emailVerified: false })
-    const first = await blockedLogin(h, { user })
+    const user = await h.addUnverified()
+    const first = await h.blockedLogin({ user })
     // One more than the cap: the code of a mail is good for its login alone.
-    for (let count = 1; count <= CAP; count += 1) await blockedLogin(h, { user })
+    for (let count = 1; count <= CAP; count += 1) await h.blockedLogin({ user })
     const blocked = await logIn(user)
     const bare = ({ text, hidden }: Answer) =>
       text
@@ -196,7 +192,7 @@ describe('Mails to one account', () => {
   })
 
   it('follow the setting at once; 0 is no limit', async () => {
-    const user = await addPerson()
+    const user = await h.addVerified()
     await useUp(user)
     expect(await reset(user)).to.equal('throttled')
     await h.put({ mails_per_account_per_hour: '0' })
@@ -205,7 +201,7 @@ describe('Mails to one account', () => {
   })
 
   it('are not counted where no mail can be sent', async () => {
-    const user = await addPerson({ disabled: true })
+    const user = await h.addVerified({ disabled: true })
     expect(await inTurn(2 * CAP, reset, user)).to.deep.equal(Array(2 * CAP).fill('disabled'))
     await user.becomes({ disabled: false })
     await useUp(user)
@@ -242,7 +238,7 @@ describe('Mails to one mailbox (RATE-13)', () => {
     const sent = Array<undefined>(1 + CAP).fill(undefined)
     expect(resets).to.deep.equal([...sent, 'throttled', 'throttled'])
     expect(mailsToMailbox('victim')).to.equal(6 + 1 + CAP)
-    expect(await verification(await addUnverified(h))).to.equal(undefined)
+    expect(await verification(await h.addUnverified())).to.equal(undefined)
   })
 
   it(`are ${CAP} more for logins of all its accounts together, and a first one of each`, async () => {
@@ -291,7 +287,7 @@ describe('The setting resend_cooldown', () => {
   const { reset, verification, inTurn } = requestsOf(h)
 
   it('lets one request of a kind through, and the next when no link is left', async () => {
-    const user = await addUnverified(h)
+    const user = await h.addUnverified()
     expect(await inTurn(2, reset, user)).to.deep.equal(ONCE)
     expect(await inTurn(2, verification, user)).to.deep.equal(ONCE)
     const link = h.mail.mails.find(
@@ -302,11 +298,11 @@ describe('The setting resend_cooldown', () => {
   })
 
   it('is of each login that waits by itself, as its code is, and of those who ask by name', async () => {
-    const user = await addUnverified(h)
+    const user = await h.addUnverified()
     expect(await verification(user)).to.equal(undefined)
-    const first = await blockedLogin(h, { user })
+    const first = await h.blockedLogin({ user })
     expect(await verification(user)).to.equal('throttled')
-    const second = await blockedLogin(h, { user })
+    const second = await h.blockedLogin({ user })
     await second.presses('/resend-verification')
     await eventually(
       'the second mail for a login is throttled',
@@ -318,7 +314,7 @@ describe('The setting resend_cooldown', () => {
   })
 
   it('is for each account by itself, and off where it is 0s', async () => {
-    const [one, other] = [await addUnverified(h), await addUnverified(h)]
+    const [one, other] = [await h.addUnverified(), await h.addUnverified()]
     expect(await reset(one)).to.equal(undefined)
     expect(await reset(other)).to.equal(undefined)
     expect(await reset(one)).to.equal('throttled')
@@ -335,7 +331,7 @@ describe('The setting mails_per_minute', () => {
       Array.from({ length: 12 }, (_, index) => h.addUser({ username: `many-${index}` })),
     )
     await Promise.all(people.map(({ username }) => h.forgot(username)))
-    const requested = () => eventsOf(h, 'password_reset_requested').length
+    const requested = () => h.eventsOf('password_reset_requested').length
     await eventually('all are looked up', () => requested() === people.length)
     await eventually('two mails leave', () => h.mail.mails.length >= 2)
     expect(h.events.filter(({ type }) => type.endsWith('_mail_failed'))).to.deep.equal([])
@@ -362,7 +358,7 @@ describe('The setting reset_requires_verified_email', () => {
   const { reset, verification, newestLink } = requestsOf(h)
 
   it('lets a username get no reset link while its address is not verified, and the answer is the same', async () => {
-    const unverified = await addUnverified(h)
+    const unverified = await h.addUnverified()
     const verified = await h.addUser({ username: 'verified' })
     const refused = await ask(h, unverified.username)
     expect(refused.reason).to.equal('not_verified')
@@ -376,7 +372,7 @@ describe('The setting reset_requires_verified_email', () => {
   })
 
   it('is off by default', async () => {
-    const user = await addUnverified(h)
+    const user = await h.addUnverified()
     await h.put({ reset_requires_verified_email: 'false' })
     expect(await reset(user)).to.equal(undefined)
     expect(await user.hasPassword(PASSWORD)).to.equal(true)

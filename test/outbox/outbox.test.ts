@@ -14,7 +14,6 @@ describe('The outbox', () => {
     mayLogErrors: true,
   })
   const admin = suiteAdmin(h)
-  let added = 0
   /** What the server answers to each mail, in turn; afterwards it takes every one. */
   let answers: MailAnswer[] = []
 
@@ -24,8 +23,6 @@ describe('The outbox', () => {
     await h.put({ smtp_host: '127.0.0.1' })
   })
 
-  const newUser = (changes: Partial<User> = {}) =>
-    h.addUser({ username: `user-${(added += 1)}`, ...changes })
   const event = (type: AuditEventType, user: Person) =>
     eventually(`${type} of ${user.username}`, () => user.events(type)[0])
   const resend = ({ username }: User) =>
@@ -37,7 +34,7 @@ describe('The outbox', () => {
 
   for (const answer of ['defer', 'defer after data', 'drop'] as const) {
     it(`tries a mail again that is refused for now (${answer}), with a new token, and its link works (FLT-03, FLT-05)`, async () => {
-      const user = await newUser()
+      const user = await h.addVerified()
       const seen = new Set(h.mail.tokensSeen())
       answers = [answer]
       await h.forgot(user.username)
@@ -61,7 +58,7 @@ describe('The outbox', () => {
   }
 
   it('tries a mail once that is refused for good, and leaves no live link; the next request is served (FLT-04)', async () => {
-    const user = await newUser()
+    const user = await h.addVerified()
     answers = ['refuse']
     const refusals = h.mail.answered.refuse
     await h.forgot(user.username)
@@ -81,7 +78,7 @@ describe('The outbox', () => {
   })
 
   it('leaves no verification link of a mail that is refused for good', async () => {
-    const user = await newUser({ emailVerified: false })
+    const user = await h.addUnverified()
     answers = ['refuse']
     await resend(user)
     await event('email_verification_mail_failed', user)
@@ -100,7 +97,7 @@ describe('The outbox', () => {
       ['the server never speaks', async () => h.mail.fallSilent(), async () => h.mail.speak()],
     ] as const) {
       it(`(${why}) the earlier link dies, and the newest of several requests gets the one mail`, async () => {
-        const user = await newUser()
+        const user = await h.addVerified()
         const earlier = await user.forgets()
         await stop()
         for (let count = 0; count < 3; count += 1) await h.forgot(user.username)
@@ -119,7 +116,7 @@ describe('The outbox', () => {
     }
 
     it('the newest of several requests for a verification gets the one mail', async () => {
-      const user = await newUser({ emailVerified: false })
+      const user = await h.addUnverified()
       await h.put({ smtp_host: '' })
       for (let count = 0; count < 3; count += 1) await resend(user)
       await eventually(
@@ -139,14 +136,14 @@ describe('The outbox', () => {
   })
 
   it('mails each of several requests for a verification that can be sent at once (3.2)', async () => {
-    const user = await newUser({ emailVerified: false })
+    const user = await h.addUnverified()
     await Promise.all([resend(user), resend(user), resend(user)])
     const links = [await linkOf(user, 1), await linkOf(user, 2), await linkOf(user, 3)]
     expect(new Set(links)).to.have.property('size', 3)
   })
 
   it('counts the life of a link from when it is made, not from the request', async () => {
-    const user = await newUser()
+    const user = await h.addVerified()
     await h.put({ smtp_host: '', password_reset_expiration: '2s' })
     await h.forgot(user.username)
     await event('password_reset_requested', user)
@@ -158,7 +155,7 @@ describe('The outbox', () => {
   })
 
   it('sends nothing to an account that was verified, or disabled, while the mail waited', async () => {
-    const [verified, disabled] = [await newUser({ emailVerified: false }), await newUser()]
+    const [verified, disabled] = [await h.addUnverified(), await h.addVerified()]
     await h.put({ smtp_host: '' })
     await resend(verified)
     await h.forgot(disabled.username)
@@ -176,7 +173,7 @@ describe('The outbox', () => {
   })
 
   it('gives a mail under way back when it stops, and sends it at once after the next start', async () => {
-    const user = await newUser()
+    const user = await h.addVerified()
     h.mail.fallSilent()
     await h.forgot(user.username)
     await eventually('a connection', () => h.mail.mostOpen() > 0)

@@ -9,7 +9,7 @@ import type { SmtpSettings } from '../../src/smtp/settings.ts'
 import { adminOf } from '../support/admin-calls.ts'
 import { ADMIN_TOKEN } from '../support/harness.ts'
 import { answers, type Fault, type ReceivedMail } from '../support/mail-server.ts'
-import { blockedLogin, type Person } from '../support/person.ts'
+import type { Person } from '../support/person.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
 import {
@@ -230,9 +230,8 @@ const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:146.0) Gecko/20100101 Firefo
 describe('The language of a mail', () => {
   const h = suiteHarness({ settings: { password_changed_email: 'true' } })
 
-  let people = 0
   const person = ({ user: locale }: Speaks = {}, more: Partial<User> = {}) =>
-    h.addUser({ username: `reader-${(people += 1)}`, ...(locale && { locale }), ...more })
+    h.addVerified({ ...(locale && { locale }), ...more })
   const unverified = (speaks: Speaks = {}) => person(speaks, { emailVerified: false })
 
   const fields = ({ asked }: Speaks): Record<string, string> =>
@@ -277,7 +276,7 @@ describe('The language of a mail', () => {
       ]
       const reset = await requested('forgot-password', known, speaks)
       const agent = browserOf(speaks)
-      const login = await blockedLogin(h, { user: waiting, agent, extra: fields(speaks) })
+      const login = await h.blockedLogin({ user: waiting, agent, extra: fields(speaks) })
       const resent = await requested('resend-verification', other, speaks)
       const locales = [reset, await login.mail(), resent].map(localeOf)
       expect(locales).to.deep.equal([expected, expected, expected])
@@ -307,7 +306,7 @@ describe('The language of a mail', () => {
 
   it('of a link that is sent again is what the login asked for that waits for it', async () => {
     const user = await unverified({ user: 'es' })
-    const login = await blockedLogin(h, { user, extra: { ui_locales: 'de' } })
+    const login = await h.blockedLogin({ user, extra: { ui_locales: 'de' } })
     const received = await nextMail(login, () => login.presses('/resend-verification'))
     expect(localeOf(received)).to.equal('de')
     expect((await login.opensLink(received.link)).status).to.equal(302)

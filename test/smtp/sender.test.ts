@@ -10,7 +10,6 @@ import { createMailSender } from '../../src/smtp/sender.ts'
 import { memorySettings } from '../../src/stores/memory/settings.ts'
 import { adminOf, outcomeOf, suiteAdmin } from '../support/admin-calls.ts'
 import { eventually } from '../support/eventually.ts'
-import { isIdle } from '../support/jobs.ts'
 import { fallsSilent, type FaultySmtp, onFirst } from '../support/mail-server.ts'
 import { type Person, tokenOf } from '../support/person.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
@@ -266,7 +265,6 @@ describe('A transport of the host, in the place of SMTP', () => {
     settings: { smtp_from_name: 'Accounts' },
   })
   const admin = suiteAdmin(h)
-  let added = 0
 
   beforeEach(() => {
     ;[handed, answers] = [[], []]
@@ -275,15 +273,13 @@ describe('A transport of the host, in the place of SMTP', () => {
 
   afterEach('an honest mail leaves, and nothing goes by SMTP', async () => {
     answers = []
-    const user = await newUser()
+    const user = await h.addVerified()
     await h.forgot(user.username)
-    await isIdle(h)
+    await h.isIdle()
     await resets(user)
     expect(h.mail.mails).to.deep.equal([])
   })
 
-  const newUser = (changes: Partial<User> = {}) =>
-    h.addUser({ username: `user-${(added += 1)}`, ...changes })
   const mailsTo = ({ email }: User) => handed.filter(({ to }) => to === email)
   const linkTo = (user: User) => linkOf(mailsTo(user).at(-1) ?? expect.fail('no mail'))
   async function resets(user: Person) {
@@ -299,7 +295,7 @@ describe('A transport of the host, in the place of SMTP', () => {
   }
 
   it('is handed one composed mail, whose link works by then, and its id is kept', async () => {
-    const user = await newUser()
+    const user = await h.addVerified()
     let mode: string | undefined
     answers = [
       async (mail) => {
@@ -340,7 +336,7 @@ describe('A transport of the host, in the place of SMTP', () => {
       (mail) => `id-${tokenOf(linkOf(mail)).slice(0, 25)}`,
     ]
     for (const idOf of ids) {
-      const user = await newUser()
+      const user = await h.addVerified()
       // The types forbid some of these; a host in JavaScript has no types.
       answers = [async (mail) => accepted(idOf(mail) as string)]
       const { mail_id } = await asked(user, 'sent')
@@ -350,7 +346,7 @@ describe('A transport of the host, in the place of SMTP', () => {
   })
 
   it('that refuses for good makes a dead letter, and its reason is kept without address, link and control characters', async () => {
-    const user = await newUser()
+    const user = await h.addVerified()
     const long = 'long '.repeat(1_000)
     answers = [
       async (mail) =>
@@ -371,7 +367,7 @@ describe('A transport of the host, in the place of SMTP', () => {
   })
 
   it('that says try again is asked again later, with a new token', async () => {
-    const user = await newUser()
+    const user = await h.addVerified()
     answers = [async () => notNow('Too many mails')]
     const { mail_id } = await asked(user, 'waiting')
     expect(failuresOf(user)[0]?.reason).to.equal('ERR_MAIL_FAILED')
@@ -417,7 +413,7 @@ describe('A transport of the host, in the place of SMTP', () => {
   ]
   for (const [what, code, reply, send] of odd) {
     it(`that ${what} is asked again, and one sentence says why`, async () => {
-      const user = await newUser()
+      const user = await h.addVerified()
       answers = [send as Send]
       const { mail_id } = await asked(user, 'waiting')
       const details = Object(failuresOf(user)[0]?.details) as { reply?: string }
@@ -436,7 +432,7 @@ describe('A transport of the host, in the place of SMTP', () => {
   const nonsense = [undefined, null, true, 'accepted', {}, { accepted: 'yes' }, listed]
   it('that answers nonsense may have sent the mail: it is a dead letter, and comes only once', async () => {
     for (const answer of nonsense) {
-      const user = await newUser()
+      const user = await h.addVerified()
       answers = [(async () => answer) as Send]
       expect(await asked(user, 'dead')).to.include({ reason: 'ERR_MAIL_REFUSED' })
       expect(failuresOf(user)[0]?.details).to.include({ step: 'transport', code: 'no answer' })
@@ -445,7 +441,7 @@ describe('A transport of the host, in the place of SMTP', () => {
   })
 
   it('that accepts twice sent one mail', async () => {
-    const user = await newUser()
+    const user = await h.addVerified()
     answers = [() => settledBy(accepted('first'), accepted('second'))]
     const { mail_id } = await asked(user, 'sent')
     expect(await admin.showMail({ mail_id })).to.include({ queue_id: 'first' })
@@ -454,7 +450,7 @@ describe('A transport of the host, in the place of SMTP', () => {
 
   for (const late of ['never answers', 'accepts too late', 'fails too late']) {
     it(`that ${late} is given up after 30 seconds, its signal says so, and it is asked again`, async () => {
-      const user = await newUser()
+      const user = await h.addVerified()
       let heard: AbortSignal | undefined
       let end = (_isAccepted: boolean) => {}
       answers = [
@@ -481,7 +477,7 @@ describe('A transport of the host, in the place of SMTP', () => {
   }
 
   it('gets five mails at the same time at most, also while mails flow', async () => {
-    const users = await Promise.all(Array.from({ length: 20 }, () => newUser()))
+    const users = await Promise.all(Array.from({ length: 20 }, () => h.addVerified()))
     let [now, most] = [0, 0]
     const open: (() => void)[] = []
     answers = users.map(() => async () => {
@@ -502,7 +498,7 @@ describe('A transport of the host, in the place of SMTP', () => {
       done += some.length
       for (const finish of some) finish()
     }
-    await isIdle(h)
+    await h.isIdle()
     expect(most).to.equal(5)
     expect(new Set(handed.map(({ to }) => to)).size).to.equal(users.length)
   })
@@ -550,7 +546,7 @@ describe('A transport of the host, in the place of SMTP', () => {
         [refused('On our list'), 'dead', 'refused the last reset link for good: "On our list"'],
         [notNow('401 bad key'), 'waiting', 'did not accept the last reset link: "401 bad key"'],
       ] as const) {
-        const user = await newUser()
+        const user = await h.addVerified()
         answers = [async () => answer]
         const { mail_id } = await asked(user, state)
         const told = await admin.userStatus({ id: user.id })

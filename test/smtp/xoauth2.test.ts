@@ -6,9 +6,8 @@ import { adminOf, outcomeOf, suiteAdmin } from '../support/admin-calls.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { startHarness } from '../support/harness.ts'
-import { isIdle, later } from '../support/jobs.ts'
 import { answers, startFaultySmtp, type Fault } from '../support/mail-server.ts'
-import { databaseOf, eventsOf } from '../support/observe.ts'
+import { databaseOf } from '../support/observe.ts'
 import type { Person } from '../support/person.ts'
 import { serve } from '../support/serve.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
@@ -105,7 +104,6 @@ onBothStores('The login to the mail server by access token (smtp_auth xoauth2)',
   let challenges = true
   let tokens: Awaited<ReturnType<typeof startTokenServer>>
   let smtp: Awaited<ReturnType<typeof startOAuthSmtp>>
-  let added = 0
 
   beforeEach(async () => {
     ;[next, isTaken, challenges] = [[], () => true, true]
@@ -125,7 +123,7 @@ onBothStores('The login to the mail server by access token (smtp_auth xoauth2)',
   })
 
   afterEach('no secret is told, logged or stored in the clear', async () => {
-    await isIdle(h)
+    await h.isIdle()
     answered.push(JSON.stringify([await admin.getSettings(), h.events, logged]))
     if (technology === 'mongodb') {
       const all = await databaseOf(h).collections()
@@ -143,10 +141,8 @@ onBothStores('The login to the mail server by access token (smtp_auth xoauth2)',
   const goesTo = ({ port }: { port: number }) =>
     put({ smtp_port: String(port), smtp_oauth_client_secret: SECRET })
 
-  const newUser = () => h.addUser({ username: `user-${(added += 1)}` })
-
   async function sendOne(): Promise<Person> {
-    const user = await newUser()
+    const user = await h.addVerified()
     const { mail_id } = await admin.sendReset({ id: user.id })
     await outcomeOf(h, mail_id, 'sent')
     return user
@@ -154,7 +150,7 @@ onBothStores('The login to the mail server by access token (smtp_auth xoauth2)',
 
   /** Asks for a mail that cannot leave. */
   async function failOne() {
-    const user = await newUser()
+    const user = await h.addVerified()
     const { mail_id } = await admin.sendReset({ id: user.id })
     const failed = () => user.events('password_reset_mail_failed')[0]
     const { details } = await eventually('it failed', failed)
@@ -178,7 +174,7 @@ onBothStores('The login to the mail server by access token (smtp_auth xoauth2)',
     const { history: before = [] } = await h.store.settings.read()
     for (let hour = 0; hour < 3; hour += 1) {
       await sendOne()
-      await later(h, HOUR_MS)
+      await h.later(HOUR_MS)
     }
     const used = refreshTokensAsked()
     expect(used[0]).to.equal(REFRESH)
@@ -208,7 +204,7 @@ onBothStores('The login to the mail server by access token (smtp_auth xoauth2)',
     } finally {
       settings.write = write
     }
-    await later(h, HOUR_MS)
+    await h.later(HOUR_MS)
     await sendOne()
     const restarted = await startHarness({ flows: { store: h.store, users: h.users } })
     answered.push(JSON.stringify(await adminOf(restarted).testMail({ to: 'me@users.example' })))
@@ -225,7 +221,7 @@ onBothStores('The login to the mail server by access token (smtp_auth xoauth2)',
     })
     await put({ smtp_oauth_refresh_token: REFRESH })
     await sendOne()
-    await later(h, HOUR_MS)
+    await h.later(HOUR_MS)
     await sendOne()
     expect(refreshTokensAsked()).to.deep.equal([REFRESH, other])
   })
@@ -245,7 +241,7 @@ onBothStores('The login to the mail server by access token (smtp_auth xoauth2)',
 
   it('with a secret that no key opens, mails wait and nobody is asked, until it is given again', async () => {
     const { store, users } = h
-    const user = await newUser()
+    const user = await h.addVerified()
     const secrets = [randomBytes(32)]
     const other = await startHarness({ flows: { store, users, secrets }, mayLogErrors: true })
     const { checks } = await adminOf(other).testMail({ to: 'me@users.example' })
@@ -267,7 +263,7 @@ onBothStores('The login to the mail server by access token (smtp_auth xoauth2)',
 
   it('asks for a token as the client itself, once for all connections, and shows it to the mail server', async () => {
     await put({ smtp_oauth_scope: 'https://outlook.office365.com/.default' })
-    const users = await Promise.all(Array.from({ length: 10 }, newUser))
+    const users = await Promise.all(Array.from({ length: 10 }, () => h.addVerified()))
     await Promise.all(users.map(({ id }) => admin.sendReset({ id })))
     await eventually('all mails are there', () => smtp.mails.length === users.length)
     expect(tokens.asked.map((form) => Object.fromEntries(form))).to.deep.equal([
@@ -283,10 +279,10 @@ onBothStores('The login to the mail server by access token (smtp_auth xoauth2)',
 
   it('renews the token before its end, and not earlier', async () => {
     await sendOne()
-    await later(h, HOUR_MS - 120_000)
+    await h.later(HOUR_MS - 120_000)
     await sendOne()
     expect(tokens.asked).to.have.length(1)
-    await later(h, 90_000)
+    await h.later(90_000)
     await sendOne()
     expect(tokens.asked).to.have.length(2)
     expect(smtp.shown.at(-1)).to.equal(tokens.issued[1])
@@ -296,13 +292,13 @@ onBothStores('The login to the mail server by access token (smtp_auth xoauth2)',
     it(`renews a token once that the mail server does not take any more (${challenge ? 'after a challenge' : 'at once'})`, async () => {
       challenges = challenge
       await sendOne()
-      await later(h, 60_000)
+      await h.later(60_000)
       const [revoked] = tokens.issued
       isTaken = (token) => token !== revoked
       await sendOne()
       expect(tokens.asked).to.have.length(2)
       expect(smtp.shown).to.deep.equal([revoked, revoked, tokens.issued[1]])
-      expect(eventsOf(h, 'password_reset_mail_failed').at(-1)?.details?.['step']).to.not.equal(
+      expect(h.eventsOf('password_reset_mail_failed').at(-1)?.details?.['step']).to.not.equal(
         'AUTH XOAUTH2',
       )
     })
