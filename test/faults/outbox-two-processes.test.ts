@@ -1,6 +1,12 @@
 import { expect } from 'chai'
-import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
-import { addAccounts, forgot, opensForm, outboxIsQuiet } from '../support/example-requests.ts'
+import {
+  addAccounts,
+  type ExampleServer,
+  forgot,
+  opensForm,
+  outboxIsQuiet,
+  startExampleServer,
+} from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
 import { steadyLoad } from '../support/load.ts'
 import { tokenOf } from '../support/observe.ts'

@@ -6,8 +6,8 @@ import {
   opensForm,
   putSettings,
   smtpSettings,
-} from '../support/example-requests.ts'
-import { startExampleServer } from '../support/example-server.ts'
+  startExampleServer,
+} from '../support/example-server.ts'
 import { startMailServer } from '../support/mail-server.ts'
 import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
 import { startMongoProxy, type MongoCommand } from '../support/mongo-proxy.ts'

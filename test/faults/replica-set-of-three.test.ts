@@ -1,9 +1,8 @@
 import { expect } from 'chai'
 import { MongoClient } from 'mongodb'
 import { createBrowser, type Browser } from '../support/browser.ts'
-import { outboxIsQuiet } from '../support/example-requests.ts'
+import { type ExampleServer, outboxIsQuiet } from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
-import type { ExampleServer } from '../support/example-server.ts'
 import type { MailKind } from '../../src/ports/mail-kinds.ts'
 import { startMailServer, type MailServer } from '../support/mail-server.ts'
 import {

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import bcrypt from 'bcrypt'
 import { createBrowser } from '../support/browser.ts'
-import { smtpSettings } from '../support/example-requests.ts'
 import {
-  startExampleServer,
   type ExampleServer,
+  smtpSettings,
+  startExampleServer,
   type Variables,
 } from '../support/example-server.ts'
 import type { Answer } from '../support/user-agent.ts'

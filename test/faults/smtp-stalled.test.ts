@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import { expect } from 'chai'
 import {
+  type Account,
   addAccounts,
   forgot,
   opensForm,
   outboxIsQuiet,
-  type Account,
-} from '../support/example-requests.ts'
+} from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
 import { percentile, steadyLoad } from '../support/load.ts'
 import { describeWithMongo } from '../support/mongod.ts'

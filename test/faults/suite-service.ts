@@ -1,5 +1,9 @@
-import { putSettings, smtpSettings } from '../support/example-requests.ts'
-import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
+import {
+  type ExampleServer,
+  putSettings,
+  smtpSettings,
+  startExampleServer,
+} from '../support/example-server.ts'
 import { freePort } from '../support/free-port.ts'
 import { startMailServer, type MailServer, type MailServerOptions } from '../support/mail-server.ts'
 import { freshDatabase, type FreshDatabase } from '../support/mongod.ts'
