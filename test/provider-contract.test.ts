@@ -60,20 +60,29 @@ describe('oidc-provider, as the resumption knows it', () => {
     await new create(uid, payload).save(60)
   }
 
-  const saveLogin = (uid: string, more: object = {}) =>
-    save(uid, {
-      ...PAYLOAD,
-      parJti: undefined,
-      deviceCode: undefined,
-      lastSubmission: undefined,
-      ...more,
-    })
+  /** A login that can go on; answers its uid. */
+  async function savedLogin(more: object = {}): Promise<string> {
+    const uid = newUid()
+    const none = { parJti: undefined, deviceCode: undefined, lastSubmission: undefined }
+    await save(uid, { ...PAYLOAD, ...none, ...more })
+    return uid
+  }
+
+  /** What the provider itself saves for a request, and what it answers. */
+  async function begun() {
+    const query = new URLSearchParams(PARAMS).toString()
+    const answer = await createUserAgent().get(`${issuer}/auth?${query}`)
+    const uid = answer.location?.split('/').at(-1) ?? ''
+    return { answer, uid, found: await provider.Interaction.find(uid) }
+  }
 
   /** Enters the route with this resume cookie, which the browser never had. */
   const enter = (route: string, uid: string, cookie: Record<string, string>) => {
     const query = new URLSearchParams({ path: provider.pathFor(route, { uid }), ...cookie })
     return createUserAgent().get(`${issuer}/hand-over?${query.toString()}`)
   }
+
+  const resume = (uid: string) => enter('resume', uid, { cookie: uid })
 
   function expectNotFound(answer: Answer, description: string) {
     expect(answer.status, answer.text).to.equal(400)
@@ -119,10 +128,7 @@ describe('oidc-provider, as the resumption knows it', () => {
     })
 
     it('has these fields, and no other, in an interaction of the provider itself', async () => {
-      const agent = createUserAgent()
-      const answer = await agent.get(`${issuer}/auth?${new URLSearchParams(PARAMS).toString()}`)
-      const uid = answer.location?.split('/').at(-1) ?? ''
-      const found = await provider.Interaction.find(uid)
+      const { found } = await begun()
       const own = ['exp', 'iat', 'jti', 'kind', 'session', 'grantId']
       const kept = Object.entries(found ?? {}).filter(([, value]) => value !== undefined)
       expect(kept.map(([name]) => name)).to.include.members(['params', 'prompt', 'cid', 'returnTo'])
@@ -133,17 +139,14 @@ describe('oidc-provider, as the resumption knows it', () => {
 
   describe('the resume cookie', () => {
     it("holds the interaction's uid: with it the login goes on to the client", async () => {
-      const uid = newUid()
-      await saveLogin(uid)
-      const claims = await redeem(await enter('resume', uid, { cookie: uid }))
+      const uid = await savedLogin()
+      const claims = await redeem(await resume(uid))
       expect(claims).to.deep.include({ sub: ACCOUNT_ID, nonce: PARAMS.nonce, acr: 'gold' })
       expect(claims['auth_time'], '`result.login.ts`').to.equal(PAYLOAD.result.login.ts)
     })
 
     it("is the one that the provider sets, with the uid as its value, for the resume route's path", async () => {
-      const agent = createUserAgent()
-      const answer = await agent.get(`${issuer}/auth?${new URLSearchParams(PARAMS).toString()}`)
-      const uid = answer.location?.split('/').at(-1) ?? ''
+      const { answer, uid } = await begun()
       const lines = answer.headers.getSetCookie()
       const line = lines.find((each) => each.startsWith(`${provider.cookieName('resume')}=`))
       expect(line)
@@ -152,10 +155,8 @@ describe('oidc-provider, as the resumption knows it', () => {
     })
 
     it('decides alone: without it, or with any other value, there is no login', async () => {
-      const uid = newUid()
-      const other = newUid()
-      await saveLogin(uid)
-      await saveLogin(other, { params: { ...PARAMS, state: 'state of another request' } })
+      const uid = await savedLogin()
+      const other = await savedLogin({ params: { ...PARAMS, state: 'state of another request' } })
 
       expectNotFound(await enter('resume', uid, {}), 'authorization request has expired')
       const unknown = await enter('resume', uid, { cookie: newUid() })
@@ -164,25 +165,23 @@ describe('oidc-provider, as the resumption knows it', () => {
       const state = new URL(crossed.location ?? 'none:').searchParams.get('state')
       expect(state, 'the cookie, not the path, says which').to.equal('state of another request')
 
-      expect((await redeem(await enter('resume', uid, { cookie: uid }))).sub).to.equal(ACCOUNT_ID)
+      expect((await redeem(await resume(uid))).sub).to.equal(ACCOUNT_ID)
     })
 
     it('is read with the signature that `ctx.cookies.keys` makes, and refused with another', async () => {
-      const uid = newUid()
-      await saveLogin(uid)
+      const uid = await savedLogin()
       for (const signature of ['', 'forged']) {
         const answer = await enter('resume', uid, { cookie: uid, signature })
         expectNotFound(answer, 'authorization request has expired')
       }
-      expect((await redeem(await enter('resume', uid, { cookie: uid }))).sub).to.equal(ACCOUNT_ID)
+      expect((await redeem(await resume(uid))).sub).to.equal(ACCOUNT_ID)
     })
 
     it('is good for one resumption: it uses the interaction up', async () => {
-      const uid = newUid()
-      await saveLogin(uid)
-      await redeem(await enter('resume', uid, { cookie: uid }))
+      const uid = await savedLogin()
+      await redeem(await resume(uid))
       expect(await provider.Interaction.find(uid)).to.equal(undefined)
-      expectNotFound(await enter('resume', uid, { cookie: uid }), 'interaction session not found')
+      expectNotFound(await resume(uid), 'interaction session not found')
     })
   })
 
@@ -201,11 +200,9 @@ describe('oidc-provider, as the resumption knows it', () => {
     })
 
     it('gives with `resume` the address to which the provider itself returns', async () => {
-      const agent = createUserAgent()
-      const answer = await agent.get(`${issuer}/auth?${new URLSearchParams(PARAMS).toString()}`)
-      const uid = answer.location?.split('/').at(-1) ?? ''
+      const { uid, found } = await begun()
       const returnTo = new URL(provider.pathFor('resume', { uid }), issuer).href
-      expect((await provider.Interaction.find(uid))?.returnTo).to.equal(returnTo)
+      expect(found?.returnTo).to.equal(returnTo)
     })
 
     it('gives with `device_resume` the address where the login of a device goes on', async () => {
@@ -222,13 +219,10 @@ describe('oidc-provider, as the resumption knows it', () => {
           device_code: String(asked['device_code']),
         })
 
-      const wrong = newUid()
-      await saveLogin(wrong, device)
-      await enter('resume', wrong, { cookie: wrong })
+      await resume(await savedLogin(device))
       expect((await redeemed())['error'], 'not for `resume`').to.equal('authorization_pending')
 
-      const uid = newUid()
-      await saveLogin(uid, device)
+      const uid = await savedLogin(device)
       const answer = await enter('device_resume', uid, { cookie: uid })
       expect(answer.status, answer.text).to.equal(200)
       expect(decodeJwt(String((await redeemed())['id_token'])).sub).to.equal(ACCOUNT_ID)
