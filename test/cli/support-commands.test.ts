@@ -137,21 +137,15 @@ describe('account-flows for those who help others', () => {
       })
     }
 
-    it('preview --open starts the browser with a file that only its owner reads', async () => {
-      const { stdout } = await cli.done(OPEN, { env: { BROWSER: '/bin/cat' } })
-      const path = stdout.trim()
-      expect(await readFile(path, 'utf8')).to.include('<html')
+    it('preview --open starts the browser with a file that only its owner reads, and with nothing of the connection', async () => {
+      const script = `#!/bin/sh\nenv >${file('seen')}\ncat "$1" >${file('page')}\n`
+      await writeFile(file('browser.sh'), script, { mode: 0o700 })
+      const env = { BROWSER: file('browser.sh'), KEPT: 'kept', PATH: process.env['PATH'] ?? '' }
+      const path = (await cli.done(OPEN, { env })).stdout.trim()
       expect((await stat(path)).mode & 0o777).to.equal(0o600)
       expect((await stat(dirname(path))).mode & 0o777).to.equal(0o700)
       await rm(dirname(path), { recursive: true })
-    })
-
-    it('preview --open gives the browser nothing of the connection', async () => {
-      const browser = file('browser.sh')
-      await writeFile(browser, `#!/bin/sh\nenv >${file('seen')}\n`, { mode: 0o700 })
-      const env = { BROWSER: browser, KEPT: 'kept', PATH: process.env['PATH'] ?? '' }
-      const { stdout } = await cli.done(OPEN, { env })
-      await rm(dirname(stdout.trim()), { recursive: true })
+      expect(await readFile(file('page'), 'utf8')).to.include('<html')
       expect(await readFile(file('seen'), 'utf8'))
         .to.match(/^KEPT=kept$/m)
         .and.not.include('ACCOUNT_FLOWS_')
@@ -181,13 +175,10 @@ describe('account-flows for those who help others', () => {
 
     it('exit 1 where a check of the server failed', async () => {
       await cli.h.put({ smtp_port: DEAF_PORT })
-      try {
-        const { text, json } = await both(['doctor'], 1)
-        expect(text).to.match(/^FAILED +connect: /m)
-        expect(json.ok).to.equal(false)
-      } finally {
-        await cli.h.put({ smtp_port: String(cli.h.mail.port) })
-      }
+      const { text, json } = await both(['doctor'], 1)
+      expect(text).to.match(/^FAILED +connect: /m)
+      expect(json.ok).to.equal(false)
+      await cli.h.put({ smtp_port: String(cli.h.mail.port) })
     })
 
     for (const [what, urlOf, step] of [
@@ -343,26 +334,24 @@ describe('account-flows for those who help others', () => {
       const { id, email = '' } = await cli.h.addUser({ username: 'under-way' })
       await sendReset('under-way')
       const { link } = await cli.h.mail.mailTo(email)
-      await beginReset(link)
+      // As by a process that is at work on it.
+      const at = new Date()
+      const by = { address: undefined, userAgent: undefined }
+      const claim = { newHash: 'hash', by, at, leaseUntil: new Date(at.getTime() + 60_000) }
+      await cli.h.store.resetTokens.claim(sha256(tokenOf(link)), claim)
       const { stdout } = await cli.ended(['user', 'forget', id, '--yes'], 1)
       expect(stdout)
         .to.match(/^Not erased, because still in progress: 1\./m)
         .and.match(/^Reset links erased: 0$/m)
     })
-
-    /** As by a process that is at work on it. */
-    async function beginReset(link: string) {
-      const at = new Date()
-      const leaseUntil = new Date(at.getTime() + 60_000)
-      const by = { address: undefined, userAgent: undefined }
-      const claim = { newHash: 'hash', by, at, leaseUntil }
-      await cli.h.store.resetTokens.claim(sha256(tokenOf(link)), claim)
-    }
   })
 
   describe('link explain', () => {
     it('tells of a link on stdin, and does not use it up', async () => {
-      const { link } = await cli.h.mail.mailTo('alice@example.com', await sentToAlice())
+      const email = 'explained@users.example'
+      await cli.h.addUser({ username: 'explained', email })
+      await sendReset('explained')
+      const { link } = await cli.h.mail.mailTo(email)
       const live = await cli.done(['link', 'explain', '-'], { stdin: `${link}\n` })
       expect(live.stderr).to.equal('')
       expect(live.stdout).to.match(/^ +state +live$/m)
@@ -374,12 +363,6 @@ describe('account-flows for those who help others', () => {
       expect(used.stdout).to.match(/^ +state +used$/m)
       expect(used.stderr).to.include('your shell history').and.not.include(link)
     })
-
-    /** How many mails she has, of which one was sent just now. */
-    async function sentToAlice() {
-      await sendReset('alice')
-      return cli.h.mail.mails.filter(({ to }) => to.includes('alice@example.com')).length
-    }
 
     it('exit 1 for what is no link', async () => {
       const run = await cli.ended(['link', 'explain', '-'], 1, { stdin: 'https://example.com/' })
@@ -455,17 +438,12 @@ describe('account-flows for those who help others', () => {
       await cli.h.mail.mailTo('deferred@example.com')
     })
 
-    it('retry --all-dead asks again for each dead letter', async () => {
-      answers.set('refused@example.com', 'take')
-      expect((await cli.json(RETRY_DEAD)).changed).to.be.above(0)
-      await cli.h.mail.mailTo('refused@example.com')
-    })
-
-    it('retry --all-dead goes on while there are more, and tells how many they were', async () => {
-      await cli.run(['outbox', 'purge', '--all-dead', '--yes'])
+    it('retry --all-dead asks again for each dead letter, goes on while there are more, and tells how many they were', async () => {
+      await cli.done(['outbox', 'purge', '--all-dead', '--yes'])
       await sendReset('refused')
       const dead = await listed('dead')
       expect(dead).not.to.deep.equal([])
+      answers.set('refused@example.com', 'take')
       const firstAnswers = [
         { changed: 200, more_before: '2999-01-02T00:00:00.000Z' },
         { changed: 40, more_before: '2999-01-01T00:00:00.000Z' },
@@ -482,6 +460,7 @@ describe('account-flows for those who help others', () => {
           expect(requests).to.deep.equal(Array(3).fill('POST /admin/api/outbox/retry'))
         },
       )
+      await cli.h.mail.mailTo('refused@example.com')
     })
 
     it('retry --all-dead ends where nothing more can be done', async () => {
