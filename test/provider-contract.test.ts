@@ -110,18 +110,12 @@ describe('oidc-provider, as the resumption knows it', () => {
   }
 
   describe('provider.Interaction', () => {
-    it('is made from a uid and a payload, saved for some seconds, and found by that uid only', async () => {
+    it('is made from a uid and a payload, saved for some seconds with every field, and found by that uid only', async () => {
       const uid = newUid()
       await save(uid, PAYLOAD)
       const found = await provider.Interaction.find(uid)
       expect(found?.uid, 'the first argument is the uid').to.equal(uid)
       expect(await provider.Interaction.find(newUid())).to.equal(undefined)
-    })
-
-    it('keeps every field of a captured request', async () => {
-      const uid = newUid()
-      await save(uid, PAYLOAD)
-      const found = await provider.Interaction.find(uid)
       for (const [field, value] of Object.entries(PAYLOAD)) {
         expect(Reflect.get(found ?? {}, field), field).to.deep.equal(value)
       }
@@ -138,20 +132,22 @@ describe('oidc-provider, as the resumption knows it', () => {
   })
 
   describe('the resume cookie', () => {
-    it("holds the interaction's uid: with it the login goes on to the client", async () => {
-      const uid = await savedLogin()
-      const claims = await redeem(await resume(uid))
-      expect(claims).to.deep.include({ sub: ACCOUNT_ID, nonce: PARAMS.nonce, acr: 'gold' })
-      expect(claims['auth_time'], '`result.login.ts`').to.equal(PAYLOAD.result.login.ts)
-    })
-
-    it("is the one that the provider sets, with the uid as its value, for the resume route's path", async () => {
+    it("is the one that the provider sets, with the interaction's uid as its value, for the resume route's path", async () => {
       const { answer, uid } = await begun()
       const lines = answer.headers.getSetCookie()
       const line = lines.find((each) => each.startsWith(`${provider.cookieName('resume')}=`))
       expect(line)
         .to.include(`=${uid};`)
         .and.to.include(`path=${provider.pathFor('resume', { uid })};`)
+    })
+
+    it('is good for one resumption: the login goes on to the client, and the interaction is used up', async () => {
+      const uid = await savedLogin()
+      const claims = await redeem(await resume(uid))
+      expect(claims).to.deep.include({ sub: ACCOUNT_ID, nonce: PARAMS.nonce, acr: 'gold' })
+      expect(claims['auth_time'], '`result.login.ts`').to.equal(PAYLOAD.result.login.ts)
+      expect(await provider.Interaction.find(uid)).to.equal(undefined)
+      expectNotFound(await resume(uid), 'interaction session not found')
     })
 
     it('decides alone: without it, or with any other value, there is no login', async () => {
@@ -176,27 +172,18 @@ describe('oidc-provider, as the resumption knows it', () => {
       }
       expect((await redeem(await resume(uid))).sub).to.equal(ACCOUNT_ID)
     })
-
-    it('is good for one resumption: it uses the interaction up', async () => {
-      const uid = await savedLogin()
-      await redeem(await resume(uid))
-      expect(await provider.Interaction.find(uid)).to.equal(undefined)
-      expectNotFound(await resume(uid), 'interaction session not found')
-    })
   })
 
   describe('pathFor', () => {
-    it('knows the routes `resume` and `device_resume`, and that no other name is one', () => {
-      const uid = newUid()
-      const pathOf = (route: string) => provider.pathFor(route, { uid, mountPath: '' })
-      expect(pathOf('resume')).to.equal(`/auth/${uid}`)
-      expect(pathOf('device_resume')).to.equal(`/device/${uid}`)
+    it('knows the routes `resume` and `device_resume`, and no other name, and puts the mount path before', () => {
+      const pathOf = (route: string, mountPath = '') =>
+        provider.pathFor(route, { uid: 'uid', mountPath })
+      expect([pathOf('resume'), pathOf('device_resume')]).to.deep.equal([
+        '/auth/uid',
+        '/device/uid',
+      ])
+      expect(pathOf('resume', '/oauth2')).to.equal('/oauth2/auth/uid')
       expect(() => pathOf('resumption')).to.throw(Error)
-    })
-
-    it('puts the mount path before it, and nothing where that is empty', () => {
-      const pathOf = (mountPath: string) => provider.pathFor('resume', { uid: 'uid', mountPath })
-      expect([pathOf('/oauth2'), pathOf('')]).to.deep.equal(['/oauth2/auth/uid', '/auth/uid'])
     })
 
     it('gives with `resume` the address to which the provider itself returns', async () => {
@@ -256,11 +243,8 @@ describe('oidc-provider, as the telling of clients knows it', () => {
 
   function compared(token: string) {
     const { iat, exp, jti, ...claims } = decodeJwt(token)
-    expect([iat, exp, jti].map((claim) => typeof claim)).to.deep.equal([
-      'number',
-      'number',
-      'string',
-    ])
+    const types = [iat, exp, jti].map((claim) => typeof claim)
+    expect(types).to.deep.equal(['number', 'number', 'string'])
     return { header: decodeProtectedHeader(token), life: Number(exp) - Number(iat), claims }
   }
 
@@ -270,8 +254,8 @@ describe('oidc-provider, as the telling of clients knows it', () => {
     const logout: unknown = Reflect.get(client ?? {}, 'backchannelLogout')
     if (typeof logout !== 'function') throw new Error('it has another name')
     await Reflect.apply(logout, client, [ACCOUNT_ID, 'the session'])
-    const [own] = posted
-    expect(own?.url).to.equal(metadata.backchannel_logout_uri)
+    const [own = expect.fail('nothing was posted')] = posted
+    expect(own.url).to.equal(metadata.backchannel_logout_uri)
 
     let told = ''
     const tell = createTellClient({
@@ -284,10 +268,10 @@ describe('oidc-provider, as the telling of clients knows it', () => {
     })
     const logoutOf = { accountId: ACCOUNT_ID, clientId: CLIENT_ID, sid: 'the session' }
     await tell(logoutOf as ClientLogout, new AbortController().signal)
-    expect(compared(told)).to.deep.equal(compared(own?.token ?? ''))
-    expect(compared(told)).to.deep.include({ life: 120 })
-    expect(compared(told).header).to.include({ typ: 'logout+jwt' })
-    expect(compared(told).claims).to.include({ sub: `pairwise ${ACCOUNT_ID}`, sid: 'the session' })
+    expect(compared(told)).to.deep.equal(compared(own.token))
+    const { life, header, claims } = compared(told)
+    expect([life, header.typ]).to.deep.equal([120, 'logout+jwt'])
+    expect(claims).to.include({ sub: `pairwise ${ACCOUNT_ID}`, sid: 'the session' })
   })
 
   it('knows the address of a client for it only where it is switched on', () => {
