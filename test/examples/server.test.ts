@@ -36,20 +36,6 @@ const [OLD, NEW, LOST] = ['old', 'new', 'lost'].map((name) =>
   Buffer.alloc(32, name).toString('base64url'),
 ) as [string, string, string]
 
-/** Works with a server of its own, which then ends. */
-async function withServer(
-  variables: Variables,
-  work: (server: ExampleServer) => Promise<void>,
-  command?: string,
-): Promise<void> {
-  const server = await startExampleServer(variables, command)
-  try {
-    await work(server)
-  } finally {
-    await server.kill()
-  }
-}
-
 interface Mail {
   to: string
   text: string
@@ -153,35 +139,32 @@ describe('The example server', () => {
   const server = suiteExampleServer(() => ({ SETTINGS_FILE: file('settings.json') }))
   const browserAt = () => createBrowser(server.baseUrl)
 
+  /** Of servers that a test has to itself. */
+  const ends: (() => Promise<void>)[] = []
+  afterEach(() => Promise.all(ends.splice(0).map((end) => end())))
+
   describe('start [full]', () => {
-    it('is what `npm start` starts, with the settings that are shipped', () =>
-      withServer(
-        {},
-        async (shipped) => {
-          const answer = await signIn(createBrowser(shipped.baseUrl), 'bob')
-          expectPage(answer, 200, 'verify-email', 'blocked')
-          const { settings } = await settingsAt(shipped)
-          expect(settings['email_link_confirmation']).to.equal('off')
-        },
-        scripts.start,
-      ))
-
-    it('takes the recommended email_link_confirmation where nothing tells that a script starts it', () =>
-      withServer(
+    for (const [what, variables, mode] of [
+      ['with the settings that are shipped', {}, 'off'],
+      [
+        'with the recommended ones where nothing tells that a script starts it',
         { ADMIN_TOKEN: '', RESPONSE_DELAY_FLOOR_MS: '' },
-        async (shipped) => {
-          const { settings } = await settingsAt(shipped)
-          expect(settings['email_link_confirmation']).to.equal('other_browser')
-        },
-        scripts.start,
-      ))
+        'other_browser',
+      ],
+    ] as const) {
+      it(`is what \`npm start\` starts, ${what}`, async () => {
+        const shipped = await startExampleServer(variables, scripts.start)
+        ends.push(shipped.kill)
+        const answer = await signIn(createBrowser(shipped.baseUrl), 'bob')
+        expectPage(answer, 200, 'verify-email', 'blocked')
+        const { settings } = await settingsAt(shipped)
+        expect(settings['email_link_confirmation']).to.equal(mode)
+      })
+    }
 
-    it('prints the address to open, and READY with the base URL alone on a line', () => {
+    it('prints the address to open, and READY with the base URL alone on a line, which is that of the issuer', async () => {
       expect(server.output()).to.match(/^Open http:\/\/localhost:\d+\/$/m)
       expect(server.output().trimEnd().split('\n')).to.include(`READY ${server.baseUrl}`)
-    })
-
-    it('is the issuer at the base URL and the OAuth path', async () => {
       const response = await fetch(`${server.baseUrl}/oauth2/.well-known/openid-configuration`)
       expect(await response.json()).to.include({
         issuer: `${server.baseUrl}/oauth2`,
@@ -198,11 +181,11 @@ describe('The example server', () => {
           () => false,
         )
       expect(await isOpen(server)).to.equal(false)
-      await withServer({ HOST: '0.0.0.0' }, async (everywhere) => {
-        expect(await isOpen(everywhere)).to.equal(true)
-        const answer = await signIn(createBrowser(everywhere.baseUrl), 'alice')
-        expectPage(answer, 200, 'demo', 'signed_in')
-      })
+      const everywhere = await startExampleServer({ HOST: '0.0.0.0' })
+      ends.push(everywhere.kill)
+      expect(await isOpen(everywhere)).to.equal(true)
+      const answer = await signIn(createBrowser(everywhere.baseUrl), 'alice')
+      expectPage(answer, 200, 'demo', 'signed_in')
     })
 
     const production = { NODE_ENV: 'production', SIGNING_KEYS: OLD }
@@ -288,18 +271,13 @@ describe('The example server', () => {
       expect(policy).to.include(`form-action 'self' ${server.baseUrl}`)
     })
 
-    it('answers the well-known address for changing passwords, and no other there', async () => {
-      const browser = browserAt()
-      const page = await browser.visit('/.well-known/change-password')
+    it('answers the well-known address for changing passwords; an unknown path with 404, a wrong method with 405', async () => {
+      const page = await browserAt().visit('/.well-known/change-password')
       expectPage(page, 200, 'forgot-password', 'form')
-      const other = await browser.get('/.well-known/resource-that-should-not-exist')
-      expect(other.status).to.equal(404)
-    })
-
-    it('answers a wrong method with 405, and an unknown path with 404', async () => {
+      for (const path of ['/.well-known/resource-that-should-not-exist', '/nothing'])
+        expect((await browserAt().get(path)).status).to.equal(404)
       const wrong = await browserAt().postForm('/mailbox', {})
       expect([wrong.status, wrong.headers.get('allow')]).to.deep.equal([405, 'GET, HEAD'])
-      expect((await browserAt().get('/nothing')).status).to.equal(404)
     })
   })
 
@@ -322,11 +300,8 @@ describe('The example server', () => {
         ['bob@example.com', 'bob-password'],
         ['', ''],
       ] as const) {
-        const browser = browserAt()
-        const { hidden } = await browser.visit('/demo/start')
-        const answer = await browser.submit('/oauth2/login', { ...hidden, username, password })
+        const answer = await signIn(browserAt(), username, password)
         expectPage(answer, 401, 'login', 'refused')
-        expect(answer.hidden).to.deep.equal(hidden)
         const own = /value="[^"]*"|href="[^"]*forgot-password[^"]*"/g
         pages.push(answer.text.replace(`value="${username}"`, 'value=""').replace(own, ''))
       }
@@ -397,11 +372,11 @@ describe('The example server', () => {
       const done = await choosePassword(browser, link, password)
       expectPage(done, 200, 'reset-password', 'done')
       expect(decodeEntities(done.text)).to.include(`href="${login.url}"`)
-      const typed = { ...login.hidden, username: 'carol' }
-      const former = { ...typed, password: 'carol-password' }
-      expect((await browser.submit('/oauth2/login', former)).status).to.equal(401)
-      const signedIn = await browser.submit('/oauth2/login', { ...typed, password })
-      expectPage(signedIn, 200, 'demo', 'signed_in')
+      const former = { ...login.hidden, username: 'carol', password: 'carol-password' }
+      const refused = await browser.submit('/oauth2/login', former)
+      expectPage(refused, 401, 'login', 'refused')
+      const next = { ...refused.hidden, username: 'carol', password }
+      expectPage(await browser.submit('/oauth2/login', next), 200, 'demo', 'signed_in')
     })
 
     it('shows the mails newest first, as a page with links and as JSON', async () => {
@@ -450,14 +425,11 @@ describe('The example server', () => {
     const loginAt = (browser: Browser, query: Record<string, string> = {}, username = 'dora') =>
       signIn(browser, username, undefined, { path: authorization(query), loginPath: '/login' })
 
-    it('makes its signing keys once, however many processes start at a time', async () => {
+    it('makes its signing keys once, however many processes start at a time, in a file that only its owner reads', async () => {
       const sixteen = Array.from({ length: 16 }, () => checkoutSigningKeys(file('keys')))
       expect(new Set((await Promise.all(sixteen)).flat())).to.have.property('size', 1)
       const names = await readdir(file(''))
       expect(names.filter((name) => name.startsWith('keys'))).to.deep.equal(['keys'])
-    })
-
-    it('keeps its signing keys in a file that only its owner reads', async () => {
       const { mode } = await stat(join(compiledCheckout(), '.oidc-account-flows-keys'))
       expect(mode & 0o777).to.equal(0o600)
     })
@@ -550,13 +522,13 @@ describe('The example server', () => {
   it('has no mailbox and shows no passwords in production', async function () {
     this.timeout(90_000)
     const production = { NODE_ENV: 'production', MAILBOX: 'true', SIGNING_KEYS: OLD }
-    await withServer({ ...production, SEED_FILE: file('seed.json') }, async ({ baseUrl }) => {
-      const browser = createBrowser(baseUrl)
-      expect((await browser.get('/mailbox')).status).to.equal(404)
-      const { page, text } = await browser.get('/')
-      expect(page).to.equal('home')
-      expect(text).not.to.include('alice-password')
-    })
+    const own = await startExampleServer({ ...production, SEED_FILE: file('seed.json') })
+    ends.push(own.kill)
+    const browser = createBrowser(own.baseUrl)
+    expect((await browser.get('/mailbox')).status).to.equal(404)
+    const { page, text } = await browser.get('/')
+    expect(page).to.equal('home')
+    expect(text).not.to.include('alice-password')
   })
 
   describeWithMongo('two processes on one database, mid-rotation (SIG-17) [full]', () => {
@@ -568,11 +540,8 @@ describe('The example server', () => {
     before(async function () {
       this.timeout(120_000)
       const shared = { MONGODB_URI: database.uri, SEED_FILE: file('seed.json') }
-      first = await startExampleServer({
-        ...shared,
-        SIGNING_KEYS: `${OLD},${NEW}`,
-        MAILBOX: 'true',
-      })
+      const keys = { SIGNING_KEYS: `${OLD},${NEW}` }
+      first = await startExampleServer({ ...shared, ...keys, MAILBOX: 'true' })
       // The same service on another port.
       const same = { ...shared, BASE_URL: first.baseUrl }
       second = await startExampleServer({ ...same, SIGNING_KEYS: `${NEW},${OLD}` })
