@@ -254,32 +254,25 @@ describe('createAccountFlows()', () => {
       refuses({ captcha: { html: '<i></i>' } }, 'beforeForgotPassword')
     })
 
-    const EVERYWHERE = [
+    const EVERYWHERE: unknown[] = [
       // Any host, or many.
-      ...['*', 'https:', 'http:', 'https://*', 'https://*.com', 'https://*.com.'],
-      ...['https://*..com', 'https://a.*', 'https://a.example:*'],
+      ['*', 'https:', 'http:', 'https://*', 'https://*.com', 'https://*.com.'],
+      ['https://*..com', 'https://a.*', 'https://a.example:*'],
       // Keywords.
-      ...["'unsafe-inline'", "'unsafe-eval'", "'strict-dynamic'", "'unsafe-hashes'"],
-      ...[
-        "'nonce-abc'",
-        `'sha256-${'A'.repeat(43)}='`,
-        "'report-sample'",
-        "'none'",
-        "'SELF'",
-        'self',
-      ],
+      ["'unsafe-inline'", "'unsafe-eval'", "'strict-dynamic'", "'unsafe-hashes'"],
+      ["'nonce-abc'", `'sha256-${'A'.repeat(43)}='`, "'report-sample'", "'none'", "'SELF'", 'self'],
       // Other schemes, or none.
-      ...['javascript:', 'filesystem:', 'data:text/javascript,1', 'wss://a.example'],
-      ...['ftp://a.example', 'widget.example', '//widget.example'],
+      ['javascript:', 'filesystem:', 'data:text/javascript,1', 'wss://a.example'],
+      ['ftp://a.example', 'widget.example', '//widget.example'],
       // The end of a directive, or of the header.
-      ...['https://a.example; script-src *', 'https://a.example;', 'https://a.example,', ';', ','],
-      ...['https://a.example https://b.example', 'https://a.example\n', 'https://a.example/\t'],
-      ...['https://a.example\r\nX: y', "https://a.example/'unsafe-inline'", '\u0000', ''],
+      ['https://a.example; script-src *', 'https://a.example;', 'https://a.example,', ';', ','],
+      ['https://a.example https://b.example', 'https://a.example\n', 'https://a.example/\t'],
+      ['https://a.example\r\nX: y', "https://a.example/'unsafe-inline'", '\u0000', ''],
       // No origin.
-      ...['https://', 'https://.', 'https://a..b', 'https://ä.example', 'https://a.example:99999'],
-      ...['https://user@a.example', 'https://a.example?x'],
-      ...[null, 42, {}, ['https://a.example'], undefined],
-    ]
+      ['https://', 'https://.', 'https://a..b', 'https://ä.example', 'https://a.example:99999'],
+      ['https://user@a.example', 'https://a.example?x'],
+      [null, 42, {}, ['https://a.example'], undefined],
+    ].flat()
     for (const [directive, ...here] of [
       ['script-src', 'data:', 'blob:'],
       ['style-src', 'data:', 'blob:', "'wasm-unsafe-eval'"],

@@ -395,7 +395,9 @@ describe('account-flows settings', () => {
 })
 
 const rollback = (version: number | string, ...more: string[]) => [
-  ...['settings', 'rollback', String(version)],
+  'settings',
+  'rollback',
+  String(version),
   ...more,
 ]
 

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import type { Page } from 'playwright-core'
 import { createAltcha } from '../../examples/captcha/altcha.ts'
+import type { User } from '../../src/index.ts'
 import { addUnverified, addVerified, codeIn, mailsTo } from '../support/blocked-login.ts'
 import { describeInChromium } from '../support/chromium.ts'
 import { isIdle, withoutJobs } from '../support/jobs.ts'
@@ -68,13 +69,8 @@ describeInChromium('ALTCHA, as in the example [full]', (browser) => {
     await page().click(SUBMIT)
     expect(await page().locator('altcha-widget input:invalid').count()).to.equal(1)
     const honest = await post('forgot-password', { identifier: username, altcha: await solution() })
-    const wrong = [
-      '',
-      'bm90IEpTT04',
-      btoa('{}'),
-      btoa('null'),
-      btoa('{"challenge":{"parameters":1}}'),
-    ]
+    const decoded = ['not JSON', '{}', 'null', '{"challenge":{"parameters":1}}']
+    const wrong = ['', ...decoded.map((text) => btoa(text))]
     await withoutJobs(h, async () => {
       for (const more of [{}, ...wrong.map((altcha) => ({ altcha }))]) {
         const answer = await post('forgot-password', { identifier: username, ...more })
@@ -90,11 +86,8 @@ describeInChromium('ALTCHA, as in the example [full]', (browser) => {
     const evil = { origin: 'https://evil.example' }
     const refused = await post('forgot-password', { identifier: verified.username, altcha }, evil)
     expect(refused.mode).to.equal('refused')
-    const sent = await Promise.all(
-      [verified, other].map(({ username }) =>
-        post('forgot-password', { identifier: username, altcha }),
-      ),
-    )
+    const askFor = ({ username }: User) => post('forgot-password', { identifier: username, altcha })
+    const sent = await Promise.all([verified, other].map(askFor))
     expect(sent.map(({ mode }) => mode)).to.deep.equal(['sent', 'sent'])
     await isIdle(h)
     expect(mailsTo(h, verified) + mailsTo(h, other)).to.equal(1)
@@ -141,11 +134,9 @@ describeInChromium('A widget with a button of its own [full]', (browser) => {
   const page = keptWindow(browser)
 
   before(async () => {
+    const captcha = { html: '<button type="button" id="solve">Solve</button>' }
     h = await startBrowserHarness({
-      flows: {
-        captcha: { html: '<button type="button" id="solve">Solve</button>' },
-        beforeForgotPassword: () => 'allow',
-      },
+      flows: { captcha, beforeForgotPassword: () => 'allow' },
       settings: { resend_cooldown: '30s' },
     })
   })
