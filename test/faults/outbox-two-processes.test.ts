@@ -9,10 +9,10 @@ import {
 } from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
 import { steadyLoad } from '../support/load.ts'
-import { tokenOf } from '../support/observe.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { scaled } from './scale.ts'
 import { suiteService } from './suite-service.ts'
+import { tokenOf } from '../support/person.ts'
 
 const JOBS = scaled({ full: 500, short: 150 })
 
