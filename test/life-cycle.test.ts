@@ -5,8 +5,9 @@ import { createAccountFlows, memoryAdapter, memoryStore, memoryUsers } from '../
 import { eventually } from './support/eventually.ts'
 import { startHarness, type Harness } from './support/harness.ts'
 import { describeWithMongo } from './support/mongod.ts'
+import { databaseOf } from './support/observe.ts'
+import { suiteHarness } from './support/suite-harness.ts'
 import { movableClock, moveTime, resetTime } from './support/time.ts'
-import { createUserAgent } from './support/user-agent.ts'
 
 describe('The life of the flows', () => {
   let h: Harness
@@ -26,68 +27,56 @@ describe('The life of the flows', () => {
 
   it('send mails again once they are started again', async () => {
     const alice = await h.addUser({ username: 'alice' })
-    await h.resetLink(alice)
+    await alice.forgets()
     await h.flows.stop()
     await h.flows.start()
-    const link = await h.resetLink(alice)
-    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+    await alice.getsBackIn()
   })
 
   it('invalidate the earlier link also while SMTP is not configured, and send the mail later (3.1)', async () => {
     const alice = await h.addUser({ username: 'alice' })
-    const first = await h.resetLink(alice)
+    const first = await alice.forgets()
     await h.put({ smtp_host: '' })
     await h.forgot('alice')
     await eventually('the first link is dead', async () => {
-      const page = await createUserAgent().get(first)
-      return page.status === 400 && page.mode === 'invalid'
+      const { status, mode } = await alice.opensLink(first)
+      return status === 400 && mode === 'invalid'
     })
-    expect((await h.reset(first, 'a new password')).mode).to.equal('invalid')
-    expect(h.mail.mails).to.have.length(1)
+    expect((await alice.choosesPassword('a new password', first)).mode).to.equal('invalid')
+    expect(alice.mailCount()).to.equal(1)
     await h.put({ smtp_host: '127.0.0.1' })
-    const { link } = await h.mail.mailTo(alice.email ?? '', 2)
-    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+    const { link } = await alice.mail(2)
+    expect((await alice.choosesPassword('a new password', link)).mode).to.equal('done')
   })
 
   it('name the client in the mail that its request led to, and no other one', async () => {
     const bob = await h.addUser({ username: 'bob', emailVerified: false })
-    await h.login(createUserAgent(), (await h.party.begin()).url, 'bob')
-    expect((await h.mail.mailTo(bob.email ?? '')).mail.text).to.include('The App')
+    await bob.signsIn()
+    expect((await bob.mail(1)).mail.text).to.include('The App')
     const alice = await h.addUser({ username: 'alice' })
-    const carried = { client_id: 'app', redirect_uri: 'https://evil.example/cb' }
-    await h.forgot('alice', carried)
-    const { mail } = await h.mail.mailTo(alice.email ?? '')
+    await alice.forgets({ client_id: 'app', redirect_uri: 'https://evil.example/cb' })
+    const { mail } = await alice.mail()
     expect(mail.text).to.not.include('The App').and.not.include('evil')
   })
 })
 
 describeWithMongo('The flows [full]', () => {
+  const h = suiteHarness({ technology: 'mongodb' })
+
   it('follow a settings record that was edited by hand, whatever the type of the value', async () => {
-    const h = await startHarness({ technology: 'mongodb' })
-    try {
-      await h.put({ require_email_verification: 'false' })
-      await h.addUser({ username: 'bob', emailVerified: false })
-      const settings = h.db?.collection<{ _id: string }>('settings')
-      await settings?.updateOne(
-        { _id: 'settings' },
-        { $set: { 'values.require_email_verification': true }, $inc: { version: 1 } },
-      )
-      await moveTime(2_000)
-      await eventually('bob is blocked', async () => {
-        const answer = await h.login(createUserAgent(), (await h.party.begin()).url, 'bob')
-        return answer.mode === 'blocked'
-      })
-      await settings?.updateOne(
-        { _id: 'settings' },
-        { $set: { 'values.password_reset_expiration': '3h' } },
-      )
-      await h.put({ validation_min_password_length: '9' })
-      expect(await h.store.settings.read())
-        .to.have.property('values')
-        .that.includes({ password_reset_expiration: '3h', validation_min_password_length: '9' })
-    } finally {
-      await h.close()
-    }
+    const edit = (values: object, more = {}) =>
+      databaseOf(h)
+        .collection<{ _id: string }>('settings')
+        .updateOne({ _id: 'settings' }, { $set: values, ...more })
+    await h.put({ require_email_verification: 'false' })
+    const bob = await h.addUser({ username: 'bob', emailVerified: false })
+    await edit({ 'values.require_email_verification': true }, { $inc: { version: 1 } })
+    await moveTime(2_000)
+    await eventually('bob is blocked', async () => (await bob.signsIn()).mode === 'blocked')
+    await edit({ 'values.password_reset_expiration': '3h' })
+    await h.put({ validation_min_password_length: '9' })
+    const kept = { password_reset_expiration: '3h', validation_min_password_length: '9' }
+    expect((await h.store.settings.read()).values).to.include(kept)
   })
 })
 

@@ -331,15 +331,15 @@ describe('account-flows for those who help others', () => {
     })
 
     it('forget says what is under way, and that it is left: exit 1', async () => {
-      const { id, email = '' } = await cli.h.addUser({ username: 'under-way' })
+      const person = await cli.h.addUser({ username: 'under-way' })
       await sendReset('under-way')
-      const { link } = await cli.h.mail.mailTo(email)
+      const { link } = await person.mail(1)
       // As by a process that is at work on it.
       const at = new Date()
       const by = { address: undefined, userAgent: undefined }
       const claim = { newHash: 'hash', by, at, leaseUntil: new Date(at.getTime() + 60_000) }
       await cli.h.store.resetTokens.claim(sha256(tokenOf(link)), claim)
-      const { stdout } = await cli.ended(['user', 'forget', id, '--yes'], 1)
+      const { stdout } = await cli.ended(['user', 'forget', person.id, '--yes'], 1)
       expect(stdout)
         .to.match(/^Not erased, because still in progress: 1\./m)
         .and.match(/^Reset links erased: 0$/m)
@@ -348,17 +348,16 @@ describe('account-flows for those who help others', () => {
 
   describe('link explain', () => {
     it('tells of a link on stdin, and does not use it up', async () => {
-      const email = 'explained@users.example'
-      await cli.h.addUser({ username: 'explained', email })
+      const person = await cli.h.addUser({ username: 'explained' })
       await sendReset('explained')
-      const { link } = await cli.h.mail.mailTo(email)
+      const { link } = await person.mail(1)
       const live = await cli.done(['link', 'explain', '-'], { stdin: `${link}\n` })
       expect(live.stderr).to.equal('')
       expect(live.stdout).to.match(/^ +state +live$/m)
       const json = await cli.done(['link', 'explain', '-', '--json'], { stdin: link })
       expect(JSON.parse(json.stdout)).to.include({ state: 'live', kind: 'password_reset' })
 
-      await cli.h.reset(link, 'another password of the tests')
+      await person.choosesPassword('another password of the tests', link)
       const used = await cli.done(['link', 'explain', link])
       expect(used.stdout).to.match(/^ +state +used$/m)
       expect(used.stderr).to.include('your shell history').and.not.include(link)
