@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { expect } from 'chai'
 import { allSettings, settingNamed } from '../../src/settings/table.ts'
 import { settingsOf } from '../support/admin-requests.ts'
-import { behindDoor, cliOf, startCli, suiteCli, type CliServer } from '../support/cli.ts'
+import { cliOf, startCli, suiteCli, type CliServer } from '../support/cli.ts'
 import { eventually } from '../support/eventually.ts'
 import { startHarness, type Harness } from '../support/harness.ts'
 import { eventsOf } from '../support/observe.ts'
@@ -242,18 +242,15 @@ describe('account-flows settings', () => {
 
   describe('a secret', () => {
     /** Nothing of it is sent or changes anything, and an honest call is done. */
-    const sendsNothing = (work: (env: Record<string, string>) => Promise<unknown>) =>
-      behindDoor(
-        cli,
-        () => false,
-        async ({ env, requests }) => {
-          await changesNothing(async () => {
-            await work(env)
-            expect(requests).to.deep.equal([])
-          })
-          await cli.done([...SET, 'smtp_port=26'], { env })
-        },
-      )
+    async function sendsNothing(args: string[], exitCode: number) {
+      const { env, requests } = await cli.door()
+      await changesNothing(async () => {
+        for (const more of [[], ['--json']])
+          await cli.refused(['settings', ...args, ...more], exitCode, { env, stdin: 'canary' })
+        expect(requests).to.deep.equal([])
+      })
+      await cli.done([...SET, 'smtp_port=26'], { env })
+    }
 
     for (const args of [
       ['set', 'smtp_password', 'canary'],
@@ -276,10 +273,7 @@ describe('account-flows settings', () => {
       ['set', '--file', 'canary'],
     ]) {
       it(`as an argument is refused with exit 2, not repeated, and nothing is sent: ${args.join(' ')} (CLI-01)`, () =>
-        sendsNothing(async (env) => {
-          for (const more of [[], ['--json']])
-            await cli.refused(['settings', ...args, ...more], 2, { env, stdin: 'x' })
-        }))
+        sendsNothing(args, 2))
     }
 
     for (const args of [
@@ -291,12 +285,11 @@ describe('account-flows settings', () => {
       ['unset', 'smtp_port', 'canary'],
       ['unset', 'SMTP_PORT', 'canary'],
     ]) {
-      it(`may be behind a name that is none; it is not repeated, and nothing is sent: ${args.join(' ')}`, () =>
-        sendsNothing(async (env) => {
-          const given = { env, stdin: 'canary' }
-          const said = await cli.refused(['settings', ...args, '--json'], 1, given)
-          expect(JSON.parse(said).error).to.include({ code: 'unknown_setting' })
-        }))
+      it(`may be behind a name that is none; it is not repeated, and nothing is sent: ${args.join(' ')}`, async () => {
+        await sendsNothing(args, 1)
+        const { error } = JSON.parse(await cli.refused(['settings', ...args, '--json'], 1))
+        expect(error).to.include({ code: 'unknown_setting' })
+      })
     }
 
     it('that is mistyped gets the ways that are right', async () => {
@@ -522,7 +515,8 @@ describe('account-flows settings history and rollback', () => {
     await cli.done(rollback(newest, '--yes'))
     expect(await cli.settings()).to.include({ resend_cooldown: '20s', smtp_username: 'ann' })
     await cli.done(rollback(0, '--yes'))
-    expect((await stored()).values).to.deep.equal({})
+    const { smtp_password: left = '', ...others } = (await stored()).values
+    expect([left, others]).to.deep.equal(['', {}])
   })
 
   it('says that a password goes with its server, and how to give it again', async () => {

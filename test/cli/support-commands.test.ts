@@ -5,7 +5,7 @@ import { createServer, type AddressInfo } from 'node:net'
 import { dirname } from 'node:path'
 import { expect } from 'chai'
 import { outcomeOf } from '../support/admin-calls.ts'
-import { behindDoor, cliOf, startCli, suiteCli } from '../support/cli.ts'
+import { cliOf, startCli, suiteCli } from '../support/cli.ts'
 import { eventually } from '../support/eventually.ts'
 import { opensForm } from '../support/example-server.ts'
 import { ADMIN_TOKEN } from '../support/harness.ts'
@@ -246,26 +246,19 @@ describe('account-flows for those who help others', () => {
         (response) => response.destroy(),
         (response) => answerJson(response, 502, 'a proxy'),
       ]
-      await behindDoor(
-        cli,
-        ({ method }, response) => method === 'GET' && Boolean(troubles.shift()?.(response)),
-        async ({ env }) => {
-          const { stdout } = await cli.done(['user', 'send-reset', 'alice'], { env })
-          expect(stdout).to.match(/^Sent at /)
-          expect(troubles).to.deep.equal([])
-        },
+      const { env } = await cli.door(
+        ({ method }, response) => method === 'GET' && troubles.shift()?.(response),
       )
+      const { stdout } = await cli.done(['user', 'send-reset', 'alice'], { env })
+      expect(stdout).to.match(/^Sent at /)
+      expect(troubles).to.deep.equal([])
     })
 
-    it('send-reset says that the server is away at the end of the wait: exit 3', () =>
-      behindDoor(
-        cli,
-        ({ method }, response) => method === 'GET' && Boolean(response.destroy()),
-        async ({ env }) => {
-          const said = await cli.refused(['user', 'send-reset', 'alice', '--wait', '1'], 3, { env })
-          expect(said).to.match(/^The mail was asked for: \S+\n.* cannot be reached/)
-        },
-      ))
+    it('send-reset says that the server is away at the end of the wait: exit 3', async () => {
+      const { env } = await cli.door(({ method }, res) => method === 'GET' && res.destroy())
+      const said = await cli.refused(['user', 'send-reset', 'alice', '--wait', '1'], 3, { env })
+      expect(said).to.match(/^The mail was asked for: \S+\n.* cannot be reached/)
+    })
 
     it('send-reset --wait 0 does not wait', async () => {
       const { json } = await both(['user', 'send-reset', 'dave', '--wait', '0'])
@@ -447,32 +440,22 @@ describe('account-flows for those who help others', () => {
         { changed: 200, more_before: '2999-01-02T00:00:00.000Z' },
         { changed: 40, more_before: '2999-01-01T00:00:00.000Z' },
       ]
-      await behindDoor(
-        cli,
-        (_, response) => {
-          const answer = firstAnswers.shift()
-          return answer !== undefined && answerJson(response, 200, answer)
-        },
-        async ({ env, requests }) => {
-          const { stdout } = await cli.done(RETRY_DEAD, { env })
-          expect(stdout).to.equal(`${240 + dead.length} mails to be sent now.\n`)
-          expect(requests).to.deep.equal(Array(3).fill('POST /admin/api/outbox/retry'))
-        },
-      )
+      const { env, requests } = await cli.door((_, response) => {
+        const answer = firstAnswers.shift()
+        return answer && answerJson(response, 200, answer)
+      })
+      const { stdout } = await cli.done(RETRY_DEAD, { env })
+      expect(stdout).to.equal(`${240 + dead.length} mails to be sent now.\n`)
+      expect(requests).to.deep.equal(Array(3).fill('POST /admin/api/outbox/retry'))
       await cli.h.mail.mailTo('refused@example.com')
     })
 
     it('retry --all-dead ends where nothing more can be done', async () => {
       const same = { changed: 0, more_before: '2999-01-01T00:00:00.000Z' }
-      await behindDoor(
-        cli,
-        (_, response) => answerJson(response, 200, same),
-        async ({ env, requests }) => {
-          const { stdout } = await cli.done(RETRY_DEAD, { env })
-          expect(stdout).to.equal('0 mails to be sent now.\n')
-          expect(requests).to.have.length(2)
-        },
-      )
+      const { env, requests } = await cli.door((_, response) => answerJson(response, 200, same))
+      const { stdout } = await cli.done(RETRY_DEAD, { env })
+      expect(stdout).to.equal('0 mails to be sent now.\n')
+      expect(requests).to.have.length(2)
     })
 
     it('purge removes one, or all dead letters', async () => {
@@ -535,30 +518,24 @@ describe('account-flows for those who help others', () => {
     it('--follow goes on when the server was away, says so once, and ends while it waits for an answer [full]', async () => {
       let isAway = false
       let isSilent = false
-      let refused = 0
-      await behindDoor(
-        cli,
-        (request) => {
-          if (isAway) refused += 1
-          return isAway ? Boolean(request.destroy()) : isSilent
-        },
-        async ({ env, requests }) => {
-          const tail = follow({ ...cli.env, ...env })
-          await eventually('the first event', () => tail.lines().length === 1)
-          isAway = true
-          await eventually('some vain requests', () => refused >= 2)
-          await cli.h.put({ mails_per_minute: '2003' })
-          isAway = false
-          await eventually('the event meanwhile', () => tail.lines().length === 2)
-          expect(tail.stderr()).to.equal('The server cannot be reached; still trying.\n')
-          isSilent = true
-          const before = requests.length
-          await eventually('a request without an answer', () => requests.length > before)
-          tail.signal('SIGINT')
-          expect(await tail.exited).to.equal(0)
-          expect(tail.lines()).to.have.length(2)
-        },
-      )
+      const { env, requests } = await cli.door((request) => (isAway ? request.destroy() : isSilent))
+      const asksAgain = async (times: number) => {
+        const before = requests.length
+        await eventually('vain requests', () => requests.length >= before + times)
+      }
+      const tail = follow({ ...cli.env, ...env })
+      await eventually('the first event', () => tail.lines().length === 1)
+      isAway = true
+      await asksAgain(2)
+      await cli.h.put({ mails_per_minute: '2003' })
+      isAway = false
+      await eventually('the event meanwhile', () => tail.lines().length === 2)
+      expect(tail.stderr()).to.equal('The server cannot be reached; still trying.\n')
+      isSilent = true
+      await asksAgain(1)
+      tail.signal('SIGINT')
+      expect(await tail.exited).to.equal(0)
+      expect(tail.lines()).to.have.length(2)
       await cli.h.put({ mails_per_minute: '600' })
     })
 

@@ -14,7 +14,7 @@ import { run } from '../../cli/program.ts'
 import { settingsOf } from './admin-requests.ts'
 import { compiledCheckout } from './compiled-checkout.ts'
 import { ADMIN_TOKEN, type Harness, type HarnessOptions } from './harness.ts'
-import { serve } from './serve.ts'
+import { serve, type Served } from './serve.ts'
 import { ROOT } from './sources.ts'
 import { suiteHarness } from './suite-harness.ts'
 
@@ -82,12 +82,37 @@ function jsonOf({ stdout, stderr }: CliRun) {
   }
 }
 
-export type CliServer = ReturnType<typeof cliOf>
+/** Whether it has seen to the request; otherwise that goes on to the service. */
+type Doorkeeper = (request: IncomingMessage, response: ServerResponse) => unknown
 
 /** A service in this process for the suite that asks for it, and the command line that is pointed at it. */
-export function suiteCli(options: HarnessOptions = {}): CliServer {
-  return cliOf(suiteHarness(options))
+export function suiteCli(options: HarnessOptions = {}) {
+  const cli = cliOf(suiteHarness(options))
+  const doors: Served[] = []
+  after(() => Promise.all(doors.map((door) => door.close())))
+  return {
+    ...cli,
+
+    /** A server in front of the service that may answer in its place: what points the command line at it, and method and path of each request so far. */
+    async door(keeper: Doorkeeper = () => false) {
+      const requests: string[] = []
+      const door = await serve((request, response) => {
+        requests.push(`${request.method} ${request.url}`)
+        if (keeper(request, response)) return
+        const { method = '', headers, url = '' } = request
+        const onward = forward(new URL(url, cli.h.baseUrl), { method, headers }, (answer) => {
+          response.writeHead(answer.statusCode ?? 502, answer.headers)
+          answer.pipe(response)
+        })
+        request.pipe(onward)
+      })
+      doors.push(door)
+      return { env: { ACCOUNT_FLOWS_URL: door.url }, requests }
+    },
+  }
 }
+
+export type CliServer = ReturnType<typeof cliOf>
 
 export function cliOf(h: Harness) {
   const env: Environment = {
@@ -129,33 +154,6 @@ export function cliOf(h: Harness) {
       const { warnings: _, ...settings } = await settingsOf(h).shown()
       return settings
     },
-  }
-}
-
-/** Whether it has seen to the request; otherwise that goes on to the service. */
-type Doorkeeper = (request: IncomingMessage, response: ServerResponse) => boolean
-
-/** Works with a server in front of the service that may answer in its place: what points the command line at it, and method and path of each request so far. */
-export async function behindDoor(
-  { h }: CliServer,
-  keeper: Doorkeeper,
-  work: (door: { env: Environment; requests: string[] }) => Promise<void>,
-): Promise<void> {
-  const requests: string[] = []
-  const door = await serve((request, response) => {
-    requests.push(`${request.method} ${request.url}`)
-    if (keeper(request, response)) return
-    const { method = '', headers, url = '' } = request
-    const onward = forward(new URL(url, h.baseUrl), { method, headers }, (answer) => {
-      response.writeHead(answer.statusCode ?? 502, answer.headers)
-      answer.pipe(response)
-    })
-    request.pipe(onward)
-  })
-  try {
-    await work({ env: { ACCOUNT_FLOWS_URL: door.url }, requests })
-  } finally {
-    await door.close()
   }
 }
 
