@@ -13,10 +13,9 @@ import type { Ending } from '../../cli/io.ts'
 import { run } from '../../cli/program.ts'
 import { settingsOf } from './admin-requests.ts'
 import { compiledCheckout } from './compiled-checkout.ts'
-import { ADMIN_TOKEN, type Harness, type HarnessOptions } from './harness.ts'
+import { ADMIN_TOKEN, suiteHarness, type Harness, type HarnessOptions } from './harness.ts'
 import { serve, type Served } from './serve.ts'
 import { ROOT } from './sources.ts'
-import { suiteHarness } from './suite-harness.ts'
 
 type Environment = Record<string, string>
 
