@@ -97,10 +97,9 @@ describe('account-flows: which server, which token, and how it ends', () => {
     })
 
     it('that is wrong: exit 4, in words and as JSON', async () => {
-      await cli.refused(GET, 4, withToken('wrong-canary'))
-      const { error } = JSON.parse(
-        await cli.refused([...GET, '--json'], 4, withToken('wrong-canary')),
-      )
+      const wrong = withToken('wrong-canary')
+      await cli.refused(GET, 4, wrong)
+      const { error } = JSON.parse(await cli.refused([...GET, '--json'], 4, wrong))
       expect(error).to.include({ status: 401 })
     })
 
@@ -270,9 +269,9 @@ describe('account-flows: which server, which token, and how it ends', () => {
 
     it('of the program and of each command has an example, and needs no server', async () => {
       for (const command of ['', 'doctor ', ...paths.map((path) => `${path} `)]) {
-        expect(await shown(`${command}--help`))
-          .to.include(`Usage: account-flows ${command}`)
-          .and.match(/^Example:\n {2}\$ account-flows /m)
+        const help = await shown(`${command}--help`)
+        expect(help).to.include(`Usage: account-flows ${command}`)
+        expect(help).to.match(/^Example:\n {2}\$ account-flows /m)
       }
       expect(await shown('--help')).to.match(/Exit codes:\n( {2}[0-4] {2}.*\n){5}/)
     })

@@ -46,11 +46,13 @@ describe('account-flows at a terminal', () => {
       this.skip()
     })
 
+    type Terminal = ReturnType<typeof startCliAtTerminal>
+
     /** Answers the question once it is shown, by typing or by a signal. */
     async function talk(
       args: string[],
       question: string,
-      answer: (terminal: ReturnType<typeof startCliAtTerminal>) => void,
+      answer: (terminal: Terminal) => void,
       env = {},
     ) {
       const terminal = startCliAtTerminal(args, { ...cli.env, ...env })
@@ -64,9 +66,8 @@ describe('account-flows at a terminal', () => {
     }
 
     it('asks for a secret, and does not show it', async () => {
-      const { exitCode, shown } = await talk(SET_PASSWORD, 'smtp_password: ', ({ type }) =>
-        type('canary\r'),
-      )
+      const answer = ({ type }: Terminal) => type('canary\r')
+      const { exitCode, shown } = await talk(SET_PASSWORD, 'smtp_password: ', answer)
       expect(shown).to.include('smtp_password: set')
       expect(exitCode).to.equal(0)
       expect(await password()).to.equal('***')
@@ -114,15 +115,12 @@ describe('account-flows at a terminal', () => {
 
     for (const signal of ['INT', 'TERM', 'HUP']) {
       it(`is left as it was by ${signal === 'INT' ? 'Ctrl-C' : `SIG${signal}`} at a question, and nothing is changed`, async () => {
-        const { exitCode, shown } = await talk(
-          SET_PASSWORD,
-          'smtp_password: ',
-          ({ type, process }) => {
-            // What is typed and not read yet is the terminal's again once the process has ended.
-            if (signal === 'INT') type(`canary${INTERRUPT}`)
-            else signalChild(process.pid ?? NaN, signal)
-          },
-        )
+        const answer = ({ type, process }: Terminal) => {
+          // What is typed and not read yet is the terminal's again once the process has ended.
+          if (signal === 'INT') type(`canary${INTERRUPT}`)
+          else signalChild(process.pid ?? NaN, signal)
+        }
+        const { exitCode, shown } = await talk(SET_PASSWORD, 'smtp_password: ', answer)
         expect(exitCode).to.equal(1)
         expect(shown).to.include('Interrupted. Nothing was changed.')
         expect(await password()).to.equal('')
@@ -264,13 +262,8 @@ describe('tables of the command line', () => {
   })
 
   it('of a terminal too narrow are one line for each cell that is not empty', () => {
-    expect(
-      table(
-        ['mark', ...HEAD],
-        ROWS.slice(0, 1).map((row) => ['', ...row]),
-        40,
-      ).split('\n'),
-    ).to.deep.equal([
+    const rows = ROWS.slice(0, 1).map((row) => ['', ...row])
+    expect(table(['mark', ...HEAD], rows, 40).split('\n')).to.deep.equal([
       'id: 507f1f77bcf86cd799439011',
       'state: waiting',
       'reason: the mail server could not be',
@@ -279,16 +272,9 @@ describe('tables of the command line', () => {
   })
 
   it('align wide and combining characters by the columns they take', () => {
-    const lines = table(
-      ['name', 'x'],
-      [
-        ['密码', '1'],
-        ['e\u0301', '2'],
-        ['abcd', '3'],
-      ],
-      80,
-    )
-    expect(lines.split('\n').slice(1)).to.deep.equal(['密码  1', 'e\u0301     2', 'abcd  3'])
+    const rows = ['密码', 'e\u0301', 'abcd'].map((name, index) => [name, String(index)])
+    const [, ...lines] = table(['name', 'x'], rows, 80).split('\n')
+    expect(lines).to.deep.equal(['密码  0', 'e\u0301     1', 'abcd  2'])
   })
 
   it('never cut a value, whatever the width', () => {
@@ -371,16 +357,11 @@ describe('what a server says, at a terminal', () => {
 
 describe('an event in one line', () => {
   it('tells details apart from what the event is about', () => {
-    const text = eventText({
-      id: '1',
-      at: '2026-01-01T00:00:00.000Z',
-      recorded_at: '2026-01-01T00:00:00.000Z',
-      type: 'settings_changed',
-      account_id: 'alice',
-      address: '192.0.2.1',
-      reason: 'real',
-      details: { account: 'mallory', address: '198.51.100.1', reason: 'made up', at: 'x' },
-    })
+    const at = '2026-01-01T00:00:00.000Z'
+    const about = { account_id: 'alice', address: '192.0.2.1', reason: 'real' }
+    const made = { account: 'mallory', address: '198.51.100.1', reason: 'made up', at: 'x' }
+    const event = { id: '1', at, recorded_at: at, type: 'settings_changed' } as const
+    const text = eventText({ ...event, ...about, details: made })
     expect(text.split('  ')).to.include.members([
       'account=alice',
       'address=192.0.2.1',
