@@ -43,18 +43,8 @@ const REFUSED: Row[] = [
   ['baseUrl', 'https://user@idp.example', 'https://user:password@idp.example'],
   ['oauthPath', 'oauth2', '/', '/oauth2/', '//oauth2', '/o a', '/../x/', '/oauth2?x', '/ö', '/%2e'],
   ['adminPath', '', '/', 'admin', '/admin/', '/a b', '/oauth2', '/a?x', 42],
-  [
-    'secrets',
-    undefined,
-    null,
-    [],
-    'text',
-    [''],
-    ['no base64url!'],
-    [new Uint8Array()],
-    [42],
-    [null],
-  ],
+  ['secrets', undefined, null, [], 'text', [''], ['no base64url!']],
+  ['secrets', [new Uint8Array()], [42], [null]],
   ['store', undefined, null, 'mongodb'],
   ['users', undefined, null, () => {}],
   ['adminToken', '', [''], [null], [TOKEN, TOKEN], { token: TOKEN }, [{ scopes: READ }]],
@@ -231,11 +221,10 @@ describe('createAccountFlows()', () => {
   })
 
   it('refuses adminToken and adminJwt together, and names both', () => {
-    for (const adminToken of [TOKEN, []])
-      expect(() => create({ adminToken, adminJwt: JWT })).to.throw(
-        TypeError,
-        /adminToken.*adminJwt/,
-      )
+    for (const adminToken of [TOKEN, []]) {
+      const creating = () => create({ adminToken, adminJwt: JWT })
+      expect(creating).to.throw(TypeError, /adminToken.*adminJwt/)
+    }
   })
 
   for (const changes of TAKEN_OF_JWT) {
@@ -397,11 +386,8 @@ describe('createAccountFlows()', () => {
       expect(logged.splice(0).join()).to.match(words)
       const flows = create({})
       inProduction(() => {
-        refusesToAttach(
-          flows,
-          providerFor(flows, undefined, {}),
-          /^interactions\.policy .*flows\.policy\(/,
-        )
+        const forgotten = providerFor(flows, undefined, {})
+        refusesToAttach(flows, forgotten, /^interactions\.policy .*flows\.policy\(/)
         flows.attach(providerFor(flows))
       })
       expect(logged).to.deep.equal([])

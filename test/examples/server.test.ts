@@ -144,13 +144,10 @@ describe('The example server', () => {
   afterEach(() => Promise.all(ends.splice(0).map((end) => end())))
 
   describe('start [full]', () => {
+    const byHand = { ADMIN_TOKEN: '', RESPONSE_DELAY_FLOOR_MS: '' }
     for (const [what, variables, mode] of [
       ['with the settings that are shipped', {}, 'off'],
-      [
-        'with the recommended ones where nothing tells that a script starts it',
-        { ADMIN_TOKEN: '', RESPONSE_DELAY_FLOOR_MS: '' },
-        'other_browser',
-      ],
+      ['with the recommended ones where nothing tells of a script', byHand, 'other_browser'],
     ] as const) {
       it(`is what \`npm start\` starts, ${what}`, async () => {
         const shipped = await startExampleServer(variables, scripts.start)
@@ -392,9 +389,8 @@ describe('The example server', () => {
     it('blocks an unverified user until the mailed link, which ends at the client with a code', async () => {
       const browser = browserAt()
       expectPage(await signIn(browser, 'bob'), 200, 'verify-email', 'blocked')
-      const followed = await browser.get(
-        await mailedLink(server, 'bob@example.com', '/verify-email?'),
-      )
+      const link = await mailedLink(server, 'bob@example.com', '/verify-email?')
+      const followed = await browser.get(link)
       expect(followed.status).to.equal(302)
       expect(followed.location).to.match(/^http:\/\/localhost:\d+\/demo\/callback\?code=/)
       const answer = await browser.visit(followed.location ?? '')

@@ -166,22 +166,19 @@ export async function addAccounts(
   count: number,
   { verified = true } = {},
 ): Promise<Account[]> {
-  const accounts = Array.from({ length: count }, (_, index) => ({
-    id: randomUUID(),
-    username: `${name}-${index}`,
-    email: `${name}-${index}@example.com`,
-  }))
+  const accounts = Array.from({ length: count }, (_, index) => {
+    const username = `${name}-${index}`
+    return { id: randomUUID(), username, email: `${username}@example.com` }
+  })
   if (count === 0) return accounts
-  await db.collection<{ _id: string }>('users').insertMany(
-    accounts.map(({ id, ...account }) => ({
-      _id: id,
-      ...account,
-      email_verified: verified,
-      password_hash: passwordHash,
-      password_changed_at: null,
-      disabled: false,
-    })),
-  )
+  const rest = {
+    email_verified: verified,
+    password_hash: passwordHash,
+    password_changed_at: null,
+    disabled: false,
+  }
+  const documents = accounts.map(({ id, ...account }) => ({ _id: id, ...account, ...rest }))
+  await db.collection<{ _id: string }>('users').insertMany(documents)
   return accounts
 }
 
