@@ -3,10 +3,9 @@ import { Provider } from 'oidc-provider'
 import { later, systemClock, timeout, within } from '../src/clock.ts'
 import { createAccountFlows, memoryAdapter, memoryStore, memoryUsers } from '../src/index.ts'
 import { eventually } from './support/eventually.ts'
-import { startHarness, type Harness } from './support/harness.ts'
+import { startHarness, suiteHarness, type Harness } from './support/harness.ts'
 import { describeWithMongo } from './support/mongod.ts'
 import { databaseOf } from './support/observe.ts'
-import { suiteHarness } from './support/suite-harness.ts'
 import { movableClock, moveTime, resetTime } from './support/time.ts'
 
 describe('The life of the flows', () => {
@@ -31,32 +30,6 @@ describe('The life of the flows', () => {
     await h.flows.stop()
     await h.flows.start()
     await alice.getsBackIn()
-  })
-
-  it('invalidate the earlier link also while SMTP is not configured, and send the mail later (3.1)', async () => {
-    const alice = await h.addUser({ username: 'alice' })
-    const first = await alice.forgets()
-    await h.put({ smtp_host: '' })
-    await h.forgot('alice')
-    await eventually('the first link is dead', async () => {
-      const { status, mode } = await alice.opensLink(first)
-      return status === 400 && mode === 'invalid'
-    })
-    expect((await alice.choosesPassword('a new password', first)).mode).to.equal('invalid')
-    expect(alice.mailCount()).to.equal(1)
-    await h.put({ smtp_host: '127.0.0.1' })
-    const { link } = await alice.mail(2)
-    expect((await alice.choosesPassword('a new password', link)).mode).to.equal('done')
-  })
-
-  it('name the client in the mail that its request led to, and no other one', async () => {
-    const bob = await h.addUser({ username: 'bob', emailVerified: false })
-    await bob.signsIn()
-    expect((await bob.mail(1)).mail.text).to.include('The App')
-    const alice = await h.addUser({ username: 'alice' })
-    await alice.forgets({ client_id: 'app', redirect_uri: 'https://evil.example/cb' })
-    const { mail } = await alice.mail()
-    expect(mail.text).to.not.include('The App').and.not.include('evil')
   })
 })
 
