@@ -1,14 +1,14 @@
 import { expect } from 'chai'
 import { ObjectId, type Collection, type Document } from 'mongodb'
 import {
+  type Account,
   addAccounts,
   forgot,
-  outboxIsQuiet,
   opensForm,
+  outboxIsQuiet,
   putSettings,
   smtpSettings,
-  type Account,
-} from '../support/example-requests.ts'
+} from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { suiteService } from './servers.ts'
