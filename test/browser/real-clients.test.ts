@@ -6,7 +6,7 @@ import { recommendations } from '../../src/settings/recommended.ts'
 import { addUnverified, addVerified } from '../support/blocked-login.ts'
 import { describeInChromium } from '../support/chromium.ts'
 import { realClients, type RealClient } from '../support/real-clients.ts'
-import { leaveOut } from '../support/setup-advice.ts'
+import { leaveOut } from '../support/missing.ts'
 import { ROOT } from '../support/sources.ts'
 import {
   inMode,

@@ -1,5 +1,4 @@
-import type { Topology } from '../support/mongod-servers.ts'
-import { describeWithMongo, describeWithReplicaSet } from '../support/mongod.ts'
+import { describeWithMongo, describeWithReplicaSet, type Topology } from '../support/mongod.ts'
 
 export const TOPOLOGIES: Topology[] = ['standalone', 'replica set']
 
