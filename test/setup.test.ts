@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { ROOT, suiteFolder } from './support/folders.ts'
 import { onPath } from './support/missing.ts'
-import { describeWithMongo, freshDatabase, startMongo } from './support/mongod.ts'
+import { describeWithMongo, freshDatabase, kill, startMongo } from './support/mongod.ts'
 
 const SUITES = `
 import { describeInChromium } from '${ROOT}test/support/chromium.ts'
@@ -56,7 +56,7 @@ describe('The set-up of the tests, where something is missing [full]', () => {
     const { code, said, advice } = await testsWith(NEITHER)
     expect(said).to.include('1 passing').and.include('2 pending')
     expect(advice)
-      .to.include('No MongoDB (the server at MONGODB_URI does not answer): correct MONGODB_URI')
+      .to.include('No MongoDB (connect ECONNREFUSED 127.0.0.1:1): correct MONGODB_URI or unset it.')
       .and.include('No Chromium (/nowhere does not start): correct CHROMIUM or unset it.')
     expect(code).to.equal(0)
   })
@@ -79,42 +79,16 @@ describe('The set-up of the tests, where something is missing [full]', () => {
     expect(code).to.equal(0)
   })
 
-  const hanging = () => file('hanging')
-  for (const [title, given, grep, told] of [
-    [
-      'that it may not install, where it may not',
-      () => ({}),
-      'in a window',
-      'cannot be installed, as ACCOUNT_FLOWS_TESTS_INSTALL=never',
-    ],
-    [
-      'what to do about a CHROMIUM that cannot be started',
-      () => ({ CHROMIUM: file('suites.test.ts') }),
-      'in a window',
-      'suites.test.ts does not start): correct CHROMIUM or',
-    ],
-    [
-      'what to do about a CHROMIUM that is no browser',
-      () => ({ CHROMIUM: '/bin/true' }),
-      'in a window',
-      'No Chromium (/bin/true does not start): correct CHROMIUM or',
-    ],
-    [
-      'what to do about a mongod that does not run',
-      () => ({ MONGOMS_SYSTEM_BINARY: '/bin/false' }),
-      'MongoDB',
-      'No MongoDB (/bin/false does not run): correct MONGOMS_SYSTEM',
-    ],
-    [
-      'what to do about a mongod that hangs, without a long wait',
-      () => ({ MONGOMS_SYSTEM_BINARY: hanging() }),
-      'MongoDB',
-      'hanging does not run',
-    ],
+  for (const [told, grep, given] of [
+    ['cannot be installed, as ACCOUNT_FLOWS_TESTS_INSTALL=never', 'window', {}],
+    ['(/bin/true does not start): correct CHROMIUM or', 'window', { CHROMIUM: '/bin/true' }],
+    ['(/etc/fstab does not start): correct CHROMIUM or', 'window', { CHROMIUM: '/etc/fstab' }],
+    ['(Command failed: /bin/false --version)', 'MongoDB', { MONGOMS_SYSTEM_BINARY: '/bin/false' }],
+    ['(Command failed: hangs --version)', 'MongoDB', { MONGOMS_SYSTEM_BINARY: 'hangs' }],
   ] as const) {
-    it(`says ${title}`, async () => {
-      await writeProgram(hanging(), 'exec /bin/sleep 1000')
-      const { code, said, advice } = await testsWith(given(), grep)
+    it(`tells the reason: ${told}`, async () => {
+      await writeProgram(file('hangs'), 'exec /bin/sleep 1000')
+      const { code, said, advice } = await testsWith(given, grep)
       expect(said).to.include('1 pending')
       expect(advice).to.include(told)
       expect(code).to.equal(0)
@@ -157,7 +131,7 @@ describeWithMongo('The MongoDB of the tests [full]', () => {
   it('is another one after it died', async function () {
     if (process.env['MONGODB_URI']) this.skip()
     const dead = await startMongo()
-    dead.stop()
+    dead.members.forEach(kill)
     const fresh = await freshDatabase()
     expect(fresh.uri).not.to.include(dead.uri)
     await fresh.drop()

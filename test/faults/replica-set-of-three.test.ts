@@ -6,7 +6,7 @@ import { eventually } from '../support/eventually.ts'
 import type { ExampleServer } from '../support/example-server.ts'
 import type { MailKind } from '../../src/ports/mail-kinds.ts'
 import { startMailServer, type MailServer } from '../support/mail-server.ts'
-import { describeWithReplicaSet, startThreeMembers, type ThreeMembers } from '../support/mongod.ts'
+import { describeWithReplicaSet, kill, newServer, type MongoServer } from '../support/mongod.ts'
 import { tokenOf } from '../support/observe.ts'
 import type { Answer } from '../support/user-agent.ts'
 import { several } from '../support/several.ts'
@@ -22,7 +22,7 @@ const NEW_PASSWORD = 'a brand new password'
 const URI_OPTIONS = 'readPreference=secondaryPreferred&w=1'
 
 describeWithReplicaSet('A replica set of three whose primary goes', () => {
-  let members: ThreeMembers
+  let three: MongoServer
   let client: MongoClient
   let mail: MailServer
   const servers: ExampleServer[] = []
@@ -36,10 +36,10 @@ describeWithReplicaSet('A replica set of three whose primary goes', () => {
     this.timeout(300_000)
     // Whoever gave us a server did not give it to be killed.
     if (process.env['MONGODB_URI']) this.skip()
-    members = await startThreeMembers()
-    client = await MongoClient.connect(members.uri)
+    three = await newServer('replica set', 3)
+    client = await MongoClient.connect(three.uri)
     mail = await startMailServer()
-    const uri = members.uri.replace('/?', `/flows?${URI_OPTIONS}&`)
+    const uri = three.uri.replace('/?', `/flows?${URI_OPTIONS}&`)
     const first = await startSeededServer({ uri, smtpPort: mail.port, users })
     servers.push(first)
     const variables = { BASE_URL: first.baseUrl }
@@ -51,7 +51,7 @@ describeWithReplicaSet('A replica set of three whose primary goes', () => {
     await Promise.all(servers.map((server) => server.kill()))
     await mail?.close()
     await client?.close()
-    members?.stop()
+    three?.members.forEach(kill)
   })
 
   /** Logins are led to the base URL, which is that of the first. */
@@ -62,7 +62,10 @@ describeWithReplicaSet('A replica set of three whose primary goes', () => {
     return Number(String(address).split(':').at(-1))
   }
   const stepDown = () => client.db('admin').command({ replSetStepDown: 10, force: true })
-  const kill = async () => members.kill(await primary())
+  const killPrimary = async () => {
+    const port = await primary()
+    three.members.filter(({ instanceInfo }) => instanceInfo?.port === port).forEach(kill)
+  }
 
   /** People ask again where the service says that it does not work for now. */
   function answered(what: string, ask: () => Promise<Answer>): Promise<Answer> {
@@ -112,7 +115,7 @@ describeWithReplicaSet('A replica set of three whose primary goes', () => {
 
   for (const [title, take, part] of [
     ['steps down', stepDown, 0],
-    ['is killed', kill, 1],
+    ['is killed', killPrimary, 1],
   ] as const) {
     it(`loses no mail, no reset and no login where it ${title} (FLT-09)`, async function () {
       this.timeout(600_000)

