@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 
 /** A server that is running. */
 export interface Served {
@@ -12,11 +11,11 @@ export interface Served {
   close(): Promise<void>
 }
 
-/** Answers requests at 127.0.0.1, on a free port by default. */
-export async function serve(listener?: RequestListener, at = 0): Promise<Served> {
+/** Answers requests at 127.0.0.1, on a port of its own by default: once it is closed, nobody else is there. */
+export async function serve(listener?: RequestListener, at?: number): Promise<Served> {
   const server = createServer(listener)
-  await once(server.listen(at, '127.0.0.1'), 'listening')
-  const { port } = server.address() as AddressInfo
+  const port = at ?? (await freePort())
+  await once(server.listen(port, '127.0.0.1'), 'listening')
   return {
     server,
     port,
@@ -32,29 +31,23 @@ export async function serve(listener?: RequestListener, at = 0): Promise<Served>
 /** Of those that the system gives to nobody by itself, neither to a listener nor to a connection on its way out. */
 const PORTS = { from: 20_000, to: 32_700, atOnce: 50 }
 
-const ours: number[] = []
+const ports = portsOfThisProcess()
 
-/**
- * Where nothing listens until the caller does, who may take his time: for ports that must be known before. Whoever holds the
- * first port of fifty has the others, until his process ends.
- */
+/** Where nothing listens until the caller does, who may take his time, or never does. */
 export async function freePort(): Promise<number> {
-  for (;;) {
-    if (ours.length === 0) ours.push(...(await claimPorts()))
-    const port = ours.shift()
-    const isFree = await serve(undefined, port).then(
-      ({ close }) => close().then(() => true),
-      () => false,
-    )
-    if (port !== undefined && isFree) return port
-  }
+  return (await ports.next()).value
 }
 
-async function claimPorts(): Promise<number[]> {
+/** Whoever holds the first port of fifty has the others, until his process ends. */
+async function* portsOfThisProcess(): AsyncGenerator<number, never> {
   for (let first = PORTS.from; first < PORTS.to; first += PORTS.atOnce) {
     const held = await serve(undefined, first).catch(() => undefined)
     held?.server.unref()
-    if (held) return Array.from({ length: PORTS.atOnce - 1 }, (_, index) => first + 1 + index)
+    for (let port = first + 1; held && port < first + PORTS.atOnce; port += 1) {
+      const probe = await serve(undefined, port).catch(() => undefined)
+      await probe?.close()
+      if (probe) yield port
+    }
   }
   throw new Error(`no port from ${PORTS.from} to ${PORTS.to} is free`)
 }
