@@ -4,7 +4,7 @@ import { appendFileSync, existsSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
-import type { Context } from 'mocha'
+import type { Context, Suite } from 'mocha'
 
 /**
  * What the tests are missing on a machine is installed where that is possible. Otherwise the suites that need it are left out, and
@@ -79,7 +79,7 @@ export function describeWith(
   part: string,
   start: () => Promise<unknown>,
   title: string,
-  body: () => void,
+  body: (this: Suite) => void,
 ): void {
   describe(part, () => {
     before('it runs', async function () {

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Suite } from 'mocha'
 import { type CommandStartedEvent, MongoClient, type Db } from 'mongodb'
 import { MongoMemoryReplSet, MongoMemoryServer } from 'mongodb-memory-server'
 import { systemClock, within } from '../../src/clock.ts'
@@ -45,25 +46,25 @@ const ROOM = 2 ** 30
 const NO_ROOM = { bavail: 0, bsize: 0 }
 
 /** A suite that needs MongoDB: pending where there is none, and under `CI=true` a failure. */
-export function describeWithMongo(title: string, body: () => void): void {
+export function describeWithMongo(title: string, body: (this: Suite) => void): void {
   describeOn('standalone', title, body)
 }
 
 /** Likewise for a suite that needs a replica set: `freshDatabase('replica set')`. */
-export function describeWithReplicaSet(title: string, body: () => void): void {
+export function describeWithReplicaSet(title: string, body: (this: Suite) => void): void {
   describeOn('replica set', title, body)
 }
 
-function describeOn(topology: Topology, title: string, body: () => void): void {
+function describeOn(topology: Topology, title: string, body: (this: Suite) => void): void {
   const start = () => startMongo(topology)
-  describeWith(`${WITH_MONGO} (${topology})`, start, title, () => {
+  describeWith(`${WITH_MONGO} (${topology})`, start, title, function () {
     afterEach('MongoDB still answers', async function () {
       const server = await servers.get(topology)
       if (this.currentTest?.state !== 'failed' || (await startMongo(topology)) === server) return
       throw new Error('MongoDB hung or died; the next suite has a new one')
     })
 
-    body()
+    body.call(this)
   })
 }
 
