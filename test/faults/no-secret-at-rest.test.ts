@@ -31,7 +31,7 @@ import {
 import { sha256 } from '../support/observe.ts'
 import { ROOT } from '../support/sources.ts'
 import { createUserAgent } from '../support/user-agent.ts'
-import { scaled } from './scale.ts'
+import { scaled } from './servers.ts'
 
 const PER_SECOND = scaled({ full: 5, short: 10 })
 /** A third of the requests are for resets, and a third for each way to a verification link. */

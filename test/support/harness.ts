@@ -22,7 +22,6 @@ import {
   mongoUsers,
   type AccountFlows,
   type AccountFlowsOptions,
-  type AccountFlowsStore,
   type AuditEvent,
   type User,
   type UserStore,
@@ -30,16 +29,18 @@ import {
 import { createChangePassword } from '../../examples/hosts/change-password.ts'
 import type { HostParts } from '../../examples/hosts/host-parts.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
-import { startMailServer, type MailServer, type MailServerOptions } from './mail-server.ts'
+import { startMailServer, type MailServerOptions } from './mail-server.ts'
 import { isIdle } from './jobs.ts'
+import { attackerAt, PASSWORD, personAt, type Attacker, type Service } from './person.ts'
+
+export { PASSWORD }
 import { freshDatabase } from './mongod.ts'
 import { serve } from './serve.ts'
 import { movableClock, resetTime } from './time.ts'
-import { createRelyingParty, followWithin, type RelyingParty } from './relying-party.ts'
+import { createRelyingParty, followWithin } from './relying-party.ts'
 import { createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
 
 export const ADMIN_TOKEN = 'an admin token of the tests, long enough'.replaceAll(/[ ,]/g, '-')
-export const PASSWORD = 'correct horse battery'
 
 export type Technology = 'memory' | 'mongodb'
 
@@ -81,22 +82,13 @@ export type { HostParts }
 export type Listener = (req: IncomingMessage, res: ServerResponse) => unknown
 export type Host = (parts: HostParts) => Promise<Listener> | Listener
 
-export interface Harness {
+export interface Harness extends Service {
   baseUrl: string
-  /** Issuer, and where the endpoints are. */
-  oauthUrl: string
-  flows: AccountFlows
   provider: Provider
-  store: AccountFlowsStore
-  users: UserStore
   /** The database, where there is one. */
   db: Db | undefined
-  mail: MailServer
-  events: AuditEvent[]
-  party: RelyingParty
-  addUser(user: Partial<User> & { username: string }): Promise<User>
-  /** What the host itself does to a user, past the flows. */
-  changeUser(user: User, changes: Partial<User>): Promise<void>
+  /** Somebody with an account of their own, and what an attacker has. */
+  attacker(): Promise<Attacker>
   put(settings: Record<string, string>): Promise<void>
   forgot(identifier: string, carried?: Record<string, string>): Promise<Answer>
   /** The link of the newest reset mail to this user. */
@@ -104,8 +96,6 @@ export interface Harness {
   reset(link: string, password: string, confirm?: string): Promise<Answer>
   /** Opens the authorization request and posts the credentials; answers the login POST. */
   login(agent: UserAgent, url: URL, username: string, password?: string): Promise<Answer>
-  /** Follows our redirects to the next page, or back to the client. */
-  follow(agent: UserAgent, answer: Answer): Promise<Answer>
   /** Signs in to the end; answers the redirect back to the client. */
   signIn(agent: UserAgent, username: string, password?: string): Promise<Answer>
   close(): Promise<void>
@@ -215,9 +205,10 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   const login = hostLogin(flows, provider, users, usesHook ? finishLogin : undefined)
   const changePassword = createChangePassword({ provider, flows, users, bcryptCost: 4 })
   listener = await host({ provider, flows, oauthPath: basePath + oauthPath, login, changePassword })
+  const app = options.clients?.find(({ client_id }) => client_id === CLIENT.client_id)
   const party = await createRelyingParty(oauthUrl, {
     clientId: CLIENT.client_id,
-    redirectUri: CLIENT.redirect_uris[0],
+    redirectUri: app?.redirect_uris?.[0] ?? CLIENT.redirect_uris[0],
   })
   const anyone = createUserAgent()
   const passwordHash = await bcrypt.hash(PASSWORD, 4)
@@ -259,8 +250,11 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
           password_hash: complete.passwordHash,
         } as never)
       }
-      return complete
+      return personAt(harness, complete)
     },
+
+    attacker: async () =>
+      attackerAt(harness, await harness.addUser({ username: `mallory-${added}` })),
 
     async changeUser(user, changes) {
       const current = { ...((await users.findById(user.id)) ?? user), ...changes }
