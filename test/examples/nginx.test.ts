@@ -9,7 +9,7 @@ import { freePort } from '../support/free-port.ts'
 import { startMailServer, type MailServer } from '../support/mail-server.ts'
 import { nginxProgram, startNginx } from '../support/nginx.ts'
 import { createRelyingParty, followWithin } from '../support/relying-party.ts'
-import { leaveOut } from '../support/missing.ts'
+import { leaveOut } from '../support/setup-advice.ts'
 import { suiteFolder } from '../support/suite-folder.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
 

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { once } from 'node:events'
 import { eventually } from './eventually.ts'
 import type { Registered } from './node-clients.ts'
-import { install } from './missing.ts'
+import { install } from './setup-install.ts'
 
 const PROGRAM = '/usr/sbin/apache2'
 const MODULES = '/usr/lib/apache2/modules'

@@ -7,7 +7,8 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { newCertificate } from './certificates.ts'
 import { eventually } from './eventually.ts'
-import { aptGet, onPath, whyNotInstall } from './missing.ts'
+import { onPath } from './on-path.ts'
+import { whyNotInstall } from './setup-install.ts'
 import { ROOT } from './sources.ts'
 
 const run = promisify(execFile)
@@ -23,9 +24,10 @@ export async function nginxProgram(): Promise<string> {
   console.warn('Fetching nginx with apt-get.')
   await mkdir(join(UNPACKED, '..'), { recursive: true })
   const folder = await mkdtemp(`${UNPACKED}-`)
-  await aptGet(['update'])
-  await aptGet(['download', 'nginx'], { cwd: folder })
-  await run('/bin/sh', ['-c', 'dpkg -x ./*.deb unpacked'], { cwd: folder })
+  await run('apt-get', ['update'])
+  await run('/bin/sh', ['-c', 'apt-get download nginx && dpkg -x ./*.deb unpacked'], {
+    cwd: folder,
+  })
   await rename(join(folder, 'unpacked'), UNPACKED).catch((error: unknown) => {
     if (!existsSync(program)) throw error
   })

@@ -1,0 +1,1 @@
+export { leaveOut } from './missing.ts'

@@ -1,0 +1,1 @@
+export { install, mayFetch, whyNotInstall } from './missing.ts'
