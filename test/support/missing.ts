@@ -21,6 +21,9 @@ const OPTIONS = ['-o', 'DPkg::Lock::Timeout=120', '-o', 'Acquire::Retries=2']
 /** One process after the other, as apt-get does not wait for all of its locks. */
 const LOCK = join(tmpdir(), 'account-flows-tests-apt.lock')
 
+/** On a busy machine, whatever limit a run sets for its tests. */
+const START_LIMIT = 120_000
+
 /** All processes of a test run write there what they left out. */
 const ADVICE = 'ACCOUNT_FLOWS_TESTS_MISSING'
 
@@ -83,6 +86,7 @@ export function describeWith(
 ): void {
   describe(part, () => {
     before('it runs', async function () {
+      this.timeout(START_LIMIT)
       await start().catch((error: unknown) => leaveOut(this, messageOf(error)))
     })
 
