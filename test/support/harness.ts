@@ -31,10 +31,10 @@ import type { HostParts } from '../../examples/hosts/host-parts.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
 import { startMailServer, type MailServerOptions } from './mail-server.ts'
 import { isIdle } from './jobs.ts'
-import { attackerAt, PASSWORD, personAt, type Attacker, type Service } from './person.ts'
+import { atHand, attackerAt, PASSWORD, personAt, type Attacker, type Service } from './person.ts'
 
 export { PASSWORD }
-import { freshDatabase } from './mongod.ts'
+import { describeWithMongo, freshDatabase } from './mongod.ts'
 import { serve } from './serve.ts'
 import { movableClock, resetTime } from './time.ts'
 import { createRelyingParty, followWithin } from './relying-party.ts'
@@ -82,7 +82,7 @@ export type { HostParts }
 export type Listener = (req: IncomingMessage, res: ServerResponse) => unknown
 export type Host = (parts: HostParts) => Promise<Listener> | Listener
 
-export interface Harness extends Service {
+export interface Harness extends Service, ReturnType<typeof atHand> {
   baseUrl: string
   provider: Provider
   /** The database, where there is one. */
@@ -214,7 +214,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   const passwordHash = await bcrypt.hash(PASSWORD, 4)
   let added = 0
 
-  const harness: Harness = {
+  const harness: Omit<Harness, keyof ReturnType<typeof atHand>> = {
     baseUrl,
     oauthUrl,
     flows,
@@ -322,7 +322,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
       if (errors.length > 0 && !options.mayLogErrors) throw new Error(errors.join('\n'))
     },
   }
-  return harness
+  return Object.assign(harness, atHand(harness))
 }
 
 function hostLogin(
@@ -386,4 +386,24 @@ async function bodyOf(req: IncomingMessage): Promise<string> {
   let body = ''
   for await (const chunk of req) body += String(chunk)
   return body
+}
+
+/** The harness of the suite that asks for it, from its first hook to its end. Options that a hook makes, or that are waited for, are given as a function. */
+export function suiteHarness(
+  options: HarnessOptions | (() => HarnessOptions | Promise<HarnessOptions>) = {},
+): Harness {
+  const h = {} as Harness
+  let close = async () => {}
+  before('the harness runs', async () => {
+    Object.assign(h, await startHarness(typeof options === 'function' ? await options() : options))
+    close = h.close
+  })
+  after(() => close())
+  return h
+}
+
+/** The same suite on the embedded store and, in the full tier, on MongoDB. */
+export function onBothStores(title: string, body: (technology: Technology) => void): void {
+  describe(`${title}, in memory`, () => body('memory'))
+  describeWithMongo(`${title}, on MongoDB [full]`, () => body('mongodb'))
 }

@@ -14,7 +14,7 @@ import type {
   UserStore,
 } from '../../src/index.ts'
 import { expectPage } from './expect-page.ts'
-import { isIdle } from './jobs.ts'
+import { isIdle, later, withoutJobs } from './jobs.ts'
 import type { MailServer, ReceivedMail } from './mail-server.ts'
 import { press, type Pressed } from './page-forms.ts'
 import type { AuthorizationRequest, RelyingParty } from './relying-party.ts'
@@ -382,6 +382,31 @@ export async function userWithLink(
 /** A user without a password, whose address nobody verified. */
 export function addImported(h: Service, changes: Partial<User> = {}): Promise<Person> {
   return addUnverified(h, { passwordHash: undefined, ...changes })
+}
+
+/** What suites ask of their harness most. */
+export function atHand(h: Service) {
+  return {
+    addVerified: (more?: Partial<User>) => addVerified(h, more),
+    addUnverified: (more?: Partial<User>) => addUnverified(h, more),
+    addImported: (more?: Partial<User>) => addImported(h, more),
+    userWithLink: (more?: Partial<User>, carried?: Record<string, string>) =>
+      userWithLink(h, more, carried),
+    blockedLogin: (options?: WaitingOptions) => blockedLogin(h, options),
+    accountOf: (agent: UserAgent) => accountOf(h, agent),
+    sessionId: (agent: UserAgent) => sessionId(h, agent),
+    /** Asks with `prompt=none`: the answer's parameters at the client. */
+    async silently(agent: UserAgent): Promise<URLSearchParams> {
+      const { url } = await h.party.begin({ prompt: 'none' })
+      return new URL((await agent.get(url)).location ?? 'none:').searchParams
+    },
+    eventsOf: <Type extends AuditEventType>(type: Type) =>
+      h.events.filter((event): event is AuditEvent & { type: Type } => event.type === type),
+    isIdle: () => isIdle(h),
+    /** So much later; a mail that is still under way would be sent again. */
+    later: (ms: number) => later(h, ms),
+    withoutJobs: (work: () => Promise<unknown>) => withoutJobs(h, work),
+  }
 }
 
 export function tokenOf(link: string): string {
