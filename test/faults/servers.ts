@@ -1,9 +1,9 @@
-import type { Topology } from '../support/mongod-servers.ts'
 import {
   describeWithMongo,
   describeWithReplicaSet,
   type FreshDatabase,
   freshDatabase,
+  type Topology,
 } from '../support/mongod.ts'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
