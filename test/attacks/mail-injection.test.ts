@@ -9,7 +9,7 @@ import { eventually } from '../support/eventually.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 
-/** Some of what a host may have stored as an address, that is no plain one; test/settings/mail-address.test.ts has the others. */
+/** Some of what a host may have stored as an address, that is no plain one; test/settings/values.test.ts has the others. */
 const ADDRESSES: Record<string, string> = {
   'a line break and a header': 'victim@users.example\r\nBcc: attacker@evil.example',
   'a comma': 'victim@users.example,attacker@evil.example',
