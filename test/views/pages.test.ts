@@ -33,16 +33,6 @@ const PAYLOADS = [
   '`-alert(1)-`</textarea></script>',
   '`${alert(1)}`',
 ]
-const REFUSALS = [
-  'password_mismatch',
-  'password_too_short',
-  'password_too_long',
-  'password_invalid',
-  'password_common',
-  'password_personal',
-  'password_current',
-  'password_host',
-] as const
 const VERIFICATION_REASONS = ['unknown', 'expired', 'used', 'changed'] as const
 const RESET_REASONS = [...VERIFICATION_REASONS, 'superseded'] as const
 const MAILED = 'https://id.example.com/oauth2/reset-password?token=Zm9vYmFy&x=1'
@@ -50,6 +40,7 @@ const LIMITS = { token: 't', minLength: 8, maxLength: 64 }
 const CARRIED = { clientId: 'shop', redirectUri: 'https://shop.example/cb', state: '' }
 const CARRIED_FIELDS = { client_id: 'shop', redirect_uri: 'https://shop.example/cb', state: '' }
 const LINK = { token: 'raw', carried: CARRIED, authorizeSig: 'sig' }
+const LINK_FIELDS = { token: 'raw', ...CARRIED_FIELDS, authorize_sig: 'sig' }
 const CLIENT = { clientName: 'Shop', logo: '/logos/shop.png' }
 const CLIENT_LINK = { ...CLIENT, href: 'https://shop.example/' }
 const WAITING = 'a b&c'
@@ -263,7 +254,8 @@ describe('Every page', () => {
 })
 
 describe('The page for a new password', () => {
-  const reset = (mode: 'form' | (typeof REFUSALS)[number], also?: 'password_too_short') =>
+  type Mode = Exclude<PageLocals['reset-password']['mode'], 'invalid' | 'done'>
+  const reset = (mode: Mode, also?: 'password_too_short') =>
     show('reset-password', { mode, ...LIMITS, excess: 4, also })
 
   /** What is told as wrong, by the field that it is beside. */
@@ -293,7 +285,9 @@ describe('The page for a new password', () => {
     expect(DomUtils.textContent(rule)).to.contain('8').and.to.contain('64')
   })
 
-  for (const mode of REFUSALS) {
+  const modes = Object.values(SAMPLE_PAGES['reset-password']).map(([sample]) => sample?.mode)
+  const refusals = modes.filter((mode) => mode?.startsWith('password_')) as Mode[]
+  for (const mode of refusals) {
     it(`shows the same form again after ${mode}, with what is wrong`, () => {
       const { find, textOf, hidden } = reset(mode)
       const wrong = mode === 'password_mismatch' ? 'confirm_password' : 'password'
@@ -366,12 +360,11 @@ describe('The page for a new password', () => {
 
 describe('The page of a link that does not work', () => {
   it('says why, in words of its own for each reason, and offers the next step', () => {
+    const carried = CARRIED
     for (const pages of [
-      RESET_REASONS.map((reason) =>
-        show('reset-password', { mode: 'invalid', reason, carried: CARRIED }),
-      ),
+      RESET_REASONS.map((reason) => show('reset-password', { mode: 'invalid', reason, carried })),
       VERIFICATION_REASONS.map((reason) =>
-        show('verify-email', { mode: 'expired', reason, carried: CARRIED }),
+        show('verify-email', { mode: 'expired', reason, carried }),
       ),
     ]) {
       const leads = pages.map(({ textOf }) => `${textOf('h1').join('')} ${textOf('p')[0]}`)
@@ -383,20 +376,23 @@ describe('The page of a link that does not work', () => {
     }
   })
 
-  it('sends a new verification link at one click, and asks for no name', () => {
-    const locals = { mode: 'expired', reason: 'expired', carried: CARRIED, renew: LINK } as const
-    const { forms } = show('verify-email', locals)
-    const fields = { token: 'raw', ...CARRIED_FIELDS, authorize_sig: 'sig' }
-    expect(forms).to.have.length(1)
-    expect(forms[0]).to.deep.include({ action: '/oauth2/resend-verification', fields })
-  })
-
-  it('sends a new reset link at one click, with the token and nothing else', () => {
-    const locals = { mode: 'invalid', reason: 'expired', carried: CARRIED, renew: 'raw' } as const
-    const { forms } = show('reset-password', locals)
-    const fields = { token: 'raw' }
-    expect(forms).to.have.length(1)
-    expect(forms[0]).to.deep.include({ action: '/oauth2/forgot-password', fields })
+  it('sends a new link at one click: with all of a verification link, and with the token alone of another', () => {
+    const expired = { reason: 'expired', carried: CARRIED } as const
+    for (const [{ forms }, action, fields] of [
+      [
+        show('verify-email', { mode: 'expired', ...expired, renew: LINK }),
+        '/oauth2/resend-verification',
+        LINK_FIELDS,
+      ],
+      [
+        show('reset-password', { mode: 'invalid', ...expired, renew: 'raw' }),
+        '/oauth2/forgot-password',
+        { token: 'raw' },
+      ],
+    ] as const) {
+      expect(forms).to.have.length(1)
+      expect(forms[0]).to.deep.include({ action, fields })
+    }
   })
 
   it('is followed by a page in the same language', () => {
@@ -550,12 +546,11 @@ describe('The page of a link that was opened elsewhere', () => {
   })
 
   it('opens the link again by its button, where it was fetched ahead', () => {
-    const { forms } = show('verify-email', { mode: 'confirm', link: LINK })
-    const fields = { token: 'raw', ...CARRIED_FIELDS, authorize_sig: 'sig' }
-    expect(forms).to.have.length(1)
-    expect(forms[0]).to.deep.include({ action: '/oauth2/verify-email', fields })
-    expect(forms[0]?.attribs['method']).to.equal('get')
-    expect(forms[0]?.buttons).to.deep.equal([{ type: 'submit' }])
+    const [form, ...others] = show('verify-email', { mode: 'confirm', link: LINK }).forms
+    expect(others).to.deep.equal([])
+    expect(form).to.deep.include({ action: '/oauth2/verify-email', fields: LINK_FIELDS })
+    expect(form?.attribs['method']).to.equal('get')
+    expect(form?.buttons).to.deep.equal([{ type: 'submit' }])
   })
 })
 
@@ -603,10 +598,9 @@ describe('The client that a page is part of a login to', () => {
   })
 
   it('has no picture where it has no logo, and no place where there is none', () => {
-    const client = { clientName: 'S' }
-    const named = show('forgot-password', { mode: 'form', carried: {}, client })
-    expect(named.textOf('bdi')).to.deep.equal(['S'])
-    expect(named.find('img')).to.have.length(0)
-    expect(show('forgot-password', { mode: 'form', carried: {} }).find('bdi')).to.have.length(0)
+    const form = { mode: 'form', carried: {} } as const
+    const named = show('forgot-password', { ...form, client: { clientName: 'S' } })
+    expect([named.textOf('bdi'), named.find('img')]).to.deep.equal([['S'], []])
+    expect(show('forgot-password', form).find('bdi')).to.deep.equal([])
   })
 })
