@@ -97,16 +97,19 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7)', () => {
     await web.flows.stop({ withinMs: 2_000 })
     await web.flows.start({ workers: false })
     worker = await startHarness({ database: { db: database.db, drop }, mayLogErrors: true })
-    await web.addUser({ username: 'verified' })
-    await web.addUser({ username: 'lettered', email: 'lettered@users.example' })
-    await web.addUser({ username: 'unverified', emailVerified: false })
-    await web.addUser({ username: 'disabled', disabled: true })
-    await web.addUser({ username: 'addressless', email: undefined })
-    await web.addUser({ username: 'passwordless', passwordHash: undefined })
-    await web.addUser({ username: 'twin1', email: 'Twin@users.example' })
-    await web.addUser({ username: 'twin2', email: 'twin@users.example' })
+    for (const user of [
+      { username: 'verified' },
+      { username: 'lettered' },
+      { username: 'unverified', emailVerified: false },
+      { username: 'disabled', disabled: true },
+      { username: 'addressless', email: undefined },
+      { username: 'passwordless', passwordHash: undefined },
+      { username: 'twin1', email: 'Twin@users.example' },
+      { username: 'twin2', email: 'twin@users.example' },
+      { username: 'Ünver', email: 'uenver@users.example' },
+    ])
+      await web.addUser(user)
     const throttled = await web.addUser({ username: 'throttled', emailVerified: false })
-    await web.addUser({ username: 'Ünver', email: 'uenver@users.example' })
     wire = await openWire(new URL(web.oauthUrl))
     for (const form of [FORGOT, RESEND]) {
       for (let i = 0; i < 15; i += 1) await send(form, 'throttled')

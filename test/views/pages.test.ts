@@ -1,6 +1,5 @@
 import { expect } from 'chai'
 import { DomUtils, parseDocument } from 'htmlparser2'
-import type { CarriedParameters } from '../../src/ports/index.ts'
 import { mailTemplates } from '../../src/ports/mail-kinds.ts'
 import {
   createViews,
@@ -222,16 +221,6 @@ describe('Every page', () => {
       }
     })
   }
-
-  it('carries the OAuth 2.0 parameters, an absent one differently from an empty one', () => {
-    const fields = (carried: CarriedParameters) =>
-      show('forgot-password', { mode: 'form', carried }).hidden
-    expect(fields({})).to.deep.equal({})
-    expect(fields({ state: '' })).to.deep.equal({ state: '' })
-    const all = { clientId: 'c', redirectUri: 'r', scope: 'o p', state: 's' }
-    const sent = { client_id: 'c', redirect_uri: 'r', scope: 'o p', state: 's' }
-    expect(fields(all)).to.deep.equal(sent)
-  })
 
   it('works without a path prefix', () => {
     const locals = { mode: 'expired', reason: 'unknown', carried: {} } as const
@@ -544,14 +533,6 @@ describe('The page of a link that was opened elsewhere', () => {
     expect(forms).to.deep.equal([])
     expect(whole).to.contain('Sign out first')
   })
-
-  it('opens the link again by its button, where it was fetched ahead', () => {
-    const [form, ...others] = show('verify-email', { mode: 'confirm', link: LINK }).forms
-    expect(others).to.deep.equal([])
-    expect(form).to.deep.include({ action: '/oauth2/verify-email', fields: LINK_FIELDS })
-    expect(form?.attribs['method']).to.equal('get')
-    expect(form?.buttons).to.deep.equal([{ type: 'submit' }])
-  })
 })
 
 describe('The time until another mail may be asked for', () => {
@@ -586,21 +567,5 @@ describe('The time until another mail may be asked for', () => {
     expect(whole).to.contain('30 seconds')
     expect(forms[0]?.buttons[0]).to.include({ 'aria-describedby': 'wait' })
     expect(forms[0]?.buttons[0]).not.to.have.property('disabled')
-  })
-})
-
-describe('The client that a page is part of a login to', () => {
-  it('is named, apart from the direction of the text around it, with its logo', () => {
-    const { find, textOf } = show('forgot-password', { mode: 'form', carried: {}, client: CLIENT })
-    expect(textOf('bdi')).to.deep.equal(['Shop'])
-    const logo = { src: '/logos/shop.png', width: '40', height: '40', alt: '' }
-    expect(find('img').map(({ attribs }) => attribs)).to.deep.equal([logo])
-  })
-
-  it('has no picture where it has no logo, and no place where there is none', () => {
-    const form = { mode: 'form', carried: {} } as const
-    const named = show('forgot-password', { ...form, client: { clientName: 'S' } })
-    expect([named.textOf('bdi'), named.find('img')]).to.deep.equal([['S'], []])
-    expect(show('forgot-password', form).find('bdi')).to.deep.equal([])
   })
 })
