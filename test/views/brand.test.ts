@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { assert, integer, property } from 'fast-check'
-import { DomUtils, parseDocument } from 'htmlparser2'
+import { DomUtils } from 'htmlparser2'
 import { mailTemplates } from '../../src/ports/mail-kinds.ts'
 import { accentOf, contrast, SCHEMES } from '../../src/views/accent.ts'
 import { checkBrand, type Brand } from '../../src/views/brand.ts'
-import { createViews, type PageLocals, type PageName, type Views } from '../../src/views/index.ts'
+import { createViews, type Views } from '../../src/views/index.ts'
 import { mailboxOf } from '../../src/views/open-mailbox.ts'
-import { PAGE_NAMES, SAMPLE_PAGES } from '../../src/views/sample-pages.ts'
+import { read, samplePages } from './read-pages.ts'
 
 const STYLE = readFileSync(new URL('../../views/account-flows.css', import.meta.url), 'utf8')
 const BASE = new URL('https://id.example/auth')
@@ -27,17 +27,12 @@ const MAILS = [...mailTemplates, 'test'] as const
 
 const viewsOf = (brand: Brand) => createViews('/oauth2', { brand: checkBrand(brand, BASE) })
 
-/** Every page in every mode, with little and with much to say. */
 function everyPage(views: Views) {
-  return PAGE_NAMES.flatMap((name) =>
-    Object.values<PageLocals[PageName][]>(SAMPLE_PAGES[name])
-      .flat()
-      .map((locals) => ({
-        label: `${name} ${locals.mode}`,
-        hasClient: 'client' in locals && locals.client !== undefined,
-        ...read(views.page(name, locals).html),
-      })),
-  )
+  return samplePages.map(({ name, locals }) => ({
+    label: `${name} ${locals.mode}`,
+    hasClient: 'client' in locals && locals.client !== undefined,
+    ...read(views.page(name, locals).html),
+  }))
 }
 
 function everyMail(views: Views) {
@@ -45,28 +40,24 @@ function everyMail(views: Views) {
   return MAILS.map((name) => ({ name, ...views.mail(name, locals) }))
 }
 
-function read(html: string) {
-  const document = parseDocument(html)
-  const find = (tag: string) => DomUtils.getElementsByTagName(tag, document)
-  const textOf = (tag: string) => DomUtils.textContent(find(tag))
-  const linksIn = (tag: string) =>
-    DomUtils.getElementsByTagName('a', find(tag)).map(({ attribs }) => attribs['href'])
-  return { html, find, textOf, linksIn }
-}
+/** Where the links in elements of this kind lead to. */
+const linksIn = ({ find }: ReturnType<typeof read>, tag: string) =>
+  DomUtils.getElementsByTagName('a', find(tag)).map(({ attribs }) => attribs['href'])
 
 describe('A brand', () => {
   const views = viewsOf(BRAND)
 
   it('is on every page: above it, or below where the client is above; with the way back and to help', () => {
-    for (const { label, hasClient, find, textOf, linksIn } of everyPage(views)) {
+    for (const page of everyPage(views)) {
+      const { label, hasClient, find, textOf } = page
       const [header, ...others] = find('header')
       expect([header !== undefined, others], label).to.deep.equal([true, []])
       expect(textOf('header'), label).to.equal(hasClient ? 'The App' : 'Acme & Co')
-      expect(linksIn('header'), label).to.deep.equal(hasClient ? [] : [HOME])
+      expect(linksIn(page, 'header'), label).to.deep.equal(hasClient ? [] : [HOME])
       const secured = hasClient ? 'Secured by Acme & Co' : ''
       expect(textOf('footer'), label).to.equal(`${secured}Back to sign-inHelp`)
       const links = [SIGN_IN, 'mailto:help@acme.example']
-      expect(linksIn('footer'), label).to.deep.equal(hasClient ? [HOME, ...links] : links)
+      expect(linksIn(page, 'footer'), label).to.deep.equal(hasClient ? [HOME, ...links] : links)
       expect(textOf('title'), label).to.match(/\S · Acme & Co$/)
     }
   })
@@ -86,11 +77,11 @@ describe('A brand', () => {
 
   it('is in every mail: its logo with its name above, its colour at the button, its addresses below', () => {
     for (const { name, html, text } of everyMail(views)) {
-      const { find, linksIn } = read(html)
+      const { find } = read(html)
       expect(find('img').map(({ attribs: { src, alt } }) => [src, alt])).to.deep.equal([
         ['https://id.example/logos/acme.png?v=2', 'Acme & Co'],
       ])
-      const links = linksIn('html').filter((href) => href !== LINK)
+      const links = linksIn(read(html), 'html').filter((href) => href !== LINK)
       expect(links, name).to.deep.equal([HOME, HOME, 'mailto:help@acme.example'])
       const { accent } = accentOf('#ffcc00', SCHEMES.light)
       if (name !== 'test') expect(html).to.contain(`bgcolor="${accent}"`)

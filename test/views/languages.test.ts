@@ -3,12 +3,10 @@ import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
-import { DomUtils, parseDocument } from 'htmlparser2'
 import { mustExist } from '../../src/contract/samples.ts'
 import { languageFor } from '../../src/http/language.ts'
 import { mailTemplates } from '../../src/ports/mail-kinds.ts'
 import { createCatalog, type Catalog } from '../../src/views/catalog.ts'
-import type { PageLocals, PageName } from '../../src/views/index.ts'
 import {
   acceptedTags,
   askedTags,
@@ -19,9 +17,9 @@ import {
 import { readLocales } from '../../src/views/locale-files.ts'
 import { renderMail, type MailLocals, type MailName } from '../../src/views/mails.ts'
 import { renderPage } from '../../src/views/pages.ts'
-import { PAGE_NAMES, SAMPLE_PAGES } from '../../src/views/sample-pages.ts'
 import { createTemplates } from '../../src/views/templates.ts'
 import { readViewFiles } from '../../src/views/view-files.ts'
+import { read, samplePages } from './read-pages.ts'
 
 const VIEWS = fileURLToPath(new URL('../../views/', import.meta.url))
 const LINK = 'https://id.example.com/oauth2/reset-password?token=Zm9vYmFy'
@@ -84,23 +82,21 @@ function combined(choices: Partial<MailLocals>[][]): Partial<MailLocals>[] {
 }
 
 /** Every page in every mode, and the limits of a password in every number that a language has a form for. */
-function everyPage(): (readonly [PageName, PageLocals[PageName]])[] {
-  const samples = PAGE_NAMES.map((name): [PageName, PageLocals[PageName][]] => [
-    name,
-    Object.values<PageLocals[PageName][]>(SAMPLE_PAGES[name]).flat(),
-  ])
+function everyPage() {
+  const name = 'reset-password'
   const form = { mode: 'password_too_short', token: 't', maxLength: 64 } as const
   const counts = [...Array(101).keys(), 1_000_000]
-  samples.push(['reset-password', counts.map((minLength) => ({ ...form, minLength }))])
-  return samples.flatMap(([name, all]) => all.map((locals) => [name, locals] as const))
+  return [
+    ...samplePages,
+    ...counts.map((minLength) => ({ name, locals: { ...form, minLength } }) as const),
+  ]
 }
 
 /** In the language and direction of the catalog, with everything filled in. */
 function expectWhole(html: string, { locale, dir }: { locale: string; dir: string }, what: string) {
-  const document = parseDocument(html.replace(/<style>.*<\/style>/s, ''))
-  const [root] = DomUtils.getElementsByTagName('html', document)
-  expect(root?.attribs, what).to.deep.equal({ lang: locale, dir })
-  expectFilledIn(DomUtils.textContent(document), what)
+  const { find, whole } = read(html.replace(/<style>.*<\/style>/s, ''))
+  expect(find('html')[0]?.attribs, what).to.deep.equal({ lang: locale, dir })
+  expectFilledIn(whole, what)
 }
 
 function expectFilledIn(text: string, what: string) {
@@ -255,7 +251,7 @@ describe('the words of pages and mails', () => {
         },
       }
       const language = { locale, dir: catalog.dir }
-      for (const [name, locals] of everyPage()) {
+      for (const { name, locals } of everyPage()) {
         const html = renderPage(templates, recording, FRAME, name, locals)
         expectWhole(html, language, `${name} ${locals.mode}`)
       }
@@ -321,7 +317,7 @@ describe('the words of pages and mails', () => {
       ['rtl', 'right'],
     ] as const) {
       const { html } = renderMail(templates, { ...english, dir }, 'password-changed', locals)
-      const find = (tag: string) => DomUtils.getElementsByTagName(tag, parseDocument(html))
+      const { find } = read(html)
       const cell = find('td').find(({ attribs }) => attribs['class'] === 'text')
       expect(cell?.attribs['align']).to.equal(side)
       expect(cell?.attribs['style']).to.match(new RegExp(`text-align:${side}$`))

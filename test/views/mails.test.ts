@@ -1,5 +1,4 @@
 import { expect } from 'chai'
-import { DomUtils, parseDocument } from 'htmlparser2'
 import { deviceOf } from '../../src/views/device.ts'
 import {
   createViews,
@@ -8,6 +7,7 @@ import {
   type SignedOutApps,
 } from '../../src/views/index.ts'
 import { words } from '../support/words.ts'
+import { read } from './read-pages.ts'
 
 const LINK = 'https://id.example.com/oauth2/reset-password?token=Zm9vYmFy&x=1'
 const NOT_ME = 'https://id.example.com/oauth2/not-me?t=Zm9v'
@@ -17,13 +17,6 @@ const LINK_MAILS: MailName[] = ['password-reset', 'email-verification', 'invitat
 const MAILS: MailName[] = [...LINK_MAILS, 'password-changed']
 
 const views = createViews('/oauth2')
-
-function read(html: string) {
-  const document = parseDocument(html)
-  const find = (name: string) => DomUtils.getElementsByTagName(name, document)
-  const textOf = (tag: string) => DomUtils.textContent(find(tag))
-  return { html, find, all: find('*'), textOf, whole: DomUtils.textContent(document) }
-}
 
 describe('mails', () => {
   const at = new Date('2026-01-02T03:04:05Z')
