@@ -8,8 +8,8 @@ import {
   putSettings,
   resetPassword,
   smtpSettings,
-} from '../test/support/example-requests.ts'
-import { startExampleServer } from '../test/support/example-server.ts'
+  startExampleServer,
+} from '../test/support/example-server.ts'
 import { percentile } from '../test/support/load.ts'
 import {
   LOGOUT_CLIENTS,

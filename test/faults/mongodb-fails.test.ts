@@ -4,7 +4,7 @@ import { systemClock } from '../../src/clock.ts'
 import { secondAfter } from '../../src/ports/login-end.ts'
 import { createBrowser, type Browser } from '../support/browser.ts'
 import { eventually } from '../support/eventually.ts'
-import type { ExampleServer } from '../support/example-server.ts'
+import { type ExampleServer, outboxIsQuiet } from '../support/example-server.ts'
 import { startMailServer, type MailServer } from '../support/mail-server.ts'
 import { startMongoProxy, type MongoCommand, type MongoProxy } from '../support/mongo-proxy.ts'
 import {
@@ -27,7 +27,6 @@ import {
   type SeededUser,
 } from './servers.ts'
 import { MongoClient } from 'mongodb'
-import { outboxIsQuiet } from '../support/example-requests.ts'
 import type { MailKind } from '../../src/ports/mail-kinds.ts'
 import {
   mongoUnavailable,

@@ -11,8 +11,13 @@ import {
 } from '../../bench/secrecy/wire.ts'
 import { newId } from '../../src/crypto/token.ts'
 import { eventually } from '../support/eventually.ts'
-import { outboxIsQuiet, PASSWORD, putSettings } from '../support/example-requests.ts'
-import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
+import {
+  outboxIsQuiet,
+  PASSWORD,
+  putSettings,
+  startExampleServer,
+  type ExampleServer,
+} from '../support/example-server.ts'
 import { CLIENT, startHarness, type Harness } from '../support/harness.ts'
 import { startMongoProxy, type MongoProxy } from '../support/mongo-proxy.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
