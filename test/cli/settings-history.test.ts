@@ -4,7 +4,7 @@ import { cliOf } from '../support/cli-server.ts'
 import { eventually } from '../support/eventually.ts'
 import { eventsOf } from '../support/observe.ts'
 import { startHarness, type Harness } from '../support/harness.ts'
-import { settingsOf } from '../support/admin-requests.ts'
+import { settingsOf } from '../support/admin.ts'
 
 const ACTOR = 'admin_token'
 const HISTORY = ['settings', 'history']

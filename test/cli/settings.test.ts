@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { allSettings } from '../../src/settings/table.ts'
 import { suiteCli } from '../support/cli-server.ts'
 import { suiteFolder } from '../support/suite-folder.ts'
-import { settingsOf } from '../support/admin-requests.ts'
+import { settingsOf } from '../support/admin.ts'
 import { openFrontDoor } from '../support/front-door.ts'
 
 describe('account-flows settings', () => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { outcomeOf, suiteAdmin, withDeleted } from '../support/admin-calls.ts'
+import { outcomeOf, suiteAdmin, withDeleted } from '../support/admin.ts'
 import {
   addUnverified,
   blockedLogin,

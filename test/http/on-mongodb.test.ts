@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
-import { adminOf, outcomeOf } from '../support/admin-calls.ts'
+import { adminOf, outcomeOf } from '../support/admin.ts'
 import {
   accountOf,
   addUnverified,

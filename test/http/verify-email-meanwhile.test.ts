@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
-import { withDeleted } from '../support/admin-calls.ts'
+import { withDeleted } from '../support/admin.ts'
 import { newLinkFrom, reasonOf } from '../support/bad-links.ts'
 import {
   type BlockedLogin,

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import type { NewMailJob, User } from '../../src/index.ts'
-import { adminOf } from '../support/admin-calls.ts'
+import { adminOf } from '../support/admin.ts'
 import { blockedLogin, mailsTo } from '../support/blocked-login.ts'
 import { ADMIN_TOKEN } from '../support/harness.ts'
 import type { ReceivedMail } from '../support/mail-server.ts'

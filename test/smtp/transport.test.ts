@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { createTransport } from 'nodemailer'
 import type { MailTransport, TransportAnswer, TransportMail, User } from '../../src/index.ts'
-import { adminOf, outcomeOf, suiteAdmin } from '../support/admin-calls.ts'
+import { adminOf, outcomeOf, suiteAdmin } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import { startHarness } from '../support/harness.ts'
 import { isIdle } from '../support/jobs.ts'

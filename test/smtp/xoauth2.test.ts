@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
-import { adminOf, outcomeOf, suiteAdmin } from '../support/admin-calls.ts'
+import { adminOf, outcomeOf, suiteAdmin } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import { answers, startFaultySmtp } from '../support/faulty-smtp.ts'
 import { startHarness } from '../support/harness.ts'

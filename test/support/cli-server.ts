@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { settingsOf } from './admin-requests.ts'
+import { settingsOf } from './admin.ts'
 import { jsonOf, runCli, type CliRun, type Environment, type RunOptions } from './cli-in-process.ts'
 import { ADMIN_TOKEN, type Harness, type HarnessOptions } from './harness.ts'
 import { suiteHarness } from './suite-harness.ts'
