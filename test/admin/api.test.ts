@@ -341,8 +341,9 @@ describe('Each operation of the admin API, as docs/openapi.json says (5, 5.1):',
 
     if (body) {
       it(`${name} answers 400, 413 and 415 to bodies that are not as described`, async () => {
+        const texts = ['', '{', 'null', '[]', '"text"', '{"__proto__":"x"}']
         for (const wrong of [
-          ...['', '{', 'null', '[]', '"text"', '{"__proto__":"x"}'],
+          ...texts,
           { x: '1' },
           { to: 1, user: 1, id: 1, link: 1, smtp_port: 1 },
           { to: '', user: '', id: '', link: '', smtp_port: 'x' },
@@ -717,11 +718,10 @@ describe('createAdminClient(), where there is no admin API,', () => {
   }
 
   it('throws a TypeError for what is no URL, without a secret in it, and for what is no token', () => {
-    const urls = [
-      ...['', 'idp.example', '/admin', 'ftp://idp.example', 'javascript:alert(1)'],
-      ...['https://idp.example?x=1', 'https://idp.example#x', 'https://user@idp.example'],
-      ...['https://user:canary@idp.example', undefined, null, 42],
-    ]
+    const others = ['', 'idp.example', '/admin', 'ftp://idp.example', 'javascript:alert(1)']
+    const more = ['?x=1', '#x'].map((end) => `https://idp.example${end}`)
+    const withUser = ['user', 'user:canary'].map((user) => `https://${user}@idp.example`)
+    const urls = [...others, ...more, ...withUser, undefined, null, 42]
     for (const bad of urls) {
       expect(() => createAdminClient(bad as string, ADMIN_TOKEN), String(bad))
         .to.throw(TypeError, 'url')
