@@ -45,18 +45,18 @@ export async function codeOf(asked: Promise<unknown>): Promise<[number, string]>
 
 /** For what is refused: the same settings, mails and actions of admins after it as before. */
 export async function changesNothing(h: Harness, work: () => Promise<unknown>): Promise<void> {
-  const state = async () => {
-    const { mails } = await adminOf(h).listOutbox({ limit: 1000 })
-    return JSON.stringify([
-      await adminOf(h).getSettings(),
-      mails.map(({ id, state }) => [id, state]),
-      h.mail.mails.length,
-      actionsOf(h),
-    ])
-  }
+  const state = async () => ({
+    settings: await adminOf(h).getSettings(),
+    outbox: (await adminOf(h).listOutbox({ limit: 1000 })).mails.map(({ id, state }) => [
+      id,
+      state,
+    ]),
+    mails: h.mail.mails.length,
+    actions: actionsOf(h).map(({ details }) => details.action),
+  })
   const before = await state()
   await work()
-  expect(await state()).to.equal(before)
+  expect(await state()).to.deep.equal(before)
 }
 
 /** What became of a mail, once it is in this state. */
