@@ -1,21 +1,14 @@
 import { expect } from 'chai'
 import type { BrowserContext } from 'playwright-core'
-import {
-  addUnverified,
-  blockedLogin,
-  expectStillWorks,
-  type BlockedLogin,
-} from '../support/blocked-login.ts'
 import { createBrowser } from '../support/browser.ts'
 import { describeInChromium } from '../support/chromium.ts'
 import { suiteExampleServer } from '../support/example-server.ts'
 import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
-import { hasPassword, tokenOf, withoutMail } from '../support/observe.ts'
+import { withoutMail } from '../support/observe.ts'
 import { rawRequest } from '../support/raw-request.ts'
 import { serve, type Served } from '../support/serve.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
-import type { User } from '../../src/index.ts'
-import { windowOf } from '../support/waiting-window.ts'
+import { addUnverified, blockedLogin, type Person, tokenOf } from '../support/person.ts'
 
 const OF_THE_ATTACKER = {
   password: 'a password of the attacker',
@@ -52,22 +45,22 @@ function headerPairs(own: string) {
 
 describe('A form of ours that another site posts (HDR-04)', () => {
   const h = suiteHarness()
-  let ann: User
+  let ann: Person
   let link: string
-  let login: BlockedLogin
+  let login: Person
 
   before(async () => {
     ann = await h.addUser({ username: 'ann' })
     await addUnverified(h, { username: 'una' })
     login = await blockedLogin(h)
-    link = await h.resetLink(ann)
+    link = await ann.forgets()
   })
 
   const forms: Record<string, () => Record<string, string>> = {
     'forgot-password': () => ({ identifier: 'ann' }),
     'resend-verification': () => ({ username: 'una' }),
     'reset-password': () => ({ token: tokenOf(link), ...OF_THE_ATTACKER }),
-    'verify-email/waiting': () => ({ login: windowOf(h, login).id, code: login.code }),
+    'verify-email/waiting': () => ({ login: login.loginId(), code: login.code }),
   }
   for (const [path, form] of Object.entries(forms)) {
     it(`is refused by ${path} for every pair of headers that tells of it, and changes nothing`, async () => {
@@ -79,7 +72,7 @@ describe('A form of ours that another site posts (HDR-04)', () => {
           expect([answer.status, answer.mode], what).to.deep.equal([403, 'refused'])
         }
       })
-      expect(await hasPassword(h, ann, PASSWORD)).to.equal(true)
+      expect(await ann.hasPassword(PASSWORD)).to.equal(true)
     })
 
     it(`is taken by ${path} from our own pages, and from what is no browser`, async () => {
@@ -93,7 +86,7 @@ describe('A form of ours that another site posts (HDR-04)', () => {
   }
 
   it('spoils nothing: the links still work', async () => {
-    await expectStillWorks(h, login)
+    await login.stillGetsIn()
     expect((await h.reset(link, 'a password of Ann')).mode).to.equal('done')
     expect((await h.forgot('ann')).mode).to.equal('sent')
     await h.mail.mailTo(ann.email ?? '', 2)
@@ -134,7 +127,7 @@ describeInChromium('A page of another site (HDR-01, HDR-04) [full]', (browser) =
   let evilUrl: string
   let html = ''
   let context: BrowserContext
-  let ann: User
+  let ann: Person
 
   before(async () => {
     h = await startHarness()
@@ -163,7 +156,7 @@ describeInChromium('A page of another site (HDR-01, HDR-04) [full]', (browser) =
        .join('')}</form><script>document.forms[0].submit()</script>`
 
   it('posts none of our forms by itself: no mail, no reset', async () => {
-    const link = await h.resetLink(ann)
+    const link = await ann.forgets()
     const forms: [path: string, fields: Record<string, string>][] = [
       ['forgot-password', { identifier: 'ann' }],
       ['resend-verification', { username: 'una' }],
@@ -188,12 +181,12 @@ describeInChromium('A page of another site (HDR-01, HDR-04) [full]', (browser) =
       await page.goto(evilUrl)
       await page.waitForFunction('document.title === "tried"')
     })
-    expect(await hasPassword(h, ann, PASSWORD)).to.equal(true)
+    expect(await ann.hasPassword(PASSWORD)).to.equal(true)
     expect((await h.reset(link, 'a password of Ann')).mode).to.equal('done')
   })
 
   it('shows none of our pages in a frame, and does not keep hold of the window of a reset link', async () => {
-    const link = await h.resetLink(ann)
+    const link = await ann.forgets()
     html = `<iframe src="${link}"></iframe><a href="${link}" target="_blank" rel="opener">mail</a>`
     const page = await context.newPage()
     await page.goto(evilUrl)

@@ -1,9 +1,9 @@
 import { expect } from 'chai'
-import { blockedLogin } from '../support/blocked-login.ts'
 import { suiteExampleServer } from '../support/example-server.ts'
 import { FORM, rawRequest, type RawAnswer, type RawRequest } from '../support/raw-request.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { blockedLogin } from '../support/person.ts'
 
 const big = 'x'.repeat(70_000)
 const get: RawRequest = { method: 'GET' }
@@ -93,7 +93,7 @@ describe('Every page of ours (HDR)', () => {
   it('so have the form for a new password, the blocked login, and the answers to their forms (HDR-07)', async () => {
     const ann = await h.users.findByUsername('ann')
     if (!ann) throw new Error('Ann is gone')
-    const link = await h.resetLink(ann)
+    const link = await ann.forgets()
     const form = await rawRequest(link, get)
     expectPage(form, 'form')
     expect(form.headers['cross-origin-opener-policy']).to.equal('same-origin')

@@ -1,20 +1,13 @@
 import { expect } from 'chai'
-import type { User } from '../../src/index.ts'
 import { badForms, type HonestForm } from '../support/bad-forms.ts'
-import {
-  addUnverified,
-  blockedLogin,
-  expectStillWorks,
-  type BlockedLogin,
-} from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { ADMIN_TOKEN, PASSWORD } from '../support/harness.ts'
 import { isIdle } from '../support/jobs.ts'
-import { ask, dump, hasPassword, tokenOf, usableRecord, withoutMail } from '../support/observe.ts'
+import { ask, dump, usableRecord, withoutMail } from '../support/observe.ts'
 import { FORM, rawRequest, type RawAnswer } from '../support/raw-request.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
-import { windowOf } from '../support/waiting-window.ts'
+import { addUnverified, blockedLogin, type Person, tokenOf } from '../support/person.ts'
 
 const OF_THE_ATTACKER = 'a password of the attacker'
 const NO_TOKEN = 'A'.repeat(43)
@@ -35,15 +28,15 @@ function shape({ status, headers: { date: _date, ...headers }, text }: RawAnswer
 
 onBothStores('Forms that are none (INJ)', (technology) => {
   const h = suiteHarness({ technology })
-  let ann: User
+  let ann: Person
   let link: string
-  let login: BlockedLogin
+  let login: Person
 
   before(async () => {
     ann = await h.addUser({ username: 'ann' })
     await addUnverified(h, { username: 'una' })
     login = await blockedLogin(h)
-    link = await h.resetLink(ann)
+    link = await ann.forgets()
     await isIdle(h)
   })
 
@@ -51,7 +44,7 @@ onBothStores('Forms that are none (INJ)', (technology) => {
   const lasting = { key_rings: { key_ids: [] }, rate_limits: { key: { $ne: 'mails:all' } } }
 
   async function state(): Promise<string> {
-    const users = await Promise.all([ann.id, login.user.id].map((id) => h.users.findById(id)))
+    const users = await Promise.all([ann.id, login.id].map((id) => h.users.findById(id)))
     return JSON.stringify([users, await usableRecord(h, link), await dump(h, lasting)])
   }
 
@@ -64,7 +57,7 @@ onBothStores('Forms that are none (INJ)', (technology) => {
         confirm_password: OF_THE_ATTACKER,
       }),
     'verify-email/waiting': () =>
-      pair('login', windowOf(h, login).id, 'x'.repeat(22), { code: login.code }),
+      pair('login', login.loginId(), 'x'.repeat(22), { code: login.code }),
   }
 
   for (const [path, formsOf] of Object.entries(endpoints)) {
@@ -95,7 +88,7 @@ onBothStores('Forms that are none (INJ)', (technology) => {
         expect(status, `${name}: ${what}`).to.be.within(400, 415)
       }
     }
-    expect(await hasPassword(h, ann, PASSWORD)).to.equal(true)
+    expect(await ann.hasPassword(PASSWORD)).to.equal(true)
     expect((await createUserAgent().get(link)).mode).to.equal('form')
   })
 
@@ -225,8 +218,8 @@ onBothStores('Forms that are none (INJ)', (technology) => {
   })
 
   it('leave everything as it was: honest requests work', async () => {
-    await expectStillWorks(h, login)
+    await login.stillGetsIn()
     expect((await h.reset(link, 'a password of Ann')).mode).to.equal('done')
-    expect(await hasPassword(h, ann, 'a password of Ann')).to.equal(true)
+    expect(await ann.hasPassword('a password of Ann')).to.equal(true)
   })
 })

@@ -1,18 +1,18 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { expect } from 'chai'
+import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import type { ReceivedMail } from '../support/mail-server.ts'
+import { ask } from '../support/observe.ts'
+import { createUserAgent, type Answer } from '../support/user-agent.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import {
   addUnverified,
   addVerified,
   blockedLogin,
-  expectResumed,
-  type BlockedLogin,
-} from '../support/blocked-login.ts'
-import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
-import type { ReceivedMail } from '../support/mail-server.ts'
-import { ask, tokenOf } from '../support/observe.ts'
-import { createUserAgent, type Answer } from '../support/user-agent.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
+  type Person,
+  tokenOf,
+} from '../support/person.ts'
 
 const EVIL = 'https://evil.example'
 
@@ -131,8 +131,8 @@ describe('A mailed link, whatever host the request names (LINK-01, LINK-02, LINK
     expect(text).to.include('data-mode="blocked"').and.not.include('evil')
     const mail = await h.mail.mailTo(user.email ?? '')
     expectOurs(h, mail, 'verify-email')
-    const login = { user, agent, party: h.party, request, link: mail.link } as BlockedLogin
-    await expectResumed(h, login, await agent.get(mail.link))
+    const login = { user, agent, party: h.party, request, link: mail.link } as Person
+    await login.comesBack(await agent.get(mail.link))
   })
 })
 
@@ -148,7 +148,7 @@ describe('The first request after the start (LINK-05)', () => {
       await ask(h, user.username)
       expectOurs(h, await h.mail.mailTo(user.email ?? ''), 'reset-password')
       const login = await blockedLogin(h)
-      expectOurs(h, await h.mail.mailTo(login.user.email ?? ''), 'verify-email')
+      expectOurs(h, await h.mail.mailTo(login.email ?? ''), 'verify-email')
     } finally {
       await h.close()
     }
@@ -162,10 +162,10 @@ describe('Pages with a token in their address (LINK-07, LINK-08, LINK-14)', () =
   async function pages(): Promise<Record<string, Answer>> {
     const agent = createUserAgent()
     const [ann, ben] = [await addVerified(h), await addVerified(h)]
-    const [link, other] = [await h.resetLink(ann), await h.resetLink(ben)]
+    const [link, other] = [await ann.forgets(), await ben.forgets()]
     const login = await blockedLogin(h)
     const verified = await blockedLogin(h)
-    await h.changeUser(verified.user, { emailVerified: true })
+    await verified.becomes({ emailVerified: true })
     const stranger = createUserAgent()
     await h.signIn(stranger, ben.username)
     const token = tokenOf(link)
@@ -239,7 +239,7 @@ describe('What is logged of a request with a token (LINK-09, I1)', () => {
     try {
       const agent = createUserAgent()
       const user = await addVerified(h)
-      const link = await h.resetLink(user)
+      const link = await user.forgets()
       const login = await blockedLogin(h)
       const tokens = [tokenOf(link), tokenOf(login.link)]
       const signature = new URL(login.link).searchParams.get('authorize_sig') ?? ''

@@ -6,7 +6,6 @@ import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import { createAccountFlows, memoryStore, memoryUsers, type Log } from '../../src/index.ts'
 import { jsonLine, withoutValues } from '../../src/log.ts'
-import { blockedLogin as blockedLoginOf } from '../support/blocked-login.ts'
 import { createBrowser } from '../support/browser.ts'
 import { eventually } from '../support/eventually.ts'
 import { forgot, outboxIsQuiet, putSettings, smtpSettings } from '../support/example-requests.ts'
@@ -19,9 +18,9 @@ import { ADMIN_TOKEN, startHarness } from '../support/harness.ts'
 import { startMailServer, type MailServer } from '../support/mail-server.ts'
 import { startMongoProxy, type MongoProxy } from '../support/mongo-proxy.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
-import { tokenOf } from '../support/observe.ts'
 import { ROOT } from '../support/sources.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
+import { blockedLogin as blockedLoginOf, tokenOf } from '../support/person.ts'
 
 const PLAIN = /^[^\p{C}\p{Zl}\p{Zp}]*$/u
 

@@ -1,13 +1,12 @@
 import { expect } from 'chai'
 import { DomUtils, parseDocument } from 'htmlparser2'
-import { addUnverified, blockedLogin } from '../support/blocked-login.ts'
 import { CLIENT, startHarness, type Harness } from '../support/harness.ts'
 import type { ReceivedMail } from '../support/mail-server.ts'
-import { notMeOf } from '../support/not-me.ts'
-import { ask, eventsOf, shapeOf, tokenOf, usableRecord } from '../support/observe.ts'
+import { ask, shapeOf, usableRecord } from '../support/observe.ts'
 import { eventually } from '../support/eventually.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
+import { addUnverified, blockedLogin, notMeOf, tokenOf } from '../support/person.ts'
 
 /** Some of what a host may have stored as an address, that is no plain one; test/settings/mail-address.test.ts has the others. */
 const ADDRESSES: Record<string, string> = {
@@ -51,7 +50,7 @@ describe('An address that is not one plain address (MAIL-01, MAIL-02)', () => {
         const byName = await ask(h, user.username)
         expect(byName.reason, what).to.equal('bad_address')
         expect(shapeOf(byName.answer), what).to.deep.equal(anyShape)
-        expect(eventsOf(h, 'password_reset_mail_sent', user), what).to.deep.equal([])
+        expect(user.events('password_reset_mail_sent'), what).to.deep.equal([])
         // Typed, it is no name.
         if (email.length > 60_000 || email.includes('\0')) return
         const byEmail = await ask(h, email)
@@ -163,7 +162,7 @@ describe('Every mail (MAIL-09, MAIL-10, MAIL-11)', () => {
 
   it('says that a machine wrote it, names the domain of its sender alone, and loads nothing', async () => {
     const ann = await h.addUser({ username: 'ann' })
-    const link = await h.resetLink(ann)
+    const link = await ann.forgets()
     await h.reset(link, 'another password')
     await h.mail.mailTo(ann.email ?? '', 2)
     await blockedLogin(h)

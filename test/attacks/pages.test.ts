@@ -1,12 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { DomUtils, parseDocument } from 'htmlparser2'
-import { addUnverified, blockedLogin } from '../support/blocked-login.ts'
 import { createBrowser } from '../support/browser.ts'
 import { suiteExampleServer } from '../support/example-server.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
 import { shapeOf } from '../support/observe.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
+import { addUnverified, blockedLogin } from '../support/person.ts'
 
 /** What templates do to any text is shown in test/views/views.test.ts; here, that every page says it through them. */
 const PAYLOADS = [

@@ -1,22 +1,23 @@
+import type { Person } from '../support/person.ts'
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import { bcryptWork } from '../support/bcrypt-work.ts'
 import { PASSWORD } from '../support/harness.ts'
-import { dump, eventsOf, hasPassword, tokenOf } from '../support/observe.ts'
+import { dump } from '../support/observe.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
-import type { User } from '../../src/index.ts'
+import { tokenOf } from '../support/person.ts'
 
 describe('New passwords under attack (PWD)', () => {
   const agent = createUserAgent()
   const logged: string[] = []
   const h = suiteHarness({ flows: { log: (...line) => logged.push(JSON.stringify(line)) } })
-  let ann: User
+  let ann: Person
   let link: string
 
   before(async () => {
     ann = await h.addUser({ username: 'ann' })
-    link = await h.resetLink(ann)
+    link = await ann.forgets()
   })
 
   const post = (form: Record<string, string> | string) =>
@@ -37,13 +38,13 @@ describe('New passwords under attack (PWD)', () => {
   }
   for (const [what, [base, one, other]] of Object.entries(TAILS)) {
     it(`are never told apart by less than all of them: ${what} (PWD-01, PWD-02, PWD-03)`, async () => {
-      link = await h.resetLink(ann)
+      link = await ann.forgets()
       await h.put({ validation_max_password_length: '72' })
       const { mode } = await post(forms(base + one))
       expect(mode).to.be.oneOf(['password_too_long', 'password_invalid'])
       for (const tried of [base, base + one, base + other])
-        expect(await hasPassword(h, ann, tried)).to.equal(false)
-      expect(await hasPassword(h, ann, PASSWORD)).to.equal(true)
+        expect(await ann.hasPassword(tried)).to.equal(false)
+      expect(await ann.hasPassword(PASSWORD)).to.equal(true)
       expect((await agent.get(link)).mode).to.equal('form')
       await h.put({ validation_max_password_length: '64' })
     })
@@ -73,7 +74,7 @@ describe('New passwords under attack (PWD)', () => {
   })
 
   it('must be confirmed by one equal string, and nothing that is only taken for equal (PWD-10)', async () => {
-    link = await h.resetLink(ann)
+    link = await ann.forgets()
     const token = `token=${tokenOf(link)}`
     for (const confirmation of [
       '',
@@ -90,7 +91,7 @@ describe('New passwords under attack (PWD)', () => {
     ]) {
       const answer = await post(`${token}&password=12345678${confirmation}`)
       expect(answer.status, confirmation).to.equal(400)
-      expect(await hasPassword(h, ann, '12345678'), confirmation).to.equal(false)
+      expect(await ann.hasPassword('12345678'), confirmation).to.equal(false)
     }
     expect((await agent.get(link)).mode).to.equal('form')
   })
@@ -104,11 +105,11 @@ describe('New passwords under attack (PWD)', () => {
       ['\uFF41\uFB01\u2460 wide', 'afi1 wide', '\uFF41\uFB01\u2461 wide'],
     ] as const
     for (const [password, ...others] of passwords) {
-      link = await h.resetLink(ann)
+      link = await ann.forgets()
       expect((await post(forms(password))).mode, password).to.equal('done')
       // As the host does it: what was typed, as it was typed.
-      expect(await hasPassword(h, ann, password)).to.equal(true)
-      for (const other of others) expect(await hasPassword(h, ann, other), other).to.equal(false)
+      expect(await ann.hasPassword(password)).to.equal(true)
+      for (const other of others) expect(await ann.hasPassword(other), other).to.equal(false)
     }
   })
 
@@ -116,10 +117,10 @@ describe('New passwords under attack (PWD)', () => {
     const browser = createUserAgent()
     const bob = await h.addUser({ username: 'bob' })
     expect((await h.signIn(browser, 'bob')).location).to.include('code=')
-    expect((await h.reset(await h.resetLink(bob), PASSWORD)).mode).to.equal('done')
+    expect((await h.reset(await bob.forgets(), PASSWORD)).mode).to.equal('done')
     const { url } = await h.party.begin({ prompt: 'none' })
     expect((await browser.get(url)).location).to.include('error=login_required')
-    expect(eventsOf(h, 'password_reset_completed', bob)).to.have.length(1)
+    expect(bob.events('password_reset_completed')).to.have.length(1)
   })
 
   for (const prefix of ['$2y$', '$argon2id$']) {
@@ -127,9 +128,9 @@ describe('New passwords under attack (PWD)', () => {
       const old = `${prefix}${(await bcrypt.hash(PASSWORD, 4)).slice(4)}`
       const user = await h.addUser({ username: `old ${prefix}`, email: undefined })
       const email = `old-${user.id}@users.example`
-      await h.changeUser(user, { email, passwordHash: old })
+      await user.becomes({ email, passwordHash: old })
       const stale = { ...user, email }
-      expect((await h.reset(await h.resetLink(stale), 'a new password')).mode).to.equal('done')
+      expect((await h.reset(await stale.forgets(), 'a new password')).mode).to.equal('done')
       const stored = (await h.users.findById(user.id))?.passwordHash
       expect(stored).to.match(/^\$2b\$04\$/)
       const back = await h.signIn(createUserAgent(), user.username, 'a new password')
@@ -139,7 +140,7 @@ describe('New passwords under attack (PWD)', () => {
 
   it('are in no page, no log, no audit and no record (PWD-15)', async () => {
     const canary = 'canary-of-a-password'
-    link = await h.resetLink(ann)
+    link = await ann.forgets()
     const texts: string[] = []
     for (const form of [
       forms(canary, `${canary}-other`),
@@ -152,13 +153,13 @@ describe('New passwords under attack (PWD)', () => {
       texts.push(answer.text, JSON.stringify([...answer.headers]))
     }
     texts.push((await post(forms(canary))).text)
-    expect(await hasPassword(h, ann, canary)).to.equal(true)
+    expect(await ann.hasPassword(canary)).to.equal(true)
     const everything = [...texts, ...logged, await dump(h), JSON.stringify(h.mail.mails)]
     for (const text of everything) expect(text).not.to.include(canary)
   })
 
   it('are typed into fields that password managers know, and that may be pasted into (PWD-16)', async () => {
-    link = await h.resetLink(ann)
+    link = await ann.forgets()
     const { text } = await agent.get(link)
     const inputs = text.match(/<input[^>]* type="password"[^>]*>/g) ?? []
     expect(inputs).to.have.length(2)

@@ -1,30 +1,21 @@
 import { expect } from 'chai'
-import {
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  expectExpired,
-  expectStillWorks,
-  isVerified,
-  setsSession,
-  silently,
-} from '../support/blocked-login.ts'
+import { expectExpired, expectStillWorks, silently } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { PASSWORD } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
-import {
-  ask,
-  databaseOf,
-  eventsOf,
-  hasPassword,
-  tokenOf,
-  usableRecord,
-} from '../support/observe.ts'
+import { ask, databaseOf, usableRecord } from '../support/observe.ts'
 import { turns } from '../support/turns.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
-import { typeCode, windowOf, wrongCode } from '../support/waiting-window.ts'
+import {
+  addUnverified,
+  addVerified,
+  blockedLogin,
+  setsSession,
+  tokenOf,
+  wrongCode,
+} from '../support/person.ts'
 
 const NEW = 'a new password'
 
@@ -37,7 +28,7 @@ onBothStores('Requests at the same moment', (technology) => {
 
   it('give one reset of one link, whatever the bodies are written in (RACE-01, RACE-04)', async () => {
     const user = await addVerified(h)
-    const link = await h.resetLink(user)
+    const link = await user.forgets()
     const url = `${h.oauthUrl}/reset-password`
     const passwords = Array.from({ length: 12 }, (_none, index) => `password number ${index}`)
     const answers = await Promise.all(
@@ -61,11 +52,11 @@ onBothStores('Requests at the same moment', (technology) => {
     expect(answers.map(({ status, mode }) => `${status} ${mode}`)).to.deep.equal(expected)
     for (const [index, password] of passwords.entries()) {
       const isWinner = index === Math.floor((won[0] ?? -1) / 4)
-      expect(await hasPassword(h, user, password), password).to.equal(isWinner)
+      expect(await user.hasPassword(password), password).to.equal(isWinner)
     }
-    expect(await hasPassword(h, user, PASSWORD)).to.equal(false)
-    expect(eventsOf(h, 'password_reset_completed', user)).to.have.length(1)
-    expect((await h.reset(await h.resetLink(user), NEW)).mode).to.equal('done')
+    expect(await user.hasPassword(PASSWORD)).to.equal(false)
+    expect(user.events('password_reset_completed')).to.have.length(1)
+    expect((await h.reset(await user.forgets(), NEW)).mode).to.equal('done')
   })
 
   it('give one effect of one verification link, opened and answered in every way (RACE-04, RACE-05)', async () => {
@@ -73,17 +64,17 @@ onBothStores('Requests at the same moment', (technology) => {
     const answers = await Promise.all(
       Array.from({ length: 8 }, () => [
         login.agent.get(login.link),
-        typeCode(h, login, login.code),
-        typeCode(h, login, wrongCode(login.code)),
-        windowOf(h, login).goOn(),
+        login.types(login.code),
+        login.types(wrongCode(login.code)),
+        login.goesOn(),
       ]).flat(),
     )
     const codes = answers.filter(({ location }) => location !== undefined)
     expect(codes.length).to.be.at.most(1)
     expect(answers.filter(setsSession)).to.deep.equal(codes)
     for (const { status } of answers) expect(status).to.be.oneOf([200, 302, 400])
-    expect(await isVerified(h, login.user)).to.equal(true)
-    const events = eventsOf(h, 'email_verification_completed', login.user)
+    expect(await login.isVerified()).to.equal(true)
+    const events = login.events('email_verification_completed')
     expect(events).to.have.length(1)
     const late = await createUserAgent().get(login.link)
     expectExpired(late)
@@ -96,7 +87,7 @@ onBothStores('Requests at the same moment', (technology) => {
     const answers = await Promise.all(links.map((link) => createUserAgent().get(link)))
     expect(answers.filter(setsSession)).to.have.length(1)
     expect(answers.filter(({ location }) => location !== undefined)).to.have.length(1)
-    expect(eventsOf(h, 'email_verification_completed', user)).to.have.length(1)
+    expect(user.events('email_verification_completed')).to.have.length(1)
   })
 
   it('of two codes of one account, or a code and a link, finish one login (RACE-05)', async () => {
@@ -104,11 +95,11 @@ onBothStores('Requests at the same moment', (technology) => {
       const user = await addUnverified(h)
       const [first, second] = [await blockedLogin(h, { user }), await blockedLogin(h, { user })]
       const answers = await Promise.all([
-        typeCode(h, first, first.code),
-        isLink ? second.agent.get(second.link) : typeCode(h, second, second.code),
+        first.types(first.code),
+        isLink ? second.agent.get(second.link) : second.types(second.code),
       ])
       expect(answers.filter(setsSession)).to.have.length(1)
-      expect(eventsOf(h, 'email_verification_completed', user)).to.have.length(1)
+      expect(user.events('email_verification_completed')).to.have.length(1)
     }
   })
 
@@ -116,23 +107,23 @@ onBothStores('Requests at the same moment', (technology) => {
     await Promise.all(
       Array.from({ length: 10 }, async (_none, round) => {
         const user = await addVerified(h)
-        const old = await h.resetLink(user)
+        const old = await user.forgets()
         const [{ mode }] = await Promise.all([
           turns(round * 3).then(() => h.reset(old, NEW)),
           ask(h, user.username),
         ])
         expect(mode).to.be.oneOf(['done', 'invalid'])
-        expect(await hasPassword(h, user, mode === 'done' ? NEW : PASSWORD)).to.equal(true)
-        const completed = eventsOf(h, 'password_reset_completed', user)
+        expect(await user.hasPassword(mode === 'done' ? NEW : PASSWORD)).to.equal(true)
+        const completed = user.events('password_reset_completed')
         expect(completed).to.have.length(mode === 'done' ? 1 : 0)
         // Either way the earlier link is dead.
         expect((await h.reset(old, 'yet another one')).mode).to.equal('invalid')
         const newer = h.mail.mails.findLast(({ to }) => to.includes(user.email ?? ''))?.link
         const isAlive = newer !== old && (await usableRecord(h, newer ?? '')) !== undefined
         if (mode !== 'done') expect(isAlive).to.equal(true)
-        const next = await h.resetLink(user)
+        const next = await user.forgets()
         expect((await h.reset(next, 'an honest password')).mode).to.equal('done')
-        expect(await hasPassword(h, user, 'an honest password')).to.equal(true)
+        expect(await user.hasPassword('an honest password')).to.equal(true)
       }),
     )
   })
@@ -141,14 +132,14 @@ onBothStores('Requests at the same moment', (technology) => {
     await Promise.all(
       Array.from({ length: 6 }, async (_none, round) => {
         const login = await blockedLogin(h)
-        const resetLink = await h.resetLink(login.user)
+        const resetLink = await login.forgets()
         const agent = createUserAgent()
         const [verified, { mode }] = await Promise.all([
           turns(round * 2).then(() => agent.get(login.link)),
           h.reset(resetLink, NEW),
         ])
         expect(mode).to.equal('done')
-        expect(await isVerified(h, login.user)).to.equal(`${verified.status}` !== '400')
+        expect(await login.isVerified()).to.equal(`${verified.status}` !== '400')
         expect((await silently(h, agent)).get('error')).to.equal('login_required')
       }),
     )
@@ -170,10 +161,10 @@ describeWithMongo(
           const [answer] = await Promise.all([
             turns(round).then(() => createUserAgent().get(login.link)),
             // As a host does that lets people change their address.
-            users().updateOne({ _id: login.user.id }, { $set: { email, email_verified: false } }),
+            users().updateOne({ _id: login.id }, { $set: { email, email_verified: false } }),
           ])
           expect(answer.status).to.be.oneOf([200, 302, 400])
-          const stored = await users().findOne({ _id: login.user.id })
+          const stored = await users().findOne({ _id: login.id })
           expect(stored).to.include({ email, email_verified: false })
           expectExpired(await createUserAgent().get(login.link))
           return answer.status
@@ -193,7 +184,7 @@ describeWithMongo(
       for (const user of [one, two]) {
         const form = { username: user.username }
         await createUserAgent().post(`${h.oauthUrl}/resend-verification`, form)
-        const sent = () => eventsOf(h, 'email_verification_mail_sent', user)
+        const sent = () => user.events('email_verification_mail_sent')
         await eventually('the mail leaves', () => sent().length > 0)
       }
       const mailed = h.mail.mails.filter(({ to }) => to.includes(email)).map(({ link }) => link)
@@ -201,7 +192,7 @@ describeWithMongo(
       const answers = await Promise.all(mailed.map((link) => createUserAgent().get(link)))
       const outcomes = answers.map(({ status, mode }) => `${status} ${mode}`).toSorted()
       expect(outcomes).to.deep.equal(['200 verified', '400 expired'])
-      expect([await isVerified(h, one), await isVerified(h, two)].filter(Boolean)).to.have.length(1)
+      expect([await one.isVerified(), await two.isVerified()].filter(Boolean)).to.have.length(1)
       await users().dropIndex(index)
     })
   },

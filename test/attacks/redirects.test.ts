@@ -1,22 +1,15 @@
 import { expect } from 'chai'
 import * as fc from 'fast-check'
 import type { ClientMetadata } from 'oidc-provider'
-import {
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  expectOnlyVerified,
-  expectResumed,
-  isVerified,
-  resend,
-} from '../support/blocked-login.ts'
+import { expectOnlyVerified } from '../support/blocked-login.ts'
 import { CLIENT, CONFIDENTIAL } from '../support/harness.ts'
-import { ask, tokenOf } from '../support/observe.ts'
+import { ask } from '../support/observe.ts'
 import { press } from '../support/page-forms.ts'
 import { createRelyingParty } from '../support/relying-party.ts'
 import { createUserAgent, decodeEntities, type Answer } from '../support/user-agent.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { several } from '../support/several.ts'
+import { addUnverified, addVerified, blockedLogin, tokenOf } from '../support/person.ts'
 
 const [APP_URI] = CLIENT.redirect_uris
 const [SERVER_URI] = CONFIDENTIAL.redirect_uris
@@ -166,7 +159,7 @@ describe('A redirect URI that is not registered (RED-01, RED-02, RED-03, RED-04)
   it('leads nowhere from resend-verification and its link, which only verifies', () =>
     forAll(async (uri) => {
       const user = await addUnverified(h)
-      const link = await resend(h, user, carried(uri))
+      const link = await user.asksAgain(carried(uri))
       expect([...new URL(link).searchParams.keys()]).to.deep.equal(['token', 'authorize_sig'])
       const browser = createUserAgent()
       const answer = await browser.get(link)
@@ -197,8 +190,8 @@ describe('A redirect URI that is not registered (RED-01, RED-02, RED-03, RED-04)
       expect([answer.status, answer.mode], uri).to.deep.equal([400, 'expired'])
       expectNowhere(answer)
     }
-    expect(await isVerified(h, login.user)).to.equal(false)
-    await expectResumed(h, login, await login.agent.get(login.link))
+    expect(await login.isVerified()).to.equal(false)
+    await login.comesBack(await login.agent.get(login.link))
   })
 })
 
@@ -233,7 +226,7 @@ describe('What a client sent comes back as it was sent (4.2, 4.6)', () => {
         const answer = await createUserAgent().get(login.link)
         expect(answer.status).to.equal(302)
         expect(new URL(answer.location ?? '').searchParams.get('state')).to.equal(sent)
-        expect(await isVerified(h, login.user)).to.equal(true)
+        expect(await login.isVerified()).to.equal(true)
       }),
       { numRuns: 20 },
     )

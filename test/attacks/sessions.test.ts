@@ -2,21 +2,15 @@ import { expect } from 'chai'
 import type { ClientMetadata } from 'oidc-provider'
 import { secondAfter } from '../../src/ports/login-end.ts'
 import { memoryStore, type AccountFlowsStore } from '../../src/index.ts'
-import {
-  accountOf,
-  addVerified,
-  sessionId,
-  setsSession,
-  silently,
-} from '../support/blocked-login.ts'
+import { silently } from '../support/blocked-login.ts'
 import { partyOf } from '../support/clients.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT, CONFIDENTIAL, startHarness } from '../support/harness.ts'
 import * as asked from '../support/oauth-requests.ts'
-import { eventsOf, hasPassword, tokenOf } from '../support/observe.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { movableClock, moveTime } from '../support/time.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
+import { accountOf, addVerified, sessionId, setsSession, tokenOf } from '../support/person.ts'
 
 const NEW = 'a new password'
 const SECOND = {
@@ -51,7 +45,7 @@ describe('A reset, where the account is signed in in many places (SES-01, SES-06
     await h.signIn(other, neighbour.username)
     expect(tokens).to.have.length(6)
 
-    const link = await h.resetLink(user)
+    const link = await user.forgets()
     const [resetter] = browsers
     const form = { token: tokenOf(link), password: NEW, confirm_password: NEW }
     const before = sessionId(h, resetter ?? other)
@@ -139,21 +133,21 @@ describe('A reset whose effects fail on the way (SES-08, SES-09, I7)', () => {
       const user = await addVerified(h)
       const thief = createUserAgent()
       await h.signIn(thief, user.username)
-      const link = await h.resetLink(user)
+      const link = await user.forgets()
       const answer = await h.reset(link, NEW)
       expect([answer.status, answer.mode]).to.deep.equal([500, 'error'])
       expect(answer.text).not.to.include('hiccups')
       await eventually('the reset is finished', async () => {
         await moveTime(1_000)
-        return eventsOf(h, 'password_reset_completed', user).at(0)
+        return user.events('password_reset_completed').at(0)
       })
       await secondAfter(movableClock, new Date())
-      expect(await hasPassword(h, user, NEW)).to.equal(true)
+      expect(await user.hasPassword(NEW)).to.equal(true)
       expect((await silently(h, thief)).get('error')).to.equal('login_required')
       expect((await h.reset(link, 'another one')).mode).to.equal('invalid')
       const back = await h.signIn(createUserAgent(), user.username, NEW)
       expect(back.location).to.include('code=')
-      expect(eventsOf(h, 'password_reset_completed', user)).to.have.length(1)
+      expect(user.events('password_reset_completed')).to.have.length(1)
       expect(failed).to.equal(2)
     } finally {
       await h.close()

@@ -5,15 +5,7 @@ import { createAuthorizeSig } from '../../src/crypto/authorize-sig.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { newToken } from '../../src/crypto/token.ts'
 import type { CarriedParameters } from '../../src/index.ts'
-import {
-  addVerified,
-  blockedLogin,
-  expectExpired,
-  expectNothingChanged,
-  expectStillWorks,
-  isVerified,
-  type BlockedLogin,
-} from '../support/blocked-login.ts'
+import { expectExpired } from '../support/blocked-login.ts'
 import { startHarness, type Harness } from '../support/harness.ts'
 import {
   isSameLink,
@@ -24,6 +16,7 @@ import {
   type Pairs,
 } from '../support/link-changes.ts'
 import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
+import { addVerified, blockedLogin, type Person } from '../support/person.ts'
 
 const text = fc.string({ unit: 'binary', maxLength: 40 })
 const carried = fc.record(
@@ -98,7 +91,7 @@ describe('authorize_sig, whatever the parameters are (5.4)', () => {
 
 describe('A mailed verification link, whatever becomes of its query (5.4, SIG) [full]', () => {
   let harness: Harness
-  let login: BlockedLogin
+  let login: Person
   let pairs: Pairs
   /** Signed in with another account: a link that is accepted asks first, and consumes nothing. */
   let bystander: UserAgent
@@ -116,7 +109,7 @@ describe('A mailed verification link, whatever becomes of its query (5.4, SIG) [
   })
   after(async () => {
     try {
-      await expectStillWorks(harness, login)
+      await login.stillGetsIn()
     } finally {
       await harness.close()
     }
@@ -132,7 +125,7 @@ describe('A mailed verification link, whatever becomes of its query (5.4, SIG) [
         fc.pre(!isSameLink(pairs, changed))
         const answer = await createUserAgent().get(`${url}?${query(changed)}`)
         expectExpired(answer)
-        await expectNothingChanged(harness, login, answer)
+        await login.getsNothing(answer)
       }),
       { numRuns: 150 },
     )
@@ -145,7 +138,7 @@ describe('A mailed verification link, whatever becomes of its query (5.4, SIG) [
         for (const text of [`${query(pairs)}&${again}`, `${again}&${query(pairs)}`]) {
           const answer = await bystander.get(`${url}?${text}`)
           expectExpired(answer)
-          await expectNothingChanged(harness, login, answer)
+          await login.getsNothing(answer)
         }
       }
     }
@@ -160,7 +153,7 @@ describe('A mailed verification link, whatever becomes of its query (5.4, SIG) [
         const ahead = await bystander.get(`${url}?${spelling}`, { purpose: 'prefetch' })
         const { ui_locales: _, ...link } = ahead.hidden
         expect(link).to.deep.equal(Object.fromEntries(pairs))
-        expect(await isVerified(harness, login.user)).to.equal(false)
+        expect(await login.isVerified()).to.equal(false)
       }),
       { numRuns: 80 },
     )

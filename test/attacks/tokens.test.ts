@@ -5,28 +5,24 @@ import { appendCarried } from '../../src/ports/carried-query.ts'
 import { createAuthorizeSig } from '../../src/crypto/authorize-sig.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { newToken } from '../../src/crypto/token.ts'
-import type { User } from '../../src/index.ts'
-import {
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  expectExpired,
-  expectNothingChanged,
-  expectStillWorks,
-  isVerified,
-  resend,
-  type BlockedLogin,
-} from '../support/blocked-login.ts'
+import { expectExpired } from '../support/blocked-login.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
 import { isIdle } from '../support/jobs.ts'
 import { describeWithMongo } from '../support/mongod.ts'
-import { databaseOf, hasPassword, sha256, tokenOf, usableRecord } from '../support/observe.ts'
+import { databaseOf, sha256, usableRecord } from '../support/observe.ts'
 import { FORM } from '../support/raw-request.ts'
 import { movableClock, moveTime } from '../support/time.ts'
 import { turns } from '../support/turns.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
+import {
+  addUnverified,
+  addVerified,
+  blockedLogin,
+  type Person,
+  tokenOf,
+} from '../support/person.ts'
 
 const NEW = 'a new password'
 const PASSWORDS = `password=${NEW}&confirm_password=${NEW}`
@@ -36,14 +32,14 @@ describe('Guessing tokens (TOK-21)', () => {
   const signature = createAuthorizeSig(createKeyRing([secret]))
   const connections = new Agent({ keepAlive: true, maxSockets: 16 })
   let h: Harness
-  let user: User
+  let user: Person
   let link: string
-  let login: BlockedLogin
+  let login: Person
 
   before(async () => {
     h = await startHarness({ flows: { secrets: [secret] } })
     user = await addVerified(h)
-    link = await h.resetLink(user)
+    link = await user.forgets()
     login = await blockedLogin(h)
   })
   after(() => {
@@ -114,20 +110,20 @@ describe('Guessing tokens (TOK-21)', () => {
     expect(Object.fromEntries(outcomes)).to.deep.equal({ refused: 10_000 })
     expect(h.events.slice(events)).to.deep.equal([])
     expect(h.mail.mails.slice(mails)).to.deep.equal([])
-    expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
-    expect(await isVerified(h, login.user)).to.equal(false)
+    expect(await user.hasPassword(PASSWORD)).to.equal(true)
+    expect(await login.isVerified()).to.equal(false)
 
     expect((await h.signIn(createUserAgent(), user.username)).location).to.include('code=')
-    await expectStillWorks(h, login)
+    await login.stillGetsIn()
     expect((await h.reset(link, NEW)).mode).to.equal('done')
-    expect(await hasPassword(h, user, NEW)).to.equal(true)
+    expect(await user.hasPassword(NEW)).to.equal(true)
   })
 
   it('200 at once costs no bcrypt: where one hash takes minutes, all are answered (PWD-08)', async () => {
     const { store, users } = h
     const slow = await startHarness({ flows: { bcryptCost: 20, store, users } })
     try {
-      const honest = await h.resetLink(user)
+      const honest = await user.forgets()
       const reset = (form: Record<string, string> | string) =>
         createUserAgent().post(`${slow.oauthUrl}/reset-password`, form)
       const forms = Array.from({ length: 200 }, () => `token=${newToken()}&${PASSWORDS}`)
@@ -157,7 +153,7 @@ describe('The lifetime of a link', () => {
     try {
       const agent = createUserAgent()
       const user = await addVerified(h)
-      const link = await h.resetLink(user)
+      const link = await user.forgets()
       const login = await blockedLogin(h)
       const hashes = [link, login.link].map((each) => sha256(tokenOf(each)))
       const reset = await resetTokens.find(hashes[0] ?? '')
@@ -171,12 +167,12 @@ describe('The lifetime of a link', () => {
         at = new Date(end(verification) + late)
         const answer = await login.agent.get(login.link)
         expectExpired(answer)
-        await expectNothingChanged(h, login, answer)
+        await login.getsNothing(answer)
       }
-      expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
+      expect(await user.hasPassword(PASSWORD)).to.equal(true)
 
       at = new Date(end(verification) - 1)
-      await expectStillWorks(h, login)
+      await login.stillGetsIn()
       at = new Date(end(reset) - 1)
       expect((await agent.get(link)).mode).to.equal('form')
       expect((await h.reset(link, NEW)).mode).to.equal('done')
@@ -194,17 +190,17 @@ describe('A link', () => {
   it('lives as long as was set when it was mailed, whatever is set later, and each kind has its own time (TOK-09, TOK-10)', async () => {
     await h.put({ password_reset_expiration: '2s' })
     const [ann, bob] = [await addVerified(h), await addVerified(h)]
-    const short = await h.resetLink(ann)
+    const short = await ann.forgets()
     const login = await blockedLogin(h)
     await h.put({ password_reset_expiration: '1h' })
-    const long = await h.resetLink(bob)
+    const long = await bob.forgets()
     await h.put({ password_reset_expiration: '1s', email_verification_expiration: '1s' })
     await moveTime(2_050)
     expect((await agent.get(short)).mode).to.equal('invalid')
     expect((await h.reset(short, NEW)).mode).to.equal('invalid')
-    expect(await hasPassword(h, ann, PASSWORD)).to.equal(true)
+    expect(await ann.hasPassword(PASSWORD)).to.equal(true)
     expect((await h.reset(long, NEW)).mode).to.equal('done')
-    await expectStillWorks(h, login)
+    await login.stillGetsIn()
     await h.put({ password_reset_expiration: '1h', email_verification_expiration: '1h' })
   })
 
@@ -233,7 +229,7 @@ describe('A link', () => {
 
   it('is not consumed by HEAD and GET of a reset, whatever is asked and how often (TOK-19, VER-01)', async () => {
     const user = await addVerified(h)
-    const link = await h.resetLink(user)
+    const link = await user.forgets()
     for (const headers of [
       {},
       { 'sec-purpose': 'prefetch;prerender' },
@@ -275,7 +271,7 @@ describeWithMongo('Records that nobody was ever given a token for (TOK-04, TOK-0
   it('are found by none of the ways to say nothing', async () => {
     const user = await addVerified(h)
     const login = await blockedLogin(h)
-    const link = await h.resetLink(user)
+    const link = await user.forgets()
     for (const [name, mailed] of [
       ['password_reset_tokens', link],
       ['email_verification_tokens', login.link],
@@ -309,9 +305,9 @@ describeWithMongo('Records that nobody was ever given a token for (TOK-04, TOK-0
         }
       }
     }
-    expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
-    expect(await isVerified(h, login.user)).to.equal(false)
-    await expectStillWorks(h, login)
+    expect(await user.hasPassword(PASSWORD)).to.equal(true)
+    expect(await login.isVerified()).to.equal(false)
+    await login.stillGetsIn()
     expect((await h.reset(link, NEW)).mode).to.equal('done')
   })
 
@@ -332,28 +328,28 @@ describeWithMongo('Records that nobody was ever given a token for (TOK-04, TOK-0
       await tokens.updateOne({ token_hash }, damage)
       const answer = await login.agent.get(login.link)
       expectExpired(answer)
-      await expectNothingChanged(h, login, answer)
+      await login.getsNothing(answer)
       await tokens.replaceOne({ token_hash }, record ?? {})
     }
-    await expectStillWorks(h, login)
+    await login.stillGetsIn()
   })
 
   it('and one that is removed while its link is used refuses the reset, or lets it be done whole (TOK-23)', async () => {
     const tokens = databaseOf(h).collection('password_reset_tokens')
     for (let round = 0; round < 12; round += 1) {
       const user = await addVerified(h)
-      const link = await h.resetLink(user)
+      const link = await user.forgets()
       // What MongoDB itself removes: what nobody used for a week.
       const reap = () => tokens.deleteOne({ token_hash: sha256(tokenOf(link)), claimed_at: null })
       const isFirst = round === 0
       if (isFirst) await reap()
       const [{ mode, status }] = await Promise.all([h.reset(link, NEW), turns(round).then(reap)])
       expect(`${status} ${mode}`).to.be.oneOf(['400 invalid', ...(isFirst ? [] : ['200 done'])])
-      expect(await hasPassword(h, user, NEW)).to.equal(mode === 'done')
-      expect(await hasPassword(h, user, PASSWORD)).to.equal(mode !== 'done')
-      const next = await h.resetLink(user)
+      expect(await user.hasPassword(NEW)).to.equal(mode === 'done')
+      expect(await user.hasPassword(PASSWORD)).to.equal(mode !== 'done')
+      const next = await user.forgets()
       expect((await h.reset(next, 'an honest password')).mode).to.equal('done')
-      expect(await hasPassword(h, user, 'an honest password')).to.equal(true)
+      expect(await user.hasPassword('an honest password')).to.equal(true)
     }
   })
 
@@ -363,9 +359,9 @@ describeWithMongo('Records that nobody was ever given a token for (TOK-04, TOK-0
     await tokens.deleteOne({ token_hash: sha256(tokenOf(login.link)) })
     const answer = await login.agent.get(login.link)
     expectExpired(answer)
-    await expectNothingChanged(h, login, answer)
-    const fresh = await resend(h, login.user, answer.hidden)
+    await login.getsNothing(answer)
+    const fresh = await login.asksAgain(answer.hidden)
     expect((await login.agent.get(fresh)).status).to.equal(302)
-    await eventually('the address is verified', () => isVerified(h, login.user))
+    await eventually('the address is verified', () => login.isVerified())
   })
 })

@@ -1,25 +1,19 @@
 import { expect } from 'chai'
-import {
-  accountOf,
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  expectNothingChanged,
-  expectResumed,
-  expectStillWorks,
-  isVerified,
-  resend,
-  sessionId,
-  setsSession,
-  silently,
-  type BlockedLogin,
-} from '../support/blocked-login.ts'
+import { silently } from '../support/blocked-login.ts'
 import { CLIENT, CONFIDENTIAL, startHarness, type Harness } from '../support/harness.ts'
 import { offlineTokens, outcomeOf, postLogin, refresh } from '../support/oauth-requests.ts'
 import { ask } from '../support/observe.ts'
 import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
-import { windowOf } from '../support/waiting-window.ts'
+import {
+  accountOf,
+  addUnverified,
+  addVerified,
+  blockedLogin,
+  sessionId,
+  setsSession,
+  type Person,
+} from '../support/person.ts'
 
 const [APP_URI] = CLIENT.redirect_uris
 const [SERVER_URI] = CONFIDENTIAL.redirect_uris
@@ -48,8 +42,8 @@ const UNATTENDED: Record<string, Record<string, string>> = {
 
 describe('A verification link that nobody looks at (VER-01, VER-02)', () => {
   let h: Harness
-  let login: BlockedLogin
-  let loose: { user: BlockedLogin['user']; link: string }
+  let login: Person
+  let loose: { user: Person['user']; link: string }
   let signedIn: UserAgent
   let account: string
 
@@ -58,7 +52,7 @@ describe('A verification link that nobody looks at (VER-01, VER-02)', () => {
     login = await blockedLogin(h)
     const user = await addUnverified(h)
     const carried = { client_id: CONFIDENTIAL.client_id, redirect_uri: SERVER_URI, scope: 'openid' }
-    loose = { user, link: await resend(h, user, carried) }
+    loose = { user, link: await user.asksAgain(carried) }
     const owner = await addVerified(h)
     account = owner.id
     signedIn = createUserAgent()
@@ -68,10 +62,10 @@ describe('A verification link that nobody looks at (VER-01, VER-02)', () => {
   after(async () => {
     try {
       expect(await accountOf(h, signedIn)).to.equal(account)
-      await expectStillWorks(h, login)
+      await login.stillGetsIn()
       const answer = await createUserAgent().get(loose.link)
       expect(answer.location).to.match(/^https:\/\/server\.example\/cb\?code=/)
-      expect(await isVerified(h, loose.user)).to.equal(true)
+      expect(await loose.user.isVerified()).to.equal(true)
     } finally {
       await h.close()
     }
@@ -88,17 +82,17 @@ describe('A verification link that nobody looks at (VER-01, VER-02)', () => {
     it(`changes nothing, in any browser: ${what}`, async () => {
       const session = sessionId(h, signedIn)
       for (const [link, user] of [
-        [login.link, login.user],
+        [login.link, login],
         [loose.link, loose.user],
       ] as const) {
         for (const agent of [login.agent, createUserAgent(), signedIn]) {
           const answer = await agent.request(method, link, { headers })
           expect(answer.status).to.be.within(400, 499)
           expect([answer.location, setsSession(answer)]).to.deep.equal([undefined, false])
-          expect(await isVerified(h, user)).to.equal(false)
+          expect(await user.isVerified()).to.equal(false)
         }
       }
-      await expectNothingChanged(h, login, await login.agent.get(`${h.oauthUrl}/account-flows.css`))
+      await login.getsNothing(await login.agent.get(`${h.oauthUrl}/account-flows.css`))
       expect(sessionId(h, signedIn)).to.equal(session)
     })
   }
@@ -111,7 +105,7 @@ describe('A verification link that nobody looks at (VER-01, VER-02)', () => {
       expect(setsSession(page)).to.equal(false)
     }
     expect(sessionId(h, signedIn)).to.equal(session)
-    expect(await isVerified(h, login.user)).to.equal(false)
+    expect(await login.isVerified()).to.equal(false)
   })
 })
 
@@ -141,7 +135,7 @@ describe('require_email_verification and what was there before (VER-10, VER-11)'
       ({ to, kind }) => to.includes(user.email ?? '') && kind === 'password_reset',
     )
     expect((await h.reset(mail?.link ?? '', 'a new password')).mode).to.equal('done')
-    expect(await isVerified(h, user)).to.equal(false)
+    expect(await user.isVerified()).to.equal(false)
     const again = await h.login(createUserAgent(), url, user.username, 'a new password')
     expect(outcomeOf(again)).to.equal('verify-email blocked')
     expect(await refresh(h, tokens.refresh_token)).to.equal('invalid_grant')
@@ -167,11 +161,11 @@ describe('require_email_verification and what was there before (VER-10, VER-11)'
       await require('true')
       const login = await blockedLogin(h)
       const user = await addUnverified(h)
-      const link = await h.resetLink(user)
+      const link = await user.forgets()
       await require(meanwhile)
-      await expectStillWorks(h, login)
+      await login.stillGetsIn()
       expect((await h.reset(link, 'a new password')).mode).to.equal('done')
-      expect(await isVerified(h, user)).to.equal(false)
+      expect(await user.isVerified()).to.equal(false)
     }
   })
 })
@@ -188,7 +182,7 @@ describe('What a link proves, and to whom (VER-05, VER-07, VER-15)', () => {
     const opened = await browser.get(attacker.link)
     expect(opened.mode).to.equal('other_account')
     // What a page of the attacker can send in the name of the victim's browser.
-    const form = { login: windowOf(h, attacker).id, code: attacker.code }
+    const form = { login: attacker.loginId(), code: attacker.code }
     for (const headers of [
       { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' },
       { origin: 'null', 'sec-fetch-site': 'cross-site' },
@@ -199,22 +193,22 @@ describe('What a link proves, and to whom (VER-05, VER-07, VER-15)', () => {
     }
     expect(sessionId(h, browser)).to.equal(session)
     expect(await accountOf(h, browser)).to.equal(victim.id)
-    expect(await isVerified(h, attacker.user)).to.equal(false)
-    await expectStillWorks(h, attacker)
+    expect(await attacker.isVerified()).to.equal(false)
+    await attacker.stillGetsIn()
   })
 
   it('a link that was asked for by name signs in without the password, marked as such, and never around PKCE', async () => {
     const user = await addUnverified(h)
     const server = { client_id: CONFIDENTIAL.client_id, redirect_uri: SERVER_URI, scope: 'openid' }
     const agent = createUserAgent()
-    const answer = await agent.get(await resend(h, user, server))
+    const answer = await agent.get(await user.asksAgain(server))
     expect(answer.location).to.match(/^https:\/\/server\.example\/cb\?code=/)
     const session = await h.provider.Session.find(sessionId(h, agent) ?? '')
     expect([session?.accountId, session?.amr]).to.deep.equal([user.id, ['email']])
 
     const other = await addUnverified(h)
     const app = { client_id: CLIENT.client_id, redirect_uri: APP_URI, scope: 'openid' }
-    const refused = await createUserAgent().get(await resend(h, other, app))
+    const refused = await createUserAgent().get(await other.asksAgain(app))
     expect(new URL(refused.location ?? '').searchParams.get('error')).to.equal('invalid_request')
     expect(refused.location).not.to.include('code=')
   })
@@ -222,21 +216,21 @@ describe('What a link proves, and to whom (VER-05, VER-07, VER-15)', () => {
   it('opened on another device it finishes the login there, and leaves the first window unsigned', async () => {
     const login = await blockedLogin(h)
     const device = createUserAgent()
-    await expectResumed(h, login, await device.get(login.link))
+    await login.comesBack(await device.get(login.link))
     expect(sessionId(h, login.agent)).to.equal(undefined)
     expect((await silently(h, login.agent)).get('error')).to.equal('login_required')
     // With the password the first window goes on, too.
     const { url } = await h.party.begin()
-    const posted = await h.login(login.agent, url, login.user.username)
+    const posted = await h.login(login.agent, url, login.username)
     const back = await h.follow(login.agent, posted)
     expect(back.location).to.include('code=')
   })
 
   it('the mail names the account and the client, for the person who did not ask (VER-08)', async () => {
     const login = await blockedLogin(h)
-    const { mail } = await h.mail.mailTo(login.user.email ?? '')
+    const { mail } = await h.mail.mailTo(login.email ?? '')
     for (const part of [mail.text ?? '', String(mail.html)]) {
-      expect(part).to.include(login.user.username).and.include(CLIENT.client_name)
+      expect(part).to.include(login.username).and.include(CLIENT.client_name)
     }
   })
 })

@@ -1,12 +1,15 @@
 import { expect } from 'chai'
 import type { Page } from 'playwright-core'
-import { addUnverified, addVerified } from '../support/blocked-login.ts'
 import { describeInChromium } from '../support/chromium.ts'
-import { hasPassword } from '../support/observe.ts'
-import { userWithLink } from '../support/reset-links.ts'
 import { words } from '../support/words.ts'
-import { keptWindow } from './kept-window.ts'
-import { answerTo, inMode, startBrowserHarness, type BrowserHarness } from './login-in-chromium.ts'
+import {
+  answerTo,
+  keptWindow,
+  inMode,
+  startBrowserHarness,
+  type BrowserHarness,
+} from './person-in-chromium.ts'
+import { addUnverified, addVerified, userWithLink } from '../support/person.ts'
 
 describeInChromium('The forms, posted without scripts [full]', (browser) => {
   let h: BrowserHarness
@@ -70,7 +73,7 @@ describeInChromium('The forms, posted without scripts [full]', (browser) => {
     await page().goBack()
     await typePasswords(page(), NEW)
     await inMode(page(), 'done')
-    expect(await hasPassword(h, user, NEW)).to.equal(true)
+    expect(await user.hasPassword(NEW)).to.equal(true)
     expect(new Set(origins)).to.deep.equal(new Set(['null']))
   })
 })
@@ -106,7 +109,7 @@ describeInChromium('The form for a new password, with scripts [full]', (browser)
     await expectTold(page(), 'confirm_password', MATCH, false)
     await page().click('button[type=submit]')
     await inMode(page(), 'done')
-    expect(await hasPassword(h, user, NEW)).to.equal(true)
+    expect(await user.hasPassword(NEW)).to.equal(true)
   })
 
   it('tells what only the service knows once it was sent, and no longer while the next one is typed', async () => {
@@ -128,7 +131,7 @@ describeInChromium('The form for a new password, with scripts [full]', (browser)
     await field('confirm_password').press('Backspace')
     await page().click('button[type=submit]')
     await inMode(page(), 'done')
-    expect(await hasPassword(h, user, NEW)).to.equal(true)
+    expect(await user.hasPassword(NEW)).to.equal(true)
     await h.put({ password_blocklist: 'off' })
   })
 
@@ -168,7 +171,7 @@ describeInChromium('The form for a new password, with scripts [full]', (browser)
     expect(await field('password').getAttribute('aria-invalid')).to.equal('true')
     await typePasswords(page(), 'я'.repeat(36))
     await inMode(page(), 'done')
-    expect(await hasPassword(h, user, 'я'.repeat(36))).to.equal(true)
+    expect(await user.hasPassword('я'.repeat(36))).to.equal(true)
   })
 
   it('shows both passwords with one button that says what it does, and hides them before it is sent', async () => {
@@ -226,7 +229,7 @@ describeInChromium('The form for a new password, with scripts [full]', (browser)
       ['true', false],
       ['true', true],
     ])
-    expect(await hasPassword(h, user, NEW)).to.equal(true)
+    expect(await user.hasPassword(NEW)).to.equal(true)
   })
 
   it('says what to do next in a second tab, and to whoever goes back, once the link was used', async () => {
@@ -241,7 +244,7 @@ describeInChromium('The form for a new password, with scripts [full]', (browser)
     await page().goBack()
     await inMode(page(), 'invalid')
     expect(await page().locator('main a.button').count()).to.equal(1)
-    expect(await hasPassword(h, user, NEW)).to.equal(true)
+    expect(await user.hasPassword(NEW)).to.equal(true)
   })
 })
 

@@ -8,11 +8,12 @@ import type { ExampleServer } from '../support/example-server.ts'
 import { startMailServer, type MailServer } from '../support/mail-server.ts'
 import { startMongoProxy, type MongoCommand, type MongoProxy } from '../support/mongo-proxy.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
-import { sha256, shapeOf, tokenOf } from '../support/observe.ts'
+import { sha256, shapeOf } from '../support/observe.ts'
 import type { Answer } from '../support/user-agent.ts'
 import { endResetLeases } from './leases.ts'
 import { IS_SHORT, scaled } from './scale.ts'
 import { postForgot, postReset, signIn, startSeededServer, userNamed } from './seeded-server.ts'
+import { tokenOf } from '../support/person.ts'
 
 const OUTAGE_MS = scaled({ full: 30_000, short: 3_000 })
 /** Longer than a lease, after which another worker takes a job. */

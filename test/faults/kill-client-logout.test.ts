@@ -5,7 +5,7 @@ import { eventually } from '../support/eventually.ts'
 import { logoutClient, signedInAt, signInAt } from '../support/real-logout-clients.ts'
 import type { LogoutClient, ToldToken } from '../support/real-logout-clients.ts'
 import { startMailServer, type MailServer } from '../support/mail-server.ts'
-import { sha256, tokenOf } from '../support/observe.ts'
+import { sha256 } from '../support/observe.ts'
 import { several } from '../support/several.ts'
 import { describeOnBothTopologies, TOPOLOGIES } from './both-topologies.ts'
 import { createFindings, type Fault } from './findings.ts'
@@ -23,6 +23,7 @@ import {
 import { scaled } from './scale.ts'
 import { followTrail, momentOf, momentsAround, nameOf, part, recordSteps } from './steps.ts'
 import type { Step, StepMoment } from './steps.ts'
+import { tokenOf } from '../support/person.ts'
 
 /** At each of the two servers. The steps and the door bring it to more than a hundred in all. */
 const RANDOM_ROUNDS = scaled({ full: 30, short: 1 })

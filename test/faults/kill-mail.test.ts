@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { eventually } from '../support/eventually.ts'
-import { sha256, tokenOf } from '../support/observe.ts'
+import { sha256 } from '../support/observe.ts'
 import type { AuthorizationRequest } from '../support/relying-party.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
 import { several } from '../support/several.ts'
@@ -41,6 +41,7 @@ import {
   type StepMoment,
   type Trail,
 } from './steps.ts'
+import { tokenOf } from '../support/person.ts'
 
 /** A limit for a broken run: leases of dead processes end long before. */
 const SETTLED_WITHIN_MS = 180_000

@@ -5,7 +5,7 @@ import { systemClock } from '../../src/clock.ts'
 import { secondAfter } from '../../src/ports/login-end.ts'
 import { eventually } from '../support/eventually.ts'
 import { startMailServer, type MailServer, type ReceivedMail } from '../support/mail-server.ts'
-import { sha256, tokenOf } from '../support/observe.ts'
+import { sha256 } from '../support/observe.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { several } from '../support/several.ts'
 import { describeOnBothTopologies, TOPOLOGIES } from './both-topologies.ts'
@@ -41,6 +41,7 @@ import {
   type Step,
   type StepMoment,
 } from './steps.ts'
+import { tokenOf } from '../support/person.ts'
 
 const RANDOM_ROUNDS = scaled({ full: 12, short: 1 })
 const RANDOM_WITHIN_MS = 50

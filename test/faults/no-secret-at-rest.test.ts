@@ -13,7 +13,6 @@ import {
   outboxIsQuiet,
   PASSWORD,
   putSettings,
-  resend,
   resetPassword,
   smtpSettings,
   type Account,
@@ -126,7 +125,7 @@ function noSecretAtRest(create: () => Promise<FreshDatabase>, { hasOplog }: { ha
       const number = Math.floor(index / 3) % ACCOUNTS
       const username = (index % 3 === 0 ? verified : unverified)[number]?.username ?? ''
       if (index % 3 === 0) return forgot(server, username)
-      if (index % 3 === 1) return resend(server, username)
+      if (index % 3 === 1) return username.asksAgain()
       // The demo client is registered with the address of the process that started first.
       return blockedLogin(servers[0] as ExampleServer, username)
     })

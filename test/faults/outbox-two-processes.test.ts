@@ -3,10 +3,10 @@ import { startExampleServer, type ExampleServer } from '../support/example-serve
 import { addAccounts, forgot, opensForm, outboxIsQuiet } from '../support/example-requests.ts'
 import { eventually } from '../support/eventually.ts'
 import { steadyLoad } from '../support/load.ts'
-import { tokenOf } from '../support/observe.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { scaled } from './scale.ts'
 import { suiteService } from './suite-service.ts'
+import { tokenOf } from '../support/person.ts'
 
 const JOBS = scaled({ full: 500, short: 150 })
 

@@ -12,12 +12,12 @@ import {
   type ThreeMembers,
 } from '../support/mongod-servers.ts'
 import { describeWithReplicaSet } from '../support/mongod.ts'
-import { tokenOf } from '../support/observe.ts'
 import { leaveOutAnywhere } from '../support/setup-advice.ts'
 import type { Answer } from '../support/user-agent.ts'
 import { several } from '../support/several.ts'
 import { scaled } from './scale.ts'
 import { startSeededServer, userNamed, type SeededUser } from './seeded-server.ts'
+import { tokenOf } from '../support/person.ts'
 
 const PEOPLE = scaled({ full: 60, short: 24 })
 const AT_ONCE = 4

@@ -1,5 +1,4 @@
 import { expect } from 'chai'
-import { codeIn } from '../support/blocked-login.ts'
 import { createBrowser } from '../support/browser.ts'
 import {
   addAccounts,
@@ -16,9 +15,10 @@ import { steadyLoad } from '../support/load.ts'
 import type { MailKind } from '../../src/ports/mail-kinds.ts'
 import { startMailServer, type ReceivedMail } from '../support/mail-server.ts'
 import { describeWithMongo } from '../support/mongod.ts'
-import { sha256, tokenOf } from '../support/observe.ts'
+import { sha256 } from '../support/observe.ts'
 import { scaled } from './scale.ts'
 import { suiteService } from './suite-service.ts'
+import { codeIn, tokenOf } from '../support/person.ts'
 
 const OUTAGE_SECONDS = scaled({ full: 600, short: 12 })
 const PER_SECOND = scaled({ full: 4, short: 8 })
@@ -58,7 +58,7 @@ describeWithMongo('SMTP is down, and comes back', function (this: Mocha.Suite) {
       return forgot(server, role % 2 === 0 ? username : email)
     }
     if (role === 4) return forgot(server, `nobody-${index}@example.com`)
-    if (role === 5) return resend(server, one(unverified, turn).username)
+    if (role === 5) return one(unverified, turn).username.asksAgain()
     if (role === 6) {
       const { username, email } = one(unverified, turn * 3 + 1)
       // Each login that waits is owed a mail with its own code.
@@ -67,7 +67,7 @@ describeWithMongo('SMTP is down, and comes back', function (this: Mocha.Suite) {
     }
     // Nobody gets a mail for these: unknown, verified already, and an address that is not verified.
     if (turn % 3 === 0) return resend(server, `nobody-${index}`)
-    if (turn % 3 === 1) return resend(server, one(verified, turn).username)
+    if (turn % 3 === 1) return one(verified, turn).username.asksAgain()
     return forgot(server, one(unverified, turn).email)
   }
 

@@ -1,13 +1,12 @@
 import { randomInt } from 'node:crypto'
 import { expect } from 'chai'
-import { codeIn } from '../support/blocked-login.ts'
 import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
 import { startMailServer, type MailServer, type ReceivedMail } from '../support/mail-server.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { createRelyingParty, followWithin, type RelyingParty } from '../support/relying-party.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
-import { codeOn, windowNamed, type WaitingWindow } from '../support/waiting-window.ts'
+import { windowNamed, type WaitingWindow } from '../support/waiting-window.ts'
 import { several } from '../support/several.ts'
 import { startKillableServer, type KillableServer } from './killable-server.ts'
 import {
@@ -20,6 +19,7 @@ import {
   type UserDocument,
 } from './person.ts'
 import { scaled } from './scale.ts'
+import { codeIn, codeOn } from '../support/person.ts'
 
 const ROUNDS = scaled({ full: 300, short: 30 })
 const AT_ONCE = 3

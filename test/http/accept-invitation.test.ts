@@ -1,19 +1,21 @@
+import type { Person } from '../support/person.ts'
 import { expect } from 'chai'
 import { memoryUsers, type User } from '../../src/index.ts'
-import { addVerified, isVerified, mailsTo, silently } from '../support/blocked-login.ts'
+import { silently } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage } from '../support/expect-page.ts'
 import { CLIENT, PASSWORD } from '../support/harness.ts'
-import { addImported, choose, invitationOf, invitedUser } from '../support/invitations.ts'
+import { choose, invitedUser } from '../support/invitations.ts'
 import { isIdle, later, withoutJobs } from '../support/jobs.ts'
-import { eventsOf, hasPassword, sha256, shapeOf, tokenOf } from '../support/observe.ts'
+import { sha256, shapeOf } from '../support/observe.ts'
 import { linksOf, press } from '../support/page-forms.ts'
 import { OTHER_HASH } from '../support/reset-links.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { expectTitle } from '../support/words.ts'
+import { addVerified, addImported, tokenOf } from '../support/person.ts'
 
 const NEW = 'a first password'
 const PAGE = 'accept-invitation'
@@ -23,7 +25,7 @@ const agent = createUserAgent()
 onBothStores('An invitation (3.4)', (technology) => {
   const h = suiteHarness({ technology, mayLogErrors: true })
 
-  const completed = (user: User) => eventsOf(h, 'invitation_completed', user)
+  const completed = (user: Person) => user.events('invitation_completed')
 
   /** Does something in the place of the step that sets the password, until it is undone. */
   function aroundFirstPassword(step: (set: () => Promise<boolean>) => Promise<boolean>) {
@@ -32,7 +34,7 @@ onBothStores('An invitation (3.4)', (technology) => {
     return () => (h.users.setFirstPassword = setFirstPassword)
   }
 
-  async function expectUntouched(user: User) {
+  async function expectUntouched(user: Person) {
     expect(await h.users.findById(user.id)).to.include({
       passwordHash: undefined,
       emailVerified: false,
@@ -70,8 +72,8 @@ onBothStores('An invitation (3.4)', (technology) => {
     const done = await choose(h, link, NEW)
     expectPage(done, 200, PAGE, 'done')
     expect(done.headers.getSetCookie()).to.deep.equal([])
-    expect(await hasPassword(h, user, NEW)).to.equal(true)
-    expect(await isVerified(h, user)).to.equal(true)
+    expect(await user.hasPassword(NEW)).to.equal(true)
+    expect(await user.isVerified()).to.equal(true)
     expect(completed(user)).to.have.length(1)
     expect(await h.users.findById(neighbour.id)).to.include({
       passwordHash: undefined,
@@ -83,7 +85,7 @@ onBothStores('An invitation (3.4)', (technology) => {
       expectPage(again, 400, PAGE, 'invalid')
       expectTitle(again, 'reset-password.invalid.used.title')
     }
-    expect(await hasPassword(h, user, NEW)).to.equal(true)
+    expect(await user.hasPassword(NEW)).to.equal(true)
     const record = await h.store.invitationTokens.find(sha256(tokenOf(link)))
     expect(record?.completedAt).to.be.instanceOf(Date)
   })
@@ -95,13 +97,13 @@ onBothStores('An invitation (3.4)', (technology) => {
     const won = answers.flatMap(({ mode }, index) => (mode === 'done' ? [index] : []))
     expect(won).to.have.length(1)
     for (const [index, password] of passwords.entries())
-      expect(await hasPassword(h, user, password), password).to.equal(index === won[0])
+      expect(await user.hasPassword(password), password).to.equal(index === won[0])
     expect(completed(user)).to.have.length(1)
   })
 
   it('ends with a newer one: the first link says so, and the newest works', async () => {
     const { user, link } = await invitedUser(h)
-    const newer = await invitationOf(h, user)
+    const newer = await user.isInvited()
     for (const page of [await agent.get(link), await choose(h, link, NEW)]) {
       expectPage(page, 400, PAGE, 'invalid')
       expectTitle(page, 'reset-password.invalid.superseded.title')
@@ -120,7 +122,7 @@ onBothStores('An invitation (3.4)', (technology) => {
   for (const [what, change] of Object.entries(changes)) {
     it(`does nothing once the account ${what}, and says what to do next (TOK-16, TOK-17, TOK-18)`, async () => {
       const { user, link } = await invitedUser(h, { email: 'invited-letters@users.example' })
-      await h.changeUser(user, change)
+      await user.becomes(change)
       const before = await h.users.findById(user.id)
       for (const page of [await agent.get(link), await choose(h, link, NEW)]) {
         expectPage(page, 400, PAGE, 'invalid')
@@ -129,15 +131,15 @@ onBothStores('An invitation (3.4)', (technology) => {
       }
       expect(await h.users.findById(user.id)).to.deep.equal(before)
       expect(completed(user)).to.deep.equal([])
-      expect(eventsOf(h, 'invitation_rejected', user)).to.have.length(1)
-      await h.changeUser(user, { email: user.email, disabled: false, passwordHash: undefined })
-      expectPage(await choose(h, await invitationOf(h, user), NEW), 200, PAGE, 'done')
+      expect(user.events('invitation_rejected')).to.have.length(1)
+      await user.becomes({ email: user.email, disabled: false, passwordHash: undefined })
+      expectPage(await choose(h, await user.isInvited(), NEW), 200, PAGE, 'done')
     })
 
     it(`does nothing where the account ${what} at the very moment that it is set (TOK-18, RACE-06)`, async () => {
       const { user, link } = await invitedUser(h, { email: 'invited-letters@users.example' })
       const restore = aroundFirstPassword(async (set) => {
-        await h.changeUser(user, change)
+        await user.becomes(change)
         return set()
       })
       try {
@@ -147,9 +149,9 @@ onBothStores('An invitation (3.4)', (technology) => {
       }
       const after = await h.users.findById(user.id)
       expect(after).to.include({ emailVerified: false, ...change })
-      expect(await hasPassword(h, user, NEW)).to.equal(false)
+      expect(await user.hasPassword(NEW)).to.equal(false)
       const reason = change.passwordHash ? 'newer_password' : 'account_changed'
-      expect(eventsOf(h, 'invitation_rejected', user, reason)).to.have.length(1)
+      expect(user.events('invitation_rejected', reason)).to.have.length(1)
       expect(completed(user)).to.deep.equal([])
       expectPage(await choose(h, link, NEW), 400, PAGE, 'invalid')
     })
@@ -158,7 +160,7 @@ onBothStores('An invitation (3.4)', (technology) => {
   it('does nothing at the page of another kind, and other links do nothing at its page (TOK-14)', async () => {
     const { user, link } = await invitedUser(h)
     const other = await addVerified(h)
-    const reset = await h.resetLink(other)
+    const reset = await other.forgets()
     const post = (path: string, of: string) =>
       agent.post(`${h.oauthUrl}/${path}`, {
         token: tokenOf(of),
@@ -182,7 +184,7 @@ onBothStores('An invitation (3.4)', (technology) => {
       await agent.post(`${h.oauthUrl}/${PAGE}`, { token: tokenOf(reset), action: 'renew' })
     })
     await expectUntouched(user)
-    expect(await hasPassword(h, other, PASSWORD)).to.equal(true)
+    expect(await other.hasPassword(PASSWORD)).to.equal(true)
     expectPage(await choose(h, link, NEW), 200, PAGE, 'done')
     expect((await h.reset(reset, NEW)).mode).to.equal('done')
   })
@@ -194,7 +196,7 @@ onBothStores('An invitation (3.4)', (technology) => {
     await expectUntouched(user)
     const page = await agent.get(link)
     expectTitle(page, 'reset-password.invalid.expired.title')
-    const before = mailsTo(h, user)
+    const before = user.mailCount()
     expectPage(await press(agent, page, PAGE), 200, PAGE, 'sent')
     const { link: newer } = await h.mail.mailTo(user.email ?? '', before + 1)
     await isIdle(h)
@@ -206,10 +208,10 @@ onBothStores('An invitation (3.4)', (technology) => {
     const user = await addVerified(h)
     const before = createUserAgent()
     await h.signIn(before, user.username)
-    await h.changeUser(user, { passwordHash: undefined })
+    await user.becomes({ passwordHash: undefined })
     expect((await silently(h, before)).has('code')).to.equal(true)
-    const mails = mailsTo(h, user)
-    expectPage(await choose(h, await invitationOf(h, user), NEW), 200, PAGE, 'done')
+    const mails = user.mailCount()
+    expectPage(await choose(h, await user.isInvited(), NEW), 200, PAGE, 'done')
     expect((await silently(h, before)).get('error')).to.equal('login_required')
     await h.mail.mailTo(user.email ?? '', mails + 2)
     await h.put({ password_changed_email: 'false' })
@@ -237,8 +239,8 @@ onBothStores('An invitation (3.4)', (technology) => {
       h.store.invitationTokens.takeUnfinished = takeUnfinished
     }
     expect(calls).to.equal(1)
-    expect(await hasPassword(h, user, NEW)).to.equal(true)
-    expect(await isVerified(h, user)).to.equal(true)
+    expect(await user.hasPassword(NEW)).to.equal(true)
+    expect(await user.isVerified()).to.equal(true)
     expect(completed(user)).to.have.length(1)
   })
 
@@ -266,58 +268,55 @@ onBothStores('An invitation (3.4)', (technology) => {
     const user = await addImported(h)
     const { resolve } = h.store.outbox
     h.store.outbox.resolve = async (...of) => {
-      await h.changeUser(user, { passwordHash: OTHER_HASH })
+      await user.becomes({ passwordHash: OTHER_HASH })
       return resolve(...of)
     }
     try {
       await h.flows.invite(user)
-      await eventually(
-        'no mail',
-        () => eventsOf(h, 'invitation_mail_failed', user, 'has_password')[0],
-      )
+      await eventually('no mail', () => user.events('invitation_mail_failed', 'has_password')[0])
       await isIdle(h)
     } finally {
       h.store.outbox.resolve = resolve
     }
-    expect(mailsTo(h, user)).to.equal(0)
+    expect(user.mailCount()).to.equal(0)
   })
 
   it('dies with endSessions, and once its account was met disabled; nobody renews it then', async () => {
     const { user, link } = await invitedUser(h)
     await h.flows.endSessions(user.id)
     await expectDead(link)
-    const second = await invitationOf(h, user)
-    await h.changeUser(user, { disabled: true })
+    const second = await user.isInvited()
+    await user.becomes({ disabled: true })
     await expectDead(second)
-    await h.changeUser(user, { disabled: false })
+    await user.becomes({ disabled: false })
     await expectDead(second)
-    const third = await invitationOf(h, user)
+    const third = await user.isInvited()
     await later(h, WEEK_MS)
     await h.flows.endSessions(user.id)
     await expectDead(third)
     await expectUntouched(user)
-    expectPage(await choose(h, await invitationOf(h, user), NEW), 200, PAGE, 'done')
+    expectPage(await choose(h, await user.isInvited(), NEW), 200, PAGE, 'done')
   })
 
   it('leads on to the client that it named, and to none that is not registered', async () => {
     const [redirectUri] = CLIENT.redirect_uris
     const genuine = await addImported(h)
-    const link = await invitationOf(h, genuine, { clientId: CLIENT.client_id, redirectUri })
+    const link = await genuine.isInvited({ clientId: CLIENT.client_id, redirectUri })
     expect(JSON.stringify(await h.mail.mailTo(genuine.email ?? ''))).to.include(CLIENT.client_name)
     expect(linksOf(await choose(h, link, NEW))).to.include('https://app.example/')
     const forged = await addImported(h)
     const carried = { clientId: CLIENT.client_id, redirectUri: 'https://evil.example/cb' }
-    const page = await choose(h, await invitationOf(h, forged, carried), NEW)
+    const page = await choose(h, await forged.isInvited(carried), NEW)
     expectPage(page, 200, PAGE, 'done')
     expect(page.text).not.to.include('evil.example').and.not.include(CLIENT.client_name)
   })
 
   it('is nothing that somebody gets who forgot a password and has none', async () => {
     const { user, link } = await invitedUser(h, { emailVerified: true })
-    const before = mailsTo(h, user)
+    const before = user.mailCount()
     await h.forgot(user.username)
     await isIdle(h)
-    expect(mailsTo(h, user)).to.equal(before)
+    expect(user.mailCount()).to.equal(before)
     expectPage(await choose(h, link, NEW), 200, PAGE, 'done')
   })
 })
@@ -340,7 +339,7 @@ describe('Many invitations (8)', () => {
     const user = await addImported(h)
     for (let count = 0; count < 5; count += 1) await h.flows.invite(user)
     await isIdle(h)
-    expect(mailsTo(h, user)).to.be.within(1, 2)
+    expect(user.mailCount()).to.be.within(1, 2)
     const many = await Promise.all(Array.from({ length: 20 }, () => addImported(h)))
     for (const each of many) await h.flows.invite(each)
     for (const each of many) await h.mail.mailTo(each.email ?? '')

@@ -1,11 +1,10 @@
 import { expect } from 'chai'
 import type { ClientMetadata } from 'oidc-provider'
 import type { User } from '../../src/index.ts'
-import { blockedLogin } from '../support/blocked-login.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT, CONFIDENTIAL, PASSWORD } from '../support/harness.ts'
 import { isIdle } from '../support/jobs.ts'
-import { ask, eventsOf, hasPassword } from '../support/observe.ts'
+import { ask } from '../support/observe.ts'
 import { press } from '../support/page-forms.ts'
 import { createRelyingParty, type AuthorizationRequest } from '../support/relying-party.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
@@ -15,6 +14,7 @@ import {
   decodeEntities,
   type UserAgent,
 } from '../support/user-agent.ts'
+import { blockedLogin } from '../support/person.ts'
 
 const NEW = 'a new password'
 
@@ -344,7 +344,7 @@ describe('The mail that tells of a reset', () => {
 
   it('goes once to the account, after a refused form too, says when, leads to the form for a new link, and is audited as what it is', async () => {
     const user = await newUser()
-    const link = await h.resetLink(user)
+    const link = await user.forgets()
     expect((await h.reset(link, 'Tr0ub4dor&3', 'Tr0ub4dor&4')).status).to.equal(400)
     expect((await h.reset(link, 'Tr0ub4dor&3')).mode).to.equal('done')
     const { mail } = await noticeTo(user)
@@ -357,16 +357,16 @@ describe('The mail that tells of a reset', () => {
     expect(`${mail.text} ${String(mail.html)}`).not.to.match(/password\?token|Tr0ub/)
     await isIdle(h)
     expect(mailsTo(user)).to.have.length(1)
-    const [reset, notice, ...others] = eventsOf(h, 'password_reset_mail_sent', user)
+    const [reset, notice, ...others] = user.events('password_reset_mail_sent')
     expect(reset?.details).not.to.have.property('mail')
     expect(notice?.details).to.include({ mail: 'password_changed' })
     expect(others).to.deep.equal([])
-    expect(eventsOf(h, 'password_reset_requested', user)).to.have.length(1)
+    expect(user.events('password_reset_requested')).to.have.length(1)
   })
 
   it('is not sent while password_changed_email is false', async () => {
     const user = await newUser()
-    const link = await h.resetLink(user)
+    const link = await user.forgets()
     await h.put({ password_changed_email: 'false' })
     try {
       expect((await h.reset(link, 'a new password')).mode).to.equal('done')
@@ -375,23 +375,23 @@ describe('The mail that tells of a reset', () => {
     } finally {
       await h.put({ password_changed_email: 'true' })
     }
-    expect((await h.reset(await h.resetLink(user), 'another password')).mode).to.equal('done')
+    expect((await h.reset(await user.forgets(), 'another password')).mode).to.equal('done')
     await noticeTo(user)
   })
 
   it('leaves the reset as it is when the mail server refuses it', async () => {
     const user = await newUser()
-    const link = await h.resetLink(user)
+    const link = await user.forgets()
     refused.add(user.email ?? '')
     expect((await h.reset(link, 'a new password')).mode).to.equal('done')
     const failed = await eventually('the event', () =>
-      eventsOf(h, 'password_reset_mail_failed', user).at(0),
+      user.events('password_reset_mail_failed').at(0),
     )
     expect(failed.reason).to.equal('ERR_MAIL_REFUSED')
     expect(failed.details).to.include({ mail: 'password_changed', step: 'RCPT TO', code: '550' })
     expect(mailsTo(user)).to.deep.equal([])
-    expect(await hasPassword(h, user, 'a new password')).to.equal(true)
-    expect(eventsOf(h, 'password_reset_completed', user)).to.have.length(1)
+    expect(await user.hasPassword('a new password')).to.equal(true)
+    expect(user.events('password_reset_completed')).to.have.length(1)
   })
 
   it('goes to the address that the link went to, whatever becomes of the account meanwhile', async () => {
@@ -404,10 +404,10 @@ describe('The mail that tells of a reset', () => {
       { email: moved },
     ]) {
       const user = await newUser()
-      const link = await h.resetLink(user)
+      const link = await user.forgets()
       await h.put({ smtp_host: '' })
       expect((await h.reset(link, 'a new password')).mode).to.equal('done')
-      await h.changeUser(user, change)
+      await user.becomes(change)
       await h.put({ smtp_host: '127.0.0.1' })
       users.push(user)
     }

@@ -1,12 +1,13 @@
 import { expect } from 'chai'
-import type { AuditEvent, User } from '../../src/index.ts'
+import type { AuditEvent } from '../../src/index.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT } from '../support/harness.ts'
 import { isIdle, later } from '../support/jobs.ts'
-import { dump, eventsOf, tokenOf } from '../support/observe.ts'
+import { dump, eventsOf } from '../support/observe.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { tokenOf, type Person } from '../support/person.ts'
 
 const USER_AGENT = 'A Browser/1.0'
 
@@ -38,7 +39,7 @@ describe('The audit log (6)', () => {
       'password_reset_mail_sent',
       'password_reset_completed',
     ] as const) {
-      const [event, another] = eventsOf(h, type, user)
+      const [event, another] = user.events(type)
       expect(about(event), type).to.deep.equal(who)
       expect(event?.clientId, type).to.equal(CLIENT.client_id)
       expect(event?.at, type).to.be.instanceOf(Date)
@@ -47,19 +48,19 @@ describe('The audit log (6)', () => {
   })
 
   describe('tells why a genuine reset link was refused', () => {
-    const ends: Record<string, (user: User, link: string) => Promise<unknown>> = {
+    const ends: Record<string, (user: Person, link: string) => Promise<unknown>> = {
       used: (_user, link) => resetBy(link),
-      invalidated: (user) => h.resetLink(user),
+      invalidated: (user) => user.forgets(),
       expired: () => later(h, 3_600_000),
-      account_changed: (user) => h.changeUser(user, { email: `new-${user.email}` }),
+      account_changed: (user) => user.becomes({ email: `new-${user.email}` }),
     }
     for (const [reason, end] of Object.entries(ends)) {
       it(`because: ${reason}`, async () => {
         const user = await newUser()
-        const link = await h.resetLink(user)
+        const link = await user.forgets()
         await end(user, link)
         expect((await resetBy(link, 'another password')).mode).to.equal('invalid')
-        const [event, another] = eventsOf(h, 'password_reset_rejected', user)
+        const [event, another] = user.events('password_reset_rejected')
         expect(event).to.include({ reason, ...who })
         expect(another).to.equal(undefined)
       })
@@ -90,9 +91,9 @@ describe('The audit log (6)', () => {
       'email_verification_mail_sent',
       'email_verification_completed',
     ] as const
-    for (const type of types) expect(eventsOf(h, type, user), type).to.have.length(1)
-    expect(about(eventsOf(h, 'email_verification_completed', user)[0])).to.deep.equal(who)
-    const [rejected] = eventsOf(h, 'email_verification_rejected', user)
+    for (const type of types) expect(user.events(type), type).to.have.length(1)
+    expect(about(user.events('email_verification_completed')[0])).to.deep.equal(who)
+    const [rejected] = user.events('email_verification_rejected')
     expect(rejected).to.include({ reason: 'already_verified', clientId: CLIENT.client_id, ...who })
   })
 
@@ -101,12 +102,12 @@ describe('The audit log (6)', () => {
     const { url } = await h.party.begin()
     await h.login(client(), url, user.username)
     const { link } = await h.mail.mailTo(user.email ?? '')
-    await h.changeUser(user, { email: `new-${user.email}` })
+    await user.becomes({ email: `new-${user.email}` })
     await post('/resend-verification', Object.fromEntries(new URL(link).searchParams))
-    const [event] = eventsOf(h, 'email_verification_rejected', user)
+    const [event] = user.events('email_verification_rejected')
     expect(event).to.include({ reason: 'account_changed', clientId: CLIENT.client_id, ...who })
     await client().get(link, headers)
-    for (const { reason } of eventsOf(h, 'email_verification_rejected', user))
+    for (const { reason } of user.events('email_verification_rejected'))
       expect(reason).to.equal('account_changed')
   })
 
@@ -123,7 +124,7 @@ describe('The audit log (6)', () => {
     }
     // At most two: an hour may have passed.
     for (const user of users) {
-      expect(eventsOf(h, 'email_verification_rejected', user).length).to.be.within(1, 2)
+      expect(user.events('email_verification_rejected').length).to.be.within(1, 2)
     }
   })
 })
@@ -138,7 +139,7 @@ onBothStores('What the audit log holds', (technology) => {
       eventsOf(h, 'password_reset_requested').find(({ reason }) => reason === 'unknown'),
     )
     expect(event.details?.identifier_hash).to.match(/^[\w-]{20,}$/)
-    const link = await h.resetLink(user)
+    const link = await user.forgets()
     await h.reset(link, 'a new password')
     const stored = await dump(h)
     expect(stored).not.to.include('a-stranger@nowhere')

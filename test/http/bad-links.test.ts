@@ -1,22 +1,15 @@
 import { expect } from 'chai'
 import { newLinkFrom, reasonOf } from '../support/bad-links.ts'
-import {
-  blockedLogin,
-  type BlockedLogin,
-  expectNothingChanged,
-  expectResumed,
-  expectStillWorks,
-  isVerified,
-} from '../support/blocked-login.ts'
+import { expectNothingChanged } from '../support/blocked-login.ts'
 import { expectPage } from '../support/expect-page.ts'
 import { PASSWORD } from '../support/harness.ts'
-import { hasPassword, tokenOf } from '../support/observe.ts'
 import { formsOf } from '../support/page-forms.ts'
 import { rawRequest } from '../support/raw-request.ts'
-import { isMendedBy, userWithLink, type UserWithLink } from '../support/reset-links.ts'
+import { type UserWithLink } from '../support/reset-links.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
-import { codeOn, expectMode, windowOf } from '../support/waiting-window.ts'
+import { expectMode } from '../support/waiting-window.ts'
+import { blockedLogin, type Person, tokenOf, userWithLink, codeOn } from '../support/person.ts'
 
 type Change = (link: string) => string
 
@@ -84,7 +77,7 @@ describe('A verification link that a mail program or a person changed', () => {
   const h = suiteHarness()
 
   describe('and that is mended', () => {
-    let login: BlockedLogin
+    let login: Person
 
     before(async () => {
       await h.put({ email_link_confirmation: 'other_browser' })
@@ -104,7 +97,7 @@ describe('A verification link that a mail program or a person changed', () => {
     it('works with all of its words changed', async () => {
       await h.put({ email_link_confirmation: 'off' })
       const changed = wrapped(150, '%0D%0A%20%20')(login.link.replaceAll('&', '&amp;'))
-      await expectResumed(h, login, await createUserAgent().get(changed))
+      await login.comesBack(await createUserAgent().get(changed))
     })
   })
 
@@ -114,11 +107,11 @@ describe('A verification link that a mail program or a person changed', () => {
     const answer = await rawRequest(login.link, { method: 'GET', headers: { host } })
     expect(answer.status).to.equal(302)
     const tokens = await login.party.exchange(login.request, String(answer.headers.location))
-    expect(tokens.claims()?.sub).to.equal(login.user.id)
+    expect(tokens.claims()?.sub).to.equal(login.id)
   })
 
   describe('and that is broken', () => {
-    let login: BlockedLogin
+    let login: Person
 
     before(async () => {
       login = await blockedLogin(h)
@@ -130,7 +123,7 @@ describe('A verification link that a mail program or a person changed', () => {
         const answer = await person.get(change(login.link))
         expectPage(answer, 400, 'verify-email', 'expired')
         expect(reasonOf(answer)).to.equal('unknown')
-        await expectNothingChanged(h, login, answer)
+        await login.getsNothing(answer)
         await expectNothingChanged(h, { ...login, agent: person }, answer)
         const form = formsOf(answer).find(({ action }) => action.endsWith('/resend-verification'))
         expect(form?.fields).to.have.property('username', '')
@@ -138,7 +131,7 @@ describe('A verification link that a mail program or a person changed', () => {
     }
 
     it('is not spent by any of that: as it was mailed it does all of its work', () =>
-      expectStillWorks(h, login))
+      login.stillGetsIn())
 
     it('leads to a link that verifies, starts no session, and ends the login that it was not mailed for', async () => {
       const cut = await blockedLogin(h)
@@ -146,8 +139,8 @@ describe('A verification link that a mail program or a person changed', () => {
       const answer = await person.get(cut.link.split('?')[0] ?? '')
       const confirmed = await person.get(await newLinkFrom(h, person, answer, cut))
       expect([confirmed.status, confirmed.mode]).to.deep.equal([200, 'verified'])
-      expect(await isVerified(h, cut.user)).to.equal(true)
-      expectMode(await windowOf(h, cut).goOn(), 400, 'ended')
+      expect(await cut.isVerified()).to.equal(true)
+      expectMode(await cut.goesOn(), 400, 'ended')
     })
   })
 
@@ -172,9 +165,9 @@ describe('A verification link that a mail program or a person changed', () => {
     for (const link of links) {
       const answer = await createUserAgent().get(link)
       expect([answer.status, answer.mode], link).to.deep.equal([400, 'expired'])
-      await expectNothingChanged(h, login, answer)
+      await login.getsNothing(answer)
     }
-    await expectStillWorks(h, login)
+    await login.stillGetsIn()
   })
 })
 
@@ -243,9 +236,9 @@ describe('A reset link that a mail program or a person changed', () => {
 
   it('does its work as it was mailed, after all of that', async () => {
     const { user, link } = mailed
-    expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
+    expect(await user.hasPassword(PASSWORD)).to.equal(true)
     expect((await h.reset(link, 'a new password')).mode).to.equal('done')
-    expect(await hasPassword(h, user, 'a new password')).to.equal(true)
-    await isMendedBy(h, user)
+    expect(await user.hasPassword('a new password')).to.equal(true)
+    await user.getsBackIn()
   })
 })

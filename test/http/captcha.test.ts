@@ -5,13 +5,13 @@ import { createPages } from '../../src/http/pages.ts'
 import type { Captcha, ForgotPasswordRequest } from '../../src/index.ts'
 import { createViews } from '../../src/views/index.ts'
 import { everyPage } from '../browser/every-page.ts'
-import { addVerified, blockedLogin } from '../support/blocked-login.ts'
 import { isIdle, later } from '../support/jobs.ts'
 import { shapeOf } from '../support/observe.ts'
 import { press } from '../support/page-forms.ts'
 import { serve, type Served } from '../support/serve.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { addVerified, blockedLogin } from '../support/person.ts'
 
 const WIDGET = '<div class="widget" data-sitekey="&quot;k"></div>'
 const SOURCES = {
@@ -127,7 +127,7 @@ describe('A captcha, on a service', () => {
 
   it('is not asked about by the one click that replaces an expired link, which is for its holder alone', async () => {
     const login = await blockedLogin(h)
-    const { email = '' } = login.user
+    const { email = '' } = login
     await later(h, 25 * 3_600_000)
     asked.length = 0
     const agent = createUserAgent()

@@ -1,13 +1,12 @@
 import { expect } from 'chai'
 import { newLinkFrom } from '../support/bad-links.ts'
-import { addVerified, blockedLogin, mailsTo } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { CLIENT } from '../support/harness.ts'
 import { isIdle, later } from '../support/jobs.ts'
-import { tokenOf } from '../support/observe.ts'
 import { linksOf, press } from '../support/page-forms.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
+import { addVerified, blockedLogin, tokenOf } from '../support/person.ts'
 
 const DAY_MS = 86_400_000
 const [redirect_uri] = CLIENT.redirect_uris
@@ -97,8 +96,8 @@ onBothStores('A way to another link', (technology) => {
       const email = reason === 'changed' ? `new-${user.email}` : user.email
       if (reason === 'expired') await later(h, DAY_MS)
       if (reason === 'used') await h.reset(link, 'another password')
-      if (reason === 'superseded') await h.resetLink(user)
-      if (reason === 'changed') await h.changeUser(user, { email })
+      if (reason === 'superseded') await user.forgets()
+      if (reason === 'changed') await user.becomes({ email })
       await isIdle(h)
       const form = { token: tokenOf(link), password: 'a password', confirm_password: 'a password' }
       for (const page of [
@@ -160,7 +159,7 @@ onBothStores('A way to another link', (technology) => {
     const login = await blockedLogin(h, { extra, agent: createUserAgent() })
     expect(languageOf(login.blocked)).to.equal('de')
     const again = await newLinkFrom(h, login.agent, login.blocked, login)
-    expect(mailsTo(h, login.user)).to.equal(2)
+    expect(login.mailCount()).to.equal(2)
     await later(h, 2 * DAY_MS)
     const expired = await french.get(again)
     expect([expired.mode, languageOf(expired)]).to.deep.equal(['expired', 'de'])

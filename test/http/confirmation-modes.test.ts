@@ -1,31 +1,28 @@
 import { expect } from 'chai'
-import {
-  accountOf,
-  addUnverified,
-  blockedLogin,
-  eventsOf,
-  expectExpired,
-  expectResumed,
-  isVerified,
-  resend,
-  sessionId,
-  setsSession,
-  type BlockedLogin,
-} from '../support/blocked-login.ts'
+import { eventsOf, expectExpired } from '../support/blocked-login.ts'
 import { CONFIDENTIAL } from '../support/harness.ts'
 import { formsOf } from '../support/page-forms.ts'
 import { signedIn } from '../support/other-account.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
-import { codeOn, expectMode, pendingOf, typeCode, windowOf } from '../support/waiting-window.ts'
+import { expectMode, pendingOf, windowOf } from '../support/waiting-window.ts'
+import {
+  accountOf,
+  addUnverified,
+  blockedLogin,
+  sessionId,
+  setsSession,
+  type Person,
+  codeOn,
+} from '../support/person.ts'
 
 describe('The setting email_link_confirmation', () => {
   const h = suiteHarness()
 
   const setMode = (email_link_confirmation: string) => h.put({ email_link_confirmation })
 
-  async function expectUntouched({ user, agent }: BlockedLogin, other: UserAgent) {
-    expect(await isVerified(h, user)).to.equal(false)
+  async function expectUntouched({ user, agent }: Person, other: UserAgent) {
+    expect(await user.isVerified()).to.equal(false)
     for (const each of [agent, other]) expect(sessionId(h, each)).to.equal(undefined)
   }
 
@@ -55,7 +52,7 @@ describe('The setting email_link_confirmation', () => {
       }
       const [button] = formsOf(page ?? login.blocked)
       const query = new URLSearchParams(button?.fields).toString()
-      await expectResumed(h, login, await login.agent.get(`${h.oauthUrl}/verify-email?${query}`))
+      await login.comesBack(await login.agent.get(`${h.oauthUrl}/verify-email?${query}`))
       expectExpired(await login.agent.get(login.link, { purpose: 'prefetch' }))
     })
   }
@@ -68,8 +65,8 @@ describe('The setting email_link_confirmation', () => {
       const first = await blockedLogin(h, { agent })
       const second = await blockedLogin(h, { agent })
       for (const login of [second, first]) {
-        await expectResumed(h, login, await agent.get(login.link))
-        expectMode(await windowOf(h, login).reload(), 200, 'signed_in')
+        await login.comesBack(await agent.get(login.link))
+        expectMode(await login.reloads(), 200, 'signed_in')
       }
     })
 
@@ -79,15 +76,14 @@ describe('The setting email_link_confirmation', () => {
       const agent = createUserAgent()
       const older = await blockedLogin(h, { user, agent })
       const newest = await blockedLogin(h, { user, agent, extra: { state: 'of the newest' } })
-      await expectResumed(h, newest, await agent.get(elsewhere.link))
-      for (const login of [elsewhere, older])
-        expectMode(await windowOf(h, login).goOn(), 400, 'ended')
+      await newest.comesBack(await agent.get(elsewhere.link))
+      for (const login of [elsewhere, older]) expectMode(await login.goesOn(), 400, 'ended')
     })
 
     it('finishes the newest also by a link that support sent, and that no login waits for', async () => {
       const login = await blockedLogin(h)
-      const link = await resend(h, login.user)
-      await expectResumed(h, login, await login.agent.get(link))
+      const link = await login.asksAgain()
+      await login.comesBack(await login.agent.get(link))
     })
 
     it('does not finish a login of another account that waits in the browser', async () => {
@@ -96,11 +92,11 @@ describe('The setting email_link_confirmation', () => {
       const page = await own.agent.get(login.link)
       expect(codeOn(page)).to.equal(login.code)
       await expectUntouched(login, own.agent)
-      await expectResumed(h, own, await own.agent.get(own.link))
+      await own.comesBack(await own.agent.get(own.link))
     })
 
     describe('in any other browser', () => {
-      let login: BlockedLogin
+      let login: Person
       let other: UserAgent
 
       beforeEach(async () => {
@@ -115,31 +111,28 @@ describe('The setting email_link_confirmation', () => {
           expectMode(page, 200, 'elsewhere')
           expect(codeOn(page)).to.equal(login.code)
           const facts = [...page.text.matchAll(/<li>([^<]*)<\/li>/g)].map(([, fact]) => fact)
-          expect(facts.slice(0, 2)).to.deep.equal([
-            `Account: ${login.user.username}`,
-            'App: The App',
-          ])
+          expect(facts.slice(0, 2)).to.deep.equal([`Account: ${login.username}`, 'App: The App'])
           const { createdAt } = await pendingOf(h, windowOf(h, login))
           expect(facts[2]).to.include(String(createdAt.getUTCFullYear())).and.to.include('UTC')
           expect(page.text).to.include('Never tell this code').and.to.not.include('<form')
           expect(setsSession(page)).to.equal(false)
           expect(sessionId(h, agent)).to.equal(session)
-          expect(await isVerified(h, login.user)).to.equal(false)
+          expect(await login.isVerified()).to.equal(false)
         }
-        await expectResumed(h, login, await typeCode(h, login, login.code))
+        await login.comesBack(await login.types(login.code))
         const type = 'email_verification_completed' as const
-        const [event] = await eventsOf(h, { type, accountId: login.user.id })
+        const [event] = await eventsOf(h, { type, accountId: login.id })
         expect(event?.clientId).to.equal('app')
         expectExpired(await other.get(login.link))
       })
 
       it('shows no code once its login waits no more, and says to sign in again', async () => {
         const ended = [
-          () => windowOf(h, login).goOn({ action: 'cancel' }),
-          async () => h.store.pendingLogins.change({ id: windowOf(h, login).id }, { isVoid: true }),
+          () => login.goesOn({ action: 'cancel' }),
+          async () => h.store.pendingLogins.change({ id: login.loginId() }, { isVoid: true }),
           async () => {
             await h.put({ require_email_verification: 'false' })
-            expect((await windowOf(h, login).goOn()).location).to.include('code=')
+            expect((await login.goesOn()).location).to.include('code=')
             await h.put({ require_email_verification: 'true' })
           },
         ]
@@ -150,20 +143,20 @@ describe('The setting email_link_confirmation', () => {
           expectMode(page, 200, 'elsewhere')
           expect(codeOn(page)).to.equal(undefined)
           expect(page.text).to.include('Sign in again where you want to be signed in')
-          expect(await isVerified(h, login.user)).to.equal(false)
+          expect(await login.isVerified()).to.equal(false)
         }
-        const next = await blockedLogin(h, { user: login.user })
-        await expectResumed(h, next, await typeCode(h, next, next.code))
+        const next = await blockedLogin(h, { user: login })
+        await next.comesBack(await next.types(next.code))
       })
 
       it('shows no code for a link that no login waits for', async () => {
         const user = await addUnverified(h)
         const [redirect_uri] = CONFIDENTIAL.redirect_uris
         const carried = { client_id: CONFIDENTIAL.client_id, redirect_uri, scope: 'openid' }
-        const page = await other.get(await resend(h, user, carried))
+        const page = await other.get(await user.asksAgain(carried))
         expectMode(page, 200, 'elsewhere')
         expect(codeOn(page)).to.equal(undefined)
-        expect(await isVerified(h, user)).to.equal(false)
+        expect(await user.isVerified()).to.equal(false)
       })
 
       it('shows nothing for a link that is not genuine, or was changed on its way', async () => {
@@ -178,7 +171,7 @@ describe('The setting email_link_confirmation', () => {
           expectExpired(page)
           expect(page.text).to.not.include(login.code)
         }
-        await expectResumed(h, login, await login.agent.get(login.link))
+        await login.comesBack(await login.agent.get(login.link))
       })
 
       it('goes by the mode that is in force when the link is opened', async () => {
@@ -186,8 +179,8 @@ describe('The setting email_link_confirmation', () => {
         await setMode('off')
         const answer = await other.get(login.link)
         await setMode('other_browser')
-        await expectResumed(h, login, answer)
-        expect(await accountOf(h, other)).to.equal(login.user.id)
+        await login.comesBack(answer)
+        expect(await accountOf(h, other)).to.equal(login.id)
       })
     })
   })

@@ -1,5 +1,4 @@
 import { expect } from 'chai'
-import { addUnverified, codeIn } from '../support/blocked-login.ts'
 import { eventually } from '../support/eventually.ts'
 import { PASSWORD } from '../support/harness.ts'
 import { isIdle } from '../support/jobs.ts'
@@ -8,6 +7,7 @@ import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { typeCode } from '../support/waiting-window.ts'
+import { addUnverified, codeIn } from '../support/person.ts'
 
 describe('The code of a login whose mail was deferred once (3.2)', () => {
   let answer: MailAnswer = 'take'

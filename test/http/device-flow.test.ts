@@ -1,16 +1,8 @@
+import type { Person } from '../support/person.ts'
 import { expect } from 'chai'
 import { decodeJwt } from 'jose'
 import type { Adapter, ClientMetadata, Configuration } from 'oidc-provider'
-import type { User } from '../../src/index.ts'
-import {
-  accountOf,
-  addUnverified,
-  addVerified,
-  expectNothingChanged,
-  isVerified,
-  setsSession,
-  codeIn,
-} from '../support/blocked-login.ts'
+import { expectNothingChanged } from '../support/blocked-login.ts'
 import { expectPage } from '../support/expect-page.ts'
 import { CLIENT, PASSWORD } from '../support/harness.ts'
 import {
@@ -23,7 +15,8 @@ import {
 } from '../support/oauth-requests.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
-import { expectMode, typeCode, windowOf } from '../support/waiting-window.ts'
+import { expectMode } from '../support/waiting-window.ts'
+import { accountOf, addUnverified, addVerified, setsSession, codeIn } from '../support/person.ts'
 
 /** Nobody is asked for consent but the users of native clients. */
 const NATIVE_DEVICE: ClientMetadata = {
@@ -44,7 +37,7 @@ const FEATURES: Configuration['features'] = {
 
 /** The person, the device that shows a code, and the login that waits for the link. */
 interface DeviceLogin {
-  user: User
+  user: Person
   agent: UserAgent
   device: DeviceRequest
   /** Uid of the provider's interaction. */
@@ -104,7 +97,7 @@ describe('A login in the device flow that waits for its verification link', () =
       await expectWaiting(login)
       const agent = isSame ? login.agent : createUserAgent()
       expectGoBack(await agent.get(login.link))
-      expect(await isVerified(h, login.user)).to.equal(true)
+      expect(await login.user.isVerified()).to.equal(true)
       expect(await accountOf(h, agent)).to.equal(login.user.id)
       await expectSignedIn(login)
     }
@@ -112,10 +105,10 @@ describe('A login in the device flow that waits for its verification link', () =
 
   it('tells the window that waited that it is signed in, once the link has signed the device in', async () => {
     const login = await blockedDevice()
-    expect((await windowOf(h, login).goOn()).mode).to.equal('blocked')
+    expect((await login.goesOn()).mode).to.equal('blocked')
     expectGoBack(await createUserAgent().get(login.link))
     for (const _time of [1, 2]) {
-      const over = await windowOf(h, login).goOn()
+      const over = await login.goesOn()
       expectPage(over, 200, 'verify-email', 'signed_in')
       expect(setsSession(over)).to.equal(false)
     }
@@ -130,9 +123,9 @@ describe('A login in the device flow that waits for its verification link', () =
     expectMode(page, 200, 'elsewhere')
     await expectNothingChanged(h, { ...login, agent: elsewhere }, page)
     await expectWaiting(login)
-    expectGoBack(await typeCode(h, login, login.code))
+    expectGoBack(await login.types(login.code))
     await expectSignedIn(login)
-    const again = await windowOf(h, login).goOn()
+    const again = await login.goesOn()
     expectMode(again, 200, 'signed_in')
     await h.put({ email_link_confirmation: 'off' })
   })
@@ -140,10 +133,10 @@ describe('A login in the device flow that waits for its verification link', () =
   it('gives a browser without its cookie nothing, and the device neither', async () => {
     const login = await blockedDevice()
     await h.users.markEmailVerified(login.user.id, login.user.email ?? '')
-    const stranger = await windowOf(h, login).in(createUserAgent()).goOn()
+    const stranger = await login.in(createUserAgent()).goesOn()
     expectMode(stranger, 400, 'ended')
     await expectWaiting(login)
-    expectGoBack(await windowOf(h, login).goOn())
+    expectGoBack(await login.goesOn())
     await expectSignedIn(login)
   })
 
@@ -164,11 +157,11 @@ describe('A login in the device flow that waits for its verification link', () =
 
   it('tells the device where the person cancels, and signs nobody in afterwards', async () => {
     const login = await blockedDevice()
-    const answer = await windowOf(h, login).goOn({ action: 'cancel' })
+    const answer = await login.goesOn({ action: 'cancel' })
     expect(answer.location).to.equal(undefined)
-    expect(await accountOf(h, login.agent)).to.equal(undefined)
+    expect(await login.account()).to.equal(undefined)
     expect((await tokenAnswer(login.device)).error).to.equal('access_denied')
-    expectMode(await windowOf(h, login).goOn(), 400, 'ended')
+    expectMode(await login.goesOn(), 400, 'ended')
     expectMode(await login.agent.get(login.link), 200, 'verified')
     expect((await tokenAnswer(login.device)).error).to.equal('invalid_grant')
   })
@@ -176,12 +169,12 @@ describe('A login in the device flow that waits for its verification link', () =
   it('signs the device in with another account of the person', async () => {
     const login = await blockedDevice()
     const user = await addVerified(h)
-    const answer = await windowOf(h, login).goOn({ action: 'other_account' })
+    const answer = await login.goesOn({ action: 'other_account' })
     expect((await h.follow(login.agent, answer)).page).to.equal('login')
     await expectWaiting(login)
     expectGoBack(await h.follow(login.agent, await postLogin(h, login.agent, user)))
     await expectSignedIn({ ...login, user })
-    expect(await isVerified(h, login.user)).to.equal(false)
+    expect(await login.user.isVerified()).to.equal(false)
   })
 
   it('confirms the address, and says so without an error, after the code of the device ran out', async () => {
@@ -192,8 +185,8 @@ describe('A login in the device flow that waits for its verification link', () =
     const answer = await createUserAgent().get(login.link)
     expectMode(answer, 200, 'verified')
     expect(setsSession(answer)).to.equal(false)
-    expect(await isVerified(h, login.user)).to.equal(true)
-    const window = await windowOf(h, login).goOn()
+    expect(await login.user.isVerified()).to.equal(true)
+    const window = await login.goesOn()
     expectMode(window, 200, 'verified')
     expect((await tokenAnswer(login.device)).error).to.equal('invalid_grant')
 
@@ -212,15 +205,12 @@ describe('A login in the device flow that waits for its verification link', () =
     await change()
     const login = await blockedDevice(client)
     await change({ ...CLIENT, client_id: 'box' })
-    for (const answer of [
-      await createUserAgent().get(login.link),
-      await windowOf(h, login).goOn(),
-    ]) {
+    for (const answer of [await createUserAgent().get(login.link), await login.goesOn()]) {
       expectMode(answer, 200, 'verified')
       expect(setsSession(answer)).to.equal(false)
     }
     await change()
-    expectGoBack(await windowOf(h, login).goOn())
+    expectGoBack(await login.goesOn())
     await expectSignedIn(login, client)
   })
 })

@@ -1,30 +1,21 @@
 import { expect } from 'chai'
-import {
-  addUnverified,
-  blockedLogin,
-  type BlockedLogin,
-  changeUser,
-  expectExpired,
-  expectNothingChanged,
-  expectResumed,
-  mailsTo,
-  resend,
-} from '../support/blocked-login.ts'
+import { expectExpired, expectNothingChanged } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT, type Harness, PASSWORD } from '../support/harness.ts'
 import { isIdle } from '../support/jobs.ts'
-import { ask, hasPassword, tokenOf } from '../support/observe.ts'
+import { ask } from '../support/observe.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
-import { expectMode, windowOf } from '../support/waiting-window.ts'
+import { expectMode } from '../support/waiting-window.ts'
+import { addUnverified, blockedLogin, type Person, tokenOf } from '../support/person.ts'
 
 const NEW = 'a new password'
 
 interface Mailed {
-  login: BlockedLogin
+  login: Person
   /** Another login, whose link and window nobody touches. */
-  other: BlockedLogin
+  other: Person
   reset: string
   /** Asked for by name: no login waits for it. */
   loose: string
@@ -42,8 +33,8 @@ onBothStores('What an account was mailed before it was disabled (TOK-25)', (tech
       redirect_uri: CLIENT.redirect_uris[0],
       state: 's',
     }
-    const loose = await resend(h, user, carried)
-    const before = mailsTo(h, user)
+    const loose = await user.asksAgain(carried)
+    const before = user.mailCount()
     await h.forgot(user.username)
     return { login, other, loose, reset: (await h.mail.mailTo(user.email ?? '', before + 1)).link }
   }
@@ -51,8 +42,8 @@ onBothStores('What an account was mailed before it was disabled (TOK-25)', (tech
   async function expectAllDead({ login, other, reset, loose }: Mailed) {
     const { user } = login
     const agent = createUserAgent()
-    expectMode(await windowOf(h, login).goOn(), 400, 'ended')
-    expectMode(await windowOf(h, other).goOn(), 400, 'ended')
+    expectMode(await login.goesOn(), 400, 'ended')
+    expectMode(await other.goesOn(), 400, 'ended')
     for (const link of [login.link, other.link, loose]) {
       const page = await agent.get(link)
       expectExpired(page)
@@ -60,17 +51,17 @@ onBothStores('What an account was mailed before it was disabled (TOK-25)', (tech
     }
     expect((await agent.get(reset)).mode).to.equal('invalid')
     expect((await h.reset(reset, NEW)).mode).to.equal('invalid')
-    expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
+    expect(await user.hasPassword(PASSWORD)).to.equal(true)
     // However the address comes to be verified, no login from before goes on.
-    await changeUser(h, user, { emailVerified: true })
-    expectMode(await windowOf(h, other).goOn(), 400, 'ended')
-    await changeUser(h, user, { emailVerified: false })
+    await user.becomes({ emailVerified: true })
+    expectMode(await other.goesOn(), 400, 'ended')
+    await user.becomes({ emailVerified: false })
   }
 
   async function expectNewOnesWork({ login: { user } }: Mailed) {
     const fresh = await blockedLogin(h, { user })
-    await expectResumed(h, fresh, await createUserAgent().get(fresh.link))
-    expect((await h.reset(await h.resetLink(user), NEW)).mode).to.equal('done')
+    await fresh.comesBack(await createUserAgent().get(fresh.link))
+    expect((await h.reset(await user.forgets(), NEW)).mode).to.equal('done')
   }
 
   const agent = createUserAgent()
@@ -82,21 +73,21 @@ onBothStores('What an account was mailed before it was disabled (TOK-25)', (tech
     'one of its verification links was opened': ({ login }) => agent.get(login.link),
     'that without a login was fetched ahead': ({ loose }) =>
       agent.get(loose, { 'sec-purpose': 'prefetch' }),
-    'one of its windows was reloaded': ({ login }) => windowOf(h, login).reload(),
-    'somebody asked for its reset link': ({ login }) => ask(h, login.user.username),
+    'one of its windows was reloaded': ({ login }) => login.reloads(),
+    'somebody asked for its reset link': ({ login }) => ask(h, login.username),
     'somebody asked for its verification link': async ({ login: { user } }) => {
       const form = { username: user.username }
       await agent.post(`${h.oauthUrl}/resend-verification`, form)
       await isIdle(h)
     },
-    'the host ended everything of the account': ({ login }) => h.flows.endSessions(login.user.id),
+    'the host ended everything of the account': ({ login }) => h.flows.endSessions(login.id),
   }
   for (const [what, meet] of Object.entries(meetings)) {
     it(`stays dead once it is enabled again, where meanwhile ${what}`, async () => {
       const all = await mailed()
-      await changeUser(h, all.login.user, { disabled: true })
+      await all.login.becomes({ disabled: true })
       await meet(all)
-      await changeUser(h, all.login.user, { disabled: false })
+      await all.login.becomes({ disabled: false })
       await expectAllDead(all)
       await expectNewOnesWork(all)
     })
@@ -107,20 +98,20 @@ onBothStores('What an account was mailed before it was disabled (TOK-25)', (tech
     h.mail.fallSilent()
     await h.forgot(user.username)
     await eventually('the worker waits for the mail server', () => h.mail.mostOpen() > 0)
-    await changeUser(h, user, { disabled: true })
+    await user.becomes({ disabled: true })
     await h.flows.endSessions(user.id)
     h.mail.speak()
     await isIdle(h)
-    await changeUser(h, user, { disabled: false })
-    expect(mailsTo(h, user)).to.equal(0)
-    expect((await h.reset(await h.resetLink(user), NEW)).mode).to.equal('done')
+    await user.becomes({ disabled: false })
+    expect(user.mailCount()).to.equal(0)
+    expect((await h.reset(await user.forgets(), NEW)).mode).to.equal('done')
   })
 
   it('leaves what other accounts were mailed as it is', async () => {
     const [one, another] = [await mailed(), await mailed()]
-    await changeUser(h, one.login.user, { disabled: true })
+    await one.login.becomes({ disabled: true })
     await agent.get(one.reset)
-    await expectResumed(h, another.login, await createUserAgent().get(another.login.link))
+    await another.login.comesBack(await createUserAgent().get(another.login.link))
     expect((await h.reset(another.reset, NEW)).mode).to.equal('done')
   })
 })

@@ -1,6 +1,6 @@
+import type { Person } from '../support/person.ts'
 import { expect } from 'chai'
 import type { AdapterFactory } from 'oidc-provider'
-import type { User } from '../../src/index.ts'
 import { withoutId } from '../support/page-forms.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { expectPage } from '../support/expect-page.ts'
@@ -12,22 +12,21 @@ import {
   eventsOf,
   sha256,
   shapeOf,
-  tokenOf,
   usableRecord,
   withoutMail,
 } from '../support/observe.ts'
 import { FORM, rawRequest } from '../support/raw-request.ts'
-import { userWithLink } from '../support/reset-links.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, type Form } from '../support/user-agent.ts'
 import { removeViewsDirectories, viewsDirectory } from '../support/views-directory.ts'
 import { words } from '../support/words.ts'
+import { tokenOf, userWithLink } from '../support/person.ts'
 
 describe('POST {oauth_path}/forgot-password (4.2)', () => {
   const agent = createUserAgent()
   const h = suiteHarness()
-  let ann: User
+  let ann: Person
 
   before(async () => {
     ann = await h.addUser({ username: 'ann', email: 'Ann@users.example' })
@@ -42,8 +41,8 @@ describe('POST {oauth_path}/forgot-password (4.2)', () => {
     return to
   }
 
-  async function asksFor(user: User): Promise<string> {
-    const link = await h.resetLink(user)
+  async function asksFor(user: Person): Promise<string> {
+    const link = await user.forgets()
     expect(tokenOf(link)).to.match(/^[A-Za-z0-9_-]{43}$/)
     return link
   }
@@ -186,7 +185,7 @@ onBothStores('A reset token of POST {oauth_path}/forgot-password', (technology) 
 describe('The form of {oauth_path}/forgot-password', () => {
   const agent = createUserAgent()
   const h = suiteHarness()
-  let ann: User
+  let ann: Person
   let url: string
 
   before(async () => {

@@ -1,3 +1,4 @@
+import type { Person } from '../support/person.ts'
 import { expect } from 'chai'
 import type { JudgePassword, User } from '../../src/index.ts'
 import { bcryptWork } from '../support/bcrypt-work.ts'
@@ -6,18 +7,18 @@ import { eventually } from '../support/eventually.ts'
 import { expectPage } from '../support/expect-page.ts'
 import { PASSWORD } from '../support/harness.ts'
 import { choose, invitedUser } from '../support/invitations.ts'
-import { dump, eventsOf, hasPassword, tokenOf } from '../support/observe.ts'
+import { dump } from '../support/observe.ts'
 import {
   padding,
   startRangeServer,
   type RangeAnswer,
   type RangeServer,
 } from '../support/range-server.ts'
-import { userWithLink } from '../support/reset-links.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, decodeEntities, type Answer } from '../support/user-agent.ts'
 import { words } from '../support/words.ts'
+import { tokenOf, userWithLink } from '../support/person.ts'
 
 const GOOD = 'seven mild onions'
 const LEAKED = 'leaked yesterday, and long'
@@ -34,7 +35,7 @@ onBothStores('A new password that everybody can guess (PWD-11)', (technology) =>
     flows: { brand: { name: 'Acme Tools' } },
   })
 
-  const refused = (user: User): Record<string, [mode: string, passwords: string[]]> => ({
+  const refused = (user: Person): Record<string, [mode: string, passwords: string[]]> => ({
     'is common': ['password_common', ['qwerty123456', 'QWERTY123456', ' passwordpassword ']],
     'is the username': ['password_personal', [`${user.username}!2026`]],
     'is the address': ['password_personal', [user.email ?? '', `${user.email?.split('@')[0]}1234`]],
@@ -55,10 +56,10 @@ onBothStores('A new password that everybody can guess (PWD-11)', (technology) =>
         expect(answer.text).not.to.include(`value="${password}"`)
       }
     }
-    expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
-    expect(eventsOf(h, 'password_reset_completed', user)).to.deep.equal([])
+    expect(await user.hasPassword(PASSWORD)).to.equal(true)
+    expect(user.events('password_reset_completed')).to.deep.equal([])
     expect((await h.reset(link, GOOD)).mode).to.equal('done')
-    expect(await hasPassword(h, user, GOOD)).to.equal(true)
+    expect(await user.hasPassword(GOOD)).to.equal(true)
     expect(await dump(h)).not.to.include(GOOD)
   })
 
@@ -77,7 +78,7 @@ onBothStores('A new password that everybody can guess (PWD-11)', (technology) =>
       expectPage(await h.reset(link, PASSWORD), 200, 'reset-password', 'done')
     })
     expect(work).to.deep.equal(['bcrypt:SaltAsyncWorker', 'bcrypt:EncryptAsyncWorker'])
-    expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
+    expect(await user.hasPassword(PASSWORD)).to.equal(true)
     expectPage(await h.reset(link, GOOD), 400, 'reset-password', 'invalid')
   })
 
@@ -95,13 +96,13 @@ onBothStores('A new password that everybody can guess (PWD-11)', (technology) =>
   it('tells nothing of an account that the link is no longer for (PWD-17)', async () => {
     const { user, link } = await userWithLink(h)
     const next = `${user.username}-moved`
-    await h.changeUser(user, { email: `${next}@users.example`, username: next })
+    await user.becomes({ email: `${next}@users.example`, username: next })
     const { link: other, user: second } = await userWithLink(h)
-    await h.changeUser(second, { email: `${next}-2@users.example` })
+    await second.becomes({ email: `${next}-2@users.example` })
     const answers = [await h.reset(link, `${next}!`), await h.reset(other, PASSWORD)]
     for (const answer of answers) expectPage(answer, 400, 'reset-password', 'invalid')
-    expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
-    expect(await hasPassword(h, second, PASSWORD)).to.equal(true)
+    expect(await user.hasPassword(PASSWORD)).to.equal(true)
+    expect(await second.hasPassword(PASSWORD)).to.equal(true)
   })
 })
 
@@ -111,7 +112,7 @@ describe('password_blocklist pwned', () => {
   const h = suiteHarness({
     flows: { log: (...line) => logged.push(JSON.stringify(line)) },
   })
-  let user: User
+  let user: Person
   let link: string
 
   before(async () => {
@@ -141,7 +142,7 @@ describe('password_blocklist pwned', () => {
     })
     expect(request?.headers).not.to.have.any.keys('cookie', 'referer', 'authorization')
     expect((await h.reset(link, GOOD)).mode).to.equal('done')
-    expect(await hasPassword(h, user, GOOD)).to.equal(true)
+    expect(await user.hasPassword(GOOD)).to.equal(true)
     expect(warnings()).to.deep.equal([])
   })
 
@@ -172,7 +173,7 @@ describe('password_blocklist pwned', () => {
       ranges.answer = answer
       expectPage(await h.reset(link, 'qwerty123456'), 400, 'reset-password', 'password_common')
       expect((await h.reset(link, LEAKED)).mode).to.equal('done')
-      expect(await hasPassword(h, user, LEAKED)).to.equal(true)
+      expect(await user.hasPassword(LEAKED)).to.equal(true)
       expect(ranges.asked).to.have.length(1)
       expect(warnings()).to.have.length(isTold ? 1 : 0)
     })
@@ -186,7 +187,7 @@ describe('password_blocklist pwned', () => {
       await eventually('the service is asked', () => ranges.asked.length > before)
       await moveTime(1_000)
       expect((await answer).mode).to.equal('done')
-      link = await h.resetLink(user)
+      link = await user.forgets()
     }
     expect(warnings()).to.have.length(1)
     for (const { url = '' } of ranges.asked) expect(logged.join()).not.to.include(url.slice(-5))
@@ -214,7 +215,7 @@ describe('judgePassword: a judgement of the host’s own', () => {
       },
     },
   })
-  let user: User
+  let user: Person
   let link: string
 
   beforeEach(async () => {
@@ -226,14 +227,14 @@ describe('judgePassword: a judgement of the host’s own', () => {
   afterEach(async () => {
     judge = () => undefined
     expect((await h.reset(link, GOOD)).mode).to.equal('done')
-    expect(await hasPassword(h, user, GOOD)).to.equal(true)
+    expect(await user.hasPassword(GOOD)).to.equal(true)
   })
 
   const refusing = async (headers: Record<string, string> = {}) => {
     const form = { token: tokenOf(link), password: LEAKED, confirm_password: LEAKED }
     const answer = await createUserAgent().post(`${h.oauthUrl}/reset-password`, form, headers)
     expectPage(answer, 400, 'reset-password', 'password_host')
-    expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
+    expect(await user.hasPassword(PASSWORD)).to.equal(true)
     return faultOf(answer)
   }
 
@@ -274,7 +275,7 @@ describe('judgePassword: a judgement of the host’s own', () => {
       const answer = await h.reset(link, LEAKED)
       expectPage(answer, 503, 'error', 'unavailable')
       expect(answer.headers.get('retry-after')).to.equal('60')
-      expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
+      expect(await user.hasPassword(PASSWORD)).to.equal(true)
       const told = logged.filter((line) => line.includes('ERR_JUDGE_FAILED'))
       expect(told).to.have.length(1)
       expect(told[0])
@@ -289,7 +290,7 @@ describe('judgePassword: a judgement of the host’s own', () => {
     await eventually('the host is asked', () => asked.length === 1)
     await moveTime(2_000)
     expectPage(await answer, 503, 'error', 'unavailable')
-    expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
+    expect(await user.hasPassword(PASSWORD)).to.equal(true)
   })
 })
 

@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { adminOf, settingsOf } from '../support/admin.ts'
-import { addUnverified, isVerified, resend } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { addUnverified } from '../support/person.ts'
 
 const [OLD, NEW] = [randomBytes(32), randomBytes(32)]
 /** The rings of all processes, one step after the other. */
@@ -58,11 +58,11 @@ onBothStores('Keys that are rotated in steps, process by process', (technology) 
     for (const other of running) if (other !== by) await stop(other)
     const user = await addUnverified(first())
     await by.put({ smtp_port: String(by.mail.port) })
-    const link = await resend(by, user)
+    const link = await user.asksAgain()
     for (const other of running) if (other !== by) await other.flows.start()
     const answer = await createUserAgent().get(link.replace(by.oauthUrl, at.oauthUrl))
     expect([answer.status, answer.mode]).to.deep.equal([200, 'verified'])
-    expect(await isVerified(first(), user)).to.equal(true)
+    expect(await user.isVerified()).to.equal(true)
   }
 
   async function expectSecretsOpen(by: Harness, at: Harness) {

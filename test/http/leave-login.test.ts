@@ -1,18 +1,5 @@
 import { expect } from 'chai'
-import {
-  accountOf,
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  changeUser,
-  expectNothingChanged,
-  expectOnlyVerified,
-  expectResumed,
-  isVerified,
-  sessionId,
-  setsSession,
-  type BlockedLogin,
-} from '../support/blocked-login.ts'
+import { expectOnlyVerified } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import {
   dynamicLogin,
@@ -30,19 +17,21 @@ import { formsOf } from '../support/page-forms.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
+import { expectMode, pendingOf, windowNamed, windowOf } from '../support/waiting-window.ts'
 import {
-  expectMode,
-  openElsewhere,
-  pendingOf,
-  windowNamed,
-  windowOf,
-} from '../support/waiting-window.ts'
+  addUnverified,
+  addVerified,
+  blockedLogin,
+  sessionId,
+  setsSession,
+  type Person,
+} from '../support/person.ts'
 
 const CANCEL = { action: 'cancel' }
 const OTHER_ACCOUNT = { action: 'other_account' }
 
 /** The client has its answer, and the browser nothing. */
-function expectDenied({ request, agent }: BlockedLogin, answer: Answer, oauthUrl: string) {
+function expectDenied({ request, agent }: Person, answer: Answer, oauthUrl: string) {
   expect(answer.status, answer.text).to.equal(302)
   const { origin, pathname, searchParams } = new URL(answer.location ?? '')
   expect(`${origin}${pathname}`).to.equal(request.redirectUri)
@@ -59,9 +48,9 @@ describe('Whoever cancels a login that is blocked', () => {
     provider: { features: THEIR_FEATURES },
   })
 
-  const cancel = (login: BlockedLogin) => windowOf(h, login).goOn(CANCEL)
+  const cancel = (login: Person) => login.goesOn(CANCEL)
 
-  async function expectOver(login: BlockedLogin) {
+  async function expectOver(login: Person) {
     const window = windowOf(h, login)
     for (const ask of [window.reload, window.goOn, () => window.goOn(CANCEL)]) {
       const answer = await ask()
@@ -76,11 +65,11 @@ describe('Whoever cancels a login that is blocked', () => {
     const login = await blockedLogin(h)
     const answer = await cancel(login)
     expectDenied(login, answer, h.oauthUrl)
-    await expectNothingChanged(h, login, { ...answer, location: undefined })
+    await login.getsNothing({ ...answer, location: undefined })
     expect(sessionId(h, login.agent)).to.equal(undefined)
     await expectOver(login)
-    const next = await blockedLogin(h, { user: login.user, agent: login.agent })
-    await expectResumed(h, next, await next.agent.get(next.link))
+    const next = await blockedLogin(h, { user: login, agent: login.agent })
+    await next.comesBack(await next.agent.get(next.link))
   })
 
   it('verifies by the link that was mailed before, which signs nobody in, in this browser or another (VER-25)', async () => {
@@ -90,7 +79,7 @@ describe('Whoever cancels a login that is blocked', () => {
       const agent = isSame ? login.agent : createUserAgent()
       await expectOnlyVerified(h, { ...login, agent }, await agent.get(login.link))
       await expectOver(login)
-      const { location } = await h.signIn(login.agent, login.user.username)
+      const { location } = await h.signIn(login.agent, login.username)
       expect(location).to.match(/[?&]code=/)
     }
   })
@@ -107,18 +96,18 @@ describe('Whoever cancels a login that is blocked', () => {
     await expectOnlyVerified(h, { ...login, agent }, await agent.get(login.link))
     await expectOver(login)
     const another = await blockedLogin(h)
-    expect((await openElsewhere(another)).location).to.match(/[?&]code=/)
+    expect((await another.opensElsewhere()).location).to.match(/[?&]code=/)
   })
 
   it('leaves no code to the window that goes on before this is written down (VER-25)', async () => {
     const login = await blockedLogin(h)
-    await changeUser(h, login.user, { emailVerified: true })
+    await login.becomes({ emailVerified: true })
     const { pendingLogins } = h.store
     const { change } = pendingLogins
     const asked: Answer[] = []
     pendingLogins.change = async (...args) => {
       pendingLogins.change = change
-      asked.push(await windowOf(h, login).goOn())
+      asked.push(await login.goesOn())
       return change(...args)
     }
     expectDenied(login, await cancel(login), h.oauthUrl)
@@ -132,7 +121,7 @@ describe('Whoever cancels a login that is blocked', () => {
     const old = await blockedLogin(h)
     await moveTime(5 * 3_600_000)
     const verified = await blockedLogin(h)
-    await openElsewhere(verified)
+    await verified.opensElsewhere()
     for (const login of [forgotten, old, verified]) {
       expectDenied(login, await cancel(login), h.oauthUrl)
       expect(sessionId(h, login.agent)).to.equal(undefined)
@@ -161,15 +150,15 @@ describe('Whoever cancels a login that is blocked', () => {
     const { login, remove } = await dynamicLogin(h)
     await remove()
     expectMode(await cancel(login), 400, 'ended')
-    expectMode(await windowOf(h, login).reload(), 400, 'ended')
-    await expectOnlyVerified(h, login, await login.agent.get(login.link))
+    expectMode(await login.reloads(), 400, 'ended')
+    await login.isOnlyVerified(await login.agent.get(login.link))
   })
 
   it('keeps who is signed in meanwhile', async () => {
     const login = await blockedLogin(h)
     const { owner } = await signedIn(h, login.agent)
     expectDenied(login, await cancel(login), h.oauthUrl)
-    expect(await accountOf(h, login.agent)).to.equal(owner.id)
+    expect(await login.account()).to.equal(owner.id)
   })
 })
 
@@ -180,8 +169,8 @@ describe('Whoever uses another account while a login is blocked', () => {
   })
 
   /** Presses the button, and is at the login page of the very request. */
-  async function leave(login: BlockedLogin) {
-    const answer = await windowOf(h, login).goOn(OTHER_ACCOUNT)
+  async function leave(login: Person) {
+    const answer = await login.goesOn(OTHER_ACCOUNT)
     expect(answer.status).to.equal(302)
     expect(answer.headers.getSetCookie().join()).to.include('account_flows_login=')
     const page = await h.follow(login.agent, answer)
@@ -189,7 +178,7 @@ describe('Whoever uses another account while a login is blocked', () => {
     return page
   }
 
-  async function signInAs(login: BlockedLogin, username: string) {
+  async function signInAs(login: Person, username: string) {
     const form = { username, password: PASSWORD }
     const answer = await login.agent.post(`${h.oauthUrl}/login`, form)
     return h.follow(login.agent, answer)
@@ -200,18 +189,18 @@ describe('Whoever uses another account while a login is blocked', () => {
     const other = await addVerified(h)
     await leave(login)
     expect(sessionId(h, login.agent)).to.equal(undefined)
-    await expectNothingChanged(h, login, await windowOf(h, login).reload())
+    await login.getsNothing(await login.reloads())
     const { location = '' } = await signInAs(login, other.username)
     const tokens = await login.party.exchange(login.request, location)
     expect(tokens.claims()).to.include({ sub: other.id, nonce: login.request.nonce })
     expect(new URL(location).searchParams.get('state')).to.equal(login.request.state)
 
-    expectMode(await windowOf(h, login).reload(), 400, 'ended')
+    expectMode(await login.reloads(), 400, 'ended')
     expectMode(await login.agent.get(login.link), 200, 'other_account')
-    expect(await isVerified(h, login.user)).to.equal(false)
+    expect(await login.isVerified()).to.equal(false)
     const agent = createUserAgent()
     await expectOnlyVerified(h, { ...login, agent }, await agent.get(login.link))
-    expect(await accountOf(h, login.agent)).to.equal(other.id)
+    expect(await login.account()).to.equal(other.id)
   })
 
   it('can do so long after the interaction is gone, and when the request had been pushed', async () => {
@@ -235,15 +224,15 @@ describe('Whoever uses another account while a login is blocked', () => {
       expectMode(blocked, 200, 'blocked')
       const { link } = await h.mail.mailTo(user.email ?? '')
       const second = { ...login, user, blocked, link }
-      await openElsewhere(second)
-      await expectResumed(h, second, await windowOf(h, second).goOn())
-      expect(await isVerified(h, login.user)).to.equal(false)
+      await second.opensElsewhere()
+      await second.comesBack(await second.goesOn())
+      expect(await login.user.isVerified()).to.equal(false)
     }
   })
 
   it('can do so though the link has used the pushed request up elsewhere', async () => {
     const { login } = await pushedLogin(h)
-    expect((await openElsewhere(login)).location).to.match(/[?&]code=/)
+    expect((await login.opensElsewhere()).location).to.match(/[?&]code=/)
     const other = await addVerified(h)
     await leave(login)
     const { location = '' } = await signInAs(login, other.username)
@@ -254,7 +243,7 @@ describe('Whoever uses another account while a login is blocked', () => {
     const login = await blockedLogin(h)
     const { owner } = await signedIn(h, login.agent)
     await leave(login)
-    expect(await accountOf(h, login.agent)).to.equal(owner.id)
+    expect(await login.account()).to.equal(owner.id)
     const { location = '' } = await signInAs(login, owner.username)
     expect((await login.party.exchange(login.request, location)).claims()?.sub).to.equal(owner.id)
   })
@@ -264,13 +253,13 @@ describe('Whoever uses another account while a login is blocked', () => {
     let window = windowOf(h, login)
     for (const _time of [1, 2]) {
       expect((await h.follow(login.agent, await window.goOn(OTHER_ACCOUNT))).page).to.equal('login')
-      const blocked = await signInAs(login, login.user.username)
+      const blocked = await signInAs(login, login.username)
       expectMode(blocked, 200, 'blocked')
       window = windowOf(h, { agent: login.agent, blocked })
     }
-    await h.mail.mailTo(login.user.email ?? '', 3)
-    await changeUser(h, login.user, { emailVerified: true })
-    await expectResumed(h, login, await window.goOn())
+    await h.mail.mailTo(login.email ?? '', 3)
+    await login.becomes({ emailVerified: true })
+    await login.comesBack(await window.goOn())
   })
 
   it('is told of it by a page with both ways out, which are of the form that waits', async () => {
@@ -289,7 +278,7 @@ describe('A login that is blocked, and others who would end it', () => {
   const actions = [CANCEL, OTHER_ACCOUNT]
 
   /** Its link does all of its work. */
-  async function expectUntouched(login: BlockedLogin) {
+  async function expectUntouched(login: Person) {
     const window = windowOf(h, login)
     expect((await pendingOf(h, window)).continuedAt).to.equal(undefined)
   }
@@ -303,14 +292,14 @@ describe('A login that is blocked, and others who would end it', () => {
       for (const window of [own.in(createUserAgent()), own.in(other.agent)]) {
         expectMode(await window.goOn(action), 400, 'ended')
       }
-      for (const id of ['', 'x', login.interaction, login.user.id, windowOf(h, other).id]) {
+      for (const id of ['', 'x', login.interaction, login.id, other.loginId()]) {
         const made = windowNamed(h.oauthUrl, id, createUserAgent())
         expectMode(await made.goOn(action, { cookie }), 400, 'ended')
       }
     }
     for (const each of [login, other]) await expectUntouched(each)
-    await expectResumed(h, login, await login.agent.get(login.link))
-    expectDenied(other, await windowOf(h, other).goOn(CANCEL), h.oauthUrl)
+    await login.comesBack(await login.agent.get(login.link))
+    expectDenied(other, await other.goesOn(CANCEL), h.oauthUrl)
   })
 
   it('goes on whatever another site, an address or another method sends (VER-24)', async () => {
@@ -333,7 +322,7 @@ describe('A login that is blocked, and others who would end it', () => {
       expect([bad.status, bad.location]).to.deep.equal([400, undefined])
     }
     await expectUntouched(login)
-    await expectResumed(h, login, await login.agent.get(login.link))
+    await login.comesBack(await login.agent.get(login.link))
   })
 })
 
@@ -343,14 +332,14 @@ onBothStores('A login that is ended while it goes on', (technology) => {
   it('has one answer, whatever 20 posts ask for at once (VER-25)', async () => {
     const login = await blockedLogin(h)
     const window = windowOf(h, login)
-    await openElsewhere(login)
+    await login.opensElsewhere()
     const asked = [{}, CANCEL, OTHER_ACCOUNT, CANCEL].flatMap((each) => Array(5).fill(each))
     const answers = await Promise.all(asked.map((each) => window.goOn(each)))
     expect(answers.filter(({ location }) => location !== undefined)).to.have.length(1)
     for (const { location, mode } of answers) {
       if (location === undefined) expect(mode).to.be.oneOf(['ended', 'signed_in'])
     }
-    const { location } = await h.signIn(login.agent, login.user.username)
+    const { location } = await h.signIn(login.agent, login.username)
     expect(location).to.match(/[?&]code=/)
   })
 })

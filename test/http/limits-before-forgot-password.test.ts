@@ -1,10 +1,9 @@
 import { expect } from 'chai'
 import type { ForgotPasswordRequest } from '../../src/index.ts'
 import { adminOf } from '../support/admin.ts'
-import { mailsTo } from '../support/blocked-login.ts'
 import { expectPage } from '../support/expect-page.ts'
 import { isIdle, jobs, withoutJobs } from '../support/jobs.ts'
-import { eventsOf, shapeOf } from '../support/observe.ts'
+import { shapeOf } from '../support/observe.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
@@ -188,7 +187,7 @@ function itAsksTheHost({ kind, path, name, command }: (typeof FORMS)[number]) {
           expect(shapeOf(answer)).to.deep.equal(shapeOf(answers[0] ?? answer))
         }
         expect(await jobs(h)).to.deep.equal([])
-        expect(mailsTo(h, user)).to.equal(0)
+        expect(user.mailCount()).to.equal(0)
         expect(h.events.filter(({ userAgent }) => userAgent === 'a failing check')).to.deep.equal(
           [],
         )
@@ -222,7 +221,7 @@ function itAsksTheHost({ kind, path, name, command }: (typeof FORMS)[number]) {
       await h.mail.mailTo(user.email ?? '')
       // The event is recorded once the mail has left.
       await isIdle(h)
-      const [event] = eventsOf(h, `${kind}_mail_sent`, user)
+      const [event] = user.events(`${kind}_mail_sent`)
       expect(event).to.include({ address: '203.0.113.8' })
     })
   })

@@ -9,21 +9,14 @@ import { expect } from 'chai'
 import express from 'express'
 import { expressHost } from '../../examples/hosts/express.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
-import { mailsTo } from '../support/blocked-login.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Harness, type Listener, PASSWORD, startHarness } from '../support/harness.ts'
 import { isIdle, withoutJobs } from '../support/jobs.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
-import {
-  databaseOf,
-  eventsOf,
-  hasPassword,
-  shapeOf,
-  tokenOf,
-  usableRecord,
-} from '../support/observe.ts'
+import { databaseOf, shapeOf, usableRecord } from '../support/observe.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { type Answer, createUserAgent, type Form } from '../support/user-agent.ts'
+import { tokenOf } from '../support/person.ts'
 
 const LIMIT = 5
 const NEW = 'a new password'
@@ -103,7 +96,7 @@ describe('Forms from one address', () => {
     const known = await h.addUser({ username: 'known' })
     await h.addUser({ username: 'waiting', emailVerified: false })
     await h.addUser({ username: 'banned', disabled: true })
-    const link = await h.resetLink(known)
+    const link = await known.forgets()
     await useUp(address)
     const names = ['known', known.email ?? '', 'waiting', 'banned', 'nobody', '', 'x'.repeat(5_000)]
     await nothingCameOf(async () => {
@@ -127,7 +120,7 @@ describe('Forms from one address', () => {
       for (const shape of shapes) expect(shape).to.deep.equal(shapes[0])
     })
     expect(await usableRecord(h, link)).to.include({ userId: known.id })
-    expect(await hasPassword(h, known, PASSWORD)).to.equal(true)
+    expect(await known.hasPassword(PASSWORD)).to.equal(true)
     expect((await h.reset(link, NEW)).mode).to.equal('done')
   })
 
@@ -249,7 +242,7 @@ describe('Forms from one address', () => {
   it('lock nobody out: during an attack a login and a reset from elsewhere work (RATE-08)', async () => {
     const attacker = newAddress()
     const user = await h.addUser({ username: 'attacked' })
-    const link = await h.resetLink(user)
+    const link = await user.forgets()
     const attack = Array.from({ length: 40 }, (_, index) =>
       index % 2 === 0
         ? post(attacker, 'resend-verification', { username: user.username })
@@ -261,7 +254,7 @@ describe('Forms from one address', () => {
     expect((await h.reset(link, NEW)).mode).to.equal('done')
     const statuses = (await Promise.all(attack)).map(({ status }) => status)
     expect(statuses.filter((status) => status === 429)).to.have.length(40 - LIMIT)
-    expect(await hasPassword(h, user, NEW)).to.equal(true)
+    expect(await user.hasPassword(NEW)).to.equal(true)
     const again = await h.signIn(createUserAgent(), user.username, NEW)
     expect(again.location).to.include('code=')
   })
@@ -431,7 +424,7 @@ describe('A flood of identifiers that nobody has (RATE-09)', () => {
     const user = await h.addUser({ username: 'honest' })
     const names = Array.from({ length: 100 }, (_, index) => `nobody ${index}`)
     const answers = await Promise.all(names.map((name) => h.forgot(name)))
-    expect(await h.resetLink(user)).to.include('/reset-password?token=')
+    expect(await user.forgets()).to.include('/reset-password?token=')
     for (const { status, mode } of answers) expect([status, mode]).to.deep.equal([200, 'sent'])
     await isIdle(h)
     expect(h.events.filter(({ reason }) => reason === 'unknown')).to.have.length(names.length)
@@ -491,16 +484,15 @@ describeWithMongo('Limits of two processes on one database (RATE-10) [full]', ()
     )
     await eventually(
       'every request is decided about',
-      () =>
-        [one, other].flatMap((h) => eventsOf(h, 'password_reset_requested', user)).length === 40,
+      () => [one, other].flatMap((h) => user.events('password_reset_requested')).length === 40,
       20_000,
     )
     // A harness has a mail server of its own; the settings name that of the first.
     await eventually('the outbox is empty', async () => {
       return (await database.db.collection('mail_outbox').countDocuments({})) === 0
     })
-    expect(mailsTo(one, user)).to.be.within(1, CAP + 1)
-    const { link } = await one.mail.mailTo(user.email ?? '', mailsTo(one, user))
+    expect(user.mailCount()).to.be.within(1, CAP + 1)
+    const { link } = await one.mail.mailTo(user.email ?? '', user.mailCount())
     expect((await one.reset(link, NEW)).mode).to.equal('done')
   })
 

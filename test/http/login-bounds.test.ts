@@ -1,22 +1,13 @@
 import { expect } from 'chai'
-import {
-  addUnverified,
-  blockedLogin,
-  changeUser,
-  codeIn,
-  expectOnlyVerified,
-  expectResumed,
-  isVerified,
-  mailsTo,
-  type BlockedLogin,
-} from '../support/blocked-login.ts'
+import { expectOnlyVerified } from '../support/blocked-login.ts'
 import { expectPage } from '../support/expect-page.ts'
 import { CLIENT, CONFIDENTIAL, PASSWORD } from '../support/harness.ts'
 import { isIdle, jobs } from '../support/jobs.ts'
 import { createRelyingParty } from '../support/relying-party.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
-import { expectMode, openElsewhere, pendingOf, windowOf } from '../support/waiting-window.ts'
+import { expectMode, pendingOf, windowOf } from '../support/waiting-window.ts'
+import { addUnverified, blockedLogin, codeIn, type Person } from '../support/person.ts'
 
 const MOST = 10
 
@@ -44,20 +35,20 @@ describe('Logins that wait for a link are few, and small (RATE-16)', () => {
   const again = (agent: UserAgent, username: string) =>
     agent.post(`${h.oauthUrl}/login`, { username, password: PASSWORD })
 
-  const statusesOf = async (logins: Pick<BlockedLogin, 'agent' | 'blocked'>[]) =>
-    Promise.all(logins.map(async (login) => (await windowOf(h, login).reload()).mode))
+  const statusesOf = async (logins: Person[]) =>
+    Promise.all(logins.map(async (login) => (await login.reloads()).mode))
 
   it('of one account the newest wait; a link whose login went verifies, and signs nobody in', async () => {
     const user = await addUnverified(h)
     const stranger = await blockedLogin(h)
-    const logins: BlockedLogin[] = []
+    const logins: Person[] = []
     for (let made = 0; made <= MOST; made += 1) logins.push(await blockedLogin(h, { user }))
     const [first, ...kept] = logins
     if (!first) throw new Error('no login was made')
     expect(await statusesOf(logins)).to.deep.equal(['ended', ...kept.map(() => 'blocked')])
-    await expectOnlyVerified(h, first, await first.agent.get(first.link))
-    for (const login of kept) expectMode(await windowOf(h, login).goOn(), 400, 'ended')
-    await expectResumed(h, stranger, await openElsewhere(stranger))
+    await first.isOnlyVerified(await first.agent.get(first.link))
+    for (const login of kept) expectMode(await login.goesOn(), 400, 'ended')
+    await stranger.comesBack(await stranger.opensElsewhere())
   })
 
   it('so does a link that is made when its login is gone', async () => {
@@ -73,7 +64,7 @@ describe('Logins that wait for a link are few, and small (RATE-16)', () => {
     const window = windowOf(h, login)
     await h.store.pendingLogins.save({ ...(await pendingOf(h, window)), id: 'another' }, 1)
     expectMode(await window.reload(), 400, 'ended')
-    expect(mailsTo(h, user)).to.equal(0)
+    expect(user.mailCount()).to.equal(0)
     await h.put({ mails_per_minute: '0' })
     const { link } = await h.mail.mailTo(user.email ?? '')
     expect(new URL(link).searchParams.get('state')).to.equal(login.request.state)
@@ -91,21 +82,21 @@ describe('Logins that wait for a link are few, and small (RATE-16)', () => {
       expect(windowOf(h, { ...login, blocked }).id).to.equal(id)
     }
     expect(await statusesOf([elsewhere, login])).to.deep.equal(['blocked', 'blocked'])
-    await expectResumed(h, login, await openElsewhere(login))
-    expectMode(await windowOf(h, elsewhere).goOn(), 400, 'ended')
+    await login.comesBack(await login.opensElsewhere())
+    expectMode(await elsewhere.goesOn(), 400, 'ended')
   })
 
   it('the same request waits anew, as another login, once its account was ended', async () => {
     const login = await blockedLogin(h)
     const { user, agent } = login
     await h.flows.endSessions(user.id)
-    expectMode(await windowOf(h, login).goOn(), 400, 'ended')
+    expectMode(await login.goesOn(), 400, 'ended')
     const next = { ...login, blocked: await again(agent, user.username) }
     const { mail } = await h.mail.mailTo(user.email ?? '', 2)
-    expect(windowOf(h, next).id).not.to.equal(windowOf(h, login).id)
-    expectMode(await windowOf(h, login).goOn(), 400, 'ended')
+    expect(next.loginId()).not.to.equal(login.loginId())
+    expectMode(await login.goesOn(), 400, 'ended')
     const code = codeIn(mail) ?? ''
-    await expectResumed(h, login, await windowOf(h, next).goOn({ code }))
+    await login.comesBack(await next.goesOn({ code }))
   })
 
   it('one that is posted again gets no other mail, and is finished by its link; another one is over by that', async () => {
@@ -115,10 +106,10 @@ describe('Logins that wait for a link are few, and small (RATE-16)', () => {
     const repeated = await again(login.agent, user.username)
     const other = await block(user.username)
     await isIdle(h)
-    expect(mailsTo(h, user)).to.equal(2)
-    expect(windowOf(h, { ...login, blocked: repeated }).id).to.equal(windowOf(h, login).id)
-    await expectResumed(h, login, await openElsewhere(login))
-    expectMode(await windowOf(h, other).goOn(), 400, 'ended')
+    expect(user.mailCount()).to.equal(2)
+    expect(windowOf(h, { ...login, blocked: repeated }).id).to.equal(login.loginId())
+    await login.comesBack(await login.opensElsewhere())
+    expectMode(await other.goesOn(), 400, 'ended')
   })
 
   it('a request that is too long to be kept is refused by a page, and nothing is written or mailed', async () => {
@@ -144,12 +135,12 @@ describe('Logins that wait for a link are few, and small (RATE-16)', () => {
     expect(JSON.parse(told.text)).to.deep.equal({ blocked: { reason: 'request_too_long' } })
     await isIdle(h)
     expect(known).to.include.members(await jobs(h))
-    expect(mailsTo(h, user)).to.equal(1)
-    expect(await isVerified(h, user)).to.equal(false)
+    expect(user.mailCount()).to.equal(1)
+    expect(await user.isVerified()).to.equal(false)
     const large = { ...small, agent, ...(await sized(15_500)) }
     expectPage(large.blocked, 200, 'verify-email', 'blocked')
-    await changeUser(h, user, { emailVerified: true })
-    await expectResumed(h, large, await windowOf(h, large).goOn())
-    await expectResumed(h, small, await windowOf(h, small).goOn())
+    await user.becomes({ emailVerified: true })
+    await large.comesBack(await large.goesOn())
+    await small.comesBack(await small.goesOn())
   })
 })

@@ -1,22 +1,7 @@
 import { expect } from 'chai'
 import { outcomeOf, suiteAdmin, withDeleted } from '../support/admin.ts'
-import {
-  addUnverified,
-  blockedLogin,
-  changeUser,
-  codeIn,
-  eventsOf,
-  expectNothingChanged,
-  expectResumed,
-  isVerified,
-  mailsTo,
-  resend,
-  sessionId,
-  setsSession,
-  type BlockedLogin,
-} from '../support/blocked-login.ts'
+import { eventsOf } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
-import { notMeLink } from '../support/not-me.ts'
 import { dump, sha256 } from '../support/observe.ts'
 import { press } from '../support/page-forms.ts'
 import { PASSWORD, type FinishLogin, type Harness } from '../support/harness.ts'
@@ -25,14 +10,17 @@ import { describeWithMongo } from '../support/mongod.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { expectMode, typeCode, windowOf } from '../support/waiting-window.ts'
 import {
+  addUnverified,
+  blockedLogin,
+  codeIn,
+  sessionId,
+  setsSession,
+  type Person,
   codeOn,
-  expectMode,
-  openElsewhere,
-  typeCode,
-  windowOf,
   wrongCode,
-} from '../support/waiting-window.ts'
+} from '../support/person.ts'
 
 const CAREFUL = { email_link_confirmation: 'other_browser' }
 const HOUR_MS = 3_600_000
@@ -59,22 +47,22 @@ describe('The code of a login that waits (3.2)', () => {
     finishLogin: (...login) => hostLogin(...login),
   })
 
-  async function expectRefused(login: BlockedLogin, code: string, words: string) {
-    const page = await typeCode(h, login, code)
+  async function expectRefused(login: Person, code: string, words: string) {
+    const page = await login.types(code)
     expectMode(page, 400, 'blocked')
     expect(page.text).to.include(words)
-    await expectNothingChanged(h, login, page)
+    await login.getsNothing(page)
   }
 
   for (const email_link_confirmation of ['off', 'other_browser']) {
     it(`${email_link_confirmation}: typed where the login waits, verifies and finishes the very request of the client, once`, async () => {
       await h.put({ email_link_confirmation })
       const login = await blockedLogin(h)
-      const tokens = await expectResumed(h, login, await typeCode(h, login, login.code))
+      const tokens = await login.comesBack(await login.types(login.code))
       expect(tokens.claims()?.['nonce']).to.equal(login.request.nonce)
-      expectMode(await typeCode(h, login, login.code), 200, 'signed_in')
+      expectMode(await login.types(login.code), 200, 'signed_in')
       const type = 'email_verification_completed' as const
-      const events = await eventsOf(h, { type, accountId: login.user.id })
+      const events = await eventsOf(h, { type, accountId: login.id })
       expect(events.map(({ clientId }) => clientId)).to.deep.equal(['app'])
       expectMode(await createUserAgent().get(login.link), 400, 'expired')
     })
@@ -82,18 +70,13 @@ describe('The code of a login that waits (3.2)', () => {
 
   it('is in both parts of the mail, with the account, the client and the time, and nowhere that a locked phone shows', async () => {
     const login = await blockedLogin(h)
-    const found = h.mail.mails.findLast(({ to }) => to.includes(login.user.email ?? ''))
+    const found = h.mail.mails.findLast(({ to }) => to.includes(login.email ?? ''))
     const { subject = '', text = '', html } = found?.mail ?? {}
     const markup = String(html)
     expect(login.code).to.match(/^\d{6}$/)
     for (const part of [text, markup]) {
       const beside = part.slice(part.indexOf(login.code))
-      for (const fact of [
-        `Account: ${login.user.username}`,
-        'App: The App',
-        'Started: ',
-        'Never tell',
-      ])
+      for (const fact of [`Account: ${login.username}`, 'App: The App', 'Started: ', 'Never tell'])
         expect(beside).to.include(fact)
       expect(part.split(login.code)).to.have.length(2)
     }
@@ -110,14 +93,14 @@ describe('The code of a login that waits (3.2)', () => {
   it('is the same in every mail of its login, also where a stranger asks, and another one for each login', async () => {
     const login = await blockedLogin(h)
     const { login: _, ...carried } = login.blocked.hidden
-    await resend(h, login.user, carried)
+    await login.asksAgain(carried)
     const codes = h.mail.mails
-      .filter(({ to }) => to.includes(login.user.email ?? ''))
+      .filter(({ to }) => to.includes(login.email ?? ''))
       .map(({ mail }) => codeIn(mail))
     expect(codes).to.deep.equal([login.code, login.code])
-    const others = [await blockedLogin(h, { user: login.user }), await blockedLogin(h)]
+    const others = [await blockedLogin(h, { user: login }), await blockedLogin(h)]
     expect(new Set([login, ...others].map(({ code }) => code)).size).to.equal(3)
-    await expectResumed(h, login, await typeCode(h, login, login.code))
+    await login.comesBack(await login.types(login.code))
   })
 
   it('is that of the page which asks for another mail, also where a newer login has the same parameters', async () => {
@@ -125,7 +108,7 @@ describe('The code of a login that waits (3.2)', () => {
     const extra = { state: 'the same' }
     const login = await blockedLogin(h, { user, extra })
     const newer = await blockedLogin(h, { user, extra })
-    const before = mailsTo(h, user)
+    const before = user.mailCount()
     expectMode(await press(login.agent, login.blocked, '/resend-verification'), 200, 'sent')
     const { mail } = await h.mail.mailTo(user.email ?? '', before + 1)
     expect(codeIn(mail)).to.equal(login.code).and.not.equal(newer.code)
@@ -138,17 +121,17 @@ describe('The code of a login that waits (3.2)', () => {
     await login.agent.post(`${h.oauthUrl}/resend-verification`, fields)
     const named = await h.mail.mailTo(other.email ?? '')
     expect(codeIn(named.mail)).to.equal(undefined)
-    await expectResumed(h, login, await typeCode(h, login, login.code))
+    await login.comesBack(await login.types(login.code))
   })
 
   it('is in no mail for no login that waits', async () => {
     const user = await addUnverified(h)
     const left = await blockedLogin(h, { user })
-    await windowOf(h, left).goOn({ action: 'cancel' })
+    await left.goesOn({ action: 'cancel' })
     const { login: _, ...carried } = left.blocked.hidden
     for (const fields of [{}, carried]) {
-      const before = mailsTo(h, user)
-      await resend(h, user, fields)
+      const before = user.mailCount()
+      await user.asksAgain(fields)
       const mails = h.mail.mails.filter(({ to }) => to.includes(user.email ?? ''))
       expect(codeIn(mails[before]?.mail ?? {})).to.equal(undefined)
     }
@@ -157,7 +140,7 @@ describe('The code of a login that waits (3.2)', () => {
   it('is read with blanks, hyphens and invisible marks, and in the digits of other scripts', async () => {
     for (const written of Object.values(WRITTEN)) {
       const login = await blockedLogin(h)
-      await expectResumed(h, login, await typeCode(h, login, written(login.code)))
+      await login.comesBack(await login.types(written(login.code)))
     }
   })
 
@@ -175,26 +158,25 @@ describe('The code of a login that waits (3.2)', () => {
       '½23456',
     ])
       await expectRefused(login, typed, 'six digits')
-    for (const blank of ['', ' ', '\u00A0'])
-      expectMode(await typeCode(h, login, blank), 200, 'blocked')
+    for (const blank of ['', ' ', '\u00A0']) expectMode(await login.types(blank), 200, 'blocked')
     for (let guess = 0; guess < 4; guess += 1)
       await expectRefused(login, wrongCode(login.code, guess), 'That code isn’t right')
-    await expectResumed(h, login, await typeCode(h, login, login.code))
+    await login.comesBack(await login.types(login.code))
   })
 
   it('of another account or another login is a wrong one', async () => {
     const login = await blockedLogin(h)
-    for (const other of [await blockedLogin(h), await blockedLogin(h, { user: login.user })]) {
+    for (const other of [await blockedLogin(h), await blockedLogin(h, { user: login })]) {
       await expectRefused(login, other.code, 'That code isn’t right')
-      expect(await isVerified(h, other.user)).to.equal(false)
+      expect(await other.isVerified()).to.equal(false)
     }
     const events = await eventsOf(
       h,
-      { type: 'email_verification_rejected', accountId: login.user.id },
+      { type: 'email_verification_rejected', accountId: login.id },
       2,
     )
     expect(events.map(({ reason }) => reason)).to.deep.equal(['wrong_code', 'wrong_code'])
-    await expectResumed(h, login, await typeCode(h, login, login.code))
+    await login.comesBack(await login.types(login.code))
   })
 
   it('may be wrong five times; then the login is over, also for the right one, and as the same request again', async () => {
@@ -202,17 +184,17 @@ describe('The code of a login that waits (3.2)', () => {
     const { agent, request, user } = login
     for (let guess = 0; guess < 4; guess += 1)
       await expectRefused(login, wrongCode(login.code, guess), 'That code isn’t right')
-    expectMode(await typeCode(h, login, wrongCode(login.code)), 400, 'ended')
-    expectMode(await typeCode(h, login, login.code), 400, 'ended')
+    expectMode(await login.types(wrongCode(login.code)), 400, 'ended')
+    expectMode(await login.types(login.code), 400, 'ended')
     await h.follow(agent, await agent.get(request.url))
     const form = { username: user.username, password: PASSWORD }
     const blocked = await agent.post(`${h.oauthUrl}/login`, form)
     expectMode(blocked, 400, 'ended')
-    expectMode(await typeCode(h, login, login.code), 400, 'ended')
-    expect(mailsTo(h, user)).to.equal(1)
-    expect(await isVerified(h, user)).to.equal(false)
+    expectMode(await login.types(login.code), 400, 'ended')
+    expect(user.mailCount()).to.equal(1)
+    expect(await user.isVerified()).to.equal(false)
     const next = await blockedLogin(h, { user })
-    await expectResumed(h, next, await typeCode(h, next, next.code))
+    await next.comesBack(await next.types(next.code))
   })
 
   it('is compared 20 times an hour and 100 times in 30 days for a mailbox, over all its accounts; the pages say until when, and the link works', async () => {
@@ -235,10 +217,10 @@ describe('The code of a login that waits (3.2)', () => {
     let honest = await login()
     await expectRefused(honest, honest.code, 'You can enter a code again in 60 minutes')
     await h.put(CAREFUL)
-    const page = await openElsewhere(honest)
+    const page = await honest.opensElsewhere()
     expect(codeOn(page)).to.equal(honest.code)
     expect(page.text).to.include('Codes work again in 60 minutes')
-    await expectResumed(h, honest, await honest.agent.get(honest.link))
+    await honest.comesBack(await honest.agent.get(honest.link))
     for (let hour = 1; hour < 5; hour += 1) {
       await moveTime(HOUR_MS)
       await guessed(20)
@@ -246,13 +228,13 @@ describe('The code of a login that waits (3.2)', () => {
     await moveTime(HOUR_MS)
     honest = await login()
     await expectRefused(honest, honest.code, 'in 30 days')
-    const reset = await h.reset(await h.resetLink(honest.user), 'a brand new password')
+    const reset = await h.reset(await honest.forgets(), 'a brand new password')
     expect(reset.mode).to.equal('done')
     const { user, agent } = honest
     const after = await h.follow(agent, await agent.get((await h.party.begin()).url))
     expect(after.page).to.equal('login')
     const form = { username: user.username, password: 'a brand new password' }
-    const before = mailsTo(h, user)
+    const before = user.mailCount()
     const blocked = await agent.post(`${h.oauthUrl}/login`, form)
     const { mail } = await h.mail.mailTo(user.email ?? '', before + 1)
     expect((await typeCode(h, { agent, blocked }, codeIn(mail) ?? '')).location).to.include('code=')
@@ -263,7 +245,7 @@ describe('The code of a login that waits (3.2)', () => {
   it('counts tries at all spellings of an address, and a reset gives back those at its own mailbox, with any tag', async () => {
     const spelled = (email: string) =>
       addUnverified(h, { email }).then((user) => blockedLogin(h, { user }))
-    const guess = async (login: BlockedLogin) => {
+    const guess = async (login: Person) => {
       for (const wrong of [0, 1, 2, 3])
         await expectRefused(login, wrongCode(login.code, wrong), 'That code isn’t right')
     }
@@ -275,12 +257,12 @@ describe('The code of a login that waits (3.2)', () => {
     const refused = await spelled(victim)
     await expectRefused(refused, refused.code, 'You can enter a code again')
     const { user } = await spelled(eve)
-    expect((await h.reset(await h.resetLink(user), 'a brand new password')).mode).to.equal('done')
+    expect((await h.reset(await user.forgets(), 'a brand new password')).mode).to.equal('done')
     await expectRefused(refused, refused.code, 'You can enter a code again')
-    const reset = await h.reset(await h.resetLink(refused.user), 'a brand new password')
+    const reset = await h.reset(await refused.forgets(), 'a brand new password')
     expect(reset.mode).to.equal('done')
     const next = await spelled(`${name}.x+5@users.example`)
-    await expectResumed(h, next, await typeCode(h, next, next.code))
+    await next.comesBack(await next.types(next.code))
     await h.put({ mails_per_account_per_hour: '10' })
   })
 
@@ -289,27 +271,27 @@ describe('The code of a login that waits (3.2)', () => {
     await h.put({ mails_per_account_per_hour: '0' })
     for (let time = 0; time < 22; time += 1) {
       const login = await blockedLogin(h, { user })
-      await expectResumed(h, login, await typeCode(h, login, login.code))
-      await changeUser(h, user, { emailVerified: false })
+      await login.comesBack(await login.types(login.code))
+      await user.becomes({ emailVerified: false })
     }
     await h.put({ mails_per_account_per_hour: '10' })
   })
 
   it('verifies nothing once the account is disabled, gone, or has another address', async () => {
-    const changes: ((login: BlockedLogin) => unknown)[] = [
-      ({ user }) => changeUser(h, user, { disabled: true }),
-      ({ user }) => changeUser(h, user, { email: `new-${user.id}@users.example` }),
+    const changes: ((login: Person) => unknown)[] = [
+      ({ user }) => user.becomes({ disabled: true }),
+      ({ user }) => user.becomes({ email: `new-${user.id}@users.example` }),
       ({ user }) => deleted.add(user.id),
     ]
     for (const change of changes) {
       const login = await blockedLogin(h)
       await change(login)
-      expectMode(await typeCode(h, login, login.code), 400, 'ended')
-      expect((await h.users.findById(login.user.id))?.emailVerified).to.equal(false)
+      expectMode(await login.types(login.code), 400, 'ended')
+      expect((await h.users.findById(login.id))?.emailVerified).to.equal(false)
       expect(sessionId(h, login.agent)).to.equal(undefined)
     }
     const honest = await blockedLogin(h)
-    await expectResumed(h, honest, await typeCode(h, honest, honest.code))
+    await honest.comesBack(await honest.types(honest.code))
   })
 
   it('verifies nothing once its mail was disowned, also at the same moment, and its login stays over', async () => {
@@ -317,7 +299,7 @@ describe('The code of a login that waits (3.2)', () => {
       const login = await blockedLogin(h)
       const { user, agent } = login
       const disown = async () => {
-        const page = await press(agent, await agent.get(await notMeLink(h, user)), '/not-me')
+        const page = await press(agent, await agent.get(await user.notMeLink()), '/not-me')
         expect([page.status, page.mode]).to.deep.equal([200, 'stopped'])
       }
       const { markEmailVerified } = h.users
@@ -328,36 +310,36 @@ describe('The code of a login that waits (3.2)', () => {
           return markEmailVerified(id, email)
         }
       } else await disown()
-      expectMode(await typeCode(h, login, login.code), 400, 'ended')
+      expectMode(await login.types(login.code), 400, 'ended')
       h.users.markEmailVerified = markEmailVerified
-      expect(await isVerified(h, user)).to.equal(false)
+      expect(await user.isVerified()).to.equal(false)
       expect(sessionId(h, agent)).to.equal(undefined)
 
       await h.follow(agent, await agent.get(login.request.url))
       const form = { username: user.username, password: PASSWORD }
       const blocked = await agent.post(`${h.oauthUrl}/login`, form)
       expectMode(blocked, 400, 'ended')
-      expectMode(await typeCode(h, login, login.code), 400, 'ended')
+      expectMode(await login.types(login.code), 400, 'ended')
       const next = await blockedLogin(h, { user })
       expect(next.code).to.not.equal(login.code)
-      await expectResumed(h, next, await typeCode(h, next, next.code))
+      await next.comesBack(await next.types(next.code))
     }
   })
 
   it('is of no use in another browser, which learns nothing', async () => {
     const login = await blockedLogin(h)
-    const window = windowOf(h, login).in(createUserAgent())
+    const window = login.in(createUserAgent())
     expectMode(await window.goOn({ code: login.code }), 400, 'ended')
-    expect(await isVerified(h, login.user)).to.equal(false)
-    await expectResumed(h, login, await typeCode(h, login, login.code))
+    expect(await login.isVerified()).to.equal(false)
+    await login.comesBack(await login.types(login.code))
   })
 
   it('of a form of another site is refused', async () => {
     const login = await blockedLogin(h)
     const foreign = { 'sec-fetch-site': 'cross-site' }
-    expect((await typeCode(h, login, login.code, foreign)).status).to.equal(403)
-    expect(await isVerified(h, login.user)).to.equal(false)
-    await expectResumed(h, login, await typeCode(h, login, login.code))
+    expect((await login.types(login.code, foreign)).status).to.equal(403)
+    expect(await login.isVerified()).to.equal(false)
+    await login.comesBack(await login.types(login.code))
   })
 
   const HOST_LOGINS: Record<string, FinishLogin> = {
@@ -389,9 +371,9 @@ describe('The code of a login that waits (3.2)', () => {
         expect([refused.status, refused.mode]).to.deep.equal([403, 'refused'])
         expect(refused.headers.getSetCookie().join()).to.not.include('account_flows_browser=')
       }
-      expect(mailsTo(h, user)).to.equal(0)
+      expect(user.mailCount()).to.equal(0)
       const honest = await blockedLogin(h, { user })
-      await expectResumed(h, honest, await typeCode(h, honest, honest.code))
+      await honest.comesBack(await honest.types(honest.code))
     })
   }
 })
@@ -407,14 +389,14 @@ describe('A login that is checked while its account verifies its address', () =>
 
   it('does not go on by its button, pressed in that very moment', async () => {
     const left = await blockedLogin(h)
-    const own = await blockedLogin(h, { user: left.user })
+    const own = await blockedLogin(h, { user: left })
     const { findById } = h.users
     h.users.findById = async (id) => {
       h.users.findById = findById
-      await expectResumed(h, own, await typeCode(h, own, own.code))
+      await own.comesBack(await own.types(own.code))
       return findById(id)
     }
-    expectMode(await windowOf(h, left).goOn(), 400, 'ended')
+    expectMode(await left.goesOn(), 400, 'ended')
     h.users.findById = findById
     expect(sessionId(h, left.agent)).to.equal(undefined)
   })
@@ -424,14 +406,14 @@ describe('A login that is checked while its account verifies its address', () =>
     const { user } = own
     meanwhile = async () => {
       meanwhile = async () => {}
-      await expectResumed(h, own, await typeCode(h, own, own.code))
+      await own.comesBack(await own.types(own.code))
     }
     const agent = createUserAgent()
     const { url } = await h.party.begin()
     const page = await h.login(agent, url, user.username)
     expectMode(page, 400, 'ended')
     expect(sessionId(h, agent)).to.equal(undefined)
-    expect(mailsTo(h, user)).to.equal(1)
+    expect(user.mailCount()).to.equal(1)
     expect((await h.signIn(agent, user.username)).location).to.include('code=')
   })
 })
@@ -443,14 +425,14 @@ onBothStores(
     const h = suiteHarness({ technology, settings: CAREFUL })
 
     /** No code and no session, however it is asked for. */
-    async function expectNothing(attack: BlockedLogin) {
+    async function expectNothing(attack: Person) {
       const window = windowOf(h, attack)
       for (const ask of [window.goOn(), window.reload()]) {
         const answer = await ask
         expect([answer.location, setsSession(answer)]).to.deep.equal([undefined, false])
       }
       expect(sessionId(h, attack.agent)).to.equal(undefined)
-      expect(await isVerified(h, attack.user)).to.equal(false)
+      expect(await attack.isVerified()).to.equal(false)
     }
 
     it('gets nothing by the link that the owner opens, anywhere and often', async () => {
@@ -460,7 +442,7 @@ onBothStores(
       const own = await blockedLogin(h, { agent: victim })
       expectMode(await victim.get(attack.link), 200, 'elsewhere')
       await expectNothing(attack)
-      await expectResumed(h, own, await typeCode(h, own, own.code))
+      await own.comesBack(await own.types(own.code))
     })
 
     it('is ended by the owner who signs in and verifies, before or while that happens', async () => {
@@ -468,14 +450,12 @@ onBothStores(
       const user = await addUnverified(h)
       for (let made = 0; made < 4; made += 1) attacks.push(await blockedLogin(h, { user }))
       const own = await blockedLogin(h, { user })
-      const pressed = attacks.flatMap((attack) =>
-        Array.from({ length: 5 }, () => windowOf(h, attack).goOn()),
-      )
-      const [answer, ...others] = await Promise.all([typeCode(h, own, own.code), ...pressed])
-      await expectResumed(h, own, answer)
+      const pressed = attacks.flatMap((attack) => Array.from({ length: 5 }, () => attack.goesOn()))
+      const [answer, ...others] = await Promise.all([own.types(own.code), ...pressed])
+      await own.comesBack(answer)
       expect(others.map(({ location }) => location)).to.deep.equal(others.map(() => undefined))
       for (const attack of attacks) {
-        expectMode(await windowOf(h, attack).goOn(), 400, 'ended')
+        expectMode(await attack.goesOn(), 400, 'ended')
         expect(sessionId(h, attack.agent)).to.equal(undefined)
       }
     })
@@ -483,25 +463,25 @@ onBothStores(
     it('has five guesses, also of 100 that are sent at once', async () => {
       const attack = await blockedLogin(h)
       const guesses = Array.from({ length: 100 }, (_, at) => wrongCode(attack.code, at))
-      const answers = await Promise.all(guesses.map((code) => typeCode(h, attack, code)))
+      const answers = await Promise.all(guesses.map((code) => attack.types(code)))
       const compared = answers.filter(({ text }) => text.includes('That code isn’t right'))
       expect(compared.length).to.be.at.most(4)
-      expectMode(await typeCode(h, attack, attack.code), 400, 'ended')
+      expectMode(await attack.types(attack.code), 400, 'ended')
       await expectNothing(attack)
-      const honest = await blockedLogin(h, { user: attack.user })
-      await expectResumed(h, honest, await typeCode(h, honest, honest.code))
+      const honest = await blockedLogin(h, { user: attack })
+      await honest.comesBack(await honest.types(honest.code))
     })
 
     it('finishes once where the code is sent twice at once, or with its link', async () => {
       for (const other of [
-        (login: BlockedLogin) => typeCode(h, login, login.code),
-        (login: BlockedLogin) => login.agent.get(login.link),
+        (login: Person) => login.types(login.code),
+        (login: Person) => login.agent.get(login.link),
       ]) {
         const login = await blockedLogin(h)
-        const answers = await Promise.all([typeCode(h, login, login.code), other(login)])
+        const answers = await Promise.all([login.types(login.code), other(login)])
         const [redirect, ...more] = answers.filter(({ location }) => location !== undefined)
         expect(more).to.deep.equal([])
-        await expectResumed(h, login, redirect ?? login.blocked)
+        await login.comesBack(redirect ?? login.blocked)
       }
     })
   },
@@ -515,30 +495,30 @@ onBothStores('1,000 guesses at once at 50 accounts of one mailbox [full]', (tech
     const email = 'guessed@users.example'
     const login = async () => blockedLogin(h, { user: await addUnverified(h, { email }) })
     const [owner, late, other] = [await login(), await login(), await blockedLogin(h)]
-    const attacks: BlockedLogin[] = []
+    const attacks: Person[] = []
     while (attacks.length < 50) attacks.push(await login())
     const guesses = Array.from({ length: 20 }, (_, guess) =>
       attacks.map((attack, at) => {
         const from = { 'x-forwarded-for': `192.0.2.${(guess * 50 + at) % 100}` }
-        return typeCode(h, attack, wrongCode(attack.code, guess), from)
+        return attack.types(wrongCode(attack.code, guess), from)
       }),
     )
-    await expectResumed(h, other, await typeCode(h, other, other.code))
+    await other.comesBack(await other.types(other.code))
     for (const { status, location } of await Promise.all(guesses.flat()))
       expect([status, location]).to.deep.equal([400, undefined])
     expect(await eventsOf(h, { reason: 'wrong_code' }, 20)).to.have.length(20)
-    for (const { user } of attacks) expect(await isVerified(h, user)).to.equal(false)
+    for (const { user } of attacks) expect(await user.isVerified()).to.equal(false)
 
-    const refused = await typeCode(h, owner, owner.code)
+    const refused = await owner.types(owner.code)
     expectMode(refused, 400, 'blocked')
     expect(refused.text).to.match(/enter a code again in (59|60) minutes/)
-    await expectNothingChanged(h, owner, refused)
-    await expectResumed(h, owner, await owner.agent.get(owner.link))
+    await owner.getsNothing(refused)
+    await owner.comesBack(await owner.agent.get(owner.link))
     await moveTime(HOUR_MS)
     // MongoDB keeps its own time.
     const anHourEarlier = [{ $set: { expire: { $subtract: ['$expire', HOUR_MS] } } }]
     await h.db?.collection('rate_limits').updateMany({}, anHourEarlier)
-    await expectResumed(h, late, await typeCode(h, late, late.code))
+    await late.comesBack(await late.types(late.code))
   })
 })
 
@@ -565,7 +545,7 @@ describeWithMongo('The code of a login that was mailed, typed wrong and right [f
       const { request, get } = createUserAgent()
       const pages = [await request('HEAD', link), await get(link, { 'sec-purpose': 'prefetch' })]
       seen.push(pages.map(({ text, headers }) => [text, ...headers]))
-      await expectNothingChanged(h, login, await typeCode(h, login, wrongCode(login.code)))
+      await login.getsNothing(await login.types(wrongCode(login.code)))
       seen.push(
         await dump(h),
         await admin.userStatus({ user: user.username }),
@@ -574,7 +554,7 @@ describeWithMongo('The code of a login that was mailed, typed wrong and right [f
         await admin.listAudit({ account_id: user.id }),
         await admin.explainLink({ link }),
       )
-      await expectResumed(h, login, await typeCode(h, login, login.code))
+      await login.comesBack(await login.types(login.code))
       seen.push(await dump(h), await admin.userStatus({ user: user.username }))
     }
     // One of them may be in there by chance.

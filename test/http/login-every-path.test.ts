@@ -1,21 +1,12 @@
 import { expect } from 'chai'
 import { withDeleted } from '../support/admin.ts'
-import {
-  accountOf,
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  changeUser,
-  expectStillWorks,
-  isVerified,
-  mailsTo,
-  silently,
-} from '../support/blocked-login.ts'
+import { expectStillWorks, silently } from '../support/blocked-login.ts'
 import { expectPage } from '../support/expect-page.ts'
 import type { Harness } from '../support/harness.ts'
 import { signedIn } from '../support/other-account.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
+import { accountOf, addUnverified, addVerified, blockedLogin } from '../support/person.ts'
 
 describe('require_email_verification on every path to a code', () => {
   const deleted = new Set<string>()
@@ -43,11 +34,11 @@ describe('require_email_verification on every path to a code', () => {
     await h.signIn(elsewhere, other.username)
     await h.put({ require_email_verification: 'true' })
     for (const browser of [agent, elsewhere]) await expectLoginPage(browser)
-    expect(mailsTo(h, user)).to.equal(0)
+    expect(user.mailCount()).to.equal(0)
     await h.put({ require_email_verification: 'false' })
     expect(await accountOf(h, agent)).to.equal(user.id)
     await h.put({ require_email_verification: 'true' })
-    await changeUser(h, other, { emailVerified: true })
+    await other.becomes({ emailVerified: true })
     expect(await accountOf(h, elsewhere)).to.equal(other.id)
     await expectLoginPage(agent)
     await expectStillWorks(h, await blockedLogin(h, { user, agent }))
@@ -56,9 +47,9 @@ describe('require_email_verification on every path to a code', () => {
 
   it('leads the session of an account that is disabled or deleted to the login page, and not to an error (SES-13)', async () => {
     const { owner, browser } = await signedIn(h)
-    await changeUser(h, owner, { disabled: true })
+    await owner.becomes({ disabled: true })
     await expectLoginPage(browser)
-    await changeUser(h, owner, { disabled: false })
+    await owner.becomes({ disabled: false })
     expect(await accountOf(h, browser)).to.equal(owner.id)
     deleted.add(owner.id)
     await expectLoginPage(browser)
@@ -76,7 +67,7 @@ describe('A host that forgot finishLogin', () => {
       expect([back.page, back.mode, back.location]).to.deep.equal(['login', 'login', undefined])
     }
     expect((await silently(h, agent)).get('error')).to.equal('login_required')
-    expect(await isVerified(h, user)).to.equal(false)
+    expect(await user.isVerified()).to.equal(false)
   })
 
   it('gets one for a verified user, and for everybody once the setting is off', async () => {

@@ -1,22 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { expect } from 'chai'
 import { interactionPolicy, Provider } from 'oidc-provider'
-import { memoryAdapter, type LoginDecision, type User } from '../../src/index.ts'
+import { memoryAdapter, type LoginDecision } from '../../src/index.ts'
 import {
-  accountOf,
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  expectResumed,
   eventsOf,
   expectNothingChanged,
   expectOnlyVerified,
   expectStillWorks,
-  isVerified,
-  mailsTo,
   resend,
-  sessionId,
-  setsSession,
   silently,
 } from '../support/blocked-login.ts'
 import { expectPage } from '../support/expect-page.ts'
@@ -24,6 +15,15 @@ import { CLIENT, PASSWORD, startHarness } from '../support/harness.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import {
+  accountOf,
+  addUnverified,
+  addVerified,
+  blockedLogin,
+  sessionId,
+  setsSession,
+  type Person,
+} from '../support/person.ts'
 
 describe('POST {oauth_path}/login (4.8)', () => {
   const h = suiteHarness()
@@ -37,8 +37,8 @@ describe('POST {oauth_path}/login (4.8)', () => {
     expect(blocked.text).to.match(/<form[^>]*action="[^"]*\/oauth2\/resend-verification"/)
     expect(blocked.hidden).to.include({ username: user.username, state: request.state })
     expect(blocked.text).to.not.include(user.email)
-    await expectNothingChanged(h, login, blocked)
-    await expectStillWorks(h, login)
+    await login.getsNothing(blocked)
+    await login.stillGetsIn()
   })
 
   it('says where the mail goes, so that its owner knows the address, and nobody else learns it', async () => {
@@ -65,7 +65,7 @@ describe('POST {oauth_path}/login (4.8)', () => {
 
   it('sends the link to the stored address, and records the block', async () => {
     const { user, link } = await blockedLogin(h)
-    expect(mailsTo(h, user)).to.equal(1)
+    expect(user.mailCount()).to.equal(1)
     expect(link.startsWith(`${h.oauthUrl}/verify-email?token=`)).to.equal(true)
     for (const type of ['email_login_blocked', 'email_verification_mail_sent'] as const) {
       const [event] = await eventsOf(h, { type, accountId: user.id })
@@ -80,18 +80,18 @@ describe('POST {oauth_path}/login (4.8)', () => {
     const first = await blockedLogin(h, { user, agent })
     const second = await blockedLogin(h, { user, agent })
     expect(second.link).to.not.equal(first.link)
-    await expectStillWorks(h, first)
+    await first.stillGetsIn()
   })
 
   it('blocks a second post of the same interaction in the same way', async () => {
     const login = await blockedLogin(h)
-    const { username } = login.user
+    const { username } = login
     const form = { username, password: PASSWORD }
     const again = await login.agent.post(`${h.oauthUrl}/login`, form)
     expect([again.status, again.mode]).to.deep.equal([200, 'blocked'])
-    await h.mail.mailTo(login.user.email ?? '', 2)
-    await expectNothingChanged(h, login, again)
-    await expectStillWorks(h, login)
+    await h.mail.mailTo(login.email ?? '', 2)
+    await login.getsNothing(again)
+    await login.stillGetsIn()
   })
 
   it('lets a verified user through, without a mail', async () => {
@@ -104,7 +104,7 @@ describe('POST {oauth_path}/login (4.8)', () => {
     const tokens = await h.party.exchange(request, back.location ?? '')
     expect(tokens.claims()?.sub).to.equal(user.id)
     await resend(h, await addUnverified(h))
-    expect(mailsTo(h, user)).to.equal(0)
+    expect(user.mailCount()).to.equal(0)
   })
 
   it('sends nothing for a wrong password, nor for an unknown or disabled user', async () => {
@@ -123,9 +123,9 @@ describe('POST {oauth_path}/login (4.8)', () => {
       await expectNothingChanged(h, { user, agent }, answer)
     }
     const login = await blockedLogin(h, { user, agent })
-    expect(mailsTo(h, user)).to.equal(1)
-    expect(mailsTo(h, disabled)).to.equal(0)
-    await expectStillWorks(h, login)
+    expect(user.mailCount()).to.equal(1)
+    expect(disabled.mailCount()).to.equal(0)
+    await login.stillGetsIn()
   })
 
   it('sends nothing where the provider has no interaction to wait for', async () => {
@@ -136,7 +136,7 @@ describe('POST {oauth_path}/login (4.8)', () => {
     expect([answer.status, answer.page]).to.deep.equal([400, undefined])
     await expectNothingChanged(h, { user, agent }, answer)
     await expectStillWorks(h, await blockedLogin(h, { user, agent }))
-    expect(mailsTo(h, user)).to.equal(1)
+    expect(user.mailCount()).to.equal(1)
   })
 
   it('keeps two logins in two browsers apart', async () => {
@@ -146,7 +146,7 @@ describe('POST {oauth_path}/login (4.8)', () => {
     const answer = await there.agent.get(there.link)
     expect(setsSession(answer)).to.equal(true)
     expect(new URL(answer.location ?? '').searchParams.get('state')).to.equal(there.request.state)
-    expect(await accountOf(h, there.agent)).to.equal(user.id)
+    expect(await there.account()).to.equal(user.id)
     expect(sessionId(h, here.agent)).to.equal(undefined)
   })
 })
@@ -154,7 +154,7 @@ describe('POST {oauth_path}/login (4.8)', () => {
 type HostLogin = (
   req: IncomingMessage,
   res: ServerResponse,
-  user: User,
+  user: Person,
   startedAt: number,
 ) => Promise<void>
 
@@ -189,8 +189,8 @@ describe('What a host’s login calls (4.8)', () => {
   }
 
   for (const [title, accountOfUser] of [
-    ['the user’s record', (user: User) => user],
-    ['the user’s id', (user: User) => user.id],
+    ['the user’s record', (user: Person) => user],
+    ['the user’s id', (user: Person) => user.id],
   ] as const) {
     it(`blocks or finishes, given ${title}`, async () => {
       hostLogin = (req, res, user, startedAt) =>
@@ -206,7 +206,7 @@ describe('What a host’s login calls (4.8)', () => {
         expect(res.headersSent).to.equal(false)
         res.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(decision))
       }
-      const signIn = async (user: User) => {
+      const signIn = async (user: Person) => {
         const [agent, request] = [createUserAgent(), await h.party.begin()]
         const answer = await h.login(agent, request.url, user.username)
         return { agent, request, answer, decision: JSON.parse(answer.text) as LoginDecision }
@@ -266,7 +266,7 @@ describe('What a host’s login calls (4.8)', () => {
     }
     const back = await h.signIn(createUserAgent(), user.username)
     expect(back.location).to.match(/[?&]code=/)
-    expect(mailsTo(h, user)).to.equal(0)
+    expect(user.mailCount()).to.equal(0)
   })
 
   for (const hash of [undefined, null, '']) {
@@ -277,7 +277,7 @@ describe('What a host’s login calls (4.8)', () => {
         const account: typeof found = { ...found, passwordHash: hash }
         return h.flows.finishLogin(req, res, { account, startedAt })
       }
-      await h.reset(await h.resetLink(user), 'a brand new password')
+      await h.reset(await user.forgets(), 'a brand new password')
       await moveTime(1_000)
       const back = await h.signIn(createUserAgent(), user.username, 'a brand new password')
       expect(back.location).to.match(/[?&]code=/)
@@ -314,7 +314,7 @@ describe('What a host’s login calls (4.8)', () => {
     await moveTime(90_000)
     const elsewhere = createUserAgent()
     const openedAt = second()
-    const tokens = await expectResumed(h, login, await elsewhere.get(login.link))
+    const tokens = await login.comesBack(await elsewhere.get(login.link))
     expect(tokens.claims()?.auth_time ?? openedAt).to.be.at.least(openedAt)
     const session = await h.provider.Session.find(sessionId(h, elsewhere) ?? '')
     expect([session?.acr, session?.amr]).to.deep.equal([undefined, ['email']])
@@ -328,7 +328,7 @@ describe('What a host’s login calls (4.8)', () => {
       return h.flows.finishLogin(req, res, { account, startedAt: began })
     }
     const login = await blockedLogin(h)
-    await expectStillWorks(h, login)
+    await login.stillGetsIn()
     const session = await h.provider.Session.find(sessionId(h, login.agent) ?? '')
     expect(session?.loginTs).to.equal(began)
   })
@@ -356,8 +356,8 @@ describe('What a host’s login calls (4.8)', () => {
     }
     hostLogin = honestLogin
     const login = await blockedLogin(h, { user })
-    expect(mailsTo(h, user)).to.equal(1)
-    await expectStillWorks(h, login)
+    expect(user.mailCount()).to.equal(1)
+    await login.stillGetsIn()
   })
 
   it('tells the second of the login, whole', () => {
@@ -368,8 +368,8 @@ describe('What a host’s login calls (4.8)', () => {
   })
 
   describe('when a reset runs between the check of the old password and the end of the login', () => {
-    async function resetWhileChecking(user: User) {
-      const link = await h.resetLink(user)
+    async function resetWhileChecking(user: Person) {
+      const link = await user.forgets()
       hostLogin = async (req, res, account, startedAt) => {
         expect((await h.reset(link, NEW)).mode).to.equal('done')
         await h.flows.finishLogin(req, res, { account, startedAt })
@@ -432,7 +432,7 @@ describe('What a host’s login calls (4.8)', () => {
     }
     await other.close()
     const login = await blockedLogin(h)
-    await expectStillWorks(h, login)
-    expect(await isVerified(h, login.user)).to.equal(true)
+    await login.stillGetsIn()
+    expect(await login.isVerified()).to.equal(true)
   })
 })

@@ -5,40 +5,38 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { hashToken, newId, newToken } from '../../src/crypto/token.ts'
 import type { MailKind } from '../../src/ports/index.ts'
 import type { User } from '../../src/index.ts'
+import { silently } from '../support/blocked-login.ts'
+import { onBothStores } from '../support/both-stores.ts'
+import { eventually } from '../support/eventually.ts'
+import { expectPage } from '../support/expect-page.ts'
+import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { choose } from '../support/invitations.ts'
+import { isIdle } from '../support/jobs.ts'
+import { describeWithMongo } from '../support/mongod.ts'
+import { shapeOf } from '../support/observe.ts'
+import { linksOf, press } from '../support/page-forms.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
+import { moveTime } from '../support/time.ts'
+import { createUserAgent } from '../support/user-agent.ts'
 import {
   accountOf,
   addUnverified,
   addVerified,
   blockedLogin,
-  changeUser,
-  isVerified,
-  mailsTo,
-  resend,
-  silently,
-  type BlockedLogin,
-} from '../support/blocked-login.ts'
-import { onBothStores } from '../support/both-stores.ts'
-import { eventually } from '../support/eventually.ts'
-import { expectPage } from '../support/expect-page.ts'
-import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
-import { addImported, choose, invitationOf } from '../support/invitations.ts'
-import { isIdle } from '../support/jobs.ts'
-import { describeWithMongo } from '../support/mongod.ts'
-import { disown, notMeLink } from '../support/not-me.ts'
-import { eventsOf, hasPassword, shapeOf, tokenOf } from '../support/observe.ts'
-import { linksOf, press } from '../support/page-forms.ts'
-import { isMendedBy, userWithLink } from '../support/reset-links.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
-import { moveTime } from '../support/time.ts'
-import { createUserAgent } from '../support/user-agent.ts'
+  type Person,
+  addImported,
+  disown,
+  tokenOf,
+  userWithLink,
+} from '../support/person.ts'
 
 const DAY_MS = 86_400_000
 const STOLEN = 'the password of a thief'
 const HONEST = 'the password of its owner'
 const agent = createUserAgent()
 
-const disowned = (h: Harness, user: User) =>
-  eventsOf(h, 'mail_disowned', user).map(({ details }) => [details.mail, details.password])
+const disowned = (h: Harness, user: Person) =>
+  user.events('mail_disowned').map(({ details }) => [details.mail, details.password])
 
 /** What a process does that dies once it has written. */
 function dyingAfter(part: object, method: string): () => void {
@@ -71,22 +69,22 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
   /** A user whose password somebody reset by a mailed link, and the links of both mails. */
   async function stolen(changes: Partial<User> = {}) {
     const { user, link } = await userWithLink(h, changes)
-    const ofReset = await notMeLink(h, user)
+    const ofReset = await user.notMeLink()
     const browser = createUserAgent()
     expect((await h.signIn(browser, user.username)).location).to.include('code=')
     expectPage(await h.reset(link, STOLEN), 200, 'reset-password', 'done')
     await h.mail.mailTo(user.email ?? '', 2)
     await isIdle(h)
-    return { user, ofReset, ofNotice: await notMeLink(h, user) }
+    return { user, ofReset, ofNotice: await user.notMeLink() }
   }
 
-  async function expectSecured({ user }: { user: User }, thief = createUserAgent()) {
-    expect(await hasPassword(h, user, STOLEN)).to.equal(false)
+  async function expectSecured({ user }: { user: Person }, thief = createUserAgent()) {
+    expect(await user.hasPassword(STOLEN)).to.equal(false)
     expect((await silently(h, thief)).get('error')).to.equal('login_required')
     expect((await h.login(thief, (await h.party.begin()).url, user.username, STOLEN)).status)
       .to //
       .equal(401)
-    await isMendedBy(h, user)
+    await user.getsBackIn()
     const owner = createUserAgent()
     const { location } = await h.signIn(owner, user.username, 'an honest password')
     expect(location).to.include('code=')
@@ -98,32 +96,32 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
     const browser = createUserAgent()
     expect((await h.signIn(browser, user.username)).location).to.include('code=')
     const other = await userWithLink(h)
-    const page = await disown(await notMeLink(h, user))
+    const page = await disown(await user.notMeLink())
     expectPage(page, 200, 'not-me', 'stopped')
     expect(linksOf(page)).to.deep.equal([])
     await expectDeadReset(link)
     expectPage(await h.reset(link, STOLEN), 400, 'reset-password', 'invalid')
-    expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
+    expect(await user.hasPassword(PASSWORD)).to.equal(true)
     expect(disowned(h, user)).to.deep.equal([['password_reset', 'kept']])
-    expect(eventsOf(h, 'sessions_ended', user)).to.deep.equal([])
+    expect(user.events('sessions_ended')).to.deep.equal([])
     expect(await accountOf(h, browser)).to.equal(user.id)
     expectPage(await agent.get(other.link), 200, 'reset-password', 'form')
-    await isMendedBy(h, user)
+    await user.getsBackIn()
   })
 
   it('of a reset mail ends the login that waits, though another mail was sent for that', async () => {
     const login = await blockedLogin(h)
-    await h.resetLink(login.user)
-    expectPage(await disown(await notMeLink(h, login.user)), 200, 'not-me', 'stopped')
+    await login.forgets()
+    expectPage(await disown(await login.notMeLink()), 200, 'not-me', 'stopped')
     const waiting = { login: login.blocked.hidden['login'] ?? '' }
     const page = await login.agent.post(`${h.oauthUrl}/verify-email/waiting`, waiting)
     expectPage(page, 400, 'verify-email', 'ended')
-    expect(disowned(h, login.user)).to.deep.equal([['password_reset', 'kept']])
+    expect(disowned(h, login)).to.deep.equal([['password_reset', 'kept']])
   })
 
   it('of a reset mail voids one that is still in the outbox, too', async () => {
     const { user } = await userWithLink(h)
-    const notMe = await notMeLink(h, user)
+    const notMe = await user.notMeLink()
     await h.put({ mails_per_minute: '1' })
     try {
       await h.forgot(user.username)
@@ -137,29 +135,29 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
       await h.put({ mails_per_minute: '0' })
     }
     await isIdle(h)
-    expect(mailsTo(h, user)).to.equal(1)
+    expect(user.mailCount()).to.equal(1)
   })
 
   it('of a verification mail ends the login that waits, and voids all its links', async () => {
     const login = await blockedLogin(h)
-    const again = await resend(h, login.user)
-    expectPage(await disown(await notMeLink(h, login.user)), 200, 'not-me', 'stopped')
+    const again = await login.asksAgain()
+    expectPage(await disown(await login.notMeLink()), 200, 'not-me', 'stopped')
     for (const link of [login.link, again])
       expectPage(await login.agent.get(link), 400, 'verify-email', 'expired')
     const { login: id = '' } = login.blocked.hidden
     const waiting = { login: id, action: 'go' }
     const page = await login.agent.post(`${h.oauthUrl}/verify-email/waiting`, waiting)
     expectPage(page, 400, 'verify-email', 'ended')
-    expect(await isVerified(h, login.user)).to.equal(false)
-    expect(disowned(h, login.user)).to.deep.equal([['email_verification', 'kept']])
+    expect(await login.isVerified()).to.equal(false)
+    expect(disowned(h, login)).to.deep.equal([['email_verification', 'kept']])
   })
 
   for (const [how, verify] of [
-    ['link', (login: BlockedLogin) => login.agent.get(login.link)],
+    ['link', (login: Person) => login.agent.get(login.link)],
     [
       'code',
-      async (login: BlockedLogin) => {
-        const { mail } = await h.mail.mailTo(login.user.email ?? '')
+      async (login: Person) => {
+        const { mail } = await h.mail.mailTo(login.email ?? '')
         const code = /^\d{6}$/m.exec(mail.text ?? '')?.[0] ?? ''
         const form = { login: login.blocked.hidden['login'] ?? '', code, action: 'go' }
         return login.agent.post(`${h.oauthUrl}/verify-email/waiting`, form)
@@ -168,16 +166,16 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
   ] as const) {
     it(`of a verification mail whose ${how} verified takes that back, and ends everything (NOT-13)`, async () => {
       const login = await blockedLogin(h)
-      const notMe = await notMeLink(h, login.user)
+      const notMe = await login.notMeLink()
       await verify(login)
-      expect(await accountOf(h, login.agent)).to.equal(login.user.id)
+      expect(await login.account()).to.equal(login.id)
       const page = await disown(notMe)
       expectPage(page, 200, 'not-me', 'unverified')
       expect(linksOf(page)).to.deep.equal([])
-      expect(await isVerified(h, login.user)).to.equal(false)
+      expect(await login.isVerified()).to.equal(false)
       expect((await silently(h, login.agent)).get('error')).to.equal('login_required')
-      expect(await hasPassword(h, login.user, PASSWORD)).to.equal(true)
-      expect(disowned(h, login.user)).to.deep.equal([['email_verification', 'kept']])
+      expect(await login.hasPassword(PASSWORD)).to.equal(true)
+      expect(disowned(h, login)).to.deep.equal([['email_verification', 'kept']])
     })
   }
 
@@ -186,10 +184,10 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
     delete h.users.markEmailUnverified
     try {
       const login = await blockedLogin(h)
-      const notMe = await notMeLink(h, login.user)
+      const notMe = await login.notMeLink()
       await login.agent.get(login.link)
       expectPage(await disown(notMe), 200, 'not-me', 'signed_out')
-      expect(await isVerified(h, login.user)).to.equal(true)
+      expect(await login.isVerified()).to.equal(true)
       expect((await silently(h, login.agent)).get('error')).to.equal('login_required')
     } finally {
       if (markEmailUnverified) h.users.markEmailUnverified = markEmailUnverified
@@ -198,11 +196,11 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
 
   it('of an invitation voids it, and a new one works', async () => {
     const user = await addImported(h)
-    const link = await invitationOf(h, user)
-    expectPage(await disown(await notMeLink(h, user)), 200, 'not-me', 'stopped')
+    const link = await user.isInvited()
+    expectPage(await disown(await user.notMeLink()), 200, 'not-me', 'stopped')
     expectPage(await choose(h, link, STOLEN), 400, 'accept-invitation', 'invalid')
     expect((await h.users.findById(user.id))?.passwordHash).to.equal(undefined)
-    const again = await invitationOf(h, user)
+    const again = await user.isInvited()
     expectPage(await choose(h, again, HONEST), 200, 'accept-invitation', 'done')
   })
 
@@ -210,14 +208,14 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
     const { user, ofNotice } = await stolen()
     const thief = createUserAgent()
     expect((await h.signIn(thief, user.username, STOLEN)).location).to.include('code=')
-    const open = await h.resetLink(user)
+    const open = await user.forgets()
     const page = await disown(ofNotice)
     expectPage(page, 200, 'not-me', 'secured')
     expect(linksOf(page).map((link) => link.split('?')[0])).to.deep.equal([
       `${h.oauthUrl}/forgot-password`,
     ])
     expect(disowned(h, user)).to.deep.equal([['password_changed', 'blocked']])
-    expect(eventsOf(h, 'sessions_ended', user)).to.have.length(1)
+    expect(user.events('sessions_ended')).to.have.length(1)
     await expectDeadReset(open)
     await expectSecured({ user }, thief)
   })
@@ -231,8 +229,8 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
 
   it('of an invitation does the same once its first password is set', async () => {
     const user = await addImported(h)
-    const link = await invitationOf(h, user)
-    const notMe = await notMeLink(h, user)
+    const link = await user.isInvited()
+    const notMe = await user.notMeLink()
     expectPage(await choose(h, link, STOLEN), 200, 'accept-invitation', 'done')
     await isIdle(h)
     expectPage(await disown(notMe), 200, 'not-me', 'secured')
@@ -242,41 +240,41 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
 
   it('leaves everything alone once a link was used that was mailed later (NOT-08)', async () => {
     const { user, ofReset, ofNotice } = await stolen()
-    expectPage(await h.reset(await h.resetLink(user), HONEST), 200, 'reset-password', 'done')
+    expectPage(await h.reset(await user.forgets(), HONEST), 200, 'reset-password', 'done')
     await isIdle(h)
     const browser = createUserAgent()
     await h.signIn(browser, user.username, HONEST)
-    const open = await h.resetLink(user)
+    const open = await user.forgets()
     for (const link of [ofReset, ofNotice, ofNotice]) {
       const page = await disown(link)
       expectPage(page, 200, 'not-me', 'later')
       expect(linksOf(page)).to.have.length(1)
     }
-    expect(await hasPassword(h, user, HONEST)).to.equal(true)
+    expect(await user.hasPassword(HONEST)).to.equal(true)
     expect(await accountOf(h, browser)).to.equal(user.id)
     expectPage(await agent.get(open), 200, 'reset-password', 'form')
-    expect(eventsOf(h, 'sessions_ended', user)).to.deep.equal([])
+    expect(user.events('sessions_ended')).to.deep.equal([])
   })
 
   /** What the host does on a page of its own, and the link of its notice. */
-  async function changedByHost(user: User, password: string) {
-    await h.changeUser(user, { passwordHash: await bcrypt.hash(password, 4) })
+  async function changedByHost(user: Person, password: string) {
+    await user.becomes({ passwordHash: await bcrypt.hash(password, 4) })
     await h.flows.passwordChanged(user.id)
     await isIdle(h)
-    return notMeLink(h, user)
+    return user.notMeLink()
   }
 
   it('blocks whatever password is in force: after a reset and a change on the page of the host, by the first mail (NOT-14)', async () => {
     const { user, ofReset } = await stolen()
     await changedByHost(user, HONEST)
     expectPage(await disown(ofReset), 200, 'not-me', 'secured')
-    expect(await hasPassword(h, user, HONEST)).to.equal(false)
+    expect(await user.hasPassword(HONEST)).to.equal(false)
     await expectSecured({ user })
   })
 
   it('blocks whatever password is in force: the same one, hashed anew by the host (NOT-14)', async () => {
     const { user, ofNotice } = await stolen()
-    await h.changeUser(user, { passwordHash: await bcrypt.hash(STOLEN, 5) })
+    await user.becomes({ passwordHash: await bcrypt.hash(STOLEN, 5) })
     expectPage(await disown(ofNotice), 200, 'not-me', 'secured')
     expect(disowned(h, user)).to.deep.equal([['password_changed', 'blocked']])
     await expectSecured({ user })
@@ -287,27 +285,27 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
     const first = await changedByHost(user, STOLEN)
     await changedByHost(user, HONEST)
     expectPage(await disown(first), 200, 'not-me', 'secured')
-    expect(await hasPassword(h, user, HONEST)).to.equal(false)
+    expect(await user.hasPassword(HONEST)).to.equal(false)
     await expectSecured({ user })
   })
 
   it('blocks it also for an address that was changed since, and sends to support: a reset would go to the thief (NOT-15)', async () => {
     for (const emailVerified of [true, false]) {
       const { user, ofNotice } = await stolen()
-      await h.changeUser(user, { email: `thief-${user.username}@users.example`, emailVerified })
+      await user.becomes({ email: `thief-${user.username}@users.example`, emailVerified })
       await h.put({ reset_requires_verified_email: 'true' })
       const page = await disown(ofNotice)
       await h.put({ reset_requires_verified_email: 'false' })
       expectPage(page, 200, 'not-me', 'secured')
       expect(linksOf(page)).to.deep.equal([])
-      expect(await hasPassword(h, user, STOLEN)).to.equal(false)
+      expect(await user.hasPassword(STOLEN)).to.equal(false)
     }
   })
 
   it('happens once: a second time does nothing, and says so; at the same time all say the same (NOT-03)', async () => {
     const { user, ofNotice } = await stolen()
     const [first, ...others] = await Promise.all([1, 2, 3].map(() => disown(ofNotice)))
-    await isMendedBy(h, user)
+    await user.getsBackIn()
     const browser = createUserAgent()
     await h.signIn(browser, user.username, 'an honest password')
     const again = await disown(ofNotice)
@@ -316,7 +314,7 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
     expect(linksOf(again)).to.deep.equal(first && linksOf(first))
     for (const other of others) expect(shapeOf(other)).to.deep.equal(first && shapeOf(first))
     expect(await accountOf(h, browser)).to.equal(user.id)
-    expect(await hasPassword(h, user, 'an honest password')).to.equal(true)
+    expect(await user.hasPassword('an honest password')).to.equal(true)
     expect(disowned(h, user)).to.have.length(1)
   })
 
@@ -340,35 +338,35 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
     const user = await addUnverified(h)
     await h.flows.passwordChanged(user.id)
     await isIdle(h)
-    expectPage(await disown(await notMeLink(h, user)), 200, 'not-me', 'signed_out')
+    expectPage(await disown(await user.notMeLink()), 200, 'not-me', 'signed_out')
     await h.put({ reset_requires_verified_email: 'false' })
-    expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
+    expect(await user.hasPassword(PASSWORD)).to.equal(true)
     expect(disowned(h, user)).to.deep.equal([['password_changed', 'kept']])
   })
 
   it('gives a mailbox that the account has left no say over its new one (NOT-12)', async () => {
     const { user } = await userWithLink(h)
-    const notMe = await notMeLink(h, user)
-    await h.changeUser(user, { email: `new-${user.username}@users.example` })
+    const notMe = await user.notMeLink()
+    await user.becomes({ email: `new-${user.username}@users.example` })
     const now = { ...user, email: `new-${user.username}@users.example` }
-    const link = await h.resetLink(now)
+    const link = await now.forgets()
     expectPage(await disown(notMe), 200, 'not-me', 'stopped')
     expectPage(await agent.get(link), 200, 'reset-password', 'form')
-    await isMendedBy(h, now)
+    await now.getsBackIn()
   })
 
   it('is for the account of the mail alone, also once that is disabled (NOT-04)', async () => {
     const { user } = await userWithLink(h)
-    const notMe = await notMeLink(h, user)
+    const notMe = await user.notMeLink()
     const neighbour = await userWithLink(h)
-    await h.changeUser(user, { disabled: true })
+    await user.becomes({ disabled: true })
     expectPage(await disown(notMe), 200, 'not-me', 'stopped')
     expectPage(await agent.get(neighbour.link), 200, 'reset-password', 'form')
   })
 
   it('waits for a password that is being set just now, and blocks it then (NOT-09)', async () => {
     const { user, link } = await userWithLink(h)
-    const notMe = await notMeLink(h, user)
+    const notMe = await user.notMeLink()
     const { replacePasswordHash } = h.users
     const set = withResolvers()
     const asked = withResolvers()
@@ -419,15 +417,18 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
 describe('The page behind "This wasn\'t me" (4.10)', () => {
   const h = suiteHarness()
 
-  const MAILED: Record<Exclude<MailKind, 'password_changed'>, (user: User) => Promise<unknown>> = {
-    password_reset: (user) => h.resetLink(user),
-    email_verification: (user) => resend(h, user),
-    invitation: (user) => invitationOf(h, user),
+  const MAILED: Record<
+    Exclude<MailKind, 'password_changed'>,
+    (user: Person) => Promise<unknown>
+  > = {
+    password_reset: (user) => user.forgets(),
+    email_verification: (user) => user.asksAgain(),
+    invitation: (user) => user.isInvited(),
   }
 
   it('asks, and does nothing however often it is opened, also by whatever looks into mails (NOT-01)', async () => {
     const { user, link } = await userWithLink(h)
-    const notMe = await notMeLink(h, user)
+    const notMe = await user.notMeLink()
     for (const method of ['HEAD', 'GET', 'GET']) {
       const answer = await agent.request(method, notMe, { headers: { 'Sec-Purpose': 'prefetch' } })
       expect([answer.status, answer.headers.get('cache-control')]).to.deep.equal([200, 'no-store'])
@@ -444,7 +445,7 @@ describe('The page behind "This wasn\'t me" (4.10)', () => {
         ? addVerified(h)
         : addUnverified(h, kind === 'invitation' ? { passwordHash: undefined } : {}))
       await mailed(user)
-      const notMe = await notMeLink(h, user)
+      const notMe = await user.notMeLink()
       const page = await agent.get(notMe)
       expectPage(page, 200, 'not-me', 'confirm')
       const text = page.text.replaceAll(tokenOf(notMe), '')
@@ -460,7 +461,7 @@ describe('The page behind "This wasn\'t me" (4.10)', () => {
 
   it('is one page for all tokens that do nothing: altered or unknown (NOT-04)', async () => {
     const { user, link } = await userWithLink(h)
-    const notMe = await notMeLink(h, user)
+    const notMe = await user.notMeLink()
     const token = tokenOf(notMe)
     const bad = [
       '',
@@ -488,7 +489,7 @@ describe('The page behind "This wasn\'t me" (4.10)', () => {
 
   it('is for its own tokens alone, and they open nothing else (NOT-05)', async () => {
     const { user, link } = await userWithLink(h)
-    const token = tokenOf(await notMeLink(h, user))
+    const token = tokenOf(await user.notMeLink())
     expect(token).to.match(/^[\w-]{43}$/)
     const foreign = { token: tokenOf(link), action: 'confirm' }
     expectPage(await agent.post(`${h.oauthUrl}/not-me`, foreign), 400, 'not-me', 'invalid')
@@ -502,7 +503,7 @@ describe('The page behind "This wasn\'t me" (4.10)', () => {
 
   it('takes no post of a script, of another site or without its button (NOT-02)', async () => {
     const { user, link } = await userWithLink(h)
-    const token = tokenOf(await notMeLink(h, user))
+    const token = tokenOf(await user.notMeLink())
     const CHROME =
       'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/140.0.0.0 Safari/537.36'
     const post = (form: Record<string, string>, headers: Record<string, string>) =>
@@ -524,7 +525,7 @@ describe('The page behind "This wasn\'t me" (4.10)', () => {
 
   it('opens a link that a mail program changed at its ends', async () => {
     const { user } = await userWithLink(h)
-    const notMe = await notMeLink(h, user)
+    const notMe = await user.notMeLink()
     for (const broken of [
       `${notMe}.`,
       `${notMe}%3E`,
@@ -539,30 +540,30 @@ describe('The page behind "This wasn\'t me" (4.10)', () => {
     const { user, link } = await userWithLink(h)
     await h.reset(link, HONEST)
     await isIdle(h)
-    const notice = await notMeLink(h, user)
+    const notice = await user.notMeLink()
     const email = `thief-${user.id}@users.example`
-    await changeUser(h, user, { email })
+    await user.becomes({ email })
     const taken = { ...user, email }
-    await h.reset(await h.resetLink(taken), STOLEN)
+    await h.reset(await taken.forgets(), STOLEN)
     const page = await disown(notice)
     expectPage(page, 200, 'not-me', 'secured')
     expect(page.text).to.not.include('/forgot-password')
-    expect(await hasPassword(h, user, STOLEN)).to.equal(false)
+    expect(await user.hasPassword(STOLEN)).to.equal(false)
     await h.put({ password_changed_email: 'false' })
   })
 
   it('is good for eight days, whatever its mail and the links that came later', async () => {
     await h.put({ password_changed_email: 'true' })
     const { user, link } = await userWithLink(h)
-    const ofReset = await notMeLink(h, user)
+    const ofReset = await user.notMeLink()
     await h.reset(link, STOLEN)
     await isIdle(h)
-    const ofNotice = await notMeLink(h, user)
+    const ofNotice = await user.notMeLink()
     const other = await userWithLink(h)
-    const ofOther = await notMeLink(h, other.user)
+    const ofOther = await other.user.notMeLink()
     await h.reset(other.link, STOLEN)
     await isIdle(h)
-    await h.reset(await h.resetLink(other.user), HONEST)
+    await h.reset(await other.user.forgets(), HONEST)
     await isIdle(h)
     await moveTime(8 * DAY_MS - 60_000)
     for (const each of [ofReset, ofNotice])
@@ -589,9 +590,9 @@ describeWithMongo(
       // One after the other: of one network, few passwords wait to be hashed.
       for (let round = 0; round < 24; round += 1) {
         const { user, link: first } = await userWithLink(h)
-        const notMe = await notMeLink(h, user)
+        const notMe = await user.notMeLink()
         await h.reset(first, 'the first password')
-        links.push({ user, notMe, later: await h.resetLink(user) })
+        links.push({ user, notMe, later: await user.forgets() })
       }
       await isIdle(h)
       const other = await startHarness({
@@ -612,7 +613,7 @@ describeWithMongo(
             [200, 'secured'],
             [200, 'later'],
           ])
-          expect(await hasPassword(h, user, STOLEN)).to.equal(mode === 'later')
+          expect(await user.hasPassword(STOLEN)).to.equal(mode === 'later')
         }
       } finally {
         await other.close()

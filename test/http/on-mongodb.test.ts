@@ -1,22 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { adminOf, outcomeOf } from '../support/admin.ts'
-import {
-  accountOf,
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  expectExpired,
-  expectResumed,
-  isVerified,
-  resend,
-  silently,
-} from '../support/blocked-login.ts'
+import { expectExpired, silently } from '../support/blocked-login.ts'
 import { eventually } from '../support/eventually.ts'
 import { startHarness, type Harness } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { createUserAgent } from '../support/user-agent.ts'
-import { openElsewhere, windowOf } from '../support/waiting-window.ts'
+import { windowOf } from '../support/waiting-window.ts'
+import { addUnverified, addVerified, blockedLogin } from '../support/person.ts'
 
 /** What only one store could get wrong is shown by the contract suite, and by `npm run test:full`. */
 describeWithMongo('Each endpoint and each flow once, on MongoDB', () => {
@@ -35,8 +26,8 @@ describeWithMongo('Each endpoint and each flow once, on MongoDB', () => {
     const visitor = createUserAgent()
     const form = await visitor.get(`${h.oauthUrl}/forgot-password`)
     expect([form.status, form.page, form.mode]).to.deep.equal([200, 'forgot-password', 'form'])
-    const earlier = await h.resetLink(user)
-    const link = await h.resetLink(user)
+    const earlier = await user.forgets()
+    const link = await user.forgets()
     const refused = await h.reset(earlier, 'a password of the earlier link')
     expect([refused.status, refused.mode]).to.deep.equal([400, 'invalid'])
     const opened = await visitor.get(link)
@@ -57,23 +48,23 @@ describeWithMongo('Each endpoint and each flow once, on MongoDB', () => {
 
   it('verifies an address in the login: blocked, the mail, the link, the code (4.6, 4.8)', async () => {
     const login = await blockedLogin(h)
-    await expectResumed(h, login, await login.agent.get(login.link))
-    expect(await accountOf(h, login.agent)).to.equal(login.user.id)
+    await login.comesBack(await login.agent.get(login.link))
+    expect(await login.account()).to.equal(login.id)
     expectExpired(await createUserAgent().get(login.link))
   })
 
   it('lets the window that logged in go on once the link was opened elsewhere', async () => {
     const login = await blockedLogin(h)
     const window = windowOf(h, login)
-    await openElsewhere(login)
-    await expectResumed(h, login, await window.goOn())
+    await login.opensElsewhere()
+    await login.comesBack(await window.goOn())
   })
 
   it('sends a new verification link to whoever asks for one (4.7)', async () => {
     const user = await addUnverified(h)
-    const link = await resend(h, user)
+    const link = await user.asksAgain()
     expect((await createUserAgent().get(link)).status).to.be.oneOf([200, 302])
-    expect(await isVerified(h, user)).to.equal(true)
+    expect(await user.isVerified()).to.equal(true)
   })
 
   it('changes settings in one process, which are in force in the other, both ways, the password sealed (4.5, SET-13)', async () => {

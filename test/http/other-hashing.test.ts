@@ -4,9 +4,9 @@ import { expect } from 'chai'
 import type { Hashing, User } from '../../src/index.ts'
 import { hashQueueLimits } from '../../src/crypto/hash-queue.ts'
 import { bcryptWork } from '../support/bcrypt-work.ts'
-import { userWithLink } from '../support/reset-links.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { turns } from '../support/turns.ts'
+import { userWithLink } from '../support/person.ts'
 
 const NEW = 'a new password'
 const LONG = 'more than bcrypt reads, '.repeat(10)

@@ -4,14 +4,14 @@ import { nodeHttpHost } from '../../examples/hosts/node-http.ts'
 import { bcryptWork } from '../support/bcrypt-work.ts'
 import { expectPage } from '../support/expect-page.ts'
 import { PASSWORD } from '../support/harness.ts'
-import { eventsOf, hasPassword, usableRecord } from '../support/observe.ts'
+import { usableRecord } from '../support/observe.ts'
 import { createRelyingParty, followWithin } from '../support/relying-party.ts'
 import { requestFrom } from '../support/request-from.ts'
-import { userWithLink } from '../support/reset-links.ts'
 import { serve } from '../support/serve.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { turns } from '../support/turns.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { userWithLink } from '../support/person.ts'
 
 const NEW = 'a new password'
 
@@ -54,7 +54,7 @@ describe('Passwords to hash, many at once (RATE-15)', () => {
     })
     expect(jobs).to.deep.equal(['bcrypt:SaltAsyncWorker', 'bcrypt:EncryptAsyncWorker'])
     expect(modes.toSorted()).to.deep.equal(['200 done', ...Array<string>(59).fill('400 invalid')])
-    expect(await hasPassword(h, user, `${NEW} ${modes.indexOf('200 done')}`)).to.equal(true)
+    expect(await user.hasPassword(`${NEW} ${modes.indexOf('200 done')}`)).to.equal(true)
   })
 
   it('of another network hold nothing up: a reset is done, and so is a login', async () => {
@@ -87,10 +87,10 @@ describe('Passwords to hash, many at once (RATE-15)', () => {
     const line = ['warn', 'request failed', details]
     expect(logged).to.deep.equal([line, line, line])
     expect(await usableRecord(h, link)).to.include({ userId: user.id })
-    expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
-    expect(eventsOf(h, 'password_reset_completed', user)).to.deep.equal([])
+    expect(await user.hasPassword(PASSWORD)).to.equal(true)
+    expect(user.events('password_reset_completed')).to.deep.equal([])
     expect((await h.reset(link, NEW)).mode).to.equal('done')
-    expect(await hasPassword(h, user, NEW)).to.equal(true)
+    expect(await user.hasPassword(NEW)).to.equal(true)
   })
 
   it('of logins, beyond the queue, too: the hosts of the examples say so, and the login works afterwards', async () => {

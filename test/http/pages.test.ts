@@ -1,8 +1,9 @@
+import type { Person } from '../support/person.ts'
 import { expect } from 'chai'
 import Koa from 'koa'
 import mount from 'koa-mount'
 import { createPages } from '../../src/http/pages.ts'
-import type { Log, User } from '../../src/index.ts'
+import type { Log } from '../../src/index.ts'
 import { createViews } from '../../src/views/index.ts'
 import { expectPage } from '../support/expect-page.ts'
 import type { Harness, Listener } from '../support/harness.ts'
@@ -109,7 +110,7 @@ describe('The option viewsDirectory', () => {
       }),
     },
   }))
-  let ann: User
+  let ann: Person
 
   before(async () => {
     ann = await h.addUser({ username: 'ann' })
@@ -133,7 +134,7 @@ describe('The option viewsDirectory', () => {
   })
 
   it('sends mails in its words, whose links work', async () => {
-    const link = await h.resetLink(ann)
+    const link = await ann.forgets()
     const { mail } = await h.mail.mailTo(ann.email ?? '')
     expect(mail.subject).to.equal('A new password for the host')
     expect((await h.reset(link, 'a new password')).mode).to.equal('done')

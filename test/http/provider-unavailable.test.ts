@@ -1,10 +1,10 @@
 import { expect } from 'chai'
 import type { Adapter } from 'oidc-provider'
 import { AccountFlowsError } from '../../src/index.ts'
-import { addVerified } from '../support/blocked-login.ts'
 import { outcomeOf, refresh, userinfo } from '../support/oauth-requests.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
+import { addVerified } from '../support/person.ts'
 
 describe('The endpoints of the provider, while its records cannot be reached', () => {
   let isGone = false

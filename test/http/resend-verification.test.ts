@@ -1,24 +1,15 @@
 import { expect } from 'chai'
 import { authorizationCodeGrant } from 'openid-client'
 import {
-  accountOf,
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  type BlockedLogin,
   eventsOf,
   expectExpired,
   expectOnlyVerified,
   expectResumed,
   expectStillWorks,
-  isVerified,
-  mailsTo,
-  resend,
-  sessionId,
 } from '../support/blocked-login.ts'
 import { CLIENT, CONFIDENTIAL } from '../support/harness.ts'
 import { jobs, later } from '../support/jobs.ts'
-import { shapeOf, tokenOf } from '../support/observe.ts'
+import { shapeOf } from '../support/observe.ts'
 import { formsOf, press, withoutId } from '../support/page-forms.ts'
 import { createRelyingParty } from '../support/relying-party.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
@@ -26,6 +17,15 @@ import { moveTime } from '../support/time.ts'
 import { type Answer, createUserAgent, type Form } from '../support/user-agent.ts'
 import { expectMode, openElsewhere, windowOf } from '../support/waiting-window.ts'
 import { expectTitle } from '../support/words.ts'
+import {
+  accountOf,
+  addUnverified,
+  addVerified,
+  blockedLogin,
+  type Person,
+  sessionId,
+  tokenOf,
+} from '../support/person.ts'
 
 const [APP_URI] = CLIENT.redirect_uris
 const [SERVER_URI] = CONFIDENTIAL.redirect_uris
@@ -68,13 +68,13 @@ describe('POST {oauth_path}/resend-verification (4.7)', () => {
     const names = [verified.username, disabled.username, 'nobody']
     const reasons = await reasonsFor(names)
     expect(reasons).to.have.members(['already_verified', 'disabled', 'unknown'])
-    await resend(h, known)
-    expect([verified, disabled].map((user) => mailsTo(h, user))).to.deep.equal([0, 0])
+    await known.asksAgain()
+    expect([verified, disabled].map((user) => user.mailCount())).to.deep.equal([0, 0])
   })
 
   it('names the stored address, whatever the form says besides', async () => {
     const user = await addUnverified(h)
-    await resend(h, user, { email: 'evil@evil.example', to: 'evil@evil.example' })
+    await user.asksAgain({ email: 'evil@evil.example', to: 'evil@evil.example' })
     expect(h.mail.mails.filter(({ to }) => String(to).includes('evil'))).to.deep.equal([])
   })
 
@@ -83,25 +83,25 @@ describe('POST {oauth_path}/resend-verification (4.7)', () => {
     const { user, link: first } = login
     const links = [
       first,
-      await resend(h, user, { ...APP, state: 'the state of the client' }),
-      await resend(h, user),
+      await user.asksAgain({ ...APP, state: 'the state of the client' }),
+      await user.asksAgain(),
     ]
     const tokens = links.map((link) => new URL(link).searchParams.get('token'))
     expect(new Set(tokens).size).to.equal(3)
     for (const token of tokens) expect(token).to.match(/^[\w-]{43}$/)
-    expect(await isVerified(h, user)).to.equal(false)
-    await expectStillWorks(h, login)
+    expect(await user.isVerified()).to.equal(false)
+    await login.stillGetsIn()
     for (const link of links) expectExpired(await createUserAgent().get(link))
 
     const other = await blockedLogin(h)
-    const again = await resend(h, other.user)
+    const again = await other.asksAgain()
     expect((await createUserAgent().get(again)).mode).to.equal('verified')
     expectExpired(await createUserAgent().get(other.link))
   })
 
   it('works from the blocked page, whose form carries what the login began with', async () => {
     const login = await blockedLogin(h)
-    const { username } = login.user
+    const { username } = login
     const { login: id, ...form } = withoutId(login.blocked.hidden)
     expect(id).to.match(/^[\w-]{22}$/)
     expect(form).to.deep.equal({
@@ -111,7 +111,7 @@ describe('POST {oauth_path}/resend-verification (4.7)', () => {
       scope: 'openid email',
       state: login.request.state,
     })
-    const link = await resend(h, login.user, login.blocked.hidden)
+    const link = await login.asksAgain(login.blocked.hidden)
     await expectStillWorks(h, { ...login, link })
   })
 })
@@ -122,13 +122,13 @@ describe('POST {oauth_path}/resend-verification from a page of ours', () => {
   const post = (form: Form) => createUserAgent().post(`${h.oauthUrl}/resend-verification`, form)
   const fieldsOf = (link: string) => Object.fromEntries(new URL(link).searchParams)
 
-  async function expiredLogin(): Promise<BlockedLogin> {
+  async function expiredLogin(): Promise<Person> {
     const login = await blockedLogin(h)
     await later(h, 24 * 3_600_000)
     return login
   }
 
-  async function isNotRenewedAs(reason: string, form: Form, login: BlockedLogin) {
+  async function isNotRenewedAs(reason: string, form: Form, login: Person) {
     const mails = h.mail.mails.length
     const known = await jobs(h)
     const answer = await post(form)
@@ -136,7 +136,7 @@ describe('POST {oauth_path}/resend-verification from a page of ours', () => {
     expectTitle(answer, `verify-email.expired.${reason}.title`)
     expect(known).to.include.members(await jobs(h))
     expect(h.mail.mails.length).to.equal(mails)
-    expect(await isVerified(h, login.user)).to.equal(reason === 'used')
+    expect(await login.isVerified()).to.equal(reason === 'used')
   }
 
   describe('in the place of an expired link', () => {
@@ -147,13 +147,13 @@ describe('POST {oauth_path}/resend-verification from a page of ours', () => {
       expect(withoutId(page.hidden)).to.deep.equal({ ...fieldsOf(login.link), ui_locales: 'en' })
       const sent = await post(page.hidden)
       expect([sent.status, sent.mode]).to.deep.equal([200, 'sent'])
-      const { link } = await h.mail.mailTo(login.user.email ?? '', 2)
+      const { link } = await h.mail.mailTo(login.email ?? '', 2)
       await expectResumed(h, { ...login, link }, await createUserAgent().get(link))
       await isNotRenewedAs('used', fieldsOf(login.link), login)
       const alike = await expiredLogin()
       const sentAlike = await post({ ...fieldsOf(alike.link), ui_locales: 'en' })
       expect(shapeOf(sentAlike)).to.deep.equal(shapeOf(sent))
-      await h.mail.mailTo(alike.user.email ?? '', 2)
+      await h.mail.mailTo(alike.email ?? '', 2)
     })
 
     it('sends none for what is not genuine in every character, and the link still does its work', async () => {
@@ -171,9 +171,9 @@ describe('POST {oauth_path}/resend-verification from a page of ours', () => {
       for (const form of changed) await isNotRenewedAs('unknown', form, login)
       const repeated = await post(`${new URLSearchParams(genuine)}&token=${token}`)
       expect([repeated.status, repeated.mode]).to.deep.equal([400, 'bad_request'])
-      expect(mailsTo(h, login.user)).to.equal(1)
+      expect(login.mailCount()).to.equal(1)
       expect((await post(genuine)).mode).to.equal('sent')
-      const { link } = await h.mail.mailTo(login.user.email ?? '', 2)
+      const { link } = await h.mail.mailTo(login.email ?? '', 2)
       await expectStillWorks(h, { ...login, link })
     })
   })
@@ -186,9 +186,9 @@ describe('POST {oauth_path}/resend-verification from a page of ours', () => {
       expect([sent.status, sent.mode]).to.deep.equal([200, 'sent'])
       expect(sent.hidden['login']).to.equal(window.id)
       expect(sent.headers.get('content-security-policy')).to.include("form-action 'self' https:;")
-      const { link } = await h.mail.mailTo(login.user.email ?? '', 2)
+      const { link } = await h.mail.mailTo(login.email ?? '', 2)
       await openElsewhere({ ...login, link })
-      await expectResumed(h, login, await window.goOn())
+      await login.comesBack(await window.goOn())
     })
 
     it('asks again for a name where none was typed, keeps all that the form carried, and waits on', async () => {
@@ -213,7 +213,7 @@ describe('POST {oauth_path}/resend-verification from a page of ours', () => {
       const typed = { username }
       const sent = await press(login.agent, page, '/resend-verification', { typed })
       expect([sent.status, sent.mode, sent.hidden['login']]).to.deep.equal([200, 'sent', window.id])
-      const { link } = await h.mail.mailTo(login.user.email ?? '', 2)
+      const { link } = await h.mail.mailTo(login.email ?? '', 2)
       await expectStillWorks(h, { ...login, link })
     })
 
@@ -229,13 +229,13 @@ describe('POST {oauth_path}/resend-verification from a page of ours', () => {
       const login = await blockedLogin(h)
       const id = login.blocked.hidden['login'] ?? ''
       const pages = []
-      for (const username of [login.user.username, 'nobody', 'n'.repeat(300)]) {
+      for (const username of [login.username, 'nobody', 'n'.repeat(300)]) {
         pages.push(shapeOf(await post({ username, login: id })))
       }
       expect(pages[1]).to.deep.equal(pages[0])
       expect(pages[2]).to.deep.equal(pages[0])
-      expectMode(await windowOf(h, login).in(createUserAgent()).reload(), 400, 'ended')
-      await expectStillWorks(h, login)
+      expectMode(await login.in(createUserAgent()).reloads(), 400, 'ended')
+      await login.stillGetsIn()
     })
 
     it('ignores what is no id, and leads to no address that is not genuine', async () => {
@@ -264,7 +264,7 @@ describe('A link of POST {oauth_path}/resend-verification (4.7)', () => {
       const user = await addUnverified(h)
       const first = await blockedLogin(h, { user })
       const second = await blockedLogin(h, { user })
-      const link = await resend(h, user, { ...APP, state: first.request.state })
+      const link = await user.asksAgain({ ...APP, state: first.request.state })
       const answer = await createUserAgent().get(link)
       await expectResumed(h, { ...first, link }, answer)
       expectExpired(await createUserAgent().get(second.link))
@@ -275,7 +275,7 @@ describe('A link of POST {oauth_path}/resend-verification (4.7)', () => {
       const extra = { state: 'always the same' }
       await blockedLogin(h, { user, extra })
       const newest = await blockedLogin(h, { user, extra })
-      const link = await resend(h, user, { ...APP, ...extra })
+      const link = await user.asksAgain({ ...APP, ...extra })
       await expectResumed(h, { ...newest, link }, await newest.agent.get(link))
     })
 
@@ -286,7 +286,7 @@ describe('A link of POST {oauth_path}/resend-verification (4.7)', () => {
         () => APP,
       ]) {
         const login = await blockedLogin(h)
-        const link = await resend(h, login.user, carried(login.request.state))
+        const link = await login.asksAgain(carried(login.request.state))
         expectNoCode(await login.agent.get(link))
       }
     })
@@ -294,10 +294,10 @@ describe('A link of POST {oauth_path}/resend-verification (4.7)', () => {
     it('finishes none of another user', async () => {
       const login = await blockedLogin(h)
       const stranger = await addUnverified(h)
-      const link = await resend(h, stranger, { ...APP, state: login.request.state })
+      const link = await stranger.asksAgain({ ...APP, state: login.request.state })
       expectNoCode(await createUserAgent().get(link))
-      expect(await isVerified(h, login.user)).to.equal(false)
-      await expectStillWorks(h, login)
+      expect(await login.isVerified()).to.equal(false)
+      await login.stillGetsIn()
     })
 
     function expectNoCode({ status, location = '' }: Answer) {
@@ -312,7 +312,7 @@ describe('A link of POST {oauth_path}/resend-verification (4.7)', () => {
     it('ends in an OAuth error at the redirect URI of a client that needs PKCE, and signs in (RED-06)', async () => {
       const user = await addUnverified(h)
       const agent = createUserAgent()
-      const answer = await agent.get(await resend(h, user, { ...APP, state: 'a b&c' }))
+      const answer = await agent.get(await user.asksAgain({ ...APP, state: 'a b&c' }))
       expect(answer.status).to.equal(302)
       const location = new URL(answer.location ?? '')
       expect(location.origin + location.pathname).to.equal(APP_URI)
@@ -322,14 +322,14 @@ describe('A link of POST {oauth_path}/resend-verification (4.7)', () => {
       expect([error, state, iss]).to.deep.equal(['invalid_request', 'a b&c', h.oauthUrl])
       expect(error_description).to.match(/PKCE/)
       expect(others).to.deep.equal({})
-      expect(await isVerified(h, user)).to.equal(true)
+      expect(await user.isVerified()).to.equal(true)
       expect(await accountOf(h, agent)).to.equal(user.id)
     })
 
     it('gives a client that needs no PKCE its code', async () => {
       const user = await addUnverified(h)
       const agent = createUserAgent()
-      const link = await resend(h, user, { ...SERVER, state: 'its state' })
+      const link = await user.asksAgain({ ...SERVER, state: 'its state' })
       const answer = await agent.get(link)
       expect(answer.status).to.equal(302)
       const party = await createRelyingParty(h.oauthUrl, {
@@ -353,7 +353,7 @@ describe('A link of POST {oauth_path}/resend-verification (4.7)', () => {
       for (const carried of [{}, { state: 'x', scope: 'openid' }, { client_id: 'app' }]) {
         const user = await addUnverified(h)
         const agent = createUserAgent()
-        const link = await resend(h, user, carried)
+        const link = await user.asksAgain(carried)
         expect(carriedIn(link)).to.deep.equal({})
         await expectOnlyVerified(h, { user, agent }, await agent.get(link))
       }
@@ -362,7 +362,7 @@ describe('A link of POST {oauth_path}/resend-verification (4.7)', () => {
     it('never asks for a scope that the client may not have (RED-11)', async () => {
       const user = await addUnverified(h)
       const scope = 'openid email admin'
-      const answer = await createUserAgent().get(await resend(h, user, { ...SERVER, scope }))
+      const answer = await createUserAgent().get(await user.asksAgain({ ...SERVER, scope }))
       const code = new URL(answer.location ?? '').searchParams.get('code')
       const record = code ? await h.provider.AuthorizationCode.find(code) : undefined
       expect(record?.scope ?? '').to.not.include('admin')
@@ -393,7 +393,7 @@ describe('A link of POST {oauth_path}/resend-verification (4.7)', () => {
     async function expectOnlyVerifies(evil: Record<string, string>) {
       const carried = { ...APP, ...evil }
       const user = await addUnverified(h)
-      const link = await resend(h, user, carried)
+      const link = await user.asksAgain(carried)
       expect(carriedIn(link), JSON.stringify(carried)).to.deep.equal({})
       const { mail } = await h.mail.mailTo(user.email ?? '')
       const body = `${mail.text}${String(mail.html)}`
@@ -503,7 +503,7 @@ describe('The countdown to the next mail (resend_cooldown)', () => {
     ]
     for (const page of pages) expect(secondsIn(page)).to.equal(undefined)
     await h.mail.mailTo(user.email ?? '', 2)
-    expect(mailsTo(h, user)).to.equal(2)
+    expect(user.mailCount()).to.equal(2)
     await h.put({ resend_cooldown: '1h' })
     expect(secondsIn(await ask('forgot-password', 'free'))).to.equal(HOUR_S)
   })

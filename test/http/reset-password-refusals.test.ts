@@ -1,30 +1,18 @@
+import type { Person } from '../support/person.ts'
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
-import { accountOf, mailsTo } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { expectPage } from '../support/expect-page.ts'
 import { CLIENT, type Harness, PASSWORD } from '../support/harness.ts'
 import { jobs, later } from '../support/jobs.ts'
-import {
-  databaseOf,
-  eventsOf,
-  hasPassword,
-  sha256,
-  shapeOf,
-  tokenOf,
-  usableRecord,
-} from '../support/observe.ts'
+import { databaseOf, sha256, shapeOf, usableRecord } from '../support/observe.ts'
 import { linksOf, press, withoutId } from '../support/page-forms.ts'
-import {
-  isMendedBy,
-  OTHER_HASH,
-  userWithExpiredLink,
-  userWithLink,
-} from '../support/reset-links.ts'
+import { isMendedBy, OTHER_HASH, userWithExpiredLink } from '../support/reset-links.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { turns } from '../support/turns.ts'
 import { createUserAgent, type Form } from '../support/user-agent.ts'
 import { expectTitle } from '../support/words.ts'
+import { accountOf, tokenOf, userWithLink } from '../support/person.ts'
 
 const NEW = 'a new password'
 const agent = createUserAgent()
@@ -47,13 +35,13 @@ onBothStores('{oauth_path}/reset-password refuses a token that is', (technology)
     const { link: newer } = await userWithLink(h)
     await later(h, 600_000)
     await isRefused(h, link)
-    expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
-    expect(eventsOf(h, 'password_reset_completed', user)).to.deep.equal([])
+    expect(await user.hasPassword(PASSWORD)).to.equal(true)
+    expect(user.events('password_reset_completed')).to.deep.equal([])
     const documents = h.db?.collection('password_reset_tokens')
     const record = await documents?.findOne({ token_hash: sha256(tokenOf(link)) })
     if (h.db) expect(record).to.include({ user_id: user.id, used_at: null })
     expect((await agent.get(newer)).status).to.equal(200)
-    await isMendedBy(h, user)
+    await user.getsBackIn()
   })
 
   if (technology === 'memory') return
@@ -80,7 +68,7 @@ onBothStores('{oauth_path}/reset-password refuses a token that is', (technology)
       await isRefused(h, link)
       await documents.replaceOne({ token_hash }, record ?? {})
     }
-    expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
+    expect(await user.hasPassword(PASSWORD)).to.equal(true)
     expect((await h.reset(link, NEW)).mode).to.equal('done')
   })
 
@@ -92,7 +80,7 @@ onBothStores('{oauth_path}/reset-password refuses a token that is', (technology)
     await users.deleteOne({ _id: user.id })
     await isRefused(h, link)
     expect(await users.findOne({ _id: user.id })).to.equal(null)
-    expect(eventsOf(h, 'password_reset_completed', user)).to.deep.equal([])
+    expect(user.events('password_reset_completed')).to.deep.equal([])
   })
 
   for (const minutes of [3, -3]) {
@@ -107,7 +95,7 @@ onBothStores('{oauth_path}/reset-password refuses a token that is', (technology)
       ])
       expect(modifiedCount).to.equal(1)
       expect((await h.reset(link, NEW)).mode).to.equal('done')
-      expect(await hasPassword(h, user, NEW)).to.equal(true)
+      expect(await user.hasPassword(NEW)).to.equal(true)
     })
   }
 })
@@ -120,7 +108,7 @@ describe('{oauth_path}/reset-password refuses', () => {
 
   // Two tokens, lists and operators are in test/attacks/injection.test.ts and tokens.test.ts.
   describe('what is no token of ours (TOK-04, TOK-05, INJ-01)', () => {
-    let user: User
+    let user: Person
     let link: string
     let unknown: ReturnType<typeof shapeOf>
 
@@ -131,7 +119,7 @@ describe('{oauth_path}/reset-password refuses', () => {
 
     // Whatever was refused, nothing changed, and the honest link still opens the form.
     afterEach(async () => {
-      expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
+      expect(await user.hasPassword(PASSWORD)).to.equal(true)
       expect((await agent.get(link)).mode).to.equal('form')
     })
 
@@ -199,7 +187,7 @@ describe('{oauth_path}/reset-password refuses', () => {
       const answer = await agent.get(address)
       expect([answer.status, answer.mode]).to.deep.equal([400, 'expired'])
     }
-    expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
+    expect(await user.hasPassword(PASSWORD)).to.equal(true)
     expect((await h.users.findById(user.id))?.emailVerified).to.equal(false)
 
     expect((await agent.get(verification)).mode).to.equal('verified')
@@ -222,13 +210,13 @@ describe('A reset link is void once the account changed after it was issued', ()
   for (const [what, [change, back]] of Object.entries(changes)) {
     it(`${what}: POST changes nothing, and a new link works (TOK-16)`, async () => {
       const { user, link } = await userWithLink(h)
-      await h.changeUser(user, change)
+      await user.becomes(change)
       const before = await h.users.findById(user.id)
       const answer = await h.reset(link, NEW)
       expect([answer.status, answer.mode]).to.deep.equal([400, 'invalid'])
       expect(await h.users.findById(user.id)).to.deep.equal(before)
-      expect(eventsOf(h, 'password_reset_completed', user)).to.deep.equal([])
-      await h.changeUser(user, back)
+      expect(user.events('password_reset_completed')).to.deep.equal([])
+      await user.becomes(back)
       await isMendedBy(h, { ...user, ...change, ...back })
     })
   }
@@ -237,7 +225,7 @@ describe('A reset link is void once the account changed after it was issued', ()
     const { user, link } = await userWithLink(h)
     const browser = createUserAgent()
     await h.signIn(browser, user.username)
-    await h.changeUser(user, { passwordHash: OTHER_HASH })
+    await user.becomes({ passwordHash: OTHER_HASH })
     expect((await h.reset(link, NEW)).mode).to.equal('invalid')
     expect(await accountOf(h, browser)).to.equal(user.id)
   })
@@ -251,12 +239,12 @@ onBothStores('A reset link of an account that changes', (technology) => {
       const { user, link } = await userWithLink(h)
       const change = async () => {
         await turns(run * 20)
-        await h.changeUser(user, { passwordHash: OTHER_HASH })
+        await user.becomes({ passwordHash: OTHER_HASH })
       }
       const [answer] = await Promise.all([h.reset(link, NEW), change()])
       expect((await h.users.findById(user.id))?.passwordHash).to.equal(OTHER_HASH)
       expect((await h.reset(link, NEW)).status).to.equal(400)
-      const completed = eventsOf(h, 'password_reset_completed', user)
+      const completed = user.events('password_reset_completed')
       expect(completed).to.have.length(answer.status === 200 ? 1 : 0)
     })
     await Promise.all(runs)
@@ -329,33 +317,33 @@ describe('A reset link that does nothing says why, to whoever holds it', () => {
     await isRefusedAs('used', link)
     await isNotRenewedAs('used', tokenOf(link))
     expect((await h.reset(link, 'another one')).status).to.equal(400)
-    expect(await hasPassword(h, user, NEW)).to.equal(true)
-    expect(eventsOf(h, 'password_reset_completed', user)).to.have.length(1)
-    await isMendedBy(h, user)
+    expect(await user.hasPassword(NEW)).to.equal(true)
+    expect(user.events('password_reset_completed')).to.have.length(1)
+    await user.getsBackIn()
   })
 
   it('superseded by a newer link, also once that was used: and it asks for nothing (TOK-13)', async () => {
     const { user, link } = await userWithLink(h)
-    const newer = await h.resetLink(user)
+    const newer = await user.forgets()
     await isRefusedAs('superseded', link)
     await isNotRenewedAs('superseded', tokenOf(link))
-    expect(mailsTo(h, user)).to.equal(2)
+    expect(user.mailCount()).to.equal(2)
     expect((await h.reset(newer, NEW)).mode).to.equal('done')
     await isRefusedAs('superseded', link)
-    expect(await hasPassword(h, user, NEW)).to.equal(true)
+    expect(await user.hasPassword(NEW)).to.equal(true)
   })
 
   it('changed: the account is another one since, and the page leads to a new link', async () => {
     const { user, link } = await userWithLink(h)
-    await h.changeUser(user, { disabled: true })
+    await user.becomes({ disabled: true })
     expectTitle(await agent.get(link), 'reset-password.invalid.changed.title')
-    await h.changeUser(user, { disabled: false })
+    await user.becomes({ disabled: false })
     expectTitle(await agent.get(link), 'reset-password.invalid.expired.title')
     const email = 'elsewhere@users.example'
-    await h.changeUser(user, { email })
+    await user.becomes({ email })
     await isRefusedAs('changed', link)
     await isNotRenewedAs('changed', tokenOf(link))
-    expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
+    expect(await user.hasPassword(PASSWORD)).to.equal(true)
 
     const address = linksOf(await agent.get(link)).find((each) => each.includes('/forgot-password'))
     const form = await agent.get(address ?? '')
@@ -366,11 +354,11 @@ describe('A reset link that does nothing says why, to whoever holds it', () => {
   it('changed: a link that was never posted asks for no new one either, and tells of it', async () => {
     const { user, link } = await userWithLink(h)
     const moved = { ...user, email: `new-${user.email}` }
-    await h.changeUser(user, moved)
+    await user.becomes(moved)
     await isNotRenewedAs('changed', tokenOf(link))
     expectTitle(await agent.get(link), 'reset-password.invalid.changed.title')
-    expect(eventsOf(h, 'password_reset_rejected', user).at(-1)?.reason).to.equal('account_changed')
-    await isMendedBy(h, moved)
+    expect(user.events('password_reset_rejected').at(-1)?.reason).to.equal('account_changed')
+    await moved.getsBackIn()
   })
 
   const changes: Record<string, Partial<User>> = {
@@ -381,12 +369,12 @@ describe('A reset link that does nothing says why, to whoever holds it', () => {
   for (const [what, change] of Object.entries(changes)) {
     it(`changed, where it expired and the account changed since, ${what}: no mail goes to it`, async () => {
       const { user, link } = await userWithExpiredLink(h)
-      await h.changeUser(user, change)
+      await user.becomes(change)
       await isRefusedAs('changed', link)
       await isNotRenewedAs('changed', tokenOf(link))
-      expect(mailsTo(h, user)).to.equal(1)
-      await h.changeUser(user, { email: user.email, disabled: false })
-      await isMendedBy(h, user)
+      expect(user.mailCount()).to.equal(1)
+      await user.becomes({ email: user.email, disabled: false })
+      await user.getsBackIn()
     })
   }
 
@@ -421,20 +409,20 @@ describe('A reset link that does nothing says why, to whoever holds it', () => {
     const foreign = await postForgot({ token }, { 'sec-fetch-site': 'cross-site' })
     expect(foreign.status).to.equal(403)
     expect(known).to.include.members(await jobs(h))
-    expect(mailsTo(h, user)).to.equal(1)
+    expect(user.mailCount()).to.equal(1)
     expect((await postForgot({ token })).mode).to.equal('sent')
     await h.mail.mailTo(user.email ?? '', 2)
   })
 
   it('to open one is no event; to post one is, and to ask for a new link with one that is no good', async () => {
     const { user, link } = await userWithLink(h)
-    await h.resetLink(user)
+    await user.forgets()
     await agent.get(link)
-    expect(eventsOf(h, 'password_reset_rejected', user)).to.deep.equal([])
+    expect(user.events('password_reset_rejected')).to.deep.equal([])
     await h.reset(link, NEW)
     await postForgot({ token: tokenOf(link) })
-    const reasons = eventsOf(h, 'password_reset_rejected', user).map(({ reason }) => reason)
+    const reasons = user.events('password_reset_rejected').map(({ reason }) => reason)
     expect(reasons).to.deep.equal(['invalidated', 'invalidated'])
-    await isMendedBy(h, user)
+    await user.getsBackIn()
   })
 })

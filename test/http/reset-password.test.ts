@@ -1,21 +1,13 @@
+import type { Person } from '../support/person.ts'
 import { expect } from 'chai'
-import type { User } from '../../src/index.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { expectPage } from '../support/expect-page.ts'
 import { PASSWORD } from '../support/harness.ts'
-import {
-  databaseOf,
-  dump,
-  eventsOf,
-  hasPassword,
-  sha256,
-  tokenOf,
-  usableRecord,
-} from '../support/observe.ts'
-import { userWithLink } from '../support/reset-links.ts'
+import { databaseOf, dump, sha256, usableRecord } from '../support/observe.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, decodeEntities } from '../support/user-agent.ts'
 import { expectTitle, words } from '../support/words.ts'
+import { tokenOf, userWithLink } from '../support/person.ts'
 
 /** What to look for in the writes of a reset, in their order. */
 const STEPS: Record<string, string> = {
@@ -102,7 +94,7 @@ onBothStores('A reset', (technology) => {
     const atEvent = new Promise<[boolean, unknown]>((resolve, reject) => {
       h.flows.events.on('audit', ({ type, accountId }) => {
         if (type !== 'password_reset_completed' || accountId !== user.id) return
-        const seen = [hasPassword(h, user, 'a new password'), h.store.cutoffs.read(user.id)]
+        const seen = [user.hasPassword('a new password'), h.store.cutoffs.read(user.id)]
         Promise.all(seen).then(([is, ends]) => resolve([is === true, ends]), reject)
       })
     })
@@ -167,12 +159,12 @@ const MISMATCH = 'password_mismatch'
 describe('The form of POST {oauth_path}/reset-password (4.4, 8)', () => {
   const agent = createUserAgent()
   const h = suiteHarness()
-  let user: User
+  let user: Person
   let link: string
 
   before(async () => {
     user = await h.addUser({ username: 'ann' })
-    link = await h.resetLink(user)
+    link = await user.forgets()
   })
 
   const post = (fields: string) =>
@@ -211,7 +203,7 @@ describe('The form of POST {oauth_path}/reset-password (4.4, 8)', () => {
         const inputs = answer.text.match(/<input[^>]* type="password"[^>]*>/g) ?? []
         expect(inputs).to.have.length(2)
         for (const input of inputs) expect(input).not.to.include('value=')
-        expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
+        expect(await user.hasPassword(PASSWORD)).to.equal(true)
         expect((await agent.get(link)).mode).to.equal('form')
       })
     }
@@ -236,15 +228,15 @@ describe('The form of POST {oauth_path}/reset-password (4.4, 8)', () => {
         const { text } = await post(fields)
         const shown = text.match(/(?<=class="hint fault"[^>]*>)[^<]+/g) ?? []
         expect(shown.map(decodeEntities)).to.deep.equal(told)
-        expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
+        expect(await user.hasPassword(PASSWORD)).to.equal(true)
       })
     }
 
     it('and after all of that the same link still sets a good password', async () => {
-      expect(eventsOf(h, 'password_reset_completed', user)).to.deep.equal([])
+      expect(user.events('password_reset_completed')).to.deep.equal([])
       expect((await post(passwords(NEW))).mode).to.equal('done')
-      expect(await hasPassword(h, user, NEW)).to.equal(true)
-      expect(eventsOf(h, 'password_reset_completed', user)).to.have.length(1)
+      expect(await user.hasPassword(NEW)).to.equal(true)
+      expect(user.events('password_reset_completed')).to.have.length(1)
       expect(await dump(h)).not.to.include(NEW)
     })
   })
@@ -260,18 +252,18 @@ describe('The form of POST {oauth_path}/reset-password (4.4, 8)', () => {
     }
     for (const [what, [password, others]] of Object.entries(accepted)) {
       it(what, async () => {
-        link = await h.resetLink(user)
+        link = await user.forgets()
         expect((await post(passwords(password))).mode).to.equal('done')
-        expect(await hasPassword(h, user, password)).to.equal(true)
-        for (const other of others) expect(await hasPassword(h, user, other), other).to.equal(false)
+        expect(await user.hasPassword(password)).to.equal(true)
+        for (const other of others) expect(await user.hasPassword(other), other).to.equal(false)
       })
     }
 
     it('of letters that are not encoded', async () => {
-      link = await h.resetLink(user)
+      link = await user.forgets()
       const answer = await post('password=schön und lang&confirm_password=schön und lang')
       expect(answer.mode).to.equal('done')
-      expect(await hasPassword(h, user, 'schön und lang')).to.equal(true)
+      expect(await user.hasPassword('schön und lang')).to.equal(true)
     })
   })
 
@@ -281,7 +273,7 @@ describe('The form of POST {oauth_path}/reset-password (4.4, 8)', () => {
     )
 
     it('on the form, in the refusal and at both ends', async () => {
-      link = await h.resetLink(user)
+      link = await user.forgets()
       expect((await agent.get(link)).text).to.include('Use 10 to 12 characters.')
       const short = await post(passwords('a'.repeat(9)))
       expect(short.mode).to.equal('password_too_short')
@@ -290,17 +282,17 @@ describe('The form of POST {oauth_path}/reset-password (4.4, 8)', () => {
       expect(long.mode).to.equal('password_too_long')
       expect(long.text).to.include('at most 12 characters')
       expect((await post(passwords('a'.repeat(10)))).mode).to.equal('done')
-      link = await h.resetLink(user)
+      link = await user.forgets()
       expect((await post(passwords('a'.repeat(12)))).mode).to.equal('done')
-      expect(await hasPassword(h, user, 'a'.repeat(12))).to.equal(true)
+      expect(await user.hasPassword('a'.repeat(12))).to.equal(true)
     })
 
     it('and never takes more than 72 bytes, whatever the maximum', async () => {
       await h.put({ validation_max_password_length: '72' })
-      link = await h.resetLink(user)
+      link = await user.forgets()
       expect((await post(passwords(`${'a'.repeat(71)}é`))).mode).to.equal('password_too_long')
       expect((await post(passwords('a'.repeat(72)))).mode).to.equal('done')
-      expect(await hasPassword(h, user, 'a'.repeat(72))).to.equal(true)
+      expect(await user.hasPassword('a'.repeat(72))).to.equal(true)
     })
   })
 })

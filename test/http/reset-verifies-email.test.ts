@@ -1,16 +1,16 @@
+import type { Person } from '../support/person.ts'
 import { expect } from 'chai'
-import type { User } from '../../src/index.ts'
-import { addUnverified, addVerified, blockedLogin, isVerified } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT } from '../support/harness.ts'
-import { eventsOf, hasPassword, usableRecord } from '../support/observe.ts'
+import { usableRecord } from '../support/observe.ts'
 import { OTHER_HASH } from '../support/reset-links.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
-import { expectMode, openElsewhere, windowOf } from '../support/waiting-window.ts'
+import { expectMode, windowOf } from '../support/waiting-window.ts'
 import { expectTitle } from '../support/words.ts'
+import { addUnverified, addVerified, blockedLogin } from '../support/person.ts'
 
 const NEW = 'a new password'
 
@@ -21,8 +21,8 @@ onBothStores('The setting reset_verifies_email (3.3)', (technology) => {
     mayLogErrors: true,
   })
 
-  const verified = (user: User) => eventsOf(h, 'email_verification_completed', user)
-  const completed = (user: User) => eventsOf(h, 'password_reset_completed', user)
+  const verified = (user: Person) => user.events('email_verification_completed')
+  const completed = (user: Person) => user.events('password_reset_completed')
 
   it('verifies the address that the link went to, after the effects of the reset, and says who did it', async () => {
     const user = await addUnverified(h)
@@ -33,14 +33,14 @@ onBothStores('The setting reset_verifies_email (3.3)', (technology) => {
     })
     const { link } = await h.mail.mailTo(user.email ?? '')
     expect((await createUserAgent().get(link)).mode).to.equal('form')
-    expect(await isVerified(h, user)).to.equal(false)
+    expect(await user.isVerified()).to.equal(false)
     expect((await h.reset(link, NEW, 'another one')).mode).to.equal('password_mismatch')
-    expect(await isVerified(h, user)).to.equal(false)
+    expect(await user.isVerified()).to.equal(false)
     const done = await h.reset(link, NEW)
     expect([done.status, done.mode]).to.deep.equal([200, 'done'])
     expect(done.headers.getSetCookie()).to.deep.equal([])
-    expect(await isVerified(h, user)).to.equal(true)
-    expect(await isVerified(h, neighbour)).to.equal(false)
+    expect(await user.isVerified()).to.equal(true)
+    expect(await neighbour.isVerified()).to.equal(false)
     const [event, another] = verified(user)
     const [reset] = completed(user)
     expect(event).to.include({ clientId: CLIENT.client_id, address: reset?.address })
@@ -54,14 +54,14 @@ onBothStores('The setting reset_verifies_email (3.3)', (technology) => {
 
   it('says nothing of an address that was verified before, and does nothing while it is off', async () => {
     const before = await addVerified(h)
-    expect((await h.reset(await h.resetLink(before), NEW)).mode).to.equal('done')
+    expect((await h.reset(await before.forgets(), NEW)).mode).to.equal('done')
     expect(completed(before)).to.have.length(1)
     expect(verified(before)).to.deep.equal([])
     await h.put({ reset_verifies_email: 'false' })
     try {
       const user = await addUnverified(h)
-      expect((await h.reset(await h.resetLink(user), NEW)).mode).to.equal('done')
-      expect(await isVerified(h, user)).to.equal(false)
+      expect((await h.reset(await user.forgets(), NEW)).mode).to.equal('done')
+      expect(await user.isVerified()).to.equal(false)
       expect(verified(user)).to.deep.equal([])
     } finally {
       await h.put({ reset_verifies_email: 'true' })
@@ -76,11 +76,11 @@ onBothStores('The setting reset_verifies_email (3.3)', (technology) => {
     it(`verifies nothing where the account ${what} by then`, async () => {
       const email = 'other-letters@users.example'
       const user = await addUnverified(h, { email })
-      const link = await h.resetLink(user)
+      const link = await user.forgets()
       const { replacePasswordHash } = h.users
       h.users.replacePasswordHash = async (id, expected, next) => {
         const isReplaced = await replacePasswordHash(id, expected, next)
-        await h.changeUser(user, { ...change, passwordHash: next })
+        await user.becomes({ ...change, passwordHash: next })
         return isReplaced
       }
       try {
@@ -88,34 +88,32 @@ onBothStores('The setting reset_verifies_email (3.3)', (technology) => {
       } finally {
         h.users.replacePasswordHash = replacePasswordHash
       }
-      expect(await hasPassword(h, user, NEW)).to.equal(true)
-      expect(await isVerified(h, user)).to.equal(false)
+      expect(await user.hasPassword(NEW)).to.equal(true)
+      expect(await user.isVerified()).to.equal(false)
       expect(verified(user)).to.deep.equal([])
     })
   }
 
   it('verifies nothing by a reset that is refused in the end, or by a link that is over', async () => {
     const user = await addUnverified(h)
-    const link = await h.resetLink(user)
-    await h.changeUser(user, { passwordHash: OTHER_HASH })
+    const link = await user.forgets()
+    await user.becomes({ passwordHash: OTHER_HASH })
     expect((await h.reset(link, NEW)).mode).to.equal('invalid')
     expect((await h.reset(link, NEW)).mode).to.equal('invalid')
-    expect(await isVerified(h, user)).to.equal(false)
-    expect((await h.reset(await h.resetLink(user), NEW)).mode).to.equal('done')
-    expect(await isVerified(h, user)).to.equal(true)
+    expect(await user.isVerified()).to.equal(false)
+    expect((await h.reset(await user.forgets(), NEW)).mode).to.equal('done')
+    expect(await user.isVerified()).to.equal(true)
   })
 
   it('lets no login go on that waited: the reset has ended it, and its link has nothing left to do', async () => {
     const login = await blockedLogin(h)
     const window = windowOf(h, login)
-    expect((await h.reset(await h.resetLink(login.user), NEW)).mode).to.equal('done')
+    expect((await h.reset(await login.forgets(), NEW)).mode).to.equal('done')
     expectMode(await window.goOn(), 400, 'ended')
-    const page = await openElsewhere(login)
+    const page = await login.opensElsewhere()
     expectMode(page, 400, 'expired')
     expectTitle(page, 'verify-email.expired.used.title')
-    expect((await h.signIn(createUserAgent(), login.user.username, NEW)).location).to.include(
-      'code=',
-    )
+    expect((await h.signIn(createUserAgent(), login.username, NEW)).location).to.include('code=')
   })
 
   describe('is done by whoever finishes the reset', () => {
@@ -140,7 +138,7 @@ onBothStores('The setting reset_verifies_email (3.3)', (technology) => {
     for (const [what, failing] of Object.entries(failures)) {
       it(what, async () => {
         const user = await addUnverified(h)
-        const link = await h.resetLink(user)
+        const link = await user.forgets()
         const { takeUnfinished } = h.store.resetTokens
         // Its lease has run out already.
         h.store.resetTokens.takeUnfinished = (at, until) =>
@@ -161,7 +159,7 @@ onBothStores('The setting reset_verifies_email (3.3)', (technology) => {
           restore()
           h.store.resetTokens.takeUnfinished = takeUnfinished
         }
-        expect(await isVerified(h, user)).to.equal(true)
+        expect(await user.isVerified()).to.equal(true)
         expect(verified(user)).to.have.length(1)
         expect(completed(user)).to.have.length(1)
         expect(await usableRecord(h, link)).to.equal(undefined)

@@ -1,11 +1,11 @@
 import { expect } from 'chai'
-import { mailsTo, addUnverified, addVerified, blockedLogin } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { isIdle, later, withoutJobs } from '../support/jobs.ts'
-import { eventsOf, shapeOf, tokenOf, usableRecord } from '../support/observe.ts'
+import { shapeOf, usableRecord } from '../support/observe.ts'
 import { formsOf } from '../support/page-forms.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
+import { addUnverified, addVerified, blockedLogin, tokenOf } from '../support/person.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
@@ -43,7 +43,7 @@ onBothStores('A form that asks for a mail, sent again', (technology) => {
     },
     'the page of an expired reset link': async () => {
       const user = await addVerified(h)
-      const link = await h.resetLink(user)
+      const link = await user.forgets()
       await later(h, DAY_MS)
       return { email: user.email ?? '', sent: formOf(await agent.get(link), '/forgot-password') }
     },
@@ -93,7 +93,7 @@ onBothStores('A form that asks for a mail, sent again', (technology) => {
       await h.mail.mailTo(user.email ?? '', count)
       await isIdle(h)
       for (const type of ['password_reset_requested', 'password_reset_mail_sent'] as const) {
-        expect(eventsOf(h, type, user)).to.have.length(count)
+        expect(user.events(type)).to.have.length(count)
       }
       await atNextWeek()
     }
@@ -126,7 +126,7 @@ onBothStores('A form that asks for a mail, sent again', (technology) => {
     await post({ action, fields: { username: eve.username, form_id: id } })
     await h.mail.mailTo(eve.email ?? '')
     await isIdle(h)
-    expect([ann, ben, eve].map((user) => mailsTo(h, user))).to.deep.equal([2, 1, 2])
+    expect([ann, ben, eve].map((user) => user.mailCount())).to.deep.equal([2, 1, 2])
   })
 
   it('is no longer the same once its id is what no form of ours has, or there is none', async () => {
@@ -150,7 +150,7 @@ onBothStores('A form that asks for a mail, sent again', (technology) => {
 
   it('is asked for once by a page of a link whose token alone is posted', async () => {
     const user = await addVerified(h)
-    const link = await h.resetLink(user)
+    const link = await user.forgets()
     await later(h, DAY_MS)
     const page = await agent.get(link)
     expect(page.hidden['token']).to.equal(tokenOf(link))

@@ -1,21 +1,19 @@
 import { expect } from 'chai'
 import type { ClientMetadata } from 'oidc-provider'
 import type { AdminClient } from '../../src/admin/client.ts'
-import type { User } from '../../src/index.ts'
 import { suiteAdmin } from '../support/admin.ts'
-import { addVerified } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { runCli } from '../support/cli-in-process.ts'
 import { partyOf } from '../support/clients.ts'
 import { eventually } from '../support/eventually.ts'
 import { ADMIN_TOKEN, CLIENT, type Harness } from '../support/harness.ts'
-import { choose, invitationOf } from '../support/invitations.ts'
+import { choose } from '../support/invitations.ts'
 import { isIdle } from '../support/jobs.ts'
-import { hasPassword } from '../support/observe.ts'
 import { serve } from '../support/serve.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, decodeEntities, type Answer } from '../support/user-agent.ts'
+import { addVerified, type Person } from '../support/person.ts'
 
 const NEW = 'a new password'
 const TOLD = 'We’re telling your apps to sign you out: '
@@ -43,7 +41,7 @@ async function clientServer() {
 }
 
 /** Signs in to each of these apps, in one browser. */
-async function signInTo(h: Harness, user: User, apps: App[]) {
+async function signInTo(h: Harness, user: Person, apps: App[]) {
   const browser = createUserAgent()
   for (const [index, app] of apps.entries()) {
     const { url } = await (await partyOf(h, app)).begin()
@@ -57,10 +55,10 @@ const done = (answer: Answer) => {
   return decodeEntities(answer.text).replaceAll(/[\u2068\u2069]/g, '')
 }
 
-const resetOf = async (h: Harness, user: User) => done(await h.reset(await h.resetLink(user), NEW))
+const resetOf = async (h: Harness, user: Person) => done(await h.reset(await user.forgets(), NEW))
 
 /** The text of the mail that tells of a changed password, in one line. */
-async function noticeTo(h: Harness, { email = '' }: User): Promise<string> {
+async function noticeTo(h: Harness, { email = '' }: Person): Promise<string> {
   const isNotice = ({ to, kind }: Harness['mail']['mails'][number]) =>
     kind === 'password_changed' && to.includes(email)
   const found = await eventually('the notice', () => h.mail.mails.find(isNotice))
@@ -107,7 +105,7 @@ onBothStores('The apps that a person was signed in to', (technology) => {
       expect(text).to.not.contain(UNKNOWN)
     }
     expect(page).to.not.match(/<a [^>]*example/)
-    expect(await hasPassword(h, user, NEW)).to.equal(true)
+    expect(await user.hasPassword(NEW)).to.equal(true)
   })
 
   it('have their id where they have no name; those of another account are not named', async () => {
@@ -140,7 +138,7 @@ onBothStores('The apps that a person was signed in to', (technology) => {
   it('are a text, whatever they call themselves (XSS-01, MAIL-04)', async () => {
     const user = await addVerified(h)
     await signInTo(h, user, [apps.wiki])
-    const link = await h.resetLink(user)
+    const link = await user.forgets()
     const answer = await h.reset(link, NEW)
     expect(done(answer)).to.contain(`${UNTOLD}<a href="https://evil.example">Win</a>.`)
     expect(answer.text).to.not.contain('<a href="https://evil')
@@ -152,15 +150,15 @@ onBothStores('The apps that a person was signed in to', (technology) => {
   it('are named after a first password', async () => {
     const user = await addVerified(h)
     await signInTo(h, user, [apps.shop])
-    await h.changeUser(user, { passwordHash: undefined, emailVerified: false })
-    const page = done(await choose(h, await invitationOf(h, user), NEW))
+    await user.becomes({ passwordHash: undefined, emailVerified: false })
+    const page = done(await choose(h, await user.isInvited(), NEW))
     expect(page).to.contain(`${TOLD}Shop.`)
   })
 
   it('refuse for a day: the status says so', async () => {
     const user = await addVerified(h)
     await signInTo(h, user, [apps.refusing, apps.shop, apps.mail])
-    expect(done(await h.reset(await h.resetLink(user), NEW))).to.match(
+    expect(done(await h.reset(await user.forgets(), NEW))).to.match(
       /Sign out there yourself: [\w ]*Mail/,
     )
     const over = { told: 1, waiting: 0, failed: 1, untold: 1 }
@@ -182,7 +180,7 @@ onBothStores('The apps that a person was signed in to', (technology) => {
   it('that gave up are named as those that cannot be told', async () => {
     const user = await addVerified(h)
     await signInTo(h, user, [apps.shop, apps.mail])
-    const link = await h.resetLink(user)
+    const link = await user.forgets()
     const { clientLogouts } = h.store
     const { find } = clientLogouts
     clientLogouts.find = async (which) =>
@@ -222,7 +220,7 @@ onBothStores('The apps that a person was signed in to', (technology) => {
   it('cannot be read: the reset is done all the same, and nobody is told that all is well', async () => {
     const user = await addVerified(h)
     await signInTo(h, user, [apps.shop])
-    const link = await h.resetLink(user)
+    const link = await user.forgets()
     const { clientLogouts } = h.store
     const { find } = clientLogouts
     clientLogouts.find = () => Promise.reject(new Error('away'))
@@ -233,7 +231,7 @@ onBothStores('The apps that a person was signed in to', (technology) => {
     } finally {
       clientLogouts.find = find
     }
-    expect(await hasPassword(h, user, NEW)).to.equal(true)
+    expect(await user.hasPassword(NEW)).to.equal(true)
     expect(await resetOf(h, user)).to.not.contain(UNKNOWN)
   })
 })

@@ -2,21 +2,17 @@ import { expect } from 'chai'
 import { memoryUsers, type UserStore } from '../../src/index.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
 import { problemOf, settingsOf } from '../support/admin.ts'
-import {
-  addUnverified,
-  blockedLogin,
-  expectStillWorks,
-  isVerified,
-} from '../support/blocked-login.ts'
+import { expectStillWorks } from '../support/blocked-login.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage } from '../support/expect-page.ts'
 import { SHORT_WAITS, suiteHarnessBehindProxy } from '../support/harness-behind-proxy.ts'
 import { PASSWORD } from '../support/harness.ts'
 import { jobs } from '../support/jobs.ts'
 import { describeWithMongo } from '../support/mongod.ts'
-import { eventsOf, hasPassword, shapeOf, tokenOf, usableRecord } from '../support/observe.ts'
+import { shapeOf, usableRecord } from '../support/observe.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
+import { addUnverified, blockedLogin, tokenOf } from '../support/person.ts'
 
 interface Logged {
   level: string
@@ -107,13 +103,13 @@ describeWithMongo('Requests while the database cannot be reached (7) [full]', ()
     expect(lines.filter(({ message }) => message === 'request failed')).to.deep.equal(expected)
     expect(JSON.stringify(lines)).not.to.include(new URL(proxy.uri).host)
     expect(JSON.stringify(lines)).not.to.match(/\bat .*:\d+:\d+/)
-    expect(await h.resetLink(known)).to.include('/reset-password?token=')
+    expect(await known.forgets()).to.include('/reset-password?token=')
     expect(h.mail.mails).to.have.length(mails + 1)
   })
 
   it('answers reset-password with the 503 page, whether or not the link is genuine, and spends nothing', async () => {
     const user = await h.addUser({ username: 'resetting' })
-    const link = await h.resetLink(user)
+    const link = await user.forgets()
     const unknown = link.replace(tokenOf(link), 'x'.repeat(43))
     const agent = createUserAgent()
 
@@ -122,16 +118,16 @@ describeWithMongo('Requests while the database cannot be reached (7) [full]', ()
       await expectAlike([h.reset(link, 'a brand new password'), h.reset(unknown, 'a new password')])
     })
     expect(await usableRecord(h, link)).to.include({ userId: user.id })
-    expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
+    expect(await user.hasPassword(PASSWORD)).to.equal(true)
     expect((await h.reset(link, 'a brand new password')).mode).to.equal('done')
-    expect(await hasPassword(h, user, 'a brand new password')).to.equal(true)
+    expect(await user.hasPassword('a brand new password')).to.equal(true)
   })
 
   it('answers verify-email with the 503 page, and the link still does all of its work', async () => {
     const login = await blockedLogin(h)
     await whileGone(async () => expectUnavailable(await login.agent.get(login.link)))
-    expect(await isVerified(h, login.user)).to.equal(false)
-    await expectStillWorks(h, login)
+    expect(await login.isVerified()).to.equal(false)
+    await login.stillGetsIn()
   })
 
   it('answers 503 also where only the count of forms fails, and goes on afterwards (RATE-11)', async () => {
@@ -150,7 +146,7 @@ describeWithMongo('Requests while the database cannot be reached (7) [full]', ()
     )
     expectUnavailable(await post())
     expect((await failing.happened)?.name).to.equal('findAndModify')
-    expect(eventsOf(h, 'password_reset_requested', user)).to.deep.equal([])
+    expect(user.events('password_reset_requested')).to.deep.equal([])
     expect(await jobs(h)).to.deep.equal([])
     expect(h.mail.mails).to.have.length(mails)
     expect((await post()).status).to.equal(200)
@@ -248,7 +244,7 @@ describe('Requests while the users of the host cannot be reached (7)', () => {
       expect(answer.headers.get('retry-after')).to.equal(retryAfter)
 
       problem = undefined
-      expect((await kept.findById(login.user.id))?.emailVerified).to.equal(false)
+      expect((await kept.findById(login.id))?.emailVerified).to.equal(false)
       expect((await login.agent.get(login.link)).location).to.include('code=')
     })
   }

@@ -16,10 +16,10 @@ import {
   type AnyRequest,
 } from '../support/any-authorization-request.ts'
 import { readAnswer, redeem } from '../support/authorization-answer.ts'
-import { addVerified, blockedLogin, isVerified } from '../support/blocked-login.ts'
 import { PASSWORD, startHarness, type Harness, type Host } from '../support/harness.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
-import { openElsewhere, windowOf } from '../support/waiting-window.ts'
+import { windowOf } from '../support/waiting-window.ts'
+import { addVerified, blockedLogin } from '../support/person.ts'
 
 const RUNS_PER_KIND = 3
 const API_SCOPES = apiScopes.join(' ')
@@ -176,15 +176,15 @@ describe('An e-mail verification amid any legal authorization request', () => {
     const login = await blockedLogin(h, { send: () => url })
     if (way === 'with the interaction gone') await forget(login.interaction, url)
     const window = windowOf(h, login)
-    if (way === 'in the window that waited') await verifyByOtherMeans(login.user)
-    if (way.endsWith('elsewhere')) await openElsewhere(login)
+    if (way === 'in the window that waited') await verifyByOtherMeans(login)
+    if (way.endsWith('elsewhere')) await login.opensElsewhere()
     const waited = way.startsWith('in the window')
     const agent = way === 'in the same browser' || waited ? login.agent : createUserAgent()
     const first = waited ? await window.goOn() : await agent.get(login.link)
-    const ends = await outcome({ request, verifier, url, user: login.user }, agent, first)
+    const ends = await outcome({ request, verifier, url, user: login }, agent, first)
     const isPage = ends.mode === 'form_post' && !ends.isAsked && !ends.isSignedInAgain
     expect(first.status, 'in one response').to.equal(isPage ? 200 : 302)
-    expect(await isVerified(h, login.user)).to.equal(true)
+    expect(await login.isVerified()).to.equal(true)
     return ends
   }
 

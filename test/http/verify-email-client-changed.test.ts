@@ -3,13 +3,6 @@ import Koa from 'koa'
 import mount from 'koa-mount'
 import type { ClientMetadata } from 'oidc-provider'
 import {
-  blockedLogin,
-  expectResumed,
-  isVerified,
-  sessionId,
-  setsSession,
-} from '../support/blocked-login.ts'
-import {
   bySigning,
   JAR_ONLY,
   signedLogin,
@@ -28,7 +21,8 @@ import { CLIENT, type Harness, type Host } from '../support/harness.ts'
 import { OFFLINE } from '../support/oauth-requests.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import type { Answer } from '../support/user-agent.ts'
-import { expectMode, openElsewhere, pendingOf, windowOf } from '../support/waiting-window.ts'
+import { expectMode, pendingOf, windowOf } from '../support/waiting-window.ts'
+import { blockedLogin, sessionId, setsSession } from '../support/person.ts'
 
 type Change = Partial<ClientMetadata>
 
@@ -46,11 +40,11 @@ async function expectRefused(h: Harness, { login }: DynamicClient, answer: Answe
 /** The link and the window are refused; the same login goes on once the client is as it was. */
 async function expectRefusedUntil(h: Harness, client: DynamicClient, restore: () => unknown) {
   const { login } = client
-  await expectRefused(h, client, await openElsewhere(login))
-  expect(await isVerified(h, login.user)).to.equal(true)
-  await expectRefused(h, client, await windowOf(h, login).goOn())
+  await expectRefused(h, client, await login.opensElsewhere())
+  expect(await login.user.isVerified()).to.equal(true)
+  await expectRefused(h, client, await login.goesOn())
   await restore()
-  return windowOf(h, login).goOn()
+  return login.goesOn()
 }
 
 describe('A login that waited while its client changed', () => {
@@ -83,11 +77,7 @@ describe('A login that waited while its client changed', () => {
     it(`goes nowhere where the client ${title} (RED-15)`, async () => {
       const client = await dynamicLogin(h, { ...(send && { send }) })
       await client.change(change)
-      await expectResumed(
-        h,
-        client.login,
-        await expectRefusedUntil(h, client, () => client.change()),
-      )
+      await client.login.comesBack(await expectRefusedUntil(h, client, () => client.change()))
     })
   }
 
@@ -96,7 +86,7 @@ describe('A login that waited while its client changed', () => {
     await client.change(MUST_PUSH)
     await expectRefused(h, client, await client.login.agent.get(client.login.link))
     await client.change()
-    await expectResumed(h, client.login, await windowOf(h, client.login).goOn())
+    await client.login.comesBack(await client.login.goesOn())
   })
 
   it('goes nowhere where a scope is gone that a refresh token needs (RED-15)', async () => {
@@ -131,8 +121,8 @@ describe('A login that waited while its client changed', () => {
     it(`goes on where the client ${title}`, async () => {
       const { login, change: changeClient } = await dynamicLogin(h, { send })
       await changeClient(change)
-      await openElsewhere(login)
-      await expectResumed(h, login, await windowOf(h, login).goOn())
+      await login.opensElsewhere()
+      await login.comesBack(await login.goesOn())
     })
   }
 
@@ -140,7 +130,7 @@ describe('A login that waited while its client changed', () => {
     const client = await dynamicLogin(h, { send: byPushing })
     await client.change({ ...MUST_PUSH, scope: 'openid' })
     const answer = await expectRefusedUntil(h, client, () => client.change(MUST_PUSH))
-    await expectResumed(h, client.login, answer)
+    await client.login.comesBack(answer)
   })
 })
 
@@ -152,8 +142,8 @@ describe('A login by a signed request, where the provider takes none that are pu
 
   it('goes on', async () => {
     const login = await signedLogin(h)
-    await openElsewhere(login)
-    await expectResumed(h, login, await windowOf(h, login).goOn())
+    await login.opensElsewhere()
+    await login.comesBack(await login.goesOn())
   })
 
   const gone: [title: string, change: Change][] = [
@@ -165,7 +155,7 @@ describe('A login by a signed request, where the provider takes none that are pu
       const client = await dynamicLogin(h, { send: bySigning })
       await client.change({ ...MUST_SIGN, ...change })
       const answer = await expectRefusedUntil(h, client, () => client.change(MUST_SIGN))
-      await expectResumed(h, client.login, answer)
+      await client.login.comesBack(answer)
     })
   }
 })
@@ -194,15 +184,15 @@ describe('A login that waited, where the host trusts a proxy that ends TLS', () 
 
   it('goes on, with cookies for https alone', async () => {
     const login = await blockedLogin(h)
-    await openElsewhere(login)
-    const answer = await windowOf(h, login).goOn()
+    await login.opensElsewhere()
+    const answer = await login.goesOn()
     // Ours is so where the base URL is https, which it is not here.
     const theirs = answer.headers
       .getSetCookie()
       .filter((line) => !line.startsWith('account_flows_'))
     expect(theirs).not.to.deep.equal([])
     for (const line of theirs) expect(line).to.include('; secure')
-    await expectResumed(h, login, answer)
+    await login.comesBack(answer)
   })
 })
 
@@ -231,8 +221,8 @@ describe('A link whose request the provider cannot judge, because what is in fro
       fails = 'not'
       expect(answer.status).to.equal(status)
       expect([answer.location, setsSession(answer)]).to.deep.equal([undefined, false])
-      expect(await isVerified(h, login.user)).to.equal(false)
-      await expectResumed(h, login, await login.agent.get(login.link))
+      expect(await login.isVerified()).to.equal(false)
+      await login.comesBack(await login.agent.get(login.link))
     })
   }
 })

@@ -1,17 +1,6 @@
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
-import {
-  accountOf,
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  changeUser,
-  expectResumed,
-  isVerified,
-  resend,
-  sessionId,
-  type BlockedLogin,
-} from '../support/blocked-login.ts'
+import { resend } from '../support/blocked-login.ts'
 import { CONFIDENTIAL } from '../support/harness.ts'
 import {
   expectOtherAccount,
@@ -22,7 +11,14 @@ import {
 } from '../support/other-account.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
-import { typeCode } from '../support/waiting-window.ts'
+import {
+  accountOf,
+  addUnverified,
+  addVerified,
+  blockedLogin,
+  sessionId,
+  type Person,
+} from '../support/person.ts'
 
 const OF_ANOTHER_CLIENT = {
   client_id: CONFIDENTIAL.client_id,
@@ -34,7 +30,7 @@ describe('A verification link in a browser with a session (4.6)', () => {
   const h = suiteHarness()
 
   describe('of another account', () => {
-    let login: BlockedLogin
+    let login: Person
     let owner: User
     let browser: UserAgent
 
@@ -47,29 +43,29 @@ describe('A verification link in a browser with a session (4.6)', () => {
       const session = sessionId(h, browser)
       for (const _time of [1, 2, 3]) {
         const page = await browser.get(login.link)
-        expectOtherAccount(page, [owner, login.user])
+        expectOtherAccount(page, [owner, login])
         expect(page.text).to.include('Sign out first').and.to.not.include('<form')
         expect(sessionId(h, browser)).to.equal(session)
-        expect(await isVerified(h, login.user)).to.equal(false)
+        expect(await login.isVerified()).to.equal(false)
       }
       expect(await accountOf(h, browser)).to.equal(owner.id)
       await browser.get(`${h.oauthUrl}/session/end`)
       await (await sessionOf(h, browser))?.destroy()
-      await expectResumed(h, login, await browser.get(login.link))
+      await login.comesBack(await browser.get(login.link))
     })
 
     it('leaves the code good where the login waits', async () => {
-      expectOtherAccount(await browser.get(login.link), [owner, login.user])
-      await expectResumed(h, login, await typeCode(h, login, login.code))
+      expectOtherAccount(await browser.get(login.link), [owner, login])
+      await login.comesBack(await login.types(login.code))
       expect(await accountOf(h, browser)).to.equal(owner.id)
     })
 
     it('says the same in the browser that logged in, where the code goes on', async () => {
       const { agent } = login
       const other = (await signedIn(h, agent)).owner
-      expectOtherAccount(await agent.get(login.link), [other, login.user])
+      expectOtherAccount(await agent.get(login.link), [other, login])
       expect(await accountOf(h, agent)).to.equal(other.id)
-      await expectResumed(h, login, await typeCode(h, login, login.code))
+      await login.comesBack(await login.types(login.code))
     })
 
     it('answers no form', async () => {
@@ -77,14 +73,14 @@ describe('A verification link in a browser with a session (4.6)', () => {
       for (const action of ['confirm', 'continue', 'confirm_only', 'disown']) {
         const answer = await browser.post(`${h.oauthUrl}/verify-email`, { ...query, action })
         expect([answer.status, answer.headers.get('allow')]).to.deep.equal([405, 'GET, HEAD'])
-        expect(await isVerified(h, login.user)).to.equal(false)
+        expect(await login.isVerified()).to.equal(false)
       }
-      await expectResumed(h, login, await login.agent.get(login.link))
+      await login.comesBack(await login.agent.get(login.link))
     })
 
     it('leaves it alone for a link that no login waits for, too', async () => {
       const user = await addUnverified(h)
-      const link = await resend(h, user, OF_ANOTHER_CLIENT)
+      const link = await user.asksAgain(OF_ANOTHER_CLIENT)
       expectOtherAccount(await browser.get(link), [owner, user])
       expect((await createUserAgent().get(link)).location).to.match(
         /^https:\/\/server\.example\/cb\?code=/,
@@ -97,9 +93,9 @@ describe('A verification link in a browser with a session (4.6)', () => {
     const agent = createUserAgent()
     await h.signIn(agent, user.username)
     const before = await sessionOf(h, agent)
-    await changeUser(h, user, { emailVerified: false })
+    await user.becomes({ emailVerified: false })
     const login = await blockedLogin(h, { user, agent })
-    await expectResumed(h, login, await agent.get(login.link))
+    await login.comesBack(await agent.get(login.link))
     await expectReplaced(h, before, await sessionOf(h, agent), [user, user])
   })
 

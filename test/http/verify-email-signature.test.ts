@@ -1,16 +1,10 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { expect } from 'chai'
-import {
-  addUnverified,
-  blockedLogin,
-  expectExpired,
-  expectNothingChanged,
-  expectStillWorks,
-  type BlockedLogin,
-} from '../support/blocked-login.ts'
+import { expectExpired } from '../support/blocked-login.ts'
 import { ADMIN_TOKEN, CLIENT, CONFIDENTIAL, startHarness } from '../support/harness.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { addUnverified, blockedLogin, type Person } from '../support/person.ts'
 
 const SIGNED = ['token', 'client_id', 'redirect_uri', 'scope', 'state', 'authorize_sig'] as const
 const CARRIED = ['client_id', 'redirect_uri', 'scope', 'state'] as const
@@ -28,14 +22,14 @@ describe('authorize_sig of GET {oauth_path}/verify-email (5.4)', () => {
   const secret = randomBytes(32)
   const h = suiteHarness({ flows: { secrets: [secret] } })
 
-  async function expectAllRefused(login: BlockedLogin, links: string[]) {
+  async function expectAllRefused(login: Person, links: string[]) {
     for (const link of links) {
       expect(link).to.not.equal(login.link)
       const answer = await login.agent.get(link)
       expectExpired(answer)
-      await expectNothingChanged(h, login, answer)
+      await login.getsNothing(answer)
     }
-    await expectStillWorks(h, login)
+    await login.stillGetsIn()
   }
 
   it('carries token, client_id, redirect_uri, scope and state, and a signature of 43 characters', async () => {
@@ -142,7 +136,7 @@ describe('authorize_sig of GET {oauth_path}/verify-email (5.4)', () => {
     for (const state of ['evil', '']) {
       const answer = await login.agent.get(changed(login.link, (q) => q.set('state', state)))
       expectExpired(answer)
-      await expectNothingChanged(h, login, answer)
+      await login.getsNothing(answer)
     }
     const { status, location = '' } = await login.agent.get(login.link)
     expect(status).to.equal(302)
@@ -154,7 +148,7 @@ describe('authorize_sig of GET {oauth_path}/verify-email (5.4)', () => {
     const first = await blockedLogin(h, { user })
     const second = await blockedLogin(h, { user })
     const stranger = await blockedLogin(h)
-    const take = (from: BlockedLogin, into: BlockedLogin, names: readonly string[]) =>
+    const take = (from: Person, into: Person, names: readonly string[]) =>
       changed(into.link, (q) => {
         for (const name of names) q.set(name, new URL(from.link).searchParams.get(name) ?? '')
       })
@@ -167,11 +161,11 @@ describe('authorize_sig of GET {oauth_path}/verify-email (5.4)', () => {
       for (const names of [['authorize_sig'], ['token'], [...CARRIED, 'authorize_sig']]) {
         const answer = await b.agent.get(take(a, b, names))
         expectExpired(answer)
-        await expectNothingChanged(h, b, answer)
+        await b.getsNothing(answer)
       }
     }
-    await expectStillWorks(h, first)
-    await expectStillWorks(h, stranger)
+    await first.stillGetsIn()
+    await stranger.stillGetsIn()
   })
 
   it('refuses a signature made with any other key, or with the key ring itself (SIG-12)', async () => {
@@ -209,7 +203,7 @@ describe('authorize_sig of GET {oauth_path}/verify-email (5.4)', () => {
     }
     expect(new Set(pages).size).to.equal(1)
     expect(pages[0]).to.not.include(new URL(login.link).searchParams.get('state'))
-    await expectStillWorks(h, login)
+    await login.stillGetsIn()
   })
 })
 
@@ -236,7 +230,7 @@ describe('A verification link after the keys were rotated (SIG-13)', () => {
     }
     const refused = await openedBy([newKey])
     expectExpired(refused)
-    await expectNothingChanged(h, login, refused)
+    await login.getsNothing(refused)
     const { status, location } = await openedBy([newKey, oldKey])
     expect(status).to.equal(302)
     expect(location).to.match(/^https:\/\/app\.example\/cb\?code=/)

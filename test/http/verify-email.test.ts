@@ -5,19 +5,7 @@ import { randomPKCECodeVerifier } from 'openid-client'
 import type { User } from '../../src/index.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
 import { reasonOf } from '../support/bad-links.ts'
-import {
-  accountOf,
-  addUnverified,
-  blockedLogin,
-  eventsOf,
-  expectExpired,
-  expectResumed,
-  expectStillWorks,
-  isVerified,
-  resend,
-  sessionId,
-  setsSession,
-} from '../support/blocked-login.ts'
+import { eventsOf, expectExpired, resend } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import {
   JAR_ONLY,
@@ -29,11 +17,18 @@ import {
 } from '../support/clients.ts'
 import { CLIENT, CONFIDENTIAL } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
-import { databaseOf, eventsOf as recordedOf, sha256, shapeOf, tokenOf } from '../support/observe.ts'
+import { databaseOf, eventsOf as recordedOf, sha256, shapeOf } from '../support/observe.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { expectTitle } from '../support/words.ts'
-import { typeCode, windowOf } from '../support/waiting-window.ts'
+import {
+  accountOf,
+  addUnverified,
+  blockedLogin,
+  sessionId,
+  setsSession,
+  tokenOf,
+} from '../support/person.ts'
 
 // What HEAD, prefetches and other methods do not do is in test/attacks/verification.test.ts.
 describe('GET {oauth_path}/verify-email (4.6)', () => {
@@ -46,8 +41,8 @@ describe('GET {oauth_path}/verify-email (4.6)', () => {
     const login = await blockedLogin(h)
     const answer = await login.agent.get(login.link)
     expect(setsSession(answer)).to.equal(true)
-    await expectResumed(h, login, answer)
-    const completed = { type: 'email_verification_completed', accountId: login.user.id } as const
+    await login.comesBack(answer)
+    const completed = { type: 'email_verification_completed', accountId: login.id } as const
     const [event] = await eventsOf(h, completed)
     expect(event?.clientId).to.equal(CLIENT.client_id)
   })
@@ -61,8 +56,8 @@ describe('GET {oauth_path}/verify-email (4.6)', () => {
       const login = await blockedLogin(h)
       if (isGone) await forgetInteraction(h, login)
       const agent = isSame ? login.agent : createUserAgent()
-      await expectResumed(h, login, await agent.get(login.link))
-      expect(await accountOf(h, agent)).to.equal(login.user.id)
+      await login.comesBack(await agent.get(login.link))
+      expect(await accountOf(h, agent)).to.equal(login.id)
       expect(sessionId(h, login.agent) !== undefined).to.equal(isSame)
     }
   })
@@ -78,7 +73,7 @@ describe('GET {oauth_path}/verify-email (4.6)', () => {
     await pushed?.destroy()
     await forgetInteraction(h, gone)
     for (const login of [signed, kept, gone]) {
-      await expectResumed(h, login, await createUserAgent().get(login.link))
+      await login.comesBack(await createUserAgent().get(login.link))
     }
   })
 
@@ -90,13 +85,13 @@ describe('GET {oauth_path}/verify-email (4.6)', () => {
     expect(refused).to.be.instanceOf(Error).with.property('error', 'invalid_grant')
 
     const again = await blockedLogin(h)
-    const tokens = await expectResumed(h, again, await again.agent.get(again.link))
+    const tokens = await again.comesBack(await again.agent.get(again.link))
     expect(tokens.claims()?.['nonce']).to.equal(again.request.nonce)
   })
 
   it('cannot be used again: the page says so, no session and no code', async () => {
     const login = await blockedLogin(h)
-    await expectStillWorks(h, login)
+    await login.stillGetsIn()
     const session = sessionId(h, login.agent)
     const thief = createUserAgent()
     for (const agent of [thief, login.agent, thief]) {
@@ -124,7 +119,7 @@ onBothStores('GET {oauth_path}/verify-email, many times at once (4.6)', (technol
       expect(`${status} ${mode}`).to.be.oneOf(['400 expired', '200 verified'])
       expect(location).to.equal(undefined)
     }
-    for (const answer of redirects) await expectResumed(h, login, answer)
+    for (const answer of redirects) await login.comesBack(answer)
   })
 })
 
@@ -146,11 +141,11 @@ onBothStores('A link of an address that is confirmed already (3.2, 4.6)', (techn
     const login = await blockedLogin(h)
     const { user } = login
     const fields = { client_id: CLIENT.client_id, redirect_uri: CLIENT.redirect_uris[0] }
-    const another = await resend(h, user, fields)
-    const expired = await resend(h, user, fields)
+    const another = await user.asksAgain(fields)
+    const expired = await user.asksAgain(fields)
     const { id = '' } = (await h.store.verificationTokens.find(sha256(tokenOf(expired)))) ?? {}
     await h.store.verificationTokens.revoke({ id }, new Date(Date.now() - 60_000))
-    await expectStillWorks(h, login)
+    await login.stillGetsIn()
     for (const link of [login.link, another, expired, login.link]) {
       const page = await expectConfirmedAlready(link, user)
       expect(page.text).to.match(/Continue to .*We can send you a new link/s)
@@ -165,10 +160,10 @@ onBothStores('A link of an address that is confirmed already (3.2, 4.6)', (techn
 
   it('says so after a reset, whose new password ended the link', async () => {
     const login = await blockedLogin(h)
-    const another = await resend(h, login.user)
-    await expectStillWorks(h, login)
-    expect((await h.reset(await h.resetLink(login.user), 'a new password')).mode).to.equal('done')
-    await expectConfirmedAlready(another, login.user)
+    const another = await login.asksAgain()
+    await login.stillGetsIn()
+    expect((await h.reset(await login.forgets(), 'a new password')).mode).to.equal('done')
+    await expectConfirmedAlready(another, login)
   })
 
   it('says so to whoever comes second of two at once', async () => {
@@ -183,12 +178,12 @@ onBothStores('A link of an address that is confirmed already (3.2, 4.6)', (techn
     const changes = [{ email: 'other@users.example' }, { emailVerified: false }, { disabled: true }]
     for (const change of changes) {
       const login = await blockedLogin(h)
-      await expectStillWorks(h, login)
-      await h.changeUser(login.user, change)
+      await login.stillGetsIn()
+      await login.becomes(change)
       const page = await createUserAgent().get(login.link)
       expectExpired(page)
       expectTitle(page, 'verify-email.expired.changed.title')
-      expect(recordedOf(h, 'email_verification_rejected', login.user)[0]?.reason).to.equal('used')
+      expect(recordedOf(h, 'email_verification_rejected', login)[0]?.reason).to.equal('used')
     }
   })
 
@@ -206,9 +201,9 @@ onBothStores('A link of an address that is confirmed already (3.2, 4.6)', (techn
     const visit = async () =>
       Promise.all(strange.map(async (link) => shapeOf(await createUserAgent().get(link))))
     const before = await visit()
-    await expectStillWorks(h, login)
+    await login.stillGetsIn()
     expect(await visit()).to.deep.equal(before)
-    expect(recordedOf(h, 'email_verification_rejected', login.user)).to.deep.equal([])
+    expect(recordedOf(h, 'email_verification_rejected', login)).to.deep.equal([])
   })
 })
 
@@ -240,12 +235,12 @@ describe('What the host sees of GET {oauth_path}/verify-email (4.6)', () => {
     const answers = [
       await createUserAgent().get(first.link),
       await visited.get(fresh),
-      await typeCode(h, second, second.code),
+      await second.types(second.code),
     ]
     expect(answers.map(({ status }) => status)).to.deep.equal([302, 302, 302])
     expect(seen).to.have.length(3)
     for (const { before, after } of seen) expect(after).to.deep.equal(before)
-    await expectResumed(h, second, answers[2] ?? second.blocked)
+    await second.comesBack(answers[2] ?? second.blocked)
   })
 })
 
@@ -255,12 +250,12 @@ describe('Carried parameters longer than an address can be (4.6, 4.7)', () => {
   it('are not in the link of a blocked login, which finishes the request with all of them', async () => {
     const login = await blockedLogin(h, { extra: { state: 's'.repeat(10_000) } })
     expect(login.link.length).to.be.below(500)
-    await expectResumed(h, login, await createUserAgent().get(login.link))
+    await login.comesBack(await createUserAgent().get(login.link))
   })
 
   it('are not in the link of a stranger who asks for one, which verifies and leads nowhere', async () => {
     const carol = await addUnverified(h)
-    const link = await resend(h, carol, {
+    const link = await carol.asksAgain({
       client_id: CLIENT.client_id,
       redirect_uri: CLIENT.redirect_uris[0],
       state: 's'.repeat(60_000),
@@ -270,7 +265,7 @@ describe('Carried parameters longer than an address can be (4.6, 4.7)', () => {
     const answer = await agent.get(link)
     expect([answer.status, answer.mode]).to.deep.equal([200, 'verified'])
     expect(agent.cookiesFor(h.oauthUrl)).to.equal('')
-    expect(await isVerified(h, carol)).to.equal(true)
+    expect(await carol.isVerified()).to.equal(true)
     expect((await h.signIn(createUserAgent(), carol.username)).location).to.include('code=')
   })
 })
@@ -284,7 +279,7 @@ describeWithMongo('A verification link in the database [full]', () => {
   ] as const) {
     it(`written by a process whose clock is three minutes ${where} ours: works`, async () => {
       const login = await blockedLogin(h)
-      const { id } = login.user
+      const { id } = login
       const shift = async (collection: string, of: Document, names: string[]) => {
         const shifted = names.map((name) => [
           name,
@@ -296,8 +291,8 @@ describeWithMongo('A verification link in the database [full]', () => {
       }
       await shift('email_verification_tokens', { user_id: id }, ['created_at', 'expires_at'])
       await shift('pending_logins', { account_id: id }, ['created_at', 'purge_at'])
-      await expectResumed(h, login, await createUserAgent().get(login.link))
-      await expectResumed(h, login, await windowOf(h, login).goOn())
+      await login.comesBack(await createUserAgent().get(login.link))
+      await login.comesBack(await login.goesOn())
     })
   }
 })

@@ -1,14 +1,4 @@
 import { expect } from 'chai'
-import {
-  addUnverified,
-  blockedLogin,
-  expectResumed,
-  expectStillWorks,
-  isVerified,
-  resend,
-  sessionId,
-  type BlockedLogin,
-} from '../support/blocked-login.ts'
 import { PAR_ONLY, pushedLogin, THEIR_FEATURES } from '../support/clients.ts'
 import { CLIENT, CONFIDENTIAL } from '../support/harness.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
@@ -16,7 +6,8 @@ import { suiteHarnessBehindProxy } from '../support/harness-behind-proxy.ts'
 import type { Moment } from '../support/mongo-proxy.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
-import { expectMode, openElsewhere, windowOf } from '../support/waiting-window.ts'
+import { expectMode, windowOf } from '../support/waiting-window.ts'
+import { addUnverified, blockedLogin, sessionId, type Person } from '../support/person.ts'
 
 const LIMITS = { serverSelectionTimeoutMS: 5_000, socketTimeoutMS: 5_000 }
 
@@ -47,19 +38,19 @@ describeWithMongo('A login that waits, when the database fails between two steps
   }
 
   /** Nothing is lost: a login that begins now goes through. */
-  async function expectNextLoginWorks({ agent, user }: BlockedLogin) {
+  async function expectNextLoginWorks({ agent, user }: Person) {
     const { location } = await h.signIn(agent, user.username)
     expect(location).to.match(/[?&]code=/)
   }
 
-  const expectNothingVerified = async ({ user }: BlockedLogin) =>
-    expect(await isVerified(h, user)).to.equal(false)
+  const expectNothingVerified = async ({ user }: Person) =>
+    expect(await user.isVerified()).to.equal(false)
 
   it('before the address is verified: nothing is used, and the link does all of its work', async () => {
     const login = await blockedLogin(h)
     await failing('users', 'before', () => login.agent.get(login.link))
-    expect(await isVerified(h, login.user)).to.equal(false)
-    await expectStillWorks(h, login)
+    expect(await login.isVerified()).to.equal(false)
+    await login.stillGetsIn()
   })
 
   for (const [collection, when, step, nth] of [
@@ -74,19 +65,19 @@ describeWithMongo('A login that waits, when the database fails between two steps
       const login = await blockedLogin(h)
       const elsewhere = createUserAgent()
       await failing(collection, when, () => elsewhere.get(login.link), nth)
-      expect(await isVerified(h, login.user)).to.equal(true)
+      expect(await login.isVerified()).to.equal(true)
       expect(sessionId(h, elsewhere)).to.equal(undefined)
       const again = await elsewhere.get(login.link)
       expect(again.mode).to.be.oneOf(['verified', 'expired'])
       expect(again.location).to.equal(undefined)
-      await expectResumed(h, login, await windowOf(h, login).goOn())
+      await login.comesBack(await login.goesOn())
     })
   }
 
   it('in the browser that logged in, before the turn is taken: the window still has it', async () => {
     const login = await blockedLogin(h)
     await failing('pending_logins', 'before', () => login.agent.get(login.link), 3)
-    await expectResumed(h, login, await windowOf(h, login).goOn())
+    await login.comesBack(await login.goesOn())
   })
 
   it('before the window takes its turn: it tries again', async () => {
@@ -94,7 +85,7 @@ describeWithMongo('A login that waits, when the database fails between two steps
     const window = windowOf(h, login)
     await createUserAgent().get(login.link)
     await failing('pending_logins', 'before', () => window.goOn())
-    await expectResumed(h, login, await window.goOn())
+    await login.comesBack(await window.goOn())
   })
 
   for (const [collection, when, step, nth] of [
@@ -111,7 +102,7 @@ describeWithMongo('A login that waits, when the database fails between two steps
       await createUserAgent().get(login.link)
       await failing(collection, when, () => window.goOn(), nth)
       expect(sessionId(h, login.agent)).to.equal(undefined)
-      await expectResumed(h, login, await window.goOn())
+      await login.comesBack(await window.goOn())
       expectMode(await window.goOn(), 200, 'signed_in')
       await expectNextLoginWorks(login)
     })
@@ -147,8 +138,8 @@ describeWithMongo('A login that waits, when the database fails between two steps
   it('in the browser that logged in, the turn is taken, and the code is not saved: the window has the turn again (RACE-13)', async () => {
     const login = await blockedLogin(h)
     await failing('authorization_code', 'before', () => login.agent.get(login.link))
-    expect(await isVerified(h, login.user)).to.equal(true)
-    await expectResumed(h, login, await windowOf(h, login).goOn())
+    expect(await login.isVerified()).to.equal(true)
+    await login.comesBack(await login.goesOn())
   })
 })
 
@@ -195,9 +186,9 @@ describe('A login that waits, when the provider fails', () => {
     it(`at its ${model}: the window has its turn again, once (RACE-13)`, async () => {
       const login = await blockedLogin(h)
       const window = windowOf(h, login)
-      await openElsewhere(login)
+      await login.opensElsewhere()
       await failing(model, () => window.goOn())
-      await expectResumed(h, login, await window.goOn())
+      await login.comesBack(await window.goOn())
       expectMode(await window.goOn(), 200, 'signed_in')
     })
   }
@@ -207,9 +198,9 @@ describe('A login that waits, when the provider fails', () => {
       const login = await blockedLogin(h)
       const window = windowOf(h, login)
       await failing(model, () => login.agent.get(login.link))
-      expect(await isVerified(h, login.user)).to.equal(true)
+      expect(await login.isVerified()).to.equal(true)
       expect((await login.agent.get(login.link)).location).to.equal(undefined)
-      await expectResumed(h, login, await window.goOn())
+      await login.comesBack(await window.goOn())
       expectMode(await window.goOn(), 200, 'signed_in')
     })
   }
@@ -217,26 +208,26 @@ describe('A login that waits, when the provider fails', () => {
   it('by the link in its browser, of a client that must push its requests: the window has the turn again (RACE-13)', async () => {
     const { login } = await pushedLogin(h)
     await failing('AuthorizationCode', () => login.agent.get(login.link))
-    await expectResumed(h, login, await windowOf(h, login).goOn())
+    await login.comesBack(await login.goesOn())
   })
 
   it('at a link that no login waits for: it leads nowhere, and the next sign-in goes through', async () => {
     const user = await addUnverified(h)
     const agent = createUserAgent()
-    const link = await resend(h, user, {
+    const link = await user.asksAgain({
       client_id: CONFIDENTIAL.client_id,
       redirect_uri: CONFIDENTIAL.redirect_uris[0],
       scope: 'openid',
     })
     await failing('AuthorizationCode', () => agent.get(link))
-    expect(await isVerified(h, user)).to.equal(true)
+    expect(await user.isVerified()).to.equal(true)
     expect((await h.signIn(agent, user.username)).location).to.match(/[?&]code=/)
   })
 
   it('goes on once, of 20 windows at the same moment, one of which fails (RACE-13)', async () => {
     const login = await blockedLogin(h)
     const window = windowOf(h, login)
-    await openElsewhere(login)
+    await login.opensElsewhere()
     fault = { model: 'AuthorizationCode', error: new Error('the disk is full') }
     const answers = await Promise.all(Array.from({ length: 20 }, () => window.goOn()))
     expect(answers.filter(({ status }) => status === 500)).to.have.length(1)

@@ -1,16 +1,5 @@
 import { expect } from 'chai'
 import type { CheckedLogin } from '../../src/index.ts'
-import {
-  accountOf,
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  changeUser,
-  expectResumed,
-  isVerified,
-  sessionId,
-  type BlockedLogin,
-} from '../support/blocked-login.ts'
 import { startHarness } from '../support/harness.ts'
 import {
   expectPlantedReplaced,
@@ -21,18 +10,25 @@ import {
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
-import { expectMode, openElsewhere, windowOf, typeCode } from '../support/waiting-window.ts'
+import { expectMode, windowOf } from '../support/waiting-window.ts'
+import {
+  addUnverified,
+  addVerified,
+  blockedLogin,
+  sessionId,
+  type Person,
+} from '../support/person.ts'
 
 describe('A waiting window in a browser with a session', () => {
   const h = suiteHarness()
 
   it('goes on over the session of another account, by button, code and link: the password was typed in this very browser (VER-18)', async () => {
-    const ways: Record<string, (login: BlockedLogin) => Promise<Answer>> = {
+    const ways: Record<string, (login: Person) => Promise<Answer>> = {
       async button(login) {
-        await openElsewhere(login)
-        return windowOf(h, login).goOn()
+        await login.opensElsewhere()
+        return login.goesOn()
       },
-      code: (login) => typeCode(h, login, login.code),
+      code: (login) => login.types(login.code),
       link: (login) => login.agent.get(login.link),
     }
     for (const [way, goOn] of Object.entries(ways)) {
@@ -40,9 +36,9 @@ describe('A waiting window in a browser with a session', () => {
       const login = await blockedLogin(h)
       const { owner } = await signedIn(h, login.agent)
       const before = await sessionOf(h, login.agent)
-      await expectResumed(h, login, await goOn(login))
-      await expectReplaced(h, before, await sessionOf(h, login.agent), [owner, login.user])
-      expect(await accountOf(h, login.agent)).to.equal(login.user.id)
+      await login.comesBack(await goOn(login))
+      await expectReplaced(h, before, await sessionOf(h, login.agent), [owner, login])
+      expect(await login.account()).to.equal(login.id)
     }
     await h.put({ email_link_confirmation: 'off' })
   })
@@ -56,46 +52,46 @@ describe('A waiting window in a browser with a session', () => {
   it('goes on in no window once the person has signed out of the browser', async () => {
     const login = await blockedLogin(h)
     const window = windowOf(h, login)
-    await openElsewhere(login)
-    await h.signIn(login.agent, login.user.username)
-    expect(await accountOf(h, login.agent)).to.equal(login.user.id)
+    await login.opensElsewhere()
+    await h.signIn(login.agent, login.username)
+    expect(await login.account()).to.equal(login.id)
     await endSession(login.agent, { logout: 'yes' })
     expectMode(await window.reload(), 400, 'ended')
     expectMode(await window.goOn(), 400, 'ended')
     expectMode(await window.reload(), 400, 'ended')
-    expect(await accountOf(h, login.agent)).to.equal(undefined)
+    expect(await login.account()).to.equal(undefined)
     const next = await blockedLogin(h, { agent: login.agent })
-    await openElsewhere(next)
-    await expectResumed(h, next, await windowOf(h, next).goOn())
+    await next.opensElsewhere()
+    await next.comesBack(await next.goesOn())
   })
 
   it('goes on though another site led the browser to sign out, where nobody was signed in', async () => {
     const login = await blockedLogin(h)
-    await openElsewhere(login)
+    await login.opensElsewhere()
     await endSession(login.agent, { logout: 'yes' }, { 'sec-fetch-site': 'cross-site' })
-    await expectResumed(h, login, await windowOf(h, login).goOn())
+    await login.comesBack(await login.goesOn())
   })
 
   it('goes on where the person was asked whether to sign out, and stayed', async () => {
     const login = await blockedLogin(h)
-    await openElsewhere(login)
-    await h.signIn(login.agent, login.user.username)
+    await login.opensElsewhere()
+    await h.signIn(login.agent, login.username)
     await endSession(login.agent, {})
-    expect(await accountOf(h, login.agent)).to.equal(login.user.id)
-    await expectResumed(h, login, await windowOf(h, login).goOn())
+    expect(await login.account()).to.equal(login.id)
+    await login.comesBack(await login.goesOn())
   })
 
   it('says of a window that went on before that it is over, and nothing of the other account that came since', async () => {
     const login = await blockedLogin(h)
     const window = windowOf(h, login)
-    await expectResumed(h, login, await login.agent.get(login.link))
+    await login.comesBack(await login.agent.get(login.link))
     await (await sessionOf(h, login.agent))?.destroy()
     const { owner } = await signedIn(h, login.agent)
     for (const answer of [await window.goOn(), await window.reload()]) {
       expectMode(answer, 400, 'ended')
       expect(answer.text).to.not.include(owner.username)
     }
-    expect(await accountOf(h, login.agent)).to.equal(owner.id)
+    expect(await login.account()).to.equal(owner.id)
   })
 
   it('keeps a session of the same account, under a new name', async () => {
@@ -103,31 +99,31 @@ describe('A waiting window in a browser with a session', () => {
     const agent = createUserAgent()
     await h.signIn(agent, user.username)
     const before = await sessionOf(h, agent)
-    await changeUser(h, user, { emailVerified: false })
+    await user.becomes({ emailVerified: false })
     const login = await blockedLogin(h, { user, agent })
-    await openElsewhere(login)
-    await expectResumed(h, login, await windowOf(h, login).goOn())
+    await login.opensElsewhere()
+    await login.comesBack(await login.goesOn())
     const after = await sessionOf(h, agent)
     await expectReplaced(h, before, after, [user, user])
   })
 
   it('replaces an anonymous session that somebody planted (SES-07)', async () => {
     const login = await blockedLogin(h)
-    await openElsewhere(login)
+    await login.opensElsewhere()
     await expectPlantedReplaced(h, login.agent, async () => {
-      await expectResumed(h, login, await windowOf(h, login).goOn())
+      await login.comesBack(await login.goesOn())
     })
   })
 
   it('signs nobody in with a login that somebody else made in a browser of his own (VER-22)', async () => {
     const attacker = await blockedLogin(h)
-    await openElsewhere(attacker)
+    await attacker.opensElsewhere()
     const victims = [createUserAgent(), (await blockedLogin(h)).agent]
     for (const victim of victims) {
-      expectMode(await windowOf(h, attacker).in(victim).goOn(), 400, 'ended')
+      expectMode(await attacker.in(victim).goesOn(), 400, 'ended')
       expect(sessionId(h, victim)).to.equal(undefined)
     }
-    await expectResumed(h, attacker, await windowOf(h, attacker).goOn())
+    await attacker.comesBack(await attacker.goesOn())
   })
 })
 
@@ -147,10 +143,10 @@ describe('A login that waited in a browser where its account signed in again sin
     how = { acr: 'bronze', amr: ['pwd'], remember: false }
     const login = await blockedLogin(h, { extra: { max_age: String(MAX_AGE_S), ...extra } })
     await moveTime(seconds * 1000)
-    await changeUser(h, login.user, { emailVerified: true })
+    await login.becomes({ emailVerified: true })
     how = { acr: 'gold', amr: ['pwd', 'otp'] }
     const { url } = await h.party.begin({ prompt: 'login' })
-    const back = await h.follow(login.agent, await h.login(login.agent, url, login.user.username))
+    const back = await h.follow(login.agent, await h.login(login.agent, url, login.username))
     expect(back.location).to.match(/[?&]code=/)
     const newer = await sessionOf(h, login.agent)
     expect(newer?.acr).to.equal('gold')
@@ -158,10 +154,10 @@ describe('A login that waited in a browser where its account signed in again sin
     return { login, newer }
   }
 
-  const finishers: Record<string, (login: BlockedLogin) => Promise<Answer>> = {
-    'its window': (login) => windowOf(h, login).goOn(),
+  const finishers: Record<string, (login: Person) => Promise<Answer>> = {
+    'its window': (login) => login.goesOn(),
     async 'its link'(login) {
-      await changeUser(h, login.user, { emailVerified: false })
+      await login.becomes({ emailVerified: false })
       return login.agent.get(login.link)
     },
   }
@@ -174,7 +170,7 @@ describe('A login that waited in a browser where its account signed in again sin
       it(`is finished by ${finisher} with the newer login, which stays as it is, ${title} (SES-15)`, async () => {
         const { login, newer } = await overtaken(seconds, extra)
         const answer = await finish(login)
-        const tokens = await expectResumed(h, login, answer)
+        const tokens = await login.comesBack(answer)
         expect(tokens.claims()?.auth_time).to.equal(newer?.loginTs)
         const after = await sessionOf(h, login.agent)
         const { accountId, loginTs, acr, amr } = newer ?? {}
@@ -191,11 +187,11 @@ describe('A login that waited in a browser where its account signed in again sin
     await h.signIn(agent, user.username)
     const before = await sessionOf(h, agent)
     await moveTime(5_000)
-    await changeUser(h, user, { emailVerified: false })
+    await user.becomes({ emailVerified: false })
     how = { acr: 'bronze' }
     const login = await blockedLogin(h, { user, agent, extra: { prompt: 'login' } })
-    await openElsewhere(login)
-    await expectResumed(h, login, await windowOf(h, login).goOn())
+    await login.opensElsewhere()
+    await login.comesBack(await login.goesOn())
     const after = await sessionOf(h, agent)
     expect(after?.acr).to.equal('bronze')
     expect(after?.loginTs).to.be.greaterThan(before?.loginTs ?? Infinity)
@@ -225,7 +221,7 @@ describe('The cookie by which the browser that logged in is known', () => {
       const value = valueOf(line)
       const eightDays = `Max-Age=${8 * 86_400}`
       expect(line).to.equal(`${NAME}=${value}; ${eightDays}; Path=/; HttpOnly; SameSite=Lax`)
-      const stored = await h.store.pendingLogins.find({ id: windowOf(h, login).id })
+      const stored = await h.store.pendingLogins.find({ id: login.loginId() })
       expect(JSON.stringify(stored)).to.not.include(value)
       expect(stored?.browserHash).to.match(/^[\da-f]{64}$/)
     })
@@ -250,7 +246,7 @@ describe('The cookie by which the browser that logged in is known', () => {
         expect(lineOf(answer)).to.equal('')
       }
       expect(elsewhere.cookiesFor(h.oauthUrl)).to.not.include(NAME)
-      await expectResumed(h, login, await windowOf(h, login).goOn())
+      await login.comesBack(await login.goesOn())
     })
 
     it('ends with the browser where the login is not to be remembered', async () => {
@@ -258,21 +254,21 @@ describe('The cookie by which the browser that logged in is known', () => {
       const login = await blockedLogin(h)
       const line = lineOf(login.blocked)
       expect(line).to.equal(`${NAME}=${valueOf(line)}; Path=/; HttpOnly; SameSite=Lax`)
-      await openElsewhere(login)
-      const answer = await windowOf(h, login).goOn()
+      await login.opensElsewhere()
+      const answer = await login.goesOn()
       const session = answer.headers.getSetCookie().find((each) => each.startsWith('_session='))
       expect(session).to.not.match(/expires|max-age/i)
-      await expectResumed(h, login, answer)
+      await login.comesBack(answer)
     })
 
     it('of the person before gives the next person of a browser nothing', async () => {
       const agent = createUserAgent()
       const before = await blockedLogin(h, { agent })
       const next = await blockedLogin(h, { agent })
-      await openElsewhere(next)
-      expectMode(await windowOf(h, before).goOn(), 200, 'blocked')
-      await expectResumed(h, next, await windowOf(h, next).goOn())
-      expect(await isVerified(h, before.user)).to.equal(false)
+      await next.opensElsewhere()
+      expectMode(await before.goesOn(), 200, 'blocked')
+      await next.comesBack(await next.goesOn())
+      expect(await before.isVerified()).to.equal(false)
     })
   })
 

@@ -1,20 +1,6 @@
 import { expect } from 'chai'
-import type { User } from '../../src/index.ts'
 import { withDeleted } from '../support/admin.ts'
-import {
-  accountOf,
-  addUnverified,
-  blockedLogin,
-  type BlockedLogin,
-  changeUser,
-  expectExpired,
-  expectNothingChanged,
-  expectResumed,
-  isVerified,
-  resend,
-  sessionId,
-  setsSession,
-} from '../support/blocked-login.ts'
+import { expectExpired } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { type Harness, PASSWORD } from '../support/harness.ts'
 import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
@@ -26,30 +12,37 @@ import {
   expectMode,
   openElsewhere,
   pendingOf,
-  typeCode,
   windowNamed,
   windowOf,
 } from '../support/waiting-window.ts'
+import {
+  accountOf,
+  addUnverified,
+  blockedLogin,
+  type Person,
+  sessionId,
+  setsSession,
+} from '../support/person.ts'
 
 describe('The page that waits goes on by its button', () => {
   const h = suiteHarness({ flows: { trustedProxies: 1 } })
 
-  async function expectGoesOn(login: BlockedLogin) {
-    await expectResumed(h, login, await windowOf(h, login).goOn())
-    expect(await accountOf(h, login.agent)).to.equal(login.user.id)
+  async function expectGoesOn(login: Person) {
+    await login.comesBack(await login.goesOn())
+    expect(await login.account()).to.equal(login.id)
   }
 
   it('goes on to the client, with its own state, nonce and PKCE, once the link was opened in another browser, which in mode off has a code as well (VER-15)', async () => {
     const login = await blockedLogin(h)
     const elsewhere = createUserAgent()
     const window = windowOf(h, login)
-    await expectResumed(h, login, await elsewhere.get(login.link))
+    await login.comesBack(await elsewhere.get(login.link))
     const answer = await window.goOn()
     expect(setsSession(answer)).to.equal(true)
-    const tokens = await expectResumed(h, login, answer)
+    const tokens = await login.comesBack(answer)
     expect(tokens.claims()?.['nonce']).to.equal(login.request.nonce)
     for (const agent of [login.agent, elsewhere]) {
-      expect(await accountOf(h, agent)).to.equal(login.user.id)
+      expect(await accountOf(h, agent)).to.equal(login.id)
     }
   })
 
@@ -59,9 +52,9 @@ describe('The page that waits goes on by its button', () => {
     for (const _time of [1, 2, 3]) {
       const answer = await window.goOn()
       expectMode(answer, 200, 'blocked')
-      await expectNothingChanged(h, login, answer)
+      await login.getsNothing(answer)
     }
-    await openElsewhere(login)
+    await login.opensElsewhere()
     await expectGoesOn(login)
   })
 
@@ -69,7 +62,7 @@ describe('The page that waits goes on by its button', () => {
     const login = await blockedLogin(h)
     const window = windowOf(h, login)
     for (const isConfirmed of [false, true]) {
-      if (isConfirmed) await openElsewhere(login)
+      if (isConfirmed) await login.opensElsewhere()
       const page = await window.reload()
       expectMode(page, 200, 'blocked')
       expect(page.hidden['login']).to.equal(window.id)
@@ -81,7 +74,7 @@ describe('The page that waits goes on by its button', () => {
   it('goes on once, whatever is posted after that', async () => {
     const login = await blockedLogin(h)
     const window = windowOf(h, login)
-    await openElsewhere(login)
+    await login.opensElsewhere()
     await expectGoesOn(login)
     for (const ask of [window.goOn, window.reload]) expectMode(await ask(), 200, 'signed_in')
   })
@@ -89,7 +82,7 @@ describe('The page that waits goes on by its button', () => {
   it('leaves its turn to the link where that is opened in the same browser, and says that one is signed in', async () => {
     const login = await blockedLogin(h)
     const window = windowOf(h, login)
-    await expectResumed(h, login, await login.agent.get(login.link))
+    await login.comesBack(await login.agent.get(login.link))
     for (const answer of [await window.goOn(), await window.reload()]) {
       expectMode(answer, 200, 'signed_in')
       expect(setsSession(answer)).to.equal(false)
@@ -99,7 +92,7 @@ describe('The page that waits goes on by its button', () => {
   it('says that it is over, not that one is signed in, once the session is gone again', async () => {
     const login = await blockedLogin(h)
     const window = windowOf(h, login)
-    await expectResumed(h, login, await login.agent.get(login.link))
+    await login.comesBack(await login.agent.get(login.link))
     const session = await h.provider.Session.find(sessionId(h, login.agent) ?? '')
     await session?.destroy()
     expectMode(await window.goOn(), 400, 'ended')
@@ -109,25 +102,25 @@ describe('The page that waits goes on by its button', () => {
   it('goes on with the button once require_email_verification is false', async () => {
     const login = await blockedLogin(h)
     await h.put({ require_email_verification: 'false' })
-    const answer = await windowOf(h, login).goOn()
+    const answer = await login.goesOn()
     await h.put({ require_email_verification: 'true' })
     const tokens = await login.party.exchange(login.request, answer.location ?? '')
-    expect(tokens.claims()?.sub).to.equal(login.user.id)
-    expect(await isVerified(h, login.user)).to.equal(false)
+    expect(tokens.claims()?.sub).to.equal(login.id)
+    expect(await login.isVerified()).to.equal(false)
   })
 
   it('has gone on before the link is opened in the same browser: that verifies, and makes no second code', async () => {
     for (const isSignedIn of [true, false]) {
       const login = await blockedLogin(h)
       await h.put({ require_email_verification: 'false' })
-      const { location = '' } = await windowOf(h, login).goOn()
+      const { location = '' } = await login.goesOn()
       await login.party.exchange(login.request, location)
       const session = sessionId(h, login.agent)
       if (!isSignedIn) await (await h.provider.Session.find(session ?? ''))?.destroy()
       const answer = await login.agent.get(login.link)
       expectMode(answer, 200, 'verified')
       expect(setsSession(answer)).to.equal(false)
-      expect(await isVerified(h, login.user)).to.equal(true)
+      expect(await login.isVerified()).to.equal(true)
       expectExpired(await login.agent.get(login.link))
       await h.put({ require_email_verification: 'true' })
     }
@@ -135,13 +128,13 @@ describe('The page that waits goes on by its button', () => {
 
   it('learns that somebody else verified the account: support, an import, or a process that died then', async () => {
     for (const verify of [
-      ({ id, email = '' }: User) => h.users.markEmailVerified(id, email),
-      (user: User) => changeUser(h, user, { emailVerified: true }),
+      ({ id, email = '' }: Person) => h.users.markEmailVerified(id, email),
+      (user: Person) => user.becomes({ emailVerified: true }),
     ]) {
       const login = await blockedLogin(h)
       const window = windowOf(h, login)
-      await verify(login.user)
-      expectMode(await window.in(createUserAgent()).reload(), 400, 'ended')
+      await verify(login)
+      expectMode(await window.in(createUserAgent()).reloads(), 400, 'ended')
       await expectGoesOn(login)
       expectMode(await createUserAgent().get(login.link), 200, 'verified')
     }
@@ -152,22 +145,22 @@ describe('The page that waits goes on by its button', () => {
     const user = await addUnverified(h)
     const first = await blockedLogin(h, { agent, user })
     const second = await blockedLogin(h, { agent, user })
-    expect(windowOf(h, first).id).to.not.equal(windowOf(h, second).id)
-    await changeUser(h, user, { emailVerified: true })
+    expect(first.loginId()).to.not.equal(second.loginId())
+    await user.becomes({ emailVerified: true })
     for (const login of [second, first]) await expectGoesOn(login)
   })
 
   it('is over once another login of the account verified the address, by its link or its code', async () => {
     for (const verify of [
-      (login: BlockedLogin) => login.agent.get(login.link),
-      (login: BlockedLogin) => openElsewhere(login),
-      (login: BlockedLogin) => typeCode(h, login, login.code),
+      (login: Person) => login.agent.get(login.link),
+      (login: Person) => login.opensElsewhere(),
+      (login: Person) => login.types(login.code),
     ]) {
       const left = await blockedLogin(h)
-      const login = await blockedLogin(h, { user: left.user })
-      await expectResumed(h, login, await verify(login))
-      expectMode(await windowOf(h, left).goOn(), 400, 'ended')
-      expectMode(await windowOf(h, left).reload(), 400, 'ended')
+      const login = await blockedLogin(h, { user: left })
+      await login.comesBack(await verify(login))
+      expectMode(await left.goesOn(), 400, 'ended')
+      expectMode(await left.reloads(), 400, 'ended')
       expect(sessionId(h, left.agent)).to.equal(undefined)
     }
   })
@@ -177,17 +170,17 @@ describe('The page that waits goes on by its button', () => {
     const { user } = left
     const login = await blockedLogin(h, { user })
     const { markEmailVerified } = h.users
-    const begun: BlockedLogin[] = []
+    const begun: Person[] = []
     h.users.markEmailVerified = async (id, email) => {
       h.users.markEmailVerified = markEmailVerified
       begun.push(await blockedLogin(h, { user }))
       const isFirst = await markEmailVerified(id, email)
-      expectMode(await windowOf(h, left).goOn(), 400, 'ended')
+      expectMode(await left.goesOn(), 400, 'ended')
       return isFirst
     }
-    await expectResumed(h, login, await typeCode(h, login, login.code))
+    await login.comesBack(await login.types(login.code))
     expect(begun).to.have.length(1)
-    for (const each of begun) expectMode(await windowOf(h, each).goOn(), 400, 'ended')
+    for (const each of begun) expectMode(await each.goesOn(), 400, 'ended')
   })
 
   it('waits as long as the latest link works, and ends alike for everybody', async () => {
@@ -201,7 +194,7 @@ describe('The page that waits goes on by its button', () => {
     expectMode(await window.reload(), 400, 'ended')
     expectExpired(await createUserAgent().get(login.link))
     const { login: _, ...form } = login.blocked.hidden
-    const link = await resend(h, login.user, form)
+    const link = await login.asksAgain(form)
     await openElsewhere({ ...login, link })
     await expectGoesOn(login)
   })
@@ -213,15 +206,15 @@ describe('The page that waits goes on by its button', () => {
     const window = windowOf(h, login)
     for (const _time of [1, 2]) expectMode(await window.goOn({}, from), 200, 'blocked')
     expect((await window.goOn({ code: login.code }, from)).status).to.equal(429)
-    expect(await isVerified(h, login.user)).to.equal(false)
+    expect(await login.isVerified()).to.equal(false)
     await h.put({ requests_per_ip_per_minute: '60' })
-    await expectResumed(h, login, await window.goOn({ code: login.code }, from))
+    await login.comesBack(await window.goOn({ code: login.code }, from))
   })
 
   it('leads to its client from every page that it is on, however long the request of the client is', async () => {
     const login = await blockedLogin(h, { extra: { state: 's'.repeat(4_100) } })
     expect(login.link).to.not.include('state=')
-    const form = { username: login.user.username, ...login.blocked.hidden }
+    const form = { username: login.username, ...login.blocked.hidden }
     const ask = (more = {}) =>
       login.agent.post(`${h.oauthUrl}/resend-verification`, { ...form, ...more })
     const policyOf = ({ headers }: Answer) => headers.get('content-security-policy')
@@ -232,12 +225,12 @@ describe('The page that waits goes on by its button', () => {
     }
     const other = await ask({ redirect_uri: 'com.evil.app:/cb' })
     expect(policyOf(other)).to.include("form-action 'self';")
-    await openElsewhere(login)
-    await expectResumed(h, login, await windowOf(h, login).goOn())
+    await login.opensElsewhere()
+    await login.comesBack(await login.goesOn())
   })
 
   describe('to others it tells and gives nothing:', () => {
-    let login: BlockedLogin
+    let login: Person
 
     beforeEach(async () => {
       login = await blockedLogin(h)
@@ -256,7 +249,7 @@ describe('The page that waits goes on by its button', () => {
         windowNamed(h.oauthUrl, expired.id, login.agent),
       ]
       for (const isConfirmed of [false, true]) {
-        if (isConfirmed) await openElsewhere(login)
+        if (isConfirmed) await login.opensElsewhere()
         const answers = await Promise.all(
           windows.map(async (window) => ({
             page: shapeOf(await window.reload()),
@@ -272,7 +265,7 @@ describe('The page that waits goes on by its button', () => {
 
     it('a parameter that is repeated or bracketed names no login', async () => {
       const { id, agent } = windowOf(h, login)
-      await openElsewhere(login)
+      await login.opensElsewhere()
       const url = `${h.oauthUrl}/verify-email`
       for (const query of [`login=${id}&login=${id}`, `login[]=${id}`, `login[$gt]=`, '']) {
         expectMode(await agent.get(`${url}/waiting?${query}`), 400, 'ended')
@@ -287,17 +280,17 @@ describe('The page that waits goes on by its button', () => {
 
     it('the id alone, the cookie alone, and a cookie that somebody made up are good for nothing (VER-17)', async () => {
       const window = windowOf(h, login)
-      await openElsewhere(login)
+      await login.opensElsewhere()
       const thief = createUserAgent()
-      expectMode(await window.in(thief).goOn(), 400, 'ended')
+      expectMode(await window.in(thief).goesOn(), 400, 'ended')
       const cookie = login.agent.cookiesFor(`${h.oauthUrl}/verify-email`)
-      for (const id of ['', 'x', login.user.id, login.interaction]) {
+      for (const id of ['', 'x', login.id, login.interaction]) {
         const stolen = windowNamed(h.oauthUrl, id, thief)
         expectMode(await stolen.goOn({}, { cookie }), 400, 'ended')
       }
       for (const value of ['', 'x', '%00', 'A'.repeat(43), 'A'.repeat(44), '{"$gt":""}']) {
         const made = { cookie: `account_flows_browser=${value}` }
-        expectMode(await window.in(thief).goOn({}, made), 400, 'ended')
+        expectMode(await window.in(thief).goesOn({}, made), 400, 'ended')
       }
       expect(sessionId(h, thief)).to.equal(undefined)
       await expectGoesOn(login)
@@ -305,7 +298,7 @@ describe('The page that waits goes on by its button', () => {
 
     it('a form of another site', async () => {
       const window = windowOf(h, login)
-      await openElsewhere(login)
+      await login.opensElsewhere()
       for (const headers of [
         { 'sec-fetch-site': 'cross-site' },
         { 'sec-fetch-site': 'same-site' },
@@ -319,12 +312,12 @@ describe('The page that waits goes on by its button', () => {
         expect(sessionId(h, login.agent)).to.equal(undefined)
       }
       const own = { origin: 'null', 'sec-fetch-site': 'same-origin' }
-      await expectResumed(h, login, await window.goOn({}, own))
+      await login.comesBack(await window.goOn({}, own))
     })
 
     it('the address bar and other methods make nothing go on', async () => {
       const window = windowOf(h, login)
-      await openElsewhere(login)
+      await login.opensElsewhere()
       const url = `${h.oauthUrl}/verify-email/waiting?login=${window.id}`
       for (const method of ['HEAD', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
         const answer = await login.agent.request(method, url)
@@ -335,7 +328,7 @@ describe('The page that waits goes on by its button', () => {
     })
 
     it('is kept in no cache', async () => {
-      for (const answer of [await windowOf(h, login).reload(), login.blocked])
+      for (const answer of [await login.reloads(), login.blocked])
         expect(answer.headers.get('cache-control')).to.equal('no-store')
     })
   })
@@ -347,7 +340,7 @@ onBothStores('The window that logged in, and posts many times at once', (technol
   it('goes on in one of 20 concurrent posts, and the others get neither code nor session (VER-20)', async () => {
     const login = await blockedLogin(h)
     const window = windowOf(h, login)
-    await openElsewhere(login)
+    await login.opensElsewhere()
     const answers = await Promise.all(Array.from({ length: 20 }, () => window.goOn()))
     const redirects = answers.filter(({ location }) => location !== undefined)
     expect(redirects).to.have.length(1)
@@ -355,7 +348,7 @@ onBothStores('The window that logged in, and posts many times at once', (technol
     for (const { location, mode } of answers) {
       if (location === undefined) expect(mode).to.be.oneOf(['ended', 'signed_in'])
     }
-    for (const answer of redirects) await expectResumed(h, login, answer)
+    for (const answer of redirects) await login.comesBack(answer)
   })
 })
 
@@ -364,14 +357,14 @@ describe('A window that waits for a login that is over', () => {
   const h: Harness = suiteHarness({ flows: { users: withDeleted(() => h.users, deleted) } })
 
   /** The page says so, nobody is signed in, and the turn is not taken. */
-  async function expectOver(login: BlockedLogin) {
+  async function expectOver(login: Person) {
     const window = windowOf(h, login)
     for (const ask of [window.goOn, window.reload]) {
       const answer = await ask()
       expectMode(answer, 400, 'ended')
       expect(answer.text).to.match(/<a [^>]*href="https:\/\/app\.example\/"/)
     }
-    const foreign = await window.in(createUserAgent()).goOn()
+    const foreign = await window.in(createUserAgent()).goesOn()
     expectMode(foreign, 400, 'ended')
     expect(foreign.text).not.to.include('The App')
     expect((await pendingOf(h, window)).continuedAt).to.equal(undefined)
@@ -379,7 +372,7 @@ describe('A window that waits for a login that is over', () => {
   }
 
   /** A login that begins now is as good as any. */
-  async function expectNextLoginWorks({ user, agent }: BlockedLogin, password = PASSWORD) {
+  async function expectNextLoginWorks({ user, agent }: Person, password = PASSWORD) {
     expect((await h.signIn(agent, user.username, password)).location).to.include('code=')
     expect(await accountOf(h, agent)).to.equal(user.id)
   }
@@ -387,11 +380,11 @@ describe('A window that waits for a login that is over', () => {
   it('goes nowhere once everything of the account was ended, be it verified before or not', async () => {
     for (const isVerifiedBefore of [false, true]) {
       const login = await blockedLogin(h)
-      if (isVerifiedBefore) await openElsewhere(login)
-      await h.flows.endSessions(login.user.id)
+      if (isVerifiedBefore) await login.opensElsewhere()
+      await h.flows.endSessions(login.id)
       await expectOver(login)
-      if (!isVerifiedBefore) expectMode(await openElsewhere(login), 400, 'expired')
-      await changeUser(h, login.user, { emailVerified: true })
+      if (!isVerifiedBefore) expectMode(await login.opensElsewhere(), 400, 'expired')
+      await login.becomes({ emailVerified: true })
       await expectOver(login)
       await expectNextLoginWorks(login)
     }
@@ -399,10 +392,10 @@ describe('A window that waits for a login that is over', () => {
 
   it('goes nowhere after a reset: who knew the old password stays out (VER-19)', async () => {
     const login = await blockedLogin(h)
-    const reset = await h.reset(await h.resetLink(login.user), 'a brand new password')
+    const reset = await h.reset(await login.forgets(), 'a brand new password')
     expect(reset.mode).to.equal('done')
     await expectOver(login)
-    const fresh = await createUserAgent().get(await resend(h, login.user))
+    const fresh = await createUserAgent().get(await login.asksAgain())
     expectMode(fresh, 200, 'verified')
     await expectOver(login)
     await expectNextLoginWorks(login, 'a brand new password')
@@ -411,10 +404,10 @@ describe('A window that waits for a login that is over', () => {
   it('goes nowhere under another address, be that verified or not', async () => {
     for (const emailVerified of [false, true]) {
       const login = await blockedLogin(h)
-      const email = `another-${login.user.id}@users.example`
-      await changeUser(h, login.user, { email, emailVerified })
+      const email = `another-${login.id}@users.example`
+      await login.becomes({ email, emailVerified })
       await expectOver(login)
-      await changeUser(h, login.user, { emailVerified: true })
+      await login.becomes({ emailVerified: true })
       await expectNextLoginWorks(login)
     }
   })
@@ -422,18 +415,18 @@ describe('A window that waits for a login that is over', () => {
   it('waits again, and keeps its turn, where the address is taken for unverified again', async () => {
     const login = await blockedLogin(h)
     const window = windowOf(h, login)
-    await openElsewhere(login)
-    await changeUser(h, login.user, { emailVerified: false })
+    await login.opensElsewhere()
+    await login.becomes({ emailVerified: false })
     expectMode(await window.goOn(), 200, 'blocked')
     expect(sessionId(h, login.agent)).to.equal(undefined)
-    await changeUser(h, login.user, { emailVerified: true })
-    await expectResumed(h, login, await window.goOn())
+    await login.becomes({ emailVerified: true })
+    await login.comesBack(await window.goOn())
   })
 
   it('goes nowhere where the account is gone', async () => {
     const login = await blockedLogin(h)
-    await openElsewhere(login)
-    deleted.add(login.user.id)
+    await login.opensElsewhere()
+    deleted.add(login.id)
     await expectOver(login)
   })
 })
@@ -443,7 +436,7 @@ describeWithMongo('The page that waits [full]', () => {
 
   it('goes nowhere once the record is damaged or gone, and a new login works', async () => {
     const login = await blockedLogin(h)
-    await openElsewhere(login)
+    await login.opensElsewhere()
     const window = windowOf(h, login)
     const logins = databaseOf(h).collection<{ _id: string }>('pending_logins')
     const texts = [{ captured: '{}' }, { captured: 'no JSON' }]
@@ -454,6 +447,6 @@ describeWithMongo('The page that waits [full]', () => {
     }
     await logins.deleteOne({ _id: window.id })
     expectMode(await window.goOn(), 400, 'ended')
-    expect((await h.signIn(login.agent, login.user.username)).location).to.include('code=')
+    expect((await h.signIn(login.agent, login.username)).location).to.include('code=')
   })
 })

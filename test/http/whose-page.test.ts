@@ -1,6 +1,5 @@
 import { expect } from 'chai'
 import { DomUtils, parseDocument } from 'htmlparser2'
-import { addVerified, blockedLogin, mailsTo } from '../support/blocked-login.ts'
 import { newLinkFrom } from '../support/bad-links.ts'
 import { CLIENT } from '../support/harness.ts'
 import { later } from '../support/jobs.ts'
@@ -8,7 +7,7 @@ import { signedIn } from '../support/other-account.ts'
 import { formsOf, press } from '../support/page-forms.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
-import { openElsewhere, typeCode, windowOf } from '../support/waiting-window.ts'
+import { addVerified, blockedLogin } from '../support/person.ts'
 
 const DAY_MS = 86_400_000
 const NAME = CLIENT.client_name
@@ -84,7 +83,7 @@ describe('Whose page it is', () => {
     const elsewhere = createUserAgent()
     expectOfClient(await elsewhere.get(login.link, { purpose: 'prefetch' }), 'confirm')
     expectOfClient(await elsewhere.get(login.link), 'elsewhere')
-    await typeCode(h, login, login.code)
+    await login.types(login.code)
     expectOfClient(await elsewhere.get(login.link), 'expired')
   })
 
@@ -93,13 +92,13 @@ describe('Whose page it is', () => {
     const login = await blockedLogin(h)
     await later(h, DAY_MS)
     const expired = expectOfClient(await agent.get(login.link), 'expired')
-    const before = mailsTo(h, login.user)
+    const before = login.mailCount()
     expectOfClient(await press(agent, expired, '/resend-verification'), 'sent')
-    await h.mail.mailTo(login.user.email ?? '', before + 1)
+    await h.mail.mailTo(login.email ?? '', before + 1)
     const next = await blockedLogin(h)
-    await openElsewhere(next)
-    await windowOf(h, next).goOn()
-    expectOfClient(await windowOf(h, next).goOn(), 'signed_in')
+    await next.opensElsewhere()
+    await next.goesOn()
+    expectOfClient(await next.goesOn(), 'signed_in')
   })
 
   it('is ours where no client is known, and never that of one that is not registered', async () => {

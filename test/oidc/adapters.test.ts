@@ -6,7 +6,6 @@ import { itIsAnAdapter } from '../../src/contract/index.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { memoryAdapter, mongoAdapter, type AccountAdapter } from '../../src/index.ts'
-import { accountOf, addVerified } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { startHarness, type Harness } from '../support/harness.ts'
@@ -22,6 +21,7 @@ import {
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime, resetTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { accountOf, addVerified } from '../support/person.ts'
 
 type Factory = (model: string) => AccountAdapter
 

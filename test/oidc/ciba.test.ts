@@ -1,8 +1,8 @@
 import { expect } from 'chai'
-import { addVerified } from '../support/blocked-login.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
 import { byAnotherClock } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { addVerified } from '../support/person.ts'
 
 const GRANT = 'urn:openid:params:grant-type:ciba'
 const SECRET = 'a secret of the ciba client'

@@ -1,9 +1,9 @@
+import type { Person } from '../support/person.ts'
 import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
 import { decodeJwt } from 'jose'
 import { errors, type Adapter } from 'oidc-provider'
 import { AccountFlowsError, type ClientLogout, type User } from '../../src/index.ts'
-import { accountOf, addVerified } from '../support/blocked-login.ts'
 import { eventually } from '../support/eventually.ts'
 import { startHarness, type Harness } from '../support/harness.ts'
 import {
@@ -21,6 +21,7 @@ import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
 import { eventsOf } from '../support/observe.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { movableClock, moveTime } from '../support/time.ts'
+import { accountOf, addVerified } from '../support/person.ts'
 
 const HOUR = 3_600_000
 
@@ -40,10 +41,10 @@ async function addLogouts({ store }: Harness, clientId: string, accountId: strin
   await store.clientLogouts.add(logouts)
 }
 
-const failuresOf = (h: Harness, user?: User) =>
-  eventsOf(h, 'client_logout_failed', user).map(({ reason, details: { attempts, last } }) =>
-    `${reason} ${attempts} ${last ?? ''}`.trim(),
-  )
+const failuresOf = (h: Harness, user?: Person) =>
+  user
+    .events('client_logout_failed')
+    .map(({ reason, details: { attempts, last } }) => `${reason} ${attempts} ${last ?? ''}`.trim())
 
 describe('A client that does not take its logout token', () => {
   let app: LogoutClient
@@ -69,7 +70,7 @@ describe('A client that does not take its logout token', () => {
     return user
   }
 
-  const oneOf = async (user: User): Promise<ClientLogout> => {
+  const oneOf = async (user: Person): Promise<ClientLogout> => {
     const [logout, ...more] = await logoutsOf(h, user)
     expect(more).to.deep.equal([])
     return logout as ClientLogout
@@ -83,7 +84,7 @@ describe('A client that does not take its logout token', () => {
     const claims = await Promise.all(dead.tokens.map((token) => verified(h, dead, token)))
     expect(new Set(claims.map(({ jti }) => jti)).size).to.equal(4)
     expect(failuresOf(h, user)).to.deep.equal(['http_503 1'])
-    const sent = eventsOf(h, 'client_logout_sent', user)
+    const sent = user.events('client_logout_sent')
     expect(sent.map(({ clientId, details }) => [clientId, details])).to.deep.equal([
       ['dead', { attempts: 4 }],
     ])
@@ -332,7 +333,7 @@ describe('An end whose clients cannot be noted', () => {
   })
   after(() => app.close())
 
-  async function failing(error: Error, work: (user: User) => Promise<unknown>) {
+  async function failing(error: Error, work: (user: Person) => Promise<unknown>) {
     const user = await addVerified(h)
     const { agent } = await signInAt(h, app, user)
     const { add } = h.store.clientLogouts
@@ -355,7 +356,7 @@ describe('An end whose clients cannot be noted', () => {
 
   it('ends sessions all the same', async () => {
     const user = await failing(new Error('it is broken'), ({ id }) => h.flows.endSessions(id))
-    expect(eventsOf(h, 'sessions_ended', user)).to.have.length(1)
+    expect(user.events('sessions_ended')).to.have.length(1)
   })
 
   it('is finished by the sweep, where the store cannot be reached, and each client is told once [full]', async () => {
@@ -366,12 +367,12 @@ describe('An end whose clients cannot be noted', () => {
     app.tokens.length = 0
     const away = new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'the database is away')
     const user = await failing(away, async (user) => {
-      const link = await h.resetLink(user)
+      const link = await user.forgets()
       expect((await h.reset(link, 'a brand new password')).status).to.equal(503)
-      expect(eventsOf(h, 'password_reset_completed', user)).to.deep.equal([])
+      expect(user.events('password_reset_completed')).to.deep.equal([])
       await eventually('the sweep finishes the reset', async () => {
         await moveTime(1_000)
-        return eventsOf(h, 'password_reset_completed', user).length === 1
+        return user.events('password_reset_completed').length === 1
       })
     })
     Object.assign(h.store.resetTokens, { takeUnfinished })

@@ -1,8 +1,6 @@
 import { createHash } from 'node:crypto'
 import { expect } from 'chai'
 import type { ClientMetadata } from 'oidc-provider'
-import type { User } from '../../src/index.ts'
-import { addVerified } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT, PASSWORD } from '../support/harness.ts'
@@ -17,6 +15,7 @@ import type { LogoutClient, LogoutClientKind } from '../support/real-logout-clie
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
+import { addVerified, type Person } from '../support/person.ts'
 
 const NEW = 'a new password, longer'
 const RETRY_MS = 3_000
@@ -61,7 +60,7 @@ onBothStores('Clients that others wrote are signed out [full]', (technology) => 
   })
 
   /** Signed in at all these clients, in one browser of the person. */
-  async function signInEverywhere({ username }: User, password = PASSWORD, at = clients) {
+  async function signInEverywhere({ username }: Person, password = PASSWORD, at = clients) {
     const agent = createUserAgent()
     const subs = new Map<string, string>()
     for (const client of at) {
@@ -87,9 +86,9 @@ onBothStores('Clients that others wrote are signed out [full]', (technology) => 
   const toldOf = ({ told }: LogoutClient, sub: string | undefined) =>
     told.filter(({ claims }) => claims.sub === sub)
 
-  const ends: Record<string, (user: User) => Promise<unknown>> = {
+  const ends: Record<string, (user: Person) => Promise<unknown>> = {
     'a reset': async (user) => {
-      expect((await h.reset(await h.resetLink(user), NEW)).mode).to.equal('done')
+      expect((await h.reset(await user.forgets(), NEW)).mode).to.equal('done')
     },
     'flows.endSessions': ({ id }) => h.flows.endSessions(id),
   }
@@ -140,7 +139,7 @@ onBothStores('Clients that others wrote are signed out [full]', (technology) => 
   it('once by each end: a link posted twice at once, and endSessions twice at once (RACE-14)', async () => {
     const user = await addVerified(h)
     const browsers = [await signInEverywhere(user), await signInEverywhere(user)]
-    const link = await h.resetLink(user)
+    const link = await user.forgets()
     const passwords = [NEW, `${NEW}, another one`]
     const modes = await Promise.all(
       passwords.map(async (password) => (await h.reset(link, password)).mode),

@@ -1,7 +1,7 @@
+import type { Person } from '../support/person.ts'
 import { expect } from 'chai'
 import type { JWTPayload } from 'jose'
-import type { AuditEventOf, User } from '../../src/index.ts'
-import { addVerified } from '../support/blocked-login.ts'
+import type { AuditEventOf } from '../../src/index.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import type { Harness } from '../support/harness.ts'
 import {
@@ -17,6 +17,7 @@ import { eventsOf } from '../support/observe.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { OFFLINE } from '../support/oauth-requests.ts'
+import { addVerified } from '../support/person.ts'
 
 const NOBODY: JWTPayload = {}
 const NEW = 'a brand new password'
@@ -47,14 +48,16 @@ onBothStores('Clients are told that an account is ended', (technology) => {
   const claimsAt = (name: string) =>
     Promise.all(client(name).tokens.map((token) => verified(h, client(name), token)))
 
-  const statesOf = async (user: User) =>
+  const statesOf = async (user: Person) =>
     (await logoutsOf(h, user)).map(({ clientId, state }) => `${clientId} ${state}`).toSorted()
 
-  const toldOf = (user: User) =>
-    eventsOf(h, 'client_logout_sent', user).map(
-      ({ clientId, details }: AuditEventOf<'client_logout_sent'>) =>
-        `${clientId} ${details.attempts}`,
-    )
+  const toldOf = (user: Person) =>
+    user
+      .events('client_logout_sent')
+      .map(
+        ({ clientId, details }: AuditEventOf<'client_logout_sent'>) =>
+          `${clientId} ${details.attempts}`,
+      )
 
   async function signedInEverywhere() {
     const user = await addVerified(h)
@@ -68,7 +71,7 @@ onBothStores('Clients are told that an account is ended', (technology) => {
     const { user, at } = await signedInEverywhere()
     const other = await addVerified(h)
     await signInAt(h, client('plain'), other)
-    expect((await h.reset(await h.resetLink(user), NEW)).mode).to.equal('done')
+    expect((await h.reset(await user.forgets(), NEW)).mode).to.equal('done')
     await allTold(h, user)
 
     const [plain, ...more] = await claimsAt('plain')
@@ -129,7 +132,7 @@ onBothStores('Clients are told that an account is ended', (technology) => {
 
   it('once by a reset that is posted twice at once, and at least once by two ends at once', async () => {
     const [reset, ended] = [await signedInEverywhere(), await signedInEverywhere()]
-    const link = await h.resetLink(reset.user)
+    const link = await reset.user.forgets()
     await Promise.all([h.reset(link, NEW), h.reset(link, NEW)])
     await Promise.all([h.flows.endSessions(ended.user.id), h.flows.endSessions(ended.user.id)])
     await allTold(h, reset.user)

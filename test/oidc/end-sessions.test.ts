@@ -5,28 +5,21 @@ import Koa from 'koa'
 import type { Adapter, AdapterFactory, AdapterPayload } from 'oidc-provider'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
-import { memoryAdapter, memoryStore, memoryUsers, type User } from '../../src/index.ts'
+import { memoryAdapter, memoryStore, memoryUsers } from '../../src/index.ts'
 import { secondAfter } from '../../src/ports/login-end.ts'
 import { createEndableSessions } from '../../src/oidc/endable-sessions.ts'
-import {
-  accountOf,
-  addVerified,
-  blockedLogin,
-  expectOnlyVerified,
-  expectResumed,
-  resend,
-} from '../support/blocked-login.ts'
+import { expectOnlyVerified } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT, type Harness, startHarness } from '../support/harness.ts'
-import { eventsOf, hasPassword } from '../support/observe.ts'
 import * as ask from '../support/oauth-requests.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { movableClock, moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { expectMode, pendingOf, windowOf } from '../support/waiting-window.ts'
+import { accountOf, addVerified, blockedLogin, type Person } from '../support/person.ts'
 
-async function signIn(h: Harness, user: User) {
+async function signIn(h: Harness, user: Person) {
   const agent = createUserAgent()
   const tokens = await ask.offlineTokens(h, agent, user)
   return { user, agent, tokens }
@@ -187,7 +180,7 @@ describe('The cut-off of an account', () => {
     const resume = () => agent.get(login.location ?? '')
     expect(await readsOf(resume)).to.deep.equal([user.id])
     const blocked = await blockedLogin(h)
-    expect(await readsOf(() => blocked.agent.get(blocked.link))).to.deep.equal([blocked.user.id])
+    expect(await readsOf(() => blocked.agent.get(blocked.link))).to.deep.equal([blocked.id])
   })
 
   it('is read once for each of two accounts that one request is about', async () => {
@@ -222,7 +215,7 @@ describe('A reset whose eager deletion fails (the cut-off is the guarantee)', ()
       const thief = createUserAgent()
       await h.signIn(thief, 'alice')
       expect(await accountOf(h, thief)).to.equal(alice.id)
-      const done = await h.reset(await h.resetLink(alice), NEW)
+      const done = await h.reset(await alice.forgets(), NEW)
       expect(done.mode).to.equal('done')
       expect(await accountOf(h, thief)).to.equal(undefined)
       expect(h.events.filter(({ type }) => type === 'password_reset_completed')).to.have.length(1)
@@ -263,7 +256,7 @@ describe('A reset that stopped after effect 1, and whose password was replaced a
       await h.signIn(thief, 'alice')
       const [held, request] = [createUserAgent(), await h.party.begin(ask.OFFLINE)]
       const answer = await h.login(held, request.url, 'alice')
-      const link = await h.resetLink(alice)
+      const link = await alice.forgets()
       await secondAfter(movableClock, new Date())
       expect((await h.reset(link, NEW)).status).to.equal(500)
       await moveTime(2_000)
@@ -272,7 +265,7 @@ describe('A reset that stopped after effect 1, and whose password was replaced a
       const stolen = await h.party.exchange(request, location)
       expect(await ask.isActive(h, stolen.access_token)).to.equal(true)
       const passwordHash = await bcrypt.hash(NEW, 5)
-      await h.changeUser(alice, { passwordHash })
+      await alice.becomes({ passwordHash })
       const owner = createUserAgent()
       expect((await h.signIn(owner, 'alice', NEW)).location).to.include('code=')
       const tokens = await ask.offlineTokens(h, owner, alice)
@@ -303,7 +296,7 @@ describe('A reset that stopped after effect 1, where users are read a little lat
     const alice = await addVerified(h)
     const thief = createUserAgent()
     await h.signIn(thief, alice.username)
-    const link = await h.resetLink(alice)
+    const link = await alice.forgets()
     const { findById } = h.users
     const { advance, takeUnfinished } = h.store.resetTokens
     const before = await findById(alice.id)
@@ -321,13 +314,13 @@ describe('A reset that stopped after effect 1, where users are read a little lat
       expect((await h.reset(link, NEW)).status).to.equal(500)
       await eventually('the sweep rejects the reset', async () => {
         await moveTime(1_000)
-        return eventsOf(h, 'password_reset_rejected', alice, 'newer_password').at(0)
+        return alice.events('password_reset_rejected', 'newer_password').at(0)
       })
     } finally {
       Object.assign(h.users, { findById })
       Object.assign(h.store.resetTokens, { advance, takeUnfinished })
     }
-    expect(await hasPassword(h, alice, NEW)).to.equal(true)
+    expect(await alice.hasPassword(NEW)).to.equal(true)
     expect(await accountOf(h, thief)).to.equal(undefined)
   })
 })
@@ -421,10 +414,10 @@ describe('A login that is under way while everything of its account is ended', (
     meanwhile = h.flows.endSessions
     const login = await blockedLogin(h)
     meanwhile = async () => {}
-    expectMode(await windowOf(h, login).goOn(), 400, 'ended')
-    await expectOnlyVerified(h, login, await login.agent.get(login.link))
-    expectMode(await windowOf(h, login).goOn(), 400, 'ended')
-    const next = await h.signIn(createUserAgent(), login.user.username)
+    expectMode(await login.goesOn(), 400, 'ended')
+    await login.isOnlyVerified(await login.agent.get(login.link))
+    expectMode(await login.goesOn(), 400, 'ended')
+    const next = await h.signIn(createUserAgent(), login.username)
     expect(next.location).to.include('code=')
   })
 })
@@ -432,8 +425,8 @@ describe('A login that is under way while everything of its account is ended', (
 describe('A fresh link for an old login', () => {
   const h = suiteHarness()
 
-  const resendFor = (user: User, state: string) =>
-    resend(h, user, {
+  const resendFor = (user: Person, state: string) =>
+    user.asksAgain({
       client_id: CLIENT.client_id,
       redirect_uri: CLIENT.redirect_uris[0],
       scope: 'openid email',
@@ -441,7 +434,7 @@ describe('A fresh link for an old login', () => {
     })
 
   /** The link verifies in a new browser, which is not signed in after. */
-  async function expectVerifiesOnly(user: User, link: string) {
+  async function expectVerifiesOnly(user: Person, link: string) {
     const agent = createUserAgent()
     await expectOnlyVerified(h, { user, agent }, await agent.get(link))
   }
@@ -451,7 +444,7 @@ describe('A fresh link for an old login', () => {
     const request = await h.party.begin()
     await h.login(createUserAgent(), request.url, 'bob')
     await h.mail.mailTo(bob.email ?? '')
-    await h.changeUser(bob, { passwordHash: await bcrypt.hash(NEW, 4) })
+    await bob.becomes({ passwordHash: await bcrypt.hash(NEW, 4) })
     await expectVerifiesOnly(bob, await resendFor(bob, request.state))
     expect((await h.signIn(createUserAgent(), 'bob', NEW)).location).to.include('code=')
   })
@@ -477,6 +470,6 @@ describe('A fresh link for an old login', () => {
     const pending = await pendingOf(h, windowOf(h, login))
     const captured = { ...pending.captured, lastSubmission } as typeof pending.captured
     await h.store.pendingLogins.save({ ...pending, captured }, 1)
-    await expectResumed(h, login, await createUserAgent().get(login.link))
+    await login.comesBack(await createUserAgent().get(login.link))
   })
 })

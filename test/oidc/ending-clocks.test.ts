@@ -1,16 +1,7 @@
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
-import { memoryStore, type User } from '../../src/index.ts'
-import {
-  accountOf,
-  addUnverified,
-  addVerified,
-  expectExpired,
-  isVerified,
-  resend,
-  sessionId,
-  setsSession,
-} from '../support/blocked-login.ts'
+import { memoryStore } from '../../src/index.ts'
+import { expectExpired } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { secondAfter } from '../../src/ports/login-end.ts'
@@ -19,6 +10,14 @@ import * as ask from '../support/oauth-requests.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { byAnotherClock, movableClock, moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import {
+  accountOf,
+  addUnverified,
+  addVerified,
+  sessionId,
+  setsSession,
+  type Person,
+} from '../support/person.ts'
 
 const NEW = 'a new password, longer'
 
@@ -48,7 +47,7 @@ onBothStores('A reset, where another process has another clock (FLT-14)', (techn
       const heldAnswer = await elsewhere(async () =>
         h.login(held, (await h.party.begin()).url, user.username),
       )
-      expect((await h.reset(await h.resetLink(user), NEW)).mode).to.equal('done')
+      expect((await h.reset(await user.forgets(), NEW)).mode).to.equal('done')
 
       const back = await elsewhere(() => h.signIn(owner, user.username, NEW))
       expect(ask.outcomeOf(back)).to.equal('code')
@@ -67,7 +66,7 @@ onBothStores('A reset, where another process has another clock (FLT-14)', (techn
 
     it(`ends a login there, ${seconds} s ahead, whose old password was compared just before`, async () => {
       const user = await addVerified(h)
-      const link = await h.resetLink(user)
+      const link = await user.forgets()
       const agent = createUserAgent()
       const { url } = await h.party.begin()
       const shown = await elsewhere(async () => h.follow(agent, await agent.get(url)))
@@ -85,20 +84,20 @@ onBothStores('A reset, where another process has another clock (FLT-14)', (techn
 })
 
 describe('A login on its way, whose password is another one by the time it is finished (FLT-14)', () => {
-  let beforeFinish: (user: User) => Promise<unknown> = async () => {}
+  let beforeFinish: (user: Person) => Promise<unknown> = async () => {}
   const h: Harness = suiteHarness({
     async finishLogin(req, res, login) {
       if (typeof login.account !== 'string') await beforeFinish(login.account)
       return h.flows.finishLogin(req, res, login)
     },
   })
-  const reset = async (user: User, password: string) => {
-    expect((await h.reset(await h.resetLink(user), password)).mode).to.equal('done')
+  const reset = async (user: Person, password: string) => {
+    expect((await h.reset(await user.forgets(), password)).mode).to.equal('done')
   }
-  const change = async (user: User, password: string) =>
-    h.changeUser(user, { passwordHash: await bcrypt.hash(password, 4) })
+  const change = async (user: Person, password: string) =>
+    user.becomes({ passwordHash: await bcrypt.hash(password, 4) })
 
-  const meanwhile: [what: string, happens: (user: User) => Promise<unknown>][] = [
+  const meanwhile: [what: string, happens: (user: Person) => Promise<unknown>][] = [
     ['a reset', (user) => reset(user, NEW)],
     [
       'half an hour, and a change by the host that ends all sessions',
@@ -157,7 +156,7 @@ describe('A reset whose last effect fails, and is repeated', () => {
     const h = await startHarness({ flows: { store }, mayLogErrors: true })
     try {
       const [user, owner] = [await addVerified(h), createUserAgent()]
-      await h.reset(await h.resetLink(user), NEW)
+      await h.reset(await user.forgets(), NEW)
       await moveTime(2_000)
       expect(ask.outcomeOf(await h.signIn(owner, user.username, NEW))).to.equal('code')
       await eventually('the reset is finished', async () => {
@@ -188,7 +187,7 @@ onBothStores(
         const user = await addUnverified(h)
         await elsewhere(() => h.flows.endSessions(user.id))
         const agent = createUserAgent()
-        const link = await resend(h, user, carried)
+        const link = await user.asksAgain(carried)
         expect(ask.outcomeOf(await agent.get(link))).to.equal('code')
         expect(await accountOf(h, agent)).to.equal(user.id)
         await h.flows.endSessions(user.id)
@@ -197,7 +196,7 @@ onBothStores(
 
       it(`does nothing where it was made there, ${seconds} s ahead, before everything was ended`, async () => {
         const user = await addUnverified(h)
-        const link = await elsewhere(() => resend(h, user, carried))
+        const link = await elsewhere(() => user.asksAgain(carried))
         await h.flows.endSessions(user.id)
         for (const look of [elsewhere, <T>(work: () => Promise<T>) => work()]) {
           const agent = createUserAgent()
@@ -206,8 +205,8 @@ onBothStores(
           expect([answer.location, setsSession(answer)]).to.deep.equal([undefined, false])
           expect(sessionId(h, agent)).to.equal(undefined)
         }
-        expect(await isVerified(h, user)).to.equal(false)
-        expect(ask.outcomeOf(await createUserAgent().get(await resend(h, user, carried)))).to.equal(
+        expect(await user.isVerified()).to.equal(false)
+        expect(ask.outcomeOf(await createUserAgent().get(await user.asksAgain(carried)))).to.equal(
           'code',
         )
       })
@@ -220,7 +219,7 @@ onBothStores('A reset, and the logins of its own second (3.3)', (technology) => 
 
   it('ends those before it, keeps those after it, and lets nobody wait for the next second', async () => {
     const [user, thief, owner] = [await addVerified(h), createUserAgent(), createUserAgent()]
-    const link = await h.resetLink(user)
+    const link = await user.forgets()
     await secondAfter(movableClock, new Date())
     await h.signIn(thief, user.username)
     expect(await accountOf(h, thief)).to.equal(user.id)

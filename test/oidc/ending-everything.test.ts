@@ -1,7 +1,6 @@
+import type { Person } from '../support/person.ts'
 import { expect } from 'chai'
 import { createRemoteJWKSet, jwtVerify } from 'jose'
-import type { User } from '../../src/index.ts'
-import { accountOf, addVerified } from '../support/blocked-login.ts'
 import {
   CONFIDENTIAL,
   PASSWORD,
@@ -12,11 +11,12 @@ import {
 import * as ask from '../support/oauth-requests.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { accountOf, addVerified } from '../support/person.ts'
 
 const NEW_PASSWORD = 'a new password, longer'
 
 /** Everything that an account can have under way when its password is reset. */
-async function prepare(h: Harness, user: User) {
+async function prepare(h: Harness, user: Person) {
   const [session, held, parked] = [createUserAgent(), createUserAgent(), createUserAgent()]
   const [parkedInSession, open] = [createUserAgent(), createUserAgent()]
   const tokens = await ask.offlineTokens(h, session, user)
@@ -71,7 +71,7 @@ function itEndsEverything(options: HarnessOptions): void {
     ann = await prepare(h, await addVerified(h))
     bob = await prepare(h, await addVerified(h))
     machine = await ask.machineToken(h)
-    const done = await h.reset(await h.resetLink(ann.user), NEW_PASSWORD)
+    const done = await h.reset(await ann.user.forgets(), NEW_PASSWORD)
     expect([done.status, done.mode]).to.deep.equal([200, 'done'])
   })
 
@@ -181,7 +181,7 @@ function itEndsEverything(options: HarnessOptions): void {
   it('nothing of a login that follows the answer at once, time after time', async () => {
     const user = await addVerified(h)
     for (const password of ['first password', 'second password', 'third password', PASSWORD]) {
-      expect((await h.reset(await h.resetLink(user), password)).mode).to.equal('done')
+      expect((await h.reset(await user.forgets(), password)).mode).to.equal('done')
       const agent = createUserAgent()
       const request = await h.party.begin()
       const answer = await h.login(agent, request.url, user.username, password)
@@ -223,7 +223,7 @@ describe('What a password reset cannot end', () => {
       const request = await h.party.begin({ scope: 'openid read' })
       const answer = await h.follow(agent, await h.login(agent, request.url, user.username))
       const { access_token } = await h.party.exchange(request, answer.location ?? '')
-      expect((await h.reset(await h.resetLink(user), NEW_PASSWORD)).mode).to.equal('done')
+      expect((await h.reset(await user.forgets(), NEW_PASSWORD)).mode).to.equal('done')
       const keys = createRemoteJWKSet(new URL(`${h.oauthUrl}/jwks`))
       const { payload } = await jwtVerify(access_token, keys, { issuer: h.oauthUrl, audience: api })
       expect(payload.sub).to.equal(user.id)

@@ -1,20 +1,18 @@
 import { EventEmitter, once } from 'node:events'
 import { expect } from 'chai'
 import type { AdapterFactory } from 'oidc-provider'
-import type { User } from '../../src/index.ts'
+import { CLIENT, CONFIDENTIAL } from '../support/harness.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
+import * as ask from '../support/oauth-requests.ts'
+import { createUserAgent } from '../support/user-agent.ts'
 import {
   accountOf,
   addUnverified,
   addVerified,
   blockedLogin,
-  isVerified,
-  resend,
   setsSession,
-} from '../support/blocked-login.ts'
-import { CLIENT, CONFIDENTIAL } from '../support/harness.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
-import * as ask from '../support/oauth-requests.ts'
-import { createUserAgent } from '../support/user-agent.ts'
+  type Person,
+} from '../support/person.ts'
 
 const NEW_PASSWORD = 'a new password, longer'
 const ANOTHER_CLIENT = { ...CLIENT, client_id: 'another app' }
@@ -84,8 +82,12 @@ describe('A request that is in flight while a password is reset (RACE-08, RACE-0
     },
   })
 
-  async function resetDuring<T>(place: string, user: User, request: () => Promise<T>): Promise<T> {
-    const link = await h.resetLink(user)
+  async function resetDuring<T>(
+    place: string,
+    user: Person,
+    request: () => Promise<T>,
+  ): Promise<T> {
+    const link = await user.forgets()
     return gate.during(place, request, async () => {
       expect((await h.reset(link, NEW_PASSWORD)).mode).to.equal('done')
     })
@@ -192,7 +194,7 @@ describe('A request that is in flight while a password is reset (RACE-08, RACE-0
       'verify-email',
       'verified',
     ])
-    expect(await isVerified(h, user)).to.equal(true)
+    expect(await user.isVerified()).to.equal(true)
     expect(setsSession(answer)).to.equal(false)
     expect(await accountOf(h, agent)).to.equal(undefined)
   })
@@ -200,7 +202,7 @@ describe('A request that is in flight while a password is reset (RACE-08, RACE-0
   it('opens a link that was sent again, and is signed in nowhere', async () => {
     const user = await addUnverified(h)
     const { client_id, redirect_uris } = CLIENT
-    const link = await resend(h, user, { client_id, redirect_uri: redirect_uris[0] })
+    const link = await user.asksAgain({ client_id, redirect_uri: redirect_uris[0] })
     const agent = await visitor()
     await resetDuring('find Session', user, () => agent.get(link))
     expect(await accountOf(h, agent)).to.equal(undefined)
@@ -224,7 +226,7 @@ describe('A host that finishes logins by itself, without finishLogin', () => {
     const request = await h.party.begin()
     const held = await h.login(agent, request.url, user.username)
     expect(held.status).to.equal(303)
-    const link = await h.resetLink(user)
+    const link = await user.forgets()
     const reset = async () => {
       expect((await h.reset(link, NEW_PASSWORD)).mode).to.equal('done')
     }
@@ -273,7 +275,7 @@ describe('A link that was asked for by name, opened while flows.endSessions runs
   for (const [when, endThen] of Object.entries(times)) {
     it(`signs nobody in where all ended ${when}`, async () => {
       const user = await addUnverified(h)
-      const link = await resend(h, user, {
+      const link = await user.asksAgain({
         client_id: CONFIDENTIAL.client_id,
         redirect_uri: CONFIDENTIAL.redirect_uris[0],
         scope: 'openid',

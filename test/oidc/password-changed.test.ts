@@ -3,6 +3,14 @@ import { expect } from 'chai'
 import type { AdapterFactory } from 'oidc-provider'
 import { koaHost } from '../../examples/hosts/koa.ts'
 import { memoryStore, type EndedSessions, type User } from '../../src/index.ts'
+import { onBothStores } from '../support/both-stores.ts'
+import { eventually } from '../support/eventually.ts'
+import type { Harness, HarnessOptions, Host } from '../support/harness.ts'
+import { isIdle } from '../support/jobs.ts'
+import * as ask from '../support/oauth-requests.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
+import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
+import { expectMode } from '../support/waiting-window.ts'
 import {
   accountOf,
   addUnverified,
@@ -10,16 +18,7 @@ import {
   blockedLogin,
   sessionId,
   setsSession,
-} from '../support/blocked-login.ts'
-import { onBothStores } from '../support/both-stores.ts'
-import { eventually } from '../support/eventually.ts'
-import type { Harness, HarnessOptions, Host } from '../support/harness.ts'
-import { isIdle } from '../support/jobs.ts'
-import * as ask from '../support/oauth-requests.ts'
-import { eventsOf } from '../support/observe.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
-import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
-import { expectMode, windowOf } from '../support/waiting-window.ts'
+} from '../support/person.ts'
 
 /** A host that calls it with each request to `/changed/<account>`. */
 const host: Host = (parts) => {
@@ -71,7 +70,7 @@ onBothStores('flows.passwordChanged(accountId, { req, res })', (technology) => {
       expect(await ask.isActive(h, tokens.access_token)).to.equal(false)
       expect(await ask.refresh(h, tokens.refresh_token)).to.equal('invalid_grant')
     }
-    expect(await accountOf(h, there.agent)).to.equal(undefined)
+    expect(await there.account()).to.equal(undefined)
     expect(await outcomeWith(h, copy)).to.equal('login_required')
     expect(await ask.refresh(h, other.tokens.refresh_token)).to.equal('tokens')
 
@@ -110,11 +109,11 @@ describe('flows.passwordChanged(accountId, { req, res })', () => {
   it('voids all that was mailed, and ends the logins that wait', async () => {
     const login = await blockedLogin(h)
     const user = await addVerified(h)
-    const link = await h.resetLink(user)
-    for (const { id } of [login.user, user]) await h.flows.passwordChanged(id)
+    const link = await user.forgets()
+    for (const { id } of [login, user]) await h.flows.passwordChanged(id)
     expect((await createUserAgent().get(link)).mode).to.equal('invalid')
-    expectMode(await windowOf(h, login).goOn(), 400, 'ended')
-    expect((await h.reset(await h.resetLink(user), 'a new password')).mode).to.equal('done')
+    expectMode(await login.goesOn(), 400, 'ended')
+    expect((await h.reset(await user.forgets(), 'a new password')).mode).to.equal('done')
   })
 
   it('makes no session for another account, for one that was ended, or where there is none (SES-22)', async () => {
@@ -125,8 +124,8 @@ describe('flows.passwordChanged(accountId, { req, res })', () => {
       createUserAgent(),
     ]
     await changeIn(h, bobIn.agent, ann)
-    expect(await accountOf(h, annIn.agent)).to.equal(undefined)
-    expect(await accountOf(h, bobIn.agent)).to.equal(bob.id)
+    expect(await annIn.account()).to.equal(undefined)
+    expect(await bobIn.account()).to.equal(bob.id)
 
     await h.signIn(ended, ann.username)
     await h.flows.endSessions(ann.id)
@@ -201,9 +200,7 @@ describe('The mail that tells of a password that the host changed', () => {
     expect(mail.text?.replaceAll('\n', ' '))
       .to.include('Auf allen anderen Geräten wurden Sie abgemeldet.')
       .and.include('hat jemand anderes Zugang zu Ihrem Konto')
-    const sent = await eventually('the event', () =>
-      eventsOf(h, 'password_reset_mail_sent', user).at(0),
-    )
+    const sent = await eventually('the event', () => user.events('password_reset_mail_sent').at(0))
     expect(sent.details).to.include({ mail: 'password_changed' })
   })
 
@@ -298,8 +295,8 @@ describe('flows.passwordChanged over an adapter that does not find accounts', ()
     const [here, there] = [await signedIn(h, user), await signedIn(h, user)]
     const ended = await changeIn(h, here.agent, user)
     expect(ended).to.deep.equal({})
-    expect(await accountOf(h, here.agent)).to.equal(user.id)
-    expect(await accountOf(h, there.agent)).to.equal(undefined)
+    expect(await here.account()).to.equal(user.id)
+    expect(await there.account()).to.equal(undefined)
     expect(await ask.refresh(h, here.tokens.refresh_token)).to.equal('invalid_grant')
   })
 })
@@ -328,7 +325,7 @@ describe('flows.passwordChanged over an adapter that fails', () => {
     fails = false
     for (const { agent } of [here, there]) expect(await accountOf(h, agent)).to.equal(undefined)
     await h.signIn(here.agent, user.username)
-    expect(await accountOf(h, here.agent)).to.equal(user.id)
+    expect(await here.account()).to.equal(user.id)
   })
 })
 

@@ -6,13 +6,6 @@ import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { itIsAnAdapter } from '../../src/contract/index.ts'
 import { mongoAdapter, type AccountAdapter } from '../../src/index.ts'
-import {
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  expectResumed,
-  sessionId,
-} from '../support/blocked-login.ts'
 import { CONFIDENTIAL } from '../support/harness.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 import {
@@ -28,6 +21,7 @@ import {
 } from '../support/oauth-requests.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { addUnverified, addVerified, blockedLogin, sessionId } from '../support/person.ts'
 
 const HOUR = 3600
 
@@ -102,7 +96,7 @@ describeWithMongo('Who reads the whole database', () => {
     expect(await isActive(h, access_token)).to.equal(true)
     expect(await refresh(h, refresh_token)).to.equal('tokens')
     expect(await pollDevice(h, device)).to.equal('authorization_pending')
-    await expectResumed(h, blocked, await blocked.agent.get(blocked.link))
+    await blocked.comesBack(await blocked.agent.get(blocked.link))
   })
 })
 

@@ -1,10 +1,10 @@
 import { expect } from 'chai'
-import { addVerified } from '../support/blocked-login.ts'
 import { PASSWORD } from '../support/harness.ts'
 import { isIdle } from '../support/jobs.ts'
 import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { addVerified } from '../support/person.ts'
 
 const OURS = new Set(['users', 'session_cutoffs'])
 

@@ -12,15 +12,7 @@ import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { MODELS } from '../../src/oidc/record-collections.ts'
 import { mustExist } from '../../src/contract/samples.ts'
 import { eventually } from '../support/eventually.ts'
-import {
-  accountOf,
-  blockedLogin,
-  eventsOf,
-  expectExpired,
-  expectResumed,
-  expectStillWorks,
-  addVerified,
-} from '../support/blocked-login.ts'
+import { eventsOf, expectExpired } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { ADMIN_TOKEN, PASSWORD, type Harness, type HarnessOptions } from '../support/harness.ts'
 import { freshDatabase, type FreshDatabase } from '../support/mongod.ts'
@@ -28,6 +20,7 @@ import { isActive, offlineTokens, refresh } from '../support/oauth-requests.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
 import { windowOf } from '../support/waiting-window.ts'
+import { accountOf, blockedLogin, addVerified } from '../support/person.ts'
 
 const NEW_PASSWORD = 'a new password, longer'
 const OTHER_TOKEN = 'the-admin-token-of-the-other-issuer'
@@ -57,15 +50,15 @@ onBothStores('Two issuers in one process', (technology) => {
   it('give their pages, mails and events to themselves alone', async () => {
     const login = await blockedLogin(shop)
     expect(login.link.startsWith(`${shop.oauthUrl}/verify-email?`)).to.equal(true)
-    await eventsOf(shop, { type: 'email_login_blocked', accountId: login.user.id })
+    await eventsOf(shop, { type: 'email_login_blocked', accountId: login.id })
     expect([club.events.length, club.mail.mails.length]).to.deep.equal([0, 0])
-    await expectStillWorks(shop, login)
+    await login.stillGetsIn()
   })
 
   it('refuse each other’s verification link, which stays good where it belongs', async () => {
     const login = await blockedLogin(shop)
     expectExpired(await login.agent.get(at(club, login.link)))
-    await expectStillWorks(shop, login)
+    await login.stillGetsIn()
   })
 
   it('refuse each other’s reset link, which stays good where it belongs', async () => {
@@ -109,8 +102,8 @@ onBothStores('Two issuers in one process', (technology) => {
     for (const [issuer, login] of logins) {
       await createUserAgent().get(login.link)
       const window = windowOf(issuer, login)
-      await expectResumed(issuer, login, await window.goOn())
-      expect(await accountOf(issuer, agent)).to.equal(login.user.id)
+      await login.comesBack(await window.goOn())
+      expect(await accountOf(issuer, agent)).to.equal(login.id)
     }
   })
 

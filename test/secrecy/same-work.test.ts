@@ -12,7 +12,8 @@ import { eventually } from '../support/eventually.ts'
 import { outboxIsQuiet } from '../support/example-requests.ts'
 import { CLIENT, startHarness, type Harness } from '../support/harness.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
-import { ask, tokenOf, usableRecord } from '../support/observe.ts'
+import { ask, usableRecord } from '../support/observe.ts'
+import { tokenOf } from '../support/person.ts'
 
 interface Exchange {
   /** All of the answer, byte for byte; the date is masked. */

@@ -1,8 +1,9 @@
 import { expect } from 'chai'
-import { mailsTo, type BlockedLogin } from './blocked-login.ts'
+import { mailsTo } from './blocked-login.ts'
 import type { Harness } from './harness.ts'
 import { formsOf, press } from './page-forms.ts'
 import type { Answer, UserAgent } from './user-agent.ts'
+import { type Person } from './person.ts'
 
 /** `data-reason` of a page about a link that does nothing. */
 export function reasonOf({ text }: Answer): string | undefined {
@@ -14,7 +15,7 @@ export async function newLinkFrom(
   h: Harness,
   person: UserAgent,
   page: Answer,
-  { user }: Pick<BlockedLogin, 'user'>,
+  { user }: Person,
   to = user.email ?? '',
 ): Promise<string> {
   const before = mailsTo(h, { ...user, email: to })

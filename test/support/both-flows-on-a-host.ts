@@ -1,14 +1,5 @@
 import { expect } from 'chai'
-import {
-  accountOf,
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  expectResumed,
-  isVerified,
-  mailsTo,
-  sessionId,
-} from './blocked-login.ts'
+import { expectResumed } from './blocked-login.ts'
 import { NATIVE, expectConsentThenCode, partyOf } from './clients.ts'
 import {
   ADMIN_TOKEN,
@@ -24,7 +15,8 @@ import { expectOtherAccount, signedIn } from './other-account.ts'
 import { rawRequest } from './raw-request.ts'
 import { suiteHarness } from './suite-harness.ts'
 import { createUserAgent } from './user-agent.ts'
-import { codeOn, expectMode, windowOf } from './waiting-window.ts'
+import { expectMode, windowOf } from './waiting-window.ts'
+import { accountOf, addUnverified, addVerified, blockedLogin, sessionId, codeOn } from './person.ts'
 
 const NEW_PASSWORD = 'a new password, longer'
 
@@ -52,8 +44,8 @@ export function itServesBothFlowsOn(title: string, options: HarnessOptions & { h
       for (const isSame of [true, false]) {
         const login = await blockedLogin(h)
         const agent = isSame ? login.agent : createUserAgent()
-        await expectResumed(h, login, await agent.get(login.link))
-        expect(await accountOf(h, agent)).to.equal(login.user.id)
+        await login.comesBack(await agent.get(login.link))
+        expect(await accountOf(h, agent)).to.equal(login.id)
         expect(sessionId(h, login.agent) !== undefined).to.equal(isSame)
       }
     })
@@ -67,15 +59,15 @@ export function itServesBothFlowsOn(title: string, options: HarnessOptions & { h
       expectMode(await stranger.reload(), 400, 'ended')
       expectMode(await stranger.goOn(), 400, 'ended')
       expectMode(await window.reload(), 200, 'blocked')
-      await expectResumed(h, login, await window.goOn())
-      expect(await accountOf(h, login.agent)).to.equal(login.user.id)
+      await login.comesBack(await window.goOn())
+      expect(await login.account()).to.equal(login.id)
     })
 
     it('asks for consent where that is outstanding, in the window that opened the link and in the one that waited', async () => {
       const login = await blockedLogin(h, { extra: { prompt: 'consent' } })
       const elsewhere = createUserAgent()
       await expectConsentThenCode(h, login, elsewhere, await elsewhere.get(login.link))
-      await expectConsentThenCode(h, login, login.agent, await windowOf(h, login).goOn())
+      await expectConsentThenCode(h, login, login.agent, await login.goesOn())
     })
 
     it('asks for consent for a native client, and leads to its private-use address', async () => {
@@ -89,18 +81,18 @@ export function itServesBothFlowsOn(title: string, options: HarnessOptions & { h
       const page = await createUserAgent().get(login.link)
       expectMode(page, 200, 'elsewhere')
       expect(codeOn(page)).to.equal(login.code)
-      expect(await isVerified(h, login.user)).to.equal(false)
+      expect(await login.isVerified()).to.equal(false)
       const typed = { code: login.code }
-      await expectResumed(h, login, await press(login.agent, login.blocked, '/waiting', { typed }))
+      await login.comesBack(await press(login.agent, login.blocked, '/waiting', { typed }))
       await h.put({ email_link_confirmation: 'off' })
     })
 
     it('leaves the session of another account alone, and finishes the login once that is signed out', async () => {
       const login = await blockedLogin(h)
       const { owner, browser } = await signedIn(h)
-      expectOtherAccount(await browser.get(login.link), [owner, login.user])
+      expectOtherAccount(await browser.get(login.link), [owner, login])
       expect(await accountOf(h, browser)).to.equal(owner.id)
-      await expectResumed(h, login, await login.agent.get(login.link))
+      await login.comesBack(await login.agent.get(login.link))
     })
 
     it('leads from a blocked login to the login page for another account, and back to the client of one that is cancelled', async () => {
@@ -119,16 +111,16 @@ export function itServesBothFlowsOn(title: string, options: HarnessOptions & { h
           const tokens = await login.party.exchange(login.request, back.location ?? '')
           expect(tokens.claims()?.sub).to.equal(id)
         }
-        expectMode(await windowOf(h, login).reload(), 400, 'ended')
+        expectMode(await login.reloads(), 400, 'ended')
       }
     })
 
     it('sends a new link from the page that waits, and that link finishes the login', async () => {
       const login = await blockedLogin(h)
-      const before = mailsTo(h, login.user)
+      const before = login.mailCount()
       const sent = await press(login.agent, login.blocked, '/resend-verification')
       expect([sent.status, sent.page, sent.mode]).to.deep.equal([200, 'verify-email', 'sent'])
-      const { link } = await h.mail.mailTo(login.user.email ?? '', before + 1)
+      const { link } = await h.mail.mailTo(login.email ?? '', before + 1)
       expect(link).to.not.equal(login.link)
       const answer = await createUserAgent().get(link)
       await expectResumed(h, { ...login, link }, answer)
@@ -173,7 +165,7 @@ export function itServesBothFlowsOn(title: string, options: HarnessOptions & { h
       const user = await addVerified(h)
       const [here, there] = [createUserAgent(), createUserAgent()]
       const tokens = [await offlineTokens(h, here, user), await offlineTokens(h, there, user)]
-      const link = await h.resetLink(user)
+      const link = await user.forgets()
       const page = `${h.oauthUrl}/change-password`
       const form = {
         current_password: PASSWORD,
@@ -242,7 +234,7 @@ export function itServesBothFlowsOn(title: string, options: HarnessOptions & { h
       const waiting = namesOf(login.agent.cookiesFor(`${h.oauthUrl}/login`))
       expect(waiting).to.include('_interaction').and.to.include('account_flows_browser')
       expect(namesOf(login.agent.cookiesFor(origin))).to.not.include('_interaction')
-      await expectResumed(h, login, answer)
+      await login.comesBack(answer)
     })
 
     it('reads and changes the settings at {base_url}/admin/api/settings (4.5)', async () => {
@@ -253,7 +245,7 @@ export function itServesBothFlowsOn(title: string, options: HarnessOptions & { h
       const settings = JSON.parse(answer.text) as Record<string, string>
       expect(settings['validation_min_password_length']).to.equal('20')
       const user = await addUnverified(h, { emailVerified: true })
-      const tooShort = await h.reset(await h.resetLink(user), NEW_PASSWORD.slice(0, 19))
+      const tooShort = await h.reset(await user.forgets(), NEW_PASSWORD.slice(0, 19))
       expect([tooShort.status, tooShort.mode]).to.deep.equal([400, 'password_too_short'])
     })
 

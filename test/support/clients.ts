@@ -2,7 +2,6 @@ import { expect } from 'chai'
 import { exportJWK, generateKeyPair } from 'jose'
 import type { Adapter, ClientMetadata, Configuration } from 'oidc-provider'
 import { buildAuthorizationUrlWithJAR, buildAuthorizationUrlWithPAR } from 'openid-client'
-import { blockedLogin, type BlockedLogin, type BlockedLoginOptions } from './blocked-login.ts'
 import { CLIENT, PASSWORD, type Harness } from './harness.ts'
 import {
   createRelyingParty,
@@ -10,6 +9,7 @@ import {
   type RelyingParty,
 } from './relying-party.ts'
 import type { Answer, UserAgent } from './user-agent.ts'
+import { blockedLogin, type Person } from './person.ts'
 
 /** Clients that ask in other ways than the client of the harness, and what they ask. */
 
@@ -72,7 +72,7 @@ export const bySigningAndPushing: Sending = async (request, party) =>
   buildAuthorizationUrlWithPAR(party.config, (await bySigning(request, party)).searchParams)
 
 /** A blocked login by a pushed request, and the address that the browser was sent to. */
-export async function pushedLogin(h: Harness): Promise<{ login: BlockedLogin; url: URL }> {
+export async function pushedLogin(h: Harness): Promise<{ login: Person; url: URL }> {
   const party = await partyOf(h, PAR_ONLY)
   let url = new URL(h.oauthUrl)
   const login = await blockedLogin(h, {
@@ -86,7 +86,7 @@ export async function pushedLogin(h: Harness): Promise<{ login: BlockedLogin; ur
 }
 
 /** A blocked login by a signed request. */
-export async function signedLogin(h: Harness): Promise<BlockedLogin> {
+export async function signedLogin(h: Harness): Promise<Person> {
   const party = await partyOf(h, JAR_ONLY)
   return blockedLogin(h, { party, send: (request) => bySigning(request, party) })
 }
@@ -128,7 +128,7 @@ export const MACHINE = {
   token_endpoint_auth_method: 'client_secret_basic',
 } satisfies Partial<ClientMetadata>
 
-export async function forgetInteraction(h: Harness, { interaction }: BlockedLogin): Promise<void> {
+export async function forgetInteraction(h: Harness, { interaction }: Person): Promise<void> {
   const found = await h.provider.Interaction.find(interaction)
   expect(found).to.not.equal(undefined)
   await found?.destroy()
@@ -137,7 +137,7 @@ export async function forgetInteraction(h: Harness, { interaction }: BlockedLogi
 /** The answer leads to the consent page, and that to the code. */
 export async function expectConsentThenCode(
   h: Harness,
-  { request, party, user }: BlockedLogin,
+  { request, party, user }: Person,
   agent: UserAgent,
   answer: Answer,
 ): Promise<void> {
@@ -154,7 +154,7 @@ export async function expectConsentThenCode(
 /** The answer leads to the login page, and that to the code. */
 export async function expectPasswordThenCode(
   h: Harness,
-  { request, party, user }: BlockedLogin,
+  { request, party, user }: Person,
   agent: UserAgent,
   answer: Answer,
 ): Promise<void> {

@@ -32,6 +32,7 @@ import type { HostParts } from '../../examples/hosts/host-parts.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
 import { startMailServer, type MailServer, type MailServerOptions } from './mail-server.ts'
 import { isIdle } from './jobs.ts'
+import { attackerAt, personAt, type Attacker, type Person } from './person.ts'
 import { freshDatabase } from './mongod.ts'
 import { serve } from './serve.ts'
 import { movableClock, resetTime } from './time.ts'
@@ -94,7 +95,9 @@ export interface Harness {
   mail: MailServer
   events: AuditEvent[]
   party: RelyingParty
-  addUser(user: Partial<User> & { username: string }): Promise<User>
+  addUser(user: Partial<User> & { username: string }): Promise<Person>
+  /** Somebody with an account of their own, and what an attacker has. */
+  attacker(): Promise<Attacker>
   /** What the host itself does to a user, past the flows. */
   changeUser(user: User, changes: Partial<User>): Promise<void>
   put(settings: Record<string, string>): Promise<void>
@@ -215,9 +218,10 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   const login = hostLogin(flows, provider, users, usesHook ? finishLogin : undefined)
   const changePassword = createChangePassword({ provider, flows, users, bcryptCost: 4 })
   listener = await host({ provider, flows, oauthPath: basePath + oauthPath, login, changePassword })
+  const app = options.clients?.find(({ client_id }) => client_id === CLIENT.client_id)
   const party = await createRelyingParty(oauthUrl, {
     clientId: CLIENT.client_id,
-    redirectUri: CLIENT.redirect_uris[0],
+    redirectUri: app?.redirect_uris?.[0] ?? CLIENT.redirect_uris[0],
   })
   const anyone = createUserAgent()
   const passwordHash = await bcrypt.hash(PASSWORD, 4)
@@ -259,8 +263,11 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
           password_hash: complete.passwordHash,
         } as never)
       }
-      return complete
+      return personAt(harness, complete)
     },
+
+    attacker: async () =>
+      attackerAt(harness, await harness.addUser({ username: `mallory-${added}` })),
 
     async changeUser(user, changes) {
       const current = { ...((await users.findById(user.id)) ?? user), ...changes }

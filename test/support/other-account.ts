@@ -1,8 +1,9 @@
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
-import { addVerified, sessionId, setsSession, silently } from './blocked-login.ts'
+import { silently } from './blocked-login.ts'
 import type { Harness } from './harness.ts'
 import { createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
+import { addVerified, sessionId, setsSession } from './person.ts'
 
 /** A link or a login in a browser where somebody else is, or was, signed in. */
 

@@ -1,15 +1,15 @@
+import type { Person } from './person.ts'
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
-import { addVerified } from './blocked-login.ts'
 import type { Harness } from './harness.ts'
-import { hasPassword } from './observe.ts'
 import { isIdle, later } from './jobs.ts'
+import { addVerified } from './person.ts'
 
 /** What a host may write into the record of a user that was not reset by us. */
 export const OTHER_HASH = '$2b$04$CCCCCCCCCCCCCCCCCCCCC.E7iYKmz3HnBJeEDbgBwEjVHZJRxEVVu'
 
 export interface UserWithLink {
-  user: User
+  user: Person
   link: string
 }
 
@@ -37,8 +37,8 @@ export async function userWithExpiredLink(
 }
 
 /** A new link of that user works. */
-export async function isMendedBy(h: Harness, user: User): Promise<void> {
-  const link = await h.resetLink(user)
+export async function isMendedBy(h: Harness, user: Person): Promise<void> {
+  const link = await user.forgets()
   expect((await h.reset(link, 'an honest password')).mode).to.equal('done')
-  expect(await hasPassword(h, user, 'an honest password')).to.equal(true)
+  expect(await user.hasPassword('an honest password')).to.equal(true)
 }

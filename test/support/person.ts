@@ -1,0 +1,414 @@
+/**
+ * People with an account at a service, and those who attack them: what they do, and what it led to.
+ *
+ * @module
+ */
+import bcrypt from 'bcrypt'
+import { expect } from 'chai'
+import type { AuditEvent, AuditEventType, User } from '../../src/index.ts'
+import { expectPage } from './expect-page.ts'
+import { PASSWORD, type Harness } from './harness.ts'
+import { isIdle } from './jobs.ts'
+import type { ReceivedMail } from './mail-server.ts'
+import { press, type Pressed } from './page-forms.ts'
+import type { AuthorizationRequest, RelyingParty } from './relying-party.ts'
+import { createUserAgent, type Answer, type Form, type UserAgent } from './user-agent.ts'
+
+/** What people do, in a browser without scripts, or in Chromium: `test/browser/person-in-chromium.ts`. */
+export interface Sentences {
+  /** Comes from the app and types the credentials; goes on to the app, or to the page that waits. */
+  signsIn(password?: string, parameters?: Record<string, string>): Promise<unknown>
+  /** Asks for a reset link, and has it in the mail. */
+  forgets(): Promise<string>
+  /** Opens a link in this browser; that of the newest mail by default. */
+  opensLink(link?: string): Promise<unknown>
+  /** Types a code into the page that waits; that of the newest mail by default. */
+  types(code?: string): Promise<unknown>
+  /** Sets a password by a reset link or an invitation; by the newest one by default. */
+  choosesPassword(password: string): Promise<unknown>
+  sees(page: string, mode: string): Promise<void>
+}
+
+/** One person at one browser. */
+export interface Person extends User, Sentences {
+  agent: UserAgent
+  party: RelyingParty
+  /** What the browser shows. */
+  page: Answer
+  /** The last one that the app sent the browser with. */
+  request: AuthorizationRequest
+  /** Of the newest mail that they read: `blockedLogin`, `forgets` and `asksAgain` read theirs. */
+  link: string
+  code: string
+  /** The page in mode `blocked`, for one whose login waits, and the uid of the provider's interaction. */
+  blocked: Answer
+  interaction: string
+
+  /** Comes from the app: to the login page, or straight back. */
+  starts(parameters?: Record<string, string>): Promise<Answer>
+  signsIn(password?: string, parameters?: Record<string, string>): Promise<Answer>
+  forgets(carried?: Record<string, string>): Promise<string>
+  /** Asks for a new verification link, from nowhere, and has it in the mail (4.7). */
+  asksAgain(carried?: Record<string, string>): Promise<string>
+  /** Follows no redirect. */
+  opensLink(link?: string): Promise<Answer>
+  /** Opens it in a browser of its own, as on a telephone. */
+  opensElsewhere(link?: string): Promise<Answer>
+  types(code?: string, headers?: Record<string, string>): Promise<Answer>
+  choosesPassword(password: string, link?: string, confirm?: string): Promise<Answer>
+  /** Presses the button of the form to that path, on the page that the browser shows. */
+  presses(path: string, pressed?: Pressed): Promise<Answer>
+  /** The page of the login that waits, after a reload. */
+  reloads(): Promise<Answer>
+  /** The name of the login that waits. */
+  loginId(): string
+  /** Posts the form of the login that waits: without more, "Continue". */
+  goesOn(more?: Record<string, string>, headers?: Record<string, string>): Promise<Answer>
+  /** Asserts what the browser shows. */
+  sees(page: string, mode: string, status?: number): Promise<void>
+
+  /** The same person in another browser; a new one by default. */
+  in(agent?: UserAgent): Person
+  /** What the host or an admin does to the account, past the flows. */
+  becomes(changes: Partial<User>): Promise<void>
+  /** Invites them, and answers the link of that mail. */
+  isInvited(carried?: Parameters<Harness['flows']['invite']>[1]): Promise<string>
+
+  /** How many mails came. */
+  mailCount(): number
+  /** The newest mail, or the one with that number, from 1; waits for it. */
+  mail(count?: number): Promise<ReceivedMail>
+  /** The address behind "This wasn't me", of the newest mail. */
+  notMeLink(): Promise<string>
+  isVerified(): Promise<boolean>
+  hasPassword(password: string): Promise<boolean>
+  /** The account that this browser is signed in with, as a client learns it. `undefined`: none. */
+  account(): Promise<string | undefined>
+  /** What the audit log has of that type so far. */
+  events<Type extends AuditEventType>(type: Type, reason?: string): (AuditEvent & { type: Type })[]
+
+  /** One 302 to the app with code, state and iss, and nothing of the link (4.6); the address is verified. Answers the tokens. */
+  comesBack(answer?: Answer): ReturnType<RelyingParty['exchange']>
+  /** No session, no code, and the address is not verified. */
+  getsNothing(answer?: Answer): Promise<void>
+  /** Verified, and that is all: no session and no code. */
+  isOnlyVerified(answer?: Answer): Promise<void>
+  /** The link as it was mailed still does all of its work: nothing of it was spent. */
+  stillGetsIn(): Promise<void>
+  /** A new reset link works. */
+  getsBackIn(password?: string): Promise<void>
+}
+
+const NOTHING: Answer = {
+  status: 0,
+  headers: new Headers(),
+  text: '',
+  location: undefined,
+  page: undefined,
+  mode: undefined,
+  hidden: {},
+  url: 'about:blank',
+}
+
+/** The browser is theirs alone unless one is given. */
+export function personAt(h: Harness, user: User, agent = createUserAgent()): Person {
+  const { oauthUrl } = h
+  const request = {
+    url: new URL(oauthUrl),
+    redirectUri: '',
+    codeVerifier: '',
+    state: '',
+    nonce: '',
+  }
+  const address = user.email ?? ''
+  const show = async (answer: Promise<Answer>) => (person.page = await answer)
+  const waiting = `${oauthUrl}/verify-email/waiting`
+  const loginId = () => {
+    const id = person.blocked.hidden['login'] ?? ''
+    expect(id).to.match(/^[\w-]{22}$/)
+    return id
+  }
+  const read = async (count: number) => {
+    const { link, mail } = await h.mail.mailTo(address, count)
+    await isIdle(h)
+    Object.assign(person, { link, code: codeIn(mail) ?? '' })
+    return link
+  }
+
+  const person: Person = {
+    ...user,
+    agent,
+    party: h.party,
+    page: NOTHING,
+    blocked: NOTHING,
+    interaction: '',
+    request,
+    link: '',
+    code: '',
+
+    async starts(parameters = {}) {
+      const begun = await person.party.begin(parameters)
+      person.request = { ...begun, state: parameters['state'] ?? begun.state }
+      return show(h.follow(person.agent, await person.agent.get(begun.url)))
+    },
+
+    async signsIn(password = PASSWORD, parameters = {}) {
+      const { page, hidden } = await person.starts(parameters)
+      if (page !== 'login') return person.page
+      const form = { ...hidden, username: user.username, password }
+      return show(h.follow(person.agent, await person.agent.post(`${oauthUrl}/login`, form)))
+    },
+
+    async forgets(carried = {}) {
+      const before = person.mailCount()
+      await h.forgot(user.username, carried)
+      return read(before + 1)
+    },
+
+    async asksAgain(carried = {}) {
+      const before = person.mailCount()
+      const form = { username: user.username, ...carried }
+      const answer = await createUserAgent().post(`${oauthUrl}/resend-verification`, form)
+      expectPage(answer, 200, 'verify-email', 'sent')
+      return read(before + 1)
+    },
+
+    opensLink: (link = person.link) => show(person.agent.get(link)),
+    opensElsewhere: (link = person.link) => createUserAgent().get(link),
+    types: (code = person.code, headers = {}) => person.goesOn({ code }, headers),
+
+    choosesPassword(password, link = person.link, confirm = password) {
+      const { origin, pathname } = new URL(link)
+      const form = { token: tokenOf(link), password, confirm_password: confirm }
+      return show(person.agent.post(origin + pathname, form))
+    },
+
+    presses: (path, pressed) => show(press(person.agent, person.page, path, pressed)),
+    loginId,
+    reloads: () => show(person.agent.get(`${waiting}?login=${loginId()}`)),
+    goesOn: (more = {}, headers = {}) =>
+      show(person.agent.post(waiting, { login: loginId(), ...more }, headers)),
+
+    async sees(page, mode, status = 200) {
+      expectPage(person.page, status, page, mode)
+    },
+
+    in: (other = createUserAgent()) => {
+      const { party, request: same, blocked, link, code } = person
+      const others = { party, request: same, blocked, link, code }
+      return Object.assign(personAt(h, user, other), others)
+    },
+
+    becomes: (changes) => h.changeUser(user, changes),
+
+    async isInvited(carried = {}) {
+      const before = person.mailCount()
+      expect(await h.flows.invite(user, carried)).to.have.keys('mailId')
+      return read(before + 1)
+    },
+
+    mailCount: () => h.mail.mails.filter(({ to }) => to.includes(address)).length,
+    mail: (count = person.mailCount()) => h.mail.mailTo(address, count),
+    notMeLink: async () => notMeOf(await person.mail()),
+    isVerified: async () => (await h.users.findById(user.id))?.emailVerified === true,
+
+    async hasPassword(password) {
+      const stored = await h.users.findById(user.id)
+      return bcrypt.compare(password, stored?.passwordHash ?? '')
+    },
+
+    account: () => accountOf({ ...h, party: person.party }, person.agent),
+
+    events: (type, reason) =>
+      h.events.filter(
+        (event): event is AuditEvent & { type: typeof type } =>
+          event.type === type &&
+          event.accountId === user.id &&
+          (reason === undefined || event.reason === reason),
+      ),
+
+    async comesBack(answer = person.page) {
+      expect(answer.status, answer.text).to.equal(302)
+      const location = new URL(answer.location ?? '')
+      expect(location.href.split('?')[0]).to.equal(person.request.redirectUri)
+      expect([...location.searchParams.keys()].toSorted()).to.deep.equal(['code', 'iss', 'state'])
+      expect(location.searchParams.get('state')).to.equal(person.request.state)
+      expect(location.searchParams.get('iss')).to.equal(oauthUrl)
+      expect(location.href).to.not.include(tokenOf(person.link))
+      expect(await person.isVerified()).to.equal(true)
+      const tokens = await person.party.exchange(person.request, location.href)
+      expect(tokens.claims()?.sub).to.equal(user.id)
+      return tokens
+    },
+
+    async getsNothing(answer = person.page) {
+      expectNoSession(h, person.agent, answer)
+      expect(await person.isVerified()).to.equal(false)
+    },
+
+    async isOnlyVerified(answer = person.page) {
+      expectPage(answer, 200, 'verify-email', 'verified')
+      expectNoSession(h, person.agent, answer)
+      expect(await person.isVerified()).to.equal(true)
+    },
+
+    async stillGetsIn() {
+      await person.comesBack(await person.opensLink())
+    },
+
+    async getsBackIn(password = 'an honest password') {
+      const { mode } = await person.in().choosesPassword(password, await person.forgets())
+      expect(mode).to.equal('done')
+      expect(await person.hasPassword(password)).to.equal(true)
+    },
+  }
+  return person
+}
+
+/** Somebody with an account and a mailbox of their own, who knows the names of others, and sends what they like. */
+export interface Attacker extends Person {
+  /** Any form to any path below the OAuth path, from any address that a proxy would tell. */
+  sends(path: string, form: Form, headers?: Record<string, string>): Promise<Answer>
+  /** Types what they know of another person at the login page. */
+  signsInAs(victim: Person, password: string): Promise<Answer>
+  /** Wrong codes, so many, at the page of another's login, in their own browser. */
+  guesses(victim: Person, times: number): Promise<Answer>
+  /** Whether their browser is signed in with the account of that person. */
+  isInAs(victim: Person): Promise<boolean>
+}
+
+export function attackerAt(h: Harness, user: User): Attacker {
+  const attacker = personAt(h, user)
+  return Object.assign(attacker, {
+    sends: (path: string, form: Form, headers = {}) =>
+      attacker.agent.post(`${h.oauthUrl}/${path}`, form, headers),
+
+    async signsInAs(victim: Person, password: string) {
+      const { url } = await h.party.begin()
+      return h.follow(attacker.agent, await h.login(attacker.agent, url, victim.username, password))
+    },
+
+    async guesses(victim: Person, times: number) {
+      const hers = victim.in(attacker.agent)
+      let answer = hers.page
+      for (let guess = 0; guess < times; guess += 1) {
+        answer = await hers.types(wrongCode(victim.code, guess))
+      }
+      return answer
+    },
+
+    isInAs: async (victim: Person) => (await attacker.account()) === victim.id,
+  })
+}
+
+export interface WaitingOptions {
+  user?: Person
+  agent?: UserAgent
+  party?: RelyingParty
+  /** Parameters of the authorization request. */
+  extra?: Record<string, string>
+  /** Changes the address that the browser is sent to. */
+  send?: (request: AuthorizationRequest) => URL | Promise<URL>
+}
+
+/** A person whose login waits for its verification link (3.2); unverified, unless one is given. */
+export async function blockedLogin(h: Harness, options: WaitingOptions = {}): Promise<Person> {
+  const { send = ({ url }) => url, party = h.party, extra = {} } = options
+  const person = (options.user ?? (await addUnverified(h))).in(options.agent)
+  const begun = await party.begin(extra)
+  person.party = party
+  person.request = { ...begun, state: extra['state'] ?? begun.state }
+  const before = person.mailCount()
+  const login = await h.follow(person.agent, await person.agent.get(await send(person.request)))
+  expect(login.page).to.equal('login')
+  const form = { username: person.username, password: PASSWORD }
+  person.page = person.blocked = await person.agent.post(`${h.oauthUrl}/login`, form)
+  await person.sees('verify-email', 'blocked')
+  const { link, mail } = await person.mail(before + 1)
+  await isIdle(h)
+  const interaction = new URL(login.url).searchParams.get('interaction') ?? ''
+  return Object.assign(person, { link, code: codeIn(mail) ?? '', interaction })
+}
+
+let named = 0
+
+/** A user whom no other test has. */
+export function addUnverified(h: Harness, more: Partial<User> = {}): Promise<Person> {
+  named += 1
+  return h.addUser({ username: `person-${named}`, emailVerified: false, ...more })
+}
+
+export function addVerified(h: Harness, more: Partial<User> = {}): Promise<Person> {
+  return addUnverified(h, { emailVerified: true, ...more })
+}
+
+/** A user that no other test has, and the reset link in their mail. */
+export async function userWithLink(
+  h: Harness,
+  changes: Partial<User> = {},
+  carried: Record<string, string> = {},
+): Promise<{ user: Person; link: string }> {
+  const user = await addVerified(h, changes)
+  return { user, link: await user.forgets(carried) }
+}
+
+/** A user without a password, whose address nobody verified. */
+export function addImported(h: Harness, changes: Partial<User> = {}): Promise<Person> {
+  return addUnverified(h, { passwordHash: undefined, ...changes })
+}
+
+export function tokenOf(link: string): string {
+  return new URL(link).searchParams.get('token') ?? ''
+}
+
+/** The code in the text of a mail. `undefined`: it has none. */
+export function codeIn({ text }: { text?: string | undefined }): string | undefined {
+  return /^\d{6}$/m.exec(text ?? '')?.[0]
+}
+
+/** The code on the page of a link that was opened elsewhere. `undefined`: it shows none. */
+export function codeOn({ text }: Answer): string | undefined {
+  return /data-code="(\d{6})"[^>]*>\1</.exec(text)?.[1]
+}
+
+/** Another code than that. */
+export function wrongCode(right: string, guess = 0): string {
+  return String((Number(right) + 1 + guess) % 1_000_000).padStart(6, '0')
+}
+
+export function notMeOf({ mail }: ReceivedMail): string {
+  return /https?:\/\/\S+\/not-me\?\S+/.exec(mail.text ?? '')?.[0] ?? ''
+}
+
+/** Opens the address behind "This wasn't me" in a browser of its own, and presses the button. */
+export async function disown(link: string): Promise<Answer> {
+  const agent = createUserAgent()
+  return press(agent, await agent.get(link), '/not-me')
+}
+
+/** The account that a browser is signed in with, as a client learns it. `undefined`: none. */
+export async function accountOf(
+  { party }: Pick<Harness, 'party'>,
+  agent: UserAgent,
+): Promise<string | undefined> {
+  const request = await party.begin({ prompt: 'none' })
+  const { location = '' } = await agent.get(request.url)
+  if (!new URL(location).searchParams.has('code')) return undefined
+  return (await party.exchange(request, location)).claims()?.sub
+}
+
+/** The value of the browser's session cookie, which is the id of the session. */
+export function sessionId({ oauthUrl }: Harness, agent: UserAgent): string | undefined {
+  return /(?:^|; )_session=([^;]*)/.exec(agent.cookiesFor(`${oauthUrl}/auth`))?.[1]
+}
+
+/** Whether this answer gives the browser a session. */
+export function setsSession({ headers }: Answer): boolean {
+  return headers.getSetCookie().some((line) => /^_session=[^;]/.test(line))
+}
+
+function expectNoSession(h: Harness, agent: UserAgent, answer: Answer) {
+  expect(answer.location).to.equal(undefined)
+  expect(setsSession(answer)).to.equal(false)
+  expect(sessionId(h, agent)).to.equal(undefined)
+}
