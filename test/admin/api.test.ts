@@ -431,7 +431,7 @@ describe('Each operation of the admin API, as docs/openapi.json says (5, 5.1):',
       const { json } = await ask('mailOutcome', { query })
       return json['state'] === 'sent'
     })
-    const { link } = await h.mail.mailTo(user.email ?? '')
+    const { link } = await user.mail(1)
     const explained = async () => (await ask('explainLink', { body: { link } })).json
     expect(await explained()).to.include({ state: 'live', account_id: user.id })
     expect((await h.reset(link, 'a brand new password')).mode).to.equal('done')

@@ -1,17 +1,14 @@
 import { expect } from 'chai'
 import type { AdminApi, User } from '../../src/index.ts'
 import { actionsOf, changesNothing, outcomeOf, refusalOf, suiteAdmin } from '../support/admin.ts'
-import { addVerified, mailsTo } from '../support/blocked-login.ts'
 import { cliOf } from '../support/cli-server.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage } from '../support/expect-page.ts'
 import { answers as answersAt, startFaultySmtp } from '../support/faulty-smtp.ts'
 import { freePort } from '../support/free-port.ts'
-import { choose, invitedUser } from '../support/invitations.ts'
 import { isIdle } from '../support/jobs.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
-import { disown, notMeLink } from '../support/not-me.ts'
-import { eventsOf, tokenOf } from '../support/observe.ts'
+import { addImported, addVerified, disown, tokenOf, type Person } from '../support/person.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 
 describe('"I never got the mail": user status answers with the cause and what to do', () => {
@@ -20,9 +17,9 @@ describe('"I never got the mail": user status answers with the cause and what to
   const admin = suiteAdmin(h)
   const cli = cliOf(h)
 
-  async function addUser(user: Partial<User> = {}): Promise<User & { email: string }> {
-    const made = await addVerified(h, user)
-    return { ...made, email: made.email ?? '' }
+  async function addUser(user: Partial<User> = {}): Promise<Person & { email: string }> {
+    const person = await addVerified(h, user)
+    return Object.assign(person, { email: person.email ?? '' })
   }
 
   /** By the address alone, as the command line tells it in its first line, and the API in its fields. */
@@ -116,9 +113,11 @@ describe('"I never got the mail": user status answers with the cause and what to
   })
 
   it('a password, once the invitation was used: its mail is not the one that is missing', async () => {
-    const { user, link } = await invitedUser(h)
+    const user = await addImported(h)
+    await user.isInvited()
     await expectCause({ email: user.username }, 'sent')
-    expectPage(await choose(h, link, 'a first password'), 200, 'accept-invitation', 'done')
+    await user.choosesPassword('a first password')
+    await user.sees('accept-invitation', 'done')
     await isIdle(h)
     await expectCause({ email: user.username }, 'has_password', send('send-reset', user))
   })
@@ -134,10 +133,10 @@ describe('"I never got the mail": user status answers with the cause and what to
     await h.flows.passwordChanged(user.id)
     await isIdle(h)
     await h.put({ password_changed_email: 'false' })
-    expectPage(await disown(await notMeLink(h, user)), 200, 'not-me', 'secured')
+    expectPage(await disown(await user.notMeLink()), 200, 'not-me', 'secured')
     const { summary } = await expectCause(user, 'blocked', send('send-reset', user))
     expect(summary).to.match(/"This wasn't me".* the password is blocked/)
-    await h.reset(await h.resetLink(user), 'quite another password')
+    await user.getsBackIn()
     await isIdle(h)
     await expectCause(user, 'sent')
   })
@@ -148,7 +147,7 @@ describe('"I never got the mail": user status answers with the cause and what to
     await mailAsked(user)
     await expectCause(user, 'sent')
     expect(await mailAsked(user)).to.include({ state: 'ended', reason: 'throttled' })
-    expect(mailsTo(h, user)).to.equal(1)
+    expect(user.mailCount()).to.equal(1)
     await expectCause(user, 'limited', 'mails_per_account_per_hour')
     await h.put({ mails_per_account_per_hour: '1000' })
     const { link } = await h.mail.mailTo(user.email)
@@ -216,7 +215,7 @@ describe('"I never got the mail": user status answers with the cause and what to
       const status = await expectCause(user, cause)
       expect(status.summary).to.match(said)
       for (const each of advice) expect(status.advice).to.match(each)
-      const told = eventsOf(h, 'password_reset_mail_failed', user)
+      const told = user.events('password_reset_mail_failed')
       expect(JSON.stringify(told)).to.not.match(/@|%40/)
       if (fails === 'refuse') expect(told.at(-1)?.details).to.include({ step: 'RCPT TO' })
       if (fails === 'defer after data')
@@ -265,7 +264,7 @@ describe('"I never got the mail": user status answers with the cause and what to
       const user = await addUser(was)
       await mailAsked(user)
       await expectCause(user, cause)
-      await h.changeUser(user, is)
+      await user.becomes(is)
       await expectCause(user, 'changed', send('send-reset', user))
     }
   })
@@ -316,7 +315,7 @@ describe('"I never got the mail": user status answers with the cause and what to
     const user = await addUser()
     await mailAsked(user)
     const { mail, link } = await h.mail.mailTo(user.email)
-    const details = eventsOf(h, 'password_reset_mail_sent', user).at(-1)?.details
+    const details = user.events('password_reset_mail_sent').at(-1)?.details
     expect(details?.message_id).to.equal(mail.messageId)
     expect(details?.queue_id).to.match(/^4F\d+Qx$/)
     const ids = `${details?.message_id}, queue id ${details?.queue_id}`

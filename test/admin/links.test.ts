@@ -3,13 +3,13 @@ import { expect } from 'chai'
 import * as fc from 'fast-check'
 import type { AdminApi, User } from '../../src/index.ts'
 import { adminOf, expectAudited, suiteAdmin, withDeleted } from '../support/admin.ts'
-import { addUnverified, isVerified, resend } from '../support/blocked-login.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT, startHarness, type Harness } from '../support/harness.ts'
 import { later } from '../support/jobs.ts'
 import { isSameLink, linkChange, spellings, type Pairs } from '../support/link-changes.ts'
-import { dump, sha256, tokenOf } from '../support/observe.ts'
-import { OTHER_HASH, userWithLink, type UserWithLink as Mailed } from '../support/reset-links.ts'
+import { dump, sha256 } from '../support/observe.ts'
+import { addUnverified, tokenOf, userWithLink, type Person } from '../support/person.ts'
+import { OTHER_HASH } from '../support/reset-links.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
@@ -23,6 +23,7 @@ const CARRIED = {
 }
 
 type State = AdminApi.LinkExplanation['state']
+type Mailed = { user: Person; link: string }
 type Make = () => Promise<Mailed>
 
 describe('The admin API explains a link (5)', () => {
@@ -45,7 +46,7 @@ describe('The admin API explains a link (5)', () => {
 
   async function verification(carried: Record<string, string> = {}): Promise<Mailed> {
     const user = await addUnverified(h)
-    return { user, link: await resend(h, user, carried) }
+    return { user, link: await user.asksAgain(carried) }
   }
 
   const bare = () => verification()
@@ -73,12 +74,12 @@ describe('The admin API explains a link (5)', () => {
   const isExpired: Change = ({ link }) =>
     later(h, link.includes('/reset-password?') ? HOUR + 1 : 24 * HOUR + 1)
   const isVoided: Change = ({ user }) => h.flows.endSessions(user.id)
-  const isReplaced: Change = ({ user }) => h.resetLink(user)
-  const otherIsUsed: Change = async ({ user }) => isUsed({ user, link: await resend(h, user) })
+  const isReplaced: Change = ({ user }) => user.forgets()
+  const otherIsUsed: Change = async ({ user }) => isUsed({ user, link: await user.asksAgain() })
   const changed =
     (changes: Partial<User>): Change =>
     ({ user }) =>
-      h.changeUser(user, changes)
+      user.becomes(changes)
   const isDeleted: Change = async ({ user }) => deleted.add(user.id)
 
   const LIVE = /^The link works until /
@@ -145,7 +146,7 @@ describe('The admin API explains a link (5)', () => {
         const { summary, advice } = await explain(link)
         expect(summary).to.match(/^The .*\. The address is verified already\.$/)
         expect(advice).to.equal('There is nothing left to do: the person can sign in.')
-        await h.changeUser(user, { email: 'another@users.example' })
+        await user.becomes({ email: 'another@users.example' })
         const later = await explain(link)
         expect(later.summary + later.advice).not.to.match(/verified|nothing left/)
         expect(later.advice).to.include('Send a new link')
@@ -167,7 +168,7 @@ describe('The admin API explains a link (5)', () => {
 
     it('of the newer one that replaced it', async () => {
       const { user, link } = await reset()
-      const { created_at } = await explain(await h.resetLink(user))
+      const { created_at } = await explain(await user.forgets())
       const { summary, advice } = await explain(link)
       expect(summary).to.equal(`The link was replaced by a newer one: ${seconds(created_at)}.`)
       expect(advice).to.equal('Only the link in the newest mail works.')
@@ -183,23 +184,23 @@ describe('The admin API explains a link (5)', () => {
       })
       expect(summary).to.equal(`The link was voided ${seconds(invalidated_at)}.`)
       h.mail.speak()
-      const newer = await h.mail.mailTo(user.email ?? '', 2)
+      const newer = await user.mail(2)
       expect(await works(link)).to.equal(false)
       expect(await works(newer.link)).to.equal(true)
     })
 
     it('of being refused, where a reset came to nothing because the account had changed', async () => {
       const { user, link } = await reset()
-      await h.changeUser(user, { disabled: true })
+      await user.becomes({ disabled: true })
       expect(await works(link)).to.equal(false)
       expect(await explain(link)).to.include({ state: 'void' })
-      await h.changeUser(user, { disabled: false })
+      await user.becomes({ disabled: false })
       const explained = await explain(link)
       expect(explained.state).to.equal('void')
       expect(explained.summary).to.match(/^The link was refused 20/)
       expect(explained).to.not.have.property('used_at')
       expect(await works(link)).to.equal(false)
-      expect(await works(await h.resetLink(user))).to.equal(true)
+      expect(await works(await user.forgets())).to.equal(true)
     })
   })
 
@@ -227,7 +228,7 @@ describe('The admin API explains a link (5)', () => {
     it('and nothing of an earlier link', async () => {
       const { user, link } = await reset()
       await works(link)
-      const { history } = await explain(await h.resetLink(user))
+      const { history } = await explain(await user.forgets())
       const types = history.map(({ type }) => type)
       expect(types).to.deep.equal(['password_reset_requested', 'password_reset_mail_sent'])
     })
@@ -272,7 +273,7 @@ describe('The admin API explains a link (5)', () => {
     after(async () => {
       expect((await explain(mailed.link)).state).to.equal('live')
       expect(await works(mailed.link)).to.equal(true)
-      expect(await isVerified(h, mailed.user)).to.equal(true)
+      expect(await mailed.user.isVerified()).to.equal(true)
     })
 
     const linkWith = (pairs: Pairs) =>
@@ -454,6 +455,6 @@ describe('The admin API explains a link (5)', () => {
     const alone = await explainedBy([next])
     expect(alone).to.deep.include({ state: 'altered', signature: 'invalid', altered })
     expect(await works(link)).to.equal(true)
-    expect(await isVerified(h, user)).to.equal(true)
+    expect(await user.isVerified()).to.equal(true)
   })
 })

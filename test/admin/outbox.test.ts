@@ -1,12 +1,11 @@
 import { expect } from 'chai'
 import { createMailRetry } from '../../src/admin/mail-retry.ts'
-import { memoryStore, type AdminClient, type MailJobStatus, type User } from '../../src/index.ts'
+import { memoryStore, type AdminClient, type MailJobStatus } from '../../src/index.ts'
 import { changesNothing, codeOf, expectAudited, outcomeOf, suiteAdmin } from '../support/admin.ts'
-import { addVerified, mailsTo } from '../support/blocked-login.ts'
 import { eventually } from '../support/eventually.ts'
 import { isIdle } from '../support/jobs.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
-import { hasPassword } from '../support/observe.ts'
+import { addVerified, type Person } from '../support/person.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 
 const NEW = 'a brand new password'
@@ -25,7 +24,7 @@ describe('The admin API about the outbox (5)', () => {
   const addUser = () => addVerified(h)
 
   /** A reset mail that could not be sent. */
-  async function deadLetter(user: User): Promise<string> {
+  async function deadLetter(user: Person): Promise<string> {
     answers.set(user.email ?? '', 'refuse')
     const { mail_id } = await admin.sendReset({ id: user.id })
     await outcomeOf(h, mail_id, 'dead')
@@ -34,7 +33,7 @@ describe('The admin API about the outbox (5)', () => {
   }
 
   /** A reset mail that the mail server put off, and that no worker holds. */
-  async function waitingMail(user: User): Promise<string> {
+  async function waitingMail(user: Person): Promise<string> {
     answers.set(user.email ?? '', 'defer')
     const { mail_id } = await admin.sendReset({ id: user.id })
     await eventually('the mail was put off', async () => {
@@ -47,10 +46,10 @@ describe('The admin API about the outbox (5)', () => {
   const idsOf = async (query: Parameters<AdminClient['listOutbox']>[0]) =>
     (await admin.listOutbox(query)).mails.map(({ id }) => id)
 
-  async function expectLinkMailed(user: User) {
-    const { link } = await h.mail.mailTo(user.email ?? '')
+  async function expectLinkMailed(user: Person) {
+    const { link } = await user.mail(1)
     expect((await h.reset(link, NEW)).mode).to.equal('done')
-    expect(await hasPassword(h, user, NEW)).to.equal(true)
+    expect(await user.hasPassword(NEW)).to.equal(true)
   }
 
   it('lists mails by state and account, newest request first, at most so many', async () => {
@@ -87,7 +86,7 @@ describe('The admin API about the outbox (5)', () => {
       const users = [await addUser(), await addUser(), await addUser()]
       for (const user of users) await deadLetter(user)
       expect(await admin.retryMails({ all_dead: true })).to.deep.equal({ changed: 3 })
-      for (const user of users) await h.mail.mailTo(user.email ?? '')
+      for (const user of users) await user.mail(1)
       const { details } = expectAudited(h, 'outbox_retry')
       expect(details).to.include({ mail_id: 'all dead letters' })
       expect(await admin.retryMails({ all_dead: true })).to.deep.equal({ changed: 0 })
@@ -156,7 +155,7 @@ describe('The admin API about the outbox (5)', () => {
       expect(expectAudited(h, 'outbox_purge').details).to.include({ mail_id: id })
       expect(await codeOf(admin.retryMails({ id }))).to.deep.equal([404, 'unknown_mail'])
       await admin.retryMails({ id: kept })
-      await h.mail.mailTo(other.email ?? '')
+      await other.mail(1)
     })
 
     it('a waiting one, and it never leaves', async () => {
@@ -165,8 +164,8 @@ describe('The admin API about the outbox (5)', () => {
       expect(await admin.purgeMails({ id })).to.deep.equal({ changed: 1 })
       expect(await idsOf({})).to.deep.equal([])
       answers.delete(user.email ?? '')
-      const link = await h.resetLink(user)
-      expect(mailsTo(h, user)).to.equal(1)
+      const link = await user.forgets()
+      expect(user.mailCount()).to.equal(1)
       expect((await h.reset(link, NEW)).mode).to.equal('done')
     })
 
@@ -179,7 +178,7 @@ describe('The admin API about the outbox (5)', () => {
       expectAudited(h, 'outbox_purge')
       answers.clear()
       await admin.retryMails({ id: waiting })
-      await h.mail.mailTo(other.email ?? '')
+      await other.mail(1)
     })
   })
 

@@ -8,7 +8,6 @@ import {
   type AccountFlowsStore,
 } from '../../src/index.ts'
 import { adminOf, codeOf, problemOf, settingsOf } from '../support/admin.ts'
-import { addUnverified, addVerified } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { cliOf } from '../support/cli-server.ts'
 import { eventually } from '../support/eventually.ts'
@@ -16,6 +15,7 @@ import { startHarness, type Harness, type HarnessOptions } from '../support/harn
 import { startLoginRecorder, type LoginRecorder } from '../support/login-recorder.ts'
 import { freshDatabase } from '../support/mongod.ts'
 import { dump, eventsOf } from '../support/observe.ts'
+import { addUnverified, addVerified } from '../support/person.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { movableClock } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
@@ -233,7 +233,7 @@ describe('The old keys of a ring are needed', () => {
 
     const ann = await addUnverified(h)
     await admin.sendVerification({ id: ann.id })
-    const { link } = await h.mail.mailTo(ann.email ?? '')
+    const { link } = await ann.mail(1)
     await h.put({ email_verification_expiration: '1h' })
     const { expires_at } = await admin.explainLink({ link })
     expect((await admin.rotateKeys()).old_keys_needed_until).to.equal(expires_at)

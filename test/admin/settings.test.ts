@@ -458,7 +458,7 @@ describe('A setting takes effect at once:', () => {
     ] as const) {
       await h.put({ password_reset_expiration: value })
       const { created_at = '', expires_at = '' } = await adminOf(h).explainLink({
-        link: await h.resetLink(user),
+        link: await user.forgets(),
       })
       expect(Date.parse(expires_at) - Date.parse(created_at)).to.equal(ms)
     }

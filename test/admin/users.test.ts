@@ -18,15 +18,6 @@ import {
   suiteAdmin,
   withDeleted,
 } from '../support/admin.ts'
-import {
-  accountOf,
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  isVerified,
-  mailsTo,
-  resend,
-} from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { cliOf } from '../support/cli-server.ts'
 import { eventually } from '../support/eventually.ts'
@@ -34,7 +25,14 @@ import { ADMIN_TOKEN, PASSWORD, startHarness, type Harness } from '../support/ha
 import { isIdle } from '../support/jobs.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
 import * as ask from '../support/oauth-requests.ts'
-import { eventsOf, hasPassword, sha256, tokenOf } from '../support/observe.ts'
+import { eventsOf, sha256 } from '../support/observe.ts'
+import {
+  addUnverified,
+  addVerified,
+  blockedLogin,
+  tokenOf,
+  type Person,
+} from '../support/person.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
@@ -55,10 +53,10 @@ describe('The admin API about users (5)', () => {
     })
   }
 
-  async function sentReset(user: User) {
-    const count = mailsTo(h, user)
+  async function sentReset(user: Person) {
+    const count = user.mailCount()
     const { mail_id } = await admin.sendReset({ id: user.id })
-    const { link } = await h.mail.mailTo(user.email ?? '', count + 1)
+    const { link } = await user.mail(count + 1)
     await outcomeOf(h, mail_id, 'sent')
     return { link, mail_id }
   }
@@ -212,17 +210,17 @@ describe('The admin API about users (5)', () => {
       expect(live).to.include({ kind: 'password_reset', mail_id })
       expect(spent).to.include.keys('used_at', 'completed_at')
       expect(voided).to.include.keys('invalidated_at').and.not.to.have.property('used_at')
-      await h.changeUser(user, { disabled: true })
+      await user.becomes({ disabled: true })
       expect(await statesOf()).to.deep.equal(['void', 'used', 'superseded'])
-      await h.changeUser(user, { disabled: false })
+      await user.becomes({ disabled: false })
       expect(await statesOf()).to.deep.equal(['live', 'used', 'superseded'])
     })
 
     it('with links that expired: one that is used ends the other of the address', async () => {
       const user = await addUnverified(h)
-      await resend(h, user)
-      await createUserAgent().get(await resend(h, user))
-      expect(await isVerified(h, user)).to.equal(true)
+      await user.asksAgain()
+      await user.opensElsewhere(await user.asksAgain())
+      expect(await user.isVerified()).to.equal(true)
       const { links } = await admin.userStatus({ id: user.id })
       expect(links.map(({ kind, state }) => `${kind} ${state}`)).to.deep.equal([
         'email_verification used',
@@ -246,7 +244,7 @@ describe('The admin API about users (5)', () => {
     it('never with a token, its hash, a password hash, or what was typed', async () => {
       const user = await addVerified(h)
       await h.forgot(user.email ?? '', { state: 'typed-state-canary' })
-      const { link } = await h.mail.mailTo(user.email ?? '')
+      const { link } = await user.mail(1)
       await h.forgot('typed-identifier-canary')
       await h.reset(link, 'x')
       const all = JSON.stringify([
@@ -266,15 +264,15 @@ describe('The admin API about users (5)', () => {
   describe('sends a reset link', () => {
     it('that works, also to an address that is not verified, and ends the earlier one; audited with who asked', async () => {
       const user = await addUnverified(h)
-      const earlier = await h.resetLink(user)
+      const earlier = await user.forgets()
       const { mail_id, link } = await sentReset(user)
       expect((await h.reset(earlier, NEW)).mode).to.equal('invalid')
-      expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
+      expect(await user.hasPassword(PASSWORD)).to.equal(true)
       expect((await h.reset(link, NEW)).mode).to.equal('done')
-      expect(await hasPassword(h, user, NEW)).to.equal(true)
+      expect(await user.hasPassword(NEW)).to.equal(true)
       expect(await outcomeOf(h, mail_id, 'sent')).to.include.keys('sent_at')
       expectAudited(h, 'send_reset', user)
-      const requested = eventsOf(h, 'password_reset_requested', user).at(-1)
+      const requested = user.events('password_reset_requested').at(-1)
       expect(requested?.id).to.equal(`requested:${mail_id}`)
     })
 
@@ -291,7 +289,7 @@ describe('The admin API about users (5)', () => {
       answers.delete(user.email ?? '')
       await moveTime(60_000)
       await outcomeOf(h, mail_id, 'sent')
-      const { link } = await h.mail.mailTo(user.email ?? '')
+      const { link } = await user.mail(1)
       expect((await h.reset(link, NEW)).mode).to.equal('done')
     })
 
@@ -304,14 +302,15 @@ describe('The admin API about users (5)', () => {
     for (const [reason, change] of noMail) {
       it(`or a dead letter with the reason ${reason}, which can be retried once that is mended`, async () => {
         const user = await addVerified(h)
-        await h.changeUser(user, change)
+        await user.becomes(change)
         const { mail_id } = await admin.sendReset({ id: user.id })
         expect(await outcomeOf(h, mail_id, 'dead')).to.include({ reason })
-        expect(mailsTo(h, user)).to.equal(0)
+        expect(user.mailCount()).to.equal(0)
         expect((await admin.userStatus({ id: user.id })).links).to.deep.equal([])
-        await h.changeUser(user, user)
+        const { email, passwordHash } = user
+        await user.becomes({ email, passwordHash, disabled: false })
         expect(await admin.retryMails({ id: mail_id })).to.deep.equal({ changed: 1 })
-        const { link } = await h.mail.mailTo(user.email ?? '')
+        const { link } = await user.mail(1)
         await outcomeOf(h, mail_id, 'sent')
         expect((await createUserAgent().get(link)).mode).to.equal('form')
       })
@@ -324,7 +323,7 @@ describe('The admin API about users (5)', () => {
         const first = await admin.sendReset({ id: user.id })
         if (wasDead) {
           expect(await outcomeOf(h, first.mail_id, 'dead')).to.include({ reason: 'disabled' })
-          await h.changeUser(user, { disabled: false })
+          await user.becomes({ disabled: false })
           h.mail.fallSilent()
           await admin.retryMails({ id: first.mail_id })
         }
@@ -334,8 +333,8 @@ describe('The admin API about users (5)', () => {
         h.mail.speak()
         expect(await outcomeOf(h, first.mail_id, 'ended')).to.include({ reason: 'superseded' })
         await outcomeOf(h, second.mail_id, 'sent')
-        expect(mailsTo(h, user)).to.equal(1)
-        const { link } = await h.mail.mailTo(user.email ?? '')
+        expect(user.mailCount()).to.equal(1)
+        const { link } = await user.mail(1)
         expect((await h.reset(link, NEW)).mode).to.equal('done')
       })
     }
@@ -350,39 +349,36 @@ describe('The admin API about users (5)', () => {
   it('sends a verification link that verifies, audited with who asked; or none, ended, to who is verified already', async () => {
     const user = await addUnverified(h)
     const { mail_id } = await admin.sendVerification({ id: user.id })
-    const { link } = await h.mail.mailTo(user.email ?? '')
+    const { link } = await user.mail(1)
     await outcomeOf(h, mail_id, 'sent')
     const answer = await createUserAgent().get(link)
     expect([answer.status, answer.mode]).to.deep.equal([200, 'verified'])
-    expect(await isVerified(h, user)).to.equal(true)
+    expect(await user.isVerified()).to.equal(true)
     expectAudited(h, 'send_verification', user)
     const again = await admin.sendVerification({ id: user.id })
     expect(await outcomeOf(h, again.mail_id, 'ended')).to.include({ reason: 'already_verified' })
-    expect(mailsTo(h, user)).to.equal(1)
+    expect(user.mailCount()).to.equal(1)
   })
 
   it('ends sessions: session and refresh token are dead, counted and audited; none of who is signed in nowhere', async () => {
-    const [user, other] = [await addVerified(h), await addVerified(h)]
-    const [agent, bystander] = [createUserAgent(), createUserAgent()]
-    const { refresh_token } = await ask.offlineTokens(h, agent, user)
-    expect((await h.signIn(bystander, other.username)).location).to.include('code=')
+    const [user, bystander] = [await addVerified(h), await addVerified(h)]
+    const { refresh_token } = await ask.offlineTokens(h, user.agent, user)
+    await bystander.signsIn()
 
     const { oauth = 0, idp = 0 } = await admin.endSessions({ user: user.username })
     expect(oauth).to.be.at.least(1)
     expect(idp).to.be.at.least(1)
     expect(await ask.refresh(h, refresh_token)).to.equal('invalid_grant')
-    expect(await accountOf(h, agent)).to.equal(undefined)
-    const [ended] = eventsOf(h, 'sessions_ended', user)
-    expect(ended?.details).to.deep.equal({ oauth, idp })
+    expect(await user.account()).to.equal(undefined)
+    expect(user.events('sessions_ended')[0]?.details).to.deep.equal({ oauth, idp })
     expectAudited(h, 'end_sessions', user)
     const status = await admin.userStatus({ id: user.id })
     expect(status).to.include.keys('oauth_sessions_ended_at', 'idp_sessions_ended_at')
 
-    expect(await accountOf(h, bystander)).to.equal(other.id)
+    expect(await bystander.account()).to.equal(bystander.id)
     const nobody = await addVerified(h)
     expect(await admin.endSessions({ id: nobody.id })).to.deep.equal({ oauth: 0, idp: 0 })
-    expect((await h.signIn(agent, user.username)).location).to.include('code=')
-    expect((await h.signIn(createUserAgent(), nobody.username)).location).to.include('code=')
+    for (const each of [user, nobody]) expect((await each.signsIn()).location).to.include('code=')
   })
 
   describe('verifies an address and takes that back', () => {
@@ -393,15 +389,15 @@ describe('The admin API about users (5)', () => {
       const { id, username, email } = user
       expect(await admin.verifyUser({ id })).to.deep.equal({ email, changed: true })
       expectAudited(h, 'user_verify', user)
-      expect(await isVerified(h, user)).to.equal(true)
+      expect(await user.isVerified()).to.equal(true)
       expect(await admin.verifyUser({ id })).to.deep.equal({ email, changed: false })
       const said = async (verb: string) => (await cli.done(['user', verb, username])).stdout
       expect(await said('unverify')).to.equal(`${email} is unverified now.\n`)
       expectAudited(h, 'user_unverify', user)
-      expect(await isVerified(h, user)).to.equal(false)
+      expect(await user.isVerified()).to.equal(false)
       expect(await said('unverify')).to.match(/^Nothing changed: /)
       expect(await said('verify')).to.match(/ is verified now\.\n$/)
-      expect(mailsTo(h, user)).to.equal(0)
+      expect(user.mailCount()).to.equal(0)
       // What was asked for each time, and what changed something.
       const made = actionsOf(h).filter(({ accountId }) => accountId === id)
       expect(made.map(({ details }) => [details.action, details['changed']])).to.deep.equal([
@@ -430,11 +426,11 @@ describe('The admin API about users (5)', () => {
         expect(await codeOf(admin.verifyUser({ id }))).to.deep.equal([409, code])
         if (code === 'no_address')
           expect(await codeOf(admin.unverifyUser({ id }))).to.deep.equal([409, code])
-        expect(await isVerified(h, added)).to.equal(false)
+        expect(await added.isVerified()).to.equal(false)
         // The address names its owner still.
         expect((await admin.userStatus({ id: owner.id })).cause).to.equal('not_asked')
         expect((await admin.verifyUser({ id: owner.id })).changed).to.equal(false)
-        await h.changeUser(added, mended)
+        await added.becomes(mended)
         expect((await admin.verifyUser({ id })).changed).to.equal(true)
       })
     }
@@ -445,7 +441,7 @@ describe('The admin API about users (5)', () => {
       expect(refusal).to.include({ status: 404, code: 'unknown_account' })
       expect(refusal.title).to.match(/^This address is not verified, so it names no account\./)
       expect(refusal.candidates).to.deep.equal([{ id: user.id, username: user.username }])
-      expect(await isVerified(h, user)).to.equal(false)
+      expect(await user.isVerified()).to.equal(false)
     })
 
     it('of two accounts at once: never both, and one once it is asked for alone', async () => {
@@ -498,12 +494,12 @@ describe('The admin API with users of a host that brings the least (2.3)', () =>
     await outcomeOf(h, verification.mail_id, 'sent')
     const opened = await createUserAgent().get((await h.mail.mailTo(email)).link)
     expect(opened.mode).to.equal('verified')
-    expect(await isVerified(h, ada)).to.equal(true)
+    expect(await ada.isVerified()).to.equal(true)
 
     const reset = await admin.sendReset({ user: email })
     await outcomeOf(h, reset.mail_id, 'sent')
     expect((await h.reset((await h.mail.mailTo(email, 2)).link, NEW)).mode).to.equal('done')
-    expect(await hasPassword(h, ada, NEW)).to.equal(true)
+    expect(await ada.hasPassword(NEW)).to.equal(true)
 
     expect(await admin.endSessions({ id: 'host/1' })).to.deep.equal({ oauth: 0, idp: 0 })
     expect(eventsOf(h, 'sessions_ended').at(-1)?.accountId).to.equal('host/1')
@@ -514,9 +510,9 @@ describe('The admin API with users of a host that brings the least (2.3)', () =>
     const eve = await h.addUser({ username: 'eve', emailVerified: false })
     const asked = () => admin.userStatus({ user: 'eve@users.example' })
     expect((await refusalOf(asked())).title).to.include('Did you mean this one?')
-    await h.changeUser(eve, { username: 'other' })
+    await eve.becomes({ username: 'other' })
     expect((await refusalOf(asked())).title).to.include('unverified address finds no account here')
-    await h.changeUser(eve, { emailVerified: true })
+    await eve.becomes({ emailVerified: true })
     expect((await asked()).id).to.equal(eve.id)
   })
 
@@ -524,14 +520,14 @@ describe('The admin API with users of a host that brings the least (2.3)', () =>
     const user = await h.addUser({ username: 'verified' })
     const asked = admin.unverifyUser({ id: user.id })
     expect(await codeOf(asked)).to.deep.equal([409, 'unsupported'])
-    expect(await isVerified(h, user)).to.equal(true)
+    expect(await user.isVerified()).to.equal(true)
     expect((await admin.verifyUser({ id: user.id })).changed).to.equal(false)
   })
 
   it('forgets one who is gone by the id, and takes no other account for it', async () => {
     const gone = await h.addUser({ username: 'gone' })
     const named = await h.addUser({ username: gone.id })
-    for (const user of [gone, named]) await h.resetLink(user)
+    for (const user of [gone, named]) await user.forgets()
     deleted.add(gone.id)
     expect(await codeOf(admin.endSessions({ id: gone.id }))).to.deep.equal([404, 'unknown_account'])
     const events = async (id: string) => (await admin.listAudit({ account_id: id })).events.length
@@ -582,12 +578,12 @@ onBothStores('Forgetting an account (5)', (technology) => {
   let named = 0
 
   /** Has waited for a link, was verified, has reset its password, and has a dead letter. */
-  async function busy(): Promise<User> {
+  async function busy(): Promise<Person> {
     named += 1
-    const blocked = await addUnverified(h, { id: `id-of-somebody-busy-${named}` })
-    const { user } = await blockedLogin(h, { user: blocked })
-    await createUserAgent().get(await resend(h, user))
-    expect((await h.reset(await h.resetLink(user), NEW)).mode).to.equal('done')
+    const user = await addUnverified(h, { id: `id-of-somebody-busy-${named}` })
+    await blockedLogin(h, { user })
+    await user.opensElsewhere(await user.asksAgain())
+    await user.getsBackIn(NEW)
     answers.set(user.email ?? '', 'refuse')
     await admin.sendReset({ id: user.id })
     await isIdle(h)
@@ -614,26 +610,25 @@ onBothStores('Forgetting an account (5)', (technology) => {
     expect({ links, mails }).to.deep.equal({ links: other.links, mails: other.mails })
     expect((await statusOf(bob)).events).to.deep.include.members(other.events.slice(0, 5))
     expect((await admin.forgetUser({ id: ann.id })).events).to.equal(0)
-    expect((await h.signIn(createUserAgent(), ann.username, NEW)).location).to.include('code=')
+    expect((await ann.signsIn(NEW)).location).to.include('code=')
   })
 
   it('ends its live link, and lets it ask for another one', async () => {
     const user = await h.addUser({ username: 'with-a-link' })
-    const link = await h.resetLink(user)
+    const link = await user.forgets()
     await admin.forgetUser({ id: user.id })
     expect((await h.reset(link, NEW)).mode).to.equal('invalid')
-    expect((await h.reset(await h.resetLink(user), NEW)).mode).to.equal('done')
+    await user.getsBackIn(NEW)
   })
 
   it('brings nothing back that was ended (LOG-12)', async () => {
     const user = await h.addUser({ username: 'signed-in' })
-    const agent = createUserAgent()
-    expect((await h.signIn(agent, user.username)).location).to.include('code=')
-    expect(await accountOf(h, agent)).to.equal(user.id)
+    await user.signsIn()
+    expect(await user.account()).to.equal(user.id)
     await admin.endSessions({ id: user.id })
-    expect(await accountOf(h, agent)).to.equal(undefined)
+    expect(await user.account()).to.equal(undefined)
     await admin.forgetUser({ id: user.id })
-    expect(await accountOf(h, agent)).to.equal(undefined)
+    expect(await user.account()).to.equal(undefined)
     expect((await admin.userStatus({ id: user.id })).idp_sessions_ended_at).to.be.a('string')
   })
 
