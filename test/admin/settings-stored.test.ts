@@ -71,16 +71,15 @@ onBothStores('The setting smtp_password (2.5) is', (technology) => {
   })
 
   it('forgotten when smtp_host changes without it, and the answer says so (SET-08)', async () => {
-    const masked = { smtp_password: '***' }
-    for (const extra of [{}, masked, { ...masked, smtp_username: 'm' }]) {
+    for (const extra of [{}, { smtp_password: '***', smtp_username: 'm' }]) {
       await h.put({ smtp_host: '127.0.0.1', smtp_username: 'mailer', smtp_password: CANARY })
       const answer = await (await put({ body: { smtp_host: 'localhost', ...extra } })).json()
-      expect(answer).to.include({ smtp_host: 'localhost' })
       expect(answer).not.to.have.property('smtp_password')
       expect(JSON.stringify(answer['warnings'])).to.include('was deleted')
-      expect(await nextLogin()).to.deep.equal([undefined, undefined])
-      await h.put({ smtp_host: '127.0.0.1' })
-      expect(await nextLogin()).to.deep.equal([undefined, undefined])
+      for (const smtp_host of ['localhost', '127.0.0.1']) {
+        await h.put({ smtp_host })
+        expect(await nextLogin()).to.deep.equal([undefined, undefined])
+      }
     }
   })
 
