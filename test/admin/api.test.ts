@@ -17,7 +17,14 @@ import {
   type UserStore,
 } from '../../src/index.ts'
 import { allSettings } from '../../src/settings/table.ts'
-import { actionsOf, bearer, changesNothing, refusalOf, suiteAdmin } from '../support/admin.ts'
+import {
+  actionsOf,
+  bearer,
+  changesNothing,
+  problemOf,
+  refusalOf,
+  suiteAdmin,
+} from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import { ADMIN_TOKEN, startHarness, type Harness } from '../support/harness.ts'
 import { isIdle } from '../support/jobs.ts'
@@ -468,29 +475,23 @@ describe('Each operation of the admin API, as docs/openapi.json says (5, 5.1):',
     }
   })
 
-  it('HEAD needs the scope that GET needs; 404 to a path that there is not', async () => {
-    const statusOf = async (method: string, path: string, scope = READ) => {
+  it('HEAD needs the scope that GET needs', async () => {
+    for (const [scope, status] of [
+      [SUPPORT, 403],
+      [READ, 200],
+    ] as const) {
       const headers = { authorization: `Bearer ${tokenFor(scope)}` }
-      const response = await fetch(`${h.baseUrl}/admin/api/${path}`, { method, headers })
-      const text = await response.text()
-      if (text) {
-        expectDescribed({ $ref: '#/components/schemas/Problem' }, JSON.parse(text), path)
-        expect(JSON.parse(text).code).to.equal(response.status === 404 ? 'not_found' : undefined)
-      }
-      return response.status
+      const url = `${h.baseUrl}/admin/api/settings`
+      expect((await fetch(url, { method: 'HEAD', headers })).status).to.equal(status)
     }
-    expect(await statusOf('HEAD', 'settings', SUPPORT)).to.equal(403)
-    expect(await statusOf('HEAD', 'settings')).to.equal(200)
-    const others = [
-      '',
-      'setting',
-      'settings/',
-      'Settings',
-      'settings%2f',
-      '__proto__',
-      '%2e%2e%2fx',
-    ]
-    for (const path of others) expect(await statusOf('GET', path), path).to.equal(404)
+  })
+
+  it('404 to a path that there is not', async () => {
+    for (const path of ['', 'setting', 'settings/', 'Settings', 'settings%2f', '%2e%2e%2fx']) {
+      const response = await fetch(`${h.baseUrl}/admin/api/${path}`, { headers: bearer })
+      const problem = await problemOf(response, 404, 'not_found')
+      expectDescribed({ $ref: '#/components/schemas/Problem' }, problem, path)
+    }
   })
 
   it('the audit log names a token by its scopes', async () => {
@@ -559,19 +560,6 @@ describe('createAdminClient()', () => {
       const { answer } = await createAdminClient(url, ADMIN_TOKEN).getSettings()
       expect(answer).to.include({ smtp_host: '127.0.0.1' })
     }
-  })
-
-  it('tells the ETag, changes nothing in a dry run, and what it says with the right ETag', async () => {
-    const before = await admin.getSettings()
-    const tried = await admin.putSettings({ smtp_from_name: 'Tried' }, { dryRun: true })
-    expect(tried.answer).to.include({ smtp_from_name: 'Tried' })
-    expect(tried.etag).to.equal(before.etag)
-    await admin.unsetSettings(['smtp_host'], { dryRun: true })
-    expect(await admin.getSettings()).to.deep.equal(before)
-    const ifMatch = before.etag
-    const { etag } = await admin.putSettings({ smtp_from_name: 'Changed' }, { ifMatch })
-    const answer = { ...before.answer, smtp_from_name: 'Changed' }
-    expect(await admin.getSettings()).to.deep.equal({ answer, etag })
   })
 
   const stranger = () => createAdminClient(h.baseUrl, 'x'.repeat(32))

@@ -613,23 +613,18 @@ onBothStores('Forgetting an account (5)', (technology) => {
     expect((await ann.signsIn(NEW)).location).to.include('code=')
   })
 
-  it('ends its live link, and lets it ask for another one', async () => {
-    const user = await h.addUser({ username: 'with-a-link' })
-    const link = await user.forgets()
-    await admin.forgetUser({ id: user.id })
-    expect((await h.reset(link, NEW)).mode).to.equal('invalid')
-    await user.getsBackIn(NEW)
-  })
-
-  it('brings nothing back that was ended (LOG-12)', async () => {
-    const user = await h.addUser({ username: 'signed-in' })
+  it('ends its live link, lets it ask for another one, and brings nothing back that was ended (LOG-12)', async () => {
+    const user = await addVerified(h)
     await user.signsIn()
     expect(await user.account()).to.equal(user.id)
     await admin.endSessions({ id: user.id })
     expect(await user.account()).to.equal(undefined)
+    const link = await user.forgets()
     await admin.forgetUser({ id: user.id })
     expect(await user.account()).to.equal(undefined)
     expect((await admin.userStatus({ id: user.id })).idp_sessions_ended_at).to.be.a('string')
+    expect((await h.reset(link, NEW)).mode).to.equal('invalid')
+    await user.getsBackIn(NEW)
   })
 
   it('is recorded with who did it, and with a keyed hash in place of the id (LOG-12)', async () => {

@@ -130,14 +130,19 @@ export function settingsOf(h: Pick<Harness, 'baseUrl'>) {
 }
 
 /** RFC 9457, with no secret in it. */
-export async function problemOf(response: Response, status: number): Promise<AdminApi.Problem> {
+export async function problemOf(
+  answer: Response | Promise<Response>,
+  status: number,
+  code?: string,
+): Promise<AdminApi.Problem> {
+  const response = await answer
   const text = await response.text()
   expect(response.status, text).to.equal(status)
   expect(response.headers.get('content-type')).to.match(/^application\/problem\+json/)
   expect(response.headers.get('cache-control')).to.equal('no-store')
   expect(text).not.to.include('canary').and.not.to.include(ADMIN_TOKEN)
   const problem = JSON.parse(text)
-  expect(problem).to.include({ status })
+  expect(problem).to.include({ status, ...(code !== undefined && { code }) })
   expect(problem.title).to.be.a('string').and.not.equal('')
   return problem
 }
