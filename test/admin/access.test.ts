@@ -88,9 +88,7 @@ describe('createBearerCheck() (5.1)', () => {
     for (const token of [TOKEN, `next-${TOKEN}`]) expect(find(token)).to.deep.equal([token])
     for (const other of [`${TOKEN},next-${TOKEN}`, `last-${TOKEN}`, 'next-', ''])
       expect(find(other)).to.deep.equal([])
-  })
-
-  it('lets nobody in where there is no token', () => {
+    // Nobody is let in where there is no token.
     for (const presented of ['', 'undefined', 'null', TOKEN])
       expect(finds()(presented)).to.deep.equal([])
   })
