@@ -94,7 +94,7 @@ describe('createBearerCheck() (5.1)', () => {
   })
 })
 
-describe('Whoever does not show the admin token: 401, WWW-Authenticate, and an event (5.1, ADM-01)', () => {
+describe('Whoever does not show the admin token: 401, WWW-Authenticate, and an event (5.1, ADM-01, ADM-03, ADM-07)', () => {
   const h = suiteHarness({ flows: { trustedProxies: 1 } })
 
   const upper = ADMIN_TOKEN.toUpperCase()
@@ -120,10 +120,10 @@ describe('Whoever does not show the admin token: 401, WWW-Authenticate, and an e
     ['it as a token of another scheme', header(`Token ${ADMIN_TOKEN}`)],
     ['it in a cookie', { cookie: `access_token=${ADMIN_TOKEN}; Authorization=${ADMIN_TOKEN}` }],
     ['it in another header', { 'x-admin-token': ADMIN_TOKEN, 'x-authorization': ADMIN_TOKEN }],
-    ['it in the query (ADM-03)', {}, { path: `/settings?access_token=${ADMIN_TOKEN}` }],
-    ['it in the body (ADM-03)', {}, { body: JSON.stringify({ access_token: ADMIN_TOKEN }) }],
-    ['nothing, before the method is looked at (ADM-07)', {}, { ...GET, method: 'DELETE' }],
-    ['nothing, before the body is looked at (ADM-07)', {}, { body: 'x'.repeat(70_000) }],
+    ['it in the query', {}, { path: `/settings?access_token=${ADMIN_TOKEN}` }],
+    ['it in the body', {}, { body: JSON.stringify({ access_token: ADMIN_TOKEN }) }],
+    ['nothing, before the method is looked at', {}, { ...GET, method: 'DELETE' }],
+    ['nothing, before the body is looked at', {}, { body: 'x'.repeat(70_000) }],
     ['nothing, to an operation without a body', {}, { path: '/keys/rotate', method: 'POST' }],
   ]
   for (const [what, headers, sent] of presented) {
