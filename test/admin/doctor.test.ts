@@ -12,7 +12,7 @@ import {
 } from '../../src/index.ts'
 import { adminOf, expectAudited, outcomeOf, suiteAdmin } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
-import { answers, startFaultySmtp } from '../support/faulty-smtp.ts'
+import { answers, startFaultySmtp } from '../support/mail-server.ts'
 import { SHORT_WAITS } from '../support/harness-behind-proxy.ts'
 import { ADMIN_TOKEN, startHarness, type Harness, type HarnessOptions } from '../support/harness.ts'
 import { startMongoProxy } from '../support/mongo-proxy.ts'

@@ -19,7 +19,7 @@ import {
   withDeleted,
 } from '../support/admin.ts'
 import { onBothStores } from '../support/both-stores.ts'
-import { cliOf } from '../support/cli-server.ts'
+import { cliOf } from '../support/cli.ts'
 import { eventually } from '../support/eventually.ts'
 import { ADMIN_TOKEN, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
 import { isIdle } from '../support/jobs.ts'

@@ -5,18 +5,20 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { Binary, type Collection, type Db } from 'mongodb'
-import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
 import {
+  type Account,
   addAccounts,
   blockedLogin,
+  type ExampleServer,
   forgot,
   outboxIsQuiet,
   PASSWORD,
   putSettings,
+  resend,
   resetPassword,
   smtpSettings,
-  type Account,
-} from '../support/example-requests.ts'
+  startExampleServer,
+} from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
 import { steadyLoad } from '../support/load.ts'
 import { logoutClient, signInAt, type LogoutClient } from '../support/real-logout-clients.ts'
@@ -30,7 +32,7 @@ import {
 import { sha256 } from '../support/observe.ts'
 import { ROOT } from '../support/sources.ts'
 import { createUserAgent } from '../support/user-agent.ts'
-import { scaled } from './scale.ts'
+import { scaled } from './servers.ts'
 
 const PER_SECOND = scaled({ full: 5, short: 10 })
 /** A third of the requests are for resets, and a third for each way to a verification link. */
@@ -125,7 +127,7 @@ function noSecretAtRest(create: () => Promise<FreshDatabase>, { hasOplog }: { ha
       const number = Math.floor(index / 3) % ACCOUNTS
       const username = (index % 3 === 0 ? verified : unverified)[number]?.username ?? ''
       if (index % 3 === 0) return forgot(server, username)
-      if (index % 3 === 1) return username.asksAgain()
+      if (index % 3 === 1) return resend(server, username)
       // The demo client is registered with the address of the process that started first.
       return blockedLogin(servers[0] as ExampleServer, username)
     })
