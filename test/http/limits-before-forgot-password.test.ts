@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { ForgotPasswordRequest } from '../../src/index.ts'
-import { adminOf } from '../support/admin-calls.ts'
+import { adminOf } from '../support/admin.ts'
 import { expectPage } from '../support/expect-page.ts'
 import { isIdle, jobs, withoutJobs } from '../support/jobs.ts'
 import { shapeOf } from '../support/observe.ts'

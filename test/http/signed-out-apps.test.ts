@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { ClientMetadata } from 'oidc-provider'
 import type { AdminClient } from '../../src/admin/client.ts'
-import { suiteAdmin } from '../support/admin-calls.ts'
+import { suiteAdmin } from '../support/admin.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { runCli } from '../support/cli.ts'
 import { partyOf } from '../support/clients.ts'

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { memoryUsers, type UserStore } from '../../src/index.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
-import { problemOf, settingsOf } from '../support/admin-requests.ts'
+import { problemOf, settingsOf } from '../support/admin.ts'
 import { expectStillWorks } from '../support/blocked-login.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage } from '../support/expect-page.ts'
