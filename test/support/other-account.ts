@@ -1,9 +1,8 @@
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
-import { silently } from './blocked-login.ts'
 import type { Harness } from './harness.ts'
 import { createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
-import { addVerified, sessionId, setsSession } from './person.ts'
+import { addVerified, sessionId, setsSession, silently } from './person.ts'
 
 /** A link or a login in a browser where somebody else is, or was, signed in. */
 

@@ -6,6 +6,7 @@
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import type { AuditEvent, AuditEventType, User } from '../../src/index.ts'
+import { eventually } from './eventually.ts'
 import { expectPage } from './expect-page.ts'
 import { PASSWORD, type Harness } from './harness.ts'
 import { isIdle } from './jobs.ts'
@@ -234,7 +235,7 @@ export function personAt(h: Harness, user: User, agent = createUserAgent()): Per
       expect([...location.searchParams.keys()].toSorted()).to.deep.equal(['code', 'iss', 'state'])
       expect(location.searchParams.get('state')).to.equal(person.request.state)
       expect(location.searchParams.get('iss')).to.equal(oauthUrl)
-      expect(location.href).to.not.include(tokenOf(person.link))
+      if (person.link) expect(location.href).to.not.include(tokenOf(person.link))
       expect(await person.isVerified()).to.equal(true)
       const tokens = await person.party.exchange(person.request, location.href)
       expect(tokens.claims()?.sub).to.equal(user.id)
@@ -384,6 +385,42 @@ export function notMeOf({ mail }: ReceivedMail): string {
 export async function disown(link: string): Promise<Answer> {
   const agent = createUserAgent()
   return press(agent, await agent.get(link), '/not-me')
+}
+
+/** A page of a verification, or of a login that waits for one. */
+export function expectMode(answer: Answer, status: number, mode: string): void {
+  expectPage(answer, status, 'verify-email', mode)
+  expect(answer.location).to.equal(undefined)
+}
+
+/** The verification page in mode `expired`, and nothing else (7.2). */
+export function expectExpired(answer: Answer): void {
+  expectMode(answer, 400, 'expired')
+  expect(answer.text).to.include('/resend-verification')
+  expect(setsSession(answer)).to.equal(false)
+}
+
+/** The audit events that have these properties, once there are so many of them. */
+export async function eventsLike(
+  { events }: Harness,
+  matches: Partial<AuditEvent>,
+  count = 1,
+): Promise<AuditEvent[]> {
+  const isLike = (event: AuditEvent) =>
+    Object.entries(matches).every(([name, value]) => Reflect.get(event, name) === value)
+  return eventually(`${count} events like ${JSON.stringify(matches)}`, () => {
+    const found = events.filter(isLike)
+    return found.length >= count && found
+  })
+}
+
+/** Asks with `prompt=none`: the answer's parameters at the client. */
+export async function silently(
+  { party }: Pick<Harness, 'party'>,
+  agent: UserAgent,
+): Promise<URLSearchParams> {
+  const { url } = await party.begin({ prompt: 'none' })
+  return new URL((await agent.get(url)).location ?? 'none:').searchParams
 }
 
 /** The account that a browser is signed in with, as a client learns it. `undefined`: none. */
