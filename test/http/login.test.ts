@@ -291,7 +291,8 @@ describe('What a host’s login calls (4.8)', () => {
   })
 
   it('refuses a startedAt that is not from loginStarted()', async () => {
-    const people = [await addUnverified(h), await addVerified(h)]
+    const user = await addUnverified(h)
+    const people = [user, await addVerified(h)]
     const wrong: unknown[] = [Date.now(), second() + 3600, second() + 0.5, NaN, Infinity]
     for (const startedAt of [...wrong, undefined, null, String(second()), new Date()]) {
       for (const call of ['finishLogin', 'blockUnverified'] as const) {
@@ -309,7 +310,6 @@ describe('What a host’s login calls (4.8)', () => {
       }
     }
     hostLogin = honestLogin
-    const [user = people[1]] = people
     expect(await user.isVerified()).to.equal(false)
     const login = await blockedLogin(h, { user })
     expect(user.mailCount()).to.equal(1)
