@@ -489,9 +489,9 @@ onBothStores('Keys that are rotated in steps, process by process', (technology) 
   async function expectLinksOpen(by: Harness, at: Harness) {
     // Whoever sends a mail signs its link.
     for (const other of running) if (other !== by) await stop(other)
-    const user = personAt(by, await addUnverified(first()))
+    const user = await addUnverified(first())
     await by.put({ smtp_port: String(by.mail.port) })
-    const link = await user.asksAgain()
+    const link = await personAt(by, user).asksAgain()
     for (const other of running) if (other !== by) await other.flows.start()
     expectMode(await user.opensElsewhere(link.replace(by.oauthUrl, at.oauthUrl)), 200, 'verified')
     expect(await user.isVerified()).to.equal(true)

@@ -45,7 +45,7 @@ const HAS_CODE = /[?&]code=/
 describe('POST {oauth_path}/login (4.8)', () => {
   const h = suiteHarness()
 
-  it('renders the verification page in mode blocked instead of issuing a code, with a form for a new link', async () => {
+  it('renders the verification page in mode blocked instead of issuing a code, with a form for a new link, mails one to the stored address, and records that', async () => {
     const login = await blockedLogin(h)
     const { blocked, username, request } = login
     expect(blocked.headers.get('cache-control')).to.equal('no-store')
@@ -54,6 +54,13 @@ describe('POST {oauth_path}/login (4.8)', () => {
     expect(blocked.hidden).to.include({ username, state: request.state })
     expect(blocked.text).to.not.include(login.email)
     await login.getsNothing(blocked)
+    expect(login.mailCount()).to.equal(1)
+    expect(login.link.startsWith(`${h.oauthUrl}/verify-email?token=`)).to.equal(true)
+    for (const type of ['email_login_blocked', 'email_verification_mail_sent'] as const) {
+      const [event] = await eventsLike(h, { type, accountId: login.id })
+      expect(event?.clientId).to.equal(CLIENT.client_id)
+      expect(JSON.stringify(event)).to.not.include(tokenOf(login.link))
+    }
     await login.stillGetsIn()
   })
 
@@ -72,17 +79,6 @@ describe('POST {oauth_path}/login (4.8)', () => {
       const { text, mode } = await (await addUnverified(h, { email })).signsIn()
       expect(mode).to.equal('blocked')
       expect(text).to.not.include('goes to').and.not.include('•••')
-    }
-  })
-
-  it('sends the link to the stored address, and records the block', async () => {
-    const login = await blockedLogin(h)
-    expect(login.mailCount()).to.equal(1)
-    expect(login.link.startsWith(`${h.oauthUrl}/verify-email?token=`)).to.equal(true)
-    for (const type of ['email_login_blocked', 'email_verification_mail_sent'] as const) {
-      const [event] = await eventsLike(h, { type, accountId: login.id })
-      expect(event?.clientId).to.equal(CLIENT.client_id)
-      expect(JSON.stringify(event)).to.not.include(tokenOf(login.link))
     }
   })
 
@@ -253,9 +249,13 @@ describe('What a host’s login calls (4.8)', () => {
     })
   }
 
-  it('keeps acr, amr and remember for the session that the link creates', async () => {
-    const more = { acr: 'gold', amr: ['pwd'], remember: false }
-    hostLogin = (req, res, login) => h.flows.finishLogin(req, res, { ...login, ...more })
+  it('keeps acr, amr and remember for the session that the link creates, and dates it at the login and not at the click', async () => {
+    let began = 0
+    hostLogin = (req, res, { account, startedAt }) => {
+      began = startedAt - 30
+      const more = { acr: 'gold', amr: ['pwd'], remember: false }
+      return h.flows.finishLogin(req, res, { account, startedAt: began, ...more })
+    }
     const login = await blockedLogin(h)
     const answer = await login.opensLink()
     const cookies = answer.headers.getSetCookie().filter((line) => line.startsWith('_session='))
@@ -263,6 +263,7 @@ describe('What a host’s login calls (4.8)', () => {
     expect(cookies[0]).to.not.match(/expires/i)
     const session = await sessionOf(h, login.agent)
     expect([session?.acr, session?.amr]).to.deep.equal(['gold', ['pwd']])
+    expect(session?.loginTs).to.equal(began)
   })
 
   it('says of a browser that had the link alone what is so: by e-mail, when it was opened (VER-23)', async () => {
@@ -279,18 +280,11 @@ describe('What a host’s login calls (4.8)', () => {
     expect(session?.loginTs).to.be.at.least(openedAt)
   })
 
-  it('dates the session at the login, and not at the click', async () => {
-    let began = 0
-    hostLogin = (req, res, { account, startedAt }) => {
-      began = startedAt - 30
-      return h.flows.finishLogin(req, res, { account, startedAt: began })
-    }
-    const login = await blockedLogin(h)
-    await login.stillGetsIn()
-    expect((await sessionOf(h, login.agent))?.loginTs).to.equal(began)
-  })
-
-  it('refuses a startedAt that is not from loginStarted()', async () => {
+  it('refuses a startedAt that is not from loginStarted(), which tells the second, whole', async () => {
+    const before = second()
+    const honest = h.flows.loginStarted()
+    expect(Number.isInteger(honest)).to.equal(true)
+    expect(honest).to.be.within(before, second())
     const user = await addUnverified(h)
     const people = [user, await addVerified(h)]
     const wrong: unknown[] = [Date.now(), second() + 3600, second() + 0.5, NaN, Infinity]
@@ -316,44 +310,25 @@ describe('What a host’s login calls (4.8)', () => {
     await login.stillGetsIn()
   })
 
-  it('tells the second of the login, whole', () => {
-    const before = second()
-    const startedAt = h.flows.loginStarted()
-    expect(Number.isInteger(startedAt)).to.equal(true)
-    expect(startedAt).to.be.within(before, second())
-  })
-
-  describe('when a reset runs between the check of the old password and the end of the login', () => {
-    async function resetWhileChecking(user: Person) {
+  it('ends a login dead where a reset ran since the check of the old password: no session and no code; the link of a blocked one verifies, and signs nobody in', async () => {
+    const [verified, unverified] = [await addVerified(h), await addUnverified(h)]
+    for (const user of [verified, unverified]) {
       const link = await user.forgets()
       hostLogin = async (...login) => {
         expect((await h.reset(link, NEW)).mode).to.equal('done')
         await honestLogin(...login)
       }
-      return user.signsIn()
-    }
-
-    it('ends a login dead: no session and no code', async () => {
-      const user = await addVerified(h)
-      const answer = await resetWhileChecking(user)
-      expect([answer.status, answer.location]).to.deep.equal([400, undefined])
-      expect(setsSession(answer)).to.equal(false)
+      const answer = await user.signsIn()
+      expect([answer.location, setsSession(answer)]).to.deep.equal([undefined, false])
       expect(sessionId(h, user.agent)).to.equal(undefined)
       expect((await silently(h, user.agent)).get('error')).to.equal('login_required')
-      hostLogin = honestLogin
-      expect((await user.in().signsIn(NEW)).location).to.match(HAS_CODE)
-    })
-
-    it('lets the link of a blocked login verify, and sign nobody in', async () => {
-      const user = await addUnverified(h)
-      const answer = await resetWhileChecking(user)
-      expect(answer.mode).to.equal('blocked')
-      await user.getsNothing(answer)
-      // The first mail was the one with the reset link.
-      const { link } = await user.mail(2)
-      expect(link).to.include('/verify-email?')
-      await user.isOnlyVerified(await user.opensLink(link))
-    })
+    }
+    expect([verified.page.status, unverified.page.mode]).to.deep.equal([400, 'blocked'])
+    hostLogin = honestLogin
+    expect((await verified.in().signsIn(NEW)).location).to.match(HAS_CODE)
+    // The first mail was the one with the reset link.
+    const { link } = await unverified.mail(2)
+    await unverified.isOnlyVerified(await unverified.opensLink(link))
   })
 
   it('refuses to attach to a provider whose adapter is not flows.adapter(…)', async () => {
@@ -645,24 +620,22 @@ describe('Tries at a name (RATE-28)', () => {
     expect(await guessAtAll(HERE)).to.deep.equal([0, 0, 0])
   })
 
-  it('are not forgotten at the address of somebody else, by an account that has it as its name', async () => {
+  it('are not forgotten at the name of somebody else: an address, by an account that is named so, nor one that differs in case alone', async () => {
     const owner = await h.addUser({ username: 'owned' })
-    const address = owner.email ?? ''
-    await h.addUser({ username: address, email: 'eve@users.example' })
-    await h.forgot('eve@users.example')
-    const { link } = await h.mail.mailTo('eve@users.example')
-    expect(await guess(address, 30, '127.0.0.1')).to.equal(10)
-    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
-    expect(await guess(address, 30, '127.0.0.1')).to.equal(0)
-    expect(await guess('eve@users.example', 30, '127.0.0.1')).to.equal(10)
-  })
-
-  it('are not forgotten by an account whose name differs in case alone', async () => {
+    const eve = await h.addUser({ username: owner.email ?? '', email: 'eve@users.example' })
     await h.addUser({ username: 'Twin' })
-    const { link } = await userWithLink(h, { username: 'twin' })
-    expect(await guess('Twin', 30, '127.0.0.1')).to.equal(10)
-    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
-    expect(await guess('Twin', 30, '127.0.0.1')).to.equal(0)
+    const twin = await h.addUser({ username: 'twin' })
+    for (const [person, name] of [
+      [eve, owner.email ?? ''],
+      [twin, 'Twin'],
+    ] as const) {
+      await h.forgot(person.email ?? '')
+      const { link } = await person.mail(1)
+      expect(await guess(name, 30, '127.0.0.1')).to.equal(10)
+      expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+      expect(await guess(name, 30, '127.0.0.1')).to.equal(0)
+    }
+    expect(await guess('eve@users.example', 30, '127.0.0.1')).to.equal(10)
   })
 
   it('end in 429 at the hosts of the examples, with nothing compared; a login elsewhere goes on', async () => {
