@@ -382,16 +382,6 @@ onBothStores(
         await attack.getsNothing(answer)
     }
 
-    it('gets nothing by the link that the owner opens, anywhere and often', async () => {
-      const attack = await blockedLogin(h)
-      const victim = createUserAgent()
-      for (const _time of [1, 2]) expectMode(await victim.get(attack.link), 200, 'elsewhere')
-      const own = await blockedLogin(h, { agent: victim })
-      expectMode(await victim.get(attack.link), 200, 'elsewhere')
-      await expectNothing(attack)
-      await own.comesBack(await own.types())
-    })
-
     it('is ended by the owner who signs in and verifies, before or while that happens', async () => {
       const attacks = []
       const user = await addUnverified(h)
