@@ -3,17 +3,8 @@ import type { AuditEvent } from '../../src/index.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT, PASSWORD, type Harness } from '../support/harness.ts'
-import { isIdle, later } from '../support/jobs.ts'
 import { ask, dump, eventsOf } from '../support/observe.ts'
-import {
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  expectExpired,
-  expectMode,
-  tokenOf,
-  type Person,
-} from '../support/person.ts'
+import { expectExpired, expectMode, tokenOf, type Person } from '../support/person.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
@@ -34,8 +25,8 @@ onBothStores('What an account was mailed before it was disabled (TOK-25)', (tech
   const h: Harness = suiteHarness({ technology })
 
   async function mailed(): Promise<Mailed> {
-    const login = await blockedLogin(h)
-    const other = await blockedLogin(h, { user: login })
+    const login = await h.blockedLogin()
+    const other = await h.blockedLogin({ user: login })
     const asking = login.in()
     const loose = await asking.asksAgain({ ...APP, state: 's' })
     return { login, other, loose, reset: await asking.forgets() }
@@ -58,7 +49,7 @@ onBothStores('What an account was mailed before it was disabled (TOK-25)', (tech
   }
 
   async function expectNewOnesWork({ login }: Mailed) {
-    const fresh = await blockedLogin(h, { user: login })
+    const fresh = await h.blockedLogin({ user: login })
     await fresh.comesBack(await fresh.opensElsewhere())
     await fresh.getsBackIn(NEW)
   }
@@ -77,7 +68,7 @@ onBothStores('What an account was mailed before it was disabled (TOK-25)', (tech
     'somebody asked for its verification link': async ({ login: { username } }) => {
       const form = { username }
       await agent.post(`${h.oauthUrl}/resend-verification`, form)
-      await isIdle(h)
+      await h.isIdle()
     },
     'the host ended everything of the account': ({ login }) => h.flows.endSessions(login.id),
   }
@@ -93,14 +84,14 @@ onBothStores('What an account was mailed before it was disabled (TOK-25)', (tech
   }
 
   it('and a mail that was on its way meanwhile brings no link that works, where the host ended everything', async () => {
-    const user = await addUnverified(h)
+    const user = await h.addUnverified()
     h.mail.fallSilent()
     await h.forgot(user.username)
     await eventually('the worker waits for the mail server', () => h.mail.mostOpen() > 0)
     await user.becomes({ disabled: true })
     await h.flows.endSessions(user.id)
     h.mail.speak()
-    await isIdle(h)
+    await h.isIdle()
     await user.becomes({ disabled: false })
     expect(user.mailCount()).to.equal(0)
     await user.getsBackIn(NEW)
@@ -133,7 +124,7 @@ describe('The audit log (6)', () => {
   })
 
   it('tells of a reset: requested, mailed and completed, each with who asked and for which client (LOG-06)', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     await post('/forgot-password', { identifier: user.username, ...APP })
     const { link } = await user.mail(1)
     expect((await resetBy(link)).mode).to.equal('done')
@@ -154,12 +145,12 @@ describe('The audit log (6)', () => {
     const ends: Record<string, (user: Person, link: string) => Promise<unknown>> = {
       used: (_user, link) => resetBy(link),
       invalidated: (user) => user.forgets(),
-      expired: () => later(h, 3_600_000),
+      expired: () => h.later(3_600_000),
       account_changed: (user) => user.becomes({ email: `new-${user.email}` }),
     }
     for (const [reason, end] of Object.entries(ends)) {
       it(`because: ${reason}`, async () => {
-        const user = await addVerified(h)
+        const user = await h.addVerified()
         const link = await user.forgets()
         await end(user, link)
         expect((await resetBy(link, 'another password')).mode).to.equal('invalid')
@@ -171,7 +162,7 @@ describe('The audit log (6)', () => {
   })
 
   it('tells nothing of a token that nobody was ever given', async () => {
-    await isIdle(h)
+    await h.isIdle()
     const before = h.events.length
     for (const token of ['A'.repeat(43), 'short', '']) {
       expect((await resetBy(`${h.oauthUrl}/reset-password?token=${token}`)).status).to.equal(400)
@@ -181,7 +172,7 @@ describe('The audit log (6)', () => {
   })
 
   it('tells of a login that was blocked, and of its verification', async () => {
-    const user = await blockedLogin(h)
+    const user = await h.blockedLogin()
     expect((await opens(user.link)).status).to.equal(302)
     expectExpired(await opens(user.link))
     const types = [
@@ -197,7 +188,7 @@ describe('The audit log (6)', () => {
   })
 
   it('tells by one name why a verification link was refused, whether it is opened or asks for a new one', async () => {
-    const user = await blockedLogin(h)
+    const user = await h.blockedLogin()
     await user.becomes({ email: `new-${user.email}` })
     await post('/resend-verification', Object.fromEntries(new URL(user.link).searchParams))
     const [event] = user.events('email_verification_rejected')
@@ -208,7 +199,7 @@ describe('The audit log (6)', () => {
   })
 
   it('tells once an hour that a verification link was refused, however often it is opened', async () => {
-    const users = [await blockedLogin(h), await blockedLogin(h)]
+    const users = [await h.blockedLogin(), await h.blockedLogin()]
     for (const user of users) {
       await user.opensLink()
       const refused = await Promise.all(Array.from({ length: 20 }, () => user.opensElsewhere()))

@@ -11,14 +11,7 @@ import {
   postLogin,
   type DeviceRequest,
 } from '../support/oauth-requests.ts'
-import {
-  addUnverified,
-  addVerified,
-  codeIn,
-  expectMode,
-  setsSession,
-  type Person,
-} from '../support/person.ts'
+import { codeIn, expectMode, setsSession, type Person } from '../support/person.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
 
@@ -49,7 +42,7 @@ describe('A login in the device flow that waits for its verification link', () =
 
   /** The person whose login waits, and the device that shows a code. */
   async function blockedDevice(client = DEVICE_CLIENT) {
-    const login = await addUnverified(h)
+    const login = await h.addUnverified()
     const device = await beginDevice(h, client)
     const page = await confirmDevice(h, login.agent, device)
     expectPage(page, 200, 'login', 'login')
@@ -149,7 +142,7 @@ describe('A login in the device flow that waits for its verification link', () =
 
   it('signs the device in with another account of the person', async () => {
     const { login, device } = await blockedDevice()
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     const answer = await login.goesOn({ action: 'other_account' })
     expect((await h.follow(login.agent, answer)).page).to.equal('login')
     await expectWaiting(device)

@@ -11,19 +11,10 @@ import {
   THEIR_FEATURES,
 } from '../support/clients.ts'
 import { CLIENT, CONFIDENTIAL } from '../support/harness.ts'
-import { later } from '../support/jobs.ts'
 import { outcomeOf, postLogin } from '../support/oauth-requests.ts'
 import { signedIn } from '../support/other-account.ts'
 import { formsOf, press } from '../support/page-forms.ts'
-import {
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  expectMode,
-  sessionId,
-  setsSession,
-  type Person,
-} from '../support/person.ts'
+import { expectMode, setsSession, type Person } from '../support/person.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
@@ -66,19 +57,19 @@ describe('Whoever cancels a login that is blocked', () => {
   }
 
   it('is back at the client, which hears access_denied; nothing else changed, and the next login is as good as any', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const answer = await cancel(login)
     expectDenied(login, answer)
     await login.getsNothing({ ...answer, location: undefined })
-    expect(sessionId(h, login.agent)).to.equal(undefined)
+    expect(h.sessionId(login.agent)).to.equal(undefined)
     await expectOver(login)
-    const next = await blockedLogin(h, { user: login, agent: login.agent })
+    const next = await h.blockedLogin({ user: login, agent: login.agent })
     await next.stillGetsIn()
   })
 
   it('verifies by the link that was mailed before, which signs nobody in, in this browser or another (VER-25)', async () => {
     for (const isSame of [true, false]) {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       await cancel(login)
       const there = isSame ? login : login.in()
       await there.isOnlyVerified(await there.opensLink())
@@ -88,7 +79,7 @@ describe('Whoever cancels a login that is blocked', () => {
   })
 
   it('leaves no code to whoever opened the link elsewhere a moment before (VER-25)', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const { markEmailVerified } = h.users
     h.users.markEmailVerified = async (id, email) => {
       h.users.markEmailVerified = markEmailVerified
@@ -98,12 +89,12 @@ describe('Whoever cancels a login that is blocked', () => {
     const elsewhere = login.in()
     await elsewhere.isOnlyVerified(await elsewhere.opensLink())
     await expectOver(login)
-    const another = await blockedLogin(h)
+    const another = await h.blockedLogin()
     expect((await another.opensElsewhere()).location).to.match(/[?&]code=/)
   })
 
   it('leaves no code to the window that goes on before this is written down (VER-25)', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await login.becomes({ emailVerified: true })
     const { pendingLogins } = h.store
     const { change } = pendingLogins
@@ -119,15 +110,15 @@ describe('Whoever cancels a login that is blocked', () => {
   })
 
   it('can do so long after the interaction is gone, and once the address is verified', async () => {
-    const forgotten = await blockedLogin(h)
+    const forgotten = await h.blockedLogin()
     await forgetInteraction(h, forgotten)
-    const old = await blockedLogin(h)
+    const old = await h.blockedLogin()
     await moveTime(5 * 3_600_000)
-    const verified = await blockedLogin(h)
+    const verified = await h.blockedLogin()
     await verified.opensElsewhere()
     for (const login of [forgotten, old, verified]) {
       expectDenied(login, await cancel(login))
-      expect(sessionId(h, login.agent)).to.equal(undefined)
+      expect(h.sessionId(login.agent)).to.equal(undefined)
       await expectOver(login)
     }
   })
@@ -141,7 +132,7 @@ describe('Whoever cancels a login that is blocked', () => {
   })
 
   it('answers in the way that the client asked for', async () => {
-    const login = await blockedLogin(h, { extra: { response_mode: 'form_post' } })
+    const login = await h.blockedLogin({ extra: { response_mode: 'form_post' } })
     const { text, location } = await cancel(login)
     expect(location).to.equal(undefined)
     expect(text).to.include(login.request.redirectUri).and.to.include('value="access_denied"')
@@ -158,7 +149,7 @@ describe('Whoever cancels a login that is blocked', () => {
   })
 
   it('keeps who is signed in meanwhile', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const { owner } = await signedIn(h, login.agent)
     expectDenied(login, await cancel(login))
     expect(await login.account()).to.equal(owner.id)
@@ -193,8 +184,8 @@ describe('Whoever uses another account while a login is blocked', () => {
   }
 
   it('signs in with it to the very request, and the link of the first one verifies and signs nobody in', async () => {
-    const login = await blockedLogin(h, { extra: { login_hint: 'somebody' } })
-    const other = await addVerified(h)
+    const login = await h.blockedLogin({ extra: { login_hint: 'somebody' } })
+    const other = await h.addVerified()
     await leave(login)
     await login.getsNothing(await login.reloads())
     await expectSignsInAs(login, other)
@@ -208,21 +199,21 @@ describe('Whoever uses another account while a login is blocked', () => {
   })
 
   it('can do so long after the interaction is gone, and when the request had been pushed', async () => {
-    const old = await blockedLogin(h)
+    const old = await h.blockedLogin()
     await forgetInteraction(h, old)
     await moveTime(5 * 3_600_000)
     const { login: pushed } = await pushedLogin(h)
     for (const login of [old, pushed]) {
       await leave(login)
-      await expectSignsInAs(login, await addVerified(h))
+      await expectSignsInAs(login, await h.addVerified())
     }
   })
 
   it('may sign in with one that is blocked as well, which waits, also for a client that must push its requests', async () => {
-    for (const login of [await blockedLogin(h), (await pushedLogin(h)).login]) {
+    for (const login of [await h.blockedLogin(), (await pushedLogin(h)).login]) {
       await leave(login)
       const { agent, party, request } = login
-      const second = Object.assign((await addUnverified(h)).in(agent), { party, request })
+      const second = Object.assign((await h.addUnverified()).in(agent), { party, request })
       second.blocked = await signInAs(login, second)
       expectMode(second.blocked, 200, 'blocked')
       second.link = (await second.mail(1)).link
@@ -236,11 +227,11 @@ describe('Whoever uses another account while a login is blocked', () => {
     const { login } = await pushedLogin(h)
     expect((await login.opensElsewhere()).location).to.match(/[?&]code=/)
     await leave(login)
-    await expectSignsInAs(login, await addVerified(h))
+    await expectSignsInAs(login, await h.addVerified())
   })
 
   it('is asked who signs in, though somebody is signed in here meanwhile, who stays signed in', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const { owner } = await signedIn(h, login.agent)
     await leave(login)
     await expectSignsInAs(login, owner)
@@ -248,7 +239,7 @@ describe('Whoever uses another account while a login is blocked', () => {
   })
 
   it('may sign in with the same one: that login waits anew, as often as that happens', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     for (const _time of [1, 2]) {
       await leave(login)
       login.blocked = await signInAs(login, login)
@@ -260,7 +251,7 @@ describe('Whoever uses another account while a login is blocked', () => {
   })
 
   it('is told of it by a page with both ways out, which are of the form that waits', async () => {
-    const { blocked } = await blockedLogin(h)
+    const { blocked } = await h.blockedLogin()
     const forms = formsOf(blocked).map(({ action }) => new URL(action).pathname.split('/').at(-1))
     expect(forms).to.deep.equal(['waiting', 'resend-verification'])
     const [waiting, resend] = formsOf(blocked)
@@ -275,8 +266,8 @@ describe('A login that is blocked, and others who would end it', () => {
   const actions = [CANCEL, OTHER_ACCOUNT]
 
   it('goes on whoever posts its id, or another one with its cookie (VER-24)', async () => {
-    const login = await blockedLogin(h)
-    const other = await blockedLogin(h)
+    const login = await h.blockedLogin()
+    const other = await h.blockedLogin()
     const cookie = login.agent.cookiesFor(`${h.oauthUrl}/verify-email`)
     for (const action of actions) {
       for (const thief of [login.in(), login.in(other.agent)]) {
@@ -291,7 +282,7 @@ describe('A login that is blocked, and others who would end it', () => {
   })
 
   it('goes on whatever another site, an address or another method sends (VER-24)', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     for (const action of actions) {
       for (const headers of [
         { 'sec-fetch-site': 'cross-site' },
@@ -316,7 +307,7 @@ onBothStores('A login that is ended while it goes on', (technology) => {
   const h = suiteHarness({ technology })
 
   it('has one answer, whatever 20 posts ask for at once (VER-25)', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await login.opensElsewhere()
     const asked = [{}, CANCEL, OTHER_ACCOUNT, CANCEL].flatMap((each) => Array(5).fill(each))
     const answers = await Promise.all(asked.map((each) => login.goesOn(each)))
@@ -363,7 +354,7 @@ describe('Whose page it is', () => {
     press(agent, page, '/forgot-password', { typed: { identifier } })
 
   it('is the client’s, by its name, on every page of a reset', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     const form = expectOfClient(await start(carried), 'form')
     expectOfClient(await asks(form, ''), 'invalid')
     expectOfClient(await asks(form, 'nobody'), 'sent')
@@ -379,17 +370,17 @@ describe('Whose page it is', () => {
   })
 
   it('is the client’s where a reset link expired and is renewed', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     await asks(await start(carried), user.username)
     const { link } = await user.mail(1)
-    await later(h, DAY_MS)
+    await h.later(DAY_MS)
     const expired = expectOfClient(await agent.get(link), 'invalid')
     expectOfClient(await press(agent, expired, '/forgot-password'), 'sent')
   })
 
   it('is the client’s on every page of a verification', async () => {
     await h.put({ email_link_confirmation: 'off' })
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     expectOfClient(login.blocked, 'blocked')
     const sent = await press(agent, login.blocked, '/resend-verification')
     expectOfClient(sent, 'sent')
@@ -407,19 +398,19 @@ describe('Whose page it is', () => {
 
   it('is the client’s where a verification link expired, and where the window goes on', async () => {
     await h.put({ email_link_confirmation: 'off' })
-    const login = await blockedLogin(h)
-    await later(h, DAY_MS)
+    const login = await h.blockedLogin()
+    await h.later(DAY_MS)
     const expired = expectOfClient(await agent.get(login.link), 'expired')
     expectOfClient(await press(agent, expired, '/resend-verification'), 'sent')
     await login.mail(2)
-    const next = await blockedLogin(h)
+    const next = await h.blockedLogin()
     await next.opensElsewhere()
     await next.goesOn()
     expectOfClient(await next.goesOn(), 'signed_in')
   })
 
   it('is ours where no client is known, and never that of one that is not registered', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     for (const parameters of [
       {},
       { ...carried, client_id: 'nobody' },
@@ -432,7 +423,7 @@ describe('Whose page it is', () => {
     const refused = await agent.request('DELETE', `${h.oauthUrl}/forgot-password`)
     expectOfBrand(refused, 'method_not_allowed')
     expectOfBrand(await agent.get(`${h.oauthUrl}/reset-password?token=x`), 'invalid')
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const broken = await agent.get(`${login.link}x`)
     const typed = { username: login.username }
     expectOfBrand(await press(agent, broken, '/resend-verification', { typed }), 'sent')
@@ -440,7 +431,7 @@ describe('Whose page it is', () => {
   })
 
   it('leads to the mailbox by what was typed, whether or not that is an account', async () => {
-    await addVerified(h, { email: 'known@gmail.com' })
+    await h.addVerified({ email: 'known@gmail.com' })
     const form = await start(carried)
     const pages: string[] = []
     for (const typed of ['known@gmail.com', 'other@gmail.com']) {

@@ -6,12 +6,9 @@ import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage } from '../support/expect-page.ts'
 import { CLIENT, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
-import { isIdle, later } from '../support/jobs.ts'
 import { formsOf, linksOf, press } from '../support/page-forms.ts'
 import {
   addUnverified,
-  addVerified,
-  blockedLogin,
   codeOn,
   expectExpired,
   expectMode,
@@ -109,7 +106,7 @@ describe('A verification link that a mail program or a person changed', () => {
 
     before(async () => {
       await h.put({ email_link_confirmation: 'other_browser' })
-      login = await blockedLogin(h, { extra: { state: 'a b&c=d+é' } })
+      login = await h.blockedLogin({ extra: { state: 'a b&c=d+é' } })
     })
 
     for (const [how, change] of Object.entries(MENDED)) {
@@ -130,7 +127,7 @@ describe('A verification link that a mail program or a person changed', () => {
   })
 
   it('works with the host in upper case', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const host = new URL(login.link).host.replace('127.0.0.1', 'LOCALHOST')
     const answer = await rawRequest(login.link, { method: 'GET', headers: { host } })
     expect(answer.status).to.equal(302)
@@ -142,7 +139,7 @@ describe('A verification link that a mail program or a person changed', () => {
     let login: Person
 
     before(async () => {
-      login = await blockedLogin(h)
+      login = await h.blockedLogin()
     })
 
     for (const [how, change] of Object.entries(BROKEN)) {
@@ -161,7 +158,7 @@ describe('A verification link that a mail program or a person changed', () => {
       login.stillGetsIn())
 
     it('leads to a link that verifies, starts no session, and ends the login that it was not mailed for', async () => {
-      const cut = await blockedLogin(h)
+      const cut = await h.blockedLogin()
       const elsewhere = cut.in()
       await elsewhere.opensLink(cut.link.split('?')[0])
       await elsewhere.isOnlyVerified(await elsewhere.opensLink(await asksWithForm(elsewhere)))
@@ -170,7 +167,7 @@ describe('A verification link that a mail program or a person changed', () => {
   })
 
   it('makes no other link of it: what was put into a value is no part of another', async () => {
-    const login = await blockedLogin(h, { extra: { state: 'one two' } })
+    const login = await h.blockedLogin({ extra: { state: 'one two' } })
     const edit = (change: (query: URLSearchParams) => void) => {
       const url = new URL(login.link)
       change(url.searchParams)
@@ -238,7 +235,7 @@ describe('A reset link that a mail program or a person changed', () => {
   let user: Person
 
   before(async () => {
-    user = await addVerified(h)
+    user = await h.addVerified()
     await user.forgets()
   })
 
@@ -292,7 +289,7 @@ onBothStores('A way to another link', (technology) => {
 
   /** A user, with the German mail that an app asked for. */
   async function hasGermanLink() {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     await user.forgets({ ...carried, ui_locales: 'de' })
     return user
   }
@@ -301,7 +298,7 @@ onBothStores('A way to another link', (technology) => {
     const before = h.mail.mails.filter(({ to }) => to.includes(email)).length
     await work()
     const mail = await h.mail.mailTo(email, before + 1)
-    await isIdle(h)
+    await h.isIdle()
     return mail
   }
 
@@ -335,14 +332,14 @@ onBothStores('A way to another link', (technology) => {
   }
 
   it('of the page that a reset link was sent keeps client, redirect URI, scope, state and language', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     const start = await french.get(
       `${h.oauthUrl}/forgot-password?${new URLSearchParams({ ...carried, ui_locales: 'de' })}`,
     )
     for (const identifier of [user.username, 'nobody at all']) {
       const sent = await press(french, start, '/forgot-password', { typed: { identifier } })
       expect([sent.status, sent.mode]).to.deep.equal([200, 'sent'])
-      await isIdle(h)
+      await h.isIdle()
       await asksAgain(sent, user.username, user.email)
     }
   })
@@ -352,11 +349,11 @@ onBothStores('A way to another link', (technology) => {
       const user = await hasGermanLink()
       const { link } = user
       const email = reason === 'changed' ? `new-${user.email}` : user.email
-      if (reason === 'expired') await later(h, DAY_MS)
+      if (reason === 'expired') await h.later(DAY_MS)
       if (reason === 'used') await h.reset(link, 'another password')
       if (reason === 'superseded') await user.forgets()
       if (reason === 'changed') await user.becomes({ email })
-      await isIdle(h)
+      await h.isIdle()
       const form = { token: tokenOf(link), password: 'a password', confirm_password: 'a password' }
       for (const page of [
         await french.get(link),
@@ -394,7 +391,7 @@ onBothStores('A way to another link', (technology) => {
   it('of a new reset link by its token alone is mailed in the language of the first', async () => {
     const user = await hasGermanLink()
     const { link } = user
-    await later(h, DAY_MS)
+    await h.later(DAY_MS)
     const { mail } = await nextMail(user.email, () =>
       french.post(`${h.oauthUrl}/forgot-password`, { token: tokenOf(link) }),
     )
@@ -415,11 +412,11 @@ onBothStores('A way to another link', (technology) => {
 
   it('of the blocked page, and of that of an expired link, keeps the login and its language', async () => {
     const extra = { ui_locales: 'de', state: 'a b&c=d+é' }
-    const login = await blockedLogin(h, { extra })
+    const login = await h.blockedLogin({ extra })
     expect(languageOf(login.blocked)).to.equal('de')
     const again = await asksWithForm(login)
     expect(login.mailCount()).to.equal(2)
-    await later(h, 2 * DAY_MS)
+    await h.later(2 * DAY_MS)
     const elsewhere = login.in(french)
     const expired = await elsewhere.opensLink(again)
     expect([expired.mode, languageOf(expired)]).to.deep.equal(['expired', 'de'])
@@ -435,7 +432,7 @@ onBothStores('A way to another link', (technology) => {
 
   it('of a link that was opened elsewhere is in the language of the mail', async () => {
     await h.put({ email_link_confirmation: 'other_browser' })
-    const login = await blockedLogin(h, { extra: { ui_locales: 'de' } })
+    const login = await h.blockedLogin({ extra: { ui_locales: 'de' } })
     const shown = await french.get(login.link)
     expect([shown.mode, languageOf(shown)]).to.deep.equal(['elsewhere', 'de'])
     await h.put({ email_link_confirmation: 'off' })

@@ -3,7 +3,6 @@ import { outcomeOf, suiteAdmin, withDeleted } from '../support/admin-calls.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { CONFIDENTIAL, PASSWORD, type FinishLogin, type Harness } from '../support/harness.ts'
-import { isIdle } from '../support/jobs.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { postLogin } from '../support/oauth-requests.ts'
@@ -11,15 +10,11 @@ import { dump, sha256 } from '../support/observe.ts'
 import { signedIn } from '../support/other-account.ts'
 import { formsOf, press } from '../support/page-forms.ts'
 import {
-  accountOf,
-  addUnverified,
-  blockedLogin,
   codeIn,
   codeOn,
   eventsLike,
   expectExpired,
   expectMode,
-  sessionId,
   setsSession,
   wrongCode,
   type Person,
@@ -72,7 +67,7 @@ describe('The code of a login that waits (3.2)', () => {
   const codeStillWorks = async (login: Person) => login.comesBack(await login.types())
 
   const loginAt = async (email: string) =>
-    blockedLogin(h, { user: await addUnverified(h, { email }) })
+    h.blockedLogin({ user: await h.addUnverified({ email }) })
 
   const reset = async (user: Person) =>
     expect((await h.reset(await user.forgets(), 'a brand new password')).mode).to.equal('done')
@@ -80,7 +75,7 @@ describe('The code of a login that waits (3.2)', () => {
   for (const email_link_confirmation of ['off', 'other_browser']) {
     it(`${email_link_confirmation}: typed where the login waits, verifies and finishes the very request of the client, once`, async () => {
       await h.put({ email_link_confirmation })
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       const tokens = await codeStillWorks(login)
       expect(tokens.claims()?.['nonce']).to.equal(login.request.nonce)
       expectMode(await login.types(), 200, 'signed_in')
@@ -91,7 +86,7 @@ describe('The code of a login that waits (3.2)', () => {
   }
 
   it('is in both parts of the mail, with the account, the client and the time, and nowhere that a locked phone shows', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const { subject = '', text = '', html } = (await login.mail()).mail
     const markup = String(html)
     expect(login.code).to.match(/^\d{6}$/)
@@ -112,20 +107,20 @@ describe('The code of a login that waits (3.2)', () => {
   })
 
   it('is the same in every mail of its login, also where a stranger asks, and another one for each login', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const { code } = login
     const { login: _, ...carried } = login.blocked.hidden
     await login.asksAgain(carried)
     expect(login.code).to.equal(code)
-    const others = [await blockedLogin(h, { user: login }), await blockedLogin(h)]
+    const others = [await h.blockedLogin({ user: login }), await h.blockedLogin()]
     expect(new Set([login, ...others].map((each) => each.code)).size).to.equal(3)
     await codeStillWorks(login)
   })
 
   it('is that of the page which asks for another mail, also where a newer login has the same parameters', async () => {
     const extra = { state: 'the same' }
-    const login = await blockedLogin(h, { extra })
-    const newer = await blockedLogin(h, { user: login, extra })
+    const login = await h.blockedLogin({ extra })
+    const newer = await h.blockedLogin({ user: login, extra })
     const before = login.mailCount()
     expectMode(await login.presses('/resend-verification'), 200, 'sent')
     const { mail } = await login.mail(before + 1)
@@ -133,7 +128,7 @@ describe('The code of a login that waits (3.2)', () => {
     // Nobody logged in by that.
     expect(login.events('email_login_blocked')).to.have.length(2)
     // Another name on that page asks for a mail to that one, which has no code of this login.
-    const other = await addUnverified(h)
+    const other = await h.addUnverified()
     const fields = { ...login.blocked.hidden, username: other.username }
     await login.agent.post(`${h.oauthUrl}/resend-verification`, fields)
     expect(codeIn((await other.mail(1)).mail)).to.equal(undefined)
@@ -141,7 +136,7 @@ describe('The code of a login that waits (3.2)', () => {
   })
 
   it('is in no mail for no login that waits', async () => {
-    const left = await blockedLogin(h)
+    const left = await h.blockedLogin()
     await left.goesOn({ action: 'cancel' })
     const { login: _, ...carried } = left.blocked.hidden
     for (const fields of [{}, carried]) {
@@ -152,13 +147,13 @@ describe('The code of a login that waits (3.2)', () => {
 
   it('is read with blanks, hyphens and invisible marks, and in the digits of other scripts', async () => {
     for (const written of Object.values(WRITTEN)) {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       await login.comesBack(await login.types(written(login.code)))
     }
   })
 
   it('of a wrong shape is no try', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     for (const typed of MISSHAPEN) await expectRefused(login, typed, 'six digits')
     for (const blank of ['', ' ', '\u00A0']) expectMode(await login.types(blank), 200, 'blocked')
     await guesses(login, 4)
@@ -166,8 +161,8 @@ describe('The code of a login that waits (3.2)', () => {
   })
 
   it('of another account or another login is a wrong one', async () => {
-    const login = await blockedLogin(h)
-    for (const other of [await blockedLogin(h), await blockedLogin(h, { user: login })]) {
+    const login = await h.blockedLogin()
+    for (const other of [await h.blockedLogin(), await h.blockedLogin({ user: login })]) {
       await expectRefused(login, other.code, WRONG)
       expect(await other.isVerified()).to.equal(false)
     }
@@ -183,14 +178,14 @@ describe('The code of a login that waits (3.2)', () => {
     expectMode(await postLogin(h, login.agent, login), 400, 'ended')
     expectMode(await login.types(), 400, 'ended')
     expect(await login.isVerified()).to.equal(false)
-    expect(sessionId(h, login.agent)).to.equal(undefined)
-    const next = await blockedLogin(h, { user: login })
+    expect(h.sessionId(login.agent)).to.equal(undefined)
+    const next = await h.blockedLogin({ user: login })
     expect(next.code).to.not.equal(login.code)
     await codeStillWorks(next)
   }
 
   it('may be wrong five times; then the login is over, also for the right one, and as the same request again', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await guesses(login, 4)
     expectMode(await login.types(wrongCode(login.code)), 400, 'ended')
     await isOverForGood(login)
@@ -245,9 +240,9 @@ describe('The code of a login that waits (3.2)', () => {
   })
 
   it('gives a right one back: a person who signs in often is never stopped', async () => {
-    const user = await addUnverified(h)
+    const user = await h.addUnverified()
     for (let time = 0; time < 22; time += 1) {
-      await codeStillWorks(await blockedLogin(h, { user }))
+      await codeStillWorks(await h.blockedLogin({ user }))
       await user.becomes({ emailVerified: false })
     }
   })
@@ -259,17 +254,17 @@ describe('The code of a login that waits (3.2)', () => {
       (login) => deleted.add(login.id),
     ]
     for (const change of changes) {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       await change(login)
       expectMode(await login.types(), 400, 'ended')
       await login.getsNothing()
     }
-    await codeStillWorks(await blockedLogin(h))
+    await codeStillWorks(await h.blockedLogin())
   })
 
   it('verifies nothing once its mail was disowned, also at the same moment, and its login stays over', async () => {
     for (const isAtOnce of [false, true]) {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       const disown = async () => {
         const page = await login.agent.get(await login.notMeLink())
         expect((await press(login.agent, page, '/not-me')).mode).to.equal('stopped')
@@ -281,7 +276,7 @@ describe('The code of a login that waits (3.2)', () => {
   })
 
   it('is of no use in another browser, which learns nothing, nor in a form of another site', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     expectMode(await login.in().types(login.code), 400, 'ended')
     const foreign = { 'sec-fetch-site': 'cross-site' }
     expect((await login.types(login.code, foreign)).status).to.equal(403)
@@ -302,7 +297,7 @@ describe('The code of a login that waits (3.2)', () => {
   }
   for (const [name, call] of Object.entries(HOST_LOGINS)) {
     it(`needs a login that waits, and by ${name} no login waits that another site sent`, async () => {
-      const user = await addUnverified(h)
+      const user = await h.addUnverified()
       const form = { username: user.username, password: PASSWORD }
       for (const headers of [
         { 'sec-fetch-site': 'cross-site' },
@@ -318,7 +313,7 @@ describe('The code of a login that waits (3.2)', () => {
         expect(refused.headers.getSetCookie().join()).to.not.include('account_flows_browser=')
       }
       expect(user.mailCount()).to.equal(0)
-      await codeStillWorks(await blockedLogin(h, { user }))
+      await codeStillWorks(await h.blockedLogin({ user }))
     })
   }
 })
@@ -343,8 +338,8 @@ describe('A login that is checked while its account verifies its address', () =>
   })
 
   it('does not go on by its button, pressed in that very moment', async () => {
-    const left = await blockedLogin(h)
-    const own = await blockedLogin(h, { user: left })
+    const left = await h.blockedLogin()
+    const own = await h.blockedLogin({ user: left })
     const { findById } = h.users
     h.users.findById = async (id) => {
       h.users.findById = findById
@@ -353,18 +348,18 @@ describe('A login that is checked while its account verifies its address', () =>
     }
     expectMode(await left.goesOn(), 400, 'ended')
     h.users.findById = findById
-    expect(sessionId(h, left.agent)).to.equal(undefined)
+    expect(h.sessionId(left.agent)).to.equal(undefined)
   })
 
   it('waits for nothing and goes nowhere, and the next one is as good as any', async () => {
-    const own = await blockedLogin(h)
+    const own = await h.blockedLogin()
     meanwhile = async () => {
       meanwhile = async () => {}
       await own.comesBack(await own.types())
     }
     const late = own.in()
     expectMode(await late.signsIn(), 400, 'ended')
-    expect(sessionId(h, late.agent)).to.equal(undefined)
+    expect(h.sessionId(late.agent)).to.equal(undefined)
     expect(own.mailCount()).to.equal(1)
     expect((await late.signsIn()).location).to.include('code=')
   })
@@ -384,28 +379,28 @@ onBothStores(
 
     it('is ended by the owner who signs in and verifies, before or while that happens', async () => {
       const attacks = []
-      const user = await addUnverified(h)
-      for (let made = 0; made < 4; made += 1) attacks.push(await blockedLogin(h, { user }))
-      const own = await blockedLogin(h, { user })
+      const user = await h.addUnverified()
+      for (let made = 0; made < 4; made += 1) attacks.push(await h.blockedLogin({ user }))
+      const own = await h.blockedLogin({ user })
       const pressed = attacks.flatMap((attack) => Array.from({ length: 5 }, () => attack.goesOn()))
       const [answer, ...others] = await Promise.all([own.types(), ...pressed])
       await own.comesBack(answer)
       expect(others.map(({ location }) => location)).to.deep.equal(others.map(() => undefined))
       for (const attack of attacks) {
         expectMode(await attack.goesOn(), 400, 'ended')
-        expect(sessionId(h, attack.agent)).to.equal(undefined)
+        expect(h.sessionId(attack.agent)).to.equal(undefined)
       }
     })
 
     it('has five guesses, also of 100 that are sent at once', async () => {
-      const attack = await blockedLogin(h)
+      const attack = await h.blockedLogin()
       const guesses = Array.from({ length: 100 }, (_, at) => wrongCode(attack.code, at))
       const answers = await Promise.all(guesses.map((code) => attack.types(code)))
       const compared = answers.filter(({ text }) => text.includes('That code isn’t right'))
       expect(compared.length).to.be.at.most(4)
       expectMode(await attack.types(), 400, 'ended')
       await expectNothing(attack)
-      const honest = await blockedLogin(h, { user: attack })
+      const honest = await h.blockedLogin({ user: attack })
       await honest.comesBack(await honest.types())
     })
 
@@ -414,7 +409,7 @@ onBothStores(
         (login: Person) => login.types(),
         (login: Person) => login.agent.get(login.link),
       ]) {
-        const login = await blockedLogin(h)
+        const login = await h.blockedLogin()
         const answers = await Promise.all([login.types(), other(login)])
         const [redirect, ...more] = answers.filter(({ location }) => location !== undefined)
         expect(more).to.deep.equal([])
@@ -430,8 +425,8 @@ onBothStores('1,000 guesses, 250 at once, at 50 accounts of one mailbox [full]',
   it('from 100 addresses: 20 are compared, then no code of this mailbox for an hour; its links work, and codes of others', async function () {
     this.timeout(120_000)
     const email = 'guessed@users.example'
-    const login = async () => blockedLogin(h, { user: await addUnverified(h, { email }) })
-    const [owner, late, other] = [await login(), await login(), await blockedLogin(h)]
+    const login = async () => h.blockedLogin({ user: await h.addUnverified({ email }) })
+    const [owner, late, other] = [await login(), await login(), await h.blockedLogin()]
     const attacks: Person[] = []
     while (attacks.length < 50) attacks.push(await login())
     for (let wave = 0; wave < 20; wave += 5) {
@@ -474,7 +469,7 @@ describeWithMongo('The code of a login that was mailed, typed wrong and right [f
   const admin = suiteAdmin(h)
 
   it('is in no collection, log, event or answer of the admin API, nor are its hashes, and HEAD and support see none (LOG-01)', async () => {
-    const logins = [await blockedLogin(h), await blockedLogin(h)]
+    const logins = [await h.blockedLogin(), await h.blockedLogin()]
     const seen: unknown[] = []
     for (const login of logins) {
       const { username: user, id: account_id, link } = login
@@ -522,7 +517,7 @@ describe('The code of a login whose mail was deferred once (3.2)', () => {
   }
   for (const [what, meanwhile] of Object.entries(MEANWHILE)) {
     it(`is mailed all the same, though ${what} meanwhile`, async () => {
-      const login = await addUnverified(h)
+      const login = await h.addUnverified()
       const { defer } = h.mail.answered
       answer = 'defer'
       login.blocked = await login.signsIn()
@@ -531,7 +526,7 @@ describe('The code of a login whose mail was deferred once (3.2)', () => {
       await meanwhile(login)
       if (what !== 'nobody asks') await login.mail(1)
       await moveTime(600_000)
-      await isIdle(h)
+      await h.isIdle()
       const led = []
       for (let count = 1; count <= login.mailCount(); count += 1) {
         const answer = await login.types(codeIn((await login.mail(count)).mail))
@@ -549,13 +544,13 @@ describe('The setting email_link_confirmation', () => {
 
   async function expectUntouched(login: Person, other: UserAgent) {
     expect(await login.isVerified()).to.equal(false)
-    for (const each of [login.agent, other]) expect(sessionId(h, each)).to.equal(undefined)
+    for (const each of [login.agent, other]) expect(h.sessionId(each)).to.equal(undefined)
   }
 
   for (const mode of ['off', 'other_browser']) {
     it(`${mode}: what was fetched ahead spends nothing, shows no code, and goes on by its button where it is shown all the same (VER-02)`, async () => {
       await setMode(mode)
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       let page: Answer | undefined
       for (const [method, headers] of [
         ['GET', { 'sec-purpose': 'prefetch;prerender' }],
@@ -585,8 +580,8 @@ describe('The setting email_link_confirmation', () => {
 
     it('finishes the login that waits where the link is opened: its own, each with its own request', async () => {
       const agent = createUserAgent()
-      const first = await blockedLogin(h, { agent })
-      const second = await blockedLogin(h, { agent })
+      const first = await h.blockedLogin({ agent })
+      const second = await h.blockedLogin({ agent })
       for (const login of [second, first]) {
         await login.comesBack(await agent.get(login.link))
         expectMode(await login.reloads(), 200, 'signed_in')
@@ -594,10 +589,10 @@ describe('The setting email_link_confirmation', () => {
     })
 
     it('otherwise the newest one of the account there, never with the parameters of the link', async () => {
-      const elsewhere = await blockedLogin(h)
+      const elsewhere = await h.blockedLogin()
       const agent = createUserAgent()
-      const older = await blockedLogin(h, { user: elsewhere, agent })
-      const newest = await blockedLogin(h, {
+      const older = await h.blockedLogin({ user: elsewhere, agent })
+      const newest = await h.blockedLogin({
         user: elsewhere,
         agent,
         extra: { state: 'of the newest' },
@@ -607,14 +602,14 @@ describe('The setting email_link_confirmation', () => {
     })
 
     it('finishes the newest also by a link that support sent, and that no login waits for', async () => {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       await login.asksAgain()
       await login.stillGetsIn()
     })
 
     it('does not finish a login of another account that waits in the browser', async () => {
-      const login = await blockedLogin(h)
-      const own = await blockedLogin(h)
+      const login = await h.blockedLogin()
+      const own = await h.blockedLogin()
       const page = await own.agent.get(login.link)
       expect(codeOn(page)).to.equal(login.code)
       await expectUntouched(login, own.agent)
@@ -626,13 +621,13 @@ describe('The setting email_link_confirmation', () => {
       let other: UserAgent
 
       beforeEach(async () => {
-        login = await blockedLogin(h)
+        login = await h.blockedLogin()
         other = createUserAgent()
       })
 
       it('verifies nothing, and shows the code with the account, the client and the time (VER-03, VER-04)', async () => {
         for (const agent of [other, other, (await signedIn(h)).browser]) {
-          const session = sessionId(h, agent)
+          const session = h.sessionId(agent)
           const page = await agent.get(login.link)
           expectMode(page, 200, 'elsewhere')
           expect(codeOn(page)).to.equal(login.code)
@@ -641,7 +636,7 @@ describe('The setting email_link_confirmation', () => {
           expect(facts[2]).to.include(String(new Date().getUTCFullYear())).and.to.include('UTC')
           expect(page.text).to.include('Never tell this code').and.to.not.include('<form')
           expect(setsSession(page)).to.equal(false)
-          expect(sessionId(h, agent)).to.equal(session)
+          expect(h.sessionId(agent)).to.equal(session)
           expect(await login.isVerified()).to.equal(false)
         }
         await login.comesBack(await login.types())
@@ -661,7 +656,7 @@ describe('The setting email_link_confirmation', () => {
           },
         ]
         for (const end of ended) {
-          login = await blockedLogin(h)
+          login = await h.blockedLogin()
           await end()
           const page = await other.get(login.link)
           expectMode(page, 200, 'elsewhere')
@@ -669,12 +664,12 @@ describe('The setting email_link_confirmation', () => {
           expect(page.text).to.include('Sign in again where you want to be signed in')
           expect(await login.isVerified()).to.equal(false)
         }
-        const next = await blockedLogin(h, { user: login })
+        const next = await h.blockedLogin({ user: login })
         await next.comesBack(await next.types())
       })
 
       it('shows no code for a link that no login waits for', async () => {
-        const user = await addUnverified(h)
+        const user = await h.addUnverified()
         const [redirect_uri] = CONFIDENTIAL.redirect_uris
         const carried = { client_id: CONFIDENTIAL.client_id, redirect_uri, scope: 'openid' }
         const page = await other.get(await user.asksAgain(carried))
@@ -704,7 +699,7 @@ describe('The setting email_link_confirmation', () => {
         const answer = await other.get(login.link)
         await setMode('other_browser')
         await login.comesBack(answer)
-        expect(await accountOf(h, other)).to.equal(login.id)
+        expect(await h.accountOf(other)).to.equal(login.id)
       })
     })
   })

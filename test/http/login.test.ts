@@ -14,22 +14,15 @@ import {
   type FinishLogin,
   type Harness,
 } from '../support/harness.ts'
-import { isIdle, jobs } from '../support/jobs.ts'
+import { jobs } from '../support/jobs.ts'
 import { postLogin } from '../support/oauth-requests.ts'
 import { sessionOf, signedIn } from '../support/other-account.ts'
 import {
-  accountOf,
-  addUnverified,
-  addVerified,
-  blockedLogin,
   codeIn,
   eventsLike,
   expectMode,
-  sessionId,
   setsSession,
-  silently,
   tokenOf,
-  userWithLink,
   type Person,
 } from '../support/person.ts'
 import { createRelyingParty, followWithin } from '../support/relying-party.ts'
@@ -46,7 +39,7 @@ describe('POST {oauth_path}/login (4.8)', () => {
   const h = suiteHarness()
 
   it('renders the verification page in mode blocked instead of issuing a code, with a form for a new link, mails one to the stored address, and records that', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const { blocked, username, request } = login
     expect(blocked.headers.get('cache-control')).to.equal('no-store')
     expect(blocked.headers.get('content-type')).to.equal('text/html; charset=utf-8')
@@ -71,12 +64,12 @@ describe('POST {oauth_path}/login (4.8)', () => {
       'x@y.z': 'x•••@y•••.z',
     }
     for (const [email, masked] of Object.entries(addresses)) {
-      const { blocked } = await blockedLogin(h, { user: await addUnverified(h, { email }) })
+      const { blocked } = await h.blockedLogin({ user: await h.addUnverified({ email }) })
       expect(blocked.text).to.include(masked).and.not.include(email)
     }
     // No mail can go there.
     for (const email of ['a@b.example, c@d.example', '']) {
-      const { text, mode } = await (await addUnverified(h, { email })).signsIn()
+      const { text, mode } = await (await h.addUnverified({ email })).signsIn()
       expect(mode).to.equal('blocked')
       expect(text).to.not.include('goes to').and.not.include('•••')
     }
@@ -84,30 +77,30 @@ describe('POST {oauth_path}/login (4.8)', () => {
 
   it('blocks each further login, in the same browser and in another, and does not take away what waits', async () => {
     for (const isSame of [true, false]) {
-      const first = await blockedLogin(h)
+      const first = await h.blockedLogin()
       const agent = isSame ? first.agent : createUserAgent()
-      const second = await blockedLogin(h, { user: first, agent })
+      const second = await h.blockedLogin({ user: first, agent })
       expect(second.link).to.not.equal(first.link)
       await first.stillGetsIn()
-      expect(sessionId(h, agent) !== undefined).to.equal(isSame)
+      expect(h.sessionId(agent) !== undefined).to.equal(isSame)
       expect(await first.account()).to.equal(first.id)
     }
   })
 
   it('lets a verified user through, without a mail', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     await user.starts()
     const answer = await postLogin(h, user.agent, user)
     expect([answer.status, answer.mode]).to.deep.equal([303, undefined])
     const { location = '' } = await h.follow(user.agent, answer)
     expect((await h.party.exchange(user.request, location)).claims()?.sub).to.equal(user.id)
-    await (await addUnverified(h)).asksAgain()
+    await (await h.addUnverified()).asksAgain()
     expect(user.mailCount()).to.equal(0)
   })
 
   it('sends nothing for a wrong password, nor for an unknown or disabled user, nor without an interaction to wait for', async () => {
-    const user = await addUnverified(h)
-    const disabled = await addUnverified(h, { disabled: true })
+    const user = await h.addUnverified()
+    const disabled = await h.addUnverified({ disabled: true })
     const nobody = { ...user, username: 'nobody' }
     const early = await postLogin(h, user.agent, user)
     expect([early.status, early.page]).to.deep.equal([400, undefined])
@@ -123,7 +116,7 @@ describe('POST {oauth_path}/login (4.8)', () => {
       expect([answer.status, answer.mode]).to.deep.equal([401, 'wrong'])
       await user.getsNothing(answer)
     }
-    const login = await blockedLogin(h, { user, agent: user.agent })
+    const login = await h.blockedLogin({ user, agent: user.agent })
     expect([user.mailCount(), disabled.mailCount()]).to.deep.equal([1, 0])
     await login.stillGetsIn()
   })
@@ -151,13 +144,13 @@ describe('What a host’s login calls (4.8)', () => {
   })
 
   async function expectVerifiedSignsIn() {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     expect((await user.signsIn()).location).to.match(HAS_CODE)
     expect(await user.account()).to.equal(user.id)
   }
 
   async function expectBlocksOrFinishes() {
-    await (await blockedLogin(h)).stillGetsIn()
+    await (await h.blockedLogin()).stillGetsIn()
     await expectVerifiedSignsIn()
   }
 
@@ -187,12 +180,12 @@ describe('What a host’s login calls (4.8)', () => {
         expect((await h.party.exchange(user.request, location)).claims()?.sub).to.equal(user.id)
       }
 
-      const verified = await addVerified(h)
+      const verified = await h.addVerified()
       const done = JSON.parse((await verified.signsIn()).text) as LoginDecision
       if (!('location' in done)) throw new Error('the login is blocked')
       await goesOn(verified, done.location)
 
-      const user = await addUnverified(h)
+      const user = await h.addUnverified()
       const answer = await user.signsIn()
       expect([answer.status, setsSession(answer)]).to.deep.equal([200, false])
       const decision = JSON.parse(answer.text) as LoginDecision
@@ -217,7 +210,7 @@ describe('What a host’s login calls (4.8)', () => {
       }
       await expectBlocksOrFinishes()
       await h.put({ require_email_verification: 'false' })
-      const { location } = await (await addUnverified(h)).signsIn()
+      const { location } = await (await h.addUnverified()).signsIn()
       await h.put({ require_email_verification: 'true' })
       expect(location).to.match(HAS_CODE)
       expect(answers).to.deep.equal([true, false, false])
@@ -225,7 +218,7 @@ describe('What a host’s login calls (4.8)', () => {
   }
 
   it('goes by the id alone for a user whose record says verified since', async () => {
-    const user = await addUnverified(h)
+    const user = await h.addUnverified()
     hostLogin = async (req, res, { account, startedAt }) => {
       await h.users.markEmailVerified(user.id, user.email ?? '')
       await h.flows.finishLogin(req, res, { account: account.id, startedAt })
@@ -242,7 +235,7 @@ describe('What a host’s login calls (4.8)', () => {
         return h.flows.finishLogin(req, res, { account: stripped, startedAt })
       }
       await expectBlocksOrFinishes()
-      const user = await addVerified(h)
+      const user = await h.addVerified()
       await h.reset(await user.forgets(), NEW)
       await moveTime(1_000)
       expect((await user.signsIn(NEW)).location).to.match(HAS_CODE)
@@ -256,7 +249,7 @@ describe('What a host’s login calls (4.8)', () => {
       const more = { acr: 'gold', amr: ['pwd'], remember: false }
       return h.flows.finishLogin(req, res, { account, startedAt: began, ...more })
     }
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const answer = await login.opensLink()
     const cookies = answer.headers.getSetCookie().filter((line) => line.startsWith('_session='))
     expect(cookies).to.have.length(1)
@@ -269,7 +262,7 @@ describe('What a host’s login calls (4.8)', () => {
   it('says of a browser that had the link alone what is so: by e-mail, when it was opened (VER-23)', async () => {
     const more = { acr: 'gold', amr: ['pwd'] }
     hostLogin = (req, res, login) => h.flows.finishLogin(req, res, { ...login, ...more })
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await moveTime(90_000)
     const elsewhere = createUserAgent()
     const openedAt = second()
@@ -285,8 +278,8 @@ describe('What a host’s login calls (4.8)', () => {
     const honest = h.flows.loginStarted()
     expect(Number.isInteger(honest)).to.equal(true)
     expect(honest).to.be.within(before, second())
-    const user = await addUnverified(h)
-    const people = [user, await addVerified(h)]
+    const user = await h.addUnverified()
+    const people = [user, await h.addVerified()]
     const wrong: unknown[] = [Date.now(), second() + 3600, second() + 0.5, NaN, Infinity]
     for (const startedAt of [...wrong, undefined, null, String(second()), new Date()]) {
       for (const call of ['finishLogin', 'blockUnverified'] as const) {
@@ -299,19 +292,19 @@ describe('What a host’s login calls (4.8)', () => {
           expect(thrown, String(startedAt)).to.be.instanceOf(TypeError)
           expect(String(thrown)).to.include('loginStarted()')
           expect([answer.status, answer.location]).to.deep.equal([500, undefined])
-          expect(sessionId(h, person.agent)).to.equal(undefined)
+          expect(h.sessionId(person.agent)).to.equal(undefined)
         }
       }
     }
     hostLogin = honestLogin
     expect(await user.isVerified()).to.equal(false)
-    const login = await blockedLogin(h, { user })
+    const login = await h.blockedLogin({ user })
     expect(user.mailCount()).to.equal(1)
     await login.stillGetsIn()
   })
 
   it('ends a login dead where a reset ran since the check of the old password: no session and no code; the link of a blocked one verifies, and signs nobody in', async () => {
-    const [verified, unverified] = [await addVerified(h), await addUnverified(h)]
+    const [verified, unverified] = [await h.addVerified(), await h.addUnverified()]
     for (const user of [verified, unverified]) {
       const link = await user.forgets()
       hostLogin = async (...login) => {
@@ -320,8 +313,8 @@ describe('What a host’s login calls (4.8)', () => {
       }
       const answer = await user.signsIn()
       expect([answer.location, setsSession(answer)]).to.deep.equal([undefined, false])
-      expect(sessionId(h, user.agent)).to.equal(undefined)
-      expect((await silently(h, user.agent)).get('error')).to.equal('login_required')
+      expect(h.sessionId(user.agent)).to.equal(undefined)
+      expect((await h.silently(user.agent)).get('error')).to.equal('login_required')
     }
     expect([verified.page.status, unverified.page.mode]).to.deep.equal([400, 'blocked'])
     hostLogin = honestLogin
@@ -353,7 +346,7 @@ describe('What a host’s login calls (4.8)', () => {
       expect(attach).to.throw(TypeError, /flows\.adapter.*memoryAdapter\(\)/)
     }
     await other.close()
-    await (await blockedLogin(h)).stillGetsIn()
+    await (await h.blockedLogin()).stillGetsIn()
   })
 })
 
@@ -372,12 +365,12 @@ describe('require_email_verification on every path to a code', () => {
   async function expectLoginPage(agent: UserAgent) {
     const { url } = await h.party.begin()
     expectPage(await h.follow(agent, await agent.get(url)), 200, 'login', 'login')
-    expect((await silently(h, agent)).get('error')).to.equal('login_required')
+    expect((await h.silently(agent)).get('error')).to.equal('login_required')
   }
 
   it('holds for a session from before it was switched on (VER-11), which is good again once the setting is off or the address is verified', async () => {
     await h.put({ require_email_verification: 'false' })
-    const [user, other] = [await addUnverified(h), await addUnverified(h)]
+    const [user, other] = [await h.addUnverified(), await h.addUnverified()]
     for (const each of [user, other]) await each.signsIn()
     await h.put({ require_email_verification: 'true' })
     for (const each of [user, other]) await expectLoginPage(each.agent)
@@ -388,7 +381,7 @@ describe('require_email_verification on every path to a code', () => {
     await other.becomes({ emailVerified: true })
     expect(await other.account()).to.equal(other.id)
     await expectLoginPage(user.agent)
-    await (await blockedLogin(h, { user, agent: user.agent })).stillGetsIn()
+    await (await h.blockedLogin({ user, agent: user.agent })).stillGetsIn()
     expect(await user.account()).to.equal(user.id)
   })
 
@@ -397,7 +390,7 @@ describe('require_email_verification on every path to a code', () => {
     await owner.becomes({ disabled: true })
     await expectLoginPage(browser)
     await owner.becomes({ disabled: false })
-    expect(await accountOf(h, browser)).to.equal(owner.id)
+    expect(await h.accountOf(browser)).to.equal(owner.id)
     deleted.add(owner.id)
     await expectLoginPage(browser)
   })
@@ -407,19 +400,19 @@ describe('A host that forgot finishLogin', () => {
   const h = suiteHarness({ usesHook: false })
 
   it('gets no code for an unverified user, however often the password is right', async () => {
-    const user = await addUnverified(h)
+    const user = await h.addUnverified()
     for (const _time of [1, 2, 3]) {
       expect((await user.signsIn()).location).to.equal(undefined)
       await user.sees('login', 'login')
     }
-    expect((await silently(h, user.agent)).get('error')).to.equal('login_required')
+    expect((await h.silently(user.agent)).get('error')).to.equal('login_required')
     expect(await user.isVerified()).to.equal(false)
   })
 
   it('gets one for a verified user, and for everybody once the setting is off', async () => {
-    expect((await (await addVerified(h)).signsIn()).location).to.match(HAS_CODE)
+    expect((await (await h.addVerified()).signsIn()).location).to.match(HAS_CODE)
     await h.put({ require_email_verification: 'false' })
-    const back = await (await addUnverified(h)).signsIn()
+    const back = await (await h.addUnverified()).signsIn()
     await h.put({ require_email_verification: 'true' })
     expect(back.location).to.match(HAS_CODE)
   })
@@ -453,10 +446,10 @@ describe('Logins that wait for a link are few, and small (RATE-16)', () => {
     Promise.all(logins.map(async (login) => (await login.reloads()).mode))
 
   it('of one account the newest wait; a link whose login went verifies, and signs nobody in', async () => {
-    const first = await blockedLogin(h)
-    const stranger = await blockedLogin(h)
+    const first = await h.blockedLogin()
+    const stranger = await h.blockedLogin()
     const kept: Person[] = []
-    while (kept.length < MOST) kept.push(await blockedLogin(h, { user: first }))
+    while (kept.length < MOST) kept.push(await h.blockedLogin({ user: first }))
     const statuses = await statusesOf([first, ...kept])
     expect(statuses).to.deep.equal(['ended', ...kept.map(() => 'blocked')])
     await first.isOnlyVerified(await first.opensLink())
@@ -465,14 +458,14 @@ describe('Logins that wait for a link are few, and small (RATE-16)', () => {
   })
 
   it('so does a link that is made when its login is gone', async () => {
-    const login = await addUnverified(h)
+    const login = await h.addUnverified()
     login.party = await createRelyingParty(h.oauthUrl, {
       clientId: CONFIDENTIAL.client_id,
       redirectUri: CONFIDENTIAL.redirect_uris[0],
       clientSecret: CONFIDENTIAL.client_secret,
     })
     await h.put({ mails_per_minute: '1' })
-    await blockedLogin(h)
+    await h.blockedLogin()
     await isBlocked(login)
     const pending = await h.store.pendingLogins.find({ id: login.loginId() })
     if (!pending) throw new Error('nothing waits')
@@ -487,8 +480,8 @@ describe('Logins that wait for a link are few, and small (RATE-16)', () => {
   })
 
   it('the same request, posted again in its browser, is blocked in the same way, with a mail, and stays one login', async () => {
-    const elsewhere = await blockedLogin(h)
-    const login = await blockedLogin(h, { user: elsewhere })
+    const elsewhere = await h.blockedLogin()
+    const login = await h.blockedLogin({ user: elsewhere })
     for (let posted = 0; posted <= MOST; posted += 1) {
       const blocked = await again(login)
       expectMode(blocked, 200, 'blocked')
@@ -502,7 +495,7 @@ describe('Logins that wait for a link are few, and small (RATE-16)', () => {
   })
 
   it('the same request waits anew, as another login, once its account was ended', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await h.flows.endSessions(login.id)
     expectMode(await login.goesOn(), 400, 'ended')
     const next = login.in(login.agent)
@@ -515,10 +508,10 @@ describe('Logins that wait for a link are few, and small (RATE-16)', () => {
 
   it('one that is posted again gets no other mail, and is finished by its link; another one is over by that', async () => {
     await h.put({ mails_per_account_per_hour: '1' })
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const repeated = await again(login)
     const other = await isBlocked(login.in())
-    await isIdle(h)
+    await h.isIdle()
     expect(login.mailCount()).to.equal(2)
     expect(repeated.hidden['login']).to.equal(login.loginId())
     await login.comesBack(await login.opensElsewhere())
@@ -526,7 +519,7 @@ describe('Logins that wait for a link are few, and small (RATE-16)', () => {
   })
 
   it('a request that is too long to be kept is refused by a page, and nothing is written or mailed', async () => {
-    const small = await blockedLogin(h)
+    const small = await h.blockedLogin()
     const known = await jobs(h)
     const large = small.in()
     const sized = async (length: number) => {
@@ -544,7 +537,7 @@ describe('Logins that wait for a link are few, and small (RATE-16)', () => {
     const { text: told } = await sized(16_500)
     isByScript = false
     expect(JSON.parse(told)).to.deep.equal({ blocked: { reason: 'request_too_long' } })
-    await isIdle(h)
+    await h.isIdle()
     expect(known).to.include.members(await jobs(h))
     expect(small.mailCount()).to.equal(1)
     expect(await small.isVerified()).to.equal(false)
@@ -610,7 +603,7 @@ describe('Tries at a name (RATE-28)', () => {
   })
 
   it('are forgotten where a mailed link sets a password, in that network', async () => {
-    const { user, link } = await userWithLink(h)
+    const { user, link } = await h.userWithLink()
     const names = [user.username, user.email ?? '', 'somebody else']
     const guessAtAll = (from: string) => Promise.all(names.map((name) => guess(name, 30, from)))
     await guessAtAll('127.0.0.1')

@@ -4,13 +4,7 @@ import { adminOf, outcomeOf } from '../support/admin-calls.ts'
 import { eventually } from '../support/eventually.ts'
 import { startHarness, type Harness } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
-import {
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  expectExpired,
-  silently,
-} from '../support/person.ts'
+import { expectExpired } from '../support/person.ts'
 
 /** What only one store could get wrong is shown by the contract suite, and by `npm run test:full`. */
 describeWithMongo('Each endpoint and each flow once, on MongoDB', () => {
@@ -23,7 +17,7 @@ describeWithMongo('Each endpoint and each flow once, on MongoDB', () => {
   after(() => h.close())
 
   it('resets a password: forgot-password, the mail, the form, and nothing that was signed in stays signed in (4.1 to 4.4, 3.3)', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     await user.signsIn()
     const visitor = user.in()
     await visitor.opensLink(`${h.oauthUrl}/forgot-password`)
@@ -36,7 +30,7 @@ describeWithMongo('Each endpoint and each flow once, on MongoDB', () => {
     await visitor.sees('reset-password', 'form')
     await visitor.choosesPassword('quite another password')
     await visitor.sees('reset-password', 'done')
-    expect((await silently(h, user.agent)).get('error')).to.equal('login_required')
+    expect((await h.silently(user.agent)).get('error')).to.equal('login_required')
     await visitor.choosesPassword('a third password')
     await visitor.sees('reset-password', 'invalid', 400)
     expect((await user.signsIn('quite another password')).location).to.include('code=')
@@ -48,20 +42,20 @@ describeWithMongo('Each endpoint and each flow once, on MongoDB', () => {
   })
 
   it('verifies an address in the login: blocked, the mail, the link, the code (4.6, 4.8)', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await login.stillGetsIn()
     expect(await login.account()).to.equal(login.id)
     expectExpired(await login.opensElsewhere())
   })
 
   it('lets the window that logged in go on once the link was opened elsewhere', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await login.opensElsewhere()
     await login.comesBack(await login.goesOn())
   })
 
   it('sends a new verification link to whoever asks for one (4.7)', async () => {
-    const user = await addUnverified(h)
+    const user = await h.addUnverified()
     await user.asksAgain()
     await user.isOnlyVerified(await user.opensLink())
   })
@@ -93,7 +87,7 @@ describeWithMongo('Each endpoint and each flow once, on MongoDB', () => {
   })
 
   it('answers what an admin asks: accounts, mails, links, dead letters, audit, doctor', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     const admin = adminOf(h)
     const { mail_id: mailId } = await admin.sendReset({ user: user.username })
     await outcomeOf(h, mailId, 'sent')

@@ -2,20 +2,11 @@ import { expect } from 'chai'
 import { authorizationCodeGrant } from 'openid-client'
 import { onBothStores } from '../support/both-stores.ts'
 import { CLIENT, CONFIDENTIAL } from '../support/harness.ts'
-import { isIdle, jobs, later, withoutJobs } from '../support/jobs.ts'
+import { jobs } from '../support/jobs.ts'
 import { shapeOf, usableRecord } from '../support/observe.ts'
 import { sessionOf } from '../support/other-account.ts'
 import { formsOf, withoutId } from '../support/page-forms.ts'
-import {
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  eventsLike,
-  expectExpired,
-  expectMode,
-  tokenOf,
-  type Person,
-} from '../support/person.ts'
+import { eventsLike, expectExpired, expectMode, tokenOf, type Person } from '../support/person.ts'
 import { createRelyingParty } from '../support/relying-party.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
@@ -55,9 +46,9 @@ describe('POST {oauth_path}/resend-verification (4.7)', () => {
   }
 
   it('sends a mail to an unverified user, and to nobody else (VER-12)', async () => {
-    const known = await addUnverified(h)
-    const verified = await addVerified(h)
-    const disabled = await addUnverified(h, { disabled: true })
+    const known = await h.addUnverified()
+    const verified = await h.addVerified()
+    const disabled = await h.addUnverified({ disabled: true })
     const names = [verified.username, disabled.username, 'nobody']
     const reasons = await reasonsFor(names)
     expect(reasons).to.have.members(['already_verified', 'disabled', 'unknown'])
@@ -66,13 +57,13 @@ describe('POST {oauth_path}/resend-verification (4.7)', () => {
   })
 
   it('names the stored address, whatever the form says besides', async () => {
-    const user = await addUnverified(h)
+    const user = await h.addUnverified()
     await user.asksAgain({ email: 'evil@evil.example', to: 'evil@evil.example' })
     expect(h.mail.mails.filter(({ to }) => String(to).includes('evil'))).to.deep.equal([])
   })
 
   it('sends a fresh link each time, and all of them live, the first as good as it was, until one is used', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const { link: first } = login
     const links = [
       first,
@@ -87,14 +78,14 @@ describe('POST {oauth_path}/resend-verification (4.7)', () => {
     await login.stillGetsIn()
     for (const link of links) expectExpired(await login.opensElsewhere(link))
 
-    const other = await blockedLogin(h)
+    const other = await h.blockedLogin()
     const again = await other.in().asksAgain()
     expect((await other.opensElsewhere(again)).mode).to.equal('verified')
     expectExpired(await other.opensElsewhere())
   })
 
   it('works from the blocked page, whose form carries what the login began with', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const { username } = login
     const { login: id, ...form } = withoutId(login.blocked.hidden)
     expect(id).to.match(/^[\w-]{22}$/)
@@ -112,8 +103,8 @@ describe('POST {oauth_path}/resend-verification (4.7)', () => {
   const fieldsOf = (link: string) => Object.fromEntries(new URL(link).searchParams)
 
   async function expiredLogin(): Promise<Person> {
-    const login = await blockedLogin(h)
-    await later(h, DAY_MS)
+    const login = await h.blockedLogin()
+    await h.later(DAY_MS)
     return login
   }
 
@@ -173,7 +164,7 @@ describe('POST {oauth_path}/resend-verification (4.7)', () => {
 
   describe('with the page that waits', () => {
     it('keeps it waiting, and that may lead to its client alone', async () => {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       const sent = await login.presses('/resend-verification')
       expect(sent.hidden['login']).to.equal(login.loginId())
       expect(sent.headers.get('content-security-policy')).to.include("form-action 'self' https:;")
@@ -182,7 +173,7 @@ describe('POST {oauth_path}/resend-verification (4.7)', () => {
     })
 
     it('asks again for a name where none was typed, keeps all that the form carried, and waits on', async () => {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       const { username = '', ...fields } = login.blocked.hidden
       const carried: Record<string, string> = { ...fields, ui_locales: 'de en' }
       const known = await jobs(h)
@@ -211,7 +202,7 @@ describe('POST {oauth_path}/resend-verification (4.7)', () => {
     })
 
     it('is the same page whatever name was typed, and tells nothing without the cookie', async () => {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       const pageFor = async (username: string) =>
         shapeOf(await post({ username, login: login.loginId() }))
       const page = await pageFor(login.username)
@@ -244,8 +235,8 @@ describe('A link of POST {oauth_path}/resend-verification (4.7)', () => {
 
   describe('while a login waits', () => {
     it('finishes the one of the same client, redirect URI and state', async () => {
-      const first = await blockedLogin(h)
-      const second = await blockedLogin(h, { user: first })
+      const first = await h.blockedLogin()
+      const second = await h.blockedLogin({ user: first })
       await first.asksAgain({ ...APP, state: first.request.state })
       await first.comesBack(await first.opensElsewhere())
       expectExpired(await second.opensElsewhere())
@@ -253,8 +244,8 @@ describe('A link of POST {oauth_path}/resend-verification (4.7)', () => {
 
     it('finishes the newest of several that are alike', async () => {
       const extra = { state: 'always the same' }
-      const user = await blockedLogin(h, { extra })
-      const newest = await blockedLogin(h, { user, extra })
+      const user = await h.blockedLogin({ extra })
+      const newest = await h.blockedLogin({ user, extra })
       await newest.asksAgain({ ...APP, ...extra })
       await newest.stillGetsIn()
     })
@@ -265,15 +256,15 @@ describe('A link of POST {oauth_path}/resend-verification (4.7)', () => {
         () => ({ ...APP, state: '' }),
         () => APP,
       ]) {
-        const login = await blockedLogin(h)
+        const login = await h.blockedLogin()
         await login.asksAgain(carried(login.request.state))
         expectNoCode(await login.opensLink())
       }
     })
 
     it('finishes none of another user', async () => {
-      const login = await blockedLogin(h)
-      const stranger = await addUnverified(h)
+      const login = await h.blockedLogin()
+      const stranger = await h.addUnverified()
       await stranger.asksAgain({ ...APP, state: login.request.state })
       expectNoCode(await stranger.opensLink())
       expect(await login.isVerified()).to.equal(false)
@@ -290,7 +281,7 @@ describe('A link of POST {oauth_path}/resend-verification (4.7)', () => {
 
   describe('while no login waits', () => {
     it('ends in an OAuth error at the redirect URI of a client that needs PKCE, and signs in (RED-06)', async () => {
-      const user = await addUnverified(h)
+      const user = await h.addUnverified()
       await user.asksAgain({ ...APP, state: 'a b&c' })
       const answer = await user.opensLink()
       expect(answer.status).to.equal(302)
@@ -307,7 +298,7 @@ describe('A link of POST {oauth_path}/resend-verification (4.7)', () => {
     })
 
     it('gives a client that needs no PKCE its code', async () => {
-      const user = await addUnverified(h)
+      const user = await h.addUnverified()
       await user.asksAgain({ ...SERVER, state: 'its state' })
       const answer = await user.opensLink()
       expect(answer.status).to.equal(302)
@@ -330,14 +321,14 @@ describe('A link of POST {oauth_path}/resend-verification (4.7)', () => {
 
     it('only verifies without client parameters: no session and no code', async () => {
       for (const carried of [{}, { state: 'x', scope: 'openid' }, { client_id: 'app' }]) {
-        const user = await addUnverified(h)
+        const user = await h.addUnverified()
         expect(carriedIn(await user.asksAgain(carried))).to.deep.equal({})
         await user.isOnlyVerified(await user.opensLink())
       }
     })
 
     it('never asks for a scope that the client may not have (RED-11)', async () => {
-      const user = await addUnverified(h)
+      const user = await h.addUnverified()
       const scope = 'openid email admin'
       await user.asksAgain({ ...SERVER, scope })
       const { location = '' } = await user.opensLink()
@@ -370,7 +361,7 @@ describe('A link of POST {oauth_path}/resend-verification (4.7)', () => {
 
     async function expectOnlyVerifies(evil: Record<string, string>) {
       const carried = { ...APP, ...evil }
-      const user = await addUnverified(h)
+      const user = await h.addUnverified()
       const link = await user.asksAgain(carried)
       expect(carriedIn(link), JSON.stringify(carried)).to.deep.equal({})
       const { mail } = await user.mail()
@@ -444,7 +435,7 @@ describe('The countdown to the next mail (resend_cooldown)', () => {
   })
 
   it('goes on where the blocked login began it', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     expect(secondsIn(login.blocked)).to.equal(HOUR_S)
     expectRest(await ask('resend-verification', login.username))
     for (const answer of [await login.reloads(), await login.goesOn(), await login.in().signsIn()])
@@ -452,7 +443,7 @@ describe('The countdown to the next mail (resend_cooldown)', () => {
   })
 
   it('is no refusal: whoever has no link to use gets one', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     const first = await user.forgets()
     expect((await h.reset(first, 'a new password')).mode).to.equal('done')
     expectRest(await h.forgot(user.username))
@@ -463,7 +454,7 @@ describe('The countdown to the next mail (resend_cooldown)', () => {
 
   it('shows nothing and counts nothing where it is 0s, as is the default', async () => {
     await h.put({ resend_cooldown: '0s' })
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const pages = [
       login.blocked,
       await ask('resend-verification', login.username),
@@ -505,34 +496,34 @@ onBothStores('A form that asks for a mail, sent again', (technology) => {
       formOf(await post(await forgotForm('')), '/forgot-password', { identifier }),
     'the page of an expired reset link': async (user) => {
       await user.forgets()
-      await later(h, DAY_MS)
+      await h.later(DAY_MS)
       return formOf(await user.opensLink(), '/forgot-password')
     },
     'the blocked page': async (user) =>
-      formOf((await blockedLogin(h, { user })).blocked, '/resend-verification'),
+      formOf((await h.blockedLogin({ user })).blocked, '/resend-verification'),
     'the page of an expired verification link': async (user) => {
-      const login = await blockedLogin(h, { user })
-      await later(h, 2 * DAY_MS)
+      const login = await h.blockedLogin({ user })
+      await h.later(2 * DAY_MS)
       return formOf(await login.opensLink(), '/resend-verification')
     },
   }
   /** An id is that of its form for a week of the calendar. */
-  const atNextWeek = () => later(h, 7 * DAY_MS - (Date.now() % (7 * DAY_MS)))
+  const atNextWeek = () => h.later(7 * DAY_MS - (Date.now() % (7 * DAY_MS)))
 
   for (const [page, open] of Object.entries(forms)) {
     it(`from ${page} is the same request: the same answer, and no second mail, at once and days later`, async () => {
       await atNextWeek()
-      const user = await addUnverified(h)
+      const user = await h.addUnverified()
       const sent = await open(user)
       const before = user.mailCount()
       const [first, atOnce] = await Promise.all([post(sent), post(sent)])
       expect([first.status, first.mode]).to.deep.equal([200, 'sent'])
       await user.mail(before + 1)
-      await isIdle(h)
+      await h.isIdle()
       const answers = [atOnce]
       for (const ms of [0, HOUR_MS / 2, DAY_MS]) {
-        await later(h, ms)
-        await withoutJobs(h, async () => answers.push(await post(sent)))
+        await h.later(ms)
+        await h.withoutJobs(async () => answers.push(await post(sent)))
       }
       for (const answer of answers) {
         // The token that it is asked by may be spent or replaced by then.
@@ -544,12 +535,12 @@ onBothStores('A form that asks for a mail, sent again', (technology) => {
   }
 
   it('is another request a week later, and the log has events of each', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     const sent = await forgotForm(user.username)
     for (const count of [1, 2]) {
       await post(sent)
       await user.mail(count)
-      await isIdle(h)
+      await h.isIdle()
       for (const type of ['password_reset_requested', 'password_reset_mail_sent'] as const) {
         expect(user.events(type)).to.have.length(count)
       }
@@ -558,18 +549,18 @@ onBothStores('A form that asks for a mail, sent again', (technology) => {
   })
 
   it('leaves the link of its mail alive', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     const sent = await forgotForm(user.username)
     await post(sent)
     const { link } = await user.mail(1)
-    await isIdle(h)
-    await withoutJobs(h, () => post(sent))
+    await h.isIdle()
+    await h.withoutJobs(() => post(sent))
     expect(await usableRecord(h, link)).to.include({ userId: user.id })
     expect((await h.reset(link, 'a new password')).mode).to.equal('done')
   })
 
   it('is another request by another name, of another kind, or with another form: nobody keeps the mail of somebody else back', async () => {
-    const [ann, ben] = [await addVerified(h), await addVerified(h)]
+    const [ann, ben] = [await h.addVerified(), await h.addVerified()]
     const sent = await forgotForm(ann.username)
     const id = sent.fields['form_id'] ?? ''
     await post(sent)
@@ -578,24 +569,24 @@ onBothStores('A form that asks for a mail, sent again', (technology) => {
     await ben.mail(1)
     await post(await forgotForm(ann.username))
     await ann.mail(2)
-    const eve = await addUnverified(h)
+    const eve = await h.addUnverified()
     await post({ ...sent, fields: { identifier: eve.username, form_id: id } })
     const action = `${h.oauthUrl}/resend-verification`
     await post({ action, fields: { username: eve.username, form_id: id } })
     await eve.mail(1)
-    await isIdle(h)
+    await h.isIdle()
     expect([ann, ben, eve].map((user) => user.mailCount())).to.deep.equal([2, 1, 2])
   })
 
   it('is no longer the same once its id is what no form of ours has, or there is none', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     const { action } = await forgotForm(user.username)
     let mails = 0
     for (const id of [undefined, undefined, '', 'x', 'x'.repeat(23)]) {
       const fields = { identifier: user.username, ...(id !== undefined && { form_id: id }) }
       expect((await post({ action, fields })).mode).to.equal('sent')
       await user.mail((mails += 1))
-      await isIdle(h)
+      await h.isIdle()
     }
   })
 
@@ -607,15 +598,15 @@ onBothStores('A form that asks for a mail, sent again', (technology) => {
   })
 
   it('is asked for once by a page of a link whose token alone is posted', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     const link = await user.forgets()
-    await later(h, DAY_MS)
+    await h.later(DAY_MS)
     const page = await agent.get(link)
     expect(page.hidden['token']).to.equal(tokenOf(link))
     const sent = await post(formOf(page, '/forgot-password'))
     expect(sent.text).not.to.include(user.username)
     expect(sent.text).to.include('to the same email address')
     await user.mail(2)
-    await isIdle(h)
+    await h.isIdle()
   })
 })

@@ -8,7 +8,7 @@ import type { User } from '../../src/index.ts'
 import { forgetInteraction } from '../support/clients.ts'
 import { startHarness, type Harness, type Host } from '../support/harness.ts'
 import { consent, postLogin } from '../support/oauth-requests.ts'
-import { addVerified, blockedLogin, type Person } from '../support/person.ts'
+import { type Person } from '../support/person.ts'
 import {
   createUserAgent,
   decodeEntities,
@@ -355,7 +355,7 @@ describe('An e-mail verification amid any legal authorization request', () => {
   }
 
   async function verified(request: AnyRequest, verifier: string) {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     const url = await send(request, verifier)
     const first = await h.login(user.agent, url, user.username)
     return outcome({ request, verifier, url, user }, user.agent, first)
@@ -363,7 +363,7 @@ describe('An e-mail verification amid any legal authorization request', () => {
 
   async function unverified(request: AnyRequest, verifier: string, way: (typeof WAYS)[number]) {
     const url = await send(request, verifier)
-    const login = await blockedLogin(h, { send: () => url })
+    const login = await h.blockedLogin({ send: () => url })
     if (way === 'with the interaction gone') await forget(login, url)
     if (way === 'in the window that waited') {
       expect(await h.users.markEmailVerified(login.id, login.email ?? '')).to.equal(true)

@@ -26,7 +26,6 @@ import {
   startHarness,
   type Harness,
 } from '../support/harness.ts'
-import { isIdle, later, withoutJobs } from '../support/jobs.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { databaseOf, sha256, shapeOf } from '../support/observe.ts'
 import {
@@ -36,18 +35,7 @@ import {
   signedIn,
 } from '../support/other-account.ts'
 import { formsOf, press } from '../support/page-forms.ts'
-import {
-  accountOf,
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  expectExpired,
-  expectMode,
-  sessionId,
-  setsSession,
-  tokenOf,
-  type Person,
-} from '../support/person.ts'
+import { expectExpired, expectMode, setsSession, tokenOf, type Person } from '../support/person.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
@@ -92,7 +80,7 @@ describe('GET {oauth_path}/verify-email (4.6)', () => {
       [true, true],
       [false, true],
     ]) {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       if (isGone) await forgetInteraction(h, login)
       const there = isSame ? login : login.in()
       const answer = await there.opensLink()
@@ -102,7 +90,7 @@ describe('GET {oauth_path}/verify-email (4.6)', () => {
       const events = login.events('email_verification_completed')
       expect(events.map(({ clientId }) => clientId)).to.deep.equal([CLIENT.client_id])
       expect(await there.account()).to.equal(login.id)
-      expect(sessionId(h, login.agent) !== undefined).to.equal(isSame)
+      expect(h.sessionId(login.agent) !== undefined).to.equal(isSame)
     }
   })
 
@@ -120,7 +108,7 @@ describe('GET {oauth_path}/verify-email (4.6)', () => {
   })
 
   it('keeps PKCE: another verifier redeems nothing (RED-06, RED-07)', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const { location = '' } = await login.opensLink()
     const stolen = { ...login.request, codeVerifier: randomPKCECodeVerifier() }
     const refused = await login.party.exchange(stolen, location).catch((error: unknown) => error)
@@ -128,21 +116,21 @@ describe('GET {oauth_path}/verify-email (4.6)', () => {
   })
 
   it('cannot be used again: the page says so, no session and no code', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await login.stillGetsIn()
-    const session = sessionId(h, login.agent)
+    const session = h.sessionId(login.agent)
     const thief = login.in()
     for (const each of [thief, login, thief]) {
       const answer = await each.opensLink()
       expectExpired(answer)
       expect(reasonOf(answer)).to.equal('used')
     }
-    expect(sessionId(h, thief.agent)).to.equal(undefined)
-    expect(sessionId(h, login.agent)).to.equal(session)
+    expect(h.sessionId(thief.agent)).to.equal(undefined)
+    expect(h.sessionId(login.agent)).to.equal(session)
   })
 
   it('verifies and leads nowhere by a link that a stranger asked for with parameters longer than an address can be', async () => {
-    const carol = await addUnverified(h)
+    const carol = await h.addUnverified()
     const link = await carol.asksAgain({ ...APP, state: 's'.repeat(60_000) })
     expect(link.length).to.be.below(500)
     await carol.isOnlyVerified(await carol.opensLink())
@@ -155,7 +143,7 @@ onBothStores('GET {oauth_path}/verify-email, many times at once (4.6)', (technol
   const h = suiteHarness({ technology })
 
   it('gives one of 20 parallel requests the redirect, and the others nothing (RACE-05)', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const answers = await Promise.all(Array.from({ length: 20 }, () => login.opensElsewhere()))
     const redirects = answers.filter(({ status }) => status === 302)
     expect(redirects).to.have.length(1)
@@ -185,7 +173,7 @@ onBothStores('A link of an address that is confirmed already (3.2, 4.6)', (techn
   }
 
   it('says so with the way on, be it the one that was used, another, or one that is over', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const { link: first } = login
     const another = await login.asksAgain(APP)
     const expired = await login.asksAgain(APP)
@@ -206,7 +194,7 @@ onBothStores('A link of an address that is confirmed already (3.2, 4.6)', (techn
   })
 
   it('says so after a reset, whose new password ended the link', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const another = await login.in().asksAgain()
     await login.stillGetsIn()
     expect((await h.reset(await login.forgets(), 'a new password')).mode).to.equal('done')
@@ -216,7 +204,7 @@ onBothStores('A link of an address that is confirmed already (3.2, 4.6)', (techn
   it('says nothing of it once the account has another address, is not verified any more, or is disabled', async () => {
     const changes = [{ email: 'other@users.example' }, { emailVerified: false }, { disabled: true }]
     for (const change of changes) {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       await login.stillGetsIn()
       await login.becomes(change)
       const page = await login.opensElsewhere()
@@ -227,7 +215,7 @@ onBothStores('A link of an address that is confirmed already (3.2, 4.6)', (techn
   })
 
   it('says nothing of it to whoever has no genuine link', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const strange = [
       changed(login.link, (q) => q.set('state', 'another')),
       changed(login.link, (q) => q.set('token', 'A'.repeat(43))),
@@ -258,8 +246,8 @@ describe('What the host sees of GET {oauth_path}/verify-email (4.6)', () => {
   })
 
   it('leaves address, method and cookies of the request as they came, whatever resumes the login', async () => {
-    const [first, second] = [await blockedLogin(h), await blockedLogin(h)]
-    const third = await addUnverified(h)
+    const [first, second] = [await h.blockedLogin(), await h.blockedLogin()]
+    const third = await h.addUnverified()
     await third.agent.get(`${h.oauthUrl}/session/end`)
     await third.asksAgain(SERVER)
     seen.length = 0
@@ -279,7 +267,7 @@ describeWithMongo('A verification link in the database [full]', () => {
     ['behind', -3],
   ] as const) {
     it(`written by a process whose clock is three minutes ${where} ours: works`, async () => {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       const { id } = login
       const shift = async (collection: string, of: Document, names: string[]) => {
         const shifted = names.map((name) => [
@@ -339,18 +327,18 @@ describe('A verification link after something changed meanwhile (4.6)', () => {
   }
   for (const [when, change] of Object.entries(gone)) {
     it(`is expired ${when}, and asks for no new one`, async () => {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       const page = await pageAfter(login, change)
-      await withoutJobs(h, async () => {
+      await h.withoutJobs(async () => {
         await asksWith(page, login)
-        await isIdle(h)
+        await h.isIdle()
       })
     })
   }
 
   it('is expired once the address is another one, and never verifies that; a new link goes there (RACE-06)', async () => {
     const move: Change = (user) => user.becomes({ email: `new-${user.email}` })
-    const [returned, moved] = [await blockedLogin(h), await blockedLogin(h)]
+    const [returned, moved] = [await h.blockedLogin(), await h.blockedLogin()]
     await pageAfter(returned, move)
     await returned.becomes({ email: returned.email })
     await returned.stillGetsIn()
@@ -361,7 +349,7 @@ describe('A verification link after something changed meanwhile (4.6)', () => {
   })
 
   it('is expired once the password was reset, and a fresh link verifies (SES-14)', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const { link } = login
     const reset = await h.reset(await login.forgets(), 'a brand new password')
     expect(reset.mode).to.equal('done')
@@ -370,22 +358,22 @@ describe('A verification link after something changed meanwhile (4.6)', () => {
   })
 
   it('is expired, with an option to ask for a new link, once another link of the user was used (VER-06)', async () => {
-    const leftover = await blockedLogin(h)
-    await (await blockedLogin(h, { user: leftover })).stillGetsIn()
+    const leftover = await h.blockedLogin()
+    await (await h.blockedLogin({ user: leftover })).stillGetsIn()
     const answer = await leftover.opensLink()
     expectExpired(answer)
     expect(answer.text).to.include('name="username"')
-    expect(sessionId(h, leftover.agent)).to.equal(undefined)
+    expect(h.sessionId(leftover.agent)).to.equal(undefined)
   })
 
   it('says verified, without session and code, once an admin verified the account (TOK-22)', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await login.becomes({ emailVerified: true })
     for (const _time of [1, 2]) await login.isOnlyVerified(await login.opensLink())
   })
 
   it('is expired once everything of the account was ended; a new one verifies, and signs nobody in', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await h.flows.endSessions(login.id)
     await expectOver(login)
     expect((await login.presses('/resend-verification')).mode).to.equal('sent')
@@ -393,17 +381,17 @@ describe('A verification link after something changed meanwhile (4.6)', () => {
   })
 
   it('leaves other accounts as they are', async () => {
-    const bystander = await addVerified(h)
+    const bystander = await h.addVerified()
     await bystander.signsIn()
-    const waiting = await blockedLogin(h)
-    await (await blockedLogin(h)).stillGetsIn()
+    const waiting = await h.blockedLogin()
+    await (await h.blockedLogin()).stillGetsIn()
     expect(await bystander.account()).to.equal(bystander.id)
     await waiting.stillGetsIn()
   })
 
   it('is expired at the end of email_verification_expiration; one click sends a fresh one, which finishes the same login (TOK-06)', async () => {
-    const login = await blockedLogin(h)
-    await later(h, 24 * 3_600_000)
+    const login = await h.blockedLogin()
+    await h.later(24 * 3_600_000)
     const page = await expectOver(login)
     expect(reasonOf(page)).to.equal('expired')
     await asksWith(page, login)
@@ -412,7 +400,7 @@ describe('A verification link after something changed meanwhile (4.6)', () => {
   })
 
   it('verifies, then asks for the password again, once max_age has passed since its check', async () => {
-    const login = await blockedLogin(h, { extra: { max_age: '600' } })
+    const login = await h.blockedLogin({ extra: { max_age: '600' } })
     await moveTime(601_000)
     const elsewhere = login.in()
     const answer = await elsewhere.opensLink()
@@ -431,20 +419,20 @@ describe('A verification link in a browser with a session (4.6)', () => {
     let browser: UserAgent
 
     beforeEach(async () => {
-      login = await blockedLogin(h)
+      login = await h.blockedLogin()
       ;({ owner, browser } = await signedIn(h))
     })
 
     it('verifies and replaces nothing, names neither account, and consumes nothing: sign out first, or use the code (VER-18)', async () => {
-      const session = sessionId(h, browser)
+      const session = h.sessionId(browser)
       for (const _time of [1, 2, 3]) {
         const page = await browser.get(login.link)
         expectOtherAccount(page, [owner, login])
         expect(page.text).to.include('Sign out first').and.to.not.include('<form')
-        expect(sessionId(h, browser)).to.equal(session)
+        expect(h.sessionId(browser)).to.equal(session)
         expect(await login.isVerified()).to.equal(false)
       }
-      expect(await accountOf(h, browser)).to.equal(owner.id)
+      expect(await h.accountOf(browser)).to.equal(owner.id)
       await browser.get(`${h.oauthUrl}/session/end`)
       await (await sessionOf(h, browser))?.destroy()
       await login.comesBack(await browser.get(login.link))
@@ -453,7 +441,7 @@ describe('A verification link in a browser with a session (4.6)', () => {
     it('leaves the code good where the login waits', async () => {
       expectOtherAccount(await browser.get(login.link), [owner, login])
       await login.comesBack(await login.types())
-      expect(await accountOf(h, browser)).to.equal(owner.id)
+      expect(await h.accountOf(browser)).to.equal(owner.id)
     })
 
     it('answers no form', async () => {
@@ -467,7 +455,7 @@ describe('A verification link in a browser with a session (4.6)', () => {
     })
 
     it('leaves it alone for a link that no login waits for, too', async () => {
-      const user = await addUnverified(h)
+      const user = await h.addUnverified()
       const link = await user.asksAgain(SERVER)
       expectOtherAccount(await browser.get(link), [owner, user])
       expect((await user.opensLink()).location).to.match(/^https:\/\/server\.example\/cb\?code=/)
@@ -476,8 +464,8 @@ describe('A verification link in a browser with a session (4.6)', () => {
 
   it('replaces an anonymous session that somebody planted (SES-07)', async () => {
     for (const link of [
-      (await blockedLogin(h)).link,
-      await (await addUnverified(h)).asksAgain(SERVER),
+      (await h.blockedLogin()).link,
+      await (await h.addUnverified()).asksAgain(SERVER),
     ]) {
       const victim = createUserAgent()
       await expectPlantedReplaced(h, victim, async () => {
@@ -512,7 +500,7 @@ describe('authorize_sig of GET {oauth_path}/verify-email (5.4)', () => {
   }
 
   it('carries token, client_id, redirect_uri, scope and state, and a signature of 43 characters', async () => {
-    const { link, request, username } = await blockedLogin(h)
+    const { link, request, username } = await h.blockedLogin()
     const { searchParams, origin, pathname } = new URL(link)
     expect(origin + pathname).to.equal(`${h.oauthUrl}/verify-email`)
     expect([...searchParams.keys()]).to.have.members([...SIGNED])
@@ -528,7 +516,7 @@ describe('authorize_sig of GET {oauth_path}/verify-email (5.4)', () => {
   type LinksOf = (link: string, query: URLSearchParams) => string[]
   function itRefuses(title: string, linksOf: LinksOf) {
     it(title, async () => {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       await expectAllRefused(login, linksOf(login.link, new URL(login.link).searchParams))
     })
   }
@@ -605,7 +593,7 @@ describe('authorize_sig of GET {oauth_path}/verify-email (5.4)', () => {
   ])
 
   it('refuses a parameter that was added, be it empty', async () => {
-    const login = await blockedLogin(h, {
+    const login = await h.blockedLogin({
       send({ url }) {
         url.searchParams.delete('state')
         return url
@@ -624,9 +612,9 @@ describe('authorize_sig of GET {oauth_path}/verify-email (5.4)', () => {
   })
 
   it('refuses the signature of another mail, both ways (SIG-08)', async () => {
-    const first = await blockedLogin(h)
-    const second = await blockedLogin(h, { user: first })
-    const stranger = await blockedLogin(h)
+    const first = await h.blockedLogin()
+    const second = await h.blockedLogin({ user: first })
+    const stranger = await h.blockedLogin()
     const take = (from: Person, into: Person, names: readonly string[]) =>
       changed(into.link, (q) => {
         for (const name of names) q.set(name, new URL(from.link).searchParams.get(name) ?? '')
@@ -646,7 +634,7 @@ describe('authorize_sig of GET {oauth_path}/verify-email (5.4)', () => {
   })
 
   it('refuses a signature made with any other key, or with the key ring itself (SIG-12)', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const query = new URL(login.link).searchParams
     const values = ['token', ...CARRIED].map((name) => query.get(name))
     const text = JSON.stringify(values)
@@ -666,7 +654,7 @@ describe('authorize_sig of GET {oauth_path}/verify-email (5.4)', () => {
   })
 
   it('shows the same page for every token that it does not know', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const pages = []
     for (const token of ['x', 'A'.repeat(43), 'A'.repeat(44), '{"$ne":null}', '../..', '%00']) {
       const link = changed(login.link, (q) => q.set('token', token))
@@ -683,7 +671,7 @@ describe('A verification link after the keys were rotated (SIG-13)', () => {
   const h = suiteHarness({ flows: { secrets: [oldKey] } })
 
   it('is expired once its key is gone, and still works while its key may verify', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const { store, users } = h
     /** What another process on the same store, with this key ring, makes of the link. */
     async function openedBy(secrets: Buffer[]) {

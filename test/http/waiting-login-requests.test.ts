@@ -26,15 +26,7 @@ import { CLIENT, CONFIDENTIAL, type Host } from '../support/harness.ts'
 import type { Moment } from '../support/mongo-proxy.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { OFFLINE, outcomeOf } from '../support/oauth-requests.ts'
-import {
-  addUnverified,
-  blockedLogin,
-  codeOn,
-  expectMode,
-  sessionId,
-  setsSession,
-  type Person,
-} from '../support/person.ts'
+import { codeOn, expectMode, setsSession, type Person } from '../support/person.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
@@ -58,9 +50,9 @@ describe('The waiting window finishes the very request of its client', () => {
   })
 
   it('of a client that must sign its requests, with prompt=login, or after the interaction is gone', async () => {
-    const forgotten = await blockedLogin(h)
+    const forgotten = await h.blockedLogin()
     await forgetInteraction(h, forgotten)
-    const again = await blockedLogin(h, { extra: { prompt: 'login' } })
+    const again = await h.blockedLogin({ extra: { prompt: 'login' } })
     for (const login of [forgotten, await signedLogin(h), again]) {
       await expectGoesOnByLinkElsewhere(login)
     }
@@ -81,7 +73,7 @@ describe('The waiting window finishes the very request of its client', () => {
   })
 
   it('by way of the login page once max_age has passed since the password was checked', async () => {
-    const login = await blockedLogin(h, { extra: { max_age: '600' } })
+    const login = await h.blockedLogin({ extra: { max_age: '600' } })
     await login.opensElsewhere()
     await moveTime(601_000)
     const answer = await login.goesOn()
@@ -255,7 +247,7 @@ describe('A login that waited, where the host trusts a proxy that ends TLS', () 
   })
 
   it('goes on, with cookies for https alone', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await login.opensElsewhere()
     const answer = await login.goesOn()
     // Ours is so where the base URL is https, which it is not here.
@@ -287,7 +279,7 @@ describe('A link whose request the provider cannot judge, because what is in fro
     ['busy', 500],
   ] as const) {
     it(`is not used up: ${how}, and finishes its request afterwards (RED-15)`, async () => {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       fails = how
       const answer = await login.opensLink()
       fails = 'not'
@@ -330,7 +322,7 @@ describeWithMongo('A login that waits, when the database fails between two steps
     expect((await login.signsIn()).location).to.match(/[?&]code=/)
 
   it('before the address is verified: nothing is used, and the link does all of its work', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await failing('users', 'before', () => login.opensLink())
     expect(await login.isVerified()).to.equal(false)
     await login.stillGetsIn()
@@ -345,11 +337,11 @@ describeWithMongo('A login that waits, when the database fails between two steps
     ['pending_logins', 'after', 'what began meanwhile is ended, and the answer is lost', 2],
   ] as const) {
     it(`${step}: the link says verified, and the button of the window goes on`, async () => {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       const elsewhere = login.in()
       await failing(collection, when, () => elsewhere.opensLink(), nth)
       expect(await login.isVerified()).to.equal(true)
-      expect(sessionId(h, elsewhere.agent)).to.equal(undefined)
+      expect(h.sessionId(elsewhere.agent)).to.equal(undefined)
       const again = await elsewhere.opensLink()
       expect(again.mode).to.be.oneOf(['verified', 'expired'])
       expect(again.location).to.equal(undefined)
@@ -358,13 +350,13 @@ describeWithMongo('A login that waits, when the database fails between two steps
   }
 
   it('in the browser that logged in, before the turn is taken: the window still has it', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await failing('pending_logins', 'before', () => login.opensLink(), 3)
     await login.comesBack(await login.goesOn())
   })
 
   it('before the window takes its turn: it tries again', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await login.opensElsewhere()
     await failing('pending_logins', 'before', () => login.goesOn())
     await login.comesBack(await login.goesOn())
@@ -379,10 +371,10 @@ describeWithMongo('A login that waits, when the database fails between two steps
     ['authorization_code', 'after', 'the turn is taken, and nobody learns the code', 1],
   ] as const) {
     it(`${step}: the window has its turn again, once (RACE-13)`, async () => {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       await login.opensElsewhere()
       await failing(collection, when, () => login.goesOn(), nth)
-      expect(sessionId(h, login.agent)).to.equal(undefined)
+      expect(h.sessionId(login.agent)).to.equal(undefined)
       await login.comesBack(await login.goesOn())
       expectMode(await login.goesOn(), 200, 'signed_in')
       await expectNextLoginWorks(login)
@@ -396,7 +388,7 @@ describeWithMongo('A login that waits, when the database fails between two steps
   ] as const) {
     it(`while it is left, ${step}: it waits on, and can be left (RACE-13)`, async () => {
       for (const action of ['cancel', 'other_account']) {
-        const login = await blockedLogin(h)
+        const login = await h.blockedLogin()
         await failing(collection, when, () => login.goesOn({ action }), nth)
         expectMode(await login.reloads(), 200, 'blocked')
         expect((await login.goesOn({ action })).status).to.equal(302)
@@ -407,7 +399,7 @@ describeWithMongo('A login that waits, when the database fails between two steps
   }
 
   it('while it is left, the login is ended, and the answer is lost: its page says so', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await failing('pending_logins', 'after', () => login.goesOn({ action: 'cancel' }), 2)
     expectMode(await login.goesOn({ action: 'cancel' }), 400, 'ended')
     expectMode(await login.opensLink(), 200, 'verified')
@@ -415,7 +407,7 @@ describeWithMongo('A login that waits, when the database fails between two steps
   })
 
   it('in the browser that logged in, the turn is taken, and the code is not saved: the window has the turn again (RACE-13)', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await failing('authorization_code', 'before', () => login.opensLink())
     expect(await login.isVerified()).to.equal(true)
     await login.comesBack(await login.goesOn())
@@ -467,7 +459,7 @@ describe('A login that waits, when the provider fails', () => {
     ['AuthorizationCode', true],
   ] as const) {
     it(`at its ${model}${isByLink ? ', by the link in its browser' : ''}: the window has the turn again, once (RACE-13)`, async () => {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       if (!isByLink) await login.opensElsewhere()
       await failing(model, () => (isByLink ? login.opensLink() : login.goesOn()))
       expect(await login.isVerified()).to.equal(true)
@@ -484,7 +476,7 @@ describe('A login that waits, when the provider fails', () => {
   })
 
   it('at a link that no login waits for: it leads nowhere, and the next sign-in goes through', async () => {
-    const user = await addUnverified(h)
+    const user = await h.addUnverified()
     const [redirect_uri] = CONFIDENTIAL.redirect_uris
     await user.asksAgain({ client_id: CONFIDENTIAL.client_id, redirect_uri, scope: 'openid' })
     await failing('AuthorizationCode', () => user.opensLink())
@@ -493,7 +485,7 @@ describe('A login that waits, when the provider fails', () => {
   })
 
   it('goes on once, of 20 windows at the same moment, one of which fails (RACE-13)', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await login.opensElsewhere()
     fault = { model: 'AuthorizationCode', error: new Error('the disk is full') }
     const answers = await Promise.all(Array.from({ length: 20 }, () => login.goesOn()))

@@ -11,17 +11,7 @@ import {
   sessionOf,
   signedIn,
 } from '../support/other-account.ts'
-import {
-  accountOf,
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  expectExpired,
-  expectMode,
-  sessionId,
-  setsSession,
-  type Person,
-} from '../support/person.ts'
+import { expectExpired, expectMode, setsSession, type Person } from '../support/person.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
@@ -59,7 +49,7 @@ describe('The page that waits goes on by its button', () => {
   const h = suiteHarness({ flows: { trustedProxies: 1 } })
 
   it('goes on to the client, with its own state, nonce and PKCE, once the link was opened in another browser, which in mode off has a code as well (VER-15)', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const elsewhere = createUserAgent()
     await login.comesBack(await elsewhere.get(login.link))
     const answer = await login.goesOn()
@@ -67,12 +57,12 @@ describe('The page that waits goes on by its button', () => {
     const tokens = await login.comesBack(answer)
     expect(tokens.claims()?.['nonce']).to.equal(login.request.nonce)
     for (const agent of [login.agent, elsewhere]) {
-      expect(await accountOf(h, agent)).to.equal(login.id)
+      expect(await h.accountOf(agent)).to.equal(login.id)
     }
   })
 
   it('goes nowhere before, says so, and keeps its turn; a reload shows it again and consumes nothing', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     for (const _time of [1, 2, 3]) {
       const [answer] = await expectSays(login, 200, 'blocked')
       await login.getsNothing(answer)
@@ -89,7 +79,7 @@ describe('The page that waits goes on by its button', () => {
 
   it('goes on once, or leaves its turn to the link in the same browser; it says that it is over, not that one is signed in, once the session is gone again', async () => {
     for (const finish of [expectGoesOnByLinkElsewhere, (login: Person) => login.stillGetsIn()]) {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       await finish(login)
       await expectSays(login, 200, 'signed_in')
       await (await sessionOf(h, login.agent))?.destroy()
@@ -99,7 +89,7 @@ describe('The page that waits goes on by its button', () => {
 
   it('has gone on before the link is opened in the same browser, as require_email_verification is false: that verifies, and makes no second code', async () => {
     for (const isSignedIn of [true, false]) {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       await h.put({ require_email_verification: 'false' })
       const { location = '' } = await login.goesOn()
       const tokens = await login.party.exchange(login.request, location)
@@ -120,7 +110,7 @@ describe('The page that waits goes on by its button', () => {
       ({ id, email = '' }: Person) => h.users.markEmailVerified(id, email),
       (user: Person) => user.becomes({ emailVerified: true }),
     ]) {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       await verify(login)
       expectMode(await login.in().reloads(), 400, 'ended')
       await expectGoesOn(login)
@@ -129,8 +119,8 @@ describe('The page that waits goes on by its button', () => {
   })
 
   it('goes on with each login of the account where the host verified the address, each with its own request', async () => {
-    const first = await blockedLogin(h)
-    const second = await blockedLogin(h, { agent: first.agent, user: first })
+    const first = await h.blockedLogin()
+    const second = await h.blockedLogin({ agent: first.agent, user: first })
     expect(first.loginId()).to.not.equal(second.loginId())
     await first.becomes({ emailVerified: true })
     for (const login of [second, first]) await expectGoesOn(login)
@@ -142,22 +132,22 @@ describe('The page that waits goes on by its button', () => {
       (login: Person) => login.opensElsewhere(),
       (login: Person) => login.types(),
     ]) {
-      const left = await blockedLogin(h)
-      const login = await blockedLogin(h, { user: left })
+      const left = await h.blockedLogin()
+      const login = await h.blockedLogin({ user: left })
       await login.comesBack(await verify(login))
       await expectSays(left, 400, 'ended')
-      expect(sessionId(h, left.agent)).to.equal(undefined)
+      expect(h.sessionId(left.agent)).to.equal(undefined)
     }
   })
 
   it('is over while another login of the account verifies the address, and so is one that begins in that moment', async () => {
-    const left = await blockedLogin(h)
-    const login = await blockedLogin(h, { user: left })
+    const left = await h.blockedLogin()
+    const login = await h.blockedLogin({ user: left })
     const { markEmailVerified } = h.users
     const begun: Person[] = []
     h.users.markEmailVerified = async (id, email) => {
       h.users.markEmailVerified = markEmailVerified
-      begun.push(await blockedLogin(h, { user: left }))
+      begun.push(await h.blockedLogin({ user: left }))
       const isFirst = await markEmailVerified(id, email)
       expectMode(await left.goesOn(), 400, 'ended')
       return isFirst
@@ -168,7 +158,7 @@ describe('The page that waits goes on by its button', () => {
   })
 
   it('waits as long as the latest link works, and ends alike for everybody', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await moveTime(24 * 3_600_000)
     expect(await windowNamed(h, login.loginId(), login.agent)).to.deep.equal(
       await windowNamed(h, 'nobody', login.agent),
@@ -181,7 +171,7 @@ describe('The page that waits goes on by its button', () => {
   })
 
   it('is counted by network like every form', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await h.put({ requests_per_ip_per_minute: '2' })
     const from = { 'x-forwarded-for': '192.0.2.1' }
     for (const _time of [1, 2]) expectMode(await login.goesOn({}, from), 200, 'blocked')
@@ -192,7 +182,7 @@ describe('The page that waits goes on by its button', () => {
   })
 
   it('leads to its client from every page that it is on, however long the request of the client is', async () => {
-    const login = await blockedLogin(h, { extra: { state: 's'.repeat(10_000) } })
+    const login = await h.blockedLogin({ extra: { state: 's'.repeat(10_000) } })
     expect(login.link).to.not.include('state=')
     expect(login.link.length).to.be.below(500)
     const ask = (more = {}) =>
@@ -213,12 +203,12 @@ describe('The page that waits goes on by its button', () => {
     let login: Person
 
     beforeEach(async () => {
-      login = await blockedLogin(h)
+      login = await h.blockedLogin()
     })
 
     it('a browser without the cookie, a foreign one, and an id of nobody look alike, byte for byte (VER-21)', async () => {
       const id = login.loginId()
-      const other = await blockedLogin(h)
+      const other = await h.blockedLogin()
       const expired = `${id.slice(1)}x`
       const purgeAt = new Date(Date.now() - 1)
       await h.store.pendingLogins.save({ ...(await pendingOf(h, login)), id: expired, purgeAt }, 2)
@@ -256,10 +246,10 @@ describe('The page that waits goes on by its button', () => {
 
     it('the id alone, the cookie alone, and a cookie that somebody made up are good for nothing, be it that of a thief or the victim of a login that somebody planted (VER-17, VER-22)', async () => {
       await login.opensElsewhere()
-      const [thief, waiting] = [login.in(), await blockedLogin(h)]
+      const [thief, waiting] = [login.in(), await h.blockedLogin()]
       for (const other of [thief, login.in(waiting.agent)]) {
         expectMode(await other.goesOn(), 400, 'ended')
-        expect(sessionId(h, other.agent)).to.equal(undefined)
+        expect(h.sessionId(other.agent)).to.equal(undefined)
       }
       const cookie = login.agent.cookiesFor(`${h.oauthUrl}/verify-email`)
       for (const id of ['', 'x', login.id, login.interaction]) {
@@ -269,7 +259,7 @@ describe('The page that waits goes on by its button', () => {
         const made = { cookie: `account_flows_browser=${value}` }
         expectMode(await thief.goesOn({}, made), 400, 'ended')
       }
-      expect(sessionId(h, thief.agent)).to.equal(undefined)
+      expect(h.sessionId(thief.agent)).to.equal(undefined)
       await expectGoesOn(login)
     })
 
@@ -285,7 +275,7 @@ describe('The page that waits goes on by its button', () => {
         const answer = await login.goesOn({}, headers)
         expect([answer.status, answer.mode]).to.deep.equal([403, 'refused'])
         expect(answer.location).to.equal(undefined)
-        expect(sessionId(h, login.agent)).to.equal(undefined)
+        expect(h.sessionId(login.agent)).to.equal(undefined)
       }
       const own = { origin: 'null', 'sec-fetch-site': 'same-origin' }
       await login.comesBack(await login.goesOn({}, own))
@@ -303,7 +293,7 @@ onBothStores('The window that logged in, and posts many times at once', (technol
   const h = suiteHarness({ technology })
 
   it('goes on in one of 20 concurrent posts, and the others get neither code nor session (VER-20)', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await login.opensElsewhere()
     const answers = await Promise.all(Array.from({ length: 20 }, () => login.goesOn()))
     const redirects = answers.filter(({ location }) => location !== undefined)
@@ -328,7 +318,7 @@ describe('A window that waits for a login that is over', () => {
     expectMode(foreign, 400, 'ended')
     expect(foreign.text).not.to.include('The App')
     expect((await pendingOf(h, login)).continuedAt).to.equal(undefined)
-    expect(sessionId(h, login.agent)).to.equal(undefined)
+    expect(h.sessionId(login.agent)).to.equal(undefined)
   }
 
   /** A login that begins now is as good as any. */
@@ -339,7 +329,7 @@ describe('A window that waits for a login that is over', () => {
 
   it('goes nowhere once everything of the account was ended, be it verified before or not', async () => {
     for (const isVerifiedBefore of [false, true]) {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       if (isVerifiedBefore) await login.opensElsewhere()
       await h.flows.endSessions(login.id)
       await expectOver(login)
@@ -351,7 +341,7 @@ describe('A window that waits for a login that is over', () => {
   })
 
   it('goes nowhere after a reset: who knew the old password stays out (VER-19)', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const reset = await h.reset(await login.forgets(), 'a brand new password')
     expect(reset.mode).to.equal('done')
     await expectOver(login)
@@ -363,7 +353,7 @@ describe('A window that waits for a login that is over', () => {
 
   it('goes nowhere under another address, be that verified or not', async () => {
     for (const emailVerified of [false, true]) {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       const email = `another-${login.id}@users.example`
       await login.becomes({ email, emailVerified })
       await expectOver(login)
@@ -373,17 +363,17 @@ describe('A window that waits for a login that is over', () => {
   })
 
   it('waits again, and keeps its turn, where the address is taken for unverified again', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await login.opensElsewhere()
     await login.becomes({ emailVerified: false })
     expectMode(await login.goesOn(), 200, 'blocked')
-    expect(sessionId(h, login.agent)).to.equal(undefined)
+    expect(h.sessionId(login.agent)).to.equal(undefined)
     await login.becomes({ emailVerified: true })
     await login.comesBack(await login.goesOn())
   })
 
   it('goes nowhere where the account is gone', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await login.opensElsewhere()
     deleted.add(login.id)
     await expectOver(login)
@@ -394,7 +384,7 @@ describeWithMongo('The page that waits [full]', () => {
   const h = suiteHarness(async () => ({ database: await freshDatabase('standalone') }))
 
   it('goes nowhere once the record is damaged or gone, and a new login works', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await login.opensElsewhere()
     const _id = login.loginId()
     const logins = databaseOf(h).collection<{ _id: string }>('pending_logins')
@@ -424,7 +414,7 @@ describe('A waiting window in a browser with a session', () => {
     }
     for (const [way, goOn] of Object.entries(ways)) {
       await h.put({ email_link_confirmation: way === 'link' ? 'other_browser' : 'off' })
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       const { owner } = await signedIn(h, login.agent)
       const before = await sessionOf(h, login.agent)
       await login.comesBack(await goOn(login))
@@ -442,7 +432,7 @@ describe('A waiting window in a browser with a session', () => {
 
   /** Its link was opened elsewhere, and its person signed in here by another login. */
   async function signedInBeside() {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await login.opensElsewhere()
     await h.signIn(login.agent, login.username)
     expect(await login.account()).to.equal(login.id)
@@ -455,11 +445,11 @@ describe('A waiting window in a browser with a session', () => {
     await expectSays(login, 400, 'ended')
     await expectSays(login, 400, 'ended')
     expect(await login.account()).to.equal(undefined)
-    await expectGoesOnByLinkElsewhere(await blockedLogin(h, { agent: login.agent }))
+    await expectGoesOnByLinkElsewhere(await h.blockedLogin({ agent: login.agent }))
   })
 
   it('goes on though another site led the browser to sign out, where nobody was signed in', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await login.opensElsewhere()
     await endSession(login.agent, { logout: 'yes' }, { 'sec-fetch-site': 'cross-site' })
     await expectGoesOn(login)
@@ -473,7 +463,7 @@ describe('A waiting window in a browser with a session', () => {
   })
 
   it('says of a window that went on before that it is over, and nothing of the other account that came since', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await login.stillGetsIn()
     await (await sessionOf(h, login.agent))?.destroy()
     const { owner } = await signedIn(h, login.agent)
@@ -483,16 +473,16 @@ describe('A waiting window in a browser with a session', () => {
   })
 
   it('keeps a session of the same account, under a new name', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     await user.signsIn()
     const before = await sessionOf(h, user.agent)
     await user.becomes({ emailVerified: false })
-    await expectGoesOnByLinkElsewhere(await blockedLogin(h, { user, agent: user.agent }))
+    await expectGoesOnByLinkElsewhere(await h.blockedLogin({ user, agent: user.agent }))
     await expectReplaced(h, before, await sessionOf(h, user.agent), [user, user])
   })
 
   it('replaces an anonymous session that somebody planted (SES-07)', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await login.opensElsewhere()
     await expectPlantedReplaced(h, login.agent, async () => {
       await login.comesBack(await login.goesOn())
@@ -514,7 +504,7 @@ describe('A login that waited in a browser where its account signed in again sin
   /** A login that waits, and after a while a stronger one, of the same account in the same browser. */
   async function overtaken(seconds: number, extra: Record<string, string>) {
     how = { acr: 'bronze', amr: ['pwd'], remember: false }
-    const login = await blockedLogin(h, { extra: { max_age: String(MAX_AGE_S), ...extra } })
+    const login = await h.blockedLogin({ extra: { max_age: String(MAX_AGE_S), ...extra } })
     await moveTime(seconds * 1000)
     await login.becomes({ emailVerified: true })
     how = { acr: 'gold', amr: ['pwd', 'otp'] }
@@ -552,7 +542,7 @@ describe('A login that waited in a browser where its account signed in again sin
   }
 
   it('replaces a session from before that login', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     how = { acr: 'gold' }
     await user.signsIn()
     const before = await sessionOf(h, user.agent)
@@ -561,7 +551,7 @@ describe('A login that waited in a browser where its account signed in again sin
     how = { acr: 'bronze' }
     const { agent } = user
     await expectGoesOnByLinkElsewhere(
-      await blockedLogin(h, { user, agent, extra: { prompt: 'login' } }),
+      await h.blockedLogin({ user, agent, extra: { prompt: 'login' } }),
     )
     const after = await sessionOf(h, agent)
     expect(after?.acr).to.equal('bronze')
@@ -582,7 +572,7 @@ describe('The cookie by which the browser that logged in is known', () => {
     })
 
     it('is for no script and no other site, lives as long as the login can wait, and is stored hashed', async () => {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       const line = lineOf(login.blocked)
       const value = valueOf(line)
       const eightDays = `Max-Age=${8 * 86_400}`
@@ -595,17 +585,17 @@ describe('The cookie by which the browser that logged in is known', () => {
     it('stays the same for the browser, and is another one for each', async () => {
       const agent = createUserAgent()
       const lines: string[] = []
-      for (const _time of [1, 2]) lines.push(lineOf((await blockedLogin(h, { agent })).blocked))
-      const elsewhere = lineOf((await blockedLogin(h)).blocked)
+      for (const _time of [1, 2]) lines.push(lineOf((await h.blockedLogin({ agent })).blocked))
+      const elsewhere = lineOf((await h.blockedLogin()).blocked)
       expect(lines[0]).to.equal(lines[1])
       expect(valueOf(elsewhere)).to.match(/^[\w-]{43}$/)
       expect(valueOf(elsewhere)).to.not.equal(valueOf(lines[0] ?? ''))
     })
 
     it('is given to nobody who is not blocked, and not by a link', async () => {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       const elsewhere = login.in()
-      expect(lineOf(await (await addVerified(h)).signsIn())).to.equal('')
+      expect(lineOf(await (await h.addVerified()).signsIn())).to.equal('')
       expect(lineOf(await elsewhere.opensLink())).to.equal('')
       expect(elsewhere.agent.cookiesFor(h.oauthUrl)).to.not.include(NAME)
       await login.comesBack(await login.goesOn())
@@ -613,7 +603,7 @@ describe('The cookie by which the browser that logged in is known', () => {
 
     it('ends with the browser where the login is not to be remembered', async () => {
       remember = { remember: false }
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       remember = {}
       const line = lineOf(login.blocked)
       expect(line).to.equal(`${NAME}=${valueOf(line)}; Path=/; HttpOnly; SameSite=Lax`)
@@ -625,8 +615,8 @@ describe('The cookie by which the browser that logged in is known', () => {
     })
 
     it('of the person before gives the next person of a browser nothing', async () => {
-      const before = await blockedLogin(h)
-      const next = await blockedLogin(h, { agent: before.agent })
+      const before = await h.blockedLogin()
+      const next = await h.blockedLogin({ agent: before.agent })
       await next.opensElsewhere()
       expectMode(await before.goesOn(), 200, 'blocked')
       await next.comesBack(await next.goesOn())
@@ -636,7 +626,7 @@ describe('The cookie by which the browser that logged in is known', () => {
 
   it('is bound to this host over https', async () => {
     const h = await startHarness({ flows: { baseUrl: 'https://idp.example' } })
-    const user = await addUnverified(h)
+    const user = await h.addUnverified()
     const { url } = await h.party.begin()
     const line = lineOf(await h.login(user.agent, url, user.username))
     await h.close()
