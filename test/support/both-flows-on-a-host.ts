@@ -1,5 +1,4 @@
 import { expect } from 'chai'
-import { expectResumed } from './blocked-login.ts'
 import { NATIVE, expectConsentThenCode, partyOf } from './clients.ts'
 import {
   ADMIN_TOKEN,
@@ -15,8 +14,15 @@ import { expectOtherAccount, signedIn } from './other-account.ts'
 import { rawRequest } from './raw-request.ts'
 import { suiteHarness } from './suite-harness.ts'
 import { createUserAgent } from './user-agent.ts'
-import { expectMode, windowOf } from './waiting-window.ts'
-import { accountOf, addUnverified, addVerified, blockedLogin, sessionId, codeOn } from './person.ts'
+import {
+  accountOf,
+  addUnverified,
+  addVerified,
+  blockedLogin,
+  codeOn,
+  expectMode,
+  sessionId,
+} from './person.ts'
 
 const NEW_PASSWORD = 'a new password, longer'
 
@@ -52,14 +58,13 @@ export function itServesBothFlowsOn(title: string, options: HarnessOptions & { h
 
     it('lets the window that logged in go on once the link was opened elsewhere, and no other', async () => {
       const login = await blockedLogin(h)
-      const window = windowOf(h, login)
-      const stranger = window.in(createUserAgent())
-      expectMode(await window.goOn(), 200, 'blocked')
-      await createUserAgent().get(login.link)
-      expectMode(await stranger.reload(), 400, 'ended')
-      expectMode(await stranger.goOn(), 400, 'ended')
-      expectMode(await window.reload(), 200, 'blocked')
-      await login.comesBack(await window.goOn())
+      const stranger = login.in()
+      expectMode(await login.goesOn(), 200, 'blocked')
+      await login.opensElsewhere()
+      expectMode(await stranger.reloads(), 400, 'ended')
+      expectMode(await stranger.goesOn(), 400, 'ended')
+      expectMode(await login.reloads(), 200, 'blocked')
+      await login.comesBack(await login.goesOn())
       expect(await login.account()).to.equal(login.id)
     })
 
@@ -122,8 +127,7 @@ export function itServesBothFlowsOn(title: string, options: HarnessOptions & { h
       expect([sent.status, sent.page, sent.mode]).to.deep.equal([200, 'verify-email', 'sent'])
       const { link } = await h.mail.mailTo(login.email ?? '', before + 1)
       expect(link).to.not.equal(login.link)
-      const answer = await createUserAgent().get(link)
-      await expectResumed(h, { ...login, link }, answer)
+      await login.comesBack(await login.opensElsewhere(link))
     })
 
     it('resets a password from the login page on, ends everything that was signed in, and goes on with that login', async () => {

@@ -1,6 +1,5 @@
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
-import { silently } from './blocked-login.ts'
 import type { Harness } from './harness.ts'
 import { createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
 import { addVerified, sessionId, setsSession } from './person.ts'
@@ -56,5 +55,5 @@ export async function expectPlantedReplaced(
   const { url } = await h.party.begin({ prompt: 'none' })
   const { location = '' } = await createUserAgent().get(url, { cookie })
   expect(new URL(location).searchParams.get('error')).to.equal('login_required')
-  expect((await silently(h, victim)).has('code')).to.equal(true)
+  expect((await h.silently(victim)).has('code')).to.equal(true)
 }
