@@ -1,0 +1,670 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import middie from '@fastify/middie'
+import { type Challenge, solveChallenge } from 'altcha-lib'
+import { deriveKey } from 'altcha-lib/algorithms/pbkdf2'
+import { expect } from 'chai'
+import express, { type Express } from 'express'
+import Fastify from 'fastify'
+import Koa from 'koa'
+import { koaBody } from 'koa-body'
+import mount from 'koa-mount'
+import { interactionPolicy, Provider } from 'oidc-provider'
+import { expressHost } from '../../examples/hosts/express.ts'
+import { fastifyHost } from '../../examples/hosts/fastify.ts'
+import { honoHost } from '../../examples/hosts/hono.ts'
+import { koaHost } from '../../examples/hosts/koa.ts'
+import { nestHost } from '../../examples/hosts/nest.ts'
+import { nodeHttpHost } from '../../examples/hosts/node-http.ts'
+import { providerHost } from '../../examples/hosts/provider.ts'
+import {
+  type AccountFlows,
+  createAccountFlows,
+  memoryAdapter,
+  memoryStore,
+  memoryUsers,
+} from '../../src/index.ts'
+import { expectResumed } from '../support/blocked-login.ts'
+import { expectConsentThenCode, NATIVE, partyOf } from '../support/clients.ts'
+import { eventually } from '../support/eventually.ts'
+import { freePort } from '../support/free-port.ts'
+import {
+  ADMIN_TOKEN,
+  CLIENT,
+  CONFIDENTIAL,
+  type HarnessOptions,
+  type Host,
+  type HostParts,
+  type Listener,
+  PASSWORD,
+  startHarness,
+} from '../support/harness.ts'
+import { describeWithMongo } from '../support/mongod.ts'
+import { isActive, offlineTokens, refresh } from '../support/oauth-requests.ts'
+import { expectOtherAccount, signedIn } from '../support/other-account.ts'
+import { assetsOf, formsOf, linksOf, press } from '../support/page-forms.ts'
+import {
+  accountOf,
+  addUnverified,
+  addVerified,
+  blockedLogin,
+  codeOn,
+  sessionId,
+} from '../support/person.ts'
+import { rawRequest } from '../support/raw-request.ts'
+import { createRelyingParty, followWithin } from '../support/relying-party.ts'
+import { serve } from '../support/serve.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
+import { createUserAgent } from '../support/user-agent.ts'
+import { expectMode, windowOf } from '../support/waiting-window.ts'
+
+const NEW_PASSWORD = 'a new password, longer'
+
+const TARGETS_THAT_ARE_NO_PATH = [
+  'http://[',
+  'http://[::1',
+  'https://',
+  'http://a:b@[/',
+  'http://%',
+  'http://a%b/',
+  'http://xn--/',
+  'http://localhost:99999999/',
+  '://',
+  '*',
+  '[',
+  'javascript:alert(1)',
+]
+
+/** What a person and a client go through, with every address taken from the page or the mail before. */
+export function itServesBothFlowsOn(title: string, options: HarnessOptions & { host: Host }): void {
+  describe(title, () => {
+    const h = suiteHarness({ clients: [CLIENT, CONFIDENTIAL, NATIVE], ...options })
+
+    it('answers the link of a blocked login with one 302 and the code, in the same browser and in another', async () => {
+      for (const isSame of [true, false]) {
+        const login = await blockedLogin(h)
+        const agent = isSame ? login.agent : createUserAgent()
+        await login.comesBack(await agent.get(login.link))
+        expect(await accountOf(h, agent)).to.equal(login.id)
+        expect(sessionId(h, login.agent) !== undefined).to.equal(isSame)
+      }
+    })
+
+    it('lets the window that logged in go on once the link was opened elsewhere, and no other', async () => {
+      const login = await blockedLogin(h)
+      const window = windowOf(h, login)
+      const stranger = window.in(createUserAgent())
+      expectMode(await window.goOn(), 200, 'blocked')
+      await createUserAgent().get(login.link)
+      expectMode(await stranger.reload(), 400, 'ended')
+      expectMode(await stranger.goOn(), 400, 'ended')
+      expectMode(await window.reload(), 200, 'blocked')
+      await login.comesBack(await window.goOn())
+      expect(await login.account()).to.equal(login.id)
+    })
+
+    it('asks for consent where that is outstanding, in the window that opened the link and in the one that waited', async () => {
+      const login = await blockedLogin(h, { extra: { prompt: 'consent' } })
+      const elsewhere = createUserAgent()
+      await expectConsentThenCode(h, login, elsewhere, await elsewhere.get(login.link))
+      await expectConsentThenCode(h, login, login.agent, await login.goesOn())
+    })
+
+    it('asks for consent for a native client, and leads to its private-use address', async () => {
+      const login = await blockedLogin(h, { party: await partyOf(h, NATIVE) })
+      await expectConsentThenCode(h, login, login.agent, await login.agent.get(login.link))
+    })
+
+    it('shows the code where the link is opened elsewhere, and finishes the login that it is typed at', async () => {
+      await h.put({ email_link_confirmation: 'other_browser' })
+      const login = await blockedLogin(h)
+      const page = await createUserAgent().get(login.link)
+      expectMode(page, 200, 'elsewhere')
+      expect(codeOn(page)).to.equal(login.code)
+      expect(await login.isVerified()).to.equal(false)
+      const typed = { code: login.code }
+      await login.comesBack(await press(login.agent, login.blocked, '/waiting', { typed }))
+      await h.put({ email_link_confirmation: 'off' })
+    })
+
+    it('leaves the session of another account alone, and finishes the login once that is signed out', async () => {
+      const login = await blockedLogin(h)
+      const { owner, browser } = await signedIn(h)
+      expectOtherAccount(await browser.get(login.link), [owner, login])
+      expect(await accountOf(h, browser)).to.equal(owner.id)
+      await login.comesBack(await login.agent.get(login.link))
+    })
+
+    it('leads from a blocked login to the login page for another account, and back to the client of one that is cancelled', async () => {
+      for (const button of ['other_account', 'cancel']) {
+        const login = await blockedLogin(h)
+        const { username, id } = await addVerified(h)
+        const answer = await press(login.agent, login.blocked, '/waiting', { button })
+        const { page, url, location = '' } = await h.follow(login.agent, answer)
+        if (button === 'cancel') {
+          expect(new URL(location).searchParams.get('error')).to.equal('access_denied')
+          expect(new URL(location).searchParams.get('state')).to.equal(login.request.state)
+        } else {
+          expect(page).to.equal('login')
+          const posted = await login.agent.post(url, { username, password: PASSWORD })
+          const back = await h.follow(login.agent, posted)
+          const tokens = await login.party.exchange(login.request, back.location ?? '')
+          expect(tokens.claims()?.sub).to.equal(id)
+        }
+        expectMode(await login.reloads(), 400, 'ended')
+      }
+    })
+
+    it('sends a new link from the page that waits, and that link finishes the login', async () => {
+      const login = await blockedLogin(h)
+      const before = login.mailCount()
+      const sent = await press(login.agent, login.blocked, '/resend-verification')
+      expect([sent.status, sent.page, sent.mode]).to.deep.equal([200, 'verify-email', 'sent'])
+      const { link } = await h.mail.mailTo(login.email ?? '', before + 1)
+      expect(link).to.not.equal(login.link)
+      const answer = await createUserAgent().get(link)
+      await expectResumed(h, { ...login, link }, answer)
+    })
+
+    it('resets a password from the login page on, ends everything that was signed in, and goes on with that login', async () => {
+      const user = await addVerified(h)
+      const agent = createUserAgent()
+      const tokens = await offlineTokens(h, agent, user)
+      expect(await isActive(h, tokens.access_token)).to.equal(true)
+
+      const person = createUserAgent()
+      const request = await h.party.begin()
+      const login = await h.follow(person, await person.get(request.url))
+      const { client_id, redirect_uris } = CLIENT
+      const carried = new URLSearchParams({ client_id, redirect_uri: redirect_uris[0] })
+      const form = await person.get(`${h.oauthUrl}/forgot-password?${carried}`)
+      expect([form.status, form.page, form.mode]).to.deep.equal([200, 'forgot-password', 'form'])
+      const typed = { identifier: user.username }
+      const sent = await press(person, form, '/forgot-password', { typed })
+      expect([sent.status, sent.mode]).to.deep.equal([200, 'sent'])
+      const { link } = await h.mail.mailTo(user.email ?? '')
+      expect(link).to.match(new RegExp(`^${h.oauthUrl}/reset-password\\?token=`))
+      const page = await person.get(link)
+      expect([page.status, page.page, page.mode]).to.deep.equal([200, 'reset-password', 'form'])
+      const passwords = { password: NEW_PASSWORD, confirm_password: NEW_PASSWORD }
+      const done = await press(person, page, '/reset-password', { typed: passwords })
+      expect([done.status, done.page, done.mode]).to.deep.equal([200, 'reset-password', 'done'])
+
+      expect(await accountOf(h, agent)).to.equal(undefined)
+      expect(await isActive(h, tokens.access_token)).to.equal(false)
+      expect(await refresh(h, tokens.refresh_token)).to.equal('invalid_grant')
+      expect((await h.signIn(agent, user.username, PASSWORD)).mode).to.equal('wrong')
+      expect(linksOf(done)).to.include(login.url)
+      const signIn = { username: user.username, password: NEW_PASSWORD }
+      const { location = '' } = await h.follow(person, await person.post(login.url, signIn))
+      expect((await h.party.exchange(request, location)).claims()?.sub).to.equal(user.id)
+      expect(await accountOf(h, person)).to.equal(user.id)
+    })
+
+    it('changes a password on the page of the host: this browser stays signed in, and nothing else does', async () => {
+      const user = await addVerified(h)
+      const [here, there] = [createUserAgent(), createUserAgent()]
+      const tokens = [await offlineTokens(h, here, user), await offlineTokens(h, there, user)]
+      const link = await user.forgets()
+      const page = `${h.oauthUrl}/change-password`
+      const form = {
+        current_password: PASSWORD,
+        password: NEW_PASSWORD,
+        confirm_password: NEW_PASSWORD,
+      }
+      expect((await createUserAgent().post(page, form)).status).to.equal(403)
+      expect((await here.get(page)).status).to.equal(200)
+      for (const wrong of [
+        { current_password: 'a wrong one' },
+        { confirm_password: 'another' },
+        { password: 'short', confirm_password: 'short' },
+      ])
+        expect((await here.post(page, { ...form, ...wrong })).status).to.equal(400)
+      expect(await accountOf(h, there)).to.equal(user.id)
+
+      expect((await here.post(page, form)).status).to.equal(200)
+      expect(await accountOf(h, here)).to.equal(user.id)
+      expect(await accountOf(h, there)).to.equal(undefined)
+      for (const { access_token, refresh_token } of tokens) {
+        expect(await isActive(h, access_token)).to.equal(false)
+        expect(await refresh(h, refresh_token)).to.equal('invalid_grant')
+      }
+      expect((await here.get(link)).mode).to.equal('invalid')
+      expect((await h.signIn(there, user.username, PASSWORD)).mode).to.equal('wrong')
+      await h.signIn(there, user.username, NEW_PASSWORD)
+      expect(await accountOf(h, there)).to.equal(user.id)
+      expect(await accountOf(h, here)).to.equal(user.id)
+    })
+
+    it('gives its pages the style sheet and the script, and sends their forms to where they are', async () => {
+      const { blocked, agent } = await blockedLogin(h)
+      const pages = [blocked, await agent.get(`${h.oauthUrl}/forgot-password`)]
+      for (const page of pages) {
+        const assets = assetsOf(page)
+        expect(assets.map((address) => address.replace(/\?.*/, ''))).to.include(
+          `${h.oauthUrl}/account-flows.css`,
+        )
+        for (const address of assets) {
+          const asset = await createUserAgent().get(address)
+          expect(asset.status, address).to.equal(200)
+          expect(asset.headers.get('content-type')).to.match(
+            /^(text\/(css|javascript)|image\/svg\+xml)/,
+          )
+          expect(asset.text).to.not.equal('')
+        }
+        for (const { action } of formsOf(page))
+          expect(action).to.match(new RegExp(`^${h.oauthUrl}/`))
+      }
+      const script = await agent.get(`${h.oauthUrl}/account-flows.js`)
+      expect(script.headers.get('content-type')).to.match(/^text\/javascript/)
+    })
+
+    it('sets the cookies of a sign-in for the paths that need them, and none of the resumption’s own', async () => {
+      const login = await blockedLogin(h)
+      const [cookie] = login.blocked.headers.getSetCookie()
+      expect(cookie).to.match(/^account_flows_browser=[\w-]{43}; /)
+      expect(cookie).to.include('Path=/; HttpOnly; SameSite=Lax')
+      const elsewhere = createUserAgent()
+      const answer = await elsewhere.get(login.link)
+      const { pathname, origin } = new URL(h.oauthUrl)
+      const held = (path: string) =>
+        namesOf(elsewhere.cookiesFor(origin + path)).map((name) => name.replace(/\.sig$/, ''))
+      expect([...new Set(held('/'))]).to.deep.equal(['_session'])
+      expect(held(`${pathname}/auth`.replace('//', '/'))).to.deep.equal(held('/'))
+      const waiting = namesOf(login.agent.cookiesFor(`${h.oauthUrl}/login`))
+      expect(waiting).to.include('_interaction').and.to.include('account_flows_browser')
+      expect(namesOf(login.agent.cookiesFor(origin))).to.not.include('_interaction')
+      await login.comesBack(answer)
+    })
+
+    it('reads and changes the settings at {base_url}/admin/api/settings (4.5)', async () => {
+      await h.put({ validation_min_password_length: '20' })
+      const answer = await createUserAgent().get(`${h.baseUrl}/admin/api/settings`, {
+        authorization: `Bearer ${ADMIN_TOKEN}`,
+      })
+      const settings = JSON.parse(answer.text) as Record<string, string>
+      expect(settings['validation_min_password_length']).to.equal('20')
+      const user = await addUnverified(h, { emailVerified: true })
+      const tooShort = await h.reset(await user.forgets(), NEW_PASSWORD.slice(0, 19))
+      expect([tooShort.status, tooShort.mode]).to.deep.equal([400, 'password_too_short'])
+    })
+
+    it('leads from the well-known address for changing passwords to the form', async () => {
+      const agent = createUserAgent()
+      const { origin } = new URL(h.baseUrl)
+      const answer = await agent.get(`${origin}/.well-known/change-password`)
+      expect([answer.status, answer.location]).to.deep.equal([302, `${h.oauthUrl}/forgot-password`])
+      const form = await h.follow(agent, answer)
+      expect([form.status, form.page, form.mode]).to.deep.equal([200, 'forgot-password', 'form'])
+    })
+
+    it('answers every target of a request, also one that is no address (HDR-11)', async () => {
+      const { pathname } = new URL(h.oauthUrl)
+      const ask = (target: string) => rawRequest(h.baseUrl, { method: 'GET', target })
+      for (const target of TARGETS_THAT_ARE_NO_PATH) {
+        expect((await ask(target)).status, target).to.be.below(500)
+      }
+      const form = `${pathname}/forgot-password`.replace('//', '/')
+      expect((await ask(new URL(form, h.baseUrl).href)).status).to.be.below(500)
+      expect((await ask(`${form}?client_id=[&state=%&x=http://[`)).status).to.equal(200)
+    })
+
+    it('leaves every other path below the prefix to the provider, and all others to the host', async () => {
+      const agent = createUserAgent()
+      const discovery = await agent.get(`${h.oauthUrl}/.well-known/openid-configuration`)
+      const metadata = JSON.parse(discovery.text) as { issuer: string; token_endpoint: string }
+      expect(metadata).to.include({ issuer: h.oauthUrl, token_endpoint: `${h.oauthUrl}/token` })
+      const unknown = await agent.get(`${h.oauthUrl}/nothing-here`)
+      expect(unknown.status).to.equal(404)
+      const { origin } = new URL(h.baseUrl)
+      const home = await agent.get(`${origin}/`)
+      expect([home.status, home.text]).to.deep.equal([200, 'Hello'])
+      expect((await agent.get(`${origin}/elsewhere/verify-email`)).status).to.equal(404)
+    })
+  })
+}
+
+function namesOf(cookies: string): string[] {
+  return cookies.split('; ').map((pair) => pair.split('=')[0] ?? '')
+}
+
+type MaybePromise<T> = T | Promise<T>
+
+/** The parsers of a host that reads every body before anybody else does. */
+const withParsers =
+  (host: (parts: HostParts) => MaybePromise<Express>) => async (parts: HostParts) =>
+    express().use(express.urlencoded(), express.json(), await host(parts))
+
+/** Below `/idp` everything is one application of its own, which never sees that part of the path. */
+const expressBelowIdp = (parts: HostParts) =>
+  express()
+    .use(parts.flows.wellKnownChangePasswordHandler)
+    .use('/idp', expressHost({ ...parts, oauthPath: '/oauth2' }))
+    .get('/', (_req, res) => {
+      res.send('Hello')
+    })
+
+function koaWithParser(parts: HostParts): Listener {
+  const app = new Koa()
+  const others = koaHost(parts)
+  app.use(koaBody({ patchNode: true }))
+  app.use(async (ctx) => {
+    ctx.respond = false
+    await others(ctx.req, ctx.res)
+  })
+  return app.callback()
+}
+
+describe('Both flows, on every kind of host', () => {
+  itServesBothFlowsOn('Koa, with a prefix', { host: koaHost })
+  itServesBothFlowsOn('Koa, without a prefix [full]', { host: koaHost, oauthPath: '' })
+  itServesBothFlowsOn('Koa, with a longer prefix [full]', { host: koaHost, basePath: '/idp' })
+  itServesBothFlowsOn('Koa, behind a parser that consumes bodies [full]', { host: koaWithParser })
+  itServesBothFlowsOn('Express 5, with a prefix [full]', { host: expressHost })
+  itServesBothFlowsOn('Express 5, without a prefix [full]', { host: expressHost, oauthPath: '' })
+  itServesBothFlowsOn('Express 5, behind parsers that consume bodies', {
+    host: withParsers(expressHost),
+  })
+  itServesBothFlowsOn('Express 5, in an application below another [full]', {
+    host: expressBelowIdp,
+    basePath: '/idp',
+  })
+  itServesBothFlowsOn('Fastify with middie, with a prefix [full]', { host: fastifyHost })
+  itServesBothFlowsOn('Fastify with middie, with a longer prefix', {
+    host: fastifyHost,
+    basePath: '/idp',
+  })
+  itServesBothFlowsOn('NestJS, with a prefix', { host: nestHost })
+  itServesBothFlowsOn('NestJS, with a longer prefix, behind parsers that consume bodies [full]', {
+    host: withParsers(nestHost),
+    basePath: '/idp',
+  })
+  itServesBothFlowsOn('Hono, with a prefix', { host: honoHost })
+  itServesBothFlowsOn('Hono, with a longer prefix [full]', { host: honoHost, basePath: '/idp' })
+  itServesBothFlowsOn('oidc-provider alone', { host: providerHost, oauthPath: '' })
+  itServesBothFlowsOn('node:http, with a prefix stripped by hand', { host: nodeHttpHost })
+  itServesBothFlowsOn('node:http, without a prefix [full]', { host: nodeHttpHost, oauthPath: '' })
+
+  describeWithMongo('On MongoDB [full]', () => {
+    itServesBothFlowsOn('Express 5, with a longer prefix', {
+      host: expressHost,
+      basePath: '/idp',
+      technology: 'mongodb',
+    })
+  })
+})
+
+describe('The admin API, mounted where a prefix is stripped', () => {
+  const mounted: Record<string, (flows: AccountFlows) => MaybePromise<Listener>> = {
+    'Koa with koa-mount': (flows) => new Koa().use(mount('/admin', flows.adminApi)).callback(),
+    Express: (flows) => express().use('/admin', flows.adminApi),
+    async 'Fastify with middie'(flows) {
+      const app = Fastify()
+      await app.register(middie)
+      app.use('/admin', flows.adminApi)
+      await app.ready()
+      return app.routing
+    },
+    'node:http': (flows) => (req, res) => {
+      Object.assign(req, { originalUrl: req.url, url: req.url?.slice('/admin'.length) })
+      flows.adminApi(req, res, () => res.writeHead(404).end())
+    },
+  }
+
+  for (const [name, listenerFor] of Object.entries(mounted)) {
+    it(`is found by its full path below ${name}`, async () => {
+      const h = await startHarness({
+        async host(parts) {
+          const [admin, others] = [await listenerFor(parts.flows), koaHost(parts)]
+          return (req, res) => (req.url?.startsWith('/admin') ? admin : others)(req, res)
+        },
+      })
+      try {
+        await h.put({ validation_min_password_length: '20' })
+        const discovery = await createUserAgent().get(
+          `${h.oauthUrl}/.well-known/openid-configuration`,
+        )
+        expect(discovery.status).to.equal(200)
+      } finally {
+        await h.close()
+      }
+    })
+  }
+})
+
+describe('The admin API on node:http, where nothing comes next', () => {
+  it('answers what is its own, and 404 to everything else', async () => {
+    const h = await startHarness({
+      host(parts) {
+        const others = koaHost(parts)
+        return (req, res) =>
+          req.url?.startsWith('/oauth2') ? others(req, res) : parts.flows.adminApi(req, res)
+      },
+    })
+    try {
+      await h.put({ validation_min_password_length: '20' })
+      for (const path of ['/', '/admin/api', '/elsewhere']) {
+        expect((await fetch(h.baseUrl + path)).status, path).to.equal(404)
+      }
+    } finally {
+      await h.close()
+    }
+  })
+})
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+
+const NEW_PASSWORD = 'a new password of ann'
+
+const START_LIMIT_MS = 60_000
+
+describe('The example of each host, as it is started by hand [full]', function () {
+  this.timeout(START_LIMIT_MS + 20_000)
+  let child: ChildProcess
+  let output = ''
+
+  async function start(...args: string[]): Promise<string> {
+    const port = String(await freePort())
+    output = ''
+    child = spawn(process.execPath, ['--import', 'tsx/esm', 'examples/hosts/start.ts', ...args], {
+      cwd: ROOT,
+      env: { PATH: process.env['PATH'], PORT: port },
+    })
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.on('data', (chunk: Buffer) => (output += chunk.toString()))
+    }
+    const isReady = () => {
+      if (child.exitCode !== null) throw new Error(`the example ended:\n${output}`)
+      return /^READY (.*)$/m.exec(output)?.[1]
+    }
+    return eventually('the example is ready', isReady, START_LIMIT_MS)
+  }
+
+  afterEach('SIGTERM ends it by itself', async () => {
+    const exited = once(child, 'exit')
+    child.kill('SIGTERM')
+    expect(await exited).to.deep.equal([0, null])
+  })
+
+  const linkTo = (path: string) =>
+    eventually('the mail', () => new RegExp(`http\\S+${path}\\?\\S+`).exec(output)?.[0])
+
+  it('express captcha: mails a link for work, and none without it', async () => {
+    const origin = await start('express', 'captcha')
+    const agent = createUserAgent()
+    const form = `${origin}/oauth2/forgot-password`
+    for (const path of ['start.js', 'altcha.js', 'i18n.js', 'worker.js', 'altcha.css']) {
+      const { status, headers } = await agent.get(`${origin}/captcha/${path}`)
+      expect(status, path).to.equal(200)
+      expect(headers.get('content-type'), path).to.match(/^text\/(javascript|css)/)
+    }
+    expect((await agent.get(form)).text).to.include('<altcha-widget ')
+    expect((await agent.post(form, { identifier: 'ann' })).mode).to.equal('sent')
+    const challenge: Challenge = JSON.parse((await agent.get(`${origin}/captcha/challenge`)).text)
+    const solution = await solveChallenge({ challenge, deriveKey })
+    const altcha = Buffer.from(JSON.stringify({ challenge, solution })).toString('base64')
+    expect((await agent.post(form, { identifier: 'ann', altcha })).mode).to.equal('sent')
+    await linkTo('/reset-password')
+    expect(output.split('/reset-password?token=')).to.have.length(2)
+  })
+
+  const hosts = ['koa', 'express', 'fastify', 'hono', 'nest', 'node-http', 'provider']
+  for (const host of hosts) {
+    it(`${host}: blocks the login, finishes it by the link, and resets the password`, async () => {
+      const issuer = `${await start(host)}${host === 'provider' ? '' : '/oauth2'}`
+      const party = await createRelyingParty(issuer, {
+        clientId: 'app',
+        redirectUri: 'https://app.example/cb',
+      })
+      const agent = createUserAgent()
+      const request = await party.begin({ scope: 'openid' })
+      const shown = await followWithin(agent, issuer, await agent.get(request.url))
+      expect(shown.status).to.equal(200)
+      expect(shown.text).to.include('Forgot your password?')
+      const signIn = (password: string) =>
+        agent.post(`${issuer}/login`, { username: 'ann', password })
+      expect((await signIn('long '.repeat(5_000))).status).to.equal(413)
+      for (const method of ['GET', 'POST']) {
+        const lost = await createUserAgent().request(method, `${issuer}/login?interaction=x`)
+        expect([lost.status, lost.location]).to.deep.equal([400, undefined])
+        expect(lost.text).to.include('sign in from there').and.not.include('node_modules')
+      }
+      expect((await signIn('a wrong one')).status).to.equal(401)
+      const blocked = await signIn('the password of ann')
+      expect([blocked.status, blocked.mode]).to.deep.equal([200, 'blocked'])
+      const { status, location = '' } = await createUserAgent().get(await linkTo('/verify-email'))
+      expect(status).to.equal(302)
+      expect((await party.exchange(request, location)).claims()?.sub).to.equal('1')
+      const waited = await press(agent, blocked, '/verify-email/waiting')
+      expect((await party.exchange(request, waited.location ?? '')).claims()?.sub).to.equal('1')
+
+      const form = await agent.get(`${issuer}/forgot-password`)
+      await press(agent, form, '/forgot-password', { typed: { identifier: 'ann' } })
+      const page = await agent.get(await linkTo('/reset-password'))
+      const typed = { password: NEW_PASSWORD, confirm_password: NEW_PASSWORD }
+      const done = await press(agent, page, '/reset-password', { typed })
+      expect([done.status, done.mode]).to.deep.equal([200, 'done'])
+      const again = await party.begin({ scope: 'openid' })
+      await followWithin(agent, issuer, await agent.get(again.url))
+      expect((await signIn('the password of ann')).status).to.equal(401)
+      const back = await followWithin(agent, issuer, await signIn(NEW_PASSWORD))
+      expect((await party.exchange(again, back.location ?? '')).claims()?.sub).to.equal('1')
+    })
+  }
+})
+
+const HOSTS: Record<string, Host> = {
+  Express: expressHost,
+  Fastify: fastifyHost,
+  Hono: honoHost,
+  Koa: koaHost,
+  NestJS: nestHost,
+  'node:http': nodeHttpHost,
+  'oidc-provider alone': providerHost,
+}
+
+describe('The admin API at a path of the host’s own', () => {
+  for (const [name, host] of Object.entries(HOSTS)) {
+    it(`is there on ${name}, and nowhere else`, async () => {
+      const oauthPath = host === providerHost ? '' : '/oauth2'
+      const h = await startHarness({ host, oauthPath, flows: { adminPath: '/ops/accounts' } })
+      try {
+        const ask = (path: string, headers = {}) => createUserAgent().get(h.baseUrl + path, headers)
+        const token = { authorization: `Bearer ${ADMIN_TOKEN}` }
+        expect((await ask('/ops/accounts/settings', token)).status).to.equal(200)
+        expect((await ask('/ops/accounts/settings')).status).to.equal(401)
+        expect((await ask('/admin/api/settings', token)).status).to.equal(404)
+        expect((await ask('/')).text).to.equal('Hello')
+      } finally {
+        await h.close()
+      }
+    })
+  }
+})
+
+describe('A provider at another path than oauthPath', () => {
+  const logged: string[] = []
+  const h = suiteHarness({
+    flows: { log: (level, message) => logged.push(`${level} ${message}`) },
+    // Here and there.
+    host: (parts) => express().use('/elsewhere', parts.provider.callback()).use(koaHost(parts)),
+  })
+
+  it('is told in the log once, with the first page that is asked for there', async () => {
+    const told = () => logged.filter((line) => line.startsWith('error'))
+    const agent = createUserAgent()
+    expect((await agent.get(`${h.oauthUrl}/forgot-password`)).status).to.equal(200)
+    expect(told()).to.deep.equal([])
+    for (let time = 0; time < 2; time += 1)
+      await agent.get(`${h.baseUrl}/elsewhere/forgot-password`)
+    expect(told()).to.deep.equal([
+      'error the provider must be mounted at oauthPath, /oauth2: no link of a page or mail works',
+    ])
+  })
+})
+
+describe('Flows that are not attached, or too late', () => {
+  async function mountedBeforeAttach(isAttached: boolean) {
+    const logged: string[] = []
+    const { server, url: baseUrl, close } = await serve()
+    const flows = createAccountFlows({
+      baseUrl,
+      secrets: [randomBytes(32)],
+      store: memoryStore(),
+      users: memoryUsers(),
+      log: (level, message) => logged.push(`${level} ${message}`),
+    })
+    const provider = new Provider(baseUrl, {
+      adapter: flows.adapter(memoryAdapter()),
+      clients: [{ ...CLIENT, scope: 'openid' }],
+      interactions: { policy: flows.policy(interactionPolicy.base()) },
+    })
+    const mounted = new Koa().use(mount(provider)).callback()
+    server.on('request', (req, res) => void mounted(req, res))
+    if (isAttached) flows.attach(provider)
+    await flows.start({ workers: false })
+    return { baseUrl, flows, provider, logged, server, close }
+  }
+
+  it('are told in the log, with the first login, where callback() was never called', async () => {
+    const { baseUrl, flows, logged, close } = await mountedBeforeAttach(true)
+    try {
+      const [redirectUri] = CLIENT.redirect_uris
+      const party = await createRelyingParty(baseUrl, { clientId: CLIENT.client_id, redirectUri })
+      for (let time = 0; time < 2; time += 1) {
+        const { url } = await party.begin({ scope: 'openid' })
+        expect((await createUserAgent().get(url)).status).to.equal(303)
+      }
+      const told = logged.filter((line) => line.startsWith('error'))
+      expect(told).to.have.length(1)
+      expect(told[0]).to.match(
+        /^error Call flows\.attach\(provider\) before provider\.callback\(\)/,
+      )
+    } finally {
+      await close()
+      await flows.stop()
+    }
+  })
+
+  it('refuse to finish a login, and to start workers: the code is ERR_NOT_ATTACHED', async () => {
+    const { baseUrl, flows, server, close } = await mountedBeforeAttach(false)
+    const codes: unknown[] = []
+    server.removeAllListeners('request')
+    server.on('request', (req, res) => {
+      const login = { account: 'ann', startedAt: flows.loginStarted() }
+      const finished = flows.finishLogin(req, res, login)
+      void finished.catch((error: unknown) => codes.push(error)).then(() => res.end())
+    })
+    try {
+      await createUserAgent().post(`${baseUrl}/login`, {})
+      codes.push(await flows.start().catch((error: unknown) => error))
+      for (const error of codes) expect(error).to.include({ code: 'ERR_NOT_ATTACHED' })
+      expect(codes).to.have.length(2)
+    } finally {
+      await close()
+      await flows.stop()
+    }
+  })
+})
