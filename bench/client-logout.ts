@@ -16,8 +16,8 @@ import {
   logoutClient,
   signedInAt,
   signInAt,
-} from '../test/support/real-logout-clients.ts'
-import type { LogoutClient, LogoutClientKind } from '../test/support/real-logout-clients.ts'
+} from '../test/oidc/real-clients.ts'
+import type { LogoutClient, LogoutClientKind } from '../test/oidc/real-clients.ts'
 import { startMailServer } from '../test/support/mail-server.ts'
 import { freshDatabase, stopMongo } from '../test/support/mongod.ts'
 import { createUserAgent } from '../test/support/user-agent.ts'

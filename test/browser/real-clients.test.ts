@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core'
 import type { User } from '../../src/index.ts'
 import { recommendations } from '../../src/settings/recommended.ts'
 import { describeInChromium } from '../support/chromium.ts'
-import { realClients, type RealClient } from '../support/real-clients.ts'
+import { realClients, type RealClient } from '../oidc/real-clients.ts'
 import { leaveOut } from '../support/setup-advice.ts'
 import { ROOT } from '../support/sources.ts'
 import {

@@ -5,6 +5,9 @@ import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT, PASSWORD } from '../support/harness.ts'
 import { addVerified, type Person } from '../support/person.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
+import { moveTime } from '../support/time.ts'
+import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
 import {
   LOGOUT_CLIENTS,
   logoutClient,
@@ -12,10 +15,7 @@ import {
   type LogoutClientKind,
   signedInAt,
   signInAt,
-} from '../support/real-logout-clients.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
-import { moveTime } from '../support/time.ts'
-import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
+} from './real-clients.ts'
 
 const NEW = 'a new password, longer'
 

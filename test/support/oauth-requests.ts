@@ -115,7 +115,7 @@ export async function offlineTokens(h: Harness, agent: UserAgent, user: User) {
 /** The person in a new browser where they are signed in, with tokens that outlive the session; a new person by default. */
 export async function signedIn(h: Harness, user?: Person) {
   const person = (user ?? (await addVerified(h))).in()
-  return { ...person, tokens: await offlineTokens(h, person.agent, person) }
+  return Object.assign(person, { tokens: await offlineTokens(h, person.agent, person) })
 }
 
 export type SignedIn = Awaited<ReturnType<typeof signedIn>>
