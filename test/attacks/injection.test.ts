@@ -193,12 +193,9 @@ onBothStores('Forms that are none (INJ)', (technology) => {
     const { reason } = await ask(h, 'ann', carried)
     expect(reason).to.equal(undefined)
     link = h.mail.mails.at(-1)?.link ?? ''
-    expect((await usableRecord(h, link))?.carried).to.deep.equal({
-      clientId: 'app',
-      redirectUri: 'https://app.example/cb',
-      scope: carried.scope,
-      state: carried.state,
-    })
+    const { client_id: clientId, redirect_uri: redirectUri, scope, state } = carried
+    const kept = (await usableRecord(h, link))?.carried
+    expect(kept).to.deep.equal({ clientId, redirectUri, scope, state })
   })
 
   it('are no better as cookies: what was tampered with is ignored (INJ-11)', async () => {
@@ -301,16 +298,11 @@ describe('An address that is not one plain address (MAIL-01, MAIL-02)', () => {
     expect(h.mail.mails).to.deep.equal([])
   })
 
-  it('does not stand in the way of an honest one', async () => {
-    expect((await ask(h, 'honest')).reason).to.equal(undefined)
-    expect(h.mail.mails.map(({ to }) => to)).to.deep.equal([['honest@users.example']])
-  })
-
-  it('and an address of nobody gets no mail, so that nobody is mailed through us (MAIL-12)', async () => {
-    const before = h.mail.mails.length
+  it('nor does an address of nobody, so that nobody is mailed through us; an honest one does (MAIL-12)', async () => {
     for (const stranger of ['stranger@evil.example', 'honest@users.example,x@evil.example'])
       expect((await ask(h, stranger)).reason).to.equal('unknown')
-    expect(h.mail.mails).to.have.length(before)
+    expect((await ask(h, 'honest')).reason).to.equal(undefined)
+    expect(h.mail.mails.map(({ to }) => to)).to.deep.equal([['honest@users.example']])
   })
 })
 
