@@ -98,12 +98,14 @@ describe('A verification link that nobody looks at (VER-01, VER-02)', () => {
     expect(await login.isVerified()).to.equal(false)
   })
 
-  it('does all of its work afterwards', async () => {
+  it('does all of its work afterwards; a session says where the mailbox alone began it (VER-07)', async () => {
     expect(await other.account()).to.equal(other.id)
     await login.stillGetsIn()
     const answer = await loose.opensLink()
     expect(answer.location).to.match(/^https:\/\/server\.example\/cb\?code=/)
     expect(await loose.isVerified()).to.equal(true)
+    const session = await h.provider.Session.find(sessionId(h, loose.agent) ?? '')
+    expect([session?.accountId, session?.amr]).to.deep.equal([loose.id, ['email']])
   })
 })
 
