@@ -111,6 +111,13 @@ describe('New passwords under attack (PWD)', () => {
     }
   })
 
+  it('may be the one in force, and end all sessions all the same (PWD-13)', async () => {
+    const bob = await addVerified(h)
+    await bob.signsIn()
+    await bob.getsBackIn(PASSWORD)
+    expect(await bob.account()).to.equal(undefined)
+  })
+
   for (const prefix of ['$2y$', '$argon2id$']) {
     it(`take the place of a hash ${prefix} by one of ours, which signs in (PWD-12)`, async () => {
       const passwordHash = `${prefix}${(await bcrypt.hash(PASSWORD, 4)).slice(4)}`
