@@ -1,10 +1,8 @@
 import { expect } from 'chai'
 import type { NewMailJob, User, UserStore } from '../../src/index.ts'
-import { onBothStores } from '../support/both-stores.ts'
 import { expectPage } from '../support/expect-page.ts'
-import { isIdle } from '../support/jobs.ts'
-import { ask, eventsOf, shapeOf } from '../support/observe.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
+import { onBothStores, suiteHarness } from '../support/harness.ts'
+import { ask, shapeOf } from '../support/observe.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
@@ -76,7 +74,7 @@ describe('Who is meant by a name (IDN)', () => {
     const unverified = { email: 'owned@users.example', emailVerified: false }
     const squatter = await h.addUser({ username: 'squatter', ...unverified })
     expect(await mailedFor('owned@users.example')).to.deep.equal([owner.email])
-    expect(eventsOf(h, 'password_reset_requested').at(-1)?.accountId).not.to.equal(squatter.id)
+    expect(h.eventsOf('password_reset_requested').at(-1)?.accountId).not.to.equal(squatter.id)
   })
 
   it('is nobody for a username that is the address of nobody, or of somebody whose address is not verified (IDN-13)', async () => {
@@ -187,7 +185,7 @@ onBothStores(
         lookUps.length = 0
         const answer = await createUserAgent().post(`${h.oauthUrl}/${path}`, { [field]: typed })
         expect([answer.status, answer.mode]).to.deep.equal([200, 'sent'])
-        await isIdle(h)
+        await h.isIdle()
         const event = h.events.slice(before).find(({ type }) => type === `${kind}_requested`)
         return event?.accountId ?? event?.reason
       }
@@ -237,7 +235,7 @@ onBothStores(
 
     async function askedFor(typed: string) {
       await ask(h, typed)
-      return eventsOf(h, 'password_reset_requested').at(-1)
+      return h.eventsOf('password_reset_requested').at(-1)
     }
 
     it('is the owner of a verified address with blanks around it, and of nothing else with an at sign', async () => {

@@ -4,22 +4,12 @@ import { DomUtils, parseDocument } from 'htmlparser2'
 import { parseFields } from '../../src/http/form.ts'
 import { carriedFrom } from '../../src/ports/carried-query.ts'
 import { badForms } from '../support/bad-forms.ts'
-import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
-import { ADMIN_TOKEN, CLIENT, PASSWORD } from '../support/harness.ts'
-import { isIdle } from '../support/jobs.ts'
+import { ADMIN_TOKEN, CLIENT, onBothStores, PASSWORD, suiteHarness } from '../support/harness.ts'
 import type { ReceivedMail } from '../support/mail-server.ts'
 import { ask, dump, shapeOf, usableRecord, withoutMail } from '../support/observe.ts'
-import {
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  notMeOf,
-  type Person,
-  tokenOf,
-} from '../support/person.ts'
+import { notMeOf, type Person, tokenOf } from '../support/person.ts'
 import { FORM, type RawAnswer, rawRequest } from '../support/raw-request.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const OF_THE_ATTACKER = 'a password of the attacker'
@@ -38,10 +28,10 @@ onBothStores('Forms that are none (INJ)', (technology) => {
 
   before(async () => {
     ann = await h.addUser({ username: 'ann' })
-    await addUnverified(h, { username: 'una' })
-    login = await blockedLogin(h)
+    await h.addUnverified({ username: 'una' })
+    login = await h.blockedLogin()
     link = await ann.forgets()
-    await isIdle(h)
+    await h.isIdle()
   })
 
   // All but what comes and goes by the minute: the note of the keys in use, and the count of all mails.
@@ -274,7 +264,7 @@ describe('An address that is not one plain address (MAIL-01, MAIL-02)', () => {
     const anyShape = shapeOf(any)
     await Promise.all(
       Object.entries(ADDRESSES).map(async ([what, email]) => {
-        const user = await addVerified(h, { email })
+        const user = await h.addVerified({ email })
         const byName = await ask(h, user.username)
         expect(byName.reason, what).to.equal('bad_address')
         expect(shapeOf(byName.answer), what).to.deep.equal(anyShape)
@@ -288,7 +278,7 @@ describe('An address that is not one plain address (MAIL-01, MAIL-02)', () => {
     )
     await Promise.all(
       Object.entries(ADDRESSES).map(async ([what, email]) => {
-        const user = await addUnverified(h, { email })
+        const user = await h.addUnverified({ email })
         expect((await user.signsIn()).mode, what).to.equal('blocked')
         await eventually(`${what}: no mail is sent`, () =>
           h.events.find((event) => event.accountId === user.id && event.reason === 'bad_address'),
@@ -379,7 +369,7 @@ describe('Every mail (MAIL-09, MAIL-10, MAIL-11)', () => {
     const ann = await h.addUser({ username: 'ann' })
     await ann.getsBackIn('another password')
     await ann.mail(2)
-    await blockedLogin(h)
+    await h.blockedLogin()
     const kinds = h.mail.mails.map(({ kind }) => kind)
     expect(kinds).to.have.members(['password_reset', 'password_changed', 'email_verification'])
     for (const { mail, link: own, to, kind } of h.mail.mails) {

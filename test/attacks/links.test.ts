@@ -10,8 +10,7 @@ import { newToken } from '../../src/crypto/token.ts'
 import type { CarriedParameters } from '../../src/index.ts'
 import { appendCarried, carriedFrom } from '../../src/ports/carried-query.ts'
 import { expectPage } from '../support/expect-page.ts'
-import { CLIENT, type Harness, PASSWORD } from '../support/harness.ts'
-import { isIdle } from '../support/jobs.ts'
+import { CLIENT, type Harness, PASSWORD, suiteHarness } from '../support/harness.ts'
 import {
   isSameLink,
   linkChange,
@@ -23,15 +22,8 @@ import {
 import type { ReceivedMail } from '../support/mail-server.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { ask, databaseOf, sha256, usableRecord } from '../support/observe.ts'
-import {
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  type Person,
-  tokenOf,
-} from '../support/person.ts'
+import { type Person, tokenOf } from '../support/person.ts'
 import { FORM } from '../support/raw-request.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { movableClock, moveTime } from '../support/time.ts'
 import { turns } from '../support/turns.ts'
 import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
@@ -50,9 +42,9 @@ describe('Guessing tokens (TOK-21)', () => {
   let login: Person
 
   before(async () => {
-    user = await addVerified(h)
+    user = await h.addVerified()
     link = await user.forgets()
-    login = await blockedLogin(h)
+    login = await h.blockedLogin()
   })
   after(() => connections.destroy())
 
@@ -104,7 +96,7 @@ describe('Guessing tokens (TOK-21)', () => {
 
   it('10,000 times gives nothing, changes no account, and locks nobody out [full]', async function () {
     this.timeout(300_000)
-    await isIdle(h)
+    await h.isIdle()
     const [events, mails] = [h.events.length, h.mail.mails.length]
     const outcomes = new Map<string, number>()
     let index = 0
@@ -136,9 +128,9 @@ describe('The lifetime of a link', () => {
   const h = suiteHarness({ flows: { clock } })
 
   it('ends at the millisecond that it expires, and not before (TOK-08)', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     const link = await user.forgets()
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const hashOf = (mailed: string) => sha256(tokenOf(mailed))
     const reset = await h.store.resetTokens.find(hashOf(link))
     const verification = await h.store.verificationTokens.find(hashOf(login.link))
@@ -171,9 +163,9 @@ describe('A link', () => {
   // The mail says how long its link works, and that is kept, whatever the setting becomes.
   it('lives as long as was set when it was mailed, whatever is set later, and each kind has its own time (TOK-09, TOK-10)', async () => {
     await h.put({ password_reset_expiration: '2s' })
-    const [ann, bob] = [await addVerified(h), await addVerified(h)]
+    const [ann, bob] = [await h.addVerified(), await h.addVerified()]
     await ann.forgets()
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await h.put({ password_reset_expiration: '1h' })
     await bob.forgets()
     await h.put({ password_reset_expiration: '1s', email_verification_expiration: '1s' })
@@ -187,8 +179,8 @@ describe('A link', () => {
   })
 
   it('is in no answer of forgot-password, resend-verification or the blocked login (TOK-03)', async () => {
-    const [ann, ben] = [await addVerified(h), await addUnverified(h)]
-    const login = await blockedLogin(h)
+    const [ann, ben] = [await h.addVerified(), await h.addUnverified()]
+    const login = await h.blockedLogin()
     const answers = [
       login.blocked,
       await agent.post(`${h.oauthUrl}/forgot-password`, { identifier: ann.username }),
@@ -208,7 +200,7 @@ describe('A link', () => {
   })
 
   it('is not consumed by HEAD and GET of a reset, whatever is asked and how often (TOK-19, VER-01)', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     const link = await user.forgets()
     for (const headers of [
       {},
@@ -249,8 +241,8 @@ describeWithMongo('Records that nobody was ever given a token for (TOK-04, TOK-0
   }
 
   it('are found by none of the ways to say nothing', async () => {
-    const user = await addVerified(h)
-    const login = await blockedLogin(h)
+    const user = await h.addVerified()
+    const login = await h.blockedLogin()
     const link = await user.forgets()
     for (const [name, mailed] of [
       ['password_reset_tokens', link],
@@ -290,7 +282,7 @@ describeWithMongo('Records that nobody was ever given a token for (TOK-04, TOK-0
   })
 
   it('a verification link whose time is no date, or is missing, is expired, and so is its answer', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const tokens = databaseOf(h).collection('email_verification_tokens')
     const token_hash = sha256(tokenOf(login.link))
     const record = await tokens.findOne({ token_hash })
@@ -315,7 +307,7 @@ describeWithMongo('Records that nobody was ever given a token for (TOK-04, TOK-0
   it('and one that is removed while its link is used refuses the reset, or lets it be done whole (TOK-23)', async () => {
     const tokens = databaseOf(h).collection('password_reset_tokens')
     for (let round = 0; round < 12; round += 1) {
-      const user = await addVerified(h)
+      const user = await h.addVerified()
       const link = await user.forgets()
       // What MongoDB itself removes: what nobody used for a week.
       const reap = () => tokens.deleteOne({ token_hash: sha256(tokenOf(link)), claimed_at: null })
@@ -330,7 +322,7 @@ describeWithMongo('Records that nobody was ever given a token for (TOK-04, TOK-0
   })
 
   it('and one that was removed refuses the verification, and a link that is sent again verifies (TOK-23)', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const tokens = databaseOf(h).collection('email_verification_tokens')
     await tokens.deleteOne({ token_hash: sha256(tokenOf(login.link)) })
     await login.opensLink()
@@ -409,7 +401,7 @@ describe('A mailed link, whatever host the request names (LINK-01, LINK-02, LINK
 
   for (const [what, spoof] of Object.entries(SPOOFS)) {
     it(`leads to the configured base URL, in text and HTML: ${what}`, async () => {
-      const [ann, ben] = [await addVerified(h), await addUnverified(h)]
+      const [ann, ben] = [await h.addVerified(), await h.addUnverified()]
       const answers = [
         await raw(h, '/forgot-password', { identifier: ann.username }, spoof),
         await raw(h, '/resend-verification', { username: ben.username }, spoof),
@@ -435,7 +427,7 @@ describe('A mailed link, whatever host the request names (LINK-01, LINK-02, LINK
   }
 
   it('of a blocked login, too, and the login ends at the client', async () => {
-    const user = await addUnverified(h)
+    const user = await h.addUnverified()
     await user.starts()
     const cookie = `Cookie: ${user.agent.cookiesFor(`${h.oauthUrl}/login`)}`
     const form = { username: user.username, password: PASSWORD }
@@ -512,9 +504,9 @@ describe('A mailed verification link, whatever becomes of its query (5.4, SIG) [
   before(async () => {
     url = `${h.oauthUrl}/verify-email`
     const extra = { state: 'a b&c=d+é%26"😀', scope: 'openid email' }
-    login = await blockedLogin(h, { extra })
+    login = await h.blockedLogin({ extra })
     pairs = [...new URL(login.link).searchParams]
-    const other = await addVerified(h)
+    const other = await h.addVerified()
     await other.signsIn()
     bystander = other.agent
   })

@@ -14,13 +14,12 @@ import {
   refusedExampleServer,
   startExampleServer,
 } from '../support/example-server.ts'
-import { ADMIN_TOKEN } from '../support/harness.ts'
+import { ADMIN_TOKEN, suiteHarness } from '../support/harness.ts'
 import { type MailServer, startMailServer } from '../support/mail-server.ts'
 import { type MongoProxy, startMongoProxy } from '../support/mongo-proxy.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
-import { blockedLogin, tokenOf } from '../support/person.ts'
+import { tokenOf } from '../support/person.ts'
 import { ROOT } from '../support/sources.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { type Answer, createUserAgent } from '../support/user-agent.ts'
 
 const PLAIN = /^[^\p{C}\p{Zl}\p{Zp}]*$/u
@@ -143,7 +142,7 @@ describe('What is logged of a request that fails (LOG-09)', () => {
   beforeEach(() => (logged = []))
 
   it('holds no token, nor does the page', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const token = tokenOf(login.link)
     const { findById } = h.users
     h.users.findById = () => Promise.reject(new Error(`no luck with ${token}`))

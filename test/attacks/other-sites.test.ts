@@ -5,21 +5,14 @@ import { createBrowser } from '../support/browser.ts'
 import { describeInChromium } from '../support/chromium.ts'
 import { suiteExampleServer } from '../support/example-server.ts'
 import { expectPage } from '../support/expect-page.ts'
-import { ADMIN_TOKEN, CLIENT, CONFIDENTIAL, PASSWORD } from '../support/harness.ts'
+import { ADMIN_TOKEN, CLIENT, CONFIDENTIAL, PASSWORD, suiteHarness } from '../support/harness.ts'
 import { isActive, machineToken, redeem, signedIn } from '../support/oauth-requests.ts'
-import { ask, eventsOf, withoutMail } from '../support/observe.ts'
-import {
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  type Person,
-  tokenOf,
-} from '../support/person.ts'
+import { ask, withoutMail } from '../support/observe.ts'
+import { type Person, tokenOf } from '../support/person.ts'
 import { rawRequest } from '../support/raw-request.ts'
 import { createRelyingParty } from '../support/relying-party.ts'
 import { serve, type Served } from '../support/serve.ts'
 import { several } from '../support/several.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { type Answer, createUserAgent, decodeEntities } from '../support/user-agent.ts'
 
 const [APP_URI] = CLIENT.redirect_uris
@@ -148,7 +141,7 @@ describe('A redirect URI that is not registered (RED-01, RED-02, RED-03, RED-04)
 
   it('leads nowhere from forgot-password, its mail and its end', () =>
     forAll(async (uri) => {
-      const user = await addVerified(h)
+      const user = await h.addVerified()
       const form = await agent.get(
         `${h.oauthUrl}/forgot-password?${new URLSearchParams(carried(uri))}`,
       )
@@ -172,7 +165,7 @@ describe('A redirect URI that is not registered (RED-01, RED-02, RED-03, RED-04)
 
   it('leads nowhere from resend-verification and its link, which only verifies', () =>
     forAll(async (uri) => {
-      const user = await addUnverified(h)
+      const user = await h.addUnverified()
       const link = await user.asksAgain(carried(uri))
       expect([...new URL(link).searchParams.keys()]).to.deep.equal(['token', 'authorize_sig'])
       await user.opensLink()
@@ -187,12 +180,12 @@ describe('A redirect URI that is not registered (RED-01, RED-02, RED-03, RED-04)
       const { status, location } = await createUserAgent().get(url)
       expect([status, location], uri).to.deep.equal([400, undefined])
     }
-    const back = await (await addVerified(h)).signsIn()
+    const back = await (await h.addVerified()).signsIn()
     expect(back.location).to.match(/^https:\/\/app\.example\/cb\?code=/)
   })
 
   it('is followed from no link that it was put into, and the link is unspent', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     // What a mail program puts into a link is taken out again, and leaves the link as it was mailed (decision 0022).
     const others = all.filter(([, uri]) => uri.replaceAll(/[\r\n\t]+ */g, '') !== APP_URI)
     expect(others.length).to.be.above(all.length - 4)
@@ -227,7 +220,7 @@ describe('What a client sent comes back as it was sent (4.2, 4.6)', () => {
 
   it('state, through the link of a blocked login (RED-07)', () =>
     several(ODD_STATES, 4, async (sent) => {
-      const login = await blockedLogin(h, { extra: { state: sent } })
+      const login = await h.blockedLogin({ extra: { state: sent } })
       expect(new URL(login.link).searchParams.get('state')).to.equal(sent)
       await login.comesBack(await login.opensElsewhere())
     }))
@@ -236,7 +229,7 @@ describe('What a client sent comes back as it was sent (4.2, 4.6)', () => {
     several(ODD_STATES, 4, async (state, index) => {
       const redirect_uri = ODD_URIS[index % ODD_URIS.length] ?? ''
       const asked = { client_id: ODD.client_id, redirect_uri, scope: 'openid email', state }
-      const user = await addVerified(h)
+      const user = await h.addVerified()
       const query = new URLSearchParams({ response_type: 'code', ...asked })
       const page = await h.follow(user.agent, await user.agent.get(`${h.oauthUrl}/auth?${query}`))
       await user.forgets(asked)
@@ -260,7 +253,7 @@ describe('What a client sent comes back as it was sent (4.2, 4.6)', () => {
       for (const redirectUri of uris) {
         const parties = { clientId: client.client_id, redirectUri }
         const party = await createRelyingParty(h.oauthUrl, parties)
-        const login = await blockedLogin(h, { party })
+        const login = await h.blockedLogin({ party })
         expect(new URL(login.link).searchParams.get('redirect_uri')).to.equal(redirectUri)
         const agent = createUserAgent()
         let answer = await agent.get(login.link)
@@ -283,7 +276,7 @@ describe('The code of a verification link (RED-12, RED-13)', () => {
   const h = suiteHarness()
 
   it('is good once, for the client that asked, and what it gave ends when it is tried again', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const { location = '' } = await login.opensLink()
     const code = new URL(location).searchParams.get('code') ?? ''
     const record = await h.provider.AuthorizationCode.find(code)
@@ -308,7 +301,7 @@ describe('The code of a verification link (RED-12, RED-13)', () => {
       ['fragment', 'no-referrer'],
       ['form_post', 'strict-origin'],
     ] as const) {
-      const login = await blockedLogin(h, { extra: { response_mode } })
+      const login = await h.blockedLogin({ extra: { response_mode } })
       const { searchParams } = new URL(login.link)
       const { headers, text } = await login.opensLink()
       const everything = [...headers].flat().join('\n') + text
@@ -367,8 +360,8 @@ describe('A form of ours that another site posts (HDR-04)', () => {
 
   before(async () => {
     ann = await h.addUser({ username: 'ann' })
-    await addUnverified(h, { username: 'una' })
-    login = await blockedLogin(h)
+    await h.addUnverified({ username: 'una' })
+    login = await h.blockedLogin()
     link = await ann.forgets()
   })
 
@@ -446,7 +439,7 @@ describeInChromium('A page of another site (HDR-01, HDR-04) [full]', (browser) =
 
   before(async () => {
     ann = await h.addUser({ username: 'ann' })
-    await addUnverified(h, { username: 'una' })
+    await h.addUnverified({ username: 'una' })
     evil = await serve((_req, res) => {
       res.setHeader('content-type', 'text/html')
       res.end(html)
@@ -530,10 +523,10 @@ describe('The admin API, from where it must not be reached (5.1)', () => {
     for (const token of [tokens.access_token, tokens.id_token, await machineToken(h)]) {
       expect(token).to.be.a('string').and.not.equal('')
       const headers = { ...json, authorization: `Bearer ${token}` }
-      const before = eventsOf(h, 'admin_auth_failed').length
+      const before = h.eventsOf('admin_auth_failed').length
       expect((await admin({ headers })).status).to.equal(401)
       expect((await admin({ method: 'PUT', headers, body: good })).status).to.equal(401)
-      const events = eventsOf(h, 'admin_auth_failed').slice(before)
+      const events = h.eventsOf('admin_auth_failed').slice(before)
       expect(events.map(({ reason }) => reason)).to.deep.equal(['wrong_token', 'wrong_token'])
       expect(JSON.stringify(events)).not.to.include(token)
     }
@@ -541,7 +534,7 @@ describe('The admin API, from where it must not be reached (5.1)', () => {
   })
 
   it('lets no page of another site read or change anything, with whatever cookies (ADM-10)', async () => {
-    const somebody = await addVerified(h)
+    const somebody = await h.addVerified()
     await somebody.signsIn()
     const cookie = somebody.agent.cookiesFor(`${h.baseUrl}/admin/api/settings`)
     const from = { origin: EVIL, 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'cors' }

@@ -3,10 +3,9 @@ import { expect } from 'chai'
 import { DomUtils, parseDocument } from 'htmlparser2'
 import { createBrowser } from '../support/browser.ts'
 import { suiteExampleServer } from '../support/example-server.ts'
+import { suiteHarness } from '../support/harness.ts'
 import { shapeOf } from '../support/observe.ts'
-import { addUnverified, addVerified, blockedLogin } from '../support/person.ts'
 import { FORM, type RawAnswer, rawRequest, type RawRequest } from '../support/raw-request.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { type Answer, createUserAgent, type Form } from '../support/user-agent.ts'
 
 const big = 'x'.repeat(70_000)
@@ -93,9 +92,9 @@ describe('Every page of ours (HDR)', () => {
   /** Every page that a link can lead to, by what it is. */
   async function pagesOfLinks(): Promise<Record<string, Answer>> {
     const agent = createUserAgent()
-    const [ann, ben] = [await addVerified(h), await addVerified(h)]
+    const [ann, ben] = [await h.addVerified(), await h.addVerified()]
     const [link, other] = [await ann.forgets(), await ben.forgets()]
-    const [login, verified] = [await blockedLogin(h), await blockedLogin(h)]
+    const [login, verified] = [await h.blockedLogin(), await h.blockedLogin()]
     await verified.becomes({ emailVerified: true })
     await ben.signsIn()
     return {
@@ -136,7 +135,7 @@ describe('Every page of ours (HDR)', () => {
   })
 
   it('has links outwards that tell no referrer', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     const carried = { client_id: 'server', redirect_uri: 'https://server.example/cb' }
     const { text } = await h.reset(await user.forgets(carried), 'a new password')
     expect(text).to.match(/<a [^>]*rel="noreferrer"/)
@@ -471,13 +470,13 @@ describe('What is typed, carried or stored is text on every page (XSS)', () => {
   }
 
   it('the page of a blocked login names user and request as they are, and its link too (XSS-01)', async () => {
-    const user = await addUnverified(h, { username: 'plain' })
-    const plain = await blockedLogin(h, { user, extra: { state: PLAIN } })
+    const user = await h.addUnverified({ username: 'plain' })
+    const plain = await h.blockedLogin({ user, extra: { state: PLAIN } })
     await Promise.all(
       PAYLOADS.map(async (value, index) => {
         const email = `named${index}@users.example`
-        const user = await addUnverified(h, { username: `${value}${index}`, email })
-        const { blocked } = await blockedLogin(h, { user, extra: { state: value } })
+        const user = await h.addUnverified({ username: `${value}${index}`, email })
+        const { blocked } = await h.blockedLogin({ user, extra: { state: value } })
         expectText(blocked.text, plain.blocked.text, { username: user.username, state: value })
       }),
     )
@@ -486,12 +485,12 @@ describe('What is typed, carried or stored is text on every page (XSS)', () => {
   it('the page about another account too; and no redirect has markup in its body (XSS-10)', async () => {
     const carol = await h.addUser({ username: 'carol' })
     await carol.signsIn()
-    const plain = await blockedLogin(h, { extra: { state: PLAIN } })
+    const plain = await h.blockedLogin({ extra: { state: PLAIN } })
     const question = await carol.opensLink(plain.link)
     expect(question.mode).to.equal('other_account')
     await Promise.all(
       PAYLOADS.map(async (value) => {
-        const login = await blockedLogin(h, { extra: { state: value } })
+        const login = await h.blockedLogin({ extra: { state: value } })
         const asked = await carol.agent.get(login.link)
         expectText(asked.text, question.text, {})
         const back = await login.opensLink()

@@ -1,10 +1,9 @@
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import { bcryptWork } from '../support/bcrypt-work.ts'
-import { PASSWORD } from '../support/harness.ts'
+import { PASSWORD, suiteHarness } from '../support/harness.ts'
 import { dump } from '../support/observe.ts'
-import { addVerified, type Person, tokenOf } from '../support/person.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
+import { type Person, tokenOf } from '../support/person.ts'
 import { createUserAgent, type Form } from '../support/user-agent.ts'
 
 describe('New passwords under attack (PWD)', () => {
@@ -112,7 +111,7 @@ describe('New passwords under attack (PWD)', () => {
   })
 
   it('may be the one in force, and end all sessions all the same (PWD-13)', async () => {
-    const bob = await addVerified(h)
+    const bob = await h.addVerified()
     await bob.signsIn()
     await bob.getsBackIn(PASSWORD)
     expect(await bob.account()).to.equal(undefined)
@@ -121,7 +120,7 @@ describe('New passwords under attack (PWD)', () => {
   for (const prefix of ['$2y$', '$argon2id$']) {
     it(`take the place of a hash ${prefix} by one of ours, which signs in (PWD-12)`, async () => {
       const passwordHash = `${prefix}${(await bcrypt.hash(PASSWORD, 4)).slice(4)}`
-      const user = await addVerified(h, { passwordHash })
+      const user = await h.addVerified({ passwordHash })
       await user.getsBackIn()
       expect((await h.users.findById(user.id))?.passwordHash).to.match(/^\$2b\$04\$/)
       expect((await user.signsIn('an honest password')).location).to.include('code=')

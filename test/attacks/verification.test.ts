@@ -1,20 +1,10 @@
 import { expect } from 'chai'
-import { onBothStores } from '../support/both-stores.ts'
 import { expectPage } from '../support/expect-page.ts'
-import { CLIENT, CONFIDENTIAL, PASSWORD } from '../support/harness.ts'
+import { CLIENT, CONFIDENTIAL, onBothStores, PASSWORD, suiteHarness } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { outcomeOf, refresh, signedIn } from '../support/oauth-requests.ts'
 import { ask, databaseOf, usableRecord } from '../support/observe.ts'
-import {
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  type Person,
-  sessionId,
-  setsSession,
-  tokenOf,
-} from '../support/person.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
+import { type Person, setsSession, tokenOf } from '../support/person.ts'
 import { turns } from '../support/turns.ts'
 import { type Answer, createUserAgent } from '../support/user-agent.ts'
 
@@ -57,10 +47,10 @@ describe('A verification link that nobody looks at (VER-01, VER-02)', () => {
   let other: Person
 
   before(async () => {
-    login = await blockedLogin(h)
-    loose = await addUnverified(h)
+    login = await h.blockedLogin()
+    loose = await h.addUnverified()
     await loose.asksAgain(LOOSE)
-    other = await addVerified(h)
+    other = await h.addVerified()
     await other.signsIn()
   })
 
@@ -73,7 +63,7 @@ describe('A verification link that nobody looks at (VER-01, VER-02)', () => {
   ]
   for (const [what, method, headers] of ways) {
     it(`changes nothing, in any browser: ${what}`, async () => {
-      const session = sessionId(h, other.agent)
+      const session = h.sessionId(other.agent)
       for (const person of [login, loose]) {
         for (const agent of [login.agent, createUserAgent(), other.agent]) {
           const answer = await agent.request(method, person.link, { headers })
@@ -82,19 +72,19 @@ describe('A verification link that nobody looks at (VER-01, VER-02)', () => {
           expect(await person.isVerified()).to.equal(false)
         }
       }
-      expect(sessionId(h, login.agent)).to.equal(undefined)
-      expect(sessionId(h, other.agent)).to.equal(session)
+      expect(h.sessionId(login.agent)).to.equal(undefined)
+      expect(h.sessionId(other.agent)).to.equal(session)
     })
   }
 
   it('changes nothing when the page about another account is opened, however often', async () => {
-    const session = sessionId(h, other.agent)
+    const session = h.sessionId(other.agent)
     for (const _time of [1, 2, 3, 4, 5]) {
       await other.opensLink(login.link)
       await other.sees('verify-email', 'other_account')
       expect(setsSession(other.page)).to.equal(false)
     }
-    expect(sessionId(h, other.agent)).to.equal(session)
+    expect(h.sessionId(other.agent)).to.equal(session)
     expect(await login.isVerified()).to.equal(false)
   })
 
@@ -104,7 +94,7 @@ describe('A verification link that nobody looks at (VER-01, VER-02)', () => {
     const answer = await loose.opensLink()
     expect(answer.location).to.match(/^https:\/\/server\.example\/cb\?code=/)
     expect(await loose.isVerified()).to.equal(true)
-    const session = await h.provider.Session.find(sessionId(h, loose.agent) ?? '')
+    const session = await h.provider.Session.find(h.sessionId(loose.agent) ?? '')
     expect([session?.accountId, session?.amr]).to.deep.equal([loose.id, ['email']])
   })
 })
@@ -116,7 +106,7 @@ describe('require_email_verification and what was there before (VER-10, VER-11)'
 
   it('leads an unverified user to no code by any path once it is true, and by every path again once it is false', async () => {
     await require('false')
-    const user = await signedIn(h, await addUnverified(h))
+    const user = await signedIn(h, await h.addUnverified())
     expect(await user.account()).to.equal(user.id)
 
     await require('true')
@@ -143,7 +133,7 @@ describe('require_email_verification and what was there before (VER-10, VER-11)'
   // Section 4.8 is about the login; what was granted before it was switched on goes on until it ends.
   it('leaves refresh tokens alone that were given before', async () => {
     await require('false')
-    const { id, tokens } = await signedIn(h, await addUnverified(h))
+    const { id, tokens } = await signedIn(h, await h.addUnverified())
     await require('true')
     expect(await refresh(h, tokens.refresh_token)).to.equal('tokens')
     await h.flows.endSessions(id)
@@ -153,7 +143,7 @@ describe('require_email_verification and what was there before (VER-10, VER-11)'
   it('decides nothing about links: those of either kind work whatever it is meanwhile', async () => {
     for (const meanwhile of ['true', 'false'] as const) {
       await require('true')
-      const [login, user] = [await blockedLogin(h), await addUnverified(h)]
+      const [login, user] = [await h.blockedLogin(), await h.addUnverified()]
       const link = await user.forgets()
       await require(meanwhile)
       await login.stillGetsIn()
@@ -167,10 +157,10 @@ describe('What a link proves, and to whom (VER-05)', () => {
   const h = suiteHarness()
 
   it('a link of the attacker takes over no session, however it is opened', async () => {
-    const victim = await addVerified(h)
+    const victim = await h.addVerified()
     await victim.signsIn()
-    const session = sessionId(h, victim.agent)
-    const attacker = await blockedLogin(h)
+    const session = h.sessionId(victim.agent)
+    const attacker = await h.blockedLogin()
     await victim.opensLink(attacker.link)
     await victim.sees('verify-email', 'other_account')
     // What a page of the attacker can send in the name of the victim's browser.
@@ -182,14 +172,14 @@ describe('What a link proves, and to whom (VER-05)', () => {
       const answer = await attacker.in(victim.agent).types(attacker.code, headers)
       expect([answer.status, setsSession(answer)]).to.deep.equal([403, false])
     }
-    expect(sessionId(h, victim.agent)).to.equal(session)
+    expect(h.sessionId(victim.agent)).to.equal(session)
     expect(await victim.account()).to.equal(victim.id)
     expect(await attacker.isVerified()).to.equal(false)
     await attacker.stillGetsIn()
   })
 
   it('the mail names the account and the client, for the person who did not ask (VER-08)', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const { mail } = await login.mail()
     for (const part of [mail.text ?? '', String(mail.html)]) {
       expect(part).to.include(login.username).and.include(CLIENT.client_name)
@@ -201,7 +191,7 @@ onBothStores('Requests at the same moment', (technology) => {
   const h = suiteHarness({ technology })
 
   it('give one reset of one link, whatever the bodies are written in (RACE-01, RACE-04)', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     const link = await user.forgets()
     const url = `${h.oauthUrl}/reset-password`
     const formType = 'application/x-www-form-urlencoded'
@@ -244,8 +234,8 @@ onBothStores('Requests at the same moment', (technology) => {
   }
   for (const [what, pair] of Object.entries(pairs)) {
     it(`of ${what} of one account give one session (RACE-05)`, async () => {
-      const user = await addUnverified(h)
-      const [first, second] = [await blockedLogin(h, { user }), await blockedLogin(h, { user })]
+      const user = await h.addUnverified()
+      const [first, second] = [await h.blockedLogin({ user }), await h.blockedLogin({ user })]
       const answers = await Promise.all(pair(first, second))
       expect(answers.filter(setsSession)).to.have.length(1)
       expect(answers.filter(({ location }) => location !== undefined)).to.have.length(1)
@@ -256,7 +246,7 @@ onBothStores('Requests at the same moment', (technology) => {
   it('a reset and a newer request: the reset is done, or the newer link works; never neither (RACE-02)', async () => {
     await Promise.all(
       Array.from({ length: 10 }, async (_none, round) => {
-        const user = await addVerified(h)
+        const user = await h.addVerified()
         const old = await user.forgets()
         const [{ mode }] = await Promise.all([
           turns(round * 3).then(() => h.reset(old, NEW)),
@@ -279,7 +269,7 @@ onBothStores('Requests at the same moment', (technology) => {
   it('a reset and a verification: both are whole, and nothing from before the reset lives (I5, I6)', async () => {
     await Promise.all(
       Array.from({ length: 6 }, async (_none, round) => {
-        const login = await blockedLogin(h)
+        const login = await h.blockedLogin()
         const elsewhere = login.in()
         const resetLink = await login.forgets()
         const [verified, { mode }] = await Promise.all([
@@ -304,7 +294,7 @@ describeWithMongo(
     it('never verifies an address that the link was not mailed to', async () => {
       const answers = await Promise.all(
         Array.from({ length: 20 }, async (_none, round) => {
-          const login = await blockedLogin(h)
+          const login = await h.blockedLogin()
           const email = `changed-${round}@users.example`
           const [answer] = await Promise.all([
             turns(round).then(() => login.opensElsewhere()),
@@ -319,7 +309,7 @@ describeWithMongo(
         }),
       )
       expect(answers).to.include(400)
-      await (await blockedLogin(h)).stillGetsIn()
+      await (await h.blockedLogin()).stillGetsIn()
     })
 
     it('refuses the second of two accounts that want one address, where the host allows it once', async () => {
@@ -328,7 +318,7 @@ describeWithMongo(
         { unique: true, partialFilterExpression: { email_verified: true } },
       )
       const email = 'both@users.example'
-      const [one, two] = [await addUnverified(h, { email }), await addUnverified(h, { email })]
+      const [one, two] = [await h.addUnverified({ email }), await h.addUnverified({ email })]
       for (const user of [one, two]) await user.asksAgain()
       const answers = await Promise.all([one, two].map((user) => user.opensElsewhere()))
       const outcomes = answers.map(({ status, mode }) => `${status} ${mode}`).toSorted()

@@ -6,10 +6,15 @@ import { itIsAnAdapter } from '../../src/contract/index.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { type AccountAdapter, memoryAdapter, mongoAdapter } from '../../src/index.ts'
-import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage } from '../support/expect-page.ts'
-import { CONFIDENTIAL, type Harness, startHarness } from '../support/harness.ts'
+import {
+  CONFIDENTIAL,
+  type Harness,
+  onBothStores,
+  startHarness,
+  suiteHarness,
+} from '../support/harness.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 import {
   beginDevice,
@@ -25,8 +30,6 @@ import {
   signedIn,
   userinfo,
 } from '../support/oauth-requests.ts'
-import { addUnverified, addVerified, blockedLogin, sessionId } from '../support/person.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime, resetTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
@@ -106,7 +109,7 @@ onBothStores('Two windows of one browser', (technology) => {
   })
 
   it('may save the same session at once, while one of them gives it a new id: both are answered', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     await user.signsIn()
     const { url } = await h.party.begin({ prompt: 'login' })
     const login = await h.login(user.agent, url, user.username)
@@ -137,7 +140,7 @@ onBothStores('What a client may use once', (technology) => {
   }
 
   it('is a code: of 12 that redeem it at once none keeps a token that lives (RACE-12)', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     const codeInNewBrowser = async () => {
       const agent = createUserAgent()
       await h.signIn(agent, user.username)
@@ -251,12 +254,12 @@ describeWithMongo('Who reads the whole database', () => {
     const { location = '' } = await agent.get((await h.party.begin()).url)
     const device = await beginDevice(h)
     const { location: login = '' } = await waiting.get((await h.party.begin()).url)
-    const blocked = await blockedLogin(h)
-    const [held, holder] = [await beginDevice(h), await addUnverified(h)]
+    const blocked = await h.blockedLogin()
+    const [held, holder] = [await beginDevice(h), await h.addUnverified()]
     await confirmDevice(h, holder.agent, held)
     expectPage(await postLogin(h, holder.agent, holder), 200, 'verify-email', 'blocked')
     const { id_token: hint = '', access_token, refresh_token = '' } = tokens
-    await blockedLogin(h, { extra: { id_token_hint: hint } })
+    await h.blockedLogin({ extra: { id_token_hint: hint } })
     const pushed = await createUserAgent().post(`${h.oauthUrl}/request`, {
       client_id: 'app',
       response_type: 'code',
@@ -266,7 +269,7 @@ describeWithMongo('Who reads the whole database', () => {
     })
     const { request_uri } = JSON.parse(pushed.text) as { request_uri: string }
     const secrets = {
-      session: sessionId(h, agent),
+      session: h.sessionId(agent),
       code: new URL(location).searchParams.get('code'),
       access_token,
       refresh_token,

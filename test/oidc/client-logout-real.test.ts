@@ -1,11 +1,9 @@
 import { createHash } from 'node:crypto'
 import { expect } from 'chai'
 import type { ClientMetadata } from 'oidc-provider'
-import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
-import { CLIENT, PASSWORD } from '../support/harness.ts'
-import { addVerified, type Person } from '../support/person.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
+import { CLIENT, onBothStores, PASSWORD, suiteHarness } from '../support/harness.ts'
+import type { Person } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
 import {
@@ -96,7 +94,7 @@ onBothStores('Clients that others wrote are signed out [full]', (technology) => 
 
   for (const [end, endAll] of Object.entries(ends)) {
     it(`after ${end}: in every browser of the account, and in none of another one`, async () => {
-      const [ann, bob] = [await addVerified(h), await addVerified(h)]
+      const [ann, bob] = [await h.addVerified(), await h.addVerified()]
       const first = await signInEverywhere(ann)
       const second = await signInEverywhere(ann)
       const other = await signInEverywhere(bob)
@@ -124,7 +122,7 @@ onBothStores('Clients that others wrote are signed out [full]', (technology) => 
   }
 
   it('one that was down is told when it is back, and the others at once', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     const client = clientNamed('express-openid-connect')
     const others = clients.filter((each) => each !== client)
     await client.shut()
@@ -143,7 +141,7 @@ onBothStores('Clients that others wrote are signed out [full]', (technology) => 
   })
 
   it('for good: a window that nobody looked at stays ended when the person is back, where sessions are compared', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     const [before, beside] = [await signInEverywhere(user), await signInEverywhere(user)]
     await ends['a reset']?.(user)
     await signedOut(beside.agent)

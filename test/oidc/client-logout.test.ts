@@ -10,15 +10,13 @@ import {
   type User,
 } from '../../src/index.ts'
 import { createPostForm, isPublicAddress } from '../../src/oidc/post-form.ts'
-import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
-import { type Harness, startHarness } from '../support/harness.ts'
+import { type Harness, onBothStores, startHarness, suiteHarness } from '../support/harness.ts'
 import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
 import { OFFLINE } from '../support/oauth-requests.ts'
 import { eventsOf } from '../support/observe.ts'
-import { accountOf, addVerified, type Person, sessionId } from '../support/person.ts'
+import type { Person } from '../support/person.ts'
 import { serve } from '../support/serve.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { movableClock, moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import {
@@ -74,7 +72,7 @@ onBothStores('Clients are told that an account is ended', (technology) => {
       )
 
   async function signedInEverywhere() {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     const agent = createUserAgent()
     const at = {} as Record<Kind, Awaited<ReturnType<typeof signInAt>>>
     for (const name of KINDS) at[name] = await signInAt(h, clients[name], user, agent)
@@ -83,7 +81,7 @@ onBothStores('Clients are told that an account is ended', (technology) => {
 
   it('by a reset: once each, with the subject and the session that they know (SES-16)', async () => {
     const { user, at } = await signedInEverywhere()
-    const other = await addVerified(h)
+    const other = await h.addVerified()
     await signInAt(h, clients.plain, other)
     await user.getsBackIn(NEW)
     await allTold(h, user)
@@ -102,12 +100,12 @@ onBothStores('Clients are told that an account is ended', (technology) => {
     const states = ['no-uri untold', 'pairwise sent', 'plain sent', 'with-sid sent']
     expect(await statesOf(user)).to.deep.equal(states)
     expect(toldOf(user)).to.have.members(['plain 1', 'with-sid 1', 'pairwise 1'])
-    expect(eventsOf(h, 'client_logout_failed')).to.deep.equal([])
+    expect(h.eventsOf('client_logout_failed')).to.deep.equal([])
     expect(await logoutsOf(h, other)).to.deep.equal([])
   })
 
   it('by flows.endSessions: of each session where they ask for that, and never of another account', async () => {
-    const [ann, bob] = [await addVerified(h), await addVerified(h)]
+    const [ann, bob] = [await h.addVerified(), await h.addVerified()]
     const sids: unknown[] = []
     for (let browser = 0; browser < 2; browser += 1) {
       const { agent, claims } = await signInAt(h, clients['with-sid'], ann)
@@ -128,11 +126,11 @@ onBothStores('Clients are told that an account is ended', (technology) => {
   })
 
   it('of a session that is over at the provider, where a refresh token is left', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     for (const name of ['plain', 'with-sid'] as const) {
       const agent = createUserAgent()
       await signInAt(h, clients[name], user, agent, OFFLINE)
-      const session = await h.provider.Session.find(sessionId(h, agent) ?? '')
+      const session = await h.provider.Session.find(h.sessionId(agent) ?? '')
       expect(session?.accountId).to.equal(user.id)
       await session?.destroy()
     }
@@ -202,7 +200,7 @@ describe('A client that does not take its logout token', () => {
   })
 
   async function ended() {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     await signInAt(h, dead, user)
     await h.flows.endSessions(user.id)
     return user
@@ -250,10 +248,10 @@ describe('A client that does not take its logout token', () => {
 
   it('is given up after a day; its account is signed out at the provider all the same', async () => {
     dead.answer = status(500)
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     const { agent } = await signInAt(h, dead, user)
     await h.flows.endSessions(user.id)
-    expect(await accountOf(h, agent)).to.equal(undefined)
+    expect(await h.accountOf(agent)).to.equal(undefined)
     await eventually('the first attempt has failed', () => failuresOf(h, user).length > 0)
     await moveTime(24 * HOUR)
     await allTold(h, user)
@@ -282,7 +280,7 @@ describe('A client that does not take its logout token', () => {
   })
 
   it('is told all the same, where it could not be read for a while', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     await signInAt(h, dead, user)
     const { Client } = h.provider
     const { find } = Client
@@ -347,9 +345,9 @@ describe('A client that does not take its logout token', () => {
     await addLogouts(h, 'nobody-there', 'ben')
     await moveTime(1_000)
     await eventually('it was tried', () =>
-      eventsOf(h, 'client_logout_failed').some(
-        ({ accountId, reason }) => accountId === 'ben' && reason === 'econnrefused',
-      ),
+      h
+        .eventsOf('client_logout_failed')
+        .some(({ accountId, reason }) => accountId === 'ben' && reason === 'econnrefused'),
     )
   })
 
@@ -367,7 +365,7 @@ describe('A client that does not take its logout token', () => {
     dead.answer = hang
     await addLogouts(h, 'dead', 'many', 50)
     await eventually('one is under way', () => dead.open === 1)
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     await signInAt(h, app, user)
     await h.flows.endSessions(user.id)
     await eventually('the other one is told', () => app.tokens.length === 1)
@@ -377,7 +375,7 @@ describe('A client that does not take its logout token', () => {
     await moveTime(5_000)
     await allTold(h, { id: 'many' } as User)
     expect(
-      eventsOf(h, 'client_logout_sent').filter(({ accountId }) => accountId === 'many'),
+      h.eventsOf('client_logout_sent').filter(({ accountId }) => accountId === 'many'),
     ).to.have.length(50)
   })
 
@@ -453,13 +451,13 @@ describe('A client in a private network, where these are not allowed', () => {
 
   it('gets no connection, by address or by name (SES-18)', async () => {
     for (const { metadata } of clients) {
-      const user = await addVerified(h)
+      const user = await h.addVerified()
       await signInAt(h, { metadata }, user)
       await h.flows.endSessions(user.id)
       await eventually(`${metadata.backchannel_logout_uri} is refused`, () =>
         failuresOf(h, user).includes('refused_address 1'),
       )
-      expect(eventsOf(h, 'client_logout_sent')).to.deep.equal([])
+      expect(h.eventsOf('client_logout_sent')).to.deep.equal([])
     }
     expect(clients.flatMap(({ tokens }) => tokens)).to.deep.equal([])
   })
@@ -474,7 +472,7 @@ describe('An end whose clients cannot be noted', () => {
   after(() => app.close())
 
   async function failing(error: Error, work: (user: Person) => Promise<unknown>) {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     const { agent } = await signInAt(h, app, user)
     const { add } = h.store.clientLogouts
     let failed = 0
@@ -490,7 +488,7 @@ describe('An end whose clients cannot be noted', () => {
       h.store.clientLogouts.add = add
     }
     expect(failed).to.be.at.least(2)
-    expect(await accountOf(h, agent)).to.equal(undefined)
+    expect(await h.accountOf(agent)).to.equal(undefined)
     return user
   }
 

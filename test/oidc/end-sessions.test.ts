@@ -1,20 +1,26 @@
+import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { createRemoteJWKSet, jwtVerify } from 'jose'
+import Koa from 'koa'
 import type { Adapter, AdapterFactory, AdapterPayload } from 'oidc-provider'
-import { memoryStore } from '../../src/index.ts'
-import { onBothStores } from '../support/both-stores.ts'
+import { createKeyRing } from '../../src/crypto/keys.ts'
+import { createSecretBox } from '../../src/crypto/secret-box.ts'
+import { memoryAdapter, memoryStore, memoryUsers } from '../../src/index.ts'
+import { createEndableSessions } from '../../src/oidc/endable-sessions.ts'
+import { secondAfter } from '../../src/ports/login-end.ts'
 import {
   CONFIDENTIAL,
-  PASSWORD,
-  startHarness,
   type Harness,
   type HarnessOptions,
+  onBothStores,
+  PASSWORD,
+  startHarness,
+  suiteHarness,
 } from '../support/harness.ts'
-import { isIdle } from '../support/jobs.ts'
 import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
 import * as ask from '../support/oauth-requests.ts'
-import { accountOf, addVerified, blockedLogin, type Person } from '../support/person.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
+import type { Person } from '../support/person.ts'
+import { movableClock } from '../support/time.ts'
 import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
 
 const NEW = 'a new password, longer'
@@ -75,8 +81,8 @@ function itEndsEverything(options: HarnessOptions): void {
   let machine: string
 
   before(async () => {
-    ann = await prepare(h, await addVerified(h))
-    bob = await prepare(h, await addVerified(h))
+    ann = await prepare(h, await h.addVerified())
+    bob = await prepare(h, await h.addVerified())
     machine = await ask.machineToken(h)
     await ann.user.getsBackIn(NEW)
   })
@@ -163,7 +169,7 @@ function itEndsEverything(options: HarnessOptions): void {
     const { held, heldAnswer, parked, parkedInSession } = ann
     expect(ask.outcomeOf(await h.follow(held, heldAnswer))).to.equal('400')
     for (const agent of [held, parked, parkedInSession]) {
-      expect(await accountOf(h, agent)).to.equal(undefined)
+      expect(await h.accountOf(agent)).to.equal(undefined)
     }
   })
 
@@ -177,7 +183,7 @@ function itEndsEverything(options: HarnessOptions): void {
       const back = await h.follow(open, await ask.postLogin(h, open, user, password))
       expect(ask.outcomeOf(back)).to.equal('code')
     }
-    expect(await accountOf(h, ann.open)).to.equal(ann.user.id)
+    expect(await h.accountOf(ann.open)).to.equal(ann.user.id)
   })
 
   it('but not a device code that nobody approved yet: a fresh login approves it', async () => {
@@ -220,7 +226,7 @@ describe('What a password reset cannot end', () => {
       },
     })
     try {
-      const user = await addVerified(h)
+      const user = await h.addVerified()
       const back = await user.signsIn(PASSWORD, { scope: 'openid read' })
       const { access_token } = await h.party.exchange(user.request, back.location ?? '')
       await user.getsBackIn(NEW)
@@ -258,13 +264,13 @@ describe('flows.endSessions(accountId)', () => {
   const h = suiteHarness()
 
   it('counts nothing where there is nothing', async () => {
-    const { id } = await addVerified(h)
+    const { id } = await h.addVerified()
     expect(await h.flows.endSessions(id)).to.deep.equal({ oauth: 0, idp: 0 })
     expect(await h.flows.endSessions('nobody')).to.deep.equal({ oauth: 0, idp: 0 })
   })
 
   it('changes no password, and a login that begins once it resolved is good, time after time', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     for (let time = 0; time < 3; time += 1) {
       const { tokens, ...again } = await ask.signedIn(h, user)
       expect(await again.account()).to.equal(user.id)
@@ -365,16 +371,16 @@ describe('The cut-off of an account', () => {
   })
 
   it('is read once when a login is resumed, and when a link is opened', async () => {
-    const { id, agent, username } = await addVerified(h)
+    const { id, agent, username } = await h.addVerified()
     const login = await h.login(agent, (await h.party.begin()).url, username)
     expect(await readsOf(() => agent.get(login.location ?? ''))).to.deep.equal([id])
-    const blocked = await blockedLogin(h)
+    const blocked = await h.blockedLogin()
     expect(await readsOf(() => blocked.opensLink())).to.deep.equal([blocked.id])
   })
 
   it('is read once for each of two accounts that one request is about', async () => {
     const other = await ask.signedIn(h)
-    const { link, id } = await blockedLogin(h)
+    const { link, id } = await h.blockedLogin()
     expect(await readsOf(() => other.agent.get(link))).to.deep.equal([id, other.id].toSorted())
   })
 
@@ -384,6 +390,40 @@ describe('The cut-off of an account', () => {
     await store.cutoffs.end(user.id, 'idp', { id: 'end', at: new Date() })
     expect(await user.account()).to.equal(undefined)
   })
+})
+
+describe('A request that began before a cut-off and ends after it', () => {
+  const context = new Koa().createContext(
+    ...([{ headers: {}, socket: {} }, {}] as unknown as Parameters<Koa['createContext']>),
+  )
+
+  for (const model of ['Grant', 'AccessToken']) {
+    it(`makes no ${model} that lives, and a later request does`, async () => {
+      const sessions = createEndableSessions({
+        cutoffs: memoryStore().cutoffs,
+        users: memoryUsers([]),
+        clock: movableClock,
+        log: () => {},
+        box: createSecretBox(createKeyRing([randomBytes(32)])),
+        readsAccounts: () => false,
+        noteClients: async () => {},
+      })
+      const adapter = sessions.adapter(memoryAdapter())(model)
+      const save = (id: string) => {
+        const payload = { accountId: 'ann', iat: Math.floor(Date.now() / 1000) }
+        return adapter.upsert(id, payload, 60)
+      }
+      await sessions.perRequest(context, async () => {
+        const at = new Date()
+        await sessions.endOAuthSessions('ann', { id: 'end', at })
+        await secondAfter(movableClock, at)
+        await save('in flight')
+      })
+      await sessions.perRequest(context, () => save('later'))
+      expect(await adapter.find('in flight')).to.equal(undefined)
+      expect(await adapter.find('later')).to.include({ accountId: 'ann' })
+    })
+  }
 })
 
 describeWithMongo('What a login and an end cost beside what the provider asks of MongoDB', () => {
@@ -405,7 +445,7 @@ describeWithMongo('What a login and an end cost beside what the provider asks of
 
   it('is for a login one read of the cut-offs a request, one of the account where it must be verified, and no write', async () => {
     const isOurs = (command: string) => / (users|session_cutoffs)$/.test(command)
-    const { agent, username } = await addVerified(h)
+    const { agent, username } = await h.addVerified()
     const request = await h.party.begin()
     const open = async () => h.follow(agent, await agent.get(request.url))
     const [page, opening] = await costOf(open, isOurs)
@@ -422,9 +462,9 @@ describeWithMongo('What a login and an end cost beside what the provider asks of
   })
 
   it('is for an end one look for the records of each kind, and nothing about clients where none is told', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     await user.signsIn()
-    await isIdle(h)
+    await h.isIdle()
     const isCounted = (command: string) => !/ (mail_outbox|settings|key_rings)$/.test(command)
     const [, counted] = await costOf(() => h.flows.endSessions(user.id), isCounted)
     expect(counted.filter((each) => each.startsWith('find '))).to.deep.equal([

@@ -2,27 +2,28 @@ import { EventEmitter, once } from 'node:events'
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import type { AdapterFactory } from 'oidc-provider'
-import { memoryAdapter, memoryStore, type AccountFlowsStore } from '../../src/index.ts'
+import { type AccountFlowsStore, memoryAdapter, memoryStore } from '../../src/index.ts'
 import { secondAfter } from '../../src/ports/login-end.ts'
-import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage } from '../support/expect-page.ts'
-import { CLIENT, CONFIDENTIAL, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
-import * as ask from '../support/oauth-requests.ts'
 import {
-  accountOf,
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  setsSession,
-  type Person,
-} from '../support/person.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
+  CLIENT,
+  CONFIDENTIAL,
+  type Harness,
+  onBothStores,
+  PASSWORD,
+  startHarness,
+  suiteHarness,
+} from '../support/harness.ts'
+import * as ask from '../support/oauth-requests.ts'
+import { type Person, setsSession } from '../support/person.ts'
 import { byAnotherClock, movableClock, moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const NEW = 'a new password, longer'
+
 const ANOTHER_CLIENT = { ...CLIENT, client_id: 'another app' }
+
 /** A request of a client that needs no PKCE: its link signs in by itself. */
 const LOOSE = {
   client_id: CONFIDENTIAL.client_id,
@@ -104,7 +105,7 @@ describe('A request that is in flight while a password is reset (RACE-08, RACE-0
   }
 
   async function signedIn() {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     expect(ask.outcomeOf(await user.signsIn())).to.equal('code')
     return user
   }
@@ -133,7 +134,7 @@ describe('A request that is in flight while a password is reset (RACE-08, RACE-0
   })
 
   it('finishes a login with the old password, and neither its session nor its code is good', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     const request = await h.party.begin()
     const login = await h.login(user.agent, request.url, user.username)
     const answer = await resetDuring(`find ${user.id}`, user, () => h.follow(user.agent, login))
@@ -143,7 +144,7 @@ describe('A request that is in flight while a password is reset (RACE-08, RACE-0
   })
 
   it('posts the old password, which was right when it was checked, and gets no code', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     const { url } = await h.party.begin()
     const login = () => h.login(user.agent, url, user.username)
     const answer = await resetDuring(`save login of ${user.id}`, user, login)
@@ -153,7 +154,7 @@ describe('A request that is in flight while a password is reset (RACE-08, RACE-0
   })
 
   it('gives the consent that a login waited for, and gets no code', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     await ask.parkAtConsent(h, user.agent, user)
     const give = () => user.agent.post(`${h.oauthUrl}/login`, { consent: 'yes' })
     const answer = await resetDuring(`save login of ${user.id}`, user, give)
@@ -189,17 +190,17 @@ describe('A request that is in flight while a password is reset (RACE-08, RACE-0
   })
 
   it('opens the link of a blocked login, and is signed in nowhere', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const [{ link }, agent] = [login, await visitor()]
     const answer = await resetDuring('find Session', login, () => agent.get(link))
-    expect(await accountOf(h, agent)).to.equal(undefined)
+    expect(await h.accountOf(agent)).to.equal(undefined)
     if (ask.outcomeOf(answer) === 'code') {
       expect(await ask.redeem(h, login.request, answer.location)).to.equal('invalid_grant')
     }
   })
 
   it('opens the link of a blocked login, whose request is gone by then: it is confirmed, and nobody is signed in', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const elsewhere = login.in()
     await resetDuring('find Interaction', login, () => elsewhere.opensLink())
     await elsewhere.isOnlyVerified()
@@ -207,12 +208,12 @@ describe('A request that is in flight while a password is reset (RACE-08, RACE-0
   })
 
   it('opens a link that was sent again, and is signed in nowhere', async () => {
-    const user = await addUnverified(h)
+    const user = await h.addUnverified()
     const { client_id, redirect_uris } = CLIENT
     const link = await user.asksAgain({ client_id, redirect_uri: redirect_uris[0] })
     const agent = await visitor()
     await resetDuring('find Session', user, () => agent.get(link))
-    expect(await accountOf(h, agent)).to.equal(undefined)
+    expect(await h.accountOf(agent)).to.equal(undefined)
   })
 })
 
@@ -221,7 +222,7 @@ describe('A host that finishes logins by itself, without finishLogin', () => {
   const h = suiteHarness({ usesHook: false, adapter: slowBy(gate) })
 
   async function heldLogin() {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     const request = await h.party.begin()
     const held = await h.login(user.agent, request.url, user.username)
     expect(held.status).to.equal(303)
@@ -269,7 +270,7 @@ describe('A link that was asked for by name, opened while flows.endSessions runs
   }
   for (const [when, endThen] of Object.entries(times)) {
     it(`signs nobody in where all ended ${when}`, async () => {
-      const user = await addUnverified(h)
+      const user = await h.addUnverified()
       await user.asksAgain(LOOSE)
       await endThen(() => h.flows.endSessions(user.id))
       await user.opensLink()
@@ -280,6 +281,7 @@ describe('A link that was asked for by name, opened while flows.endSessions runs
 
 /** Before the answer to a login whose password was compared. */
 let beforeFinish: (user: Person) => Promise<unknown> = async () => {}
+
 const finishLogin =
   (h: () => Harness): Harness['flows']['finishLogin'] =>
   async (req, res, login) => {
@@ -288,7 +290,9 @@ const finishLogin =
   }
 
 const SECONDS = [0.9, 2, 60, -0.9, -2, -60]
+
 const here = <T>(work: () => Promise<T>) => work()
+
 /** In another process, whose clock is so much ahead. */
 const ahead =
   (seconds: number) =>
@@ -303,7 +307,7 @@ onBothStores('A reset, where another process has another clock (FLT-14)', (techn
     const elsewhere = ahead(seconds)
 
     it(`ends what was signed in there, ${seconds} s ahead, and lets the owner in there at once`, async () => {
-      const thief = await addVerified(h)
+      const thief = await h.addVerified()
       const [owner, held] = [thief.in(), thief.in()]
       await elsewhere(() => thief.signsIn())
       const stolen = await elsewhere(() => ask.offlineTokens(h, thief.agent, thief))
@@ -325,7 +329,7 @@ onBothStores('A reset, where another process has another clock (FLT-14)', (techn
     })
 
     it(`ends a login there, ${seconds} s ahead, whose old password was compared just before`, async () => {
-      const user = await addVerified(h)
+      const user = await h.addVerified()
       const link = await user.forgets()
       beforeFinish = () => byAnotherClock(-seconds * 1_000, () => h.reset(link, NEW))
       expect(ask.outcomeOf(await elsewhere(() => user.signsIn()))).to.equal('400')
@@ -360,7 +364,7 @@ describe('A login on its way, whose password is another one by the time it is fi
   for (const [what, happens] of Object.entries(meanwhile)) {
     for (const seconds of [0, 2]) {
       it(`is ended by ${what}, where it is ${seconds} s ahead`, async () => {
-        const user = await addVerified(h)
+        const user = await h.addVerified()
         beforeFinish = () => byAnotherClock(-seconds * 1_000, () => happens(user))
         const back = await ahead(seconds)(() => user.signsIn())
         expect(ask.outcomeOf(back)).to.equal('400')
@@ -371,7 +375,7 @@ describe('A login on its way, whose password is another one by the time it is fi
   }
 
   it('is good where nothing ended, whatever was hashed anew meanwhile', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     beforeFinish = () => change(user, PASSWORD)
     expect(ask.outcomeOf(await user.signsIn())).to.equal('code')
   })
@@ -386,7 +390,7 @@ onBothStores(
       const elsewhere = ahead(seconds)
 
       it(`signs in where it was made after everything was ended there, ${seconds} s ahead`, async () => {
-        const user = await addUnverified(h)
+        const user = await h.addUnverified()
         await elsewhere(() => h.flows.endSessions(user.id))
         await user.asksAgain(LOOSE)
         expect(ask.outcomeOf(await user.opensLink())).to.equal('code')
@@ -396,7 +400,7 @@ onBothStores(
       })
 
       it(`does nothing where it was made there, ${seconds} s ahead, before everything was ended`, async () => {
-        const user = await addUnverified(h)
+        const user = await h.addUnverified()
         const link = await elsewhere(() => user.asksAgain(LOOSE))
         await h.flows.endSessions(user.id)
         for (const look of [elsewhere, here]) {
@@ -466,7 +470,7 @@ describe('A sign-in that the client asks for by itself (CIBA), and a reset', () 
 
   for (const seconds of [0, 2]) {
     it(`is good right after it, by a clock that is ${seconds} s ahead (FLT-14)`, async () => {
-      const user = await addVerified(h)
+      const user = await h.addVerified()
       const link = await user.forgets()
       await ahead(seconds)(() => h.reset(link, NEW))
       const poll = await askFor(user.id)
@@ -475,7 +479,7 @@ describe('A sign-in that the client asks for by itself (CIBA), and a reset', () 
     })
 
     it(`is ended by it where it was agreed to before, by a clock that is ${seconds} s ahead (FLT-14)`, async () => {
-      const user = await addVerified(h)
+      const user = await h.addVerified()
       const link = await user.forgets()
       const poll = await askFor(user.id)
       await ahead(seconds)(() => agree(user.id))
@@ -489,7 +493,7 @@ onBothStores('A reset, and the logins of its own second (3.3)', (technology) => 
   const h: Harness = suiteHarness({ technology })
 
   it('ends those before it, keeps those after it, and lets nobody wait for the next second', async () => {
-    const thief = await addVerified(h)
+    const thief = await h.addVerified()
     const owner = thief.in()
     const link = await owner.forgets()
     await secondAfter(movableClock, new Date())
@@ -564,7 +568,7 @@ describe('A reset whose effects fail on the way (SES-08, SES-09, I7)', () => {
     })
     const h = await startHarness({ flows: { store }, mayLogErrors: true })
     try {
-      const thief = await addVerified(h)
+      const thief = await h.addVerified()
       const owner = thief.in()
       await thief.signsIn()
       const link = await owner.forgets()
@@ -599,7 +603,7 @@ describe('A reset whose eager deletion fails (the cut-off is the guarantee)', ()
   const h = suiteHarness({ adapter: () => adapter, mayLogErrors: true })
 
   it('is done all the same, and nothing that was signed in stays signed in', async () => {
-    const thief = await addVerified(h)
+    const thief = await h.addVerified()
     const owner = thief.in()
     await thief.signsIn()
     expect(await thief.account()).to.equal(owner.id)
@@ -625,7 +629,7 @@ describe('A reset whose last effect fails, and is repeated', () => {
       if (step === 'completed' && failures < 4) throw new Error('the database hiccups')
       return advance(id, step, at)
     }
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     await h.reset(await user.forgets(), NEW)
     await moveTime(2_000)
     expect(ask.outcomeOf(await user.signsIn(NEW))).to.equal('code')
@@ -644,7 +648,7 @@ describe('A reset that stopped after effect 1', () => {
   })
 
   it('and whose password was replaced again since, is rejected by the sweep, overwrites nothing, and still ends what was signed in before', async () => {
-    const thief = await addVerified(h)
+    const thief = await h.addVerified()
     const [held, owner] = [thief.in(), thief.in()]
     await thief.signsIn()
     const request = await h.party.begin(ask.OFFLINE)
@@ -680,7 +684,7 @@ describe('A reset that stopped after effect 1', () => {
 
   it('still ends what was signed in before, where users are read a little late', async () => {
     endLeases(h.store)
-    const thief = await addVerified(h)
+    const thief = await h.addVerified()
     await thief.signsIn()
     const link = await thief.forgets()
     const { findById } = h.users
@@ -727,7 +731,7 @@ describe('An end that died between its halves', () => {
   for (const half of ['oauth', 'idp'] as const) {
     for (const asked of [{}, { prompt: 'login' }]) {
       it(`signs in again in the same browser after its ${half} sessions alone were ended, asked ${JSON.stringify(asked)}`, async () => {
-        const user = await addVerified(h)
+        const user = await h.addVerified()
         await user.signsIn()
         await h.store.cutoffs.end(user.id, half, { id: 'half', at: new Date() })
         expect((await user.starts(asked)).mode).to.equal('login')
@@ -755,7 +759,7 @@ describe('A login that is under way while everything of its account is ended', (
 
   it('is finished by nothing once it is blocked; its link verifies, and the next login is good', async () => {
     meanwhile = h.flows.endSessions
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     meanwhile = async () => {}
     const isOver = async () => expectPage(await login.goesOn(), 400, 'verify-email', 'ended')
     await isOver()
@@ -769,7 +773,7 @@ describe('A fresh link for an old login', () => {
   const h = suiteHarness()
 
   it('does not finish a login that was checked with a password that is another one now', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await login.becomes({ passwordHash: await hashOf(NEW) })
     const { client_id, redirect_uris } = CLIENT
     const request = { client_id, redirect_uri: redirect_uris[0], scope: 'openid email' }
@@ -780,7 +784,7 @@ describe('A fresh link for an old login', () => {
   })
 
   it('takes over no answer that another account gave in the same interaction', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const grant = new h.provider.Grant({ accountId: 'somebody', clientId: CLIENT.client_id })
     grant.addOIDCScope('openid email')
     const lastSubmission = {

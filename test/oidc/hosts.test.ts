@@ -39,6 +39,7 @@ import {
   type HostParts,
   type Listener,
   PASSWORD,
+  suiteHarness,
 } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import {
@@ -49,11 +50,10 @@ import {
 } from '../support/oauth-requests.ts'
 import { expectOtherAccount, signedIn } from '../support/other-account.ts'
 import { assetsOf, formsOf, linksOf, press } from '../support/page-forms.ts'
-import { accountOf, addVerified, blockedLogin, codeOn, sessionId } from '../support/person.ts'
+import { codeOn } from '../support/person.ts'
 import { rawRequest } from '../support/raw-request.ts'
 import { createRelyingParty, followWithin } from '../support/relying-party.ts'
 import { serve } from '../support/serve.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const NEW_PASSWORD = 'a new password, longer'
@@ -68,16 +68,16 @@ function itServesBothFlows(options: HarnessOptions & { host: Host }): void {
 
   it('answers the link of a blocked login with one 302 and the code, in the same browser and in another', async () => {
     for (const isSame of [true, false]) {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       const browser = isSame ? login : login.in()
       await browser.comesBack(await browser.opensLink())
       expect(await browser.account()).to.equal(login.id)
-      expect(sessionId(h, login.agent) !== undefined).to.equal(isSame)
+      expect(h.sessionId(login.agent) !== undefined).to.equal(isSame)
     }
   })
 
   it('lets the window that logged in go on once the link was opened elsewhere, and no other', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const stranger = login.in()
     await login.goesOn()
     await login.sees('verify-email', 'blocked')
@@ -92,20 +92,20 @@ function itServesBothFlows(options: HarnessOptions & { host: Host }): void {
   })
 
   it('asks for consent where that is outstanding, in the window that opened the link and in the one that waited', async () => {
-    const login = await blockedLogin(h, { extra: { prompt: 'consent' } })
+    const login = await h.blockedLogin({ extra: { prompt: 'consent' } })
     const elsewhere = createUserAgent()
     await expectConsentThenCode(h, login, elsewhere, await elsewhere.get(login.link))
     await expectConsentThenCode(h, login, login.agent, await login.goesOn())
   })
 
   it('asks for consent for a native client, and leads to its private-use address', async () => {
-    const login = await blockedLogin(h, { party: await partyOf(h, NATIVE) })
+    const login = await h.blockedLogin({ party: await partyOf(h, NATIVE) })
     await expectConsentThenCode(h, login, login.agent, await login.opensLink())
   })
 
   it('shows the code where the link is opened elsewhere, and finishes the login that it is typed at', async () => {
     await h.put({ email_link_confirmation: 'other_browser' })
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const page = await login.opensElsewhere()
     expectPage(page, 200, 'verify-email', 'elsewhere')
     expect(codeOn(page)).to.equal(login.code)
@@ -115,17 +115,17 @@ function itServesBothFlows(options: HarnessOptions & { host: Host }): void {
   })
 
   it('leaves the session of another account alone, and finishes the login once that is signed out', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const { owner, browser } = await signedIn(h)
     expectOtherAccount(await browser.get(login.link), [owner, login])
-    expect(await accountOf(h, browser)).to.equal(owner.id)
+    expect(await h.accountOf(browser)).to.equal(owner.id)
     await login.stillGetsIn()
   })
 
   it('leads from a blocked login to the login page for another account, and back to the client of one that is cancelled', async () => {
     for (const button of ['other_account', 'cancel']) {
-      const login = await blockedLogin(h)
-      const { username, id } = await addVerified(h)
+      const login = await h.blockedLogin()
+      const { username, id } = await h.addVerified()
       const answer = await login.presses('/waiting', { button })
       const { page, url, location = '' } = await h.follow(login.agent, answer)
       if (button === 'cancel') {
@@ -144,7 +144,7 @@ function itServesBothFlows(options: HarnessOptions & { host: Host }): void {
   })
 
   it('sends a new link from the page that waits, and that link finishes the login', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const before = login.mailCount()
     await login.presses('/resend-verification')
     await login.sees('verify-email', 'sent')
@@ -216,7 +216,7 @@ function itServesBothFlows(options: HarnessOptions & { host: Host }): void {
   })
 
   it('gives its pages the style sheet and the script, and sends their forms to where they are', async () => {
-    const { blocked, agent } = await blockedLogin(h)
+    const { blocked, agent } = await h.blockedLogin()
     const pages = [blocked, await agent.get(`${h.oauthUrl}/forgot-password`)]
     for (const page of pages) {
       const assets = assetsOf(page)
@@ -238,7 +238,7 @@ function itServesBothFlows(options: HarnessOptions & { host: Host }): void {
   })
 
   it('sets the cookies of a sign-in for the paths that need them, and none of the resumption’s own', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const [cookie] = login.blocked.headers.getSetCookie()
     expect(cookie).to.match(/^account_flows_browser=[\w-]{43}; /)
     expect(cookie).to.include('Path=/; HttpOnly; SameSite=Lax')
@@ -262,7 +262,7 @@ function itServesBothFlows(options: HarnessOptions & { host: Host }): void {
     const answer = await createUserAgent().get(settingsUrl, { authorization })
     const settings = JSON.parse(answer.text) as Record<string, string>
     expect(settings['validation_min_password_length']).to.equal('20')
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     await user.forgets()
     await user.choosesPassword(NEW_PASSWORD.slice(0, 19))
     await user.sees('reset-password', 'password_too_short', 400)

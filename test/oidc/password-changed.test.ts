@@ -3,20 +3,17 @@ import { expect } from 'chai'
 import type { AdapterFactory } from 'oidc-provider'
 import { koaHost } from '../../examples/hosts/koa.ts'
 import { type EndedSessions, memoryStore, type User } from '../../src/index.ts'
-import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage } from '../support/expect-page.ts'
-import type { Harness, HarnessOptions, Host } from '../support/harness.ts'
-import { isIdle } from '../support/jobs.ts'
-import * as ask from '../support/oauth-requests.ts'
 import {
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  sessionId,
-  setsSession,
-} from '../support/person.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
+  type Harness,
+  type HarnessOptions,
+  type Host,
+  onBothStores,
+  suiteHarness,
+} from '../support/harness.ts'
+import * as ask from '../support/oauth-requests.ts'
+import { setsSession } from '../support/person.ts'
 import { type Answer, createUserAgent, type UserAgent } from '../support/user-agent.ts'
 
 /** A host that calls it with each request to `/changed/<account>`. */
@@ -38,7 +35,7 @@ async function changeIn(h: Harness, agent: UserAgent, { id }: User): Promise<End
 }
 
 const sessionIn = (h: Harness, agent: UserAgent) =>
-  h.provider.Session.find(sessionId(h, agent) ?? '')
+  h.provider.Session.find(h.sessionId(agent) ?? '')
 
 const cookieOf = (h: Harness, agent: UserAgent) => agent.cookiesFor(`${h.oauthUrl}/auth`)
 
@@ -96,7 +93,7 @@ describe('flows.passwordChanged(accountId, { req, res })', () => {
   const h = harnessOf()
 
   it('voids all that was mailed, and ends the logins that wait', async () => {
-    const [login, user] = [await blockedLogin(h), await addVerified(h)]
+    const [login, user] = [await h.blockedLogin(), await h.addVerified()]
     const link = await user.forgets()
     for (const { id } of [login, user]) await h.flows.passwordChanged(id)
     expect((await user.opensLink(link)).mode).to.equal('invalid')
@@ -127,11 +124,11 @@ describe('The mail that tells of a password that the host changed', () => {
   it('goes to nobody without an account, nor to who is disabled', async () => {
     const mails = h.mail.mails.length
     const nothing = { oauth: 0, idp: 0 }
-    const { id } = await addUnverified(h, { disabled: true })
+    const { id } = await h.addUnverified({ disabled: true })
     for (const account of ['nobody', id]) {
       expect(await h.flows.passwordChanged(account)).to.deep.equal(nothing)
     }
-    await isIdle(h)
+    await h.isIdle()
     expect(h.mail.mails).to.have.length(mails)
   })
 
@@ -149,15 +146,15 @@ describe('The mail that tells of a password that the host changed', () => {
   })
 
   it('goes once for each change, also of a support tool, and not while the setting is off', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     for (const count of [1, 2]) {
       await h.flows.passwordChanged(user.id)
-      await isIdle(h)
+      await h.isIdle()
       expect(user.mailCount()).to.equal(count)
     }
     await h.put({ password_changed_email: 'false' })
     await h.flows.passwordChanged(user.id)
-    await isIdle(h)
+    await h.isIdle()
     expect(user.mailCount()).to.equal(2)
   })
 })

@@ -11,13 +11,17 @@ import {
   mongoStore,
 } from '../../src/index.ts'
 import { MODELS } from '../../src/oidc/record-collections.ts'
-import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
-import { ADMIN_TOKEN, type Harness, type HarnessOptions, PASSWORD } from '../support/harness.ts'
+import {
+  ADMIN_TOKEN,
+  type Harness,
+  type HarnessOptions,
+  onBothStores,
+  PASSWORD,
+  suiteHarness,
+} from '../support/harness.ts'
 import { freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 import { expectAlive, expectEnded, offlineTokens, outcomeOf } from '../support/oauth-requests.ts'
-import { addVerified, blockedLogin } from '../support/person.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const NEW_PASSWORD = 'a new password, longer'
@@ -47,7 +51,7 @@ onBothStores('Two issuers in one process', (technology) => {
     oauthUrl + link.slice(link.search(/\/(reset-password|verify-email)\?/))
 
   it('give their pages, mails and events to themselves alone', async () => {
-    const login = await blockedLogin(shop)
+    const login = await shop.blockedLogin()
     expect(login.link.startsWith(`${shop.oauthUrl}/verify-email?`)).to.equal(true)
     await eventually('the event', () => login.events('email_login_blocked').at(0))
 
@@ -56,15 +60,15 @@ onBothStores('Two issuers in one process', (technology) => {
   })
 
   it('refuse each other’s verification link, which stays good where it belongs', async () => {
-    const login = await blockedLogin(shop)
+    const login = await shop.blockedLogin()
     await login.opensLink(at(club, login.link))
     await login.sees('verify-email', 'expired', 400)
     await login.stillGetsIn()
   })
 
   it('refuse each other’s reset link, which stays good where it belongs', async () => {
-    await addVerified(club)
-    const user = await addVerified(shop)
+    await club.addVerified()
+    const user = await shop.addVerified()
     const link = await user.forgets()
     await user.opensLink(at(club, link))
     await user.sees('reset-password', 'invalid', 400)
@@ -77,8 +81,8 @@ onBothStores('Two issuers in one process', (technology) => {
     const id = 'the-same-id'
     const agent = createUserAgent()
     const [ann, ben] = [
-      (await addVerified(shop, { id, username: 'same' })).in(agent),
-      (await addVerified(club, { id, username: 'same' })).in(agent),
+      (await shop.addVerified({ id, username: 'same' })).in(agent),
+      (await club.addVerified({ id, username: 'same' })).in(agent),
     ]
     const ours = { ...ann, tokens: await offlineTokens(shop, agent, ann) }
     const theirs = { ...ben, tokens: await offlineTokens(club, agent, ben) }
@@ -91,7 +95,7 @@ onBothStores('Two issuers in one process', (technology) => {
 
   it('let a login wait at each in the same browser, and both go on', async () => {
     const agent = createUserAgent()
-    const logins = [await blockedLogin(shop, { agent }), await blockedLogin(club, { agent })]
+    const logins = [await shop.blockedLogin({ agent }), await club.blockedLogin({ agent })]
     for (const login of logins) {
       await login.opensElsewhere()
       await login.comesBack(await login.goesOn())
@@ -118,8 +122,8 @@ onBothStores('Two issuers in one process', (technology) => {
   })
 
   it('finish no login of the other: its interaction is not found, and the login still works', async () => {
-    const user = await addVerified(shop)
-    const other = await addVerified(club)
+    const user = await shop.addVerified()
+    const other = await club.addVerified()
     const { page, url } = await other.starts()
     expect(page).to.equal('login')
     const form = { username: user.username, password: PASSWORD }
