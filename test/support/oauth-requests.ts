@@ -7,7 +7,7 @@ import { expect } from 'chai'
 import type { AdapterFactory, ClientMetadata } from 'oidc-provider'
 import type { User } from '../../src/index.ts'
 import { CLIENT, CONFIDENTIAL, PASSWORD, type Harness } from './harness.ts'
-import { addVerified, type Person } from './person.ts'
+import type { Person } from './person.ts'
 import type { AuthorizationRequest } from './relying-party.ts'
 import { createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
 
@@ -114,7 +114,7 @@ export async function offlineTokens(h: Harness, agent: UserAgent, user: User) {
 
 /** The person in a new browser where they are signed in, with tokens that outlive the session; a new person by default. */
 export async function signedIn(h: Harness, user?: Person) {
-  const person = (user ?? (await addVerified(h))).in()
+  const person = (user ?? (await h.addVerified())).in()
   return Object.assign(person, { tokens: await offlineTokens(h, person.agent, person) })
 }
 
