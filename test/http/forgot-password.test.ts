@@ -18,7 +18,7 @@ import {
 import { FORM, rawRequest } from '../support/raw-request.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
-import { createUserAgent, type Form } from '../support/user-agent.ts'
+import { createUserAgent } from '../support/user-agent.ts'
 import { removeViewsDirectories, viewsDirectory } from '../support/views-directory.ts'
 import { words } from '../support/words.ts'
 import { tokenOf, userWithLink } from '../support/person.ts'
@@ -118,21 +118,12 @@ describe('POST {oauth_path}/forgot-password (4.2)', () => {
       expect(statuses).to.deep.equal([400, 400, 200, 200])
     })
 
-    it('and invalidates the earlier one also while the mail cannot be sent', async () => {
-      const user = await h.addUser({ username: 'waiting' })
+    it('and invalidates the earlier one also while the mail cannot be sent; the newest request wins over one that is tried again later', async () => {
+      const user = await h.addUser({ username: 'retried' })
       const earlier = await asksFor(user)
       await h.put({ smtp_port: '1' })
-      await ask(h, 'waiting')
-      expect((await agent.get(earlier)).status).to.equal(400)
-      await h.put({ smtp_port: String(h.mail.port) })
-      const { link } = await h.mail.mailTo(user.email ?? '', 2)
-      expect((await agent.get(link)).mode).to.equal('form')
-    })
-
-    it('and the newest request wins over an older one that is tried again later', async () => {
-      const user = await h.addUser({ username: 'retried' })
-      await h.put({ smtp_port: '1' })
       await ask(h, 'retried')
+      expect((await agent.get(earlier)).status).to.equal(400)
       await h.put({ smtp_port: String(h.mail.port) })
       await ask(h, 'retried')
       const { link } = h.mail.mails.at(-1) ?? { link: '' }
@@ -185,15 +176,12 @@ onBothStores('A reset token of POST {oauth_path}/forgot-password', (technology) 
 describe('The form of {oauth_path}/forgot-password', () => {
   const agent = createUserAgent()
   const h = suiteHarness()
-  let ann: Person
   let url: string
 
   before(async () => {
-    ann = await h.addUser({ username: 'ann' })
+    await h.addUser({ username: 'ann' })
     url = `${h.oauthUrl}/forgot-password`
   })
-
-  const post = (form: Form, headers?: Record<string, string>) => agent.post(url, form, headers)
 
   describe('GET renders the form (4.1)', () => {
     it('that posts an identifier to the same address', async () => {
@@ -274,31 +262,19 @@ describe('The form of {oauth_path}/forgot-password', () => {
     // Answered like any other, and never looked up: nothing is left to wait for.
     const sized = (size: number) => `identifier=${'n'.repeat(300)}&x=`.padEnd(size, 'x')
     const charset = { 'content-type': `${FORM}; charset=UTF-8` }
-    expect((await post(sized(400), charset)).mode).to.equal('sent')
-    expect((await post(sized(65_536))).mode).to.equal('sent')
+    expect((await agent.post(url, sized(400), charset)).mode).to.equal('sent')
+    expect((await agent.post(url, sized(65_536))).mode).to.equal('sent')
     await withoutMail(h, async () => {
-      for (const isChunked of [false, true]) {
-        const { status, mode } = await rawRequest(url, { body: sized(65_537), isChunked })
-        expect([status, mode]).to.deep.equal([413, 'body_too_large'])
-      }
+      const { status, mode } = await rawRequest(url, { body: sized(65_537), isChunked: true })
+      expect([status, mode]).to.deep.equal([413, 'body_too_large'])
     })
   })
 
-  describe('refuses a form whose fields are not each exactly one string (INJ)', () => {
-    // Every other way is in test/attacks/injection.test.ts, and what another site posts in cross-site.test.ts.
-    it('and says so on the form itself when the identifier is missing', async () => {
-      const answer = await withoutMail(h, () => post({ identifier: '', state: 's' }))
-      expectPage(answer, 400, 'forgot-password', 'invalid')
-      expect(withoutId(answer.hidden)).to.deep.equal({ state: 's' })
-    })
-
-    it('and mails nobody else for a second identifier in brackets (GitLab CVE-2023-7028) (INJ-03)', async () => {
-      await h.addUser({ username: 'mallory', email: 'mallory@evil.example' })
-      await withoutMail(h, () => post('identifier[]=ann&identifier[]=mallory@evil.example'))
-      const before = h.mail.mails.length
-      expect((await ask(h, 'ann')).answer.mode).to.equal('sent')
-      expect(h.mail.mails.slice(before).map(({ to }) => to)).to.deep.equal([[ann.email]])
-    })
+  it('is shown again, with what it carried, where nobody was named', async () => {
+    const answer = await withoutMail(h, () => agent.post(url, { identifier: '', state: 's' }))
+    expectPage(answer, 400, 'forgot-password', 'invalid')
+    expect(withoutId(answer.hidden)).to.deep.equal({ state: 's' })
+    expect((await ask(h, 'ann')).answer.mode).to.equal('sent')
   })
 })
 
@@ -382,8 +358,6 @@ describe('{oauth_path}/forgot-password as a part of a sign-in', () => {
         expect([page.status, page.mode]).to.deep.equal([200, 'form'])
         expect(page.text).to.include('lang="en"')
       }
-      const repeated = await agent.post(address(), 'identifier=ann&ui_locales=de&ui_locales=de')
-      expect([repeated.status, repeated.mode]).to.deep.equal([400, 'bad_request'])
     })
 
     it('and keeps no more than 100 characters of what it asks for', async () => {
