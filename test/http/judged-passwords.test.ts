@@ -6,7 +6,6 @@ import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage } from '../support/expect-page.ts'
 import { PASSWORD } from '../support/harness.ts'
-import { choose, invitedUser } from '../support/invitations.ts'
 import { dump } from '../support/observe.ts'
 import {
   padding,
@@ -18,7 +17,7 @@ import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, decodeEntities, type Answer } from '../support/user-agent.ts'
 import { words } from '../support/words.ts'
-import { tokenOf, userWithLink } from '../support/person.ts'
+import { addImported, tokenOf, userWithLink } from '../support/person.ts'
 
 const GOOD = 'seven mild onions'
 const LEAKED = 'leaked yesterday, and long'
@@ -64,12 +63,13 @@ onBothStores('A new password that everybody can guess (PWD-11)', (technology) =>
   })
 
   it('is refused to whoever was invited too', async () => {
-    const { user, link } = await invitedUser(h)
+    const user = await addImported(h)
+    const link = await user.isInvited()
     for (const [mode, passwords] of Object.values(refused(user)))
       for (const password of passwords)
-        expectPage(await choose(h, link, password), 400, 'accept-invitation', mode)
+        expectPage(await user.choosesPassword(password, link), 400, 'accept-invitation', mode)
     expect((await h.users.findById(user.id))?.passwordHash).to.equal(undefined)
-    expectPage(await choose(h, link, GOOD), 200, 'accept-invitation', 'done')
+    expectPage(await user.choosesPassword(GOOD, link), 200, 'accept-invitation', 'done')
   })
 
   it('may be the one in force, which costs no more than another one does, and no link (PWD-13)', async () => {
@@ -83,14 +83,14 @@ onBothStores('A new password that everybody can guess (PWD-11)', (technology) =>
   })
 
   it('is told where it differs from its confirmation, as a mismatch alone', async () => {
-    const { link } = await userWithLink(h)
-    expectPage(
-      await h.reset(link, 'qwerty123456', GOOD),
-      400,
-      'reset-password',
-      'password_mismatch',
-    )
-    expectPage(await h.reset(link, 'qwerty'), 400, 'reset-password', 'password_too_short')
+    const { user } = await userWithLink(h)
+    for (const [password, confirm, mode] of [
+      ['qwerty123456', GOOD, 'password_mismatch'],
+      ['qwerty', 'qwerty', 'password_too_short'],
+    ] as const) {
+      const answer = await user.choosesPassword(password, user.link, confirm)
+      expectPage(answer, 400, 'reset-password', mode)
+    }
   })
 
   it('tells nothing of an account that the link is no longer for (PWD-17)', async () => {

@@ -22,7 +22,6 @@ import {
   addUnverified,
   addVerified,
   blockedLogin,
-  disown,
   tokenOf,
   userWithLink,
   wrongCode,
@@ -323,8 +322,9 @@ describe('Refusals: nothing changes, and the honest request still works', () => 
       form: 'token={notMe}&action=confirm',
       waits: () => opens('not-me', 'notMe', 'confirm'),
       works: async () => {
-        const link = `${h.oauthUrl}/not-me?token=${held['notMe']}`
-        expectPage(await disown(link), 200, 'not-me', 'stopped')
+        const form = { token: held['notMe'] ?? '', action: 'confirm' }
+        const answer = await createUserAgent().post(`${h.oauthUrl}/not-me`, form, PRESSED)
+        expectPage(answer, 200, 'not-me', 'stopped')
       },
     },
   }
@@ -377,6 +377,7 @@ describe('Refusals: nothing changes, and the honest request still works', () => 
             expect(answer.text).not.to.match(/<input[^>]*type="password"[^>]*value=/)
             if (mode?.startsWith('password_')) expectFormAgain(answer, mode)
             else expect(answer.text).not.to.include('name="password"')
+            if (mode === 'confirm') expect(answer.text).to.include('role="alert"')
             if (!reason) return
             if (page !== 'not-me') expectTitle(answer, titleOf(page, mode, reason))
             expect(shapeOf(answer), 'alike').to.deep.equal(

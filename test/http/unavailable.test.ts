@@ -1,7 +1,12 @@
+import { execFileSync } from 'node:child_process'
 import { expect } from 'chai'
-import { memoryUsers, type UserStore } from '../../src/index.ts'
+import type { Adapter } from 'oidc-provider'
+import { createIdentity } from '../../examples/hosts/identity.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
+import { nodeHttpHost } from '../../examples/hosts/node-http.ts'
+import { AccountFlowsError, memoryUsers, type UserStore } from '../../src/index.ts'
 import { problemOf, settingsOf } from '../support/admin-requests.ts'
+import { bcryptWork } from '../support/bcrypt-work.ts'
 import { expectStillWorks } from '../support/blocked-login.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage } from '../support/expect-page.ts'
@@ -9,10 +14,21 @@ import { SHORT_WAITS, suiteHarnessBehindProxy } from '../support/harness-behind-
 import { PASSWORD } from '../support/harness.ts'
 import { jobs } from '../support/jobs.ts'
 import { describeWithMongo } from '../support/mongod.ts'
+import { outcomeOf, refresh, userinfo } from '../support/oauth-requests.ts'
 import { shapeOf, usableRecord } from '../support/observe.ts'
+import {
+  addUnverified,
+  addVerified,
+  blockedLogin,
+  tokenOf,
+  userWithLink,
+} from '../support/person.ts'
+import { createRelyingParty, followWithin } from '../support/relying-party.ts'
+import { requestFrom } from '../support/request-from.ts'
+import { serve } from '../support/serve.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
-import { createUserAgent, type Answer } from '../support/user-agent.ts'
-import { addUnverified, blockedLogin, tokenOf } from '../support/person.ts'
+import { turns } from '../support/turns.ts'
+import { type Answer, createUserAgent, type UserAgent } from '../support/user-agent.ts'
 
 interface Logged {
   level: string
@@ -253,3 +269,196 @@ describe('Requests while the users of the host cannot be reached (7)', () => {
 function isWrite(command: string): boolean {
   return ['insert', 'update', 'delete', 'findAndModify'].includes(command)
 }
+
+describe('The endpoints of the provider, while its records cannot be reached', () => {
+  let isGone = false
+  let areUsersGone = false
+  let looks = 0
+  const h = suiteHarness({
+    mayLogErrors: true,
+    provider: {
+      async findAccount(_ctx, sub) {
+        if (areUsersGone) throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'no answer in time')
+        return { accountId: sub, claims: () => ({ sub }) }
+      },
+    },
+    adapter: (adapter) => (model) => {
+      const inner = adapter(model)
+      const unlessGone = <K extends keyof Adapter>(name: K): Adapter[K] =>
+        (async (...args: unknown[]) => {
+          if (isGone) looks += 1
+          if (isGone) throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'no answer in time')
+          return Reflect.apply(inner[name], inner, args)
+        }) as Adapter[K]
+      const names = ['upsert', 'find', 'findByUid', 'consume', 'destroy'] as const
+      return { ...inner, ...Object.fromEntries(names.map((name) => [name, unlessGone(name)])) }
+    },
+  })
+  const agent = createUserAgent()
+  const accepting = (type: string) => ({ accept: type })
+
+  before(async () => {
+    const user = await addVerified(h)
+    await h.signIn(agent, user.username)
+  })
+  beforeEach(() => {
+    isGone = true
+    looks = 0
+  })
+  afterEach(() => (isGone = false))
+
+  const authorization = async (browser: UserAgent) =>
+    browser.get((await h.party.begin()).url, accepting('text/html'))
+
+  it('answer a browser 503 with a page after one look, whoever is signed in, and go on as ever', async () => {
+    for (const browser of [agent, createUserAgent()]) {
+      looks = 0
+      const answer = await authorization(browser)
+      expect([answer.status, answer.page, answer.mode]).to.deep.equal([503, 'error', 'unavailable'])
+      expect(answer.headers.get('retry-after')).to.equal('60')
+      expect(answer.headers.getSetCookie()).to.deep.equal([])
+      expect(looks).to.equal(1)
+    }
+    isGone = false
+    expect(outcomeOf(await authorization(agent))).to.equal('code')
+  })
+
+  it('answer so too where the users of the host cannot be reached', async () => {
+    isGone = false
+    areUsersGone = true
+    const answer = await authorization(agent)
+    expect([answer.status, answer.page, answer.mode]).to.deep.equal([503, 'error', 'unavailable'])
+    expect(answer.headers.getSetCookie()).to.deep.equal([])
+    areUsersGone = false
+    expect(outcomeOf(await authorization(agent))).to.equal('code')
+  })
+
+  it('answer a client 503 as JSON', async () => {
+    expect(await refresh(h, 'aRefreshToken')).to.equal('temporarily_unavailable')
+    expect(await userinfo(h, 'anAccessToken')).to.equal(503)
+    isGone = false
+    expect(await refresh(h, 'aRefreshToken')).to.equal('invalid_grant')
+    expect(await userinfo(h, 'anAccessToken')).to.equal(401)
+  })
+})
+
+const NEW = 'a new password'
+
+describe('Passwords to hash, many at once (RATE-15)', () => {
+  const logged: unknown[] = []
+  const h = suiteHarness({ flows: { log: (...line) => logged.push(line) } })
+
+  /**
+   * Takes every place in the queue of the process that a network has meanwhile: who is served asks again in the same turn of the event
+   * loop.
+   */
+  async function whileQueueIsFull(work: () => Promise<void>, network = '127.0.0.1') {
+    let isOver = false
+    const refusals: unknown[] = []
+    const req = requestFrom(network)
+    async function taker() {
+      while (!isOver) await h.flows.verifyPassword(undefined, 'anything', req)
+    }
+    const takers: Promise<unknown>[] = []
+    while (refusals.length === 0) {
+      takers.push(taker().catch((error: unknown) => refusals.push(error)))
+      await turns(1)
+    }
+    try {
+      await work()
+    } finally {
+      isOver = true
+      await Promise.all(takers)
+    }
+    for (const refusal of refusals)
+      expect(refusal).to.include({ name: 'AccountFlowsError', code: 'ERR_OVERLOADED' })
+  }
+
+  it('are one alone where one link is posted 60 times at once', async () => {
+    const { user, link } = await userWithLink(h)
+    const modes: string[] = []
+    const jobs = await bcryptWork(async () => {
+      const posts = Array.from({ length: 60 }, (_none, index) => h.reset(link, `${NEW} ${index}`))
+      for (const { status, mode } of await Promise.all(posts)) modes.push(`${status} ${mode}`)
+    })
+    expect(jobs).to.deep.equal(['bcrypt:SaltAsyncWorker', 'bcrypt:EncryptAsyncWorker'])
+    expect(modes.toSorted()).to.deep.equal(['200 done', ...Array<string>(59).fill('400 invalid')])
+    expect(await user.hasPassword(`${NEW} ${modes.indexOf('200 done')}`)).to.equal(true)
+  })
+
+  it('of another network hold nothing up: a reset is done, and so is a login', async () => {
+    const { user, link } = await userWithLink(h)
+    await whileQueueIsFull(async () => {
+      expect((await h.reset(link, NEW)).mode).to.equal('done')
+      const stored = await h.users.findById(user.id)
+      expect(await h.flows.verifyPassword(stored, NEW, requestFrom('192.0.2.2'))).to.equal(true)
+      expect(await h.flows.verifyPassword(stored, NEW)).to.equal(true)
+    }, '192.0.2.1')
+  })
+
+  it('beyond the queue are answered 503 with Retry-After: nothing changed, and the link is good afterwards', async () => {
+    const { user, link } = await userWithLink(h)
+    logged.splice(0)
+    await whileQueueIsFull(async () => {
+      const answers = await Promise.all([1, 2, 3].map(() => h.reset(link, NEW)))
+      for (const answer of answers) {
+        expectPage(answer, 503, 'error', 'unavailable')
+        expect(answer.headers.get('retry-after')).to.equal('60')
+        expect(answer.headers.getSetCookie()).to.deep.equal([])
+        expect(answer.text).not.to.include(user.username)
+      }
+      // Whatever hashes nothing works.
+      expect((await h.reset(link, NEW, 'another one')).mode).to.equal('password_mismatch')
+      expect((await createUserAgent().get(link)).mode).to.equal('form')
+      expect((await h.forgot('nobody')).mode).to.equal('sent')
+    })
+    const details = { path: '/reset-password', code: 'ERR_OVERLOADED' }
+    const line = ['warn', 'request failed', details]
+    expect(logged).to.deep.equal([line, line, line])
+    expect(await usableRecord(h, link)).to.include({ userId: user.id })
+    expect(await user.hasPassword(PASSWORD)).to.equal(true)
+    expect(user.events('password_reset_completed')).to.deep.equal([])
+    expect((await h.reset(link, NEW)).mode).to.equal('done')
+    expect(await user.hasPassword(NEW)).to.equal(true)
+  })
+
+  it('of logins, beyond the queue, too: the hosts of the examples say so, and the login works afterwards', async () => {
+    const { server, port, close } = await serve()
+    const baseUrl = `http://localhost:${port}`
+    const identity = await createIdentity(baseUrl, {
+      send: async () => ({ accepted: true }),
+    })
+    server.on('request', nodeHttpHost(identity))
+    try {
+      const issuer = `${baseUrl}/oauth2`
+      const client = { clientId: 'app', redirectUri: 'https://app.example/cb' }
+      const party = await createRelyingParty(issuer, client)
+      const agent = createUserAgent()
+      const { url } = await party.begin({ scope: 'openid' })
+      await followWithin(agent, issuer, await agent.get(url))
+      const signIn = (username: string) =>
+        agent.post(`${issuer}/login`, { username, password: 'the password of ann' })
+      await whileQueueIsFull(async () => {
+        const answers = [await signIn('ann'), await signIn('nobody')]
+        for (const { status, headers, text } of answers) {
+          expect([status, headers.get('retry-after')]).to.deep.equal([503, '60'])
+          expect(text).to.equal(answers[0]?.text)
+        }
+      })
+      expect((await signIn('nobody')).status).to.equal(401)
+      expect((await signIn('ann')).mode).to.equal('blocked')
+    } finally {
+      await identity.flows.stop()
+      await close()
+    }
+  })
+})
+
+describe('A process that had no file left when its first form came [full]', () => {
+  it('takes forms and admin requests again, once there are some', () => {
+    const run = 'ulimit -n 400; exec node --import tsx/esm test/support/no-file-left.ts 2>/dev/null'
+    const lines = execFileSync('sh', ['-c', run], { encoding: 'utf8' }).trim().split('\n')
+    const { after }: { after: number[] } = JSON.parse(lines.at(-1) ?? '{}')
+    expect(after).to.deep.equal([200, 200])
+  })
+})
