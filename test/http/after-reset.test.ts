@@ -448,37 +448,35 @@ onBothStores('The apps that a person was signed in to', (technology) => {
   after(() => close())
   const admin = suiteAdmin(h)
 
-  it('are named on the page and in the mail: those that are told, and those that cannot be', async () => {
-    const user = await addVerified(h)
-    await signInTo(h, user, [apps.shop, apps.mail])
-    const page = await resetOf(h, user)
-    const mail = await noticeOf(h, user)
-    for (const text of [page, mail]) {
-      expect(text).to.contain(`${TOLD}Shop.`).and.contain(`${UNTOLD}Mail.`)
-      expect(text).to.not.contain(UNKNOWN)
-    }
-    expect(page).to.not.match(/<a [^>]*example/)
-    expect(await user.hasPassword(NEW)).to.equal(true)
-  })
-
-  it('have their id where they have no name; those of another account are not named', async () => {
-    const [user, other] = [await addVerified(h), await addVerified(h)]
-    await signInTo(h, user, [apps.nameless])
-    await signInTo(h, other, [apps.shop])
-    expect(await resetOf(h, user))
-      .to.contain(`${TOLD}nameless.`)
-      .and.not.contain('Shop')
-    expect(await resetOf(h, other))
-      .to.contain(`${TOLD}Shop.`)
-      .and.not.contain('nameless')
-  })
-
-  it('are none: neither page nor mail says a word of apps', async () => {
-    const user = await addVerified(h)
-    const page = await resetOf(h, user)
-    for (const text of [page, await noticeOf(h, user)])
-      for (const sentence of [TOLD, UNTOLD, UNKNOWN]) expect(text).to.not.contain(sentence)
-  })
+  const everything = [TOLD, UNTOLD, UNKNOWN]
+  const said: [title: string, apps: () => App[], says: string[], not: string[]][] = [
+    [
+      'are named on the page and in the mail: those that are told, and those that cannot be',
+      () => [apps.shop, apps.mail],
+      [`${TOLD}Shop.`, `${UNTOLD}Mail.`],
+      [UNKNOWN, 'nameless'],
+    ],
+    [
+      'have their id where they have no name',
+      () => [apps.nameless],
+      [`${TOLD}nameless.`],
+      ['Shop'],
+    ],
+    ['are none: neither page nor mail says a word of apps', () => [], [], everything],
+  ]
+  for (const [title, signedInTo, says, not] of said) {
+    it(title, async () => {
+      const user = await addVerified(h)
+      await signInTo(h, user, signedInTo())
+      const page = await resetOf(h, user)
+      for (const text of [page, await noticeOf(h, user)]) {
+        for (const sentence of says) expect(text).to.contain(sentence)
+        for (const sentence of not) expect(text).to.not.contain(sentence)
+      }
+      expect(page).to.not.match(/<a [^>]*example/)
+      expect(await user.hasPassword(NEW)).to.equal(true)
+    })
+  }
 
   it('are many: ten are named, and the others counted', async () => {
     const user = await addVerified(h)
@@ -491,13 +489,11 @@ onBothStores('The apps that a person was signed in to', (technology) => {
   it('are a text, whatever they call themselves (XSS-01, MAIL-04)', async () => {
     const user = await addVerified(h)
     await signInTo(h, user, [apps.wiki])
-    const link = await user.forgets()
-    const answer = await h.reset(link, NEW)
+    const answer = await h.reset(await user.forgets(), NEW)
     expect(done(answer)).to.contain(`${UNTOLD}<a href="https://evil.example">Win</a>.`)
     expect(answer.text).to.not.contain('<a href="https://evil')
-    expect(await noticeOf(h, user))
-      .to.contain('Win')
-      .and.not.contain('https://evil')
+    const notice = await noticeOf(h, user)
+    expect(notice).to.contain('Win').and.not.contain('https://evil')
   })
 
   it('are named after a first password', async () => {
@@ -530,22 +526,29 @@ onBothStores('The apps that a person was signed in to', (technology) => {
     )
   })
 
+  type Found = ReturnType<typeof h.store.clientLogouts.find>
+  /** Changes what is found of them, until it is undone. */
+  function whereLogouts(change: (found: Found) => Found) {
+    const { clientLogouts } = h.store
+    const { find } = clientLogouts
+    clientLogouts.find = (which) => change(find(which))
+    return () => void (clientLogouts.find = find)
+  }
+
   it('that gave up are named as those that cannot be told', async () => {
     const user = await addVerified(h)
     await signInTo(h, user, [apps.shop, apps.mail])
-    const link = await user.forgets()
-    const { clientLogouts } = h.store
-    const { find } = clientLogouts
-    clientLogouts.find = async (which) =>
-      (await find(which)).map((logout) => ({ ...logout, state: 'dead' }))
+    const restore = whereLogouts(async (found) =>
+      (await found).map((logout) => ({ ...logout, state: 'dead' })),
+    )
     try {
-      const page = done(await h.reset(link, NEW))
+      const page = await resetOf(h, user)
       for (const text of [page, await noticeOf(h, user)])
         expect(text)
           .to.match(/there yourself: (Shop and Mail|Mail and Shop)\./)
           .and.not.contain(TOLD)
     } finally {
-      clientLogouts.find = find
+      restore()
     }
   })
 
@@ -573,16 +576,13 @@ onBothStores('The apps that a person was signed in to', (technology) => {
   it('cannot be read: the reset is done all the same, and nobody is told that all is well', async () => {
     const user = await addVerified(h)
     await signInTo(h, user, [apps.shop])
-    const link = await user.forgets()
-    const { clientLogouts } = h.store
-    const { find } = clientLogouts
-    clientLogouts.find = () => Promise.reject(new Error('away'))
+    const restore = whereLogouts(() => Promise.reject(new Error('away')))
     try {
-      expect(done(await h.reset(link, NEW))).to.contain(UNKNOWN)
+      expect(await resetOf(h, user)).to.contain(UNKNOWN)
       expect(await noticeOf(h, user)).to.contain(UNKNOWN)
       expect(await h.flows.endSessions(user.id)).to.have.keys('oauth', 'idp')
     } finally {
-      clientLogouts.find = find
+      restore()
     }
     expect(await user.hasPassword(NEW)).to.equal(true)
     expect(await resetOf(h, user)).to.not.contain(UNKNOWN)
