@@ -14,11 +14,17 @@ import type { ForgotPasswordRequest } from '../../src/index.ts'
 import { adminOf } from '../support/admin-calls.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage } from '../support/expect-page.ts'
-import { type Harness, type Listener, PASSWORD, startHarness } from '../support/harness.ts'
+import {
+  type Harness,
+  type HarnessOptions,
+  type Listener,
+  PASSWORD,
+  startHarness,
+} from '../support/harness.ts'
 import { isIdle, jobs, withoutJobs } from '../support/jobs.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 import { databaseOf, shapeOf, usableRecord } from '../support/observe.ts'
-import { personAt, tokenOf } from '../support/person.ts'
+import { type Person, personAt, tokenOf } from '../support/person.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { type Answer, createUserAgent, type Form } from '../support/user-agent.ts'
@@ -248,15 +254,12 @@ describe('Forms from one address', () => {
         ? post(attacker, 'resend-verification', { username: user.username })
         : post(attacker, 'reset-password', { token: `${index}`.padStart(43, 'x'), password: 'p' }),
     )
-    const agent = createUserAgent()
-    const { location = '' } = await h.signIn(agent, user.username)
-    expect(new URL(location).searchParams.has('code')).to.equal(true)
+    expect((await user.signsIn()).location).to.include('code=')
     expect((await h.reset(link, NEW)).mode).to.equal('done')
     const statuses = (await Promise.all(attack)).map(({ status }) => status)
     expect(statuses.filter((status) => status === 429)).to.have.length(40 - LIMIT)
     expect(await user.hasPassword(NEW)).to.equal(true)
-    const again = await h.signIn(createUserAgent(), user.username, NEW)
-    expect(again.location).to.include('code=')
+    expect((await user.in().signsIn(NEW)).location).to.include('code=')
   })
 
   it('are audited over the limit once for a network and minute', async () => {
@@ -439,20 +442,16 @@ describeWithMongo('Limits of two processes on one database (RATE-10) [full]', ()
   before(async function () {
     this.timeout(120_000)
     database = await freshDatabase()
-    const secrets = [randomBytes(32)]
-    for (let count = 0; count < 2; count += 1) {
-      harnesses.push(
-        await startHarness({
-          technology: 'mongodb',
-          database: { db: database.db, drop: async () => {} },
-          settings: {
-            requests_per_ip_per_minute: String(BURST),
-            mails_per_account_per_hour: String(CAP),
-          },
-          flows: { trustedProxies: 1, secrets },
-        }),
-      )
+    const options: HarnessOptions = {
+      technology: 'mongodb',
+      database: { db: database.db, drop: async () => {} },
+      settings: {
+        requests_per_ip_per_minute: String(BURST),
+        mails_per_account_per_hour: String(CAP),
+      },
+      flows: { trustedProxies: 1, secrets: [randomBytes(32)] },
     }
+    for (let count = 0; count < 2; count += 1) harnesses.push(await startHarness(options))
   })
   after(async () => {
     for (const h of harnesses) await h.close()
@@ -521,18 +520,11 @@ describeWithMongo('Limits of two processes on one database (RATE-10) [full]', ()
 
 /** What the two forms are asked with. */
 const FORMS = [
-  { kind: 'password_reset', path: 'forgot-password', name: 'identifier', command: 'send-reset' },
-  {
-    kind: 'email_verification',
-    path: 'resend-verification',
-    name: 'username',
-    command: 'send-verification',
-  },
+  ['password_reset', 'forgot-password', 'identifier', 'send-reset'],
+  ['email_verification', 'resend-verification', 'username', 'send-verification'],
 ] as const
 
-for (const form of FORMS) itAsksTheHost(form)
-
-function itAsksTheHost({ kind, path, name, command }: (typeof FORMS)[number]) {
+for (const [kind, path, name, command] of FORMS) {
   describe(`beforeForgotPassword: a check of the host before ${path} asks for a link`, () => {
     const asked: ForgotPasswordRequest[] = []
     const logged: string[] = []
@@ -558,17 +550,20 @@ function itAsksTheHost({ kind, path, name, command }: (typeof FORMS)[number]) {
     let addresses = 0
     /** `identifier` stands for the field of this form that names somebody. */
     const post = (
-      sent: Record<string, string> | string,
+      { identifier, ...others }: Record<string, string>,
       address = `192.0.2.${(addresses += 1)}`,
       userAgent = 'a browser',
     ) => {
-      const { identifier, ...others } = typeof sent === 'string' ? {} : sent
-      const named = identifier === undefined ? others : { [name]: identifier, ...others }
-      const form = typeof sent === 'string' ? sent : named
-      return createUserAgent().post(`${h.oauthUrl}/${path}`, form, {
-        'x-forwarded-for': address,
-        'user-agent': userAgent,
-      })
+      const form = identifier === undefined ? others : { [name]: identifier, ...others }
+      const headers = { 'x-forwarded-for': address, 'user-agent': userAgent }
+      return createUserAgent().post(`${h.oauthUrl}/${path}`, form, headers)
+    }
+
+    /** An honest request of that user, once the host allows it: its mail comes. */
+    async function isSent(user: Person) {
+      check = () => 'allow'
+      expect((await post({ identifier: user.username })).status).to.equal(200)
+      await user.mail(1)
     }
 
     let people = 0
@@ -593,9 +588,7 @@ function itAsksTheHost({ kind, path, name, command }: (typeof FORMS)[number]) {
         await moveTime(10_000)
         expect(await answer).to.include({ status: 503, mode: 'unavailable' })
       })
-      check = () => 'allow'
-      expect((await post({ identifier: user.username })).status).to.equal(200)
-      await h.mail.mailTo(user.email ?? '')
+      await isSent(user)
     })
 
     it('gets what was typed, the client, who asks, and the other fields', async () => {
@@ -640,9 +633,7 @@ function itAsksTheHost({ kind, path, name, command }: (typeof FORMS)[number]) {
           expect(JSON.stringify({ ...event, reason: '' })).not.to.include('denied')
         })
       }
-      check = () => 'allow'
-      await post({ identifier: user.username })
-      await h.mail.mailTo(user.email ?? '')
+      await isSent(user)
     })
 
     it('is told by user status where it denied the last request, by name or address', async () => {
@@ -695,21 +686,17 @@ function itAsksTheHost({ kind, path, name, command }: (typeof FORMS)[number]) {
         }
         expect(await jobs(h)).to.deep.equal([])
         expect(user.mailCount()).to.equal(0)
-        expect(h.events.filter(({ userAgent }) => userAgent === 'a failing check')).to.deep.equal(
-          [],
-        )
+        const told = h.events.filter(({ userAgent }) => userAgent === 'a failing check')
+        expect(told).to.deep.equal([])
         expect(logged.filter((line) => line.includes('beforeForgotPassword'))).to.have.length(2)
         expect(logged.join()).not.to.include('Somebody').and.not.to.include('Nobody')
-        check = () => 'allow'
-        await post({ identifier: user.username })
-        await h.mail.mailTo(user.email ?? '')
+        await isSent(user)
       })
     }
 
     it('is not asked about forms that are refused, or beyond the limit of an address', async () => {
-      for (const form of [{}, { identifier: '' }, `${name}=a&${name}=b`, { other: 'a' }]) {
+      for (const form of [{}, { identifier: '' }, { other: 'a' }])
         expect((await post(form)).status).to.equal(400)
-      }
       expect(asked).to.deep.equal([])
       const address = '203.0.113.99'
       for (let count = 0; count < 5; count += 1) await post({ identifier: 'nobody' }, address)

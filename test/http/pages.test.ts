@@ -11,7 +11,7 @@ import { expectPage } from '../support/expect-page.ts'
 import type { Harness, Listener } from '../support/harness.ts'
 import { isIdle, later } from '../support/jobs.ts'
 import { shapeOf } from '../support/observe.ts'
-import { assetsOf, press } from '../support/page-forms.ts'
+import { assetsOf } from '../support/page-forms.ts'
 import { addVerified, blockedLogin, type Person } from '../support/person.ts'
 import { rawRequest } from '../support/raw-request.ts'
 import { serve, type Served } from '../support/serve.ts'
@@ -131,17 +131,13 @@ describe('The option viewsDirectory', () => {
     expect(page.text).to.contain('<p class="hosts">Call the host</p>')
   })
 
-  it('serves its style and its script', async () => {
+  it('serves its style and its script, and sends mails in its words, whose links work', async () => {
     const css = await agent.get(`${h.oauthUrl}/account-flows.css`)
     expect(css.text).to.match(/--accent: #[^]*\n:root { --accent: teal }$/)
     const script = await agent.get(`${h.oauthUrl}/account-flows.js`)
     expect(script.text).to.equal('"the script of the host"')
-  })
-
-  it('sends mails in its words, whose links work', async () => {
     const link = await ann.forgets()
-    const { mail } = await h.mail.mailTo(ann.email ?? '')
-    expect(mail.subject).to.equal('A new password for the host')
+    expect((await ann.mail()).mail.subject).to.equal('A new password for the host')
     expect((await h.reset(link, 'a new password')).mode).to.equal('done')
   })
 
@@ -168,6 +164,16 @@ describe('The option viewsDirectory', () => {
 
 const WELL_KNOWN = '/.well-known/change-password'
 const PASSED_ON = 418
+const OTHERS = [
+  `POST ${WELL_KNOWN}`,
+  `OPTIONS ${WELL_KNOWN}`,
+  `GET ${WELL_KNOWN}/`,
+  `GET ${WELL_KNOWN}s`,
+  `GET /auth${WELL_KNOWN}`,
+  `GET ${WELL_KNOWN.toUpperCase()}`,
+  'GET /.well-known/resource-that-should-not-exist-whose-status-code-should-not-be-200',
+  'GET /',
+]
 
 const hosts: Record<string, (h: Harness) => Listener> = {
   Koa: ({ flows }) =>
@@ -209,22 +215,10 @@ describe('/.well-known/change-password leads to the form', () => {
             const { location = '' } = await agent.get(origin + WELL_KNOWN)
             const { page, mode } = await agent.get(location)
             expect([page, mode]).to.deep.equal(['forgot-password', 'form'])
-            const others: [method: string, path: string][] = [
-              ['POST', WELL_KNOWN],
-              ['OPTIONS', WELL_KNOWN],
-              ['GET', `${WELL_KNOWN}/`],
-              ['GET', `${WELL_KNOWN}s`],
-              ['GET', `/auth${WELL_KNOWN}`],
-              ['GET', WELL_KNOWN.toUpperCase()],
-              [
-                'GET',
-                '/.well-known/resource-that-should-not-exist-whose-status-code-should-not-be-200',
-              ],
-              ['GET', '/'],
-            ]
-            for (const [method, path] of others) {
+            for (const other of OTHERS) {
+              const [method = '', path = ''] = other.split(' ')
               const answer = await agent.request(method, origin + path)
-              expect(answer.status, `${method} ${path}`).to.equal(PASSED_ON)
+              expect(answer.status, other).to.equal(PASSED_ON)
             }
           } finally {
             await close()
@@ -335,13 +329,10 @@ describe('A captcha, on a service', () => {
   it('is on the pages that wait, beside where the client may be, and gone once the mail was asked for', async () => {
     const login = await blockedLogin(h)
     expect(policyOf(login.blocked)).to.equal(policyWith("'self' https:"))
-    const sent = await press(login.agent, login.blocked, '/resend-verification')
+    const sent = await login.presses('/resend-verification')
     expect([sent.status, sent.mode]).to.deep.equal([200, 'sent'])
     expect(policyOf(sent)).not.to.include('widget.example')
-    const again = await login.agent.get(
-      `${h.oauthUrl}/verify-email/waiting?login=${login.blocked.hidden['login']}`,
-    )
-    expect(policyOf(again)).to.equal(policyWith("'self' https:"))
+    expect(policyOf(await login.reloads())).to.equal(policyWith("'self' https:"))
     const made = await createUserAgent().get(`${h.oauthUrl}/verify-email?token=half`)
     expect(policyOf(made)).to.equal(policyWith())
     expect(policyOf(await createUserAgent().get(login.link))).to.equal(null)
@@ -349,15 +340,13 @@ describe('A captcha, on a service', () => {
 
   it('is not asked about by the one click that replaces an expired link, which is for its holder alone', async () => {
     const login = await blockedLogin(h)
-    const { email = '' } = login
     await later(h, 25 * 3_600_000)
     asked.length = 0
-    const agent = createUserAgent()
-    const expired = await agent.get(login.link)
-    expect(expired.text).not.to.include('widget')
+    const elsewhere = login.in()
+    expect((await elsewhere.opensLink()).text).not.to.include('widget')
     const mails = h.mail.mails.length
-    expect((await press(agent, expired, '/resend-verification')).mode).to.equal('sent')
-    await h.mail.mailTo(email, 2)
+    expect((await elsewhere.presses('/resend-verification')).mode).to.equal('sent')
+    await login.mail(2)
     await isIdle(h)
     expect(h.mail.mails).to.have.length(mails + 1)
     expect(asked).to.deep.equal([])
