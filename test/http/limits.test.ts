@@ -697,6 +697,9 @@ for (const [kind, path, name, command] of FORMS) {
     it('is not asked about forms that are refused, or beyond the limit of an address', async () => {
       for (const form of [{}, { identifier: '' }, { other: 'a' }])
         expect((await post(form)).status).to.equal(400)
+      const twice = `${name}=a&${name}=b`
+      const refused = await createUserAgent().post(`${h.oauthUrl}/${path}`, twice)
+      expect(refused.status).to.equal(400)
       expect(asked).to.deep.equal([])
       const address = '203.0.113.99'
       for (let count = 0; count < 5; count += 1) await post({ identifier: 'nobody' }, address)
