@@ -2,8 +2,13 @@ import { expect } from 'chai'
 import type { Page } from 'playwright-core'
 import { describeInChromium } from '../support/chromium.ts'
 import { words } from '../support/words.ts'
-import { keptWindow } from './kept-window.ts'
-import { answerTo, inMode, startBrowserHarness, type BrowserHarness } from './login-in-chromium.ts'
+import {
+  answerTo,
+  keptWindow,
+  inMode,
+  startBrowserHarness,
+  type BrowserHarness,
+} from './person-in-chromium.ts'
 import { addUnverified, addVerified, userWithLink } from '../support/person.ts'
 
 describeInChromium('The forms, posted without scripts [full]', (browser) => {

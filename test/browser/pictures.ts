@@ -9,12 +9,7 @@ import { fileURLToPath } from 'node:url'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { launchChromium } from '../support/chromium.ts'
 import { realClients } from '../support/real-clients.ts'
-import {
-  inMode,
-  startBrowserHarness,
-  typeCredentials,
-  type BrowserHarness,
-} from './login-in-chromium.ts'
+import { inMode, personIn, startBrowserHarness, type BrowserHarness } from './person-in-chromium.ts'
 import { addUnverified, addVerified } from '../support/person.ts'
 
 const FOLDER = fileURLToPath(new URL('../../docs/pictures/', import.meta.url))
@@ -78,7 +73,7 @@ async function pages(browser: Browser, h: BrowserHarness) {
   const bob = await addUnverified(h, { username: 'bob' })
   const request = await h.party.begin()
   await page.goto(request.url.href)
-  await typeCredentials(page, bob.username)
+  await personIn(h, page, bob).typesCredentials()
   await inMode(page, 'blocked')
   const blocked = await shoot(page, 'A login that waits for its address')
   await write(browser, 'pages', [forgot, mailed, form, blocked], 4)
@@ -100,7 +95,7 @@ async function otherBrowser(browser: Browser) {
     const user = await addUnverified(h)
     await laptop.goto(client.baseUrl)
     if (client.button) await laptop.click(client.button)
-    await typeCredentials(laptop, user.username)
+    await personIn(h, laptop, user).typesCredentials()
     await inMode(laptop, 'blocked')
     await phone.goto((await h.mail.mailTo(user.email ?? '')).link)
     if (mode === 'other_browser') await inMode(phone, 'elsewhere')

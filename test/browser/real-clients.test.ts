@@ -1,22 +1,19 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import type { Page } from 'playwright-core'
-import type { User } from '../../src/index.ts'
 import { recommendations } from '../../src/settings/recommended.ts'
 import { describeInChromium } from '../support/chromium.ts'
 import { realClients, type RealClient } from '../support/real-clients.ts'
 import { leaveOut } from '../support/setup-advice.ts'
 import { ROOT } from '../support/sources.ts'
+import { addUnverified, addVerified } from '../support/person.ts'
 import {
   inMode,
-  mailedTo,
-  openElsewhere,
+  personIn,
   startBrowserHarness,
-  typeCode,
-  typeCredentials,
   type BrowserHarness,
-} from './login-in-chromium.ts'
-import { addUnverified, addVerified } from '../support/person.ts'
+  type PersonInChromium,
+} from './person-in-chromium.ts'
 
 const NEW = 'hedgehogs at the seaside'
 const CARRIED = ['client_id', 'redirect_uri', 'scope', 'state']
@@ -117,69 +114,65 @@ describeInChromium('Clients that others wrote [full]', (browser) => {
       }
 
       async function beginBlocked() {
-        const user = await addUnverified(h)
+        const person = personIn(h, page, await addUnverified(h))
         await begin(page)
-        await typeCredentials(page, user.username)
-        await inMode(page, 'blocked')
-        return { user, ...(await mailedTo(h, user)) }
+        await person.typesCredentials()
+        await person.sees('verify-email', 'blocked')
+        await person.reads(1)
+        return person
       }
 
       /** Asked for on the way to this client; the link is opened in this window, and its last page left by its button. */
-      async function resetIn(window: Page): Promise<User> {
-        const user = await addVerified(h)
+      async function resetIn(window: Page): Promise<PersonInChromium> {
+        const person = personIn(h, page, await addVerified(h))
         const asked = await begin(page)
         const carried = new URLSearchParams(CARRIED.map((field) => [field, asked.get(field) ?? '']))
-        await page.goto(`${h.oauthUrl}/forgot-password?${carried}`)
-        await page.fill('input[name=identifier]', user.username)
-        await page.click('button[type=submit]')
-        await inMode(page, 'sent')
-        await openMailed(window, (await h.mail.mailTo(user.email ?? '')).link)
-        await window.fill('input[name=password]', NEW)
-        await window.fill('input[name=confirm_password]', NEW)
-        await window.click('button[type=submit]')
-        await inMode(window, 'done')
+        await openMailed(window, await person.forgets(`?${carried}`))
+        const there = person.in(window)
+        await there.choosesPassword(NEW)
+        await there.sees('reset-password', 'done')
         await window.click('main a.button')
-        return user
+        return there
       }
 
-      async function expectSignedIn(window: Page, user: User) {
+      async function isSignedIn({ window, id }: PersonInChromium) {
         await inMode(window, 'signed_in')
         expect(window.url()).to.equal(`${client.baseUrl}/`)
-        expect(await window.textContent('main[data-page=client]')).to.equal(user.id)
+        expect(await window.textContent('main[data-page=client]')).to.equal(id)
       }
 
       it('same browser: the link leads on to the client', async () => {
-        const { user, link } = await beginBlocked()
-        const beside = await page.context().newPage()
+        const person = await beginBlocked()
+        const beside = person.in(await page.context().newPage())
         await page.close()
-        await openMailed(beside, link)
-        await expectSignedIn(beside, user)
+        await openMailed(beside.window, person.link)
+        await isSignedIn(beside)
         expect(cells['same browser']).to.equal('signed in')
       })
 
       it('other browser: our page shows the code; first window: goes on by it', async () => {
-        const blocked = await beginBlocked()
-        await openElsewhere(h, other, blocked)
+        const person = await beginBlocked()
+        await person.opensElsewhere(other)
         expect(cells['other browser']).to.equal('the code')
-        await typeCode(page, blocked.code)
-        await expectSignedIn(page, blocked.user)
+        await person.types()
+        await isSignedIn(person)
         expect(cells['first window']).to.equal('signed in')
       })
 
       it('after a reset: goes on with the request that waits in this browser', async () => {
-        const user = await resetIn(page)
+        const person = await resetIn(page)
         await atLogin(page)
-        await typeCredentials(page, user.username, NEW)
-        await expectSignedIn(page, user)
+        await person.typesCredentials(NEW)
+        await isSignedIn(person)
         expect(cells['after a reset']).to.equal('signed in')
       })
 
       it('after a reset elsewhere: begins a request of its own there', async () => {
-        const user = await resetIn(other)
+        const person = await resetIn(other)
         if (client.button) await other.click(client.button)
         await atLogin(other)
-        await typeCredentials(other, user.username, NEW)
-        await expectSignedIn(other, user)
+        await person.typesCredentials(NEW)
+        await isSignedIn(person)
         expect(cells['after a reset elsewhere']).to.equal('signed in')
       })
     })

@@ -1,37 +1,38 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
-import type { Page } from 'playwright-core'
+import type { Frame, Page } from 'playwright-core'
 import { createViews } from '../../src/views/index.ts'
 import { describeInChromium } from '../support/chromium.ts'
-import { keptWindow } from './kept-window.ts'
-import {
-  answerTo,
-  expectAtClient,
-  expectNothingHappened,
-  hasSession,
-  inMode,
-  logInAndWait,
-  mailedTo,
-  openElsewhere,
-  signIn,
-  startBrowserHarness,
-  typeCode,
-  type BrowserHarness,
-  type LoginInWindow,
-} from './login-in-chromium.ts'
+import { eventually } from '../support/eventually.ts'
+import { isIdle } from '../support/jobs.ts'
 import { addVerified, wrongCode } from '../support/person.ts'
+import { moveTime } from '../support/time.ts'
+import {
+  blockedIn,
+  keptWindow,
+  personIn,
+  startBrowserHarness,
+  type BrowserHarness,
+  type PersonInChromium,
+} from './person-in-chromium.ts'
 
 const GO_ON = '#waiting button'
+const CANCEL = 'button[value=cancel]'
+const OTHER_ACCOUNT = 'button[value=other_account]'
 const RESEND = 'form[action$="/resend-verification"] button'
+const DAYS_MS = 3 * 86_400_000
 
-const wordsIn = (locale: string): Map<string, string> =>
-  new Map(
-    Object.entries(
-      JSON.parse(
-        readFileSync(new URL(`../../views/locales/${locale}.json`, import.meta.url), 'utf8'),
-      ),
-    ),
-  )
+const PASTED = {
+  'with blanks and a hyphen around and between': (code: string) =>
+    ` ${code.slice(0, 2)} ${code.slice(2, 4)}-${code.slice(4)} `,
+  'in the digits of another script': (code: string) =>
+    code.replaceAll(/\d/g, (digit) => String.fromCodePoint(0x660 + Number(digit))),
+}
+
+function wordsIn(locale: string): Map<string, string> {
+  const file = new URL(`../../views/locales/${locale}.json`, import.meta.url)
+  return new Map(Object.entries(JSON.parse(readFileSync(file, 'utf8'))))
+}
 
 describeInChromium('The page that waits [full]', (browser) => {
   let h: BrowserHarness
@@ -46,203 +47,331 @@ describeInChromium('The page that waits [full]', (browser) => {
   })
   after(() => h?.close())
 
-  async function openAgain(page: Page) {
-    const same = await page.context().newPage()
-    const id = await page.locator('#waiting input[name=login]').inputValue()
-    await same.goto(`${h.oauthUrl}/verify-email/waiting?login=${id}`)
-    await inMode(same, 'blocked')
+  const loginIn = (window: Page) => window.locator('#waiting input[name=login]').inputValue()
+  const isCode = (url: string) => url.startsWith(h.callback) && url.includes('code=')
+  const tabBeside = async (login: PersonInChromium) =>
+    login.in(await login.window.context().newPage())
+
+  /** The page of the login once more, as another tab, another browser or a reload shows it. */
+  async function openAgain(window: Page, id: string) {
+    await window.goto(`${h.oauthUrl}/verify-email/waiting?login=${id}`)
+  }
+
+  async function inAnotherTab(login: PersonInChromium) {
+    const same = await tabBeside(login)
+    await openAgain(same.window, await loginIn(login.window))
+    await same.sees('verify-email', 'blocked')
     return same
   }
 
+  async function isSentAgain(login: PersonInChromium) {
+    await login.window.click('summary')
+    await login.clicks(RESEND)
+    await login.sees('verify-email', 'sent')
+    await login.reads(2)
+  }
+
+  /** A login from the start, to its code. */
+  async function signsInAnew(login: PersonInChromium) {
+    const before = login.mailCount()
+    await login.signsIn()
+    await login.sees('verify-email', 'blocked')
+    await login.reads(before + 1)
+    await login.types()
+    await login.isAtApp()
+  }
+
+  async function isDenied(login: PersonInChromium) {
+    await login.window.waitForURL(`${h.callback}?**`)
+    const { searchParams } = new URL(login.window.url())
+    expect(searchParams.get('error')).to.equal('access_denied')
+    expect(searchParams.get('state')).to.equal(login.request.state)
+    expect(searchParams.has('code')).to.equal(false)
+    expect(await login.hasSession()).to.equal(false)
+    expect(await login.isVerified()).to.equal(false)
+  }
+
   /** How the code is told in this window as wrong. */
-  async function expectTold(page: Page, words: string | undefined, { user }: LoginInWindow) {
-    const field = page.locator('#code')
+  async function isTold(login: PersonInChromium, words: string | undefined) {
+    const field = login.window.locator('#code')
     expect(await field.getAttribute('aria-invalid')).to.equal('true')
-    expect(await page.textContent(`#${await field.getAttribute('aria-describedby')}`)).to.equal(
-      words,
-    )
-    await expectNothingHappened(h, page, user)
+    const hint = `#${await field.getAttribute('aria-describedby')}`
+    expect(await login.window.textContent(hint)).to.equal(words)
+    await login.getsNothing()
   }
 
   /** Another account signs in, in another tab of that browser. */
-  async function signInBeside(page: Page) {
-    const [request, user] = [await h.party.begin(), await addVerified(h)]
-    const beside = await page.context().newPage()
-    await signIn(beside, request, user.username)
-    await expectAtClient(h, beside, { request, user })
-    return beside
+  async function signInBeside(login: PersonInChromium) {
+    const { window } = await tabBeside(login)
+    const somebody = personIn(h, window, await addVerified(h))
+    await somebody.signsIn()
+    await somebody.isAtApp()
+    return login.in(window)
   }
 
   for (const locale of createViews('').locales) {
     it(`goes on by the code after a mistake, in ${locale}`, async () => {
       const page = windows['with scripts']()
       const words = wordsIn(locale)
-      const login = await logInAndWait(h, page, { ui_locales: locale })
+      const login = await blockedIn(h, page, { ui_locales: locale })
       expect(await page.getAttribute('html', 'lang')).to.equal(locale)
-      await page
-        .getByLabel(words.get('verify-email.blocked.code') ?? '')
-        .fill(wrongCode(login.code))
-      await answerTo(page, () => page.click(GO_ON))
-      await expectTold(page, words.get('verify-email.blocked.wrong'), login)
+      const label = words.get('verify-email.blocked.code') ?? ''
+      await page.getByLabel(label).fill(wrongCode(login.code))
+      await login.clicks(GO_ON)
+      await isTold(login, words.get('verify-email.blocked.wrong'))
       // The field has the focus, and Enter is the button.
       await page.waitForFunction(() => document.activeElement?.id === 'code')
       await page.keyboard.type(login.code)
       await page.keyboard.press('Enter')
-      await expectAtClient(h, page, login)
+      await login.isAtApp()
     })
   }
 
   it('fits on a small laptop without scrolling, also after a mistake', async () => {
     const page = windows['with scripts']()
     await page.setViewportSize({ width: 1280, height: 800 })
-    const { code } = await logInAndWait(h, page)
+    const login = await blockedIn(h, page)
     const height = () => page.evaluate(() => document.documentElement.scrollHeight)
     expect(await height()).to.be.at.most(800)
-    for (const typed of ['', '12345', wrongCode(code)]) {
-      await answerTo(page, () => typeCode(page, typed))
+    for (const typed of ['', '12345', wrongCode(login.code)]) {
+      await login.types(typed)
       expect(await height()).to.be.at.most(800)
     }
   })
 
+  it('cancels once, where the button is pressed twice', async () => {
+    const page = windows['with scripts']()
+    const login = await blockedIn(h, page)
+    const posts: (string | null)[] = []
+    let pressedTwice = () => {}
+    const held = new Promise<void>((resolve) => (pressedTwice = resolve))
+    await page.route('**/verify-email/waiting', async (route) => {
+      posts.push(route.request().postData())
+      await held
+      await route.continue()
+    })
+    await page.locator(CANCEL).scrollIntoViewIfNeeded()
+    const { x = 0, y = 0, width = 0, height = 0 } = (await page.locator(CANCEL).boundingBox()) ?? {}
+    await page.mouse.click(x + width / 2, y + height / 2)
+    await page.mouse.click(x + width / 2, y + height / 2)
+    pressedTwice()
+    await isDenied(login)
+    expect(posts).to.have.length(1)
+    expect(posts[0]).to.include('action=cancel')
+    await page.unroute('**/verify-email/waiting')
+  })
+
   for (const [how, page] of Object.entries(windows)) {
     describe(how, () => {
-      for (const [what, typed] of Object.entries({
-        'with blanks and a hyphen around and between': (code: string) =>
-          ` ${code.slice(0, 2)} ${code.slice(2, 4)}-${code.slice(4)} `,
-        'in the digits of another script': (code: string) =>
-          code.replaceAll(/\d/g, (digit) => String.fromCodePoint(0x660 + Number(digit))),
-      }))
+      let login: PersonInChromium
+      beforeEach(async () => {
+        login = await blockedIn(h, page())
+      })
+
+      for (const [what, typed] of Object.entries(PASTED))
         it(`takes a code that is pasted ${what}`, async () => {
-          const login = await logInAndWait(h, page())
           await page().focus('#code')
           await page().keyboard.insertText(typed(login.code))
           await page().click(GO_ON)
-          await expectAtClient(h, page(), login)
+          await login.isAtApp()
         })
 
       it('takes what is no code for no try, and is over after five wrong ones', async () => {
-        const login = await logInAndWait(h, page())
         for (const typed of ['12345', '1234567', 'abcdef']) {
-          await answerTo(page(), () => typeCode(page(), typed))
-          await expectTold(page(), wordsIn('en').get('verify-email.blocked.unread'), login)
+          await login.types(typed)
+          await isTold(login, wordsIn('en').get('verify-email.blocked.unread'))
         }
         for (const guess of [0, 1, 2, 3]) {
-          await answerTo(page(), () => typeCode(page(), wrongCode(login.code, guess)))
-          await inMode(page(), 'blocked')
+          await login.types(wrongCode(login.code, guess))
+          await login.sees('verify-email', 'blocked')
         }
-        await answerTo(page(), () => typeCode(page(), wrongCode(login.code, 4)))
-        await inMode(page(), 'ended')
-        await expectNothingHappened(h, page(), login.user)
-        const request = await h.party.begin()
-        await signIn(page(), request, login.user.username)
-        await inMode(page(), 'blocked')
-        const again = await mailedTo(h, login.user, 2)
-        await typeCode(page(), again.code)
-        await expectAtClient(h, page(), { request, user: login.user })
+        await login.types(wrongCode(login.code, 4))
+        await login.sees('verify-email', 'ended')
+        await login.getsNothing()
+        await signsInAnew(login)
       })
 
       it('waits for the code that the link shows elsewhere', async () => {
-        const login = await logInAndWait(h, page())
-        await openElsewhere(h, other(), login)
-        await typeCode(page(), login.code)
-        await expectAtClient(h, page(), login)
+        await login.opensElsewhere(other())
+        await login.types()
+        await login.isAtApp()
         await other().reload()
-        await inMode(other(), 'expired')
+        const elsewhere = login.in(other())
+        await elsewhere.sees('verify-email', 'expired')
         expect(await other().getAttribute('main', 'data-reason')).to.equal('used')
-        expect(await hasSession(h, other())).to.equal(false)
+        expect(await elsewhere.hasSession()).to.equal(false)
       })
 
       it('says that it is too early, and goes on once support verified the address', async () => {
-        const login = await logInAndWait(h, page())
-        await answerTo(page(), () => page().click(GO_ON))
-        await inMode(page(), 'blocked')
+        await login.clicks(GO_ON)
+        await login.sees('verify-email', 'blocked')
         expect(await page().textContent('#code-hint')).to.include('isn’t confirmed yet')
-        await expectNothingHappened(h, page(), login.user)
-        const { id, email = '' } = login.user
-        expect(await h.users.markEmailVerified(id, email)).to.equal(true)
+        await login.getsNothing()
+        expect(await h.users.markEmailVerified(login.id, login.email ?? '')).to.equal(true)
         await page().click(GO_ON)
-        await expectAtClient(h, page(), login)
+        await login.isAtApp()
       })
 
       it('goes on with the same code after another mail was asked for', async () => {
-        const login = await logInAndWait(h, page())
-        await page().click('summary')
-        await answerTo(page(), () => page().click(RESEND))
-        await inMode(page(), 'sent')
-        const second = await mailedTo(h, login.user, 2)
-        expect(second.code).to.equal(login.code)
-        await typeCode(page(), second.code)
-        await expectAtClient(h, page(), login)
+        const { code } = login
+        await isSentAgain(login)
+        expect(login.code).to.equal(code)
+        await login.types()
+        await login.isAtApp()
       })
 
       it('finishes once in two tabs: the second says that the person is signed in', async () => {
-        const login = await logInAndWait(h, page())
-        const same = await openAgain(page())
-        await typeCode(page(), login.code)
-        await expectAtClient(h, page(), login)
-        await answerTo(same, () => typeCode(same, login.code))
-        await inMode(same, 'signed_in')
+        const same = await inAnotherTab(login)
+        await login.types()
+        await login.isAtApp()
+        await same.types()
+        await same.sees('verify-email', 'signed_in')
       })
 
       it('finishes once where two tabs send the code at the same time', async () => {
-        const login = await logInAndWait(h, page())
-        const tabs = [page(), await openAgain(page())]
-        for (const tab of tabs) await tab.fill('#code', login.code)
-        await Promise.all(tabs.map((tab) => answerTo(tab, () => tab.click(GO_ON))))
-        const [done, ...more] = tabs.filter((tab) => tab.url().startsWith(h.callback))
+        const tabs = [login, await inAnotherTab(login)]
+        for (const { window, code } of tabs) await window.fill('#code', code)
+        await Promise.all(tabs.map((tab) => tab.clicks(GO_ON)))
+        const [done, ...more] = tabs.filter(({ window }) => window.url().startsWith(h.callback))
         expect(more).to.deep.equal([])
-        if (done) await expectAtClient(h, done, login)
+        await done?.isAtApp()
         const second = tabs.find((tab) => tab !== done)
-        await second?.waitForSelector('main:is([data-mode=signed_in], [data-mode=ended])')
-      })
-
-      it('is finished by the link in this browser, and then says that the person is signed in', async () => {
-        const login = await logInAndWait(h, page())
-        const beside = await page().context().newPage()
-        await beside.goto(login.link)
-        await expectAtClient(h, beside, login)
-        await page().click(GO_ON)
-        await inMode(page(), 'signed_in')
+        await second?.window.waitForSelector('main:is([data-mode=signed_in], [data-mode=ended])')
       })
 
       it('is finished by the link over a session of another account', async () => {
-        const login = await logInAndWait(h, page())
-        const beside = await signInBeside(page())
-        await beside.goto(login.link)
-        await expectAtClient(h, beside, login)
+        const beside = await signInBeside(login)
+        await beside.opensLink()
+        await beside.isAtApp()
       })
 
       it('is nothing in another browser', async () => {
-        const login = await logInAndWait(h, page())
-        const id = await page().locator('#waiting input[name=login]').inputValue()
-        await other().goto(`${h.oauthUrl}/verify-email/waiting?login=${id}`)
-        await inMode(other(), 'ended')
-        await expectNothingHappened(h, other(), login.user)
-        await typeCode(page(), login.code)
-        await expectAtClient(h, page(), login)
+        await openAgain(other(), await loginIn(page()))
+        const elsewhere = login.in(other())
+        await elsewhere.sees('verify-email', 'ended')
+        await elsewhere.getsNothing()
+        await login.types()
+        await login.isAtApp()
       })
 
       it('gets nothing once its cookie is lost, and a login from the start is good', async () => {
-        const login = await logInAndWait(h, page())
         await page().context().clearCookies({ name: 'account_flows_browser' })
-        await answerTo(page(), () => typeCode(page(), login.code))
-        await inMode(page(), 'ended')
-        await expectNothingHappened(h, page(), login.user)
-        const request = await h.party.begin()
-        await signIn(page(), request, login.user.username)
-        await inMode(page(), 'blocked')
-        await typeCode(page(), (await mailedTo(h, login.user, 2)).code)
-        await expectAtClient(h, page(), { request, user: login.user })
+        await login.types()
+        await login.sees('verify-email', 'ended')
+        await login.getsNothing()
+        await signsInAnew(login)
       })
 
       it('goes on to a client that wants its answer posted', async () => {
-        const login = await logInAndWait(h, page(), { response_mode: 'form_post' })
-        await typeCode(page(), login.code)
+        const posting = await blockedIn(h, page(), { response_mode: 'form_post' })
+        await posting.types()
         if (how === 'without scripts') await page().click('button, input[type=submit]')
         await page().waitForURL(h.callback)
         const answer = await page().textContent('body')
-        const tokens = await h.party.exchange(login.request, `${h.callback}?${answer}`)
-        expect(tokens.claims()?.sub).to.equal(login.user.id)
+        const tokens = await h.party.exchange(posting.request, `${h.callback}?${answer}`)
+        expect(tokens.claims()?.sub).to.equal(posting.id)
+      })
+
+      it('cancels, and is back at the client; the same page says afterwards that it is over, and leads on', async () => {
+        const id = await loginIn(page())
+        await page().click(CANCEL)
+        await isDenied(login)
+        await openAgain(page(), id)
+        await login.sees('verify-email', 'ended')
+        expect(await page().locator('main a.button').count()).to.equal(1)
+        await signsInAnew(login)
+      })
+
+      it('uses another account, and ends at the client as that; the link of the first one does nothing', async () => {
+        const somebody = personIn(h, page(), await addVerified(h))
+        await page().click(OTHER_ACCOUNT)
+        await somebody.typesCredentials()
+        await Object.assign(somebody, { request: login.request }).isAtApp()
+        await login.opensLink()
+        await login.sees('verify-email', 'elsewhere')
+        expect(await page().locator('p.code').count()).to.equal(0)
+        expect(await login.isVerified()).to.equal(false)
+      })
+
+      it('may press each button too early', async () => {
+        await login.clicks(GO_ON)
+        await login.sees('verify-email', 'blocked')
+        await login.getsNothing()
+        await isSentAgain(login)
+        await page().click('main a.standalone')
+        await login.sees('verify-email', 'blocked')
+        await page().click(CANCEL)
+        await isDenied(login)
+      })
+
+      it('reloads at every step: no mail is sent twice, and the login goes on', async () => {
+        if (how === 'without scripts') await openAgain(page(), await loginIn(page()))
+        await page().reload()
+        await login.sees('verify-email', 'blocked')
+        await isIdle(h)
+        expect(login.mailCount()).to.equal(1)
+        await isSentAgain(login)
+        await page().reload()
+        await page().waitForSelector('main[data-mode=sent], main[data-mode=blocked]')
+        await isIdle(h)
+        expect(login.mailCount()).to.equal(2)
+        await login.getsNothing()
+        await login.types()
+        await login.isAtApp()
+      })
+
+      it('goes back after every step: each page is there again, and leads on', async () => {
+        await openAgain(page(), await loginIn(page()))
+        await login.sees('verify-email', 'blocked')
+        await isSentAgain(login)
+        await page().goBack()
+        await login.sees('verify-email', 'blocked')
+        await page().click(CANCEL)
+        await isDenied(login)
+        await page().goBack()
+        await login.sees('verify-email', 'ended')
+        await page().click('main a.button')
+        await page().waitForURL(`${new URL(h.callback).origin}/`)
+        expect(await login.isVerified()).to.equal(false)
+      })
+
+      it('has the login in two tabs: what is cancelled in one is over in the other, which says so', async () => {
+        const beside = await inAnotherTab(login)
+        await page().click(CANCEL)
+        await isDenied(login)
+        await beside.window.click(GO_ON)
+        await beside.sees('verify-email', 'ended')
+        expect(await login.isVerified()).to.equal(false)
+      })
+
+      for (const mode of ['off', 'other_browser']) {
+        it(`opens the link twice, here and elsewhere, in mode ${mode}, while the page is open: one code comes of it`, async () => {
+          await h.put({ email_link_confirmation: mode })
+          const beside = await page().context().newPage()
+          const codes: string[] = []
+          const note = (frame: Frame) => isCode(frame.url()) && codes.push(frame.url())
+          for (const tab of [page(), beside]) tab.on('framenavigated', note)
+          for (const tab of [other(), other(), beside, beside]) {
+            await tab.goto(login.link)
+            expect(await isSomewhere(tab), tab.url()).to.equal(true)
+          }
+          await login.clicks(GO_ON)
+          await eventually('a code', () => codes.length > 0)
+          expect(codes).to.have.length(1)
+          const tokens = await h.party.exchange(login.request, codes[0] ?? '')
+          expect(tokens.claims()?.sub).to.equal(login.id)
+          await h.put({ email_link_confirmation: 'other_browser' })
+        })
+      }
+
+      it('stays for days: the page says that the sign-in is over, and what to do', async () => {
+        await moveTime(DAYS_MS)
+        await login.types()
+        await login.sees('verify-email', 'ended')
+        await login.getsNothing()
+        expect(await page().textContent('main')).to.include('Go back to the app and sign in')
+        await login.signsIn()
+        await login.sees('verify-email', 'blocked')
       })
     })
   }
@@ -253,21 +382,27 @@ describeInChromium('The page that waits [full]', (browser) => {
     after(() => h.put({ email_link_confirmation: 'other_browser' }))
 
     it('goes on beside the browser that the link signed in', async () => {
-      const login = await logInAndWait(h, page())
-      await other().goto(login.link)
-      await expectAtClient(h, other(), login)
+      const login = await blockedIn(h, page())
+      const elsewhere = login.in(other())
+      await elsewhere.opensLink()
+      await elsewhere.isAtApp()
       await page().click(GO_ON)
-      await expectAtClient(h, page(), login)
+      await login.isAtApp()
     })
 
     it('goes on by the code, also where the link is refused for a session of another account', async () => {
-      const login = await logInAndWait(h, page())
-      const beside = await signInBeside(page())
-      await beside.goto(login.link)
-      await inMode(beside, 'other_account')
-      expect(await login.user.isVerified()).to.equal(false)
-      await typeCode(page(), login.code)
-      await expectAtClient(h, page(), login)
+      const login = await blockedIn(h, page())
+      const beside = await signInBeside(login)
+      await beside.opensLink()
+      await beside.sees('verify-email', 'other_account')
+      expect(await login.isVerified()).to.equal(false)
+      await login.types()
+      await login.isAtApp()
     })
   })
+
+  /** At the client, or on a page of ours that says how it stands. */
+  async function isSomewhere(tab: Page): Promise<boolean> {
+    return isCode(tab.url()) || (await tab.locator('main[data-page=verify-email] p').count()) > 0
+  }
 })

@@ -6,14 +6,13 @@ import { describeInChromium } from '../support/chromium.ts'
 import { isIdle, withoutJobs } from '../support/jobs.ts'
 import { shapeOf } from '../support/observe.ts'
 import { createUserAgent } from '../support/user-agent.ts'
-import { keptWindow } from '../browser/kept-window.ts'
 import {
-  expectAtClient,
+  blockedIn,
   inMode,
-  logInAndWait,
+  keptWindow,
   startBrowserHarness,
   type BrowserHarness,
-} from '../browser/login-in-chromium.ts'
+} from '../browser/person-in-chromium.ts'
 
 const SUBMIT = 'form:has(altcha-widget) > button[type=submit]'
 
@@ -115,15 +114,15 @@ describeInChromium('ALTCHA, as in the example [full]', (browser) => {
   })
 
   it('shows beside a login that waits, which goes on after another mail, by its code', async () => {
-    const login = await logInAndWait(h, page())
+    const login = await blockedIn(h, page())
     await page().click('summary')
     await solve(page())
     await page().click(SUBMIT)
     await inMode(page(), 'sent')
-    const { mail } = await h.mail.mailTo(login.user.email ?? '', 2)
+    const { mail } = await login.mail(2)
     await page().fill('#code', codeIn(mail) ?? '')
     await page().click('#waiting > button[type=submit]')
-    await expectAtClient(h, page(), login)
+    await login.isAtApp()
     expect(complaints).to.deep.equal([])
   })
 
@@ -152,7 +151,7 @@ describeInChromium('A widget with a button of its own [full]', (browser) => {
   after(() => h?.close())
 
   it('leaves the countdown to the button that sends the form', async () => {
-    await logInAndWait(h, page())
+    await blockedIn(h, page())
     await page().click('summary')
     await page().waitForSelector('form > button[type=submit]:disabled')
     expect(await page().isEnabled('#solve')).to.equal(true)

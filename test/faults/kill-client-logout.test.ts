@@ -2,14 +2,35 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
-import { logoutClient, signedInAt, signInAt } from '../support/real-logout-clients.ts'
-import type { LogoutClient, ToldToken } from '../support/real-logout-clients.ts'
+import {
+  logoutClient,
+  signedInAt,
+  signInAt,
+  type LogoutClient,
+  type ToldToken,
+} from '../support/real-logout-clients.ts'
 import { startMailServer, type MailServer } from '../support/mail-server.ts'
-import { sha256 } from '../support/observe.ts'
+import { sha256, tokenOf } from '../support/observe.ts'
 import { several } from '../support/several.ts'
-import { describeOnBothTopologies, TOPOLOGIES } from './both-topologies.ts'
-import { createFindings, type Fault } from './findings.ts'
-import { startKillableServer, type KillableServer } from './killable-server.ts'
+import {
+  describeOnBothTopologies,
+  TOPOLOGIES,
+  startKillableServer,
+  type KillableServer,
+  scaled,
+} from './servers.ts'
+import {
+  createFindings,
+  type Fault,
+  followTrail,
+  momentOf,
+  momentsAround,
+  nameOf,
+  part,
+  recordSteps,
+  type Step,
+  type StepMoment,
+} from './rounds.ts'
 import {
   addPerson,
   answered,
@@ -19,11 +40,7 @@ import {
   postReset,
   showsForm,
   type Person,
-} from './person.ts'
-import { scaled } from './scale.ts'
-import { followTrail, momentOf, momentsAround, nameOf, part, recordSteps } from './steps.ts'
-import type { Step, StepMoment } from './steps.ts'
-import { tokenOf } from '../support/person.ts'
+} from './people.ts'
 
 /** At each of the two servers. The steps and the door bring it to more than a hundred in all. */
 const RANDOM_ROUNDS = scaled({ full: 30, short: 1 })

@@ -5,12 +5,29 @@ import { systemClock } from '../../src/clock.ts'
 import { secondAfter } from '../../src/ports/login-end.ts'
 import { eventually } from '../support/eventually.ts'
 import { startMailServer, type MailServer, type ReceivedMail } from '../support/mail-server.ts'
-import { sha256 } from '../support/observe.ts'
+import { sha256, tokenOf } from '../support/observe.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { several } from '../support/several.ts'
-import { describeOnBothTopologies, TOPOLOGIES } from './both-topologies.ts'
-import { createFindings, type Fault } from './findings.ts'
-import { startKillableServer, type KillableServer } from './killable-server.ts'
+import {
+  describeOnBothTopologies,
+  TOPOLOGIES,
+  startKillableServer,
+  type KillableServer,
+  scaled,
+} from './servers.ts'
+import {
+  createFindings,
+  type Fault,
+  followTrail,
+  isWriteTo,
+  momentOf,
+  momentsAround,
+  nameOf,
+  part,
+  recordSteps,
+  type Step,
+  type StepMoment,
+} from './rounds.ts'
 import {
   addPerson,
   finishes,
@@ -28,20 +45,7 @@ import {
   type HeldBackLogin,
   type Person,
   type UserDocument,
-} from './person.ts'
-import { scaled } from './scale.ts'
-import {
-  followTrail,
-  isWriteTo,
-  momentOf,
-  momentsAround,
-  nameOf,
-  part,
-  recordSteps,
-  type Step,
-  type StepMoment,
-} from './steps.ts'
-import { tokenOf } from '../support/person.ts'
+} from './people.ts'
 
 const RANDOM_ROUNDS = scaled({ full: 12, short: 1 })
 const RANDOM_WITHIN_MS = 50

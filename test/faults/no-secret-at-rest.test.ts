@@ -13,6 +13,7 @@ import {
   outboxIsQuiet,
   PASSWORD,
   putSettings,
+  resend,
   resetPassword,
   smtpSettings,
   type Account,
@@ -30,7 +31,7 @@ import {
 import { sha256 } from '../support/observe.ts'
 import { ROOT } from '../support/sources.ts'
 import { createUserAgent } from '../support/user-agent.ts'
-import { scaled } from './scale.ts'
+import { scaled } from './servers.ts'
 
 const PER_SECOND = scaled({ full: 5, short: 10 })
 /** A third of the requests are for resets, and a third for each way to a verification link. */
@@ -125,7 +126,7 @@ function noSecretAtRest(create: () => Promise<FreshDatabase>, { hasOplog }: { ha
       const number = Math.floor(index / 3) % ACCOUNTS
       const username = (index % 3 === 0 ? verified : unverified)[number]?.username ?? ''
       if (index % 3 === 0) return forgot(server, username)
-      if (index % 3 === 1) return username.asksAgain()
+      if (index % 3 === 1) return resend(server, username)
       // The demo client is registered with the address of the process that started first.
       return blockedLogin(servers[0] as ExampleServer, username)
     })

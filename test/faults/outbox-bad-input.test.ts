@@ -11,7 +11,7 @@ import {
 } from '../support/example-requests.ts'
 import { eventually } from '../support/eventually.ts'
 import { describeWithMongo } from '../support/mongod.ts'
-import { suiteService } from './suite-service.ts'
+import { suiteService } from './servers.ts'
 
 const DEAD_WITHIN_MS = 10_000
 

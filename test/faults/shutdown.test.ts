@@ -10,10 +10,16 @@ import { putSettings } from '../support/example-requests.ts'
 import { startMailServer, type MailServer } from '../support/mail-server.ts'
 import { startMongoProxy, type MongoCommand, type MongoProxy } from '../support/mongo-proxy.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
-import { endLeases } from './leases.ts'
-import { scaled } from './scale.ts'
-import { postForgot, postReset, signIn, startSeededServer, userNamed } from './seeded-server.ts'
-import { tokenOf } from '../support/person.ts'
+import { tokenOf } from '../support/observe.ts'
+import {
+  endLeases,
+  scaled,
+  postForgot,
+  postReset,
+  signIn,
+  startSeededServer,
+  userNamed,
+} from './servers.ts'
 
 /** What the specification of the example server promises. */
 const EXIT_LIMIT_MS = 10_000

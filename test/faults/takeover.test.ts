@@ -1,14 +1,14 @@
 import { randomInt } from 'node:crypto'
 import { expect } from 'chai'
+import { codeIn, codeOn } from '../support/person.ts'
 import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
 import { startMailServer, type MailServer, type ReceivedMail } from '../support/mail-server.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { createRelyingParty, followWithin, type RelyingParty } from '../support/relying-party.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
-import { windowNamed, type WaitingWindow } from '../support/waiting-window.ts'
 import { several } from '../support/several.ts'
-import { startKillableServer, type KillableServer } from './killable-server.ts'
+import { startKillableServer, type KillableServer, scaled } from './servers.ts'
 import {
   addPerson,
   hasCode,
@@ -17,9 +17,7 @@ import {
   postLogin,
   type Person,
   type UserDocument,
-} from './person.ts'
-import { scaled } from './scale.ts'
-import { codeIn, codeOn } from '../support/person.ts'
+} from './people.ts'
 
 const ROUNDS = scaled({ full: 300, short: 30 })
 const AT_ONCE = 3
@@ -32,7 +30,8 @@ const OWN_CLIENT = {
 
 /** What the owner has: the page that waits in her browser, her own mail, and the newest one, whose ever it is. */
 interface Owner {
-  window: WaitingWindow
+  agent: UserAgent
+  goesOn(form: Record<string, string>): Promise<Answer>
   code: string
   link: string
   newest: string
@@ -40,9 +39,9 @@ interface Owner {
 
 /** How she verifies, and how often each login is guessed at before. From 20 on no code of her mailbox is compared. */
 const WAYS: { guesses: number; verify(owner: Owner): Promise<Answer> }[] = [
-  { guesses: 1, verify: ({ window, code }) => window.goOn({ code }) },
-  { guesses: 4, verify: ({ window, link }) => window.agent.get(link) },
-  { guesses: 2, verify: ({ window, newest }) => window.agent.get(newest) },
+  { guesses: 1, verify: ({ goesOn, code }) => goesOn({ code }) },
+  { guesses: 4, verify: ({ agent, link }) => agent.get(link) },
+  { guesses: 2, verify: ({ agent, newest }) => agent.get(newest) },
 ]
 
 /** A login of the attacker, in a browser of its own. */
@@ -101,8 +100,16 @@ describeWithMongo('A stranger who waits at two processes for the owner of the ma
   }
 
   const follow = (agent: UserAgent, answer: Answer) => followWithin(agent, at.oauthUrl, answer)
-  const windowOf = ({ agent, answer }: Attack) =>
-    windowNamed(at.oauthUrl, answer.hidden['login'] ?? '', agent)
+  /** The page that waits, and where it goes on. */
+  function waitingOf({ agent, answer }: Attack) {
+    const url = `${at.oauthUrl}/verify-email/waiting`
+    const login = answer.hidden['login'] ?? ''
+    return {
+      reloads: () => agent.get(`${url}?login=${login}`),
+      goesOn: (form: Record<string, string> = {}) => agent.post(url, { login, ...form }),
+    }
+  }
+
   const mailsTo = ({ email }: Person) => mail.mails.filter(({ to }) => to.includes(email))
 
   async function attack(person: Person): Promise<Attack> {
@@ -118,15 +125,15 @@ describeWithMongo('A stranger who waits at two processes for the owner of the ma
     const resendUrl = `${at.oauthUrl}/resend-verification`
     const asked = waiting.flatMap((each, place) => {
       const { agent, answer } = each
-      const window = windowOf(each)
+      const { goesOn, reloads } = waitingOf(each)
       const wrong = Array.from({ length: guesses }, () => {
         let code = ''
         do code = String(randomInt(1_000_000)).padStart(6, '0')
         while (known.has(code))
-        return window.goOn({ code })
+        return goesOn({ code })
       })
       const resent = place === 0 ? [agent.post(resendUrl, answer.hidden)] : []
-      return [window.goOn(), ...wrong, window.reload(), window.goOn({ code: ' ' }), ...resent].map(
+      return [goesOn(), ...wrong, reloads(), goesOn({ code: ' ' }), ...resent].map(
         async (request) => (await follow(agent, await request)).location,
       )
     })
@@ -171,11 +178,11 @@ describeWithMongo('A stranger who waits at two processes for the owner of the ma
     expect(opened.map(codeOn)).to.deep.equal(mails.map((each) => codeIn(each.mail)))
     expect(await isVerified()).to.equal(false)
 
-    const window = windowOf({ agent: owner.agent, answer })
+    const { goesOn } = waitingOf({ agent: owner.agent, answer })
     const code = codeIn(hers.mail) ?? ''
     const newest = mailsTo(owner).at(-1)?.link ?? ''
     const [done, inTheMoment, last] = await Promise.all([
-      verify({ window, code, link: hers.link, newest }),
+      verify({ agent: owner.agent, goesOn, code, link: hers.link, newest }),
       strike(owner, waiting, guesses),
       attacks(2),
     ])

@@ -22,7 +22,6 @@ import {
   mongoUsers,
   type AccountFlows,
   type AccountFlowsOptions,
-  type AccountFlowsStore,
   type AuditEvent,
   type User,
   type UserStore,
@@ -30,17 +29,18 @@ import {
 import { createChangePassword } from '../../examples/hosts/change-password.ts'
 import type { HostParts } from '../../examples/hosts/host-parts.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
-import { startMailServer, type MailServer, type MailServerOptions } from './mail-server.ts'
+import { startMailServer, type MailServerOptions } from './mail-server.ts'
 import { isIdle } from './jobs.ts'
-import { attackerAt, personAt, type Attacker, type Person } from './person.ts'
-import { freshDatabase } from './mongod.ts'
+import { atHand, attackerAt, PASSWORD, personAt, type Attacker, type Service } from './person.ts'
+
+export { PASSWORD }
+import { describeWithMongo, freshDatabase } from './mongod.ts'
 import { serve } from './serve.ts'
 import { movableClock, resetTime } from './time.ts'
-import { createRelyingParty, followWithin, type RelyingParty } from './relying-party.ts'
+import { createRelyingParty, followWithin } from './relying-party.ts'
 import { createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
 
 export const ADMIN_TOKEN = 'an admin token of the tests, long enough'.replaceAll(/[ ,]/g, '-')
-export const PASSWORD = 'correct horse battery'
 
 export type Technology = 'memory' | 'mongodb'
 
@@ -82,24 +82,13 @@ export type { HostParts }
 export type Listener = (req: IncomingMessage, res: ServerResponse) => unknown
 export type Host = (parts: HostParts) => Promise<Listener> | Listener
 
-export interface Harness {
+export interface Harness extends Service, ReturnType<typeof atHand> {
   baseUrl: string
-  /** Issuer, and where the endpoints are. */
-  oauthUrl: string
-  flows: AccountFlows
   provider: Provider
-  store: AccountFlowsStore
-  users: UserStore
   /** The database, where there is one. */
   db: Db | undefined
-  mail: MailServer
-  events: AuditEvent[]
-  party: RelyingParty
-  addUser(user: Partial<User> & { username: string }): Promise<Person>
   /** Somebody with an account of their own, and what an attacker has. */
   attacker(): Promise<Attacker>
-  /** What the host itself does to a user, past the flows. */
-  changeUser(user: User, changes: Partial<User>): Promise<void>
   put(settings: Record<string, string>): Promise<void>
   forgot(identifier: string, carried?: Record<string, string>): Promise<Answer>
   /** The link of the newest reset mail to this user. */
@@ -107,8 +96,6 @@ export interface Harness {
   reset(link: string, password: string, confirm?: string): Promise<Answer>
   /** Opens the authorization request and posts the credentials; answers the login POST. */
   login(agent: UserAgent, url: URL, username: string, password?: string): Promise<Answer>
-  /** Follows our redirects to the next page, or back to the client. */
-  follow(agent: UserAgent, answer: Answer): Promise<Answer>
   /** Signs in to the end; answers the redirect back to the client. */
   signIn(agent: UserAgent, username: string, password?: string): Promise<Answer>
   close(): Promise<void>
@@ -218,15 +205,16 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   const login = hostLogin(flows, provider, users, usesHook ? finishLogin : undefined)
   const changePassword = createChangePassword({ provider, flows, users, bcryptCost: 4 })
   listener = await host({ provider, flows, oauthPath: basePath + oauthPath, login, changePassword })
+  const app = options.clients?.find(({ client_id }) => client_id === CLIENT.client_id)
   const party = await createRelyingParty(oauthUrl, {
     clientId: CLIENT.client_id,
-    redirectUri: CLIENT.redirect_uris[0],
+    redirectUri: app?.redirect_uris?.[0] ?? CLIENT.redirect_uris[0],
   })
   const anyone = createUserAgent()
   const passwordHash = await bcrypt.hash(PASSWORD, 4)
   let added = 0
 
-  const harness: Harness = {
+  const harness: Omit<Harness, keyof ReturnType<typeof atHand>> = {
     baseUrl,
     oauthUrl,
     flows,
@@ -334,7 +322,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
       if (errors.length > 0 && !options.mayLogErrors) throw new Error(errors.join('\n'))
     },
   }
-  return harness
+  return Object.assign(harness, atHand(harness))
 }
 
 function hostLogin(
@@ -398,4 +386,24 @@ async function bodyOf(req: IncomingMessage): Promise<string> {
   let body = ''
   for await (const chunk of req) body += String(chunk)
   return body
+}
+
+/** The harness of the suite that asks for it, from its first hook to its end. Options that a hook makes, or that are waited for, are given as a function. */
+export function suiteHarness(
+  options: HarnessOptions | (() => HarnessOptions | Promise<HarnessOptions>) = {},
+): Harness {
+  const h = {} as Harness
+  let close = async () => {}
+  before('the harness runs', async () => {
+    Object.assign(h, await startHarness(typeof options === 'function' ? await options() : options))
+    close = h.close
+  })
+  after(() => close())
+  return h
+}
+
+/** The same suite on the embedded store and, in the full tier, on MongoDB. */
+export function onBothStores(title: string, body: (technology: Technology) => void): void {
+  describe(`${title}, in memory`, () => body('memory'))
+  describeWithMongo(`${title}, on MongoDB [full]`, () => body('mongodb'))
 }

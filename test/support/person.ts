@@ -5,14 +5,39 @@
  */
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
-import type { AuditEvent, AuditEventType, User } from '../../src/index.ts'
+import type {
+  AccountFlows,
+  AccountFlowsStore,
+  AuditEvent,
+  AuditEventType,
+  User,
+  UserStore,
+} from '../../src/index.ts'
 import { expectPage } from './expect-page.ts'
-import { PASSWORD, type Harness } from './harness.ts'
-import { isIdle } from './jobs.ts'
-import type { ReceivedMail } from './mail-server.ts'
+import { isIdle, later, withoutJobs } from './jobs.ts'
+import type { MailServer, ReceivedMail } from './mail-server.ts'
 import { press, type Pressed } from './page-forms.ts'
 import type { AuthorizationRequest, RelyingParty } from './relying-party.ts'
 import { createUserAgent, type Answer, type Form, type UserAgent } from './user-agent.ts'
+
+export const PASSWORD = 'correct horse battery'
+
+/** The service that people have their account at: a harness. */
+export interface Service {
+  /** Issuer, and where the endpoints are. */
+  oauthUrl: string
+  flows: AccountFlows
+  store: AccountFlowsStore
+  users: UserStore
+  mail: MailServer
+  events: AuditEvent[]
+  party: RelyingParty
+  addUser(user: Partial<User> & { username: string }): Promise<Person>
+  /** What the host itself does to a user, past the flows. */
+  changeUser(user: User, changes: Partial<User>): Promise<void>
+  /** Follows our redirects to the next page, or back to the client. */
+  follow(agent: UserAgent, answer: Answer): Promise<Answer>
+}
 
 /** What people do, in a browser without scripts, or in Chromium: `test/browser/person-in-chromium.ts`. */
 export interface Sentences {
@@ -72,7 +97,7 @@ export interface Person extends User, Sentences {
   /** What the host or an admin does to the account, past the flows. */
   becomes(changes: Partial<User>): Promise<void>
   /** Invites them, and answers the link of that mail. */
-  isInvited(carried?: Parameters<Harness['flows']['invite']>[1]): Promise<string>
+  isInvited(carried?: Parameters<AccountFlows['invite']>[1]): Promise<string>
 
   /** How many mails came. */
   mailCount(): number
@@ -111,7 +136,7 @@ const NOTHING: Answer = {
 }
 
 /** The browser is theirs alone unless one is given. */
-export function personAt(h: Harness, user: User, agent = createUserAgent()): Person {
+export function personAt(h: Service, user: User, agent = createUserAgent()): Person {
   const { oauthUrl } = h
   const request = {
     url: new URL(oauthUrl),
@@ -161,7 +186,8 @@ export function personAt(h: Harness, user: User, agent = createUserAgent()): Per
 
     async forgets(carried = {}) {
       const before = person.mailCount()
-      await h.forgot(user.username, carried)
+      const form = { identifier: user.username, ...carried }
+      await createUserAgent().post(`${oauthUrl}/forgot-password`, form)
       return read(before + 1)
     },
 
@@ -277,15 +303,15 @@ export interface Attacker extends Person {
   isInAs(victim: Person): Promise<boolean>
 }
 
-export function attackerAt(h: Harness, user: User): Attacker {
-  const attacker = personAt(h, user)
-  return Object.assign(attacker, {
+export function attackerAt(h: Service, user: User): Attacker {
+  const attacker: Attacker = Object.assign(personAt(h, user), {
     sends: (path: string, form: Form, headers = {}) =>
       attacker.agent.post(`${h.oauthUrl}/${path}`, form, headers),
 
     async signsInAs(victim: Person, password: string) {
-      const { url } = await h.party.begin()
-      return h.follow(attacker.agent, await h.login(attacker.agent, url, victim.username, password))
+      const { hidden } = await attacker.starts({ prompt: 'login' })
+      const form = { ...hidden, username: victim.username, password }
+      return h.follow(attacker.agent, await attacker.sends('login', form))
     },
 
     async guesses(victim: Person, times: number) {
@@ -299,6 +325,7 @@ export function attackerAt(h: Harness, user: User): Attacker {
 
     isInAs: async (victim: Person) => (await attacker.account()) === victim.id,
   })
+  return attacker
 }
 
 export interface WaitingOptions {
@@ -312,7 +339,7 @@ export interface WaitingOptions {
 }
 
 /** A person whose login waits for its verification link (3.2); unverified, unless one is given. */
-export async function blockedLogin(h: Harness, options: WaitingOptions = {}): Promise<Person> {
+export async function blockedLogin(h: Service, options: WaitingOptions = {}): Promise<Person> {
   const { send = ({ url }) => url, party = h.party, extra = {} } = options
   const person = (options.user ?? (await addUnverified(h))).in(options.agent)
   const begun = await party.begin(extra)
@@ -333,18 +360,18 @@ export async function blockedLogin(h: Harness, options: WaitingOptions = {}): Pr
 let named = 0
 
 /** A user whom no other test has. */
-export function addUnverified(h: Harness, more: Partial<User> = {}): Promise<Person> {
+export function addUnverified(h: Service, more: Partial<User> = {}): Promise<Person> {
   named += 1
   return h.addUser({ username: `person-${named}`, emailVerified: false, ...more })
 }
 
-export function addVerified(h: Harness, more: Partial<User> = {}): Promise<Person> {
+export function addVerified(h: Service, more: Partial<User> = {}): Promise<Person> {
   return addUnverified(h, { emailVerified: true, ...more })
 }
 
 /** A user that no other test has, and the reset link in their mail. */
 export async function userWithLink(
-  h: Harness,
+  h: Service,
   changes: Partial<User> = {},
   carried: Record<string, string> = {},
 ): Promise<{ user: Person; link: string }> {
@@ -353,8 +380,33 @@ export async function userWithLink(
 }
 
 /** A user without a password, whose address nobody verified. */
-export function addImported(h: Harness, changes: Partial<User> = {}): Promise<Person> {
+export function addImported(h: Service, changes: Partial<User> = {}): Promise<Person> {
   return addUnverified(h, { passwordHash: undefined, ...changes })
+}
+
+/** What suites ask of their harness most. */
+export function atHand(h: Service) {
+  return {
+    addVerified: (more?: Partial<User>) => addVerified(h, more),
+    addUnverified: (more?: Partial<User>) => addUnverified(h, more),
+    addImported: (more?: Partial<User>) => addImported(h, more),
+    userWithLink: (more?: Partial<User>, carried?: Record<string, string>) =>
+      userWithLink(h, more, carried),
+    blockedLogin: (options?: WaitingOptions) => blockedLogin(h, options),
+    accountOf: (agent: UserAgent) => accountOf(h, agent),
+    sessionId: (agent: UserAgent) => sessionId(h, agent),
+    /** Asks with `prompt=none`: the answer's parameters at the client. */
+    async silently(agent: UserAgent): Promise<URLSearchParams> {
+      const { url } = await h.party.begin({ prompt: 'none' })
+      return new URL((await agent.get(url)).location ?? 'none:').searchParams
+    },
+    eventsOf: <Type extends AuditEventType>(type: Type) =>
+      h.events.filter((event): event is AuditEvent & { type: Type } => event.type === type),
+    isIdle: () => isIdle(h),
+    /** So much later; a mail that is still under way would be sent again. */
+    later: (ms: number) => later(h, ms),
+    withoutJobs: (work: () => Promise<unknown>) => withoutJobs(h, work),
+  }
 }
 
 export function tokenOf(link: string): string {
@@ -388,7 +440,7 @@ export async function disown(link: string): Promise<Answer> {
 
 /** The account that a browser is signed in with, as a client learns it. `undefined`: none. */
 export async function accountOf(
-  { party }: Pick<Harness, 'party'>,
+  { party }: Pick<Service, 'party'>,
   agent: UserAgent,
 ): Promise<string | undefined> {
   const request = await party.begin({ prompt: 'none' })
@@ -398,7 +450,7 @@ export async function accountOf(
 }
 
 /** The value of the browser's session cookie, which is the id of the session. */
-export function sessionId({ oauthUrl }: Harness, agent: UserAgent): string | undefined {
+export function sessionId({ oauthUrl }: Service, agent: UserAgent): string | undefined {
   return /(?:^|; )_session=([^;]*)/.exec(agent.cookiesFor(`${oauthUrl}/auth`))?.[1]
 }
 
@@ -407,7 +459,7 @@ export function setsSession({ headers }: Answer): boolean {
   return headers.getSetCookie().some((line) => /^_session=[^;]/.test(line))
 }
 
-function expectNoSession(h: Harness, agent: UserAgent, answer: Answer) {
+function expectNoSession(h: Service, agent: UserAgent, answer: Answer) {
   expect(answer.location).to.equal(undefined)
   expect(setsSession(answer)).to.equal(false)
   expect(sessionId(h, agent)).to.equal(undefined)

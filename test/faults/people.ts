@@ -1,14 +1,15 @@
-/**
- * People at a running server: what they do in their browsers, and what it led to.
- *
- * @module
- */
 import { randomUUID } from 'node:crypto'
 import bcrypt from 'bcrypt'
 import { eventually } from '../support/eventually.ts'
 import { followWithin } from '../support/relying-party.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
-import { CLIENT_ID, type KillableServer } from './killable-server.ts'
+import { CLIENT_ID, type KillableServer } from './servers.ts'
+
+/**
+ * People at a running server: what they do in their browsers, and what it led to.
+ *
+ * @module
+ */
 
 export interface Person {
   id: string
