@@ -1,28 +1,22 @@
-import type { Person } from '../support/person.ts'
 import { expect } from 'chai'
 import { memoryUsers, type User } from '../../src/index.ts'
-import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage } from '../support/expect-page.ts'
-import { CLIENT, type Harness } from '../support/harness.ts'
-import { isIdle, later, withoutJobs } from '../support/jobs.ts'
+import { CLIENT, type Harness, onBothStores, suiteHarness } from '../support/harness.ts'
 import { sha256 } from '../support/observe.ts'
 import { linksOf } from '../support/page-forms.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
+import { OTHER_HASH, type Person, tokenOf } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { expectTitle } from '../support/words.ts'
-import { addVerified, addImported, tokenOf } from '../support/person.ts'
 
 const NEW = 'a first password'
 const PAGE = 'accept-invitation'
 const WEEK_MS = 7 * 86_400_000
-/** Of a password that nobody here knows. */
-const OTHER_HASH = '$2b$04$CCCCCCCCCCCCCCCCCCCCC.E7iYKmz3HnBJeEDbgBwEjVHZJRxEVVu'
 const agent = createUserAgent()
 
 async function invited(h: Harness, changes: Partial<User> = {}) {
-  const user = await addImported(h, changes)
+  const user = await h.addImported(changes)
   return { user, link: await user.isInvited() }
 }
 
@@ -47,7 +41,7 @@ onBothStores('An invitation (3.4)', (technology) => {
   }
 
   async function expectDead(user: Person, link: string) {
-    await withoutJobs(h, async () => {
+    await h.withoutJobs(async () => {
       const renewed = { token: tokenOf(link), action: 'renew' }
       for (const page of [
         await agent.get(link),
@@ -63,7 +57,7 @@ onBothStores('An invitation (3.4)', (technology) => {
 
   it('is opened as often as anybody likes, and sets the first password once: the address is verified by that', async () => {
     const { user, link } = await invited(h)
-    const neighbour = await addImported(h, { email: user.email })
+    const neighbour = await h.addImported({ email: user.email })
     expect(new URL(link).pathname).to.equal(`/oauth2/${PAGE}`)
     await agent.request('HEAD', link)
     for (const headers of [{}, { 'sec-purpose': 'prefetch' }, { 'x-moz': 'prefetch' }]) {
@@ -168,19 +162,19 @@ onBothStores('An invitation (3.4)', (technology) => {
 
   it('that expired is one click away from a new one, which goes to the same address and works', async () => {
     const { user, link } = await invited(h)
-    await later(h, WEEK_MS)
+    await h.later(WEEK_MS)
     expectPage(await user.choosesPassword(NEW, link), 400, PAGE, 'invalid')
     await expectUntouched(user)
     expectTitle(await user.opensLink(link), 'reset-password.invalid.expired.title')
     expectPage(await user.presses(PAGE), 200, PAGE, 'sent')
     const { link: newer } = await user.mail(2)
-    await isIdle(h)
+    await h.isIdle()
     expectPage(await user.choosesPassword(NEW, newer), 200, PAGE, 'done')
   })
 
   it('ends what the account was signed in with before, and tells its owner', async () => {
     await h.put({ password_changed_email: 'true' })
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     await user.signsIn()
     await user.becomes({ passwordHash: undefined })
     expect(await user.account()).to.equal(user.id)
@@ -225,21 +219,21 @@ onBothStores('An invitation (3.4)', (technology) => {
       ['no_address', { email: undefined }],
       ['bad_address', { email: 'no address' }],
     ]
-    await withoutJobs(h, async () => {
+    await h.withoutJobs(async () => {
       for (const [refused, change] of refusals) {
-        const user = await addImported(h, change)
+        const user = await h.addImported(change)
         for (const who of [user, user.id, { ...user, passwordHash: undefined, disabled: false }])
           expect(await h.flows.invite(who)).to.deep.equal({ refused })
       }
       expect(await h.flows.invite('nobody')).to.deep.equal({ refused: 'not_found' })
-      const { id } = await addImported(h)
+      const { id } = await h.addImported()
       const wrong = await h.flows.invite(id, Object({ clientId: 5 })).catch(String)
       expect(wrong).to.equal('TypeError: invite: clientId must be a text')
     })
   })
 
   it('is not mailed where the account has a password by then', async () => {
-    const user = await addImported(h)
+    const user = await h.addImported()
     const { resolve } = h.store.outbox
     h.store.outbox.resolve = async (...of) => {
       await user.becomes({ passwordHash: OTHER_HASH })
@@ -248,7 +242,7 @@ onBothStores('An invitation (3.4)', (technology) => {
     try {
       await h.flows.invite(user)
       await eventually('no mail', () => user.events('invitation_mail_failed', 'has_password')[0])
-      await isIdle(h)
+      await h.isIdle()
     } finally {
       h.store.outbox.resolve = resolve
     }
@@ -265,7 +259,7 @@ onBothStores('An invitation (3.4)', (technology) => {
     await user.becomes({ disabled: false })
     await expectDead(user, second)
     const third = await user.isInvited()
-    await later(h, WEEK_MS)
+    await h.later(WEEK_MS)
     await h.flows.endSessions(user.id)
     await expectDead(user, third)
     await expectUntouched(user)
@@ -274,11 +268,11 @@ onBothStores('An invitation (3.4)', (technology) => {
 
   it('leads on to the client that it named, and to none that is not registered', async () => {
     const [redirectUri] = CLIENT.redirect_uris
-    const genuine = await addImported(h)
+    const genuine = await h.addImported()
     const link = await genuine.isInvited({ clientId: CLIENT.client_id, redirectUri })
     expect(JSON.stringify(await genuine.mail())).to.include(CLIENT.client_name)
     expect(linksOf(await genuine.choosesPassword(NEW, link))).to.include('https://app.example/')
-    const forged = await addImported(h)
+    const forged = await h.addImported()
     const carried = { clientId: CLIENT.client_id, redirectUri: 'https://evil.example/cb' }
     const page = await forged.choosesPassword(NEW, await forged.isInvited(carried))
     expectPage(page, 200, PAGE, 'done')
@@ -289,7 +283,7 @@ onBothStores('An invitation (3.4)', (technology) => {
     const { user, link } = await invited(h, { emailVerified: true })
     const before = user.mailCount()
     await h.forgot(user.username)
-    await isIdle(h)
+    await h.isIdle()
     expect(user.mailCount()).to.equal(before)
     expectPage(await user.choosesPassword(NEW, link), 200, PAGE, 'done')
   })
@@ -300,7 +294,7 @@ describe('flows.invite() of a host whose users cannot set a first password', () 
   const h = suiteHarness({ flows: { users } })
 
   it('says so, and asks for nothing', async () => {
-    await withoutJobs(h, async () => {
+    await h.withoutJobs(async () => {
       expect(await h.flows.invite('anybody')).to.deep.equal({ refused: 'unsupported' })
     })
   })
@@ -310,11 +304,11 @@ describe('Many invitations (8)', () => {
   const h = suiteHarness({ settings: { mails_per_account_per_hour: '2' } })
 
   it('of one account are limited while it has one to use; of many accounts, all leave', async () => {
-    const user = await addImported(h)
+    const user = await h.addImported()
     for (let count = 0; count < 5; count += 1) await h.flows.invite(user)
-    await isIdle(h)
+    await h.isIdle()
     expect(user.mailCount()).to.be.within(1, 2)
-    const many = await Promise.all(Array.from({ length: 20 }, () => addImported(h)))
+    const many = await Promise.all(Array.from({ length: 20 }, () => h.addImported()))
     for (const each of many) await h.flows.invite(each)
     for (const each of many) await h.mail.mailTo(each.email ?? '')
   })

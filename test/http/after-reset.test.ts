@@ -2,22 +2,27 @@ import { expect } from 'chai'
 import type { ClientMetadata } from 'oidc-provider'
 import type { User } from '../../src/index.ts'
 import { suiteAdmin } from '../support/admin-calls.ts'
-import { onBothStores } from '../support/both-stores.ts'
 import { runCli } from '../support/cli-in-process.ts'
 import { partyOf } from '../support/clients.ts'
 import { eventually } from '../support/eventually.ts'
-import { ADMIN_TOKEN, CLIENT, CONFIDENTIAL, PASSWORD, type Harness } from '../support/harness.ts'
-import { isIdle } from '../support/jobs.ts'
+import {
+  ADMIN_TOKEN,
+  CLIENT,
+  CONFIDENTIAL,
+  type Harness,
+  onBothStores,
+  PASSWORD,
+  suiteHarness,
+} from '../support/harness.ts'
 import { ask } from '../support/observe.ts'
-import { addVerified, blockedLogin, type Person } from '../support/person.ts'
+import type { Person } from '../support/person.ts'
 import { createRelyingParty } from '../support/relying-party.ts'
 import { serve } from '../support/serve.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import {
+  type Answer,
   createUserAgent,
   decodeEntities,
-  type Answer,
   type UserAgent,
 } from '../support/user-agent.ts'
 
@@ -172,7 +177,7 @@ describe('After a reset the person continues to the client (4.2)', () => {
   })
 
   it('a login that its mailed link has finished here is not gone back into: the client has had its answer', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     expect((await login.opensLink()).location).to.include('code=')
     const asked = login.request.url.searchParams
     const [client_id, redirect_uri] = [asked.get('client_id'), asked.get('redirect_uri')]
@@ -315,7 +320,7 @@ describe('The mail that tells of a reset', () => {
     const [form] = /http:\S+/.exec(mail.text ?? '') ?? []
     expect((await createUserAgent().get(form ?? '')).page).to.equal('forgot-password')
     expect(`${mail.text} ${String(mail.html)}`).not.to.match(/password\?token|Tr0ub/)
-    await isIdle(h)
+    await h.isIdle()
     expect(noticesTo(h, user)).to.have.length(1)
     const [reset, notice, ...others] = user.events('password_reset_mail_sent')
     expect(reset?.details).not.to.have.property('mail')
@@ -464,7 +469,7 @@ onBothStores('The apps that a person was signed in to', (technology) => {
   ]
   for (const [title, signedInTo, says, not] of said) {
     it(title, async () => {
-      const user = await addVerified(h)
+      const user = await h.addVerified()
       await signInTo(h, user, signedInTo())
       const page = await resetOf(h, user)
       for (const text of [page, await noticeOf(h, user)]) {
@@ -477,7 +482,7 @@ onBothStores('The apps that a person was signed in to', (technology) => {
   }
 
   it('are many: ten are named, and the others counted', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     await signInTo(h, user, others)
     const named = (await resetOf(h, user)).match(/Other \d+/g)
     expect(new Set(named).size).to.equal(10)
@@ -485,7 +490,7 @@ onBothStores('The apps that a person was signed in to', (technology) => {
   })
 
   it('are named after a first password', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     await signInTo(h, user, [apps.shop])
     await user.becomes({ passwordHash: undefined, emailVerified: false })
     const page = done(await user.choosesPassword(NEW, await user.isInvited()))
@@ -493,7 +498,7 @@ onBothStores('The apps that a person was signed in to', (technology) => {
   })
 
   it('refuse for a day: the status says so', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     await signInTo(h, user, [apps.refusing, apps.shop, apps.mail])
     expect(done(await h.reset(await user.forgets(), NEW))).to.match(
       /Sign out there yourself: [\w ]*Mail/,
@@ -524,7 +529,7 @@ onBothStores('The apps that a person was signed in to', (technology) => {
   }
 
   it('that gave up are named as those that cannot be told', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     await signInTo(h, user, [apps.shop, apps.mail])
     const restore = whereLogouts(async (found) =>
       (await found).map((logout) => ({ ...logout, state: 'dead' })),
@@ -541,7 +546,7 @@ onBothStores('The apps that a person was signed in to', (technology) => {
   })
 
   it('are counted for an admin who ends the sessions, also at the command line', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     await signInTo(h, user, [apps.shop, apps.mail, apps.down])
     const run = (...args: string[]) =>
       runCli(args, { env: { ACCOUNT_FLOWS_URL: h.baseUrl, ACCOUNT_FLOWS_TOKEN: ADMIN_TOKEN } })
@@ -562,7 +567,7 @@ onBothStores('The apps that a person was signed in to', (technology) => {
   })
 
   it('cannot be read: the reset is done all the same, and nobody is told that all is well', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     await signInTo(h, user, [apps.shop])
     const restore = whereLogouts(() => Promise.reject(new Error('away')))
     try {
@@ -582,7 +587,7 @@ describe('The apps of a provider that tells none', () => {
   const admin = suiteAdmin(h)
 
   it('are not asked for; page and mail ask the person to sign out there, and claim nothing', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     await h.signIn(createUserAgent(), user.username)
     let asked = 0
     const { find } = h.store.clientLogouts
@@ -598,7 +603,7 @@ describe('The apps of a provider that tells none', () => {
     expect(await h.flows.endSessions(user.id)).to.have.keys('oauth', 'idp')
     expect(await admin.endSessions({ id: user.id })).to.not.have.property('clients')
     expect(await admin.userStatus({ id: user.id })).to.not.have.property('clients')
-    await isIdle(h)
+    await h.isIdle()
     expect(asked).to.equal(0)
   })
 })

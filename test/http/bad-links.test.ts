@@ -5,7 +5,6 @@ import { expectPage } from '../support/expect-page.ts'
 import { PASSWORD } from '../support/harness.ts'
 import { formsOf } from '../support/page-forms.ts'
 import { rawRequest } from '../support/raw-request.ts'
-import { type UserWithLink } from '../support/reset-links.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { expectMode } from '../support/waiting-window.ts'
@@ -210,7 +209,7 @@ const BROKEN_RESETS: Record<string, Change> = {
 
 describe('A reset link that a mail program or a person changed', () => {
   const h = suiteHarness()
-  let mailed: UserWithLink
+  let mailed: { user: Person; link: string }
 
   before(async () => {
     mailed = await userWithLink(h)

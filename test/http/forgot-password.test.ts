@@ -1,27 +1,15 @@
-import type { Person } from '../support/person.ts'
 import { expect } from 'chai'
 import type { AdapterFactory } from 'oidc-provider'
-import { withoutId } from '../support/page-forms.ts'
-import { onBothStores } from '../support/both-stores.ts'
 import { expectPage } from '../support/expect-page.ts'
-import { CLIENT } from '../support/harness.ts'
-import { isIdle } from '../support/jobs.ts'
-import {
-  ask,
-  dump,
-  eventsOf,
-  sha256,
-  shapeOf,
-  usableRecord,
-  withoutMail,
-} from '../support/observe.ts'
+import { CLIENT, onBothStores, suiteHarness } from '../support/harness.ts'
+import { ask, dump, sha256, shapeOf, usableRecord, withoutMail } from '../support/observe.ts'
+import { withoutId } from '../support/page-forms.ts'
+import { type Person, tokenOf } from '../support/person.ts'
 import { FORM, rawRequest } from '../support/raw-request.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { removeViewsDirectories, viewsDirectory } from '../support/views-directory.ts'
 import { words } from '../support/words.ts'
-import { tokenOf, userWithLink } from '../support/person.ts'
 
 describe('POST {oauth_path}/forgot-password (4.2)', () => {
   const agent = createUserAgent()
@@ -96,7 +84,7 @@ describe('POST {oauth_path}/forgot-password (4.2)', () => {
       await h.addUser({ username: 'pair1', email: 'Pair@users.example' })
       await h.addUser({ username: 'pair2', email: 'pair@users.example' })
       expect(await mailedFor('PAIR@users.example')).to.deep.equal([])
-      expect(eventsOf(h, 'password_reset_requested').at(-1)?.reason).to.equal('ambiguous')
+      expect(h.eventsOf('password_reset_requested').at(-1)?.reason).to.equal('ambiguous')
       expect(await mailedFor('pair@users.example')).to.deep.equal(['pair@users.example'])
     })
   })
@@ -129,7 +117,7 @@ describe('POST {oauth_path}/forgot-password (4.2)', () => {
       const { link } = h.mail.mails.at(-1) ?? { link: '' }
       expect(await usableRecord(h, link)).to.include({ userId: user.id })
       await moveTime(60_000)
-      await isIdle(h)
+      await h.isIdle()
       expect((await agent.get(link)).mode).to.equal('form')
     })
   })
@@ -139,7 +127,7 @@ onBothStores('A reset token of POST {oauth_path}/forgot-password', (technology) 
   const h = suiteHarness({ technology })
 
   it('and stores only its SHA-256 in lower-case hex; the raw token is nowhere (5.5, TOK-02)', async () => {
-    const { user, link } = await userWithLink(h)
+    const { user, link } = await h.userWithLink()
     const token = tokenOf(link)
     const record = await usableRecord(h, link)
     expect(record).to.include({ userId: user.id, email: user.email })

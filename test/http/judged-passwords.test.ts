@@ -1,23 +1,20 @@
-import type { Person } from '../support/person.ts'
 import { expect } from 'chai'
 import type { JudgePassword, User } from '../../src/index.ts'
 import { bcryptWork } from '../support/bcrypt-work.ts'
-import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage } from '../support/expect-page.ts'
-import { PASSWORD } from '../support/harness.ts'
+import { onBothStores, PASSWORD, suiteHarness } from '../support/harness.ts'
 import { dump } from '../support/observe.ts'
+import { type Person, tokenOf } from '../support/person.ts'
 import {
   padding,
-  startRangeServer,
   type RangeAnswer,
   type RangeServer,
+  startRangeServer,
 } from '../support/range-server.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
-import { createUserAgent, decodeEntities, type Answer } from '../support/user-agent.ts'
+import { type Answer, createUserAgent, decodeEntities } from '../support/user-agent.ts'
 import { words } from '../support/words.ts'
-import { addImported, tokenOf, userWithLink } from '../support/person.ts'
 
 const GOOD = 'seven mild onions'
 const LEAKED = 'leaked yesterday, and long'
@@ -37,13 +34,17 @@ onBothStores('A new password that everybody can guess (PWD-11)', (technology) =>
   const refused = ({ username, email = '' }: Person): Record<string, string[]> => ({
     password_common: ['qwerty123456', 'QWERTY123456', ' passwordpassword '],
     password_personal: [
-      ...[`${username}!2026`, email, `${email.split('@')[0]}1234`],
-      ...['acme tools', 'ToolsAcme2026', '127.0.0.1!'],
+      `${username}!2026`,
+      email,
+      `${email.split('@')[0]}1234`,
+      'acme tools',
+      'ToolsAcme2026',
+      '127.0.0.1!',
     ],
   })
 
   it('is refused with the reason, and leaves the token unspent: then an honest one is set', async () => {
-    const { user, link } = await userWithLink(h)
+    const { user, link } = await h.userWithLink()
     for (const [mode, passwords] of Object.entries(refused(user))) {
       for (const password of passwords) {
         const answer = await h.reset(link, password)
@@ -61,7 +62,7 @@ onBothStores('A new password that everybody can guess (PWD-11)', (technology) =>
   })
 
   it('is refused to whoever was invited too', async () => {
-    const user = await addImported(h)
+    const user = await h.addImported()
     const link = await user.isInvited()
     for (const [mode, passwords] of Object.entries(refused(user)))
       for (const password of passwords)
@@ -71,7 +72,7 @@ onBothStores('A new password that everybody can guess (PWD-11)', (technology) =>
   })
 
   it('may be the one in force, which costs no more than another one does, and no link (PWD-13)', async () => {
-    const { user, link } = await userWithLink(h)
+    const { user, link } = await h.userWithLink()
     const work = await bcryptWork(async () => {
       expectPage(await h.reset(link, PASSWORD), 200, 'reset-password', 'done')
     })
@@ -81,7 +82,7 @@ onBothStores('A new password that everybody can guess (PWD-11)', (technology) =>
   })
 
   it('is told where it differs from its confirmation, as a mismatch alone', async () => {
-    const { user } = await userWithLink(h)
+    const { user } = await h.userWithLink()
     for (const [password, confirm, mode] of [
       ['qwerty123456', GOOD, 'password_mismatch'],
       ['qwerty', 'qwerty', 'password_too_short'],
@@ -93,7 +94,7 @@ onBothStores('A new password that everybody can guess (PWD-11)', (technology) =>
 
   it('tells nothing of an account that the link is no longer for (PWD-17)', async () => {
     for (const isPersonal of [true, false]) {
-      const { user, link } = await userWithLink(h)
+      const { user, link } = await h.userWithLink()
       const next = `${user.username}-moved`
       await user.becomes({ email: `${next}@users.example`, username: next })
       const answer = await h.reset(link, isPersonal ? `${next}!` : PASSWORD)
@@ -119,7 +120,7 @@ describe('password_blocklist pwned', () => {
   after(() => ranges.close())
   beforeEach(async () => {
     await moveTime(60_000)
-    ;({ user, link } = await userWithLink(h))
+    ;({ user, link } = await h.userWithLink())
     ranges.answer = undefined
     ranges.asked.length = 0
     logged.length = 0
@@ -216,7 +217,7 @@ describe('judgePassword: a judgement of the host’s own', () => {
   let link: string
 
   beforeEach(async () => {
-    ;({ user, link } = await userWithLink(h))
+    ;({ user, link } = await h.userWithLink())
     judge = () => undefined
     asked.length = 0
     logged.length = 0

@@ -20,12 +20,12 @@ import {
   type Listener,
   PASSWORD,
   startHarness,
+  suiteHarness,
 } from '../support/harness.ts'
-import { isIdle, jobs, withoutJobs } from '../support/jobs.ts'
+import { jobs } from '../support/jobs.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 import { databaseOf, shapeOf, usableRecord } from '../support/observe.ts'
 import { type Person, personAt, tokenOf } from '../support/person.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { type Answer, createUserAgent, type Form } from '../support/user-agent.ts'
 
@@ -75,7 +75,7 @@ describe('Forms from one address', () => {
 
   /** What was refused wrote nothing, and others are served. */
   async function nothingCameOf(work: () => Promise<unknown>) {
-    await withoutJobs(h, work)
+    await h.withoutJobs(work)
     expect((await post(newAddress())).status).to.equal(200)
   }
 
@@ -208,7 +208,10 @@ describe('Forms from one address', () => {
         '2001:db8:0:1:ffff::',
       ],
     'share a bucket where the address cannot be read': [
-      ...['unknown', '_hidden', '999.1.1.1', 'localhost'],
+      'unknown',
+      '_hidden',
+      '999.1.1.1',
+      'localhost',
       'x'.repeat(2_000),
     ],
   }
@@ -427,7 +430,7 @@ describe('A flood of identifiers that nobody has (RATE-09)', () => {
     const answers = await Promise.all(names.map((name) => h.forgot(name)))
     expect(await user.forgets()).to.include('/reset-password?token=')
     for (const { status, mode } of answers) expect([status, mode]).to.deep.equal([200, 'sent'])
-    await isIdle(h)
+    await h.isIdle()
     expect(h.events.filter(({ reason }) => reason === 'unknown')).to.have.length(names.length)
     expect(h.mail.mails).to.have.length(1)
   })
@@ -582,7 +585,7 @@ for (const [kind, path, name, command] of FORMS) {
           return new Promise(() => {})
         }
       })
-      await withoutJobs(h, async () => {
+      await h.withoutJobs(async () => {
         const answer = post({ identifier: user.username })
         await isAsked
         await moveTime(10_000)
@@ -617,7 +620,7 @@ for (const [kind, path, name, command] of FORMS) {
       for (const verdict of denials) {
         const what = JSON.stringify(verdict)
         check = () => Promise.resolve(verdict)
-        await withoutJobs(h, async () => {
+        await h.withoutJobs(async () => {
           const events = h.events.length
           const denied = await post({ identifier: user.username, client_id: 'app' })
           expect(shapeOf(denied), what).to.deep.equal(shapeOf(sent))
@@ -651,7 +654,7 @@ for (const [kind, path, name, command] of FORMS) {
         expect(advice).to.include(`account-flows user ${command} --id ${user.id}`)
         check = () => 'allow'
         await post({ identifier })
-        await isIdle(h)
+        await h.isIdle()
         expect((await status()).cause).to.equal('sent')
       }
     })
@@ -673,7 +676,7 @@ for (const [kind, path, name, command] of FORMS) {
     for (const [how, fail] of Object.entries(failures)) {
       it(`answers 503 to everybody where it ${how}, and logs nothing that was typed`, async () => {
         const user = await addPerson(`Somebody ${how}`)
-        await isIdle(h)
+        await h.isIdle()
         check = fail
         const answers = [
           await post({ identifier: user.username }, undefined, 'a failing check'),
@@ -717,7 +720,7 @@ for (const [kind, path, name, command] of FORMS) {
       await post({ identifier: 'unchanged' }, '203.0.113.8')
       await h.mail.mailTo(user.email ?? '')
       // The event is recorded once the mail has left.
-      await isIdle(h)
+      await h.isIdle()
       const [event] = user.events(`${kind}_mail_sent`)
       expect(event).to.include({ address: '203.0.113.8' })
     })

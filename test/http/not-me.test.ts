@@ -1,32 +1,24 @@
 import { randomBytes } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
-import { setTimeout as delay } from 'node:timers/promises'
 import { hashToken, newId, newToken } from '../../src/crypto/token.ts'
 import type { MailKind } from '../../src/ports/index.ts'
-import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage } from '../support/expect-page.ts'
-import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
-import { isIdle } from '../support/jobs.ts'
+import {
+  type Harness,
+  onBothStores,
+  PASSWORD,
+  startHarness,
+  suiteHarness,
+} from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { shapeOf } from '../support/observe.ts'
 import { linksOf, press } from '../support/page-forms.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
+import { disown, type Person, personAt, tokenOf } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
-import {
-  accountOf,
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  type Person,
-  addImported,
-  disown,
-  personAt,
-  tokenOf,
-  userWithLink,
-} from '../support/person.ts'
 
 const DAY_MS = 86_400_000
 const STOLEN = 'the password of a thief'
@@ -66,18 +58,18 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
 
   /** A user whose password somebody reset by a mailed link, and the links of both mails. */
   async function stolen() {
-    const { user } = await userWithLink(h)
+    const { user } = await h.userWithLink()
     const ofReset = await user.notMeLink()
     expect((await user.in().signsIn()).location).to.include('code=')
     expectPage(await user.choosesPassword(STOLEN), 200, 'reset-password', 'done')
     await user.mail(2)
-    await isIdle(h)
+    await h.isIdle()
     return { user, ofReset, ofNotice: await user.notMeLink() }
   }
 
   async function expectSecured(user: Person, thief = createUserAgent()) {
     expect(await user.hasPassword(STOLEN)).to.equal(false)
-    expect(await accountOf(h, thief)).to.equal(undefined)
+    expect(await h.accountOf(thief)).to.equal(undefined)
     expect((await user.in(thief).signsIn(STOLEN)).status).to.equal(401)
     await user.getsBackIn()
     const owner = user.in()
@@ -86,10 +78,10 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
   }
 
   it('of a reset mail voids its link, and ends the logins that wait; nothing else changes', async () => {
-    const { user, link } = await userWithLink(h)
+    const { user, link } = await h.userWithLink()
     const browser = user.in()
     expect((await browser.signsIn()).location).to.include('code=')
-    const other = await userWithLink(h)
+    const other = await h.userWithLink()
     const page = await disown(await user.notMeLink())
     expectPage(page, 200, 'not-me', 'stopped')
     expect(linksOf(page)).to.deep.equal([])
@@ -104,7 +96,7 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
   })
 
   it('of a reset mail ends the login that waits, though another mail was sent for that', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await login.forgets()
     expectPage(await disown(await login.notMeLink()), 200, 'not-me', 'stopped')
     expectPage(await login.goesOn(), 400, 'verify-email', 'ended')
@@ -112,7 +104,7 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
   })
 
   it('of a reset mail voids one that is still in the outbox, too', async () => {
-    const { user } = await userWithLink(h)
+    const { user } = await h.userWithLink()
     const notMe = await user.notMeLink()
     await h.put({ mails_per_minute: '1' })
     try {
@@ -126,12 +118,12 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
     } finally {
       await h.put({ mails_per_minute: '0' })
     }
-    await isIdle(h)
+    await h.isIdle()
     expect(user.mailCount()).to.equal(1)
   })
 
   it('of a verification mail ends the login that waits, and voids all its links', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const links = [login.link, await login.asksAgain()]
     expectPage(await disown(await login.notMeLink()), 200, 'not-me', 'stopped')
     for (const link of links)
@@ -146,7 +138,7 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
     ['code', (login: Person) => login.types()],
   ] as const) {
     it(`of a verification mail whose ${how} verified takes that back, and ends everything (NOT-13)`, async () => {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       const notMe = await login.notMeLink()
       await verify(login)
       expect(await login.account()).to.equal(login.id)
@@ -164,7 +156,7 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
     const { markEmailUnverified } = h.users
     delete h.users.markEmailUnverified
     try {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       const notMe = await login.notMeLink()
       await login.opensLink()
       expectPage(await disown(notMe), 200, 'not-me', 'signed_out')
@@ -176,7 +168,7 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
   })
 
   it('of an invitation voids it, and a new one works', async () => {
-    const user = await addImported(h)
+    const user = await h.addImported()
     const link = await user.isInvited()
     expectPage(await disown(await user.notMeLink()), 200, 'not-me', 'stopped')
     expectPage(await user.choosesPassword(STOLEN, link), 400, 'accept-invitation', 'invalid')
@@ -209,11 +201,11 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
   })
 
   it('of an invitation does the same once its first password is set', async () => {
-    const user = await addImported(h)
+    const user = await h.addImported()
     const link = await user.isInvited()
     const notMe = await user.notMeLink()
     expectPage(await user.choosesPassword(STOLEN, link), 200, 'accept-invitation', 'done')
-    await isIdle(h)
+    await h.isIdle()
     expectPage(await disown(notMe), 200, 'not-me', 'secured')
     expect(disowned(user)).to.deep.equal([['invitation', 'blocked']])
     await expectSecured(user)
@@ -222,7 +214,7 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
   it('leaves everything alone once a link was used that was mailed later (NOT-08)', async () => {
     const { user, ofReset, ofNotice } = await stolen()
     expectPage(await h.reset(await user.forgets(), HONEST), 200, 'reset-password', 'done')
-    await isIdle(h)
+    await h.isIdle()
     const browser = user.in()
     await browser.signsIn(HONEST)
     const open = await user.forgets()
@@ -241,7 +233,7 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
   async function changedByHost(user: Person, password: string) {
     await user.becomes({ passwordHash: await bcrypt.hash(password, 4) })
     await h.flows.passwordChanged(user.id)
-    await isIdle(h)
+    await h.isIdle()
     return user.notMeLink()
   }
 
@@ -257,7 +249,7 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
       return { user, link: ofNotice }
     },
     async 'after two changes, by the first notice'() {
-      const user = await addVerified(h)
+      const user = await h.addVerified()
       const link = await changedByHost(user, STOLEN)
       await changedByHost(user, HONEST)
       return { user, link }
@@ -319,9 +311,9 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
 
   it('of a notice to a mailbox that gets no reset link leaves the password alone, so that nobody is locked out', async () => {
     await h.put({ reset_requires_verified_email: 'true' })
-    const user = await addUnverified(h)
+    const user = await h.addUnverified()
     await h.flows.passwordChanged(user.id)
-    await isIdle(h)
+    await h.isIdle()
     expectPage(await disown(await user.notMeLink()), 200, 'not-me', 'signed_out')
     await h.put({ reset_requires_verified_email: 'false' })
     expect(await user.hasPassword(PASSWORD)).to.equal(true)
@@ -329,7 +321,7 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
   })
 
   it('gives a mailbox that the account has left no say over its new one (NOT-12)', async () => {
-    const { user } = await userWithLink(h)
+    const { user } = await h.userWithLink()
     const notMe = await user.notMeLink()
     const email = `new-${user.username}@users.example`
     await user.becomes({ email })
@@ -341,16 +333,16 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
   })
 
   it('is for the account of the mail alone, also once that is disabled (NOT-04)', async () => {
-    const { user } = await userWithLink(h)
+    const { user } = await h.userWithLink()
     const notMe = await user.notMeLink()
-    const neighbour = await userWithLink(h)
+    const neighbour = await h.userWithLink()
     await user.becomes({ disabled: true })
     expectPage(await disown(notMe), 200, 'not-me', 'stopped')
     expectPage(await agent.get(neighbour.link), 200, 'reset-password', 'form')
   })
 
   it('waits for a password that is being set just now, and blocks it then (NOT-09)', async () => {
-    const { user, link } = await userWithLink(h)
+    const { user, link } = await h.userWithLink()
     const notMe = await user.notMeLink()
     const { replacePasswordHash } = h.users
     const set = withResolvers()
@@ -369,7 +361,7 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
     h.users.replacePasswordHash = replacePasswordHash
     set.resolve()
     expectPage(await reset, 200, 'reset-password', 'done')
-    await isIdle(h)
+    await h.isIdle()
     expectPage(await disown(notMe), 200, 'not-me', 'secured')
     expect(disowned(user)).to.deep.equal([['password_reset', 'blocked']])
     await expectSecured(user)
@@ -412,7 +404,7 @@ describe('The page behind "This wasn\'t me" (4.10)', () => {
   }
 
   it('asks, and does nothing however often it is opened, also by whatever looks into mails (NOT-01)', async () => {
-    const { user, link } = await userWithLink(h)
+    const { user, link } = await h.userWithLink()
     const notMe = await user.notMeLink()
     for (const method of ['HEAD', 'GET', 'GET']) {
       const answer = await agent.request(method, notMe, { headers: { 'Sec-Purpose': 'prefetch' } })
@@ -427,8 +419,8 @@ describe('The page behind "This wasn\'t me" (4.10)', () => {
     const shown = new Set<string>()
     for (const [kind, mailed] of Object.entries(MAILED)) {
       const user = await (kind === 'password_reset'
-        ? addVerified(h)
-        : addUnverified(h, kind === 'invitation' ? { passwordHash: undefined } : {}))
+        ? h.addVerified()
+        : h.addUnverified(kind === 'invitation' ? { passwordHash: undefined } : {}))
       await mailed(user)
       const notMe = await user.notMeLink()
       const page = await agent.get(notMe)
@@ -445,7 +437,7 @@ describe('The page behind "This wasn\'t me" (4.10)', () => {
   })
 
   it('opens a link that a mail program changed at its ends', async () => {
-    const { user } = await userWithLink(h)
+    const { user } = await h.userWithLink()
     const notMe = await user.notMeLink()
     for (const broken of [
       `${notMe}.`,
@@ -458,9 +450,9 @@ describe('The page behind "This wasn\'t me" (4.10)', () => {
 
   it('blocks the password that was set by a later link to another mailbox (NOT-14)', async () => {
     await h.put({ password_changed_email: 'true' })
-    const { user, link } = await userWithLink(h)
+    const { user, link } = await h.userWithLink()
     await h.reset(link, HONEST)
-    await isIdle(h)
+    await h.isIdle()
     const notice = await user.notMeLink()
     const email = `thief-${user.id}@users.example`
     await user.becomes({ email })
@@ -475,22 +467,22 @@ describe('The page behind "This wasn\'t me" (4.10)', () => {
 
   it('is good for eight days, whatever its mail and the links that came later', async () => {
     await h.put({ password_changed_email: 'true' })
-    const { user, link } = await userWithLink(h)
+    const { user, link } = await h.userWithLink()
     const ofReset = await user.notMeLink()
     await h.reset(link, STOLEN)
-    await isIdle(h)
+    await h.isIdle()
     const ofNotice = await user.notMeLink()
-    const other = await userWithLink(h)
+    const other = await h.userWithLink()
     const ofOther = await other.user.notMeLink()
     await h.reset(other.link, STOLEN)
-    await isIdle(h)
+    await h.isIdle()
     await h.reset(await other.user.forgets(), HONEST)
-    await isIdle(h)
+    await h.isIdle()
     await moveTime(8 * DAY_MS - 60_000)
     for (const each of [ofReset, ofNotice])
       expectPage(await agent.get(each), 200, 'not-me', 'confirm')
     // Nothing that it is judged by is purged yet.
-    await h.resetLink(await addVerified(h))
+    await h.resetLink(await h.addVerified())
     expectPage(await disown(ofReset), 200, 'not-me', 'secured')
     expectPage(await disown(ofOther), 200, 'not-me', 'later')
     await moveTime(60_000)
@@ -510,12 +502,12 @@ describeWithMongo(
       const links = []
       // One after the other: of one network, few passwords wait to be hashed.
       for (let round = 0; round < 24; round += 1) {
-        const { user, link: first } = await userWithLink(h)
+        const { user, link: first } = await h.userWithLink()
         const notMe = await user.notMeLink()
         await h.reset(first, 'the first password')
         links.push({ user, notMe, later: await user.forgets() })
       }
-      await isIdle(h)
+      await h.isIdle()
       const other = await startHarness({
         database: { db, drop: async () => {} },
         flows: { secrets },

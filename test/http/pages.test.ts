@@ -6,18 +6,16 @@ import mount from 'koa-mount'
 import { createPages } from '../../src/http/pages.ts'
 import type { Captcha, ForgotPasswordRequest, Log } from '../../src/index.ts'
 import { createViews } from '../../src/views/index.ts'
-import { everyPage } from '../browser/every-page.ts'
 import { expectPage } from '../support/expect-page.ts'
-import type { Harness, Listener } from '../support/harness.ts'
-import { isIdle, later } from '../support/jobs.ts'
+import { type Harness, type Listener, suiteHarness } from '../support/harness.ts'
 import { shapeOf } from '../support/observe.ts'
 import { assetsOf } from '../support/page-forms.ts'
-import { addVerified, blockedLogin, type Person } from '../support/person.ts'
+import type { Person } from '../support/person.ts'
 import { rawRequest } from '../support/raw-request.ts'
 import { serve, type Served } from '../support/serve.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { removeViewsDirectories, viewsDirectory } from '../support/views-directory.ts'
+import { everyPage } from '../browser/every-page.ts'
 
 describe('The policy of a page whose form leads to a client', () => {
   const pages = createPages(createViews('/oauth2'))
@@ -327,7 +325,7 @@ describe('A captcha, on a service', () => {
   const policyOf = ({ headers }: { headers: Headers }) => headers.get('content-security-policy')
 
   it('is on the pages that wait, beside where the client may be, and gone once the mail was asked for', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     expect(policyOf(login.blocked)).to.equal(policyWith("'self' https:"))
     const sent = await login.presses('/resend-verification')
     expect([sent.status, sent.mode]).to.deep.equal([200, 'sent'])
@@ -339,21 +337,21 @@ describe('A captcha, on a service', () => {
   })
 
   it('is not asked about by the one click that replaces an expired link, which is for its holder alone', async () => {
-    const login = await blockedLogin(h)
-    await later(h, 25 * 3_600_000)
+    const login = await h.blockedLogin()
+    await h.later(25 * 3_600_000)
     asked.length = 0
     const elsewhere = login.in()
     expect((await elsewhere.opensLink()).text).not.to.include('widget')
     const mails = h.mail.mails.length
     expect((await elsewhere.presses('/resend-verification')).mode).to.equal('sent')
     await login.mail(2)
-    await isIdle(h)
+    await h.isIdle()
     expect(h.mail.mails).to.have.length(mails + 1)
     expect(asked).to.deep.equal([])
   })
 
   it('is not asked about by a form that another site posts (HDR-04)', async () => {
-    const { username } = await addVerified(h)
+    const { username } = await h.addVerified()
     asked.length = 0
     for (const [path, name] of Object.entries({
       'forgot-password': 'identifier',

@@ -14,21 +14,10 @@ import { nodeHttpHost } from '../../examples/hosts/node-http.ts'
 import type { Log } from '../../src/index.ts'
 import { startExampleServer } from '../support/example-server.ts'
 import { expectPage } from '../support/expect-page.ts'
-import { ADMIN_TOKEN } from '../support/harness.ts'
-import { later, withoutJobs } from '../support/jobs.ts'
+import { ADMIN_TOKEN, suiteHarness } from '../support/harness.ts'
 import { sha256, shapeOf } from '../support/observe.ts'
-import {
-  addImported,
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  tokenOf,
-  userWithLink,
-  wrongCode,
-  type Person,
-} from '../support/person.ts'
+import { tokenOf, wrongCode, type Person } from '../support/person.ts'
 import { FORM } from '../support/raw-request.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
 import { expectTitle } from '../support/words.ts'
 
@@ -246,15 +235,15 @@ describe('Refusals: nothing changes, and the honest request still works', () => 
   const unknown: Record<string, ReturnType<typeof shapeOf>> = {}
 
   before(async () => {
-    const { user: old, link: expired } = await userWithLink(h)
-    await later(h, 3_600_000)
-    const { user: ann, link: reset } = await userWithLink(h)
-    const { user: nan } = await userWithLink(h)
-    const [una, wim] = [await blockedLogin(h), await blockedLogin(h)]
-    const ivo = await addImported(h)
+    const { user: old, link: expired } = await h.userWithLink()
+    await h.later(3_600_000)
+    const { user: ann, link: reset } = await h.userWithLink()
+    const { user: nan } = await h.userWithLink()
+    const [una, wim] = [await h.blockedLogin(), await h.blockedLogin()]
+    const ivo = await h.addImported()
     const [fay, ron] = [
-      await addVerified(h, { username: 'fay' }),
-      await addUnverified(h, { username: 'ron' }),
+      await h.addVerified({ username: 'fay' }),
+      await h.addUnverified({ username: 'ron' }),
     ]
     Object.assign(people, { fay, ann, ron, una, wim, ivo, nan, old })
     Object.assign(held, {
@@ -354,7 +343,7 @@ describe('Refusals: nothing changes, and the honest request still works', () => 
         it(`refuses ${title}`, async () => {
           const { form = '', waits } = honest[path] ?? {}
           const [before, events] = [await accounts(), done()]
-          await withoutJobs(h, async () => {
+          await h.withoutJobs(async () => {
             const answer = await send(path, filled(sent, form), headers)
             const [status, page, mode, reason] = back.split(' ')
             const { length } = [status, page, mode].filter(Boolean)

@@ -4,39 +4,26 @@ import { expect } from 'chai'
 import { hashQueueLimits } from '../../src/crypto/hash-queue.ts'
 import type { Hashing, User } from '../../src/index.ts'
 import { bcryptWork } from '../support/bcrypt-work.ts'
-import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage } from '../support/expect-page.ts'
-import { CLIENT, PASSWORD, type Harness } from '../support/harness.ts'
-import { later, withoutJobs } from '../support/jobs.ts'
+import { CLIENT, type Harness, onBothStores, PASSWORD, suiteHarness } from '../support/harness.ts'
 import { databaseOf, dump, sha256, shapeOf, usableRecord } from '../support/observe.ts'
 import { linksOf, press, withoutId } from '../support/page-forms.ts'
-import {
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  personAt,
-  tokenOf,
-  userWithLink,
-  type Person,
-} from '../support/person.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
+import { OTHER_HASH, type Person, personAt, tokenOf } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
 import { turns } from '../support/turns.ts'
 import { createUserAgent, decodeEntities } from '../support/user-agent.ts'
 import { expectTitle, words } from '../support/words.ts'
 
 const NEW = 'a new password'
-/** What a host may write into the record of a user that was not reset by us. */
-const OTHER_HASH = '$2b$04$CCCCCCCCCCCCCCCCCCCCC.E7iYKmz3HnBJeEDbgBwEjVHZJRxEVVu'
 const agent = createUserAgent()
 
 const completed = (user: Person) => user.events('password_reset_completed')
 
 /** A user with a link, an hour later. */
 async function userWithExpiredLink(h: Harness, carried: Record<string, string> = {}) {
-  const both = await userWithLink(h, {}, carried)
-  await later(h, 3_600_000)
+  const both = await h.userWithLink({}, carried)
+  await h.later(3_600_000)
   return both
 }
 
@@ -56,7 +43,7 @@ describe('{oauth_path}/reset-password', () => {
   const h = suiteHarness()
 
   it('renders the form for a new password to whoever has a link, and does not say whose it is (4.3, ENU-08)', async () => {
-    const { user, link } = await userWithLink(h)
+    const { user, link } = await h.userWithLink()
     const page = await agent.get(link)
     expectPage(page, 200, 'reset-password', 'form')
     expect(page.hidden).to.deep.equal({ token: tokenOf(link), ui_locales: 'en' })
@@ -74,7 +61,7 @@ describe('{oauth_path}/reset-password', () => {
   })
 
   it('sets the password, and shows a success without a cookie and without signing in; only the new one signs in then (4.4, SES-06)', async () => {
-    const { user, link } = await userWithLink(h, { emailVerified: false })
+    const { user, link } = await h.userWithLink({ emailVerified: false })
     const answer = await user.choosesPassword(NEW)
     expectPage(answer, 200, 'reset-password', 'done')
     expectTitle(answer, 'reset-password.done.title')
@@ -106,7 +93,7 @@ onBothStores('A reset', (technology) => {
   const h = suiteHarness({ technology })
 
   it('1 password, 2 used_at, 3 and 4 sessions, before 5 password_reset_completed', async () => {
-    const { user, link } = await userWithLink(h)
+    const { user, link } = await h.userWithLink()
     const record = await usableRecord(h, link)
     const atEvent = new Promise<[boolean, unknown]>((resolve, reject) => {
       h.flows.events.on('audit', ({ type, accountId }) => {
@@ -133,7 +120,7 @@ onBothStores('A reset', (technology) => {
 
   if (technology === 'mongodb') {
     it('in that order also as MongoDB sees it', async () => {
-      const { link } = await userWithLink(h)
+      const { link } = await h.userWithLink()
       await databaseOf(h).command({ profile: 2 })
       await h.reset(link, 'a new password')
       await databaseOf(h).command({ profile: 0 })
@@ -155,7 +142,7 @@ onBothStores('A reset', (technology) => {
     })
 
     it('with used_at set, and no hash left in the token record', async () => {
-      const { user, link } = await userWithLink(h)
+      const { user, link } = await h.userWithLink()
       await h.reset(link, 'a new password')
       const token_hash = sha256(tokenOf(link))
       const record = await databaseOf(h).collection('password_reset_tokens').findOne({ token_hash })
@@ -176,7 +163,7 @@ describe('The form for a new password (4.4, 8)', () => {
   let link: string
 
   before(async () => {
-    ;({ user, link } = await userWithLink(h))
+    ;({ user, link } = await h.userWithLink())
   })
 
   const SHORT = words['reset-password.password_too_short.refusal']?.replace(/{.*}/, '8 characters')
@@ -249,10 +236,10 @@ onBothStores('{oauth_path}/reset-password refuses a token that is', (technology)
   const h = suiteHarness({ technology })
 
   it('expired, though its record is still there (TOK-06)', async () => {
-    const { user, link } = await userWithLink(h)
-    await later(h, 3_000_000)
-    const { link: newer } = await userWithLink(h)
-    await later(h, 600_000)
+    const { user, link } = await h.userWithLink()
+    await h.later(3_000_000)
+    const { link: newer } = await h.userWithLink()
+    await h.later(600_000)
     await expectRefused(h, link)
     expect(await user.hasPassword(PASSWORD)).to.equal(true)
     expect(completed(user)).to.deep.equal([])
@@ -265,7 +252,7 @@ onBothStores('{oauth_path}/reset-password refuses a token that is', (technology)
 
   it('of an account whose password changes while the reset runs: the newer one wins (TOK-18)', async () => {
     const runs = Array.from({ length: 6 }, async (_, run) => {
-      const { user, link } = await userWithLink(h)
+      const { user, link } = await h.userWithLink()
       const change = async () => {
         await turns(run * 20)
         await user.becomes({ passwordHash: OTHER_HASH })
@@ -281,7 +268,7 @@ onBothStores('{oauth_path}/reset-password refuses a token that is', (technology)
   if (technology === 'memory') return
 
   it('damaged in the database: it fails closed (TOK-07)', async () => {
-    const { user, link } = await userWithLink(h)
+    const { user, link } = await h.userWithLink()
     const documents = databaseOf(h).collection('password_reset_tokens')
     const token_hash = sha256(tokenOf(link))
     const record = await documents.findOne({ token_hash })
@@ -305,7 +292,7 @@ onBothStores('{oauth_path}/reset-password refuses a token that is', (technology)
   })
 
   it('of a deleted user: it changes nothing, and is no 5xx (TOK-17)', async () => {
-    const { user, link } = await userWithLink(h)
+    const { user, link } = await h.userWithLink()
     expect((await agent.get(link)).mode).to.equal('form')
     const users = databaseOf(h).collection<{ _id: string }>('users')
     await users.deleteOne({ _id: user.id })
@@ -316,7 +303,7 @@ onBothStores('{oauth_path}/reset-password refuses a token that is', (technology)
 
   for (const minutes of [3, -3]) {
     it(`none of that, by a clock that was ${minutes} minutes from ours: it works`, async () => {
-      const { user, link } = await userWithLink(h)
+      const { user, link } = await h.userWithLink()
       const shift = (name: string) => ({
         $dateAdd: { startDate: `$${name}`, unit: 'minute', amount: minutes },
       })
@@ -344,7 +331,7 @@ describe('A reset link is void once the account changed after it was issued', ()
   ]
   for (const [what, change, back] of changes) {
     it(`${what}: POST changes nothing, and a new link works (TOK-16)`, async () => {
-      const { user, link } = await userWithLink(h)
+      const { user, link } = await h.userWithLink()
       await user.becomes(change)
       const before = await h.users.findById(user.id)
       const answer = await h.reset(link, NEW)
@@ -357,7 +344,7 @@ describe('A reset link is void once the account changed after it was issued', ()
   }
 
   it('its password: POST ends no session of the account (3.3)', async () => {
-    const { user, link } = await userWithLink(h)
+    const { user, link } = await h.userWithLink()
     await user.signsIn()
     await user.becomes({ passwordHash: OTHER_HASH })
     expect((await h.reset(link, NEW)).mode).to.equal('invalid')
@@ -380,7 +367,7 @@ describe('A reset link that does nothing says why, to whoever holds it', () => {
 
   /** Asked for a new link in its place, it is refused for this reason, and no mail is asked for. */
   const isNotRenewedAs = (reason: string, link: string) =>
-    withoutJobs(h, async () => {
+    h.withoutJobs(async () => {
       const answer = await asksWith({ token: tokenOf(link) })
       expectPage(answer, 400, 'reset-password', 'invalid')
       expectTitle(answer, `reset-password.invalid.${reason}.title`)
@@ -419,7 +406,7 @@ describe('A reset link that does nothing says why, to whoever holds it', () => {
   })
 
   it('used: and it asks for nothing, and changes nothing, in another browser neither (TOK-11)', async () => {
-    const { user, link } = await userWithLink(h)
+    const { user, link } = await h.userWithLink()
     expect((await h.reset(link, NEW)).mode).to.equal('done')
     await isRefusedAs('used', link)
     await isNotRenewedAs('used', link)
@@ -430,7 +417,7 @@ describe('A reset link that does nothing says why, to whoever holds it', () => {
   })
 
   it('superseded by a newer link, also once that was used: and it asks for nothing (TOK-13)', async () => {
-    const { user, link } = await userWithLink(h)
+    const { user, link } = await h.userWithLink()
     const newer = await user.forgets()
     await isRefusedAs('superseded', link)
     await isNotRenewedAs('superseded', link)
@@ -441,7 +428,7 @@ describe('A reset link that does nothing says why, to whoever holds it', () => {
   })
 
   it('changed: the account is another one since, and the page leads to a new link', async () => {
-    const { user, link } = await userWithLink(h)
+    const { user, link } = await h.userWithLink()
     await user.becomes({ disabled: true })
     expectTitle(await agent.get(link), 'reset-password.invalid.changed.title')
     await user.becomes({ disabled: false })
@@ -459,7 +446,7 @@ describe('A reset link that does nothing says why, to whoever holds it', () => {
   })
 
   it('changed: a link that was never posted asks for no new one either, and tells of it', async () => {
-    const { user, link } = await userWithLink(h)
+    const { user, link } = await h.userWithLink()
     const email = `new-${user.email}`
     await user.becomes({ email })
     await isNotRenewedAs('changed', link)
@@ -486,7 +473,7 @@ describe('A reset link that does nothing says why, to whoever holds it', () => {
   }
 
   it('to open one is no event; to post one is, and to ask for a new link with one that is no good', async () => {
-    const { user, link } = await userWithLink(h)
+    const { user, link } = await h.userWithLink()
     await user.forgets()
     await agent.get(link)
     expect(user.events('password_reset_rejected')).to.deep.equal([])
@@ -507,8 +494,8 @@ onBothStores('The setting reset_verifies_email (3.3)', (technology) => {
 
   const verified = (user: Person) => user.events('email_verification_completed')
   it('verifies the address that the link went to, after the effects of the reset, and says who did it', async () => {
-    const user = await addUnverified(h)
-    const neighbour = await addUnverified(h, { email: user.email })
+    const user = await h.addUnverified()
+    const neighbour = await h.addUnverified({ email: user.email })
     const { client_id, redirect_uris } = CLIENT
     const link = await user.forgets({ client_id, redirect_uri: redirect_uris[0] })
     expect((await user.opensLink()).mode).to.equal('form')
@@ -531,13 +518,13 @@ onBothStores('The setting reset_verifies_email (3.3)', (technology) => {
   })
 
   it('says nothing of an address that was verified before, and does nothing while it is off', async () => {
-    const before = await addVerified(h)
+    const before = await h.addVerified()
     expect((await h.reset(await before.forgets(), NEW)).mode).to.equal('done')
     expect(completed(before)).to.have.length(1)
     expect(verified(before)).to.deep.equal([])
     await h.put({ reset_verifies_email: 'false' })
     try {
-      const user = await addUnverified(h)
+      const user = await h.addUnverified()
       expect((await h.reset(await user.forgets(), NEW)).mode).to.equal('done')
       expect(await user.isVerified()).to.equal(false)
       expect(verified(user)).to.deep.equal([])
@@ -553,7 +540,7 @@ onBothStores('The setting reset_verifies_email (3.3)', (technology) => {
   })) {
     it(`verifies nothing where the account ${what} by then`, async () => {
       const email = 'other-letters@users.example'
-      const user = await addUnverified(h, { email })
+      const user = await h.addUnverified({ email })
       const link = await user.forgets()
       const { replacePasswordHash } = h.users
       h.users.replacePasswordHash = async (id, expected, next) => {
@@ -573,7 +560,7 @@ onBothStores('The setting reset_verifies_email (3.3)', (technology) => {
   }
 
   it('verifies nothing by a reset that is refused in the end, or by a link that is over', async () => {
-    const user = await addUnverified(h)
+    const user = await h.addUnverified()
     const link = await user.forgets()
     await user.becomes({ passwordHash: OTHER_HASH })
     expect((await h.reset(link, NEW)).mode).to.equal('invalid')
@@ -584,7 +571,7 @@ onBothStores('The setting reset_verifies_email (3.3)', (technology) => {
   })
 
   it('lets no login go on that waited: the reset has ended it, and its link has nothing left to do', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const { link } = login
     expect((await h.reset(await login.forgets(), NEW)).mode).to.equal('done')
     expectPage(await login.goesOn(), 400, 'verify-email', 'ended')
@@ -615,7 +602,7 @@ onBothStores('The setting reset_verifies_email (3.3)', (technology) => {
     }
     for (const [what, failing] of Object.entries(failures)) {
       it(what, async () => {
-        const user = await addUnverified(h)
+        const user = await h.addUnverified()
         const link = await user.forgets()
         const { takeUnfinished } = h.store.resetTokens
         // Its lease has run out already.
@@ -677,7 +664,7 @@ describe('A host that hashes with something else than bcrypt', () => {
   const stored = async ({ id }: User) => h.users.findById(id)
 
   it('has its own hash stored by a reset, and signs in with the new password alone (3.3, TIM-06)', async () => {
-    const { user, link } = await userWithLink(h, {
+    const { user, link } = await h.userWithLink({
       passwordHash: await scrypt.hash('the old password'),
     })
     expect(await h.flows.verifyPassword(await stored(user), 'the old password')).to.equal(true)

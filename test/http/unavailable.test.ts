@@ -9,22 +9,15 @@ import { bcryptWork } from '../support/bcrypt-work.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage } from '../support/expect-page.ts'
 import { SHORT_WAITS, suiteHarnessBehindProxy } from '../support/harness-behind-proxy.ts'
-import { PASSWORD } from '../support/harness.ts'
+import { PASSWORD, suiteHarness } from '../support/harness.ts'
 import { jobs } from '../support/jobs.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { outcomeOf, refresh, userinfo } from '../support/oauth-requests.ts'
 import { shapeOf, usableRecord } from '../support/observe.ts'
-import {
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  tokenOf,
-  userWithLink,
-} from '../support/person.ts'
+import { tokenOf } from '../support/person.ts'
 import { createRelyingParty, followWithin } from '../support/relying-party.ts'
 import { requestFrom } from '../support/request-from.ts'
 import { serve } from '../support/serve.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { turns } from '../support/turns.ts'
 import { type Answer, createUserAgent, type UserAgent } from '../support/user-agent.ts'
 
@@ -83,7 +76,7 @@ describeWithMongo('Requests while the database cannot be reached (7) [full]', ()
 
   it('answers POST forgot-password and resend-verification with the 503 page, alike whoever asks, and logs it once a request, without stack or address (FLT-10)', async () => {
     const known = await h.addUser({ username: 'known' })
-    await addUnverified(h, { username: 'waiting' })
+    await h.addUnverified({ username: 'waiting' })
     await h.addUser({ username: 'banned', disabled: true })
     const names = ['known', known.email ?? '', 'waiting', 'banned', 'nobody', 'no@body.example']
     const agent = createUserAgent()
@@ -124,7 +117,7 @@ describeWithMongo('Requests while the database cannot be reached (7) [full]', ()
   })
 
   it('answers verify-email with the 503 page, and the link still does all of its work', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await whileGone(async () => expectUnavailable(await login.agent.get(login.link)))
     expect(await login.isVerified()).to.equal(false)
     await login.stillGetsIn()
@@ -173,7 +166,7 @@ describeWithMongo('Requests while the database cannot be reached (7) [full]', ()
 
   it('throws ERR_STORE_UNAVAILABLE out of finishLogin to the host, blocked or not', async () => {
     const verified = await h.addUser({ username: 'verified' })
-    const unverified = await addUnverified(h)
+    const unverified = await h.addUnverified()
     for (const [user, collection] of [
       [unverified, 'pending_logins'],
       [verified, 'interaction'],
@@ -194,7 +187,7 @@ describeWithMongo('Requests while the database cannot be reached (7) [full]', ()
       await comeBack()
     }
     expect((await verified.signsIn()).location).to.include('code=')
-    await (await blockedLogin(h, { user: unverified })).stillGetsIn()
+    await (await h.blockedLogin({ user: unverified })).stillGetsIn()
   })
 })
 
@@ -219,9 +212,9 @@ describe('Requests while the users of the host cannot be reached (7)', () => {
     ['ERR_OF_THE_HOST', 500, 'error', null],
   ] as const) {
     it(`answers ${status} where the error says ${code}, whatever its class, and the link still works`, async () => {
-      const user = await addUnverified(h)
+      const user = await h.addUnverified()
       kept.add((await h.users.findById(user.id)) ?? user)
-      const login = await blockedLogin(h, { user })
+      const login = await h.blockedLogin({ user })
       problem = Object.assign(new Error('the directory is down'), { code })
       const answer = await login.opensLink()
       expectPage(answer, status, 'error', mode)
@@ -264,7 +257,7 @@ describe('The endpoints of the provider, while its records cannot be reached', (
   const agent = createUserAgent()
 
   before(async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     await h.signIn(agent, user.username)
   })
   beforeEach(() => {
@@ -341,7 +334,7 @@ describe('Passwords to hash, many at once (RATE-15)', () => {
   }
 
   it('are one alone where one link is posted 60 times at once', async () => {
-    const { user, link } = await userWithLink(h)
+    const { user, link } = await h.userWithLink()
     const modes: string[] = []
     const jobs = await bcryptWork(async () => {
       const posts = Array.from({ length: 60 }, (_none, index) => h.reset(link, `${NEW} ${index}`))
@@ -353,7 +346,7 @@ describe('Passwords to hash, many at once (RATE-15)', () => {
   })
 
   it('of another network hold nothing up: a reset is done, and so is a login', async () => {
-    const { user, link } = await userWithLink(h)
+    const { user, link } = await h.userWithLink()
     await whileQueueIsFull(async () => {
       expect((await h.reset(link, NEW)).mode).to.equal('done')
       const stored = await h.users.findById(user.id)
@@ -363,7 +356,7 @@ describe('Passwords to hash, many at once (RATE-15)', () => {
   })
 
   it('beyond the queue are answered 503 with Retry-After: nothing changed, and the link is good afterwards', async () => {
-    const { user, link } = await userWithLink(h)
+    const { user, link } = await h.userWithLink()
     logged.splice(0)
     await whileQueueIsFull(async () => {
       const answers = await Promise.all([1, 2, 3].map(() => h.reset(link, NEW)))
