@@ -198,8 +198,9 @@ describe('Forms from one address', () => {
   })
 
   // All spellings are below, at networkOf().
-  const buckets: Record<string, string[]> = {
-    'are counted by the /64 of an IPv6 address, whichever of its addresses and spellings is used (RATE-06)':
+  for (const [title, spellings] of [
+    [
+      'are counted by the /64 of an IPv6 address, whichever of its addresses and spellings is used (RATE-06)',
       [
         '2001:db8:0:1::1',
         '2001:DB8:0:1::2',
@@ -207,15 +208,12 @@ describe('Forms from one address', () => {
         '[2001:db8:0:1::3]:443',
         '2001:db8:0:1:ffff::',
       ],
-    'share a bucket where the address cannot be read': [
-      'unknown',
-      '_hidden',
-      '999.1.1.1',
-      'localhost',
-      'x'.repeat(2_000),
     ],
-  }
-  for (const [title, spellings] of Object.entries(buckets)) {
+    [
+      'share a bucket where the address cannot be read',
+      ['unknown', '_hidden', '999.1.1.1', 'localhost', 'x'.repeat(2_000)],
+    ],
+  ] as const) {
     it(title, async () => {
       for (const spelling of spellings) expect((await post(spelling)).status).to.equal(200)
       await nothingCameOf(async () => {

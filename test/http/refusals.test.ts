@@ -74,9 +74,9 @@ const BY_EVERY_FORM: Refusal[] = [
   }),
 ]
 
-/** What is no token, though it may look like one, or be close to a genuine one (TOK-04, TOK-05). */
+/** What is no token, though it may look like one, or be close to a genuine one. */
 const NO_TOKENS: [title: string, change: (token: string) => string][] = [
-  ['a token that was never mailed', () => UNKNOWN],
+  ['a token that was never mailed (TOK-04, TOK-05)', () => UNKNOWN],
   ['an empty token', () => ''],
   ['a blank', () => ' '],
   ['null', () => 'null'],
@@ -210,7 +210,7 @@ const REFUSALS: Record<string, Refusal[]> = {
 /** All that a password can be that is none is in `test/crypto/password.test.ts`. */
 function passwords(name: string, page: string): Refusal[] {
   const faults: [title: string, fields: string, mode: string][] = [
-    ['passwords that differ', typed(NEW, 'another password'), 'password_mismatch'],
+    ['passwords that differ (TOK-12)', typed(NEW, 'another password'), 'password_mismatch'],
     ['no confirmation', '&password=a+new+password', 'password_mismatch'],
     ['no passwords', '', 'password_too_short'],
     ['7 characters', typed('a'.repeat(7)), 'password_too_short'],
@@ -219,7 +219,7 @@ function passwords(name: string, page: string): Refusal[] {
     ['NUL', typed('a new\0password'), 'password_invalid'],
   ]
   return faults.map(([title, fields, mode]) => {
-    return [`${title} (TOK-12)`, `token={${name}}${fields}`, `400 ${page} ${mode}`]
+    return [title, `token={${name}}${fields}`, `400 ${page} ${mode}`]
   })
 }
 
