@@ -134,7 +134,7 @@ const NO_INVITATION = '400 accept-invitation invalid unknown'
 const NO_VERIFICATION = '400 verify-email expired unknown'
 const NO_BUTTON = '400 not-me invalid unknown'
 
-const REFUSALS: Record<string, Refusal[]> = {
+const REFUSALS = {
   'forgot-password': [
     ['no name', 'x=1', '400 forgot-password invalid'],
     ['an empty name', 'identifier=', '400 forgot-password invalid'],
@@ -205,6 +205,14 @@ const REFUSALS: Record<string, Refusal[]> = {
     ...noTokens('notMe', NO_BUTTON, '&action=confirm'),
     ...noTokensInUrl('notMe', NO_BUTTON),
   ],
+} satisfies Record<string, Refusal[]>
+
+const PATHS = Object.keys(REFUSALS) as (keyof typeof REFUSALS)[]
+
+interface Honest {
+  form: string
+  waits(): Promise<unknown>
+  works(): Promise<unknown>
 }
 
 /** All that a password can be that is none is in `test/crypto/password.test.ts`. */
@@ -259,10 +267,7 @@ describe('Refusals: nothing changes, and the honest request still works', () => 
   })
 
   /** By path: an honest form; what it shows that a refusal spent nothing; and the work that is done in the end. */
-  const honest: Record<
-    string,
-    { form: string; waits(): Promise<unknown>; works(): Promise<unknown> }
-  > = {
+  const honest: Record<keyof typeof REFUSALS, Honest> = {
     'forgot-password': {
       form: 'identifier=fay',
       waits: () => people.fay.forgets(),
@@ -334,53 +339,48 @@ describe('Refusals: nothing changes, and the honest request still works', () => 
   const accounts = () => Promise.all(Object.values(people).map(({ id }) => h.users.findById(id)))
   const done = () => h.events.filter(({ type }) => /completed|ended|disowned/.test(type)).length
 
-  for (const [path, own] of Object.entries(REFUSALS)) {
+  function expectRefused(answer: Answer, back: string) {
+    const [status, page, mode = '', reason] = back.split(' ')
+    const got = [answer.status, answer.page, answer.mode].filter((each) => each !== undefined)
+    expect(got.join(' '), answer.text).to.equal([status, page, mode].join(' ').trim())
+    expect(answer.headers.getSetCookie()).to.deep.equal([])
+    if (mode.startsWith('password_')) expectFormAgain(answer, mode)
+    else expect(answer.text).not.to.include('name="password"')
+    if (mode === 'confirm') expect(answer.text).to.include('role="alert"')
+    if (!page || !reason) return
+    const words = page.replace('accept-invitation', 'reset-password')
+    if (page !== 'not-me') expectTitle(answer, `${words}.${mode}.${reason}.title`)
+    expect(shapeOf(answer), 'alike').to.deep.equal((unknown[page] ??= shapeOf(answer)))
+  }
+
+  /** The form with the token and without the passwords, and what is wrong beside its field. */
+  function expectFormAgain({ text, hidden }: Answer, mode: string) {
+    const field = mode === 'password_mismatch' ? 'confirm_password' : 'password'
+    expect(text).to.match(new RegExp(`class="hint fault" id="${field}-hint"`))
+    const inputs = text.match(/<input[^>]* type="password"[^>]*>/g) ?? []
+    expect(inputs).to.have.length(2)
+    for (const input of inputs) expect(input).not.to.include('value=')
+    expect(hidden['token']).to.be.oneOf([held['reset'], held['invitation']])
+  }
+
+  for (const path of PATHS) {
+    const rows = path === 'verify-email' ? REFUSALS[path] : [...REFUSALS[path], ...BY_EVERY_FORM]
     describe(path, () => {
-      for (const [title, sent, back, headers] of [
-        ...own,
-        ...(path === 'verify-email' ? [] : BY_EVERY_FORM),
-      ]) {
+      for (const [title, sent, back, headers] of rows) {
         it(`refuses ${title}`, async () => {
-          const { form = '', waits } = honest[path] ?? {}
+          const { form, waits } = honest[path]
           const [before, events] = [await accounts(), done()]
-          await h.withoutJobs(async () => {
-            const answer = await send(path, filled(sent, form), headers)
-            const [status, page, mode, reason] = back.split(' ')
-            const { length } = [status, page, mode].filter(Boolean)
-            const got = [String(answer.status), answer.page, answer.mode]
-            expect(got.slice(0, length).join(' '), answer.text).to.equal(
-              [status, page, mode].slice(0, length).join(' '),
-            )
-            expect(answer.headers.getSetCookie()).to.deep.equal([])
-            expect(answer.text).not.to.match(/<input[^>]*type="password"[^>]*value=/)
-            if (mode?.startsWith('password_')) expectFormAgain(answer, mode)
-            else expect(answer.text).not.to.include('name="password"')
-            if (mode === 'confirm') expect(answer.text).to.include('role="alert"')
-            if (!reason) return
-            if (page !== 'not-me') expectTitle(answer, titleOf(page, mode, reason))
-            expect(shapeOf(answer), 'alike').to.deep.equal(
-              (unknown[page ?? ''] ??= shapeOf(answer)),
-            )
-          })
+          await h.withoutJobs(async () =>
+            expectRefused(await send(path, filled(sent, form), headers), back),
+          )
           expect(await accounts()).to.deep.equal(before)
           expect(done()).to.equal(events)
-          await waits?.()
+          await waits()
         })
       }
 
-      it('does its work for the honest request after all of that', () => honest[path]?.works())
+      it('does its work for the honest request after all of that', () => honest[path].works())
     })
-  }
-
-  const titleOf = (page = '', mode = '', reason = '') =>
-    `${page.replace('accept-invitation', 'reset-password')}.${mode}.${reason}.title`
-
-  /** The form with the token, and what is wrong beside its field. */
-  function expectFormAgain(answer: Answer, mode: string) {
-    const field = mode === 'password_mismatch' ? 'confirm_password' : 'password'
-    expect(answer.text).to.match(new RegExp(`class="hint fault" id="${field}-hint"`))
-    expect(answer.text.match(/<input[^>]* type="password"[^>]*>/g)).to.have.length(2)
-    expect(answer.hidden['token']).to.be.oneOf([held['reset'], held['invitation']])
   }
 })
 
