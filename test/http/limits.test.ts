@@ -499,6 +499,9 @@ describeWithMongo('Limits of two processes on one database (RATE-10) [full]', ()
   it('keep counts that end by themselves, and nothing that a person could be known by', async () => {
     const [h] = harnesses as [Harness]
     const limits = databaseOf(h).collection('rate_limits')
+    const indexes = await limits.indexes()
+    const ends = indexes.find(({ key }) => 'expire' in key)
+    expect(ends?.expireAfterSeconds).to.equal(0)
     const before = await limits.countDocuments()
     await h.put({ requests_per_ip_per_minute: '0' })
     await Promise.all(

@@ -219,6 +219,11 @@ interface Honest {
 function passwords(name: string, page: string): Refusal[] {
   const faults: [title: string, fields: string, mode: string][] = [
     ['passwords that differ (TOK-12)', typed(NEW, 'another password'), 'password_mismatch'],
+    [
+      'letters that are composed otherwise',
+      typed('p\u00F6rterpass', 'po\u0308rterpass'),
+      'password_mismatch',
+    ],
     ['no confirmation', '&password=a+new+password', 'password_mismatch'],
     ['no passwords', '', 'password_too_short'],
     ['7 characters', typed('a'.repeat(7)), 'password_too_short'],
