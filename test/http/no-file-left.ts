@@ -1,7 +1,7 @@
 /** A program that runs out of files before its first form comes, and tells what it answers once there are some again. */
 import { closeSync, openSync } from 'node:fs'
 import { Agent, request } from 'node:http'
-import { ADMIN_TOKEN, startHarness } from './harness.ts'
+import { ADMIN_TOKEN, startHarness } from '../support/harness.ts'
 
 const { baseUrl } = await startHarness()
 // Its connection is open before there is no file left.
