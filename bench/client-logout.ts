@@ -8,8 +8,8 @@ import {
   putSettings,
   resetPassword,
   smtpSettings,
-} from '../test/support/example-requests.ts'
-import { startExampleServer } from '../test/support/example-server.ts'
+  startExampleServer,
+} from '../test/support/example-server.ts'
 import { percentile } from '../test/support/load.ts'
 import {
   LOGOUT_CLIENTS,
@@ -81,5 +81,5 @@ await server.kill()
 for (const client of clients) await client.stop()
 await mail.close()
 await database.drop()
-await stopMongo()
+stopMongo()
 await rm(folder, { recursive: true, force: true })

@@ -83,4 +83,4 @@ for (const [who, cookies] of [
 await h.close()
 await client.close()
 await database.drop()
-await stopMongo()
+stopMongo()

@@ -1,11 +1,12 @@
 import { expect } from 'chai'
 import { Provider } from 'oidc-provider'
+import { later, systemClock, timeout, within } from '../src/clock.ts'
 import { createAccountFlows, memoryAdapter, memoryStore, memoryUsers } from '../src/index.ts'
 import { eventually } from './support/eventually.ts'
-import { startHarness, type Harness } from './support/harness.ts'
+import { startHarness, suiteHarness, type Harness } from './support/harness.ts'
 import { describeWithMongo } from './support/mongod.ts'
-import { moveTime } from './support/time.ts'
-import { createUserAgent } from './support/user-agent.ts'
+import { databaseOf } from './support/observe.ts'
+import { movableClock, moveTime, resetTime } from './support/time.ts'
 
 describe('The life of the flows', () => {
   let h: Harness
@@ -25,68 +26,30 @@ describe('The life of the flows', () => {
 
   it('send mails again once they are started again', async () => {
     const alice = await h.addUser({ username: 'alice' })
-    await h.resetLink(alice)
+    await alice.forgets()
     await h.flows.stop()
     await h.flows.start()
-    const link = await h.resetLink(alice)
-    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
-  })
-
-  it('invalidate the earlier link also while SMTP is not configured, and send the mail later (3.1)', async () => {
-    const alice = await h.addUser({ username: 'alice' })
-    const first = await h.resetLink(alice)
-    await h.put({ smtp_host: '' })
-    await h.forgot('alice')
-    await eventually('the first link is dead', async () => {
-      const page = await createUserAgent().get(first)
-      return page.status === 400 && page.mode === 'invalid'
-    })
-    expect((await h.reset(first, 'a new password')).mode).to.equal('invalid')
-    expect(h.mail.mails).to.have.length(1)
-    await h.put({ smtp_host: '127.0.0.1' })
-    const { link } = await h.mail.mailTo(alice.email ?? '', 2)
-    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
-  })
-
-  it('name the client in the mail that its request led to, and no other one', async () => {
-    const bob = await h.addUser({ username: 'bob', emailVerified: false })
-    await h.login(createUserAgent(), (await h.party.begin()).url, 'bob')
-    expect((await h.mail.mailTo(bob.email ?? '')).mail.text).to.include('The App')
-    const alice = await h.addUser({ username: 'alice' })
-    const carried = { client_id: 'app', redirect_uri: 'https://evil.example/cb' }
-    await h.forgot('alice', carried)
-    const { mail } = await h.mail.mailTo(alice.email ?? '')
-    expect(mail.text).to.not.include('The App').and.not.include('evil')
+    await alice.getsBackIn()
   })
 })
 
 describeWithMongo('The flows [full]', () => {
+  const h = suiteHarness({ technology: 'mongodb' })
+
   it('follow a settings record that was edited by hand, whatever the type of the value', async () => {
-    const h = await startHarness({ technology: 'mongodb' })
-    try {
-      await h.put({ require_email_verification: 'false' })
-      await h.addUser({ username: 'bob', emailVerified: false })
-      const settings = h.db?.collection<{ _id: string }>('settings')
-      await settings?.updateOne(
-        { _id: 'settings' },
-        { $set: { 'values.require_email_verification': true }, $inc: { version: 1 } },
-      )
-      await moveTime(2_000)
-      await eventually('bob is blocked', async () => {
-        const answer = await h.login(createUserAgent(), (await h.party.begin()).url, 'bob')
-        return answer.mode === 'blocked'
-      })
-      await settings?.updateOne(
-        { _id: 'settings' },
-        { $set: { 'values.password_reset_expiration': '3h' } },
-      )
-      await h.put({ validation_min_password_length: '9' })
-      expect(await h.store.settings.read())
-        .to.have.property('values')
-        .that.includes({ password_reset_expiration: '3h', validation_min_password_length: '9' })
-    } finally {
-      await h.close()
-    }
+    const edit = (values: object, more = {}) =>
+      databaseOf(h)
+        .collection<{ _id: string }>('settings')
+        .updateOne({ _id: 'settings' }, { $set: values, ...more })
+    await h.put({ require_email_verification: 'false' })
+    const bob = await h.addUser({ username: 'bob', emailVerified: false })
+    await edit({ 'values.require_email_verification': true }, { $inc: { version: 1 } })
+    await moveTime(2_000)
+    await eventually('bob is blocked', async () => (await bob.signsIn()).mode === 'blocked')
+    await edit({ 'values.password_reset_expiration': '3h' })
+    await h.put({ validation_min_password_length: '9' })
+    const kept = { password_reset_expiration: '3h', validation_min_password_length: '9' }
+    expect((await h.store.settings.read()).values).to.include(kept)
   })
 })
 
@@ -104,5 +67,66 @@ describe('flows.start()', () => {
     flows.attach(new Provider('http://localhost:1', { adapter: flows.adapter(memoryAdapter()) }))
     await flows.start()
     await flows.stop()
+  })
+})
+
+const HOUR = 3_600_000
+const never = new Promise<never>(() => {})
+
+for (const [name, clock] of Object.entries({ systemClock, movableClock })) {
+  describe(name, () => {
+    it('wakes whoever sleeps when the signal aborts, or was aborted before, and never rejects', async () => {
+      const stop = new AbortController()
+      const sleeping = clock.sleep(HOUR, { signal: stop.signal })
+      stop.abort()
+      await sleeping
+      await clock.sleep(HOUR, { signal: stop.signal })
+    })
+
+    it('gives an answer that comes in time, and passes a failure on', async () => {
+      expect(await within(clock, HOUR, Promise.resolve('here'))).to.equal('here')
+      const failing = within(clock, HOUR, Promise.reject(new Error('no')))
+      expect(await failing.catch((error: unknown) => error))
+        .to.be.instanceOf(Error)
+        .with.property('message', 'no')
+    })
+
+    it('says late of an answer that does not come, and aborts with a TimeoutError', async () => {
+      expect(await within(clock, 1, never)).to.equal('late')
+      const { signal } = timeout(clock, 1)
+      if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve))
+      expect(signal.reason).to.have.property('name', 'TimeoutError')
+    })
+
+    it('does nothing later that was cancelled before', async () => {
+      const done: string[] = []
+      const cancel = later(clock, 1, () => done.push('cancelled'))
+      later(clock, 1, () => done.push('first'))
+      cancel()
+      await clock.sleep(5)
+      await new Promise<void>((resolve) => void later(clock, 1, resolve))
+      expect(done).to.deep.equal(['first'])
+    })
+  })
+}
+
+describe('The time of the tests', () => {
+  after(resetTime)
+
+  it('moves for our clock, for Date, and for whoever sleeps', async () => {
+    const [clock, date] = [movableClock.now(), new Date()]
+    const waiting = movableClock.sleep(HOUR, { signal: new AbortController().signal })
+    await moveTime(HOUR)
+    await waiting
+    expect(movableClock.now().getTime() - clock.getTime()).to.be.at.least(HOUR)
+    expect(Date.now() - date.getTime()).to.be.at.least(HOUR)
+    expect(new Date(0).toISOString()).to.equal('1970-01-01T00:00:00.000Z')
+    expect(new Date()).to.be.instanceOf(Date)
+  })
+
+  it('passes at once where nothing can cut a short wait', async () => {
+    const before = Date.now()
+    await movableClock.sleep(1_000)
+    expect(Date.now() - before).to.be.at.least(1_000)
   })
 })

@@ -60,20 +60,29 @@ describe('oidc-provider, as the resumption knows it', () => {
     await new create(uid, payload).save(60)
   }
 
-  const saveLogin = (uid: string, more: object = {}) =>
-    save(uid, {
-      ...PAYLOAD,
-      parJti: undefined,
-      deviceCode: undefined,
-      lastSubmission: undefined,
-      ...more,
-    })
+  /** A login that can go on; answers its uid. */
+  async function savedLogin(more: object = {}): Promise<string> {
+    const uid = newUid()
+    const none = { parJti: undefined, deviceCode: undefined, lastSubmission: undefined }
+    await save(uid, { ...PAYLOAD, ...none, ...more })
+    return uid
+  }
+
+  /** What the provider itself saves for a request, and what it answers. */
+  async function begun() {
+    const query = new URLSearchParams(PARAMS).toString()
+    const answer = await createUserAgent().get(`${issuer}/auth?${query}`)
+    const uid = answer.location?.split('/').at(-1) ?? ''
+    return { answer, uid, found: await provider.Interaction.find(uid) }
+  }
 
   /** Enters the route with this resume cookie, which the browser never had. */
   const enter = (route: string, uid: string, cookie: Record<string, string>) => {
     const query = new URLSearchParams({ path: provider.pathFor(route, { uid }), ...cookie })
     return createUserAgent().get(`${issuer}/hand-over?${query.toString()}`)
   }
+
+  const resume = (uid: string) => enter('resume', uid, { cookie: uid })
 
   function expectNotFound(answer: Answer, description: string) {
     expect(answer.status, answer.text).to.equal(400)
@@ -101,28 +110,19 @@ describe('oidc-provider, as the resumption knows it', () => {
   }
 
   describe('provider.Interaction', () => {
-    it('is made from a uid and a payload, saved for some seconds, and found by that uid only', async () => {
+    it('is made from a uid and a payload, saved for some seconds with every field, and found by that uid only', async () => {
       const uid = newUid()
       await save(uid, PAYLOAD)
       const found = await provider.Interaction.find(uid)
       expect(found?.uid, 'the first argument is the uid').to.equal(uid)
       expect(await provider.Interaction.find(newUid())).to.equal(undefined)
-    })
-
-    it('keeps every field of a captured request', async () => {
-      const uid = newUid()
-      await save(uid, PAYLOAD)
-      const found = await provider.Interaction.find(uid)
       for (const [field, value] of Object.entries(PAYLOAD)) {
         expect(Reflect.get(found ?? {}, field), field).to.deep.equal(value)
       }
     })
 
     it('has these fields, and no other, in an interaction of the provider itself', async () => {
-      const agent = createUserAgent()
-      const answer = await agent.get(`${issuer}/auth?${new URLSearchParams(PARAMS).toString()}`)
-      const uid = answer.location?.split('/').at(-1) ?? ''
-      const found = await provider.Interaction.find(uid)
+      const { found } = await begun()
       const own = ['exp', 'iat', 'jti', 'kind', 'session', 'grantId']
       const kept = Object.entries(found ?? {}).filter(([, value]) => value !== undefined)
       expect(kept.map(([name]) => name)).to.include.members(['params', 'prompt', 'cid', 'returnTo'])
@@ -132,18 +132,8 @@ describe('oidc-provider, as the resumption knows it', () => {
   })
 
   describe('the resume cookie', () => {
-    it("holds the interaction's uid: with it the login goes on to the client", async () => {
-      const uid = newUid()
-      await saveLogin(uid)
-      const claims = await redeem(await enter('resume', uid, { cookie: uid }))
-      expect(claims).to.deep.include({ sub: ACCOUNT_ID, nonce: PARAMS.nonce, acr: 'gold' })
-      expect(claims['auth_time'], '`result.login.ts`').to.equal(PAYLOAD.result.login.ts)
-    })
-
-    it("is the one that the provider sets, with the uid as its value, for the resume route's path", async () => {
-      const agent = createUserAgent()
-      const answer = await agent.get(`${issuer}/auth?${new URLSearchParams(PARAMS).toString()}`)
-      const uid = answer.location?.split('/').at(-1) ?? ''
+    it("is the one that the provider sets, with the interaction's uid as its value, for the resume route's path", async () => {
+      const { answer, uid } = await begun()
       const lines = answer.headers.getSetCookie()
       const line = lines.find((each) => each.startsWith(`${provider.cookieName('resume')}=`))
       expect(line)
@@ -151,11 +141,18 @@ describe('oidc-provider, as the resumption knows it', () => {
         .and.to.include(`path=${provider.pathFor('resume', { uid })};`)
     })
 
+    it('is good for one resumption: the login goes on to the client, and the interaction is used up', async () => {
+      const uid = await savedLogin()
+      const claims = await redeem(await resume(uid))
+      expect(claims).to.deep.include({ sub: ACCOUNT_ID, nonce: PARAMS.nonce, acr: 'gold' })
+      expect(claims['auth_time'], '`result.login.ts`').to.equal(PAYLOAD.result.login.ts)
+      expect(await provider.Interaction.find(uid)).to.equal(undefined)
+      expectNotFound(await resume(uid), 'interaction session not found')
+    })
+
     it('decides alone: without it, or with any other value, there is no login', async () => {
-      const uid = newUid()
-      const other = newUid()
-      await saveLogin(uid)
-      await saveLogin(other, { params: { ...PARAMS, state: 'state of another request' } })
+      const uid = await savedLogin()
+      const other = await savedLogin({ params: { ...PARAMS, state: 'state of another request' } })
 
       expectNotFound(await enter('resume', uid, {}), 'authorization request has expired')
       const unknown = await enter('resume', uid, { cookie: newUid() })
@@ -164,48 +161,35 @@ describe('oidc-provider, as the resumption knows it', () => {
       const state = new URL(crossed.location ?? 'none:').searchParams.get('state')
       expect(state, 'the cookie, not the path, says which').to.equal('state of another request')
 
-      expect((await redeem(await enter('resume', uid, { cookie: uid }))).sub).to.equal(ACCOUNT_ID)
+      expect((await redeem(await resume(uid))).sub).to.equal(ACCOUNT_ID)
     })
 
     it('is read with the signature that `ctx.cookies.keys` makes, and refused with another', async () => {
-      const uid = newUid()
-      await saveLogin(uid)
+      const uid = await savedLogin()
       for (const signature of ['', 'forged']) {
         const answer = await enter('resume', uid, { cookie: uid, signature })
         expectNotFound(answer, 'authorization request has expired')
       }
-      expect((await redeem(await enter('resume', uid, { cookie: uid }))).sub).to.equal(ACCOUNT_ID)
-    })
-
-    it('is good for one resumption: it uses the interaction up', async () => {
-      const uid = newUid()
-      await saveLogin(uid)
-      await redeem(await enter('resume', uid, { cookie: uid }))
-      expect(await provider.Interaction.find(uid)).to.equal(undefined)
-      expectNotFound(await enter('resume', uid, { cookie: uid }), 'interaction session not found')
+      expect((await redeem(await resume(uid))).sub).to.equal(ACCOUNT_ID)
     })
   })
 
   describe('pathFor', () => {
-    it('knows the routes `resume` and `device_resume`, and that no other name is one', () => {
-      const uid = newUid()
-      const pathOf = (route: string) => provider.pathFor(route, { uid, mountPath: '' })
-      expect(pathOf('resume')).to.equal(`/auth/${uid}`)
-      expect(pathOf('device_resume')).to.equal(`/device/${uid}`)
+    it('knows the routes `resume` and `device_resume`, and no other name, and puts the mount path before', () => {
+      const pathOf = (route: string, mountPath = '') =>
+        provider.pathFor(route, { uid: 'uid', mountPath })
+      expect([pathOf('resume'), pathOf('device_resume')]).to.deep.equal([
+        '/auth/uid',
+        '/device/uid',
+      ])
+      expect(pathOf('resume', '/oauth2')).to.equal('/oauth2/auth/uid')
       expect(() => pathOf('resumption')).to.throw(Error)
     })
 
-    it('puts the mount path before it, and nothing where that is empty', () => {
-      const pathOf = (mountPath: string) => provider.pathFor('resume', { uid: 'uid', mountPath })
-      expect([pathOf('/oauth2'), pathOf('')]).to.deep.equal(['/oauth2/auth/uid', '/auth/uid'])
-    })
-
     it('gives with `resume` the address to which the provider itself returns', async () => {
-      const agent = createUserAgent()
-      const answer = await agent.get(`${issuer}/auth?${new URLSearchParams(PARAMS).toString()}`)
-      const uid = answer.location?.split('/').at(-1) ?? ''
+      const { uid, found } = await begun()
       const returnTo = new URL(provider.pathFor('resume', { uid }), issuer).href
-      expect((await provider.Interaction.find(uid))?.returnTo).to.equal(returnTo)
+      expect(found?.returnTo).to.equal(returnTo)
     })
 
     it('gives with `device_resume` the address where the login of a device goes on', async () => {
@@ -222,13 +206,10 @@ describe('oidc-provider, as the resumption knows it', () => {
           device_code: String(asked['device_code']),
         })
 
-      const wrong = newUid()
-      await saveLogin(wrong, device)
-      await enter('resume', wrong, { cookie: wrong })
+      await resume(await savedLogin(device))
       expect((await redeemed())['error'], 'not for `resume`').to.equal('authorization_pending')
 
-      const uid = newUid()
-      await saveLogin(uid, device)
+      const uid = await savedLogin(device)
       const answer = await enter('device_resume', uid, { cookie: uid })
       expect(answer.status, answer.text).to.equal(200)
       expect(decodeJwt(String((await redeemed())['id_token'])).sub).to.equal(ACCOUNT_ID)
@@ -262,11 +243,8 @@ describe('oidc-provider, as the telling of clients knows it', () => {
 
   function compared(token: string) {
     const { iat, exp, jti, ...claims } = decodeJwt(token)
-    expect([iat, exp, jti].map((claim) => typeof claim)).to.deep.equal([
-      'number',
-      'number',
-      'string',
-    ])
+    const types = [iat, exp, jti].map((claim) => typeof claim)
+    expect(types).to.deep.equal(['number', 'number', 'string'])
     return { header: decodeProtectedHeader(token), life: Number(exp) - Number(iat), claims }
   }
 
@@ -276,8 +254,8 @@ describe('oidc-provider, as the telling of clients knows it', () => {
     const logout: unknown = Reflect.get(client ?? {}, 'backchannelLogout')
     if (typeof logout !== 'function') throw new Error('it has another name')
     await Reflect.apply(logout, client, [ACCOUNT_ID, 'the session'])
-    const [own] = posted
-    expect(own?.url).to.equal(metadata.backchannel_logout_uri)
+    const [own = expect.fail('nothing was posted')] = posted
+    expect(own.url).to.equal(metadata.backchannel_logout_uri)
 
     let told = ''
     const tell = createTellClient({
@@ -290,10 +268,10 @@ describe('oidc-provider, as the telling of clients knows it', () => {
     })
     const logoutOf = { accountId: ACCOUNT_ID, clientId: CLIENT_ID, sid: 'the session' }
     await tell(logoutOf as ClientLogout, new AbortController().signal)
-    expect(compared(told)).to.deep.equal(compared(own?.token ?? ''))
-    expect(compared(told)).to.deep.include({ life: 120 })
-    expect(compared(told).header).to.include({ typ: 'logout+jwt' })
-    expect(compared(told).claims).to.include({ sub: `pairwise ${ACCOUNT_ID}`, sid: 'the session' })
+    expect(compared(told)).to.deep.equal(compared(own.token))
+    const { life, header, claims } = compared(told)
+    expect([life, header.typ]).to.deep.equal([120, 'logout+jwt'])
+    expect(claims).to.include({ sub: `pairwise ${ACCOUNT_ID}`, sid: 'the session' })
   })
 
   it('knows the address of a client for it only where it is switched on', () => {

@@ -8,7 +8,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { startReplicaSet, stopMongo, mongoUnavailable } from '../../test/support/mongod.ts'
+import { startMongo, stopMongo } from '../../test/support/mongod.ts'
 import { COLUMNS, measure, type Amount, type Figures } from './measure.ts'
 import { startMailSink } from './service.ts'
 import { targets } from './targets.ts'
@@ -75,8 +75,7 @@ const unknown = chosen.find((name) => !targets[name])
 if (unknown !== undefined) throw new RangeError(`no such target: ${unknown}`)
 const needsPeers = chosen.some((name) => targets[name]?.server.startsWith('peers/'))
 const hasPeers = needsPeers && installPeers()
-const server = await startReplicaSet()
-if (!server) throw new Error(mongoUnavailable('replica set'))
+const server = await startMongo('replica set')
 const sink = await startMailSink()
 const results = new Map<string, Figures[]>()
 // In turn, so that whatever else the machine does falls on all of them.
@@ -93,5 +92,5 @@ console.log(
 )
 print(results)
 sink.close()
-await stopMongo()
+stopMongo()
 process.exit()

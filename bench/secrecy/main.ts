@@ -49,7 +49,7 @@ try {
 } catch (error) {
   broken = error
 } finally {
-  await stopMongo()
+  stopMongo()
 }
 
 const conclusion = broken === undefined ? conclude(outcomes) : 'void'

@@ -7,8 +7,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import bcrypt from 'bcrypt'
 import type { Db } from 'mongodb'
-import { outboxIsQuiet, putSettings, smtpSettings } from '../../test/support/example-requests.ts'
-import { startExampleServer } from '../../test/support/example-server.ts'
+import {
+  outboxIsQuiet,
+  putSettings,
+  smtpSettings,
+  startExampleServer,
+} from '../../test/support/example-server.ts'
 import { freePort } from '../../test/support/free-port.ts'
 import { freshDatabase } from '../../test/support/mongod.ts'
 import { createUserAgent } from '../../test/support/user-agent.ts'

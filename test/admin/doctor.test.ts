@@ -20,7 +20,7 @@ import {
   suiteAdmin,
 } from '../support/admin-calls.ts'
 import { eventually } from '../support/eventually.ts'
-import { answers, type FaultySmtp, startFaultySmtp, type Step } from '../support/faulty-smtp.ts'
+import { answers, type FaultySmtp, startFaultySmtp, type Step } from '../support/mail-server.ts'
 import { ADMIN_TOKEN, type Harness, type HarnessOptions, startHarness } from '../support/harness.ts'
 import { startMongoProxy } from '../support/mongo-proxy.ts'
 import { describeWithMongo, freshDatabase } from '../support/mongod.ts'

@@ -9,7 +9,7 @@ import {
   suiteAdmin,
 } from '../support/admin-calls.ts'
 import { addUnverified, isVerified, mailsTo } from '../support/blocked-login.ts'
-import { cliOf } from '../support/cli-server.ts'
+import { cliOf } from '../support/cli.ts'
 import { startHarness } from '../support/harness.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 

@@ -8,11 +8,14 @@ import { createAccountFlows, memoryStore, memoryUsers, type Log } from '../../sr
 import { jsonLine, withoutValues } from '../../src/log.ts'
 import { createBrowser } from '../support/browser.ts'
 import { eventually } from '../support/eventually.ts'
-import { forgot, outboxIsQuiet, putSettings, smtpSettings } from '../support/example-requests.ts'
 import {
-  refusedExampleServer,
-  startExampleServer,
   type ExampleServer,
+  forgot,
+  outboxIsQuiet,
+  putSettings,
+  refusedExampleServer,
+  smtpSettings,
+  startExampleServer,
 } from '../support/example-server.ts'
 import { ADMIN_TOKEN, startHarness } from '../support/harness.ts'
 import { startMailServer, type MailServer } from '../support/mail-server.ts'

@@ -1,24 +1,30 @@
+import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
+import { request } from 'node:http'
+import { createServer, type Server } from 'node:https'
+import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
 import { allSettings } from '../../src/settings/table.ts'
-import { suiteCli } from '../support/cli-server.ts'
+import { newCertificate } from '../support/certificates.ts'
+import { runCli, runInShell, startCliProcess, suiteCli, type CliRun } from '../support/cli.ts'
+import { eventually } from '../support/eventually.ts'
+import { ADMIN_TOKEN } from '../support/harness.ts'
 import { serve, type Served } from '../support/serve.ts'
 import { suiteFolder } from '../support/suite-folder.ts'
-import { runCli } from '../support/cli-in-process.ts'
-import { freePort } from '../support/free-port.ts'
-import { ADMIN_TOKEN } from '../support/harness.ts'
 
 const GET = ['settings', 'get', 'password_reset_expiration']
-const READER = 'x'.repeat(32)
+const DAY_MS = 86_400_000
+/** Of this machine, where nothing listens. */
+const DEAF_PORT = 1
 
 describe('account-flows: which server, which token, and how it ends', () => {
+  const READER = 'x'.repeat(32)
   const reader = { token: READER, scopes: ['account-flows:read' as const] }
   const cli = suiteCli({ flows: { adminToken: [ADMIN_TOKEN, reader] } })
   const file = suiteFolder()
   before(() => writeFile(file('token'), `${ADMIN_TOKEN}\n`))
 
-  const works = (run: { exitCode: number | null; stdout: string; stderr: string }) =>
-    expect(run, run.stderr).to.include({ exitCode: 0, stdout: '1h\n' })
+  const works = (run: CliRun) => expect(run, run.stderr).to.include({ exitCode: 0, stdout: '1h\n' })
 
   describe('the URL', () => {
     it('is --url, or else ACCOUNT_FLOWS_URL; /admin/api at its end is taken off', async () => {
@@ -39,42 +45,32 @@ describe('account-flows: which server, which token, and how it ends', () => {
 
     it('that is none, or has a secret in it, is refused with exit 2, and not repeated', async () => {
       const secret = ['http://me:canary@localhost', 'http://localhost/?canary']
-      for (const url of ['nonsense', 'ftp://localhost', ...secret]) {
-        const run = await cli.run([...GET, '--url', url])
-        expect(run, url).to.include({ exitCode: 2, stdout: '' })
-        expect(run.stderr).not.to.equal('').and.not.to.include('canary')
-      }
+      for (const url of ['nonsense', 'ftp://localhost', ...secret])
+        await cli.refused([...GET, '--url', url], 2)
     })
 
     it('of another machine must be https, unless --insecure-http', async () => {
       for (const host of ['idp.invalid', '10.0.0.1', '127.0.0.1.idp.invalid', '[2001:db8::1]']) {
-        const run = await cli.run([...GET, '--url', `http://${host}`])
-        expect(run.exitCode, host).to.equal(2)
-        expect(run.stderr).to.include('--insecure-http')
+        const said = await cli.refused([...GET, '--url', `http://${host}`], 2)
+        expect(said).to.include('--insecure-http')
       }
-      const run = await cli.run([...GET, '--url', 'http://idp.invalid', '--insecure-http'])
-      expect(run.exitCode).to.equal(3)
+      await cli.refused([...GET, '--url', 'http://idp.invalid', '--insecure-http'], 3)
     })
 
     it('of this machine may be http, however it is written', async () => {
-      const port = await freePort()
-      for (const host of ['LOCALHOST', '127.9.8.7', '127.1', '[0:0::1]', 'App.LocalHost']) {
-        const run = await cli.run([...GET, '--url', `http://${host}:${port}`])
-        expect(run.exitCode, host).to.equal(3)
-      }
+      const hosts = ['LOCALHOST', '127.9.8.7', '127.1', '[0:0::1]', 'App.LocalHost']
       const others = ['notlocalhost', '..localhost', 'localhost.idp.invalid', '[::2]', '128.0.0.1']
-      for (const host of others) {
-        const run = await cli.run([...GET, '--url', `http://${host}:${port}`])
-        expect(run.exitCode, host).to.equal(2)
-      }
+      const urlOf = (host: string) => `http://${host}:${DEAF_PORT}`
+      for (const host of hosts) await cli.refused([...GET, '--url', urlOf(host)], 3)
+      for (const host of others) await cli.refused([...GET, '--url', urlOf(host)], 2)
     })
   })
 
   describe('the token', () => {
-    const urlOnly = () => ({ ACCOUNT_FLOWS_URL: cli.h.baseUrl })
+    const withToken = (token: string) => ({ env: { ACCOUNT_FLOWS_TOKEN: token } })
 
     it('is in a file, on stdin or in the environment', async () => {
-      const env = urlOnly()
+      const env = { ACCOUNT_FLOWS_URL: cli.h.baseUrl }
       const stdin = `${ADMIN_TOKEN}\n`
       works(await runCli([...GET, '--token-file', file('token')], { env }))
       works(await runCli([...GET, '--token-file', '-'], { env, stdin }))
@@ -83,7 +79,7 @@ describe('account-flows: which server, which token, and how it ends', () => {
     })
 
     it('is asked for with exit 2 where there is none, and no terminal', async () => {
-      const { exitCode, stderr } = await runCli(GET, { env: urlOnly() })
+      const { exitCode, stderr } = await runCli(GET, { env: { ACCOUNT_FLOWS_URL: cli.h.baseUrl } })
       expect(exitCode).to.equal(2)
       expect(stderr).to.include('ACCOUNT_FLOWS_TOKEN').and.include('--token-file')
     })
@@ -96,76 +92,72 @@ describe('account-flows: which server, which token, and how it ends', () => {
         ['--token=canary', '--json', ...GET],
         ['--tokencanary', ...GET],
       ]) {
-        const { exitCode, stdout, stderr } = await cli.run(args)
-        expect({ exitCode, stdout }, args.join(' ')).to.deep.equal({ exitCode: 2, stdout: '' })
-        expect(stderr).to.include('--token-file').and.not.include('canary')
+        expect(await cli.refused(args, 2)).to.include('--token-file')
       }
     })
 
     it('that is wrong: exit 4, in words and as JSON', async () => {
-      const env = { ACCOUNT_FLOWS_TOKEN: 'wrong-canary' }
-      const { exitCode, stdout, stderr } = await cli.run(GET, { env })
-      expect({ exitCode, stdout }).to.deep.equal({ exitCode: 4, stdout: '' })
-      expect(stderr).not.to.equal('').and.not.to.include('canary')
-      const asJson = await cli.run([...GET, '--json'], { env })
-      expect(JSON.parse(asJson.stderr).error).to.include({ status: 401 })
+      const wrong = withToken('wrong-canary')
+      await cli.refused(GET, 4, wrong)
+      const { error } = JSON.parse(await cli.refused([...GET, '--json'], 4, wrong))
+      expect(error).to.include({ status: 401 })
     })
 
     it('that lacks a scope: exit 4, and one sentence that names the scope (ADM-15)', async () => {
-      const env = { ACCOUNT_FLOWS_TOKEN: READER }
       const before = await cli.settings()
       const args = ['settings', 'unset', 'smtp_host']
-      const { exitCode, stdout, stderr } = await cli.run(args, { env })
-      expect({ exitCode, stdout }).to.deep.equal({ exitCode: 4, stdout: '' })
-      expect(stderr).to.equal('This token lacks the scope account-flows:settings.\n')
-      const asJson = await cli.run([...args, '--json'], { env })
-      expect(JSON.parse(asJson.stderr).error).to.include({ status: 403, code: 'forbidden' })
+      expect(await cli.refused(args, 4, withToken(READER))).to.equal(
+        'This token lacks the scope account-flows:settings.\n',
+      )
+      const { error } = JSON.parse(await cli.refused([...args, '--json'], 4, withToken(READER)))
+      expect(error).to.include({ status: 403, code: 'forbidden' })
       expect(await cli.settings()).to.deep.equal(before)
-      works(await cli.run(GET, { env }))
+      works(await cli.run(GET, withToken(READER)))
     })
 
     it('that no header can carry is refused with exit 2, and not repeated', async () => {
-      for (const token of ['canary canary', 'cänary']) {
-        const run = await cli.run(GET, { env: { ACCOUNT_FLOWS_TOKEN: token } })
-        expect(run.exitCode).to.equal(2)
-        expect(run.stderr).not.to.include('nary')
-      }
+      for (const token of ['canary canary', 'cänary'])
+        expect(await cli.refused(GET, 2, withToken(token))).not.to.include('nary')
     })
   })
 
   describe('a server that is not there, or is none: exit 3', () => {
     let other: Served
-    let status = 200
+    let answer: [status: number, headers: Record<string, string>] | undefined
 
     before(async () => {
       other = await serve((_, response) => {
-        response.writeHead(status, { 'content-type': 'text/html', location: '/elsewhere' })
-        response.end('<title>Something else</title>')
+        if (answer) response.writeHead(...answer).end('<title>Something else</title>')
       })
     })
     after(() => other.close())
 
     it('where nothing listens (CLI-04)', async () => {
-      const args = [...GET, '--url', `http://127.0.0.1:${await freePort()}`]
-      const { exitCode, stdout, stderr } = await cli.run(args)
-      expect({ exitCode, stdout }).to.deep.equal({ exitCode: 3, stdout: '' })
-      expect(stderr).to.include('ECONNREFUSED').and.not.include('    at ')
-      const asJson = await cli.run([...args, '--json'])
-      expect(JSON.parse(asJson.stderr).error).to.include({ code: 'unreachable' })
+      const args = [...GET, '--url', `http://127.0.0.1:${DEAF_PORT}`]
+      expect(await cli.refused(args, 3))
+        .to.include('ECONNREFUSED')
+        .and.not.include('    at ')
+      const { error } = JSON.parse(await cli.refused([...args, '--json'], 3))
+      expect(error).to.include({ code: 'unreachable' })
     })
 
-    for (const answer of [200, 302, 401, 404, 500, 503]) {
-      it(`where a web page is answered with ${answer}`, async () => {
-        status = answer
-        const run = await cli.run([...GET, '--url', other.url])
-        expect(run).to.include({ exitCode: 3, stdout: '' })
-        expect(run.stderr).to.include('but it is not an admin API')
+    for (const status of [200, 302, 401, 404, 500, 503]) {
+      it(`where a web page is answered with ${status}`, async () => {
+        answer = [status, { 'content-type': 'text/html', location: '/elsewhere' }]
+        const said = await cli.refused([...GET, '--url', other.url], 3)
+        expect(said).to.include('but it is not an admin API')
       })
     }
 
-    it('where TLS is not spoken', async () => {
-      const url = other.url.replace('http:', 'https:')
-      expect((await cli.run([...GET, '--url', url])).exitCode).to.equal(3)
+    it('where TLS is not spoken', () =>
+      cli.refused([...GET, '--url', other.url.replace('http:', 'https:')], 3))
+
+    it('where nothing is answered by the end of --timeout', async () => {
+      answer = undefined
+      const said = await cli.refused([...GET, '--url', other.url, '--timeout', '1'], 3)
+      expect(said).to.include('it did not answer in time')
+      await cli.refused([...GET, '--timeout', '0'], 2)
+      works(await cli.run([...GET, '--timeout', '60']))
     })
   })
 
@@ -178,9 +170,12 @@ describe('account-flows: which server, which token, and how it ends', () => {
       [['settings', 'unset'], 'missing required argument'],
       [['mail', 'test'], '--to'],
       [['mail', 'preview', '--template', 'none'], 'password-reset'],
+      [['usr', 'status', 'ann'], 'Did you mean user?'],
+      [['user', 'statsu', 'ann'], 'Did you mean status?'],
       [['user', 'status'], '--id'],
       [['user', 'status', 'alice', '--id', '1'], '--id'],
       [['user', 'send-reset', 'alice', '--wait', 'x'], 'whole number'],
+      [['outbox', 'list', '--stat', 'dead'], 'Did you mean --state?'],
       [['outbox', 'retry'], '--all-dead'],
       [['outbox', 'purge', '1', '--all-dead'], '--all-dead'],
       [['outbox', 'purge', '--all-dead'], '--yes'],
@@ -194,14 +189,25 @@ describe('account-flows: which server, which token, and how it ends', () => {
       [['settings', 'set', '--from-stdin', 'smtp_host', '--token-file', '-'], 'stdin'],
     ] as const) {
       it(args.join(' '), async () => {
-        const { exitCode, stdout, stderr } = await cli.run([...args], { stdin: 'x' })
-        expect({ exitCode, stdout }).to.deep.equal({ exitCode: 2, stdout: '' })
-        expect(stderr).to.include(said)
-        const asJson = await cli.run([...args, '--json'], { stdin: 'x' })
-        expect(asJson).to.include({ exitCode: 2, stdout: '' })
-        expect(JSON.parse(asJson.stderr).error).to.include({ code: 'usage' })
+        expect(await cli.refused(args, 2, { stdin: 'x' })).to.include(said)
+        const asJson = await cli.refused([...args, '--json'], 2, { stdin: 'x' })
+        expect(JSON.parse(asJson).error).to.include({ code: 'usage' })
       })
     }
+
+    it('the name of a setting that is none is guessed, with exit 1, and not what was typed for it', async () => {
+      const before = await cli.settings()
+      for (const [args, meant] of [
+        [['set', 'smtp_hst=canary'], 'smtp_host'],
+        [['unset', 'resendcooldwn'], 'resend_cooldown'],
+        [['get', 'smtp_prt'], 'smtp_port'],
+      ] as const) {
+        const said = await cli.refused(['settings', ...args], 1)
+        expect(said).to.include(`Did you mean ${meant}?`)
+      }
+      expect(await cli.refused(['settings', 'get', 'nothing_like_it'], 1)).to.not.include('mean')
+      expect(await cli.settings()).to.deep.equal(before)
+    })
 
     for (const args of [
       ['-tcanary', ...GET],
@@ -215,11 +221,7 @@ describe('account-flows: which server, which token, and how it ends', () => {
       ['mail', 'preview', '--template', "canary' is invalid"],
     ]) {
       it(`${args.join(' ')}: what may be a secret is not repeated`, async () => {
-        for (const call of [args, [...args, '--json']]) {
-          const { exitCode, stdout, stderr } = await cli.run(call)
-          expect({ exitCode, stdout }).to.deep.equal({ exitCode: 2, stdout: '' })
-          expect(stderr).not.to.equal('').and.not.to.include('canary')
-        }
+        for (const call of [args, [...args, '--json']]) await cli.refused(call, 2)
       })
     }
 
@@ -232,20 +234,15 @@ describe('account-flows: which server, which token, and how it ends', () => {
         [GET, { ACCOUNT_FLOWS_TOKEN: 'canary\uFFFD' }],
         [GET, { ACCOUNT_FLOWS_URL: `${cli.h.baseUrl}/\uFFFD` }],
       ] as const) {
-        const { exitCode, stderr } = await cli.run([...args], { env })
-        expect(exitCode, stderr).to.equal(2)
-        expect(stderr).to.include('UTF-8').and.not.include('canary')
+        expect(await cli.refused(args, 2, { env })).to.include('UTF-8')
       }
       expect(await cli.settings()).to.deep.equal(before)
       works(await cli.run(GET))
     })
 
     it('nothing at all, or a group without a command, shows the help on stderr', async () => {
-      for (const args of [[], ['settings'], ['user']]) {
-        const { exitCode, stdout, stderr } = await cli.run(args)
-        expect({ exitCode, stdout }).to.deep.equal({ exitCode: 2, stdout: '' })
-        expect(stderr).to.include('Usage: account-flows')
-      }
+      for (const args of [[], ['settings'], ['user']])
+        expect(await cli.refused(args, 2)).to.include('Usage: account-flows')
     })
   })
 
@@ -258,67 +255,53 @@ describe('account-flows: which server, which token, and how it ends', () => {
       audit: ['tail'],
       outbox: ['list', 'show', 'retry', 'purge'],
       keys: ['rotate'],
-      completion: [],
     }
+    const paths = Object.entries(commands).flatMap(([group, names]) =>
+      names.map((name) => `${group} ${name}`),
+    )
+
+    /** Without any server. */
+    async function shown(line: string) {
+      const { exitCode, stdout, stderr } = await runCli(line.split(' '))
+      expect({ exitCode, stderr }, line).to.deep.equal({ exitCode: 0, stderr: '' })
+      return stdout
+    }
+
     it('of the program and of each command has an example, and needs no server', async () => {
-      const inGroups = Object.entries(commands).flatMap(([group, names]) =>
-        names.map((name) => [group, name]),
-      )
-      for (const command of [[], ['doctor'], ...inGroups]) {
-        const { exitCode, stdout, stderr } = await runCli([...command, '--help'])
-        const what = ['account-flows', ...command].join(' ')
-        expect({ exitCode, stderr }, what).to.deep.equal({ exitCode: 0, stderr: '' })
-        expect(stdout).to.include(`Usage: ${what}`)
-        expect(stdout, what).to.match(/^Example:\n {2}\$ account-flows /m)
+      for (const command of ['', 'doctor ', ...paths.map((path) => `${path} `)]) {
+        const help = await shown(`${command}--help`)
+        expect(help).to.include(`Usage: account-flows ${command}`)
+        expect(help).to.match(/^Example:\n {2}\$ account-flows /m)
       }
+      expect(await shown('--help')).to.match(/Exit codes:\n( {2}[0-4] {2}.*\n){5}/)
     })
 
     it('of settings set tells every setting', async () => {
-      const { stdout } = await runCli(['settings', 'set', '--help'])
-      const rows = await cli.json(['settings', 'list'])
-      for (const { name, meaning, expected } of rows) {
-        expect(stdout).to.include(name).and.include(meaning).and.include(expected)
-      }
+      const text = await shown('settings set --help')
+      for (const { name, meaning, expected } of await cli.json(['settings', 'list']))
+        expect(text).to.include(name).and.include(meaning).and.include(expected)
     })
 
     it('has one spelling, and any other way says so: exit 2', async () => {
-      for (const args of [
-        ['help'],
-        ['settings', 'help'],
-        ['help', 'settings'],
-        ['settings', 'apply', 'help'],
-      ]) {
-        expect(await runCli(args)).to.deep.equal({
-          exitCode: 2,
-          stdout: '',
-          stderr: 'There is no such command: see --help.\n',
-        })
+      for (const line of ['help', 'settings help', 'help settings', 'settings apply help']) {
+        const stderr = 'There is no such command: see --help.\n'
+        expect(await runCli(line.split(' '))).to.deep.equal({ exitCode: 2, stdout: '', stderr })
       }
     })
 
     for (const shell of ['bash', 'zsh', 'fish']) {
       it(`of ${shell} is a script with every command, option and setting, which needs no server`, async () => {
-        const { exitCode, stdout, stderr } = await runCli(['completion', shell])
-        expect({ exitCode, stderr }).to.deep.equal({ exitCode: 0, stderr: '' })
-        const paths = Object.entries(commands).flatMap(([group, names]) => [
-          group,
-          ...names.map((name) => `${group} ${name}`),
-        ])
+        const script = await shown(`completion ${shell}`)
         const settings = allSettings.map(({ name }) => name)
-        const words = ['doctor', '--all-dead', '--json', 'other_browser', 'smtp_tls=starttls']
-        for (const each of [...paths, ...settings, ...words]) expect(stdout).to.include(each)
+        const words = ['doctor', 'completion', '--all-dead', '--json', 'smtp_tls=starttls']
+        for (const each of [...paths, ...settings, ...words, 'other_browser'])
+          expect(script).to.include(each)
       })
     }
 
-    it('tells the exit codes', async () => {
-      const { stdout } = await runCli(['--help'])
-      expect(stdout).to.match(/Exit codes:\n( {2}[0-4] {2}.*\n){5}/)
-    })
-
     it('--version is that of the package', async () => {
-      const { stdout } = await runCli(['--version'])
       const { default: manifest } = await import('../../package.json', { with: { type: 'json' } })
-      expect(stdout).to.equal(`${manifest.version}\n`)
+      expect(await shown('--version')).to.equal(`${manifest.version}\n`)
     })
   })
 
@@ -326,4 +309,125 @@ describe('account-flows: which server, which token, and how it ends', () => {
     const { stdout } = await cli.run(['doctor'])
     expect(stdout).to.match(/^ok /).and.not.include('\u001B')
   })
+})
+
+describe('account-flows as a process of its own, compiled', () => {
+  const cli = suiteCli()
+
+  it('takes the token on stdin, and what it answers is on stdout', async () => {
+    const { ACCOUNT_FLOWS_TOKEN: token = '', ...env } = cli.env
+    const started = startCliProcess([...GET, '--token-file', '-'], env)
+    started.process.stdin.end(`${token}\n`)
+    expect(await started.exited, started.stderr()).to.equal(0)
+    expect([started.stdout(), started.stderr()]).to.deep.equal(['1h\n', ''])
+  })
+
+  it('refuses an argument that is not UTF-8: exit 2', async () => {
+    const line = '"$@" user status "$(printf \'al\\351\')"'
+    const { exitCode, stderr } = await runInShell(line, cli.env)
+    expect(exitCode, stderr).to.equal(2)
+    expect(stderr).to.include('UTF-8')
+  })
+
+  for (const [call, code, end] of [
+    ['settings list', 0, 'stdout'],
+    ['settings set smtp_port=0', 1, 'stdout'],
+    ['settings get --url http://127.0.0.1:1', 3, 'stderr'],
+    ['doctor --url http://127.0.0.1:1', 3, 'stdout'],
+  ] as const) {
+    it(`exits with ${code} where nobody reads ${end}: ${call}`, async () => {
+      const { process, exited, stderr } = startCliProcess(call.split(' '), cli.env)
+      process[end].destroy()
+      expect(await exited).to.equal(code)
+      if (code === 0) expect(stderr()).to.equal('')
+    })
+  }
+
+  it('says so where the answer cannot be written: exit 1', async function () {
+    if (!existsSync('/dev/full')) this.skip()
+    for (const call of ['settings list', '--help']) {
+      const { exitCode, stderr } = await runInShell(`"$@" ${call} >/dev/full`, cli.env)
+      expect(exitCode, call).to.equal(1)
+      expect(stderr).to.match(/^[^\n]+ENOSPC[^\n]+\n$/)
+    }
+  })
+
+  it('audit tail --follow ends with Ctrl-C: exit 0', async () => {
+    await cli.h.put({ mails_per_minute: '601' })
+    const { process, exited, stdout } = startCliProcess(['audit', 'tail', '-f'], cli.env)
+    await eventually('an event', () => stdout().includes('settings_changed'))
+    process.kill('SIGINT')
+    expect(await exited).to.equal(0)
+  })
+})
+
+describe('account-flows and the certificate of the server [full]', () => {
+  const authority = newCertificate({})
+  const cli = suiteCli()
+  const file = suiteFolder()
+  let proxy: Server | undefined
+
+  before(() => writeFile(file('authority.pem'), authority.cert))
+  afterEach(() => {
+    proxy?.closeAllConnections()
+    proxy?.close()
+  })
+
+  /** The same service, behind TLS with such a certificate. */
+  async function behind(wish: Parameters<typeof newCertificate>[0]): Promise<string> {
+    const { cert, key } = newCertificate(wish)
+    const server = createServer({ cert, key }, (incoming, answer) => {
+      const { method, url, headers } = incoming
+      const onward = request(cli.h.baseUrl + url, { method, headers }, (response) => {
+        answer.writeHead(response.statusCode ?? 500, response.headers)
+        response.pipe(answer)
+      })
+      incoming.pipe(onward)
+    })
+    proxy = server
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    return `https://127.0.0.1:${(server.address() as AddressInfo).port}`
+  }
+
+  /** `NODE_EXTRA_CA_CERTS` is read as a process starts. */
+  async function doctorWithAuthority(url: string) {
+    const env = { ...cli.env, NODE_EXTRA_CA_CERTS: file('authority.pem') }
+    const { exited, stdout } = startCliProcess(['doctor', '--url', url], env)
+    return { exitCode: await exited, stdout: stdout() }
+  }
+
+  const names = ['127.0.0.1']
+  const past = {
+    validFrom: new Date(Date.now() - 2 * DAY_MS),
+    validUntil: new Date(Date.now() - DAY_MS),
+  }
+
+  it('of an authority that NODE_EXTRA_CA_CERTS names is trusted', async () => {
+    const url = await behind({ names, signer: authority })
+    const { exitCode, stdout } = await doctorWithAuthority(url)
+    expect(exitCode, stdout).to.equal(0)
+    expect(stdout)
+      .to.match(/^ok +server_tls: /m)
+      .and.match(/^ok +token: /m)
+  })
+
+  for (const [what, isOfAuthority, wish, reason] of [
+    ['for another host name', true, { names: ['idp.example'] }, 'ERR_TLS_CERT_ALTNAME_INVALID'],
+    ['that has expired', true, { names, ...past }, 'CERT_HAS_EXPIRED'],
+    ['of an unknown authority', false, { names }, 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'],
+    ['that signed itself', undefined, { names }, 'DEPTH_ZERO_SELF_SIGNED_CERT'],
+  ] as const) {
+    it(`${what} is refused with exit 3, and doctor tells what to do`, async () => {
+      const signer = isOfAuthority === undefined ? {} : { signer: authority }
+      const url = await behind({ ...wish, names: [...wish.names], ...signer })
+      const { exitCode, stdout } = isOfAuthority
+        ? await doctorWithAuthority(url)
+        : await cli.run(['doctor', '--url', url])
+      expect(exitCode).to.equal(3)
+      const [, message = '', advice = ''] = /^FAILED +server_tls: (.*)\n +(.*)$/m.exec(stdout) ?? []
+      expect(message).to.include(reason)
+      expect(advice).to.match(/\w/).and.not.equal('Check that this is an https port.')
+      if (!isOfAuthority) expect(await cli.refused([...GET, '--url', url], 3)).to.include(reason)
+    })
+  }
 })

@@ -1,10 +1,22 @@
 import { writeFile } from 'node:fs/promises'
 import { expect } from 'chai'
-import { allSettings } from '../../src/settings/table.ts'
-import { suiteCli } from '../support/cli-server.ts'
-import { suiteFolder } from '../support/suite-folder.ts'
+import { allSettings, settingNamed } from '../../src/settings/table.ts'
 import { settingsOf } from '../support/admin-requests.ts'
-import { openFrontDoor } from '../support/front-door.ts'
+import { cliOf, startCli, suiteCli, type CliServer } from '../support/cli.ts'
+import { eventually } from '../support/eventually.ts'
+import { startHarness, type Harness } from '../support/harness.ts'
+import { eventsOf } from '../support/observe.ts'
+import { badNames, badValues, goodValues } from '../support/settings-values.ts'
+import { suiteFolder } from '../support/suite-folder.ts'
+
+const GET = ['settings', 'get']
+const SET = ['settings', 'set']
+const UNSET = ['settings', 'unset']
+const APPLY = ['settings', 'apply', 'recommended']
+const HISTORY = ['settings', 'history']
+/** A file of settings on stdin. */
+const FILE = [...SET, '--file', '-']
+const NOTHING_CHANGED = 'Nothing changed.\n'
 
 describe('account-flows settings', () => {
   const cli = suiteCli()
@@ -21,116 +33,85 @@ describe('account-flows settings', () => {
     }),
   )
 
-  const set = (...args: string[]) => cli.run(['settings', 'set', ...args])
+  const set = (...args: string[]) => cli.done([...SET, ...args])
   const inForce = async (key: string) => (await cli.settings())[key]
 
+  /** Nothing of it changes a setting. */
+  async function changesNothing(work: () => Promise<unknown>) {
+    const before = await cli.settings()
+    await work()
+    expect(await cli.settings()).to.deep.equal(before)
+  }
+
   describe('get', () => {
-    it('prints the bare value of one setting', async () => {
-      const shown = { exitCode: 0, stdout: '587\n', stderr: '' }
-      expect(await cli.run(['settings', 'get', 'smtp_port'])).to.deep.equal(shown)
-      expect(await cli.json(['settings', 'get', 'smtp_port'])).to.equal('587')
-    })
-
-    it('prints an empty line, or null, where there is no value', async () => {
-      const none = { exitCode: 0, stdout: '\n' }
-      expect(await cli.run(['settings', 'get', 'smtp_from'])).to.include(none)
-      expect(await cli.json(['settings', 'get', 'smtp_from'])).to.equal(null)
-    })
-
-    it('refuses a name that is none with exit 1', async () => {
-      const { exitCode, stdout, stderr } = await cli.run(['settings', 'get', 'warnings'])
-      expect({ exitCode, stdout }).to.deep.equal({ exitCode: 1, stdout: '' })
-      expect(stderr).to.include('no setting with this name')
+    it('prints the bare value of one setting; an empty line, or null, where there is none', async () => {
+      for (const [name, text, json] of [
+        ['smtp_port', '587\n', '587'],
+        ['smtp_from', '\n', null],
+      ] as const) {
+        expect(await cli.done([...GET, name])).to.include({ stdout: text, stderr: '' })
+        expect(await cli.json([...GET, name])).to.equal(json)
+      }
+      const said = await cli.refused([...GET, 'warnings'], 1)
+      expect(said).to.include('no setting with this name')
     })
 
     it('prints all settings in force, and never a secret (CLI-03)', async () => {
       await cli.h.put({ smtp_password: 'canary' })
-      const text = await cli.run(['settings', 'get'])
+      const text = await cli.run(GET)
       expect(text.stdout)
         .to.match(/^smtp_port +587$/m)
         .and.match(/^smtp_password +\*\*\*$/m)
-      expect(await cli.json(['settings', 'get'])).to.include({ smtp_port: '587' })
+      expect(await cli.json(GET)).to.include({ smtp_port: '587' })
       expect(text.stdout + text.stderr).not.to.include('canary')
     })
   })
 
-  describe('list', () => {
-    it('shows every setting with its default and its meaning, and marks those that differ', async () => {
-      await cli.h.put({ password_reset_expiration: '2h' })
-      const { stdout } = await cli.done(['settings', 'list'])
-      expect(stdout)
-        .to.match(/^\* +password_reset_expiration +2h +1h +duration +How long /m)
-        .and.match(/^ +email_verification_expiration +24h +24h +duration +How long /m)
-      const rows = await cli.json(['settings', 'list'])
-      expect(rows).to.have.length(allSettings.length)
-      expect(rows[0]).to.include({
-        name: 'password_reset_expiration',
-        value: '2h',
-        default: '1h',
-        is_default: false,
-      })
-    })
+  it('list shows every setting with its default and its meaning, and marks those that differ', async () => {
+    await cli.h.put({ password_reset_expiration: '2h' })
+    const { stdout } = await cli.done(['settings', 'list'])
+    expect(stdout)
+      .to.match(/^\* +password_reset_expiration +2h +1h +duration +How long /m)
+      .and.match(/^ +email_verification_expiration +24h +24h +duration +How long /m)
+    const rows = await cli.json(['settings', 'list'])
+    expect(rows).to.have.length(allSettings.length)
+    const [first] = rows
+    expect(first).to.include({ name: 'password_reset_expiration', value: '2h', default: '1h' })
+    expect(first).to.include({ is_default: false })
   })
 
   describe('apply recommended', () => {
-    const apply = ['settings', 'apply', 'recommended']
-    const before = {
-      email_link_confirmation: 'off',
-      reset_requires_verified_email: 'false',
-      resend_cooldown: '0s',
-      validation_min_password_length: '8',
-      password_blocklist: 'off',
-    }
-    const after = {
-      email_link_confirmation: 'other_browser',
-      reset_requires_verified_email: 'true',
-      resend_cooldown: '30s',
-      validation_min_password_length: '15',
-      password_blocklist: 'common',
-    }
+    const changes = [
+      { key: 'email_link_confirmation', before: 'off', after: 'other_browser' },
+      { key: 'reset_requires_verified_email', before: 'false', after: 'true' },
+      { key: 'resend_cooldown', before: '0s', after: '30s' },
+      { key: 'validation_min_password_length', before: '8', after: '15' },
+      { key: 'password_blocklist', before: 'off', after: 'common' },
+    ]
+    const lines = changes.map(({ key, before, after }) => `${key}: ${before} -> ${after}\n`)
+    const before = Object.fromEntries(changes.map(({ key, before }) => [key, before]))
+    const after = Object.fromEntries(changes.map(({ key, after }) => [key, after]))
     afterEach(() => cli.h.put(before))
 
     it('sets all of it at once, as one change that is told and recorded, and then nothing more', async () => {
       const others = await cli.settings()
-      const { stdout } = await cli.done(apply)
-      expect(stdout).to.equal(
-        'email_link_confirmation: off -> other_browser\n' +
-          'reset_requires_verified_email: false -> true\n' +
-          'resend_cooldown: 0s -> 30s\n' +
-          'validation_min_password_length: 8 -> 15\n' +
-          'password_blocklist: off -> common\n',
-      )
+      expect((await cli.done(APPLY)).stdout).to.equal(lines.join(''))
       expect(await cli.settings()).to.deep.equal({ ...others, ...after })
-      const changes = cli.h.events.filter(({ type }) => type === 'settings_changed')
-      expect(Reflect.get(Object(changes.at(-1)?.details), 'keys')).to.have.members(
-        Object.keys(after),
-      )
-      const advised = await cli.json(['doctor'])
-      expect(advised.checks).to.deep.include.members([
-        {
-          step: 'recommended',
-          status: 'ok',
-          message: 'The settings are as recommended, or stricter.',
-        },
-      ])
+      const events = eventsOf(cli.h, 'settings_changed')
+      expect(events.at(-1)?.details?.['keys']).to.have.members(Object.keys(after))
+      const message = 'The settings are as recommended, or stricter.'
+      const advised = await cli.json(['doctor'], 1)
+      expect(advised.checks).to.deep.include({ step: 'recommended', status: 'ok', message })
 
-      expect((await cli.done(apply)).stdout).to.equal('Nothing changed.\n')
-      expect(cli.h.events.filter(({ type }) => type === 'settings_changed')).to.deep.equal(changes)
+      expect((await cli.done(APPLY)).stdout).to.equal(NOTHING_CHANGED)
+      expect(eventsOf(cli.h, 'settings_changed')).to.deep.equal(events)
     })
 
-    it('--dry-run shows what would change, and changes nothing', async () => {
-      const settings = await cli.settings()
-      const { dry_run, changes } = await cli.json([...apply, '--dry-run'])
-      expect(dry_run).to.equal(true)
-      expect(changes).to.deep.equal(
-        Object.entries(after).map(([key, value]) => ({
-          key,
-          before: Reflect.get(before, key),
-          after: value,
-        })),
-      )
-      expect(await cli.settings()).to.deep.equal(settings)
-    })
+    it('--dry-run shows what would change, and changes nothing', () =>
+      changesNothing(async () => {
+        const shown = await cli.json([...APPLY, '--dry-run'])
+        expect(shown).to.deep.include({ dry_run: true, changes })
+      }))
 
     it('leaves alone what is stricter', async () => {
       const stricter = {
@@ -139,85 +120,64 @@ describe('account-flows settings', () => {
         validation_min_password_length: '16',
       }
       await cli.h.put(stricter)
-      const { stdout } = await cli.done(apply)
-      expect(stdout.trim().split('\n')).to.deep.equal([
-        'email_link_confirmation: off -> other_browser',
-        'reset_requires_verified_email: false -> true',
-      ])
+      expect((await cli.done(APPLY)).stdout).to.equal(lines.slice(0, 2).join(''))
       expect(await cli.settings()).to.include({ ...after, ...stricter })
     })
 
     it('leaves the minimum length alone below a maximum that it would exceed', async () => {
       await cli.h.put({ validation_max_password_length: '12' })
-      await cli.done(apply)
-      expect(await cli.settings()).to.include({
-        ...after,
-        validation_min_password_length: '8',
-        validation_max_password_length: '12',
-      })
+      await cli.done(APPLY)
+      const lengths = { validation_min_password_length: '8', validation_max_password_length: '12' }
+      expect(await cli.settings()).to.include({ ...after, ...lengths })
       await cli.h.put({ validation_max_password_length: '64' })
     })
 
     it('overwrites nothing that somebody else changes meanwhile', async () => {
-      await Promise.all([cli.done(apply), cli.done(['settings', 'set', 'resend_cooldown=2m'])])
+      await Promise.all([cli.done(APPLY), set('resend_cooldown=2m')])
       expect(await cli.settings()).to.include({ ...after, resend_cooldown: '2m' })
     })
 
-    it('is refused, with exit 2, for a name that is none, and for none', async () => {
-      const settings = await cli.settings()
-      for (const args of [
-        ['settings', 'apply', 'canary'],
-        ['settings', 'apply'],
-      ]) {
-        const { exitCode, stdout, stderr } = await cli.run(args)
-        expect({ exitCode, stdout }).to.deep.equal({ exitCode: 2, stdout: '' })
-        expect(stderr).not.to.include('canary')
-      }
-      expect(await cli.settings()).to.deep.equal(settings)
-    })
+    it('is refused, with exit 2, for a name that is none, and for none', () =>
+      changesNothing(async () => {
+        await cli.refused(['settings', 'apply', 'canary'], 2)
+        await cli.refused(['settings', 'apply'], 2)
+      }))
   })
 
   describe('set', () => {
-    it('takes a key and a value, and shows what changed', async () => {
-      const run = await set('password_reset_expiration', '2h')
-      expect(run).to.include({ exitCode: 0, stdout: 'password_reset_expiration: 1h -> 2h\n' })
+    it('takes a key and a value, and shows what changed, or that nothing did', async () => {
+      const changed = await set('password_reset_expiration', '2h')
+      expect(changed.stdout).to.equal('password_reset_expiration: 1h -> 2h\n')
       expect(await inForce('password_reset_expiration')).to.equal('2h')
+      expect((await set('smtp_port=587')).stdout).to.equal(NOTHING_CHANGED)
     })
 
-    it('takes several at once, all or none', async () => {
-      const refused = await set('password_reset_expiration=2h', 'smtp_port=0')
-      expect(refused).to.include({ exitCode: 1, stdout: '' })
-      expect(refused.stderr).to.match(/^smtp_port: expected .*, got "0"$/m)
-      expect(await cli.settings()).to.include({
-        password_reset_expiration: '1h',
-        smtp_port: '587',
+    it('takes several at once, all or none, and tells warnings on stderr', async () => {
+      await changesNothing(async () => {
+        const said = await cli.refused([...SET, 'password_reset_expiration=2h', 'smtp_port=0'], 1)
+        expect(said).to.match(/^smtp_port: expected .*, got "0"$/m)
       })
-      const args = ['settings', 'set', 'password_reset_expiration=2h', 'smtp_port=25']
+      const args = [...SET, 'password_reset_expiration=2h', 'smtp_port=25']
       expect((await cli.json(args)).changes).to.deep.equal([
         { key: 'password_reset_expiration', before: '1h', after: '2h' },
         { key: 'smtp_port', before: '587', after: '25' },
       ])
+      expect((await set('smtp_port', '26')).stderr).to.match(/^Warning: SMTP is not configured/)
     })
 
-    it('tells warnings on stderr', async () => {
-      const { stderr } = await cli.done(['settings', 'set', 'smtp_port', '25'])
-      expect(stderr).to.match(/^Warning: SMTP is not configured/)
-    })
-
-    it('--dry-run checks, shows, and changes nothing', async () => {
-      const run = await cli.done(['settings', 'set', 'smtp_port=25', '--dry-run'])
-      expect(run.stdout).to.include('smtp_port: 587 -> 25')
-      const refused = await set('smtp_port=x', '--dry-run')
-      expect(refused.exitCode).to.equal(1)
-      expect(await inForce('smtp_port')).to.equal('587')
-    })
+    it('--dry-run checks, shows, and changes nothing', () =>
+      changesNothing(async () => {
+        const { stdout } = await set('smtp_port=25', '--dry-run')
+        expect(stdout).to.include('smtp_port: 587 -> 25')
+        await cli.refused([...SET, 'smtp_port=x', '--dry-run'], 1)
+      }))
 
     it('reads values from stdin, files and the environment, without their last line break', async () => {
       await writeFile(file('port'), '26\n')
       const byFile = ['--from-file', `smtp_port=${file('port')}`]
       const others = ['--from-stdin', 'smtp_host', '--from-env', 'smtp_from_name=NAME']
       const given = { stdin: 'mail.example\r\n', env: { NAME: 'Support' } }
-      await cli.done(['settings', 'set', ...others, ...byFile, 'resend_cooldown=1m'], given)
+      await cli.done([...SET, ...others, ...byFile, 'resend_cooldown=1m'], given)
       expect(await cli.settings()).to.include({
         smtp_host: 'mail.example',
         smtp_port: '26',
@@ -228,11 +188,10 @@ describe('account-flows settings', () => {
 
     it('takes back what get --json has written, and keeps the secret', async () => {
       await cli.h.put({ smtp_password: 'kept', smtp_username: 'mailer', smtp_from_name: 'Before' })
-      const path = file('settings.json')
-      await writeFile(path, (await cli.run(['settings', 'get', '--json'])).stdout)
+      await writeFile(file('settings.json'), (await cli.run([...GET, '--json'])).stdout)
       await cli.h.put({ smtp_from_name: 'After' })
-      const run = await set('--file', path)
-      expect(run).to.include({ exitCode: 0, stdout: 'smtp_from_name: After -> Before\n' })
+      const { stdout } = await set('--file', file('settings.json'))
+      expect(stdout).to.equal('smtp_from_name: After -> Before\n')
       expect(await cli.settings()).to.include({ smtp_from_name: 'Before', smtp_password: '***' })
     })
 
@@ -242,103 +201,79 @@ describe('account-flows settings', () => {
       ['no UTF-8', Buffer.from([0x7b, 0xff, 0x7d])],
       ['no settings', '{}'],
     ] as const) {
-      it(`refuses a file with ${what} with exit 2`, async () => {
-        const before = await cli.settings()
-        const run = await cli.run(['settings', 'set', '--file', '-'], { stdin })
-        expect(run).to.include({ exitCode: 2, stdout: '' })
-        expect(await cli.settings()).to.deep.equal(before)
-      })
+      it(`refuses a file with ${what} with exit 2`, () =>
+        changesNothing(() => cli.refused(FILE, 2, { stdin })))
     }
 
     it('refuses with exit 1 what somebody else has changed since the ETag that was given', async () => {
-      const args = ['settings', 'set', 'smtp_port=25', '--if-match', '"another"']
-      const refused = await cli.run(args)
-      expect(refused).to.include({ exitCode: 1, stdout: '' })
-      const asJson = await cli.run([...args, '--json'])
-      expect(JSON.parse(asJson.stderr).error).to.include({ code: 'stale_settings', status: 412 })
-      expect(await inForce('smtp_port')).to.equal('587')
-
-      const etag = await settingsOf(cli.h).etag()
-      await cli.done(['settings', 'set', 'smtp_port=25', '--if-match', etag])
+      const args = [...SET, 'smtp_port=25', '--if-match']
+      await changesNothing(async () => {
+        await cli.refused([...args, '"another"'], 1)
+        const { error } = JSON.parse(await cli.refused([...args, '"another"', '--json'], 1))
+        expect(error).to.include({ code: 'stale_settings', status: 412 })
+      })
+      await cli.done([...args, await settingsOf(cli.h).etag()])
       expect(await inForce('smtp_port')).to.equal('25')
     })
 
     it('of several at once makes each change, and loses none', async () => {
-      const changes = ['smtp_port=26', 'resend_cooldown=2m', 'mails_per_minute=5']
-      await Promise.all(changes.map((change) => cli.done(['settings', 'set', change])))
-      expect(await cli.settings()).to.include({
-        smtp_port: '26',
-        resend_cooldown: '2m',
-        mails_per_minute: '5',
-      })
-    })
-
-    it('says so where nothing changed', async () => {
-      const run = await set('smtp_port=587')
-      expect(run).to.include({ exitCode: 0, stdout: 'Nothing changed.\n' })
+      const changes = { smtp_port: '26', resend_cooldown: '2m', mails_per_minute: '5' }
+      await Promise.all(Object.entries(changes).map(([key, value]) => set(key, value)))
+      expect(await cli.settings()).to.include(changes)
     })
   })
 
   describe('unset', () => {
     it('gives the default back, or no value', async () => {
       await cli.h.put({ password_reset_expiration: '2h' })
-      const run = await cli.done(['settings', 'unset', 'password_reset_expiration', 'smtp_port'])
-      expect(run.stdout).to.equal('password_reset_expiration: 2h -> 1h\nsmtp_port: 587 -> none\n')
+      const { stdout } = await cli.done([...UNSET, 'password_reset_expiration', 'smtp_port'])
+      expect(stdout).to.equal('password_reset_expiration: 2h -> 1h\nsmtp_port: 587 -> none\n')
       expect(await inForce('smtp_port')).to.equal(undefined)
     })
 
-    it('--dry-run changes nothing; a name that is none is refused, and nothing changes', async () => {
-      const dry = await cli.run(['settings', 'unset', 'smtp_port', '--dry-run'])
-      expect(dry.stdout).to.include('smtp_port: 587 -> none')
-      const refused = await cli.run(['settings', 'unset', 'smtp_port', 'nonsense'])
-      expect(refused.exitCode).to.equal(1)
-      expect(refused.stderr).to.include('name of a setting').and.not.include('nonsense')
-      expect(await inForce('smtp_port')).to.equal('587')
-    })
+    it('--dry-run changes nothing; a name that is none is refused, and nothing changes', () =>
+      changesNothing(async () => {
+        const dry = await cli.done([...UNSET, 'smtp_port', '--dry-run'])
+        expect(dry.stdout).to.include('smtp_port: 587 -> none')
+        const said = await cli.refused([...UNSET, 'smtp_port', 'canary'], 1)
+        expect(said).to.include('name of a setting')
+      }))
   })
 
   describe('a secret', () => {
-    const forms = [
-      ['settings', 'set', 'smtp_password', 'canary'],
-      ['settings', 'set', 'smtp_password=canary'],
-      ['settings', 'set', 'smtp_port=25', 'smtp_password=canary'],
-      ['settings', 'set', 'smtp_username=me', 'smtp_password', 'canary'],
-      ['settings', 'set', '--smtp_password=canary'],
-      ['settings', 'set', 'SMTP_PASSWORD=canary'],
-      ['settings', 'set', 'smtp-password=canary'],
-      ['settings', 'set', 'smtp_pasword', 'canary'],
-      ['settings', 'set', 'smtppasswrod=canary'],
-      ['settings', 'set', 'smtp_host', 'smtp_password=canary'],
-      ['settings', 'set', '--from-stdin', 'smtp_password=canary'],
-      ['settings', 'set', '--from-stdin=smtp-password=canary'],
-      ['settings', 'unset', 'smtp_password=canary'],
-      ['settings', 'unset', 'smtp_port', 'SMTP_PASSWORD=canary'],
-      ['settings', 'set', '--from-env', 'smtp_password=canary'],
-      ['settings', 'set', '--from-file', 'smtp_password=canary'],
-      ['settings', 'set', '--from-file', 'canary'],
-      ['settings', 'set', '--file', 'canary'],
-    ]
     /** Nothing of it is sent or changes anything, and an honest call is done. */
-    async function sendsNothing(work: (env: Record<string, string>) => Promise<void>) {
-      const before = await cli.settings()
-      const door = await openFrontDoor(cli.h.baseUrl, () => false)
-      const env = { ACCOUNT_FLOWS_URL: door.url }
-      await work(env)
-      expect(door.requests).to.deep.equal([])
-      expect(await cli.settings()).to.deep.equal(before)
-      await cli.done(['settings', 'set', 'smtp_port=26'], { env })
-      await door.close()
+    async function sendsNothing(args: string[], exitCode: number) {
+      const { env, requests } = await cli.door()
+      await changesNothing(async () => {
+        for (const more of [[], ['--json']])
+          await cli.refused(['settings', ...args, ...more], exitCode, { env, stdin: 'canary' })
+        expect(requests).to.deep.equal([])
+      })
+      await cli.done([...SET, 'smtp_port=26'], { env })
     }
 
-    for (const form of forms) {
-      it(`as an argument is refused with exit 2, not repeated, and nothing is sent: ${form.join(' ')} (CLI-01)`, () =>
-        sendsNothing(async (env) => {
-          for (const args of [form, [...form, '--json']]) {
-            const { exitCode, stdout, stderr } = await cli.run(args, { env, stdin: 'x' })
-            expect({ exitCode, stdout }, stderr).to.deep.equal({ exitCode: 2, stdout: '' })
-            expect(stderr).not.to.equal('').and.not.to.include('canary')
-          }
-        }))
+    for (const args of [
+      ['set', 'smtp_password', 'canary'],
+      ['set', 'smtp_password=canary'],
+      ['set', 'smtp_port=25', 'smtp_password=canary'],
+      ['set', 'smtp_username=me', 'smtp_password', 'canary'],
+      ['set', '--smtp_password=canary'],
+      ['set', 'SMTP_PASSWORD=canary'],
+      ['set', 'smtp-password=canary'],
+      ['set', 'smtp_pasword', 'canary'],
+      ['set', 'smtppasswrod=canary'],
+      ['set', 'smtp_host', 'smtp_password=canary'],
+      ['set', '--from-stdin', 'smtp_password=canary'],
+      ['set', '--from-stdin=smtp-password=canary'],
+      ['unset', 'smtp_password=canary'],
+      ['unset', 'smtp_port', 'SMTP_PASSWORD=canary'],
+      ['set', '--from-env', 'smtp_password=canary'],
+      ['set', '--from-file', 'smtp_password=canary'],
+      ['set', '--from-file', 'canary'],
+      ['set', '--file', 'canary'],
+    ]) {
+      it(`as an argument is refused with exit 2, not repeated, and nothing is sent: ${args.join(' ')} (CLI-01)`, () =>
+        sendsNothing(args, 2))
     }
 
     for (const args of [
@@ -350,66 +285,336 @@ describe('account-flows settings', () => {
       ['unset', 'smtp_port', 'canary'],
       ['unset', 'SMTP_PORT', 'canary'],
     ]) {
-      it(`may be behind a name that is none; it is not repeated, and nothing is sent: ${args.join(' ')}`, () =>
-        sendsNothing(async (env) => {
-          const run = await cli.run(['settings', ...args, '--json'], { env, stdin: 'canary' })
-          expect(run).to.include({ exitCode: 1, stdout: '' })
-          expect(JSON.parse(run.stderr).error).to.include({ code: 'unknown_setting' })
-          expect(run.stderr).not.to.include('canary')
-        }))
+      it(`may be behind a name that is none; it is not repeated, and nothing is sent: ${args.join(' ')}`, async () => {
+        await sendsNothing(args, 1)
+        const { error } = JSON.parse(await cli.refused(['settings', ...args, '--json'], 1))
+        expect(error).to.include({ code: 'unknown_setting' })
+      })
     }
 
     it('that is mistyped gets the ways that are right', async () => {
       for (const name of ['smtp_pasword', 'smtp-password', 'SMTP_Password', 'smtp_passwords']) {
         for (const args of [[name], [name, 'x'], [`${name}=x`]]) {
-          const { exitCode, stderr } = await set(...args)
-          expect(exitCode, name).to.equal(2)
-          expect(stderr).to.include('--from-stdin smtp_password')
+          const said = await cli.refused([...SET, ...args], 2)
+          expect(said).to.include('--from-stdin smtp_password')
         }
       }
     })
 
     it('the refusal tells the ways that are right, and they are', async () => {
-      const refused = await set('smtp_password=canary')
-      expect(refused.stderr).to.include('--from-stdin smtp_password').and.include('--from-file')
-      const path = file('secret')
-      await writeFile(path, 'canary\n')
+      const said = await cli.refused([...SET, 'smtp_password=canary'], 2)
+      expect(said).to.include('--from-stdin smtp_password').and.include('--from-file')
+      await writeFile(file('secret'), 'canary\n')
       for (const [args, options] of [
         [['--from-stdin', 'smtp_password'], { stdin: 'canary\n' }],
-        [['--from-file', `smtp_password=${path}`], {}],
+        [['--from-file', `smtp_password=${file('secret')}`], {}],
         [['--from-env', 'smtp_password=SECRET'], { env: { SECRET: 'canary' } }],
       ] as const) {
-        const run = await cli.run(['settings', 'set', ...args], options)
-        expect(run, run.stderr).to.include({ exitCode: 0, stdout: 'smtp_password: set\n' })
+        const { stdout } = await cli.done([...SET, ...args], options)
+        expect(stdout).to.equal('smtp_password: set\n')
         expect(await inForce('smtp_password')).to.equal('***')
-        const forgotten = await set('smtp_password=')
-        expect(forgotten).to.include({ exitCode: 0, stdout: 'smtp_password: forgotten\n' })
+        expect((await set('smtp_password=')).stdout).to.equal('smtp_password: forgotten\n')
         expect((await inForce('smtp_password')) ?? '').to.equal('')
       }
     })
 
-    it('*** keeps it, and unset forgets it', async () => {
+    it('*** keeps it, and unset forgets it; it is not forgotten because stdin is empty, or a variable', async () => {
       await cli.h.put({ smtp_password: 'canary' })
-      const kept = await set('smtp_password=***')
-      expect(kept).to.include({ exitCode: 0, stdout: 'Nothing changed.\n' })
+      expect((await set('smtp_password=***')).stdout).to.equal(NOTHING_CHANGED)
+      await cli.refused([...SET, '--from-stdin', 'smtp_password'], 2)
+      const empty = { env: { SECRET: '' } }
+      await cli.refused([...SET, '--from-env', 'smtp_password=SECRET'], 2, empty)
       expect(await inForce('smtp_password')).to.equal('***')
-      const forgotten = await cli.run(['settings', 'unset', 'smtp_password'])
-      expect(forgotten).to.include({ exitCode: 0, stdout: 'smtp_password: forgotten\n' })
-    })
-
-    it('is not forgotten because stdin is empty, or a variable', async () => {
-      await cli.h.put({ smtp_password: 'canary' })
-      const byStdin = await set('--from-stdin', 'smtp_password')
-      expect(byStdin.exitCode).to.equal(2)
-      const args = ['settings', 'set', '--from-env', 'smtp_password=SECRET']
-      expect((await cli.run(args, { env: { SECRET: '' } })).exitCode).to.equal(2)
-      expect(await inForce('smtp_password')).to.equal('***')
+      const { stdout } = await cli.done([...UNSET, 'smtp_password'])
+      expect(stdout).to.equal('smtp_password: forgotten\n')
     })
 
     it('without a terminal cannot be asked for: exit 2, with the ways that are right', async () => {
-      const { exitCode, stderr } = await set('smtp_password')
-      expect(exitCode).to.equal(2)
-      expect(stderr).to.include('no terminal').and.include('--from-stdin')
+      const said = await cli.refused([...SET, 'smtp_password'], 2)
+      expect(said).to.include('no terminal').and.include('--from-stdin')
     })
+  })
+
+  /** Which values are acceptable, the suite of the admin API shows. */
+  describe('set has the verdicts of the admin API (2.5, 4.5):', () => {
+    const typed = (values: Record<string, string[]>, at: number) =>
+      Object.entries(values).map(([key, all]): [string, string] => [key, all.at(at) ?? ''])
+    const isSecret = ([key]: [string, string]) => settingNamed(key)?.secret === true
+
+    async function isRefused(args: string[], words: string[], stdin = '') {
+      const said = await cli.refused(args, 1, { stdin })
+      for (const word of words) expect(said).to.include(word)
+    }
+
+    it('what is not acceptable: exit 1, and the words of the server, key by key; then nothing has changed after all of them, and an honest change is made (CLI-02)', async () => {
+      const bad = typed(badValues, 0)
+      await changesNothing(async () => {
+        const words = bad.map(([key]) => `${key}: expected `)
+        await isRefused(FILE, words, JSON.stringify(Object.fromEntries(bad)))
+        for (const [key, value] of bad.filter((each) => !isSecret(each)))
+          await isRefused([...SET, `${key}=${value}`], [`${key}: expected `])
+      })
+      await set('password_reset_expiration=3h')
+      expect(await inForce('password_reset_expiration')).to.equal('3h')
+    })
+
+    it('a name that is none, typed or in a file: exit 1, and nothing changes', () =>
+      changesNothing(async () => {
+        for (const name of badNames) {
+          await isRefused([...SET, name, '26'], ['name of a setting'])
+          const stdin = JSON.stringify({ [name]: '26', smtp_port: '26' })
+          await isRefused(FILE, ['name of a setting'], stdin)
+        }
+      }))
+
+    it('values of a file that are no strings: exit 1, and nothing changes', () =>
+      changesNothing(async () => {
+        for (const value of [26, 0, null, true, [], ['26'], { $gt: '' }]) {
+          const stdin = JSON.stringify({ smtp_port: value, password_reset_expiration: '5h' })
+          await isRefused(FILE, ['smtp_port: expected '], stdin)
+        }
+      }))
+
+    it('what is acceptable: exit 0, it is in force, and a secret is not shown', async () => {
+      const good = typed(goodValues, -1).filter((each) => !isSecret(each))
+      const args = [...good.map((each) => each.join('=')), '--from-env', 'smtp_password=NEW']
+      const run = await cli.done([...SET, ...args], { env: { NEW: 'a "secret" = 密码 ' } })
+      expect(run.stdout + run.stderr).not.to.include('密码')
+      const shown = await cli.settings()
+      for (const [key, value] of good) expect(shown[key] ?? '', key).to.equal(value)
+      expect(shown).to.include({ smtp_password: '***' })
+    })
+  })
+})
+
+const rollback = (version: number | string, ...more: string[]) => [
+  'settings',
+  'rollback',
+  String(version),
+  ...more,
+]
+
+describe('account-flows settings history and rollback', () => {
+  let h: Harness
+  let cli: CliServer
+
+  beforeEach(async () => {
+    h = await startHarness()
+    cli = cliOf(h)
+  })
+  afterEach(() => h.close())
+
+  /** What is kept, and what somebody writes there by hand. */
+  const stored = () => h.store.settings.read()
+  type Stored = Awaited<ReturnType<typeof stored>>
+  const writeByHand = (values: object, version: number, history?: Stored['history']) =>
+    h.store.settings.write({ ...values }, version, history)
+
+  const version = async () => (await stored()).version
+  const put = async (settings: Record<string, string>) => {
+    await h.put(settings)
+    return version()
+  }
+  const versions = async () => (await cli.json(HISTORY)).versions
+
+  /** Ends like this, and nothing is changed. */
+  async function refused(args: string[], exitCode: number, ...words: string[]) {
+    const before = await stored()
+    const said = await cli.refused(args, exitCode)
+    for (const each of words) expect(said).to.include(each)
+    expect(await stored()).to.deep.equal(before)
+  }
+
+  /** At a terminal, where the answer is there before the question. */
+  async function answered(args: string[], answer: string, exitCode: number) {
+    const terminal = startCli(args, cli.env, true)
+    terminal.stdin.write(answer)
+    expect(await terminal.exited).to.equal(exitCode)
+    return terminal.stderr()
+  }
+
+  it('tells newest first when, who, and what was changed; of a secret only that it was', async () => {
+    const from = await put({ resend_cooldown: '10s', smtp_from_name: 'One' })
+    await put({ resend_cooldown: '30s', smtp_password: 'canary' })
+    await cli.done([...UNSET, 'resend_cooldown', 'smtp_from_name'])
+    const { stdout } = await cli.done(HISTORY)
+    const lines = stdout.replaceAll(/\S+Z,/g, 'at a time,').split('\n')
+    expect(lines.slice(0, 9)).to.deep.equal([
+      `version ${from + 2}: at a time, admin_token (in force)`,
+      '  resend_cooldown: 30s -> 0s (default)',
+      '  smtp_from_name: One -> none',
+      `version ${from + 1}: at a time, admin_token`,
+      '  resend_cooldown: 10s -> 30s',
+      '  smtp_password: changed',
+      `version ${from}: at a time, admin_token`,
+      '  resend_cooldown: 0s (default) -> 10s',
+      '  smtp_from_name: none -> One',
+    ])
+    const { values, history } = await stored()
+    const sealed = values['smtp_password'] ?? ''
+    expect(sealed).not.to.equal('')
+    for (const text of [JSON.stringify(history), JSON.stringify(await versions())])
+      expect(text).not.to.include('canary').and.not.include(sealed)
+  })
+
+  it('names the host for what it began with, and nobody for what was written by hand', async () => {
+    const all = await versions()
+    expect(all.at(-1)).to.deep.equal({ version: 0, settings: {} })
+    expect(all.at(-2)).to.include({ version: 1, actor: 'initialSettings' })
+    const before = await stored()
+    await writeByHand({ ...before.values, smtp_username: 'by hand' }, before.version)
+    await put({ smtp_username: 'ann' })
+    const [now, byHand] = await versions()
+    expect(now).to.deep.include({ actor: 'admin_token' })
+    expect(byHand).not.to.have.any.keys('at', 'actor')
+    expect(byHand.changes).to.deep.include({ key: 'smtp_username', after: 'by hand' })
+    const { stdout } = await cli.done(HISTORY)
+    expect(stdout).to.include(`version ${byHand.version}: time unknown, person unknown`)
+  })
+
+  it('keeps 20 versions, whatever comes', async () => {
+    for (let count = 0; count < 25; count++) await put({ resend_cooldown: `${10 + count}s` })
+    const all = await versions()
+    expect(all).to.have.length(20)
+    expect(all[0].version - all[19].version).to.equal(19)
+    expect(all[19]).not.to.have.property('changes')
+    expect((await stored()).history).to.have.length(20)
+    await refused(rollback(1, '--yes'), 1, 'version 1 is not kept any more', 'settings history')
+    await cli.done(rollback(all[19].version, '--yes'))
+    expect((await cli.settings())['resend_cooldown']).to.equal('15s')
+  })
+
+  it('goes back: values return, what had none loses its own, secrets stay; it is said, and recorded', async () => {
+    const good = await put({ resend_cooldown: '10s', smtp_password: 'canary' })
+    const bad = await put({ resend_cooldown: '20s', smtp_from_name: 'Oops' })
+    const newest = await put({ smtp_username: 'ann' })
+    const { values } = await stored()
+    const seen = eventsOf(h, 'settings_changed').length
+    const { stdout, stderr } = await cli.done(rollback(good, '--yes'))
+    expect(stdout)
+      .to.include('resend_cooldown: 20s -> 10s')
+      .and.include('smtp_from_name: Oops -> none')
+    expect(stderr)
+      .to.match(new RegExp(`takes back:\\n  version ${newest}: .*\\n  version ${bad}: `))
+      .and.include('smtp_password stays as it is')
+    const after = await stored()
+    expect(after.version).to.equal(newest + 1)
+    expect(after.values['smtp_password']).to.equal(values['smtp_password'])
+    expect(after.values).not.to.have.any.keys('smtp_from_name', 'smtp_username')
+    expect(after.values).to.include({ resend_cooldown: '10s' })
+    const events = eventsOf(h, 'settings_changed').slice(seen)
+    expect(events).to.have.length(1)
+    const changed = ['resend_cooldown', 'smtp_from_name', 'smtp_username']
+    expect(events[0]?.details?.['keys']).to.have.members(changed)
+    // And forth again; then to before the first change.
+    await cli.done(rollback(newest, '--yes'))
+    expect(await cli.settings()).to.include({ resend_cooldown: '20s', smtp_username: 'ann' })
+    await cli.done(rollback(0, '--yes'))
+    const { smtp_password: left = '', ...others } = (await stored()).values
+    expect([left, others]).to.deep.equal(['', {}])
+  })
+
+  it('says that a password goes with its server, and how to give it again', async () => {
+    const good = await version()
+    await put({ smtp_host: 'mail.example', smtp_password: 'canary' })
+    const { stdout, stderr } = await cli.done(rollback(good, '--yes'))
+    expect(stdout).to.include('smtp_password: forgotten')
+    expect(stderr).to.include('account-flows settings set smtp_password')
+    expect(await cli.settings()).not.to.have.property('smtp_password')
+  })
+
+  it('changes nothing with --dry-run, and shows what it would', async () => {
+    const good = await version()
+    const bad = await put({ resend_cooldown: '20s' })
+    const before = await stored()
+    const { stdout } = await cli.done(rollback(good, '--dry-run'))
+    expect(stdout)
+      .to.include('Nothing was changed. These are the changes')
+      .and.include('resend_cooldown: 20s -> ')
+    const dry = await cli.json(rollback(good, '--dry-run'))
+    expect(dry).to.deep.include({ dry_run: true, takes_back: [bad] })
+    expect(await stored()).to.deep.equal(before)
+    expect(await cli.json(rollback(good, '--yes'))).to.deep.include({ dry_run: false })
+    expect(await version()).to.equal(bad + 1)
+  })
+
+  it('asks first, and says what it takes back; without a terminal it needs --yes', async () => {
+    const good = await version()
+    const bad = await put({ resend_cooldown: '20s' })
+    await refused(rollback(good), 2, '--yes')
+    for (const [answer, exitCode, now] of [
+      ['n\r', 1, bad],
+      ['y\r', 0, bad + 1],
+    ] as const) {
+      expect(await answered(rollback(good), answer, exitCode))
+        .to.include('This takes back:')
+        .and.include(`version ${bad}: `)
+        .and.include('resend_cooldown: 20s -> 0s')
+        .and.include(`Go back to version ${good} on ${h.baseUrl}?`)
+      expect(await version()).to.equal(now)
+    }
+  })
+
+  it('tells before it asks what going back weakens', async () => {
+    const weak = await put({ smtp_tls: 'none' })
+    await put({ smtp_tls: 'starttls' })
+    const shown = await answered(rollback(weak), 'n\r', 1)
+    expect(shown).to.match(/smtp_tls is none.*Go back to version/s)
+    expect(await cli.settings()).to.include({ smtp_tls: 'starttls' })
+  })
+
+  it('shows no secret that somebody wrote into the history by hand', async () => {
+    const { values, version, history = [] } = await stored()
+    const [first = expect.fail(), ...rest] = history
+    const damaged = { ...first, values: { ...first.values, smtp_password: 'canary' } }
+    await writeByHand(values, version, [damaged, ...rest])
+    expect(JSON.stringify(await versions())).not.to.include('canary')
+    expect((await cli.done(HISTORY)).stdout).not.to.include('canary')
+  })
+
+  it('takes back nothing that was not shown: a change meanwhile wins, and is told', async () => {
+    const good = await version()
+    await put({ resend_cooldown: '20s' })
+    const terminal = startCli(rollback(good), cli.env, true)
+    await eventually('the question', () => terminal.stderr().includes('[y/N]'))
+    await put({ smtp_from_name: 'Meanwhile' })
+    const before = await stored()
+    terminal.stdin.write('y\r')
+    expect(await terminal.exited).to.equal(1)
+    expect(terminal.stderr().replace(/\s+/g, ' '))
+      .to.include('somebody else just changed the settings')
+      .and.include('account-flows settings history')
+    expect(await stored()).to.deep.equal(before)
+    await cli.done(rollback(good, '--yes'))
+  })
+
+  it('refuses the version in force, one that is yet to come, and what is no number', async () => {
+    const now = await put({ resend_cooldown: '20s' })
+    await refused(rollback(now, '--yes'), 1, 'in force already', `go back to version ${now - 1}`)
+    await refused(rollback(now + 1, '--yes'), 1, `no version ${now + 1} yet`, `0 to ${now}`)
+    await refused(rollback(now + 1, '--yes', '--json'), 1, '"code":"unknown_version"')
+    await refused(rollback('canary', '--yes'), 2, 'whole number')
+    await cli.done(rollback(now - 1, '--yes'))
+  })
+
+  it('refuses a version whose values are not acceptable any more', async () => {
+    const { version: held, values } = await stored()
+    const wrong = { version: held, secrets: [], values: { ...values, resend_cooldown: 'never' } }
+    await writeByHand({ ...values, smtp_from_name: 'New' }, held, [wrong])
+    await refused(rollback(held, '--yes'), 1, 'resend_cooldown: expected')
+    await put({ smtp_from_name: 'Newer' })
+    await cli.done(rollback(held + 1, '--yes'))
+  })
+
+  it('knows the version in force of a store that an older release wrote, and keeps it from then on', async () => {
+    const { values, version: held } = await stored()
+    await writeByHand({ ...values, smtp_from_name: 'Old' }, held, [])
+    const { stdout, stderr } = await cli.done(HISTORY)
+    expect(stdout).to.match(/^version \d+: time unknown, person unknown \(in force\)\n/)
+    expect(stderr).to.include('There is no earlier version')
+    await refused(rollback(held, '--yes'), 1, 'not kept any more')
+    await put({ smtp_from_name: 'New' })
+    await cli.done(rollback(held + 1, '--yes'))
+    expect((await cli.settings())['smtp_from_name']).to.equal('Old')
   })
 })

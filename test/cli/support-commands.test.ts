@@ -1,18 +1,23 @@
+import { once } from 'node:events'
 import { readFile, rm, stat, writeFile } from 'node:fs/promises'
+import type { ServerResponse } from 'node:http'
+import { createServer, type AddressInfo } from 'node:net'
 import { dirname } from 'node:path'
 import { expect } from 'chai'
-import { suiteCli } from '../support/cli-server.ts'
-import { suiteFolder } from '../support/suite-folder.ts'
-import { jsonOf, startCli, type CliRun } from '../support/cli-in-process.ts'
+import { outcomeOf } from '../support/admin-calls.ts'
+import { cliOf, startCli, suiteCli } from '../support/cli.ts'
 import { eventually } from '../support/eventually.ts'
-import { opensForm } from '../support/example-requests.ts'
-import { freePort } from '../support/free-port.ts'
-import { answerJson, openFrontDoor, type Doorkeeper } from '../support/front-door.ts'
+import { opensForm } from '../support/example-server.ts'
 import { ADMIN_TOKEN } from '../support/harness.ts'
+import { suiteHarnessBehindProxy } from '../support/harness-behind-proxy.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
+import { describeWithMongo } from '../support/mongod.ts'
 import { sha256, tokenOf } from '../support/observe.ts'
+import { suiteFolder } from '../support/suite-folder.ts'
 
 const NASTY = 'mal\u001B[2Jice\u202E'
+/** Where nothing listens. */
+const DEAF_PORT = '1'
 
 describe('account-flows for those who help others', () => {
   const answers = new Map<string, MailAnswer>()
@@ -24,9 +29,8 @@ describe('account-flows for those who help others', () => {
   })
 
   before(async () => {
-    for (const username of ['alice', 'refused', 'deferred']) {
+    for (const username of ['alice', 'refused', 'deferred'])
       await cli.h.addUser({ username, email: `${username}@example.com` })
-    }
     await cli.h.addUser({ username: 'bob', email: 'bob@example.com', emailVerified: false })
     await cli.h.addUser({ username: 'carol', email: undefined })
     await cli.h.addUser({ username: 'shared@example.com', email: 'other@example.com' })
@@ -41,74 +45,107 @@ describe('account-flows for those who help others', () => {
     answers.set('deferred@example.com', 'defer')
   }
 
-  /** Each preview is of the moment it is made. */
-  const timeless = (text: string) => text.replace(/\w+ \d+, \d+ at [\d:]+\s[AP]M/g, '').trimEnd()
-
-  /** With exit code and words: the run; with `--json` what it printed. */
-  async function both(
-    args: string[],
-    exitCode = 0,
-  ): Promise<{ text: CliRun; json: ReturnType<typeof jsonOf> }> {
-    const text = await cli.run(args)
-    expect(text.exitCode, text.stdout + text.stderr).to.equal(exitCode)
-    const asJson = await cli.run([...args, '--json'])
-    expect(asJson.exitCode, asJson.stderr).to.equal(exitCode)
-    return { text, json: jsonOf(asJson) }
+  /** What it says in words, and as JSON. */
+  async function both(args: readonly string[], exitCode = 0) {
+    const { stdout } = await cli.ended(args, exitCode)
+    return { text: stdout, json: await cli.json(args, exitCode) }
   }
 
-  async function sentTo(address: string, username: string) {
-    await cli.done(['user', 'send-reset', username])
-    return cli.h.mail.mailTo(address)
-  }
+  const sendReset = (username: string, ...more: string[]) =>
+    cli.run(['user', 'send-reset', username, ...more])
+  const idOf = async (username: string): Promise<string> =>
+    (await cli.json(['user', 'status', username])).id
 
-  async function idOf(username: string): Promise<string> {
-    return (await cli.json(['user', 'status', username])).id
+  /** Asked for, and in this state now; nobody had waited for it. */
+  async function resetMailOf(username: string, state: 'sent' | 'dead'): Promise<string> {
+    const { mail_id: id } = await cli.json(['user', 'send-reset', username, '--wait', '0'])
+    await outcomeOf(cli.h, id, state)
+    return id
   }
 
   describe('mail', () => {
+    const TEST = ['mail', 'test', '--to', 'me@example.com']
+    const OPEN = ['mail', 'preview', '--template', 'password-reset', '--open']
+    /** Each preview is of the moment it is made. */
+    const timeless = (text: string) => text.replace(/\w+ \d+, \d+ at [\d:]+\s[AP]M/g, '').trimEnd()
+
     it('test sends a mail, and tells each step', async () => {
-      const { text, json } = await both(['mail', 'test', '--to', 'me@example.com'])
+      const { text, json } = await both(TEST)
       await cli.h.mail.mailTo('me@example.com', 2)
-      expect(text.stdout).to.match(/^ok +rcpt: /m)
+      expect(text).to.match(/^ok +rcpt: /m)
       expect(json).to.include({ ok: true })
     })
 
     it('test tells what the mail server said, and what to do: exit 1', async () => {
       const { text, json } = await both(['mail', 'test', '--to', 'refused@example.com'], 1)
-      expect(text.stdout).to.match(/^FAILED +rcpt: .*\n +Answer: 5\d\d/m)
+      expect(text).to.match(/^FAILED +rcpt: .*\n +Answer: 5\d\d/m)
       expect(json).to.include({ ok: false })
-      expect((await cli.run(['mail', 'test', '--to', 'me@example.com'])).exitCode).to.equal(0)
+      await cli.done(TEST)
+    })
+
+    it('test --set tries what is not stored, and stores nothing', async () => {
+      const { settings, h } = cli
+      const before = await settings()
+      const sent = () => h.mail.mails.filter(({ to }) => to.includes('me@example.com')).length
+      const first = sent()
+      const down = await cli.ended([...TEST, '--set', `smtp_port=${DEAF_PORT}`], 1)
+      expect(down.stdout).to.match(/^FAILED +connect: /m)
+      const from = 'other@example.com'
+      await cli.done([...TEST, '--set', `smtp_from=${from}`, '--set', 'smtp_from_name=Other'])
+      const { mail } = await h.mail.mailTo('me@example.com', first + 1)
+      expect(mail.from?.text).to.equal(`"Other" <${from}>`)
+      for (const [wrong, exitCode, said] of [
+        ['smtp_port=many', 1, /^Nothing was sent: .*\nsmtp_port: expected /],
+        ['smtp_password=canary', 2, /^A secret is never an argument/],
+        ['smtp_hst=x', 1, /Did you mean smtp_host\?/],
+      ] as const) {
+        expect(await cli.refused([...TEST, '--set', wrong], exitCode)).to.match(said)
+      }
+      expect(await settings()).to.deep.equal(before)
+      await cli.done(TEST)
+      expect(sent()).to.equal(first + 2)
+    })
+
+    it('test --set never takes the stored password to another server', async () => {
+      await cli.h.put({ smtp_username: 'us', smtp_password: 'stored-password' })
+      const heard: string[] = []
+      const other = createSmtpEar(heard).listen(0, '127.0.0.1')
+      await once(other, 'listening')
+      const { port } = other.address() as AddressInfo
+      const { stdout } = await cli.run([...TEST, '--set', `smtp_port=${port}`])
+      other.close()
+      expect(stdout)
+        .to.match(/^warning +configuration: The stored smtp_password belongs to another smtp_host/m)
+        .and.include('--set smtp_password asks for it')
+        .and.not.include('Set smtp_password')
+      expect(heard.join(''))
+        .to.match(/^EHLO /)
+        .and.not.match(/AUTH|stored/)
+      expect((await cli.settings())['smtp_password']).to.equal('***')
+      await cli.h.put({ smtp_username: '', smtp_password: '' })
     })
 
     for (const template of ['password-reset', 'email-verification', 'password-changed']) {
       it(`preview shows the mail ${template}`, async () => {
-        const { text, json } = await both(['mail', 'preview', '--template', template])
-        expect(timeless(text.stdout)).to.equal(timeless(`Subject: ${json.subject}\n\n${json.text}`))
-        const html = await cli.run(['mail', 'preview', '--template', template, '--html'])
-        expect(timeless(html.stdout)).to.equal(timeless(json.html))
-        const plain = await cli.run(['mail', 'preview', '--template', template, '--text'])
-        expect(timeless(plain.stdout)).to.equal(timeless(json.text))
+        const args = ['mail', 'preview', '--template', template]
+        const { text, json } = await both(args)
+        expect(timeless(text)).to.equal(timeless(`Subject: ${json.subject}\n\n${json.text}`))
+        for (const part of ['html', 'text']) {
+          const { stdout } = await cli.done([...args, `--${part}`])
+          expect(timeless(stdout)).to.equal(timeless(json[part]))
+        }
       })
     }
 
-    it('preview --open starts the browser with a file that only its owner reads', async () => {
-      const args = ['mail', 'preview', '--template', 'password-reset', '--open']
-      const { stdout } = await cli.done(args, { env: { BROWSER: '/bin/cat' } })
-      const path = stdout.trim()
-      expect(await readFile(path, 'utf8')).to.include('<html')
+    it('preview --open starts the browser with a file that only its owner reads, and with nothing of the connection', async () => {
+      const script = `#!/bin/sh\nenv >${file('seen')}\ncat "$1" >${file('page')}\n`
+      await writeFile(file('browser.sh'), script, { mode: 0o700 })
+      const env = { BROWSER: file('browser.sh'), KEPT: 'kept', PATH: process.env['PATH'] ?? '' }
+      const path = (await cli.done(OPEN, { env })).stdout.trim()
       expect((await stat(path)).mode & 0o777).to.equal(0o600)
       expect((await stat(dirname(path))).mode & 0o777).to.equal(0o700)
       await rm(dirname(path), { recursive: true })
-    })
-
-    it('preview --open gives the browser nothing of the connection', async () => {
-      const browser = file('browser.sh')
-      await writeFile(browser, `#!/bin/sh\nenv >${file('seen')}\n`, { mode: 0o700 })
-      const args = ['mail', 'preview', '--template', 'password-reset', '--open']
-      const { PATH = '' } = process.env
-      const env = { BROWSER: browser, KEPT: 'kept', PATH }
-      const { stdout } = await cli.done(args, { env })
-      await rm(dirname(stdout.trim()), { recursive: true })
+      expect(await readFile(file('page'), 'utf8')).to.include('<html')
       expect(await readFile(file('seen'), 'utf8'))
         .to.match(/^KEPT=kept$/m)
         .and.not.include('ACCOUNT_FLOWS_')
@@ -116,9 +153,7 @@ describe('account-flows for those who help others', () => {
     })
 
     it('preview --open says where the file is where nothing opens it: exit 1', async () => {
-      const args = ['mail', 'preview', '--template', 'password-reset', '--open']
-      const { exitCode, stdout, stderr } = await cli.run(args, { env: { PATH: '' } })
-      expect(exitCode).to.equal(1)
+      const { stdout, stderr } = await cli.ended(OPEN, 1, { env: { PATH: '' } })
       await rm(stdout.trim())
       expect(stderr).to.include('Open the file yourself')
     })
@@ -127,8 +162,8 @@ describe('account-flows for those who help others', () => {
   describe('doctor', () => {
     it('checks the way to the server, and then from the server', async () => {
       const { text, json } = await both(['doctor', '--to', 'me@example.com'])
-      expect(text.stdout).to.match(/^ok +server_connect: .*$[^]*^ok +token: .*$[^]*^ok +rcpt: /m)
-      expect(text.stdout).to.match(/^advice +recommended: .*\n +See the changes/m)
+      expect(text).to.match(/^ok +server_connect: .*$[^]*^ok +token: .*$[^]*^ok +rcpt: /m)
+      expect(text).to.match(/^advice +recommended: .*\n +See the changes/m)
       expect(json.ok).to.equal(true)
       for (const { step, status, message } of json.checks) {
         expect(step).to.be.a('string')
@@ -139,32 +174,28 @@ describe('account-flows for those who help others', () => {
     })
 
     it('exit 1 where a check of the server failed', async () => {
-      await cli.h.put({ smtp_port: String(await freePort()) })
-      try {
-        const { text, json } = await both(['doctor'], 1)
-        expect(text.stdout).to.match(/^FAILED +connect: /m)
-        expect(json.ok).to.equal(false)
-      } finally {
-        await cli.h.put({ smtp_port: String(cli.h.mail.port) })
-      }
+      await cli.h.put({ smtp_port: DEAF_PORT })
+      const { text, json } = await both(['doctor'], 1)
+      expect(text).to.match(/^FAILED +connect: /m)
+      expect(json.ok).to.equal(false)
+      await cli.h.put({ smtp_port: String(cli.h.mail.port) })
     })
 
     for (const [what, urlOf, step] of [
       ['the name has no address', () => 'https://idp.invalid', 'server_dns'],
-      ['nothing listens', () => 'http://127.0.0.1:1', 'server_connect'],
+      ['nothing listens', () => `http://127.0.0.1:${DEAF_PORT}`, 'server_connect'],
       ['TLS is not spoken', (url: string) => url.replace('http:', 'https:'), 'server_tls'],
       ['no admin API is', (url: string) => `${url}/elsewhere`, 'admin_api'],
     ] as const) {
       it(`exit 3 where ${what}, and says so`, async () => {
         const { text, json } = await both(['doctor', '--url', urlOf(cli.h.baseUrl)], 3)
-        expect(text.stdout).to.match(new RegExp(`^FAILED +${step}: `, 'm'))
+        expect(text).to.match(new RegExp(`^FAILED +${step}: `, 'm'))
         expect(json.checks.at(-1)).to.include({ step, status: 'failed' })
       })
     }
 
     it('exit 4 where the token is wrong, and says so', async () => {
-      const wrong = await cli.run(['doctor'], { env: { ACCOUNT_FLOWS_TOKEN: 'wrong' } })
-      expect(wrong.exitCode).to.equal(4)
+      const wrong = await cli.ended(['doctor'], 4, { env: { ACCOUNT_FLOWS_TOKEN: 'wrong' } })
       expect(wrong.stdout).to.match(/^FAILED +token: /m)
     })
   })
@@ -172,101 +203,84 @@ describe('account-flows for those who help others', () => {
   describe('user', () => {
     it('status tells what is known, by username, address or id', async () => {
       const { text, json } = await both(['user', 'status', 'alice'])
-      expect(text.stdout)
+      expect(text)
         .to.match(/^e-mail +alice@example.com$/m)
         .and.match(/^verified +yes$/m)
-      for (const args of [['alice@example.com'], [json.id], ['--id', json.id]]) {
-        expect((await both(['user', 'status', ...args])).json).to.include({ username: 'alice' })
-      }
+      for (const args of [['alice@example.com'], [json.id], ['--id', json.id]])
+        expect(await cli.json(['user', 'status', ...args])).to.include({ username: 'alice' })
     })
 
     it('exit 1 where nobody is meant, or several; these are listed', async () => {
-      const nobody = await cli.run(['user', 'status', 'nobody'])
-      expect(nobody).to.include({ exitCode: 1, stdout: '' })
+      await cli.refused(['user', 'status', 'nobody'], 1)
       const args = ['user', 'status', 'shared@example.com']
-      const several = await cli.run(args)
-      expect(several.exitCode).to.equal(1)
-      expect(several.stderr)
+      expect((await cli.ended(args, 1)).stderr)
         .to.match(/^id +username$/m)
         .and.match(/ dave$/m)
-      const { candidates } = JSON.parse((await cli.run([...args, '--json'])).stderr).error
+      const { candidates } = JSON.parse(await cli.refused([...args, '--json'], 1)).error
       expect(candidates).to.have.length(2)
-      expect((await cli.run(['user', 'status', '--id', candidates[0].id])).exitCode).to.equal(0)
+      await cli.done(['user', 'status', '--id', candidates[0].id])
     })
 
     it('what the server says does not steer the terminal, and JSON says it all', async () => {
       const { text, json } = await both(['user', 'status', NASTY])
-      expect(text.stdout)
+      expect(text)
         .to.match(/^username +mal\[2Jice$/m)
         .and.not.match(/[^\n\P{C}]/u)
       expect(json.username).to.equal(NASTY)
     })
 
-    it('send-reset mails a link that works, and waits until it is sent', async () => {
-      const run = await cli.done(['user', 'send-reset', 'alice'])
-      expect(run.stdout).to.match(/^Sent at /)
+    it('send-reset mails a link that works, tells the mail before it waits, unless with --json, and waits until it is sent', async () => {
+      const { stdout, stderr } = await cli.done(['user', 'send-reset', 'alice'])
+      expect(stdout).to.match(/^Sent at /)
+      expect(stderr).to.match(/^The mail was asked for: \S+\n$/)
       const { link } = await cli.h.mail.mailTo('alice@example.com')
       expect(await opensForm(link)).to.equal(true)
-      expect(await cli.json(['user', 'send-reset', 'alice'])).to.include({ state: 'sent' })
+      const asJson = await cli.done(['user', 'send-reset', 'alice', '--json'])
+      expect(asJson.stderr).to.equal('')
+      expect(JSON.parse(asJson.stdout)).to.include({ state: 'sent' })
+    })
+
+    it('send-reset waits on while the server is away, or cannot work', async () => {
+      const troubles: ((response: ServerResponse) => unknown)[] = [
+        (response) => answerJson(response, 503, { title: 'Not now', code: 'unavailable' }),
+        (response) => response.destroy(),
+        (response) => answerJson(response, 502, 'a proxy'),
+      ]
+      const { env } = await cli.door(
+        ({ method }, response) => method === 'GET' && troubles.shift()?.(response),
+      )
+      const { stdout } = await cli.done(['user', 'send-reset', 'alice'], { env })
+      expect(stdout).to.match(/^Sent at /)
+      expect(troubles).to.deep.equal([])
+    })
+
+    it('send-reset says that the server is away at the end of the wait: exit 3', async () => {
+      const { env } = await cli.door(({ method }, res) => method === 'GET' && res.destroy())
+      const said = await cli.refused(['user', 'send-reset', 'alice', '--wait', '1'], 3, { env })
+      expect(said).to.match(/^The mail was asked for: \S+\n.* cannot be reached/)
+    })
+
+    it('send-reset --wait 0 does not wait', async () => {
+      const { json } = await both(['user', 'send-reset', 'dave', '--wait', '0'])
+      expect(json).to.have.keys('mail_id')
+      await cli.h.mail.mailTo('shared@example.com')
     })
 
     it('invite mails a link to the form for a first password, and says why to nobody else', async () => {
       const imported = { email: 'imported@example.com', emailVerified: false }
       await cli.h.addUser({ username: 'imported', passwordHash: undefined, ...imported })
-      const run = await cli.done(['user', 'invite', 'imported@example.com'])
-      expect(run.stdout).to.match(/^Sent at /)
-      const { link } = await cli.h.mail.mailTo('imported@example.com')
+      const { stdout } = await cli.done(['user', 'invite', imported.email])
+      expect(stdout).to.match(/^Sent at /)
+      const { link } = await cli.h.mail.mailTo(imported.email)
       expect(await opensForm(link)).to.equal(true)
       expect(await cli.json(['link', 'explain', link])).to.include({ kind: 'invitation' })
-      const refused = await cli.run(['user', 'invite', 'alice'])
-      expect(refused).to.include({ exitCode: 1, stdout: '' })
-      expect(refused.stderr).to.include('the account has a password').and.include('user send-reset')
-    })
-
-    it('send-reset tells the mail before it waits, unless with --json', async () => {
-      const run = await cli.run(['user', 'send-reset', 'dave'])
-      expect(run).to.include({ exitCode: 0 })
-      expect(run.stderr).to.match(/^The mail was asked for: \S+\n$/)
-      const asJson = await cli.run(['user', 'send-reset', 'dave', '--json'])
-      expect(asJson).to.include({ exitCode: 0, stderr: '' })
-    })
-
-    it('send-reset waits on while the server is away, or cannot work', async () => {
-      const troubles: Doorkeeper[] = [
-        (_, response) => answerJson(response, 503, { title: 'Not now', code: 'unavailable' }),
-        (request) => Boolean(request.destroy()),
-        (_, response) => answerJson(response, 502, 'a proxy'),
-      ]
-      const door = await openFrontDoor(cli.h.baseUrl, (request, response) =>
-        request.method === 'GET' ? (troubles.shift()?.(request, response) ?? false) : false,
-      )
-      const env = { ACCOUNT_FLOWS_URL: door.url }
-      const run = await cli.done(['user', 'send-reset', 'alice'], { env })
-      expect(run.stdout).to.match(/^Sent at /)
-      expect(troubles).to.deep.equal([])
-      await door.close()
-    })
-
-    it('send-reset says that the server is away at the end of the wait: exit 3', async () => {
-      const door = await openFrontDoor(cli.h.baseUrl, (request) =>
-        request.method === 'GET' ? Boolean(request.destroy()) : false,
-      )
-      const env = { ACCOUNT_FLOWS_URL: door.url }
-      const run = await cli.run(['user', 'send-reset', 'alice', '--wait', '1'], { env })
-      expect(run).to.include({ exitCode: 3, stdout: '' })
-      expect(run.stderr).to.match(/^The mail was asked for: \S+\n.* cannot be reached/)
-      await door.close()
+      const said = await cli.refused(['user', 'invite', 'alice'], 1)
+      expect(said).to.include('the account has a password').and.include('user send-reset')
     })
 
     it('send-verification mails a link', async () => {
       await cli.done(['user', 'send-verification', 'bob'])
       expect((await cli.h.mail.mailTo('bob@example.com')).kind).to.equal('email_verification')
-    })
-
-    it('--wait 0 does not wait', async () => {
-      const { json } = await both(['user', 'send-reset', 'dave', '--wait', '0'])
-      expect(json).to.have.keys('mail_id')
-      await cli.h.mail.mailTo('shared@example.com')
     })
 
     for (const [args, reason, words] of [
@@ -276,7 +290,7 @@ describe('account-flows for those who help others', () => {
     ] as const) {
       it(`${args.join(' ')}: exit 1, and says why`, async () => {
         const { text, json } = await both(['user', ...args], 1)
-        expect(text.stdout)
+        expect(text)
           .to.match(/^Not sent/)
           .and.include(words)
         expect(json.reason).to.match(new RegExp(`^${reason}`))
@@ -286,13 +300,13 @@ describe('account-flows for those who help others', () => {
 
     it('says that a mail still waits: exit 1', async () => {
       const { text, json } = await both(['user', 'send-reset', 'deferred', '--wait', '1'], 1)
-      expect(text.stdout).to.match(/^Not sent yet: it still waits/)
+      expect(text).to.match(/^Not sent yet: it still waits/)
       expect(json).to.include({ state: 'waiting' })
     })
 
     it('end-sessions --yes ends everything', async () => {
       const { text, json } = await both(['user', 'end-sessions', 'alice', '--yes'])
-      expect(text.stdout).to.match(/^All sessions, grants and tokens are ended\./)
+      expect(text).to.match(/^All sessions, grants and tokens are ended\./)
       expect(json).to.include({ oauth: 0, idp: 0 })
       const status = await cli.json(['user', 'status', 'alice'])
       expect(status.oauth_sessions_ended_at).to.be.a('string')
@@ -300,7 +314,7 @@ describe('account-flows for those who help others', () => {
 
     it('forget --yes erases what is recorded of an id, and tells how much', async () => {
       const { id } = await cli.h.addUser({ username: 'forgotten' })
-      await cli.done(['user', 'send-reset', 'forgotten'])
+      await sendReset('forgotten')
       const { stdout } = await cli.done(['user', 'forget', id, '--yes'])
       expect(stdout)
         .to.match(/^Reset links erased: 1$/m)
@@ -310,55 +324,58 @@ describe('account-flows for those who help others', () => {
     })
 
     it('forget says what is under way, and that it is left: exit 1', async () => {
-      const { id, email } = await cli.h.addUser({ username: 'under-way' })
-      const { link } = await sentTo(String(email), 'under-way')
-      const tokenHash = sha256(tokenOf(link))
-      const now = new Date()
-      const claim = { newHash: 'hash', by: { address: undefined, userAgent: undefined }, at: now }
-      const leaseUntil = new Date(now.getTime() + 60_000)
-      await cli.h.store.resetTokens.claim(tokenHash, { ...claim, leaseUntil })
-      const { exitCode, stdout } = await cli.run(['user', 'forget', id, '--yes'])
-      expect(exitCode).to.equal(1)
-      expect(stdout).to.match(/^Not erased, because still in progress: 1\./m)
-      expect(stdout).to.match(/^Reset links erased: 0$/m)
+      const person = await cli.h.addUser({ username: 'under-way' })
+      await sendReset('under-way')
+      const { link } = await person.mail(1)
+      // As by a process that is at work on it.
+      const at = new Date()
+      const by = { address: undefined, userAgent: undefined }
+      const claim = { newHash: 'hash', by, at, leaseUntil: new Date(at.getTime() + 60_000) }
+      await cli.h.store.resetTokens.claim(sha256(tokenOf(link)), claim)
+      const { stdout } = await cli.ended(['user', 'forget', person.id, '--yes'], 1)
+      expect(stdout)
+        .to.match(/^Not erased, because still in progress: 1\./m)
+        .and.match(/^Reset links erased: 0$/m)
     })
   })
 
   describe('link explain', () => {
     it('tells of a link on stdin, and does not use it up', async () => {
-      await cli.run(['user', 'send-reset', 'alice'])
-      const count = cli.h.mail.mails.filter(({ to }) => to.includes('alice@example.com')).length
-      const { link } = await cli.h.mail.mailTo('alice@example.com', count)
-      const live = await cli.run(['link', 'explain', '-'], { stdin: `${link}\n` })
-      expect(live).to.include({ exitCode: 0, stderr: '' })
+      const person = await cli.h.addUser({ username: 'explained' })
+      await sendReset('explained')
+      const { link } = await person.mail(1)
+      const live = await cli.done(['link', 'explain', '-'], { stdin: `${link}\n` })
+      expect(live.stderr).to.equal('')
       expect(live.stdout).to.match(/^ +state +live$/m)
-      const json = await cli.run(['link', 'explain', '-', '--json'], { stdin: link })
-      expect(jsonOf(json)).to.include({ state: 'live', kind: 'password_reset' })
+      const json = await cli.done(['link', 'explain', '-', '--json'], { stdin: link })
+      expect(JSON.parse(json.stdout)).to.include({ state: 'live', kind: 'password_reset' })
 
-      await cli.h.reset(link, 'another password of the tests')
-      const used = await cli.run(['link', 'explain', link])
-      expect(used.exitCode).to.equal(0)
+      await person.choosesPassword('another password of the tests', link)
+      const used = await cli.done(['link', 'explain', link])
       expect(used.stdout).to.match(/^ +state +used$/m)
       expect(used.stderr).to.include('your shell history').and.not.include(link)
     })
 
     it('exit 1 for what is no link', async () => {
-      const run = await cli.run(['link', 'explain', '-'], { stdin: 'https://example.com/' })
-      expect(run.exitCode).to.equal(1)
+      const run = await cli.ended(['link', 'explain', '-'], 1, { stdin: 'https://example.com/' })
       expect(run.stdout).to.match(/^ +state +not_a_link$/m)
     })
   })
 
   describe('outbox', () => {
-    const lists = async (
-      state: string,
-    ): Promise<{ id: string; account_id: string; next_attempt_at?: string; is_held: boolean }[]> =>
+    interface Listed {
+      id: string
+      next_attempt_at?: string
+      is_held: boolean
+    }
+    const RETRY_DEAD = ['outbox', 'retry', '--all-dead', '--yes']
+    const listed = async (state: string): Promise<Listed[]> =>
       (await cli.json(['outbox', 'list', '--state', state])).mails
 
     before(async () => {
       misbehave()
-      await cli.run(['user', 'send-reset', 'refused'])
-      await cli.run(['user', 'send-reset', 'deferred', '--wait', '1'])
+      await sendReset('refused')
+      await sendReset('deferred', '--wait', '1')
     })
 
     it('lists mails that wait, and dead letters; of one account', async () => {
@@ -367,158 +384,233 @@ describe('account-flows for those who help others', () => {
       expect(json.mails).not.to.deep.equal([])
       for (const mail of json.mails) {
         expect(mail).to.include({ account_id: account, state: 'dead' })
-        expect(text.stdout).to.include(mail.id)
+        expect(text).to.include(mail.id)
       }
-      expect(await lists('waiting')).not.to.deep.equal([])
-      const one = await both(['outbox', 'list', '--limit', '1'])
-      expect(one.json.mails).to.have.length(1)
+      expect(await listed('waiting')).not.to.deep.equal([])
+      expect((await cli.json(['outbox', 'list', '--limit', '1'])).mails).to.have.length(1)
+    })
+
+    it('show tells what a mail that left is known by, and never its token', async () => {
+      const { id, email = '' } = await cli.h.addUser({ username: 'ann' })
+      const mailId = await resetMailOf('ann', 'sent')
+      const { link, mail } = await cli.h.mail.mailTo(email)
+      const { text, json } = await both(['outbox', 'show', mailId])
+      expect(text)
+        .to.match(/^Sent at /)
+        .and.include(mail.messageId ?? 'none')
+        .and.match(/^queue id +4F\d+Qx$/m)
+        .and.match(/^History\n.* password_reset_requested [^]* password_reset_mail_sent /m)
+        .and.not.include(tokenOf(link))
+      expect(json).to.include({ state: 'sent', message_id: mail.messageId })
+      expect(json.history).to.have.length(2)
+      expect(json.history[0]).to.include({ account_id: id, username: 'ann' })
+    })
+
+    it('show tells of a dead letter why, whose it is and what was tried', async () => {
+      const { id } = await cli.h.addUser({ username: 'off', disabled: true })
+      const { stdout } = await cli.done(['outbox', 'show', await resetMailOf('off', 'dead')])
+      expect(stdout)
+        .to.match(/^Not sent, and there will be no other attempt/)
+        .and.match(/^Reason: disabled: /m)
+        .and.include(`off (${id})`)
+      const unknown = await cli.ended(['outbox', 'show', 'no-such-mail'], 1)
+      expect(unknown.stdout).to.match(/^There is no record of the mail/)
     })
 
     it('retry sends a waiting mail now [full]', async () => {
       // Not while a worker is about to try again by itself.
       const waiting = await eventually('the pauses have grown', async () => {
-        const [mail] = await lists('waiting')
+        const [mail] = await listed('waiting')
         const pause = Date.parse(mail?.next_attempt_at ?? '') - Date.now()
         return pause > 3_000 && mail?.is_held === false && mail.id
       })
       answers.set('deferred@example.com', 'take')
-      const run = await cli.done(['outbox', 'retry', waiting])
-      expect(run.stdout).to.match(/^1 mail /)
+      const { stdout } = await cli.done(['outbox', 'retry', waiting])
+      expect(stdout).to.match(/^1 mail /)
       await cli.h.mail.mailTo('deferred@example.com')
     })
 
-    it('retry --all-dead asks again for each dead letter', async () => {
-      answers.set('refused@example.com', 'take')
-      const run = await cli.done(['outbox', 'retry', '--all-dead', '--yes', '--json'])
-      expect(jsonOf(run).changed).to.be.above(0)
-      await cli.h.mail.mailTo('refused@example.com')
-    })
-
-    it('retry --all-dead goes on while there are more, and tells how many they were', async () => {
-      await cli.run(['outbox', 'purge', '--all-dead', '--yes'])
-      await cli.run(['user', 'send-reset', 'refused'])
-      const dead = await lists('dead')
+    it('retry --all-dead asks again for each dead letter, goes on while there are more, and tells how many they were', async () => {
+      await cli.done(['outbox', 'purge', '--all-dead', '--yes'])
+      await sendReset('refused')
+      const dead = await listed('dead')
       expect(dead).not.to.deep.equal([])
+      answers.set('refused@example.com', 'take')
       const firstAnswers = [
         { changed: 200, more_before: '2999-01-02T00:00:00.000Z' },
         { changed: 40, more_before: '2999-01-01T00:00:00.000Z' },
       ]
-      const door = await openFrontDoor(cli.h.baseUrl, (_, response) => {
+      const { env, requests } = await cli.door((_, response) => {
         const answer = firstAnswers.shift()
-        return answer === undefined ? false : answerJson(response, 200, answer)
+        return answer && answerJson(response, 200, answer)
       })
-      const env = { ACCOUNT_FLOWS_URL: door.url }
-      const run = await cli.done(['outbox', 'retry', '--all-dead', '--yes'], { env })
-      expect(run.stdout).to.equal(`${240 + dead.length} mails to be sent now.\n`)
-      expect(door.requests).to.deep.equal(Array(3).fill('POST /admin/api/outbox/retry'))
-      await door.close()
+      const { stdout } = await cli.done(RETRY_DEAD, { env })
+      expect(stdout).to.equal(`${240 + dead.length} mails to be sent now.\n`)
+      expect(requests).to.deep.equal(Array(3).fill('POST /admin/api/outbox/retry'))
+      await cli.h.mail.mailTo('refused@example.com')
     })
 
     it('retry --all-dead ends where nothing more can be done', async () => {
-      const door = await openFrontDoor(cli.h.baseUrl, (_, response) =>
-        answerJson(response, 200, { changed: 0, more_before: '2999-01-01T00:00:00.000Z' }),
-      )
-      const env = { ACCOUNT_FLOWS_URL: door.url }
-      const run = await cli.run(['outbox', 'retry', '--all-dead', '--yes'], { env })
-      expect(run).to.include({ exitCode: 0, stdout: '0 mails to be sent now.\n' })
-      expect(door.requests).to.have.length(2)
-      await door.close()
+      const same = { changed: 0, more_before: '2999-01-01T00:00:00.000Z' }
+      const { env, requests } = await cli.door((_, response) => answerJson(response, 200, same))
+      const { stdout } = await cli.done(RETRY_DEAD, { env })
+      expect(stdout).to.equal('0 mails to be sent now.\n')
+      expect(requests).to.have.length(2)
     })
 
     it('purge removes one, or all dead letters', async () => {
-      await cli.run(['user', 'send-reset', 'refused'])
-      await cli.run(['user', 'send-reset', 'refused'])
-      const [dead] = await lists('dead')
-      await cli.done(['outbox', 'purge', dead?.id ?? '', '--yes'])
-      expect((await lists('dead')).map(({ id }) => id)).not.to.include(dead?.id)
+      await sendReset('refused')
+      await sendReset('refused')
+      const [dead = expect.fail()] = await listed('dead')
+      await cli.done(['outbox', 'purge', dead.id, '--yes'])
+      expect((await listed('dead')).map(({ id }) => id)).not.to.include(dead.id)
       await cli.done(['outbox', 'purge', '--all-dead', '--yes'])
-      expect(await lists('dead')).to.deep.equal([])
+      expect(await listed('dead')).to.deep.equal([])
     })
 
-    it('says how to name a mail whose id begins with a hyphen', async () => {
-      const { exitCode, stderr } = await cli.run(['outbox', 'retry', '-none'])
-      expect(exitCode).to.equal(2)
-      expect(stderr).to.include('"--" before a value')
-    })
-
-    it('exit 1 where there is no such mail', async () => {
+    it('exit 1 where there is no such mail, and says how to name one whose id begins with a hyphen', async () => {
       for (const args of [
         ['retry', 'none'],
         ['purge', 'none', '--yes'],
         ['retry', '--', '-none'],
         ['purge', '--yes', '--', '-none'],
       ]) {
-        const run = await cli.run(['outbox', ...args])
-        expect(run).to.include({ exitCode: 1, stdout: '' })
+        await cli.refused(['outbox', ...args], 1)
       }
+      const said = await cli.refused(['outbox', 'retry', '-none'], 2)
+      expect(said).to.include('"--" before a value')
     })
   })
 
   describe('audit tail', () => {
+    const FOLLOW = ['audit', 'tail', '-f', '-n', '1', '--type', 'settings_changed', '--json']
+    const follow = (env: Record<string, string>) => {
+      const tail = startCli(FOLLOW, env)
+      return { ...tail, lines: () => tail.stdout().split('\n').filter(Boolean) }
+    }
+
     it('shows the last events, newest last, of one account or type', async () => {
       const account = await idOf('alice')
       await cli.run(['user', 'end-sessions', 'alice', '--yes'])
       const { text, json } = await both(['audit', 'tail', '-n', '3', '--account', account])
       expect(json.events).to.have.length(3)
-      expect(text.stdout.trimEnd().split('\n')).to.have.length(3)
+      expect(text.trimEnd().split('\n')).to.have.length(3)
       const times = json.events.map((event: { recorded_at: string }) => event.recorded_at)
       expect(times).to.deep.equal(times.toSorted())
-      const args = ['audit', 'tail', '--type', 'settings_changed', 'password_reset_mail_sent']
-      for (const { type } of (await both(args)).json.events) {
-        expect(type).to.be.oneOf(['settings_changed', 'password_reset_mail_sent'])
-      }
+      const types = ['settings_changed', 'password_reset_mail_sent']
+      const { events } = await cli.json(['audit', 'tail', '--type', ...types])
+      for (const { type } of events) expect(type).to.be.oneOf(types)
     })
 
     it('--follow shows each new event once, one JSON value a line, until Ctrl-C: exit 0 [full]', async () => {
-      const args = ['audit', 'tail', '-f', '-n', '1', '--type', 'settings_changed', '--json']
-      const tail = startCli(args, cli.env)
-      const lines = () => tail.stdout().split('\n').filter(Boolean)
-      await eventually('the first event', () => lines().length > 0)
-      for (const [index, port] of ['2001', '2002'].entries()) {
-        await cli.h.put({ mails_per_minute: port })
-        await eventually('the new event', () => lines().length === index + 2)
+      const tail = follow(cli.env)
+      await eventually('the first event', () => tail.lines().length > 0)
+      for (const [index, count] of ['2001', '2002', '600'].entries()) {
+        await cli.h.put({ mails_per_minute: count })
+        await eventually('the new event', () => tail.lines().length === index + 2)
       }
-      await cli.h.put({ mails_per_minute: '600' })
-      await eventually('the last event', () => lines().length === 4)
       tail.signal('SIGINT')
       expect(await tail.exited).to.equal(0)
-      const ids = lines().map((line) => JSON.parse(line).id)
+      const ids = tail.lines().map((line) => JSON.parse(line).id)
       expect(new Set(ids).size).to.equal(4)
     })
 
     it('--follow goes on when the server was away, says so once, and ends while it waits for an answer [full]', async () => {
       let isAway = false
       let isSilent = false
-      let refused = 0
-      const door = await openFrontDoor(cli.h.baseUrl, (request) => {
-        if (isAway) refused += 1
-        return isAway ? Boolean(request.destroy()) : isSilent
-      })
-      const args = ['audit', 'tail', '-f', '-n', '1', '--type', 'settings_changed', '--json']
-      const tail = startCli(args, { ...cli.env, ACCOUNT_FLOWS_URL: door.url })
-      const lines = () => tail.stdout().split('\n').filter(Boolean)
-      await eventually('the first event', () => lines().length === 1)
+      const { env, requests } = await cli.door((request) => (isAway ? request.destroy() : isSilent))
+      const asksAgain = async (times: number) => {
+        const before = requests.length
+        await eventually('vain requests', () => requests.length >= before + times)
+      }
+      const tail = follow({ ...cli.env, ...env })
+      await eventually('the first event', () => tail.lines().length === 1)
       isAway = true
-      await eventually('some vain requests', () => refused >= 2)
+      await asksAgain(2)
       await cli.h.put({ mails_per_minute: '2003' })
       isAway = false
-      await eventually('the event meanwhile', () => lines().length === 2)
+      await eventually('the event meanwhile', () => tail.lines().length === 2)
       expect(tail.stderr()).to.equal('The server cannot be reached; still trying.\n')
       isSilent = true
-      const before = door.requests.length
-      await eventually('a request without an answer', () => door.requests.length > before)
+      await asksAgain(1)
       tail.signal('SIGINT')
       expect(await tail.exited).to.equal(0)
-      expect(lines()).to.have.length(2)
+      expect(tail.lines()).to.have.length(2)
       await cli.h.put({ mails_per_minute: '600' })
-      await door.close()
+    })
+
+    it('and outbox list take with --since how long ago, or a time, and refuse what is neither: exit 2', async () => {
+      const { id } = await cli.h.addUser({ username: 'eve' })
+      await resetMailOf('eve', 'sent')
+      const audit = ['audit', 'tail', '--account', id]
+      const outbox = ['outbox', 'list']
+      const events = async (...since: string[]) =>
+        (await cli.json([...audit, ...since])).events as { recorded_at: string }[]
+      const all = await events()
+      expect(all.length).to.be.greaterThan(1)
+      expect(await events('--since', '1h')).to.deep.equal(all)
+      const lastAt = all.at(-1)?.recorded_at ?? ''
+      expect((await events('--since', lastAt)).length).to.be.within(1, all.length)
+      for (const later of ['2099-01-01', '2099-01-01 08:12:04 UTC'])
+        expect(await events('--since', later)).to.deep.equal([])
+      const { mails } = await cli.json(outbox)
+      expect((await cli.json([...outbox, '--since', '1h'])).mails).to.have.length(mails.length)
+      const later = ['--since', '2099-01-01T00:00:00Z']
+      expect((await cli.json([...outbox, ...later])).mails).to.deep.equal([])
+
+      const days = ['2026-02-31T', '2026-02-31', '2025-02-29T08:00:00Z']
+      for (const wrong of ['yesterday', '2', '-2h', ...days, ''])
+        for (const list of [audit, outbox]) await cli.refused([...list, `--since=${wrong}`], 2)
     })
   })
 
   it('keys rotate tells what was encrypted again', async () => {
     const { text, json } = await both(['keys', 'rotate'])
-    expect(text.stdout).to.include('The ring has 1 key.')
-    expect(json).to.include({ keys: 1 })
-    expect(json.unreadable).to.deep.equal([])
+    expect(text).to.include('The ring has 1 key.')
+    expect(json).to.deep.include({ keys: 1, unreadable: [] })
   })
 })
+
+describeWithMongo('account-flows doctor while MongoDB is gone [full]', () => {
+  const limits = { serverSelectionTimeoutMS: 2_000 }
+  const { h, proxy } = suiteHarnessBehindProxy(limits, { mayLogErrors: true })
+  const cli = cliOf(h)
+
+  it('names the failing database: exit 1, as the API answers and takes the token; all is well when it is back', async () => {
+    await proxy.sever()
+    const { stdout } = await cli.ended(['doctor'], 1)
+    expect(stdout)
+      .to.match(/^ok +admin_api: /m)
+      .and.match(/^ok +token: /m)
+      .and.match(/^FAILED +database: /m)
+    const { ok, checks } = await cli.json(['doctor'], 1)
+    expect(ok).to.equal(false)
+    const message = 'the token is accepted'
+    expect(checks).to.deep.include({ step: 'token', status: 'ok', message })
+    // A wrong token is told all the same.
+    const wrong = await cli.ended(['doctor'], 4, { env: { ACCOUNT_FLOWS_TOKEN: 'wrong' } })
+    expect(wrong.stdout).to.match(/^FAILED +token: /m)
+
+    await proxy.restore()
+    await cli.done(['doctor'])
+  })
+})
+
+function answerJson(response: ServerResponse, status: number, body: unknown): true {
+  const type = status < 400 ? 'application/json' : 'application/problem+json'
+  response.writeHead(status, { 'content-type': type }).end(JSON.stringify(body))
+  return true
+}
+
+/** A mail server that offers a login, hears what is said, and takes nothing. */
+function createSmtpEar(heard: string[]) {
+  return createServer((socket) => {
+    socket.write('220 ear\r\n')
+    socket.on('error', () => {})
+    socket.on('data', (chunk) => {
+      heard.push(String(chunk))
+      const isHello = String(chunk).startsWith('EHLO')
+      socket.write(isHello ? '250-ear\r\n250 AUTH PLAIN LOGIN\r\n' : '550 No\r\n')
+    })
+  })
+}

@@ -1,10 +1,10 @@
 import { expect } from 'chai'
 import type { Page } from 'playwright-core'
 import { createAltcha } from '../../examples/captcha/altcha.ts'
-import { addUnverified, addVerified, codeIn, mailsTo } from '../support/blocked-login.ts'
 import { describeInChromium } from '../support/chromium.ts'
 import { isIdle, withoutJobs } from '../support/jobs.ts'
 import { shapeOf } from '../support/observe.ts'
+import { addUnverified, addVerified, type Person } from '../support/person.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import {
   blockedIn,
@@ -50,13 +50,13 @@ describeInChromium('ALTCHA, as in the example [full]', (browser) => {
     createUserAgent().post(`${h.oauthUrl}/${path}`, form, headers)
 
   it('shows under our policy, is solved, and the mail comes', async () => {
-    const { username, email = '' } = await addVerified(h)
+    const ann = await addVerified(h)
     await page().goto(`${h.oauthUrl}/forgot-password`)
-    await page().fill('input[name=identifier]', username)
+    await page().fill('input[name=identifier]', ann.username)
     await solve(page())
     await page().click(SUBMIT)
     await inMode(page(), 'sent')
-    await h.mail.mailTo(email)
+    await ann.mail(1)
     expect(complaints).to.deep.equal([])
   })
 
@@ -67,13 +67,8 @@ describeInChromium('ALTCHA, as in the example [full]', (browser) => {
     await page().click(SUBMIT)
     expect(await page().locator('altcha-widget input:invalid').count()).to.equal(1)
     const honest = await post('forgot-password', { identifier: username, altcha: await solution() })
-    const wrong = [
-      '',
-      'bm90IEpTT04',
-      btoa('{}'),
-      btoa('null'),
-      btoa('{"challenge":{"parameters":1}}'),
-    ]
+    const decoded = ['not JSON', '{}', 'null', '{"challenge":{"parameters":1}}']
+    const wrong = ['', ...decoded.map((text) => btoa(text))]
     await withoutJobs(h, async () => {
       for (const more of [{}, ...wrong.map((altcha) => ({ altcha }))]) {
         const answer = await post('forgot-password', { identifier: username, ...more })
@@ -85,32 +80,29 @@ describeInChromium('ALTCHA, as in the example [full]', (browser) => {
   it('takes a solution once, at either form, also of two posts in one moment (RATE-17)', async () => {
     const [verified, other] = [await addVerified(h), await addVerified(h)]
     const unverified = await addUnverified(h)
+    const { username } = unverified
     const altcha = await solution()
     const evil = { origin: 'https://evil.example' }
     const refused = await post('forgot-password', { identifier: verified.username, altcha }, evil)
     expect(refused.mode).to.equal('refused')
-    const sent = await Promise.all(
-      [verified, other].map(({ username }) =>
-        post('forgot-password', { identifier: username, altcha }),
-      ),
-    )
+    const askFor = ({ username }: Person) =>
+      post('forgot-password', { identifier: username, altcha })
+    const sent = await Promise.all([verified, other].map(askFor))
     expect(sent.map(({ mode }) => mode)).to.deep.equal(['sent', 'sent'])
     await isIdle(h)
-    expect(mailsTo(h, verified) + mailsTo(h, other)).to.equal(1)
+    expect(verified.mailCount() + other.mailCount()).to.equal(1)
     // Another spelling of it is another text.
     const json = Buffer.from(altcha, 'base64').toString()
     const spelled = Buffer.from(json.replace(/"signature":"(\w+)"/, (all) => all.toUpperCase()))
     await withoutJobs(h, async () => {
       for (const again of [altcha, `${altcha}=`, btoa(` ${json}`), spelled.toString('base64')]) {
         await post('forgot-password', { identifier: verified.username, altcha: again })
-        const { username } = unverified
         const answer = await post('resend-verification', { username, altcha: again })
         expect([answer.status, answer.mode]).to.deep.equal([200, 'sent'])
       }
     })
-    const { username, email = '' } = unverified
     await post('resend-verification', { username, altcha: await solution() })
-    await h.mail.mailTo(email)
+    await unverified.mail(1)
   })
 
   it('shows beside a login that waits, which goes on after another mail, by its code', async () => {
@@ -119,9 +111,8 @@ describeInChromium('ALTCHA, as in the example [full]', (browser) => {
     await solve(page())
     await page().click(SUBMIT)
     await inMode(page(), 'sent')
-    const { mail } = await login.mail(2)
-    await page().fill('#code', codeIn(mail) ?? '')
-    await page().click('#waiting > button[type=submit]')
+    await login.reads(2)
+    await login.types()
     await login.isAtApp()
     expect(complaints).to.deep.equal([])
   })
@@ -140,11 +131,9 @@ describeInChromium('A widget with a button of its own [full]', (browser) => {
   const page = keptWindow(browser)
 
   before(async () => {
+    const captcha = { html: '<button type="button" id="solve">Solve</button>' }
     h = await startBrowserHarness({
-      flows: {
-        captcha: { html: '<button type="button" id="solve">Solve</button>' },
-        beforeForgotPassword: () => 'allow',
-      },
+      flows: { captcha, beforeForgotPassword: () => 'allow' },
       settings: { resend_cooldown: '30s' },
     })
   })

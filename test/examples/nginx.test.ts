@@ -1,15 +1,23 @@
-import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
+import { newCertificate } from '../support/certificates.ts'
 import { eventually } from '../support/eventually.ts'
-import { smtpSettings } from '../support/example-requests.ts'
-import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
+import { smtpSettings, startExampleServer, type ExampleServer } from '../support/example-server.ts'
+import { expectPage } from '../support/expect-page.ts'
 import { freePort } from '../support/free-port.ts'
 import { startMailServer, type MailServer } from '../support/mail-server.ts'
-import { nginxProgram, startNginx } from '../support/nginx.ts'
+import { onPath } from '../support/on-path.ts'
 import { createRelyingParty, followWithin } from '../support/relying-party.ts'
 import { leaveOut } from '../support/setup-advice.ts'
+import { whyNotInstall } from '../support/setup-install.ts'
+import { ROOT } from '../support/sources.ts'
 import { suiteFolder } from '../support/suite-folder.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
 
@@ -50,10 +58,9 @@ describe('The example in production, behind examples/deploy/nginx.conf [full]', 
     const settings = { ...smtpSettings(mail.port), require_email_verification: 'true' }
     await writeFile(file('seed.json'), JSON.stringify({ users, clients }))
     await writeFile(file('settings.json'), JSON.stringify(settings))
-    const [tls, service] = [await freePort(), await freePort()]
+    const tls = await freePort()
     plain = await freePort()
     server = await startExampleServer({
-      PORT: String(service),
       BASE_URL: `https://localhost:${tls}`,
       NODE_ENV: 'production',
       TRUST_PROXY: '1',
@@ -62,7 +69,7 @@ describe('The example in production, behind examples/deploy/nginx.conf [full]', 
     })
     ends.unshift(server.kill)
     baseUrl = server.baseUrl
-    ends.unshift(await startNginx(program, file('nginx'), { plain, tls, service }))
+    ends.unshift(await startNginx(program, file('nginx'), { plain, tls, service: server.port }))
     process.env[TRUST_ANY] = '0'
   })
 
@@ -97,61 +104,51 @@ describe('The example in production, behind examples/deploy/nginx.conf [full]', 
 
   async function logs() {
     const names = (await readdir(file('nginx'))).filter((name) => name.endsWith('.log'))
-    const texts = await Promise.all(
-      names.map((name) => readFile(join(file('nginx'), name), 'utf8')),
-    )
-    return texts.join('')
+    const textOf = (name: string) => readFile(join(file('nginx'), name), 'utf8')
+    return (await Promise.all(names.map(textOf))).join('')
   }
 
   it('resets a password, and takes no word of a stranger for an address or a host', async () => {
     const agent = createUserAgent()
-    const form = { identifier: 'ann' }
-    const sent = await agent.post(`${baseUrl}/oauth2/forgot-password`, form, FORGED)
-    expect([sent.status, sent.mode]).to.deep.equal([200, 'sent'])
+    const forgot = `${baseUrl}/oauth2/forgot-password`
+    const sent = await agent.post(forgot, { identifier: 'ann' }, FORGED)
+    expectPage(sent, 200, 'forgot-password', 'sent')
     const { link } = await mail.mailTo('ann@example.com')
     expect(link).to.match(new RegExp(`^${baseUrl}/oauth2/reset-password\\?token=`))
     const page = await agent.get(link, FORGED)
-    expect([page.status, page.mode]).to.deep.equal([200, 'form'])
+    expectPage(page, 200, 'reset-password', 'form')
     const passwords = { password: NEW_PASSWORD, confirm_password: NEW_PASSWORD }
     const url = `${baseUrl}/oauth2/reset-password`
     const done = await agent.post(url, { ...page.hidden, ...passwords }, FORGED)
-    expect([done.status, done.mode]).to.deep.equal([200, 'done'])
+    expectPage(done, 200, 'reset-password', 'done')
 
     const app = await party()
     const request = await app.begin()
     await expectTokens(app, request, await logIn(agent, request.url, 'ann', NEW_PASSWORD))
     const headers = { authorization: `Bearer ${server.adminToken}` }
-    const events = await agent.get(
-      `${baseUrl}/admin/api/audit?type=password_reset_completed`,
-      headers,
-    )
+    const audit = `${baseUrl}/admin/api/audit?type=password_reset_completed`
+    const events = await agent.get(audit, headers)
     expect(events.text).to.include('127.0.0.1').and.to.not.include(FORGED['x-forwarded-for'])
     const discovery = await agent.get(`${baseUrl}/oauth2/.well-known/openid-configuration`, FORGED)
     expect(discovery.text).to.include(`${baseUrl}/oauth2/token`).and.not.include('evil.example')
     expect(discovery.text).to.not.include('http:')
   })
 
-  it('verifies an address in the login, and the client gets its code', async () => {
-    const app = await party()
-    const request = await app.begin()
-    const agent = createUserAgent()
-    const blocked = await logIn(agent, request.url, 'ben')
-    expect([blocked.status, blocked.mode]).to.deep.equal([200, 'blocked'])
-    const { link } = await mail.mailTo('ben@example.com')
-    await expectTokens(app, request, await follow(agent, agent.get(link, FORGED)))
-  })
-
-  it('takes a long authorization request, and gives all of its state back', async () => {
-    const app = await party()
-    const state = 'x'.repeat(12_000)
-    const request = await app.begin({ state })
-    const agent = createUserAgent()
-    const blocked = await logIn(agent, request.url, 'cy')
-    expect([blocked.status, blocked.mode]).to.deep.equal([200, 'blocked'])
-    const { link } = await mail.mailTo('cy@example.com')
-    const answer = await follow(agent, agent.get(link))
-    await expectTokens(app, { ...request, state }, answer)
-  })
+  for (const [what, username, state] of [
+    ['verifies an address in the login, and the client gets its code', 'ben', 'a state'],
+    ['gives all of the state of a long authorization request back', 'cy', 'x'.repeat(12_000)],
+  ] as const) {
+    it(what, async () => {
+      const app = await party()
+      const request = await app.begin({ state })
+      const agent = createUserAgent()
+      const blocked = await logIn(agent, request.url, username)
+      expectPage(blocked, 200, 'verify-email', 'blocked')
+      const { link } = await mail.mailTo(`${username}@example.com`)
+      const answer = await follow(agent, agent.get(link, FORGED))
+      await expectTokens(app, { ...request, state }, answer)
+    })
+  }
 
   it('sends cookies and pages as they should go over TLS, uncompressed and stored by nobody', async () => {
     const { url } = await (await party()).begin()
@@ -178,13 +175,11 @@ describe('The example in production, behind examples/deploy/nginx.conf [full]', 
     const [{ link } = expect.fail()] = mail.mails
     expect((await createUserAgent().get(link)).status).to.equal(502)
     // It is written once the answer has left.
-    await eventually('the request is in the log', async () =>
-      (await logs()).includes('/oauth2/reset-password 502'),
-    )
-    const written = await logs()
-    expect(written)
-      .to.include('/oauth2/reset-password 502')
-      .and.to.include('/oauth2/verify-email 30')
+    const written = await eventually('the request is in the log', async () => {
+      const texts = await logs()
+      return texts.includes('/oauth2/reset-password 502') && texts
+    })
+    expect(written).to.include('/oauth2/verify-email 30')
     // Of three links, and of the "This wasn't me" of four mails.
     expect(mail.tokensSeen().size).to.equal(7)
     for (const token of mail.tokensSeen()) expect(written).to.not.include(token)
@@ -194,3 +189,98 @@ describe('The example in production, behind examples/deploy/nginx.conf [full]', 
     expect(site.match(/(?<=error_log \S+ )\w+/g)).to.deep.equal(['emerg', 'emerg'])
   })
 })
+
+const run = promisify(execFile)
+const UNPACKED = join(ROOT, '.cache/nginx')
+
+/** nginx as a program. Debian's package is unpacked and not installed: that would start a server on port 80. */
+async function nginxProgram(): Promise<string> {
+  const program = join(UNPACKED, 'usr/sbin/nginx')
+  const found = onPath('nginx') ?? (existsSync(program) ? program : undefined)
+  if (found !== undefined) return found
+  const obstacle = whyNotInstall()
+  if (obstacle) throw new Error(`nginx cannot be fetched, as ${obstacle}: put it on the PATH`)
+  console.warn('Fetching nginx with apt-get.')
+  await mkdir(join(UNPACKED, '..'), { recursive: true })
+  const folder = await mkdtemp(`${UNPACKED}-`)
+  await run('apt-get', ['update'])
+  await run('/bin/sh', ['-c', 'apt-get download nginx && dpkg -x ./*.deb unpacked'], {
+    cwd: folder,
+  })
+  await rename(join(folder, 'unpacked'), UNPACKED).catch((error: unknown) => {
+    if (!existsSync(program)) throw error
+  })
+  await rm(folder, { recursive: true, force: true })
+  return program
+}
+
+interface Ports {
+  plain: number
+  tls: number
+  service: number
+}
+
+/** The file of `examples/deploy`, with ports and paths of a test, among the defaults that Debian has. */
+async function startNginx(
+  program: string,
+  folder: string,
+  ports: Ports,
+): Promise<() => Promise<void>> {
+  const site = await readFile(join(ROOT, 'examples/deploy/nginx.conf'), 'utf8')
+  const { cert, key } = newCertificate({ names: ['localhost'] })
+  await mkdir(folder)
+  await writeFile(join(folder, 'fullchain.pem'), cert)
+  await writeFile(join(folder, 'privkey.pem'), key)
+  await writeFile(join(folder, 'site.conf'), asOfTest(site, folder, ports))
+  await writeFile(join(folder, 'nginx.conf'), aroundIt(folder))
+  const args = ['-p', folder, '-e', 'stderr', '-c', join(folder, 'nginx.conf')]
+  const nginx = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'] })
+  let said = ''
+  nginx.stderr.on('data', (chunk) => (said += String(chunk)))
+  const ended = once(nginx, 'exit')
+
+  async function stop() {
+    nginx.kill()
+    await ended
+  }
+
+  function listens(): Promise<boolean> {
+    if (nginx.exitCode !== null) throw new Error(said)
+    return new Promise((resolve) => {
+      const socket = connect(ports.tls, '127.0.0.1', () => resolve(true))
+      socket.once('error', () => resolve(false)).once('connect', () => socket.destroy())
+    })
+  }
+  await eventually('nginx listens', listens).catch(async (error: unknown) => {
+    await stop()
+    throw error
+  })
+  return stop
+}
+
+function asOfTest(site: string, folder: string, { plain, tls, service }: Ports): string {
+  return site
+    .replaceAll(/^ *listen \[::\].*$/gm, '')
+    .replace('listen 80;', `listen 127.0.0.1:${plain};`)
+    .replace('listen 443 ', `listen 127.0.0.1:${tls} `)
+    .replace('127.0.0.1:3000', `127.0.0.1:${service}`)
+    .replaceAll(/(Host \$server_name|https:\/\/id\.example\.com)/g, `$1:${tls}`)
+    .replaceAll('/etc/ssl/id.example.com', folder)
+    .replaceAll('/var/log/nginx', folder)
+    .replaceAll('id.example.com', 'localhost')
+}
+
+function aroundIt(folder: string): string {
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+  return `
+daemon off;
+${process.getuid?.() === 0 ? 'user root;' : ''}
+pid ${folder}/pid;
+events {}
+http {
+  gzip on;
+  ${temporary.map((name) => `${name}_temp_path ${folder}/${name};`).join('\n  ')}
+  include ${folder}/site.conf;
+}
+`
+}

@@ -1,5 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises'
-import type { IncomingHttpHeaders, RequestListener } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { expect } from 'chai'
 import { postmark } from '../../examples/transports/postmark.ts'
 import { resend } from '../../examples/transports/resend.ts'
@@ -43,31 +43,41 @@ const sdkAt = (url: string) => ({
 
 type Answer = [status: number, body: object | string, headers?: Record<string, string>]
 
-const services: Record<
-  string,
-  {
-    at(url: string): MailTransport
-    took: Answer
-    id: RegExp
-    asked: RegExp
-    forGood: Answer
-    later: Answer[]
-  }
-> = {
+const ofResend = (statusCode: number, name: string, message: string): Answer => [
+  statusCode,
+  { statusCode, name, message },
+]
+const ofPostmark = (status: number, ErrorCode: number, Message: string): Answer => [
+  status,
+  { ErrorCode, Message },
+]
+const ofSes = (status: number, name: string, message: string): Answer => [
+  status,
+  { message },
+  { 'x-amzn-errortype': name },
+]
+
+interface Service {
+  at(url: string): MailTransport
+  took: Answer
+  id: RegExp
+  asked: RegExp
+  forGood: Answer
+  later: Answer[]
+}
+
+const services: Record<string, Service> = {
   resend: {
     at: (url) => resend('re_key', url),
     took: [200, { id: '49a3999c-0ce1-4ea6-ab68-afcd6dc2e794' }],
     id: /^49a3999c/,
     asked: /"from":"\\"The Service\\" <accounts@idp\.example>","to":\["ann@users\.example"\]/,
-    forGood: [422, { statusCode: 422, name: 'validation_error', message: 'Invalid `to` field' }],
+    forGood: ofResend(422, 'validation_error', 'Invalid `to` field'),
     later: [
-      [401, { statusCode: 401, name: 'missing_api_key', message: 'Missing API Key' }],
-      [422, { statusCode: 422, name: 'invalid_from_address', message: 'Invalid `from` field' }],
-      [429, { statusCode: 429, name: 'rate_limit_exceeded', message: 'Too many requests' }],
-      [
-        500,
-        { statusCode: 500, name: 'application_error', message: 'An unexpected error occurred' },
-      ],
+      ofResend(401, 'missing_api_key', 'Missing API Key'),
+      ofResend(422, 'invalid_from_address', 'Invalid `from` field'),
+      ofResend(429, 'rate_limit_exceeded', 'Too many requests'),
+      ofResend(500, 'application_error', 'An unexpected error occurred'),
     ],
   },
   postmark: {
@@ -75,19 +85,13 @@ const services: Record<
     took: [200, { ErrorCode: 0, Message: 'OK', MessageID: 'b7bc2f4a-e38e-4336-af7d-e6c392c2f817' }],
     id: /^b7bc2f4a/,
     asked: /"From":"\\"The Service\\" <accounts@idp\.example>","To":"ann@users\.example"/,
-    forGood: [422, { ErrorCode: 406, Message: 'You tried to send to an inactive recipient' }],
+    forGood: ofPostmark(422, 406, 'You tried to send to an inactive recipient'),
     later: [
-      [401, { ErrorCode: 10, Message: 'No Account or Server API tokens were supplied' }],
-      [422, { ErrorCode: 400, Message: 'The Sender Signature was not found' }],
-      [
-        422,
-        {
-          ErrorCode: 300,
-          Message: "Invalid 'From' address: 'a@b.example' is not a verified sender.",
-        },
-      ],
-      [429, { ErrorCode: 429, Message: 'Rate limit exceeded' }],
-      [503, { ErrorCode: 100, Message: 'Maintenance' }],
+      ofPostmark(401, 10, 'No Account or Server API tokens were supplied'),
+      ofPostmark(422, 400, 'The Sender Signature was not found'),
+      ofPostmark(422, 300, "Invalid 'From' address: 'a@b.example' is not a verified sender."),
+      ofPostmark(429, 429, 'Rate limit exceeded'),
+      ofPostmark(503, 100, 'Maintenance'),
     ],
   },
   ses: {
@@ -95,39 +99,36 @@ const services: Record<
     took: [200, { MessageId: '0102018f-canary-000000' }],
     id: /^0102018f/,
     asked: /"FromEmailAddress"|"Raw"/,
-    forGood: [400, { message: 'Address blacklisted' }, { 'x-amzn-errortype': 'MessageRejected' }],
+    forGood: ofSes(400, 'MessageRejected', 'Address blacklisted'),
     later: [
-      [
-        400,
-        { message: 'Email address is not verified' },
-        { 'x-amzn-errortype': 'MessageRejected' },
-      ],
-      [
-        429,
-        { message: 'Maximum sending rate exceeded' },
-        { 'x-amzn-errortype': 'TooManyRequestsException' },
-      ],
-      [500, { message: 'Internal' }, { 'x-amzn-errortype': 'InternalServiceError' }],
+      ofSes(400, 'MessageRejected', 'Email address is not verified'),
+      ofSes(429, 'TooManyRequestsException', 'Maximum sending rate exceeded'),
+      ofSes(500, 'InternalServiceError', 'Internal'),
     ],
   },
 }
 
+const NO_API: Answer[] = [
+  [200, '<h1>Hello</h1>'],
+  [502, '<h1>Bad gateway</h1>'],
+]
+
 describe('The transports of the examples, against what the services document', () => {
+  /** `undefined`: none. */
   let answer: Answer | undefined
-  let asked: { body: string; headers: IncomingHttpHeaders }[] = []
-  const listener: RequestListener = (req, res) => {
-    void req.toArray().then((chunks: Buffer[]) => {
-      asked.push({ body: Buffer.concat(chunks).toString(), headers: req.headers })
-      if (!answer) return
-      const [status, body, headers = {}] = answer
-      res.writeHead(status, headers)
-      res.end(typeof body === 'string' ? body : JSON.stringify(body))
-    })
-  }
+  let asked: string[] = []
   let served: Served
 
+  async function listen(req: IncomingMessage, res: ServerResponse) {
+    asked.push(Buffer.concat(await req.toArray()).toString())
+    if (!answer) return
+    const [status, body, headers = {}] = answer
+    res.writeHead(status, headers)
+    res.end(typeof body === 'string' ? body : JSON.stringify(body))
+  }
+
   before(async () => {
-    served = await serve(listener)
+    served = await serve((req, res) => void listen(req, res))
   })
   after(() => served.close())
   beforeEach(() => (asked = []))
@@ -145,7 +146,7 @@ describe('The transports of the examples, against what the services document', (
         answer = took
         const said = await send()
         expect(said?.accepted && id.test(said.id ?? '')).to.equal(true)
-        expect(asked[0]?.body).to.match(form)
+        expect(asked[0]).to.match(form)
       })
 
       it('tells what is refused for good', async () => {
@@ -154,16 +155,11 @@ describe('The transports of the examples, against what the services document', (
       })
 
       it('lets everything else be tried again', async () => {
-        for (answer of [
-          ...later,
-          [200, '<h1>Hello</h1>'],
-          [502, '<h1>Bad gateway</h1>'],
-        ] as Answer[]) {
+        for (answer of [...later, ...NO_API]) {
           const said = await send()
           expect(said?.accepted ?? false, JSON.stringify(answer)).to.equal(false)
-          expect(said && !said.accepted && said.isForGood, JSON.stringify(answer)).to.not.equal(
-            true,
-          )
+          const isForGood = said && !said.accepted && said.isForGood
+          expect(isForGood, JSON.stringify(answer)).to.not.equal(true)
         }
       })
 

@@ -4,5 +4,4 @@ const shared = require('../../.mocharc.cjs')
 module.exports = {
   ...shared,
   ...(shared.parallel ? { spec: ['test/faults/**/*.test.ts'], ignore: [], jobs: 2 } : {}),
-  exit: true,
 }

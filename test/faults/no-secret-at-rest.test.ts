@@ -5,10 +5,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { Binary, type Collection, type Db } from 'mongodb'
-import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
 import {
+  type Account,
   addAccounts,
   blockedLogin,
+  type ExampleServer,
   forgot,
   outboxIsQuiet,
   PASSWORD,
@@ -16,8 +17,8 @@ import {
   resend,
   resetPassword,
   smtpSettings,
-  type Account,
-} from '../support/example-requests.ts'
+  startExampleServer,
+} from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
 import { steadyLoad } from '../support/load.ts'
 import { logoutClient, signInAt, type LogoutClient } from '../support/real-logout-clients.ts'

@@ -1,18 +1,19 @@
-import type { Topology } from '../support/mongod-servers.ts'
 import {
   describeWithMongo,
   describeWithReplicaSet,
   type FreshDatabase,
   freshDatabase,
+  type Topology,
 } from '../support/mongod.ts'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ClientMetadata } from 'oidc-provider'
-import { putSettings, smtpSettings } from '../support/example-requests.ts'
 import {
-  startExampleServer,
   type ExampleServer,
+  putSettings,
+  smtpSettings,
+  startExampleServer,
   type Variables,
 } from '../support/example-server.ts'
 import { startMongoProxy, type MongoProxy } from '../support/mongo-proxy.ts'

@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { codeIn } from '../support/person.ts'
 import { createBrowser } from '../support/browser.ts'
 import {
+  type Account,
   addAccounts,
   blockedLogin,
   forgot,
@@ -9,8 +10,7 @@ import {
   outboxIsQuiet,
   resend,
   resetPassword,
-  type Account,
-} from '../support/example-requests.ts'
+} from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
 import { steadyLoad, percentile } from '../support/load.ts'
 import type { MailKind } from '../../src/ports/mail-kinds.ts'

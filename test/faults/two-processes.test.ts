@@ -3,14 +3,15 @@ import { expect } from 'chai'
 import { eventually } from '../support/eventually.ts'
 import {
   addAccounts,
+  type ExampleServer,
   forgot,
   opensForm,
   outboxIsQuiet,
   PASSWORD,
   putSettings,
   smtpSettings,
-} from '../support/example-requests.ts'
-import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
+  startExampleServer,
+} from '../support/example-server.ts'
 import { steadyLoad } from '../support/load.ts'
 import { startMailServer } from '../support/mail-server.ts'
 import { startMongoProxy, type MongoCommand } from '../support/mongo-proxy.ts'

@@ -1,8 +1,9 @@
 import { expect } from 'chai'
 import type { AuditEventType, User } from '../../src/index.ts'
+import { suiteAdmin } from '../support/admin-calls.ts'
 import { eventually } from '../support/eventually.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
-import { eventsOf, tokenOf, usableRecord } from '../support/observe.ts'
+import { tokenOf, type Person } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
@@ -12,7 +13,7 @@ describe('The outbox', () => {
     mail: { answer: () => answers.shift() ?? 'take' },
     mayLogErrors: true,
   })
-  let added = 0
+  const admin = suiteAdmin(h)
   /** What the server answers to each mail, in turn; afterwards it takes every one. */
   let answers: MailAnswer[] = []
 
@@ -22,80 +23,71 @@ describe('The outbox', () => {
     await h.put({ smtp_host: '127.0.0.1' })
   })
 
-  const newUser = (changes: Partial<User> = {}) =>
-    h.addUser({ username: `user-${(added += 1)}`, ...changes })
-  const mailsTo = ({ email }: User) => h.mail.mails.filter(({ to }) => to.includes(email ?? ''))
-  const event = (type: AuditEventType, user: User) =>
-    eventually(`${type} of ${user.username}`, () => eventsOf(h, type, user)[0])
+  const event = (type: AuditEventType, user: Person) =>
+    eventually(`${type} of ${user.username}`, () => user.events(type)[0])
   const resend = ({ username }: User) =>
     createUserAgent().post(`${h.oauthUrl}/resend-verification`, { username })
-  const linkOf = async (user: User, count = 1) =>
-    (await h.mail.mailTo(user.email ?? '', count)).link
-  const tokensSeen = (before: Set<string>) => [...h.mail.tokensSeen()].filter((t) => !before.has(t))
+  /** The mail with that number, from 1, and its link. */
+  const linkOf = async (user: Person, count = 1) => (await user.mail(count)).link
+  const resets = async (user: Person, link: string) =>
+    (await user.choosesPassword('a new password', link)).mode
 
-  describe('a mail that is refused for now', () => {
-    for (const answer of ['defer', 'defer after data', 'drop'] as const) {
-      it(`(${answer}) is tried again with a new token, and its link works (FLT-03, FLT-05)`, async () => {
-        const user = await newUser()
-        const seen = new Set(h.mail.tokensSeen())
-        answers = [answer]
-        await h.forgot(user.username)
-        expect(await event('password_reset_mail_failed', user)).to.include({
-          reason: 'ERR_MAIL_FAILED',
-        })
-        await moveTime(60_000)
-        const link = await linkOf(user)
-        const tokens = tokensSeen(seen)
-        expect(tokens)
-          // Two in each mail: that of its link, and that of "This wasn't me".
-          .to.have.length(answer === 'defer' ? 2 : 4)
-          .and.include(tokenOf(link))
-        for (const token of tokens.filter((each) => each !== tokenOf(link))) {
-          const dead = `${link.split('=')[0]}=${token}`
-          expect((await h.reset(dead, 'a new password')).status).to.equal(400)
-        }
-        expect((await h.reset(link, 'a new password')).mode).to.equal('done')
-        expect(mailsTo(user)).to.have.length(1)
-        expect(eventsOf(h, 'password_reset_mail_sent', user)).to.have.length(1)
-        expect(eventsOf(h, 'password_reset_requested', user)).to.have.length(1)
-      })
-    }
+  for (const answer of ['defer', 'defer after data', 'drop'] as const) {
+    it(`tries a mail again that is refused for now (${answer}), with a new token, and its link works (FLT-03, FLT-05)`, async () => {
+      const user = await h.addVerified()
+      const seen = new Set(h.mail.tokensSeen())
+      answers = [answer]
+      await h.forgot(user.username)
+      const { reason } = await event('password_reset_mail_failed', user)
+      expect(reason).to.equal('ERR_MAIL_FAILED')
+      await moveTime(60_000)
+      const link = await linkOf(user)
+      const tokens = [...h.mail.tokensSeen()].filter((token) => !seen.has(token))
+      // Two in each mail: that of its link, and that of "This wasn't me".
+      expect(tokens).to.have.length(answer === 'defer' ? 2 : 4)
+      expect(tokens).to.include(tokenOf(link))
+      for (const token of tokens.filter((each) => each !== tokenOf(link))) {
+        const dead = `${link.split('=')[0]}=${token}`
+        expect(await resets(user, dead)).to.equal('invalid')
+      }
+      expect(await resets(user, link)).to.equal('done')
+      expect(user.mailCount()).to.equal(1)
+      expect(user.events('password_reset_mail_sent')).to.have.length(1)
+      expect(user.events('password_reset_requested')).to.have.length(1)
+    })
+  }
+
+  it('tries a mail once that is refused for good, and leaves no live link; the next request is served (FLT-04)', async () => {
+    const user = await h.addVerified()
+    answers = ['refuse']
+    const refusals = h.mail.answered.refuse
+    await h.forgot(user.username)
+    const { reason } = await event('password_reset_mail_failed', user)
+    expect(reason).to.equal('ERR_MAIL_REFUSED')
+    const letter = await eventually('a dead letter', async () => {
+      const { mails } = await admin.listOutbox({ state: 'dead', account_id: user.id })
+      return mails[0]
+    })
+    expect(letter).to.include({ reason: 'ERR_MAIL_REFUSED' })
+    const [token] = await h.store.resetTokens.ofUser(user.id, 2)
+    expect(token?.invalidatedAt).to.be.instanceOf(Date)
+    expect(h.mail.answered.refuse).to.equal(refusals + 1)
+    const link = await user.forgets()
+    expect(await resets(user, link)).to.equal('done')
+    expect(user.mailCount()).to.equal(1)
   })
 
-  describe('a mail that is refused for good', () => {
-    it('is tried once and leaves no live link; the next request is served (FLT-04)', async () => {
-      const user = await newUser()
-      answers = ['refuse']
-      const refusals = h.mail.answered.refuse
-      await h.forgot(user.username)
-      expect(await event('password_reset_mail_failed', user)).to.include({
-        reason: 'ERR_MAIL_REFUSED',
-      })
-      const letter = await eventually('a dead letter', async () => {
-        const dead = { state: 'dead', accountId: user.id, limit: 2 } as const
-        return (await h.store.outbox.list(dead, new Date()))[0]
-      })
-      expect(letter).to.include({ reason: 'ERR_MAIL_REFUSED' })
-      const [token] = await h.store.resetTokens.ofUser(user.id, 2)
-      expect(token?.invalidatedAt).to.be.instanceOf(Date)
-      expect(h.mail.answered.refuse).to.equal(refusals + 1)
-      const link = await h.resetLink(user)
-      expect((await h.reset(link, 'a new password')).mode).to.equal('done')
-      expect(mailsTo(user)).to.have.length(1)
+  it('leaves no verification link of a mail that is refused for good', async () => {
+    const user = await h.addUnverified()
+    answers = ['refuse']
+    await resend(user)
+    await event('email_verification_mail_failed', user)
+    await eventually('no live token', async () => {
+      const [token] = await h.store.verificationTokens.ofUser(user.id, 2)
+      return token && token.expiresAt <= new Date()
     })
-
-    it('leaves no verification link either', async () => {
-      const user = await newUser({ emailVerified: false })
-      answers = ['refuse']
-      await resend(user)
-      await event('email_verification_mail_failed', user)
-      await eventually('no live token', async () => {
-        const [token] = await h.store.verificationTokens.ofUser(user.id, 2)
-        return token && token.expiresAt <= new Date()
-      })
-      await resend(user)
-      expect((await createUserAgent().get(await linkOf(user))).mode).to.equal('verified')
-    })
+    await resend(user)
+    expect((await user.opensElsewhere(await linkOf(user))).mode).to.equal('verified')
   })
 
   describe('while no mail can be sent', () => {
@@ -105,53 +97,53 @@ describe('The outbox', () => {
       ['the server never speaks', async () => h.mail.fallSilent(), async () => h.mail.speak()],
     ] as const) {
       it(`(${why}) the earlier link dies, and the newest of several requests gets the one mail`, async () => {
-        const user = await newUser()
-        const earlier = await h.resetLink(user)
+        const user = await h.addVerified()
+        const earlier = await user.forgets()
         await stop()
         for (let count = 0; count < 3; count += 1) await h.forgot(user.username)
-        await eventually('the earlier link is dead', async () => !(await usableRecord(h, earlier)))
+        const isDead = async () => (await user.opensElsewhere(earlier)).mode === 'invalid'
+        await eventually('the earlier link is dead', isDead)
         await eventually(
           'the others are dropped',
-          () => eventsOf(h, 'password_reset_mail_failed', user, 'superseded').length === 2,
+          () => user.events('password_reset_mail_failed', 'superseded').length === 2,
         )
         await go()
         const link = await linkOf(user, 2)
-        expect((await h.reset(earlier, 'a new password')).mode).to.equal('invalid')
-        expect((await h.reset(link, 'a new password')).mode).to.equal('done')
-        expect(mailsTo(user)).to.have.length(2)
+        expect(await resets(user, earlier)).to.equal('invalid')
+        expect(await resets(user, link)).to.equal('done')
+        expect(user.mailCount()).to.equal(2)
       })
     }
 
     it('the newest of several requests for a verification gets the one mail', async () => {
-      const user = await newUser({ emailVerified: false })
+      const user = await h.addUnverified()
       await h.put({ smtp_host: '' })
       for (let count = 0; count < 3; count += 1) await resend(user)
       await eventually(
         'all are looked up',
-        () => eventsOf(h, 'email_verification_requested', user).length === 3,
+        () => user.events('email_verification_requested').length === 3,
       )
       await moveTime(2_500)
       await h.put({ smtp_host: '127.0.0.1' })
       const link = await linkOf(user)
       await eventually(
         'the others are dropped',
-        () => eventsOf(h, 'email_verification_mail_failed', user).length === 2,
+        () => user.events('email_verification_mail_failed').length === 2,
       )
-      expect(mailsTo(user)).to.have.length(1)
-      expect((await createUserAgent().get(link)).mode).to.equal('verified')
+      expect(user.mailCount()).to.equal(1)
+      expect((await user.opensElsewhere(link)).mode).to.equal('verified')
     })
   })
 
   it('mails each of several requests for a verification that can be sent at once (3.2)', async () => {
-    const user = await newUser({ emailVerified: false })
+    const user = await h.addUnverified()
     await Promise.all([resend(user), resend(user), resend(user)])
-    await linkOf(user, 3)
-    const links = new Set(mailsTo(user).map(({ link }) => link))
-    expect(links).to.have.property('size', 3)
+    const links = [await linkOf(user, 1), await linkOf(user, 2), await linkOf(user, 3)]
+    expect(new Set(links)).to.have.property('size', 3)
   })
 
   it('counts the life of a link from when it is made, not from the request', async () => {
-    const user = await newUser()
+    const user = await h.addVerified()
     await h.put({ smtp_host: '', password_reset_expiration: '2s' })
     await h.forgot(user.username)
     await event('password_reset_requested', user)
@@ -159,29 +151,29 @@ describe('The outbox', () => {
     await h.put({ smtp_host: '127.0.0.1' })
     const link = await linkOf(user)
     await h.put({ password_reset_expiration: '1h' })
-    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+    expect(await resets(user, link)).to.equal('done')
   })
 
   it('sends nothing to an account that was verified, or disabled, while the mail waited', async () => {
-    const [verified, disabled] = [await newUser({ emailVerified: false }), await newUser()]
+    const [verified, disabled] = [await h.addUnverified(), await h.addVerified()]
     await h.put({ smtp_host: '' })
     await resend(verified)
     await h.forgot(disabled.username)
     await event('email_verification_requested', verified)
     await event('password_reset_requested', disabled)
-    await h.changeUser(verified, { emailVerified: true })
-    await h.changeUser(disabled, { disabled: true })
+    await verified.becomes({ emailVerified: true })
+    await disabled.becomes({ disabled: true })
     await h.put({ smtp_host: '127.0.0.1' })
     const reasons = [
       await event('email_verification_mail_failed', verified),
       await event('password_reset_mail_failed', disabled),
     ]
     expect(reasons.map(({ reason }) => reason)).to.deep.equal(['already_verified', 'disabled'])
-    expect([...mailsTo(verified), ...mailsTo(disabled)]).to.deep.equal([])
+    expect([verified.mailCount(), disabled.mailCount()]).to.deep.equal([0, 0])
   })
 
   it('gives a mail under way back when it stops, and sends it at once after the next start', async () => {
-    const user = await newUser()
+    const user = await h.addVerified()
     h.mail.fallSilent()
     await h.forgot(user.username)
     await eventually('a connection', () => h.mail.mostOpen() > 0)
@@ -189,8 +181,8 @@ describe('The outbox', () => {
     h.mail.speak()
     await h.flows.start()
     const link = await linkOf(user)
-    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
-    expect(mailsTo(user)).to.have.length(1)
-    expect(eventsOf(h, 'password_reset_mail_failed', user)).to.deep.equal([])
+    expect(await resets(user, link)).to.equal('done')
+    expect(user.mailCount()).to.equal(1)
+    expect(user.events('password_reset_mail_failed')).to.deep.equal([])
   })
 })

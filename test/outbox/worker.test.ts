@@ -1,29 +1,152 @@
+import { randomBytes } from 'node:crypto'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect } from 'chai'
-import type { MailJob } from '../../src/index.ts'
-import type { SendTurn } from '../../src/outbox/send-turn.ts'
+import { systemClock, type Clock } from '../../src/clock.ts'
+import { endIn, sampleMailJob, sampleResetToken } from '../../src/contract/samples.ts'
+import { createAuthorizeSig } from '../../src/crypto/authorize-sig.ts'
+import { createLoginCodes } from '../../src/crypto/login-code.ts'
+import { createKeyRing } from '../../src/crypto/keys.ts'
+import { createSecretBox } from '../../src/crypto/secret-box.ts'
+import { memoryStore, memoryUsers, type AuditEvent, type MailJob } from '../../src/index.ts'
+import { createMailBrake } from '../../src/outbox/brake.ts'
+import { deliverMail } from '../../src/outbox/deliver.ts'
+import type { OutboxParts } from '../../src/outbox/parts.ts'
+import { requestNotice } from '../../src/outbox/password-changed.ts'
+import { mailFlows } from '../../src/outbox/pipeline.ts'
+import { recipientOf, resolveJob } from '../../src/outbox/resolve.ts'
+import { SEND_LEASE_MS, type SendTurn } from '../../src/outbox/send-turn.ts'
 import { createOutboxWorker } from '../../src/outbox/worker.ts'
+import type { MailStage, NewMailJob, OutgoingMail } from '../../src/ports/index.ts'
+import { endOf } from '../../src/ports/token-end.ts'
+import { createSettingsKeeper } from '../../src/settings/settings.ts'
 import { memoryOutbox } from '../../src/stores/memory/outbox.ts'
+import { createViews } from '../../src/views/index.ts'
 import { eventually } from '../support/eventually.ts'
-import { systemClock } from '../../src/clock.ts'
+import { sha256, tokenOf } from '../support/observe.ts'
 
-const JOB = {
-  kind: 'password_reset',
-  identifier: 'ann',
-  accountId: undefined,
-  pendingLoginId: undefined,
-  carried: {},
-  requester: { address: undefined, userAgent: undefined },
-} as const
+const CAP = 2
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
 
-function collectGarbage() {
-  setFlagsFromString('--expose-gc')
-  const collect: unknown = runInNewContext('gc')
-  if (typeof collect === 'function') collect()
+const ANN = {
+  id: 'ann',
+  username: 'ann',
+  email: 'ann@example.com',
+  emailVerified: true,
+  passwordHash: 'a hash',
+  disabled: false,
+}
+
+/** A connection is free at once. */
+const turn = (isFlowing = false): SendTurn => ({
+  take: (send) => send(new AbortController().signal, isFlowing),
+  isStopping: () => false,
+})
+
+const views = createViews('', { log: () => {} })
+
+/** An outbox in memory whose steps a test takes by hand, with a clock that only the test moves. Ann has an account. */
+async function outboxByHand(settings: Record<string, string> = {}) {
+  let time = Date.now()
+  const clock: Clock = { now: () => new Date(time), sleep: async () => {} }
+  const store = memoryStore(clock)
+  const users = memoryUsers()
+  users.add(ANN)
+  const keys = createKeyRing([randomBytes(32)])
+  const keeper = createSettingsKeeper(store.settings, createSecretBox(keys), () => {})
+  await keeper.change(settings)
+  const events: AuditEvent[] = []
+  const mails: OutgoingMail[] = []
+  const given = {
+    store,
+    users,
+    pendingLogins: store.pendingLogins,
+    identify: async () => ({ carried: {}, clientName: undefined }),
+    appsOf: async () => undefined,
+    authorizeSig: createAuthorizeSig(keys),
+    loginCodes: createLoginCodes(keys),
+    oauthUrl: 'https://id.example',
+    views,
+    settings: keeper.current,
+    async audit(event: AuditEvent) {
+      events.push(event)
+    },
+    keyedHash: (text: string) => text,
+    sender: {
+      canSend: () => true,
+      connect: async () => ({
+        async send(mail: OutgoingMail) {
+          mails.push(mail)
+          return {}
+        },
+        release() {},
+      }),
+      close() {},
+    },
+    clock,
+    log: () => {},
+  }
+  const brake = createMailBrake(store.limits, keeper.current, clock.now)
+  const parts: OutboxParts = { ...given, flows: mailFlows(given), brake }
+  const after = (ms: number) => new Date(time + ms)
+  const move = (ms: number) => {
+    time += ms
+  }
+  const claim = (stage: MailStage = 'resolve', at = after(0)): Promise<MailJob[]> =>
+    store.outbox.claim(stage, 50, at, new Date(at.getTime() + 10_000))
+
+  async function claimOne(stage?: MailStage): Promise<MailJob> {
+    const [job] = await claim(stage)
+    return job ?? expect.fail('there is no job')
+  }
+
+  return {
+    parts,
+    events,
+    mails,
+    after,
+    move,
+    claim,
+    claimOne,
+    /** An account like Ann's, or Ann's own as it is from now on. */
+    add: (changes: Partial<typeof ANN>) =>
+      users.add({ ...ANN, username: changes.id ?? ANN.id, ...changes }),
+    ask: (changes: Partial<NewMailJob> = {}) =>
+      store.outbox.add(
+        sampleMailJob({ notBefore: after(0), expiresAt: after(HOUR_MS), ...changes }),
+      ),
+    /** Takes the one job that is due, and looks its account up. */
+    hold: async () =>
+      (await resolveJob(parts, await claimOne())) ?? expect.fail('nothing is to be sent'),
+    /** Takes all jobs that are due, and sends what may leave; answers how many mails there are. */
+    async work(): Promise<number> {
+      for (let jobs = await claim(); jobs.length > 0; jobs = await claim())
+        for (const job of jobs) {
+          const held = await resolveJob(parts, job)
+          if (held) await deliverMail(parts, held, turn())
+        }
+      return mails.length
+    },
+    /** Before each connection, something happens. */
+    delayed(happens: () => unknown): OutboxParts {
+      const { sender } = parts
+      const connect: typeof sender.connect = async (...which) => {
+        await happens()
+        return sender.connect(...which)
+      }
+      return { ...parts, sender: { ...sender, connect } }
+    },
+  }
 }
 
 describe('The worker of the outbox', () => {
+  function collectGarbage() {
+    setFlagsFromString('--expose-gc')
+    const collect: unknown = runInNewContext('gc')
+    if (typeof collect === 'function') collect()
+  }
+
   it('ends every attempt at its deadline, whatever the garbage collector does', async () => {
     const outbox = memoryOutbox(systemClock)
     const ended: unknown[] = []
@@ -50,10 +173,9 @@ describe('The worker of the outbox', () => {
       log() {},
       attemptMs: 60,
     })
-    for (const id of ['a', 'b', 'c', 'd', 'e']) {
-      const expiresAt = new Date(Date.now() + 3_600_000)
-      await outbox.add({ ...JOB, id, notBefore: new Date(), expiresAt })
-    }
+    const [notBefore, expiresAt] = [new Date(), new Date(Date.now() + HOUR_MS)]
+    for (const id of ['a', 'b', 'c', 'd', 'e'])
+      await outbox.add(sampleMailJob({ id, notBefore, expiresAt }))
     worker.start()
     const garbage = setInterval(collectGarbage, 5)
     try {
@@ -63,5 +185,328 @@ describe('The worker of the outbox', () => {
       await worker.stop(1_000)
     }
     for (const reason of ended) expect(reason).to.include({ name: 'TimeoutError' })
+  })
+})
+
+describe('A mail whose worker was held up until its hold on it was over', () => {
+  for (const isFlowing of [false, true]) {
+    it(`is not sent by it: whoever takes it next sends it (mails ${isFlowing ? 'flow' : 'do not flow'})`, async () => {
+      const { parts, mails, ask, hold, claimOne, move, after, delayed } = await outboxByHand()
+      await ask()
+      const slow = delayed(() => move(SEND_LEASE_MS))
+      await deliverMail(slow, await hold(), turn(isFlowing))
+      expect(mails).to.deep.equal([])
+      const [letter] = await parts.store.resetTokens.ofUser(ANN.id, 10)
+      expect(letter?.expiresAt).to.satisfy((at: Date) => at <= after(0))
+
+      await deliverMail(parts, await claimOne('send'), turn(isFlowing))
+      expect(mails.map(({ to }) => to)).to.deep.equal([ANN.email])
+      const token = tokenOf(/https:\S+/.exec(mails[0]?.text ?? '')?.[0] ?? '')
+      const sent = await parts.store.resetTokens.find(sha256(token))
+      expect(sent).to.include({ userId: ANN.id })
+      expect(sent && endOf(sent, after(0))).to.equal(undefined)
+      expect(await parts.store.outbox.list({ limit: 10 }, after(0))).to.deep.equal([])
+    })
+  }
+
+  it('is sent once, also where the hold ends while it waits for a connection, and mails flow', async () => {
+    const { parts, mails, ask, claim, hold, move, delayed } = await outboxByHand()
+    let isFirst = true
+    const slow = delayed(async () => {
+      // The connection gets free 200 ms after the look; the hold ended 100 ms after it, and another worker took the job.
+      move(200)
+      if (!isFirst) return
+      isFirst = false
+      const [again] = await claim('send')
+      if (again) await deliverMail(parts, again, turn())
+    })
+    await ask()
+    const held = await hold()
+    move(SEND_LEASE_MS - 100)
+    await deliverMail(slow, held, turn(true))
+    expect(mails).to.have.length(1)
+  })
+})
+
+describe('A request within every limit', () => {
+  it('gets its mail: a worker that lost the job takes no spare from the one that has it', async () => {
+    const { parts, mails, events, ask, claimOne, move } = await outboxByHand({
+      resend_cooldown: '60s',
+    })
+    await ask()
+    const { store } = parts
+    // Its first worker counts it, and then the database is away.
+    const resolve = () => Promise.reject(new Error('away'))
+    const away = { ...store, outbox: { ...store.outbox, resolve } }
+    await resolveJob({ ...parts, store: away }, await claimOne()).catch(() => {})
+    move(11_000)
+    // The second one is held up for longer than its lease, before it looks at the spare; nobody died.
+    const second = await claimOne()
+    move(11_000)
+    const third = await claimOne()
+    expect(await resolveJob(parts, second)).to.equal(undefined)
+    const held = await resolveJob(parts, third)
+    if (held) await deliverMail(parts, held, turn())
+    expect(events.map(({ type, reason }) => `${type} ${reason ?? ''}`)).to.not.include(
+      'password_reset_requested throttled',
+    )
+    expect(mails.map(({ to }) => to)).to.deep.equal([ANN.email])
+  })
+
+  it('is not judged again where its worker dies after it looked the account up: one of them leaves', async () => {
+    const { parts, events, ask, claim, after } = await outboxByHand({
+      mails_per_account_per_hour: String(CAP),
+    })
+    const { resetTokens } = parts.store
+    const [requestedAt, later] = [new Date(0), after(120_000)]
+    const earlier = sampleResetToken({ userId: ANN.id, requestedAt, expiresAt: later })
+    await resetTokens.issue(earlier)
+
+    for (let count = 0; count < CAP; count += 1) await ask()
+    const first = await claim()
+    expect(first).to.have.length(CAP)
+    const audit = () => Promise.reject(new Error('the audit log is away'))
+    for (const job of first) {
+      const outcome = await resolveJob({ ...parts, audit }, job).catch(() => 'died')
+      expect(outcome).to.equal('died')
+    }
+
+    expect(await endIn(resetTokens, earlier, 0)).to.equal('alive')
+    expect(await claim('resolve', later)).to.deep.equal([])
+    const ready = await claim('send', later)
+    expect(ready).to.have.length(CAP)
+    const outcomes = await Promise.all(ready.map((job) => recipientOf(parts, job)))
+    expect(outcomes.filter((outcome) => outcome !== 'superseded')).to.deep.equal([
+      { user: ANN, email: ANN.email },
+    ])
+    expect(await endIn(resetTokens, earlier, 0)).to.equal('invalidated')
+    const requested = events.filter(({ type }) => type === 'password_reset_requested')
+    expect(requested.map(({ reason }) => reason)).to.deep.equal(ready.map(() => undefined))
+  })
+})
+
+describe('The end of a cooldown, which the page counted from a moment before', () => {
+  for (const [what, cooldownMs, msToEnd] of [
+    ['its last second', 60_000, 1_000],
+    ['the last half of a shorter one', 1_000, 500],
+  ] as const) {
+    it(`is over in ${what}, and not before`, async () => {
+      /** Whether a second request gets no mail, so many milliseconds before the end, while the first one is under way. */
+      async function refuses(ms: number): Promise<boolean> {
+        const { parts, events, ask, claimOne, hold, move } = await outboxByHand({
+          resend_cooldown: `${cooldownMs / 1_000}s`,
+          mails_per_account_per_hour: '0',
+        })
+        await ask()
+        await hold()
+        move(cooldownMs - ms)
+        await ask()
+        const isRefused = (await resolveJob(parts, await claimOne())) === undefined
+        expect(events.at(-1)?.reason).to.equal(isRefused ? 'throttled' : undefined)
+        return isRefused
+      }
+      expect(await refuses(msToEnd + 1)).to.equal(true)
+      expect(await refuses(msToEnd)).to.equal(false)
+      expect(await refuses(0)).to.equal(false)
+    })
+  }
+})
+
+describe('An account that a stranger asks links for all the time', () => {
+  for (const [life, minutes] of [
+    ['5m', 5],
+    ['1h', 60],
+  ] as const) {
+    it(`has one that works all the time, and gets few (links live ${life})`, async () => {
+      const { parts, mails, ask, work, move } = await outboxByHand({
+        mails_per_account_per_hour: String(CAP),
+        password_reset_expiration: life,
+      })
+      for (let minute = 0; minute < 120; minute += 1) {
+        for (let count = 0; count < 3; count += 1) {
+          await ask()
+          await work()
+        }
+        move(59_000)
+        expect(await parts.flows.password_reset.hasUsable(ANN, undefined)).to.equal(true)
+        move(1_000)
+      }
+      expect(mails.length).to.be.within(1, 2 * (CAP + 60 / minutes))
+    })
+  }
+})
+
+describe('Notices that a password was changed', () => {
+  async function notices() {
+    const outbox = await outboxByHand({ mails_per_account_per_hour: '1000' })
+    const { parts, after, move, work } = outbox
+    let changes = 0
+    return {
+      ...outbox,
+      /** Answers how many mails there are by then. */
+      async change(accountId: string, email: string, isClaim?: boolean): Promise<number> {
+        changes += 1
+        move(1)
+        const change = { id: `change-${changes}`, accountId, email, isClaim, carried: {} }
+        const requester = { isAdmin: false, address: '192.0.2.1', userAgent: '' }
+        await requestNotice(parts.store.outbox, { ...change, requester }, after(0))
+        return work()
+      },
+      waiting: async () =>
+        (await parts.store.outbox.list({ state: 'waiting', limit: 50 }, after(0))).map(
+          ({ id, reason }) => [id, reason],
+        ),
+    }
+  }
+  const TAGS = ['+1', '+2', '+3']
+  const claim = (tag: string, email = `ann${tag}@example.com`) => {
+    return { id: `mallory${tag}`, email, emailVerified: false }
+  }
+
+  it('are 5 an hour for an account with a verified address, and the last one always leaves (RATE-01)', async () => {
+    const { change, move, work, waiting, events } = await notices()
+    const counts: number[] = []
+    for (let round = 0; round < 40; round += 1) counts.push(await change('ann', ANN.email))
+    expect(counts.slice(0, 6)).to.deep.equal([1, 2, 3, 4, 5, 5])
+    expect(counts.at(-1)).to.equal(5)
+    expect(await waiting()).to.deep.equal([['changed:change-40', 'throttled']])
+    move(HOUR_MS - 40)
+    expect(await work()).to.equal(5)
+    move(40)
+    expect(await work()).to.equal(6)
+    expect(events.at(-1)).to.include({ id: 'mail_sent:changed:change-40' })
+    expect(await waiting()).to.deep.equal([])
+    expect(await change('ann', ANN.email)).to.equal(7)
+  })
+
+  it('are one a day for all accounts that did not verify the mailbox, and use up nothing of others (RATE-01)', async () => {
+    const { add, change, move, work, mails } = await notices()
+    for (const tag of ['', ...TAGS]) {
+      const { id, email } = claim(tag, `Ann${tag}@example.com`)
+      add(claim(tag, email))
+      for (let round = 0; round < 3; round += 1) await change(id, email)
+    }
+    expect(mails).to.have.length(1)
+    expect(await change('ann', ANN.email)).to.equal(2)
+    move(DAY_MS - 12)
+    expect(await work()).to.equal(3)
+    move(DAY_MS)
+    expect(await work()).to.equal(3)
+  })
+
+  it('are one a day also of accounts that leave the mailbox by then, and go to no other one', async () => {
+    const { add, change, move, work, mails } = await notices()
+    for (const { id, email, ...other } of TAGS.map((tag) => claim(tag))) {
+      add({ id, email, ...other })
+      await change(id, email, true)
+    }
+    for (const tag of TAGS) add(claim(tag, 'thief@example.com'))
+    move(DAY_MS - 2)
+    expect(await work()).to.equal(2)
+    expect(mails.map(({ to }) => to)).not.to.include('thief@example.com')
+  })
+
+  it('reach a mailbox that a thief had the account leave', async () => {
+    const { add, change } = await notices()
+    add(claim('+1'))
+    expect(await change('mallory+1', 'Ann+1@example.com')).to.equal(1)
+    add({ email: 'thief@example.com', emailVerified: false })
+    expect(await change('ann', ANN.email)).to.equal(2)
+  })
+})
+
+describe('Verification mails to one mailbox', () => {
+  /** Accounts that only claim one mailbox; `flood` asks for each of them, all over a day. */
+  async function claimed(accounts: number, settings: Record<string, string> = {}) {
+    const outbox = await outboxByHand({ mails_per_account_per_hour: '10', ...settings })
+    const { add, ask, move, work, mails } = outbox
+    const ids = Array.from({ length: accounts }, (_, index) => `mallory-${index}`)
+    for (const id of ids) add({ id, email: `ann+${id}@example.com`, emailVerified: false })
+    async function wish(identifier: string, more: Partial<NewMailJob> = {}) {
+      move(1)
+      await ask({ kind: 'email_verification', identifier, ...more })
+      return work()
+    }
+    async function flood(times = 6, rounds = 3) {
+      for (let time = 1; time <= times; time += 1) {
+        for (let round = 0; round < rounds; round += 1)
+          for (const id of ids) {
+            await wish(id)
+            await wish(id, { pendingLoginId: 'a login', accountId: id })
+          }
+        if (time < times) move(4 * HOUR_MS)
+      }
+      return mails.length
+    }
+    return { ...outbox, wish, flood }
+  }
+
+  for (const settings of [{}, { email_verification_expiration: '5m' }])
+    it(`are 30 a day, and a first one of each account (RATE-13), ${JSON.stringify(settings)}`, async () => {
+      const { flood, move } = await claimed(5, settings)
+      const most = 30 + 2 * 5
+      expect(await flood()).to.be.within(30, most)
+      move(4 * HOUR_MS)
+      expect(await flood()).to.be.within(60, 2 * most)
+    })
+
+  it('are half for logins: what strangers ask for by name leaves each of these its mail', async () => {
+    const { wish } = await claimed(1, { mails_per_account_per_hour: '0' })
+    for (let time = 0; time < 40; time += 1) await wish('mallory-0')
+    const before = await wish('mallory-0')
+    expect(before).to.equal(15)
+    const login = { accountId: 'mallory-0', identifier: undefined }
+    for (let time = 1; time <= 15; time += 1)
+      expect(await wish('', { ...login, pendingLoginId: `login ${time}` })).to.equal(before + time)
+  })
+
+  it('are 30 a day also where an hour has no limit', async () => {
+    const { flood } = await claimed(1, { mails_per_account_per_hour: '0' })
+    expect(await flood(1, 50)).to.be.within(30, 32)
+  })
+})
+
+describe('Strangers who know a name, or claim the same mailbox,', () => {
+  it('lock no account out of its mails: without a working link it gets one, and so does its login (RATE-08)', async () => {
+    const outbox = await outboxByHand({ mails_per_account_per_hour: String(CAP) })
+    const { add, ask, mails, move, work, parts } = outbox
+    async function count(wanted: Partial<NewMailJob>) {
+      const before = mails.length
+      move(1)
+      await ask(wanted)
+      return (await work()) - before
+    }
+    const kind = 'email_verification'
+    const squatters = Array.from({ length: 12 }, (_, index) => `squatter-${index}`)
+    for (const [index, id] of squatters.entries())
+      add({ id, email: `ann+${index}@example.com`, emailVerified: false })
+    async function flood() {
+      for (const id of squatters) {
+        await ask({ identifier: id })
+        await ask({ kind, identifier: id })
+        await ask({ kind, accountId: id, identifier: undefined, pendingLoginId: `of ${id}` })
+      }
+      for (let round = 0; round < 5; round += 1) {
+        move(1)
+        await ask()
+        await ask({ kind, identifier: 'newbie' })
+      }
+      await work()
+    }
+    add({ id: 'newbie', emailVerified: false })
+
+    await flood()
+    expect(await parts.flows.password_reset.hasUsable(ANN, undefined)).to.equal(true)
+    const newbie = { kind, identifier: undefined, accountId: 'newbie' } as const
+    expect(await count({ ...newbie, pendingLoginId: 'a login' })).to.equal(1)
+    expect(await count({ ...newbie, pendingLoginId: 'another login' })).to.equal(0)
+    // Its link was used: the password is another one.
+    const changed = { ...ANN, passwordHash: 'another hash' }
+    add(changed)
+    await flood()
+    expect(await parts.flows.password_reset.hasUsable(changed, undefined)).to.equal(true)
+    move(DAY_MS)
+    await flood()
+    expect(await count({ ...newbie, pendingLoginId: 'of another day' })).to.equal(1)
   })
 })

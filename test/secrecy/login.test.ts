@@ -2,8 +2,13 @@ import { writeFile } from 'node:fs/promises'
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import { openWire, postRequest, type Wire } from '../../bench/secrecy/wire.ts'
-import { outboxIsQuiet, PASSWORD, putSettings } from '../support/example-requests.ts'
-import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
+import {
+  type ExampleServer,
+  outboxIsQuiet,
+  PASSWORD,
+  putSettings,
+  startExampleServer,
+} from '../support/example-server.ts'
 import { startMongoProxy, type MongoProxy } from '../support/mongo-proxy.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 import { suiteFolder } from '../support/suite-folder.ts'

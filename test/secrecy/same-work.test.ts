@@ -9,7 +9,7 @@ import {
 } from '../../bench/secrecy/wire.ts'
 import { newId } from '../../src/crypto/token.ts'
 import { eventually } from '../support/eventually.ts'
-import { outboxIsQuiet } from '../support/example-requests.ts'
+import { outboxIsQuiet } from '../support/example-server.ts'
 import { CLIENT, startHarness, type Harness } from '../support/harness.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 import { ask, usableRecord } from '../support/observe.ts'

@@ -1,13 +1,12 @@
 import { inspect } from 'node:util'
 import { expect } from 'chai'
-import { countClientSockets } from '../support/client-sockets.ts'
 import { eventually } from '../support/eventually.ts'
 import {
+  acts,
   answers,
   drops,
   fallsSilent,
   goesAway,
-  greylists,
   neverEnds,
   onFirst,
   trickles,
@@ -15,49 +14,44 @@ import {
   type FaultySmtp,
   type FaultySmtpOptions,
   type Step,
-} from '../support/faulty-smtp.ts'
-import { failureOf, MAIL, sendThrough } from '../support/mail-sending.ts'
-import { CREDENTIALS, suiteSmtp } from '../support/suite-smtp.ts'
-import { moveTime, resetTime } from '../support/time.ts'
+} from '../support/mail-server.ts'
+import { freePort } from '../support/free-port.ts'
+import { moveTime } from '../support/time.ts'
+import {
+  CREDENTIALS,
+  failureOf,
+  MAIL,
+  NO_LOGIN,
+  noSignal,
+  sendThrough,
+  suiteSmtp,
+} from './smtp-suite.ts'
 
-const noSignal = () => new AbortController().signal
+describe('Sending, where the mail server', () => {
+  const { start: startServer, slotsFor, sockets } = suiteSmtp()
 
-describe('Sending, where the mail server (issue: SMTP that behaves)', () => {
-  after(resetTime)
-  let sockets: ReturnType<typeof countClientSockets>
-  const smtp = suiteSmtp()
+  async function start(options: FaultySmtpOptions = {}) {
+    const server = await startServer(options)
+    const slots = slotsFor(server)
 
-  beforeEach(() => {
-    sockets = countClientSockets()
-  })
-  afterEach(() => sockets.stop())
-
-  async function start(options: FaultySmtpOptions) {
-    const server = await smtp.start(options)
-    return { server, slots: smtp.slotsFor(server) }
+    /** The next mail is sent; how many connections and mails there were with it. */
+    async function next(connections: number, mails = 1) {
+      await sendThrough(slots)
+      expect([server.connections, server.mails.length]).to.deep.equal([connections, mails])
+    }
+    return { server, slots, next }
   }
 
   /** What is left of the failed attempt: no socket, and no mail. */
   async function nothingIsLeft(server: FaultySmtp) {
-    await eventually('the socket is closed', () => sockets.open === 0)
+    await eventually('the socket is closed', () => sockets.open() === 0)
     await eventually('the server sees it closed', () => server.open === 0)
     expect(server.mails).to.deep.equal([])
   }
 
-  /** The next mail is sent; how many connections and mails there were with it. */
-  async function expectNext(
-    { server, slots }: Awaited<ReturnType<typeof start>>,
-    connections: number,
-    mails = 1,
-  ) {
-    await sendThrough(slots)
-    expect([server.connections, server.mails.length]).to.deep.equal([connections, mails])
-  }
-
   /** The first mail fails, once, and leaves nothing; the next one goes over another connection. */
   async function failsOnce(at: Step, fault: Fault, how = /./, mail = MAIL) {
-    const started = await start({ fault: onFirst(1, fault) })
-    const { server, slots } = started
+    const { server, slots, next } = await start({ fault: onFirst(1, fault) })
     const error = await failureOf(sendThrough(slots, mail))
     expect(error.code).to.equal('ERR_MAIL_FAILED')
     expect(error.message).to.match(how)
@@ -65,36 +59,32 @@ describe('Sending, where the mail server (issue: SMTP that behaves)', () => {
     // At its last step it was handed over, and nobody knows whether it was taken.
     server.mails.splice(0, at === 'dot' ? 1 : 0)
     await nothingIsLeft(server)
-    await expectNext(started, 2)
+    await next(2)
   }
 
   const TALK: Step[] = ['greeting', 'EHLO', 'AUTH', 'MAIL', 'RCPT', 'DATA', 'dot']
-  const endedByTheDeadline: Record<string, (when: Step) => Fault> = {
-    'says nothing any more': fallsSilent,
-    'answers with one byte after the other, for ever': trickles,
-  }
-  for (const [what, faultAt] of Object.entries(endedByTheDeadline)) {
+  for (const [what, faultAt] of [
+    ['says nothing any more', fallsSilent],
+    ['answers with one byte after the other, for ever', trickles],
+  ] as const) {
     for (const offersPipelining of [false, true]) {
-      describe(`${what}, from one step on${offersPipelining ? ' (pipelined)' : ''}:`, () => {
-        for (const step of TALK) {
-          it(`${step}. The deadline ends it, and its socket`, async () => {
-            const fault = onFirst(1, faultAt(step))
-            const { server, slots } = await start({ fault, offersPipelining })
-            const deadline = new AbortController()
-            const failing = failureOf(sendThrough(slots, MAIL, deadline.signal))
-            await server.reaches(step)
-            deadline.abort()
-            const error = await failing
-            expect(error.code).to.equal('ERR_MAIL_FAILED')
-            const doing = TALK.indexOf(step) < 3 ? 'connecting' : 'handing the mail over'
-            expect(error.message).to.equal(`The mail was not sent (stopped while ${doing})`)
-            server.mails.splice(0, step === 'dot' ? 1 : 0)
-            await nothingIsLeft(server)
-            await sendThrough(slots)
-            expect(server.mails).to.have.length(1)
-          })
-        }
-      })
+      for (const step of TALK) {
+        it(`${what}, from ${step} on: the deadline ends it, and its socket${offersPipelining ? ' (pipelined)' : ''}`, async () => {
+          const fault = onFirst(1, faultAt(step))
+          const { server, slots, next } = await start({ fault, offersPipelining })
+          const deadline = new AbortController()
+          const failing = failureOf(sendThrough(slots, MAIL, deadline.signal))
+          await server.reaches(step)
+          deadline.abort()
+          const { code, message } = await failing
+          expect(code).to.equal('ERR_MAIL_FAILED')
+          const doing = TALK.indexOf(step) < 3 ? 'connecting' : 'handing the mail over'
+          expect(message).to.equal(`The mail was not sent (stopped while ${doing})`)
+          server.mails.splice(0, step === 'dot' ? 1 : 0)
+          await nothingIsLeft(server)
+          await next(2)
+        })
+      }
     }
   }
 
@@ -119,68 +109,90 @@ describe('Sending, where the mail server (issue: SMTP that behaves)', () => {
   it('greets with a refusal: later attempts may succeed', () =>
     failsOnce('greeting', answers('greeting', '554 Not you'), /\(554 while connecting\)$/))
 
+  for (const [at, reply, code] of [
+    ['MAIL', '550 Not this one', 'ERR_MAIL_FAILED'],
+    ['dot', '550 Not this one', 'ERR_MAIL_REFUSED'],
+    ['dot', '451 Not this one', 'ERR_MAIL_FAILED'],
+  ] as const) {
+    it(`answers ${reply} at ${at}: it is ${code}, as an admin can mend what is said of the sender`, async () => {
+      const { server, slots } = await start({ fault: onFirst(1, answers(at, reply)) })
+      const error = await failureOf(sendThrough(slots))
+      expect(error.code).to.equal(code)
+      expect(error.message).to.include(reply.slice(0, 3))
+      if (at === 'MAIL') expect(error.message).to.include('MAIL FROM')
+      expect(server.mails.splice(0)).to.have.length(at === 'dot' ? 1 : 0)
+    })
+  }
+
+  it('does not listen: it is tried again', async () => {
+    const slots = slotsFor({ port: await freePort() })
+    expect((await failureOf(sendThrough(slots))).code).to.equal('ERR_MAIL_FAILED')
+  })
+
   const large = { ...MAIL, html: `<p>${'long '.repeat(2_000_000)}</p>` }
 
   it('drops the connection in the middle of a mail that is larger than what fits on the way', () =>
     failsOnce('content', drops('content'), /./, large))
 
   it('stops reading in the middle of a large mail: the deadline ends it, and its socket', async () => {
-    const fault: Fault = (step, { socket }) => {
-      if (step === 'content') socket.pause()
-      return undefined
-    }
-    const { server, slots } = await start({ fault: onFirst(1, fault) })
+    const pauses = acts('content', (socket) => socket.pause())
+    const { server, slots, next } = await start({ fault: onFirst(1, pauses) })
     const deadline = new AbortController()
     const failing = failureOf(sendThrough(slots, large, deadline.signal))
     await server.reaches('content')
     deadline.abort()
     expect((await failing).code).to.equal('ERR_MAIL_FAILED')
-    await eventually('the socket is closed', () => sockets.open === 0)
+    await eventually('the socket is closed', () => sockets.open() === 0)
     expect(server.mails).to.deep.equal([])
-    await sendThrough(slots)
-    expect(server.mails).to.have.length(1)
+    await next(2)
   })
 
   for (const offersPipelining of [false, true]) {
     const how = offersPipelining ? ' (pipelined)' : ''
 
     it(`greylists: a later attempt over the same connection is taken${how}`, async () => {
-      const { server, slots } = await start({ fault: greylists, offersPipelining })
+      const fault: Fault = (step, { count }) =>
+        step === 'RCPT' && count === 1 ? '451 4.7.1 Come again later' : undefined
+      const { server, slots, next } = await start({ fault, offersPipelining })
       const error = await failureOf(sendThrough(slots))
       expect(error.code).to.equal('ERR_MAIL_FAILED')
       expect(error.message).to.equal('The mail was not sent (451 4.7.1 at RCPT TO)')
       expect(server.mails).to.deep.equal([])
-      await sendThrough(slots)
-      expect(server.mails).to.have.length(1)
-      expect([server.connections, server.steps.RSET, server.steps.AUTH]).to.deep.equal([1, 1, 1])
+      await next(1)
+      expect([server.steps.RSET, server.steps.AUTH]).to.deep.equal([1, 1])
     })
 
     it(`refuses a recipient for good: another one is taken over the same connection${how}`, async () => {
       const fault: Fault = (step, { line }) =>
         step === 'RCPT' && line.includes('nobody') ? '550 5.1.1 No such user' : undefined
-      const { server, slots } = await start({ fault, offersPipelining })
+      const { server, slots, next } = await start({ fault, offersPipelining })
       const error = await failureOf(sendThrough(slots, { ...MAIL, to: 'nobody@example.org' }))
       expect(error.code).to.equal('ERR_MAIL_REFUSED')
       expect(error.message).to.equal(
         'The mail server refused the mail for good (550 5.1.1 at RCPT TO)',
       )
       expect(server.mails).to.deep.equal([])
-      await sendThrough(slots)
+      await next(1)
       expect(server.mails.map(({ to }) => to)).to.deep.equal([[MAIL.to]])
-      expect([server.connections, server.steps.RSET]).to.deep.equal([1, 1])
+      expect(server.steps.RSET).to.equal(1)
     })
   }
 
   describe('is given a user and a password, and', () => {
-    it('offers no login: nothing is sent without one', async () => {
-      const { server, slots } = await start({ offersAuth: false })
-      const error = await failureOf(sendThrough(slots))
-      expect(error.code).to.equal('ERR_MAIL_FAILED')
-      expect(error.message).to.equal('The mail was not sent (ENOAUTH while connecting)')
-      await nothingIsLeft(server)
-      expect(server.steps).to.include({ EHLO: 1, AUTH: 0, MAIL: 0 })
-      await sendThrough(smtp.slotsFor(server, { password: 'x' }))
-      expect(server.mails.map(({ user }) => user)).to.deep.equal([undefined])
+    it('wants a login, which is refused: half of one is none, and nothing is sent', async () => {
+      const fault: Fault = (step) => {
+        if (step === 'MAIL') return '530 5.7.0 Authentication required'
+        return step === 'AUTH' ? '535 5.7.8 Wrong password' : undefined
+      }
+      const server = await startServer({ fault })
+      const half = { ...NO_LOGIN, username: 'service' }
+      for (const credentials of [NO_LOGIN, half, { ...half, password: 'wrong' }]) {
+        const error = await failureOf(sendThrough(slotsFor(server, credentials)))
+        expect(error.code).to.equal('ERR_MAIL_FAILED')
+        expect(error.message).not.to.contain('wrong')
+      }
+      expect(server.logins).to.have.length(1)
+      expect([server.steps.RCPT, server.mails]).to.deep.equal([0, []])
     })
 
     it('repeats what it was sent: the error holds nothing of the password', async () => {
@@ -212,7 +224,7 @@ describe('Sending, where the mail server (issue: SMTP that behaves)', () => {
         ),
       )
       await eventually('5 sockets are open', () => server.connections === 5)
-      expect(sockets.open).to.equal(5)
+      expect(sockets.open()).to.equal(5)
       // The last of the line gives up while it waits.
       deadlines[19]?.abort()
       expect(await outcomes[19]).to.include('waiting for a free connection')
@@ -221,7 +233,7 @@ describe('Sending, where the mail server (issue: SMTP that behaves)', () => {
       for (const end of ends.slice(0, 5)) expect(end).to.include('stopped while connecting')
       expect(ends.slice(5, 19)).to.deep.equal(Array.from({ length: 14 }, () => 'sent'))
       expect(server.mails).to.have.length(14)
-      expect(sockets.most).to.equal(5)
+      expect(sockets.most()).to.equal(5)
     })
 
     it('also where the server keeps its side of closed connections open', async () => {
@@ -229,36 +241,34 @@ describe('Sending, where the mail server (issue: SMTP that behaves)', () => {
         socket.allowHalfOpen = true
         return step === 'greeting' ? '421 4.3.2 Not now' : undefined
       }
-      const { server, slots } = await start({ fault: onFirst(40, fault) })
+      const { server, slots, next } = await start({ fault: onFirst(40, fault) })
       const trying = Array.from({ length: 40 }, () => failureOf(sendThrough(slots)))
       for (const { code } of await Promise.all(trying)) expect(code).to.equal('ERR_MAIL_FAILED')
-      expect(sockets.most).to.equal(5)
+      expect(sockets.most()).to.equal(5)
       expect(server.connections).to.equal(40)
-      await sendThrough(slots)
-      expect(server.mails).to.have.length(1)
+      await next(41)
     })
   })
 
   describe('has an idle connection that', () => {
     it('still answers: it is asked with RSET where it was idle for a second, and taken', async () => {
-      const { server, slots } = await start({})
-      await sendThrough(slots)
-      await sendThrough(slots)
-      expect([server.connections, server.steps.RSET, server.mails.length]).to.deep.equal([1, 0, 2])
+      const { server, next } = await start()
+      await next(1)
+      await next(1, 2)
+      expect(server.steps.RSET).to.equal(0)
       await moveTime(1_000)
-      await sendThrough(slots)
-      expect([server.connections, server.steps.RSET, server.mails.length]).to.deep.equal([1, 1, 3])
+      await next(1, 3)
+      expect(server.steps.RSET).to.equal(1)
     })
 
-    const dead: Record<string, Fault> = {
-      'is dropped when it is asked': drops('RSET'),
-      'is told to go away when it is asked': goesAway('RSET'),
-      'is refused when it is asked': answers('RSET', '451 4.3.0 Broken'),
-      'answers nothing when it is asked': fallsSilent('RSET'),
-      'answers for ever when it is asked': neverEnds('RSET'),
-    }
-    for (const [what, fault] of Object.entries(dead)) {
-      it(`${what}: another is opened before a link is minted`, async () => {
+    for (const [what, fault] of [
+      ['is dropped', drops('RSET')],
+      ['is told to go away', goesAway('RSET')],
+      ['is refused', answers('RSET', '451 4.3.0 Broken')],
+      ['answers nothing', fallsSilent('RSET')],
+      ['answers for ever', neverEnds('RSET')],
+    ] as const) {
+      it(`${what} when it is asked: another is opened before a link is minted`, async () => {
         const { server, slots } = await start({ fault: onFirst(1, fault) })
         await sendThrough(slots)
         await moveTime(1_000)
@@ -270,7 +280,7 @@ describe('Sending, where the mail server (issue: SMTP that behaves)', () => {
         await connection.send(MAIL)
         connection.release()
         expect(server.mails).to.have.length(2)
-        expect(sockets.most).to.be.at.most(2)
+        expect(sockets.most()).to.be.at.most(2)
       })
     }
 
@@ -279,83 +289,79 @@ describe('Sending, where the mail server (issue: SMTP that behaves)', () => {
         if (step === 'dot') setImmediate(() => socket.end('421 4.4.2 Idle for too long\r\n'))
         return undefined
       }
-      const { server, slots } = await start({ fault: onFirst(1, fault) })
+      const { server, slots, next } = await start({ fault: onFirst(1, fault) })
       await sendThrough(slots)
-      await eventually('it is closed', () => server.open === 0 && sockets.open === 0)
+      await eventually('it is closed', () => server.open === 0 && sockets.open() === 0)
       await moveTime(15_000)
       expect(slots.isEmpty(), 'its slot is free').to.equal(true)
-      await expectNext({ server, slots }, 2, 2)
+      await next(2, 2)
     })
 
     it('ended this very moment: another is opened', async () => {
-      const { server, slots } = await start({})
+      const { slots, next } = await start()
       await sendThrough(slots)
       sockets.destroyAll()
-      await expectNext({ server, slots }, 2, 2)
+      await next(2, 2)
     })
 
-    for (const [what, fault] of Object.entries({
-      'it says QUIT, and closes': () => undefined,
-      'where nobody answers its QUIT it is closed all the same': answers('QUIT', ''),
-    } satisfies Record<string, Fault>)) {
-      it(`nobody needs: ${what}`, async () => {
-        const { server, slots } = await start({ fault })
+    for (const options of [{}, { fault: answers('QUIT', '') }]) {
+      const how = options.fault ? ', also where nobody answers that' : ''
+      it(`nobody needs: it says QUIT, and is closed${how}`, async () => {
+        const { server, slots, next } = await start(options)
         await sendThrough(slots)
         await moveTime(15_000)
         await server.reaches('QUIT')
         await moveTime(5_000)
-        await eventually('it is closed', () => server.open === 0 && sockets.open === 0)
-        await expectNext({ server, slots }, 2, 2)
+        await eventually('it is closed', () => server.open === 0 && sockets.open() === 0)
+        await next(2, 2)
       })
     }
 
     it('carried 100 mails: another one carries the next', async () => {
-      const { server, slots } = await start({})
+      const { server, slots, next } = await start()
       for (let mail = 0; mail < 100; mail += 1) await sendThrough(slots)
       expect(server.connections).to.equal(1)
-      await expectNext({ server, slots }, 2, 101)
+      await next(2, 101)
     })
   })
 
   describe('answers well, and the caller', () => {
     it('stops between connecting and sending: the socket is closed, and nothing is sent', async () => {
-      const { server, slots } = await start({})
+      const { server, slots, next } = await start()
       const deadline = new AbortController()
       const connection = await slots.connect(deadline.signal)
       deadline.abort()
       expect((await failureOf(connection.send(MAIL))).code).to.equal('ERR_MAIL_FAILED')
       connection.release()
       await nothingIsLeft(server)
-      await sendThrough(slots)
-      expect(server.mails).to.have.length(1)
+      await next(2)
     })
 
     it('had stopped before: nothing is connected', async () => {
-      const { server, slots } = await start({})
+      const { server, slots, next } = await start()
       expect((await failureOf(slots.connect(AbortSignal.abort()))).code).to.equal('ERR_MAIL_FAILED')
       expect(server.connections).to.equal(0)
-      await sendThrough(slots)
-      expect(server.mails).to.have.length(1)
+      await next(1)
     })
 
     it('stops after giving the connection back: it stays for the next', async () => {
-      const { server, slots } = await start({})
+      const { slots, next } = await start()
       const deadline = new AbortController()
       await sendThrough(slots, MAIL, deadline.signal)
       deadline.abort()
-      await expectNext({ server, slots }, 1, 2)
+      await next(1, 2)
     })
 
     it('gives a connection back unused: it stays for the next', async () => {
-      const { server, slots } = await start({})
+      const { slots, next } = await start()
       const connection = await slots.connect(noSignal())
       connection.release()
       expect((await failureOf(connection.send(MAIL))).code).to.equal('ERR_MAIL_FAILED')
-      await expectNext({ server, slots }, 1)
+      await next(1)
     })
 
     it('gives a connection back twice: it is not given to two', async () => {
-      const { server, slots } = await start({})
+      const { server, slots } = await start()
       const connection = await slots.connect(noSignal())
       connection.release()
       const one = await slots.connect(noSignal())
@@ -368,15 +374,14 @@ describe('Sending, where the mail server (issue: SMTP that behaves)', () => {
     })
 
     it('gives a connection back while a mail is under way: it is closed', async () => {
-      const { server, slots } = await start({ fault: onFirst(1, fallsSilent('MAIL')) })
+      const { server, slots, next } = await start({ fault: onFirst(1, fallsSilent('MAIL')) })
       const connection = await slots.connect(noSignal())
       const failing = failureOf(connection.send(MAIL))
       await server.reaches('MAIL')
       connection.release()
       expect((await failing).code).to.equal('ERR_MAIL_FAILED')
       await nothingIsLeft(server)
-      await sendThrough(slots)
-      expect(server.mails).to.have.length(1)
+      await next(2)
     })
   })
 })

@@ -1,33 +1,37 @@
 import { expect } from 'chai'
+import { createTransport } from 'nodemailer'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
-import type { MailSender } from '../../src/ports/mails.ts'
-import { createMailSender } from '../../src/smtp/sender.ts'
-import { memoryMailbox } from '../../src/smtp/mailbox.ts'
+import type { MailTransport, TransportAnswer, TransportMail, User } from '../../src/index.ts'
+import type { MailSender } from '../../src/ports/index.ts'
 import { createSettingsKeeper, type SettingsKeeper } from '../../src/settings/settings.ts'
+import { memoryMailbox } from '../../src/smtp/mailbox.ts'
+import { createMailSender } from '../../src/smtp/sender.ts'
 import { memorySettings } from '../../src/stores/memory/settings.ts'
-import { countClientSockets } from '../support/client-sockets.ts'
+import { adminOf, outcomeOf, suiteAdmin } from '../support/admin-calls.ts'
 import { eventually } from '../support/eventually.ts'
-import { fallsSilent, onFirst, type FaultySmtp } from '../support/faulty-smtp.ts'
-import { failureOf, MAIL } from '../support/mail-sending.ts'
-import { NO_ROTATION } from '../support/no-rotation.ts'
-import { suiteSmtp } from '../support/suite-smtp.ts'
-import { systemClock } from '../../src/clock.ts'
+import { fallsSilent, type FaultySmtp, onFirst } from '../support/mail-server.ts'
+import { type Person, tokenOf } from '../support/person.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
+import { movableClock, moveTime } from '../support/time.ts'
+import { createUserAgent } from '../support/user-agent.ts'
+import { failureOf, MAIL, NO_ROTATION, noSignal, suiteSmtp } from './smtp-suite.ts'
 
 const FLIPS = 100
 
 describe('createMailSender()', () => {
   const box = createSecretBox(createKeyRing([Buffer.alloc(32, 1)]))
+  const newKeeper = () => createSettingsKeeper(memorySettings(), box, () => {})
+  const senderOf = (settings: SettingsKeeper, transport?: MailTransport) =>
+    createMailSender(settings.current, movableClock, NO_ROTATION, transport)
   let keeper: SettingsKeeper
   let sender: MailSender
-  const { start } = suiteSmtp()
-  const noSignal = () => new AbortController().signal
+  const { start, sockets } = suiteSmtp()
 
   beforeEach(() => {
-    keeper = createSettingsKeeper(memorySettings(), box, () => {})
-    sender = createMailSender(keeper.current, systemClock, NO_ROTATION)
+    keeper = newKeeper()
+    sender = senderOf(keeper)
   })
-
   afterEach(() => sender.close())
 
   const settingsOf = ({ port }: FaultySmtp, name: string) => ({
@@ -69,9 +73,8 @@ describe('createMailSender()', () => {
     expect(server.connections).to.equal(0)
 
     const mailbox = memoryMailbox()
-    const unread = createSettingsKeeper(memorySettings(), box, () => {}).current
-    expect(createMailSender(unread, systemClock, NO_ROTATION, mailbox).canSend()).to.equal(false)
-    const developing = createMailSender(keeper.current, systemClock, NO_ROTATION, mailbox)
+    expect(senderOf(newKeeper(), mailbox).canSend()).to.equal(false)
+    const developing = senderOf(keeper, mailbox)
     expect(developing.canSend()).to.equal(true)
     const connection = await developing.connect(keeper.current(), noSignal())
     await connection.send(MAIL)
@@ -138,7 +141,6 @@ describe('createMailSender()', () => {
   })
 
   it('is not held up by a server that never answers, once the settings name another', async () => {
-    const sockets = countClientSockets()
     const [a, b] = [await start({ fault: fallsSilent('greeting') }), await start()]
     await keeper.change(settingsOf(a, 'a'))
     const deadline = new AbortController()
@@ -153,14 +155,13 @@ describe('createMailSender()', () => {
     await keeper.change(settingsOf(a, 'a'))
     const again = failureOf(sender.connect(keeper.current(), deadline.signal))
     await eventually('b is left', () => b.open === 0)
-    expect(sockets.open).to.equal(5)
+    expect(sockets.open()).to.equal(5)
     deadline.abort()
     for (const { code } of await Promise.all([...stalled, again])) {
       expect(code).to.equal('ERR_MAIL_FAILED')
     }
-    await eventually('all are closed', () => sockets.open === 0)
+    await eventually('all are closed', () => sockets.open() === 0)
     expect(a.connections).to.equal(5)
-    sockets.stop()
   })
 
   it(`sends every mail whole, to one of two servers, while the settings change ${FLIPS} times (RACE-10) [full]`, async () => {
@@ -170,39 +171,41 @@ describe('createMailSender()', () => {
     ]
     const names = ['a', 'b']
     await keeper.change(settingsOf(a, 'a'))
-    let sent = 0
-    let isOver = false
+    let [flips, sent, isOver] = [0, 0, false]
+    let goOn = () => {}
     const subjects = new Map<string, string>()
+    /** Those who wait for a connection, and since which change. */
+    const waiting = new Map<AbortController, number>()
 
     async function sendMany(loop: number) {
       for (let mail = 0; !isOver || mail < 10; mail += 1) {
         const subject = `mail ${loop}-${mail}`
         const settings = keeper.current()
         const deadline = new AbortController()
-        // The servers that never answer are given up as the deadline would.
-        const giveUp = setTimeout(() => deadline.abort(), 500)
+        waiting.set(deadline, flips)
         try {
           const connection = await sender.connect(settings, deadline.signal)
-          clearTimeout(giveUp)
+          waiting.delete(deadline)
           await connection.send({ ...MAIL, subject })
           connection.release()
           subjects.set(subject, String(settings.smtpFrom))
           sent += 1
+          goOn()
         } catch (error) {
           expect(error).to.have.property('code', 'ERR_MAIL_FAILED')
           expect(deadline.signal.aborted).to.equal(true)
-        } finally {
-          clearTimeout(giveUp)
         }
       }
     }
 
     const loops = Array.from({ length: 8 }, (_, loop) => sendMany(loop))
-    for (let flip = 1; flip <= FLIPS; flip += 1) {
-      const before = sent
-      await keeper.change(flip % 2 === 0 ? settingsOf(a, 'a') : settingsOf(b, 'b'))
-      await eventually('mails go on', () => sent > before)
+    for (flips = 1; flips <= FLIPS; flips += 1) {
+      await keeper.change(flips % 2 === 0 ? settingsOf(a, 'a') : settingsOf(b, 'b'))
+      await new Promise<void>((resolve) => (goOn = resolve))
+      // Whoever never gets an answer is given up, as at the deadline of an attempt.
+      for (const [deadline, since] of waiting) if (since < flips - 10) deadline.abort()
     }
+    for (const deadline of waiting.keys()) deadline.abort()
     isOver = true
     await Promise.all(loops)
 
@@ -226,5 +229,411 @@ describe('createMailSender()', () => {
     }
     const all = [...a.mails, ...b.mails].map(({ raw }) => /^Subject: (.+)$/m.exec(raw)?.[1])
     expect(new Set(all).size).to.equal(sent)
+  })
+})
+
+type Send = MailTransport['send']
+
+/** Settles one promise again and again. */
+const settledBy = (...ends: (TransportAnswer | Error)[]) =>
+  new Promise<TransportAnswer>((...settle) => {
+    for (const end of ends) settle[end instanceof Error ? 1 : 0](end as never)
+  })
+
+const accepted = (id?: string) => ({ accepted: true, ...(id !== undefined && { id }) }) as const
+const refused = (reason: string) => ({ accepted: false, isForGood: true, reason }) as const
+const notNow = (reason: string) => ({ accepted: false, isForGood: false, reason }) as const
+
+const linkOf = ({ text }: TransportMail) => /https?:\/\/\S+/.exec(text)?.[0] ?? ''
+
+describe('A transport of the host, in the place of SMTP', () => {
+  const logged: string[] = []
+  let handed: TransportMail[] = []
+  let answers: Send[] = []
+  const transport: MailTransport = {
+    async send(mail, signal) {
+      handed.push(mail)
+      const answer = answers.shift() ?? (async () => accepted())
+      return answer(mail, signal)
+    },
+  }
+  const h = suiteHarness({
+    flows: {
+      transport,
+      log: (level, message, details) => logged.push(JSON.stringify([level, message, details])),
+    },
+    settings: { smtp_from_name: 'Accounts' },
+  })
+  const admin = suiteAdmin(h)
+
+  beforeEach(() => {
+    ;[handed, answers] = [[], []]
+    logged.splice(0)
+  })
+
+  afterEach('an honest mail leaves, and nothing goes by SMTP', async () => {
+    answers = []
+    const user = await h.addVerified()
+    await h.forgot(user.username)
+    await h.isIdle()
+    await resets(user)
+    expect(h.mail.mails).to.deep.equal([])
+  })
+
+  const mailsTo = ({ email }: User) => handed.filter(({ to }) => to === email)
+  const linkTo = (user: User) => linkOf(mailsTo(user).at(-1) ?? expect.fail('no mail'))
+  async function resets(user: Person) {
+    expect((await user.choosesPassword('a new password', linkTo(user))).mode).to.equal('done')
+  }
+  const failuresOf = (user: Person) => user.events('password_reset_mail_failed')
+
+  /** The mail of a request, once it left, waits to be tried again, or is a dead letter. */
+  async function asked(user: Person, state: 'sent' | 'waiting' | 'dead') {
+    const { mail_id } = await admin.sendReset({ id: user.id })
+    if (state === 'waiting') await eventually('it failed', () => failuresOf(user)[0])
+    return outcomeOf(h, mail_id, state)
+  }
+
+  it('is handed one composed mail, whose link works by then, and its id is kept', async () => {
+    const user = await h.addVerified()
+    let mode: string | undefined
+    answers = [
+      async (mail) => {
+        mode = (await createUserAgent().get(linkOf(mail))).mode
+        return accepted('service-id-1')
+      },
+    ]
+    const { mail_id } = await asked(user, 'sent')
+    const [mail] = handed
+    expect(mode).to.equal('form')
+    expect(Object.keys(mail ?? {}).toSorted()).to.deep.equal(
+      ['from', 'headers', 'html', 'messageId', 'subject', 'text', 'to'].toSorted(),
+    )
+    expect(mail).to.deep.include({
+      from: { name: 'Accounts', address: 'accounts@idp.example' },
+      to: user.email,
+      headers: {
+        'Auto-Submitted': 'auto-generated',
+        'X-Auto-Response-Suppress': 'All',
+        'X-Account-Flows-Mail': 'password_reset',
+      },
+    })
+    expect(mail?.html).to.include('token=')
+    expect(mail?.messageId).to.match(/^<[\w-]{36}@idp\.example>$/)
+    const record = await admin.showMail({ mail_id })
+    expect(record).to.include({ message_id: mail?.messageId, queue_id: 'service-id-1' })
+    await resets(user)
+  })
+
+  it('keeps no id that is none, or that has a piece of the link', async () => {
+    const ids: ((mail: TransportMail) => unknown)[] = [
+      () => '',
+      () => 42,
+      () => 'two words',
+      () => 'a\r\nb',
+      () => 'x'.repeat(201),
+      linkOf,
+      (mail) => `id-${tokenOf(linkOf(mail)).slice(0, 25)}`,
+    ]
+    for (const idOf of ids) {
+      const user = await h.addVerified()
+      // The types forbid some of these; a host in JavaScript has no types.
+      answers = [async (mail) => accepted(idOf(mail) as string)]
+      const { mail_id } = await asked(user, 'sent')
+      expect(await admin.showMail({ mail_id })).to.not.have.property('queue_id')
+      expect(JSON.stringify(h.events)).to.not.include(tokenOf(linkTo(user)).slice(0, 25))
+    }
+  })
+
+  it('that refuses for good makes a dead letter, and its reason is kept without address, link and control characters', async () => {
+    const user = await h.addVerified()
+    const long = 'long '.repeat(1_000)
+    answers = [
+      async (mail) =>
+        refused(`<${mail.to}>\r\nis on\u0000our \u001b[31mlist: ${linkOf(mail)} ${long}`),
+    ]
+    const dead = await asked(user, 'dead')
+    expect(dead).to.include({ reason: 'ERR_MAIL_REFUSED', attempts: 1 })
+    const [failure] = failuresOf(user)
+    expect(failure?.details).to.include({ step: 'transport', code: 'refused' })
+    const { reply = '' } = Object(failure?.details) as { reply?: string }
+    expect(reply).to.match(/^<…> is on our \[31mlist: /)
+    expect(reply).to.match(/^[^\p{C}]{1,200}$/u)
+    const told = JSON.stringify([h.events, logged, await admin.showMail({ mail_id: dead.mail_id })])
+    expect(told).to.not.include(tokenOf(linkTo(user)).slice(0, 20))
+    expect(JSON.stringify(failure)).to.not.include(user.email)
+    expect(logged.join()).to.include('refused the mail for good (refused)')
+    expect((await h.reset(linkTo(user), 'a new password')).status).to.equal(400)
+  })
+
+  it('that says try again is asked again later, with a new token', async () => {
+    const user = await h.addVerified()
+    answers = [async () => notNow('Too many mails')]
+    const { mail_id } = await asked(user, 'waiting')
+    expect(failuresOf(user)[0]?.reason).to.equal('ERR_MAIL_FAILED')
+    expect(failuresOf(user)[0]?.details).to.deep.equal({
+      step: 'transport',
+      code: 'try again',
+      reply: 'Too many mails',
+    })
+    await moveTime(60_000)
+    await outcomeOf(h, mail_id, 'sent')
+    const [first, second] = mailsTo(user).map(linkOf)
+    expect(mailsTo(user)).to.have.length(2)
+    expect((await h.reset(first ?? '', 'a new password')).status).to.equal(400)
+    expect((await h.reset(second ?? '', 'a new password')).mode).to.equal('done')
+  })
+
+  const rejects = (error: unknown) => async () => {
+    throw error
+  }
+  const withCode = (code: string) => rejects(Object.assign(new Error('odd'), { code }))
+  const cause = new Error('connect ECONNREFUSED 192.0.2.1:443')
+  const throws = () => {
+    throw new Error('No key')
+  }
+  const odd: [what: string, code: string, reply: RegExp, send: () => unknown][] = [
+    ['throws before it does anything', 'unknown reason', /^No key$/, throws],
+    ['rejects with what is no error', 'unknown reason', /^$/, rejects('no')],
+    [
+      'rejects as fetch does',
+      'unknown reason',
+      /^fetch failed: connect ECONNREFUSED/,
+      rejects(new TypeError('fetch failed', { cause })),
+    ],
+    ['has a code', 'ECONNRESET', /^odd$/, withCode('ECONNRESET')],
+    ['has a code that is none', 'unknown reason', /^odd$/, withCode('x'.repeat(99))],
+    [
+      'rejects after it answered',
+      'try again',
+      /^Busy$/,
+      () => settledBy(notNow('Busy'), new Error('later')),
+    ],
+    ['does not say for how long', 'try again', /^$/, () => ({ accepted: false, reason: 42 })],
+  ]
+  for (const [what, code, reply, send] of odd) {
+    it(`that ${what} is asked again, and one sentence says why`, async () => {
+      const user = await h.addVerified()
+      answers = [send as Send]
+      const { mail_id } = await asked(user, 'waiting')
+      const details = Object(failuresOf(user)[0]?.details) as { reply?: string }
+      expect(details).to.include({ step: 'transport', code })
+      expect(details.reply ?? '').to.match(reply)
+      const lines = logged.filter((line) => line.includes('transport'))
+      expect(lines).to.have.length(1)
+      expect(lines[0]).to.include(`The transport did not accept the mail (${code})`)
+      await moveTime(60_000)
+      await outcomeOf(h, mail_id, 'sent')
+      expect(mailsTo(user)).to.have.length(2)
+    })
+  }
+
+  const listed = { accepted: ['ann@example.com'], rejected: [] }
+  const nonsense = [undefined, null, true, 'accepted', {}, { accepted: 'yes' }, listed]
+  it('that answers nonsense may have sent the mail: it is a dead letter, and comes only once', async () => {
+    for (const answer of nonsense) {
+      const user = await h.addVerified()
+      answers = [(async () => answer) as Send]
+      expect(await asked(user, 'dead')).to.include({ reason: 'ERR_MAIL_REFUSED' })
+      expect(failuresOf(user)[0]?.details).to.include({ step: 'transport', code: 'no answer' })
+      expect(mailsTo(user)).to.have.length(1)
+    }
+  })
+
+  it('that accepts twice sent one mail', async () => {
+    const user = await h.addVerified()
+    answers = [() => settledBy(accepted('first'), accepted('second'))]
+    const { mail_id } = await asked(user, 'sent')
+    expect(await admin.showMail({ mail_id })).to.include({ queue_id: 'first' })
+    expect(user.events('password_reset_mail_sent')).to.have.length(1)
+  })
+
+  for (const late of ['never answers', 'accepts too late', 'fails too late']) {
+    it(`that ${late} is given up after 30 seconds, its signal says so, and it is asked again`, async () => {
+      const user = await h.addVerified()
+      let heard: AbortSignal | undefined
+      let end = (_isAccepted: boolean) => {}
+      answers = [
+        (_mail, signal) => {
+          heard = signal
+          return new Promise((resolve, reject) => {
+            end = (isAccepted) => (isAccepted ? resolve(accepted()) : reject(new Error('too late')))
+          })
+        },
+      ]
+      const { mail_id } = await admin.sendReset({ id: user.id })
+      await eventually('it is asked', () => heard)
+      expect(heard?.aborted).to.equal(false)
+      await moveTime(30_000)
+      await eventually('it is given up', () => failuresOf(user)[0])
+      expect(heard?.aborted).to.equal(true)
+      expect(failuresOf(user)[0]?.details).to.deep.equal({ step: 'transport', code: 'out of time' })
+      if (late !== 'never answers') end(late === 'accepts too late')
+      expect(user.events('password_reset_mail_sent')).to.deep.equal([])
+      await moveTime(60_000)
+      await outcomeOf(h, mail_id, 'sent')
+      expect(mailsTo(user)).to.have.length(2)
+    })
+  }
+
+  it('gets five mails at the same time at most, also while mails flow', async () => {
+    const users = await Promise.all(Array.from({ length: 20 }, () => h.addVerified()))
+    let [now, most] = [0, 0]
+    const open: (() => void)[] = []
+    answers = users.map(() => async () => {
+      now += 1
+      most = Math.max(most, now)
+      await new Promise<void>((resolve) => open.push(resolve))
+      now -= 1
+      return accepted()
+    })
+    await Promise.all(users.map(({ id }) => admin.sendReset({ id })))
+    let done = 0
+    while (done < users.length) {
+      await eventually(
+        'as many as may are under way',
+        () => now === Math.min(5, users.length - done),
+      )
+      const some = open.splice(0)
+      done += some.length
+      for (const finish of some) finish()
+    }
+    await h.isIdle()
+    expect(most).to.equal(5)
+    expect(new Set(handed.map(({ to }) => to)).size).to.equal(users.length)
+  })
+
+  describe('as the checks see it', () => {
+    const steps = async (checking: ReturnType<typeof admin.testMail>) => {
+      const { ok, checks } = await checking
+      const of = (wanted: string) =>
+        checks.find(({ step }) => step === wanted) ?? expect.fail(`no ${wanted}`)
+      return { ok, names: checks.map(({ step }) => step), of }
+    }
+    const TO = 'me@users.example'
+
+    it('mail test hands it a mail, in one step in the place of those of SMTP', async () => {
+      answers = [async () => accepted('service-id-2')]
+      const { ok, names, of } = await steps(admin.testMail({ to: TO }))
+      expect(names).to.deep.equal(['configuration', 'transport'])
+      expect(ok).to.equal(true)
+      expect(of('transport')).to.include({
+        status: 'ok',
+        message: 'The transport accepted the mail, as service-id-2.',
+      })
+      expect(of('configuration').status, 'SMTP is configured, too').to.equal('advice')
+      expect(handed.map(({ to }) => to)).to.deep.equal([TO])
+    })
+
+    it('mail test tells why it did not take the mail', async () => {
+      answers = [async () => refused('Not a verified sender')]
+      const { ok, of } = await steps(admin.testMail({ to: TO }))
+      expect(ok).to.equal(false)
+      expect(of('transport')).to.include({ status: 'failed', reply: 'Not a verified sender' })
+    })
+
+    it('mail test ends after 30 seconds', async () => {
+      let isAsked = false
+      answers = [() => new Promise(() => (isAsked = true))]
+      const checking = steps(admin.testMail({ to: TO }))
+      await eventually('it is asked', () => isAsked)
+      await moveTime(30_000)
+      expect((await checking).of('transport').message).to.include('(out of time)')
+    })
+
+    it('user status tells of the transport, and not of a mail server', async () => {
+      for (const [answer, state, summary] of [
+        [refused('On our list'), 'dead', 'refused the last reset link for good: "On our list"'],
+        [notNow('401 bad key'), 'waiting', 'did not accept the last reset link: "401 bad key"'],
+      ] as const) {
+        const user = await h.addVerified()
+        answers = [async () => answer]
+        const { mail_id } = await asked(user, state)
+        const told = await admin.userStatus({ id: user.id })
+        expect(told.summary).to.equal(`The transport ${summary}.`)
+        expect(told.advice).to.match(/^See account-flows mail test --to /)
+        await admin.purgeMails({ id: mail_id })
+      }
+    })
+
+    it('doctor sends nothing, and says which way mails go', async () => {
+      const { of, names } = await steps(admin.runDoctor({ to: TO }))
+      expect(names.slice(-2)).to.deep.equal(['configuration', 'transport'])
+      expect(of('configuration').message).to.match(
+        /^Mails go to the transport .* accounts@idp\.example\.$/,
+      )
+      expect(of('transport').status).to.equal('skipped')
+      expect(handed).to.deep.equal([])
+    })
+  })
+})
+
+describe('A service without SMTP settings, whose host has a transport', () => {
+  const handed: TransportMail[] = []
+  const transport: MailTransport = {
+    send: async (mail) => (handed.push(mail), accepted()),
+  }
+  const h = suiteHarness({ flows: { transport, initialSettings: {} } })
+
+  it('sends mails without a sender, and nobody is told that mails wait', async () => {
+    const user = await h.addUser({ username: 'ann' })
+    const admin = adminOf(h)
+    expect((await admin.userStatus({ id: user.id })).hints.join()).to.not.include('SMTP')
+    const { answer } = await admin.putSettings({ require_email_verification: 'true' })
+    expect(answer).to.not.have.property('warnings')
+    const { mail_id } = await admin.sendReset({ id: user.id })
+    await outcomeOf(h, mail_id, 'sent')
+    expect(handed).to.have.length(1)
+    expect(handed[0]).to.not.have.any.keys('from', 'messageId')
+    const { checks } = await admin.runDoctor({})
+    expect(checks.find(({ step }) => step === 'configuration')).to.include({ status: 'ok' })
+  })
+})
+
+describe('A transport of nodemailer', () => {
+  const answers: ('defer' | 'refuse')[] = []
+  let mailer = createTransport({})
+  const h = suiteHarness({
+    flows: {
+      initialSettings: { smtp_from: 'accounts@idp.example', password_changed_email: 'false' },
+      transport: {
+        send: async (mail) => ({ accepted: true, id: (await mailer.sendMail(mail)).messageId }),
+      },
+    },
+    mail: { answer: () => answers.shift() ?? 'take' },
+  })
+  const admin = suiteAdmin(h)
+
+  before(() => {
+    mailer = createTransport({ host: '127.0.0.1', port: h.mail.port, ignoreTLS: true })
+  })
+
+  /** Asks for a mail, of which the server says this; answers how it failed, once it did. */
+  async function failOne(user: Person, answer: 'defer' | 'refuse') {
+    answers.push(answer)
+    const { mail_id } = await admin.sendReset({ id: user.id })
+    const failed = () => user.events('password_reset_mail_failed')[0]
+    return { mail_id, failure: await eventually('it failed', failed) }
+  }
+
+  it('fits in one line: what the mail server refuses for good is refused for good, and the rest is tried again', async () => {
+    const ann = await h.addUser({ username: 'ann' })
+    const { mail_id } = await admin.sendReset({ id: ann.id })
+    const { mail, kind, link } = await ann.mail(1)
+    await outcomeOf(h, mail_id, 'sent')
+    expect(kind).to.equal('password_reset')
+    expect(mail.from?.value).to.deep.equal([{ address: 'accounts@idp.example', name: '' }])
+    const record = await admin.showMail({ mail_id })
+    expect([record.message_id, record.queue_id]).to.deep.equal([mail.messageId, mail.messageId])
+    expect((await ann.choosesPassword('a new password', link)).mode).to.equal('done')
+
+    const refused = await failOne(await h.addUser({ username: 'bob' }), 'refuse')
+    await outcomeOf(h, refused.mail_id, 'dead')
+    expect(refused.failure.reason).to.equal('ERR_MAIL_REFUSED')
+    expect(refused.failure.details).to.include({ step: 'transport', code: '550' })
+
+    const deferred = await failOne(await h.addUser({ username: 'eve' }), 'defer')
+    await moveTime(60_000)
+    await outcomeOf(h, deferred.mail_id, 'sent')
   })
 })

@@ -1,35 +1,176 @@
+/**
+ * The command line: in this process, as a process of its own, at a terminal, and pointed at a service.
+ *
+ * @module
+ */
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
+import { EventEmitter } from 'node:events'
+import { request as forward, type IncomingMessage, type ServerResponse } from 'node:http'
 import { join } from 'node:path'
-import type { CliRun, Environment } from './cli-in-process.ts'
+import { PassThrough, Writable } from 'node:stream'
+import { expect } from 'chai'
+import type { Ending } from '../../cli/io.ts'
+import { run } from '../../cli/program.ts'
+import { settingsOf } from './admin-requests.ts'
 import { compiledCheckout } from './compiled-checkout.ts'
+import { ADMIN_TOKEN, suiteHarness, type Harness, type HarnessOptions } from './harness.ts'
+import { serve, type Served } from './serve.ts'
 import { ROOT } from './sources.ts'
+
+type Environment = Record<string, string>
+
+export interface CliRun {
+  exitCode: number | null
+  stdout: string
+  stderr: string
+}
+
+interface RunOptions {
+  /** All that the command line has in its environment. */
+  env?: Environment
+  /** `undefined`: none, and at its end. */
+  stdin?: string | Buffer
+}
+
+/** Runs the command line in this process until it ends. */
+export async function runCli(args: string[], { env, stdin }: RunOptions = {}): Promise<CliRun> {
+  const cli = startCli(args, env)
+  cli.stdin.end(stdin)
+  return { exitCode: await cli.exited, stdout: cli.stdout(), stderr: cli.stderr() }
+}
+
+/** Starts the command line in this process, to be watched; with `isTTY` at terminals of 80 columns. */
+export function startCli(args: string[], env: Environment = {}, isTTY = false) {
+  const stdin = Object.assign(new PassThrough(), { isTTY })
+  const [stdout, stderr] = [screen(isTTY), screen(isTTY)]
+  const signals = new EventEmitter()
+  const io = Object.assign(signals, {
+    stdin,
+    stdout: stdout.stream,
+    stderr: stderr.stream,
+    env,
+    pid: NaN,
+    kill: (_: number, signal: Ending) => expect.fail(`${signal} ended it`),
+  })
+  return {
+    stdin,
+    exited: run(args, io),
+    stdout: stdout.text,
+    stderr: stderr.text,
+    signal: (signal: Ending) => void signals.emit(signal, signal),
+  }
+}
+
+function screen(isTTY: boolean) {
+  let text = ''
+  const stream = new Writable({
+    write(chunk, _, done) {
+      text += String(chunk)
+      done()
+    },
+  })
+  return { stream: Object.assign(stream, { isTTY, columns: 80 }), text: () => text }
+}
+
+/** The one JSON value that was printed. */
+function jsonOf({ stdout, stderr }: CliRun) {
+  try {
+    return JSON.parse(stdout)
+  } catch {
+    return expect.fail(`no JSON on stdout: ${stdout}\nand on stderr: ${stderr}`)
+  }
+}
+
+/** Whether it has seen to the request; otherwise that goes on to the service. */
+type Doorkeeper = (request: IncomingMessage, response: ServerResponse) => unknown
+
+/** A service in this process for the suite that asks for it, and the command line that is pointed at it. */
+export function suiteCli(options: HarnessOptions = {}) {
+  const cli = cliOf(suiteHarness(options))
+  const doors: Served[] = []
+  after(() => Promise.all(doors.map((door) => door.close())))
+  return {
+    ...cli,
+
+    /** A server in front of the service that may answer in its place: what points the command line at it, and method and path of each request so far. */
+    async door(keeper: Doorkeeper = () => false) {
+      const requests: string[] = []
+      const door = await serve((request, response) => {
+        requests.push(`${request.method} ${request.url}`)
+        if (keeper(request, response)) return
+        const { method = '', headers, url = '' } = request
+        const onward = forward(new URL(url, cli.h.baseUrl), { method, headers }, (answer) => {
+          response.writeHead(answer.statusCode ?? 502, answer.headers)
+          answer.pipe(response)
+        })
+        request.pipe(onward)
+      })
+      doors.push(door)
+      return { env: { ACCOUNT_FLOWS_URL: door.url }, requests }
+    },
+  }
+}
+
+export type CliServer = ReturnType<typeof cliOf>
+
+export function cliOf(h: Harness) {
+  const env: Environment = {
+    get ACCOUNT_FLOWS_URL() {
+      return h.baseUrl
+    },
+    ACCOUNT_FLOWS_TOKEN: ADMIN_TOKEN,
+  }
+  const run = (args: readonly string[], more: RunOptions = {}) =>
+    runCli([...args], { ...more, env: { ...env, ...more.env } })
+
+  /** Ends with this code; answers all that it printed. */
+  async function ended(args: readonly string[], exitCode: number, more?: RunOptions) {
+    const ran = await run(args, more)
+    expect(ran.exitCode, `${args.join(' ')}\n${ran.stdout}${ran.stderr}`).to.equal(exitCode)
+    return ran
+  }
+  return {
+    h,
+    /** All that the command line needs to reach it. */
+    env,
+    run,
+    ended,
+    done: (args: readonly string[], more?: RunOptions) => ended(args, 0, more),
+
+    /** Says on stderr alone why not, and no secret; answers what it says. */
+    async refused(args: readonly string[], exitCode: number, more?: RunOptions) {
+      const { stdout, stderr } = await ended(args, exitCode, more)
+      expect(stdout).to.equal('')
+      expect(stderr).not.to.equal('').and.not.include('canary')
+      return stderr
+    },
+
+    /** The one JSON value that it prints with `--json`. */
+    json: async (args: readonly string[], exitCode = 0) =>
+      jsonOf(await ended([...args, '--json'], exitCode)),
+
+    async settings(): Promise<Record<string, string>> {
+      const { warnings: _, ...settings } = await settingsOf(h).shown()
+      return settings
+    },
+  }
+}
 
 /** The command line as it is published: compiled. */
 export function cliProgram(): string {
   return join(compiledCheckout(), 'cli/account-flows.js')
 }
 
-/** Runs a line of the shell, in which `"$@"` is the command line. */
-export async function runInShell(line: string, env: Environment = {}): Promise<CliRun> {
-  const started = watched(
-    spawn('/bin/sh', ['-c', line, 'sh', process.execPath, cliProgram()], {
-      cwd: ROOT,
-      env,
-      stdio: ['ignore', 'pipe', 'pipe'],
-    }),
-  )
-  const exitCode = await started.exited
-  return { exitCode, stdout: started.stdout(), stderr: started.stderr() }
-}
-
 /** Starts the command line as a process of its own, to be watched. */
 export function startCliProcess(args: string[], env: Environment = {}) {
-  const child = spawn(process.execPath, [cliProgram(), ...args], {
-    cwd: ROOT,
-    env,
-    stdio: ['pipe', 'pipe', 'pipe'],
-  })
-  return watched(child)
+  return started(process.execPath, [cliProgram(), ...args], env)
+}
+
+/** Runs a line of the shell, in which `"$@"` is the command line. */
+export async function runInShell(line: string, env: Environment = {}): Promise<CliRun> {
+  const shell = started('/bin/sh', ['-c', line, 'sh', process.execPath, cliProgram()], env)
+  shell.process.stdin.end()
+  return { exitCode: await shell.exited, stdout: shell.stdout(), stderr: shell.stderr() }
 }
 
 /** Whether a terminal can be made for the command line. */
@@ -39,30 +180,29 @@ export function hasTerminals(): boolean {
 
 /** Runs the command line at a terminal of 80 columns, where both its outputs are one; its end is how the terminal is left. */
 export function startCliAtTerminal(args: string[], env: Environment = {}) {
+  const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
   const command = [process.execPath, cliProgram(), ...args].map(quoted).join(' ')
   return startAtTerminal(`${command}; code=$?; stty -a; exit $code`, env)
 }
 
 /** Runs a line of the shell at a terminal of 80 columns. */
 export function startAtTerminal(line: string, env: Environment = {}) {
-  const child = spawn('script', ['-qec', `stty cols 80; ${line}`, '/dev/null'], {
-    cwd: ROOT,
-    env: { PATH: process.env['PATH'] ?? '', TERM: 'xterm', SHELL: '/bin/sh', ...env },
-    stdio: ['pipe', 'pipe', 'pipe'],
+  const terminal = started('script', ['-qec', `stty cols 80; ${line}`, '/dev/null'], {
+    PATH: process.env['PATH'] ?? '',
+    TERM: 'xterm',
+    SHELL: '/bin/sh',
+    ...env,
   })
-  return { ...watched(child), type: (text: string) => void child.stdin.write(text) }
+  return { ...terminal, type: (text: string) => void terminal.process.stdin.write(text) }
 }
 
-function quoted(text: string): string {
-  return `'${text.replaceAll("'", `'\\''`)}'`
-}
-
-function watched(child: ChildProcess) {
+function started(program: string, args: string[], env: Environment) {
+  const child = spawn(program, args, { cwd: ROOT, env, stdio: ['pipe', 'pipe', 'pipe'] })
   running.add(child)
   let stdout = ''
   let stderr = ''
-  child.stdout?.setEncoding('utf8').on('data', (text: string) => (stdout += text))
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => (stderr += text))
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
   const exited = new Promise<number | null>((resolve, reject) => {
     child.once('error', reject)
     child.once('close', (code) => {

@@ -75,10 +75,9 @@ function removeOld(): void {
 
 /** Types are checked elsewhere. */
 function compileInto(outDir: string): void {
-  const options = { noCheck: true, declaration: false, sourceMap: false, rootDir: ROOT, outDir }
   const config = {
     extends: join(ROOT, 'tsconfig.json'),
-    compilerOptions: options,
+    compilerOptions: { noCheck: true, declaration: false, sourceMap: false, rootDir: ROOT, outDir },
     include: COMPILED.map((name) => join(ROOT, name)),
   }
   const project = join(outDir, 'tsconfig.json')
@@ -97,9 +96,7 @@ function compileInto(outDir: string): void {
 
 /** The same passwords: tests sign in often. */
 function hashForLess(seedFile: string): void {
-  const seed: { users: { username: string; password_hash: string }[] } = JSON.parse(
-    readFileSync(seedFile, 'utf8'),
-  )
+  const seed = JSON.parse(readFileSync(seedFile, 'utf8'))
   for (const user of seed.users)
     user.password_hash = bcrypt.hashSync(`${user.username}-password`, 4)
   writeFileSync(seedFile, JSON.stringify(seed))

@@ -1,8 +1,21 @@
+/**
+ * The example server as a process of its own, and what people and admins ask of it.
+ *
+ * @module
+ */
 import { spawn, type ChildProcess } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
+import bcrypt from 'bcrypt'
+import { expect } from 'chai'
+import type { Db } from 'mongodb'
+import { createBrowser } from './browser.ts'
 import { compiledCheckout } from './compiled-checkout.ts'
+import { eventually } from './eventually.ts'
+import { expectPage } from './expect-page.ts'
 import { freePort } from './free-port.ts'
 import { ROOT } from './sources.ts'
+import { createUserAgent, type Answer } from './user-agent.ts'
 
 /** Before mocha gives up, which could not tell why. */
 const START_LIMIT_MS = 50_000
@@ -11,11 +24,12 @@ const START_LIMIT_MS = 50_000
 const VARIABLES =
   /^(HOST|PORT|BASE_URL|OAUTH_PATH|MONGODB_URI|RECORDS|ADMIN_TOKEN|SIGNING_KEYS|(SEED|SETTINGS)_FILE|VIEWS_DIRECTORY|RESPONSE_DELAY_(FLOOR|JITTER)_MS|TRUST_PROXY|MAILBOX|BCRYPT_COST|NODE_ENV)$/
 
+const ADMIN_TOKEN = 'an-admin-token-of-the-tests-long-enough'
 const DEFAULTS: Variables = {
   RESPONSE_DELAY_FLOOR_MS: '0',
   RESPONSE_DELAY_JITTER_MS: '0',
   BCRYPT_COST: '4',
-  ADMIN_TOKEN: 'an-admin-token-of-the-tests-long-enough',
+  ADMIN_TOKEN,
   SIGNING_KEYS: Buffer.alloc(32, 'a key of the tests ').toString('base64url'),
 }
 
@@ -44,43 +58,34 @@ export async function startExampleServer(
   command?: string,
 ): Promise<ExampleServer> {
   const port = variables['PORT'] ?? String(await freePort())
-  const child = spawnServer({ ...DEFAULTS, PORT: port, ...variables }, command)
-  const { output, exited } = child
+  const { process: child, output, exited } = spawnServer({ PORT: port, ...variables }, command)
   const baseUrl = await new Promise<string>((resolve, reject) => {
-    const fail = (what: string) => reject(new Error(`the example server ${what}:\n${output()}`))
-    const timer = setTimeout(() => {
-      child.process.kill('SIGKILL')
-      fail('is not ready in time')
-    }, START_LIMIT_MS)
-    child.process.stdout?.on('data', () => {
+    const limit = setTimeout(() => child.kill('SIGKILL'), START_LIMIT_MS)
+    child.stdout.on('data', () => {
       const ready = /^READY (.*)$/m.exec(output())?.[1]
       if (ready === undefined) return
-      clearTimeout(timer)
+      clearTimeout(limit)
       resolve(ready)
     })
-    child.process.once('close', (code) => {
-      clearTimeout(timer)
-      fail(`exited with ${code}`)
+    void exited.then((code) => {
+      clearTimeout(limit)
+      reject(new Error(`the example server exited with ${code}, or was not ready:\n${output()}`))
     })
   })
-
   return {
     baseUrl,
     port: Number(port),
-    pid: child.process.pid ?? NaN,
+    pid: child.pid ?? NaN,
     adminToken:
-      /^Admin token: (.*)$/m.exec(output())?.[1] ??
-      variables['ADMIN_TOKEN'] ??
-      DEFAULTS['ADMIN_TOKEN'] ??
-      '',
+      /^Admin token: (.*)$/m.exec(output())?.[1] ?? variables['ADMIN_TOKEN'] ?? ADMIN_TOKEN,
     output,
     stop() {
-      child.process.kill('SIGTERM')
+      child.kill('SIGTERM')
       return exited
     },
-    signal: (signal) => void child.process.kill(signal),
+    signal: (signal) => void child.kill(signal),
     async kill() {
-      child.process.kill('SIGKILL')
+      child.kill('SIGKILL')
       await exited
     },
   }
@@ -104,10 +109,10 @@ export function suiteExampleServer(variables: Variables | (() => Variables) = {}
 export async function refusedExampleServer(
   variables: Variables,
 ): Promise<{ exitCode: number | null; errors: string }> {
-  const child = spawnServer({ ...DEFAULTS, PORT: String(await freePort()), ...variables })
-  const timer = setTimeout(() => child.process.kill('SIGKILL'), START_LIMIT_MS)
+  const child = spawnServer(variables)
+  const limit = setTimeout(() => child.process.kill('SIGKILL'), START_LIMIT_MS)
   const exitCode = await child.exited
-  clearTimeout(timer)
+  clearTimeout(limit)
   return { exitCode, errors: child.errors() }
 }
 
@@ -118,7 +123,7 @@ function spawnServer(variables: Variables, command?: string) {
     : [process.execPath, join(compiledCheckout(), 'examples/server.js')]
   const child = spawn(program, args, {
     cwd: ROOT,
-    env: { ...Object.fromEntries(inherited), ...variables },
+    env: { ...Object.fromEntries(inherited), ...DEFAULTS, ...variables },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   running.add(child)
@@ -143,3 +148,108 @@ const running = new Set<ChildProcess>()
 process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL')
 })
+
+export interface Account {
+  id: string
+  username: string
+  email: string
+}
+
+export const PASSWORD = 'a password of the tests'
+
+const passwordHash = bcrypt.hashSync(PASSWORD, 4)
+
+/** Accounts `<name>-0`, `<name>-1` and so on, in the collection of a server that has started before. */
+export async function addAccounts(
+  db: Db,
+  name: string,
+  count: number,
+  { verified = true } = {},
+): Promise<Account[]> {
+  const accounts = Array.from({ length: count }, (_, index) => {
+    const username = `${name}-${index}`
+    return { id: randomUUID(), username, email: `${username}@example.com` }
+  })
+  if (count === 0) return accounts
+  const rest = {
+    email_verified: verified,
+    password_hash: passwordHash,
+    password_changed_at: null,
+    disabled: false,
+  }
+  const documents = accounts.map(({ id, ...account }) => ({ _id: id, ...account, ...rest }))
+  await db.collection<{ _id: string }>('users').insertMany(documents)
+  return accounts
+}
+
+/** Changes settings by the admin API, in this process at once, in the others within two seconds. */
+export async function putSettings(
+  { baseUrl, adminToken }: ExampleServer,
+  settings: Record<string, string>,
+): Promise<void> {
+  const answer = await fetch(`${baseUrl}/admin/api/settings`, {
+    method: 'PUT',
+    headers: { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' },
+    body: JSON.stringify(settings),
+  })
+  expect(answer.status, await answer.text()).to.equal(200)
+}
+
+/** With room for tests that ask for more mails than people do. */
+export function smtpSettings(port: number): Record<string, string> {
+  return {
+    smtp_host: '127.0.0.1',
+    smtp_port: String(port),
+    smtp_from: 'accounts@example.org',
+    mails_per_account_per_hour: '0',
+    mails_per_minute: '0',
+  }
+}
+
+/** Asks for a reset link (4.2); the answer is the page that everybody gets. */
+export async function forgot({ baseUrl }: ExampleServer, identifier: string): Promise<Answer> {
+  const answer = await createUserAgent().post(`${baseUrl}/oauth2/forgot-password`, { identifier })
+  expectPage(answer, 200, 'forgot-password', 'sent')
+  return answer
+}
+
+/** Asks for another verification link (4.7); the answer is the page that everybody gets. */
+export async function resend({ baseUrl }: ExampleServer, username: string): Promise<Answer> {
+  const answer = await createUserAgent().post(`${baseUrl}/oauth2/resend-verification`, { username })
+  expectPage(answer, 200, 'verify-email', 'sent')
+  return answer
+}
+
+/** A login with the right password that waits for a verification link (4.8). */
+export async function blockedLogin({ baseUrl }: ExampleServer, username: string): Promise<Answer> {
+  const browser = createBrowser(baseUrl)
+  const { hidden } = await browser.visit('/demo/start')
+  const form = { ...hidden, username, password: PASSWORD }
+  const answer = await browser.submit('/oauth2/login', form)
+  expectPage(answer, 200, 'verify-email', 'blocked')
+  return answer
+}
+
+/** Whether a reset link opens its form (4.3). */
+export async function opensForm(link: string): Promise<boolean> {
+  const { status, mode } = await createUserAgent().get(link)
+  expect(`${status} ${mode}`).to.be.oneOf(['200 form', '400 invalid'])
+  return status === 200
+}
+
+/** Sets a new password with a reset link (4.4). */
+export async function resetPassword(link: string, password: string): Promise<void> {
+  const url = new URL(link)
+  const token = url.searchParams.get('token') ?? ''
+  url.search = ''
+  const form = { token, password, confirm_password: password }
+  const answer = await createUserAgent().post(url, form)
+  expectPage(answer, 200, 'reset-password', 'done')
+}
+
+/** No job waits for anything any more. */
+export async function outboxIsQuiet(db: Db, withinMs?: number): Promise<void> {
+  const open = { state: { $nin: ['dead', 'superseded', 'over'] } }
+  const isQuiet = async () => (await db.collection('mail_outbox').countDocuments(open)) === 0
+  await eventually('the outbox is quiet', isQuiet, withinMs)
+}

@@ -1,24 +1,26 @@
 import { appendFileSync } from 'node:fs'
-import path from 'node:path'
+import { relative } from 'node:path'
 import { inspect } from 'node:util'
-import type { Runner, Test } from 'mocha'
-import { endRun } from './end-of-run.ts'
-import { tellAdvice } from './setup-advice.ts'
-import { setUp, type AnyRunner } from './setup.ts'
+import type { Runner, Suite, Test } from 'mocha'
+import { IN_CHROMIUM, setUpChromium } from './chromium.ts'
+import { setUpMongo } from './find-mongo.ts'
+import { collectAdvice, tellAdvice } from './missing.ts'
+import { WITH_MONGO } from './mongod.ts'
 import { resetTime } from './time.ts'
 
-/** A worker of `mocha --parallel` runs it after each file, and more files follow; what it has started ends with it. */
-export const mochaHooks = {
-  async afterAll() {
-    resetTime()
-    if (process.env['MOCHA_WORKER_ID'] === undefined) await endRun()
-  },
-}
+/** A worker of `mocha --parallel` runs it after each file, and more files follow. What a process has started ends with it. */
+export const mochaHooks = { afterAll: resetTime }
 
-/** Before there are workers, so that none of them fetches what another one fetches. */
-export async function mochaGlobalSetup(this: AnyRunner): Promise<void> {
+/** Finds, fetches or installs what a run needs, before there are workers, and tells where it is from. */
+export async function mochaGlobalSetup(this: Runner & { isParallelMode(): boolean }) {
   // oxlint-disable-next-line oxc/no-this-in-exported-function -- mocha passes its runner as `this`
-  await setUp(this.on('fail', nameFile).on('fail', tellFailure))
+  const runner = this.on('fail', nameFile).on('fail', tellFailure)
+  collectAdvice()
+  // In the files that only workers read, there are all.
+  const parts = runner.isParallelMode() ? [WITH_MONGO, IN_CHROMIUM] : titlesThatRun(runner)
+  const needs = (part: string) => parts.some((title) => title.startsWith(part))
+  if (needs(WITH_MONGO)) console.warn(await setUpMongo())
+  if (needs(IN_CHROMIUM)) console.warn(await setUpChromium())
 }
 
 /** Tells what was missing, and one line `passed failed skipped` to the program that runs the tests, in the file that it named. */
@@ -31,18 +33,22 @@ export function mochaGlobalTeardown(this: Runner): void {
   appendFileSync(file, `${stats.passes} ${stats.failures} ${stats.pending}\n`)
 }
 
-/** Tells each failure to the program that runs the tests, in the file that it named: what is said last is read first. */
-function tellFailure(test: Test, error: unknown): void {
-  const file = process.env['TEST_FAILURES_FILE']
-  if (!file) return
-  appendFileSync(
-    file,
-    `${path.relative('', test.file ?? '')}: ${test.fullTitle()}\n${inspect(error)}\n\n`,
-  )
+/** Of the suites in which a test is not left out. */
+function titlesThatRun(runner: Runner, suite: Suite = runner.suite): string[] {
+  if (runner.grepTotal(suite) === 0) return []
+  return [suite.title, ...suite.suites.flatMap((inner) => titlesThatRun(runner, inner))]
 }
 
 /** Of a worker that dies mocha knows no test, but the file. */
 function nameFile(test: Test, error: unknown): void {
   if (!(error instanceof Error) || !('file' in error)) return
-  test.title += ` (in ${path.relative('', String(error.file))})`
+  test.title += ` (in ${relative('', String(error.file))})`
+}
+
+/** Tells each failure to the program that runs the tests, in the file that it named: what is said last is read first. */
+function tellFailure(test: Test, error: unknown): void {
+  const file = process.env['TEST_FAILURES_FILE']
+  if (!file) return
+  const where = `${relative('', test.file ?? '')}: ${test.fullTitle()}`
+  appendFileSync(file, `${where}\n${inspect(error)}\n\n`)
 }

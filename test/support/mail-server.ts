@@ -1,4 +1,5 @@
-import { createServer, type AddressInfo, type Socket } from 'node:net'
+import { createServer, type AddressInfo, type Server, type Socket } from 'node:net'
+import { TLSSocket, type TlsOptions } from 'node:tls'
 import { simpleParser, type ParsedMail } from 'mailparser'
 import { SMTPServer } from 'smtp-server'
 import { isMailKind, linkKinds, MAIL_KINDS, type MailKind } from '../../src/ports/mail-kinds.ts'
@@ -28,27 +29,7 @@ export interface MailServerOptions {
   answer?(recipient: string): MailAnswer
 }
 
-/** A real SMTP server that keeps what it gets. */
-export interface MailServer {
-  port: number
-  /** Those that it took. */
-  mails: ReceivedMail[]
-  /** Waits for the mail number `count` (from 1) to this address. */
-  mailTo(address: string, count?: number): Promise<ReceivedMail>
-  /** Every token that it saw, also in mails that it did not take, and in what came before a connection dropped. */
-  tokensSeen(): Set<string>
-  /** How many mails got each answer. */
-  answered: Record<MailAnswer, number>
-  logins: number
-  /** The most connections that were open at one moment, since the start or since it fell silent. */
-  mostOpen(): number
-  /** Drops every connection; from now on it accepts connections and never speaks. */
-  fallSilent(): void
-  /** Speaks again, also on the connections that are open. */
-  speak(): void
-  /** Drops every connection; nothing listens on the port any more. */
-  close(): Promise<void>
-}
+export type MailServer = Awaited<ReturnType<typeof startMailServer>>
 
 /** What one client said on one connection. */
 interface Conversation {
@@ -61,11 +42,14 @@ interface Conversation {
 
 const HEADER = 'x-account-flows-mail'
 
-export async function startMailServer(options: MailServerOptions = {}): Promise<MailServer> {
+/** A real SMTP server that keeps what it gets. */
+export async function startMailServer(options: MailServerOptions = {}) {
   const { login, answer = () => 'take' as const } = options
+  /** Those that it took. */
   const mails: ReceivedMail[] = []
   const conversations = new Map<number, Conversation>()
   const tokens = new Set<string>()
+  /** How many mails got each answer. */
   const answered = { take: 0, defer: 0, 'defer after data': 0, refuse: 0, drop: 0 }
   const server = { mails, answered, logins: 0 }
   let isSilent = false
@@ -129,12 +113,7 @@ export async function startMailServer(options: MailServerOptions = {}): Promise<
   }
 
   function listenTo(socket: Socket) {
-    const conversation = {
-      socket,
-      text: '',
-      mailStartsAt: 0,
-      answer: 'take',
-    } satisfies Conversation
+    const conversation: Conversation = { socket, text: '', mailStartsAt: 0, answer: 'take' }
     const port = socket.remotePort ?? 0
     conversations.set(port, conversation)
     mostOpen = Math.max(mostOpen, conversations.size)
@@ -163,39 +142,41 @@ export async function startMailServer(options: MailServerOptions = {}): Promise<
   }
 
   const listener = createServer(listenTo)
-  await new Promise<void>((resolve, reject) => {
-    listener.once('error', reject)
-    listener.listen(options.port ?? 0, '127.0.0.1', resolve)
-  })
 
   return Object.assign(server, {
-    port: (listener.address() as AddressInfo).port,
+    port: await listening(listener, '127.0.0.1', options.port),
 
-    async mailTo(recipient: string, count = 1) {
+    /** Waits for the mail number `count` (from 1) to this address. */
+    async mailTo(recipient: string, count = 1): Promise<ReceivedMail> {
       const its = () => mails.filter(({ to }) => to.includes(recipient))
       return eventually(`mail number ${count} to ${recipient}`, () => its()[count - 1])
     },
 
-    tokensSeen() {
+    /** Every token that it saw, also in mails that it did not take, and in what came before a connection dropped. */
+    tokensSeen(): Set<string> {
       for (const conversation of conversations.values()) keepTokens(conversation)
       return tokens
     },
 
+    /** The most connections that were open at one moment, since the start or since it fell silent. */
     mostOpen: () => mostOpen,
 
-    fallSilent() {
+    /** Drops every connection; from now on it accepts connections and never speaks. */
+    fallSilent(): void {
       isSilent = true
       dropAll()
       mostOpen = 0
     },
 
-    speak() {
+    /** Speaks again, also on the connections that are open. */
+    speak(): void {
       if (!isSilent) return
       isSilent = false
       for (const conversation of conversations.values()) speakOn(conversation)
     },
 
-    async close() {
+    /** Drops every connection; nothing listens on the port any more. */
+    async close(): Promise<void> {
       const closed = new Promise((resolve) => listener.close(resolve))
       dropAll()
       await closed
@@ -224,4 +205,307 @@ function kindOf({ headers }: ParsedMail, link: string): MailKind | undefined {
 
 function refusal(responseCode: number, message: string): Error {
   return Object.assign(new Error(message), { responseCode })
+}
+
+/** Its port, once it listens; any free one by default. */
+async function listening(server: Server, host: string, port = 0): Promise<number> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject).listen(port, host, resolve)
+  })
+  return (server.address() as AddressInfo).port
+}
+
+const NEVER = {
+  greeting: 0,
+  EHLO: 0,
+  STARTTLS: 0,
+  AUTH: 0,
+  MAIL: 0,
+  RCPT: 0,
+  DATA: 0,
+  content: 0,
+  dot: 0,
+  RSET: 0,
+  QUIT: 0,
+  other: 0,
+}
+
+/** Where in the dialogue a server is. `content` is the first part of a mail, `dot` the whole of it. */
+export type Step = keyof typeof NEVER
+
+export interface Dialogue {
+  /** The one that is talked over: after STARTTLS the TLS socket. */
+  socket: Socket
+  isSecure: boolean
+  /** The command, as it came; empty where the client says nothing. */
+  line: string
+  /** How often this server came to this step, this time included. */
+  count: number
+  /** Number of the connection, from 1. */
+  connection: number
+}
+
+/** What a server says at a step: lines, `''` for nothing at all, `undefined` for what an honest one says. */
+export type Fault = (step: Step, dialogue: Dialogue) => string | undefined
+
+export interface TakenMail {
+  from: string
+  to: string[]
+  raw: string
+  isSecure: boolean
+  /** `undefined`: nobody logged in. */
+  user: string | undefined
+}
+
+export interface FaultySmtpOptions {
+  fault?: Fault
+  /** Key and certificate: offers STARTTLS. */
+  tls?: TlsOptions
+  /** TLS from the first byte. */
+  isImplicitTls?: boolean
+  /** Offers AUTH PLAIN, and takes every user and password. */
+  offersAuth?: boolean
+  /** Offers PIPELINING. */
+  offersPipelining?: boolean
+  host?: string
+}
+
+export type FaultySmtp = Awaited<ReturnType<typeof startFaultySmtp>>
+
+/** An SMTP server over a raw socket that goes wrong where it is told to. */
+export async function startFaultySmtp(options: FaultySmtpOptions = {}) {
+  const { host = '127.0.0.1' } = options
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => {
+    smtp.connections += 1
+    smtp.open += 1
+    sockets.add(socket.on('error', () => {}))
+    socket.on('close', () => {
+      smtp.open -= 1
+      sockets.delete(socket)
+    })
+    talk(socket, options, smtp)
+  })
+  const smtp = {
+    host,
+    port: await listening(server, host),
+    connections: 0,
+    /** Connections that are open at this moment. */
+    open: 0,
+    steps: { ...NEVER },
+    logins: [] as { user: string; password: string; isSecure: boolean }[],
+    /** Complete mails, also those for which nobody got an answer. */
+    mails: [] as TakenMail[],
+
+    /** Waits until the server came to a step so many times. */
+    async reaches(step: Step, count = 1): Promise<void> {
+      await eventually(`the server comes to ${step}`, () => smtp.steps[step] >= count)
+    },
+
+    async close(): Promise<void> {
+      const closed = new Promise((resolve) => server.close(resolve))
+      for (const socket of sockets) socket.destroy()
+      await closed
+    },
+  }
+  return smtp
+}
+
+function talk(raw: Socket, options: FaultySmtpOptions, smtp: FaultySmtp): void {
+  const connection = smtp.connections
+  let socket = raw
+  let isSecure = false
+  let received = ''
+  let isReadingMail = false
+  let hasBegun = false
+  let user: string | undefined
+  let from = ''
+  let to: string[] = []
+
+  function at(step: Step, line: string, honest: string): string {
+    smtp.steps[step] += 1
+    const dialogue = { socket, isSecure, line, count: smtp.steps[step], connection }
+    const reply = options.fault?.(step, dialogue) ?? honest
+    if (reply !== '' && !socket.destroyed) socket.write(`${reply}\r\n`)
+    return reply
+  }
+
+  function secure() {
+    socket = new TLSSocket(raw, { ...options.tls, isServer: true })
+    isSecure = true
+    received = ''
+    // Where the client leaves during the handshake, there is only an end.
+    socket.on('error', () => {}).on('end', () => raw.destroy())
+  }
+
+  const isTaken = (reply: string) => reply.startsWith('2')
+
+  const addressIn = (line: string) => line.slice(line.indexOf('<') + 1, line.indexOf('>'))
+
+  const commands: Record<string, (line: string) => void> = {
+    EHLO: (line) => at('EHLO', line, offers()),
+    RSET: (line) => at('RSET', line, '250 Ok'),
+
+    STARTTLS(line) {
+      const honest = options.tls && !isSecure ? '220 Go ahead' : '500 What is that?'
+      if (!at('STARTTLS', line, honest).startsWith('220') || !options.tls) return
+      raw.removeAllListeners('data')
+      secure()
+      listen()
+    },
+
+    AUTH(line) {
+      const [, name = '', password = ''] = atob(line.split(' ')[2] ?? '').split('\0')
+      smtp.logins.push({ user: name, password, isSecure })
+      if (isTaken(at('AUTH', line, '235 Welcome'))) user = name
+    },
+
+    MAIL(line) {
+      from = addressIn(line)
+      to = []
+      at('MAIL', line, '250 Ok')
+    },
+
+    RCPT(line) {
+      if (isTaken(at('RCPT', line, '250 Ok'))) to.push(addressIn(line))
+    },
+
+    DATA(line) {
+      const honest = to.length > 0 ? '354 Go on' : '503 Nobody to send it to'
+      isReadingMail = at('DATA', line, honest).startsWith('3')
+    },
+
+    QUIT(line) {
+      if (isTaken(at('QUIT', line, '221 Bye'))) socket.end()
+    },
+  }
+
+  function obey(line: string): void {
+    const [verb = ''] = line.split(/[ :]/, 1)
+    const command = commands[verb.toUpperCase()]
+    if (command) command(line)
+    else at('other', line, '500 What is that?')
+  }
+
+  function offers(): string {
+    const extensions = ['here']
+    if (options.tls && !isSecure) extensions.push('STARTTLS')
+    if (options.offersAuth) extensions.push('AUTH PLAIN')
+    if (options.offersPipelining) extensions.push('PIPELINING')
+    const last = extensions.pop()
+    return [...extensions.map((extension) => `250-${extension}`), `250 ${last}`].join('\r\n')
+  }
+
+  /** Whether the mail is complete. */
+  function readMail(): boolean {
+    if (!hasBegun) at('content', '', '')
+    hasBegun = true
+    const end = received.indexOf('\r\n.\r\n')
+    if (end < 0 || socket.destroyed) return false
+    isReadingMail = false
+    hasBegun = false
+    smtp.mails.push({ from, to, raw: received.slice(0, end), isSecure, user })
+    received = received.slice(end + 5)
+    at('dot', '', '250 Taken')
+    return true
+  }
+
+  function listen() {
+    const current = socket
+    current.on('data', (chunk: Buffer) => {
+      received += chunk.toString('latin1')
+      while (current === socket && !current.destroyed) {
+        if (isReadingMail) {
+          if (!readMail()) return
+          continue
+        }
+        const end = received.indexOf('\r\n')
+        if (end < 0) return
+        const line = received.slice(0, end)
+        received = received.slice(end + 2)
+        obey(line)
+      }
+    })
+  }
+
+  if (options.isImplicitTls) secure()
+  listen()
+  at('greeting', '', '220 here ESMTP')
+}
+
+/** Only the first `count` connections meet the fault; later ones meet an honest server. */
+export function onFirst(count: number, fault: Fault): Fault {
+  return (step, dialogue) => (dialogue.connection <= count ? fault(step, dialogue) : undefined)
+}
+
+/** From this step on, it says nothing. */
+export function fallsSilent(when: Step): Fault {
+  let isSilent = false
+  return (step) => {
+    isSilent ||= step === when
+    return isSilent ? '' : undefined
+  }
+}
+
+/** Does this in place of an answer. */
+export function acts(when: Step, act: (socket: Socket) => unknown): Fault {
+  return (step, { socket }) => {
+    if (step !== when) return undefined
+    act(socket)
+    return ''
+  }
+}
+
+/** Answers with one byte after the other, for ever: no time-out of inactivity ends it. */
+export function trickles(when: Step): Fault {
+  return acts(when, (socket) => {
+    socket.write('250-')
+    const timer = setInterval(() => socket.write('x'), 10)
+    socket.once('close', () => clearInterval(timer))
+  })
+}
+
+/** Answers with lines of one answer that never ends, as fast as they are read. */
+export function neverEnds(when: Step): Fault {
+  return acts(when, (socket) => {
+    const more = () => {
+      while (!socket.destroyed && socket.write(`250-${'x'.repeat(1_000)}\r\n`));
+    }
+    socket.on('drain', more)
+    more()
+  })
+}
+
+/** Says 421, and closes. */
+export function goesAway(when: Step): Fault {
+  return acts(when, (socket) => socket.end('421 4.3.2 Shutting down\r\n'))
+}
+
+/** Drops the connection without a word. At `content` in the middle of a mail; at `dot` nobody knows whether it was taken. */
+export function drops(when: Step): Fault {
+  return acts(when, (socket) => socket.destroy())
+}
+
+/** Says this in place of the honest answer. */
+export function answers(when: Step, reply: string): Fault {
+  return (step) => (step === when ? reply : undefined)
+}
+
+export type LoginRecorder = Awaited<ReturnType<typeof startLoginRecorder>>
+
+/** An SMTP server that takes every mail, with every login or none. */
+export async function startLoginRecorder() {
+  /** User and password of each login; neither, for a mail without one. */
+  const logins: (string | undefined)[][] = []
+  const server = await startFaultySmtp({
+    offersAuth: true,
+    fault(step) {
+      const { user, password } = server.logins.at(-1) ?? {}
+      if (step === 'AUTH') logins.push([user, password])
+      if (step === 'dot' && server.mails.at(-1)?.user === undefined)
+        logins.push([undefined, undefined])
+      return undefined
+    },
+  })
+  return { port: String(server.port), logins, close: server.close }
 }

@@ -1,16 +1,29 @@
+import { randomBytes } from 'node:crypto'
+import { existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Suite } from 'mocha'
 import { type CommandStartedEvent, MongoClient, type Db } from 'mongodb'
+import { MongoMemoryReplSet, MongoMemoryServer } from 'mongodb-memory-server'
 import { systemClock, within } from '../../src/clock.ts'
-import {
-  isAnswering,
-  mongoUnavailable,
-  randomDatabaseName,
-  startMongo,
-  type MongoServer,
-  type Topology,
-} from './mongod-servers.ts'
-import { leaveOut } from './setup-advice.ts'
+import { findMongo } from './find-mongo.ts'
+import { removeAbandoned } from './folders.ts'
+import { describeWith } from './missing.ts'
+import { freePort } from './serve.ts'
 
-export { mongoUnavailable, startMongo, startReplicaSet, stopMongo } from './mongod-servers.ts'
+/**
+ * A real MongoDB for the tests: one server, and where asked for one replica set of one, per process. They end with it.
+ *
+ * @module
+ */
+
+export type Topology = 'standalone' | 'replica set'
+
+export interface MongoServer {
+  uri: string
+  /** Those that are ours to kill. */
+  members: MongoMemoryServer[]
+}
 
 export interface FreshDatabase {
   db: Db
@@ -21,9 +34,39 @@ export interface FreshDatabase {
   drop(): Promise<void>
 }
 
-/** The very first start on a machine fetches and prepares MongoDB. */
-const FIRST_START_LIMIT = 600_000
-const DROP_LIMIT = 10_000
+/** The suites of both begin with it: by this the set-up knows what a run needs. */
+export const WITH_MONGO = 'with a MongoDB'
+
+const LAUNCH_LIMIT = 60_000
+const ANSWER_LIMIT = 10_000
+const MEMORY_FOLDER = '/dev/shm'
+const DATA = 'mongo-of-tests-'
+/** More than all servers of a test run need. */
+const ROOM = 2 ** 30
+const NO_ROOM = { bavail: 0, bsize: 0 }
+
+/** A suite that needs MongoDB: pending where there is none, and under `CI=true` a failure. */
+export function describeWithMongo(title: string, body: (this: Suite) => void): void {
+  describeOn('standalone', title, body)
+}
+
+/** Likewise for a suite that needs a replica set: `freshDatabase('replica set')`. */
+export function describeWithReplicaSet(title: string, body: (this: Suite) => void): void {
+  describeOn('replica set', title, body)
+}
+
+function describeOn(topology: Topology, title: string, body: (this: Suite) => void): void {
+  const start = () => startMongo(topology)
+  describeWith(`${WITH_MONGO} (${topology})`, start, title, function () {
+    afterEach('MongoDB still answers', async function () {
+      const server = await servers.get(topology)
+      if (this.currentTest?.state !== 'failed' || (await startMongo(topology)) === server) return
+      throw new Error('MongoDB hung or died; the next suite has a new one')
+    })
+
+    body.call(this)
+  })
+}
 
 /**
  * A new, empty database with a random name. Throws where no MongoDB can be had.
@@ -35,64 +78,131 @@ export async function freshDatabase(
   onCommand?: (event: CommandStartedEvent) => void,
 ): Promise<FreshDatabase> {
   const server = await startMongo(topology)
-  if (!server) throw new Error(mongoUnavailable(topology))
   const uri = withDatabase(server.uri, randomDatabaseName())
   const client = await MongoClient.connect(uri, { monitorCommands: onCommand !== undefined })
   if (onCommand) client.on('commandStarted', onCommand)
-  return { db: client.db(), client, uri, drop: () => drop(client) }
+  return {
+    db: client.db(),
+    client,
+    uri,
+    // A server that hangs is left as it is: the next suite notices.
+    async drop() {
+      await within(systemClock, ANSWER_LIMIT, client.db().dropDatabase())
+      await within(systemClock, ANSWER_LIMIT, client.close())
+    },
+  }
 }
 
-/** A suite that needs MongoDB: pending where there is none, and under `CI=true` a failure. */
-export function describeWithMongo(title: string, body: () => void): void {
-  describeWith('standalone', title, body)
+const servers = new Map<Topology, Promise<MongoServer>>()
+
+/** The server that all suites share; a new one if it has hung or died. What stands in the way is thrown as one sentence. */
+export function startMongo(topology: Topology = 'standalone'): Promise<MongoServer> {
+  const server = keepOrReplace(topology, servers.get(topology))
+  servers.set(topology, server)
+  return server
 }
 
-/** Likewise for a suite that needs a replica set: `freshDatabase('replica set')`. */
-export function describeWithReplicaSet(title: string, body: () => void): void {
-  describeWith('replica set', title, body)
+/** Ends all that this process has started, as its own end does. */
+export function stopMongo(): void {
+  servers.clear()
+  running.forEach(kill)
+  if (dataFolder) rmSync(dataFolder, { recursive: true, force: true, maxRetries: 5 })
+  dataFolder = undefined
 }
 
-/** By these the set-up knows what a run needs. */
-export const TITLES: Record<Topology, string> = {
-  standalone: 'with a MongoDB (standalone)',
-  'replica set': 'with a MongoDB (replica set)',
+/** Nobody needs the data any more, and a server that hangs does not hear the polite way. */
+export function kill(member: MongoMemoryServer): void {
+  member.instanceInfo?.instance.mongodProcess?.kill('SIGKILL')
 }
 
-/** The suite is one level down, where mocha skips its hooks together with its tests. */
-function describeWith(topology: Topology, title: string, body: () => void): void {
-  describe(TITLES[topology], function () {
-    let server: MongoServer | undefined
+async function keepOrReplace(
+  topology: Topology,
+  current: Promise<MongoServer> | undefined,
+): Promise<MongoServer> {
+  const server = await current
+  if (server && (await isAnswering(server))) return server
+  server?.members.forEach(kill)
+  return newServer(topology)
+}
 
-    before('MongoDB runs', async function () {
-      this.timeout(FIRST_START_LIMIT)
-      server = await startMongo(topology)
-      if (server) return
-      leaveOut(this, `${mongoUnavailable(topology)}`)
-    })
-
-    afterEach('MongoDB still answers', async function () {
-      if (!server || this.currentTest?.state !== 'failed' || (await isAnswering(server))) return
-      await server.stop()
-      throw new Error('MongoDB hung or died; the next suite gets a new one')
-    })
-
-    describe(title, body)
+/** Whether it still creates collections: under Wine a storm of write conflicts may end that, while a ping is answered. */
+async function isAnswering({ uri }: MongoServer): Promise<boolean> {
+  const client = new MongoClient(uri, {
+    serverSelectionTimeoutMS: ANSWER_LIMIT,
+    connectTimeoutMS: ANSWER_LIMIT,
+    socketTimeoutMS: ANSWER_LIMIT,
+    retryWrites: false,
   })
+  const createAndDrop = async () => {
+    const collection = await client.db(randomDatabaseName()).createCollection('answering')
+    return collection.drop()
+  }
+  const isAnswered = await createAndDrop().catch(() => false)
+  await within(systemClock, 1_000, client.close())
+  return isAnswered
 }
 
-/** A server that hangs is left as it is: the next suite notices. */
-async function drop(client: MongoClient): Promise<void> {
-  await within(systemClock, DROP_LIMIT, client.db().dropDatabase())
-  await within(systemClock, DROP_LIMIT, client.close())
+function randomDatabaseName(): string {
+  return `test_${randomBytes(8).toString('hex')}`
+}
+
+const running: MongoMemoryServer[] = []
+
+/** One of its own for the caller, unless it was given by its address. */
+export async function newServer(topology: Topology, count = 1): Promise<MongoServer> {
+  const mongo = await findMongo()
+  if ('uri' in mongo) {
+    if (topology === 'standalone' || mongo.isReplicaSet) return { uri: mongo.uri, members: [] }
+    throw new Error('The server at MONGODB_URI is no replica set.')
+  }
+  const binary = { systemBinary: mongo.mongod }
+  if (topology === 'standalone') {
+    const server = await MongoMemoryServer.create({ binary, instance: await instanceOptions() })
+    running.push(server)
+    return { uri: server.getUri(), members: [server] }
+  }
+  const instanceOpts = await Promise.all(Array.from({ length: count }, instanceOptions))
+  const set = await MongoMemoryReplSet.create({ binary, instanceOpts, replSet: { count } })
+  running.push(...set.servers)
+  return { uri: set.getUri(), members: set.servers }
+}
+
+async function instanceOptions() {
+  return {
+    args: ['--setParameter', 'ttlMonitorSleepSecs=1'],
+    launchTimeout: LAUNCH_LIMIT,
+    port: await freePort(),
+    dbPath: newDataFolder(),
+  }
+}
+
+let dataFolder: string | undefined
+
+/** In memory where there is room: most of what it takes to create a collection is to wait for a disk. */
+function newDataFolder(): string {
+  if (dataFolder === undefined) {
+    const { bavail, bsize } = existsSync(MEMORY_FOLDER) ? statfsSync(MEMORY_FOLDER) : NO_ROOM
+    const isRoomy = Math.min(bavail * bsize, process.availableMemory()) > ROOM
+    const folder = isRoomy ? MEMORY_FOLDER : tmpdir()
+    removeAbandoned(folder, DATA)
+    dataFolder = mkdtempSync(join(folder, `${DATA}${process.pid}-`))
+  }
+  return mkdtempSync(join(dataFolder, 'server-'))
 }
 
 /** Credentials belong to the database that the URI named before, unless it says otherwise. */
 function withDatabase(uri: string, name: string): string {
-  const parts = /^(?<server>mongodb(?:\+srv)?:\/\/[^/?]+)\/?(?<database>[^?]*)\??(?<query>.*)$/
-  const { server = uri, database = '', query = '' } = parts.exec(uri)?.groups ?? {}
+  const [, server = uri, database, query] = /^([^/]+\/\/[^/?]+)\/?([^?]*)(.*)$/.exec(uri) ?? []
   const options = new URLSearchParams(query)
-  if (server.includes('@') && !options.has('authSource')) {
+  if (server.includes('@') && !options.has('authSource'))
     options.set('authSource', database || 'admin')
-  }
-  return `${server}/${name}${options.size > 0 ? `?${options}` : ''}`
+  return `${server}/${name}?${options}`
 }
+
+process.on('exit', stopMongo)
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.once(signal, () => process.exit(1))
+}
+
+// The library would run the binary once more to compare its version with the one it would have downloaded.
+process.env['MONGOMS_SYSTEM_BINARY_VERSION_CHECK'] ??= 'false'

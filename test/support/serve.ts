@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 
 /** A server that is running. */
 export interface Served {
@@ -12,11 +11,11 @@ export interface Served {
   close(): Promise<void>
 }
 
-/** Answers requests at 127.0.0.1, on a free port by default. */
-export async function serve(listener?: RequestListener, at = 0): Promise<Served> {
+/** Answers requests at 127.0.0.1, on a port of its own by default: once it is closed, nobody else is there. */
+export async function serve(listener?: RequestListener, at?: number): Promise<Served> {
   const server = createServer(listener)
-  await once(server.listen(at, '127.0.0.1'), 'listening')
-  const { port } = server.address() as AddressInfo
+  const port = at ?? (await freePort())
+  await once(server.listen(port, '127.0.0.1'), 'listening')
   return {
     server,
     port,
@@ -27,4 +26,28 @@ export async function serve(listener?: RequestListener, at = 0): Promise<Served>
       await new Promise((resolve) => server.close(resolve))
     },
   }
+}
+
+/** Of those that the system gives to nobody by itself, neither to a listener nor to a connection on its way out. */
+const PORTS = { from: 20_000, to: 32_700, atOnce: 50 }
+
+const ports = portsOfThisProcess()
+
+/** Where nothing listens until the caller does, who may take his time, or never does. */
+export async function freePort(): Promise<number> {
+  return (await ports.next()).value
+}
+
+/** Whoever holds the first port of fifty has the others, until his process ends. */
+async function* portsOfThisProcess(): AsyncGenerator<number, never> {
+  for (let first = PORTS.from; first < PORTS.to; first += PORTS.atOnce) {
+    const held = await serve(undefined, first).catch(() => undefined)
+    held?.server.unref()
+    for (let port = first + 1; held && port < first + PORTS.atOnce; port += 1) {
+      const probe = await serve(undefined, port).catch(() => undefined)
+      await probe?.close()
+      if (probe) yield port
+    }
+  }
+  throw new Error(`no port from ${PORTS.from} to ${PORTS.to} is free`)
 }
