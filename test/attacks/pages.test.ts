@@ -8,7 +8,7 @@ import { shapeOf } from '../support/observe.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { addUnverified, blockedLogin } from '../support/person.ts'
 
-/** What templates do to any text is shown in test/views/views.test.ts; here, that every page says it through them. */
+/** What templates do to any text is shown in test/views/pages.test.ts; here, that every page says it through them. */
 const PAYLOADS = [
   '"><script>alert(1)</script>',
   "' onmouseover='alert(1)",

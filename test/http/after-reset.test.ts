@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { ClientMetadata } from 'oidc-provider'
 import type { User } from '../../src/index.ts'
-import { suiteAdmin } from '../support/admin-calls.ts'
+import { suiteAdmin } from '../support/admin.ts'
 import { runCli } from '../support/cli.ts'
 import { partyOf } from '../support/clients.ts'
 import { eventually } from '../support/eventually.ts'

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
-import { adminOf } from '../support/admin-calls.ts'
-import { settingsOf } from '../support/admin-requests.ts'
+import { adminOf, settingsOf } from '../support/admin.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Harness, startHarness } from '../support/harness.ts'

@@ -11,7 +11,7 @@ import { expressHost } from '../../examples/hosts/express.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
 import { networkOf } from '../../src/http/requester.ts'
 import type { ForgotPasswordRequest } from '../../src/index.ts'
-import { adminOf } from '../support/admin-calls.ts'
+import { adminOf } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage } from '../support/expect-page.ts'
 import {

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { outcomeOf, suiteAdmin, withDeleted } from '../support/admin-calls.ts'
+import { outcomeOf, suiteAdmin, withDeleted } from '../support/admin.ts'
 import { eventsOf } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { dump, sha256 } from '../support/observe.ts'

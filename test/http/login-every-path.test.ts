@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { withDeleted } from '../support/admin-calls.ts'
+import { withDeleted } from '../support/admin.ts'
 import { expectStillWorks, silently } from '../support/blocked-login.ts'
 import { expectPage } from '../support/expect-page.ts'
 import type { Harness } from '../support/harness.ts'

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
-import { adminOf, outcomeOf } from '../support/admin-calls.ts'
+import { adminOf, outcomeOf } from '../support/admin.ts'
 import { expectExpired, silently } from '../support/blocked-login.ts'
 import { eventually } from '../support/eventually.ts'
 import { startHarness, type Harness } from '../support/harness.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { withDeleted } from '../support/admin-calls.ts'
+import { withDeleted } from '../support/admin.ts'
 import { newLinkFrom, reasonOf } from '../support/bad-links.ts'
 import { expectExpired, expectResumed, expectStillWorks } from '../support/blocked-login.ts'
 import {

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { withDeleted } from '../support/admin-calls.ts'
+import { withDeleted } from '../support/admin.ts'
 import { expectExpired } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { type Harness, PASSWORD } from '../support/harness.ts'
