@@ -1,36 +1,28 @@
 import { expect } from 'chai'
-import type { AuditEvent } from '../../src/index.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
+import { APP } from '../support/clients.ts'
 import { CLIENT, PASSWORD, type Harness } from '../support/harness.ts'
 import { ask, dump, eventsOf } from '../support/observe.ts'
 import { expectExpired, expectMode, tokenOf, type Person } from '../support/person.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
-const APP = { client_id: CLIENT.client_id, redirect_uri: CLIENT.redirect_uris[0] }
-
 const NEW = 'a new password'
-
-interface Mailed {
-  login: Person
-  /** Another login, whose link and window nobody touches. */
-  other: Person
-  reset: string
-  /** Asked for by name: no login waits for it. */
-  loose: string
-}
 
 onBothStores('What an account was mailed before it was disabled (TOK-25)', (technology) => {
   const h: Harness = suiteHarness({ technology })
 
-  async function mailed(): Promise<Mailed> {
+  async function mailed() {
     const login = await h.blockedLogin()
+    // Another login, whose link and window nobody touches.
     const other = await h.blockedLogin({ user: login })
     const asking = login.in()
+    // No login waits for it: it is asked for by name.
     const loose = await asking.asksAgain({ ...APP, state: 's' })
     return { login, other, loose, reset: await asking.forgets() }
   }
+  type Mailed = Awaited<ReturnType<typeof mailed>>
 
   async function expectAllDead({ login, other, reset, loose }: Mailed) {
     for (const each of [login, other]) expectMode(await each.goesOn(), 400, 'ended')
@@ -65,9 +57,8 @@ onBothStores('What an account was mailed before it was disabled (TOK-25)', (tech
       agent.get(loose, { 'sec-purpose': 'prefetch' }),
     'one of its windows was reloaded': ({ login }) => login.reloads(),
     'somebody asked for its reset link': ({ login }) => ask(h, login.username),
-    'somebody asked for its verification link': async ({ login: { username } }) => {
-      const form = { username }
-      await agent.post(`${h.oauthUrl}/resend-verification`, form)
+    async 'somebody asked for its verification link'({ login: { username } }) {
+      await agent.post(`${h.oauthUrl}/resend-verification`, { username })
       await h.isIdle()
     },
     'the host ended everything of the account': ({ login }) => h.flows.endSessions(login.id),
@@ -118,11 +109,6 @@ describe('The audit log (6)', () => {
   const resetBy = (link: string, password = 'a new password') =>
     post('/reset-password', { token: tokenOf(link), password, confirm_password: password })
   const who = { address: '127.0.0.1', userAgent: USER_AGENT }
-  const about = (event: AuditEvent | undefined) => ({
-    address: event?.address,
-    userAgent: event?.userAgent,
-  })
-
   it('tells of a reset: requested, mailed and completed, each with who asked and for which client (LOG-06)', async () => {
     const user = await h.addVerified()
     await post('/forgot-password', { identifier: user.username, ...APP })
@@ -134,32 +120,28 @@ describe('The audit log (6)', () => {
       'password_reset_completed',
     ] as const) {
       const [event, another] = user.events(type)
-      expect(about(event), type).to.deep.equal(who)
-      expect(event?.clientId, type).to.equal(CLIENT.client_id)
+      expect(event, type).to.include({ clientId: CLIENT.client_id, ...who })
       expect(event?.at, type).to.be.instanceOf(Date)
       expect(another, type).to.equal(undefined)
     }
   })
 
-  describe('tells why a genuine reset link was refused', () => {
-    const ends: Record<string, (user: Person, link: string) => Promise<unknown>> = {
-      used: (_user, link) => resetBy(link),
-      invalidated: (user) => user.forgets(),
-      expired: () => h.later(3_600_000),
-      account_changed: (user) => user.becomes({ email: `new-${user.email}` }),
-    }
-    for (const [reason, end] of Object.entries(ends)) {
-      it(`because: ${reason}`, async () => {
-        const user = await h.addVerified()
-        const link = await user.forgets()
-        await end(user, link)
-        expect((await resetBy(link, 'another password')).mode).to.equal('invalid')
-        const [event, another] = user.events('password_reset_rejected')
-        expect(event).to.include({ reason, ...who })
-        expect(another).to.equal(undefined)
-      })
-    }
-  })
+  const ends: Record<string, (user: Person, link: string) => Promise<unknown>> = {
+    used: (_user, link) => resetBy(link),
+    invalidated: (user) => user.forgets(),
+    expired: () => h.later(3_600_000),
+    account_changed: (user) => user.becomes({ email: `new-${user.email}` }),
+  }
+  for (const [reason, end] of Object.entries(ends)) {
+    it(`tells why a genuine reset link was refused: ${reason}`, async () => {
+      const { user, link } = await h.userWithLink()
+      await end(user, link)
+      expect((await resetBy(link, 'another password')).mode).to.equal('invalid')
+      const [event, another] = user.events('password_reset_rejected')
+      expect(event).to.include({ reason, ...who })
+      expect(another).to.equal(undefined)
+    })
+  }
 
   it('tells nothing of a token that nobody was ever given', async () => {
     await h.isIdle()
@@ -175,14 +157,14 @@ describe('The audit log (6)', () => {
     const user = await h.blockedLogin()
     expect((await opens(user.link)).status).to.equal(302)
     expectExpired(await opens(user.link))
-    const types = [
+    for (const type of [
       'email_verification_requested',
       'email_login_blocked',
       'email_verification_mail_sent',
       'email_verification_completed',
-    ] as const
-    for (const type of types) expect(user.events(type), type).to.have.length(1)
-    expect(about(user.events('email_verification_completed')[0])).to.deep.equal(who)
+    ] as const)
+      expect(user.events(type), type).to.have.length(1)
+    expect(user.events('email_verification_completed')[0]).to.include(who)
     const [rejected] = user.events('email_verification_rejected')
     expect(rejected).to.include({ reason: 'already_verified', clientId: CLIENT.client_id, ...who })
   })
@@ -206,9 +188,8 @@ describe('The audit log (6)', () => {
       for (const { status } of refused) expect(status).to.equal(400)
     }
     // At most two: an hour may have passed.
-    for (const user of users) {
+    for (const user of users)
       expect(user.events('email_verification_rejected').length).to.be.within(1, 2)
-    }
   })
 })
 
@@ -218,11 +199,10 @@ onBothStores('What the audit log holds', (technology) => {
   it('keeps a hash of what a stranger typed, and no token (LOG-07)', async () => {
     const user = await h.addUser({ username: 'ann' })
     await ask(h, 'a-stranger@nowhere.example')
-    const asked = eventsOf(h, 'password_reset_requested')
-    const event = asked.find(({ reason }) => reason === 'unknown')
+    const [event] = eventsOf(h, 'password_reset_requested', undefined, 'unknown')
     expect(event?.details?.identifier_hash).to.match(/^[\w-]{20,}$/)
     const link = await user.forgets()
-    await h.reset(link, 'a new password')
+    await h.reset(link, NEW)
     const stored = await dump(h)
     expect(stored).not.to.include('a-stranger@nowhere')
     expect(stored).not.to.include(tokenOf(link))

@@ -11,7 +11,7 @@ import {
   postLogin,
   type DeviceRequest,
 } from '../support/oauth-requests.ts'
-import { codeIn, expectMode, setsSession, type Person } from '../support/person.ts'
+import { expectMode, setsSession, type Person } from '../support/person.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
 
@@ -25,9 +25,7 @@ const NATIVE_DEVICE: ClientMetadata = {
 /** What the host shows at the end of the device flow. */
 const DONE = '<main data-page="device" data-mode="done">Go back to your device.</main>'
 
-function expectGoBack(answer: Answer) {
-  expectPage(answer, 200, 'device', 'done')
-}
+const expectGoBack = (answer: Answer) => expectPage(answer, 200, 'device', 'done')
 
 describe('A login in the device flow that waits for its verification link', () => {
   const h = suiteHarness({
@@ -42,23 +40,15 @@ describe('A login in the device flow that waits for its verification link', () =
 
   /** The person whose login waits, and the device that shows a code. */
   async function blockedDevice(client = DEVICE_CLIENT) {
-    const login = await h.addUnverified()
-    const device = await beginDevice(h, client)
-    const page = await confirmDevice(h, login.agent, device)
-    expectPage(page, 200, 'login', 'login')
-    login.interaction = new URL(page.url).searchParams.get('interaction') ?? ''
-    login.blocked = await postLogin(h, login.agent, login)
-    expectMode(login.blocked, 200, 'blocked')
-    const { link, mail } = await login.mail(1)
-    return { login: Object.assign(login, { link, code: codeIn(mail) ?? '' }), device }
+    const [agent, device] = [createUserAgent(), await beginDevice(h, client)]
+    const send = async () => new URL((await confirmDevice(h, agent, device)).url)
+    return { login: await h.blockedLogin({ agent, send }), device }
   }
 
   const tokenAnswer = async ({ device_code }: DeviceRequest, { client_id } = DEVICE_CLIENT) => {
-    const answer = await createUserAgent().post(`${h.oauthUrl}/token`, {
-      grant_type: 'urn:ietf:params:oauth:grant-type:device_code',
-      client_id: client_id ?? '',
-      device_code,
-    })
+    const grant_type = 'urn:ietf:params:oauth:grant-type:device_code'
+    const form = { grant_type, client_id, device_code }
+    const answer = await createUserAgent().post(`${h.oauthUrl}/token`, form)
     return JSON.parse(answer.text) as { error?: string; id_token?: string }
   }
 
@@ -71,28 +61,22 @@ describe('A login in the device flow that waits for its verification link', () =
   const expectWaiting = async (device: DeviceRequest, client = DEVICE_CLIENT) =>
     expect((await tokenAnswer(device, client)).error).to.equal('authorization_pending')
 
-  it('signs the device in when the link is opened, in the same browser and in another', async () => {
+  it('signs the device in when the link is opened, in the same browser and in another, and tells the window that waited that it is signed in', async () => {
     for (const isSame of [true, false]) {
       const { login, device } = await blockedDevice()
       await expectWaiting(device)
+      expectMode(await login.goesOn(), 200, 'blocked')
       const there = isSame ? login : login.in()
       expectGoBack(await there.opensLink())
+      for (const _time of [1, 2]) {
+        const over = await login.goesOn()
+        expectMode(over, 200, 'signed_in')
+        expect(setsSession(over)).to.equal(false)
+      }
       expect(await login.isVerified()).to.equal(true)
       expect(await there.account()).to.equal(login.id)
       await expectSignedIn(login, device)
     }
-  })
-
-  it('tells the window that waited that it is signed in, once the link has signed the device in', async () => {
-    const { login, device } = await blockedDevice()
-    expect((await login.goesOn()).mode).to.equal('blocked')
-    expectGoBack(await login.opensElsewhere())
-    for (const _time of [1, 2]) {
-      const over = await login.goesOn()
-      expectMode(over, 200, 'signed_in')
-      expect(setsSession(over)).to.equal(false)
-    }
-    await expectSignedIn(login, device)
   })
 
   it('signs the device in by the code, where the link was opened elsewhere', async () => {

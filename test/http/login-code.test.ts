@@ -2,16 +2,18 @@ import { expect } from 'chai'
 import { outcomeOf, suiteAdmin, withDeleted } from '../support/admin.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
-import { CONFIDENTIAL, PASSWORD, type FinishLogin, type Harness } from '../support/harness.ts'
+import { SERVER } from '../support/clients.ts'
+import { PASSWORD, type FinishLogin, type Harness } from '../support/harness.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { postLogin } from '../support/oauth-requests.ts'
 import { dump, sha256 } from '../support/observe.ts'
 import { signedIn } from '../support/other-account.ts'
-import { formsOf, press } from '../support/page-forms.ts'
+import { formsOf } from '../support/page-forms.ts'
 import {
   codeIn,
   codeOn,
+  disown,
   eventsLike,
   expectExpired,
   expectMode,
@@ -30,15 +32,13 @@ const DAY_MS = 24 * HOUR_MS
 
 const inDigits = (zero: number) => (code: string) =>
   [...code].map((digit) => String.fromCodePoint(zero + Number(digit))).join('')
-const WRITTEN = {
-  blanks: (code: string) => ` ${code.slice(0, 3)}\u00A0${code.slice(3)}\t`,
-  hyphens: (code: string) => `${code.slice(0, 3)}-${code.slice(3, 5)}\u2011${code.slice(5)}`,
-  'marks of direction': (code: string) => `\u2067${code}\u2069\u200F`,
-  Arabic: inDigits(0x660),
-  Persian: inDigits(0x6f0),
-  Devanagari: inDigits(0x966),
-  wide: inDigits(0xff10),
-}
+const WRITTEN = [
+  (code: string) => ` ${code.slice(0, 3)}\u00A0${code.slice(3)}\t`,
+  (code: string) => `${code.slice(0, 3)}-${code.slice(3, 5)}\u2011${code.slice(5)}`,
+  (code: string) => `\u2067${code}\u2069\u200F`,
+  // Arabic, Persian, Devanagari, and wide.
+  ...[0x660, 0x6f0, 0x966, 0xff10].map(inDigits),
+]
 const MISSHAPEN = '1 12345 1234567 abcdef 12a456 - １２３ 0x1234 ½23456'.split(' ')
 
 describe('The code of a login that waits (3.2)', () => {
@@ -121,9 +121,8 @@ describe('The code of a login that waits (3.2)', () => {
     const extra = { state: 'the same' }
     const login = await h.blockedLogin({ extra })
     const newer = await h.blockedLogin({ user: login, extra })
-    const before = login.mailCount()
     expectMode(await login.presses('/resend-verification'), 200, 'sent')
-    const { mail } = await login.mail(before + 1)
+    const { mail } = await login.mail(3)
     expect(codeIn(mail)).to.equal(login.code).and.not.equal(newer.code)
     // Nobody logged in by that.
     expect(login.events('email_login_blocked')).to.have.length(2)
@@ -146,7 +145,7 @@ describe('The code of a login that waits (3.2)', () => {
   })
 
   it('is read with blanks, hyphens and invisible marks, and in the digits of other scripts', async () => {
-    for (const written of Object.values(WRITTEN)) {
+    for (const written of WRITTEN) {
       const login = await h.blockedLogin()
       await login.comesBack(await login.types(written(login.code)))
     }
@@ -166,8 +165,7 @@ describe('The code of a login that waits (3.2)', () => {
       await expectRefused(login, other.code, WRONG)
       expect(await other.isVerified()).to.equal(false)
     }
-    const events = login.events('email_verification_rejected')
-    expect(events.map(({ reason }) => reason)).to.deep.equal(['wrong_code', 'wrong_code'])
+    expect(login.events('email_verification_rejected', 'wrong_code')).to.have.length(2)
     await codeStillWorks(login)
   })
 
@@ -194,16 +192,12 @@ describe('The code of a login that waits (3.2)', () => {
 
   it('is compared 20 times an hour and 100 times in 30 days for a mailbox, over all its accounts; the pages say until when, and the link works', async () => {
     const name = `shared-${Date.now()}`
-    let made = 0
-    const login = async () => {
-      made += 1
-      return loginAt(`${name}${made % 2 ? '' : '+tag'}@users.example`)
-    }
+    const login = (tag = '') => loginAt(`${name}${tag}@users.example`)
     const guess20 = async () => {
-      for (let left = 20; left > 0; left -= 4) await guesses(await login(), 4)
+      for (const tag of ['', '+tag', '', '+tag', '']) await guesses(await login(tag), 4)
     }
     await guess20()
-    let honest = await login()
+    let honest = await login('+tag')
     await expectRefused(honest, honest.code, 'You can enter a code again in 60 minutes')
     await h.put(CAREFUL)
     const page = await honest.opensElsewhere()
@@ -248,12 +242,11 @@ describe('The code of a login that waits (3.2)', () => {
   })
 
   it('verifies nothing once the account is disabled, gone, or has another address', async () => {
-    const changes: ((login: Person) => unknown)[] = [
-      (login) => login.becomes({ disabled: true }),
-      (login) => login.becomes({ email: `new-${login.id}@users.example` }),
-      (login) => deleted.add(login.id),
-    ]
-    for (const change of changes) {
+    for (const change of [
+      (login: Person) => login.becomes({ disabled: true }),
+      (login: Person) => login.becomes({ email: `new-${login.id}@users.example` }),
+      (login: Person) => deleted.add(login.id),
+    ]) {
       const login = await h.blockedLogin()
       await change(login)
       expectMode(await login.types(), 400, 'ended')
@@ -265,12 +258,10 @@ describe('The code of a login that waits (3.2)', () => {
   it('verifies nothing once its mail was disowned, also at the same moment, and its login stays over', async () => {
     for (const isAtOnce of [false, true]) {
       const login = await h.blockedLogin()
-      const disown = async () => {
-        const page = await login.agent.get(await login.notMeLink())
-        expect((await press(login.agent, page, '/not-me')).mode).to.equal('stopped')
-      }
-      if (isAtOnce) whileVerifying(h, disown)
-      else await disown()
+      const disowned = async () =>
+        expect((await disown(await login.notMeLink())).mode).to.equal('stopped')
+      if (isAtOnce) whileVerifying(h, disowned)
+      else await disowned()
       await isOverForGood(login)
     }
   })
@@ -286,9 +277,8 @@ describe('The code of a login that waits (3.2)', () => {
 
   const HOST_LOGINS: Record<string, FinishLogin> = {
     finishLogin: finish,
-    async blockUnverified(...login) {
-      expect(await h.flows.blockUnverified(...login)).to.equal(true)
-    },
+    blockUnverified: async (...login) =>
+      void expect(await h.flows.blockUnverified(...login)).to.equal(true),
     async decideLogin(req, res, login) {
       const decision = await h.flows.decideLogin(req, res, login)
       const mode = 'blocked' in decision ? decision.blocked.reason : 'goes on'
@@ -318,13 +308,19 @@ describe('The code of a login that waits (3.2)', () => {
   }
 })
 
-/** Does something in the moment in which the next address is marked verified. */
-function whileVerifying({ users }: Harness, work: () => Promise<unknown>): void {
+/** Does something in the moment in which the next address is marked verified: before, or after. */
+function whileVerifying(
+  { users }: Harness,
+  before: () => Promise<unknown>,
+  after = async () => {},
+): void {
   const { markEmailVerified } = users
   users.markEmailVerified = async (id, email) => {
     users.markEmailVerified = markEmailVerified
-    await work()
-    return markEmailVerified(id, email)
+    await before()
+    const isFirst = await markEmailVerified(id, email)
+    await after()
+    return isFirst
   }
 }
 
@@ -351,6 +347,30 @@ describe('A login that is checked while its account verifies its address', () =>
     expect(h.sessionId(left.agent)).to.equal(undefined)
   })
 
+  it('is over while another login of the account verifies the address, and so is one that begins in that moment', async () => {
+    const left = await h.blockedLogin()
+    const login = await h.blockedLogin({ user: left })
+    const begun: Person[] = []
+    whileVerifying(
+      h,
+      async () => begun.push(await h.blockedLogin({ user: left })),
+      async () => expectMode(await left.goesOn(), 400, 'ended'),
+    )
+    await login.comesBack(await login.types())
+    expect(begun).to.have.length(1)
+    for (const each of [left, ...begun]) expectMode(await each.goesOn(), 400, 'ended')
+  })
+
+  it('leaves no code to whoever opened the link elsewhere, where it is cancelled in that moment (VER-25)', async () => {
+    const login = await h.blockedLogin()
+    whileVerifying(h, () => login.goesOn({ action: 'cancel' }))
+    const elsewhere = login.in()
+    await elsewhere.isOnlyVerified(await elsewhere.opensLink())
+    for (const over of [await login.reloads(), await login.goesOn()]) expectMode(over, 400, 'ended')
+    const another = await h.blockedLogin()
+    await another.comesBack(await another.opensElsewhere())
+  })
+
   it('waits for nothing and goes nowhere, and the next one is as good as any', async () => {
     const own = await h.blockedLogin()
     meanwhile = async () => {
@@ -371,16 +391,10 @@ onBothStores(
   (technology) => {
     const h = suiteHarness({ technology, settings: CAREFUL })
 
-    /** No code and no session, however it is asked for. */
-    async function expectNothing(attack: Person) {
-      for (const answer of [await attack.goesOn(), await attack.reloads()])
-        await attack.getsNothing(answer)
-    }
-
     it('is ended by the owner who signs in and verifies, before or while that happens', async () => {
-      const attacks = []
       const user = await h.addUnverified()
-      for (let made = 0; made < 4; made += 1) attacks.push(await h.blockedLogin({ user }))
+      const attacks: Person[] = []
+      while (attacks.length < 4) attacks.push(await h.blockedLogin({ user }))
       const own = await h.blockedLogin({ user })
       const pressed = attacks.flatMap((attack) => Array.from({ length: 5 }, () => attack.goesOn()))
       const [answer, ...others] = await Promise.all([own.types(), ...pressed])
@@ -394,23 +408,24 @@ onBothStores(
 
     it('has five guesses, also of 100 that are sent at once', async () => {
       const attack = await h.blockedLogin()
-      const guesses = Array.from({ length: 100 }, (_, at) => wrongCode(attack.code, at))
-      const answers = await Promise.all(guesses.map((code) => attack.types(code)))
-      const compared = answers.filter(({ text }) => text.includes('That code isn’t right'))
+      const guesses = Array.from({ length: 100 }, (_, at) =>
+        attack.types(wrongCode(attack.code, at)),
+      )
+      const answers = await Promise.all(guesses)
+      const compared = answers.filter(({ text }) => text.includes(WRONG))
       expect(compared.length).to.be.at.most(4)
       expectMode(await attack.types(), 400, 'ended')
-      await expectNothing(attack)
+      for (const answer of [await attack.goesOn(), await attack.reloads()])
+        await attack.getsNothing(answer)
       const honest = await h.blockedLogin({ user: attack })
       await honest.comesBack(await honest.types())
     })
 
     it('finishes once where the code is sent twice at once, or with its link', async () => {
-      for (const other of [
-        (login: Person) => login.types(),
-        (login: Person) => login.agent.get(login.link),
-      ]) {
+      for (const isByLink of [false, true]) {
         const login = await h.blockedLogin()
-        const answers = await Promise.all([login.types(), other(login)])
+        const other = isByLink ? login.opensLink() : login.types()
+        const answers = await Promise.all([login.types(), other])
         const [redirect, ...more] = answers.filter(({ location }) => location !== undefined)
         expect(more).to.deep.equal([])
         await login.comesBack(redirect ?? login.blocked)
@@ -505,10 +520,7 @@ describeWithMongo('The code of a login that was mailed, typed wrong and right [f
 
 describe('The code of a login whose mail was deferred once (3.2)', () => {
   let answer: MailAnswer = 'take'
-  const h = suiteHarness({
-    settings: CAREFUL,
-    mail: { answer: () => answer },
-  })
+  const h = suiteHarness({ settings: CAREFUL, mail: { answer: () => answer } })
   const MEANWHILE = {
     'nobody asks': async () => {},
     'a stranger asks by name': ({ username }: Person) =>
@@ -588,30 +600,22 @@ describe('The setting email_link_confirmation', () => {
       }
     })
 
-    it('otherwise the newest one of the account there, never with the parameters of the link', async () => {
+    it('otherwise the newest one of the account there, never with the parameters of the link; so by a link that support sent, and that no login waits for', async () => {
       const elsewhere = await h.blockedLogin()
       const agent = createUserAgent()
       const older = await h.blockedLogin({ user: elsewhere, agent })
-      const newest = await h.blockedLogin({
-        user: elsewhere,
-        agent,
-        extra: { state: 'of the newest' },
-      })
+      const extra = { state: 'of the newest' }
+      const newest = await h.blockedLogin({ user: elsewhere, agent, extra })
       await newest.comesBack(await agent.get(elsewhere.link))
-      for (const login of [elsewhere, older]) expectMode(await login.goesOn(), 400, 'ended')
-    })
-
-    it('finishes the newest also by a link that support sent, and that no login waits for', async () => {
+      for (const each of [elsewhere, older]) expectMode(await each.goesOn(), 400, 'ended')
       const login = await h.blockedLogin()
       await login.asksAgain()
       await login.stillGetsIn()
     })
 
     it('does not finish a login of another account that waits in the browser', async () => {
-      const login = await h.blockedLogin()
-      const own = await h.blockedLogin()
-      const page = await own.agent.get(login.link)
-      expect(codeOn(page)).to.equal(login.code)
+      const [login, own] = [await h.blockedLogin(), await h.blockedLogin()]
+      expect(codeOn(await own.agent.get(login.link))).to.equal(login.code)
       await expectUntouched(login, own.agent)
       await own.stillGetsIn()
     })
@@ -624,6 +628,12 @@ describe('The setting email_link_confirmation', () => {
         login = await h.blockedLogin()
         other = createUserAgent()
       })
+
+      async function expectNoCode(person: Person, page: Answer) {
+        expectMode(page, 200, 'elsewhere')
+        expect(codeOn(page)).to.equal(undefined)
+        expect(await person.isVerified()).to.equal(false)
+      }
 
       it('verifies nothing, and shows the code with the account, the client and the time (VER-03, VER-04)', async () => {
         for (const agent of [other, other, (await signedIn(h)).browser]) {
@@ -645,8 +655,8 @@ describe('The setting email_link_confirmation', () => {
         expectExpired(await other.get(login.link))
       })
 
-      it('shows no code once its login waits no more, and says to sign in again', async () => {
-        const ended = [
+      it('shows no code once its login waits no more, and says to sign in again, nor for a link that no login waits for', async () => {
+        for (const end of [
           () => login.goesOn({ action: 'cancel' }),
           async () => h.store.pendingLogins.change({ id: login.loginId() }, { isVoid: true }),
           async () => {
@@ -654,31 +664,20 @@ describe('The setting email_link_confirmation', () => {
             expect((await login.goesOn()).location).to.include('code=')
             await h.put({ require_email_verification: 'true' })
           },
-        ]
-        for (const end of ended) {
+        ]) {
           login = await h.blockedLogin()
           await end()
           const page = await other.get(login.link)
-          expectMode(page, 200, 'elsewhere')
-          expect(codeOn(page)).to.equal(undefined)
+          await expectNoCode(login, page)
           expect(page.text).to.include('Sign in again where you want to be signed in')
-          expect(await login.isVerified()).to.equal(false)
         }
         const next = await h.blockedLogin({ user: login })
         await next.comesBack(await next.types())
-      })
-
-      it('shows no code for a link that no login waits for', async () => {
         const user = await h.addUnverified()
-        const [redirect_uri] = CONFIDENTIAL.redirect_uris
-        const carried = { client_id: CONFIDENTIAL.client_id, redirect_uri, scope: 'openid' }
-        const page = await other.get(await user.asksAgain(carried))
-        expectMode(page, 200, 'elsewhere')
-        expect(codeOn(page)).to.equal(undefined)
-        expect(await user.isVerified()).to.equal(false)
+        await expectNoCode(user, await other.get(await user.asksAgain(SERVER)))
       })
 
-      it('shows nothing for a link that is not genuine, or was changed on its way', async () => {
+      it('shows nothing for a link that is not genuine, or was changed on its way, and goes by the mode that is in force when it is opened', async () => {
         for (const [name, value] of [
           ['state', 'evil'],
           ['token', 'A'.repeat(43)],
@@ -690,10 +689,6 @@ describe('The setting email_link_confirmation', () => {
           expectExpired(page)
           expect(page.text).to.not.include(login.code)
         }
-        await login.stillGetsIn()
-      })
-
-      it('goes by the mode that is in force when the link is opened', async () => {
         expectMode(await other.get(login.link), 200, 'elsewhere')
         await setMode('off')
         const answer = await other.get(login.link)

@@ -2,19 +2,15 @@ import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { adminOf, outcomeOf } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
-import { startHarness, type Harness } from '../support/harness.ts'
+import { startHarness, suiteHarness } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
+import { databaseOf } from '../support/observe.ts'
 import { expectExpired } from '../support/person.ts'
 
 /** What only one store could get wrong is shown by the contract suite, and by `npm run test:full`. */
 describeWithMongo('Each endpoint and each flow once, on MongoDB', () => {
   const secrets = [randomBytes(32)]
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ technology: 'mongodb', flows: { secrets } })
-  })
-  after(() => h.close())
+  const h = suiteHarness({ technology: 'mongodb', flows: { secrets } })
 
   it('resets a password: forgot-password, the mail, the form, and nothing that was signed in stays signed in (4.1 to 4.4, 3.3)', async () => {
     const user = await h.addVerified()
@@ -34,10 +30,8 @@ describeWithMongo('Each endpoint and each flow once, on MongoDB', () => {
     await visitor.choosesPassword('a third password')
     await visitor.sees('reset-password', 'invalid', 400)
     expect((await user.signsIn('quite another password')).location).to.include('code=')
-    const { events } = await adminOf(h).listAudit({
-      account_id: user.id,
-      type: ['password_reset_completed'],
-    })
+    const type = ['password_reset_completed' as const]
+    const { events } = await adminOf(h).listAudit({ account_id: user.id, type })
     expect(events).to.have.length(1)
   })
 
@@ -48,25 +42,19 @@ describeWithMongo('Each endpoint and each flow once, on MongoDB', () => {
     expectExpired(await login.opensElsewhere())
   })
 
-  it('lets the window that logged in go on once the link was opened elsewhere', async () => {
+  it('lets the window that logged in go on once the link was opened elsewhere; sends a new one to whoever asks (4.7)', async () => {
     const login = await h.blockedLogin()
     await login.opensElsewhere()
     await login.comesBack(await login.goesOn())
-  })
-
-  it('sends a new verification link to whoever asks for one (4.7)', async () => {
     const user = await h.addUnverified()
     await user.asksAgain()
     await user.isOnlyVerified(await user.opensLink())
   })
 
   it('changes settings in one process, which are in force in the other, both ways, the password sealed (4.5, SET-13)', async () => {
-    const { db } = h
-    if (!db) throw new Error('no database')
-    const other = await startHarness({
-      database: { db, drop: async () => {} },
-      flows: { secrets },
-    })
+    const db = databaseOf(h)
+    const database = { db, drop: async () => {} }
+    const other = await startHarness({ database, flows: { secrets } })
     try {
       await h.put({ resend_cooldown: '7s', smtp_password: 'canary of the mail server' })
       await eventually('the other process follows', async () => {
@@ -89,15 +77,14 @@ describeWithMongo('Each endpoint and each flow once, on MongoDB', () => {
   it('answers what an admin asks: accounts, mails, links, dead letters, audit, doctor', async () => {
     const user = await h.addVerified()
     const admin = adminOf(h)
-    const { mail_id: mailId } = await admin.sendReset({ user: user.username })
-    await outcomeOf(h, mailId, 'sent')
+    const { mail_id } = await admin.sendReset({ user: user.username })
+    await outcomeOf(h, mail_id, 'sent')
     const { link } = await user.mail(1)
     expect((await admin.userStatus({ user: user.username })).links).to.have.length(1)
     expect((await admin.explainLink({ link })).state).to.equal('live')
     expect((await admin.listOutbox({ state: 'dead' })).mails).to.deep.equal([])
     const checks = (await admin.runDoctor()).checks.filter(({ step }) => step === 'indexes')
     expect(checks.map(({ status }) => status)).to.deep.equal(['ok'])
-    const rotated = await admin.rotateKeys()
-    expect(rotated.unreadable).to.deep.equal([])
+    expect((await admin.rotateKeys()).unreadable).to.deep.equal([])
   })
 })

@@ -3,12 +3,10 @@ import * as fc from 'fast-check'
 import { createRemoteJWKSet, decodeJwt, exportJWK, generateKeyPair, jwtVerify } from 'jose'
 import type { ClientMetadata, Configuration } from 'oidc-provider'
 import * as client from 'openid-client'
-import { koaHost } from '../../examples/hosts/koa.ts'
 import type { User } from '../../src/index.ts'
-import { forgetInteraction } from '../support/clients.ts'
-import { startHarness, type Harness, type Host } from '../support/harness.ts'
+import { forgetInteraction, partyOf, pushedRequest } from '../support/clients.ts'
 import { consent, postLogin } from '../support/oauth-requests.ts'
-import { type Person } from '../support/person.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import {
   createUserAgent,
   decodeEntities,
@@ -57,17 +55,13 @@ interface AnyRequest {
   parameters: Record<string, string | undefined>
 }
 
-/** Response type and mode; without a mode, the provider's own choice. */
-interface ResponseKind {
-  type: 'code' | 'code id_token'
-  mode: string | undefined
-}
-
 const OF_BOTH = [undefined, 'fragment', 'form_post', 'jwt', 'fragment.jwt', 'form_post.jwt']
-const responseKinds: ResponseKind[] = [
+/** Response type and mode; without a mode, the provider's own choice. */
+const responseKinds = [
   ...[...OF_BOTH, 'query', 'query.jwt'].map((mode) => ({ type: 'code', mode }) as const),
   ...OF_BOTH.map((mode) => ({ type: 'code id_token', mode }) as const),
 ]
+type ResponseKind = (typeof responseKinds)[number]
 
 /** How an answer of this kind comes to the client. */
 function deliveryOf({ type, mode = 'default' }: ResponseKind) {
@@ -144,14 +138,6 @@ interface AuthorizationAnswer {
   parameters: Record<string, string>
 }
 
-interface Redemption {
-  config: client.Configuration
-  isHybrid: boolean
-  checks: client.AuthorizationCodeGrantChecks
-  /** The resource that the access token is for. `undefined`: the provider's own userinfo. */
-  resource: string | undefined
-}
-
 type Json = Record<string, unknown>
 
 /** Reads an answer as the client would, and checks the signature of a signed one. */
@@ -193,11 +179,14 @@ function fromForm(html: string, { hidden }: Answer): Omit<AuthorizationAnswer, '
 /** Redeems the code with `openid-client`; answers all that the client learns, without codes, times and ids. */
 async function redeem(
   { redirectUri, parameters }: AuthorizationAnswer,
-  { config, isHybrid, checks, resource }: Redemption,
+  { resources: [resource], parameters: asked }: AnyRequest,
+  config: client.Configuration,
+  checks: client.AuthorizationCodeGrantChecks,
   user: User,
 ): Promise<Json> {
   const url = new URL(redirectUri)
-  url[isHybrid ? 'hash' : 'search'] = new URLSearchParams(parameters).toString()
+  const part = asked['response_type'] === 'code' ? 'search' : 'hash'
+  url[part] = new URLSearchParams(parameters).toString()
   const tokens = await client.authorizationCodeGrant(config, url, checks, {
     ...(resource !== undefined && { resource }),
   })
@@ -241,47 +230,40 @@ function withoutIds(claims: object, { id, email }: User): Json {
   )
 }
 
-/** One sending of a request, and who signs in. */
-interface Attempt {
-  request: AnyRequest
-  verifier: string
-  url: URL
-  user: User
-}
-
 describe('An e-mail verification amid any legal authorization request', () => {
-  let h: Harness
   let signingKey: CryptoKey
+  const h = suiteHarness(async () => {
+    const { privateKey, publicKey } = await generateKeyPair('ES256')
+    const jwks = { keys: [await exportJWK(publicKey)] }
+    signingKey = privateKey
+    return {
+      clients: [PUBLIC, CONFIDENTIAL].map((metadata) => ({ ...metadata, jwks })),
+      settings: { requests_per_ip_per_minute: '0', mails_per_minute: '0' },
+      provider: everyFeature,
+      // All logins reach one level.
+      finishLogin: (req, res, login) =>
+        h.flows.finishLogin(req, res, { ...login, acr: ACR, amr: ['pwd'] }),
+    }
+  })
   const configs = new Map<string, client.Configuration>()
   /** By account: the parameters of its latest request that the provider vouches for to the host. */
   const trusted = new Map<string | undefined, string[] | undefined>()
 
   before(async () => {
-    const { privateKey, publicKey } = await generateKeyPair('ES256')
-    const jwks = { keys: [await exportJWK(publicKey)] }
-    signingKey = privateKey
-    h = await startHarness({
-      clients: [PUBLIC, CONFIDENTIAL].map((metadata) => ({ ...metadata, jwks })),
-      settings: { requests_per_ip_per_minute: '0', mails_per_minute: '0' },
-      provider: everyFeature,
-      host: hostOfOneLevel(() => h),
-    })
     h.provider.on('authorization.success', ({ oidc }) => {
       trusted.set(oidc.session?.accountId, oidc.trusted?.toSorted())
     })
     for (const isConfidential of [false, true]) {
-      for (const isHybrid of [false, true]) {
-        const config = await discover(h.oauthUrl, isConfidential)
-        if (isHybrid) client.useCodeIdTokenResponseType(config)
-        configs.set(`${isConfidential} ${isHybrid}`, config)
+      for (const type of ['code', 'code id_token']) {
+        const { config } = await partyOf(h, isConfidential ? CONFIDENTIAL : PUBLIC)
+        if (type !== 'code') client.useCodeIdTokenResponseType(config)
+        configs.set(`${isConfidential} ${type}`, config)
       }
     }
   })
-  after(() => h.close())
 
-  const isHybrid = ({ parameters }: AnyRequest) => parameters['response_type'] !== 'code'
-  const configOf = (request: AnyRequest) => {
-    const config = configs.get(`${request.isConfidential} ${isHybrid(request)}`)
+  const configOf = ({ isConfidential, parameters }: AnyRequest) => {
+    const config = configs.get(`${isConfidential} ${parameters['response_type']}`)
     if (!config) throw new Error('no such client')
     return config
   }
@@ -316,7 +298,8 @@ describe('An e-mail verification amid any legal authorization request', () => {
 
   /** All that the client and the person see of this login, from the credentials on. */
   async function outcome(
-    { request, verifier, url, user }: Attempt,
+    [request, verifier, url]: [request: AnyRequest, verifier: string, url: URL],
+    user: User,
     agent: UserAgent,
     first: Answer,
   ) {
@@ -327,27 +310,18 @@ describe('An e-mail verification amid any legal authorization request', () => {
     const state = request.parameters['state'] === '' ? undefined : request.parameters['state']
     const read = await readAnswer(answer, config)
     expect([read.redirectUri, read.parameters['state']]).to.deep.equal([request.redirectUri, state])
-    const learned = await redeem(
-      read,
-      {
-        config,
-        isHybrid: isHybrid(request),
-        resource: request.resources[0],
-        checks: {
-          pkceCodeVerifier: verifier,
-          ...(state !== undefined && { expectedState: state }),
-          ...(nonce !== undefined && { expectedNonce: nonce }),
-          ...(maxAge !== undefined && { maxAge: Number(maxAge) }),
-        },
-      },
-      user,
-    )
+    const checks = {
+      pkceCodeVerifier: verifier,
+      ...(state !== undefined && { expectedState: state }),
+      ...(nonce !== undefined && { expectedNonce: nonce }),
+      ...(maxAge !== undefined && { maxAge: Number(maxAge) }),
+    }
     return {
       isAsked,
       isSignedInAgain,
       mode: read.mode,
       isSigned: read.isSigned,
-      ...learned,
+      ...(await redeem(read, request, config, checks, user)),
       trusted: trusted.get(user.id),
       // A pushed request is good for one answer.
       pushed: request.isPushed && (await createUserAgent().get(url)).status,
@@ -358,13 +332,16 @@ describe('An e-mail verification amid any legal authorization request', () => {
     const user = await h.addVerified()
     const url = await send(request, verifier)
     const first = await h.login(user.agent, url, user.username)
-    return outcome({ request, verifier, url, user }, user.agent, first)
+    return outcome([request, verifier, url], user, user.agent, first)
   }
 
   async function unverified(request: AnyRequest, verifier: string, way: (typeof WAYS)[number]) {
     const url = await send(request, verifier)
     const login = await h.blockedLogin({ send: () => url })
-    if (way === 'with the interaction gone') await forget(login, url)
+    if (way === 'with the interaction gone') {
+      await forgetInteraction(h, login)
+      await (await pushedRequest(h, url))?.destroy()
+    }
     if (way === 'in the window that waited') {
       expect(await h.users.markEmailVerified(login.id, login.email ?? '')).to.equal(true)
     }
@@ -372,17 +349,11 @@ describe('An e-mail verification amid any legal authorization request', () => {
     const waited = way.startsWith('in the window')
     const there = way === 'in the same browser' || waited ? login : login.in()
     const first = waited ? await there.goesOn() : await there.opensLink()
-    const ends = await outcome({ request, verifier, url, user: login }, there.agent, first)
+    const ends = await outcome([request, verifier, url], login, there.agent, first)
     const isPage = ends.mode === 'form_post' && !ends.isAsked && !ends.isSignedInAgain
     expect(first.status, 'in one response').to.equal(isPage ? 200 : 302)
     expect(await login.isVerified()).to.equal(true)
     return ends
-  }
-
-  async function forget(login: Person, { searchParams }: URL): Promise<void> {
-    await forgetInteraction(h, login)
-    const pushed = searchParams.get('request_uri')?.split(':').at(-1) ?? ''
-    await (await h.provider.PushedAuthorizationRequest.find(pushed))?.destroy()
   }
 
   for (const kind of responseKinds) {
@@ -422,36 +393,6 @@ function byEmail(
   return JSON.parse(JSON.stringify(ordinary), (name, value: unknown) =>
     name === 'acr' ? undefined : value,
   )
-}
-
-function discover(issuer: string, isConfidential: boolean): Promise<client.Configuration> {
-  const [metadata, auth] = isConfidential
-    ? ([CONFIDENTIAL, client.ClientSecretBasic(CONFIDENTIAL.client_secret)] as const)
-    : ([PUBLIC, client.None()] as const)
-  return client.discovery(new URL(issuer), metadata.client_id, undefined, auth, {
-    execute: [client.allowInsecureRequests],
-  })
-}
-
-/** A host whose logins all reach one level, as it is told by the form of the tests. */
-function hostOfOneLevel(h: () => Harness): Host {
-  return ({ login, ...parts }) =>
-    koaHost({
-      ...parts,
-      async login(req, res) {
-        if (req.method !== 'POST') return login(req, res)
-        const startedAt = parts.flows.loginStarted()
-        let body = ''
-        for await (const chunk of req) body += String(chunk)
-        const form = Object.fromEntries(new URLSearchParams(body))
-        const account = await h().users.findByUsername(form['username'] ?? '')
-        if (account) {
-          return parts.flows.finishLogin(req, res, { account, startedAt, acr: ACR, amr: ['pwd'] })
-        }
-        Reflect.set(req, 'body', form)
-        await login(req, res)
-      },
-    })
 }
 
 /** Consent is asked where the request asks for it; a grant then has all that was requested. */

@@ -16,6 +16,7 @@ import {
   MACHINE,
   PAR_ONLY,
   pushedLogin,
+  SERVER,
   signedLogin,
   THEIR_FEATURES,
   type DynamicClient,
@@ -42,6 +43,19 @@ async function expectGoesOnByLinkElsewhere(login: Person) {
   await login.comesBack(await login.goesOn())
 }
 
+/** The link and the window say that the address is verified, and lead nowhere. */
+async function expectLeadsNowhere(login: Person) {
+  for (const answer of [await login.opensElsewhere(), await login.goesOn()])
+    await login.isOnlyVerified(answer)
+}
+
+/** So they say; the same login goes on once the client is as it was. */
+async function expectRefusedUntil({ login }: Pick<DynamicClient, 'login'>, restore: () => unknown) {
+  await expectLeadsNowhere(login)
+  await restore()
+  return login.goesOn()
+}
+
 /** Consent is in test/http/verify-email-any-request.property.test.ts. */
 describe('The waiting window finishes the very request of its client', () => {
   const h = suiteHarness({
@@ -58,18 +72,14 @@ describe('The waiting window finishes the very request of its client', () => {
     }
   })
 
-  it('though the other browser used a pushed request up', async () => {
-    const { login, url } = await pushedLogin(h)
-    const elsewhere = await login.opensElsewhere()
-    expect(elsewhere.location).to.match(/[?&]code=/)
-    await login.comesBack(await login.goesOn())
-    expect(outcomeOf(await createUserAgent().get(url))).to.equal('invalid_request_uri')
-  })
-
-  it('and uses a pushed request up where nobody else did', async () => {
+  it('though the other browser used a pushed request up, and uses a pushed request up where nobody else did', async () => {
+    const { login: used, url: first } = await pushedLogin(h)
+    expect((await used.opensElsewhere()).location).to.match(/[?&]code=/)
+    await used.comesBack(await used.goesOn())
     const { login, url } = await pushedLogin(h)
     await login.comesBack(await login.types())
-    expect(outcomeOf(await createUserAgent().get(url))).to.equal('invalid_request_uri')
+    for (const pushed of [first, url])
+      expect(outcomeOf(await createUserAgent().get(pushed))).to.equal('invalid_request_uri')
   })
 
   it('by way of the login page once max_age has passed since the password was checked', async () => {
@@ -78,15 +88,10 @@ describe('The waiting window finishes the very request of its client', () => {
     await moveTime(601_000)
     const answer = await login.goesOn()
     expect(setsSession(answer)).to.equal(false)
-    await expectPasswordThenCode(h, login, login.agent, answer)
+    await expectPasswordThenCode(h, login, answer)
   })
 
   describe('unless the client changed meanwhile:', () => {
-    async function expectNoRedirect(login: Person) {
-      for (const answer of [await login.opensElsewhere(), await login.goesOn()])
-        await login.isOnlyVerified(answer)
-    }
-
     it('its redirect URI was withdrawn, until it is back; no code is shown meanwhile', async () => {
       const { login, change } = await dynamicLogin(h)
       await change({ redirect_uris: [`${DYNAMIC_URI}/`] })
@@ -95,15 +100,13 @@ describe('The waiting window finishes the very request of its client', () => {
       await h.put({ email_link_confirmation: 'off' })
       expectMode(elsewhere, 200, 'elsewhere')
       expect(codeOn(elsewhere)).to.equal(undefined)
-      await expectNoRedirect(login)
-      await change()
-      await login.comesBack(await login.goesOn())
+      await login.comesBack(await expectRefusedUntil({ login }, change))
     })
 
     it('it may no longer ask for a code, or is gone, and another client’s login works', async () => {
       const { login, change, remove } = await dynamicLogin(h)
       await change(MACHINE)
-      await expectNoRedirect(login)
+      await expectLeadsNowhere(login)
       await remove()
       expectMode(await login.goesOn(), 200, 'verified')
       const { location } = await h.signIn(login.agent, login.username)
@@ -111,14 +114,6 @@ describe('The waiting window finishes the very request of its client', () => {
     })
   })
 })
-
-/** The link and the window say that the address is verified, and lead nowhere; the same login goes on once the client is as it was. */
-async function expectRefusedUntil({ login }: DynamicClient, restore: () => unknown) {
-  for (const answer of [await login.opensElsewhere(), await login.goesOn()])
-    await login.isOnlyVerified(answer)
-  await restore()
-  return login.goesOn()
-}
 
 describe('A login that waited while its client changed', () => {
   const needsProof = new Set<string>()
@@ -132,12 +127,14 @@ describe('A login that waited while its client changed', () => {
   })
 
   const IMPLICIT: Change = { response_types: ['id_token'], grant_types: ['implicit'] }
+  const PUSHED_LESS: Change = { ...MUST_PUSH, scope: 'openid' }
   const narrower: [title: string, change: Change, send?: Sending][] = [
     ['must push its requests', MUST_PUSH],
     ['must push its requests, and this one was only signed', MUST_PUSH, bySigning],
     ['must sign its requests', MUST_SIGN],
     ['must sign its requests, and this one was only pushed', MUST_SIGN, byPushing],
     ['may not ask for the scope any more', { scope: 'openid' }],
+    ['may not ask for the scope any more, and pushed', PUSHED_LESS, byPushing],
     ['may ask for another response type only', IMPLICIT],
   ]
   for (const [title, change, send] of narrower) {
@@ -161,7 +158,7 @@ describe('A login that waited while its client changed', () => {
     const { login, change } = client
     await change({ scope: 'openid email' })
     const answer = await expectRefusedUntil(client, () => change())
-    await expectConsentThenCode(h, login, login.agent, answer)
+    await expectConsentThenCode(h, login, answer)
   })
 
   it('goes nowhere where the client must prove who redeems the code by now (RED-15)', async () => {
@@ -191,13 +188,6 @@ describe('A login that waited while its client changed', () => {
       await expectGoesOnByLinkElsewhere(login)
     })
   }
-
-  it('of a client that pushed goes nowhere where it may not ask for the scope any more (RED-15)', async () => {
-    const client = await dynamicLogin(h, { send: byPushing })
-    await client.change({ ...MUST_PUSH, scope: 'openid' })
-    const answer = await expectRefusedUntil(client, () => client.change(MUST_PUSH))
-    await client.login.comesBack(answer)
-  })
 })
 
 describe('A login by a signed request, where the provider takes none that are pushed', () => {
@@ -206,22 +196,15 @@ describe('A login by a signed request, where the provider takes none that are pu
     provider: { features: { ...THEIR_FEATURES, pushedAuthorizationRequests: { enabled: false } } },
   })
 
-  it('goes on', async () => {
+  it('goes on, and nowhere once the redirect URI is no longer the client’s, or it may no longer ask for a code (RED-05)', async () => {
     await expectGoesOnByLinkElsewhere(await signedLogin(h))
-  })
-
-  const gone: [title: string, change: Change][] = [
-    ['the redirect URI is no longer the client’s', { redirect_uris: [`${DYNAMIC_URI}/`] }],
-    ['the client may no longer ask for a code', MACHINE],
-  ]
-  for (const [title, change] of gone) {
-    it(`goes nowhere once ${title} (RED-05)`, async () => {
+    for (const change of [{ redirect_uris: [`${DYNAMIC_URI}/`] }, MACHINE]) {
       const client = await dynamicLogin(h, { send: bySigning })
       await client.change({ ...MUST_SIGN, ...change })
       const answer = await expectRefusedUntil(client, () => client.change(MUST_SIGN))
       await client.login.comesBack(answer)
-    })
-  }
+    }
+  })
 })
 
 describe('A login that waited, where the host trusts a proxy that ends TLS', () => {
@@ -251,9 +234,8 @@ describe('A login that waited, where the host trusts a proxy that ends TLS', () 
     await login.opensElsewhere()
     const answer = await login.goesOn()
     // Ours is so where the base URL is https, which it is not here.
-    const theirs = answer.headers
-      .getSetCookie()
-      .filter((line) => !line.startsWith('account_flows_'))
+    const lines = answer.headers.getSetCookie()
+    const theirs = lines.filter((line) => !line.startsWith('account_flows_'))
     expect(theirs).not.to.deep.equal([])
     for (const line of theirs) expect(line).to.include('; secure')
     await login.comesBack(answer)
@@ -300,16 +282,11 @@ describeWithMongo('A login that waits, when the database fails between two steps
     when: Moment['when'],
     work: () => Promise<Answer>,
     nth = 1,
-  ): Promise<void> {
+  ) {
     const isWrite = (name: string) => ['insert', 'update', 'findAndModify'].includes(name)
-    const outage = proxy.interrupt(
-      {
-        matches: (command) => command.collection === collection && isWrite(command.name),
-        nth,
-        when,
-      },
-      async () => {},
-    )
+    const matches: Moment['matches'] = (command) =>
+      command.collection === collection && isWrite(command.name)
+    const outage = proxy.interrupt({ matches, nth, when }, async () => {})
     const answer = await work()
     expect((await outage.happened)?.collection).to.equal(collection)
     expect([answer.status, answer.mode]).to.deep.equal([503, 'unavailable'])
@@ -349,17 +326,20 @@ describeWithMongo('A login that waits, when the database fails between two steps
     })
   }
 
-  it('in the browser that logged in, before the turn is taken: the window still has it', async () => {
-    const login = await h.blockedLogin()
-    await failing('pending_logins', 'before', () => login.opensLink(), 3)
-    await login.comesBack(await login.goesOn())
-  })
-
-  it('before the window takes its turn: it tries again', async () => {
-    const login = await h.blockedLogin()
-    await login.opensElsewhere()
-    await failing('pending_logins', 'before', () => login.goesOn())
-    await login.comesBack(await login.goesOn())
+  it('before the window takes its turn: it tries again; in the browser that logged in, before the turn is taken, or the code is saved: the window still has it (RACE-13)', async () => {
+    const waiting = await h.blockedLogin()
+    await waiting.opensElsewhere()
+    await failing('pending_logins', 'before', () => waiting.goesOn())
+    await waiting.comesBack(await waiting.goesOn())
+    for (const [collection, nth] of [
+      ['pending_logins', 3],
+      ['authorization_code', 1],
+    ] as const) {
+      const login = await h.blockedLogin()
+      await failing(collection, 'before', () => login.opensLink(), nth)
+      expect(await login.isVerified()).to.equal(true)
+      await login.comesBack(await login.goesOn())
+    }
   })
 
   for (const [collection, when, step, nth] of [
@@ -405,13 +385,6 @@ describeWithMongo('A login that waits, when the database fails between two steps
     expectMode(await login.opensLink(), 200, 'verified')
     await expectNextLoginWorks(login)
   })
-
-  it('in the browser that logged in, the turn is taken, and the code is not saved: the window has the turn again (RACE-13)', async () => {
-    const login = await h.blockedLogin()
-    await failing('authorization_code', 'before', () => login.opensLink())
-    expect(await login.isVerified()).to.equal(true)
-    await login.comesBack(await login.goesOn())
-  })
 })
 
 describe('A login that waits, when the provider fails', () => {
@@ -451,15 +424,17 @@ describe('A login that waits, when the provider fails', () => {
     expect(answer.headers.getSetCookie()).to.deep.equal([])
   }
 
-  for (const [model, isByLink] of [
-    ['Interaction', false],
-    ['Session', false],
-    ['AuthorizationCode', false],
-    ['Session', true],
-    ['AuthorizationCode', true],
+  for (const [model, by] of [
+    ['Interaction', 'window'],
+    ['Session', 'window'],
+    ['AuthorizationCode', 'window'],
+    ['Session', 'link'],
+    ['AuthorizationCode', 'link'],
+    ['AuthorizationCode', 'link of a client that must push its requests'],
   ] as const) {
-    it(`at its ${model}${isByLink ? ', by the link in its browser' : ''}: the window has the turn again, once (RACE-13)`, async () => {
-      const login = await h.blockedLogin()
+    it(`at its ${model}, by the ${by}, in its browser: the window has the turn again, once (RACE-13)`, async () => {
+      const isByLink = by !== 'window'
+      const login = by.endsWith('requests') ? (await pushedLogin(h)).login : await h.blockedLogin()
       if (!isByLink) await login.opensElsewhere()
       await failing(model, () => (isByLink ? login.opensLink() : login.goesOn()))
       expect(await login.isVerified()).to.equal(true)
@@ -469,16 +444,9 @@ describe('A login that waits, when the provider fails', () => {
     })
   }
 
-  it('by the link in its browser, of a client that must push its requests: the window has the turn again (RACE-13)', async () => {
-    const { login } = await pushedLogin(h)
-    await failing('AuthorizationCode', () => login.opensLink())
-    await login.comesBack(await login.goesOn())
-  })
-
   it('at a link that no login waits for: it leads nowhere, and the next sign-in goes through', async () => {
     const user = await h.addUnverified()
-    const [redirect_uri] = CONFIDENTIAL.redirect_uris
-    await user.asksAgain({ client_id: CONFIDENTIAL.client_id, redirect_uri, scope: 'openid' })
+    await user.asksAgain(SERVER)
     await failing('AuthorizationCode', () => user.opensLink())
     expect(await user.isVerified()).to.equal(true)
     expect((await user.signsIn()).location).to.match(/[?&]code=/)

@@ -16,6 +16,9 @@ import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
 
+/** What its form can ask for: to go on, or to leave. */
+const ASKED = [{}, { action: 'cancel' }, { action: 'other_account' }]
+
 /** Its button and a reload of its page say this, and nothing else comes of them. */
 async function expectSays(login: Person, status: number, mode: string): Promise<Answer[]> {
   const answers = [await login.goesOn(), await login.reloads()]
@@ -46,7 +49,10 @@ async function windowNamed({ oauthUrl }: Harness, id: string, agent: UserAgent) 
 }
 
 describe('The page that waits goes on by its button', () => {
-  const h = suiteHarness({ flows: { trustedProxies: 1 } })
+  const h = suiteHarness({
+    settings: { requests_per_ip_per_minute: '0' },
+    flows: { trustedProxies: 1 },
+  })
 
   it('goes on to the client, with its own state, nonce and PKCE, once the link was opened in another browser, which in mode off has a code as well (VER-15)', async () => {
     const login = await h.blockedLogin()
@@ -105,25 +111,19 @@ describe('The page that waits goes on by its button', () => {
     }
   })
 
-  it('learns that somebody else verified the account: support, an import, or a process that died then', async () => {
+  it('learns that somebody else verified the account: support, an import, or a process that died then; and goes on with each login of the account, each with its own request', async () => {
     for (const verify of [
       ({ id, email = '' }: Person) => h.users.markEmailVerified(id, email),
       (user: Person) => user.becomes({ emailVerified: true }),
     ]) {
       const login = await h.blockedLogin()
+      const second = await h.blockedLogin({ agent: login.agent, user: login })
+      expect(login.loginId()).to.not.equal(second.loginId())
       await verify(login)
       expectMode(await login.in().reloads(), 400, 'ended')
-      await expectGoesOn(login)
+      for (const each of [second, login]) await expectGoesOn(each)
       expectMode(await login.opensElsewhere(), 200, 'verified')
     }
-  })
-
-  it('goes on with each login of the account where the host verified the address, each with its own request', async () => {
-    const first = await h.blockedLogin()
-    const second = await h.blockedLogin({ agent: first.agent, user: first })
-    expect(first.loginId()).to.not.equal(second.loginId())
-    await first.becomes({ emailVerified: true })
-    for (const login of [second, first]) await expectGoesOn(login)
   })
 
   it('is over once another login of the account verified the address, by its link or its code', async () => {
@@ -138,23 +138,6 @@ describe('The page that waits goes on by its button', () => {
       await expectSays(left, 400, 'ended')
       expect(h.sessionId(left.agent)).to.equal(undefined)
     }
-  })
-
-  it('is over while another login of the account verifies the address, and so is one that begins in that moment', async () => {
-    const left = await h.blockedLogin()
-    const login = await h.blockedLogin({ user: left })
-    const { markEmailVerified } = h.users
-    const begun: Person[] = []
-    h.users.markEmailVerified = async (id, email) => {
-      h.users.markEmailVerified = markEmailVerified
-      begun.push(await h.blockedLogin({ user: left }))
-      const isFirst = await markEmailVerified(id, email)
-      expectMode(await left.goesOn(), 400, 'ended')
-      return isFirst
-    }
-    await login.comesBack(await login.types())
-    expect(begun).to.have.length(1)
-    for (const each of begun) expectMode(await each.goesOn(), 400, 'ended')
   })
 
   it('waits as long as the latest link works, and ends alike for everybody', async () => {
@@ -177,7 +160,7 @@ describe('The page that waits goes on by its button', () => {
     for (const _time of [1, 2]) expectMode(await login.goesOn({}, from), 200, 'blocked')
     expect((await login.types(login.code, from)).status).to.equal(429)
     expect(await login.isVerified()).to.equal(false)
-    await h.put({ requests_per_ip_per_minute: '60' })
+    await h.put({ requests_per_ip_per_minute: '0' })
     await login.comesBack(await login.types(login.code, from))
   })
 
@@ -244,38 +227,48 @@ describe('The page that waits goes on by its button', () => {
       await expectGoesOn(login)
     })
 
-    it('the id alone, the cookie alone, and a cookie that somebody made up are good for nothing, be it that of a thief or the victim of a login that somebody planted (VER-17, VER-22)', async () => {
+    it('the id alone, the cookie alone, and a cookie that somebody made up are good for nothing, whatever they ask for, be it that of a thief or the victim of a login that somebody planted (VER-17, VER-22, VER-24)', async () => {
       await login.opensElsewhere()
       const [thief, waiting] = [login.in(), await h.blockedLogin()]
-      for (const other of [thief, login.in(waiting.agent)]) {
-        expectMode(await other.goesOn(), 400, 'ended')
-        expect(h.sessionId(other.agent)).to.equal(undefined)
-      }
       const cookie = login.agent.cookiesFor(`${h.oauthUrl}/verify-email`)
-      for (const id of ['', 'x', login.id, login.interaction]) {
-        expectMode(await thief.goesOn({ login: id }, { cookie }), 400, 'ended')
-      }
-      for (const value of ['', 'x', '%00', 'A'.repeat(43), 'A'.repeat(44), '{"$gt":""}']) {
-        const made = { cookie: `account_flows_browser=${value}` }
-        expectMode(await thief.goesOn({}, made), 400, 'ended')
+      for (const asked of ASKED) {
+        for (const other of [thief, login.in(waiting.agent)]) {
+          expectMode(await other.goesOn(asked), 400, 'ended')
+          expect(h.sessionId(other.agent)).to.equal(undefined)
+        }
+        for (const id of ['', 'x', login.id, login.interaction, waiting.loginId()]) {
+          expectMode(await thief.goesOn({ ...asked, login: id }, { cookie }), 400, 'ended')
+        }
+        for (const value of ['', 'x', '%00', 'A'.repeat(43), 'A'.repeat(44), '{"$gt":""}']) {
+          const made = { cookie: `account_flows_browser=${value}` }
+          expectMode(await thief.goesOn(asked, made), 400, 'ended')
+        }
       }
       expect(h.sessionId(thief.agent)).to.equal(undefined)
       await expectGoesOn(login)
+      await expectGoesOnByLinkElsewhere(waiting)
     })
 
-    it('a form of another site', async () => {
+    it('a form of another site, and an address, whatever they ask for (VER-24)', async () => {
       await login.opensElsewhere()
-      for (const headers of [
-        { 'sec-fetch-site': 'cross-site' },
-        { 'sec-fetch-site': 'same-site' },
-        { origin: 'https://evil.example' },
-        { origin: 'null' },
-        { origin: 'null', 'sec-fetch-site': 'cross-site' },
-      ]) {
-        const answer = await login.goesOn({}, headers)
-        expect([answer.status, answer.mode]).to.deep.equal([403, 'refused'])
-        expect(answer.location).to.equal(undefined)
-        expect(h.sessionId(login.agent)).to.equal(undefined)
+      for (const asked of ASKED) {
+        for (const headers of [
+          { 'sec-fetch-site': 'cross-site' },
+          { 'sec-fetch-site': 'same-site' },
+          { origin: 'https://evil.example' },
+          { origin: 'null' },
+          { origin: 'null', 'sec-fetch-site': 'cross-site' },
+        ]) {
+          const answer = await login.goesOn(asked, headers)
+          expect([answer.status, answer.mode]).to.deep.equal([403, 'refused'])
+          expect(answer.location).to.equal(undefined)
+          expect(h.sessionId(login.agent)).to.equal(undefined)
+        }
+        const query = new URLSearchParams({ login: login.loginId(), ...asked })
+        const url = `${h.oauthUrl}/verify-email/waiting`
+        expectMode(await login.agent.get(`${url}?${query}`), 200, 'blocked')
+        const repeated = await login.agent.post(url, `${query}&action=cancel&action=cancel`)
+        expect([repeated.status, repeated.location]).to.deep.equal([400, undefined])
       }
       const own = { origin: 'null', 'sec-fetch-site': 'same-origin' }
       await login.comesBack(await login.goesOn({}, own))
@@ -292,17 +285,22 @@ async function pendingOf(h: Harness, login: Person) {
 onBothStores('The window that logged in, and posts many times at once', (technology) => {
   const h = suiteHarness({ technology })
 
-  it('goes on in one of 20 concurrent posts, and the others get neither code nor session (VER-20)', async () => {
-    const login = await h.blockedLogin()
-    await login.opensElsewhere()
-    const answers = await Promise.all(Array.from({ length: 20 }, () => login.goesOn()))
-    const redirects = answers.filter(({ location }) => location !== undefined)
-    expect(redirects).to.have.length(1)
-    expect(answers.filter(setsSession)).to.deep.equal(redirects)
-    for (const { location, mode } of answers) {
-      if (location === undefined) expect(mode).to.be.oneOf(['ended', 'signed_in'])
+  it('has one answer to 20 concurrent posts, whatever they ask for, and the others get neither code nor session (VER-20, VER-25)', async () => {
+    for (const asked of [[{}], ASKED]) {
+      const login = await h.blockedLogin()
+      await login.opensElsewhere()
+      const posts = Array.from({ length: 20 }, (_, at) => login.goesOn(asked[at % asked.length]))
+      const answers = await Promise.all(posts)
+      const [redirect, ...more] = answers.filter(({ location }) => location !== undefined)
+      expect(more).to.deep.equal([])
+      for (const answer of answers) {
+        if (answer === redirect) continue
+        expect(answer.mode).to.be.oneOf(['ended', 'signed_in'])
+        expect(setsSession(answer)).to.equal(false)
+      }
+      if (asked !== ASKED) await login.comesBack(redirect)
+      expect((await login.signsIn()).location).to.match(/[?&]code=/)
     }
-    await login.comesBack(redirects[0])
   })
 })
 
@@ -342,8 +340,7 @@ describe('A window that waits for a login that is over', () => {
 
   it('goes nowhere after a reset: who knew the old password stays out (VER-19)', async () => {
     const login = await h.blockedLogin()
-    const reset = await h.reset(await login.forgets(), 'a brand new password')
-    expect(reset.mode).to.equal('done')
+    await login.getsBackIn('a brand new password')
     await expectOver(login)
     await login.asksAgain()
     expectMode(await login.opensElsewhere(), 200, 'verified')
@@ -351,15 +348,18 @@ describe('A window that waits for a login that is over', () => {
     await expectNextLoginWorks(login, 'a brand new password')
   })
 
-  it('goes nowhere under another address, be that verified or not', async () => {
+  it('goes nowhere under another address, be that verified or not, nor where the account is gone', async () => {
     for (const emailVerified of [false, true]) {
       const login = await h.blockedLogin()
-      const email = `another-${login.id}@users.example`
-      await login.becomes({ email, emailVerified })
+      await login.becomes({ email: `another-${login.id}@users.example`, emailVerified })
       await expectOver(login)
       await login.becomes({ emailVerified: true })
       await expectNextLoginWorks(login)
     }
+    const gone = await h.blockedLogin()
+    await gone.opensElsewhere()
+    deleted.add(gone.id)
+    await expectOver(gone)
   })
 
   it('waits again, and keeps its turn, where the address is taken for unverified again', async () => {
@@ -369,14 +369,7 @@ describe('A window that waits for a login that is over', () => {
     expectMode(await login.goesOn(), 200, 'blocked')
     expect(h.sessionId(login.agent)).to.equal(undefined)
     await login.becomes({ emailVerified: true })
-    await login.comesBack(await login.goesOn())
-  })
-
-  it('goes nowhere where the account is gone', async () => {
-    const login = await h.blockedLogin()
-    await login.opensElsewhere()
-    deleted.add(login.id)
-    await expectOver(login)
+    await expectGoesOn(login)
   })
 })
 
@@ -388,9 +381,13 @@ describeWithMongo('The page that waits [full]', () => {
     await login.opensElsewhere()
     const _id = login.loginId()
     const logins = databaseOf(h).collection<{ _id: string }>('pending_logins')
-    const texts = [{ captured: '{}' }, { captured: 'no JSON' }]
-    for (const damage of [...texts, { purge_at: 'never' }, { browser_hash: 7 }]) {
-      const before = await logins.findOneAndUpdate({ _id }, { $set: damage })
+    for (const [name, value] of [
+      ['captured', '{}'],
+      ['captured', 'no JSON'],
+      ['purge_at', 'never'],
+      ['browser_hash', 7],
+    ] as const) {
+      const before = await logins.findOneAndUpdate({ _id }, { $set: { [name]: value } })
       expectMode(await login.goesOn(), 400, 'ended')
       await logins.replaceOne({ _id }, before ?? {})
     }
@@ -404,16 +401,12 @@ describe('A waiting window in a browser with a session', () => {
   const h = suiteHarness()
 
   it('goes on over the session of another account, by button, code and link: the password was typed in this very browser (VER-18)', async () => {
-    const ways: Record<string, (login: Person) => Promise<Answer>> = {
-      async button(login) {
-        await login.opensElsewhere()
-        return login.goesOn()
-      },
-      code: (login) => login.types(),
-      link: (login) => login.opensLink(),
-    }
-    for (const [way, goOn] of Object.entries(ways)) {
-      await h.put({ email_link_confirmation: way === 'link' ? 'other_browser' : 'off' })
+    for (const [mode, goOn] of [
+      ['off', (login: Person) => login.opensElsewhere().then(() => login.goesOn())],
+      ['off', (login: Person) => login.types()],
+      ['other_browser', (login: Person) => login.opensLink()],
+    ] as const) {
+      await h.put({ email_link_confirmation: mode })
       const login = await h.blockedLogin()
       const { owner } = await signedIn(h, login.agent)
       const before = await sessionOf(h, login.agent)
@@ -448,18 +441,14 @@ describe('A waiting window in a browser with a session', () => {
     await expectGoesOnByLinkElsewhere(await h.blockedLogin({ agent: login.agent }))
   })
 
-  it('goes on though another site led the browser to sign out, where nobody was signed in', async () => {
+  it('goes on where the person was asked whether to sign out, and stayed; or where another site led the browser to that, and nobody was signed in', async () => {
+    const stayed = await signedInBeside()
+    await endSession(stayed.agent, {})
+    expect(await stayed.account()).to.equal(stayed.id)
     const login = await h.blockedLogin()
     await login.opensElsewhere()
     await endSession(login.agent, { logout: 'yes' }, { 'sec-fetch-site': 'cross-site' })
-    await expectGoesOn(login)
-  })
-
-  it('goes on where the person was asked whether to sign out, and stayed', async () => {
-    const login = await signedInBeside()
-    await endSession(login.agent, {})
-    expect(await login.account()).to.equal(login.id)
-    await expectGoesOn(login)
+    for (const each of [stayed, login]) await expectGoesOn(each)
   })
 
   it('says of a window that went on before that it is over, and nothing of the other account that came since', async () => {
@@ -484,9 +473,7 @@ describe('A waiting window in a browser with a session', () => {
   it('replaces an anonymous session that somebody planted (SES-07)', async () => {
     const login = await h.blockedLogin()
     await login.opensElsewhere()
-    await expectPlantedReplaced(h, login.agent, async () => {
-      await login.comesBack(await login.goesOn())
-    })
+    await expectPlantedReplaced(h, login.agent, () => expectGoesOn(login))
   })
 })
 
@@ -516,22 +503,17 @@ describe('A login that waited in a browser where its account signed in again sin
     return { login, newer }
   }
 
-  const finishers: Record<string, (login: Person) => Promise<Answer>> = {
-    'its window': (login) => login.goesOn(),
-    async 'its link'(login) {
-      await login.becomes({ emailVerified: false })
-      return login.opensLink()
-    },
-  }
-  for (const [finisher, finish] of Object.entries(finishers)) {
+  for (const isByLink of [false, true]) {
     for (const [title, seconds, extra] of [
       ['after a minute', 60, {}],
       ['with prompt=login', 60, { prompt: 'login' }],
       ['once its own is older than max_age', MAX_AGE_S + 1, { prompt: 'login' }],
     ] as const) {
-      it(`is finished by ${finisher} with the newer login, which stays as it is, ${title} (SES-15)`, async () => {
+      it(`is finished by its ${isByLink ? 'link' : 'window'} with the newer login, which stays as it is, ${title} (SES-15)`, async () => {
         const { login, newer } = await overtaken(seconds, extra)
-        const tokens = await login.comesBack(await finish(login))
+        if (isByLink) await login.becomes({ emailVerified: false })
+        const answer = isByLink ? await login.opensLink() : await login.goesOn()
+        const tokens = await login.comesBack(answer)
         expect(tokens.claims()?.auth_time).to.equal(newer?.loginTs)
         const after = await sessionOf(h, login.agent)
         const { accountId, loginTs, acr, amr, uid } = newer ?? {}
@@ -550,9 +532,8 @@ describe('A login that waited in a browser where its account signed in again sin
     await user.becomes({ emailVerified: false })
     how = { acr: 'bronze' }
     const { agent } = user
-    await expectGoesOnByLinkElsewhere(
-      await h.blockedLogin({ user, agent, extra: { prompt: 'login' } }),
-    )
+    const login = await h.blockedLogin({ user, agent, extra: { prompt: 'login' } })
+    await expectGoesOnByLinkElsewhere(login)
     const after = await sessionOf(h, agent)
     expect(after?.acr).to.equal('bronze')
     expect(after?.loginTs).to.be.greaterThan(before?.loginTs ?? Infinity)
@@ -565,75 +546,63 @@ describe('The cookie by which the browser that logged in is known', () => {
     headers.getSetCookie().find((line) => line.includes(NAME)) ?? ''
   const valueOf = (line: string) => /=([\w-]{43});/.exec(line)?.[1]
 
-  describe('over http', () => {
-    let remember: Pick<CheckedLogin, 'remember'> = {}
-    const h = suiteHarness({
-      finishLogin: (req, res, login) => h.flows.finishLogin(req, res, { ...login, ...remember }),
-    })
+  let remember: Pick<CheckedLogin, 'remember'> = {}
+  const h = suiteHarness({
+    finishLogin: (req, res, login) => h.flows.finishLogin(req, res, { ...login, ...remember }),
+  })
 
-    it('is for no script and no other site, lives as long as the login can wait, and is stored hashed', async () => {
-      const login = await h.blockedLogin()
-      const line = lineOf(login.blocked)
-      const value = valueOf(line)
-      const eightDays = `Max-Age=${8 * 86_400}`
-      expect(line).to.equal(`${NAME}=${value}; ${eightDays}; Path=/; HttpOnly; SameSite=Lax`)
-      const stored = await pendingOf(h, login)
-      expect(JSON.stringify(stored)).to.not.include(value)
-      expect(stored.browserHash).to.match(/^[\da-f]{64}$/)
-    })
+  it('is for no script and no other site, lives as long as the login can wait, is stored hashed, stays the same for the browser, and is another one for each', async () => {
+    const login = await h.blockedLogin()
+    const line = lineOf(login.blocked)
+    const value = valueOf(line)
+    const eightDays = `Max-Age=${8 * 86_400}`
+    expect(line).to.equal(`${NAME}=${value}; ${eightDays}; Path=/; HttpOnly; SameSite=Lax`)
+    const stored = await pendingOf(h, login)
+    expect(JSON.stringify(stored)).to.not.include(value)
+    expect(stored.browserHash).to.match(/^[\da-f]{64}$/)
+    expect(lineOf((await h.blockedLogin({ agent: login.agent })).blocked)).to.equal(line)
+    const elsewhere = valueOf(lineOf((await h.blockedLogin()).blocked))
+    expect(elsewhere)
+      .to.match(/^[\w-]{43}$/)
+      .and.not.equal(value)
+  })
 
-    it('stays the same for the browser, and is another one for each', async () => {
-      const agent = createUserAgent()
-      const lines: string[] = []
-      for (const _time of [1, 2]) lines.push(lineOf((await h.blockedLogin({ agent })).blocked))
-      const elsewhere = lineOf((await h.blockedLogin()).blocked)
-      expect(lines[0]).to.equal(lines[1])
-      expect(valueOf(elsewhere)).to.match(/^[\w-]{43}$/)
-      expect(valueOf(elsewhere)).to.not.equal(valueOf(lines[0] ?? ''))
-    })
+  it('is given to nobody who is not blocked, and not by a link', async () => {
+    const login = await h.blockedLogin()
+    const elsewhere = login.in()
+    expect(lineOf(await (await h.addVerified()).signsIn())).to.equal('')
+    expect(lineOf(await elsewhere.opensLink())).to.equal('')
+    expect(elsewhere.agent.cookiesFor(h.oauthUrl)).to.not.include(NAME)
+    await login.comesBack(await login.goesOn())
+  })
 
-    it('is given to nobody who is not blocked, and not by a link', async () => {
-      const login = await h.blockedLogin()
-      const elsewhere = login.in()
-      expect(lineOf(await (await h.addVerified()).signsIn())).to.equal('')
-      expect(lineOf(await elsewhere.opensLink())).to.equal('')
-      expect(elsewhere.agent.cookiesFor(h.oauthUrl)).to.not.include(NAME)
-      await login.comesBack(await login.goesOn())
-    })
+  it('ends with the browser where the login is not to be remembered', async () => {
+    remember = { remember: false }
+    const login = await h.blockedLogin()
+    remember = {}
+    const line = lineOf(login.blocked)
+    expect(line).to.equal(`${NAME}=${valueOf(line)}; Path=/; HttpOnly; SameSite=Lax`)
+    await login.opensElsewhere()
+    const answer = await login.goesOn()
+    const session = answer.headers.getSetCookie().find((each) => each.startsWith('_session='))
+    expect(session).to.not.match(/expires|max-age/i)
+    await login.comesBack(answer)
+  })
 
-    it('ends with the browser where the login is not to be remembered', async () => {
-      remember = { remember: false }
-      const login = await h.blockedLogin()
-      remember = {}
-      const line = lineOf(login.blocked)
-      expect(line).to.equal(`${NAME}=${valueOf(line)}; Path=/; HttpOnly; SameSite=Lax`)
-      await login.opensElsewhere()
-      const answer = await login.goesOn()
-      const session = answer.headers.getSetCookie().find((each) => each.startsWith('_session='))
-      expect(session).to.not.match(/expires|max-age/i)
-      await login.comesBack(answer)
-    })
-
-    it('of the person before gives the next person of a browser nothing', async () => {
-      const before = await h.blockedLogin()
-      const next = await h.blockedLogin({ agent: before.agent })
-      await next.opensElsewhere()
-      expectMode(await before.goesOn(), 200, 'blocked')
-      await next.comesBack(await next.goesOn())
-      expect(await before.isVerified()).to.equal(false)
-    })
+  it('of the person before gives the next person of a browser nothing', async () => {
+    const before = await h.blockedLogin()
+    const next = await h.blockedLogin({ agent: before.agent })
+    await next.opensElsewhere()
+    expectMode(await before.goesOn(), 200, 'blocked')
+    await next.comesBack(await next.goesOn())
+    expect(await before.isVerified()).to.equal(false)
   })
 
   it('is bound to this host over https', async () => {
-    const h = await startHarness({ flows: { baseUrl: 'https://idp.example' } })
-    const user = await h.addUnverified()
-    const { url } = await h.party.begin()
-    const line = lineOf(await h.login(user.agent, url, user.username))
-    await h.close()
-    expect(line).to.match(
-      new RegExp(
-        `^__Host-${NAME}=[\\w-]{43}; Max-Age=691200; Path=/; HttpOnly; SameSite=Lax; Secure$`,
-      ),
-    )
+    const secure = await startHarness({ flows: { baseUrl: 'https://idp.example' } })
+    const line = lineOf(await (await secure.addUnverified()).signsIn())
+    await secure.close()
+    const attributes = 'Max-Age=691200; Path=/; HttpOnly; SameSite=Lax; Secure'
+    expect(line).to.equal(`__Host-${NAME}=${valueOf(line)}; ${attributes}`)
   })
 })

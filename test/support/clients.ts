@@ -3,13 +3,13 @@ import { exportJWK, generateKeyPair } from 'jose'
 import type { Adapter, ClientMetadata, Configuration } from 'oidc-provider'
 import { buildAuthorizationUrlWithJAR, buildAuthorizationUrlWithPAR } from 'openid-client'
 import { expectPage } from './expect-page.ts'
-import { CLIENT, PASSWORD, type Harness } from './harness.ts'
+import { CLIENT, CONFIDENTIAL, PASSWORD, type Harness } from './harness.ts'
 import {
   createRelyingParty,
   type AuthorizationRequest,
   type RelyingParty,
 } from './relying-party.ts'
-import type { Answer, UserAgent } from './user-agent.ts'
+import type { Answer } from './user-agent.ts'
 import { blockedLogin, type Person } from './person.ts'
 
 /** Clients that ask in other ways than the client of the harness, and what they ask. */
@@ -39,6 +39,18 @@ export const NATIVE = {
   redirect_uris: ['com.example.app:/cb'],
 } as const satisfies ClientMetadata
 
+/** What a link carries for the clients of the harness (4.7). */
+export const APP = {
+  client_id: CLIENT.client_id,
+  redirect_uri: CLIENT.redirect_uris[0],
+  scope: 'openid',
+} as const
+export const SERVER = {
+  client_id: CONFIDENTIAL.client_id,
+  redirect_uri: CONFIDENTIAL.redirect_uris[0],
+  scope: 'openid',
+} as const
+
 /** What a provider needs for them. */
 export const THEIR_FEATURES: Configuration['features'] = {
   devInteractions: { enabled: false },
@@ -49,11 +61,10 @@ export const THEIR_FEATURES: Configuration['features'] = {
 
 export const DYNAMIC_URI = 'https://dynamic.example/cb'
 
-export function partyOf(
-  { oauthUrl }: Harness,
-  { client_id, redirect_uris }: { client_id: string; redirect_uris: readonly [string] },
-) {
-  return createRelyingParty(oauthUrl, { clientId: client_id, redirectUri: redirect_uris[0] })
+export function partyOf({ oauthUrl }: Pick<Harness, 'oauthUrl'>, client: ClientMetadata) {
+  const { client_id: clientId, redirect_uris: [redirectUri = ''] = [], client_secret } = client
+  const secret = client_secret !== undefined && { clientSecret: client_secret }
+  return createRelyingParty(oauthUrl, { clientId, redirectUri, ...secret })
 }
 
 const parametersOf = ({ url }: AuthorizationRequest) => Object.fromEntries(url.searchParams)
@@ -76,10 +87,7 @@ export async function pushedLogin(h: Harness): Promise<{ login: Person; url: URL
   let url = new URL(h.oauthUrl)
   const login = await blockedLogin(h, {
     party,
-    async send(request) {
-      url = await byPushing(request, party)
-      return url
-    },
+    send: async (request) => (url = await byPushing(request, party)),
   })
   return { login, url }
 }
@@ -95,11 +103,9 @@ let registered = 0
 /** A blocked login of a client in the adapter, as dynamic registration leaves it, and how that client changes. */
 export async function dynamicLogin(
   h: Harness,
-  {
-    extra = {},
-    send = async ({ url }) => url,
-  }: { extra?: Record<string, string>; send?: Sending | undefined } = {},
+  options: { extra?: Record<string, string>; send?: Sending | undefined } = {},
 ) {
+  const { extra = {}, send = async ({ url }) => url } = options
   registered += 1
   const clientId = `dynamic-${registered}`
   const metadata: ClientMetadata = {
@@ -127,6 +133,12 @@ export const MACHINE = {
   token_endpoint_auth_method: 'client_secret_basic',
 } satisfies Partial<ClientMetadata>
 
+/** What the provider keeps of a request that was pushed, by the address that the browser was sent to. */
+export const pushedRequest = (h: Harness, { searchParams }: URL) =>
+  h.provider.PushedAuthorizationRequest.find(
+    searchParams.get('request_uri')?.split(':').at(-1) ?? '',
+  )
+
 export async function forgetInteraction(h: Harness, { interaction }: Person): Promise<void> {
   const found = await h.provider.Interaction.find(interaction)
   expect(found).to.not.equal(undefined)
@@ -136,11 +148,11 @@ export async function forgetInteraction(h: Harness, { interaction }: Person): Pr
 /** The answer leads to the page of the provider in this mode, and what is posted there to the code. */
 async function expectAsksThenCode(
   h: Harness,
-  { id, request, party }: Person,
-  agent: UserAgent,
+  { id, request, party, agent }: Person,
   answer: Answer,
-  [mode, form]: [mode: string, form: Record<string, string>],
-): Promise<void> {
+  mode: string,
+  form: Record<string, string>,
+) {
   expect(answer.status, answer.text).to.equal(302)
   expect(answer.location).to.match(/\/login\?interaction=/)
   const page = await h.follow(agent, answer)
@@ -151,8 +163,10 @@ async function expectAsksThenCode(
   expect((await party.exchange(request, location)).claims()?.sub).to.equal(id)
 }
 
-export const expectConsentThenCode = (...login: [Harness, Person, UserAgent, Answer]) =>
-  expectAsksThenCode(...login, ['consent', { consent: 'yes' }])
+export const expectConsentThenCode = (h: Harness, login: Person, answer: Answer) =>
+  expectAsksThenCode(h, login, answer, 'consent', { consent: 'yes' })
 
-export const expectPasswordThenCode = (...login: [Harness, Person, UserAgent, Answer]) =>
-  expectAsksThenCode(...login, ['login', { username: login[1].username, password: PASSWORD }])
+export const expectPasswordThenCode = (h: Harness, login: Person, answer: Answer) => {
+  const { username } = login
+  return expectAsksThenCode(h, login, answer, 'login', { username, password: PASSWORD })
+}
