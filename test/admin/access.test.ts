@@ -6,8 +6,6 @@ import { createBearerCheck } from '../../src/admin/bearer-tokens.ts'
 import { createAdminClient } from '../../src/index.ts'
 import { adminOf, changesNothing, problemOf } from '../support/admin.ts'
 import { onBothStores } from '../support/both-stores.ts'
-import { eventually } from '../support/eventually.ts'
-import { SHORT_WAITS, suiteHarnessBehindProxy } from '../support/harness-behind-proxy.ts'
 import {
   ADMIN_TOKEN,
   CLIENT,
@@ -15,7 +13,6 @@ import {
   startHarness,
   type Harness,
 } from '../support/harness.ts'
-import { describeWithMongo } from '../support/mongod.ts'
 import { dump, eventsOf } from '../support/observe.ts'
 import { serve, type Served } from '../support/serve.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
@@ -52,6 +49,17 @@ const shows = (token: string): Headers => ({ authorization: `Bearer ${token}` })
 /** The settings as whoever has a right token sees them. */
 const settingsSeen = ({ baseUrl }: Harness, token: string) =>
   createAdminClient(baseUrl, token).getSettings()
+
+let uses = 0
+
+/** Whoever shows this token changes a setting. */
+async function expectWorks(h: Harness, token: string) {
+  uses += 1
+  const value = `user ${uses}`
+  const response = await put(h, shows(token), { value })
+  expect(response.status).to.equal(200)
+  expect(await response.json()).to.include({ smtp_username: value })
+}
 
 let networks = 0
 
@@ -106,11 +114,6 @@ describe('Whoever does not show the admin token: 401, WWW-Authenticate, and an e
     ['an empty token', header('Bearer ')],
     ['Bearer undefined', shows('undefined')],
     ['Bearer null', shows('null')],
-    ['another token of the same length', shows('x'.repeat(ADMIN_TOKEN.length))],
-    ['a part of it', shows(ADMIN_TOKEN.slice(0, -1))],
-    ['its end', shows(ADMIN_TOKEN.slice(1))],
-    ['more than it', shows(`${ADMIN_TOKEN}x`)],
-    ['it twice', shows(ADMIN_TOKEN + ADMIN_TOKEN)],
     ['it and another', shows(`${ADMIN_TOKEN}, Bearer x`)],
     ['it in upper case', shows(upper)],
     ['it with padding', shows(`${ADMIN_TOKEN}=`)],
@@ -153,27 +156,7 @@ describe('Whoever does not show the admin token: 401, WWW-Authenticate, and an e
   const guess = (from: Headers, token = GUESS) => put(h, { ...from, ...shows(token) })
   const withToken = (from: Headers) => put(h, { ...from, ...shows(ADMIN_TOKEN) })
 
-  it(`is answered 401 ${LIMIT} times a minute in a network, and then 429 with Retry-After; nothing changes, and neither the right token nor another network is kept out (ADM-11)`, async () => {
-    const from = newNetwork()
-    await changesNothing(h, async () => {
-      for (let count = 0; count < LIMIT; count += 1) {
-        expect((await guess(from)).status).to.equal(401)
-      }
-      for (let count = 0; count < 3; count += 1) {
-        const refused = await guess(from)
-        expect(refused.headers.get('retry-after')).to.match(/^[1-9]\d?$/)
-        expect(Number(refused.headers.get('retry-after'))).to.be.at.most(60)
-        await problemOf(refused, 429, 'too_many_requests')
-      }
-    })
-    const allowed = await withToken(from)
-    expect(allowed.status).to.equal(200)
-    expect(await allowed.json()).to.include({ smtp_username: 'somebody' })
-    expect((await guess(newNetwork())).status).to.equal(401)
-    expect((await guess(from)).status).to.equal(429)
-  })
-
-  it('is counted alike, whatever is shown, wherever and with whatever address in front', async () => {
+  it('is counted alike, whatever is shown, wherever and with whatever address in front, and not where the token is right', async () => {
     const from = newNetwork()
     const address = String(from['x-forwarded-for'])
     const kinds: ((count: number) => Promise<Response>)[] = [
@@ -188,29 +171,32 @@ describe('Whoever does not show the admin token: 401, WWW-Authenticate, and an e
       for (const kind of kinds) expect((await kind(count)).status).to.equal(401)
     }
     for (const kind of kinds) expect((await kind(99)).status).to.equal(429)
-    expect((await withToken(from)).status).to.equal(200)
-  })
 
-  it('is not counted where the token is right', async () => {
-    const from = newNetwork()
+    const other = newNetwork()
     for (let count = 0; count <= LIMIT; count += 1) {
-      expect((await withToken(from)).status).to.equal(200)
+      for (const each of [from, other]) expect((await withToken(each)).status).to.equal(200)
     }
-    expect((await guess(from)).status).to.equal(401)
+    expect((await guess(other)).status).to.equal(401)
     const told = eventsOf(h, 'admin_auth_failed').map(({ address }) => address)
-    expect(told.filter((address) => address === from['x-forwarded-for'])).to.have.length(1)
+    expect(told.filter((each) => each === other['x-forwarded-for'])).to.have.length(1)
   })
 })
 
 onBothStores('Many requests without a right admin token, at once (5.1)', (technology) => {
   const h = suiteHarness({ technology, flows: { trustedProxies: 1 } })
 
-  it(`are told by ${LIMIT + 1} events at most, also of many at once, and none holds what was shown`, async () => {
+  it(`are answered 401 ${LIMIT} times a minute in a network, and then 429 with Retry-After; told by ${LIMIT + 1} events, none of which holds what was shown; nothing changes, and neither the right token nor another network is kept out (ADM-11)`, async () => {
+    const guess = (from: Headers) => put(h, { ...from, ...shows(GUESS) })
     const from = newNetwork()
-    const guesses = Array.from({ length: 100 }, () => put(h, { ...from, ...shows(GUESS) }))
+    const before = await settingsSeen(h, ADMIN_TOKEN)
+    const guesses = Array.from({ length: 100 }, () => guess(from))
     const statuses = (await Promise.all(guesses)).map(({ status }) => status)
     expect(statuses.filter((status) => status === 401)).to.have.length(LIMIT)
     expect(statuses.filter((status) => status === 429)).to.have.length(100 - LIMIT)
+    const refused = await guess(from)
+    expect(refused.headers.get('retry-after')).to.match(/^[1-9]\d?$/)
+    expect(Number(refused.headers.get('retry-after'))).to.be.at.most(60)
+    await problemOf(refused, 429, 'too_many_requests')
     const told = eventsOf(h, 'admin_auth_failed')
     const reasons = told.map(({ reason }) => reason)
     expect(reasons.filter((reason) => reason === 'wrong_token')).to.have.length(LIMIT)
@@ -220,34 +206,10 @@ onBothStores('Many requests without a right admin token, at once (5.1)', (techno
     expect(await dump(h)).not.to.include(GUESS)
     const audited = await adminOf(h).listAudit({ type: ['admin_auth_failed'], limit: 1000 })
     expect(audited.events).to.have.length(LIMIT + 1)
+    expect(await settingsSeen(h, ADMIN_TOKEN)).to.deep.equal(before)
+    expect((await guess(newNetwork())).status).to.equal(401)
     expect((await put(h, { ...from, ...shows(ADMIN_TOKEN) })).status).to.equal(200)
-  })
-})
-
-describeWithMongo('A wrong admin token, while the database is gone (7) [full]', () => {
-  const logged: string[] = []
-  const { h, proxy } = suiteHarnessBehindProxy(SHORT_WAITS, {
-    flows: { log: (level, message) => logged.push(`${level} ${message}`) },
-  })
-
-  it('is answered 401 as ever, and the log says that it was not recorded', async () => {
-    const before = await settingsSeen(h, ADMIN_TOKEN)
-    await proxy.sever()
-    for (const headers of [{}, shows(GUESS)]) {
-      const refused = await put(h, headers)
-      expect(refused.headers.get('www-authenticate')).to.match(/^Bearer/)
-      await problemOf(refused, 401, 'unauthorized')
-    }
-    expect((await put(h, shows(ADMIN_TOKEN))).status).to.equal(503)
-    expect(logged).to.include('error a failed admin authentication was not recorded')
-    expect(logged.join()).not.to.include(GUESS)
-
-    await proxy.restore()
-    const back = await eventually('the database is reached again', () =>
-      settingsSeen(h, ADMIN_TOKEN).catch(() => undefined),
-    )
-    expect(back).to.deep.equal(before)
-    expect((await put(h, shows(ADMIN_TOKEN))).status).to.equal(200)
+    expect((await guess(from)).status).to.equal(429)
   })
 })
 
@@ -310,19 +272,11 @@ const expected = { issuer: ADMIN_ISSUER, audience: ADMIN_AUDIENCE }
 
 describe('A JWT as admin token (5.1)', () => {
   const curve = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  const es256 = { key: curve.privateKey, dsaEncoding: 'ieee-p1363' } as const
+  const byCurve = (input: Buffer) =>
+    sign('sha256', input, { key: curve.privateKey, dsaEncoding: 'ieee-p1363' })
   const keys = { keys: [issuer.jwk, { ...jwkOf(curve.publicKey), kid: 'curve' }] }
   const adminJwt = { ...expected, algorithms: ['RS256', 'ES256'], keys }
   const h = suiteHarness({ flows: { adminToken: undefined, trustedProxies: 1, adminJwt } })
-
-  let uses = 0
-  async function expectWorks(token: string) {
-    uses += 1
-    const value = `user ${uses}`
-    const response = await put(h, { ...newNetwork(), ...shows(token) }, { value })
-    expect(response.status).to.equal(200)
-    expect(await response.json()).to.include({ smtp_username: value })
-  }
 
   async function expectRefused(token: string, status: number, error: string) {
     const before = await settingsSeen(h, issuer.token())
@@ -337,18 +291,20 @@ describe('A JWT as admin token (5.1)', () => {
     for (const part of token.split('.').filter(({ length }) => length > 20))
       expect(answer + JSON.stringify(told)).not.to.include(part)
     expect(await settingsSeen(h, issuer.token())).to.deep.equal(before)
-    await expectWorks(issuer.token())
+    await expectWorks(h, issuer.token())
   }
 
   const { header, token, claims, publicKey, privateKey } = issuer
   const withHeader = (more: Part) => token({}, more)
+  const forged = (more: Part = {}) => impostor.token({}, more)
+  const { jwk } = impostor
   const evil = 'https://evil.example'
   const rightOnes: Record<string, string> = {
     'by RS256': token(),
     'by another allowed algorithm': compact(
-      { alg: 'ES256', typ: 'at+jwt', kid: 'curve' },
+      { ...header, alg: 'ES256', kid: 'curve' },
       claims(),
-      (input) => sign('sha256', input, es256),
+      byCurve,
     ),
     'for several audiences': token({ aud: ['https://other.example', ADMIN_AUDIENCE] }),
     'with more than the scope': token({ scope: `openid ${ADMIN_SCOPE} profile` }),
@@ -357,17 +313,14 @@ describe('A JWT as admin token (5.1)', () => {
     'issued long ago': token({ iat: 0 }),
     'without iat': token({ iat: undefined }),
     'valid since now': token({ nbf: secondsFromNow(0) }),
-    'that names keys of others, at which nobody looks': withHeader({
-      jwk: impostor.jwk,
-      jku: evil,
-    }),
+    'that names keys of others, at which nobody looks': withHeader({ jwk, jku: evil }),
   }
   for (const [what, token] of Object.entries(rightOnes)) {
-    it(`works ${what}`, () => expectWorks(token))
+    it(`works ${what}`, () => expectWorks(h, token))
   }
 
   it('is told in the audit log by its subject', async () => {
-    await expectWorks(token({ sub: 'ann@example.com' }))
+    await expectWorks(h, token({ sub: 'ann@example.com' }))
     const details = { keys: ['smtp_username'], actor: 'sub:ann@example.com' }
     expect(eventsOf(h, 'settings_changed').at(-1)?.details).to.deep.equal(details)
   })
@@ -381,7 +334,10 @@ describe('A JWT as admin token (5.1)', () => {
     compact({ ...header, alg }, claims(), signer)
   const hs256 = (secret: string | Buffer) =>
     signedBy('HS256', (input) => createHmac('sha256', secret).update(input).digest())
-  const wrong: Record<string, string> = {
+  const encrypted = new CompactEncrypt(Buffer.from(right))
+    .setProtectedHeader({ ...header, alg: 'RSA-OAEP-256', enc: 'A256GCM' })
+    .encrypt(publicKey)
+  const wrong: Record<string, string | Promise<string>> = {
     'with alg none': signedBy('none', () => Buffer.alloc(0)),
     'with alg None': signedBy('None', () => Buffer.alloc(0)),
     'with alg none and a signature': signedBy('none', () => Buffer.from('x')),
@@ -395,18 +351,12 @@ describe('A JWT as admin token (5.1)', () => {
     'by RS512, which is not allowed': signedBy('RS512', (text) => sign('sha512', text, privateKey)),
     'by PS256, which is not allowed': signedBy('PS256', (text) => sign('sha256', text, pss)),
     'by an algorithm of another kind of key': withHeader({ alg: 'ES256' }),
-    'by another issuer with the same kid': impostor.token(),
-    'by another, with its key in jwk': impostor.token({}, { jwk: impostor.jwk }),
-    'by another, with its key in jwk, and no kid': impostor.token(
-      {},
-      { jwk: impostor.jwk, kid: undefined },
-    ),
-    'by another, with its keys at jku': impostor.token({}, { jku: evil }),
-    'by another, with its certificate at x5u': impostor.token({}, { x5u: evil }),
-    'by another, with its certificate in x5c': impostor.token(
-      {},
-      { x5c: [der.toString('base64')] },
-    ),
+    'by another issuer with the same kid': forged(),
+    'by another, with its key in jwk': forged({ jwk }),
+    'by another, with its key in jwk, and no kid': forged({ jwk, kid: undefined }),
+    'by another, with its keys at jku': forged({ jku: evil }),
+    'by another, with its certificate at x5u': forged({ x5u: evil }),
+    'by another, with its certificate in x5c': forged({ x5c: [der.toString('base64')] }),
     'with an unknown kid': withHeader({ kid: 'key-2' }),
     'with a kid that is a path': withHeader({ kid: '../../../../dev/null' }),
     'with a kid that is SQL': withHeader({ kid: "x' UNION SELECT 'key-1" }),
@@ -450,19 +400,13 @@ describe('A JWT as admin token (5.1)', () => {
     'in two parts': `${head}.${payload}`,
     'in one part': head,
     'of dots alone': '..',
+    'encrypted (RFC 7516)': encrypted,
     'as JSON': JSON.stringify({ payload, signatures: [{ protected: head, signature }] }),
   }
   for (const [what, token] of Object.entries(wrong)) {
-    it(`is refused ${what}: 401, and nothing changes (ADM-08)`, () =>
-      expectRefused(token, 401, 'error="invalid_token"'))
+    it(`is refused ${what}: 401, and nothing changes (ADM-08)`, async () =>
+      expectRefused(await token, 401, 'error="invalid_token"'))
   }
-
-  it('is refused encrypted (RFC 7516): 401, and nothing changes', async () => {
-    const encrypted = await new CompactEncrypt(Buffer.from(right))
-      .setProtectedHeader({ ...header, alg: 'RSA-OAEP-256', enc: 'A256GCM' })
-      .encrypt(publicKey)
-    await expectRefused(encrypted, 401, 'error="invalid_token"')
-  })
 
   it('is refused with white space in it: 401, and nothing changes', () =>
     expectRefused(`${head}.${payload}. ${signature}`, 401, 'Bearer'))
@@ -494,7 +438,7 @@ describe('A JWT as admin token (5.1)', () => {
     expect((await put(h, reader)).status).to.equal(403)
     expect(await settingsSeen(h, token())).to.deep.equal(before)
     expect((await put(h, reader, GET)).status).to.equal(200)
-    await expectWorks(token({ scope: 'account-flows:settings' }))
+    await expectWorks(h, token({ scope: 'account-flows:settings' }))
   })
 })
 
@@ -546,12 +490,6 @@ describe('The keys of a JWT as admin token, at an address', () => {
       },
     })
 
-  async function expectWorks(token: string, value = 'ann', at = h) {
-    const response = await put(at, shows(token), { value })
-    expect(response.status).to.equal(200)
-    expect(await response.json()).to.include({ smtp_username: value })
-  }
-
   async function expectRefused(token: string, status: number, at = h) {
     const changed = eventsOf(at, 'settings_changed').length
     const refused = await put(at, shows(token), { value: 'mallory' })
@@ -562,11 +500,11 @@ describe('The keys of a JWT as admin token, at an address', () => {
 
   it('are fetched once, and not before a token needs them; once fetched they are enough while the address is down', async () => {
     expect(fetched).to.deep.equal([])
-    await expectWorks(issuer.token())
-    await expectWorks(issuer.token())
+    await expectWorks(h, issuer.token())
+    await expectWorks(h, issuer.token())
     expect(fetched).to.deep.equal(['/jwks'])
     mode = 'gone'
-    await expectWorks(issuer.token())
+    await expectWorks(h, issuer.token())
     await expectRefused(impostor.token(), 401)
   })
 
@@ -586,43 +524,32 @@ describe('The keys of a JWT as admin token, at an address', () => {
       expect(fetched.length).to.be.below(10)
       mode = 'keys'
       await moveTime(60_000)
-      await expectWorks(issuer.token())
+      await expectWorks(h, issuer.token())
     })
   }
 
   it('may be several that fit, while a token names none', async () => {
     jwks = { keys: [issuer.jwk, rotated.jwk] }
-    await expectWorks(rotated.token({}, { kid: undefined }))
-    await expectWorks(issuer.token({}, { kid: undefined }))
+    await expectWorks(h, rotated.token({}, { kid: undefined }))
+    await expectWorks(h, issuer.token({}, { kid: undefined }))
     await expectRefused(impostor.token({}, { kid: undefined }), 401)
     await expectRefused(rotated.token({ exp: 1 }, { kid: undefined }), 401)
   })
 
-  it('are not fetched for what no key could make right', async () => {
-    for (const token of [
-      'no-token',
-      'x.y.z',
-      issuer.token({}, { alg: 'HS256' }),
-      issuer.token({}, { alg: 'none' }),
-      issuer.token({}, { crit: ['x'], x: 1 }),
-    ]) {
-      await expectRefused(token, 401)
-    }
+  it('are not fetched for what no key could make right, and never from where a token says', async () => {
+    const other = [{ alg: 'HS256' }, { alg: 'none' }, { crit: ['x'], x: 1 }]
+    const unread = ['no-token', 'x.y.z', ...other.map((header) => issuer.token({}, header))]
+    for (const token of unread) await expectRefused(token, 401)
     expect(fetched).to.deep.equal([])
-    await expectWorks(issuer.token())
-  })
-
-  it('are never fetched from where a token says', async () => {
     const evil = new URL('/evil', address).href
-    for (const claim of ['jku', 'x5u', 'kid', 'iss']) {
+    for (const claim of ['jku', 'x5u', 'kid', 'iss'])
       await expectRefused(impostor.token({ iss: evil }, { [claim]: evil }), 401)
-    }
     expect(fetched.filter((path) => path !== '/jwks')).to.deep.equal([])
-    await expectWorks(issuer.token())
+    await expectWorks(h, issuer.token())
   })
 
   it('are not fetched again and again for unknown kids, and are found once rotated', async () => {
-    await expectWorks(issuer.token())
+    await expectWorks(h, issuer.token())
     jwks = { keys: [rotated.jwk] }
     for (let kid = 0; kid < 20; kid += 1) {
       await expectRefused(issuer.token({}, { kid: `unknown ${kid}` }), 401)
@@ -630,7 +557,7 @@ describe('The keys of a JWT as admin token, at an address', () => {
     expect(fetched).to.have.length(1)
     // The library fetches them again after half a minute at the earliest.
     await moveTime(31_000)
-    await expectWorks(rotated.token(), 'bob')
+    await expectWorks(h, rotated.token())
     await expectRefused(issuer.token(), 401)
   })
 
@@ -680,7 +607,7 @@ describe('The keys of a JWT as admin token, at an address', () => {
     await expectRefused(tokens.access_token, 401, admin)
     await expectRefused(await tokenOfClient({}), 403, admin)
 
-    await expectWorks(await tokenOfClient({ scope: ADMIN_SCOPE }), 'client', admin)
+    await expectWorks(admin, await tokenOfClient({ scope: ADMIN_SCOPE }))
     expect(admin.events.at(-1)?.details).to.include({ actor: `sub:${CONFIDENTIAL.client_id}` })
     await admin.close()
     await provider.close()

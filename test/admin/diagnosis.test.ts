@@ -4,15 +4,14 @@ import { actionsOf, changesNothing, outcomeOf, refusalOf, suiteAdmin } from '../
 import { cliOf } from '../support/cli.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage } from '../support/expect-page.ts'
-import { type MailAnswer, answers as answersAt, startFaultySmtp } from '../support/mail-server.ts'
+import { answers, startFaultySmtp, type MailAnswer } from '../support/mail-server.ts'
 import { freePort } from '../support/free-port.ts'
 import { isIdle } from '../support/jobs.ts'
 import { addImported, addVerified, disown, tokenOf, type Person } from '../support/person.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 
 describe('"I never got the mail": user status answers with the cause and what to do', () => {
-  const answers = new Map<string, MailAnswer>()
-  const h = suiteHarness({ mail: { answer: (recipient) => answers.get(recipient) ?? 'take' } })
+  const h = suiteHarness()
   const admin = suiteAdmin(h)
   const cli = cliOf(h)
 
@@ -61,12 +60,6 @@ describe('"I never got the mail": user status answers with the cause and what to
 
   const send = (what: string, { id }: User) => `account-flows user ${what} --id ${id}`
 
-  it('unknown: exit 1, and the first line says what to ask', async () => {
-    const { exitCode, stderr, stdout } = await cli.run(['user', 'status', 'nobody@users.example'])
-    expect([exitCode, stdout]).to.deep.equal([1, ''])
-    expect(stderr).to.match(/^There is no account .* Ask the person how it is spelled\.\n$/)
-  })
-
   it('misspelt: blanks, case, an address for a name; what exists is told, and nothing is done; nobody asked for a mail', async () => {
     const carol = await addUser({ username: 'carol' })
     const Dora = await addUser({ username: 'Dora', emailVerified: false })
@@ -88,8 +81,12 @@ describe('"I never got the mail": user status answers with the cause and what to
         expect(refusal, other).to.not.have.property('candidates')
       }
       // What does something takes no address that nobody verified, and says whose it is.
-      const refusal = await refusalOf(admin.sendReset({ user: Dora.email }))
-      expect(refusal.candidates).to.deep.equal([{ id: Dora.id, username: 'Dora' }])
+      for (const call of ['sendReset', 'verifyUser'] as const) {
+        const { title, candidates } = await refusalOf(admin[call]({ user: Dora.email }))
+        expect(title).to.match(/^This address is not verified, so it names no account\./)
+        expect(candidates).to.deep.equal([{ id: Dora.id, username: 'Dora' }])
+      }
+      expect(await Dora.isVerified()).to.equal(false)
     })
     const nobodyAsked = await expectCause(carol, 'not_asked', send('send-reset', carol))
     expect(nobodyAsked.id).to.equal(carol.id)
@@ -110,11 +107,13 @@ describe('"I never got the mail": user status answers with the cause and what to
     await expectCause(user, 'sent')
   })
 
-  it('no password, and its address not verified: neither another request nor a verification helps', async () => {
+  it('no password, and its address not verified: neither another request nor a verification helps; or disabled, whatever else is so', async () => {
     const user = await addUser({ passwordHash: undefined, emailVerified: false })
     await expectCause(user, 'no_password', send('invite', user))
     await forgot(user.email)
     await expectCause(user, 'no_password', send('invite', user))
+    await user.becomes({ disabled: true })
+    await expectCause(user, 'disabled')
   })
 
   it('a password, once the invitation was used: its mail is not the one that is missing', async () => {
@@ -125,11 +124,6 @@ describe('"I never got the mail": user status answers with the cause and what to
     await user.sees('accept-invitation', 'done')
     await isIdle(h)
     await expectCause({ email: user.username }, 'has_password', send('send-reset', user))
-  })
-
-  it('disabled, whatever else is so', async () => {
-    const user = await addUser({ disabled: true, emailVerified: false })
-    expect((await expectCause(user, 'disabled')).id).to.equal(user.id)
   })
 
   it('blocked: the first thing that support reads, until another password is set', async () => {
@@ -210,11 +204,11 @@ describe('"I never got the mail": user status answers with the cause and what to
   for (const [what, fails, said, advice] of failures) {
     it(`${what}, until the mail leaves`, async () => {
       const user = await addUser()
-      const denied = answersAt('RCPT', '550 5.7.1 relay denied for refused%40example.com')
+      const denied = answers('RCPT', '550 5.7.1 relay denied for refused%40example.com')
       const server = await startFaultySmtp({ fault: denied })
       if (fails === 'relay denied') await h.put({ smtp_port: String(server.port) })
       else if (fails === 'down') await h.put({ smtp_port: String(await freePort()) })
-      else answers.set(user.email, fails as MailAnswer)
+      else h.mail.answers.set(user.email, fails as MailAnswer)
       const id = await failed(user)
       const cause = fails === 'down' ? 'mail_server_down' : 'refused'
       const status = await expectCause(user, cause)
@@ -225,7 +219,7 @@ describe('"I never got the mail": user status answers with the cause and what to
       if (fails === 'refuse') expect(told.at(-1)?.details).to.include({ step: 'RCPT TO' })
       if (fails === 'defer after data')
         for (const { details } of told) expect(details).to.have.keys('step', 'code')
-      answers.delete(user.email)
+      h.mail.answers.delete(user.email)
       await h.put({ smtp_port: String(h.mail.port) })
       await server.close()
       await admin.retryMails({ id })
@@ -274,7 +268,7 @@ describe('"I never got the mail": user status answers with the cause and what to
     }
   })
 
-  it('one verified address of two accounts names neither: told of both, the refusal first', async () => {
+  it('one verified address of two accounts names neither, the refusal first; all of that address are told, and each look is audited', async () => {
     const email = 'shared@users.example'
     const both = [await addUser({ email }), await addUser({ email })]
     const statuses = () => Promise.all(both.map(({ id }) => admin.userStatus({ id })))
@@ -284,9 +278,17 @@ describe('"I never got the mail": user status answers with the cause and what to
       expect(cause).to.equal('ambiguous')
       expect(summary).to.match(/somebody typed it at \S+ and got no mail/)
     }
-    const { stdout, exitCode } = await cli.run(['user', 'status', email])
-    expect(exitCode).to.equal(1)
+    const third = await addUser({ email: 'Shared@users.example', emailVerified: false })
+    const all = [...both, third]
+    const { code, candidates } = await refusalOf(admin.userStatus({ user: email }))
+    expect(code).to.equal('ambiguous_account')
+    expect(candidates?.map(({ id }) => id)).to.have.members(all.map(({ id }) => id))
+    const actions = actionsOf(h, 'user_status').length
+    const { stdout } = await cli.ended(['user', 'status', email], 1)
     expect(stdout).to.match(/^Several accounts match\. /)
+    for (const { id, username } of all)
+      expect(stdout).to.match(new RegExp(`^id +${id}\nusername +${username}$`, 'm'))
+    expect(actionsOf(h, 'user_status')).to.have.length(actions + 3)
     expect(h.mail.mails.filter(({ to }) => to.includes(email))).to.deep.equal([])
     await forgot(both[0]?.username ?? '')
     expect((await statuses())[0]?.cause).to.equal('sent')
@@ -294,13 +296,13 @@ describe('"I never got the mail": user status answers with the cause and what to
 
   it('when it is tried again is told of the mail that failed, and of no other', async () => {
     const user = await addUser({ emailVerified: false })
-    answers.set(user.email, 'defer')
+    h.mail.answers.set(user.email, 'defer')
     const verification = await failed(user, 'sendVerification')
-    answers.set(user.email, 'refuse')
+    h.mail.answers.set(user.email, 'refuse')
     const { mail_id: reset } = await mailAsked(user)
     const { advice } = await expectCause(user, 'refused', `account-flows outbox retry ${reset}`)
     expect(advice).to.not.include('tried again')
-    answers.delete(user.email)
+    h.mail.answers.delete(user.email)
     for (const id of [verification, reset]) await admin.purgeMails({ id })
   })
 
@@ -314,21 +316,6 @@ describe('"I never got the mail": user status answers with the cause and what to
     const ids = `${details?.message_id}, queue id ${details?.queue_id}`
     const status = await expectCause(user, 'sent', ids)
     expect(JSON.stringify([status, h.events])).to.not.include(tokenOf(link))
-  })
-
-  it('several accounts of one address: all are told, and each look is audited', async () => {
-    const email = 'family@users.example'
-    const one = await addUser({ email })
-    const other = await addUser({ email: 'Family@users.example', emailVerified: false })
-    const refusal = await refusalOf(admin.userStatus({ user: email }))
-    expect(refusal.code).to.equal('ambiguous_account')
-    expect(refusal.candidates?.map(({ id }) => id)).to.have.members([one.id, other.id])
-    const actions = actionsOf(h, 'user_status').length
-    const { exitCode, stdout } = await cli.run(['user', 'status', email])
-    expect(exitCode).to.equal(1)
-    for (const { id, username } of [one, other])
-      expect(stdout).to.match(new RegExp(`^id +${id}\nusername +${username}$`, 'm'))
-    expect(actionsOf(h, 'user_status')).to.have.length(actions + 2)
   })
 
   it('names stand beside ids in lists of mails and events', async () => {

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto'
 import type { RequestListener } from 'node:http'
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
-import { MongoClient } from 'mongodb'
 import {
   createAdminClient,
   memoryMailbox,
@@ -10,14 +9,20 @@ import {
   type AdminApi,
   type AdminClient,
 } from '../../src/index.ts'
-import { adminOf, expectAudited, outcomeOf, suiteAdmin } from '../support/admin.ts'
+import {
+  adminOf,
+  codeOf,
+  expectAudited,
+  outcomeOf,
+  problemOf,
+  suiteAdmin,
+} from '../support/admin.ts'
+import { cliOf, expectSaid } from '../support/cli.ts'
 import { eventually } from '../support/eventually.ts'
 import { answers, startFaultySmtp } from '../support/mail-server.ts'
-import { SHORT_WAITS } from '../support/harness-behind-proxy.ts'
+import { SHORT_WAITS, suiteHarnessBehindProxy } from '../support/harness-behind-proxy.ts'
 import { ADMIN_TOKEN, startHarness, type Harness, type HarnessOptions } from '../support/harness.ts'
-import { startMongoProxy } from '../support/mongo-proxy.ts'
-import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
-import { databaseOf } from '../support/observe.ts'
+import { describeWithMongo } from '../support/mongod.ts'
 import { padding, startRangeServer } from '../support/range-server.ts'
 import { serve } from '../support/serve.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
@@ -32,16 +37,8 @@ const CANARY = 'canary-of-the-password'
 /** What every doctor of a store in memory says. */
 const VOLATILE = { indexes: 'warning' }
 
-interface Report {
-  ok: boolean
-  text: string
-  /** What is not ok of the server itself, and of the way to the mail server. */
-  complaints: Record<string, string>
-  check(step: string): AdminApi.Check
-}
-
 /** The report, once it is known to be complete, in order, and true to itself. */
-async function reportOf(admin: AdminClient, to?: string): Promise<Report> {
+async function reportOf(admin: AdminClient, to?: string) {
   const { ok, checks } = await admin.runDoctor(to === undefined ? {} : { to })
   expect(checks.map(({ step }) => step)).to.deep.equal([...OWN_STEPS, ...MAIL_STEPS])
   expect(ok).to.equal(checks.every(({ status }) => status !== 'failed'))
@@ -55,8 +52,9 @@ async function reportOf(admin: AdminClient, to?: string): Promise<Report> {
   return {
     ok,
     text,
+    /** What is not ok of the server itself, and of the way to the mail server. */
     complaints: Object.fromEntries(loud.map(({ step, status }) => [step, status])),
-    check(step) {
+    check(step: string): AdminApi.Check {
       const found = checks.find((check) => check.step === step)
       if (!found) throw new Error(`no step ${step}`)
       return found
@@ -77,12 +75,13 @@ async function within<T>(options: HarnessOptions, work: (h: Harness) => Promise<
 describe('The doctor', () => {
   const kept = memoryStore()
   let aheadMs = 0
-  let isInspectable = true
+  /** `undefined`: nobody may look. */
+  let wrongIndexes: string[] | undefined = []
   const store = {
     ...kept,
     now: async () => new Date((await kept.now()).getTime() - aheadMs),
     async inspect() {
-      if (isInspectable && kept.inspect) return kept.inspect()
+      if (wrongIndexes && kept.inspect) return { ...(await kept.inspect()), wrongIndexes }
       throw Object.assign(new Error(`not allowed with ${CANARY}`), { code: 13 })
     },
   }
@@ -90,20 +89,19 @@ describe('The doctor', () => {
   const admin = suiteAdmin(h)
 
   afterEach(async () => {
-    ;[aheadMs, isInspectable] = [0, true]
+    aheadMs = 0
+    wrongIndexes = []
     expect((await reportOf(admin, TO)).complaints).to.deep.equal(VOLATILE)
   })
 
   it('finds everything in order, and asks the mail server whether it takes the address, where one is given', async () => {
     const mails = h.mail.mails.length
-    const report = await reportOf(admin, TO)
-    expect(report.ok).to.equal(true)
-    expect(report.complaints).to.deep.equal(VOLATILE)
-    expect(report.check('rcpt')).to.include({ status: 'ok', reply: '250 Accepted' })
-    expect(report.check('data').status).to.equal('skipped')
+    const { ok, check } = await reportOf(admin, TO)
+    expect(check('rcpt')).to.include({ status: 'ok', reply: '250 Accepted' })
+    expect(check('data').status).to.equal('skipped')
     expect(h.mail.mails).to.have.length(mails)
     const without = await reportOf(admin)
-    expect(without.ok).to.equal(true)
+    expect([ok, without.ok]).to.deep.equal([true, true])
     expect(without.check('from').status).to.equal('ok')
     expect(without.check('rcpt').status).to.equal('skipped')
   })
@@ -183,11 +181,18 @@ describe('The doctor', () => {
     })
   }
 
-  it('says so where it may not look at the indexes, and goes on', async () => {
-    isInspectable = false
-    const report = await reportOf(admin, TO)
-    expect(report.complaints).to.deep.equal({ indexes: 'failed' })
-    expect(report.check('outbox').status).to.equal('ok')
+  // Which ones these are on MongoDB is in test/stores/mongodb-commands.test.ts.
+  it('names indexes that are missing or another one, says so where it may not look, and goes on', async () => {
+    for (const [indexes, said] of [
+      [['mail_outbox.due'], 'mail_outbox.due'],
+      [undefined, ''],
+    ] as const) {
+      wrongIndexes = indexes && [...indexes]
+      const { check, complaints } = await reportOf(admin, TO)
+      expect(complaints).to.deep.equal({ indexes: 'failed' })
+      expect(check('indexes').message).to.include(said)
+      expect(check('outbox').status).to.equal('ok')
+    }
   })
 
   it('counts dead letters', async () => {
@@ -200,48 +205,25 @@ describe('The doctor', () => {
     }
     expect(await admin.purgeMails({ all_dead: true })).to.deep.equal({ changed: 2 })
   })
-
-  it('tells secrets that an old key sealed, and those that no key opens, until they are mended', async () => {
-    const [old, next] = [randomBytes(32), randomBytes(32)]
-    const shared = memoryStore()
-    const process = (ring: Buffer[], work: (admin: AdminClient) => Promise<unknown>) =>
-      within({ flows: { secrets: ring, store: shared } }, (each) => work(adminOf(each)))
-    const expectSecrets = async (asked: AdminClient, status: string, said = '') => {
-      const check = (await reportOf(asked)).check('secrets')
-      expect(check.status).to.equal(status)
-      expect(check.message).to.include(said)
-    }
-    await process([old], (first) =>
-      first.putSettings({ smtp_username: 'mailer', smtp_password: CANARY }),
-    )
-    await process([next], (second) => expectSecrets(second, 'failed', 'smtp_password'))
-    await process([next, old], async (both) => {
-      await expectSecrets(both, 'warning', 'smtp_password')
-      expect((await both.rotateKeys()).resealed).to.deep.equal(['smtp_password'])
-      await expectSecrets(both, 'ok')
-    })
-    await process([next], (mended) => expectSecrets(mended, 'ok'))
-  })
 })
 
+// The steps of the way to the mail server are in test/smtp/check.test.ts.
 describe('The doctor names the failing step:', () => {
   const h = suiteHarness()
-  const admin = suiteAdmin(h)
 
-  it('a key of the ring that is too short', () =>
-    within({ flows: { secrets: [randomBytes(32), randomBytes(16)] } }, async (weak) => {
+  it('a key of the ring that is too short, and an admin token that can be guessed', async () => {
+    await within({ flows: { secrets: [randomBytes(32), randomBytes(16)] } }, async (weak) => {
       const { check, complaints } = await reportOf(adminOf(weak))
       expect(check('keys').message).to.equal('A key of the ring has fewer than 32 bytes.')
       expect(complaints).to.deep.equal({ ...VOLATILE, keys: 'failed' })
-    }))
-
-  it('an admin token that can be guessed', () =>
-    within({ flows: { adminToken: ['a-guess', ADMIN_TOKEN] } }, async (weak) => {
-      const report = await reportOf(createAdminClient(weak.baseUrl, 'a-guess'))
+    })
+    await within({ flows: { adminToken: ['a-guess', ADMIN_TOKEN] } }, async (weak) => {
+      const { check, text } = await reportOf(createAdminClient(weak.baseUrl, 'a-guess'))
       const message = 'An admin token has fewer than 32 characters.'
-      expect(report.check('keys')).to.include({ status: 'failed', message })
-      expect(report.text).to.not.include('a-guess')
-    }))
+      expect(check('keys')).to.include({ status: 'failed', message })
+      expect(text).to.not.include('a-guess')
+    })
+  })
 
   it('SMTP that is not configured, which is a warning with a development mailbox', async () => {
     await within({ flows: { initialSettings: {} } }, async (bare) => {
@@ -286,68 +268,63 @@ describe('The doctor names the failing step:', () => {
       await expectLost(/cannot be reached from this server \(ECONNREFUSED\)/, 'nobody')
     })
   })
-
-  // Every other step is in test/smtp/check.test.ts.
-  it('of the way to the mail server: the recipient, with the reply of the server', async () => {
-    const reply = '550 5.1.1 Nobody here has this name'
-    const smtp = await startFaultySmtp({ offersAuth: true, fault: answers('RCPT', reply) })
-    const login = { smtp_username: 'mailer', smtp_password: CANARY }
-    await h.put({ smtp_port: String(smtp.port), ...login })
-    const { check } = await reportOf(admin, TO)
-    expect(check('rcpt')).to.include({ status: 'failed', reply })
-    expect(check('data').status).to.equal('skipped')
-    for (const each of OWN_STEPS) expect(check(each).status).to.not.equal('failed')
-    await h.put({ smtp_port: String(h.mail.port) })
-    await admin.unsetSettings(['smtp_username', 'smtp_password'])
-    expect((await reportOf(admin, TO)).ok).to.equal(true)
-    await smtp.close()
-  })
 })
 
-describeWithMongo('The doctor on MongoDB [full]', () => {
-  it('names indexes that are missing or another one, until start() made them anew', () =>
-    within({ technology: 'mongodb' }, async (h) => {
-      const admin = adminOf(h)
-      expect((await reportOf(admin, TO)).complaints).to.deep.equal({})
-      const outbox = databaseOf(h).collection('mail_outbox')
-      const names = (await outbox.indexes()).map(({ name = '' }) => name)
-      const dropped = names.find((name) => name !== '_id_') ?? ''
-      await outbox.dropIndex(dropped)
-      const missing = (await reportOf(admin, TO)).check('indexes')
-      expect(missing.status).to.equal('failed')
-      expect(missing.message).to.include(`mail_outbox.${dropped}`)
-      await outbox.createIndex({ another: 1 }, { name: dropped })
-      expect((await reportOf(admin, TO)).check('indexes').message).to.equal(missing.message)
-      await outbox.dropIndex(dropped)
-      await h.store.start()
-      expect((await reportOf(admin, TO)).ok).to.equal(true)
-    }))
+describeWithMongo('While the database is gone [full]', () => {
+  const logged: string[] = []
+  const { h, proxy } = suiteHarnessBehindProxy(SHORT_WAITS, {
+    flows: { log: (level, message) => logged.push(`${level} ${message}`) },
+    mayLogErrors: true,
+  })
+  const admin = suiteAdmin(h)
+  const cli = cliOf(h)
 
-  it('reports all the rest while the database is gone [full]', async () => {
-    const fresh = await freshDatabase()
-    const proxy = await startMongoProxy(fresh)
-    const client = await MongoClient.connect(proxy.uri, SHORT_WAITS)
-    const database = { db: client.db(), drop: () => client.close() }
-    await within({ technology: 'mongodb', database }, async (h) => {
-      const admin = adminOf(h)
-      expect((await reportOf(admin, TO)).ok).to.equal(true)
-      for (const outage of ['sever', 'stall'] as const) {
-        await proxy[outage]()
-        const { check, complaints, text } = await reportOf(admin, TO)
-        expect(complaints).to.deep.equal({ database: 'failed' })
-        for (const step of OWN_STEPS.filter((each) => !['database', 'base_url'].includes(each)))
-          expect(check(step).status).to.equal('skipped')
-        for (const step of ['base_url', 'configuration', 'connect', 'rcpt'])
-          expect(check(step).status).to.equal('ok')
-        expect(text).to.not.include(proxy.uri)
-        await proxy.restore()
-        await eventually('the driver finds the database again', async () => {
-          return (await reportOf(admin, TO)).check('outbox').status === 'ok'
-        })
-      }
+  beforeEach(async () => {
+    const { ok, complaints } = await reportOf(admin, TO)
+    expect([ok, complaints]).to.deep.equal([true, {}])
+  })
+  afterEach(async () => {
+    await proxy.restore()
+    await eventually('the driver finds the database again', async () => {
+      return (await reportOf(admin, TO)).check('outbox').status === 'ok'
     })
-    await proxy.close()
-    await fresh.drop()
+    await cli.done(['doctor'])
+  })
+
+  for (const outage of ['sever', 'stall'] as const) {
+    it(`the doctor reports all the rest (${outage}), also on the command line: exit 1`, async () => {
+      await proxy[outage]()
+      const { check, complaints, text } = await reportOf(admin, TO)
+      expect(complaints).to.deep.equal({ database: 'failed' })
+      for (const step of OWN_STEPS.filter((each) => !['database', 'base_url'].includes(each)))
+        expect(check(step).status).to.equal('skipped')
+      for (const step of ['base_url', 'configuration', 'connect', 'rcpt'])
+        expect(check(step).status).to.equal('ok')
+      expect(text).to.not.include(proxy.uri)
+      const { stdout } = await cli.ended(['doctor'], 1)
+      const accepted = /^ok +token: the token is accepted$/m
+      expectSaid(stdout, /^ok +admin_api: /m, accepted, /^FAILED +database: /m)
+    })
+  }
+
+  it('a wrong token is told all the same, and the log says that it was not recorded (7)', async () => {
+    const before = (await admin.getSettings()).answer
+    await proxy.sever()
+    for (const headers of [{}, { authorization: 'Bearer canary-guess' }]) {
+      const refused = await fetch(`${h.baseUrl}/admin/api/settings`, { headers })
+      expect(refused.headers.get('www-authenticate')).to.match(/^Bearer/)
+      await problemOf(refused, 401, 'unauthorized')
+    }
+    const wrong = await cli.ended(['doctor'], 4, { env: { ACCOUNT_FLOWS_TOKEN: 'wrong' } })
+    expect(wrong.stdout).to.match(/^FAILED +token: /m)
+    expect((await codeOf(admin.putSettings({ resend_cooldown: '1s' })))[0]).to.equal(503)
+    expect(logged).to.include('error a failed admin authentication was not recorded')
+    expect(logged.join()).not.to.include('canary')
+    await proxy.restore()
+    const now = await eventually('the settings are read again', () =>
+      admin.getSettings().catch(() => undefined),
+    )
+    expect(now.answer).to.deep.equal(before)
   })
 })
 
@@ -365,8 +342,14 @@ describe('A test mail (5)', () => {
     return checks
   }
 
-  it('arrives with the settings in force, tells each step, and is audited without the address; it is in no outbox, and has no link', async () => {
-    const smtp = await startFaultySmtp({ offersAuth: true })
+  it('arrives with the settings in force, tells each step, and is audited without the address; it is in no outbox, and has no link; one that fails says why, with the reply of the server, and what to do', async () => {
+    const reply = '554 5.6.0 We do not like the words'
+    const refusal = answers('dot', reply)
+    let fails = false
+    const smtp = await startFaultySmtp({
+      offersAuth: true,
+      fault: (...at) => (fails ? refusal(...at) : undefined),
+    })
     const login = { smtp_username: 'mailer', smtp_password: CANARY }
     await h.put({ smtp_port: String(smtp.port), smtp_from: 'service@idp.example', ...login })
     for (const { status } of await tested()) expect(status).to.equal('ok')
@@ -379,6 +362,11 @@ describe('A test mail (5)', () => {
     expect(smtp.logins).to.deep.equal([{ user: 'mailer', password: CANARY, isSecure: false }])
     expect(JSON.stringify(expectAudited(h, 'mail_test'))).to.not.include(TO)
     expect((await admin.listOutbox()).mails).to.deep.equal([])
+    expect((await reportOf(admin, TO)).check('auth').status).to.equal('ok')
+    fails = true
+    const failed = (await tested()).at(-1)
+    expect(failed).to.include({ step: 'data', status: 'failed', reply })
+    expect(failed?.advice).to.match(/^\S.*\.$/)
     await admin.unsetSettings(['smtp_username', 'smtp_password'])
     await smtp.close()
   })
@@ -396,18 +384,6 @@ describe('A test mail (5)', () => {
     expect(JSON.stringify(await admin.runDoctor())).to.include('mail from four@idp.example')
     await other.close()
     await smtp.close()
-  })
-
-  it('that fails says at which step, with the reply of the server, and what to do', async () => {
-    const reply = '554 5.6.0 We do not like the words'
-    const smtp = await startFaultySmtp({ fault: answers('dot', reply) })
-    await h.put({ smtp_port: String(smtp.port) })
-    const failed = (await tested()).at(-1)
-    expect(failed).to.include({ step: 'data', status: 'failed', reply })
-    expect(failed?.advice).to.match(/^\S.*\.$/)
-    await h.put({ smtp_port: String(h.mail.port) })
-    await smtp.close()
-    expect((await tested()).at(-1)).to.include({ status: 'ok' })
   })
 })
 

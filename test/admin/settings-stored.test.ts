@@ -3,7 +3,6 @@ import { expect } from 'chai'
 import {
   memoryMailbox,
   memoryStore,
-  mongoStore,
   type AccountFlowsOptions,
   type AccountFlowsStore,
 } from '../../src/index.ts'
@@ -13,7 +12,6 @@ import { cliOf } from '../support/cli.ts'
 import { eventually } from '../support/eventually.ts'
 import { startHarness, type Harness, type HarnessOptions } from '../support/harness.ts'
 import { startLoginRecorder, type LoginRecorder } from '../support/mail-server.ts'
-import { freshDatabase } from '../support/mongod.ts'
 import { dump, eventsOf } from '../support/observe.ts'
 import { addUnverified, addVerified } from '../support/person.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
@@ -121,10 +119,7 @@ onBothStores('Keys of which a new one was put in front', (technology) => {
 
   /** The record, with what is sealed. */
   const stored = () => first.store.settings.read()
-  const isShown = (h: Harness) =>
-    settingsOf(h)
-      .shown()
-      .then(({ smtp_password }) => smtp_password === '***')
+  const isShown = async (h: Harness) => (await settingsOf(h).shown())['smtp_password'] === '***'
 
   /** With what a mail logs in to the SMTP server. */
   async function loginOf(h: Harness) {
@@ -139,6 +134,7 @@ onBothStores('Keys of which a new one was put in front', (technology) => {
     const before = await stored()
     const rotated = await restartWith([newKey, oldKey])
     expect(await stored()).to.deep.equal(before)
+    expect(await doctorOf(rotated, 'secrets')).to.match(/^warning: .*smtp_password/)
 
     const resealed = ['smtp_password']
     expect(await adminOf(rotated).rotateKeys()).to.deep.equal({ resealed, unreadable: [], keys: 2 })
@@ -148,6 +144,7 @@ onBothStores('Keys of which a new one was put in front', (technology) => {
     expect(after.values).to.deep.equal({ ...before.values, smtp_password })
     expect(await adminOf(rotated).rotateKeys()).to.deep.include({ resealed: [], unreadable: [] })
     expect(await stored()).to.deep.equal(after)
+    expect(await doctorOf(rotated, 'secrets')).to.match(/^ok: /)
     const details = { action: 'keys_rotate', actor: 'admin_token' }
     const told = eventsOf(rotated, 'admin_action').map((event) => event.details)
     expect(told).to.deep.equal([details, details])
@@ -155,6 +152,7 @@ onBothStores('Keys of which a new one was put in front', (technology) => {
 
     const alone = await restartWith([newKey])
     expect(await isShown(alone)).to.equal(true)
+    expect(await doctorOf(alone, 'secrets')).to.match(/^ok: /)
     const nothing = { resealed: [], unreadable: [], keys: 1 }
     expect(await adminOf(alone).rotateKeys()).to.deep.equal(nothing)
     expect(await stored()).to.deep.equal(after)
@@ -165,6 +163,7 @@ onBothStores('Keys of which a new one was put in front', (technology) => {
     const before = await stored()
     const without = await restartWith([newKey, lostKey], { mayLogErrors: true })
     const rotate = () => adminOf(without).rotateKeys()
+    expect(await doctorOf(without, 'secrets')).to.match(/^failed: .*smtp_password/)
     const unreadable = { resealed: [], unreadable: ['smtp_password'] }
     for (let count = 0; count < 2; count += 1) expect(await rotate()).to.deep.include(unreadable)
     expect(await stored()).to.deep.equal(before)
@@ -243,16 +242,12 @@ const STRICTEST = {
   validation_min_password_length: '15',
 }
 
-onBothStores('A damaged settings record (SET-18)', (technology) => {
+// That a record on MongoDB cannot be read is told as in test/stores/mongodb-store.test.ts.
+describe('A damaged settings record (SET-18)', () => {
   let h: Harness
+  let kept: AccountFlowsStore
   let store: AccountFlowsStore
-  let database: HarnessOptions['database']
-  /** Everything that is stored of the settings. */
-  let raw: () => Promise<unknown>
-  /** The values become a text, as if somebody had saved them as such, and are what they were again. */
-  let damage: () => Promise<unknown>
-  let repair: () => Promise<unknown>
-  let drop = async () => {}
+  let isUnreadable: boolean
   const errors: string[] = []
   const secrets = [randomBytes(32)]
 
@@ -260,7 +255,7 @@ onBothStores('A damaged settings record (SET-18)', (technology) => {
     const log: AccountFlowsOptions['log'] = (level, message, details) => {
       if (level === 'error') errors.push(JSON.stringify([message, details]))
     }
-    h = await startHarness({ ...(database && { database }), flows: { store, secrets, log } })
+    h = await startHarness({ flows: { store, secrets, log } })
   }
 
   async function restart() {
@@ -270,38 +265,17 @@ onBothStores('A damaged settings record (SET-18)', (technology) => {
 
   beforeEach(async () => {
     errors.splice(0)
-    if (technology === 'memory') {
-      const inner = memoryStore(movableClock)
-      let isUnreadable = false
-      raw = inner.settings.read
-      damage = async () => (isUnreadable = true)
-      repair = async () => (isUnreadable = false)
-      const read = async () => ({
-        ...(await inner.settings.read()),
-        ...(isUnreadable && { values: {}, isUnreadable }),
-      })
-      store = { ...inner, settings: { ...inner.settings, read } }
-    } else {
-      const fresh = await freshDatabase()
-      const record = fresh.db.collection('settings')
-      let values: unknown
-      database = { db: fresh.db, drop: async () => {} }
-      store = mongoStore(fresh.db, movableClock)
-      drop = fresh.drop
-      raw = () => record.findOne()
-      damage = async () => {
-        values = (await record.findOne())?.['values']
-        await record.updateOne({}, { $set: { values: JSON.stringify(values) } })
-      }
-      repair = () => record.updateOne({}, { $set: { values } })
-    }
+    isUnreadable = false
+    kept = memoryStore(movableClock)
+    const read = async () => ({
+      ...(await kept.settings.read()),
+      ...(isUnreadable && { values: {}, isUnreadable }),
+    })
+    store = { ...kept, settings: { ...kept.settings, read } }
     await start()
   })
 
-  afterEach(async () => {
-    await h.close()
-    await drop()
-  })
+  afterEach(() => h.close())
 
   const shown = () => settingsOf(h).shown()
 
@@ -313,7 +287,7 @@ onBothStores('A damaged settings record (SET-18)', (technology) => {
 
   const doctorsWords = () => doctorOf(h, 'settings')
 
-  it('with require_email_verification "yes" lets no unverified user in, running or restarted, until an admin decides', async () => {
+  it('with require_email_verification "yes" lets no unverified user in, running or restarted, until an admin decides: then "false" really does not block, and "true" does, at once (SET-04)', async () => {
     expect(await doctorsWords()).to.match(/^ok:/)
     const { values, version } = await store.settings.read()
     await store.settings.write({ ...values, require_email_verification: 'yes' }, version)
@@ -338,8 +312,8 @@ onBothStores('A damaged settings record (SET-18)', (technology) => {
     await h.put({ require_email_verification: 'false', password_reset_expiration: '2h' })
     await h.put({ smtp_username: 'mailer', smtp_password: 'canary' })
     const before = await shown()
-    await damage()
-    const damaged = await raw()
+    isUnreadable = true
+    const damaged = await kept.settings.read()
     expect(await shown()).to.deep.equal(before)
     expect(await signIn(false)).to.equal('a code')
 
@@ -367,10 +341,10 @@ onBothStores('A damaged settings record (SET-18)', (technology) => {
       expect(run.stderr).to.include('Repair the record in the database, or delete it')
     }
     expect(await doctorsWords()).to.match(/^failed: .*cannot be read/)
-    expect(await raw()).to.deep.equal(damaged)
+    expect(await kept.settings.read()).to.deep.equal(damaged)
     expect(eventsOf(h, 'settings_changed')).to.deep.equal([])
 
-    await repair()
+    isUnreadable = false
     expect(await shown()).to.deep.equal(before)
     expect(await doctorsWords()).to.match(/^ok:/)
     expect(await signIn(false)).to.equal('a code')

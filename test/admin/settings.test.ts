@@ -1,20 +1,133 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import type { Clock } from '../../src/clock.ts'
-import { settingNamed } from '../../src/settings/table.ts'
+import { settingNamed, type SettingTexts } from '../../src/settings/table.ts'
 import { adminOf, bearer, problemOf, settingsOf, type SettingsRequest } from '../support/admin.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { PASSWORD, startHarness, type Harness, type Technology } from '../support/harness.ts'
 import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
 import { databaseOf, eventsOf } from '../support/observe.ts'
-import { badNames, badValues, goodValues } from '../support/settings-values.ts'
-import { addUnverified } from '../support/person.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { movableClock } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const CANARY = 'canary of the password'
+
+/** Values by setting. How durations are written, and how many milliseconds they are, test/settings/values.test.ts shows. */
+const host = 'smtp.example'
+const durations = ['', '0', '0s', '-1h', '1', '1.5h', ' 1h', '1h\n', '1H', '30m1h', '1h30m?', '١h']
+const booleans = ['', 'TRUE', 'True', '1', '0', 'yes', 'on', 'false ', ' true', 'null']
+const lengths = ['', '0', '-1', '8.0', '1e1', ' 8', '8 ', '08', '٨', '73', 'eight', 'NaN', '0x8']
+const limits = ['', '-1', '00', '01', '1.0', '1e3', ' 5', '5 ', '٥', '10001', 'none', '0x8']
+const lines = ['a\r\nb', 'a\nb', 'a\0b', 'a\tb', 'x'.repeat(256), '\u202Ea', '\uD800']
+
+const ports = ['', '0', '-1', '65536', '587.5', '5e2', '0x19', '587abc', ' 587', '587 ', '0587']
+const hosts = ['a b', ' ', 'x'.repeat(300), 'a\0b', '..', '-', ':::', '[::1]', 'bücher.example']
+const otherHosts = [`${host}\r\nX: y`, `${host}\n`, `${host}:25`, '127.0.0.1:25', `.${host}`]
+const hostsInUrls = [`smtp://${host}`, `user@${host}`, `${host}/x`]
+const otherAddresses = ['a@b.example, c@d.example', 'A <a@b.example>', 'ä@b.example']
+const addresses = ['a', '@b.example', 'a@', 'a@b@c.example', 'a @b.example', 'a@.', 'a@-b.example']
+
+const notEndpoints = [
+  ...lines,
+  ...'token login.example/token ftp://login.example/token http://login.example/token'.split(' '),
+  ...'https://me@login.example/ https://me:x@login.example/ https://login.example/#x'.split(' '),
+  'javascript:alert(1)',
+]
+
+/** By key, each to be refused. */
+const badValues: Record<string, string[]> = {
+  password_reset_expiration: [...durations, '8d', '604801s'],
+  email_verification_expiration: [...durations, '31d'],
+  invitation_expiration: [...durations, '31d'],
+  audit_retention: [...durations, '6d', '604799s', '3651d', '2h'],
+  resend_cooldown: [...durations.filter((value) => value !== '0s'), '0m', '00s', '25h', '86401s'],
+  requests_per_ip_per_minute: limits,
+  mails_per_account_per_hour: limits,
+  mails_per_minute: limits,
+  reset_requires_verified_email: booleans,
+  reset_verifies_email: booleans,
+  require_email_verification: booleans,
+  password_changed_email: booleans,
+  smtp_port: [...ports, '+25', '٢٥', '[25]', 'smtp', 'NaN'],
+  smtp_host: [...hosts, ...otherHosts, ...hostsInUrls],
+  email_link_confirmation: ['', 'OFF', ' off', 'never', 'true'],
+  smtp_tls: ['', 'AUTO', 'Auto', ' auto', 'auto ', 'tls', 'true', 'false', 'required', 'auto\n'],
+  smtp_username: lines,
+  smtp_auth: ['', 'PASSWORD', 'oauth2', 'xoauth2 ', 'true'],
+  password_blocklist: ['', 'COMMON', 'true', 'pwned '],
+  password_range_url: notEndpoints,
+  smtp_oauth_token_endpoint: notEndpoints,
+  smtp_oauth_client_id: lines,
+  smtp_oauth_client_secret: lines,
+  smtp_oauth_refresh_token: ['a b', 'a\r\nb', 'ä', 'x'.repeat(4097)],
+  smtp_oauth_scope: lines,
+  smtp_password: lines,
+  smtp_from_name: [...lines, 'x'.repeat(65), ' a', 'a '],
+  smtp_from: [
+    ...addresses,
+    ...otherAddresses,
+    'a@b.example\r\nBcc: c@d.example',
+    ...'<a@b.example> a..b@c.example a@bücher.example .a@b.example'.split(' '),
+    `${'a'.repeat(65)}@b.example`,
+    `a@${'b.'.repeat(130)}example`,
+    'a@b..example',
+  ],
+  validation_min_password_length: [...lengths, '65'],
+  validation_max_password_length: lengths,
+}
+
+/** By key, each to be accepted, one after the other; the last one of each agrees with the others. */
+const goodValues: Record<keyof SettingTexts, string[]> = {
+  password_reset_expiration: ['1s', '90m', '1h30m', '7d', '604800s', '2h'],
+  require_email_verification: ['true', 'false'],
+  email_verification_expiration: ['1s', '30d', '1d12h', '24h'],
+  invitation_expiration: ['1s', '30d', '1d12h', '7d'],
+  audit_retention: ['7d', '168h', '400d', '3650d'],
+  email_link_confirmation: ['other_browser', 'off'],
+  smtp_host: [
+    ...'localhost 192.0.2.1 ::1 a_b.example SMTP-1.example xn--bcher-kva.example'.split(' '),
+    '',
+    host,
+  ],
+  smtp_port: ['1', '25', '587', '65535'],
+  smtp_username: ['a b', 'me@idp.example', 'Jürgen K', 'x'.repeat(255), '', 'mailer'],
+  smtp_password: ['hunter2', 'with = and -- and "quotes"', ' spaces ', '密码', 'x'.repeat(255), ''],
+  smtp_auth: ['xoauth2', 'password'],
+  smtp_oauth_token_endpoint: [
+    'https://login.example/a/oauth2/v2.0/token?x=1',
+    'http://localhost:8080/token',
+    '',
+  ],
+  smtp_oauth_client_id: ['b6f5-11', ''],
+  smtp_oauth_client_secret: ['with ~ and = "quotes"', 'x'.repeat(255), ''],
+  smtp_oauth_refresh_token: ['0.AX~x/y+z==', 'x'.repeat(4096), ''],
+  smtp_oauth_scope: ['https://outlook.office365.com/.default', 'a b', ''],
+  smtp_from: ['a@b.example', "o'neill+tag@sub.b.example", '', 'no-reply@idp.example'],
+  smtp_from_name: ['Support', 'Ünïcode, Inc.', 'x'.repeat(64), ''],
+  password_changed_email: ['false', 'true'],
+  reset_requires_verified_email: ['true', 'false'],
+  reset_verifies_email: ['true', 'false'],
+  requests_per_ip_per_minute: ['0', '1', '10000', '60'],
+  mails_per_account_per_hour: ['0', '1', '10000', '10'],
+  resend_cooldown: ['0s', '1s', '5m', '1d', '86400s', '30s'],
+  mails_per_minute: ['0', '1', '10000', '600'],
+  smtp_tls: ['implicit', 'starttls', 'none', 'auto'],
+  password_blocklist: ['common', 'pwned', 'off'],
+  password_range_url: ['https://ranges.example/range/', 'http://127.0.0.1:8080/?prefix=', ''],
+  validation_min_password_length: ['1', '64', '8'],
+  validation_max_password_length: ['8', '72', '64'],
+}
+
+const badNames = [
+  '',
+  ' smtp_port',
+  'smtp_port ',
+  ...'unknown warnings _id version values $set'.split(' '),
+  ...'SMTP_PORT smtpPort values.smtp_port settings.smtp_port'.split(' '),
+  ...'constructor prototype toString hasOwnProperty'.split(' '),
+]
 
 /** Two processes on one store, and what is the same in both as long as nobody changed anything. */
 function twoProcesses(technology: Technology = 'memory') {
@@ -99,52 +212,10 @@ describe('The settings over HTTP (2.5, 4.5)', () => {
       const before = told().length
       await h.put({ smtp_password: 'S3cr3t canary', smtp_port: String(h.mail.port) })
       await h.put({ smtp_username: 'n' })
-      expect(
-        told()
-          .slice(before)
-          .map(({ details }) => details?.['keys']),
-      ).to.deep.equal([['smtp_password'], ['smtp_username']])
+      const keys = told().map(({ details }) => details?.['keys'])
+      expect(keys.slice(before)).to.deep.equal([['smtp_password'], ['smtp_username']])
       expect(JSON.stringify(h.events)).not.to.include('canary')
     })
-  })
-
-  describe('refuse what is not one JSON object of at most 64 KiB (SET-07, ADM-12):', () => {
-    const good = JSON.stringify({ email_verification_expiration: '5h' })
-    const typed = (type: string) => ({ body: good, headers: { 'content-type': type } })
-    const texts = ['', ' ', 'null', '"smtp_port"', '26', 'true', '{', '{"smtp_port":"26"', '[]']
-    const refused: [what: string, request: RequestInit, status: number][] = [
-      ...[...texts, '[{"smtp_port":"26"}]', "{'smtp_port':'26'}"].map(
-        (body): [string, RequestInit, number] => [JSON.stringify(body), { body }, 400],
-      ),
-      ['a form', typed('application/x-www-form-urlencoded'), 415],
-      ['plain text', typed('text/plain'), 415],
-      ['a form in parts', typed('multipart/form-data; boundary=b'), 415],
-      ['another JSON', typed('application/jsonx'), 415],
-      ['JSON as text', typed('text/json'), 415],
-      ['a body without a type', { body: new TextEncoder().encode(good), headers: {} }, 415],
-      ['one byte more', { body: good.padEnd(65_537) }, 413],
-      ['a mistake in exactly 64 KiB', { body: '{"smtp_port":"0"}'.padEnd(65_536) }, 400],
-      ['another method, POST', { method: 'POST', body: good }, 405],
-      ['another method, PATCH', { method: 'PATCH', body: good }, 405],
-      ['another method, DELETE', { method: 'DELETE', body: good }, 405],
-      ['another method, OPTIONS', { method: 'OPTIONS', body: good }, 405],
-    ]
-    for (const [
-      what,
-      { headers = { 'content-type': 'application/json' }, ...init },
-      status,
-    ] of refused) {
-      itRefuses(`${what}: ${status}`, async () => {
-        const response = await fetch(`${h.baseUrl}/admin/api/settings`, {
-          method: 'PUT',
-          headers: { ...bearer, 'x-http-method-override': 'PUT', ...(headers as object) },
-          ...init,
-        })
-        const allowed = status === 405 ? 'GET, HEAD, PUT' : null
-        expect(response.headers.get('allow')).to.equal(allowed)
-        await problemOf(response, status)
-      })
-    }
   })
 
   describe('refuse a body with one bad setting: 400 that names it, and applies none (SET-01, SET-03, SET-09, SET-10, MAIL-07, MAIL-08):', () => {
@@ -306,34 +377,29 @@ describe('The settings over HTTP (2.5, 4.5)', () => {
       expect(details.slice(events)).to.deep.equal([{ keys, actor: 'admin_token' }])
     })
 
-    it('the password goes with its host, and does not come back with it', async () => {
-      const answer = await unset({ query: 'key=smtp_host' })
+    it('the password goes with its host, and does not come back with it; what has no value changes nothing, and is not audited', async () => {
+      const answer = await unset({ query: 'key=smtp_host&key=smtp_from_name' })
       expect((await answer.json()).warnings.join()).to.include('was deleted')
       await h.put({ smtp_host: '127.0.0.1' })
       expect(await shown()).not.to.have.property('smtp_password')
-    })
-
-    it('what has no value changes nothing, and is not audited', async () => {
-      await unset({ query: 'key=smtp_from_name' })
       await unchangedBy(async () => {
         const query = 'key=smtp_from_name&key=smtp_from_name&key=resend_cooldown'
         expect((await unset({ query })).status).to.equal(200)
       })
     })
 
-    itRefuses('what is no setting is refused, with the settings beside it: 400', async () => {
-      for (const key of ['smtp_form', 'SMTP_HOST', ' smtp_host', '__proto__', 'constructor']) {
-        const query = `key=smtp_username&${new URLSearchParams({ key })}`
-        const problem = await problemOf(unset({ query }), 400, 'invalid_settings')
-        expect(problem.errors?.map((error) => error.key)).to.deep.equal([key])
-      }
-    })
-
-    itRefuses('nothing at all is refused: 400', async () => {
-      for (const query of ['', 'dry_run=true', 'keys=x', 'key=', 'key=smtp_username&key=']) {
-        await problemOf(unset({ query }), 400, 'invalid_request')
-      }
-    })
+    itRefuses(
+      'what is no setting is refused, with the settings beside it, and nothing at all: 400',
+      async () => {
+        for (const key of ['smtp_form', 'SMTP_HOST', ' smtp_host', '__proto__', 'constructor']) {
+          const query = `key=smtp_username&${new URLSearchParams({ key })}`
+          const problem = await problemOf(unset({ query }), 400, 'invalid_settings')
+          expect(problem.errors?.map((error) => error.key)).to.deep.equal([key])
+        }
+        for (const query of ['', 'dry_run=true', 'keys=x', 'key=', 'key=smtp_username&key='])
+          await problemOf(unset({ query }), 400, 'invalid_request')
+      },
+    )
 
     it('a minimum or a maximum that its default would exclude is refused, and changes nothing', async () => {
       const [min, max] = ['validation_min_password_length', 'validation_max_password_length']
@@ -349,27 +415,23 @@ describe('The settings over HTTP (2.5, 4.5)', () => {
     })
   })
 
-  describe('are sent back as they were answered, which', () => {
-    it('all or none of them, changes nothing, keeps the secret, and is not audited', () =>
-      unchangedBy(async () => {
-        const response = await settings.get()
-        const ifMatch = response.headers.get('etag') ?? ''
-        const body = await response.json()
-        expect(body).to.include({ smtp_password: '***', email_verification_expiration: '24h' })
-        const answer = await put({ body, ifMatch })
-        expect([answer.status, answer.headers.get('etag')]).to.deep.equal([200, ifMatch])
-        expect(await answer.json()).to.deep.include(body)
-        expect((await put({ body: {} })).status).to.equal(200)
-      }))
-
-    it('with one change changes that one alone', async () => {
-      const [before, events] = [await stored(), told().length]
-      const smtp_from_name = `Name ${events}`
-      expect((await put({ body: { ...(await shown()), smtp_from_name } })).status).to.equal(200)
-      expect(await stored()).to.deep.equal({ ...before, smtp_from_name })
-      const keys = told().map(({ details }) => details?.['keys'])
-      expect(keys.slice(events)).to.deep.equal([['smtp_from_name']])
+  it('are sent back as they were answered, all or none, which changes nothing, and keeps the secret; with one change, that one alone', async () => {
+    await unchangedBy(async () => {
+      const response = await settings.get()
+      const ifMatch = response.headers.get('etag') ?? ''
+      const body = await response.json()
+      expect(body).to.include({ smtp_password: '***', email_verification_expiration: '24h' })
+      const answer = await put({ body, ifMatch })
+      expect([answer.status, answer.headers.get('etag')]).to.deep.equal([200, ifMatch])
+      expect(await answer.json()).to.deep.include(body)
+      expect((await put({ body: {} })).status).to.equal(200)
     })
+    const [before, events] = [await stored(), told().length]
+    const smtp_from_name = `Name ${events}`
+    expect((await put({ body: { ...(await shown()), smtp_from_name } })).status).to.equal(200)
+    expect(await stored()).to.deep.equal({ ...before, smtp_from_name })
+    const keys = told().map(({ details }) => details?.['keys'])
+    expect(keys.slice(events)).to.deep.equal([['smtp_from_name']])
   })
 
   describe('are answered with a warning', () => {
@@ -418,38 +480,22 @@ describe('The settings over HTTP (2.5, 4.5)', () => {
   })
 })
 
-describe('require_email_verification takes effect at once:', () => {
-  const h = suiteHarness()
-
-  it('"true" blocks, "false" really does not (SET-04)', async () => {
-    const user = await addUnverified(h)
-    for (const value of ['true', 'false', 'true']) {
-      await h.put({ require_email_verification: value })
-      const { page, mode, location } = await user.in().signsIn()
-      if (value === 'true') expect([page, mode]).to.deep.equal(['verify-email', 'blocked'])
-      else expect(location).to.match(/^https:\/\/app\.example\/cb\?code=/)
-    }
-  })
-})
-
 onBothStores('Two admins who change settings (RFC 9110)', (technology) => {
   const { h, settings, elsewhere, told, stillWorks, unchangedBy } = twoProcesses(technology)
 
   describe('see by the ETag', () => {
-    it('whether anything changed, in every process alike', async () => {
+    it('whether anything changed, in every process alike, be it a secret of which nothing else can be seen', async () => {
       const etag = await settings.etag()
       expect(etag).to.match(/^"[\x21\x23-\x7e]+"$/)
       expect([await settings.etag(), await elsewhere.etag()]).to.deep.equal([etag, etag])
       const changed = await settings.put({ body: { smtp_from_name: 'Another' } })
       expect(changed.headers.get('etag')).not.to.equal(etag)
       expect(changed.headers.get('etag')).to.equal(await elsewhere.etag())
-    })
 
-    it('that a secret is another one, of which nothing else can be seen', async () => {
-      const [shown, etag] = [await settings.shown(), await settings.etag()]
+      const [shown, before] = [await settings.shown(), await settings.etag()]
       await h.put({ smtp_password: `${CANARY} 2` })
       expect(await settings.shown()).to.deep.equal(shown)
-      expect(await settings.etag()).not.to.equal(etag)
+      expect(await settings.etag()).not.to.equal(before)
     })
 
     if (technology === 'mongodb') {
@@ -457,11 +503,8 @@ onBothStores('Two admins who change settings (RFC 9110)', (technology) => {
         const etag = await settings.etag()
         const record = databaseOf(h).collection<{ _id: string }>('settings')
         await record.updateOne({ _id: 'settings' }, { $set: { 'values.smtp_from_name': 'Hand' } })
-        await problemOf(
-          settings.put({ body: { smtp_from_name: 'X' }, ifMatch: etag }),
-          412,
-          'stale_settings',
-        )
+        const put = settings.put({ body: { smtp_from_name: 'X' }, ifMatch: etag })
+        await problemOf(put, 412, 'stale_settings')
         expect(await settings.shown()).to.include({ smtp_from_name: 'Hand' })
         expect(await settings.etag()).not.to.equal(etag)
         await stillWorks()
@@ -526,9 +569,7 @@ onBothStores('Two admins who change settings (RFC 9110)', (technology) => {
     it('are refused with what was right before somebody else changed something', async () => {
       const ifMatch = await settings.etag()
       await stillWorks()
-      await unchangedBy(async () => {
-        await problemOf(settings.put({ body, ifMatch }), 412, 'stale_settings')
-      })
+      await unchangedBy(() => problemOf(settings.put({ body, ifMatch }), 412, 'stale_settings'))
     })
 
     it('are not both served with one ETag at the same time: one is, of 20 too', async () => {

@@ -155,11 +155,9 @@ export function withDeleted(users: () => UserStore, deleted: ReadonlySet<string>
     findByUsername: async (username) => left(await users().findByUsername(username)),
     findByVerifiedEmail: async (email) =>
       (await users().findByVerifiedEmail(email)).filter((user) => left(user)),
-    replacePasswordHash: async (id, expected, next) =>
-      !deleted.has(id) && users().replacePasswordHash(id, expected, next),
-    markEmailVerified: async (id, email) =>
-      !deleted.has(id) && users().markEmailVerified(id, email),
-    markEmailUnverified: async (id, email) =>
-      (await users().markEmailUnverified?.(id, email)) ?? false,
+    replacePasswordHash: (...change) => users().replacePasswordHash(...change),
+    markEmailVerified: (...change) => users().markEmailVerified(...change),
+    markEmailUnverified: async (...change) =>
+      (await users().markEmailUnverified?.(...change)) ?? false,
   }
 }

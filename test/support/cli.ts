@@ -72,6 +72,14 @@ function screen(isTTY: boolean) {
   return { stream: Object.assign(stream, { isTTY, columns: 80 }), text: () => text }
 }
 
+/** All of it is in the text. */
+export function expectSaid(text: string, ...said: (string | RegExp)[]): void {
+  for (const each of said) {
+    if (typeof each === 'string') expect(text).to.include(each)
+    else expect(text).to.match(each)
+  }
+}
+
 /** The one JSON value that was printed. */
 function jsonOf({ stdout, stderr }: CliRun) {
   try {
@@ -143,6 +151,16 @@ export function cliOf(h: Harness) {
       expect(stdout).to.equal('')
       expect(stderr).not.to.equal('').and.not.include('canary')
       return stderr
+    },
+
+    /** Ends with this code at a terminal, where the answer is there before the question; answers what is shown. */
+    async atTerminal(args: readonly string[], answer: string, exitCode: number, more = {}) {
+      const terminal = startCli([...args], { ...env, ...more }, true)
+      terminal.stdin.write(answer)
+      const code = await terminal.exited
+      const shown = terminal.stdout() + terminal.stderr()
+      expect(code, shown).to.equal(exitCode)
+      return shown
     },
 
     /** The one JSON value that it prints with `--json`. */

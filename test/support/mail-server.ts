@@ -44,14 +44,16 @@ const HEADER = 'x-account-flows-mail'
 
 /** A real SMTP server that keeps what it gets. */
 export async function startMailServer(options: MailServerOptions = {}) {
-  const { login, answer = () => 'take' as const } = options
+  /** What it says of a recipient, where that is not to take the mail. */
+  const answers = new Map<string, MailAnswer>()
+  const { login, answer = (to: string) => answers.get(to) ?? 'take' } = options
   /** Those that it took. */
   const mails: ReceivedMail[] = []
   const conversations = new Map<number, Conversation>()
   const tokens = new Set<string>()
   /** How many mails got each answer. */
   const answered = { take: 0, defer: 0, 'defer after data': 0, refuse: 0, drop: 0 }
-  const server = { mails, answered, logins: 0 }
+  const server = { mails, answers, answered, logins: 0 }
   let isSilent = false
   let mostOpen = 0
 
