@@ -62,15 +62,6 @@ describe('mails', () => {
       }
     })
 
-    it(`${name} says beforehand what it is about, in words and without its link`, () => {
-      const { find, all, textOf } = read(views.mail(name, locals).html)
-      const [preheader] = find('div')
-      expect(preheader?.attribs['style']).to.match(/^display:none/)
-      expect(textOf('div').length).to.be.within(30, 110)
-      expect(textOf('div')).not.to.match(/http|token|example/)
-      expect(all.find((element) => element.parent === find('body')[0])).to.equal(preheader)
-    })
-
     it(`${name} can be read in a narrow text window`, () => {
       const long = { ...locals, username: 'w'.repeat(99), clientName: 'Shop', userAgent: EDGE }
       const inTwoColumns = /[\u3000-\u30FF\u4E00-\u9FFF\uFF00-\uFF60]/g
@@ -82,15 +73,16 @@ describe('mails', () => {
       }
     })
 
-    it(`${name} loads nothing and runs nothing`, () => {
-      const { find, html } = read(views.mail(name, locals).html)
+    it(`${name} says beforehand what it is about, loads and runs nothing, and suits small windows, the dark, and readers that drop html and body`, () => {
+      const { find, html, all, textOf } = read(views.mail(name, locals).html)
+      const [preheader] = find('div')
+      expect(preheader?.attribs['style']).to.match(/^display:none/)
+      expect(textOf('div').length).to.be.within(30, 110)
+      expect(textOf('div')).not.to.match(/http|token|example/)
+      expect(all.find((element) => element.parent === find('body')[0])).to.equal(preheader)
       for (const forbidden of ['img', 'script', 'link', 'form', 'iframe', 'svg'])
         expect(find(forbidden), forbidden).to.deep.equal([])
       expect(html).not.to.match(/url\(|src=|@import|@font-face|expression|background=/)
-    })
-
-    it(`${name} is made for small windows, the dark, and readers that drop what html and body say`, () => {
-      const { find, html } = read(views.mail(name, locals).html)
       const [outer, card] = find('table')
       expect(outer?.attribs).to.include({ lang: 'en', dir: 'ltr', width: '100%' })
       expect(Number(card?.attribs['width'])).to.be.at.most(600)
@@ -283,14 +275,11 @@ describe('browser and system, in words of ours', () => {
     'very many brackets': '('.repeat(100_000),
   }
 
-  it('are told for each browser that is known', () => {
+  it('are told for each browser that is known, and not where there is any doubt', () => {
     for (const [expected, userAgent] of KNOWN) {
       const { browser, systems } = deviceOf(userAgent) ?? { browser: '', systems: [] }
       expect(`${browser} on ${systems.join(' or ')}`, userAgent).to.equal(expected)
     }
-  })
-
-  it('are not told where there is any doubt', () => {
     for (const [what, userAgent] of Object.entries(UNSURE)) {
       expect(deviceOf(userAgent), what).to.equal(undefined)
     }
