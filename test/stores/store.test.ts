@@ -18,9 +18,33 @@ import {
   statusIn,
 } from '../../src/contract/samples.ts'
 import type { MailOutbox } from '../../src/ports/index.ts'
+import { memoryStore } from '../../src/stores/memory/store.ts'
 import { mongoStore } from '../../src/stores/mongodb/store.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { suiteDatabase } from '../support/suite-database.ts'
+import { movableClock, moveTime } from '../support/time.ts'
+
+itIsAnAccountFlowsStore('memoryStore()', async () => ({
+  store: memoryStore(),
+  close: async () => {},
+}))
+
+describe('memoryStore()', () => {
+  it('shows the events that were recorded, until they were kept as long as they are to be', async () => {
+    const { audit } = memoryStore(movableClock)
+    const event = { type: 'email_login_blocked', at: new Date(), accountId: 'ann' } as const
+    const short = { ...event, id: 'short' }
+    const long = { ...event, id: 'long' }
+    const late = { ...event, id: 'late' }
+    await audit.record(short, 1_000)
+    await audit.record(long, 3_000)
+    expect(audit.events()).to.deep.equal([short, long])
+    await moveTime(1_000)
+    await audit.record(late, 1_000)
+    expect(audit.events()).to.deep.equal([long, late])
+    expect(await audit.record(short, 1_000)).to.equal(true)
+  })
+})
 
 interface AnyDocument {
   _id: string
@@ -121,7 +145,7 @@ describeWithMongo('mongoStore()', () => {
     })
   })
 
-  it('lets nothing but a string or a valid time into a filter (INJ-05)', async () => {
+  it('lets nothing but a string or a valid time into a filter, and nothing but a positive integer be a limit (INJ-05)', async () => {
     const { resetTokens, verificationTokens, outbox, audit } = await emptyStore()
     await resetTokens.issue(sampleResetToken())
     await outbox.add(sampleMailJob())
@@ -155,40 +179,8 @@ describeWithMongo('mongoStore()', () => {
         await expectRefused(act)
       }
     }
-    const { tokenHash } = sampleResetToken()
-    await expectRefused(() =>
-      resetTokens.claim(tokenHash, sampleClaim({ at: new Date('invalid') })),
-    )
-  })
-
-  it('tells events of a version that did not write when they were recorded last', async () => {
-    const { audit } = await emptyStore()
-    const type = 'email_login_blocked'
-    await audit.record({ id: 'new', type, at: later(-3 * hour), accountId: 'ann' }, hour)
-    for (const [_id, at] of [
-      ['old', later(-2 * hour)],
-      ['newer', later(0)],
-    ] as const)
-      await stored('audit_events').insertOne({ _id, type, at, account_id: 'ann' })
-    const at = later(-2 * hour)
-    const old = { id: 'old', type, at, recordedAt: at, accountId: 'ann' }
-    expect(await eventIn(audit, 'old')).to.deep.equal(old)
-    for (const query of [{}, { accountId: 'ann' }]) {
-      const idsOf = async (recordedFrom?: Date) =>
-        (await audit.list({ ...query, ...(recordedFrom && { recordedFrom }), limit: 10 })).map(
-          ({ id }) => id,
-        )
-      const [first, ...rest] = await idsOf()
-      expect(first).to.equal('new')
-      expect(rest).to.have.members(['old', 'newer'])
-      expect(await idsOf(later(-hour))).to.deep.equal(['new', 'newer'])
-      expect(await idsOf(later(-2 * hour))).to.have.members(['new', 'old', 'newer'])
-      expect(await idsOf(later(hour))).to.deep.equal([])
-    }
-  })
-
-  it('lets nothing but a positive integer be the limit of a list', async () => {
-    const { resetTokens, verificationTokens, outbox, audit } = await emptyStore()
+    const never = sampleClaim({ at: new Date('invalid') })
+    await expectRefused(() => resetTokens.claim(sampleResetToken().tokenHash, never))
     for (const limit of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53]) {
       for (const act of [
         () => resetTokens.ofUser('ann', limit),
@@ -199,8 +191,34 @@ describeWithMongo('mongoStore()', () => {
         await expectRefused(act, `${limit} ${String(act)}`)
       }
     }
-    await resetTokens.issue(sampleResetToken())
     expect(await resetTokens.ofUser('ann', 1)).to.have.length(1)
+  })
+
+  it('tells events of a version that did not write when they were recorded last', async () => {
+    const { audit } = await emptyStore()
+    const type = 'email_login_blocked'
+    await audit.record({ id: 'new', type, at: later(-3 * hour), accountId: 'ann' }, hour)
+    const at = later(-2 * hour)
+    await stored('audit_events').insertMany([
+      { _id: 'old', type, at, account_id: 'ann' },
+      { _id: 'newer', type, at: later(0), account_id: 'ann' },
+    ])
+    const old = { id: 'old', type, at, recordedAt: at, accountId: 'ann' }
+    expect(await eventIn(audit, 'old')).to.deep.equal(old)
+    for (const query of [{}, { accountId: 'ann' }]) {
+      const idsOf = async (since: { recordedFrom?: Date }) =>
+        (await audit.list({ ...query, ...since, limit: 10 })).map(({ id }) => id)
+      const [first, ...rest] = await idsOf({})
+      expect(first).to.equal('new')
+      expect(rest).to.have.members(['old', 'newer'])
+      expect(await idsOf({ recordedFrom: later(-hour) })).to.deep.equal(['new', 'newer'])
+      expect(await idsOf({ recordedFrom: later(-2 * hour) })).to.have.members([
+        'new',
+        'old',
+        'newer',
+      ])
+      expect(await idsOf({ recordedFrom: later(hour) })).to.deep.equal([])
+    }
   })
 
   it('works the same whatever the host chose for its Db', async () => {
