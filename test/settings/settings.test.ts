@@ -27,7 +27,14 @@ describe('createSettingsKeeper() (2.5)', () => {
 
   beforeEach(() => logged.splice(0))
 
-  it('starts with the defaults of section 2.5, and with no SMTP server', async () => {
+  it('starts with the defaults of section 2.5, and with no SMTP server; has the strictest in force before its first look (SET-18)', async () => {
+    expect(keeperOf().current()).to.include({
+      requireEmailVerification: true,
+      emailLinkConfirmation: 'other_browser',
+      resetRequiresVerifiedEmail: true,
+      smtpTls: 'auto',
+      minPasswordLength: 15,
+    })
     const keeper = await startedOn()
     expect(keeper.current()).to.include({
       passwordResetExpiration: 3_600_000,
@@ -50,15 +57,18 @@ describe('createSettingsKeeper() (2.5)', () => {
     expect(keeper.shown()).not.to.have.any.keys('smtp_port', 'smtp_password')
   })
 
-  it('stores a secret sealed, and everything else as sent', async () => {
+  it('stores a secret sealed, and everything else as sent; another process follows', async () => {
     const store = memorySettings()
-    const keeper = keeperOf(store)
+    const [keeper, other] = [keeperOf(store), keeperOf(store)]
     await keeper.change({ smtp_password: 'canary', smtp_port: '587' })
     const { values } = await store.read()
     expect(values['smtp_port']).to.equal('587')
     expect(JSON.stringify(values)).not.to.include('canary')
     expect(keeper.current()).to.include({ smtpPassword: 'canary', smtpPort: 587 })
     expect(keeper.shown()).to.include({ smtp_password: '***', smtp_port: '587' })
+    expect(other.current().smtpPort).to.equal(undefined)
+    await other.refresh()
+    expect(other.current()).to.include({ smtpPassword: 'canary', smtpPort: 587 })
   })
 
   it('writes nothing when a value is refused, and says what it may be, or when all are as they were', async () => {
@@ -74,7 +84,7 @@ describe('createSettingsKeeper() (2.5)', () => {
     expect(await store.read()).to.deep.equal(before)
   })
 
-  it('puts initial settings only where nothing is stored', async () => {
+  it('puts initial settings only where nothing is stored, and the initial password for the initial host alone', async () => {
     const store = memorySettings()
     await keeperOf(store).change({ smtp_port: '26', smtp_host: '' })
     const keeper = keeperOf(store)
@@ -82,15 +92,18 @@ describe('createSettingsKeeper() (2.5)', () => {
     await keeper.changeUnset(initial)
     expect(keeper.shown()).to.include({ smtp_port: '26', smtp_from: 'a@b.example' })
     expect(keeper.current().smtpHost).to.equal(undefined)
-  })
 
-  it('follows what another process stored', async () => {
-    const store = memorySettings()
-    const [one, other] = [keeperOf(store), keeperOf(store)]
-    await one.change({ smtp_port: '26', smtp_password: 'secret' })
-    expect(other.current().smtpPort).to.equal(undefined)
-    await other.refresh()
-    expect(other.current()).to.include({ smtpPort: 26, smtpPassword: 'secret' })
+    const login = { smtp_host: 'mail.example', smtp_password: 'canary' }
+    const edited = memorySettings()
+    await edited.write({ smtp_host: 'evil.example' }, 0)
+    for (const [given, smtpHost, smtpPassword] of [
+      [edited, 'evil.example', undefined],
+      [memorySettings(), 'mail.example', 'canary'],
+    ] as const) {
+      const taking = keeperOf(given)
+      await taking.changeUnset(login)
+      expect(taking.current()).to.include({ smtpHost, smtpPassword })
+    }
   })
 
   it('takes the default for a stored value that is not valid, says so, and never the value', async () => {
@@ -140,16 +153,6 @@ describe('createSettingsKeeper() (2.5)', () => {
       expect(repaired.faults()).to.deep.equal([])
     })
   }
-
-  it('has the strictest in force before its first look (SET-18)', () => {
-    expect(keeperOf().current()).to.include({
-      requireEmailVerification: true,
-      emailLinkConfirmation: 'other_browser',
-      resetRequiresVerifiedEmail: true,
-      smtpTls: 'auto',
-      minPasswordLength: 15,
-    })
-  })
 
   it('lets no maximum lower a minimum, even where one of them is not valid (SET-18)', async () => {
     const store = memorySettings()
@@ -235,18 +238,6 @@ describe('createSettingsKeeper() (2.5)', () => {
     await keeperOf(store).change({ smtp_port: '587', smtp_password: 'canary' })
     const honest = await startedOn(store)
     expect(honest.current()).to.include({ smtpPort: 587, smtpPassword: 'canary' })
-  })
-
-  it('takes the initial password for the initial host alone', async () => {
-    const initial = { smtp_host: 'mail.example', smtp_password: 'canary' }
-    const edited = memorySettings()
-    await edited.write({ smtp_host: 'evil.example' }, 0)
-    const keeper = keeperOf(edited)
-    await keeper.changeUnset(initial)
-    expect(keeper.current()).to.include({ smtpHost: 'evil.example', smtpPassword: undefined })
-    const honest = keeperOf(memorySettings())
-    await honest.changeUnset(initial)
-    expect(honest.current()).to.include({ smtpHost: 'mail.example', smtpPassword: 'canary' })
   })
 
   it('keeps a password that is sent again with another host, and one that it cannot open when something else changes', async () => {
