@@ -42,7 +42,7 @@ const CARRIED_FIELDS = { client_id: 'shop', redirect_uri: 'https://shop.example/
 const LINK = { token: 'raw', carried: CARRIED, authorizeSig: 'sig' }
 const LINK_FIELDS = { token: 'raw', ...CARRIED_FIELDS, authorize_sig: 'sig' }
 const CLIENT = { clientName: 'Shop', logo: '/logos/shop.png' }
-const CLIENT_LINK = { ...CLIENT, href: 'https://shop.example/' }
+
 const WAITING = 'a b&c'
 const BLOCKED = {
   mode: 'blocked',
@@ -110,7 +110,7 @@ function withTexts<T>(sample: T, value: string): T {
 describe('Every page', () => {
   const pages = everyPage('plain')
 
-  it('is one whole page that says what it is', () => {
+  it('is one whole page that says what it is, also without a path prefix', () => {
     for (const { name, mode, reason, label, find, textOf, whole } of pages) {
       expect(find('main')[0]?.attribs, label).to.deep.equal({
         'data-page': name,
@@ -135,6 +135,11 @@ describe('Every page', () => {
       ])
       expect(whole, label).not.to.match(/undefined|null|NaN|\[object|[{}]/)
     }
+    const locals = { mode: 'expired', reason: 'unknown', carried: {} } as const
+    const atRoot = show('verify-email', locals, {}, createViews(''))
+    expect(atRoot.forms[0]?.action).to.equal('/resend-verification')
+    const [sheet] = atRoot.find('link')
+    expect(sheet?.attribs['href']).to.match(/^\/account-flows\.css\?v=[\w-]{12}$/)
   })
 
   it('needs no exception from a strict content security policy', () => {
@@ -209,13 +214,6 @@ describe('Every page', () => {
       }
     })
   }
-
-  it('works without a path prefix', () => {
-    const locals = { mode: 'expired', reason: 'unknown', carried: {} } as const
-    const { forms, find } = show('verify-email', locals, {}, createViews(''))
-    expect(forms[0]?.action).to.equal('/resend-verification')
-    expect(find('link')[0]?.attribs['href']).to.match(/^\/account-flows\.css\?v=[\w-]{12}$/)
-  })
 
   it('is small, with its style sheet and its script, which load nothing', () => {
     const shown = { carried: CARRIED, client: CLIENT, waiting: WAITING }
@@ -364,7 +362,8 @@ describe('The page of a link that does not work', () => {
 
   it('asks for a name where no link is to be renewed, leads on to the client, and is followed by a page in the same language', () => {
     const locals = { mode: 'expired', reason: 'used', carried: CARRIED } as const
-    const { forms, find, textOf } = show('verify-email', { ...locals, client: CLIENT_LINK })
+    const client = { ...CLIENT, href: 'https://shop.example/' }
+    const { forms, find, textOf } = show('verify-email', { ...locals, client })
     const fields = { ...CARRIED_FIELDS, username: undefined }
     expect(forms.map(({ fields }) => fields)).to.deep.equal([fields])
     expect(find('a').map(({ attribs }) => attribs['href'])).to.deep.equal(['https://shop.example/'])
@@ -486,15 +485,12 @@ describe('The page of a link that was opened elsewhere', () => {
     }
   })
 
-  it('says until when no code is good, or that the login waits no more', () => {
+  it('says until when no code is good, that the login waits no more, or that another account is signed in, naming neither', () => {
     const late = show('verify-email', { ...elsewhere, code: '042917', waitMs: 3_600_000 })
     expect(late.whole).to.include('in 60 minutes')
     const over = show('verify-email', elsewhere)
     expect(over.whole).to.include(words['verify-email.elsewhere.over.lead'])
     expect(over.html).not.to.match(/\d{6}/)
-  })
-
-  it('changes nothing where another account is signed in, and names neither account', () => {
     const { forms, whole } = show('verify-email', { mode: 'other_account' })
     expect(forms).to.deep.equal([])
     expect(whole).to.contain('Sign out first')
