@@ -191,10 +191,7 @@ describe('the language of pages and mails', () => {
       expect(chooseLocale(locales, { asked: locale }, 'en')).to.equal(locale)
     }
   })
-})
-
-describe('what is kept of the languages of a request', () => {
-  it('is the tags alone, best first, in at most 100 characters, and never half a tag', () => {
+  it('is kept from a request as the tags alone, best first, in at most 100 characters, and never half a tag', () => {
     expect(acceptedTags('en;q=0.5, de-AT, <b>;q=1, fr;q=0, *;q=0.1')).to.deep.equal(['de-AT', 'en'])
     expect(askedTags('de <b> fr\r\nBcc: x en')).to.deep.equal(['de', 'en'])
     expect(keptTags(['de-AT', 'en'], ',')).to.equal('de-AT,en')
