@@ -90,7 +90,7 @@ describe('The check of the mail server', () => {
     }
   })
 
-  describe('finding the host', () => {
+  describe('reaching the host', () => {
     it('tells its addresses, and that a literal needs no look-up; fails for a name that nobody knows', async () => {
       const server = await start()
       const byName = stepOf(await check(settingsFor(server, { host: 'localhost' })), 'dns')
@@ -104,9 +104,6 @@ describe('The check of the mail server', () => {
       expect(failed.step).to.equal('dns')
       expect(failed.message).to.match(/cannot be found \((?:ENOTFOUND|EAI_\w+)\)/)
     })
-  })
-
-  describe('connecting', () => {
     it('fails where nothing listens, and names the port', async () => {
       const port = await freePort()
       for (const host of LOOPBACK) {
