@@ -79,18 +79,7 @@ describe('A mail over SMTP', () => {
     }
   })
 
-  it('keeps a line break in the subject out of the headers', async () => {
-    const server = await startServer()
-    const subject = 'Hello\r\nBcc: x@evil.example\r\n\r\nbody'
-    await startMailer(server).send({ ...MAIL, subject })
-    const [taken] = server.mails
-    const mail = await simpleParser(taken?.raw ?? '')
-    expect(taken?.to).to.deep.equal(['Ada@example.org'])
-    expect(mail.headers.has('bcc')).to.equal(false)
-    expect(mail.text?.trim()).to.equal(MAIL.text)
-  })
-
-  it('brings any text as it was written, in short lines of ASCII', async () => {
+  it('brings any text as it was written, in short lines of ASCII, and no line break of a subject into the headers', async () => {
     const server = await startServer()
     const text = `日本語 ${'é'.repeat(300)}  \n.\n--=_x\r\n\tعربى = ${'a'.repeat(2_000)} 😀\n`
     const html = `<p>${text}</p>`
@@ -105,6 +94,14 @@ describe('A mail over SMTP', () => {
     expect(mail.html).to.equal(html.replaceAll('\r\n', '\n'))
     expect(mail.subject).to.equal(subject)
     expect(mail.from?.value[0]?.name).to.equal('Ärzte, "Co"')
+
+    const injecting = { ...MAIL, subject: 'Hello\r\nBcc: x@evil.example\r\n\r\nbody' }
+    await startMailer(server).send(injecting)
+    const taken = server.mails[1]
+    const whole = await simpleParser(taken?.raw ?? '')
+    expect(taken?.to).to.deep.equal(['Ada@example.org'])
+    expect(whole.headers.has('bcc')).to.equal(false)
+    expect(whole.text?.trim()).to.equal(MAIL.text)
   })
 
   it('refuses a recipient that is not one plain address before it says anything, and such a sender before it connects', async () => {
