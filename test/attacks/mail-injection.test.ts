@@ -8,7 +8,7 @@ import { createUserAgent } from '../support/user-agent.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { addUnverified, blockedLogin, notMeOf, tokenOf } from '../support/person.ts'
 
-/** Some of what a host may have stored as an address, that is no plain one; test/settings/values.test.ts has the others. */
+/** Some of what a host may have stored as an address, that is no plain one; test/settings/settings.test.ts has the others. */
 const ADDRESSES: Record<string, string> = {
   'a line break and a header': 'victim@users.example\r\nBcc: attacker@evil.example',
   'a comma': 'victim@users.example,attacker@evil.example',

@@ -266,12 +266,10 @@ describe('The queue of what is hashed (RATE-15)', () => {
     const answers = [0, 1, 2, 3, 4].map((index) => ask(index, 'a'))
     await turns(1)
     expect(begun).to.deep.equal([0, 1])
-    await end(1)
-    expect(begun).to.deep.equal([0, 1, 2])
-    await end(2)
-    expect(begun).to.deep.equal([0, 1, 2, 3])
-    await end(0)
-    expect(begun).to.deep.equal([0, 1, 2, 3, 4])
+    for (const [index, ended] of [1, 2, 0].entries()) {
+      await end(ended)
+      expect(begun).to.deep.equal([0, 1, 2, 3, 4].slice(0, index + 3))
+    }
     await end(3, 4)
     expect(await Promise.all(answers)).to.deep.equal([0, 1, 2, 3, 4])
   })
@@ -310,7 +308,7 @@ describe('The queue of what is hashed (RATE-15)', () => {
     expect(await Promise.all(answers)).to.deep.equal([...networks.keys()])
   })
 
-  it('refuses one network beyond a few, and unknown networks beyond half of all; others still come in', async () => {
+  it('refuses one network beyond a few, also while no other is there, and unknown networks beyond half of all; others still come in', async () => {
     const { begun, ask, end } = queueOf({ atOnce: 1, waiting: 6, waitingOfOne: 2 })
     const networks = [...Array<string>(4).fill('guesser'), ...Array<undefined>(4), 'ann']
     const answers = networks.map((network, index) => ask(index, network))
@@ -319,15 +317,13 @@ describe('The queue of what is hashed (RATE-15)', () => {
     expect(begun).to.deep.equal(served)
     const expected = [0, 1, 2, OVERLOADED, 4, 5, 6, OVERLOADED, 8]
     expect(await Promise.all(answers)).to.deep.equal(expected)
-  })
 
-  it('refuses one network beyond a few, also while no other is there', async () => {
-    const { ask, end } = queueOf({ atOnce: 1, waiting: 6, waitingOfOne: 2 })
-    const served = [0, 1, 2].map((index) => ask(index, 'guesser'))
-    const first = await Promise.race([ask(3, 'guesser'), turns(2).then(() => 'it waits')])
+    const alone = queueOf({ atOnce: 1, waiting: 6, waitingOfOne: 2 })
+    const three = [0, 1, 2].map((index) => alone.ask(index, 'guesser'))
+    const first = await Promise.race([alone.ask(3, 'guesser'), turns(2).then(() => 'it waits')])
     expect(first).to.equal(OVERLOADED)
-    await end(0, 1, 2)
-    expect(await Promise.all(served)).to.deep.equal([0, 1, 2])
+    await alone.end(0, 1, 2)
+    expect(await Promise.all(three)).to.deep.equal([0, 1, 2])
   })
 
   it('has its places back after work that failed', async () => {

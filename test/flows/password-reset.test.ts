@@ -197,29 +197,6 @@ describe('The flow of a password reset', () => {
     }
   })
 
-  it('hashes nothing for a token that cannot be used, and nothing for a refused form (PWD-08)', async () => {
-    const { calls, issuedTo, post } = await watchedFlow([ann])
-    for (const token of [newToken(), '', 'x'.repeat(43), 'short', 'x'.repeat(60_000)])
-      expect(await post(token)).to.deep.equal({ fault: 'unknown', carried: {} })
-    expect(calls).not.to.include('bcrypt')
-    const mismatch = await post(await issuedTo(ann), 'a new password', 'another password')
-    expect(mismatch).to.include({ refusal: 'password_mismatch', also: undefined, excess: 0 })
-    expect(mismatch).to.deep.include({ carried: {} })
-    expect(calls).to.deep.equal(['tokens.find'])
-  })
-
-  it('opens a usable link at the cost of two reads, and consumes nothing', async () => {
-    const { flow, calls, issuedTo } = await watchedFlow([ann])
-    const token = await issuedTo(ann)
-    for (let time = 0; time < 3; time += 1) {
-      expect(await flow.open(token)).to.deep.equal({ carried: {}, locale: 'de' })
-      expect(calls.splice(0)).to.deep.equal(['tokens.find', 'users.findById'])
-    }
-    for (const other of ['', 'short', 'x'.repeat(60_000)])
-      expect(await flow.open(other)).to.deep.equal({ fault: 'unknown', carried: {} })
-    expect(calls).to.deep.equal([])
-  })
-
   it('has its effects in the order of section 3.3, after the claim', async () => {
     const { calls, issuedTo, post } = await watchedFlow([ann])
     expect(await post(await issuedTo(ann))).to.deep.include({ carried: {} })

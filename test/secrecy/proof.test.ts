@@ -22,12 +22,9 @@ import { suiteFolder } from '../support/suite-folder.ts'
 
 describe('npm run prove:secrecy', () => {
   describe('concludes', () => {
-    const outcome = (verdict: Outcome['verdict'], control?: Outcome['control']): Outcome => ({
-      title: 'x',
-      verdict,
-      control,
-      stages: [],
-    })
+    const outcome = (verdict: Outcome['verdict'], control?: Outcome['control']): Outcome => {
+      return { title: 'x', verdict, control, stages: [] }
+    }
     const nothing = outcome('quiet', 'negative')
     const held = outcome('seen', 'positive')
     const runs: [string, Outcome[], number][] = [

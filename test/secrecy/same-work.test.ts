@@ -220,30 +220,24 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7)', () => {
         it(`while ${what} (ENU-05) [full]`, async () => {
           const usual = await send(form, TO_MEASURE_BY)
           await begin()
-          try {
-            expect(await expectAllAlike(form)).to.deep.equal(usual)
-            // And again, when the first of them have failed.
-            expect(await expectAllAlike(form)).to.deep.equal(usual)
-          } finally {
-            await end()
-          }
+          expect(await expectAllAlike(form)).to.deep.equal(usual)
+          // And again, when the first of them have failed.
+          expect(await expectAllAlike(form)).to.deep.equal(usual)
+          await end()
         })
       }
 
       it('with a cooldown set, which is counted alike for each of them, and counted down alike [full]', async () => {
         const usual = await send(form, TO_MEASURE_BY)
         await web.put({ resend_cooldown: '1h' })
-        try {
-          const first = await expectAllAlike(form)
-          expect(first.answer).to.include('data-seconds="3600"')
-          expect(first.commands).to.have.lengthOf(usual.commands.length + 1)
-          for (const [what, identifier] of Object.entries(identifiers)) {
-            const { commands: again } = await send(form, identifier)
-            expect(again, what).to.deep.equal(first.commands)
-          }
-        } finally {
-          await web.put({ resend_cooldown: '0s' })
+        const first = await expectAllAlike(form)
+        expect(first.answer).to.include('data-seconds="3600"')
+        expect(first.commands).to.have.lengthOf(usual.commands.length + 1)
+        for (const [what, identifier] of Object.entries(identifiers)) {
+          const { commands: again } = await send(form, identifier)
+          expect(again, what).to.deep.equal(first.commands)
         }
+        await web.put({ resend_cooldown: '0s' })
         expect(await send(form, TO_MEASURE_BY)).to.deep.equal(usual)
       })
 

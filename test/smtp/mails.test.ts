@@ -84,7 +84,8 @@ describe('A mail over SMTP', () => {
     const text = `日本語 ${'é'.repeat(300)}  \n.\n--=_x\r\n\tعربى = ${'a'.repeat(2_000)} 😀\n`
     const html = `<p>${text}</p>`
     const subject = `パスワード ${'ü'.repeat(80)}`
-    await startMailer(server, { fromName: 'Ärzte, "Co"' }).send({ ...MAIL, subject, text, html })
+    const name = 'Ärzte" <evil@evil.example>, "Co'
+    await startMailer(server, { fromName: name }).send({ ...MAIL, subject, text, html })
     const raw = server.mails[0]?.raw ?? ''
     expect(raw).to.match(/^[\t\r\n -~]*$/)
     expect(Math.max(...raw.split('\r\n').map(({ length }) => length))).to.be.at.most(76)
@@ -93,7 +94,7 @@ describe('A mail over SMTP', () => {
     expect(mail.text).to.equal(text.replaceAll('\r\n', '\n'))
     expect(mail.html).to.equal(html.replaceAll('\r\n', '\n'))
     expect(mail.subject).to.equal(subject)
-    expect(mail.from?.value[0]?.name).to.equal('Ärzte, "Co"')
+    expect(mail.from?.value).to.deep.equal([{ name, address: SENDER }])
 
     const injecting = { ...MAIL, subject: 'Hello\r\nBcc: x@evil.example\r\n\r\nbody' }
     await startMailer(server).send(injecting)
@@ -119,28 +120,6 @@ describe('A mail over SMTP', () => {
     const injecting = startMailer(server, { from: 'a@x.example\r\nX-Injected: 1' })
     expect((await failureOf(injecting.send(MAIL))).code).to.equal('ERR_MAIL_FAILED')
     expect(server.connections).to.equal(1)
-  })
-})
-
-describe('The setting smtp_from_name', () => {
-  const h = suiteHarness()
-
-  before(async () => {
-    await h.addUser({ username: 'ann', email: 'ann@users.example', emailVerified: true })
-  })
-
-  async function senderOf(settings: Record<string, string>, count: number) {
-    await h.put(settings)
-    await h.forgot('ann')
-    const { mail } = await h.mail.mailTo('ann@users.example', count)
-    return mail.from?.value
-  }
-
-  it('is shown before the address of every mail, as one name whatever is written in it, and only the address without it', async () => {
-    const address = 'accounts@idp.example'
-    expect(await senderOf({}, 1)).to.deep.equal([{ name: '', address }])
-    for (const [index, name] of ['Ärzte & Co', '', 'A" <evil@evil.example>, "B'].entries())
-      expect(await senderOf({ smtp_from_name: name }, index + 2)).to.deep.equal([{ name, address }])
   })
 })
 
@@ -200,9 +179,7 @@ const ROWS: [string, Speaks, Locale][] = [
   ['the account has one, and the browser says another', { user: 'ar', accepted: 'es' }, 'ar'],
   ['the account has none that there is', { user: 'fy', accepted: 'es;q=0.5, fr-CH' }, 'fr'],
   ['only the browser says one', { accepted: 'fy, es-MX;q=0.8, de;q=0.2' }, 'es'],
-  ['the request asks for another country’s', { asked: 'pt-PT', user: 'fr' }, 'pt-BR'],
-  ['the account has another country’s', { user: 'zh_SG', accepted: 'fr' }, 'zh-Hans'],
-  ['the browser wants another script', { accepted: 'zh-TW, zh;q=0.9, nl-BE;q=0.8' }, 'nl'],
+
   ['nothing says any', {}, 'en'],
 ]
 

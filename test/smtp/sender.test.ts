@@ -63,6 +63,18 @@ describe('createMailSender()', () => {
     expect(server.logins).to.have.length(1)
   })
 
+  it('shows the name of the sender before its address, and only the address without one', async () => {
+    const server = await start()
+    await keeper.change(settingsOf(server, 'a'))
+    for (const smtp_from_name of ['', 'Accounts', '']) {
+      await keeper.change({ smtp_from_name })
+      await send()
+    }
+    const senders = server.mails.map(({ raw }) => /^From: (.+)\r$/m.exec(raw)?.[1])
+    const address = 'accounts@a.example'
+    expect(senders).to.deep.equal([address, `Accounts <${address}>`, address])
+  })
+
   it('can send once host, port and sender are set, or into a development mailbox', async () => {
     const server = await start()
     const { smtp_from, ...others } = settingsOf(server, 'a')
@@ -527,9 +539,7 @@ describe('A transport of the host, in the place of SMTP', () => {
 
 describe('A service without SMTP settings, whose host has a transport', () => {
   const handed: TransportMail[] = []
-  const transport: MailTransport = {
-    send: async (mail) => (handed.push(mail), accepted()),
-  }
+  const transport: MailTransport = { send: async (mail) => (handed.push(mail), accepted()) }
   const h = suiteHarness({ flows: { transport, initialSettings: {} } })
 
   it('sends mails without a sender, and nobody is told that mails wait', async () => {

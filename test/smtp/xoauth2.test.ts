@@ -310,11 +310,19 @@ onBothStores('The login to the mail server by access token (smtp_auth xoauth2)',
     })
   }
 
-  it('does not ask again and again for a token that the mail server never takes', async () => {
+  it('does not ask again and again for a token that the mail server never takes, and the check tells that from one that does not come', async () => {
     isTaken = () => false
     const { mail_id, details } = await failOne()
     expect(tokens.asked).to.have.length(1)
     expect(details).to.deep.equal({ step: 'AUTH XOAUTH2', code: '535' })
+    for (const challenge of [true, false]) {
+      challenges = challenge
+      const { of } = await tested()
+      expect(of('token')).to.include({ status: 'ok' })
+      expect(of('auth').status).to.equal('failed')
+      expect(of('auth').message).to.include('refuses the access token with AUTH XOAUTH2 (535)')
+      expect(of('auth').reply).to.match(/^535/)
+    }
     isTaken = () => true
     await leavesLater(mail_id)
   })
@@ -399,7 +407,7 @@ onBothStores('The login to the mail server by access token (smtp_auth xoauth2)',
     ['hangs up', (_form, res) => res.destroy(), /ECONNRESET|UND_ERR_SOCKET/, wherever],
   ]
   for (const [what, answer, code, advice] of odd) {
-    it(`tells an endpoint that ${what}, in the step token, and mails wait`, async () => {
+    it(`tells an endpoint that ${what}, in the step token, mails wait, and support is told`, async () => {
       next.push(answer, answer)
       const { checks, of } = await tested()
       const steps = ['configuration', 'dns', 'connect', 'tls', 'token']
@@ -409,21 +417,14 @@ onBothStores('The login to the mail server by access token (smtp_auth xoauth2)',
       expect(of('token').advice).to.match(advice)
       expect(of('auth').status).to.equal('skipped')
 
-      const { mail_id, details } = await failOne()
+      const { user, mail_id, details } = await failOne()
       expect(details?.['step']).to.equal('token')
       expect(details?.['code']).to.match(code)
+      const { summary } = await admin.userStatus({ id: user.id })
+      expect(summary).to.match(/ while asking for an access token\.$/)
       await leavesLater(mail_id)
     })
   }
-
-  it('tells support that a mail waits for an access token', async () => {
-    next.push(says('busy', 503))
-    const { user } = await failOne()
-    const { summary } = await admin.userStatus({ id: user.id })
-    expect(summary).to.match(/ while asking for an access token\.$/)
-    await moveTime(60_000)
-    await isFine()
-  })
 
   it('gives an endpoint that hangs 10 seconds, and then says so, and tells one that nobody listens at', async () => {
     next.push(() => {})
@@ -467,17 +468,5 @@ onBothStores('The login to the mail server by access token (smtp_auth xoauth2)',
     expect(incomplete.of('auth').message).to.equal('No login is set, and none was needed so far.')
     expect(incomplete.of('from').advice).to.include('or what smtp_auth xoauth2 needs')
     await isFine(server)
-  })
-
-  it('tells a token that the mail server does not take from one that does not come', async () => {
-    isTaken = () => false
-    for (const challenge of [true, false]) {
-      challenges = challenge
-      const { of } = await tested()
-      expect(of('token')).to.include({ status: 'ok' })
-      expect(of('auth').status).to.equal('failed')
-      expect(of('auth').message).to.include('refuses the access token with AUTH XOAUTH2 (535)')
-      expect(of('auth').reply).to.match(/^535/)
-    }
   })
 })

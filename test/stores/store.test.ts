@@ -17,7 +17,7 @@ import {
   sampleVerificationToken,
   statusIn,
 } from '../../src/contract/samples.ts'
-import type { MailOutbox } from '../../src/ports/index.ts'
+import type { MailOutbox, NewMailJob } from '../../src/ports/index.ts'
 import { memoryStore } from '../../src/stores/memory/store.ts'
 import { mongoStore } from '../../src/stores/mongodb/store.ts'
 import { describeWithMongo } from '../support/mongod.ts'
@@ -368,10 +368,14 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
     const JOBS = 'mail_outbox'
     const claimed = (outbox: MailOutbox) => outbox.claim('resolve', 1, later(1), later(minute))
 
-    it('makes a dead letter of it with its reason, whatever is wrong', async () => {
+    async function oneJob(more: Partial<NewMailJob> = {}) {
       const { outbox } = await emptyStore()
-      await outbox.add(sampleMailJob({ id: 'job' }))
-      const document = await storedOne(JOBS)
+      await outbox.add(sampleMailJob({ id: 'job', ...more }))
+      return { outbox, document: await storedOne(JOBS) }
+    }
+
+    it('makes a dead letter of it with its reason, whatever is wrong', async () => {
+      const { outbox, document } = await oneJob()
       const { identifier: _, ...nobodys } = document
       for (const each of [...damaged(document), { ...document, attempts: -1 }, nobodys]) {
         await store(JOBS, each)
@@ -393,9 +397,7 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
     })
 
     it('leaves a kind or a state that a newer version knows to that one (FLT-23)', async () => {
-      const { outbox } = await emptyStore()
-      await outbox.add(sampleMailJob({ id: 'job' }))
-      const document = await storedOne(JOBS)
+      const { outbox, document } = await oneJob()
       for (const changes of [{ kind: 'newsletter' }, { state: 'waiting' }]) {
         const newer = { ...document, ...changes }
         await store(JOBS, newer)
@@ -408,10 +410,7 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
     })
 
     it('tells what can be read of it, never revives it, and lets it be discarded', async () => {
-      const { outbox } = await emptyStore()
-      const sample = sampleMailJob({ id: 'job', identifier: 'typed', notBefore: later(minute) })
-      await outbox.add(sample)
-      const document = await storedOne(JOBS)
+      const { outbox, document } = await oneJob({ identifier: 'typed', notBefore: later(minute) })
       const sound = mustExist(await statusIn(outbox, 'job'))
       const revive = () => outbox.revive('job', later(1), later(hour))
       for (const each of damaged(document)) {
@@ -431,8 +430,7 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
     })
 
     it('revives no dead letter, but for what the revival writes anew', async () => {
-      const { outbox } = await emptyStore()
-      await outbox.add(sampleMailJob({ id: 'job' }))
+      const { outbox } = await oneJob()
       const job = mustExist(await claimOne(outbox, 'resolve', 1))
       await outbox.resolve(job, 'ann', later(1), later(minute))
       await outbox.giveUp(job, later(2), 'refused')
@@ -469,8 +467,7 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
     })
 
     it('tells of one whose id is no text, or whose times are beyond reason', async () => {
-      const { outbox } = await emptyStore()
-      await outbox.add(sampleMailJob({ id: 'job' }))
+      const { outbox } = await oneJob()
       await setBeyond(JOBS, 'job', 'requested_at', 'expires_at', 'available_at')
       const none = { requestedAt: undefined, nextAttemptAt: undefined, expiresAt: undefined }
       expect(await statusIn(outbox, 'job')).to.include(none)
@@ -535,8 +532,8 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
     })
   })
 
-  it('begins anew with a key whose window of a limit is damaged', async () => {
-    const { limits } = await emptyStore()
+  it('begins anew with a key whose window of a limit is damaged, and knows no cut-off that lets sessions live', async () => {
+    const { limits, cutoffs } = await emptyStore()
     const { expire, points } = { expire: later(hour), points: 7 }
     const ofExpire = [null, '2020-01-01', 1, {}].map((expire) => ({ expire, points }))
     const ofPoints = [null, '7', {}].map((points) => ({ expire, points }))
@@ -548,10 +545,6 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
       expect(count, JSON.stringify(window)).to.be.within(1, 2)
     }
     expect((await limits.hit('another key', minute)).count).to.equal(1)
-  })
-
-  it('knows no cut-off that lets sessions live', async () => {
-    const { cutoffs } = await emptyStore()
     await stored('session_cutoffs').insertOne({ _id: 'ann', idp_at: 'yesterday' })
     await expectRefused(() => cutoffs.read('ann'))
     await cutoffs.end('ann', 'idp', { id: 'end', at: later(1) })

@@ -268,10 +268,9 @@ describe('Views of a host', () => {
         ...TEAL,
       })
       const unused = ['locales/en.txt', 'mails/pasword-reset.txt', 'page/', 'pages/eror.pug']
+      const warning = 'viewsDirectory has files that are not used: check their names'
       const details = { files: [...unused, 'theme.scss'] }
-      expect(logged).to.deep.equal([
-        ['warn', 'viewsDirectory has files that are not used: check their names', details],
-      ])
+      expect(logged).to.deep.equal([['warn', warning, details]])
     })
   })
 
@@ -301,29 +300,24 @@ describe('Views of a host', () => {
       expect(logged).to.have.length(2)
     })
 
-    it('in a part of ours, ours is shown as a whole', () => {
-      const views = viewsWith({ 'pages/partials/client.pug': failsForClient })
-      expect(forgot(views, NAME)).to.equal(forgot(OWN, NAME))
-      expect(forgot(views, 'The App')).to.contain('<p>Host</p>')
-      expect(places()).to.deep.equal(['pages/partials/client.pug:3'])
-    })
-
-    it('a page that comes out empty is one of them', () => {
-      const page = `unless client && client.clientName === '${NAME}'\n  p Host`
-      const views = viewsWith({ 'pages/forgot-password.pug': page })
-      expect(forgot(views, NAME)).to.equal(forgot(OWN, NAME))
-      expect(said()).to.deep.equal([['error', 'pages/forgot-password']])
-      expect(forgot(views, 'The App')).to.equal('<p>Host</p>')
-    })
-
-    it('a text that is not there is one of them', () => {
-      const page = "p Host\nif client && client.clientName !== 'The App'\n  p= t(client.clientName)"
-      const views = viewsWith({ 'pages/forgot-password.pug': page })
-      expect(forgot(views, NAME)).to.equal(forgot(OWN, NAME))
-      expect(logged).to.have.length(1)
-      const greeted = '<p>Host</p><p>Hello,</p>'
-      expect(forgot(views, 'mail.greeting_nameless')).to.equal(greeted)
-    })
+    const PAGE = 'forgot-password'
+    const EMPTY = `unless client && client.clientName === '${NAME}'\n  p Host`
+    const TEXTLESS = "p Host\nif client && client.clientName !== 'The App'\n  p= t(client.clientName)"
+    const GREETED = /^<p>Host<\/p><p>Hello,<\/p>$/
+    for (const [what, name, page, honest, shown] of [
+      ['a part of ours', 'partials/client', failsForClient, 'The App', /<p>Host<\/p>/],
+      ['a page that comes out empty', PAGE, EMPTY, 'The App', /^<p>Host<\/p>$/],
+      ['a text that is not there', PAGE, TEXTLESS, 'mail.greeting_nameless', GREETED],
+    ] as const) {
+      it(`give way to ours as a whole with ${what}`, () => {
+        const views = viewsWith({ [`pages/${name}.pug`]: page })
+        expect(forgot(views, NAME)).to.equal(forgot(OWN, NAME))
+        expect(said()).to.deep.equal([['error', 'pages/forgot-password']])
+        if (name !== PAGE) expect(places()).to.deep.equal(['pages/partials/client.pug:3'])
+        expect(forgot(views, honest)).to.match(shown)
+        expect(logged).to.have.length(1)
+      })
+    }
   })
 
   it('are read when they are made, and never again', () => {
