@@ -492,7 +492,7 @@ describe('One command for many calls', () => {
   const CALLS = Array.from({ length: 350 }, (_, number) => number)
   const never = () => new Promise<number[]>(() => {})
 
-  it('gives each call its own answer', async () => {
+  it('gives each call its own answer, fails for its own callers alone, and goes on', async () => {
     const commands: number[][] = []
     const doubled = together(async (numbers: number[]) => {
       commands.push(numbers)
@@ -501,6 +501,12 @@ describe('One command for many calls', () => {
     expect(await Promise.all(CALLS.map(doubled))).to.deep.equal(CALLS.map((number) => 2 * number))
     expect(commands.flat()).to.have.members(CALLS)
     expect(commands.length).to.be.lessThan(10)
+    const refuse = together(async (numbers: number[]) => {
+      if (numbers.includes(1)) throw new Error('refused')
+      return numbers
+    })
+    expect(await refuse(1).catch(String)).to.equal('Error: refused')
+    expect(await refuse(2)).to.equal(2)
   })
 
   it('is held up by a command that hangs for a hundred calls at most', async () => {
@@ -528,14 +534,5 @@ describe('One command for many calls', () => {
     const waits = answered(2)
     await moveTime(1_000)
     expect(await Promise.all([answered(3), waits])).to.deep.equal([3, 2])
-  })
-
-  it('fails for its own callers alone, and goes on', async () => {
-    const refuse = together(async (numbers: number[]) => {
-      if (numbers.includes(1)) throw new Error('refused')
-      return numbers
-    })
-    expect(await refuse(1).catch(String)).to.equal('Error: refused')
-    expect(await refuse(2)).to.equal(2)
   })
 })

@@ -412,16 +412,6 @@ describe('The page that waits', () => {
     expect(alone.map(({ action }) => action)).to.deep.equal(['/oauth2/resend-verification'])
   })
 
-  it('names the account, and folds what helps where no mail comes', () => {
-    const { find, whole } = show('verify-email', { ...waiting, waitMs: 30_000 })
-    expect(whole).to.include('signing in as ada')
-    const [help] = find('details')
-    expect(help?.attribs).not.to.have.property('open')
-    const folded = help ? DomUtils.textContent(help) : ''
-    for (const key of ['help', 'resend', 'wrong_address'] as const)
-      expect(folded).to.include(words[`verify-email.blocked.${key}`])
-  })
-
   for (const fault of [
     { reason: 'not_yet' },
     { reason: 'unread' },
@@ -440,7 +430,14 @@ describe('The page that waits', () => {
       expect(formOf(page)?.buttons).to.have.length(1)
     })
 
-  it('says where the mail goes and who can change that, or that there is no address', () => {
+  it('names the account, says where the mail goes and who can change that, or that there is no address, and folds what helps where no mail comes', () => {
+    const { find, whole } = show('verify-email', { ...waiting, waitMs: 30_000 })
+    expect(whole).to.include('signing in as ada')
+    const [help] = find('details')
+    expect(help?.attribs).not.to.have.property('open')
+    const folded = help ? DomUtils.textContent(help) : ''
+    for (const key of ['help', 'resend', 'wrong_address'] as const)
+      expect(folded).to.include(words[`verify-email.blocked.${key}`])
     const known = show('verify-email', waiting)
     const none = show('verify-email', { ...waiting, sentTo: undefined })
     const wrong = words['verify-email.blocked.wrong_address']
