@@ -302,7 +302,8 @@ describe('Views of a host', () => {
 
     const PAGE = 'forgot-password'
     const EMPTY = `unless client && client.clientName === '${NAME}'\n  p Host`
-    const TEXTLESS = "p Host\nif client && client.clientName !== 'The App'\n  p= t(client.clientName)"
+    const TEXTLESS =
+      "p Host\nif client && client.clientName !== 'The App'\n  p= t(client.clientName)"
     const GREETED = /^<p>Host<\/p><p>Hello,<\/p>$/
     for (const [what, name, page, honest, shown] of [
       ['a part of ours', 'partials/client', failsForClient, 'The App', /<p>Host<\/p>/],
