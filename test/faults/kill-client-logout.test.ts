@@ -8,7 +8,7 @@ import {
   signInAt,
   type LogoutClient,
   type ToldToken,
-} from '../support/real-logout-clients.ts'
+} from '../oidc/real-clients.ts'
 import { startMailServer, type MailServer } from '../support/mail-server.ts'
 import { sha256, tokenOf } from '../support/observe.ts'
 import { several } from '../support/several.ts'

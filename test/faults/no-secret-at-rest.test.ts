@@ -21,7 +21,7 @@ import {
 } from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
 import { steadyLoad } from '../support/load.ts'
-import { logoutClient, signInAt, type LogoutClient } from '../support/real-logout-clients.ts'
+import { logoutClient, signInAt, type LogoutClient } from '../oidc/real-clients.ts'
 import { startMailServer, type MailAnswer, type MailServer } from '../support/mail-server.ts'
 import {
   describeWithMongo,

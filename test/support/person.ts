@@ -22,6 +22,8 @@ import type { AuthorizationRequest, RelyingParty } from './relying-party.ts'
 import { createUserAgent, type Answer, type Form, type UserAgent } from './user-agent.ts'
 
 export const PASSWORD = 'correct horse battery'
+/** What a host may write into the record of a user that was not reset by us. */
+export const OTHER_HASH = '$2b$04$CCCCCCCCCCCCCCCCCCCCC.E7iYKmz3HnBJeEDbgBwEjVHZJRxEVVu'
 
 /** The service that people have their account at: a harness. */
 export interface Service {

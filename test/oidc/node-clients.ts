@@ -1,9 +1,3 @@
-/**
- * Clients that others wrote, with state, PKCE and nonce as they make them. Whoever is signed in reads his `sub` on the front page;
- * whoever is not is led to the provider.
- *
- * @module
- */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
@@ -11,10 +5,10 @@ import { Auth } from '@auth/core'
 import express from 'express'
 import { auth } from 'express-openid-connect'
 import session from 'express-session'
-import { createRemoteJWKSet, jwtVerify, type JWTPayload } from 'jose'
+import { createRemoteJWKSet, type JWTPayload, jwtVerify } from 'jose'
 import { Passport } from 'passport'
-import { Strategy, type Profile, type VerifyCallback } from 'passport-openidconnect'
-import { createRelyingParty, type AuthorizationRequest } from './relying-party.ts'
+import { type Profile, Strategy, type VerifyCallback } from 'passport-openidconnect'
+import { type AuthorizationRequest, createRelyingParty } from '../support/relying-party.ts'
 
 declare module 'express-session' {
   interface SessionData {
@@ -26,6 +20,7 @@ declare module 'express-session' {
 
 /** Where those that take part in OpenID Connect Back-Channel Logout 1.0 take their logout tokens. */
 export const LOGOUT_PATH = '/backchannel-logout'
+
 const LOGOUT_EVENT = 'http://schemas.openid.net/event/backchannel-logout'
 
 /** A client as the provider knows it. */

@@ -1,15 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { expect } from 'chai'
-import { createRemoteJWKSet, jwtVerify, type JWTPayload } from 'jose'
+import { createRemoteJWKSet, type JWTPayload, jwtVerify } from 'jose'
 import type { ClientMetadata, Configuration } from 'oidc-provider'
 import type { ClientLogout, User } from '../../src/index.ts'
-import { partyOf } from './clients.ts'
-import { eventually } from './eventually.ts'
-import { CLIENT, type Harness, type HarnessOptions } from './harness.ts'
-import { postLogin } from './oauth-requests.ts'
-import { serve } from './serve.ts'
-import { moveTime } from './time.ts'
-import { createUserAgent, type UserAgent } from './user-agent.ts'
+import { partyOf } from '../support/clients.ts'
+import { eventually } from '../support/eventually.ts'
+import { CLIENT, type Harness, type HarnessOptions } from '../support/harness.ts'
+import { postLogin } from '../support/oauth-requests.ts'
+import { serve } from '../support/serve.ts'
+import { moveTime } from '../support/time.ts'
+import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
 
 /** How a client answers a logout token. */
 type Answer = (req: IncomingMessage, res: ServerResponse) => void
