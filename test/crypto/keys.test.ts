@@ -14,7 +14,7 @@ const [oldRing, newRing] = [createKeyRing([first]), createKeyRing([second])]
 const rotatedRing = createKeyRing([second, first])
 
 describe('A token (2.1, 2.2)', () => {
-  it('is 32 random bytes as base64url, and none comes twice (TOK-01)', () => {
+  it('is 32 random bytes as base64url, none comes twice, and every bit is set about half of the time (TOK-01)', () => {
     const tokens = Array.from({ length: 500 }, newToken)
     for (const token of tokens) {
       expect(token).to.match(/^[A-Za-z0-9_-]{43}$/)
@@ -22,9 +22,6 @@ describe('A token (2.1, 2.2)', () => {
       expect(Buffer.from(token, 'base64url').toString('base64url')).to.equal(token)
     }
     expect(new Set(tokens.map((token) => token.slice(0, 5)))).to.have.property('size', 500)
-  })
-
-  it('has every bit set about half of the time', () => {
     const all = Array.from({ length: 1_000 }, () => Buffer.from(newToken(), 'base64url'))
     for (let bit = 0; bit < 256; bit += 1) {
       const set = all.filter((bytes) => ((bytes[bit >> 3] ?? 0) >> (bit & 7)) & 1).length
@@ -33,12 +30,9 @@ describe('A token (2.1, 2.2)', () => {
     }
   })
 
-  it('is stored as the lower-case hex SHA-256 of its characters (FIPS 180-4)', () => {
+  it('is nothing but 43 characters of base64url, stored as the lower-case hex SHA-256 of them (FIPS 180-4)', () => {
     const hash = 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad'
     expect(hashToken('abc')).to.equal(hash)
-  })
-
-  it('is nothing but 43 characters of base64url', () => {
     const token = newToken()
     expect(isToken(token)).to.equal(true)
     const others = ['', ' ', 'null', token.slice(1), `${token}A`, `${token}=`, `${token}\n`]
@@ -136,13 +130,10 @@ describe('authorize_sig (5.4)', () => {
     })
   }
 
-  it('does not verify another token, nor one that took over a part of the parameters', () => {
+  it('does not verify another token, nor one that took over a part of the parameters; an absent one is none that is empty or the word null', () => {
     expect(sig.verify(signature, newToken(), carried)).to.equal(false)
     const rest = { redirectUri, scope, state }
     expect(sig.verify(signature, `${token}","app`, rest)).to.equal(false)
-  })
-
-  it('keeps an absent parameter apart from an empty one and from the word null', () => {
     const all = [{}, { state: '' }, { state: 'null' }, { scope: '' }, { state: 'undefined' }]
     const signatures = all.map((each) => sig.sign(token, each))
     expect(new Set(signatures)).to.have.property('size', all.length)
@@ -216,13 +207,10 @@ describe('createSecretBox()', () => {
   const SECRET = 'S3cr3t canary / of the "SMTP" pässword'
   const box = createSecretBox(oldRing)
 
-  it('opens what it sealed, every text of it', () => {
+  it('opens what it sealed, every text of it: a compact JWE that names its key and shows nothing else, each time anew', () => {
     for (const plain of [SECRET, '', ' ', '🔑', '\0', 'x'.repeat(10_000)]) {
       expect(box.open(box.seal(plain, FOR), FOR)).to.equal(plain)
     }
-  })
-
-  it('seals as a compact JWE that names its key and shows nothing else, each time anew', () => {
     const sealed = box.seal(SECRET, FOR)
     expect(box.seal(SECRET, FOR)).not.to.equal(sealed)
     const [header, , , text] = sealed.split('.').map((part) => Buffer.from(part, 'base64url'))

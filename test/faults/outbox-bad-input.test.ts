@@ -195,7 +195,7 @@ describeWithMongo('Bad input in the database', function (this: Mocha.Suite) {
     await outboxIsQuiet(database.db)
     const { _id, kind, identifier: _typed, ...unnamed } = asked
     const whole = { ...unnamed, kind, identifier: 'nobody@example.com' }
-    // Each field in each wrong way: test/stores/mongodb-store-damage.test.ts.
+    // Each field in each wrong way: test/stores/store.test.ts.
     const damaged: Record<string, Document> = {
       'no kind': { ...unnamed, identifier: 'nobody@example.com' },
       'a kind that is a list': { ...whole, kind: [kind] },

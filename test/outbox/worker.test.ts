@@ -69,9 +69,7 @@ async function outboxByHand(settings: Record<string, string> = {}) {
     oauthUrl: 'https://id.example',
     views,
     settings: keeper.current,
-    async audit(event: AuditEvent) {
-      events.push(event)
-    },
+    audit: async (event: AuditEvent) => void events.push(event),
     keyedHash: (text: string) => text,
     sender: {
       canSend: () => true,
@@ -90,9 +88,7 @@ async function outboxByHand(settings: Record<string, string> = {}) {
   const brake = createMailBrake(store.limits, keeper.current, clock.now)
   const parts: OutboxParts = { ...given, flows: mailFlows(given), brake }
   const after = (ms: number) => new Date(time + ms)
-  const move = (ms: number) => {
-    time += ms
-  }
+  const move = (ms: number) => void (time += ms)
   const claim = (stage: MailStage = 'resolve', at = after(0)): Promise<MailJob[]> =>
     store.outbox.claim(stage, 50, at, new Date(at.getTime() + 10_000))
 
@@ -161,10 +157,7 @@ describe('The worker of the outbox', () => {
         take(
           (signal) =>
             new Promise<void>((resolve) => {
-              signal.addEventListener('abort', () => {
-                ended.push(signal.reason)
-                resolve()
-              })
+              signal.addEventListener('abort', () => resolve(void ended.push(signal.reason)))
             }),
         ),
       async expire() {},
@@ -247,9 +240,7 @@ describe('A request within every limit', () => {
     expect(await resolveJob(parts, second)).to.equal(undefined)
     const held = await resolveJob(parts, third)
     if (held) await deliverMail(parts, held, turn())
-    expect(events.map(({ type, reason }) => `${type} ${reason ?? ''}`)).to.not.include(
-      'password_reset_requested throttled',
-    )
+    expect(events.map(({ reason }) => reason)).to.not.include('throttled')
     expect(mails.map(({ to }) => to)).to.deep.equal([ANN.email])
   })
 
@@ -276,9 +267,8 @@ describe('A request within every limit', () => {
     const ready = await claim('send', later)
     expect(ready).to.have.length(CAP)
     const outcomes = await Promise.all(ready.map((job) => recipientOf(parts, job)))
-    expect(outcomes.filter((outcome) => outcome !== 'superseded')).to.deep.equal([
-      { user: ANN, email: ANN.email },
-    ])
+    const leaving = outcomes.filter((outcome) => outcome !== 'superseded')
+    expect(leaving).to.deep.equal([{ user: ANN, email: ANN.email }])
     expect(await endIn(resetTokens, earlier, 0)).to.equal('invalidated')
     const requested = events.filter(({ type }) => type === 'password_reset_requested')
     expect(requested.map(({ reason }) => reason)).to.deep.equal(ready.map(() => undefined))
@@ -313,14 +303,11 @@ describe('The end of a cooldown, which the page counted from a moment before', (
 })
 
 describe('An account that a stranger asks links for all the time', () => {
-  for (const [life, minutes] of [
-    ['5m', 5],
-    ['1h', 60],
-  ] as const) {
-    it(`has one that works all the time, and gets few (links live ${life})`, async () => {
+  for (const minutes of [5, 60]) {
+    it(`has one that works all the time, and gets few (links live ${minutes} minutes)`, async () => {
       const { parts, mails, ask, work, move } = await outboxByHand({
         mails_per_account_per_hour: String(CAP),
-        password_reset_expiration: life,
+        password_reset_expiration: `${minutes}m`,
       })
       for (let minute = 0; minute < 120; minute += 1) {
         for (let count = 0; count < 3; count += 1) {
@@ -396,9 +383,9 @@ describe('Notices that a password was changed', () => {
 
   it('are one a day also of accounts that leave the mailbox by then, and go to no other one', async () => {
     const { add, change, move, work, mails } = await notices()
-    for (const { id, email, ...other } of TAGS.map((tag) => claim(tag))) {
-      add({ id, email, ...other })
-      await change(id, email, true)
+    for (const account of TAGS.map((tag) => claim(tag))) {
+      add(account)
+      await change(account.id, account.email, true)
     }
     for (const tag of TAGS) add(claim(tag, 'thief@example.com'))
     move(DAY_MS - 2)
@@ -442,12 +429,14 @@ describe('Verification mails to one mailbox', () => {
   }
 
   for (const settings of [{}, { email_verification_expiration: '5m' }])
-    it(`are 30 a day, and a first one of each account (RATE-13), ${JSON.stringify(settings)}`, async () => {
+    it(`are 30 a day, and a first one of each account, also where an hour has no limit (RATE-13), ${JSON.stringify(settings)}`, async () => {
       const { flood, move } = await claimed(5, settings)
       const most = 30 + 2 * 5
       expect(await flood()).to.be.within(30, most)
       move(4 * HOUR_MS)
       expect(await flood()).to.be.within(60, 2 * most)
+      const unlimited = await claimed(1, { ...settings, mails_per_account_per_hour: '0' })
+      expect(await unlimited.flood(1, 50)).to.be.within(30, 32)
     })
 
   it('are half for logins: what strangers ask for by name leaves each of these its mail', async () => {
@@ -458,11 +447,6 @@ describe('Verification mails to one mailbox', () => {
     const login = { accountId: 'mallory-0', identifier: undefined }
     for (let time = 1; time <= 15; time += 1)
       expect(await wish('', { ...login, pendingLoginId: `login ${time}` })).to.equal(before + time)
-  })
-
-  it('are 30 a day also where an hour has no limit', async () => {
-    const { flood } = await claimed(1, { mails_per_account_per_hour: '0' })
-    expect(await flood(1, 50)).to.be.within(30, 32)
   })
 })
 

@@ -207,52 +207,37 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7)', () => {
         expect(answer).not.to.match(/set-cookie|x-ratelimit|retry-after/i)
       })
 
-      const states: Record<string, { begin(): Promise<unknown>; end(): Promise<unknown> }> = {
-        'the mail server refuses every recipient': {
-          begin: async () => (isRefused = true),
-          end: async () => (isRefused = false),
-        },
-        'the mail server does not speak': {
-          begin: async () => web.mail.fallSilent(),
-          end: async () => web.mail.speak(),
-        },
-        'SMTP is not configured': {
-          begin: () => web.put({ smtp_host: '' }),
-          end: () => web.put({ smtp_host: '127.0.0.1' }),
-        },
-        'nobody works on the outbox': {
-          begin: () => worker.flows.stop({ withinMs: 2_000 }),
-          end: () => worker.flows.start(),
-        },
-      }
-      for (const [what, { begin, end }] of Object.entries(states)) {
+      const refuses = (is: boolean) => () => (isRefused = is)
+      const configure = (smtp_host: string) => () => web.put({ smtp_host })
+      const [stop, go] = [() => worker.flows.stop({ withinMs: 2_000 }), () => worker.flows.start()]
+      const states: [what: string, begin: () => unknown, end: () => unknown][] = [
+        ['the mail server refuses every recipient', refuses(true), refuses(false)],
+        ['the mail server does not speak', () => web.mail.fallSilent(), () => web.mail.speak()],
+        ['SMTP is not configured', configure(''), configure('127.0.0.1')],
+        ['nobody works on the outbox', stop, go],
+      ]
+      for (const [what, begin, end] of states) {
         it(`while ${what} (ENU-05) [full]`, async () => {
           const usual = await send(form, TO_MEASURE_BY)
           await begin()
-          try {
-            expect(await expectAllAlike(form)).to.deep.equal(usual)
-            // And again, when the first of them have failed.
-            expect(await expectAllAlike(form)).to.deep.equal(usual)
-          } finally {
-            await end()
-          }
+          expect(await expectAllAlike(form)).to.deep.equal(usual)
+          // And again, when the first of them have failed.
+          expect(await expectAllAlike(form)).to.deep.equal(usual)
+          await end()
         })
       }
 
       it('with a cooldown set, which is counted alike for each of them, and counted down alike [full]', async () => {
         const usual = await send(form, TO_MEASURE_BY)
         await web.put({ resend_cooldown: '1h' })
-        try {
-          const first = await expectAllAlike(form)
-          expect(first.answer).to.include('data-seconds="3600"')
-          expect(first.commands).to.have.lengthOf(usual.commands.length + 1)
-          for (const [what, identifier] of Object.entries(identifiers)) {
-            const { commands: again } = await send(form, identifier)
-            expect(again, what).to.deep.equal(first.commands)
-          }
-        } finally {
-          await web.put({ resend_cooldown: '0s' })
+        const first = await expectAllAlike(form)
+        expect(first.answer).to.include('data-seconds="3600"')
+        expect(first.commands).to.have.lengthOf(usual.commands.length + 1)
+        for (const [what, identifier] of Object.entries(identifiers)) {
+          const { commands: again } = await send(form, identifier)
+          expect(again, what).to.deep.equal(first.commands)
         }
+        await web.put({ resend_cooldown: '0s' })
         expect(await send(form, TO_MEASURE_BY)).to.deep.equal(usual)
       })
 
@@ -287,12 +272,8 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7)', () => {
 })
 
 describe('A process that also works on the outbox', () => {
-  for (const [failing, what] of [
-    ['refuse', 'refuses'],
-    ['defer', 'defers'],
-    ['drop', 'drops'],
-  ] as const) {
-    it(`answers alike whoever asks while the mail server ${what} (ENU-05)`, async () => {
+  for (const failing of ['refuse', 'defer', 'drop'] as const) {
+    it(`answers alike whoever asks while the mail server ${failing}s (ENU-05)`, async () => {
       let isFailing = true
       const mail = { answer: () => (isFailing ? failing : 'take') } as const
       const h = await startHarness({ mail, mayLogErrors: true })
@@ -432,12 +413,8 @@ describeWithMongo('A login with a wrong password (4.8) [full]', () => {
 
   async function loginPage() {
     const agent = createUserAgent()
-    const query = new URLSearchParams({
-      response_type: 'code',
-      client_id: APP.client_id,
-      redirect_uri: APP.redirect_uris[0] ?? '',
-      scope: 'openid',
-    })
+    const app = { client_id: APP.client_id, redirect_uri: APP.redirect_uris[0] ?? '' }
+    const query = new URLSearchParams({ response_type: 'code', scope: 'openid', ...app })
     const { location = '' } = await agent.get(`${server.baseUrl}/oauth2/auth?${query}`)
     const { hidden } = await agent.get(location)
     const cookie = agent.cookiesFor(`${server.baseUrl}/oauth2/login`)
@@ -454,12 +431,9 @@ describeWithMongo('A login with a wrong password (4.8) [full]', () => {
     return { answer, commands: [...commands].sort() }
   }
 
+  const WRITTEN = ['mail_outbox', 'audit_events', 'pending_logins']
   const counts = () =>
-    Promise.all(
-      ['mail_outbox', 'audit_events', 'pending_logins'].map((name) =>
-        database.db.collection(name).countDocuments(),
-      ),
-    )
+    Promise.all(WRITTEN.map((name) => database.db.collection(name).countDocuments()))
 
   for (const [what, password] of [
     ['a wrong password', 'not the password'],
@@ -481,17 +455,12 @@ describeWithMongo('A login with a wrong password (4.8) [full]', () => {
     })
   }
 
-  it('of a disabled user is what the right one is, too', async () => {
+  it('does not stand in the way of the right one: mode blocked, and a mail; of a disabled user that is wrong, too (ENU-04)', async () => {
     expect(await logIn('disabled-one', PASSWORD)).to.deep.equal(await logIn(NOBODY, PASSWORD))
-  })
-
-  it('does not stand in the way of the right one: mode blocked, and a mail (ENU-04)', async () => {
     const { cookie, interaction } = page
-    const answer = await createUserAgent().post(
-      `${server.baseUrl}/oauth2/login`,
-      { interaction, username: 'unverified-1', password: PASSWORD },
-      { cookie },
-    )
+    const form = { interaction, username: 'unverified-1', password: PASSWORD }
+    const login = `${server.baseUrl}/oauth2/login`
+    const answer = await createUserAgent().post(login, form, { cookie })
     expect([answer.status, answer.mode]).to.deep.equal([200, 'blocked'])
     await outboxIsQuiet(database.db)
     const headers = { accept: 'application/json' }
@@ -499,6 +468,7 @@ describeWithMongo('A login with a wrong password (4.8) [full]', () => {
     expect(JSON.stringify(await mails.json())).to.include('unverified-1@example.com')
   })
 })
+
 function bytesOf({ head, body }: Pick<WireAnswer, 'head' | 'body'>): string {
   return `${head}\r\n\r\n${body}`.replace(/^(date: ).*$/im, '$1masked')
 }

@@ -2,6 +2,9 @@ import { expect } from 'chai'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import type { SettingsStore } from '../../src/index.ts'
+import { parseDuration } from '../../src/settings/kinds.ts'
+import { isLoopbackHost } from '../../src/settings/loopback-host.ts'
+import { isMailAddress, mailboxKey } from '../../src/settings/mail-address.ts'
 import { createSettingsKeeper } from '../../src/settings/settings.ts'
 import { settingNamed } from '../../src/settings/table.ts'
 import { smtpSettings } from '../../src/smtp/settings.ts'
@@ -27,7 +30,14 @@ describe('createSettingsKeeper() (2.5)', () => {
 
   beforeEach(() => logged.splice(0))
 
-  it('starts with the defaults of section 2.5, and with no SMTP server', async () => {
+  it('starts with the defaults of section 2.5, and with no SMTP server; has the strictest in force before its first look (SET-18)', async () => {
+    expect(keeperOf().current()).to.include({
+      requireEmailVerification: true,
+      emailLinkConfirmation: 'other_browser',
+      resetRequiresVerifiedEmail: true,
+      smtpTls: 'auto',
+      minPasswordLength: 15,
+    })
     const keeper = await startedOn()
     expect(keeper.current()).to.include({
       passwordResetExpiration: 3_600_000,
@@ -50,17 +60,6 @@ describe('createSettingsKeeper() (2.5)', () => {
     expect(keeper.shown()).not.to.have.any.keys('smtp_port', 'smtp_password')
   })
 
-  it('stores a secret sealed, and everything else as sent', async () => {
-    const store = memorySettings()
-    const keeper = keeperOf(store)
-    await keeper.change({ smtp_password: 'canary', smtp_port: '587' })
-    const { values } = await store.read()
-    expect(values['smtp_port']).to.equal('587')
-    expect(JSON.stringify(values)).not.to.include('canary')
-    expect(keeper.current()).to.include({ smtpPassword: 'canary', smtpPort: 587 })
-    expect(keeper.shown()).to.include({ smtp_password: '***', smtp_port: '587' })
-  })
-
   it('writes nothing when a value is refused, and says what it may be, or when all are as they were', async () => {
     const store = memorySettings()
     const keeper = keeperOf(store)
@@ -74,7 +73,7 @@ describe('createSettingsKeeper() (2.5)', () => {
     expect(await store.read()).to.deep.equal(before)
   })
 
-  it('puts initial settings only where nothing is stored', async () => {
+  it('puts initial settings only where nothing is stored, and the initial password for the initial host alone', async () => {
     const store = memorySettings()
     await keeperOf(store).change({ smtp_port: '26', smtp_host: '' })
     const keeper = keeperOf(store)
@@ -82,15 +81,18 @@ describe('createSettingsKeeper() (2.5)', () => {
     await keeper.changeUnset(initial)
     expect(keeper.shown()).to.include({ smtp_port: '26', smtp_from: 'a@b.example' })
     expect(keeper.current().smtpHost).to.equal(undefined)
-  })
 
-  it('follows what another process stored', async () => {
-    const store = memorySettings()
-    const [one, other] = [keeperOf(store), keeperOf(store)]
-    await one.change({ smtp_port: '26', smtp_password: 'secret' })
-    expect(other.current().smtpPort).to.equal(undefined)
-    await other.refresh()
-    expect(other.current()).to.include({ smtpPort: 26, smtpPassword: 'secret' })
+    const login = { smtp_host: 'mail.example', smtp_password: 'canary' }
+    const edited = memorySettings()
+    await edited.write({ smtp_host: 'evil.example' }, 0)
+    for (const [given, smtpHost, smtpPassword] of [
+      [edited, 'evil.example', undefined],
+      [memorySettings(), 'mail.example', 'canary'],
+    ] as const) {
+      const taking = keeperOf(given)
+      await taking.changeUnset(login)
+      expect(taking.current()).to.include({ smtpHost, smtpPassword })
+    }
   })
 
   it('takes the default for a stored value that is not valid, says so, and never the value', async () => {
@@ -140,16 +142,6 @@ describe('createSettingsKeeper() (2.5)', () => {
       expect(repaired.faults()).to.deep.equal([])
     })
   }
-
-  it('has the strictest in force before its first look (SET-18)', () => {
-    expect(keeperOf().current()).to.include({
-      requireEmailVerification: true,
-      emailLinkConfirmation: 'other_browser',
-      resetRequiresVerifiedEmail: true,
-      smtpTls: 'auto',
-      minPasswordLength: 15,
-    })
-  })
 
   it('lets no maximum lower a minimum, even where one of them is not valid (SET-18)', async () => {
     const store = memorySettings()
@@ -237,18 +229,6 @@ describe('createSettingsKeeper() (2.5)', () => {
     expect(honest.current()).to.include({ smtpPort: 587, smtpPassword: 'canary' })
   })
 
-  it('takes the initial password for the initial host alone', async () => {
-    const initial = { smtp_host: 'mail.example', smtp_password: 'canary' }
-    const edited = memorySettings()
-    await edited.write({ smtp_host: 'evil.example' }, 0)
-    const keeper = keeperOf(edited)
-    await keeper.changeUnset(initial)
-    expect(keeper.current()).to.include({ smtpHost: 'evil.example', smtpPassword: undefined })
-    const honest = keeperOf(memorySettings())
-    await honest.changeUnset(initial)
-    expect(honest.current()).to.include({ smtpHost: 'mail.example', smtpPassword: 'canary' })
-  })
-
   it('keeps a password that is sent again with another host, and one that it cannot open when something else changes', async () => {
     const store = memorySettings()
     await keeperOf(store).change({ smtp_host: 'one.example', smtp_password: 'secret' })
@@ -298,5 +278,122 @@ describe('createSettingsKeeper() (2.5)', () => {
     arrive()
     await Promise.all([looking, changing])
     expect(keeper.current().smtpPort).to.equal(28)
+  })
+})
+
+describe('parseDuration() (2.5)', () => {
+  const durations: Record<string, number> = {
+    '1s': 1_000,
+    '59s': 59_000,
+    '90s': 90_000,
+    '90m': 5_400_000,
+    '1h': 3_600_000,
+    '24h': 86_400_000,
+    '7d': 604_800_000,
+    '1h30m': 5_400_000,
+    '1d2h3m4s': 93_784_000,
+    '1d4s': 86_404_000,
+    '100h': 360_000_000,
+    '999999d': 86_399_913_600_000,
+  }
+  for (const [text, ms] of Object.entries(durations)) {
+    it(`reads ${text} as ${ms} ms`, () => expect(parseDuration(text)).to.equal(ms))
+  }
+
+  const others = ['', ' ', '0', '0s', '00s', '1', '60', '-1h', '+1h', '1.5h', '1,5h', '1e3h', '01h']
+  others.push(' 1h', '1h ', '1 h', '1h\n', '\n1h', '1h 30m', '1h30', '30m1h', '1h1h', '1h0m', 'h')
+  others.push('1H', '1D', '1M', 'PT1H', '1ms', '1w', '1y', '1hour', '0x1h', '١h', '１h', 'Infinity')
+  others.push('NaN', 'null', '9999999d', '99999999999h', '1h;', '1h\0', `${'1'.repeat(100_000)}h`)
+  for (const text of others) {
+    it(`refuses ${JSON.stringify(text).slice(0, 40)}`, () => {
+      expect(parseDuration(text)).to.equal(undefined)
+    })
+  }
+})
+
+describe('isLoopbackHost()', () => {
+  it('is true of this machine, in every spelling, and of nothing else', () => {
+    const own = `localhost LOCALHOST App.LocalHost 127.0.0.1 127.255.0.9 ::1 [::1] 0:0:0:0:0:0:0:1
+      ::ffff:127.0.0.1 ::ffff:7f00:1`
+    for (const host of own.split(/\s+/)) expect(isLoopbackHost(host), host).to.equal(true)
+    const others = `128.0.0.1 10.0.0.1 0.0.0.0 127.1 127.0.0.256 127.0.0.1. ::2 :: ::127.0.0.1 [::1 [localhost]x
+      localhost. .localhost ..localhost notlocalhost localhost.evil.example 127.0.0.1.evil.example`
+    for (const host of ['', ...others.split(/\s+/)]) {
+      expect(isLoopbackHost(host), host).to.equal(false)
+    }
+  })
+})
+
+/** Whoever reads one of these as an address mails to another mailbox, to several, or says more than an address. */
+const MALFORMED: Record<string, string> = {
+  'a line break and a header': 'victim@users.example\r\nBcc: attacker@evil.example',
+  'a bare LF': 'victim@users.example\nRCPT TO:<attacker@evil.example>',
+  'a bare CR': 'victim@users.example\rattacker@evil.example',
+  'NEL and a line separator': 'victim@users.example\u0085\u2028attacker@evil.example',
+  'a comma': 'victim@users.example,attacker@evil.example',
+  'a semicolon': 'victim@users.example;attacker@evil.example',
+  'a space': 'victim@users.example attacker@evil.example',
+  'a display name': 'victim@users.example <attacker@evil.example>',
+  'angle brackets': '<attacker@evil.example>',
+  'two angle brackets': '<victim@users.example><attacker@evil.example>',
+  'a group': 'friends: victim@users.example, attacker@evil.example;',
+  'a comment': 'victim(attacker@evil.example)@users.example',
+  'a quoted local part': '"attacker@evil.example x"@users.example',
+  'a quoted pair': '"a\\"b"@users.example',
+  'two at signs': 'victim@users.example@evil.example',
+  'parameters of SMTP': 'victim@users.example> NOTIFY=SUCCESS ORCPT=rfc822;x@evil.example',
+  'a domain literal': 'victim@[127.0.0.1]',
+  'an international domain': 'victim@b\u00fccher.example',
+  'an international local part': 'v\u0131ctim@users.example',
+  'a full-width at sign': 'victim\uFF20users.example',
+  NUL: 'victim@users.example\0@evil.example',
+  'a tab': 'victim@users.example\t',
+  'a route': '@evil.example:victim@users.example',
+  'no domain': 'victim',
+  'no local part': '@users.example',
+  'a dot at the end': 'victim@users.example.',
+  'a local part of 65': `${'a'.repeat(65)}@users.example`,
+  '255 characters': `a@${'b.'.repeat(125)}example`.slice(0, 255),
+  '64 KiB': `${'a'.repeat(65_536)}@users.example`,
+  'very many dots': `${'a.'.repeat(50_000)}@`,
+  'many hyphens': `a@${'a-'.repeat(120)}`,
+  'a dot in front': '.a@b.io',
+  'two dots': 'a..b@b.io',
+  'two dots in the domain': 'a@b..io',
+  'a hyphen in front of the domain': 'a@-b.io',
+  'a ligature in the domain': 'a@\uFB00.example',
+  'an override of the direction': 'a\u202E@b.io',
+  'a line break at the end': 'victim@example.com\n',
+  'no domain after the at sign': 'a@',
+  'a domain of 260': `a@${'b.'.repeat(130)}io`,
+  nothing: '',
+}
+
+describe('isMailAddress()', () => {
+  it('takes plain addresses', () => {
+    for (const address of [
+      'ada@example.org',
+      'Ada.Lovelace+reset@mail.example.co.uk',
+      "o'neil@example.org",
+      'root@localhost',
+      'a@xn--bcher-kva.example',
+      `${'a'.repeat(64)}@b.io`,
+    ])
+      expect(isMailAddress(address), address).to.equal(true)
+  })
+
+  for (const [what, address] of Object.entries(MALFORMED)) {
+    it(`takes no address with ${what}`, () => {
+      expect(isMailAddress(address)).to.equal(false)
+    })
+  }
+})
+
+describe('mailboxKey()', () => {
+  it('is the same for what many mail servers put into one mailbox, and no other', () => {
+    for (const other of ['V.ictim+x@gmail.com', 'vic.tim@googlemail.com', 'victim@Gmail.com'])
+      expect(mailboxKey(other)).to.equal(mailboxKey('victim@gmail.com'))
+    for (const other of ['victim@gmail.co', 'victims@gmail.com', 'victim@mail.com'])
+      expect(mailboxKey(other)).to.not.equal(mailboxKey('victim@gmail.com'))
   })
 })

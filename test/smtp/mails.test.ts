@@ -79,23 +79,13 @@ describe('A mail over SMTP', () => {
     }
   })
 
-  it('keeps a line break in the subject out of the headers', async () => {
-    const server = await startServer()
-    const subject = 'Hello\r\nBcc: x@evil.example\r\n\r\nbody'
-    await startMailer(server).send({ ...MAIL, subject })
-    const [taken] = server.mails
-    const mail = await simpleParser(taken?.raw ?? '')
-    expect(taken?.to).to.deep.equal(['Ada@example.org'])
-    expect(mail.headers.has('bcc')).to.equal(false)
-    expect(mail.text?.trim()).to.equal(MAIL.text)
-  })
-
-  it('brings any text as it was written, in short lines of ASCII', async () => {
+  it('brings any text as it was written, in short lines of ASCII, and no line break of a subject into the headers', async () => {
     const server = await startServer()
     const text = `日本語 ${'é'.repeat(300)}  \n.\n--=_x\r\n\tعربى = ${'a'.repeat(2_000)} 😀\n`
     const html = `<p>${text}</p>`
     const subject = `パスワード ${'ü'.repeat(80)}`
-    await startMailer(server, { fromName: 'Ärzte, "Co"' }).send({ ...MAIL, subject, text, html })
+    const name = 'Ärzte" <evil@evil.example>, "Co'
+    await startMailer(server, { fromName: name }).send({ ...MAIL, subject, text, html })
     const raw = server.mails[0]?.raw ?? ''
     expect(raw).to.match(/^[\t\r\n -~]*$/)
     expect(Math.max(...raw.split('\r\n').map(({ length }) => length))).to.be.at.most(76)
@@ -104,60 +94,32 @@ describe('A mail over SMTP', () => {
     expect(mail.text).to.equal(text.replaceAll('\r\n', '\n'))
     expect(mail.html).to.equal(html.replaceAll('\r\n', '\n'))
     expect(mail.subject).to.equal(subject)
-    expect(mail.from?.value[0]?.name).to.equal('Ärzte, "Co"')
+    expect(mail.from?.value).to.deep.equal([{ name, address: SENDER }])
+
+    const injecting = { ...MAIL, subject: 'Hello\r\nBcc: x@evil.example\r\n\r\nbody' }
+    await startMailer(server).send(injecting)
+    const taken = server.mails[1]
+    const whole = await simpleParser(taken?.raw ?? '')
+    expect(taken?.to).to.deep.equal(['Ada@example.org'])
+    expect(whole.headers.has('bcc')).to.equal(false)
+    expect(whole.text?.trim()).to.equal(MAIL.text)
   })
 
-  it('refuses an address that is not one plain address before it says anything', async () => {
+  it('refuses a recipient that is not one plain address before it says anything, and such a sender before it connects', async () => {
     const server = await startServer()
     const { slots, send } = startMailer(server)
     for (const to of MALFORMED) {
-      const error = await failureOf(send({ ...MAIL, to }))
-      expect([error.code, error.message], JSON.stringify(to)).to.deep.equal([
-        'ERR_MAIL_ADDRESS',
-        'The recipient is not one plain address',
-      ])
+      const { code, message } = await failureOf(send({ ...MAIL, to }))
+      expect(code, JSON.stringify(to)).to.equal('ERR_MAIL_ADDRESS')
+      expect(message).to.equal('The recipient is not one plain address')
     }
     expect(slots.isEmpty(), 'the connection stays for the next').to.equal(false)
     await send(MAIL)
     expect([server.connections, server.logins, server.steps.MAIL]).to.deep.equal([1, [], 1])
     expect(server.mails.map(({ to }) => to)).to.deep.equal([[MAIL.to]])
-  })
-
-  it('refuses a sender that is not one plain address before it connects', async () => {
-    const server = await startServer()
-    const mailer = startMailer(server, { from: 'a@x.example\r\nX-Injected: 1' })
-    expect((await failureOf(mailer.send(MAIL))).code).to.equal('ERR_MAIL_FAILED')
-    expect(server.connections).to.equal(0)
-  })
-})
-
-describe('The setting smtp_from_name', () => {
-  const h = suiteHarness()
-
-  before(async () => {
-    await h.addUser({ username: 'ann', email: 'ann@users.example', emailVerified: true })
-  })
-
-  async function senderOf(settings: Record<string, string>, count: number) {
-    await h.put(settings)
-    await h.forgot('ann')
-    const { mail } = await h.mail.mailTo('ann@users.example', count)
-    return mail.from?.value
-  }
-
-  const address = 'accounts@idp.example'
-
-  it('is shown before the address of every mail, and only the address without it', async () => {
-    expect(await senderOf({}, 1)).to.deep.equal([{ name: '', address }])
-    expect(await senderOf({ smtp_from_name: 'Ärzte & Co' }, 2)).to.deep.equal([
-      { name: 'Ärzte & Co', address },
-    ])
-    expect(await senderOf({ smtp_from_name: '' }, 3)).to.deep.equal([{ name: '', address }])
-  })
-
-  it('is one name, whatever is written in it', async () => {
-    const name = 'A" <evil@evil.example>, "B'
-    expect(await senderOf({ smtp_from_name: name }, 4)).to.deep.equal([{ name, address }])
+    const injecting = startMailer(server, { from: 'a@x.example\r\nX-Injected: 1' })
+    expect((await failureOf(injecting.send(MAIL))).code).to.equal('ERR_MAIL_FAILED')
+    expect(server.connections).to.equal(1)
   })
 })
 
@@ -166,9 +128,7 @@ describe('memoryMailbox', () => {
     const mailbox = memoryMailbox({ limit: 2 })
     for (const subject of ['one', 'two', 'three']) {
       const mail = { ...MAIL, subject, headers: {} }
-      expect(await mailbox.send(mail, noSignal())).to.deep.equal({
-        accepted: true,
-      })
+      expect(await mailbox.send(mail, noSignal())).to.deep.equal({ accepted: true })
     }
     const messages = mailbox.messages()
     expect(messages.map(({ subject }) => subject)).to.deep.equal(['three', 'two'])
@@ -219,9 +179,7 @@ const ROWS: [string, Speaks, Locale][] = [
   ['the account has one, and the browser says another', { user: 'ar', accepted: 'es' }, 'ar'],
   ['the account has none that there is', { user: 'fy', accepted: 'es;q=0.5, fr-CH' }, 'fr'],
   ['only the browser says one', { accepted: 'fy, es-MX;q=0.8, de;q=0.2' }, 'es'],
-  ['the request asks for another country’s', { asked: 'pt-PT', user: 'fr' }, 'pt-BR'],
-  ['the account has another country’s', { user: 'zh_SG', accepted: 'fr' }, 'zh-Hans'],
-  ['the browser wants another script', { accepted: 'zh-TW, zh;q=0.9, nl-BE;q=0.8' }, 'nl'],
+
   ['nothing says any', {}, 'en'],
 ]
 
@@ -269,11 +227,8 @@ describe('The language of a mail', () => {
 
   for (const [what, speaks, expected] of ROWS) {
     it(`is ${expected} where ${what}: of forgot-password, of a login that has to wait, and of resend-verification`, async () => {
-      const [known, waiting, other] = [
-        await person(speaks),
-        await unverified(speaks),
-        await unverified(speaks),
-      ]
+      const known = await person(speaks)
+      const [waiting, other] = [await unverified(speaks), await unverified(speaks)]
       const reset = await requested('forgot-password', known, speaks)
       const agent = browserOf(speaks)
       const login = await h.blockedLogin({ user: waiting, agent, extra: fields(speaks) })

@@ -245,23 +245,9 @@ describeWithMongo('mongoStore().start() [full]', function () {
     expect(await profile.countDocuments(sorted)).to.equal(0)
   })
 
-  it('has MongoDB remove links eight days after they expired', async function () {
+  it('has MongoDB remove links eight days after they expired, events when they say so, and those of a version that does not write it after 400 days (LOG-11)', async function () {
     this.timeout(TTL_LIMIT + 10_000)
-    const { start, resetTokens } = mongoStore(fresh.db)
-    await start()
-    const now = Date.now()
-    const expired = (id: string, ago: number) =>
-      sampleResetToken({ id, userId: id, expiresAt: new Date(now - ago) })
-    await resetTokens.issue(expired('eight days ago', 8 * 24 * hour))
-    await resetTokens.issue(expired('almost eight days ago', 8 * 24 * hour - 10 * minute))
     const tokens = fresh.db.collection('password_reset_tokens')
-    const isGone = async () => (await tokens.countDocuments()) === 1
-    await eventually('the older one is removed', isGone, TTL_LIMIT)
-    expect(await tokens.distinct('_id')).to.deep.equal(['almost eight days ago'])
-  })
-
-  it('has MongoDB remove events when they say so, and those of a version that does not write it after 400 days (LOG-11)', async function () {
-    this.timeout(TTL_LIMIT + 10_000)
     const events = fresh.db.collection<{ _id: string; type: string; at: Date }>('audit_events')
     const daysAgo = (days: number) => new Date(Date.now() - days * 24 * hour)
     const type = 'email_login_blocked'
@@ -269,12 +255,16 @@ describeWithMongo('mongoStore().start() [full]', function () {
       { _id: 'old', type, at: daysAgo(401) },
       { _id: 'old, and not yet', type, at: daysAgo(399) },
     ])
-    const { start, audit } = mongoStore(fresh.db)
+    const { start, audit, resetTokens } = mongoStore(fresh.db)
     await start()
     await audit.record({ id: 'short', type, at: daysAgo(0) }, 0)
     await audit.record({ id: 'long', type, at: daysAgo(500) }, hour)
-    const isGone = async () => (await events.countDocuments()) === 2
-    await eventually('two are removed', isGone, TTL_LIMIT)
+    const almost = new Date(daysAgo(8).getTime() + 10 * minute)
+    for (const [id, expiresAt] of Object.entries({ expired: daysAgo(8), almost }))
+      await resetTokens.issue(sampleResetToken({ id, userId: id, expiresAt }))
+    const left = async () => [await tokens.countDocuments(), await events.countDocuments()]
+    await eventually('three are removed', async () => (await left()).join() === '1,2', TTL_LIMIT)
+    expect(await tokens.distinct('_id')).to.deep.equal(['almost'])
     expect(await events.distinct('_id')).to.deep.equal(['long', 'old, and not yet'])
   })
 })
@@ -314,11 +304,17 @@ describeWithMongo('mongoStore().inspect() [full]', () => {
     await expectFound([])
   }
 
-  it('finds nothing wrong after a start, nor with indexes and collections of others', async () => {
+  it('finds nothing wrong after a start, nor with indexes and collections of others, whatever the host chose for its Db', async () => {
     await expectFound([])
     await fresh.db.collection('mail_outbox').createIndex({ kind: 1 }, { name: 'of_the_host' })
     await fresh.db.createCollection('oidc_session')
     await expectFound([])
+    const chosen = {
+      promoteValues: false,
+      raw: true,
+      readPreference: 'secondaryPreferred',
+    } as const
+    await expectFound([], fresh.client.db(fresh.db.databaseName, chosen))
   })
 
   it('finds every index and every collection missing before the first start, and creates nothing', async () => {
@@ -336,12 +332,10 @@ describeWithMongo('mongoStore().inspect() [full]', () => {
   })
 
   it('finds an index that was dropped, and those of a collection that was', async () => {
-    await fresh.db.collection('password_reset_tokens').dropIndex('one_live_per_user')
-    await fresh.db.collection('mail_outbox').dropIndex('purge_at_ttl')
-    await expectFoundUntilStarted(
-      'password_reset_tokens.one_live_per_user',
-      'mail_outbox.purge_at_ttl',
-    )
+    const dropped = ['password_reset_tokens.one_live_per_user', 'mail_outbox.purge_at_ttl']
+    for (const [collection = '', name = ''] of dropped.map((each) => each.split('.')))
+      await fresh.db.collection(collection).dropIndex(name)
+    await expectFoundUntilStarted(...dropped)
     await fresh.db.collection('rate_limits').drop()
     const ofLimits = ['_id_', 'key_unique', 'expire_ttl'].map((name) => `rate_limits.${name}`)
     await expectFoundUntilStarted(...ofLimits)
@@ -374,15 +368,6 @@ describeWithMongo('mongoStore().inspect() [full]', () => {
       await expectFoundUntilStarted(`${collection}.${name}`)
     })
   }
-
-  it('finds the same whatever the host chose for its Db', async () => {
-    const chosen = {
-      promoteValues: false,
-      raw: true,
-      readPreference: 'secondaryPreferred',
-    } as const
-    await expectFound([], fresh.client.db(fresh.db.databaseName, chosen))
-  })
 })
 
 describeWithReplicaSet(
@@ -471,20 +456,17 @@ describeWithMongo('The MongoDB stores while the database cannot be reached [full
     await eventually('the database is reached again', () => now().catch(() => false))
   }
 
-  it('throw ERR_STORE_UNAVAILABLE where connections are refused, and go on afterwards', async () => {
-    await proxy.sever()
-    await expectUnavailable()
-    await proxy.restore()
-    await expectAnswered()
-  })
-
-  it('throw it where nothing is ever answered, on old connections and on new ones', async () => {
-    proxy.stall()
-    await expectUnavailable()
-    await expectUnavailable()
-    await proxy.restore()
-    await expectAnswered()
-  })
+  for (const [what, breaks, times] of [
+    ['connections are refused', () => proxy.sever(), 1],
+    ['nothing is ever answered, on old connections and on new ones', () => proxy.stall(), 2],
+  ] as const) {
+    it(`throw ERR_STORE_UNAVAILABLE where ${what}, and go on afterwards`, async () => {
+      await breaks()
+      for (let time = 0; time < times; time += 1) await expectUnavailable()
+      await proxy.restore()
+      await expectAnswered()
+    })
+  }
 
   it('throw it once the client is closed', async () => {
     const closed = new MongoClient(proxy.uri, LIMITS)
@@ -510,7 +492,7 @@ describe('One command for many calls', () => {
   const CALLS = Array.from({ length: 350 }, (_, number) => number)
   const never = () => new Promise<number[]>(() => {})
 
-  it('gives each call its own answer', async () => {
+  it('gives each call its own answer, fails for its own callers alone, and goes on', async () => {
     const commands: number[][] = []
     const doubled = together(async (numbers: number[]) => {
       commands.push(numbers)
@@ -519,6 +501,12 @@ describe('One command for many calls', () => {
     expect(await Promise.all(CALLS.map(doubled))).to.deep.equal(CALLS.map((number) => 2 * number))
     expect(commands.flat()).to.have.members(CALLS)
     expect(commands.length).to.be.lessThan(10)
+    const refuse = together(async (numbers: number[]) => {
+      if (numbers.includes(1)) throw new Error('refused')
+      return numbers
+    })
+    expect(await refuse(1).catch(String)).to.equal('Error: refused')
+    expect(await refuse(2)).to.equal(2)
   })
 
   it('is held up by a command that hangs for a hundred calls at most', async () => {
@@ -546,14 +534,5 @@ describe('One command for many calls', () => {
     const waits = answered(2)
     await moveTime(1_000)
     expect(await Promise.all([answered(3), waits])).to.deep.equal([3, 2])
-  })
-
-  it('fails for its own callers alone, and goes on', async () => {
-    const refuse = together(async (numbers: number[]) => {
-      if (numbers.includes(1)) throw new Error('refused')
-      return numbers
-    })
-    expect(await refuse(1).catch(String)).to.equal('Error: refused')
-    expect(await refuse(2)).to.equal(2)
   })
 })

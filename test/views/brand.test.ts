@@ -75,7 +75,7 @@ describe('A brand', () => {
     expect(find('img')).to.deep.equal([])
   })
 
-  it('is in every mail: its logo with its name above, its colour at the button, its addresses below', () => {
+  it('is in every mail: its logo with its name above, or its name alone where no mail program shows it, its colour at the button, its addresses below', () => {
     for (const { name, html, text } of everyMail(views)) {
       const { find } = read(html)
       expect(find('img').map(({ attribs: { src, alt } }) => [src, alt])).to.deep.equal([
@@ -85,14 +85,10 @@ describe('A brand', () => {
       expect(links, name).to.deep.equal([HOME, HOME, 'mailto:help@acme.example'])
       const { accent } = accentOf('#ffcc00', SCHEMES.light)
       if (name !== 'test') expect(html).to.contain(`bgcolor="${accent}"`)
-      expect(text.trimEnd().split('\n\n').at(-1)).to.equal(
-        `Acme & Co\n${HOME}\nHelp: help@acme.example`,
-      )
+      const below = `Acme & Co\n${HOME}\nHelp: help@acme.example`
+      expect(text.trimEnd().split('\n\n').at(-1)).to.equal(below)
       if (name !== 'test') expect(text.split('\n')).to.include(LINK)
     }
-  })
-
-  it('has its name alone in mails where no mail program shows its logo', () => {
     for (const { html } of everyMail(viewsOf({ name: 'Acme', logo: '/logo.svg' }))) {
       const { find, textOf } = read(html)
       expect(find('img')).to.deep.equal([])
@@ -117,12 +113,10 @@ describe('A brand', () => {
 
   it('that is none leaves pages and mails as they are', () => {
     const [plain, none] = [createViews('/oauth2'), viewsOf({})]
-    const looks = (views: Views) => [
-      ...everyPage(views).map(({ html }) => html),
-      ...everyMail(views),
-      views.stylesheet.text,
-    ]
-    expect(looks(none)).to.deep.equal(looks(plain))
+    const pagesOf = (views: Views) => everyPage(views).map(({ html }) => html)
+    expect(pagesOf(none)).to.deep.equal(pagesOf(plain))
+    expect(everyMail(none)).to.deep.equal(everyMail(plain))
+    expect(none.stylesheet.text).to.equal(plain.stylesheet.text)
     for (const { find, textOf, hasClient } of everyPage(plain)) {
       expect([find('header').length, find('footer').length]).to.deep.equal([Number(hasClient), 0])
       expect(textOf('title')).not.to.contain('·')
@@ -186,15 +180,12 @@ describe('The colour of a brand', () => {
     assert(property(colour, isReadable), { numRuns: 500 })
   })
 
-  it('is counted as WCAG counts, and stays as it is where it can be read', () => {
+  it('is counted as WCAG counts, stays as it is where it can be read, and is measured against what the style sheet has', () => {
     expect(contrast('#000000', '#ffffff')).to.equal(21)
     expect(contrast('#777777', '#ffffff')).to.be.within(4.47, 4.48)
     for (const good of ['#4f46e5', '#0b6b5d', '#000000', '#b00020']) {
       expect(accentOf(good, SCHEMES.light).accent).to.equal(good)
     }
-  })
-
-  it('is measured against what the style sheet has', () => {
     const [light = '', dark = ''] = STYLE.split('@media (prefers-color-scheme: dark)')
     for (const [name, scheme] of Object.entries(SCHEMES)) {
       const text = name === 'light' ? light : dark

@@ -48,22 +48,18 @@ describe('Views of a host', () => {
       expect(logged).to.deep.equal([])
     })
 
-    it('a layout, of which the other pages are made', () => {
+    it('a layout, of which the other pages are made, and a partial, wherever ours are made of it', () => {
       const layout = 'doctype html\nhtml(lang=lang)\n  body\n    header Host\n    block content\n'
-      const views = viewsWith({ 'pages/layout.pug': layout })
-      for (const html of [error(views), forgot(views)]) {
-        expect(html).to.match(/^<!DOCTYPE html><html lang="en"><body><header>Host<\/header>/)
+      const laidOut = viewsWith({ 'pages/layout.pug': layout })
+      const headed = viewsWith({ 'pages/partials/head.pug': 'title The host' })
+      for (const page of [error, forgot]) {
+        const header = /^<!DOCTYPE html><html lang="en"><body><header>Host<\/header>/
+        expect(page(laidOut)).to.match(header)
+        expect(page(headed)).to.contain('<head><title>The host</title></head>')
       }
-      expect(forgot(views)).to.contain('action="/oauth2/forgot-password"')
-      expect(forgot(views)).to.contain('<input type="hidden" name="state" value="s">')
-    })
-
-    it('a partial, wherever ours are made of it', () => {
-      const views = viewsWith({ 'pages/partials/head.pug': 'title The host' })
-      for (const html of [error(views), forgot(views)]) {
-        expect(html).to.contain('<head><title>The host</title></head>')
-      }
-      expect(forgot(views).split('</head>')[1]).to.equal(forgot(OWN).split('</head>')[1])
+      expect(forgot(laidOut)).to.contain('action="/oauth2/forgot-password"')
+      expect(forgot(laidOut)).to.contain('<input type="hidden" name="state" value="s">')
+      expect(forgot(headed).split('</head>')[1]).to.equal(forgot(OWN).split('</head>')[1])
     })
 
     it('a text of a mail, and the HTML of a mail', () => {
@@ -120,10 +116,9 @@ describe('Views of a host', () => {
       })
       const withIcon = (html: string) =>
         html.replace('</head>', '<link rel="icon" href="/icon.svg"></head>')
-      expect(error(views)).to.contain('<p class="hosts">Call us</p>')
-      expect(error(views).replace('<p class="hosts">Call us</p>', '')).to.equal(
-        withIcon(error(OWN)),
-      )
+      const added = '<p class="hosts">Call us</p>'
+      expect(error(views)).to.contain(added)
+      expect(error(views).replace(added, '')).to.equal(withIcon(error(OWN)))
       expect(forgot(views)).to.equal(withIcon(forgot(OWN)))
     })
 
@@ -137,22 +132,15 @@ describe('Views of a host', () => {
       expect(resetMail(views).html).to.match(/^<b>Host<\/b>/)
     })
 
-    it('texts of other kinds are included as they are', () => {
+    it('texts of other kinds are included as they are, and words of their own are said', () => {
       const logo = '<svg viewBox="0 0 1 1"><title>Host</title></svg>'
+      const content = "include partials/logo.svg\n  p= t('host.call', { number: 7 })"
       const views = viewsWith({
         'pages/partials/logo.svg': logo,
-        'pages/error.pug': ERROR.replace('p.hosts', 'include partials/logo.svg\n  p.hosts'),
-      })
-      expect(error(views)).to.contain(`${logo}<p`)
-      expect(logged).to.deep.equal([])
-    })
-
-    it('and have words of their own', () => {
-      const views = viewsWith({
-        'pages/error.pug': "extends layout\nblock content\n  p= t('host.call', { number: 7 })",
+        'pages/error.pug': `extends layout\nblock content\n  ${content}`,
         'locales/en.json': '{"host.call":"Call {number}"}',
       })
-      expect(error(views)).to.contain('<p>Call 7</p>')
+      expect(error(views)).to.contain(`${logo}<p>Call 7</p>`)
       expect(logged).to.deep.equal([])
     })
   })
@@ -197,20 +185,15 @@ describe('Views of a host', () => {
       })
     }
 
-    it('all that is wrong is told at once', () => {
-      const wrong = { 'pages/error.pug': 'p(', 'mails/test.pug': 'p(', 'locales/en.json': '[]' }
-      const directory = viewsDirectory(wrong)
-      for (const name of Object.keys(wrong)) {
-        expect(() => viewsIn(directory)).to.throw(TypeError, name)
+    it('all that is wrong is told at once, also two files for one locale', () => {
+      const broken = { 'pages/error.pug': 'p(', 'mails/test.pug': 'p(', 'locales/en.json': '[]' }
+      const twice = { 'locales/he.json': '{}', 'locales/iw.json': '{}' }
+      const directory = viewsDirectory({ ...broken, ...twice })
+      for (const told of [...Object.keys(broken), /second file for he/]) {
+        expect(() => viewsIn(directory)).to.throw(TypeError, told)
       }
-      for (const name of Object.keys(wrong)) rmSync(join(directory, name))
+      for (const name of [...Object.keys(broken), 'locales/iw.json']) rmSync(join(directory, name))
       expect(error(viewsIn(directory))).to.equal(error(OWN))
-    })
-
-    it('two files for one locale', () => {
-      const directory = viewsDirectory({ 'locales/he.json': '{}', 'locales/iw.json': '{}' })
-      expect(() => viewsIn(directory)).to.throw(TypeError, /second file for he/)
-      rmSync(join(directory, 'locales/iw.json'))
       expect(viewsIn(directory).locales).to.include('he')
     })
   })
@@ -285,10 +268,9 @@ describe('Views of a host', () => {
         ...TEAL,
       })
       const unused = ['locales/en.txt', 'mails/pasword-reset.txt', 'page/', 'pages/eror.pug']
+      const warning = 'viewsDirectory has files that are not used: check their names'
       const details = { files: [...unused, 'theme.scss'] }
-      expect(logged).to.deep.equal([
-        ['warn', 'viewsDirectory has files that are not used: check their names', details],
-      ])
+      expect(logged).to.deep.equal([['warn', warning, details]])
     })
   })
 
@@ -318,29 +300,25 @@ describe('Views of a host', () => {
       expect(logged).to.have.length(2)
     })
 
-    it('in a part of ours, ours is shown as a whole', () => {
-      const views = viewsWith({ 'pages/partials/client.pug': failsForClient })
-      expect(forgot(views, NAME)).to.equal(forgot(OWN, NAME))
-      expect(forgot(views, 'The App')).to.contain('<p>Host</p>')
-      expect(places()).to.deep.equal(['pages/partials/client.pug:3'])
-    })
-
-    it('a page that comes out empty is one of them', () => {
-      const page = `unless client && client.clientName === '${NAME}'\n  p Host`
-      const views = viewsWith({ 'pages/forgot-password.pug': page })
-      expect(forgot(views, NAME)).to.equal(forgot(OWN, NAME))
-      expect(said()).to.deep.equal([['error', 'pages/forgot-password']])
-      expect(forgot(views, 'The App')).to.equal('<p>Host</p>')
-    })
-
-    it('a text that is not there is one of them', () => {
-      const page = "p Host\nif client && client.clientName !== 'The App'\n  p= t(client.clientName)"
-      const views = viewsWith({ 'pages/forgot-password.pug': page })
-      expect(forgot(views, NAME)).to.equal(forgot(OWN, NAME))
-      expect(logged).to.have.length(1)
-      const greeted = '<p>Host</p><p>Hello,</p>'
-      expect(forgot(views, 'mail.greeting_nameless')).to.equal(greeted)
-    })
+    const PAGE = 'forgot-password'
+    const EMPTY = `unless client && client.clientName === '${NAME}'\n  p Host`
+    const TEXTLESS =
+      "p Host\nif client && client.clientName !== 'The App'\n  p= t(client.clientName)"
+    const GREETED = /^<p>Host<\/p><p>Hello,<\/p>$/
+    for (const [what, name, page, honest, shown] of [
+      ['a part of ours', 'partials/client', failsForClient, 'The App', /<p>Host<\/p>/],
+      ['a page that comes out empty', PAGE, EMPTY, 'The App', /^<p>Host<\/p>$/],
+      ['a text that is not there', PAGE, TEXTLESS, 'mail.greeting_nameless', GREETED],
+    ] as const) {
+      it(`give way to ours as a whole with ${what}`, () => {
+        const views = viewsWith({ [`pages/${name}.pug`]: page })
+        expect(forgot(views, NAME)).to.equal(forgot(OWN, NAME))
+        expect(said()).to.deep.equal([['error', 'pages/forgot-password']])
+        if (name !== PAGE) expect(places()).to.deep.equal(['pages/partials/client.pug:3'])
+        expect(forgot(views, honest)).to.match(shown)
+        expect(logged).to.have.length(1)
+      })
+    }
   })
 
   it('are read when they are made, and never again', () => {
@@ -370,23 +348,18 @@ describe('Views of a host', () => {
     const error = (views = OWN, asked?: string) =>
       views.page('error', { mode: 'error' }, { asked, accepted: 'x-nothing' })
 
-    it('a file adds one, for whoever reads it, and changes nothing for others', () => {
+    it('a file adds one, for whoever reads it; what it lacks is said in the default language, and a warning counts it', () => {
       const views = speaking({ nn: NYNORSK })
+      expect(error(views, 'nn').html).to.contain(words['error.error.lead'])
       expect(views.locales).to.have.members([...OWN.locales, 'nn'])
       const shown = /<html lang="nn" dir="ltr">.*<h1>Noko gjekk gale<\/h1>/
       expect(error(views, 'nn-NO').html).to.match(shown)
       expect(error(views, 'nn').lang).to.equal('nn')
       expect(error(views)).to.deep.equal(error())
       expect(error(views, 'en')).to.deep.equal(error(OWN, 'en'))
-    })
-
-    it('what it lacks is said in the default language, and a warning counts it', () => {
-      const views = speaking({ nn: NYNORSK })
-      expect(error(views, 'nn').html).to.contain(words['error.error.lead'])
       const all = Object.keys(withoutDir).length
       const [[level, , details] = [], ...others] = logged
-      expect(others).to.deep.equal([])
-      expect(level).to.equal('warn')
+      expect([level, others]).to.deep.equal(['warn', []])
       expect(details).to.deep.include({ locale: 'nn', default: 'en', lacking: all - 1, of: all })
     })
 
@@ -431,9 +404,8 @@ describe('Views of a host', () => {
 
     it('words that nothing says are told, such as a misspelled key', () => {
       speaking({ en: { 'error.eror.title': 'Sorry', 'error.error.title': 'Sorry' } })
-      expect(logged.map(([level, , details]) => [level, details])).to.deep.equal([
-        ['warn', { locale: 'en', keys: ['error.eror.title'] }],
-      ])
+      const details = { locale: 'en', keys: ['error.eror.title'] }
+      expect(logged.map(([level, , told]) => [level, told])).to.deep.equal([['warn', details]])
     })
 
     for (const [dir, other, locales] of [

@@ -153,17 +153,14 @@ describe('the language of pages and mails', () => {
     })
   }
 
-  it('is the other script of the same language rather than the fallback', () => {
-    expect(chooseLocale(['en', 'zh'], { asked: 'zh-Hant-TW' }, 'en')).to.equal('zh')
-  })
-
-  it('is not the other script where a browser adds the bare language by itself', () => {
+  it('is the other script rather than the fallback, but not where a browser adds the bare language by itself', () => {
     const chosen = (accepted: string) => chooseLocale(['en', 'zh-Hans', 'nl'], { accepted }, 'en')
     for (const traditional of ['zh-TW', 'zh-HK', 'zh-Hant', 'zh-hant-tw']) {
       expect(chosen(traditional)).to.equal('en')
       expect(chosen(`${traditional}, zh;q=0.9, nl;q=0.8`)).to.equal('nl')
       expect(chosen(`${traditional}, zh;q=0.9, zh-CN;q=0.8`)).to.equal('zh-Hans')
     }
+    expect(chooseLocale(['en', 'zh'], { asked: 'zh-Hant-TW' }, 'en')).to.equal('zh')
     for (const simplified of ['zh', 'zh-CN', 'zh-SG', 'zh-MY', 'zh-Hans-HK', 'zh, zh-TW'])
       expect(chosen(simplified)).to.equal('zh-Hans')
   })
@@ -176,14 +173,11 @@ describe('the language of pages and mails', () => {
     }
   })
 
-  it('is found among 20 tags, and not looked for beyond', () => {
+  it('is found among 20 tags, and not looked for beyond: long headers of garbage cost nothing', () => {
     const others = Array<string>(19).fill('nl')
     expect(chooseLocale(LOCALES, { asked: [...others, 'de'].join(' ') }, 'en')).to.equal('de')
     expect(chooseLocale(LOCALES, { accepted: [...others, 'de'].join(',') }, 'en')).to.equal('de')
     expect(chooseLocale(LOCALES, { asked: [...others, 'nl', 'de'].join(' ') }, 'en')).to.equal('en')
-  })
-
-  it('is the fallback for long headers of garbage, which cost nothing', () => {
     for (const garbage of ['a-'.repeat(500_000), ','.repeat(1e6), 'de;q=0.'.repeat(100_000)]) {
       const languages = { asked: garbage, user: garbage, accepted: garbage }
       expect(chooseLocale(LOCALES, languages, 'en')).to.equal('en')
@@ -197,17 +191,11 @@ describe('the language of pages and mails', () => {
       expect(chooseLocale(locales, { asked: locale }, 'en')).to.equal(locale)
     }
   })
-})
-
-describe('what is kept of the languages of a request', () => {
-  it('is the tags alone, best first', () => {
+  it('is kept from a request as the tags alone, best first, in at most 100 characters, and never half a tag', () => {
     expect(acceptedTags('en;q=0.5, de-AT, <b>;q=1, fr;q=0, *;q=0.1')).to.deep.equal(['de-AT', 'en'])
     expect(askedTags('de <b> fr\r\nBcc: x en')).to.deep.equal(['de', 'en'])
     expect(keptTags(['de-AT', 'en'], ',')).to.equal('de-AT,en')
     expect(keptTags([], ' ')).to.equal(undefined)
-  })
-
-  it('is at most 100 characters, and never half a tag', () => {
     const many = Array.from({ length: 20 }, () => 'zh-Hant-TW')
     const kept = keptTags(many, ',') ?? ''
     expect(kept.length).to.be.within(90, 100)
@@ -218,11 +206,10 @@ describe('what is kept of the languages of a request', () => {
 
 describe('languageFor, for a page of the host', () => {
   const spoken = ['en', 'de', 'fr', 'ar'] as const
-  const request = (url: string, accepted?: string) =>
-    Object.assign(new IncomingMessage(new Socket()), {
-      url,
-      headers: { 'accept-language': accepted },
-    })
+  const request = (url: string, accepted?: string) => {
+    const headers = { 'accept-language': accepted }
+    return Object.assign(new IncomingMessage(new Socket()), { url, headers })
+  }
 
   for (const [what, url, uiLocales, accepted, expected] of [
     ['the address asks before all else', '/login?ui_locales=de', 'fr', 'ar', 'de'],
@@ -276,9 +263,8 @@ describe('the words of pages and mails', () => {
         if (/^mail\..*\.subject$/.test(key)) expect(word.length, key).to.be.within(4, 60)
         // Of one and two there are languages that need no number.
         if (/^characters\.(zero|one|two)$/.test(key)) continue
-        const same =
-          english.get(key) ?? (key.startsWith('mail.') ? '' : english.get('characters.other'))
-        expect(blanks(word), key).to.deep.equal(blanks(same))
+        const plural = key.startsWith('mail.') ? '' : english.get('characters.other')
+        expect(blanks(word), key).to.deep.equal(blanks(english.get(key) ?? plural))
       }
     })
 

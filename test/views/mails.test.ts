@@ -38,7 +38,7 @@ describe('mails', () => {
       expect(mail.text).not.to.match(/undefined|[{}]/)
     })
 
-    it(`${name} says for whom, when, how long and where to, and what to do if it was not you`, () => {
+    it(`${name} says for whom, when, how long and where to, and what to do if it was not you; it tells of no browser where it is not sure of one`, () => {
       const login = name === 'email-verification' ? { code: '042917', at } : undefined
       const asked = { clientName: 'Shop & Co', userAgent: EDGE, login }
       const mail = views.mail(name, { ...locals, ...asked })
@@ -52,23 +52,11 @@ describe('mails', () => {
         if (login) expect(part).to.contain(words['login.never'])
       }
       expect(html).to.contain('The button opens a page on id.\u2060example.\u2060com.')
-    })
-
-    it(`${name} tells of no browser where it is not sure of one, and never what a browser calls itself`, () => {
       for (const userAgent of [undefined, '', 'curl/8.5.0', `${EDGE} Evil/1.0`, 'evil.example']) {
-        const mail = views.mail(name, { ...locals, userAgent })
-        expect(mail.text).to.match(/ on January 2, 2026 at 3:04.AM UTC\.$/m)
-        expect(`${mail.text}${mail.html}`).not.to.match(/Edge|curl|evil|with \./i)
+        const unsure = views.mail(name, { ...locals, userAgent })
+        expect(unsure.text).to.match(/ on January 2, 2026 at 3:04.AM UTC\.$/m)
+        expect(`${unsure.text}${unsure.html}`).not.to.match(/Edge|curl|evil|with \./i)
       }
-    })
-
-    it(`${name} says beforehand what it is about, in words and without its link`, () => {
-      const { find, all, textOf } = read(views.mail(name, locals).html)
-      const [preheader] = find('div')
-      expect(preheader?.attribs['style']).to.match(/^display:none/)
-      expect(textOf('div').length).to.be.within(30, 110)
-      expect(textOf('div')).not.to.match(/http|token|example/)
-      expect(all.find((element) => element.parent === find('body')[0])).to.equal(preheader)
     })
 
     it(`${name} can be read in a narrow text window`, () => {
@@ -82,15 +70,16 @@ describe('mails', () => {
       }
     })
 
-    it(`${name} loads nothing and runs nothing`, () => {
-      const { find, html } = read(views.mail(name, locals).html)
+    it(`${name} says beforehand what it is about, loads and runs nothing, and suits small windows, the dark, and readers that drop html and body`, () => {
+      const { find, html, all, textOf } = read(views.mail(name, locals).html)
+      const [preheader] = find('div')
+      expect(preheader?.attribs['style']).to.match(/^display:none/)
+      expect(textOf('div').length).to.be.within(30, 110)
+      expect(textOf('div')).not.to.match(/http|token|example/)
+      expect(all.find((element) => element.parent === find('body')[0])).to.equal(preheader)
       for (const forbidden of ['img', 'script', 'link', 'form', 'iframe', 'svg'])
         expect(find(forbidden), forbidden).to.deep.equal([])
       expect(html).not.to.match(/url\(|src=|@import|@font-face|expression|background=/)
-    })
-
-    it(`${name} is made for small windows, the dark, and readers that drop what html and body say`, () => {
-      const { find, html } = read(views.mail(name, locals).html)
       const [outer, card] = find('table')
       expect(outer?.attribs).to.include({ lang: 'en', dir: 'ltr', width: '100%' })
       expect(Number(card?.attribs['width'])).to.be.at.most(600)
@@ -173,12 +162,16 @@ describe('The apps that a person was signed in to, after a reset', () => {
     }
   }
 
-  it('are named: those that are told, and those that cannot be', () => {
+  it('are named: those that are told, and those that cannot be; after a first password only where they are known', () => {
     const told = 'We’re telling your apps to sign you out: Shop and Mail.'
     const untold = 'We can’t tell some apps. Sign out there yourself: Wiki.'
     expectSaid({ told: some('Shop', 'Mail'), untold: some('Wiki') }, told, untold)
     expectSaid({ told: some('Shop', 'Mail'), untold: none }, told)
     expectSaid({ told: none, untold: some('Wiki') }, untold)
+    const accepted = (apps?: SignedOutApps) =>
+      views.page('accept-invitation', { mode: 'done', apps }).html
+    expect(accepted({ told: some('Shop'), untold: none })).to.contain('sign you out: Shop.')
+    expect(accepted()).to.not.contain('sign out')
   })
 
   it('are none: page and mail say nothing of apps', () => {
@@ -192,13 +185,6 @@ describe('The apps that a person was signed in to, after a reset', () => {
     const told =
       'We’re telling your apps to sign you out: A, B, C, D, E, F, G, H, I, J, and 3 more.'
     expectSaid({ told: { names: [...'ABCDEFGHIJ'], more: 3 }, untold: none }, told)
-  })
-
-  it('are named after a first password too, and there only where they are known', () => {
-    const page = (apps?: SignedOutApps) =>
-      views.page('accept-invitation', { mode: 'done', apps }).html
-    expect(page({ told: some('Shop'), untold: none })).to.contain('sign you out: Shop.')
-    expect(page()).to.not.contain('sign out')
   })
 
   for (const asked of views.locales) {
@@ -283,14 +269,11 @@ describe('browser and system, in words of ours', () => {
     'very many brackets': '('.repeat(100_000),
   }
 
-  it('are told for each browser that is known', () => {
+  it('are told for each browser that is known, and not where there is any doubt', () => {
     for (const [expected, userAgent] of KNOWN) {
       const { browser, systems } = deviceOf(userAgent) ?? { browser: '', systems: [] }
       expect(`${browser} on ${systems.join(' or ')}`, userAgent).to.equal(expected)
     }
-  })
-
-  it('are not told where there is any doubt', () => {
     for (const [what, userAgent] of Object.entries(UNSURE)) {
       expect(deviceOf(userAgent), what).to.equal(undefined)
     }

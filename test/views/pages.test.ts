@@ -42,7 +42,7 @@ const CARRIED_FIELDS = { client_id: 'shop', redirect_uri: 'https://shop.example/
 const LINK = { token: 'raw', carried: CARRIED, authorizeSig: 'sig' }
 const LINK_FIELDS = { token: 'raw', ...CARRIED_FIELDS, authorize_sig: 'sig' }
 const CLIENT = { clientName: 'Shop', logo: '/logos/shop.png' }
-const CLIENT_LINK = { ...CLIENT, href: 'https://shop.example/' }
+
 const WAITING = 'a b&c'
 const BLOCKED = {
   mode: 'blocked',
@@ -110,7 +110,7 @@ function withTexts<T>(sample: T, value: string): T {
 describe('Every page', () => {
   const pages = everyPage('plain')
 
-  it('is one whole page that says what it is', () => {
+  it('is one whole page that says what it is, also without a path prefix', () => {
     for (const { name, mode, reason, label, find, textOf, whole } of pages) {
       expect(find('main')[0]?.attribs, label).to.deep.equal({
         'data-page': name,
@@ -135,6 +135,11 @@ describe('Every page', () => {
       ])
       expect(whole, label).not.to.match(/undefined|null|NaN|\[object|[{}]/)
     }
+    const locals = { mode: 'expired', reason: 'unknown', carried: {} } as const
+    const atRoot = show('verify-email', locals, {}, createViews(''))
+    expect(atRoot.forms[0]?.action).to.equal('/resend-verification')
+    const [sheet] = atRoot.find('link')
+    expect(sheet?.attribs['href']).to.match(/^\/account-flows\.css\?v=[\w-]{12}$/)
   })
 
   it('needs no exception from a strict content security policy', () => {
@@ -193,15 +198,12 @@ describe('Every page', () => {
   }
 
   for (const payload of PAYLOADS) {
-    it(`keeps ${JSON.stringify(payload)} a text in every place`, () => {
+    it(`keeps ${JSON.stringify(payload)} a text in every place, of pages and of mails`, () => {
       for (const [index, page] of everyPage(payload).entries()) {
         expect(skeletonOf(page.html), page.label).to.deep.equal(skeletons[index])
         const { action: _ours, ...hidden } = page.hidden
         for (const value of Object.values(hidden)) expect(value, page.label).to.equal(payload)
       }
-    })
-
-    it(`keeps ${JSON.stringify(payload)} a text in every mail`, () => {
       for (const name of mailTemplates) {
         const [plain, hostile] = [mailWith(name, 'plain'), mailWith(name, payload)]
         expect(skeletonOf(hostile.html)).to.deep.equal(skeletonOf(plain.html))
@@ -212,13 +214,6 @@ describe('Every page', () => {
       }
     })
   }
-
-  it('works without a path prefix', () => {
-    const locals = { mode: 'expired', reason: 'unknown', carried: {} } as const
-    const { forms, find } = show('verify-email', locals, {}, createViews(''))
-    expect(forms[0]?.action).to.equal('/resend-verification')
-    expect(find('link')[0]?.attribs['href']).to.match(/^\/account-flows\.css\?v=[\w-]{12}$/)
-  })
 
   it('is small, with its style sheet and its script, which load nothing', () => {
     const shown = { carried: CARRIED, client: CLIENT, waiting: WAITING }
@@ -284,17 +279,13 @@ describe('The page for a new password', () => {
     })
   }
 
-  it('names the limits in the refusals', () => {
-    expect(faultsOn(reset('password_too_short'))['password']).to.contain('8 characters')
+  it('names the limits in the refusals, and shows two faults, each beside its field', () => {
+    const tooShort = faultsOn(reset('password_too_short'))
+    expect(tooShort['password']).to.contain('8 characters')
     const tooLong = faultsOn(reset('password_too_long'))['password']
     expect(tooLong).to.contain('64 characters').and.to.contain('over the limit: 4.')
-  })
-
-  it('shows two faults, each beside its field', () => {
-    expect(faultsOn(reset('password_mismatch', 'password_too_short'))).to.deep.equal({
-      ...faultsOn(reset('password_too_short')),
-      ...faultsOn(reset('password_mismatch')),
-    })
+    const both = { ...tooShort, ...faultsOn(reset('password_mismatch')) }
+    expect(faultsOn(reset('password_mismatch', 'password_too_short'))).to.deep.equal(both)
   })
 
   it('says nothing of bytes, in no language, until a password is too long for them', () => {
@@ -360,38 +351,27 @@ describe('The page of a link that does not work', () => {
 
   it('sends a new link at one click: with all of a verification link, and with the token alone of another', () => {
     const expired = { reason: 'expired', carried: CARRIED } as const
-    for (const [{ forms }, action, fields] of [
-      [
-        show('verify-email', { mode: 'expired', ...expired, renew: LINK }),
-        '/oauth2/resend-verification',
-        LINK_FIELDS,
-      ],
-      [
-        show('reset-password', { mode: 'invalid', ...expired, renew: 'raw' }),
-        '/oauth2/forgot-password',
-        { token: 'raw' },
-      ],
-    ] as const) {
-      expect(forms).to.have.length(1)
-      expect(forms[0]).to.deep.include({ action, fields })
-    }
+    const verification = show('verify-email', { mode: 'expired', ...expired, renew: LINK })
+    const reset = show('reset-password', { mode: 'invalid', ...expired, renew: 'raw' })
+    const forms = [verification.forms, reset.forms].flat()
+    expect(forms.map(({ action, fields }) => [action, fields])).to.deep.equal([
+      ['/oauth2/resend-verification', LINK_FIELDS],
+      ['/oauth2/forgot-password', { token: 'raw' }],
+    ])
   })
 
-  it('is followed by a page in the same language', () => {
-    for (const asked of views.locales) {
-      const locals = { mode: 'expired', reason: 'used', carried: {} } as const
-      const { forms } = show('verify-email', locals, { asked })
-      expect(forms[0]?.fields['ui_locales']).to.equal(asked)
-    }
-  })
-
-  it('asks for a name where no link is to be renewed, and leads on to the client', () => {
+  it('asks for a name where no link is to be renewed, leads on to the client, and is followed by a page in the same language', () => {
     const locals = { mode: 'expired', reason: 'used', carried: CARRIED } as const
-    const { forms, find, textOf } = show('verify-email', { ...locals, client: CLIENT_LINK })
+    const client = { ...CLIENT, href: 'https://shop.example/' }
+    const { forms, find, textOf } = show('verify-email', { ...locals, client })
     const fields = { ...CARRIED_FIELDS, username: undefined }
     expect(forms.map(({ fields }) => fields)).to.deep.equal([fields])
     expect(find('a').map(({ attribs }) => attribs['href'])).to.deep.equal(['https://shop.example/'])
     expect(textOf('a')).to.equal('Continue to Shop')
+    for (const asked of views.locales) {
+      const [form] = show('verify-email', locals, { asked }).forms
+      expect(form?.fields['ui_locales']).to.equal(asked)
+    }
   })
 })
 
@@ -400,48 +380,36 @@ describe('The page that waits', () => {
   const formOf = (page: ReturnType<typeof show>) =>
     page.forms.find(({ action }) => action === '/oauth2/verify-email/waiting')
 
-  for (const [mode, locals] of Object.entries({
-    blocked: waiting,
-    sent: { mode: 'sent', waiting: WAITING },
-  } satisfies Record<string, PageLocals['verify-email']>)) {
-    it(`in mode ${mode} has one field, for a code, and one button`, () => {
+  const FIELD = {
+    class: 'code',
+    id: 'code',
+    type: 'text',
+    name: 'code',
+    inputmode: 'numeric',
+    autocomplete: 'one-time-code',
+    maxlength: '40',
+    dir: 'ltr',
+  }
+  for (const locals of [waiting, { mode: 'sent', waiting: WAITING } as const]) {
+    it(`in mode ${locals.mode} has one field, for a code, and one button`, () => {
       const page = show('verify-email', locals)
       const form = formOf(page)
       expect(form?.fields).to.deep.equal({ login: 'a b&c', code: undefined })
       expect(form?.buttons).to.deep.equal([{ type: 'submit' }])
       const fields = page.find('input').filter(({ attribs }) => attribs['type'] !== 'hidden')
-      expect(fields.map(({ attribs }) => attribs)).to.deep.equal([
-        {
-          class: 'code',
-          id: 'code',
-          type: 'text',
-          name: 'code',
-          inputmode: 'numeric',
-          autocomplete: 'one-time-code',
-          maxlength: '40',
-          dir: 'ltr',
-        },
-      ])
+      expect(fields.map(({ attribs }) => attribs)).to.deep.equal([FIELD])
       const pageUrl = '/oauth2/verify-email/waiting?login=a%20b%26c'
       expect(form?.attribs['data-page-url']).to.equal(pageUrl)
       expect(page.withRole('alert')).to.have.length(0)
     })
   }
 
-  it('takes the login along when a new link is asked for', () => {
+  it('takes the login along when a new link is asked for, and asks for no code where none waits', () => {
     const { forms } = show('verify-email', { ...waiting, carried: CARRIED })
     const resend = forms.find(({ action }) => action === '/oauth2/resend-verification')
     expect(resend?.fields).to.deep.equal({ username: 'ada', login: 'a b&c', ...CARRIED_FIELDS })
-  })
-
-  it('names the account, and folds what helps where no mail comes', () => {
-    const { find, whole } = show('verify-email', { ...waiting, waitMs: 30_000 })
-    expect(whole).to.include('signing in as ada')
-    const [help] = find('details')
-    expect(help?.attribs).not.to.have.property('open')
-    const folded = help ? DomUtils.textContent(help) : ''
-    for (const key of ['help', 'resend', 'wrong_address'] as const)
-      expect(folded).to.include(words[`verify-email.blocked.${key}`])
+    const alone = show('verify-email', BLOCKED).forms
+    expect(alone.map(({ action }) => action)).to.deep.equal(['/oauth2/resend-verification'])
   })
 
   for (const fault of [
@@ -462,7 +430,14 @@ describe('The page that waits', () => {
       expect(formOf(page)?.buttons).to.have.length(1)
     })
 
-  it('says where the mail goes and who can change that, or that there is no address', () => {
+  it('names the account, says where the mail goes and who can change that, or that there is no address, and folds what helps where no mail comes', () => {
+    const { find, whole } = show('verify-email', { ...waiting, waitMs: 30_000 })
+    expect(whole).to.include('signing in as ada')
+    const [help] = find('details')
+    expect(help?.attribs).not.to.have.property('open')
+    const folded = help ? DomUtils.textContent(help) : ''
+    for (const key of ['help', 'resend', 'wrong_address'] as const)
+      expect(folded).to.include(words[`verify-email.blocked.${key}`])
     const known = show('verify-email', waiting)
     const none = show('verify-email', { ...waiting, sentTo: undefined })
     const wrong = words['verify-email.blocked.wrong_address']
@@ -470,11 +445,6 @@ describe('The page that waits', () => {
     expect(none.whole).to.include('the account ada has no email address').and.not.include(wrong)
     expect(none.find('details')).to.have.length(0)
     expect(formOf(none)?.fields).to.deep.equal({ login: 'a b&c' })
-  })
-
-  it('asks for no code where no login waits', () => {
-    const { forms } = show('verify-email', BLOCKED)
-    expect(forms.map(({ action }) => action)).to.deep.equal(['/oauth2/resend-verification'])
   })
 
   it('tells how long a link works', () => {
@@ -499,9 +469,8 @@ describe('The page of a link that was opened elsewhere', () => {
   const elsewhere = { mode: 'elsewhere', username: 'ada', client: CLIENT } as const
 
   it('shows the code as one run, read digit by digit, with account, client and time; it has no form', () => {
-    const at = new Date('2026-01-02T15:04:00Z')
+    const locals = { ...elsewhere, code: '042917', at: new Date('2026-01-02T15:04:00Z') }
     for (const asked of views.locales) {
-      const locals = { ...elsewhere, code: '042917', at }
       const { find, withRole, forms, textOf } = show('verify-email', locals, { asked })
       const read = withRole('img').map(({ attribs }) => attribs['aria-label'])
       expect(read).to.deep.equal(['0 4 2 9 1 7'])
@@ -513,15 +482,12 @@ describe('The page of a link that was opened elsewhere', () => {
     }
   })
 
-  it('says until when no code is good, or that the login waits no more', () => {
+  it('says until when no code is good, that the login waits no more, or that another account is signed in, naming neither', () => {
     const late = show('verify-email', { ...elsewhere, code: '042917', waitMs: 3_600_000 })
     expect(late.whole).to.include('in 60 minutes')
     const over = show('verify-email', elsewhere)
     expect(over.whole).to.include(words['verify-email.elsewhere.over.lead'])
     expect(over.html).not.to.match(/\d{6}/)
-  })
-
-  it('changes nothing where another account is signed in, and names neither account', () => {
     const { forms, whole } = show('verify-email', { mode: 'other_account' })
     expect(forms).to.deep.equal([])
     expect(whole).to.contain('Sign out first')
@@ -534,7 +500,7 @@ describe('The time until another mail may be asked for', () => {
       .find('span')
       .map((span) => [span.attribs['data-seconds'], DomUtils.textContent(span)])
 
-  it('is told in seconds and minutes, rounded up, and not at all when there is none', () => {
+  it('is told in seconds and minutes, rounded up, as people count who read the page; not at all when there is none', () => {
     for (const [waitMs, seconds, text] of [
       [1, '1', '1 second'],
       [1_001, '2', '2 seconds'],
@@ -545,9 +511,6 @@ describe('The time until another mail may be asked for', () => {
       expect(told(waitMs)).to.deep.equal([[seconds, text]])
     }
     for (const none of [undefined, 0, -1]) expect(told(none)).to.deep.equal([])
-  })
-
-  it('is told as people count who read the page', () => {
     for (const lang of views.locales) {
       const style = { style: 'unit', unit: 'second', unitDisplay: 'long' } as const
       const time = new Intl.NumberFormat(lang, style).format(42)

@@ -17,10 +17,34 @@ import {
   sampleVerificationToken,
   statusIn,
 } from '../../src/contract/samples.ts'
-import type { MailOutbox } from '../../src/ports/index.ts'
+import type { MailOutbox, NewMailJob } from '../../src/ports/index.ts'
+import { memoryStore } from '../../src/stores/memory/store.ts'
 import { mongoStore } from '../../src/stores/mongodb/store.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { suiteDatabase } from '../support/suite-database.ts'
+import { movableClock, moveTime } from '../support/time.ts'
+
+itIsAnAccountFlowsStore('memoryStore()', async () => ({
+  store: memoryStore(),
+  close: async () => {},
+}))
+
+describe('memoryStore()', () => {
+  it('shows the events that were recorded, until they were kept as long as they are to be', async () => {
+    const { audit } = memoryStore(movableClock)
+    const event = { type: 'email_login_blocked', at: new Date(), accountId: 'ann' } as const
+    const short = { ...event, id: 'short' }
+    const long = { ...event, id: 'long' }
+    const late = { ...event, id: 'late' }
+    await audit.record(short, 1_000)
+    await audit.record(long, 3_000)
+    expect(audit.events()).to.deep.equal([short, long])
+    await moveTime(1_000)
+    await audit.record(late, 1_000)
+    expect(audit.events()).to.deep.equal([long, late])
+    expect(await audit.record(short, 1_000)).to.equal(true)
+  })
+})
 
 interface AnyDocument {
   _id: string
@@ -121,7 +145,7 @@ describeWithMongo('mongoStore()', () => {
     })
   })
 
-  it('lets nothing but a string or a valid time into a filter (INJ-05)', async () => {
+  it('lets nothing but a string or a valid time into a filter, and nothing but a positive integer be a limit (INJ-05)', async () => {
     const { resetTokens, verificationTokens, outbox, audit } = await emptyStore()
     await resetTokens.issue(sampleResetToken())
     await outbox.add(sampleMailJob())
@@ -155,40 +179,8 @@ describeWithMongo('mongoStore()', () => {
         await expectRefused(act)
       }
     }
-    const { tokenHash } = sampleResetToken()
-    await expectRefused(() =>
-      resetTokens.claim(tokenHash, sampleClaim({ at: new Date('invalid') })),
-    )
-  })
-
-  it('tells events of a version that did not write when they were recorded last', async () => {
-    const { audit } = await emptyStore()
-    const type = 'email_login_blocked'
-    await audit.record({ id: 'new', type, at: later(-3 * hour), accountId: 'ann' }, hour)
-    for (const [_id, at] of [
-      ['old', later(-2 * hour)],
-      ['newer', later(0)],
-    ] as const)
-      await stored('audit_events').insertOne({ _id, type, at, account_id: 'ann' })
-    const at = later(-2 * hour)
-    const old = { id: 'old', type, at, recordedAt: at, accountId: 'ann' }
-    expect(await eventIn(audit, 'old')).to.deep.equal(old)
-    for (const query of [{}, { accountId: 'ann' }]) {
-      const idsOf = async (recordedFrom?: Date) =>
-        (await audit.list({ ...query, ...(recordedFrom && { recordedFrom }), limit: 10 })).map(
-          ({ id }) => id,
-        )
-      const [first, ...rest] = await idsOf()
-      expect(first).to.equal('new')
-      expect(rest).to.have.members(['old', 'newer'])
-      expect(await idsOf(later(-hour))).to.deep.equal(['new', 'newer'])
-      expect(await idsOf(later(-2 * hour))).to.have.members(['new', 'old', 'newer'])
-      expect(await idsOf(later(hour))).to.deep.equal([])
-    }
-  })
-
-  it('lets nothing but a positive integer be the limit of a list', async () => {
-    const { resetTokens, verificationTokens, outbox, audit } = await emptyStore()
+    const never = sampleClaim({ at: new Date('invalid') })
+    await expectRefused(() => resetTokens.claim(sampleResetToken().tokenHash, never))
     for (const limit of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53]) {
       for (const act of [
         () => resetTokens.ofUser('ann', limit),
@@ -199,8 +191,34 @@ describeWithMongo('mongoStore()', () => {
         await expectRefused(act, `${limit} ${String(act)}`)
       }
     }
-    await resetTokens.issue(sampleResetToken())
     expect(await resetTokens.ofUser('ann', 1)).to.have.length(1)
+  })
+
+  it('tells events of a version that did not write when they were recorded last', async () => {
+    const { audit } = await emptyStore()
+    const type = 'email_login_blocked'
+    await audit.record({ id: 'new', type, at: later(-3 * hour), accountId: 'ann' }, hour)
+    const at = later(-2 * hour)
+    await stored('audit_events').insertMany([
+      { _id: 'old', type, at, account_id: 'ann' },
+      { _id: 'newer', type, at: later(0), account_id: 'ann' },
+    ])
+    const old = { id: 'old', type, at, recordedAt: at, accountId: 'ann' }
+    expect(await eventIn(audit, 'old')).to.deep.equal(old)
+    for (const query of [{}, { accountId: 'ann' }]) {
+      const idsOf = async (since: { recordedFrom?: Date }) =>
+        (await audit.list({ ...query, ...since, limit: 10 })).map(({ id }) => id)
+      const [first, ...rest] = await idsOf({})
+      expect(first).to.equal('new')
+      expect(rest).to.have.members(['old', 'newer'])
+      expect(await idsOf({ recordedFrom: later(-hour) })).to.deep.equal(['new', 'newer'])
+      expect(await idsOf({ recordedFrom: later(-2 * hour) })).to.have.members([
+        'new',
+        'old',
+        'newer',
+      ])
+      expect(await idsOf({ recordedFrom: later(hour) })).to.deep.equal([])
+    }
   })
 
   it('works the same whatever the host chose for its Db', async () => {
@@ -350,10 +368,14 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
     const JOBS = 'mail_outbox'
     const claimed = (outbox: MailOutbox) => outbox.claim('resolve', 1, later(1), later(minute))
 
-    it('makes a dead letter of it with its reason, whatever is wrong', async () => {
+    async function oneJob(more: Partial<NewMailJob> = {}) {
       const { outbox } = await emptyStore()
-      await outbox.add(sampleMailJob({ id: 'job' }))
-      const document = await storedOne(JOBS)
+      await outbox.add(sampleMailJob({ id: 'job', ...more }))
+      return { outbox, document: await storedOne(JOBS) }
+    }
+
+    it('makes a dead letter of it with its reason, whatever is wrong', async () => {
+      const { outbox, document } = await oneJob()
       const { identifier: _, ...nobodys } = document
       for (const each of [...damaged(document), { ...document, attempts: -1 }, nobodys]) {
         await store(JOBS, each)
@@ -375,9 +397,7 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
     })
 
     it('leaves a kind or a state that a newer version knows to that one (FLT-23)', async () => {
-      const { outbox } = await emptyStore()
-      await outbox.add(sampleMailJob({ id: 'job' }))
-      const document = await storedOne(JOBS)
+      const { outbox, document } = await oneJob()
       for (const changes of [{ kind: 'newsletter' }, { state: 'waiting' }]) {
         const newer = { ...document, ...changes }
         await store(JOBS, newer)
@@ -390,10 +410,7 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
     })
 
     it('tells what can be read of it, never revives it, and lets it be discarded', async () => {
-      const { outbox } = await emptyStore()
-      const sample = sampleMailJob({ id: 'job', identifier: 'typed', notBefore: later(minute) })
-      await outbox.add(sample)
-      const document = await storedOne(JOBS)
+      const { outbox, document } = await oneJob({ identifier: 'typed', notBefore: later(minute) })
       const sound = mustExist(await statusIn(outbox, 'job'))
       const revive = () => outbox.revive('job', later(1), later(hour))
       for (const each of damaged(document)) {
@@ -413,8 +430,7 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
     })
 
     it('revives no dead letter, but for what the revival writes anew', async () => {
-      const { outbox } = await emptyStore()
-      await outbox.add(sampleMailJob({ id: 'job' }))
+      const { outbox } = await oneJob()
       const job = mustExist(await claimOne(outbox, 'resolve', 1))
       await outbox.resolve(job, 'ann', later(1), later(minute))
       await outbox.giveUp(job, later(2), 'refused')
@@ -451,8 +467,7 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
     })
 
     it('tells of one whose id is no text, or whose times are beyond reason', async () => {
-      const { outbox } = await emptyStore()
-      await outbox.add(sampleMailJob({ id: 'job' }))
+      const { outbox } = await oneJob()
       await setBeyond(JOBS, 'job', 'requested_at', 'expires_at', 'available_at')
       const none = { requestedAt: undefined, nextAttemptAt: undefined, expiresAt: undefined }
       expect(await statusIn(outbox, 'job')).to.include(none)
@@ -517,8 +532,8 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
     })
   })
 
-  it('begins anew with a key whose window of a limit is damaged', async () => {
-    const { limits } = await emptyStore()
+  it('begins anew with a key whose window of a limit is damaged, and knows no cut-off that lets sessions live', async () => {
+    const { limits, cutoffs } = await emptyStore()
     const { expire, points } = { expire: later(hour), points: 7 }
     const ofExpire = [null, '2020-01-01', 1, {}].map((expire) => ({ expire, points }))
     const ofPoints = [null, '7', {}].map((points) => ({ expire, points }))
@@ -530,17 +545,13 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
       expect(count, JSON.stringify(window)).to.be.within(1, 2)
     }
     expect((await limits.hit('another key', minute)).count).to.equal(1)
-  })
-
-  it('knows no cut-off that lets sessions live', async () => {
-    const { cutoffs } = await emptyStore()
     await stored('session_cutoffs').insertOne({ _id: 'ann', idp_at: 'yesterday' })
     await expectRefused(() => cutoffs.read('ann'))
     await cutoffs.end('ann', 'idp', { id: 'end', at: later(1) })
     expect(await cutoffs.read('ann')).to.deep.include({ idpAt: later(1), oauthAt: undefined })
   })
 
-  it('reads settings as text, never loses a value in silence, and can write them again', async () => {
+  it('reads settings as text, never loses a value in silence, can write them again, and leaves a damaged version out of the history alone', async () => {
     const { settings } = await emptyStore()
     const mixed = { smtp_host: 'mail.example', smtp_port: 587, smtp_from: null }
     const texts = { smtp_host: 'mail.example', smtp_port: '587', smtp_from: 'null' }
@@ -561,19 +572,15 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
       await store('settings', { _id: 'settings', version: 3, values })
       expect(await settings.read()).to.deep.equal({ version: 3, values: {}, isUnreadable: true })
     }
-  })
-
-  it('leaves a version of the settings out of the history, and hides no other', async () => {
-    const { settings } = await emptyStore()
     const good = { version: 2, at: later(1), actor: 'ann', secrets: ['a'], values: { on: 'x' } }
     const least = { version: 1, secrets: [], values: {} }
     const odd = { ...least, at: 'yesterday', actor: 5, secrets: 'a' }
     const wrong = [null, 'text', [], {}, { version: '1', values: {} }, { version: 1, values: [] }]
-    const document = { _id: 'settings', version: 3, values: {} }
-    await store('settings', { ...document, history: [...wrong, odd, good] })
+    const record = { _id: 'settings', version: 3, values: {} }
+    await store('settings', { ...record, history: [...wrong, odd, good] })
     expect((await settings.read()).history).to.deep.equal([least, good])
     for (const history of ['text', null, {}, 5]) {
-      await store('settings', { ...document, history })
+      await store('settings', { ...record, history })
       expect(await settings.read()).to.deep.equal({ version: 3, values: {} })
     }
     expect(await settings.write({}, 3, [good])).to.equal(true)
