@@ -93,14 +93,14 @@ function itServesBothFlows(options: HarnessOptions & { host: Host }): void {
 
   it('asks for consent where that is outstanding, in the window that opened the link and in the one that waited', async () => {
     const login = await h.blockedLogin({ extra: { prompt: 'consent' } })
-    const elsewhere = createUserAgent()
-    await expectConsentThenCode(h, login, elsewhere, await elsewhere.get(login.link))
-    await expectConsentThenCode(h, login, login.agent, await login.goesOn())
+    const elsewhere = login.in()
+    await expectConsentThenCode(h, elsewhere, await elsewhere.opensLink())
+    await expectConsentThenCode(h, login, await login.goesOn())
   })
 
   it('asks for consent for a native client, and leads to its private-use address', async () => {
     const login = await h.blockedLogin({ party: await partyOf(h, NATIVE) })
-    await expectConsentThenCode(h, login, login.agent, await login.opensLink())
+    await expectConsentThenCode(h, login, await login.opensLink())
   })
 
   it('shows the code where the link is opened elsewhere, and finishes the login that it is typed at', async () => {
