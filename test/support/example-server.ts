@@ -164,7 +164,7 @@ export async function addAccounts(
   db: Db,
   name: string,
   count: number,
-  { verified = true } = {},
+  { verified = true, disabled = false } = {},
 ): Promise<Account[]> {
   const accounts = Array.from({ length: count }, (_, index) => {
     const username = `${name}-${index}`
@@ -175,7 +175,7 @@ export async function addAccounts(
     email_verified: verified,
     password_hash: passwordHash,
     password_changed_at: null,
-    disabled: false,
+    disabled,
   }
   const documents = accounts.map(({ id, ...account }) => ({ _id: id, ...account, ...rest }))
   await db.collection<{ _id: string }>('users').insertMany(documents)
@@ -206,22 +206,24 @@ export function smtpSettings(port: number): Record<string, string> {
   }
 }
 
+type Url = Pick<ExampleServer, 'baseUrl'>
+
 /** Asks for a reset link (4.2); the answer is the page that everybody gets. */
-export async function forgot({ baseUrl }: ExampleServer, identifier: string): Promise<Answer> {
+export async function forgot({ baseUrl }: Url, identifier: string): Promise<Answer> {
   const answer = await createUserAgent().post(`${baseUrl}/oauth2/forgot-password`, { identifier })
   expectPage(answer, 200, 'forgot-password', 'sent')
   return answer
 }
 
 /** Asks for another verification link (4.7); the answer is the page that everybody gets. */
-export async function resend({ baseUrl }: ExampleServer, username: string): Promise<Answer> {
+export async function resend({ baseUrl }: Url, username: string): Promise<Answer> {
   const answer = await createUserAgent().post(`${baseUrl}/oauth2/resend-verification`, { username })
   expectPage(answer, 200, 'verify-email', 'sent')
   return answer
 }
 
 /** A login with the right password that waits for a verification link (4.8). */
-export async function blockedLogin({ baseUrl }: ExampleServer, username: string): Promise<Answer> {
+export async function blockedLogin({ baseUrl }: Url, username: string): Promise<Answer> {
   const browser = createBrowser(baseUrl)
   const { hidden } = await browser.visit('/demo/start')
   const form = { ...hidden, username, password: PASSWORD }

@@ -27,7 +27,21 @@ export interface MailServerOptions {
   login?: { username: string; password: string }
   /** Asked for each mail; every mail is taken without it. */
   answer?(recipient: string): MailAnswer
+  /** Awaited at each point of a dialogue, which tells the recipient once somebody has named it. */
+  reaches?(point: SmtpPoint, recipient?: string): Promise<unknown>
 }
+
+/** In their order. At `data complete` the mail is kept, and the client does not know yet. */
+export const SMTP_POINTS = [
+  'connected',
+  'sender named',
+  'recipient named',
+  'data begun',
+  'data complete',
+  'accepted',
+] as const
+
+export type SmtpPoint = (typeof SMTP_POINTS)[number]
 
 export type MailServer = Awaited<ReturnType<typeof startMailServer>>
 
@@ -44,7 +58,7 @@ const HEADER = 'x-account-flows-mail'
 
 /** A real SMTP server that keeps what it gets. */
 export async function startMailServer(options: MailServerOptions = {}) {
-  const { login, answer = () => 'take' as const } = options
+  const { login, answer = () => 'take' as const, reaches = async () => {} } = options
   /** Those that it took. */
   const mails: ReceivedMail[] = []
   const conversations = new Map<number, Conversation>()
@@ -75,6 +89,10 @@ export async function startMailServer(options: MailServerOptions = {}) {
       callback(null, { user: username ?? '' })
     },
 
+    onConnect: (_session, callback) => void reaches('connected').then(() => callback(), callback),
+    onMailFrom: (_address, _session, callback) =>
+      void reaches('sender named').then(() => callback(), callback),
+
     onRcptTo({ address }, session, callback) {
       const conversation = conversations.get(session.remotePort)
       if (!conversation) return callback(new Error('the connection is gone'))
@@ -84,11 +102,14 @@ export async function startMailServer(options: MailServerOptions = {}) {
       if (conversation.answer === 'defer') return callback(refusal(451, 'Try again later'))
       if (conversation.answer === 'refuse')
         return callback(refusal(550, `No such mailbox: <${address}>`))
-      callback()
+      reaches('recipient named', address).then(() => callback(), callback)
     },
 
     onData(stream, session, callback) {
-      simpleParser(stream).then((mail) => {
+      const to = session.envelope.rcptTo.map(({ address }) => address)
+      const receive = async () => {
+        await reaches('data begun', to[0])
+        const mail = await simpleParser(stream)
         const conversation = conversationWith(session)
         const link = /https?:\/\/\S+/.exec(mail.text ?? '')?.[0] ?? ''
         keepTokens(conversation)
@@ -97,11 +118,13 @@ export async function startMailServer(options: MailServerOptions = {}) {
         if (conversation.answer === 'defer after data') {
           return callback(refusal(451, `Try again later, this looks odd: ${link}`))
         }
-        const to = session.envelope.rcptTo.map(({ address }) => address)
         mails.push({ to, mail, link, kind: kindOf(mail, link) })
+        await reaches('data complete', to[0])
         // As one says it that thanks for the mail by quoting it.
         callback(null, `2.0.0 Ok: queued as 4F${mails.length}Qx, ${link}`)
-      }, callback)
+        await reaches('accepted', to[0])
+      }
+      receive().catch(callback)
     },
   })
   smtp.on('error', () => {})
