@@ -11,6 +11,7 @@ import {
 } from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
 import { describeWithMongo } from '../support/mongod.ts'
+import { addPerson, usersOf } from './people.ts'
 import { suiteService } from './servers.ts'
 
 const DEAD_WITHIN_MS = 10_000
@@ -39,18 +40,17 @@ describeWithMongo('Bad input in the database', function (this: Mocha.Suite) {
   this.timeout(120_000)
 
   const deferred = new Set<string>()
-  const { database, mail, server } = suiteService({}, (recipient) =>
-    deferred.has(recipient) ? 'defer' : 'take',
-  )
+  const answer = (recipient: string) => (deferred.has(recipient) ? 'defer' : 'take')
+  const at = suiteService({ mail: { answer }, isDirect: true })
   let outbox: Collection<JobDocument>
   let honest = 0
 
   before(() => {
-    outbox = database.db.collection<JobDocument>('mail_outbox')
+    outbox = at.database.db.collection<JobDocument>('mail_outbox')
   })
 
   const logLines = (from = 0): LogLine[] =>
-    server
+    at.server
       .output()
       .slice(from)
       .split('\n')
@@ -63,13 +63,13 @@ describeWithMongo('Bad input in the database', function (this: Mocha.Suite) {
 
   /** Some rounds of the worker later, nothing but these mails has arrived. */
   async function honestRequestsAreServed() {
-    const before = mail.mails.length
-    const accounts = await addAccounts(database.db, `honest-${(honest += 1)}`, 3)
+    const before = at.mail.mails.length
+    const accounts = await addAccounts(at.database.db, `honest-${(honest += 1)}`, 3)
     for (const { username, email } of accounts) {
-      await forgot(server, username)
-      expect(await opensForm((await mail.mailTo(email)).link)).to.equal(true)
+      await forgot(at, username)
+      expect(await opensForm((await at.mail.mailTo(email)).link)).to.equal(true)
     }
-    expect(mail.mails.slice(before).flatMap(({ to }) => to)).to.deep.equal(
+    expect(at.mail.mails.slice(before).flatMap(({ to }) => to)).to.deep.equal(
       accounts.map(({ email }) => email),
     )
   }
@@ -96,29 +96,22 @@ describeWithMongo('Bad input in the database', function (this: Mocha.Suite) {
     return seen
   }
 
-  async function addAccount(name: string, changes: Document): Promise<Account> {
-    const [account] = (await addAccounts(database.db, name, 1)) as [Account]
-    const users = database.db.collection<{ _id: string }>('users')
-    await users.updateOne({ _id: account.id }, changes)
-    return account
-  }
-
   /** Asks, and answers what the outbox holds before any worker has seen it. */
   async function jobAsAsked(identifier: string): Promise<JobDocument> {
     return eventually('a job is caught', async () => {
-      await forgot(server, identifier)
-      process.kill(server.pid, 'SIGSTOP')
+      await forgot(at, identifier)
+      process.kill(at.server.pid, 'SIGSTOP')
       try {
         return (await outbox.findOne({ identifier })) ?? false
       } finally {
-        process.kill(server.pid, 'SIGCONT')
+        process.kill(at.server.pid, 'SIGCONT')
       }
     })
   }
 
   async function liveTokens({ id }: Account): Promise<number> {
     const live = { user_id: id, used_at: null, invalidated_at: null }
-    return database.db.collection('password_reset_tokens').countDocuments(live)
+    return at.database.db.collection('password_reset_tokens').countDocuments(live)
   }
 
   it('makes dead letters of jobs for accounts that no mail can reach', async () => {
@@ -131,9 +124,10 @@ describeWithMongo('Bad input in the database', function (this: Mocha.Suite) {
       ['no right to sign in', { $set: { disabled: true } }],
     ]
     const unreachable: { what: string; account: Account }[] = []
-    for (const [number, [what, change]] of changes.entries()) {
-      const account = await addAccount(`unreachable-${number}`, change)
-      await forgot(server, account.username)
+    for (const [what, change] of changes) {
+      const account = await addPerson(at)
+      await usersOf(at).updateOne({ _id: account.id }, change)
+      await forgot(at, account.username)
       unreachable.push({ what, account })
     }
     const jobs = await foundSoon(async () => {
@@ -158,16 +152,16 @@ describeWithMongo('Bad input in the database', function (this: Mocha.Suite) {
   })
 
   it('makes a dead letter of a job for an account that was deleted after it was looked up', async () => {
-    const account = await addAccount('deleted', { $set: { disabled: false } })
+    const account = await addPerson(at)
     deferred.add(account.email)
-    await forgot(server, account.username)
+    await forgot(at, account.username)
     const waiting = await eventually('a first attempt fails', async () =>
       outbox
         .findOne({ account_id: account.id, reason: { $exists: true } })
         .then((job) => job ?? false),
     )
-    const before = server.output().length
-    await database.db.collection<{ _id: string }>('users').deleteOne({ _id: account.id })
+    const before = at.server.output().length
+    await usersOf(at).deleteOne({ _id: account.id })
     deferred.delete(account.email)
 
     await eventually('its job is a dead letter', async () => {
@@ -180,11 +174,11 @@ describeWithMongo('Bad input in the database', function (this: Mocha.Suite) {
   })
 
   it('keeps nothing of a job for an unknown name', async () => {
-    await outboxIsQuiet(database.db)
+    await outboxIsQuiet(at.database.db)
     const before = await outbox.countDocuments()
     const nobody = await jobAsAsked('nobody@example.com')
     await honestRequestsAreServed()
-    await outboxIsQuiet(database.db)
+    await outboxIsQuiet(at.database.db)
     expect(await outbox.countDocuments()).to.equal(before)
     expect(complaintsAbout(String(nobody._id))).to.deep.equal([])
     expect(complaintsAbout('nobody@example.com')).to.deep.equal([])
@@ -192,7 +186,7 @@ describeWithMongo('Bad input in the database', function (this: Mocha.Suite) {
 
   it('makes dead letters of jobs that it cannot read', async () => {
     const asked = await jobAsAsked('nobody@example.com')
-    await outboxIsQuiet(database.db)
+    await outboxIsQuiet(at.database.db)
     const { _id, kind, identifier: _typed, ...unnamed } = asked
     const whole = { ...unnamed, kind, identifier: 'nobody@example.com' }
     // Each field in each wrong way: test/stores/mongodb-store-damage.test.ts.
@@ -255,13 +249,13 @@ describeWithMongo('Bad input in the database', function (this: Mocha.Suite) {
   for (const [what, change, keys] of settingsRecords) {
     it(`says once what is wrong with a settings record with ${what}, and takes the admin's correction`, async () => {
       const good = {
-        ...smtpSettings(mail.port),
+        ...smtpSettings(at.mail.port),
         password_reset_expiration: '1h',
         require_email_verification: 'false',
       }
-      await putSettings(server, good)
-      const before = server.output().length
-      const settings = database.db.collection<{ _id: string }>('settings')
+      await putSettings(at.server, good)
+      const before = at.server.output().length
+      const settings = at.database.db.collection<{ _id: string }>('settings')
       const { matchedCount } = await settings.updateOne({ _id: 'settings' }, change)
       expect(matchedCount).to.equal(1)
       for (const key of keys) {
@@ -271,11 +265,11 @@ describeWithMongo('Bad input in the database', function (this: Mocha.Suite) {
         )
       }
       if (keys.includes('values')) {
-        const refused: unknown = await putSettings(server, good).catch((error) => error)
+        const refused: unknown = await putSettings(at.server, good).catch((error) => error)
         expect(String(refused)).to.include('settings_unreadable')
         await settings.updateOne({ _id: 'settings' }, { $set: { values: {} } })
       }
-      await putSettings(server, good)
+      await putSettings(at.server, good)
       await honestRequestsAreServed()
       const lines = keys.map((key) => [key, complaintsAbout(`"${key}"`, before).length])
       expect(lines).to.deep.equal(keys.map((key) => [key, 1]))

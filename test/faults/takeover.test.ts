@@ -1,23 +1,23 @@
 import { randomInt } from 'node:crypto'
 import { expect } from 'chai'
-import { codeIn, codeOn } from '../support/person.ts'
-import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
+import type { ExampleServer } from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
-import { startMailServer, type MailServer, type ReceivedMail } from '../support/mail-server.ts'
+import type { ReceivedMail } from '../support/mail-server.ts'
 import { describeWithMongo } from '../support/mongod.ts'
+import { codeIn, codeOn } from '../support/person.ts'
 import { createRelyingParty, followWithin, type RelyingParty } from '../support/relying-party.ts'
-import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
 import { several } from '../support/several.ts'
-import { startKillableServer, type KillableServer, scaled } from './servers.ts'
+import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
 import {
   addPerson,
   hasCode,
   isSignedIn,
+  isVerified,
   mailed,
   postLogin,
   type Person,
-  type UserDocument,
 } from './people.ts'
+import { scaled, suiteService } from './servers.ts'
 
 const ROUNDS = scaled({ full: 300, short: 30 })
 const AT_ONCE = 3
@@ -51,41 +51,26 @@ interface Attack {
 }
 
 describeWithMongo('A stranger who waits at two processes for the owner of the mailbox', () => {
-  let mail: MailServer
-  let at: KillableServer
+  const at = suiteService({
+    settings: { require_email_verification: 'true', email_link_confirmation: 'other_browser' },
+    clients: [OWN_CLIENT],
+    isDirect: true,
+  })
   let second: ExampleServer
   let own: RelyingParty
   const counts = { owners: 0, logins: 0, after: 0, requests: 0 }
 
-  before(async function () {
-    this.timeout(120_000)
-    mail = await startMailServer()
-    const settings = {
-      require_email_verification: 'true',
-      email_link_confirmation: 'other_browser',
-    }
-    at = await startKillableServer('standalone', mail.port, settings, [OWN_CLIENT])
-    second = await startExampleServer({
-      MONGODB_URI: at.database.uri,
-      SEED_FILE: at.seedFile,
-      BASE_URL: new URL(at.oauthUrl).origin,
-    })
+  before(async () => {
+    second = await at.another()
     const { client_id: clientId, redirect_uris: uris } = OWN_CLIENT
     own = await createRelyingParty(at.oauthUrl, { clientId, redirectUri: uris[0] })
-  })
-
-  after(async function () {
-    this.timeout(60_000)
-    await second?.kill()
-    await at?.close()
-    await mail?.close()
   })
 
   /** A browser whose requests go to the two processes in turn. */
   function browser(): UserAgent {
     const agent = createUserAgent()
-    const { origin } = new URL(at.oauthUrl)
-    const other = `http://localhost:${second.port}`
+    const { baseUrl: origin } = at
+    const { baseUrl: other } = second
     const sent = async (ask: (to: (url: string | URL) => string) => Promise<Answer>) => {
       counts.requests += 1
       const process = counts.requests % 2 === 0 ? origin : other
@@ -110,7 +95,7 @@ describeWithMongo('A stranger who waits at two processes for the owner of the ma
     }
   }
 
-  const mailsTo = ({ email }: Person) => mail.mails.filter(({ to }) => to.includes(email))
+  const mailsTo = ({ email }: Person) => at.mail.mails.filter(({ to }) => to.includes(email))
 
   async function attack(person: Person): Promise<Attack> {
     counts.logins += 1
@@ -150,9 +135,6 @@ describeWithMongo('A stranger who waits at two processes for the owner of the ma
     const owner = { ...(await addPerson(at, false)), agent: browser() }
     const attacks = (count: number) =>
       Promise.all(Array.from({ length: count }, () => attack(owner)))
-    const isVerified = async () =>
-      (await at.database.db.collection<UserDocument>('users').findOne({ _id: owner.id }))
-        ?.email_verified
 
     const waiting = await attacks(3)
     const [{ request, answer }, more] = await Promise.all([
@@ -176,7 +158,7 @@ describeWithMongo('A stranger who waits at two processes for the owner of the ma
     waiting.push(...inFlight)
     expectWaiting(inFlight)
     expect(opened.map(codeOn)).to.deep.equal(mails.map((each) => codeIn(each.mail)))
-    expect(await isVerified()).to.equal(false)
+    expect(await isVerified(at, owner)).to.equal(false)
 
     const { goesOn } = waitingOf({ agent: owner.agent, answer })
     const code = codeIn(hers.mail) ?? ''
@@ -186,7 +168,7 @@ describeWithMongo('A stranger who waits at two processes for the owner of the ma
       strike(owner, waiting, guesses),
       attacks(2),
     ])
-    expect(await isVerified(), done.text).to.equal(true)
+    expect(await isVerified(at, owner), done.text).to.equal(true)
     // A login whose password is checked once the address is verified signs in, as any with the right password.
     const late = last.filter((each) => !hasCode(each.answer.location ?? ''))
     counts.after += last.length - late.length

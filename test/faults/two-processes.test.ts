@@ -8,16 +8,13 @@ import {
   opensForm,
   outboxIsQuiet,
   PASSWORD,
-  putSettings,
-  smtpSettings,
-  startExampleServer,
 } from '../support/example-server.ts'
 import { steadyLoad } from '../support/load.ts'
-import { startMailServer } from '../support/mail-server.ts'
-import { startMongoProxy, type MongoCommand } from '../support/mongo-proxy.ts'
-import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
+import type { MongoCommand } from '../support/mongo-proxy.ts'
+import { describeWithMongo } from '../support/mongod.ts'
 import { tokenOf } from '../support/person.ts'
-import { postReset, scaled, signIn, suiteService } from './servers.ts'
+import { addPerson, countEvents, opens, postReset, usersOf } from './people.ts'
+import { scaled, startService, suiteService } from './servers.ts'
 
 const JOBS = scaled({ full: 500, short: 150 })
 const ROUNDS = scaled({ full: 20, short: 3 })
@@ -26,33 +23,31 @@ const POSTS = 50
 describeWithMongo('Two processes on one database', function (this: Mocha.Suite) {
   this.timeout(scaled({ full: 300_000, short: 120_000 }))
 
+  const at = suiteService({ isDirect: true })
   let second: ExampleServer
-  // Before the database goes.
-  after(() => second?.kill())
-  const { database, mail, server } = suiteService()
   before(async () => {
     // It reads at its start what the first was told.
-    second = await startExampleServer({ MONGODB_URI: database.uri })
+    second = await at.another({ BASE_URL: undefined })
   })
 
   it(`deliver ${JOBS} jobs as ${JOBS} mails, none of them twice (RACE-11)`, async () => {
-    const accounts = await addAccounts(database.db, 'shared', JOBS)
+    const accounts = await addAccounts(at.database.db, 'shared', JOBS)
     const startedAt = performance.now()
     await steadyLoad({ perSecond: 100, count: JOBS }, (index) =>
-      forgot(index % 2 === 0 ? server : second, accounts[index]?.username ?? ''),
+      forgot(index % 2 === 0 ? at : second, accounts[index]?.username ?? ''),
     )
-    await eventually('every mail arrives', () => mail.mails.length >= JOBS, 120_000)
-    await outboxIsQuiet(database.db)
+    await eventually('every mail arrives', () => at.mail.mails.length >= JOBS, 120_000)
+    await outboxIsQuiet(at.database.db)
     const seconds = (performance.now() - startedAt) / 1000
 
-    expect(mail.mails.map(({ to }) => to.join()).toSorted()).to.deep.equal(
+    expect(at.mail.mails.map(({ to }) => to.join()).toSorted()).to.deep.equal(
       accounts.map(({ email }) => email).toSorted(),
     )
-    const links = mail.mails.map(({ link }) => link)
+    const links = at.mail.mails.map(({ link }) => link)
     expect(new Set(links.map(tokenOf)).size).to.equal(JOBS)
 
     // A process builds links from its own base URL, which tells who sent a mail.
-    const sent = [server, second].map(
+    const sent = [at, second].map(
       ({ baseUrl }) => links.filter((link) => link.startsWith(baseUrl)).length,
     )
     expect(sent[0]).to.be.greaterThan(0)
@@ -69,17 +64,15 @@ describeWithMongo('Two processes on one database', function (this: Mocha.Suite) 
 
   for (let round = 1; round <= ROUNDS; round += 1) {
     it(`take one link that is posted ${POSTS} times at once, with the password of that form (round ${round} of ${ROUNDS}) (RACE-01)`, async () => {
-      const [account] = await addAccounts(database.db, `posted-${round}`, 1)
-      const { id = '', username = '', email = '' } = account ?? {}
-      await forgot(server, username)
-      const { link } = await mail.mailTo(email)
+      const person = await addPerson(at)
+      await forgot(at, person.username)
+      const { link } = await at.mail.mailTo(person.email)
       expect(await opensForm(link)).to.equal(true)
 
       const passwords = Array.from({ length: POSTS }, (_, of) => `the password of form ${of}`)
       const answers = await Promise.all(
         passwords.map(async (password, index) => {
-          const at = index % 2 === 0 ? server : second
-          const { status, mode } = await postReset(at, tokenOf(link), password)
+          const { status, mode } = await postReset(index % 2 === 0 ? at : second, link, password)
           return { password, outcome: `${status} ${mode}` }
         }),
       )
@@ -88,17 +81,16 @@ describeWithMongo('Two processes on one database', function (this: Mocha.Suite) 
       expect([successes.length, refusals.length]).to.deep.equal([1, POSTS - 1])
 
       const winner = successes[0]?.password ?? ''
-      const users = database.db.collection<{ _id: string; password_hash: string }>('users')
-      const hash = (await users.findOne({ _id: id }))?.password_hash ?? ''
+      const users = usersOf<{ password_hash: string }>(at)
+      const hash = (await users.findOne({ _id: person.id }))?.password_hash ?? ''
       const matching = []
       for (const password of passwords) {
         if (await bcrypt.compare(password, hash)) matching.push(password)
       }
       expect(matching).to.deep.equal([winner])
-      expect((await signIn(server, username, winner)).mode).to.equal('signed_in')
-      expect((await signIn(server, username, PASSWORD)).status).to.equal(401)
-      const completed = { type: 'password_reset_completed', account_id: id }
-      expect(await database.db.collection('audit_events').countDocuments(completed)).to.equal(1)
+      expect(await opens(at, person, winner)).to.equal(true)
+      expect(await opens(at, person, PASSWORD)).to.equal(false)
+      expect(await countEvents(at, person, 'password_reset_completed')).to.equal(1)
       expect(await opensForm(link)).to.equal(false)
     })
   }
@@ -129,15 +121,10 @@ describeWithMongo('A worker that is paused for longer than its lease', () => {
   for (const { title, isReached } of scaled({ full: [LOOKING_UP, SENDING], short: [LOOKING_UP] })) {
     it(`undoes nothing of what another one did meanwhile, paused ${title}`, async function () {
       this.timeout(2 * TAKEN_OVER_WITHIN_MS)
-      const database = await freshDatabase()
-      const proxy = await startMongoProxy(database)
-      const mail = await startMailServer()
-      const paused = await startExampleServer({ MONGODB_URI: proxy.uri })
-      const shared = { MONGODB_URI: database.uri, BASE_URL: paused.baseUrl }
-      let other: Awaited<ReturnType<typeof startExampleServer>> | undefined
+      const at = await startService()
+      const { mail, proxy, server: paused } = at
       try {
-        await putSettings(paused, smtpSettings(mail.port))
-        const [account] = await addAccounts(database.db, 'paused', 1)
+        const person = await addPerson(at)
         let isPaused = false
         const stopWatching = proxy.watch({
           reply(command) {
@@ -146,36 +133,31 @@ describeWithMongo('A worker that is paused for longer than its lease', () => {
             paused.signal('SIGSTOP')
           },
         })
-        await forgot(paused, account?.username ?? '')
+        await forgot(at, person.username)
         await eventually('the worker is paused', () => isPaused)
         stopWatching()
-        other = await startExampleServer(shared)
+        const other = await at.another()
         const { link } = await eventually(
           'the other worker sends the mail',
           () => mail.mails[0],
           TAKEN_OVER_WITHIN_MS,
         )
-        const atOther = link.replace(paused.baseUrl, `http://localhost:${other.port}`)
+        const atOther = link.replace(at.baseUrl, other.baseUrl)
         expect(await opensForm(atOther)).to.equal(true)
-        const outbox = database.db.collection('mail_outbox')
+        const outbox = at.database.db.collection('mail_outbox')
         await eventually('the job is over', async () => (await outbox.countDocuments()) === 0)
 
         paused.signal('SIGCONT')
-        await eventually('it goes on', async () => (await fetch(paused.baseUrl)).ok)
+        await eventually('it goes on', async () => (await fetch(at.baseUrl)).ok)
         // What it had begun is at its end.
         expect(await paused.stop()).to.equal(0)
         expect(await opensForm(atOther)).to.equal(true)
         expect(mail.mails).to.have.length(1)
         expect(await outbox.countDocuments()).to.equal(0)
-        const failed = { type: 'password_reset_mail_failed' }
-        expect(await database.db.collection('audit_events').countDocuments(failed)).to.equal(0)
+        expect(await countEvents(at, person, 'password_reset_mail_failed')).to.equal(0)
       } finally {
         paused.signal('SIGCONT')
-        await paused.kill()
-        await other?.kill()
-        await mail.close()
-        await proxy.close()
-        await database.drop()
+        await at.close()
       }
     })
   }
