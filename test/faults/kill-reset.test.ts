@@ -37,7 +37,7 @@ import {
   postReset,
   refresh,
   refreshTokenOf,
-  signIn,
+  storedToken,
   usersOf,
   type HeldBackLogin,
 } from './people.ts'
@@ -70,14 +70,6 @@ interface ResetRound extends Round, Planned {
   isRetryTold: boolean
 }
 
-interface StoredToken {
-  _id: string
-  token_hash: string
-  used_at: Date | null
-  invalidated_at: Date | null
-  completed_at: Date | null
-}
-
 describeOnBothTopologies('A reset whose process is killed (FLT-12)', () => {
   const overtaken: ResetRound[] = []
   const { rounds, outcomes, count, faults, fault, die } = tellRounds<Service, ResetRound, Planned>({
@@ -96,7 +88,7 @@ describeOnBothTopologies('A reset whose process is killed (FLT-12)', () => {
 
   async function prepare(at: Service, planned: Planned, index: number): Promise<ResetRound> {
     const person = await addPerson(at)
-    await signIn(at, person)
+    expect(await opens(at, person, PASSWORD, person.agent)).to.equal(true)
     const refreshToken = await refreshTokenOf(at, person)
     const heldBack = await heldBackLogin(at, person)
     await forgot(at, person.username)
@@ -178,13 +170,13 @@ describeOnBothTopologies('A reset whose process is killed (FLT-12)', () => {
     round.person = { ...person, agent: createUserAgent() }
     // Whatever ends with the reset ended before.
     await secondAfter(systemClock, new Date())
-    await signIn(at, round.person, NEWER_PASSWORD)
+    expect(await opens(at, person, NEWER_PASSWORD, round.person.agent)).to.equal(true)
   }
 
   /** The process dies once more: when the reset is taken up again, after the first write to that collection. */
   async function killAgain(round: ResetRound, collection: string): Promise<void> {
-    const { at, person, title } = round
-    const { _id: tokenId } = await storedToken(round)
+    const { at, person, link, title } = round
+    const { _id: tokenId } = await storedToken(at, link)
     const again = { ...round, title: `${title}, and again`, moment: collection }
     await die(again, [person.id, tokenId], () => leaveToTheDead(round, 0))
     await at.restart()
@@ -208,13 +200,6 @@ describeOnBothTopologies('A reset whose process is killed (FLT-12)', () => {
     expect(matchedCount, 'unfinished').to.equal(1)
   }
 
-  async function storedToken({ at, link }: ResetRound): Promise<StoredToken> {
-    const tokens = at.database.db.collection<StoredToken>('password_reset_tokens')
-    const stored = await tokens.findOne({ token_hash: sha256(tokenOf(link)) })
-    if (!stored) throw new Error('the token is gone')
-    return stored
-  }
-
   async function judge(round: ResetRound): Promise<void> {
     const { at, person, link } = round
     const wrong = (is: boolean, kind: Fault, what: string) => fault(round, is, kind, what)
@@ -223,7 +208,7 @@ describeOnBothTopologies('A reset whose process is killed (FLT-12)', () => {
       `settled: ${round.title}`,
       async () => {
         if (await opensForm(link)) return 'not begun'
-        if ((await storedToken(round)).completed_at) return 'complete'
+        if ((await storedToken(at, link)).completed_at) return 'complete'
         return undefined
       },
       SETTLED_WITHIN_MS,
@@ -231,11 +216,8 @@ describeOnBothTopologies('A reset whose process is killed (FLT-12)', () => {
     count(outcome)
     if (outcome === 'not begun') {
       wrong(round.isTold || round.isRetryTold, 'half done', 'told done, and is not')
-      wrong(
-        (await countEvents(at, person, 'password_reset_completed')) > 0,
-        'half done',
-        'has an event',
-      )
+      const completed = await countEvents(at, person, 'password_reset_completed')
+      wrong(completed > 0, 'half done', 'has an event')
       wrong((await cutoffsOf(round))?.oauth_at !== undefined, 'half done', 'has a cut-off')
       wrong(!(await opens(at, person, PASSWORD)), 'half done', 'the old password is gone')
       wrong(await opens(at, person, NEW_PASSWORD), 'half done', 'the new password is there')
@@ -246,7 +228,7 @@ describeOnBothTopologies('A reset whose process is killed (FLT-12)', () => {
     }
     const password = round.isRetryTold ? RETRIED_PASSWORD : NEW_PASSWORD
 
-    const { used_at: usedAt, ...stored } = await storedToken(round)
+    const { used_at: usedAt, ...stored } = await storedToken(at, link)
     // Logins are dated in whole seconds: those of the second of the reset end with it.
     if (usedAt) await secondAfter(systemClock, usedAt)
     const cutoffs = await cutoffsOf(round)
@@ -323,7 +305,7 @@ describeOnBothTopologies('A reset whose process is killed (FLT-12)', () => {
     expect(overtaken).to.have.length.greaterThan(0)
     for (const round of overtaken) {
       const { at, person, link, title } = round
-      const isOver = async () => (await storedToken(round)).invalidated_at !== null
+      const isOver = async () => (await storedToken(at, link)).invalidated_at !== null
       await eventually(`over: ${title}`, isOver, SETTLED_WITHIN_MS)
       const rejected = () => countEvents(at, person, 'password_reset_rejected')
       await eventually(`told as rejected: ${title}`, async () => (await rejected()) > 0)

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { MongoClient } from 'mongodb'
 import { systemClock } from '../../src/clock.ts'
@@ -8,13 +7,11 @@ import { createBrowser, type Browser } from '../support/browser.ts'
 import { eventually } from '../support/eventually.ts'
 import {
   type Account,
-  addAccounts,
   type ExampleServer,
   forgot,
   outboxIsQuiet,
   PASSWORD,
 } from '../support/example-server.ts'
-import type { MongoProxy } from '../support/mongo-proxy.ts'
 import {
   describeWithMongo,
   describeWithReplicaSet,
@@ -22,22 +19,28 @@ import {
   type MongoServer,
   newServer,
 } from '../support/mongod.ts'
-import { sha256, shapeOf, tokenOf } from '../support/observe.ts'
+import { shapeOf, tokenOf } from '../support/observe.ts'
 import { several } from '../support/several.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
-import { opens, postForgot, postReset } from './people.ts'
+import {
+  addPerson,
+  countEvents,
+  linkFor,
+  opens,
+  postForgot,
+  postReset,
+  storedToken,
+  usersOf,
+  type Person,
+} from './people.ts'
 import { isWriteTo } from './rounds.ts'
-import { endResetLeases, IS_SHORT, scaled, suiteService } from './servers.ts'
+import { endResetLeases, IS_SHORT, OUTAGES, scaled, suiteService } from './servers.ts'
 
 const OUTAGE_MS = scaled({ full: 30_000, short: 3_000 })
+const NEW_PASSWORD = 'a brand new password'
 /** Longer than a lease, after which another worker takes a job. */
 const RECOVERY_MS = 90_000
 const UNKNOWN_LINK = `http://localhost/?token=${'x'.repeat(43)}`
-
-const KINDS = {
-  'refuses connections': (proxy: MongoProxy) => proxy.sever(),
-  'accepts connections and is silent': (proxy: MongoProxy) => proxy.stall(),
-} as const
 
 /** One step of a reset, by the command that it sends. */
 interface Step {
@@ -63,80 +66,63 @@ const steps = scaled({ full: STEPS, short: STEPS.filter((_, index) => index % 3 
 
 describeWithMongo('The example server while MongoDB is gone', () => {
   const at = suiteService({ settings: { require_email_verification: 'true' } })
-  let known: Account
-  let waiting: Account
-  let banned: Account
-  let linked: Account[]
-  let early: Account[]
-  let resetters: Account[]
-
-  before(async () => {
-    const { db } = at.database
-    const one = async (...[name, options]: [string, object?]) =>
-      (await addAccounts(db, name, 1, options))[0] as Account
-    known = await one('known')
-    waiting = await one('waiting', { verified: false })
-    banned = await one('banned', { disabled: true })
-    linked = await addAccounts(db, 'linked', 2)
-    early = await addAccounts(db, 'early', 2)
-    resetters = await addAccounts(db, 'resetter', steps.length)
-  })
-
-  async function linkFor({ username, email }: Account): Promise<string> {
-    const its = () => at.mail.mails.filter(({ to }) => to.includes(email))
-    const before = its().length
-    await forgot(at, username)
-    return (await eventually(`a mail to ${email}`, () => its()[before], RECOVERY_MS)).link
-  }
-
-  async function expectWorksAgain(account: Account, password: string) {
+  async function expectWorksAgain() {
+    const person = await addPerson(at)
     await eventually(
       'the server answers as ever',
       async () => (await postForgot(at, 'nobody')).status === 200,
     )
-    const done = await postReset(at, await linkFor(account), password)
+    const done = await postReset(at, await linkFor(at, person, RECOVERY_MS), NEW_PASSWORD)
     expect([done.status, done.mode]).to.deep.equal([200, 'done'])
-    expect(await opens(at, account, password)).to.equal(true)
+    expect(await opens(at, person, NEW_PASSWORD)).to.equal(true)
   }
 
-  for (const [index, [kind, takeAway]] of Object.entries(KINDS).entries()) {
+  for (const [kind, takeAway] of Object.entries(OUTAGES)) {
     it(`answers alike for everybody while it ${kind}, survives, and goes on by itself`, async function () {
       this.timeout(OUTAGE_MS + 3 * RECOVERY_MS)
-      const link = await linkFor(linked[index] as Account)
-      const logins = await Promise.all(typed().map(prepareLogin))
-      const { username, email } = early[index] as Account
-      await forgot(at, username)
+      const [known, waiting] = [await addPerson(at), await addPerson(at, false)]
+      const [banned, early] = [await addPerson(at), await addPerson(at)]
+      await usersOf(at).updateOne({ _id: banned.id }, { $set: { disabled: true } })
+      const link = await linkFor(at, known)
+      const typed: [username: string, password: string][] = [
+        [known.username, PASSWORD],
+        [known.username, 'wrong'],
+        [waiting.username, PASSWORD],
+        [waiting.username, 'wrong'],
+        [banned.username, PASSWORD],
+        ['nobody', PASSWORD],
+      ]
+      const logins = await Promise.all(typed.map(prepareLogin))
+      await forgot(at, early.username)
 
       await takeAway(at.proxy)
       const names = [known.username, known.email, waiting.username, banned.username]
       names.push('nobody', 'no@body.example')
-      const over = sleep(OUTAGE_MS)
       let rounds = 0
-      for (let isOver = false; !isOver; isOver = await hasSettled(over)) {
+      for (const end = performance.now() + OUTAGE_MS; performance.now() < end; rounds += 1) {
         const answered = await Promise.all([
           ...names.map((name) => postForgot(at, name)),
           ...names.map((name) => postResend(name)),
           createBrowser(at.baseUrl).visit('/demo/start', { accept: 'text/html' }),
           ...[link, UNKNOWN_LINK].map(openReset),
-          ...[link, UNKNOWN_LINK].map((each) => postReset(at, each, 'a new password')),
+          ...[link, UNKNOWN_LINK].map((each) => postReset(at, each, NEW_PASSWORD)),
         ])
         expectAlike(answered)
         expectAlike(await Promise.all(logins.map((login) => login())))
-        rounds += 1
       }
       expect(rounds).to.be.greaterThan(0)
       await at.proxy.restore()
 
-      await expectWorksAgain(known, `a new password, number ${index}`)
+      await expectWorksAgain()
       const arrived = await eventually(
         'the mail asked for before the outage',
-        () => at.mail.mails.find(({ to }) => to.includes(email)),
+        () => at.mail.mails.find(({ to }) => to.includes(early.email)),
         RECOVERY_MS,
       )
-      expect((await postReset(at, arrived.link, 'a new password')).mode).to.equal('done')
-      const spent = await postReset(at, link, 'a new password')
-      expect(spent.mode, 'the link that was opened during the outage').to.equal('done')
       for (const login of logins.slice(0, 2)) expect((await login()).status).to.not.equal(503)
+      expect((await postReset(at, arrived.link, NEW_PASSWORD)).mode).to.equal('done')
+      const spent = await postReset(at, link, NEW_PASSWORD)
+      expect(spent.mode, 'the link that was opened during the outage').to.equal('done')
       expect(at.server.output()).not.to.match(/unhandled/i)
       expect(at.server.output(), 'the log').not.to.include(new URL(at.proxy.uri).host)
     })
@@ -145,14 +131,13 @@ describeWithMongo('The example server while MongoDB is gone', () => {
   for (const [index, step] of steps.entries()) {
     it(`leaves a reset complete or not begun when it goes away ${step.when} ${step.title} (FLT-09)`, async function () {
       this.timeout(3 * RECOVERY_MS)
-      const account = resetters[index] as Account
-      const newPassword = `the new password of ${account.username}`
-      const link = await linkFor(account)
+      const person = await addPerson(at)
+      const link = await linkFor(at, person, RECOVERY_MS)
       const outage = at.proxy.interrupt(
         { matches: isWriteTo(step.collection), when: step.when, nth: step.nth ?? 1 },
         at.proxy.sever,
       )
-      const answer = await postReset(at, link, newPassword)
+      const answer = await postReset(at, link, NEW_PASSWORD)
       expect((await outage.happened)?.collection).to.equal(step.collection)
       expect([answer.status, answer.mode]).to.deep.equal([503, 'unavailable'])
       await at.proxy.restore()
@@ -163,28 +148,15 @@ describeWithMongo('The example server while MongoDB is gone', () => {
       await eventually('the reset is over', () => isSettled(link, isBegun), RECOVERY_MS)
       // What was signed in up to the second of the reset has ended.
       await secondAfter(systemClock, new Date())
-      expect(await opens(at, account, newPassword)).to.equal(isBegun)
-      expect(await opens(at, account, PASSWORD)).to.equal(!isBegun)
-      const completed = {
-        type: 'password_reset_completed',
-        _id: `completed:${String((await storedToken(link))['_id'])}` as never,
-      }
-      const events = await at.database.db.collection('audit_events').countDocuments(completed)
+      expect(await opens(at, person, NEW_PASSWORD)).to.equal(isBegun)
+      expect(await opens(at, person, PASSWORD)).to.equal(!isBegun)
+      const events = await countEvents(at, person, 'password_reset_completed')
       expect(events).to.equal(isBegun ? 1 : 0)
       const again = await postReset(at, link, 'another new password')
       expect(again.mode).to.equal(isBegun ? 'invalid' : 'done')
       expect(at.server.output()).not.to.match(/unhandled/i)
     })
   }
-
-  const typed = (): [username: string, password: string][] => [
-    [known.username, PASSWORD],
-    [known.username, 'wrong'],
-    [waiting.username, PASSWORD],
-    [waiting.username, 'wrong'],
-    [banned.username, PASSWORD],
-    ['nobody', PASSWORD],
-  ]
 
   /** A browser that shows the login page already; answers how to post it. */
   async function prepareLogin([username, password]: [string, string]) {
@@ -200,18 +172,11 @@ describeWithMongo('The example server while MongoDB is gone', () => {
   const openReset = (link: string) =>
     createUserAgent().get(`${at.oauthUrl}/reset-password?token=${tokenOf(link)}`)
 
-  async function storedToken(link: string) {
-    const tokens = at.database.db.collection('password_reset_tokens')
-    const record = await tokens.findOne({ token_hash: sha256(tokenOf(link)) })
-    if (!record) throw new Error('the token is gone')
-    return record
-  }
-
-  async function isSettled(link: string, isBegun: boolean) {
-    const record = await storedToken(link)
+  async function isSettled(link: string, isBegun: boolean): Promise<boolean> {
+    const { live, claimed_at, used_at, completed_at } = await storedToken(at, link)
     return isBegun
-      ? record['used_at'] instanceof Date && record['completed_at'] instanceof Date
-      : record['claimed_at'] === null && record['live'] === true
+      ? used_at instanceof Date && completed_at instanceof Date
+      : claimed_at === null && live
   }
 })
 
@@ -223,14 +188,9 @@ function expectAlike(answers: Answer[]): void {
   for (const other of others) expect(shapeOf(other), other.url).to.deep.equal(shapeOf(first))
 }
 
-async function hasSettled(promise: Promise<unknown>): Promise<boolean> {
-  return Promise.race([promise.then(() => true), sleep(0, false)])
-}
-
 const PEOPLE = scaled({ full: 60, short: 24 })
 const AT_ONCE = 4
 const WITHIN_MS = 120_000
-const NEW_PASSWORD = 'a brand new password'
 
 /** All that is held up to the host, and turned off by what we ask of each operation. */
 const URI_OPTIONS = 'readPreference=secondaryPreferred&w=1'
@@ -242,7 +202,8 @@ describeWithThree('A replica set of three whose primary goes', () => {
   let three: MongoServer
   let client: MongoClient
   let second: ExampleServer
-  let users: { account: Account; isVerified: boolean }[]
+  /** Every other one is verified. */
+  const users: Person[] = []
   /** What was answered in place of a page. */
   let refused: { status: number; at: number }[] = []
 
@@ -257,12 +218,7 @@ describeWithThree('A replica set of three whose primary goes', () => {
   before(async function () {
     this.timeout(180_000)
     second = await at.another()
-    const verified = await addAccounts(at.database.db, 'verified', PEOPLE / 2)
-    const others = await addAccounts(at.database.db, 'other', PEOPLE / 2, { verified: false })
-    users = verified.flatMap((account, index) => [
-      { account, isVerified: true },
-      { account: others[index] as Account, isVerified: false },
-    ])
+    for (let index = 0; index < PEOPLE; index += 1) users.push(await addPerson(at, index % 2 === 0))
   })
 
   after(() => three?.members.forEach(kill))
@@ -301,16 +257,11 @@ describeWithThree('A replica set of three whose primary goes', () => {
     return eventually(`a mail to ${email}`, its, WITHIN_MS)
   }
 
-  async function resets(account: Account, browser: Browser) {
-    const sent = await answered('a request for a link', () =>
-      browser.postForm('/oauth2/forgot-password', { identifier: account.username }),
-    )
+  async function resets(account: Account, place: { baseUrl: string }) {
+    const sent = await answered('a request', () => postForgot(place, account.username))
     expect([sent.status, sent.mode]).to.deep.equal([200, 'sent'])
-    const token = tokenOf((await linkTo(account, 'password_reset')).link)
-    const passwords = { password: NEW_PASSWORD, confirm_password: NEW_PASSWORD }
-    const done = await answered('a reset', () =>
-      browser.postForm('/oauth2/reset-password', { token, ...passwords }),
-    )
+    const { link } = await linkTo(account, 'password_reset')
+    const done = await answered('a reset', () => postReset(place, link, NEW_PASSWORD))
     // After an answer that was lost, the link is used.
     expect(done.mode).to.be.oneOf(['done', 'used', 'invalid'])
   }
@@ -331,21 +282,21 @@ describeWithThree('A replica set of three whose primary goes', () => {
       this.timeout(600_000)
       const half = users.slice((part * PEOPLE) / 2, ((part + 1) * PEOPLE) / 2)
       const before = await primary()
-      await several(half, AT_ONCE, async ({ account, isVerified }, index) => {
+      await several(half, AT_ONCE, async (person, index) => {
         if (index === AT_ONCE) await take()
         // Logins are led to the base URL, which is that of the first.
-        if (!isVerified) return verifies(account, createBrowser(at.baseUrl))
-        return resets(account, createBrowser((index % 4 === 0 ? at : second).baseUrl))
+        if (index % 2 !== 0) return verifies(person, createBrowser(at.baseUrl))
+        return resets(person, index % 4 === 0 ? at : second)
       })
       expect(await primary()).to.not.equal(before)
 
-      for (const { account, isVerified } of half) {
+      for (const [index, person] of half.entries()) {
         const browser = createBrowser(at.baseUrl)
-        const password = isVerified ? NEW_PASSWORD : PASSWORD
+        const password = index % 2 === 0 ? NEW_PASSWORD : PASSWORD
         const answer = await eventually(
-          `${account.username} is signed in`,
+          `${person.username} is signed in`,
           async () => {
-            const one = await signIn(account, password, browser)
+            const one = await signIn(person, password, browser)
             return one.mode === 'signed_in' ? one : undefined
           },
           WITHIN_MS,
@@ -354,7 +305,7 @@ describeWithThree('A replica set of three whose primary goes', () => {
       }
       const { db } = at.database
       await outboxIsQuiet(db, WITHIN_MS)
-      const resetters = half.filter(({ isVerified }) => isVerified).length
+      const resetters = half.length / 2
       const events = () => db.collection('audit_events')
       await eventually(
         'each reset is recorded',

@@ -1,6 +1,6 @@
-import { type Account, addAccounts, PASSWORD } from '../support/example-server.ts'
+import { type Account, addAccounts, forgot, PASSWORD } from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
-import { tokenOf } from '../support/person.ts'
+import { sha256, tokenOf } from '../support/observe.ts'
 import { followWithin } from '../support/relying-party.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
 import type { Service } from './servers.ts'
@@ -28,6 +28,16 @@ interface UserDocument {
   email_verified: boolean
 }
 
+interface TokenDocument {
+  _id: string
+  token_hash: string
+  live: boolean
+  claimed_at: Date | null
+  used_at: Date | null
+  invalidated_at: Date | null
+  completed_at: Date | null
+}
+
 type At = Pick<Service, 'oauthUrl' | 'party' | 'database'>
 type Url = Pick<Service, 'baseUrl'>
 
@@ -46,6 +56,21 @@ export function usersOf<More = unknown>({ database }: Pick<At, 'database'>) {
 
 export async function isVerified(at: At, { id }: Pick<Account, 'id'>): Promise<boolean> {
   return (await usersOf(at).findOne({ _id: id }))?.email_verified === true
+}
+
+/** What is stored of a reset link. */
+export async function storedToken({ database }: Pick<At, 'database'>, link: string) {
+  const tokens = database.db.collection<TokenDocument>('password_reset_tokens')
+  const stored = await tokens.findOne({ token_hash: sha256(tokenOf(link)) })
+  if (!stored) throw new Error('the token is gone')
+  return stored
+}
+
+/** Hashes of the reset tokens of the account that nothing has ended yet. */
+export async function liveTokensOf({ database }: Pick<At, 'database'>, { id }: Account) {
+  const live = { user_id: id, used_at: null, invalidated_at: null }
+  const found = await database.db.collection('password_reset_tokens').find(live).toArray()
+  return found.map(({ token_hash }) => String(token_hash))
 }
 
 /** How many events of the account the audit log has. */
@@ -79,11 +104,6 @@ export async function opens(
   const last = await followWithin(agent, at.oauthUrl, answer)
   if (hasCode(last.location)) return true
   throw new Error(`neither in nor out: ${last.status} ${last.page} ${last.mode}`)
-}
-
-export async function signIn(at: At, person: Person, password = PASSWORD): Promise<void> {
-  const isIn = await opens(at, person, password, person.agent)
-  if (!isIn) throw new Error(`not signed in: ${person.username}`)
 }
 
 /** Signs in elsewhere, for a refresh token that lives on its own. */
@@ -139,6 +159,17 @@ export async function mailed({ database }: At, { id, email }: Account): Promise<
     const sent = await events.countDocuments({ account_id: id, type: /_mail_sent$/ })
     return sent > 0 && (await outbox.countDocuments({ account_id: id })) === 0
   })
+}
+
+/** Asks for a reset link, and has it in the first mail. */
+export async function linkFor(
+  at: Pick<Service, 'baseUrl' | 'mail'>,
+  { username, email }: Account,
+  withinMs?: number,
+): Promise<string> {
+  await forgot(at, username)
+  const its = () => at.mail.mails.find(({ to }) => to.includes(email))
+  return (await eventually(`a mail to ${email}`, its, withinMs)).link
 }
 
 /** Whatever the answer is. */

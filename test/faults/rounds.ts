@@ -142,20 +142,16 @@ export function tellRounds<At extends Service, R extends Round<At>, Planned>(
     const early = isArmedLater ? undefined : arm(round, trail)
     const working = answered(work())
     if (isArmedLater) await working
-    const killed = early ?? arm(round, trail)
-    await dies(round, killed)
+    const { happened, cancel } = early ?? arm(round, trail)
+    await Promise.race([happened, sleep(SETTLED_WITHIN_MS, undefined, { ref: false })])
+    cancel()
+    if (!(await happened)) {
+      fault(round, true, 'missed moment', 'not killed')
+      await at.kill()
+    }
     const answer = await working
     trail.end()
     return answer
-  }
-
-  /** Until the process is dead: where the moment does not come, all the same, which is a fault. */
-  async function dies({ at, title }: R, { happened, cancel }: Armed): Promise<void> {
-    await Promise.race([happened, sleep(SETTLED_WITHIN_MS, undefined, { ref: false })])
-    cancel()
-    if (await happened) return
-    fault({ title }, true, 'missed moment', 'not killed')
-    await at.kill()
   }
 
   function fault({ title }: Pick<R, 'title'>, is: boolean, kind: Fault, what: string): void {

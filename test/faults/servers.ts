@@ -23,6 +23,12 @@ export function scaled<T>({ full, short }: { full: T; short: T }): T {
   return IS_SHORT ? short : full
 }
 
+/** What MongoDB does that is gone. */
+export const OUTAGES = {
+  'refuses connections': (proxy: MongoProxy) => proxy.sever(),
+  'accepts connections and is silent': (proxy: MongoProxy) => proxy.stall(),
+}
+
 /** The example server on a database of its own, with its mails over a real SMTP server. Its process can be killed and started again. */
 export interface Service {
   topology: Topology

@@ -13,8 +13,8 @@ import {
 } from '../support/example-server.ts'
 import type { MongoCommand, MongoProxy } from '../support/mongo-proxy.ts'
 import { describeWithMongo } from '../support/mongod.ts'
-import { addPerson, opens, postForgot, postReset } from './people.ts'
-import { endLeases, scaled, suiteService } from './servers.ts'
+import { addPerson, linkFor, opens, postForgot, postReset } from './people.ts'
+import { endLeases, OUTAGES, scaled, suiteService } from './servers.ts'
 
 /** What the specification of the example server promises. */
 const EXIT_LIMIT_MS = 10_000
@@ -25,11 +25,6 @@ const ROUNDS = scaled({ full: 5, short: 1 })
 
 describeWithMongo('The example server on SIGTERM', () => {
   const at = suiteService({ variables: { BCRYPT_COST: '10', RESPONSE_DELAY_FLOOR_MS: '1500' } })
-  async function linkFor({ username, email }: Account): Promise<string> {
-    await forgot(at, username)
-    return (await at.mail.mailTo(email)).link
-  }
-
   async function arrivesAtOnce({ username, email }: Account): Promise<string> {
     const find = () => at.mail.mails.find(({ to }) => to.includes(email))
     return (await eventually(`the mail to ${username}`, find, AT_ONCE_MS)).link
@@ -38,7 +33,7 @@ describeWithMongo('The example server on SIGTERM', () => {
   it('answers what is in flight, also in the middle of bcrypt, takes nothing new, and exits with 0 (FLT-08)', async function () {
     this.timeout(120_000)
     const [resetter, asker] = [await addPerson(at), await addPerson(at)]
-    const link = await linkFor(resetter)
+    const link = await linkFor(at, resetter)
     const hashing = nextReply(
       at.proxy,
       ({ name, collection }) => name === 'find' && collection === 'password_reset_tokens',
@@ -133,11 +128,7 @@ describeWithMongo('The example server on SIGTERM', () => {
     expect(await arrivesAtOnce(person)).to.include('/reset-password?token=')
   })
 
-  const KINDS = {
-    'refuses connections': (gone: MongoProxy) => gone.sever(),
-    'is silent': (gone: MongoProxy) => gone.stall(),
-  }
-  for (const [kind, takeAway] of Object.entries(KINDS)) {
+  for (const [kind, takeAway] of Object.entries(OUTAGES)) {
     it(`answers what is in flight and exits with 0 also while MongoDB ${kind}, and loses no job`, async function () {
       this.timeout(120_000)
       const [waiting, inFlight] = [await addPerson(at), await addPerson(at)]

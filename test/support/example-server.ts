@@ -164,7 +164,7 @@ export async function addAccounts(
   db: Db,
   name: string,
   count: number,
-  { verified = true, disabled = false } = {},
+  { verified = true } = {},
 ): Promise<Account[]> {
   const accounts = Array.from({ length: count }, (_, index) => {
     const username = `${name}-${index}`
@@ -175,7 +175,7 @@ export async function addAccounts(
     email_verified: verified,
     password_hash: passwordHash,
     password_changed_at: null,
-    disabled,
+    disabled: false,
   }
   const documents = accounts.map(({ id, ...account }) => ({ _id: id, ...account, ...rest }))
   await db.collection<{ _id: string }>('users').insertMany(documents)
