@@ -185,11 +185,8 @@ describeOnBothTopologies('A process that is killed around a mail', () => {
   /** Until nobody owes anybody a mail. */
   async function settled(at: Place): Promise<void> {
     const outbox = at.database.db.collection('mail_outbox')
-    await eventually(
-      `the outbox of ${at.topology} is empty`,
-      async () => (await outbox.countDocuments({ state: { $ne: 'dead' } })) === 0,
-      SETTLED_WITHIN_MS,
-    )
+    const isEmpty = async () => (await outbox.countDocuments({ state: { $ne: 'dead' } })) === 0
+    await eventually(`the outbox of ${at.topology} is empty`, isEmpty, SETTLED_WITHIN_MS)
     const dead = await outbox.find({ state: 'dead' }).toArray()
     for (const { reason } of dead)
       fault({ title: at.topology }, true, 'lost mail', `given up, ${reason}`)

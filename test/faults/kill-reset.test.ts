@@ -122,12 +122,11 @@ describeOnBothTopologies('A reset whose process is killed (FLT-12)', () => {
     return (index) => {
       const half = <T>(all: T[]) => scaled({ full: all, short: part(all, index, 2) })
       const random = randomTimes(RANDOM_ROUNDS, RANDOM_WITHIN_MS)
+      const planned = (moments: KillMoment[], isOvertaken: boolean) =>
+        moments.map((moment) => ({ moment, isOvertaken }))
       return [
-        ...[...half(momentsAround(steps)), ...random].map((moment) => ({
-          moment,
-          isOvertaken: false,
-        })),
-        ...half(unfinished).map((moment) => ({ moment, isOvertaken: true })),
+        ...planned([...half(momentsAround(steps)), ...random], false),
+        ...planned(half(unfinished), true),
       ]
     }
   }

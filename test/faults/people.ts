@@ -39,6 +39,7 @@ interface TokenDocument {
 }
 
 type At = Pick<Service, 'oauthUrl' | 'party' | 'database'>
+type Browsing = Pick<Person, 'agent' | 'username'>
 type Url = Pick<Service, 'baseUrl'>
 
 let added = 0
@@ -79,12 +80,8 @@ export function countEvents({ database }: Pick<At, 'database'>, { id }: Account,
 }
 
 /** Opens an authorization request and posts the credentials; answers the login POST. */
-export async function postLogin(
-  at: At,
-  { agent, username }: Pick<Person, 'agent' | 'username'>,
-  password = PASSWORD,
-  extra = {},
-) {
+export async function postLogin(at: At, person: Browsing, password = PASSWORD, extra = {}) {
+  const { agent, username } = person
   const request = await at.party.begin(extra)
   const page = await followWithin(agent, at.oauthUrl, await agent.get(request.url))
   if (page.page !== 'login') throw new Error(`no login page: ${page.status} ${page.text}`)

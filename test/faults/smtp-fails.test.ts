@@ -95,11 +95,8 @@ describeWithMongo('SMTP is down, and comes back', function (this: Mocha.Suite) {
     const backAt = performance.now()
     at.mail = await startMailServer({ port })
     const arrived = () => new Set(at.mail.mails.map(nameOf))
-    await eventually(
-      'every owed mail arrives',
-      () => owed.every((name) => arrived().has(name)),
-      RECOVERY_LIMIT_MS,
-    )
+    const isOver = () => owed.every((name) => arrived().has(name))
+    await eventually('every owed mail arrives', isOver, RECOVERY_LIMIT_MS)
     await outboxIsQuiet(at.database.db, RECOVERY_LIMIT_MS)
     const seconds = ((performance.now() - backAt) / 1000).toFixed(1)
     console.log(

@@ -68,8 +68,7 @@ describeWithMongo('Two processes on one database', function (this: Mocha.Suite) 
     const sent = [at, second].map(
       ({ baseUrl }) => links.filter((link) => link.startsWith(baseUrl)).length,
     )
-    expect(sent[0]).to.be.greaterThan(0)
-    expect(sent[1]).to.be.greaterThan(0)
+    expect(Math.min(...sent)).to.be.greaterThan(0)
     expect((sent[0] ?? 0) + (sent[1] ?? 0)).to.equal(JOBS)
 
     for (const link of [links.at(0), links.at(-1)]) {
@@ -121,21 +120,22 @@ interface Pause {
   isReached(command: MongoCommand): boolean
 }
 
-const LOOKING_UP: Pause = {
-  title: 'while it looks the account up',
-  isReached: ({ name, collection, body }) =>
-    name === 'insert' &&
-    collection === 'audit_events' &&
-    JSON.stringify(body).includes('requested:'),
-}
-
-const SENDING: Pause = {
-  title: 'before it stores the token',
-  isReached: ({ name, collection }) => name === 'find' && collection === 'password_reset_tokens',
-}
+const PAUSES: Pause[] = [
+  {
+    title: 'while it looks the account up',
+    isReached: ({ name, collection, body }) =>
+      name === 'insert' &&
+      collection === 'audit_events' &&
+      JSON.stringify(body).includes('requested:'),
+  },
+  {
+    title: 'before it stores the token',
+    isReached: ({ name, collection }) => name === 'find' && collection === 'password_reset_tokens',
+  },
+]
 
 describeWithMongo('A worker that is paused for longer than its lease', () => {
-  for (const { title, isReached } of scaled({ full: [LOOKING_UP, SENDING], short: [LOOKING_UP] })) {
+  for (const { title, isReached } of scaled({ full: PAUSES, short: PAUSES.slice(0, 1) })) {
     it(`undoes nothing of what another one did meanwhile, paused ${title}`, async function () {
       this.timeout(2 * TAKEN_OVER_WITHIN_MS)
       const at = await startService()
