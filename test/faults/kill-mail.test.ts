@@ -64,6 +64,7 @@ interface MailRound extends Round<Place>, Planned {
 describeOnBothTopologies('A process that is killed around a mail', () => {
   const { rounds, outcomes, count, fault, faults, die } = tellRounds<Place, MailRound, Planned>({
     title: 'Mails and verifications',
+    isForWorker: true,
     start,
     plan,
     prepare,

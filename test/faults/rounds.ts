@@ -49,6 +49,8 @@ interface Armed {
 export interface Story<At extends Service, R extends Round<At>, Planned> {
   /** Of the line with figures. */
   title: string
+  /** The work asks for a job, whose search does not say whose it is: the one after the answer is meant. */
+  isForWorker?: boolean
   start(topology: Topology): Promise<At>
   /** Records at the first service what is done where nobody disturbs; answers what to do at each. */
   plan(first: At): Promise<(index: number) => Planned[]>
@@ -136,9 +138,8 @@ export function tellRounds<At extends Service, R extends Round<At>, Planned>(
     const { at, moment } = round
     deaths += 1
     const trail = followTrail(at.proxy, ids)
-    // The search for the next job does not say whose it is: the one after the answer is meant.
-    const isArmedLater =
-      typeof moment === 'object' && moment.when === 'before' && moment.step.onlyReplyTells
+    const isBefore = typeof moment === 'object' && moment.when === 'before'
+    const isArmedLater = story.isForWorker && isBefore && moment.step.onlyReplyTells
     const early = isArmedLater ? undefined : arm(round, trail)
     const working = answered(work())
     if (isArmedLater) await working
