@@ -11,13 +11,8 @@ import {
   startExampleServer,
 } from '../test/support/example-server.ts'
 import { percentile } from '../test/support/load.ts'
-import {
-  LOGOUT_CLIENTS,
-  logoutClient,
-  signedInAt,
-  signInAt,
-} from '../test/support/real-logout-clients.ts'
-import type { LogoutClient, LogoutClientKind } from '../test/support/real-logout-clients.ts'
+import { LOGOUT_CLIENTS, logoutClient, signedInAt, signInAt } from '../test/oidc/real-clients.ts'
+import type { LogoutClient, LogoutClientKind } from '../test/oidc/real-clients.ts'
 import { startMailServer } from '../test/support/mail-server.ts'
 import { freshDatabase, stopMongo } from '../test/support/mongod.ts'
 import { createUserAgent } from '../test/support/user-agent.ts'

@@ -4,24 +4,17 @@ import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import { MongoClient } from 'mongodb'
 import {
-  type AdminApi,
-  type AdminClient,
   createAdminClient,
   memoryMailbox,
   memoryStore,
+  type AdminApi,
+  type AdminClient,
 } from '../../src/index.ts'
-import {
-  actionsOf,
-  adminOf,
-  codeOf,
-  expectAudited,
-  outcomeOf,
-  refusalOf,
-  suiteAdmin,
-} from '../support/admin-calls.ts'
+import { adminOf, expectAudited, outcomeOf, suiteAdmin } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
-import { answers, type FaultySmtp, startFaultySmtp, type Step } from '../support/mail-server.ts'
-import { ADMIN_TOKEN, type Harness, type HarnessOptions, startHarness } from '../support/harness.ts'
+import { answers, startFaultySmtp } from '../support/mail-server.ts'
+import { SHORT_WAITS } from '../support/harness-behind-proxy.ts'
+import { ADMIN_TOKEN, startHarness, type Harness, type HarnessOptions } from '../support/harness.ts'
 import { startMongoProxy } from '../support/mongo-proxy.ts'
 import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
 import { databaseOf } from '../support/observe.ts'
@@ -29,49 +22,49 @@ import { padding, startRangeServer } from '../support/range-server.ts'
 import { serve } from '../support/serve.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 
-const OWN_STEPS = [
-  'keys',
-  'database',
-  'indexes',
-  'clock',
-  'secrets',
-  'settings',
-  'recommended',
-  'outbox',
-  'base_url',
-]
-const MAIL_STEPS = ['configuration', 'dns', 'connect', 'tls', 'auth', 'from', 'rcpt', 'data']
+const OWN_STEPS = 'keys database indexes clock secrets settings recommended outbox base_url'.split(
+  ' ',
+)
+const MAIL_STEPS = 'configuration dns connect tls auth from rcpt data'.split(' ')
 const TO = 'ann@users.example'
 const CANARY = 'canary-of-the-password'
 
+/** What every doctor of a store in memory says. */
+const VOLATILE = { indexes: 'warning' }
+
+interface Report {
+  ok: boolean
+  text: string
+  /** What is not ok of the server itself, and of the way to the mail server. */
+  complaints: Record<string, string>
+  check(step: string): AdminApi.Check
+}
+
 /** The report, once it is known to be complete, in order, and true to itself. */
-async function reportOf(admin: AdminClient, to?: string): Promise<AdminApi.CheckReport> {
-  const report = await admin.runDoctor(to === undefined ? {} : { to })
-  expect(report.checks.map(({ step }) => step)).to.deep.equal([...OWN_STEPS, ...MAIL_STEPS])
-  expect(report.ok).to.equal(report.checks.every(({ status }) => status !== 'failed'))
-  for (const { status, message, advice } of report.checks) {
+async function reportOf(admin: AdminClient, to?: string): Promise<Report> {
+  const { ok, checks } = await admin.runDoctor(to === undefined ? {} : { to })
+  expect(checks.map(({ step }) => step)).to.deep.equal([...OWN_STEPS, ...MAIL_STEPS])
+  expect(ok).to.equal(checks.every(({ status }) => status !== 'failed'))
+  for (const { status, message, advice } of checks) {
     expect(message).to.match(/^\S.*\S$/)
     if (['failed', 'warning', 'advice'].includes(status)) expect(advice).to.match(/^\S.*\.$/)
   }
-  const text = JSON.stringify(report)
+  const text = JSON.stringify(checks)
   for (const secret of [ADMIN_TOKEN, CANARY]) expect(text).to.not.include(secret)
-  return report
+  const loud = checks.filter(({ status }) => ['failed', 'warning'].includes(status))
+  return {
+    ok,
+    text,
+    complaints: Object.fromEntries(loud.map(({ step, status }) => [step, status])),
+    check(step) {
+      const found = checks.find((check) => check.step === step)
+      if (!found) throw new Error(`no step ${step}`)
+      return found
+    },
+  }
 }
 
-function checkOf({ checks }: AdminApi.CheckReport, step: string): AdminApi.Check {
-  const found = checks.find((check) => check.step === step)
-  if (!found) throw new Error(`no step ${step}`)
-  return found
-}
-
-/** What is not ok of the server itself, and of the way to the mail server. */
-function complaintsOf({ checks }: AdminApi.CheckReport): Record<string, string> {
-  const isQuiet = (status: string) => ['ok', 'advice', 'skipped'].includes(status)
-  const loud = checks.filter(({ status }) => !isQuiet(status))
-  return Object.fromEntries(loud.map(({ step, status }) => [step, status]))
-}
-
-/** A h for one look, closed after. */
+/** A harness for one look, closed after. */
 async function within<T>(options: HarnessOptions, work: (h: Harness) => Promise<T>): Promise<T> {
   const h = await startHarness({ mayLogErrors: true, ...options })
   try {
@@ -81,73 +74,63 @@ async function within<T>(options: HarnessOptions, work: (h: Harness) => Promise<
   }
 }
 
-/** What every doctor of a store in memory says. */
-const VOLATILE = { indexes: 'warning' }
-
 describe('The doctor', () => {
   const kept = memoryStore()
   let aheadMs = 0
   let isInspectable = true
-  const h = suiteHarness({
-    flows: {
-      store: {
-        ...kept,
-        now: async () => new Date((await kept.now()).getTime() - aheadMs),
-        async inspect() {
-          if (isInspectable && kept.inspect) return kept.inspect()
-          throw Object.assign(new Error(`not allowed with ${CANARY}`), { code: 13 })
-        },
-      },
+  const store = {
+    ...kept,
+    now: async () => new Date((await kept.now()).getTime() - aheadMs),
+    async inspect() {
+      if (isInspectable && kept.inspect) return kept.inspect()
+      throw Object.assign(new Error(`not allowed with ${CANARY}`), { code: 13 })
     },
-  })
+  }
+  const h = suiteHarness({ flows: { store } })
   const admin = suiteAdmin(h)
 
   afterEach(async () => {
     ;[aheadMs, isInspectable] = [0, true]
-    expect(complaintsOf(await reportOf(admin, TO))).to.deep.equal(VOLATILE)
+    expect((await reportOf(admin, TO)).complaints).to.deep.equal(VOLATILE)
   })
 
-  it('finds everything in order, and asks the mail server whether it takes the address', async () => {
+  it('finds everything in order, and asks the mail server whether it takes the address, where one is given', async () => {
     const mails = h.mail.mails.length
     const report = await reportOf(admin, TO)
     expect(report.ok).to.equal(true)
-    expect(complaintsOf(report)).to.deep.equal(VOLATILE)
-    expect(checkOf(report, 'rcpt')).to.include({ status: 'ok', reply: '250 Accepted' })
-    expect(checkOf(report, 'data').status).to.equal('skipped')
+    expect(report.complaints).to.deep.equal(VOLATILE)
+    expect(report.check('rcpt')).to.include({ status: 'ok', reply: '250 Accepted' })
+    expect(report.check('data').status).to.equal('skipped')
     expect(h.mail.mails).to.have.length(mails)
+    const without = await reportOf(admin)
+    expect(without.ok).to.equal(true)
+    expect(without.check('from').status).to.equal('ok')
+    expect(without.check('rcpt').status).to.equal('skipped')
   })
 
   it('advises what is recommended, and that fails nothing', async () => {
-    const asRecommended = {
-      email_link_confirmation: 'other_browser',
-      reset_requires_verified_email: 'true',
-      resend_cooldown: '1m',
-      password_blocklist: 'common',
-      validation_min_password_length: '15',
-    }
-    const defaults = {
-      email_link_confirmation: 'off',
-      reset_requires_verified_email: 'false',
-      resend_cooldown: '0s',
-      password_blocklist: 'off',
-      validation_min_password_length: '8',
-    }
+    const recommended: [name: string, value: string, byDefault: string][] = [
+      ['email_link_confirmation', 'other_browser', 'off'],
+      ['reset_requires_verified_email', 'true', 'false'],
+      ['resend_cooldown', '1m', '0s'],
+      ['password_blocklist', 'common', 'off'],
+      ['validation_min_password_length', '15', '8'],
+    ]
     const advised = async () => {
       const report = await reportOf(admin)
       expect(report.ok).to.equal(true)
-      return checkOf(report, 'recommended')
+      return report.check('recommended')
     }
     const { status, message, advice } = await advised()
     expect(status).to.equal('advice')
-    for (const name of Object.keys(defaults)) expect(message).to.include(name)
+    for (const [name] of recommended) expect(message).to.include(name)
     expect(advice).to.include('settings apply recommended --dry-run')
-    await h.put(asRecommended)
+    await h.put(Object.fromEntries(recommended))
     expect((await advised()).status).to.equal('ok')
     await h.put({ resend_cooldown: '29s' })
-    expect((await advised()).message)
-      .to.include('resend_cooldown')
-      .and.not.include('email')
-    await h.put(defaults)
+    const again = await advised()
+    expect(again.message).to.include('resend_cooldown').and.not.include('email')
+    await h.put(Object.fromEntries(recommended.map(([name, , value]) => [name, value])))
   })
 
   it('warns of a stored hash so dear that its account can be told by time, once that was compared', () =>
@@ -183,19 +166,6 @@ describe('The doctor', () => {
     await h.put({ password_blocklist: 'off', password_range_url: '' })
   })
 
-  it('asks about no recipient where none is given', async () => {
-    const report = await reportOf(admin)
-    expect(report.ok).to.equal(true)
-    expect(checkOf(report, 'from').status).to.equal('ok')
-    expect(checkOf(report, 'rcpt').status).to.equal('skipped')
-  })
-
-  it('refuses to ask about what is no address: 400', async () => {
-    for (const to of ['ann', 'a@b.example, c@d.example', 'ann@users.example\r\nRCPT', '']) {
-      expect(await codeOf(admin.runDoctor({ to }))).to.deep.equal([400, 'invalid_request'])
-    }
-  })
-
   for (const [ms, status, said] of [
     [900, 'ok', /agree/],
     [5_000, 'warning', /ahead of the database/],
@@ -206,20 +176,18 @@ describe('The doctor', () => {
     it(`says ${status} of a clock that is ${ms} ms ahead of the database`, async () => {
       aheadMs = ms
       const report = await reportOf(admin, TO)
-      expect(checkOf(report, 'clock').status).to.equal(status)
-      expect(checkOf(report, 'clock').message).to.match(said)
-      expect(complaintsOf(report)).to.deep.equal({
-        ...VOLATILE,
-        ...(status !== 'ok' && { clock: status }),
-      })
+      expect(report.check('clock').status).to.equal(status)
+      expect(report.check('clock').message).to.match(said)
+      const clock = status !== 'ok' && { clock: status }
+      expect(report.complaints).to.deep.equal({ ...VOLATILE, ...clock })
     })
   }
 
   it('says so where it may not look at the indexes, and goes on', async () => {
     isInspectable = false
     const report = await reportOf(admin, TO)
-    expect(complaintsOf(report)).to.deep.equal({ indexes: 'failed' })
-    expect(checkOf(report, 'outbox').status).to.equal('ok')
+    expect(report.complaints).to.deep.equal({ indexes: 'failed' })
+    expect(report.check('outbox').status).to.equal('ok')
   })
 
   it('counts dead letters', async () => {
@@ -227,7 +195,7 @@ describe('The doctor', () => {
     for (const count of [1, 2]) {
       const { mail_id } = await admin.sendReset({ id })
       await outcomeOf(h, mail_id, 'dead')
-      const check = checkOf(await reportOf(admin), 'outbox')
+      const check = (await reportOf(admin)).check('outbox')
       expect(check).to.include({ status: 'warning', message: `Dead letters: ${count}.` })
     }
     expect(await admin.purgeMails({ all_dead: true })).to.deep.equal({ changed: 2 })
@@ -238,25 +206,21 @@ describe('The doctor', () => {
     const shared = memoryStore()
     const process = (ring: Buffer[], work: (admin: AdminClient) => Promise<unknown>) =>
       within({ flows: { secrets: ring, store: shared } }, (each) => work(adminOf(each)))
-    const secretsOf = async (asked: AdminClient) => checkOf(await reportOf(asked), 'secrets')
+    const expectSecrets = async (asked: AdminClient, status: string, said = '') => {
+      const check = (await reportOf(asked)).check('secrets')
+      expect(check.status).to.equal(status)
+      expect(check.message).to.include(said)
+    }
     await process([old], (first) =>
       first.putSettings({ smtp_username: 'mailer', smtp_password: CANARY }),
     )
-    await process([next], async (second) => {
-      const check = await secretsOf(second)
-      expect(check.status).to.equal('failed')
-      expect(check.message).to.include('smtp_password')
-    })
+    await process([next], (second) => expectSecrets(second, 'failed', 'smtp_password'))
     await process([next, old], async (both) => {
-      const check = await secretsOf(both)
-      expect(check.status).to.equal('warning')
-      expect(check.message).to.include('smtp_password')
+      await expectSecrets(both, 'warning', 'smtp_password')
       expect((await both.rotateKeys()).resealed).to.deep.equal(['smtp_password'])
-      expect((await secretsOf(both)).status).to.equal('ok')
+      await expectSecrets(both, 'ok')
     })
-    await process([next], async (mended) => {
-      expect((await secretsOf(mended)).status).to.equal('ok')
-    })
+    await process([next], (mended) => expectSecrets(mended, 'ok'))
   })
 })
 
@@ -266,69 +230,55 @@ describe('The doctor names the failing step:', () => {
 
   it('a key of the ring that is too short', () =>
     within({ flows: { secrets: [randomBytes(32), randomBytes(16)] } }, async (weak) => {
-      const report = await reportOf(adminOf(weak))
-      expect(checkOf(report, 'keys')).to.include({
-        status: 'failed',
-        message: 'A key of the ring has fewer than 32 bytes.',
-      })
-      expect(complaintsOf(report)).to.deep.equal({ keys: 'failed', indexes: 'warning' })
+      const { check, complaints } = await reportOf(adminOf(weak))
+      expect(check('keys').message).to.equal('A key of the ring has fewer than 32 bytes.')
+      expect(complaints).to.deep.equal({ ...VOLATILE, keys: 'failed' })
     }))
 
-  it('an admin token that can be guessed', async () => {
-    const adminToken = ['a-guess', ADMIN_TOKEN]
-    await within({ flows: { adminToken } }, async (weak) => {
+  it('an admin token that can be guessed', () =>
+    within({ flows: { adminToken: ['a-guess', ADMIN_TOKEN] } }, async (weak) => {
       const report = await reportOf(createAdminClient(weak.baseUrl, 'a-guess'))
-      expect(checkOf(report, 'keys')).to.include({
-        status: 'failed',
-        message: 'An admin token has fewer than 32 characters.',
-      })
-      expect(JSON.stringify(report)).to.not.include('a-guess')
-    })
-  })
+      const message = 'An admin token has fewer than 32 characters.'
+      expect(report.check('keys')).to.include({ status: 'failed', message })
+      expect(report.text).to.not.include('a-guess')
+    }))
 
   it('SMTP that is not configured, which is a warning with a development mailbox', async () => {
     await within({ flows: { initialSettings: {} } }, async (bare) => {
-      const report = await reportOf(adminOf(bare), TO)
-      expect(checkOf(report, 'configuration').status).to.equal('failed')
-      expect(checkOf(report, 'configuration').message).to.match(/smtp_host.*smtp_port.*smtp_from/)
-      for (const step of MAIL_STEPS.slice(1)) {
-        expect(checkOf(report, step).status).to.equal('skipped')
-      }
+      const { check } = await reportOf(adminOf(bare), TO)
+      expect(check('configuration').status).to.equal('failed')
+      expect(check('configuration').message).to.match(/smtp_host.*smtp_port.*smtp_from/)
+      for (const step of MAIL_STEPS.slice(1)) expect(check(step).status).to.equal('skipped')
     })
     const flows = { initialSettings: {}, transport: memoryMailbox() }
     await within({ flows }, async (development) => {
-      const report = await reportOf(adminOf(development), TO)
-      expect(report.ok).to.equal(true)
-      expect(checkOf(report, 'configuration').message).to.match(/development mailbox/)
-      expect(complaintsOf(report)).to.deep.equal({ indexes: 'warning', configuration: 'warning' })
+      const { ok, check, complaints } = await reportOf(adminOf(development), TO)
+      expect(ok).to.equal(true)
+      expect(check('configuration').message).to.match(/development mailbox/)
+      expect(complaints).to.deep.equal({ ...VOLATILE, configuration: 'warning' })
     })
   })
 
   it('a base URL that is not ours, or where nobody answers', async () => {
-    const elsewhere: Record<string, [said: RegExp, listener: RequestListener]> = {
-      "somebody else's issuer": [
-        /not this issuer/,
-        (_req, res) => res.end(JSON.stringify({ issuer: 'https://else.example' })),
-      ],
-      'no issuer at all': [/not this issuer/, (_req, res) => res.end('<h1>Hello</h1>')],
-      null: [/not this issuer/, (_req, res) => res.end('null')],
-      'not found': [/answers 404/, (_req, res) => res.writeHead(404).end('{}')],
-      'a redirect': [
-        /answers 302/,
-        (_req, res) => res.writeHead(302, { location: h.oauthUrl }).end(),
-      ],
-      'a dropped connection': [/cannot be reached/, (req) => req.socket.destroy()],
-    }
+    const issuer = JSON.stringify({ issuer: 'https://else.example' })
+    const location = h.oauthUrl
+    const elsewhere: [what: string, said: RegExp, listener: RequestListener][] = [
+      ["somebody else's issuer", /not this issuer/, (_req, res) => res.end(issuer)],
+      ['no issuer at all', /not this issuer/, (_req, res) => res.end('<h1>Hello</h1>')],
+      ['null', /not this issuer/, (_req, res) => res.end('null')],
+      ['not found', /answers 404/, (_req, res) => res.writeHead(404).end('{}')],
+      ['a redirect', /answers 302/, (_req, res) => res.writeHead(302, { location }).end()],
+      ['a dropped connection', /cannot be reached/, (req) => req.socket.destroy()],
+    ]
     let listener: RequestListener = () => {}
     const { url, close } = await serve((req, res) => listener(req, res))
     await within({ flows: { baseUrl: url } }, async (lost) => {
       async function expectLost(said: RegExp, what: string) {
-        const report = await reportOf(adminOf(lost))
-        const { status, message } = checkOf(report, 'base_url')
-        expect([status, said.test(message)], `${what}: ${message}`).to.deep.equal(['failed', true])
-        expect(complaintsOf(report)).to.deep.equal({ ...VOLATILE, base_url: 'failed' })
+        const { check, complaints } = await reportOf(adminOf(lost))
+        expect(check('base_url').message, what).to.match(said)
+        expect(complaints, what).to.deep.equal({ ...VOLATILE, base_url: 'failed' })
       }
-      for (const [what, [said, answer]] of Object.entries(elsewhere)) {
+      for (const [what, said, answer] of elsewhere) {
         listener = answer
         await expectLost(said, what)
       }
@@ -343,10 +293,10 @@ describe('The doctor names the failing step:', () => {
     const smtp = await startFaultySmtp({ offersAuth: true, fault: answers('RCPT', reply) })
     const login = { smtp_username: 'mailer', smtp_password: CANARY }
     await h.put({ smtp_port: String(smtp.port), ...login })
-    const report = await reportOf(admin, TO)
-    expect(checkOf(report, 'rcpt')).to.include({ status: 'failed', reply })
-    expect(checkOf(report, 'data').status).to.equal('skipped')
-    for (const each of OWN_STEPS) expect(checkOf(report, each).status).to.not.equal('failed')
+    const { check } = await reportOf(admin, TO)
+    expect(check('rcpt')).to.include({ status: 'failed', reply })
+    expect(check('data').status).to.equal('skipped')
+    for (const each of OWN_STEPS) expect(check(each).status).to.not.equal('failed')
     await h.put({ smtp_port: String(h.mail.port) })
     await admin.unsetSettings(['smtp_username', 'smtp_password'])
     expect((await reportOf(admin, TO)).ok).to.equal(true)
@@ -358,16 +308,16 @@ describeWithMongo('The doctor on MongoDB [full]', () => {
   it('names indexes that are missing or another one, until start() made them anew', () =>
     within({ technology: 'mongodb' }, async (h) => {
       const admin = adminOf(h)
-      expect(complaintsOf(await reportOf(admin, TO))).to.deep.equal({})
+      expect((await reportOf(admin, TO)).complaints).to.deep.equal({})
       const outbox = databaseOf(h).collection('mail_outbox')
       const names = (await outbox.indexes()).map(({ name = '' }) => name)
       const dropped = names.find((name) => name !== '_id_') ?? ''
       await outbox.dropIndex(dropped)
-      const missing = checkOf(await reportOf(admin, TO), 'indexes')
+      const missing = (await reportOf(admin, TO)).check('indexes')
       expect(missing.status).to.equal('failed')
       expect(missing.message).to.include(`mail_outbox.${dropped}`)
       await outbox.createIndex({ another: 1 }, { name: dropped })
-      expect(checkOf(await reportOf(admin, TO), 'indexes').message).to.equal(missing.message)
+      expect((await reportOf(admin, TO)).check('indexes').message).to.equal(missing.message)
       await outbox.dropIndex(dropped)
       await h.store.start()
       expect((await reportOf(admin, TO)).ok).to.equal(true)
@@ -376,26 +326,23 @@ describeWithMongo('The doctor on MongoDB [full]', () => {
   it('reports all the rest while the database is gone [full]', async () => {
     const fresh = await freshDatabase()
     const proxy = await startMongoProxy(fresh)
-    const ms = 2_000
-    const limits = { serverSelectionTimeoutMS: ms, connectTimeoutMS: ms, socketTimeoutMS: ms }
-    const client = await MongoClient.connect(proxy.uri, { ...limits, heartbeatFrequencyMS: 500 })
+    const client = await MongoClient.connect(proxy.uri, SHORT_WAITS)
     const database = { db: client.db(), drop: () => client.close() }
     await within({ technology: 'mongodb', database }, async (h) => {
       const admin = adminOf(h)
       expect((await reportOf(admin, TO)).ok).to.equal(true)
       for (const outage of ['sever', 'stall'] as const) {
         await proxy[outage]()
-        const report = await reportOf(admin, TO)
-        expect(complaintsOf(report)).to.deep.equal({ database: 'failed' })
+        const { check, complaints, text } = await reportOf(admin, TO)
+        expect(complaints).to.deep.equal({ database: 'failed' })
         for (const step of OWN_STEPS.filter((each) => !['database', 'base_url'].includes(each)))
-          expect(checkOf(report, step).status).to.equal('skipped')
-        for (const step of ['base_url', 'configuration', 'connect', 'rcpt']) {
-          expect(checkOf(report, step).status).to.equal('ok')
-        }
-        expect(JSON.stringify(report)).to.not.include(proxy.uri)
+          expect(check(step).status).to.equal('skipped')
+        for (const step of ['base_url', 'configuration', 'connect', 'rcpt'])
+          expect(check(step).status).to.equal('ok')
+        expect(text).to.not.include(proxy.uri)
         await proxy.restore()
         await eventually('the driver finds the database again', async () => {
-          return checkOf(await reportOf(admin, TO), 'outbox').status === 'ok'
+          return (await reportOf(admin, TO)).check('outbox').status === 'ok'
         })
       }
     })
@@ -404,71 +351,36 @@ describeWithMongo('The doctor on MongoDB [full]', () => {
   })
 })
 
-type Template = Parameters<AdminClient['previewMail']>[0]['template']
-
 // Each step, and what is hidden of the replies, is in test/smtp/check.test.ts.
 describe('A test mail (5)', () => {
   const secrets = ['d'.repeat(43)]
   const h = suiteHarness({ flows: { secrets } })
   const admin = suiteAdmin(h)
 
-  /** The mail server of the settings answers this step with this reply. */
-  async function faulty(at: Step, reply: string): Promise<FaultySmtp> {
-    const smtp = await startFaultySmtp({ offersAuth: true, fault: answers(at, reply) })
-    await h.put({ smtp_port: String(smtp.port), smtp_username: 'mailer', smtp_password: CANARY })
-    return smtp
-  }
-
-  async function settled(smtp: FaultySmtp): Promise<void> {
-    await h.put({ smtp_port: String(h.mail.port), smtp_from: 'accounts@idp.example' })
-    await admin.unsetSettings(['smtp_username', 'smtp_password'])
-    await smtp.close()
-  }
-
   /** The report, once every step is there in its order. */
-  async function tested(): Promise<Record<string, AdminApi.Check>> {
+  async function tested(): Promise<AdminApi.Check[]> {
     const { ok, checks } = await admin.testMail({ to: TO })
     expect(checks.map(({ step }) => step)).to.deep.equal(MAIL_STEPS)
     expect(ok).to.equal(checks.every(({ status }) => status !== 'failed'))
-    return Object.fromEntries(checks.map((check) => [check.step, check]))
+    return checks
   }
 
-  it('arrives with the settings in force, and tells each step', async () => {
+  it('arrives with the settings in force, tells each step, and is audited without the address; it is in no outbox, and has no link', async () => {
     const smtp = await startFaultySmtp({ offersAuth: true })
-    await h.put({
-      smtp_port: String(smtp.port),
-      smtp_username: 'mailer',
-      smtp_password: CANARY,
-      smtp_from: 'service@idp.example',
-    })
-    const steps = await tested()
-    expect(Object.values(steps).map(({ status }) => status)).to.deep.equal(
-      MAIL_STEPS.map(() => 'ok'),
-    )
+    const login = { smtp_username: 'mailer', smtp_password: CANARY }
+    await h.put({ smtp_port: String(smtp.port), smtp_from: 'service@idp.example', ...login })
+    for (const { status } of await tested()) expect(status).to.equal('ok')
+    expect(smtp.mails).to.have.length(1)
     const [mail] = smtp.mails
-    expect(mail).to.include({ from: 'service@idp.example', user: 'mailer' })
-    expect(mail?.to).to.deep.equal([TO])
+    expect(mail).to.deep.include({ from: 'service@idp.example', user: 'mailer', to: [TO] })
     expect(mail?.raw).to.match(/^From: service@idp\.example\r?$/m)
     expect(mail?.raw).to.match(/^Subject: Test email\r?$/m)
+    expect(mail?.raw).to.not.match(/https?:|token/)
     expect(smtp.logins).to.deep.equal([{ user: 'mailer', password: CANARY, isSecure: false }])
-    expect(smtp.mails).to.have.length(1)
-    await settled(smtp)
-  })
-
-  it('is audited with who sent it, and not with the address', async () => {
-    await tested()
-    const event = actionsOf(h, 'mail_test').at(-1)
-    expectAudited(event, 'mail_test')
-    expect(JSON.stringify(event)).to.not.include(TO)
-  })
-
-  it('leaves no record in the outbox, and has no link', async () => {
-    const count = h.mail.mails.length
-    await tested()
-    const { mail, link } = await h.mail.mailTo(TO, count + 1)
-    expect(link).to.equal('')
-    expect(mail.text).to.not.include('token')
+    expect(JSON.stringify(expectAudited(h, 'mail_test'))).to.not.include(TO)
     expect((await admin.listOutbox()).mails).to.deep.equal([])
+    await admin.unsetSettings(['smtp_username', 'smtp_password'])
+    await smtp.close()
   })
 
   it('uses settings that another process changed just now', async () => {
@@ -483,46 +395,19 @@ describe('A test mail (5)', () => {
     await other.put({ smtp_port: String(h.mail.port), smtp_from: 'four@idp.example' })
     expect(JSON.stringify(await admin.runDoctor())).to.include('mail from four@idp.example')
     await other.close()
-    await settled(smtp)
+    await smtp.close()
   })
 
-  const faults: [step: string, at: Step, reply: string][] = [
-    ['auth', 'AUTH', '535 5.7.8 Nobody may log in'],
-    ['data', 'dot', '554 5.6.0 We do not like the words'],
-  ]
-  for (const [step, at, reply] of faults) {
-    it(`that fails at ${step} (${at}) says so, with the reply of the server`, async () => {
-      const smtp = await faulty(at, reply)
-      const steps = await tested()
-      expect(steps[step]).to.include({ status: 'failed', reply })
-      expect(steps[step]?.advice).to.match(/^\S.*\.$/)
-      const failedAt = MAIL_STEPS.indexOf(step)
-      for (const each of MAIL_STEPS.slice(0, failedAt)) expect(steps[each]?.status).to.equal('ok')
-      for (const each of MAIL_STEPS.slice(failedAt + 1)) {
-        expect(steps[each]?.status).to.equal('skipped')
-      }
-      await settled(smtp)
-      expect((await tested())['data']).to.include({ status: 'ok' })
-    })
-  }
-
-  it('goes nowhere where `to` is not one plain address: 400', async () => {
-    const smtp = await startFaultySmtp()
+  it('that fails says at which step, with the reply of the server, and what to do', async () => {
+    const reply = '554 5.6.0 We do not like the words'
+    const smtp = await startFaultySmtp({ fault: answers('dot', reply) })
     await h.put({ smtp_port: String(smtp.port) })
-    const actions = actionsOf(h).length
-    const two = [`${TO}, bob@users.example`, `${TO}\r\nRCPT TO:<bob@users.example>`]
-    const wrong = ['', 'ann', 'ann@', '@users.example', `Ann <${TO}>`, `${TO}\0`, ` ${TO}`, ...two]
-    for (const to of [...wrong, 1, null, [TO]]) {
-      const problem = await refusalOf(admin.testMail({ to: to as string }))
-      expect([problem.status, problem.code]).to.deep.equal([400, 'invalid_request'])
-      expect(problem.errors?.map(({ key }) => key)).to.deep.equal(['to'])
-    }
-    expect(await codeOf(admin.testMail({} as never))).to.deep.equal([400, 'invalid_request'])
-    expect(smtp.connections).to.equal(0)
-    expect(actionsOf(h)).to.have.length(actions)
-    await tested()
-    expect(smtp.mails).to.have.length(1)
-    await settled(smtp)
+    const failed = (await tested()).at(-1)
+    expect(failed).to.include({ step: 'data', status: 'failed', reply })
+    expect(failed?.advice).to.match(/^\S.*\.$/)
+    await h.put({ smtp_port: String(h.mail.port) })
+    await smtp.close()
+    expect((await tested()).at(-1)).to.include({ status: 'ok' })
   })
 })
 
@@ -530,16 +415,14 @@ describe('A preview of a mail (5)', () => {
   const h = suiteHarness()
   const admin = suiteAdmin(h)
 
-  const pages: Record<Template, string> = {
-    'password-reset': '/reset-password',
-    'email-verification': '/verify-email',
-    'password-changed': '/forgot-password',
-    invitation: '/accept-invitation',
-  }
-  for (const [name, page] of Object.entries(pages)) {
-    it(`of ${name} has subject, text and HTML, and a link without a token`, async () => {
+  for (const [template, page] of [
+    ['password-reset', '/reset-password'],
+    ['email-verification', '/verify-email'],
+    ['password-changed', '/forgot-password'],
+    ['invitation', '/accept-invitation'],
+  ] as const) {
+    it(`of ${template} has subject, text and HTML, and a link without a token`, async () => {
       const events = h.events.length
-      const template = name as Template
       const mail = await admin.previewMail({ template })
       expect(mail.subject).to.match(/^\S.*\S$/)
       for (const part of [mail.text, mail.html]) {
@@ -547,35 +430,10 @@ describe('A preview of a mail (5)', () => {
         expect(part).to.not.match(/token|authorize_sig|undefined|\[object/)
       }
       expect(mail.html).to.match(/<html lang="en"/)
-      expect(await admin.previewMail({ template, locale: 'en' })).to.deep.include({
-        subject: mail.subject,
-      })
+      const { subject } = await admin.previewMail({ template, locale: 'en' })
+      expect(subject).to.equal(mail.subject)
       expect(h.events).to.have.length(events)
       expect(h.mail.mails).to.deep.equal([])
-    })
-  }
-
-  const preview = 'password-reset'
-  for (const [key, value] of [
-    ['template', undefined],
-    ['template', 'no-such-mail'],
-    ['template', '../../package'],
-    ['template', '__proto__'],
-    ['template', 'test'],
-    ['locale', 'xx'],
-    ['locale', '../en'],
-    ['locale', ''],
-    ['locale', 'constructor'],
-  ] as const) {
-    it(`is refused for the ${key} ${JSON.stringify(value) ?? 'that is missing'}: 400, naming it`, async () => {
-      const query = {
-        ...(key === 'locale' && { template: preview }),
-        ...(value !== undefined && { [key]: value }),
-      }
-      const problem = await refusalOf(admin.previewMail(query as never))
-      expect([problem.status, problem.code]).to.deep.equal([400, 'invalid_request'])
-      expect(problem.errors?.map((error) => error.key)).to.deep.equal([key])
-      expect((await admin.previewMail({ template: preview })).text).to.include('http')
     })
   }
 })

@@ -1,140 +1,566 @@
+import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import type { Clock } from '../../src/clock.ts'
-import { bearer, settingsOf } from '../support/admin-requests.ts'
+import { settingNamed } from '../../src/settings/table.ts'
+import { adminOf, bearer, problemOf, settingsOf, type SettingsRequest } from '../support/admin.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
-import { PASSWORD } from '../support/harness.ts'
+import { PASSWORD, startHarness, type Harness, type Technology } from '../support/harness.ts'
 import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
-import { eventsOf, usableRecord } from '../support/observe.ts'
+import { databaseOf, eventsOf } from '../support/observe.ts'
+import { badNames, badValues, goodValues } from '../support/settings-values.ts'
+import { addUnverified } from '../support/person.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { movableClock } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
-describe('PUT {base_url}/admin/api/settings (4.5)', () => {
-  const h = suiteHarness()
-  const { get, put } = settingsOf(h)
+const CANARY = 'canary of the password'
 
-  describe('answers with the settings in force', () => {
-    it('by their names, as strings, with the defaults of section 2.5', async () => {
-      const response = await get()
+/** Two processes on one store, and what is the same in both as long as nobody changed anything. */
+function twoProcesses(technology: Technology = 'memory') {
+  const h = {} as Harness
+  const other = {} as Harness
+  const [settings, elsewhere] = [settingsOf(h), settingsOf(other)]
+  let round = 0
+
+  before(async () => {
+    const secrets = [randomBytes(32)]
+    Object.assign(h, await startHarness({ technology, flows: { secrets } }))
+    Object.assign(other, await startHarness({ flows: { secrets, store: h.store } }))
+    await h.put({ smtp_username: 'm', smtp_password: CANARY })
+  })
+  after(async () => {
+    await other.close()
+    await h.close()
+  })
+
+  const told = () => [...eventsOf(h, 'settings_changed'), ...eventsOf(other, 'settings_changed')]
+
+  async function state() {
+    const response = await settings.get()
+    const seen = [response.headers.get('etag'), await response.json(), await elsewhere.shown()]
+    return [...seen, told().length]
+  }
+
+  async function stillWorks() {
+    round += 1
+    const body = { smtp_from_name: `Name ${round}` }
+    const response = await settings.put({ body, ifMatch: await settings.etag() })
+    expect(response.status).to.equal(200)
+    expect(await elsewhere.shown()).to.include(body)
+  }
+
+  /** Whatever is refused: nothing changed, and an honest request still works. */
+  async function unchangedBy(work: () => Promise<unknown>) {
+    const before = await state()
+    await work()
+    expect(await state()).to.deep.equal(before)
+    await stillWorks()
+  }
+
+  return { h, settings, elsewhere, told, stillWorks, unchangedBy }
+}
+
+describe('The settings over HTTP (2.5, 4.5)', () => {
+  const { h, settings, elsewhere, told, unchangedBy } = twoProcesses()
+  const { shown, put, unset } = settings
+
+  /** What is stored, without secrets: defaults are not. */
+  const stored = async () => (await adminOf(h).settingsHistory()).answer.versions[0]?.settings ?? {}
+
+  beforeEach(() => h.put({ smtp_host: '127.0.0.1', smtp_username: 'm', smtp_password: CANARY }))
+
+  const itRefuses = (title: string, work: () => Promise<unknown>) =>
+    it(title, () => unchangedBy(work))
+
+  describe('are answered', () => {
+    it('by their names, as strings, with their defaults; to HEAD without a body', async () => {
+      const response = await settings.get()
       expect(response.status).to.equal(200)
       expect(response.headers.get('content-type')).to.match(/^application\/json/)
       expect(response.headers.get('cache-control')).to.equal('no-store')
-      const settings: Record<string, unknown> = await response.json()
-      expect(settings).to.include({
+      const settingsInForce: Record<string, unknown> = await response.json()
+      expect(settingsInForce).to.include({
         password_reset_expiration: '1h',
         require_email_verification: 'true',
-        email_verification_expiration: '24h',
-        audit_retention: '400d',
         smtp_host: '127.0.0.1',
         smtp_port: String(h.mail.port),
-        smtp_from: 'accounts@idp.example',
         smtp_tls: 'auto',
-        password_changed_email: 'false',
-        reset_requires_verified_email: 'false',
-        reset_verifies_email: 'false',
         requests_per_ip_per_minute: '60',
-        mails_per_account_per_hour: '1000',
-        resend_cooldown: '0s',
-        mails_per_minute: '600',
-        validation_min_password_length: '8',
-        validation_max_password_length: '64',
       })
-      expect(settings).not.to.have.any.keys('smtp_username', 'smtp_password', 'version')
-      for (const value of Object.values(settings)) expect(value).to.be.a('string')
-    })
-
-    it('and to HEAD alike, without them', async () => {
+      expect(settingsInForce).not.to.have.any.keys('smtp_oauth_client_id', 'version')
+      for (const value of Object.values(settingsInForce)) expect(value).to.be.a('string')
       const url = `${h.baseUrl}/admin/api/settings`
-      const response = await fetch(url, { method: 'HEAD', headers: bearer })
-      expect([response.status, await response.text()]).to.deep.equal([200, ''])
+      const head = await fetch(url, { method: 'HEAD', headers: bearer })
+      expect([head.status, await head.text()]).to.deep.equal([200, ''])
     })
 
-    it('changing nothing for an empty object, and saying what SMTP lacks', async () => {
-      const before = await h.store.settings.read()
-      expect((await put({ body: {} })).status).to.equal(200)
-      expect(await h.store.settings.read()).to.deep.equal(before)
-      const response = await put({ body: { smtp_from: '' } })
-      expect(JSON.stringify(await response.json())).to.include('SMTP is not configured')
-      await h.put({ smtp_from: 'accounts@idp.example' })
-    })
-
-    it('and records the keys of what changed, never a secret (SET-16)', async () => {
-      const before = eventsOf(h, 'settings_changed').length
-      const smtp_password = 'S3cr3t canary'
-      await h.put({ smtp_password, smtp_port: String(h.mail.port), smtp_username: 'm' })
-      const events = eventsOf(h, 'settings_changed').slice(before)
-      expect(events).to.have.length(1)
-      expect(events[0]?.details?.['keys']).to.have.members(['smtp_password', 'smtp_username'])
+    it('and recorded with the keys of what changed, never a secret (SET-16)', async () => {
+      const before = told().length
+      await h.put({ smtp_password: 'S3cr3t canary', smtp_port: String(h.mail.port) })
+      await h.put({ smtp_username: 'n' })
+      expect(
+        told()
+          .slice(before)
+          .map(({ details }) => details?.['keys']),
+      ).to.deep.equal([['smtp_password'], ['smtp_username']])
       expect(JSON.stringify(h.events)).not.to.include('canary')
-      await h.put({ smtp_password: '', smtp_username: '' })
     })
   })
 
-  describe('takes effect at once', () => {
-    it('password_reset_expiration, for links mailed from now on', async () => {
-      const user = await h.addUser({ username: 'lifetimes' })
-      for (const [value, ms] of [
-        ['2h', 7_200_000],
-        ['90s', 90_000],
-      ] as const) {
-        await h.put({ password_reset_expiration: value })
-        const record = await usableRecord(h, await h.resetLink(user))
-        expect(Number(record?.expiresAt) - Number(record?.createdAt)).to.equal(ms)
-      }
-      await h.put({ password_reset_expiration: '1h' })
-    })
-
-    it('require_email_verification: "true" blocks, "false" really does not (SET-04)', async () => {
-      await h.addUser({ username: 'unverified', emailVerified: false })
-      for (const value of ['true', 'false', 'true']) {
-        await h.put({ require_email_verification: value })
-        const { page, mode, location } = await h.signIn(createUserAgent(), 'unverified')
-        if (value === 'true') expect([page, mode]).to.deep.equal(['verify-email', 'blocked'])
-        else expect(location).to.match(/^https:\/\/app\.example\/cb\?code=/)
-      }
-    })
-
-    it('validation_min_password_length, for links mailed before too', async () => {
-      await h.put({ validation_min_password_length: '12' })
-      const link = await h.resetLink(await h.addUser({ username: 'lengths' }))
-      expect((await h.reset(link, 'a'.repeat(11))).mode).to.equal('password_too_short')
-      await h.put({ validation_min_password_length: '11' })
-      expect((await h.reset(link, 'a'.repeat(11))).mode).to.equal('done')
-      await h.put({ validation_min_password_length: '8' })
-    })
-  })
-})
-
-onBothStores('Several changes of settings at the same time', (technology) => {
-  const h = suiteHarness({ technology })
-  const { shown, put } = settingsOf(h)
-
-  it('are all applied, where they are to different settings: none is lost (SET-14)', async () => {
-    for (let round = 1; round <= 5; round += 1) {
-      const changes = {
-        password_reset_expiration: `${round}h`,
-        email_verification_expiration: `${round + 10}h`,
-        smtp_username: `name ${round}`,
-        smtp_password: `password ${round}`,
-        validation_max_password_length: String(64 + round),
-      }
-      const each = Object.entries(changes).map(([key, value]) => put({ body: { [key]: value } }))
-      for (const { status } of await Promise.all(each)) expect(status).to.equal(200)
-      expect(await shown()).to.include({ ...changes, smtp_password: '***' })
+  describe('refuse what is not one JSON object of at most 64 KiB (SET-07, ADM-12):', () => {
+    const good = JSON.stringify({ email_verification_expiration: '5h' })
+    const typed = (type: string) => ({ body: good, headers: { 'content-type': type } })
+    const texts = ['', ' ', 'null', '"smtp_port"', '26', 'true', '{', '{"smtp_port":"26"', '[]']
+    const refused: [what: string, request: RequestInit, status: number][] = [
+      ...[...texts, '[{"smtp_port":"26"}]', "{'smtp_port':'26'}"].map(
+        (body): [string, RequestInit, number] => [JSON.stringify(body), { body }, 400],
+      ),
+      ['a form', typed('application/x-www-form-urlencoded'), 415],
+      ['plain text', typed('text/plain'), 415],
+      ['a form in parts', typed('multipart/form-data; boundary=b'), 415],
+      ['another JSON', typed('application/jsonx'), 415],
+      ['JSON as text', typed('text/json'), 415],
+      ['a body without a type', { body: new TextEncoder().encode(good), headers: {} }, 415],
+      ['one byte more', { body: good.padEnd(65_537) }, 413],
+      ['a mistake in exactly 64 KiB', { body: '{"smtp_port":"0"}'.padEnd(65_536) }, 400],
+      ['another method, POST', { method: 'POST', body: good }, 405],
+      ['another method, PATCH', { method: 'PATCH', body: good }, 405],
+      ['another method, DELETE', { method: 'DELETE', body: good }, 405],
+      ['another method, OPTIONS', { method: 'OPTIONS', body: good }, 405],
+    ]
+    for (const [
+      what,
+      { headers = { 'content-type': 'application/json' }, ...init },
+      status,
+    ] of refused) {
+      itRefuses(`${what}: ${status}`, async () => {
+        const response = await fetch(`${h.baseUrl}/admin/api/settings`, {
+          method: 'PUT',
+          headers: { ...bearer, 'x-http-method-override': 'PUT', ...(headers as object) },
+          ...init,
+        })
+        const allowed = status === 405 ? 'GET, HEAD, PUT' : null
+        expect(response.headers.get('allow')).to.equal(allowed)
+        await problemOf(response, status)
+      })
     }
   })
 
-  it('to a minimum and a maximum that exclude each other: one of them is refused', async () => {
-    await h.put({ validation_min_password_length: '8', validation_max_password_length: '64' })
+  describe('refuse a body with one bad setting: 400 that names it, and applies none (SET-01, SET-03, SET-09, SET-10, MAIL-07, MAIL-08):', () => {
+    const innocent = { password_reset_expiration: '4h', email_verification_expiration: '5h' }
+
+    async function isRefused(bad: Record<string, unknown>) {
+      const { errors = [] } = await problemOf(put({ body: { ...innocent, ...bad } }), 400)
+      const what = JSON.stringify(bad)
+      expect(errors.map(({ key }) => key)).to.have.members(Object.keys(bad), what)
+      for (const { expected } of errors) expect(expected).to.be.a('string').and.not.equal('')
+    }
+
+    for (const [key, values] of Object.entries(badValues)) {
+      for (const value of values) {
+        itRefuses(`${key}: ${JSON.stringify(value).slice(0, 60)}`, () =>
+          isRefused({ [key]: value }),
+        )
+      }
+    }
+
+    for (const value of [26, 0, null, true, [], ['26'], { $gt: '' }, { smtp_port: '26' }, 1e400]) {
+      itRefuses(`a value that is no string: ${JSON.stringify(value)}`, async () => {
+        for (const key of ['smtp_port', 'require_email_verification', 'smtp_password']) {
+          await isRefused({ [key]: value })
+        }
+      })
+    }
+
+    for (const key of badNames) {
+      itRefuses(`a name that is none: ${JSON.stringify(key)}`, () => isRefused({ [key]: '26' }))
+    }
+
+    itRefuses('__proto__, as text or as an object with settings in it', async () => {
+      for (const value of ['x', { smtp_port: '26' }, { isAdmin: 'true' }]) {
+        const body = Object.fromEntries([
+          ['smtp_from', 'b@idp.example'],
+          ['__proto__', value],
+        ])
+        await problemOf(put({ body }), 400)
+      }
+      expect(Reflect.get({}, 'smtp_port')).to.equal(undefined)
+      expect(Reflect.get({}, 'isAdmin')).to.equal(undefined)
+    })
+
+    itRefuses('every bad key of one body is listed (SET-06)', () =>
+      isRefused({ smtp_port: '0', nonsense: 'x', smtp_host: 25, smtp_from: '@' }),
+    )
+
+    itRefuses('a minimum above the maximum, of the same body or in force (SET-05)', async () => {
+      const [min, max] = ['validation_min_password_length', 'validation_max_password_length']
+      for (const bad of [{ [min]: '20', [max]: '19' }, { [min]: '65' }, { [max]: '7' }]) {
+        const problem = await problemOf(put({ body: { ...innocent, ...bad } }), 400)
+        expect(JSON.stringify(problem)).to.include('validation_m')
+      }
+    })
+
+    itRefuses('a secret is never shown, nor what came for an unknown name', async () => {
+      for (const body of [
+        { smtp_password: `${CANARY}\n` },
+        { smtp_password: CANARY.repeat(30) },
+        { smtp_password: [CANARY] },
+        { smtp_pasword: CANARY },
+        { SMTP_PASSWORD: CANARY },
+        { smtp_pass: { word: CANARY } },
+        { smtp_password: CANARY, smtp_port: 'x' },
+      ]) {
+        await problemOf(put({ body }), 400, 'invalid_settings')
+      }
+      const answer = await put({ body: { smtp_port: 'a visible mistake' } })
+      expect(await answer.text()).to.include('a visible mistake')
+    })
+  })
+
+  describe('are tried in a dry run, which', () => {
+    const dry = { query: 'dry_run=true' }
+
+    it('answers what would be, without its secrets, with the ETag of what is, and changes nothing', () =>
+      unchangedBy(async () => {
+        const etag = await settings.etag()
+        const body = { password_reset_expiration: '5h', smtp_from: 'x@idp.example' }
+        const answer = await put({ ...dry, body: { ...body, smtp_password: `new ${CANARY}` } })
+        expect([answer.status, answer.headers.get('etag')]).to.deep.equal([200, etag])
+        const text = await answer.text()
+        expect(JSON.parse(text)).to.deep.include({ ...(await shown()), ...body })
+        expect(text).not.to.include('canary')
+      }))
+
+    it('tells that a password would be forgotten, by setting or by unsetting its host, and forgets none', () =>
+      unchangedBy(async () => {
+        const query = 'key=smtp_username&key=smtp_host&dry_run=true'
+        const unsetting = await (await unset({ query })).json()
+        expect(unsetting).not.to.have.any.keys('smtp_username', 'smtp_host')
+        const smtp_host = 'mail.example'
+        const setting = await (await put({ ...dry, body: { smtp_host } })).json()
+        expect(setting).to.include({ smtp_host })
+        for (const answered of [unsetting, setting]) {
+          expect(answered).not.to.have.property('smtp_password')
+          expect(answered.warnings.join()).to.include('was deleted')
+        }
+      }))
+
+    itRefuses('refuses a setting that is given a value and unset at once, dry or not', async () => {
+      for (const query of ['unset=smtp_password', 'unset=smtp_password&dry_run=true']) {
+        const body = { smtp_password: '***', smtp_username: 'x' }
+        const { errors = [] } = await problemOf(put({ query, body }), 400)
+        expect(errors.map(({ key }) => key)).to.deep.equal(['smtp_password'])
+      }
+    })
+
+    itRefuses('tells every problem, as without it, and honours If-Match', async () => {
+      const body = { smtp_port: '0', smtp_form: 'x', password_reset_expiration: '1h' }
+      const tried = await problemOf(put({ ...dry, body }), 400)
+      expect(tried).to.deep.equal(await problemOf(put({ body }), 400))
+      expect(tried.errors?.map(({ key }) => key)).to.deep.equal(['smtp_port', 'smtp_form'])
+      await problemOf(unset({ query: 'key=smtp_form&dry_run=true' }), 400, 'invalid_settings')
+      const request = { ...dry, body: { smtp_port: '2525' }, ifMatch: await settings.etag() }
+      expect((await put(request)).status).to.equal(200)
+      await problemOf(put({ ...request, ifMatch: '"another"' }), 412, 'stale_settings')
+    })
+
+    it('is none with false', async () => {
+      const body = { smtp_from_name: 'No dry run' }
+      expect((await put({ query: 'dry_run=false', body })).status).to.equal(200)
+      expect(await shown()).to.include(body)
+    })
+
+    const misspelled = [
+      'dryrun=true dry-run=true DRY_RUN=true dry_run=1 dry_run=yes dry_run=True dry_run= dry_run',
+      'dry_run=true&dry_run=true dry_run=true&dry_run=false dry_run[]=true dry_run=true&x=1',
+      'dry_run%00=true __proto__=true =true',
+    ]
+    for (const query of misspelled.join(' ').split(' ')) {
+      itRefuses(`misspelled as ?${query} is refused: 400, and nothing changes`, async () => {
+        const body = { smtp_from_name: 'X' }
+        const problem = await problemOf(put({ query, body }), 400, 'invalid_request')
+        expect(problem.errors).to.have.length(1)
+        await problemOf(unset({ query: `key=smtp_username&${query}` }), 400, 'invalid_request')
+        await problemOf(settings.get({ query }), 400)
+      })
+    }
+  })
+
+  describe('are unset, and', () => {
+    const keys = ['password_reset_expiration', 'smtp_from_name', 'smtp_password']
+
+    it('have their defaults back, or no value where there is none; a secret is forgotten; audited by name', async () => {
+      await h.put({ password_reset_expiration: '5h', smtp_from_name: 'Somebody' })
+      const events = told().length
+      const answer = await unset({ query: keys.map((key) => `key=${key}`).join('&') })
+      const { status, headers } = answer
+      expect([status, headers.get('etag')]).to.deep.equal([200, await settings.etag()])
+      const inForce = await shown()
+      expect(await answer.json()).to.deep.include(inForce)
+      expect(inForce).to.include({ password_reset_expiration: '1h' })
+      expect(inForce).not.to.have.any.keys('smtp_from_name', 'smtp_password')
+      expect(await elsewhere.shown()).to.deep.equal(inForce)
+      expect(await stored()).not.to.have.any.keys(keys)
+      const details = told().map((event) => event.details)
+      expect(details.slice(events)).to.deep.equal([{ keys, actor: 'admin_token' }])
+    })
+
+    it('the password goes with its host, and does not come back with it', async () => {
+      const answer = await unset({ query: 'key=smtp_host' })
+      expect((await answer.json()).warnings.join()).to.include('was deleted')
+      await h.put({ smtp_host: '127.0.0.1' })
+      expect(await shown()).not.to.have.property('smtp_password')
+    })
+
+    it('what has no value changes nothing, and is not audited', async () => {
+      await unset({ query: 'key=smtp_from_name' })
+      await unchangedBy(async () => {
+        const query = 'key=smtp_from_name&key=smtp_from_name&key=resend_cooldown'
+        expect((await unset({ query })).status).to.equal(200)
+      })
+    })
+
+    itRefuses('what is no setting is refused, with the settings beside it: 400', async () => {
+      for (const key of ['smtp_form', 'SMTP_HOST', ' smtp_host', '__proto__', 'constructor']) {
+        const query = `key=smtp_username&${new URLSearchParams({ key })}`
+        const problem = await problemOf(unset({ query }), 400, 'invalid_settings')
+        expect(problem.errors?.map((error) => error.key)).to.deep.equal([key])
+      }
+    })
+
+    itRefuses('nothing at all is refused: 400', async () => {
+      for (const query of ['', 'dry_run=true', 'keys=x', 'key=', 'key=smtp_username&key=']) {
+        await problemOf(unset({ query }), 400, 'invalid_request')
+      }
+    })
+
+    it('a minimum or a maximum that its default would exclude is refused, and changes nothing', async () => {
+      const [min, max] = ['validation_min_password_length', 'validation_max_password_length']
+      await h.put({ [min]: '4', [max]: '6' })
+      await unchangedBy(async () => {
+        const problem = await problemOf(unset({ query: `key=${min}` }), 400)
+        expect(problem.errors).to.deep.equal([
+          { key: min, expected: `at most ${max}, which is 6`, got: '"8"' },
+        ])
+      })
+      expect((await unset({ query: `key=${min}&key=${max}` })).status).to.equal(200)
+      expect(await shown()).to.include({ [min]: '8', [max]: '64' })
+    })
+  })
+
+  describe('are sent back as they were answered, which', () => {
+    it('all or none of them, changes nothing, keeps the secret, and is not audited', () =>
+      unchangedBy(async () => {
+        const response = await settings.get()
+        const ifMatch = response.headers.get('etag') ?? ''
+        const body = await response.json()
+        expect(body).to.include({ smtp_password: '***', email_verification_expiration: '24h' })
+        const answer = await put({ body, ifMatch })
+        expect([answer.status, answer.headers.get('etag')]).to.deep.equal([200, ifMatch])
+        expect(await answer.json()).to.deep.include(body)
+        expect((await put({ body: {} })).status).to.equal(200)
+      }))
+
+    it('with one change changes that one alone', async () => {
+      const [before, events] = [await stored(), told().length]
+      const smtp_from_name = `Name ${events}`
+      expect((await put({ body: { ...(await shown()), smtp_from_name } })).status).to.equal(200)
+      expect(await stored()).to.deep.equal({ ...before, smtp_from_name })
+      const keys = told().map(({ details }) => details?.['keys'])
+      expect(keys.slice(events)).to.deep.equal([['smtp_from_name']])
+    })
+  })
+
+  describe('are answered with a warning', () => {
+    const warningsOf = async (asked: Promise<Response>) =>
+      String((await (await asked).json()).warnings ?? '')
+    const warnings = (body: Record<string, string>) =>
+      warningsOf(put({ query: 'dry_run=true', body }))
+
+    it('where verification is required and SMTP is not configured', async () => {
+      const on = { require_email_verification: 'true' }
+      for (const missing of ['smtp_host', 'smtp_from']) {
+        const warned = await warnings({ ...on, [missing]: '' })
+        expect(warned).to.match(/require_email_verification.*cannot sign in/)
+      }
+      expect(await warnings(on)).to.equal('')
+      const off = await warnings({ require_email_verification: 'false', smtp_host: '' })
+      expect(off).to.include('SMTP is not configured').and.not.include('sign in')
+    })
+
+    it('where only one of user name and password is given', async () => {
+      expect(await warnings({ smtp_username: '' })).to.include('only one of')
+      expect(await warnings({ smtp_password: '' })).to.include('only one of')
+      expect(await warnings({ smtp_username: '', smtp_password: '' })).to.equal('')
+      const query = 'key=smtp_password&dry_run=true'
+      expect(await warningsOf(unset({ query }))).to.include('only one of')
+    })
+  })
+
+  describe('take a good value, and it is in force:', () => {
+    for (const [key, values] of Object.entries(goodValues)) {
+      for (const value of values) {
+        it(`${key}: ${JSON.stringify(value).slice(0, 60)}`, async () => {
+          const { [key]: _, warnings: __, ...others } = await shown()
+          const response = await put({ body: { [key]: value } })
+          expect(response.status).to.equal(200)
+          const given = settingNamed(key)?.secret && value !== '' ? '***' : value
+          const inForce = await shown()
+          const { warnings: ___, ...answered }: Record<string, unknown> = await response.json()
+          expect(inForce).to.deep.include(answered)
+          if (['smtp_host', 'smtp_port'].includes(key)) delete others['smtp_password']
+          expect(inForce).to.deep.include({ ...others, ...(given !== '' && { [key]: given }) })
+          if (given === '') expect(inForce).not.to.have.property(key)
+        })
+      }
+    }
+  })
+})
+
+describe('require_email_verification takes effect at once:', () => {
+  const h = suiteHarness()
+
+  it('"true" blocks, "false" really does not (SET-04)', async () => {
+    const user = await addUnverified(h)
+    for (const value of ['true', 'false', 'true']) {
+      await h.put({ require_email_verification: value })
+      const { page, mode, location } = await user.in().signsIn()
+      if (value === 'true') expect([page, mode]).to.deep.equal(['verify-email', 'blocked'])
+      else expect(location).to.match(/^https:\/\/app\.example\/cb\?code=/)
+    }
+  })
+})
+
+onBothStores('Two admins who change settings (RFC 9110)', (technology) => {
+  const { h, settings, elsewhere, told, stillWorks, unchangedBy } = twoProcesses(technology)
+
+  describe('see by the ETag', () => {
+    it('whether anything changed, in every process alike', async () => {
+      const etag = await settings.etag()
+      expect(etag).to.match(/^"[\x21\x23-\x7e]+"$/)
+      expect([await settings.etag(), await elsewhere.etag()]).to.deep.equal([etag, etag])
+      const changed = await settings.put({ body: { smtp_from_name: 'Another' } })
+      expect(changed.headers.get('etag')).not.to.equal(etag)
+      expect(changed.headers.get('etag')).to.equal(await elsewhere.etag())
+    })
+
+    it('that a secret is another one, of which nothing else can be seen', async () => {
+      const [shown, etag] = [await settings.shown(), await settings.etag()]
+      await h.put({ smtp_password: `${CANARY} 2` })
+      expect(await settings.shown()).to.deep.equal(shown)
+      expect(await settings.etag()).not.to.equal(etag)
+    })
+
+    if (technology === 'mongodb') {
+      it('that somebody edited the record by hand, also one that was never read since', async () => {
+        const etag = await settings.etag()
+        const record = databaseOf(h).collection<{ _id: string }>('settings')
+        await record.updateOne({ _id: 'settings' }, { $set: { 'values.smtp_from_name': 'Hand' } })
+        await problemOf(
+          settings.put({ body: { smtp_from_name: 'X' }, ifMatch: etag }),
+          412,
+          'stale_settings',
+        )
+        expect(await settings.shown()).to.include({ smtp_from_name: 'Hand' })
+        expect(await settings.etag()).not.to.equal(etag)
+        await stillWorks()
+      })
+    }
+  })
+
+  describe('say with If-Match what they have seen, and', () => {
+    const matching: Record<string, (etag: string) => string> = {
+      'the right ETag': (etag) => etag,
+      'any with *': () => '*',
+      'a list with the right ETag': (etag) => `"other", ${etag},"another"`,
+      'white space around it': (etag) => ` ${etag} `,
+    }
+    for (const [what, ifMatch] of Object.entries(matching)) {
+      it(`are served with ${what}`, async () => {
+        const body = { smtp_from_name: what.replaceAll('*', 'x') }
+        const put = await settings.put({ body, ifMatch: ifMatch(await settings.etag()) })
+        expect(put.status).to.equal(200)
+        expect(await elsewhere.shown()).to.include(body)
+        const query = 'key=smtp_from_name'
+        const unset = await settings.unset({ query, ifMatch: ifMatch(await settings.etag()) })
+        expect(unset.status).to.equal(200)
+        expect(await elsewhere.shown()).not.to.have.property('smtp_from_name')
+      })
+    }
+
+    const others: Record<string, (etag: string) => string> = {
+      'another ETag': () => '"another"',
+      'an empty ETag': () => '""',
+      'nothing in it': () => '',
+      'the right ETag as a weak one (RFC 9110, 13.1.1)': (etag) => `W/${etag}`,
+      'the right ETag without quotes': (etag) => etag.replaceAll('"', ''),
+      'the right ETag in other quotes': (etag) => etag.replaceAll('"', "'"),
+      'a part of the right ETag': (etag) => `${etag.slice(0, -2)}"`,
+      'the version alone': (etag) => etag.replace(/-.*/, '"'),
+      'a list of others': () => '"a", "b"',
+      '* in a list': () => '"a", *',
+      '* in quotes': () => '"*"',
+      garbage: () => '{"$ne":""}, __proto__,,,',
+      'more than a screen of it': () => '"a",'.repeat(1_000),
+    }
+    const body = { smtp_from_name: 'X' }
+    const requests: [(request: SettingsRequest) => Promise<Response>, SettingsRequest][] = [
+      [settings.put, { body }],
+      [settings.put, { body, query: 'dry_run=true' }],
+      [settings.put, { body: { smtp_port: 'none' } }],
+      [settings.put, { body: {} }],
+      [settings.unset, { query: 'key=smtp_from_name' }],
+      [elsewhere.put, { body }],
+    ]
+    for (const [what, other] of Object.entries(others)) {
+      it(`are refused with ${what}: 412, and nothing changes`, () =>
+        unchangedBy(async () => {
+          const ifMatch = other(await settings.etag())
+          for (const [ask, request] of requests) {
+            await problemOf(ask({ ...request, ifMatch }), 412, 'stale_settings')
+          }
+        }))
+    }
+
+    it('are refused with what was right before somebody else changed something', async () => {
+      const ifMatch = await settings.etag()
+      await stillWorks()
+      await unchangedBy(async () => {
+        await problemOf(settings.put({ body, ifMatch }), 412, 'stale_settings')
+      })
+    })
+
+    it('are not both served with one ETag at the same time: one is, of 20 too', async () => {
+      for (const many of [2, 20]) {
+        const [ifMatch, events] = [await settings.etag(), told().length]
+        const answers = await Promise.all(
+          Array.from({ length: many }, (_, index) => {
+            const smtp_from_name = `One of ${many}: ${index}`
+            return (index % 2 ? settings : elsewhere).put({ body: { smtp_from_name }, ifMatch })
+          }),
+        )
+        const served = answers.filter(({ status }) => status === 200)
+        expect(served).to.have.length(1)
+        expect(answers.filter(({ status }) => status === 412)).to.have.length(many - 1)
+        const { smtp_from_name } = Object(await served[0]?.json())
+        expect(await settings.shown()).to.include({ smtp_from_name })
+        expect(served[0]?.headers.get('etag')).to.equal(await elsewhere.etag())
+        expect(told()).to.have.length(events + 1)
+      }
+    })
+  })
+
+  it('and change a minimum and a maximum that exclude each other: one of them is refused', async () => {
+    const [min, max] = ['validation_min_password_length', 'validation_max_password_length']
+    await h.put({ [min]: '8', [max]: '64' })
     const answers = await Promise.all([
-      put({ body: { validation_min_password_length: '40' } }),
-      put({ body: { validation_max_password_length: '20' } }),
+      settings.put({ body: { [min]: '40' } }),
+      elsewhere.put({ body: { [max]: '20' } }),
     ])
     expect(answers.map(({ status }) => status)).to.have.members([200, 400])
-    const settings = await shown()
-    const { validation_min_password_length: min, validation_max_password_length: max } = settings
-    expect(Number(min)).to.be.at.most(Number(max))
+    const shown = await settings.shown()
+    expect(Number(shown[min])).to.be.at.most(Number(shown[max]))
   })
 })
 
@@ -167,20 +593,13 @@ describeWithMongo('Settings are held in memory and followed, so that [full]', ()
 
   const ofSettings = () => commands.filter((command) => command.endsWith(' settings'))
 
-  it('GET settings costs one command', async () => {
-    const { get } = settingsOf(h)
-    expect((await get()).status).to.equal(200)
-    expect(commands).to.deep.equal(['find settings'])
-    await get()
-    expect(commands).to.have.length(2)
-  })
-
-  it('a refused change costs no more, and a change is seen to cost a write', async () => {
-    const { put } = settingsOf(h)
-    expect((await put({ body: { smtp_port: 'x' } })).status).to.equal(400)
+  it('GET settings costs one command, a refused change and a dry run no more; a change is seen to cost a write', async () => {
+    const { get, put } = settingsOf(h)
     const body = { smtp_from_name: 'X' }
+    expect((await get()).status).to.equal(200)
+    expect((await put({ body: { smtp_port: 'x' } })).status).to.equal(400)
     expect((await put({ body, query: 'dry_run=true' })).status).to.equal(200)
-    expect(commands).to.deep.equal(['find settings', 'find settings'])
+    expect(commands).to.deep.equal(['find settings', 'find settings', 'find settings'])
     expect((await put({ body })).status).to.equal(200)
     expect(ofSettings()).to.include('update settings')
   })

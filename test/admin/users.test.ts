@@ -1,21 +1,38 @@
-import bcrypt from 'bcrypt'
 import { expect } from 'chai'
-import { memoryMailbox, type User, type UserStore } from '../../src/index.ts'
+import type { AdapterFactory } from 'oidc-provider'
+import {
+  createAdminClient,
+  memoryMailbox,
+  memoryUsers,
+  type User,
+  type UserStore,
+} from '../../src/index.ts'
 import {
   actionsOf,
   adminOf,
-  suiteAdmin,
+  changesNothing,
   codeOf,
   expectAudited,
   outcomeOf,
   refusalOf,
-} from '../support/admin-calls.ts'
-import { accountOf, addUnverified, isVerified, mailsTo, resend } from '../support/blocked-login.ts'
+  suiteAdmin,
+  withDeleted,
+} from '../support/admin.ts'
+import { onBothStores } from '../support/both-stores.ts'
+import { cliOf } from '../support/cli.ts'
 import { eventually } from '../support/eventually.ts'
 import { ADMIN_TOKEN, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { isIdle } from '../support/jobs.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
 import * as ask from '../support/oauth-requests.ts'
-import { eventsOf, hasPassword, sha256, tokenOf } from '../support/observe.ts'
+import { eventsOf, sha256 } from '../support/observe.ts'
+import {
+  addUnverified,
+  addVerified,
+  blockedLogin,
+  tokenOf,
+  type Person,
+} from '../support/person.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
@@ -24,17 +41,9 @@ const NEW = 'a brand new password'
 const CALLS = ['userStatus', 'sendReset', 'sendVerification', 'endSessions'] as const
 
 describe('The admin API about users (5)', () => {
-  const h = suiteHarness({
-    mail: { answer: (recipient) => answers.get(recipient) ?? 'take' },
-  })
-  const admin = suiteAdmin(h)
   const answers = new Map<string, MailAnswer>()
-
-  let added = 0
-  function addUser(user: Partial<User> = {}): Promise<User> {
-    added += 1
-    return h.addUser({ username: `user${added}`, ...user })
-  }
+  const h = suiteHarness({ mail: { answer: (recipient) => answers.get(recipient) ?? 'take' } })
+  const admin = suiteAdmin(h)
 
   /** Waits until a worker tries to send the mail. */
   async function isHeld(mailId: string): Promise<void> {
@@ -44,194 +53,182 @@ describe('The admin API about users (5)', () => {
     })
   }
 
-  async function sentReset(user: User) {
-    const count = mailsTo(h, user)
+  async function sentReset(user: Person) {
+    const count = user.mailCount()
     const { mail_id } = await admin.sendReset({ id: user.id })
-    const { link } = await h.mail.mailTo(user.email ?? '', count + 1)
+    const { link } = await user.mail(count + 1)
     await outcomeOf(h, mail_id, 'sent')
     return { link, mail_id }
   }
 
+  const hintsOf = async ({ id }: User) => (await admin.userStatus({ id })).hints
+
   describe('finds one account', () => {
     it('by its username, its verified address in either ASCII case, its id, or several of these at once', async () => {
-      const ann = await addUser({ username: 'ann', id: 'id-of-ann', email: 'ann@users.example' })
-      for (const user of ['ann', 'ann@users.example', 'ANN@Users.Example', 'id-of-ann']) {
+      const ann = await addVerified(h, { username: 'ann', id: 'id-of-ann', email: 'ann@a.example' })
+      for (const user of ['ann', 'ann@a.example', 'ANN@A.Example', 'id-of-ann']) {
         expect((await admin.userStatus({ user })).id).to.equal(ann.id)
       }
       expect((await admin.userStatus({ id: 'id-of-ann' })).username).to.equal('ann')
       const user = 'dee@users.example'
-      const dee = await addUser({ id: user, username: user, email: user })
+      const dee = await addVerified(h, { id: user, username: user, email: user })
       expect((await admin.userStatus({ user })).id).to.equal(dee.id)
     })
 
     it('and by an unverified address for its status alone; nobody by a username that is given as an id', async () => {
-      const bob = await addUser({ username: 'bob', emailVerified: false })
-      const actions = actionsOf(h).length
-      for (const query of [{ user: bob.email ?? '' }, { id: 'bob' }, { user: 'no such user' }]) {
-        if (query.user !== bob.email)
-          expect(await codeOf(admin.userStatus(query))).to.deep.equal([404, 'unknown_account'])
-        expect(await codeOf(admin.sendReset(query))).to.deep.equal([404, 'unknown_account'])
-        expect(await codeOf(admin.endSessions(query))).to.deep.equal([404, 'unknown_account'])
-      }
-      expect(actionsOf(h)).to.have.length(actions)
-      expect(mailsTo(h, bob)).to.equal(0)
-      for (const user of ['bob', bob.email ?? ''])
-        expect((await admin.userStatus({ user })).id).to.equal(bob.id)
+      const bob = await addUnverified(h, { username: 'bob', email: 'bob@users.example' })
+      const byAddress = { user: 'bob@users.example' }
+      await changesNothing(h, async () => {
+        for (const query of [byAddress, { id: 'bob' }, { user: 'no such user' }]) {
+          for (const call of CALLS) {
+            if (query === byAddress && call === 'userStatus') continue
+            expect(await codeOf(admin[call](query))).to.deep.equal([404, 'unknown_account'])
+          }
+        }
+      })
+      for (const query of [byAddress, { user: 'bob' }])
+        expect((await admin.userStatus(query)).id).to.equal(bob.id)
     })
 
     it('and none of several: 409 with the candidates, and nothing is done', async () => {
-      const first = await addUser({ id: 'id-of-cid', username: 'cid', email: 'cid@users.example' })
-      const second = await addUser({ username: 'id-of-cid', email: 'second@users.example' })
-      const third = await addUser({ username: 'cid@users.example', email: 'third@users.example' })
-      const actions = actionsOf(h).length
-      const meant = { 'id-of-cid': [first, second], 'cid@users.example': [first, third] }
-      for (const [user, candidates] of Object.entries(meant)) {
-        for (const call of CALLS) {
-          const problem = await refusalOf(admin[call]({ user }))
-          expect([problem.status, problem.code]).to.deep.equal([409, 'ambiguous_account'])
-          expect(problem.candidates).to.have.deep.members(
-            candidates.map(({ id, username }) => ({ id, username })),
-          )
+      const first = await addVerified(h, {
+        id: 'id-of-cid',
+        username: 'cid',
+        email: 'cid@a.example',
+      })
+      const second = await addVerified(h, { username: 'id-of-cid' })
+      const third = await addVerified(h, { username: 'cid@a.example' })
+      await changesNothing(h, async () => {
+        for (const [user, meant] of [
+          ['id-of-cid', [first, second]],
+          ['cid@a.example', [first, third]],
+        ] as const) {
+          const candidates = meant.map(({ id, username }) => ({ id, username }))
+          for (const call of CALLS) {
+            const problem = await refusalOf(admin[call]({ user }))
+            expect([problem.status, problem.code]).to.deep.equal([409, 'ambiguous_account'])
+            expect(problem.candidates).to.have.deep.members(candidates)
+          }
         }
-      }
-      expect(actionsOf(h)).to.have.length(actions)
-      for (const user of [first, second, third]) {
-        expect(mailsTo(h, user)).to.equal(0)
-        expect((await admin.userStatus({ id: user.id })).username).to.equal(user.username)
-      }
-    })
-
-    it('and none where both or neither of id and user are given: 400', async () => {
-      const eve = await addUser()
-      const actions = actionsOf(h).length
-      for (const query of [{}, { id: eve.id, user: eve.username }]) {
-        for (const call of CALLS) {
-          expect(await codeOf(admin[call](query))).to.deep.equal([400, 'invalid_request'])
-        }
-      }
-      expect(actionsOf(h)).to.have.length(actions)
-      expect(mailsTo(h, eve)).to.equal(0)
-      await sentReset(eve)
+      })
+      for (const { id, username } of [first, second, third])
+        expect((await admin.userStatus({ id })).username).to.equal(username)
     })
   })
 
   describe('tells the status', () => {
     it('of the account, audited with who looked', async () => {
-      const user = await addUser({ emailVerified: false })
+      const user = await addUnverified(h)
       const { id, username, email } = user
       const actions = actionsOf(h, 'user_status').length
       const flags = { email_verified: false, disabled: false, has_password: true }
       expect(await admin.userStatus({ id })).to.include({ id, username, email, ...flags })
       expect(actionsOf(h, 'user_status')).to.have.length(actions + 1)
-      expectAudited(actionsOf(h, 'user_status').at(-1), 'user_status', user)
+      expectAudited(h, 'user_status', user)
     })
 
-    const hints: Record<string, [user: Partial<User>, hints: RegExp[]]> = {
-      'a verified one': [{}, [/is verified already, so it gets no verification mail/]],
-      'an unverified one': [{ emailVerified: false }, [/not verified: .* must type the username/]],
-      'a disabled one': [{ disabled: true }, [/is disabled, so it gets no mail/, /is verified/]],
-      'one without an address': [
-        { email: undefined, emailVerified: false },
-        [/has no e-mail address/],
+    const unverified = { emailVerified: false }
+    const hints: [what: string, user: Partial<User>, hints: RegExp[]][] = [
+      ['a verified one', {}, [/is verified already, so it gets no verification mail/]],
+      ['an unverified one', unverified, [/not verified: .* must type the username/]],
+      ['a disabled one', { disabled: true }, [/disabled, so it gets no mail/, /is verified/]],
+      ['one without an address', { ...unverified, email: undefined }, [/has no e-mail address/]],
+      [
+        'one with a bad address',
+        { email: 'a@b.example, c@d.example' },
+        [/not one plain/, /is ver/],
       ],
-      'one with a bad address': [
-        { email: 'two@users.example, addresses@users.example' },
-        [/not one plain e-mail address/, /is verified/],
-      ],
-      'one without a password': [
-        { passwordHash: undefined, emailVerified: false },
-        [/has no password, so it gets no reset link/],
-      ],
-    }
-    for (const [what, [user, expected]] of Object.entries(hints)) {
+      ['one without a password', { ...unverified, passwordHash: undefined }, [/no password, so/]],
+    ]
+    for (const [what, user, expected] of hints) {
       it(`with the hints that are true of ${what}, and no others`, async () => {
-        const { id } = await addUser(user)
-        const { hints } = await admin.userStatus({ id })
-        expect(hints).to.have.length(expected.length)
-        expected.forEach((hint, at) => expect(hints[at]).to.match(hint))
+        const told = await hintsOf(await addVerified(h, user))
+        expect(told).to.have.length(expected.length)
+        expected.forEach((hint, at) => expect(told[at]).to.match(hint))
       })
     }
 
     it('with the hint that an unverified account gets no reset link, where that is set', async () => {
-      const unverified = await addUser({ emailVerified: false })
-      const verified = await addUser()
+      const [user, verified] = [await addUnverified(h), await addVerified(h)]
       await h.put({ reset_requires_verified_email: 'true' })
-      const { hints } = await admin.userStatus({ id: unverified.id })
-      expect(hints).to.have.length(1)
-      expect(hints[0]).to.match(/it gets no reset link \(reset_requires_verified_email\)/)
-      expect((await admin.userStatus({ id: verified.id })).hints.join()).to.not.include('reset')
-      const { mail_id } = await admin.sendReset({ id: unverified.id })
+      const told = await hintsOf(user)
+      expect(told).to.have.length(1)
+      expect(told[0]).to.match(/it gets no reset link \(reset_requires_verified_email\)/)
+      expect((await hintsOf(verified)).join()).to.not.include('reset')
+      const { mail_id } = await admin.sendReset({ id: user.id })
       expect((await outcomeOf(h, mail_id, 'ended')).reason).to.equal('not_verified')
       await h.put({ reset_requires_verified_email: 'false' })
-      await sentReset(unverified)
+      await sentReset(user)
     })
 
-    it('with the hint that all mails wait while SMTP is not configured', async () => {
-      const user = await addUser()
-      const bare = await startHarness({ flows: { initialSettings: {} } })
-      const { id } = await bare.addUser({ username: 'ann' })
-      const { hints } = await adminOf(bare).userStatus({ id })
-      expect(hints[0]).to.match(/SMTP is not configured.*: all mails wait/)
-      const { mail_id } = await adminOf(bare).sendReset({ id })
-      expect((await outcomeOf(bare, mail_id, 'waiting')).mail_id).to.equal(mail_id)
-      await bare.close()
-      expect((await admin.userStatus({ id: user.id })).hints.join()).to.not.include('SMTP')
-    })
-
-    it('without it where a development mailbox takes them', async () => {
+    it('with the hint that all mails wait while SMTP is not configured, and no development mailbox takes them', async () => {
       const transport = memoryMailbox()
-      const flows = { initialSettings: {}, transport }
-      const bare = await startHarness({ flows })
-      const { id } = await bare.addUser({ username: 'ann' })
-      expect((await adminOf(bare).userStatus({ id })).hints.join()).to.not.include('SMTP')
-      const { mail_id } = await adminOf(bare).sendReset({ id })
-      await outcomeOf(bare, mail_id, 'sent')
+      for (const [flows, state, told] of [
+        [{ initialSettings: {} }, 'waiting', true],
+        [{ initialSettings: {}, transport }, 'sent', false],
+      ] as const) {
+        const bare = await startHarness({ flows })
+        const { id } = await bare.addUser({ username: 'ann' })
+        const { hints } = await adminOf(bare).userStatus({ id })
+        expect(/SMTP is not configured.*: all mails wait/.test(hints[0] ?? '')).to.equal(told)
+        const { mail_id } = await adminOf(bare).sendReset({ id })
+        await outcomeOf(bare, mail_id, state)
+        await bare.close()
+      }
       expect(transport.messages()).to.have.length(1)
-      await bare.close()
+      expect((await hintsOf(await addVerified(h))).join()).to.not.include('SMTP')
     })
 
     it('with the hint that there are dead letters, and the letters with their reason', async () => {
-      const user = await addUser()
+      const user = await addVerified(h)
       answers.set(user.email ?? '', 'refuse')
       const { mail_id } = await admin.sendReset({ id: user.id })
       const dead = await outcomeOf(h, mail_id, 'dead')
       expect(dead).to.include({ reason: 'ERR_MAIL_REFUSED', attempts: 1 })
       expect(dead).to.not.have.property('next_attempt_at')
       const { hints, mails } = await admin.userStatus({ id: user.id })
-      expect(hints.some((hint) => /dead letters/.test(hint))).to.equal(true)
+      expect(hints.join()).to.include('dead letters')
       expect(mails).to.have.length(1)
       expect(mails[0]).to.include({ id: mail_id, state: 'dead', account_id: user.id })
       answers.delete(user.email ?? '')
       await admin.purgeMails({ id: mail_id })
-      expect((await admin.userStatus({ id: user.id })).hints.join()).to.not.include('dead letters')
+      expect((await hintsOf(user)).join()).to.not.include('dead letters')
       await sentReset(user)
     })
 
-    it('with its links, newest first: live, used, superseded, expired, void', async () => {
-      const user = await addUser()
+    it('with its events and links and no others, newest first: live, used, superseded, void', async () => {
+      const user = await addVerified(h)
       const { link: replaced } = await sentReset(user)
       const { link: used } = await sentReset(user)
       expect((await h.reset(replaced, NEW)).mode).to.equal('invalid')
       expect((await h.reset(used, NEW)).mode).to.equal('done')
       const { mail_id } = await sentReset(user)
-      const stateOf = async () =>
-        (await admin.userStatus({ id: user.id })).links.map(({ state }) => state)
-      expect(await stateOf()).to.deep.equal(['live', 'used', 'superseded'])
-      const [live, spent, voided] = (await admin.userStatus({ id: user.id })).links
+      await sentReset(await addVerified(h))
+      const { events } = await admin.userStatus({ id: user.id })
+      expect(new Set(events.map(({ account_id }) => account_id))).to.deep.equal(new Set([user.id]))
+      expect(events.map(({ type }) => type)).to.include.members([
+        'password_reset_requested',
+        'password_reset_mail_sent',
+        'admin_action',
+      ])
+      const linksOf = async () => (await admin.userStatus({ id: user.id })).links
+      const statesOf = async () => (await linksOf()).map(({ state }) => state)
+      expect(await statesOf()).to.deep.equal(['live', 'used', 'superseded'])
+      const [live, spent, voided] = await linksOf()
       expect(live).to.include({ kind: 'password_reset', mail_id })
       expect(spent).to.include.keys('used_at', 'completed_at')
       expect(voided).to.include.keys('invalidated_at').and.not.to.have.property('used_at')
-      await h.changeUser(user, { disabled: true })
-      expect(await stateOf()).to.deep.equal(['void', 'used', 'superseded'])
-      await h.changeUser(user, { disabled: false })
-      expect(await stateOf()).to.deep.equal(['live', 'used', 'superseded'])
+      await user.becomes({ disabled: true })
+      expect(await statesOf()).to.deep.equal(['void', 'used', 'superseded'])
+      await user.becomes({ disabled: false })
+      expect(await statesOf()).to.deep.equal(['live', 'used', 'superseded'])
     })
 
     it('with links that expired: one that is used ends the other of the address', async () => {
       const user = await addUnverified(h)
-      await resend(h, user)
-      await createUserAgent().get(await resend(h, user))
-      expect(await isVerified(h, user)).to.equal(true)
+      await user.asksAgain()
+      await user.opensElsewhere(await user.asksAgain())
+      expect(await user.isVerified()).to.equal(true)
       const { links } = await admin.userStatus({ id: user.id })
       expect(links.map(({ kind, state }) => `${kind} ${state}`)).to.deep.equal([
         'email_verification used',
@@ -239,28 +236,12 @@ describe('The admin API about users (5)', () => {
       ])
     })
 
-    it('with the mails and events of this account alone', async () => {
-      const [one, other] = [await addUser(), await addUser()]
-      await sentReset(one)
-      await sentReset(other)
-      const { events, links } = await admin.userStatus({ id: one.id })
-      expect(events).to.not.deep.equal([])
-      expect(new Set(events.map(({ account_id }) => account_id))).to.deep.equal(new Set([one.id]))
-      expect(events.map(({ type }) => type)).to.include.members([
-        'password_reset_requested',
-        'password_reset_mail_sent',
-        'admin_action',
-      ])
-      expect(links).to.have.length(1)
-    })
-
     it('never with a token, its hash, a password hash, or what was typed', async () => {
-      const user = await addUser()
+      const user = await addVerified(h)
       await h.forgot(user.email ?? '', { state: 'typed-state-canary' })
-      const { link } = await h.mail.mailTo(user.email ?? '')
+      const { link } = await user.mail(1)
       await h.forgot('typed-identifier-canary')
       await h.reset(link, 'x')
-      const stored = await h.users.findById(user.id)
       const all = JSON.stringify([
         await admin.userStatus({ id: user.id }),
         await admin.listAudit({ limit: 1000 }),
@@ -268,33 +249,30 @@ describe('The admin API about users (5)', () => {
         await admin.explainLink({ link }),
       ])
       expect(all).to.include(user.id)
-      const token = tokenOf(link)
-      const secrets = [token, sha256(token), stored?.passwordHash ?? 'none']
-      for (const secret of [...secrets, 'typed-identifier-canary', 'typed-state-canary']) {
+      const secrets = [tokenOf(link), sha256(tokenOf(link)), user.passwordHash ?? '', ADMIN_TOKEN]
+      for (const secret of [...secrets, 'typed-identifier-canary', 'typed-state-canary'])
         expect(all).to.not.include(secret)
-      }
-      expect(all).to.not.include(ADMIN_TOKEN)
       expect((await h.reset(link, NEW)).mode).to.equal('done')
     })
   })
 
   describe('sends a reset link', () => {
     it('that works, also to an address that is not verified, and ends the earlier one; audited with who asked', async () => {
-      const user = await addUser({ emailVerified: false })
-      const earlier = await h.resetLink(user)
+      const user = await addUnverified(h)
+      const earlier = await user.forgets()
       const { mail_id, link } = await sentReset(user)
       expect((await h.reset(earlier, NEW)).mode).to.equal('invalid')
-      expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
+      expect(await user.hasPassword(PASSWORD)).to.equal(true)
       expect((await h.reset(link, NEW)).mode).to.equal('done')
-      expect(await hasPassword(h, user, NEW)).to.equal(true)
+      expect(await user.hasPassword(NEW)).to.equal(true)
       expect(await outcomeOf(h, mail_id, 'sent')).to.include.keys('sent_at')
-      expectAudited(actionsOf(h, 'send_reset').at(-1), 'send_reset', user)
-      const requested = eventsOf(h, 'password_reset_requested', user).at(-1)
+      expectAudited(h, 'send_reset', user)
+      const requested = user.events('password_reset_requested').at(-1)
       expect(requested?.id).to.equal(`requested:${mail_id}`)
     })
 
     it('whose outcome is waiting while the mail server puts it off, and sent after', async () => {
-      const user = await addUser()
+      const user = await addVerified(h)
       answers.set(user.email ?? '', 'defer')
       const { mail_id } = await admin.sendReset({ id: user.id })
       const waiting = await eventually('the mail server put it off', async () => {
@@ -306,74 +284,55 @@ describe('The admin API about users (5)', () => {
       answers.delete(user.email ?? '')
       await moveTime(60_000)
       await outcomeOf(h, mail_id, 'sent')
-      const { link } = await h.mail.mailTo(user.email ?? '')
+      const { link } = await user.mail(1)
       expect((await h.reset(link, NEW)).mode).to.equal('done')
     })
 
-    const noMail: Record<string, Partial<User>> = {
-      disabled: { disabled: true },
-      no_address: { email: undefined },
-      bad_address: { email: 'two@users.example, addresses@users.example' },
-      no_password: { passwordHash: undefined },
-    }
-    for (const [reason, change] of Object.entries(noMail)) {
+    const noMail: [reason: string, change: Partial<User>][] = [
+      ['disabled', { disabled: true }],
+      ['no_address', { email: undefined }],
+      ['bad_address', { email: 'two@users.example, addresses@users.example' }],
+      ['no_password', { passwordHash: undefined }],
+    ]
+    for (const [reason, change] of noMail) {
       it(`or a dead letter with the reason ${reason}, which can be retried once that is mended`, async () => {
-        const user = await addUser()
-        await h.changeUser(user, change)
+        const user = await addVerified(h)
+        await user.becomes(change)
         const { mail_id } = await admin.sendReset({ id: user.id })
         expect(await outcomeOf(h, mail_id, 'dead')).to.include({ reason })
-        expect(mailsTo(h, user)).to.equal(0)
+        expect(user.mailCount()).to.equal(0)
         expect((await admin.userStatus({ id: user.id })).links).to.deep.equal([])
-        await h.changeUser(user, user)
+        const { email, passwordHash } = user
+        await user.becomes({ email, passwordHash, disabled: false })
         expect(await admin.retryMails({ id: mail_id })).to.deep.equal({ changed: 1 })
-        const { link } = await h.mail.mailTo(user.email ?? '')
+        const { link } = await user.mail(1)
         await outcomeOf(h, mail_id, 'sent')
         expect((await createUserAgent().get(link)).mode).to.equal('form')
       })
     }
 
-    it('or, ended and throttled, none beyond the mails of an account per hour', async () => {
-      const user = await addUser()
-      await h.put({ mails_per_account_per_hour: '1' })
-      const { link } = await sentReset(user)
-      const { mail_id } = await admin.sendReset({ id: user.id })
-      expect(await outcomeOf(h, mail_id, 'ended')).to.include({ reason: 'throttled' })
-      expect(mailsTo(h, user)).to.equal(1)
-      expect((await h.reset(link, NEW)).mode).to.equal('done')
-      await h.put({ mails_per_account_per_hour: '1000' })
-      await sentReset(user)
-    })
-
-    it('or, ended and superseded, none once a later one was asked for', async () => {
-      const user = await addUser()
-      h.mail.fallSilent()
-      const first = await admin.sendReset({ id: user.id })
-      await isHeld(first.mail_id)
-      const second = await admin.sendReset({ id: user.id })
-      await isHeld(second.mail_id)
-      h.mail.speak()
-      expect(await outcomeOf(h, first.mail_id, 'ended')).to.include({ reason: 'superseded' })
-      await outcomeOf(h, second.mail_id, 'sent')
-      expect(mailsTo(h, user)).to.equal(1)
-      const { link } = await h.mail.mailTo(user.email ?? '')
-      expect((await h.reset(link, NEW)).mode).to.equal('done')
-    })
-
-    it('whose outcome, once a dead letter was retried, has the reason of its end', async () => {
-      const user = await addUser()
-      await h.changeUser(user, { disabled: true })
-      const first = await admin.sendReset({ id: user.id })
-      expect(await outcomeOf(h, first.mail_id, 'dead')).to.include({ reason: 'disabled' })
-      await h.changeUser(user, { disabled: false })
-      h.mail.fallSilent()
-      await admin.retryMails({ id: first.mail_id })
-      await isHeld(first.mail_id)
-      const second = await admin.sendReset({ id: user.id })
-      await isHeld(second.mail_id)
-      h.mail.speak()
-      expect(await outcomeOf(h, first.mail_id, 'ended')).to.include({ reason: 'superseded' })
-      await outcomeOf(h, second.mail_id, 'sent')
-    })
+    for (const wasDead of [false, true]) {
+      it(`or, ended and superseded, none once a later one was asked for${wasDead ? ', where it was a dead letter before' : ''}`, async () => {
+        const user = await addVerified(h, { disabled: wasDead })
+        if (!wasDead) h.mail.fallSilent()
+        const first = await admin.sendReset({ id: user.id })
+        if (wasDead) {
+          expect(await outcomeOf(h, first.mail_id, 'dead')).to.include({ reason: 'disabled' })
+          await user.becomes({ disabled: false })
+          h.mail.fallSilent()
+          await admin.retryMails({ id: first.mail_id })
+        }
+        await isHeld(first.mail_id)
+        const second = await admin.sendReset({ id: user.id })
+        await isHeld(second.mail_id)
+        h.mail.speak()
+        expect(await outcomeOf(h, first.mail_id, 'ended')).to.include({ reason: 'superseded' })
+        await outcomeOf(h, second.mail_id, 'sent')
+        expect(user.mailCount()).to.equal(1)
+        const { link } = await user.mail(1)
+        expect((await h.reset(link, NEW)).mode).to.equal('done')
+      })
+    }
 
     it('and of what was never asked for, the outcome is unknown', async () => {
       for (const mail_id of ['no-such-mail', '$ne', 'requested:', '__proto__']) {
@@ -382,123 +341,350 @@ describe('The admin API about users (5)', () => {
     })
   })
 
-  describe('sends a verification link', () => {
-    it('that verifies; audited with who asked', async () => {
-      const user = await addUnverified(h)
-      const { mail_id } = await admin.sendVerification({ id: user.id })
-      const { link } = await h.mail.mailTo(user.email ?? '')
-      await outcomeOf(h, mail_id, 'sent')
-      const answer = await createUserAgent().get(link)
-      expect([answer.status, answer.mode]).to.deep.equal([200, 'verified'])
-      expect(await isVerified(h, user)).to.equal(true)
-      expectAudited(actionsOf(h, 'send_verification').at(-1), 'send_verification', user)
-    })
-
-    it('or none, ended, to who is verified already', async () => {
-      const user = await addUser()
-      const { mail_id } = await admin.sendVerification({ id: user.id })
-      expect(await outcomeOf(h, mail_id, 'ended')).to.include({ reason: 'already_verified' })
-      expect(mailsTo(h, user)).to.equal(0)
-      await sentReset(user)
-    })
+  it('sends a verification link that verifies, audited with who asked; or none, ended, to who is verified already', async () => {
+    const user = await addUnverified(h)
+    const { mail_id } = await admin.sendVerification({ id: user.id })
+    const { link } = await user.mail(1)
+    await outcomeOf(h, mail_id, 'sent')
+    const answer = await createUserAgent().get(link)
+    expect([answer.status, answer.mode]).to.deep.equal([200, 'verified'])
+    expect(await user.isVerified()).to.equal(true)
+    expectAudited(h, 'send_verification', user)
+    const again = await admin.sendVerification({ id: user.id })
+    expect(await outcomeOf(h, again.mail_id, 'ended')).to.include({ reason: 'already_verified' })
+    expect(user.mailCount()).to.equal(1)
   })
 
-  describe('ends sessions', () => {
-    it('of a signed-in account: its session and its refresh token are dead; counted and audited', async () => {
-      const user = await addUser()
-      const agent = createUserAgent()
-      const { refresh_token } = await ask.offlineTokens(h, agent, user)
-      const bystander = createUserAgent()
-      const other = await addUser()
-      expect((await h.signIn(bystander, other.username)).location).to.include('code=')
+  it('ends sessions: session and refresh token are dead, counted and audited; none of who is signed in nowhere', async () => {
+    const [user, bystander] = [await addVerified(h), await addVerified(h)]
+    const { refresh_token } = await ask.offlineTokens(h, user.agent, user)
+    await bystander.signsIn()
 
-      const { oauth = 0, idp = 0 } = await admin.endSessions({ user: user.username })
-      expect(oauth).to.be.at.least(1)
-      expect(idp).to.be.at.least(1)
-      expect(await ask.refresh(h, refresh_token)).to.equal('invalid_grant')
-      expect(await accountOf(h, agent)).to.equal(undefined)
-      const [ended] = eventsOf(h, 'sessions_ended', user)
-      expect(ended?.details).to.deep.equal({ oauth, idp })
-      expectAudited(actionsOf(h, 'end_sessions').at(-1), 'end_sessions', user)
+    const { oauth = 0, idp = 0 } = await admin.endSessions({ user: user.username })
+    expect(oauth).to.be.at.least(1)
+    expect(idp).to.be.at.least(1)
+    expect(await ask.refresh(h, refresh_token)).to.equal('invalid_grant')
+    expect(await user.account()).to.equal(undefined)
+    expect(user.events('sessions_ended')[0]?.details).to.deep.equal({ oauth, idp })
+    expectAudited(h, 'end_sessions', user)
+    const status = await admin.userStatus({ id: user.id })
+    expect(status).to.include.keys('oauth_sessions_ended_at', 'idp_sessions_ended_at')
 
-      expect(await accountOf(h, bystander)).to.equal(other.id)
-      expect((await h.signIn(agent, user.username)).location).to.include('code=')
-      const status = await admin.userStatus({ id: user.id })
-      expect(status.oauth_sessions_ended_at).to.be.a('string')
-      expect(status.idp_sessions_ended_at).to.be.a('string')
+    expect(await bystander.account()).to.equal(bystander.id)
+    const nobody = await addVerified(h)
+    expect(await admin.endSessions({ id: nobody.id })).to.deep.equal({ oauth: 0, idp: 0 })
+    for (const each of [user, nobody]) expect((await each.signsIn()).location).to.include('code=')
+  })
+
+  describe('verifies an address and takes that back', () => {
+    const cli = cliOf(h)
+
+    it('once, audited with who asked; no mail is sent', async () => {
+      const user = await addUnverified(h)
+      const { id, username, email } = user
+      expect(await admin.verifyUser({ id })).to.deep.equal({ email, changed: true })
+      expectAudited(h, 'user_verify', user)
+      expect(await user.isVerified()).to.equal(true)
+      expect(await admin.verifyUser({ id })).to.deep.equal({ email, changed: false })
+      const said = async (verb: string) => (await cli.done(['user', verb, username])).stdout
+      expect(await said('unverify')).to.equal(`${email} is unverified now.\n`)
+      expectAudited(h, 'user_unverify', user)
+      expect(await user.isVerified()).to.equal(false)
+      expect(await said('unverify')).to.match(/^Nothing changed: /)
+      expect(await said('verify')).to.match(/ is verified now\.\n$/)
+      expect(user.mailCount()).to.equal(0)
+      // What was asked for each time, and what changed something.
+      const made = actionsOf(h).filter(({ accountId }) => accountId === id)
+      expect(made.map(({ details }) => [details.action, details['changed']])).to.deep.equal([
+        ['user_verify', undefined],
+        ['user_verified', 'true'],
+        ['user_verify', undefined],
+        ['user_unverify', undefined],
+        ['user_unverified', 'true'],
+        ['user_unverify', undefined],
+        ['user_verify', undefined],
+        ['user_verified', 'true'],
+      ])
     })
 
-    it('of who is signed in nowhere: none, and it may sign in after', async () => {
-      const user = await addUser()
-      expect(await admin.endSessions({ id: user.id })).to.deep.equal({ oauth: 0, idp: 0 })
-      expect((await h.signIn(createUserAgent(), user.username)).location).to.include('code=')
+    const taken = { email: 'taken@users.example' }
+    const refusals: [of: string, user: Partial<User>, code: string, mended: Partial<User>][] = [
+      ['a disabled account', { disabled: true }, 'not_verified', { disabled: false }],
+      ['one without an address', { email: undefined }, 'no_address', { email: 'a@b.example' }],
+      ['one whose address another has', taken, 'address_taken', { email: 'half@users.example' }],
+    ]
+    for (const [of, user, code, mended] of refusals) {
+      it(`but not that of ${of}: 409, and nothing changes until it is mended`, async () => {
+        const owner = await addVerified(h, code === 'address_taken' ? taken : {})
+        const added = await addUnverified(h, user)
+        const { id } = added
+        expect(await codeOf(admin.verifyUser({ id }))).to.deep.equal([409, code])
+        if (code === 'no_address')
+          expect(await codeOf(admin.unverifyUser({ id }))).to.deep.equal([409, code])
+        expect(await added.isVerified()).to.equal(false)
+        // The address names its owner still.
+        expect((await admin.userStatus({ id: owner.id })).cause).to.equal('not_asked')
+        expect((await admin.verifyUser({ id: owner.id })).changed).to.equal(false)
+        await added.becomes(mended)
+        expect((await admin.verifyUser({ id })).changed).to.equal(true)
+      })
+    }
+
+    it('by no address that is not verified: refused, and told why', async () => {
+      const user = await addUnverified(h)
+      const refusal = await refusalOf(admin.verifyUser({ user: user.email ?? '' }))
+      expect(refusal).to.include({ status: 404, code: 'unknown_account' })
+      expect(refusal.title).to.match(/^This address is not verified, so it names no account\./)
+      expect(refusal.candidates).to.deep.equal([{ id: user.id, username: user.username }])
+      expect(await user.isVerified()).to.equal(false)
+    })
+
+    it('of two accounts at once: never both, and one once it is asked for alone', async () => {
+      const users = memoryUsers()
+      let looks = 0
+      const first: (() => void)[] = []
+      const together: UserStore = {
+        ...users,
+        async findByVerifiedEmail(email) {
+          const found = await users.findByVerifiedEmail(email)
+          looks += 1
+          // Both have looked before either of them changes anything.
+          if (looks === 1) await new Promise<void>((resolve) => first.push(resolve))
+          first.pop()?.()
+          return found
+        },
+      }
+      const bare = await startHarness({ flows: { users: together } })
+      const email = 'twins@users.example'
+      const account = { email, emailVerified: false, passwordHash: undefined, disabled: false }
+      for (const id of ['u1', 'u2']) users.add({ ...account, id, username: id })
+      const verify = (id: string) => adminOf(bare).verifyUser({ id })
+      const answers = await Promise.allSettled(['u1', 'u2'].map(verify))
+      expect((await users.findByVerifiedEmail(email)).length).to.be.at.most(1)
+      for (const [at, { status }] of answers.entries()) {
+        const user = await users.findById(`u${at + 1}`)
+        expect(user?.emailVerified).to.equal(status === 'fulfilled')
+        await adminOf(bare).unverifyUser({ id: `u${at + 1}` })
+      }
+      expect((await verify('u1')).changed).to.equal(true)
+      expect(await codeOf(verify('u2'))).to.deep.equal([409, 'address_taken'])
+      await bare.close()
     })
   })
 })
 
-describe('The admin API with users of the host (2.3)', () => {
-  const kept = new Map<string, User>()
-  let h: Harness
-
-  before(async () => {
-    const passwordHash = await bcrypt.hash(PASSWORD, 4)
-    const ada = { username: 'ada', email: 'ada@host.example', passwordHash, disabled: false }
-    kept.set('host/1', { ...ada, id: 'host/1', emailVerified: false })
-    h = await startHarness({
-      flows: { users: hostUsers(kept) },
-      provider: {
-        async findAccount(_ctx, sub) {
-          return kept.has(sub) ? { accountId: sub, claims: () => ({ sub }) } : undefined
-        },
-      },
-    })
-  })
-  after(() => h.close())
+describe('The admin API with users of a host that brings the least (2.3)', () => {
+  const deleted = new Set<string>()
+  const { markEmailUnverified: _, ...least } = withDeleted(() => h.users, deleted)
+  const h: Harness = suiteHarness({ flows: { users: least } })
+  const admin = suiteAdmin(h)
 
   it('tells the status, sends links that work, and ends sessions', async () => {
-    const admin = adminOf(h)
+    const ada = await h.addUser({ id: 'host/1', username: 'ada', emailVerified: false })
+    const email = ada.email ?? ''
     const status = await admin.userStatus({ user: 'ada' })
-    expect(status).to.include({ id: 'host/1', email: 'ada@host.example', email_verified: false })
+    expect(status).to.include({ id: 'host/1', email, email_verified: false })
 
     const verification = await admin.sendVerification({ user: 'ada' })
     await outcomeOf(h, verification.mail_id, 'sent')
-    const opened = await createUserAgent().get((await h.mail.mailTo('ada@host.example')).link)
+    const opened = await createUserAgent().get((await h.mail.mailTo(email)).link)
     expect(opened.mode).to.equal('verified')
-    expect(kept.get('host/1')?.emailVerified).to.equal(true)
+    expect(await ada.isVerified()).to.equal(true)
 
-    const reset = await admin.sendReset({ user: 'ada@host.example' })
+    const reset = await admin.sendReset({ user: email })
     await outcomeOf(h, reset.mail_id, 'sent')
-    const { link } = await h.mail.mailTo('ada@host.example', 2)
-    expect((await h.reset(link, NEW)).mode).to.equal('done')
-    expect(await bcrypt.compare(NEW, kept.get('host/1')?.passwordHash ?? '')).to.equal(true)
+    expect((await h.reset((await h.mail.mailTo(email, 2)).link, NEW)).mode).to.equal('done')
+    expect(await ada.hasPassword(NEW)).to.equal(true)
 
     expect(await admin.endSessions({ id: 'host/1' })).to.deep.equal({ oauth: 0, idp: 0 })
     expect(eventsOf(h, 'sessions_ended').at(-1)?.accountId).to.equal('host/1')
     expect(await codeOf(admin.userStatus({ user: 'host' }))).to.deep.equal([404, 'unknown_account'])
   })
+
+  it('finds them by verified addresses alone, and says so', async () => {
+    const eve = await h.addUser({ username: 'eve', emailVerified: false })
+    const asked = () => admin.userStatus({ user: 'eve@users.example' })
+    expect((await refusalOf(asked())).title).to.include('Did you mean this one?')
+    await eve.becomes({ username: 'other' })
+    expect((await refusalOf(asked())).title).to.include('unverified address finds no account here')
+    await eve.becomes({ emailVerified: true })
+    expect((await asked()).id).to.equal(eve.id)
+  })
+
+  it('takes no verification back: 409, with the reason', async () => {
+    const user = await h.addUser({ username: 'verified' })
+    const asked = admin.unverifyUser({ id: user.id })
+    expect(await codeOf(asked)).to.deep.equal([409, 'unsupported'])
+    expect(await user.isVerified()).to.equal(true)
+    expect((await admin.verifyUser({ id: user.id })).changed).to.equal(false)
+  })
+
+  it('forgets one who is gone by the id, and takes no other account for it', async () => {
+    const gone = await h.addUser({ username: 'gone' })
+    const named = await h.addUser({ username: gone.id })
+    for (const user of [gone, named]) await user.forgets()
+    deleted.add(gone.id)
+    expect(await codeOf(admin.endSessions({ id: gone.id }))).to.deep.equal([404, 'unknown_account'])
+    const events = async (id: string) => (await admin.listAudit({ account_id: id })).events.length
+    const ofNamed = await events(named.id)
+    const erased = await admin.forgetUser({ id: gone.id })
+    expect(erased).to.include({ reset_links: 1, under_way: 0 })
+    expect(await events(gone.id)).to.equal(0)
+    expect(await events(named.id)).to.equal(ofNamed)
+    expect((await admin.userStatus({ id: named.id })).links).to.have.length(1)
+  })
 })
 
-/** The least that a host brings. */
-function hostUsers(kept: Map<string, User>): UserStore {
-  const all = () => [...kept.values()]
-  return {
-    findById: async (id) => kept.get(id),
-    findByUsername: async (username) => all().find((user) => user.username === username),
-    findByVerifiedEmail: async (email) =>
-      all().filter((user) => user.emailVerified && user.email === email),
+const SUPPORT = 'account-flows:support'
+const SUPPORT_TOKEN = 'a token of support'.padEnd(40, '-').replaceAll(' ', '-')
 
-    async replacePasswordHash(id, expected, next) {
-      const user = kept.get(id)
-      if (user?.passwordHash !== expected) return false
-      kept.set(id, { ...user, passwordHash: next })
-      return true
-    },
+/** Where something about an account may be; session cut-offs stay, with its id and times. */
+const COLLECTIONS = [
+  'audit_events',
+  'mail_outbox',
+  'password_reset_tokens',
+  'email_verification_tokens',
+  'pending_logins',
+  'client_logouts',
+  'rate_limits',
+]
 
-    async markEmailVerified(id, email) {
-      const user = kept.get(id)
-      if (!user || user.disabled || user.emailVerified || user.email !== email) return false
-      kept.set(id, { ...user, emailVerified: true })
-      return true
-    },
+onBothStores('Forgetting an account (5)', (technology) => {
+  const answers = new Map<string, MailAnswer>()
+  const h = suiteHarness({
+    technology,
+    mail: { answer: (to) => answers.get(to) ?? 'take' },
+    // One that cannot delete: what was ended is dead by the cut-off alone.
+    adapter: withoutDeleting,
+    flows: { adminToken: [ADMIN_TOKEN, { token: SUPPORT_TOKEN, scopes: [SUPPORT] }] },
+  })
+  const admin = suiteAdmin(h)
+
+  /** Everything that our collections hold, as one text. */
+  async function stored(): Promise<string> {
+    const limit = 1000
+    const all: unknown[] = [await admin.listAudit({ limit }), await admin.listOutbox({ limit })]
+    for (const name of h.db ? COLLECTIONS : []) {
+      all.push(name, await h.db?.collection(name).find().toArray())
+    }
+    return JSON.stringify(all)
+  }
+
+  let named = 0
+
+  /** Has waited for a link, was verified, has reset its password, and has a dead letter. */
+  async function busy(): Promise<Person> {
+    named += 1
+    const user = await addUnverified(h, { id: `id-of-somebody-busy-${named}` })
+    await blockedLogin(h, { user })
+    await user.opensElsewhere(await user.asksAgain())
+    await user.getsBackIn(NEW)
+    answers.set(user.email ?? '', 'refuse')
+    await admin.sendReset({ id: user.id })
+    await isIdle(h)
+    answers.delete(user.email ?? '')
+    return user
+  }
+
+  it('erases its mails, links, logins that wait and events, and nothing of anybody else; told in numbers (LOG-12)', async () => {
+    const [ann, bob] = [await busy(), await busy()]
+    const statusOf = ({ id }: User) => admin.userStatus({ id })
+    const other = await statusOf(bob)
+    const before = await stored()
+    expect(before).to.include(ann.id)
+    if (h.db) expect(before).to.include(ann.email)
+
+    const erased = await admin.forgetUser({ id: ann.id })
+    const after = await stored()
+    for (const known of [ann.id, ann.email ?? ann.id]) expect(after).not.to.include(known)
+    expect(erased).to.include({ mails: 1, reset_links: 2, verification_links: 2, under_way: 0 })
+    expect(erased.waiting_logins).to.equal(1)
+    expect(erased.events).to.be.at.least(5)
+
+    const { links, mails } = await statusOf(bob)
+    expect({ links, mails }).to.deep.equal({ links: other.links, mails: other.mails })
+    expect((await statusOf(bob)).events).to.deep.include.members(other.events.slice(0, 5))
+    expect((await admin.forgetUser({ id: ann.id })).events).to.equal(0)
+    expect((await ann.signsIn(NEW)).location).to.include('code=')
+  })
+
+  it('ends its live link, lets it ask for another one, and brings nothing back that was ended (LOG-12)', async () => {
+    const user = await addVerified(h)
+    await user.signsIn()
+    expect(await user.account()).to.equal(user.id)
+    await admin.endSessions({ id: user.id })
+    expect(await user.account()).to.equal(undefined)
+    const link = await user.forgets()
+    await admin.forgetUser({ id: user.id })
+    expect(await user.account()).to.equal(undefined)
+    expect((await admin.userStatus({ id: user.id })).idp_sessions_ended_at).to.be.a('string')
+    expect((await h.reset(link, NEW)).mode).to.equal('invalid')
+    await user.getsBackIn(NEW)
+  })
+
+  it('is recorded with who did it, and with a keyed hash in place of the id (LOG-12)', async () => {
+    const hashes: unknown[] = []
+    for (const username of ['one', 'two']) await h.addUser({ username, id: `id-of-${username}` })
+    for (const id of ['id-of-one', 'id-of-one', 'id-of-two']) {
+      await admin.forgetUser({ id })
+      const action = actionsOf(h, 'user_forget').at(-1)
+      expect(action).to.not.have.property('accountId', id)
+      expect(action?.details).to.include({ actor: 'admin_token' })
+      expect(JSON.stringify(action)).not.to.include(id)
+      hashes.push(action?.details?.['account_hash'])
+    }
+    expect(hashes[0]).to.be.a('string').and.equal(hashes[1]).and.not.equal(hashes[2])
+    const recorded = await admin.listAudit({ type: ['admin_action'], limit: 3 })
+    expect(recorded.events.map(({ details }) => details?.['account_hash'])).to.deep.equal(
+      hashes.toReversed(),
+    )
+  })
+
+  it('keeps what support did to it, and who: support cannot erase its own traces (LOG-12)', async () => {
+    const { id } = await h.addUser({ username: 'dear', id: 'id-of-somebody-dear' })
+    const support = createAdminClient(h.baseUrl, SUPPORT_TOKEN)
+    await support.sendReset({ id })
+    await isIdle(h)
+    await support.endSessions({ id })
+    const listed = () => admin.listAudit({ type: ['admin_action'], limit: 2 })
+    const before = (await listed()).events
+    expect(before.map(({ account_id }) => account_id)).to.deep.equal([id, id])
+
+    await support.forgetUser({ id })
+    const { events } = await admin.listAudit({ type: ['admin_action'], limit: 3 })
+    const [forgotten, ...kept] = events
+    const account_hash = forgotten?.details?.['account_hash']
+    expect(account_hash).to.be.a('string')
+    expect(kept).to.deep.equal(
+      before.map(({ account_id: _id, username: _name, details, ...event }) => ({
+        ...event,
+        details: { ...details, account_hash },
+      })),
+    )
+    expect(events.map(({ details }) => [details?.['action'], details?.['actor']])).to.deep.equal(
+      ['user_forget', 'end_sessions', 'send_reset'].map((a) => [a, 'admin_token:support']),
+    )
+    expect(await stored()).not.to.include(id)
+    expect((await admin.listAudit({ account_id: id })).events).to.deep.equal([])
+
+    await support.forgetUser({ id: String(account_hash) })
+    const after = await admin.listAudit({ type: ['admin_action'], limit: 4 })
+    expect(after.events.slice(1)).to.deep.equal(events)
+    expect((await support.sendReset({ id })).mail_id).to.be.a('string')
+  })
+
+  it('has nothing to erase of an id that is unknown', async () => {
+    const links = { reset_links: 0, verification_links: 0, invitation_links: 0, not_me_links: 0 }
+    const others = { mails: 0, waiting_logins: 0, client_logouts: 0, events: 0, under_way: 0 }
+    const erased = await admin.forgetUser({ id: 'no such id' })
+    expect(erased).to.deep.equal({ ...links, ...others })
+  })
+})
+
+function withoutDeleting(adapter: AdapterFactory): AdapterFactory {
+  return (model) => {
+    const { upsert, find, findByUid, findByUserCode, consume, destroy, revokeByGrantId } =
+      adapter(model)
+    return { upsert, find, findByUid, findByUserCode, consume, destroy, revokeByGrantId }
   }
 }

@@ -1,11 +1,10 @@
 import { expect } from 'chai'
 import type { NewMailJob, User, UserStore } from '../../src/index.ts'
-import { onBothStores } from '../support/both-stores.ts'
-import { isIdle } from '../support/jobs.ts'
-import { ask, eventsOf, shapeOf } from '../support/observe.ts'
+import { expectPage } from '../support/expect-page.ts'
+import { onBothStores, suiteHarness } from '../support/harness.ts'
+import { ask, shapeOf } from '../support/observe.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 
 describe('Who is meant by a name (IDN)', () => {
   const h = suiteHarness()
@@ -75,7 +74,7 @@ describe('Who is meant by a name (IDN)', () => {
     const unverified = { email: 'owned@users.example', emailVerified: false }
     const squatter = await h.addUser({ username: 'squatter', ...unverified })
     expect(await mailedFor('owned@users.example')).to.deep.equal([owner.email])
-    expect(eventsOf(h, 'password_reset_requested').at(-1)?.accountId).not.to.equal(squatter.id)
+    expect(h.eventsOf('password_reset_requested').at(-1)?.accountId).not.to.equal(squatter.id)
   })
 
   it('is nobody for a username that is the address of nobody, or of somebody whose address is not verified (IDN-13)', async () => {
@@ -121,8 +120,7 @@ describe('Who is meant by a name (IDN)', () => {
     }
     try {
       for (const length of [1, 255, 4_000, 60_000]) {
-        const typed = 'u'.repeat(length)
-        const { answer, reason } = await ask(h, typed)
+        const { answer, reason } = await ask(h, 'u'.repeat(length))
         expect([reason, shapeOf(answer)]).to.deep.equal(['unknown', shapeOf(known.answer)])
       }
     } finally {
@@ -130,10 +128,8 @@ describe('Who is meant by a name (IDN)', () => {
       h.store.outbox.add = add
     }
     expect(lookedUp).to.deep.equal(['u'])
-    const url = `${h.oauthUrl}/forgot-password`
-    expect((await createUserAgent().post(url, { identifier: '' })).status).to.equal(400)
-    const tooLong = await createUserAgent().post(url, { identifier: 'u'.repeat(65_536) })
-    expect(tooLong.status).to.equal(413)
+    expect((await h.forgot('')).status).to.equal(400)
+    expect((await h.forgot('u'.repeat(65_536))).status).to.equal(413)
     expect(added).to.have.length(4)
     expect(JSON.stringify([added, h.events])).not.to.include('u'.repeat(256))
   })
@@ -146,15 +142,12 @@ describe('Who is meant by a name (IDN)', () => {
 
   it('is nobody for an address or a lookalike at resend-verification', async () => {
     const una = await h.addUser({ username: 'una', emailVerified: false })
-    const url = `${h.oauthUrl}/resend-verification`
     const before = h.mail.mails.length
-    const others = ['una@users.example', 'u\u0144a', 'una'.padEnd(255, 'a')]
-    for (const username of others) {
-      const answer = await createUserAgent().post(url, { username })
-      expect([answer.status, answer.mode]).to.deep.equal([200, 'sent'])
+    for (const username of ['una@users.example', 'u\u0144a', 'una'.padEnd(255, 'a')]) {
+      const url = `${h.oauthUrl}/resend-verification`
+      expectPage(await createUserAgent().post(url, { username }), 200, 'verify-email', 'sent')
     }
-    await createUserAgent().post(url, { username: 'una' })
-    await h.mail.mailTo(una.email ?? '')
+    await una.asksAgain()
     expect(h.mail.mails.slice(before)).to.have.length(1)
   })
 })
@@ -171,74 +164,63 @@ onBothStores(
     })
     before(async () => h.users.start?.())
 
-    const forms = { 'forgot-password': 'identifier', 'resend-verification': 'username' }
-    for (const [path, field] of Object.entries(forms)) {
-      const kind = path === 'forgot-password' ? 'password_reset' : 'email_verification'
-      let before = 0
+    let added = 0
+    /** A user with an address of their own. */
+    const newUser = (username: string, changes: Partial<User> = {}) =>
+      h.addUser({
+        username,
+        email: `${(added += 1)}-${username.trim()}@users.example`,
+        emailVerified: false,
+        ...changes,
+      })
 
+    const forms = {
+      'forgot-password': { field: 'identifier', kind: 'password_reset' },
+      'resend-verification': { field: 'username', kind: 'email_verification' },
+    }
+    for (const [path, { field, kind }] of Object.entries(forms)) {
       /** Whose account it was, or why nobody's; and what was looked up. */
       async function meant(typed: string) {
-        before = h.events.length
+        const before = h.events.length
         lookUps.length = 0
         const answer = await createUserAgent().post(`${h.oauthUrl}/${path}`, { [field]: typed })
         expect([answer.status, answer.mode]).to.deep.equal([200, 'sent'])
-        await isIdle(h)
+        await h.isIdle()
         const event = h.events.slice(before).find(({ type }) => type === `${kind}_requested`)
         return event?.accountId ?? event?.reason
       }
 
-      async function newUser(username: string, changes: Partial<User> = {}) {
-        return h.addUser({
-          username,
-          email: `${h.mail.mails.length}-${username.trim()}@users.example`,
-          emailVerified: false,
-          ...changes,
-        })
+      async function expectMeant(typed: string[], meaning: string) {
+        for (const each of typed) expect(await meant(each), JSON.stringify(each)).to.equal(meaning)
       }
 
       describe(`at ${path}`, () => {
         const name = (text: string) => `${text}-${path}`
 
         it('is the one without the blanks, but first the one who has them', async () => {
-          const ann = await newUser(name('ann'))
-          for (const typed of [
-            ` ${ann.username}`,
-            `${ann.username} `,
-            `\t${ann.username}\u00a0\u3000\n`,
-          ])
-            expect(await meant(typed), JSON.stringify(typed)).to.equal(ann.id)
-          for (const typed of [
-            `${ann.username}\u200b`,
-            `${ann.username}.`,
-            `${ann.username} x`,
-            '  ',
-          ])
-            expect(await meant(typed), JSON.stringify(typed)).to.equal('unknown')
-          const blank = await newUser(`${ann.username} `, { email: 'blank@evil.example' })
-          expect(await meant(blank.username)).to.equal(blank.id)
-          expect(await meant(ann.username)).to.equal(ann.id)
-          expect(await meant(` ${ann.username}`)).to.equal(ann.id)
+          const { id, username } = await newUser(name('ann'))
+          await expectMeant([` ${username}`, `${username} `, `\t${username}\u00a0\u3000\n`], id)
+          const others = [`${username}\u200b`, `${username}.`, `${username} x`, '  ']
+          await expectMeant(others, 'unknown')
+          const blank = await newUser(`${username} `, { email: 'blank@evil.example' })
+          await expectMeant([blank.username], blank.id)
+          await expectMeant([username, ` ${username}`], id)
         })
 
         it('is the only one of the name in another case, nobody where there are two, and never another where there is the very name', async () => {
           const carol = await newUser(name('carol'))
           const typed = [name('Carol'), name('CAROL'), ` ${name('caroL')} `]
-          for (const each of typed) expect(await meant(each), each).to.equal(carol.id)
-          for (const each of ['c\u0430rol', 'carol\u0301', 'car\u00f6l'])
-            expect(await meant(name(each)), each).to.equal('unknown')
-          const other = await newUser(name('Carol'), {
-            email: 'other@evil.example',
-            disabled: true,
-          })
-          expect(await meant(name('Carol'))).to.equal(other.id)
-          expect(await meant(` ${name('Carol')}`)).to.equal(other.id)
-          expect(await meant(name('carol'))).to.equal(carol.id)
-          for (const each of typed.slice(1)) expect(await meant(each), each).to.equal('ambiguous')
+          await expectMeant(typed, carol.id)
+          await expectMeant(['c\u0430rol', 'carol\u0301', 'car\u00f6l'].map(name), 'unknown')
+          const other = await newUser(name('Carol'), { disabled: true })
+          await expectMeant([name('Carol'), ` ${name('Carol')}`], other.id)
+          await expectMeant([name('carol')], carol.id)
+          await expectMeant(typed.slice(1), 'ambiguous')
         })
 
         it('is looked up alike, whether there is somebody or not', async () => {
           await newUser(name('dora'))
-          await newUser(name('DORA'), { email: 'dora-2@users.example' })
+          await newUser(name('DORA'))
           for (const blanks of ['', ' ']) {
             const seen = new Set<string>()
             for (const typed of ['dora', 'DORA', 'Dora', 'nobody']) {
@@ -251,15 +233,17 @@ onBothStores(
       })
     }
 
+    async function askedFor(typed: string) {
+      await ask(h, typed)
+      return h.eventsOf('password_reset_requested').at(-1)
+    }
+
     it('is the owner of a verified address with blanks around it, and of nothing else with an at sign', async () => {
       const owner = await h.addUser({ username: 'owner', email: 'owned@users.example' })
       await h.addUser({ username: ' owned@users.example', email: 'thief@evil.example' })
       await h.addUser({ username: 'Free@users.example', email: 'asker@evil.example' })
-      for (const typed of [
-        ' owned@users.example',
-        'OWNED@users.example\u00a0',
-        '\towned@users.example ',
-      ])
+      const owned = [' owned@users.example', 'OWNED@users.example\u00a0', '\towned@users.example ']
+      for (const typed of owned)
         expect((await askedFor(typed))?.accountId, JSON.stringify(typed)).to.equal(owner.id)
       for (const typed of [
         'free@users.example',
@@ -268,24 +252,13 @@ onBothStores(
         '@',
       ])
         expect((await askedFor(typed))?.reason, JSON.stringify(typed)).to.equal('unknown')
-      const own = await h.addUser({
-        username: 'Own@users.example',
-        email: 'own@users.example',
-        emailVerified: false,
-      })
+      const own = await newUser('Own@users.example', { email: 'own@users.example' })
       expect((await askedFor(' own@users.example'))?.accountId).to.equal(own.id)
     })
-
-    async function askedFor(typed: string) {
-      await ask(h, typed)
-      return eventsOf(h, 'password_reset_requested').at(-1)
-    }
 
     it('asks for no more mails and for none sooner by blanks and cases (RATE-04)', async () => {
       const eve = await h.addUser({ username: 'eve' })
       await h.put({ mails_per_account_per_hour: '1', resend_cooldown: '1h' })
-      const form = (identifier: string) =>
-        createUserAgent().post(`${h.oauthUrl}/forgot-password`, { identifier })
       try {
         await ask(h, 'eve')
         const spellings = ['Eve', ' eve', 'eVE ', 'eve@users.example', ' EVE@users.example']
@@ -296,8 +269,8 @@ onBothStores(
         if (technology === 'mongodb') return
         await moveTime(600_000)
         for (const typed of ['EVE', ' eve ', ' Eve@users.example'])
-          expect((await form(typed)).text, typed).to.match(/data-seconds="(2[0-9]{3}|3000)"/)
-        expect((await form('evening')).text).to.include('data-seconds="3600"')
+          expect((await h.forgot(typed)).text, typed).to.match(/data-seconds="(2[0-9]{3}|3000)"/)
+        expect((await h.forgot('evening')).text).to.include('data-seconds="3600"')
       } finally {
         await h.put({ mails_per_account_per_hour: '0', resend_cooldown: '0s' })
       }

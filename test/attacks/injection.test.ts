@@ -1,26 +1,20 @@
 import { expect } from 'chai'
-import { badForms, type HonestForm } from '../support/bad-forms.ts'
-import { onBothStores } from '../support/both-stores.ts'
-import { ADMIN_TOKEN, PASSWORD } from '../support/harness.ts'
-import { isIdle } from '../support/jobs.ts'
-import { ask, dump, usableRecord, withoutMail } from '../support/observe.ts'
-import { FORM, rawRequest, type RawAnswer } from '../support/raw-request.ts'
+import * as fc from 'fast-check'
+import { DomUtils, parseDocument } from 'htmlparser2'
+import { parseFields } from '../../src/http/form.ts'
+import { carriedFrom } from '../../src/ports/carried-query.ts'
+import { badForms } from '../support/bad-forms.ts'
+import { eventually } from '../support/eventually.ts'
+import { ADMIN_TOKEN, CLIENT, onBothStores, PASSWORD, suiteHarness } from '../support/harness.ts'
+import type { ReceivedMail } from '../support/mail-server.ts'
+import { ask, dump, shapeOf, usableRecord, withoutMail } from '../support/observe.ts'
+import { notMeOf, type Person, tokenOf } from '../support/person.ts'
+import { FORM, type RawAnswer, rawRequest } from '../support/raw-request.ts'
 import { createUserAgent } from '../support/user-agent.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
-import { addUnverified, blockedLogin, type Person, tokenOf } from '../support/person.ts'
 
 const OF_THE_ATTACKER = 'a password of the attacker'
+
 const NO_TOKEN = 'A'.repeat(43)
-
-/** The same field of the form: of somebody, and of nobody. */
-type Pair = [hit: HonestForm, miss: HonestForm]
-
-function pair(name: string, hit: string, miss: string, others: Record<string, string> = {}): Pair {
-  return [
-    { name, value: hit, others },
-    { name, value: miss, others },
-  ]
-}
 
 function shape({ status, headers: { date: _date, ...headers }, text }: RawAnswer) {
   return { status, headers, text }
@@ -34,10 +28,10 @@ onBothStores('Forms that are none (INJ)', (technology) => {
 
   before(async () => {
     ann = await h.addUser({ username: 'ann' })
-    await addUnverified(h, { username: 'una' })
-    login = await blockedLogin(h)
+    await h.addUnverified({ username: 'una' })
+    login = await h.blockedLogin()
     link = await ann.forgets()
-    await isIdle(h)
+    await h.isIdle()
   })
 
   // All but what comes and goes by the minute: the note of the keys in use, and the count of all mails.
@@ -48,22 +42,33 @@ onBothStores('Forms that are none (INJ)', (technology) => {
     return JSON.stringify([users, await usableRecord(h, link), await dump(h, lasting)])
   }
 
-  const endpoints: Record<string, () => Pair> = {
-    'forgot-password': () => pair('identifier', 'ann', 'nobody'),
-    'resend-verification': () => pair('username', 'una', 'nobody'),
-    'reset-password': () =>
-      pair('token', tokenOf(link), NO_TOKEN, {
-        password: OF_THE_ATTACKER,
-        confirm_password: OF_THE_ATTACKER,
-      }),
-    'verify-email/waiting': () =>
-      pair('login', login.loginId(), 'x'.repeat(22), { code: login.code }),
+  interface Endpoint {
+    name: string
+    /** The same field of the form: of somebody, and of nobody. */
+    values: [hit: string, miss: string]
+    others?: Record<string, string>
+  }
+  const [password, confirm_password] = [OF_THE_ATTACKER, OF_THE_ATTACKER]
+  const endpoints: Record<string, () => Endpoint> = {
+    'forgot-password': () => ({ name: 'identifier', values: ['ann', 'nobody'] }),
+    'resend-verification': () => ({ name: 'username', values: ['una', 'nobody'] }),
+    'reset-password': () => ({
+      name: 'token',
+      values: [tokenOf(link), NO_TOKEN],
+      others: { password, confirm_password },
+    }),
+    'verify-email/waiting': () => ({
+      name: 'login',
+      values: [login.loginId(), 'x'.repeat(22)],
+      others: { code: login.code },
+    }),
   }
 
-  for (const [path, formsOf] of Object.entries(endpoints)) {
+  for (const [path, endpoint] of Object.entries(endpoints)) {
     it(`are refused by ${path} alike for somebody and nobody, and change nothing (INJ-01, XSS-05)`, async () => {
       const before = await state()
-      const [hits, misses] = formsOf().map((form) => badForms(form))
+      const { name, values, others = {} } = endpoint()
+      const [hits, misses] = values.map((value) => badForms({ name, value, others }))
       for (const [index, [what, hit]] of (hits ?? []).entries()) {
         const miss = misses?.[index]?.[1] ?? {}
         const [one, other] = await withoutMail(h, async () => [
@@ -93,10 +98,9 @@ onBothStores('Forms that are none (INJ)', (technology) => {
   })
 
   it('do not matter beside the field: names of prototypes, empty names, 1,500 others (INJ-04, INJ-09)', async () => {
+    const names = ['__proto__', 'constructor', 'hasOwnProperty', 'toString', '', 'get', 'has']
     const fields = [
-      ...'__proto__=a constructor=a hasOwnProperty=a toString=a valueOf=a =a get=a has=a'.split(
-        ' ',
-      ),
+      ...names.map((name) => `${name}=a`),
       '__proto__[polluted]=yes',
       'constructor[prototype][polluted]=yes',
       '$where=sleep(1000)',
@@ -119,10 +123,11 @@ onBothStores('Forms that are none (INJ)', (technology) => {
     }
     expect(Reflect.get({}, 'polluted')).to.equal(undefined)
     expect(Reflect.get({}, 'a')).to.equal(undefined)
-    const settings = await fetch(`${h.baseUrl}/admin/api/settings`, {
-      headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+    const authorization = `Bearer ${ADMIN_TOKEN}`
+    const { text } = await createUserAgent().get(`${h.baseUrl}/admin/api/settings`, {
+      authorization,
     })
-    expect(await settings.text()).not.to.match(/polluted|hasOwnProperty|__proto__/)
+    expect(text).not.to.match(/polluted|hasOwnProperty|__proto__/)
   })
 
   it('find nobody by a pattern, an operator or a query in the name itself (INJ-02, INJ-06)', async () => {
@@ -178,12 +183,9 @@ onBothStores('Forms that are none (INJ)', (technology) => {
     const { reason } = await ask(h, 'ann', carried)
     expect(reason).to.equal(undefined)
     link = h.mail.mails.at(-1)?.link ?? ''
-    expect((await usableRecord(h, link))?.carried).to.deep.equal({
-      clientId: 'app',
-      redirectUri: 'https://app.example/cb',
-      scope: carried.scope,
-      state: carried.state,
-    })
+    const { client_id: clientId, redirect_uri: redirectUri, scope, state } = carried
+    const kept = (await usableRecord(h, link))?.carried
+    expect(kept).to.deep.equal({ clientId, redirectUri, scope, state })
   })
 
   it('are no better as cookies: what was tampered with is ignored (INJ-11)', async () => {
@@ -221,5 +223,266 @@ onBothStores('Forms that are none (INJ)', (technology) => {
     await login.stillGetsIn()
     expect((await h.reset(link, 'a password of Ann')).mode).to.equal('done')
     expect(await ann.hasPassword('a password of Ann')).to.equal(true)
+  })
+})
+
+/** Some of what a host may have stored as an address, that is no plain one; test/settings/mail-address.test.ts has the others. */
+const ADDRESSES: Record<string, string> = {
+  'a line break and a header': 'victim@users.example\r\nBcc: attacker@evil.example',
+  'a comma': 'victim@users.example,attacker@evil.example',
+  'a display name': 'victim@users.example <attacker@evil.example>',
+  'a domain literal': 'victim@[127.0.0.1]',
+  'a full-width at sign': 'victim\uFF20users.example',
+  NUL: 'victim@users.example\0@evil.example',
+  '64 KiB': `${'a'.repeat(65_536)}@users.example`,
+}
+
+const NAMES: Record<string, string> = {
+  'CR, LF and headers': 'ann\r\nBcc: attacker@evil.example\r\n\r\n<b>body</b>',
+  'a line separator': 'ann\u2028Bcc: attacker@evil.example\u0085x',
+  'an override of the direction': 'ann\u202Egpj.exe\u2066\u200F',
+  'escapes of a terminal': 'ann\u001b[2J\u001b]8;;https://evil.example\u0007click',
+  markup: '<a href="https://evil.example">click</a><img src=https://evil.example/x>',
+  'an end of the page': '</p></td></table></body><script>alert(1)</script>',
+  'an address of a page': 'ann https://evil.example/login?x=1 www.evil.example evil.example',
+  'an address in other letters': 'https\uFF1A\uFF0F\uFF0Fevil\uFF0Eexample evil\u3002example',
+  'an address of a mailbox': 'mailto:attacker@evil.example',
+  'syntax of templates':
+    '#{7007*7} !{7007*7} {{7007*7}} ${7007*7} <%= 7007*7 %> {link} {lead} $& $1',
+  'a phishing text': `your account is locked, call us now ${'or lose everything '.repeat(20)}`,
+  'quotes and commas': '"ann", \'x\' <ann@users.example>,',
+  'an encoded word': '=?utf-8?B?QmNjOiB4QGV2aWwuZXhhbXBsZQ==?=',
+  NUL: 'ann\0\0',
+}
+
+describe('An address that is not one plain address (MAIL-01, MAIL-02)', () => {
+  const h = suiteHarness()
+  before(() => h.addUser({ username: 'honest' }))
+
+  it('gets no mail, and the same answer as any other, from either flow', async () => {
+    const { answer: any } = await ask(h, 'nobody')
+    const anyShape = shapeOf(any)
+    await Promise.all(
+      Object.entries(ADDRESSES).map(async ([what, email]) => {
+        const user = await h.addVerified({ email })
+        const byName = await ask(h, user.username)
+        expect(byName.reason, what).to.equal('bad_address')
+        expect(shapeOf(byName.answer), what).to.deep.equal(anyShape)
+        expect(user.events('password_reset_mail_sent'), what).to.deep.equal([])
+        // Typed, it is no name.
+        if (email.length > 60_000 || email.includes('\0')) return
+        const byEmail = await ask(h, email)
+        expect(shapeOf(byEmail.answer), what).to.deep.equal(anyShape)
+        expect(byEmail.reason, what).to.be.oneOf(['bad_address', 'unknown'])
+      }),
+    )
+    await Promise.all(
+      Object.entries(ADDRESSES).map(async ([what, email]) => {
+        const user = await h.addUnverified({ email })
+        expect((await user.signsIn()).mode, what).to.equal('blocked')
+        await eventually(`${what}: no mail is sent`, () =>
+          h.events.find((event) => event.accountId === user.id && event.reason === 'bad_address'),
+        )
+      }),
+    )
+    expect(h.mail.mails).to.deep.equal([])
+  })
+
+  it('nor does an address of nobody, so that nobody is mailed through us; an honest one does (MAIL-12)', async () => {
+    for (const stranger of ['stranger@evil.example', 'honest@users.example,x@evil.example'])
+      expect((await ask(h, stranger)).reason).to.equal('unknown')
+    expect((await ask(h, 'honest')).reason).to.equal(undefined)
+    expect(h.mail.mails.map(({ to }) => to)).to.deep.equal([['honest@users.example']])
+  })
+})
+
+describe('Names that others chose, in a mail (MAIL-04, MAIL-05, MAIL-13)', () => {
+  const clients = Object.values(NAMES).map((client_name, index) => ({
+    ...CLIENT,
+    client_id: `app-${index}`,
+    client_name,
+  }))
+  const h = suiteHarness({ clients: [CLIENT, ...clients] })
+  let plain: ReceivedMail
+
+  const headersOf = ({ mail }: ReceivedMail) => mail.headerLines.map(({ key }) => key)
+  const elementsOf = (html: string) =>
+    DomUtils.getElementsByTagName(() => true, parseDocument(html), true)
+  const skeletonOf = ({ mail }: ReceivedMail) =>
+    elementsOf(String(mail.html)).map(({ name, attribs }) => [name, ...Object.keys(attribs)])
+
+  function expectPlain(received: ReceivedMail, to: string) {
+    const { mail } = received
+    expect(received.to).to.deep.equal([to])
+    expect(headersOf(received)).to.deep.equal(headersOf(plain))
+    expect(mail.subject).to.equal(plain.mail.subject)
+    expect(skeletonOf(received)).to.deep.equal(skeletonOf(plain))
+    const text = mail.text ?? ''
+    expect(text.split('\n\n')).to.have.length((plain.mail.text ?? '').split('\n\n').length)
+    const addresses = [received.link, notMeOf(received)]
+    expect(text.match(/https?:\/\/\S+/g)).to.deep.equal(addresses)
+    const ours = [...addresses, /\d{1,2}:\d{2}(?=.[AP]M UTC)/]
+    const theirs = ours.reduce<string>((rest, own) => rest.replace(own, ''), text)
+    expect(theirs).not.to.match(/\w[.:\u3002\uFF0E\uFF1A](?=[^\s\u2060])/)
+    expect(text.replaceAll('\n', '')).not.to.match(/[\p{Cc}\p{Bidi_Control}\u2028]/u)
+    expect(text).not.to.match(/49049|or lose everything or lose everything or lose everything/)
+    const links = elementsOf(String(mail.html)).filter(({ name }) => name === 'a')
+    expect(links.map(({ attribs }) => attribs['href'])).to.deep.equal(addresses)
+    expect(mail.headerLines.map(({ line }) => line).join('\n')).not.to.match(/evil|ann/)
+  }
+
+  before(async () => {
+    const redirect_uri = CLIENT.redirect_uris[0]
+    const user = await h.addUser({ username: 'plain' })
+    await user.forgets({ client_id: 'app', redirect_uri })
+    plain = await user.mail()
+    await Promise.all(
+      Object.values(NAMES).map(async (username, index) => {
+        const email = `named-${index}@users.example`
+        await h.addUser({ username, email })
+        const { reason } = await ask(h, email, { client_id: `app-${index}`, redirect_uri })
+        expect(reason).to.equal(undefined)
+      }),
+    )
+  })
+
+  for (const [index, what] of Object.keys(NAMES).entries()) {
+    it(`${what}: in one line, bounded, and no link in either part`, async () => {
+      const email = `named-${index}@users.example`
+      const received = await h.mail.mailTo(email)
+      expectPlain(received, email)
+      expect((await usableRecord(h, received.link))?.carried.clientId).to.equal(`app-${index}`)
+    })
+  }
+
+  it('whatever the name, its link sets a new password', async () => {
+    expect((await h.reset(plain.link, 'a new password')).mode).to.equal('done')
+    const { link } = await h.mail.mailTo('named-0@users.example')
+    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+  })
+})
+
+describe('Every mail (MAIL-09, MAIL-10, MAIL-11)', () => {
+  const h = suiteHarness({ settings: { password_changed_email: 'true' } })
+
+  it('says that a machine wrote it, names the domain of its sender alone, and loads nothing', async () => {
+    const ann = await h.addUser({ username: 'ann' })
+    await ann.getsBackIn('another password')
+    await ann.mail(2)
+    await h.blockedLogin()
+    const kinds = h.mail.mails.map(({ kind }) => kind)
+    expect(kinds).to.have.members(['password_reset', 'password_changed', 'email_verification'])
+    for (const { mail, link: own, to, kind } of h.mail.mails) {
+      expect(to).to.have.length(1)
+      expect(mail.messageId).to.match(/^<[^@<>\s]+@idp\.example>$/)
+      expect(mail.headers.get('auto-submitted')).to.equal('auto-generated')
+      expect(mail.headers.get('x-auto-response-suppress')).to.equal('All')
+      expect(mail.headers.has('x-mailer')).to.equal(false)
+      expect(mail.attachments).to.deep.equal([])
+      const html = String(mail.html)
+      expect(html).not.to.match(/<(img|script|link|iframe|object|video)|url\(|\ssrc=|background=/i)
+      const outside = `${mail.subject} ${mail.headerLines.map(({ line }) => line).join(' ')}`
+      expect(outside).not.to.match(/localhost|127\.0\.0\.1/)
+      const token = tokenOf(own)
+      if (kind === 'password_changed') expect(token).to.equal('')
+      else {
+        expect((mail.text ?? '').split(token)).to.have.length(2)
+        expect(html.split(token)).to.have.length(2)
+        expect(outside).not.to.include(token)
+      }
+      expect(`${mail.text} ${html} ${outside}`).not.to.include('another password')
+    }
+  })
+})
+
+const wellFormed = fc.string({ unit: 'binary', maxLength: 40 })
+
+const anything = fc.string({ unit: 'binary', maxLength: 200 })
+
+const formLike = fc
+  .array(
+    fc.constantFrom(...'& = % + [ ] $gt %FF %ED%A0%80 %41 a __proto__ \0 ü \uD800 ;'.split(' ')),
+    { maxLength: 40 },
+  )
+  .map((parts) => parts.join(''))
+
+describe('The reader of forms, for every form there is', () => {
+  it('gives back exactly the fields that a browser would send', () => {
+    fc.assert(
+      fc.property(fc.dictionary(wellFormed, wellFormed), (fields) => {
+        const text = new URLSearchParams(fields).toString()
+        expect([...(parseFields(text) ?? [])]).to.deep.equal(Object.entries(fields))
+      }),
+    )
+  })
+
+  it('never throws, never yields what is no well-formed text, and never a name twice', () => {
+    fc.assert(
+      fc.property(fc.oneof(anything, formLike), (text) => {
+        const fields = parseFields(text)
+        if (fields === undefined) return
+        expect(fields).to.be.instanceOf(Map)
+        for (const entry of fields) {
+          for (const part of entry) expect(part).to.be.a('string')
+        }
+        const names = text
+          .split('&')
+          .filter((pair) => pair !== '')
+          .map((pair) => decodeURIComponent((pair.split('=')[0] ?? '').replaceAll('+', ' ')))
+        expect([...fields.keys()]).to.deep.equal(names)
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  it('refuses every form with a name that comes twice, wherever and however it is written (INJ-13)', () => {
+    const pairs = fc.array(fc.tuple(wellFormed, wellFormed))
+    const twice = fc.tuple(wellFormed, pairs, pairs)
+    fc.assert(
+      fc.property(twice, ([name, some, others]) => {
+        const encoded = [...Buffer.from(name)]
+          .map((byte) => `%${byte.toString(16).padStart(2, '0')}`)
+          .join('')
+        const pairs = [...some, [name, 'a'], ...others].map((pair) =>
+          new URLSearchParams([pair as [string, string]]).toString(),
+        )
+        expect(parseFields([...pairs, `${encoded}=b`].join('&'))).to.equal(undefined)
+      }),
+    )
+  })
+
+  it('takes the four carried parameters, an absent one being another than an empty one', () => {
+    const names = ['client_id', 'redirect_uri', 'scope', 'state']
+    const fields = fc.dictionary(fc.constantFrom(...names, 'other'), wellFormed)
+    fc.assert(
+      fc.property(fields, (given) => {
+        const carried = carriedFrom(new Map(Object.entries(given)))
+        expect(Object.keys(carried)).to.have.length(names.filter((name) => name in given).length)
+        expect([carried.clientId, carried.redirectUri, carried.scope, carried.state]).to.deep.equal(
+          names.map((name) => given[name]),
+        )
+      }),
+    )
+  })
+
+  const h = suiteHarness()
+
+  it('answers whatever bytes are posted: read, or refused, and never a failure of ours', async () => {
+    const url = `${h.oauthUrl}/forgot-password`
+    const bytes = fc.oneof(
+      fc.uint8Array({ maxLength: 200 }),
+      formLike.map((text) => new TextEncoder().encode(text)),
+    )
+    await fc.assert(
+      fc.asyncProperty(bytes, fc.boolean(), async (tail, isChunked) => {
+        const body = Buffer.concat([Buffer.from('identifier=nobody&'), tail])
+        const { status, page } = await rawRequest(url, { body, isChunked })
+        expect(page).to.equal(status === 200 ? 'forgot-password' : 'error')
+        expect(status).to.be.oneOf([200, 400])
+      }),
+      { numRuns: 200 },
+    )
+    expect((await h.forgot('nobody')).mode).to.equal('sent')
+    expect(h.mail.mails).to.deep.equal([])
   })
 })

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
-import { createAccountFlows, memoryStore, memoryUsers, type Log } from '../../src/index.ts'
+import { createAccountFlows, type Log, memoryStore, memoryUsers } from '../../src/index.ts'
 import { jsonLine, withoutValues } from '../../src/log.ts'
 import { createBrowser } from '../support/browser.ts'
 import { eventually } from '../support/eventually.ts'
@@ -17,13 +17,13 @@ import {
   smtpSettings,
   startExampleServer,
 } from '../support/example-server.ts'
-import { ADMIN_TOKEN, startHarness } from '../support/harness.ts'
-import { startMailServer, type MailServer } from '../support/mail-server.ts'
-import { startMongoProxy, type MongoProxy } from '../support/mongo-proxy.ts'
+import { ADMIN_TOKEN, suiteHarness } from '../support/harness.ts'
+import { type MailServer, startMailServer } from '../support/mail-server.ts'
+import { type MongoProxy, startMongoProxy } from '../support/mongo-proxy.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import { tokenOf } from '../support/person.ts'
 import { ROOT } from '../support/sources.ts'
-import { createUserAgent, type Answer } from '../support/user-agent.ts'
-import { blockedLogin as blockedLoginOf, tokenOf } from '../support/person.ts'
+import { type Answer, createUserAgent } from '../support/user-agent.ts'
 
 const PLAIN = /^[^\p{C}\p{Zl}\p{Zp}]*$/u
 
@@ -53,9 +53,9 @@ describe('A line of the log (LOG-04)', () => {
   }
   for (const [what, text] of Object.entries(hostile)) {
     it(`escapes ${what}, in names and values, and loses nothing`, () => {
-      const line = jsonLine({ time: 'now', level: 'info', message: text, [text]: [text] })
-      expect(line).to.match(PLAIN)
       const logged = { time: 'now', level: 'info', message: text, [text]: [text] }
+      const line = jsonLine(logged)
+      expect(line).to.match(PLAIN)
       expect(JSON.parse(line)).to.deep.equal(logged)
     })
   }
@@ -86,8 +86,9 @@ describe('A line of the log (LOG-04)', () => {
   })
 })
 
+const secret = randomBytes(32).toString('base64url')
+
 describe('What is logged of an error (LOG-01)', () => {
-  const secret = randomBytes(32).toString('base64url')
   const quoting = {
     'a driver that quotes a key': `MongoServerError: E11000 duplicate key error collection: a.users index: email_1 dup key: { email: "canary", b: 1 }`,
     'a parser that quotes its input': `SyntaxError: Unexpected token 'c', "canary" is not valid JSON`,
@@ -125,7 +126,7 @@ describe('What is logged of an error (LOG-01)', () => {
     expect(logged).to.deep.equal([line])
   })
 
-  it('is the same for a log of the host', () => {
+  it('is the same for a log of the host', async () => {
     const logged: string[] = []
     const log: Log = (...line) => logged.push(JSON.stringify(line))
     const options = { baseUrl: 'http://localhost', secrets: [secret], users: memoryUsers(), log }
@@ -133,67 +134,57 @@ describe('What is logged of an error (LOG-01)', () => {
     flows.events.on('audit', () => {
       throw new Error('a listener that quotes "canary"')
     })
-    return flows.endSessions('somebody').then(() => {
-      expect(logged.join()).to.include('a listener').and.not.to.include('canary')
-    })
+    await flows.endSessions('somebody')
+    expect(logged.join()).to.include('a listener').and.not.to.include('canary')
   })
+})
 
-  it('holds no token when a request with one fails (LOG-09)', async () => {
-    const lines: string[] = []
-    const log: Log = (level, message, details) =>
-      lines.push(jsonLine({ level, message, ...details }))
-    const h = await startHarness({ flows: { log } })
+describe('What is logged of a request that fails (LOG-09)', () => {
+  let logged: Parameters<Log>[] = []
+  const h = suiteHarness({ flows: { log: (...line) => logged.push(line) } })
+  beforeEach(() => (logged = []))
+
+  it('holds no token, nor does the page', async () => {
+    const login = await h.blockedLogin()
+    const token = tokenOf(login.link)
     const { findById } = h.users
-    try {
-      const login = await blockedLoginOf(h)
-      const token = tokenOf(login.link)
-      h.users.findById = async () => {
-        throw new Error(`no luck with ${token}`)
-      }
-      const answer = await createUserAgent().get(login.link)
-      expect(answer.status).to.equal(500)
-      expect(answer.text).not.to.include(token).and.not.to.include('no luck')
-      expect(lines.join('\n')).to.include('request failed').and.not.to.include(token.slice(4, 24))
-      h.users.findById = findById
-      expect((await createUserAgent().get(login.link)).status).to.equal(302)
-    } finally {
-      h.users.findById = findById
-      await h.close()
-    }
+    h.users.findById = () => Promise.reject(new Error(`no luck with ${token}`))
+    const failed = await login.opensElsewhere()
+    h.users.findById = findById
+    expect(failed.status).to.equal(500)
+    expect(failed.text).not.to.include(token).and.not.to.include('no luck')
+    const lines = JSON.stringify(logged)
+    expect(lines).to.include('request failed').and.not.to.include(token.slice(4, 24))
+    await login.stillGetsIn()
   })
 
-  it('says where a request failed, at a page and at the admin API, and the answer does not (LOG-09)', async () => {
-    const logged: Parameters<Log>[] = []
-    const h = await startHarness({ flows: { log: (...line) => logged.push(line) } })
+  it('says where it failed, at a page and at the admin API, and the answer does not', async () => {
     const message = 'no luck\n    at canary (canary.ts:1:1)'
     const failDeeply = (depth: number): never => {
       if (depth > 0) return failDeeply(depth - 1)
       throw new Error(message)
     }
-    try {
-      h.store.resetTokens.find = async () => failDeeply(20)
-      h.users.findByUsername = async () => failDeeply(0)
-      const page = await createUserAgent().get(`${h.oauthUrl}/reset-password?token=${secret}`)
-      const answer = await fetch(`${h.baseUrl}/admin/api/users/status`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' },
-        body: '{"user":"ann"}',
-      })
-      expect([page.status, answer.status]).to.deep.equal([500, 500])
-      for (const text of [page.text, await answer.text()]) {
-        expect(text).not.to.match(/failDeeply|canary|\.ts:\d/)
-      }
-      expect(logged.map(([, text]) => text)).to.deep.equal([
-        'request failed',
-        'admin request failed',
-      ])
-      for (const [, , details] of logged) {
-        expect(details?.['at']).to.be.an('array').with.length.within(2, 8)
-        expect(details?.['at']).to.match(/^at failDeeply .*logs\.test\.ts:\d+:\d+/)
-        expect(JSON.stringify(details?.['at'])).not.to.include('canary')
-      }
-    } finally {
-      await h.close()
+    const [{ find }, { findByUsername }] = [h.store.resetTokens, h.users]
+    h.store.resetTokens.find = async () => failDeeply(20)
+    h.users.findByUsername = async () => failDeeply(0)
+    const agent = createUserAgent()
+    const page = await agent.get(`${h.oauthUrl}/reset-password?token=${secret}`)
+    const answer = await agent.request('POST', `${h.baseUrl}/admin/api/users/status`, {
+      headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' },
+      body: '{"user":"ann"}',
+    })
+    h.store.resetTokens.find = find
+    h.users.findByUsername = findByUsername
+    for (const { status, text } of [page, answer]) {
+      expect(status).to.equal(500)
+      expect(text).not.to.match(/failDeeply|canary|\.ts:\d/)
+    }
+    const texts = logged.map(([, text]) => text)
+    expect(texts).to.deep.equal(['request failed', 'admin request failed'])
+    for (const [, , details] of logged) {
+      expect(details?.['at']).to.be.an('array').with.length.within(2, 8)
+      expect(details?.['at']).to.match(/^at failDeeply .*logs\.test\.ts:\d+:\d+/)
+      expect(JSON.stringify(details?.['at'])).not.to.include('canary')
     }
   })
 })
@@ -321,7 +312,7 @@ describeWithMongo(
       await database?.drop()
     })
 
-    const keep = async (asked: Promise<Answer>, list = answers): Promise<Answer> => {
+    async function keep(asked: Promise<Answer>, list = answers): Promise<Answer> {
       const answer = await asked
       list.push(answer)
       return answer
@@ -353,19 +344,16 @@ describeWithMongo(
         smtp_password: secrets.smtpPassword,
         require_email_verification: 'true',
       })
+      const agent = createUserAgent()
       const admin = `${server.baseUrl}/admin/api/settings`
       const bearer = (token: string) => ({ authorization: `Bearer ${token}`, ...headers })
+      const json = { 'content-type': 'application/json' }
       const put = (body: string, token = secrets.adminToken) =>
-        keep(
-          createUserAgent().request('PUT', admin, {
-            headers: { ...bearer(token), 'content-type': 'application/json' },
-            body,
-          }),
-        )
-      await keep(createUserAgent().get(admin, bearer(secrets.adminToken)))
-      await keep(createUserAgent().get(admin, bearer(secrets.wrongAdminToken)))
-      await keep(createUserAgent().get(`${admin}?access_token=${secrets.adminToken}`, headers))
-      await keep(createUserAgent().get(`${admin}/${secrets.adminToken}`, headers))
+        keep(agent.request('PUT', admin, { headers: { ...bearer(token), ...json }, body }))
+      await keep(agent.get(admin, bearer(secrets.adminToken)))
+      await keep(agent.get(admin, bearer(secrets.wrongAdminToken)))
+      await keep(agent.get(`${admin}?access_token=${secrets.adminToken}`, headers))
+      await keep(agent.get(`${admin}/${secrets.adminToken}`, headers))
       await put(JSON.stringify({ smtp_port: mistyped, smtp_password: `${secrets.setting}\0` }))
       await put(`{"smtp_host": "${secrets.setting}`)
       await put(JSON.stringify({ smtp_password: secrets.setting }), secrets.wrongAdminToken)

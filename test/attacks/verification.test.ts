@@ -1,22 +1,21 @@
 import { expect } from 'chai'
-import { silently } from '../support/blocked-login.ts'
-import { CLIENT, CONFIDENTIAL, startHarness, type Harness } from '../support/harness.ts'
-import { offlineTokens, outcomeOf, postLogin, refresh } from '../support/oauth-requests.ts'
-import { ask } from '../support/observe.ts'
-import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
-import {
-  accountOf,
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  sessionId,
-  setsSession,
-  type Person,
-} from '../support/person.ts'
+import { expectPage } from '../support/expect-page.ts'
+import { CLIENT, CONFIDENTIAL, onBothStores, PASSWORD, suiteHarness } from '../support/harness.ts'
+import { describeWithMongo } from '../support/mongod.ts'
+import { outcomeOf, refresh, signedIn } from '../support/oauth-requests.ts'
+import { ask, databaseOf, usableRecord } from '../support/observe.ts'
+import { type Person, setsSession, tokenOf } from '../support/person.ts'
+import { turns } from '../support/turns.ts'
+import { type Answer, createUserAgent } from '../support/user-agent.ts'
 
-const [APP_URI] = CLIENT.redirect_uris
-const [SERVER_URI] = CONFIDENTIAL.redirect_uris
+const NEW = 'a new password'
+
+/** A request of a client that needs no PKCE. */
+const LOOSE = {
+  client_id: CONFIDENTIAL.client_id,
+  redirect_uri: CONFIDENTIAL.redirect_uris[0],
+  scope: 'openid',
+}
 
 const DESTINATIONS =
   'audio embed empty fencedframe font frame iframe image manifest object report script serviceworker ' +
@@ -41,38 +40,22 @@ const UNATTENDED: Record<string, Record<string, string>> = {
 }
 
 describe('A verification link that nobody looks at (VER-01, VER-02)', () => {
-  let h: Harness
+  const h = suiteHarness()
   let login: Person
-  let loose: { user: Person['user']; link: string }
-  let signedIn: UserAgent
-  let account: string
+  /** A person with a link that signs in by itself: it was asked for by a client that needs no PKCE. */
+  let loose: Person
+  let other: Person
 
   before(async () => {
-    h = await startHarness()
-    login = await blockedLogin(h)
-    const user = await addUnverified(h)
-    const carried = { client_id: CONFIDENTIAL.client_id, redirect_uri: SERVER_URI, scope: 'openid' }
-    loose = { user, link: await user.asksAgain(carried) }
-    const owner = await addVerified(h)
-    account = owner.id
-    signedIn = createUserAgent()
-    await h.signIn(signedIn, owner.username)
-  })
-  // Whatever was tried, each link still does all of its work.
-  after(async () => {
-    try {
-      expect(await accountOf(h, signedIn)).to.equal(account)
-      await login.stillGetsIn()
-      const answer = await createUserAgent().get(loose.link)
-      expect(answer.location).to.match(/^https:\/\/server\.example\/cb\?code=/)
-      expect(await loose.user.isVerified()).to.equal(true)
-    } finally {
-      await h.close()
-    }
+    login = await h.blockedLogin()
+    loose = await h.addUnverified()
+    await loose.asksAgain(LOOSE)
+    other = await h.addVerified()
+    await other.signsIn()
   })
 
-  type Way = [what: string, method: string, headers: Record<string, string>]
   const methods = ['HEAD', 'OPTIONS', 'PUT', 'DELETE', 'PATCH', 'PROPFIND']
+  type Way = [what: string, method: string, headers: Record<string, string>]
   const ways: Way[] = [
     ...methods.map((method): Way => [method, method, {}]),
     ['HEAD of a page', 'HEAD', { 'sec-fetch-dest': 'document' }],
@@ -80,32 +63,39 @@ describe('A verification link that nobody looks at (VER-01, VER-02)', () => {
   ]
   for (const [what, method, headers] of ways) {
     it(`changes nothing, in any browser: ${what}`, async () => {
-      const session = sessionId(h, signedIn)
-      for (const [link, user] of [
-        [login.link, login],
-        [loose.link, loose.user],
-      ] as const) {
-        for (const agent of [login.agent, createUserAgent(), signedIn]) {
-          const answer = await agent.request(method, link, { headers })
+      const session = h.sessionId(other.agent)
+      for (const person of [login, loose]) {
+        for (const agent of [login.agent, createUserAgent(), other.agent]) {
+          const answer = await agent.request(method, person.link, { headers })
           expect(answer.status).to.be.within(400, 499)
           expect([answer.location, setsSession(answer)]).to.deep.equal([undefined, false])
-          expect(await user.isVerified()).to.equal(false)
+          expect(await person.isVerified()).to.equal(false)
         }
       }
-      await login.getsNothing(await login.agent.get(`${h.oauthUrl}/account-flows.css`))
-      expect(sessionId(h, signedIn)).to.equal(session)
+      expect(h.sessionId(login.agent)).to.equal(undefined)
+      expect(h.sessionId(other.agent)).to.equal(session)
     })
   }
 
   it('changes nothing when the page about another account is opened, however often', async () => {
-    const session = sessionId(h, signedIn)
+    const session = h.sessionId(other.agent)
     for (const _time of [1, 2, 3, 4, 5]) {
-      const page = await signedIn.get(login.link, { 'sec-fetch-dest': 'document' })
-      expect(page.mode).to.equal('other_account')
-      expect(setsSession(page)).to.equal(false)
+      await other.opensLink(login.link)
+      await other.sees('verify-email', 'other_account')
+      expect(setsSession(other.page)).to.equal(false)
     }
-    expect(sessionId(h, signedIn)).to.equal(session)
+    expect(h.sessionId(other.agent)).to.equal(session)
     expect(await login.isVerified()).to.equal(false)
+  })
+
+  it('does all of its work afterwards; a session says where the mailbox alone began it (VER-07)', async () => {
+    expect(await other.account()).to.equal(other.id)
+    await login.stillGetsIn()
+    const answer = await loose.opensLink()
+    expect(answer.location).to.match(/^https:\/\/server\.example\/cb\?code=/)
+    expect(await loose.isVerified()).to.equal(true)
+    const session = await h.provider.Session.find(h.sessionId(loose.agent) ?? '')
+    expect([session?.accountId, session?.amr]).to.deep.equal([loose.id, ['email']])
   })
 })
 
@@ -116,121 +106,225 @@ describe('require_email_verification and what was there before (VER-10, VER-11)'
 
   it('leads an unverified user to no code by any path once it is true, and by every path again once it is false', async () => {
     await require('false')
-    const user = await addUnverified(h)
-    const browser = createUserAgent()
-    const tokens = await offlineTokens(h, browser, user)
-    expect(await accountOf(h, browser)).to.equal(user.id)
+    const user = await signedIn(h, await h.addUnverified())
+    expect(await user.account()).to.equal(user.id)
 
     await require('true')
-    expect((await silently(h, browser)).get('error')).to.equal('login_required')
-    const { url } = await h.party.begin()
-    expect(outcomeOf(await h.follow(browser, await browser.get(url)))).to.equal('login login')
-    expect(outcomeOf(await postLogin(h, browser, user))).to.equal('verify-email blocked')
-    const fresh = createUserAgent()
-    expect(outcomeOf(await h.login(fresh, url, user.username))).to.equal('verify-email blocked')
+    expect(outcomeOf(await user.starts({ prompt: 'none' }))).to.equal('login_required')
+    expect(outcomeOf(await user.starts())).to.equal('login login')
+    for (const browser of [user, user.in()]) {
+      expect(outcomeOf(await browser.signsIn())).to.equal('verify-email blocked')
+    }
 
     // A reset proves the mailbox to nobody: it verifies nothing (3.2), and the login is blocked as before.
     await ask(h, user.username)
     const mail = h.mail.mails.find(
       ({ to, kind }) => to.includes(user.email ?? '') && kind === 'password_reset',
     )
-    expect((await h.reset(mail?.link ?? '', 'a new password')).mode).to.equal('done')
+    expect((await h.reset(mail?.link ?? '', NEW)).mode).to.equal('done')
     expect(await user.isVerified()).to.equal(false)
-    const again = await h.login(createUserAgent(), url, user.username, 'a new password')
-    expect(outcomeOf(again)).to.equal('verify-email blocked')
-    expect(await refresh(h, tokens.refresh_token)).to.equal('invalid_grant')
+    expect(outcomeOf(await user.in().signsIn(NEW))).to.equal('verify-email blocked')
+    expect(await refresh(h, user.tokens.refresh_token)).to.equal('invalid_grant')
 
     await require('false')
-    const back = await h.signIn(createUserAgent(), user.username, 'a new password')
-    expect(back.location).to.include('code=')
+    expect(outcomeOf(await user.in().signsIn(NEW))).to.equal('code')
   })
 
   // Section 4.8 is about the login; what was granted before it was switched on goes on until it ends.
   it('leaves refresh tokens alone that were given before', async () => {
     await require('false')
-    const user = await addUnverified(h)
-    const tokens = await offlineTokens(h, createUserAgent(), user)
+    const { id, tokens } = await signedIn(h, await h.addUnverified())
     await require('true')
     expect(await refresh(h, tokens.refresh_token)).to.equal('tokens')
-    await h.flows.endSessions(user.id)
+    await h.flows.endSessions(id)
     expect(await refresh(h, tokens.refresh_token)).to.equal('invalid_grant')
   })
 
   it('decides nothing about links: those of either kind work whatever it is meanwhile', async () => {
     for (const meanwhile of ['true', 'false'] as const) {
       await require('true')
-      const login = await blockedLogin(h)
-      const user = await addUnverified(h)
+      const [login, user] = [await h.blockedLogin(), await h.addUnverified()]
       const link = await user.forgets()
       await require(meanwhile)
       await login.stillGetsIn()
-      expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+      expect((await h.reset(link, NEW)).mode).to.equal('done')
       expect(await user.isVerified()).to.equal(false)
     }
   })
 })
 
-describe('What a link proves, and to whom (VER-05, VER-07, VER-15)', () => {
+describe('What a link proves, and to whom (VER-05)', () => {
   const h = suiteHarness()
 
   it('a link of the attacker takes over no session, however it is opened', async () => {
-    const victim = await addVerified(h)
-    const browser = createUserAgent()
-    await h.signIn(browser, victim.username)
-    const session = sessionId(h, browser)
-    const attacker = await blockedLogin(h)
-    const opened = await browser.get(attacker.link)
-    expect(opened.mode).to.equal('other_account')
+    const victim = await h.addVerified()
+    await victim.signsIn()
+    const session = h.sessionId(victim.agent)
+    const attacker = await h.blockedLogin()
+    await victim.opensLink(attacker.link)
+    await victim.sees('verify-email', 'other_account')
     // What a page of the attacker can send in the name of the victim's browser.
-    const form = { login: attacker.loginId(), code: attacker.code }
     for (const headers of [
       { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' },
       { origin: 'null', 'sec-fetch-site': 'cross-site' },
       { 'sec-fetch-site': 'same-site' },
     ]) {
-      const answer = await browser.post(`${h.oauthUrl}/verify-email/waiting`, form, headers)
+      const answer = await attacker.in(victim.agent).types(attacker.code, headers)
       expect([answer.status, setsSession(answer)]).to.deep.equal([403, false])
     }
-    expect(sessionId(h, browser)).to.equal(session)
-    expect(await accountOf(h, browser)).to.equal(victim.id)
+    expect(h.sessionId(victim.agent)).to.equal(session)
+    expect(await victim.account()).to.equal(victim.id)
     expect(await attacker.isVerified()).to.equal(false)
     await attacker.stillGetsIn()
   })
 
-  it('a link that was asked for by name signs in without the password, marked as such, and never around PKCE', async () => {
-    const user = await addUnverified(h)
-    const server = { client_id: CONFIDENTIAL.client_id, redirect_uri: SERVER_URI, scope: 'openid' }
-    const agent = createUserAgent()
-    const answer = await agent.get(await user.asksAgain(server))
-    expect(answer.location).to.match(/^https:\/\/server\.example\/cb\?code=/)
-    const session = await h.provider.Session.find(sessionId(h, agent) ?? '')
-    expect([session?.accountId, session?.amr]).to.deep.equal([user.id, ['email']])
-
-    const other = await addUnverified(h)
-    const app = { client_id: CLIENT.client_id, redirect_uri: APP_URI, scope: 'openid' }
-    const refused = await createUserAgent().get(await other.asksAgain(app))
-    expect(new URL(refused.location ?? '').searchParams.get('error')).to.equal('invalid_request')
-    expect(refused.location).not.to.include('code=')
-  })
-
-  it('opened on another device it finishes the login there, and leaves the first window unsigned', async () => {
-    const login = await blockedLogin(h)
-    const device = createUserAgent()
-    await login.comesBack(await device.get(login.link))
-    expect(sessionId(h, login.agent)).to.equal(undefined)
-    expect((await silently(h, login.agent)).get('error')).to.equal('login_required')
-    // With the password the first window goes on, too.
-    const { url } = await h.party.begin()
-    const posted = await h.login(login.agent, url, login.username)
-    const back = await h.follow(login.agent, posted)
-    expect(back.location).to.include('code=')
-  })
-
   it('the mail names the account and the client, for the person who did not ask (VER-08)', async () => {
-    const login = await blockedLogin(h)
-    const { mail } = await h.mail.mailTo(login.email ?? '')
+    const login = await h.blockedLogin()
+    const { mail } = await login.mail()
     for (const part of [mail.text ?? '', String(mail.html)]) {
       expect(part).to.include(login.username).and.include(CLIENT.client_name)
     }
   })
 })
+
+onBothStores('Requests at the same moment', (technology) => {
+  const h = suiteHarness({ technology })
+
+  it('give one reset of one link, whatever the bodies are written in (RACE-01, RACE-04)', async () => {
+    const user = await h.addVerified()
+    const link = await user.forgets()
+    const url = `${h.oauthUrl}/reset-password`
+    const formType = 'application/x-www-form-urlencoded'
+    const post = (body: string, type = formType) =>
+      createUserAgent().request('POST', url, { headers: { 'content-type': type }, body })
+    const passwords = Array.from({ length: 12 }, (_none, index) => `password number ${index}`)
+    const answers = await Promise.all(
+      passwords.flatMap((password) => {
+        const form = { token: tokenOf(link), password, confirm_password: password }
+        const text = new URLSearchParams(form).toString()
+        return [
+          post(text),
+          post(text, `${formType}; charset=utf-8`),
+          // Forms that are no forms.
+          post(JSON.stringify(form), 'application/json'),
+          post(`${text}&token=${tokenOf(link)}`),
+        ]
+      }),
+    )
+    const won = answers.flatMap(({ mode }, index) => (mode === 'done' ? [index] : []))
+    expect(won).to.have.length(1)
+    const refusals = ['400 invalid', '400 invalid', '415 unsupported_media_type', '400 bad_request']
+    const expected = answers.map(({ mode }, index) =>
+      mode === 'done' ? '200 done' : refusals[index % 4],
+    )
+    expect(answers.map(({ status, mode }) => `${status} ${mode}`)).to.deep.equal(expected)
+    for (const [index, password] of passwords.entries()) {
+      const isWinner = index === Math.floor((won[0] ?? -1) / 4)
+      expect(await user.hasPassword(password), password).to.equal(isWinner)
+    }
+    expect(await user.hasPassword(PASSWORD)).to.equal(false)
+    expect(user.events('password_reset_completed')).to.have.length(1)
+    await user.getsBackIn(NEW)
+  })
+
+  const pairs: Record<string, (first: Person, second: Person) => Promise<Answer>[]> = {
+    'two links': (first, second) => [first.opensElsewhere(), second.opensElsewhere()],
+    'two codes': (first, second) => [first.types(), second.types()],
+    'a code and a link': (first, second) => [first.types(), second.opensLink()],
+  }
+  for (const [what, pair] of Object.entries(pairs)) {
+    it(`of ${what} of one account give one session (RACE-05)`, async () => {
+      const user = await h.addUnverified()
+      const [first, second] = [await h.blockedLogin({ user }), await h.blockedLogin({ user })]
+      const answers = await Promise.all(pair(first, second))
+      expect(answers.filter(setsSession)).to.have.length(1)
+      expect(answers.filter(({ location }) => location !== undefined)).to.have.length(1)
+      expect(user.events('email_verification_completed')).to.have.length(1)
+    })
+  }
+
+  it('a reset and a newer request: the reset is done, or the newer link works; never neither (RACE-02)', async () => {
+    await Promise.all(
+      Array.from({ length: 10 }, async (_none, round) => {
+        const user = await h.addVerified()
+        const old = await user.forgets()
+        const [{ mode }] = await Promise.all([
+          turns(round * 3).then(() => h.reset(old, NEW)),
+          ask(h, user.username),
+        ])
+        expect(mode).to.be.oneOf(['done', 'invalid'])
+        expect(await user.hasPassword(mode === 'done' ? NEW : PASSWORD)).to.equal(true)
+        const completed = user.events('password_reset_completed')
+        expect(completed).to.have.length(mode === 'done' ? 1 : 0)
+        // Either way the earlier link is dead.
+        expect((await h.reset(old, 'yet another one')).mode).to.equal('invalid')
+        const newer = h.mail.mails.findLast(({ to }) => to.includes(user.email ?? ''))?.link
+        const isAlive = newer !== old && (await usableRecord(h, newer ?? '')) !== undefined
+        if (mode !== 'done') expect(isAlive).to.equal(true)
+        await user.getsBackIn()
+      }),
+    )
+  })
+
+  it('a reset and a verification: both are whole, and nothing from before the reset lives (I5, I6)', async () => {
+    await Promise.all(
+      Array.from({ length: 6 }, async (_none, round) => {
+        const login = await h.blockedLogin()
+        const elsewhere = login.in()
+        const resetLink = await login.forgets()
+        const [verified, { mode }] = await Promise.all([
+          turns(round * 2).then(() => elsewhere.opensLink()),
+          h.reset(resetLink, NEW),
+        ])
+        expect(mode).to.equal('done')
+        expect(await login.isVerified()).to.equal(verified.status !== 400)
+        expect(await elsewhere.account()).to.equal(undefined)
+      }),
+    )
+  })
+})
+
+describeWithMongo(
+  'A verification while the account changes (RACE-06, RACE-07, VER-09) [full]',
+  () => {
+    const h = suiteHarness({ technology: 'mongodb' })
+
+    const users = () => databaseOf(h).collection<{ _id: string }>('users')
+
+    it('never verifies an address that the link was not mailed to', async () => {
+      const answers = await Promise.all(
+        Array.from({ length: 20 }, async (_none, round) => {
+          const login = await h.blockedLogin()
+          const email = `changed-${round}@users.example`
+          const [answer] = await Promise.all([
+            turns(round).then(() => login.opensElsewhere()),
+            // As a host does that lets people change their address.
+            users().updateOne({ _id: login.id }, { $set: { email, email_verified: false } }),
+          ])
+          expect(answer.status).to.be.oneOf([200, 302, 400])
+          const stored = await users().findOne({ _id: login.id })
+          expect(stored).to.include({ email, email_verified: false })
+          expectPage(await login.opensElsewhere(), 400, 'verify-email', 'expired')
+          return answer.status
+        }),
+      )
+      expect(answers).to.include(400)
+      await (await h.blockedLogin()).stillGetsIn()
+    })
+
+    it('refuses the second of two accounts that want one address, where the host allows it once', async () => {
+      const index = await users().createIndex(
+        { email: 1 },
+        { unique: true, partialFilterExpression: { email_verified: true } },
+      )
+      const email = 'both@users.example'
+      const [one, two] = [await h.addUnverified({ email }), await h.addUnverified({ email })]
+      for (const user of [one, two]) await user.asksAgain()
+      const answers = await Promise.all([one, two].map((user) => user.opensElsewhere()))
+      const outcomes = answers.map(({ status, mode }) => `${status} ${mode}`).toSorted()
+      expect(outcomes).to.deep.equal(['200 verified', '400 expired'])
+      expect([await one.isVerified(), await two.isVerified()].filter(Boolean)).to.have.length(1)
+      await users().dropIndex(index)
+    })
+  },
+)

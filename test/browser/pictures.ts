@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { launchChromium } from '../support/chromium.ts'
-import { realClients } from '../support/real-clients.ts'
+import { realClients } from '../oidc/real-clients.ts'
 import { inMode, personIn, startBrowserHarness, type BrowserHarness } from './person-in-chromium.ts'
 import { addUnverified, addVerified } from '../support/person.ts'
 

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { expect } from 'chai'
 import { allSettings, settingNamed } from '../../src/settings/table.ts'
-import { settingsOf } from '../support/admin-requests.ts'
+import { settingsOf } from '../support/admin.ts'
 import { cliOf, startCli, suiteCli, type CliServer } from '../support/cli.ts'
 import { eventually } from '../support/eventually.ts'
 import { startHarness, type Harness } from '../support/harness.ts'

@@ -7,7 +7,7 @@ import { eventText } from '../../cli/event-text.ts'
 import { plain, plainAnswer, plainJson } from '../../cli/plain-text.ts'
 import { fitted, table } from '../../cli/table.ts'
 import { withTimes } from '../../cli/time-text.ts'
-import { outcomeOf } from '../support/admin-calls.ts'
+import { outcomeOf } from '../support/admin.ts'
 import {
   hasTerminals,
   runCli,

@@ -9,7 +9,7 @@ import {
   signInAt,
   type LogoutClient,
   type ToldToken,
-} from '../support/real-logout-clients.ts'
+} from '../oidc/real-clients.ts'
 import { several } from '../support/several.ts'
 import { scaled, startService, type Service } from './servers.ts'
 import {

@@ -15,7 +15,7 @@ import {
 } from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
 import { steadyLoad } from '../support/load.ts'
-import { logoutClient, signInAt, type LogoutClient } from '../support/real-logout-clients.ts'
+import { logoutClient, signInAt, type LogoutClient } from '../oidc/real-clients.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
 import { describeWithMongo, describeWithReplicaSet, type Topology } from '../support/mongod.ts'
 import { sha256 } from '../support/observe.ts'

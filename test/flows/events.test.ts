@@ -1,9 +1,9 @@
 import { expect } from 'chai'
 import { memoryStore, type AuditEvent, type Log } from '../../src/index.ts'
 import { eventually } from '../support/eventually.ts'
+import { addVerified, blockedLogin } from '../support/person.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime, movableClock } from '../support/time.ts'
-import { createUserAgent } from '../support/user-agent.ts'
 
 const MINUTE = 60_000
 
@@ -15,9 +15,7 @@ describe('Listeners of flows.events (6)', () => {
   const complaints = () => logged.filter(({ message }) => message.includes('listener'))
   const recorded = () => store.audit.events().map(({ id }) => id)
 
-  beforeEach(() => {
-    logged.length = 0
-  })
+  beforeEach(() => logged.splice(0))
   afterEach(() => h.flows.events.removeAllListeners())
 
   it('hear of all of a load, once each, beside others that throw, reject or never return (FLT-19)', async () => {
@@ -35,24 +33,15 @@ describe('Listeners of flows.events (6)', () => {
     h.flows.events.on('audit', (event) => Object.assign(event, { id: 'changed', details: {} }))
     h.flows.events.on('audit', ({ id }) => heard.push(id))
 
-    const users = await Promise.all(
-      Array.from({ length: 8 }, (_, index) => h.addUser({ username: `user${index}` })),
-    )
-    await Promise.all(users.map(({ username }) => h.forgot(username)))
+    const people = await Promise.all(Array.from({ length: 8 }, () => addVerified(h)))
+    await Promise.all(people.map((person) => person.forgets()))
     await Promise.all(
-      users.map(async ({ email = '' }) => {
-        const { link } = await h.mail.mailTo(email)
-        expect((await h.reset(link, 'a new password')).mode).to.equal('done')
-        expect((await h.reset(link, 'another password')).mode).to.equal('invalid')
+      people.map(async ({ choosesPassword }) => {
+        expect((await choosesPassword('a new password')).mode).to.equal('done')
+        expect((await choosesPassword('another password')).mode).to.equal('invalid')
       }),
     )
-    const bob = await h.addUser({ username: 'bob', emailVerified: false })
-    const agent = createUserAgent()
-    const request = await h.party.begin()
-    await h.login(agent, request.url, bob.username)
-    const answer = await agent.get((await h.mail.mailTo(bob.email ?? '')).link)
-    const tokens = await h.party.exchange(request, answer.location ?? '')
-    expect(tokens.claims()?.sub).to.equal(bob.id)
+    await (await blockedLogin(h)).stillGetsIn()
     await h.put({ resend_cooldown: '0s' })
 
     const told = recorded().slice(before)

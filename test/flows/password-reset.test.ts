@@ -1,14 +1,107 @@
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
+import { issuedAs, sampleResetToken } from '../../src/contract/samples.ts'
 import { createAuthorizeSig } from '../../src/crypto/authorize-sig.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createLoginCodes } from '../../src/crypto/login-code.ts'
 import { hashPassword, passwordDigest } from '../../src/crypto/password.ts'
 import { hashToken, newId, newToken } from '../../src/crypto/token.ts'
+import { hasUsableLink, linkState } from '../../src/flows/link.ts'
 import { createPasswordReset } from '../../src/flows/password-reset.ts'
-import { memoryStore, memoryUsers, type AccountFlowsStore, type User } from '../../src/index.ts'
+import { memoryStore, memoryUsers, type Token, type User } from '../../src/index.ts'
+import { endOf } from '../../src/ports/token-end.ts'
 import { createSettingsKeeper } from '../../src/settings/settings.ts'
 import { movableClock } from '../support/time.ts'
+
+const ann = {
+  id: 'ann',
+  username: 'ann',
+  email: 'ann@users.example',
+  emailVerified: true,
+  passwordHash: bcrypt.hashSync('correct horse battery', 4),
+  disabled: false,
+} satisfies User
+
+describe('The state of a link', () => {
+  const AT = new Date(1_000_000)
+  const BEFORE = new Date(AT.getTime() - 1)
+  const AFTER = new Date(AT.getTime() + 1)
+  const record: Token = {
+    ...issuedAs(sampleResetToken()),
+    userId: ann.id,
+    email: ann.email,
+    passwordDigest: passwordDigest(ann.passwordHash),
+    expiresAt: AFTER,
+  }
+
+  type Row = [what: string, record: Partial<Token>, account: Partial<User> | undefined]
+
+  /** By how a link stands, and what ended it for the audit log. */
+  const ROWS: Record<string, Row[]> = {
+    'usable account_changed': [['nothing happened', {}, {}]],
+    'expired expired': [
+      ['its time is over', { expiresAt: BEFORE }, {}],
+      ['its time ends now', { expiresAt: AT }, {}],
+    ],
+    'used used': [
+      ['it was used', { usedAt: BEFORE }, {}],
+      ['its reset is decided', { claimedAt: BEFORE }, {}],
+      ['it was used, and its account is gone', { usedAt: BEFORE }, undefined],
+      ['it was used, and its time is over', { usedAt: BEFORE, expiresAt: BEFORE }, {}],
+    ],
+    'superseded invalidated': [['a newer one took its place', { invalidatedAt: BEFORE }, {}]],
+    'changed invalidated': [
+      ['its reset was refused in the end', { claimedAt: BEFORE, invalidatedAt: BEFORE }, {}],
+    ],
+    'changed account_changed': [
+      ['its account is gone', {}, undefined],
+      ['its account is disabled', {}, { disabled: true }],
+      ['its account has another address', {}, { email: 'eve@users.example' }],
+      ['its account has another password', {}, { passwordHash: 'another hash' }],
+    ],
+    'changed expired': [
+      ['its time is over, and the address is another one', { expiresAt: AT }, { email: 'e@x.org' }],
+    ],
+  }
+  for (const [expected, rows] of Object.entries(ROWS)) {
+    for (const [what, changes, changed] of rows) {
+      const [state, end] = expected.split(' ')
+      it(`is ${state} where ${what}`, () => {
+        const stored = { ...record, ...changes }
+        expect(linkState(stored, changed && { ...ann, ...changed }, AT)).to.equal(state)
+        expect(endOf(stored, AT) ?? 'account_changed').to.equal(end)
+      })
+    }
+  }
+
+  describe('that an account has to use', () => {
+    const hasUsable = (tokens: Token[], changes: Partial<User> = {}, login?: string) =>
+      hasUsableLink(
+        { find: async () => undefined, ofUser: async () => tokens },
+        { ...ann, ...changes },
+        AT,
+        login,
+      )
+    const expired = { ...record, expiresAt: AT }
+
+    it('is usable, among others that are not, and issued for the account as it is', async () => {
+      expect(await hasUsable([])).to.equal(false)
+      expect(await hasUsable([expired, { ...record, claimedAt: BEFORE }])).to.equal(false)
+      expect(await hasUsable([{ ...record, invalidatedAt: BEFORE }])).to.equal(false)
+      expect(await hasUsable([expired, record])).to.equal(true)
+      expect(await hasUsable([record], { email: 'ANN@users.example' })).to.equal(false)
+      expect(await hasUsable([record], { passwordHash: 'another hash' })).to.equal(false)
+    })
+
+    it('is, where a login waits, a link that finishes that one', async () => {
+      const own = { ...record, pendingLoginId: 'a login' }
+      const other = { ...record, pendingLoginId: 'another' }
+      expect(await hasUsable([record, other], {}, 'a login')).to.equal(false)
+      expect(await hasUsable([other, { ...own, usedAt: BEFORE }], {}, 'a login')).to.equal(false)
+      expect(await hasUsable([record, own], {}, 'a login')).to.equal(true)
+    })
+  })
+})
 
 const used = { fault: 'used', carried: {}, locale: 'de' }
 const requester = { address: '127.0.0.1', userAgent: 'tests' }
@@ -25,19 +118,17 @@ async function watchedFlow(users: User[]) {
         return Reflect.get(target, name, receiver)
       },
     })
-  const box = {
-    seal: (text: string) => text,
-    open: (text: string) => text,
-    isCurrent: () => true,
-  }
+  const same = (text: string) => text
+  const box = { seal: same, open: same, isCurrent: () => true }
+  const keys = createKeyRing([Buffer.alloc(32)])
   const keeper = createSettingsKeeper(store.settings, box, () => {})
   const flow = createPasswordReset({
     ...store,
     readCutoffs: async () => undefined,
     passwordJudge: { isAsked: () => false, judge: async () => undefined },
-    keyedHash: (text) => text,
-    authorizeSig: createAuthorizeSig(createKeyRing([Buffer.alloc(32)])),
-    loginCodes: createLoginCodes(createKeyRing([Buffer.alloc(32)])),
+    keyedHash: same,
+    authorizeSig: createAuthorizeSig(keys),
+    loginCodes: createLoginCodes(keys),
     users: watched('users', memoryUsers(users)),
     resetTokens: watched('tokens', store.resetTokens),
     outbox: {
@@ -61,30 +152,50 @@ async function watchedFlow(users: User[]) {
     clock: movableClock,
   })
   await keeper.refresh()
-  return { flow, calls, store, hashing }
+
+  return {
+    flow,
+    calls,
+    hashing,
+
+    /** Of a link that the user could open by now; what that took is not among the calls. */
+    async issuedTo({ id: userId, email }: User): Promise<string> {
+      const token = newToken()
+      await store.resetTokens.issue({
+        id: newId(),
+        tokenHash: hashToken(token),
+        userId,
+        email: email ?? '',
+        passwordDigest: passwordDigest(ann.passwordHash),
+        carried: {},
+        locale: 'de',
+        mailJobId: 'job',
+        attempt: 1,
+        requestedAt: new Date(),
+        createdAt: new Date(),
+        expiresAt: new Date(Date.now() + 60_000),
+      })
+      calls.length = 0
+      return token
+    },
+
+    post: (token: string, password = 'a new password', confirmPassword = password) =>
+      flow.complete({ token, password, confirmPassword }, requester),
+  }
 }
 
 describe('The flow of a password reset', () => {
-  const user = {
-    id: 'u1',
-    username: 'alice',
-    email: 'alice@users.example',
-    emailVerified: true,
-    passwordHash: bcrypt.hashSync('correct horse battery', 4),
-    disabled: false,
-  } satisfies User
-
   it('does the same one thing for every identifier, and looks nobody up (FLT-11)', async () => {
-    const unverified = { ...user, id: 'u2', username: 'bob', email: 'bob@users.example' }
+    const unverified = { ...ann, id: 'u2', username: 'bob', email: 'bob@users.example' }
     const { flow, calls } = await watchedFlow([
-      user,
+      ann,
       { ...unverified, emailVerified: false },
-      { ...user, id: 'u3', username: 'gone', email: 'gone@users.example', disabled: true },
+      { ...ann, id: 'u3', username: 'gone', email: 'gone@users.example', disabled: true },
     ])
     for (const identifier of [
-      'alice',
-      'alice@users.example',
-      'ALICE@users.example',
+      'ann',
+      'ann@users.example',
+      'ANN@users.example',
       'bob',
       'bob@users.example',
       'gone',
@@ -98,47 +209,31 @@ describe('The flow of a password reset', () => {
   })
 
   it('hashes nothing for a token that cannot be used, and nothing for a refused form (PWD-08)', async () => {
-    const { flow, calls, store } = await watchedFlow([user])
-    const password = 'a new password'
-    for (const token of [newToken(), '', 'x'.repeat(43), 'short', 'x'.repeat(60_000)]) {
-      const form = { token, password, confirmPassword: password }
-      expect(await flow.complete(form, requester)).to.deep.equal({ fault: 'unknown', carried: {} })
-    }
-    expect(calls.filter((call) => call === 'bcrypt')).to.deep.equal([])
-
-    const token = await issuedTo(store)
-    calls.splice(0)
-    const refused = { token, password, confirmPassword: 'another password' }
-    expect(await flow.complete(refused, requester)).to.deep.equal({
-      refusal: 'password_mismatch',
-      also: undefined,
-      excess: 0,
-      carried: {},
-    })
+    const { calls, issuedTo, post } = await watchedFlow([ann])
+    for (const token of [newToken(), '', 'x'.repeat(43), 'short', 'x'.repeat(60_000)])
+      expect(await post(token)).to.deep.equal({ fault: 'unknown', carried: {} })
+    expect(calls).not.to.include('bcrypt')
+    const mismatch = await post(await issuedTo(ann), 'a new password', 'another password')
+    expect(mismatch).to.include({ refusal: 'password_mismatch', also: undefined, excess: 0 })
+    expect(mismatch).to.deep.include({ carried: {} })
     expect(calls).to.deep.equal(['tokens.find'])
   })
 
   it('opens a usable link at the cost of two reads, and consumes nothing', async () => {
-    const { flow, calls, store } = await watchedFlow([user])
-    const token = await issuedTo(store)
+    const { flow, calls, issuedTo } = await watchedFlow([ann])
+    const token = await issuedTo(ann)
     for (let time = 0; time < 3; time += 1) {
-      calls.splice(0)
       expect(await flow.open(token)).to.deep.equal({ carried: {}, locale: 'de' })
-      expect(calls).to.deep.equal(['tokens.find', 'users.findById'])
+      expect(calls.splice(0)).to.deep.equal(['tokens.find', 'users.findById'])
     }
-    calls.splice(0)
-    for (const other of ['', 'short', 'x'.repeat(60_000)]) {
+    for (const other of ['', 'short', 'x'.repeat(60_000)])
       expect(await flow.open(other)).to.deep.equal({ fault: 'unknown', carried: {} })
-    }
     expect(calls).to.deep.equal([])
   })
 
   it('has its effects in the order of section 3.3, after the claim', async () => {
-    const { flow, calls, store } = await watchedFlow([user])
-    const token = await issuedTo(store)
-    const password = 'a new password'
-    const done = await flow.complete({ token, password, confirmPassword: password }, requester)
-    expect(done).to.deep.include({ carried: {} })
+    const { calls, issuedTo, post } = await watchedFlow([ann])
+    expect(await post(await issuedTo(ann))).to.deep.include({ carried: {} })
     expect(calls).to.deep.equal([
       'tokens.find',
       'bcrypt',
@@ -155,36 +250,28 @@ describe('The flow of a password reset', () => {
   })
 
   it('hashes one password of a token, however many are posted at once, and lets no other token wait (RATE-15)', async () => {
-    const bob = { ...user, id: 'u2', username: 'bob' }
-    const { flow, calls, store } = await watchedFlow([user, bob])
-    const post = (token: string, password: string) =>
-      flow.complete({ token, password, confirmPassword: password }, requester)
-    const token = await issuedTo(store)
-    const another = await issuedTo(store, bob)
-    calls.splice(0)
+    const bob = { ...ann, id: 'u2', username: 'bob' }
+    const { calls, issuedTo, post } = await watchedFlow([ann, bob])
+    const [token, another] = [await issuedTo(ann), await issuedTo(bob)]
     const posts = Array.from({ length: 60 }, (_none, index) => post(token, `new password ${index}`))
     const others = post(another, 'the password of bob')
     const [first, ...rest] = await Promise.all(posts)
     expect(first).to.deep.include({ carried: {} })
     expect(rest).to.deep.equal(rest.map(() => used))
     expect(await others).to.deep.include({ carried: {} })
-    expect(calls.filter((call) => call === 'bcrypt')).to.have.length(2)
-    expect(calls.indexOf('bcrypt', calls.indexOf('bcrypt') + 1)).to.be.below(
-      calls.indexOf('tokens.claim'),
-    )
+    const steps = calls.filter((call) => /^(bcrypt|tokens\.claim)$/.test(call))
+    expect(steps).to.deep.equal(['bcrypt', 'bcrypt', 'tokens.claim', 'tokens.claim'])
   })
 
   it('goes on with the next form where the one before was refused, or its hashing failed (RATE-15)', async () => {
-    const { flow, calls, store, hashing } = await watchedFlow([user])
-    const token = await issuedTo(store)
-    const post = (password: string, confirmPassword = password) =>
-      flow.complete({ token, password, confirmPassword }, requester)
+    const { calls, hashing, issuedTo, post } = await watchedFlow([ann])
+    const token = await issuedTo(ann)
     hashing.fails = 1
     const [failed, refused, done, late] = await Promise.allSettled([
-      post('a new password'),
-      post('a new password', 'another password'),
-      post('the right password'),
-      post('a later password'),
+      post(token),
+      post(token, 'a new password', 'another password'),
+      post(token, 'the right password'),
+      post(token, 'a later password'),
     ])
     expect(failed).to.deep.equal({ status: 'rejected', reason: hashing.error })
     expect(refused).to.have.nested.property('value.refusal', 'password_mismatch')
@@ -192,23 +279,4 @@ describe('The flow of a password reset', () => {
     expect(late).to.have.deep.property('value', used)
     expect(calls.filter((call) => call === 'bcrypt')).to.have.length(2)
   })
-
-  async function issuedTo(store: AccountFlowsStore, { id: userId } = user): Promise<string> {
-    const token = newToken()
-    await store.resetTokens.issue({
-      id: newId(),
-      tokenHash: hashToken(token),
-      userId,
-      email: user.email,
-      passwordDigest: passwordDigest(user.passwordHash),
-      carried: {},
-      locale: 'de',
-      mailJobId: 'job',
-      attempt: 1,
-      requestedAt: new Date(),
-      createdAt: new Date(),
-      expiresAt: new Date(Date.now() + 60_000),
-    })
-    return token
-  }
 })

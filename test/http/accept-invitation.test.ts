@@ -1,26 +1,24 @@
-import type { Person } from '../support/person.ts'
 import { expect } from 'chai'
 import { memoryUsers, type User } from '../../src/index.ts'
-import { silently } from '../support/blocked-login.ts'
-import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage } from '../support/expect-page.ts'
-import { CLIENT, PASSWORD } from '../support/harness.ts'
-import { choose, invitedUser } from '../support/invitations.ts'
-import { isIdle, later, withoutJobs } from '../support/jobs.ts'
-import { sha256, shapeOf } from '../support/observe.ts'
-import { linksOf, press } from '../support/page-forms.ts'
-import { OTHER_HASH } from '../support/reset-links.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
+import { CLIENT, type Harness, onBothStores, suiteHarness } from '../support/harness.ts'
+import { sha256 } from '../support/observe.ts'
+import { linksOf } from '../support/page-forms.ts'
+import { OTHER_HASH, type Person, tokenOf } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { expectTitle } from '../support/words.ts'
-import { addVerified, addImported, tokenOf } from '../support/person.ts'
 
 const NEW = 'a first password'
 const PAGE = 'accept-invitation'
 const WEEK_MS = 7 * 86_400_000
 const agent = createUserAgent()
+
+async function invited(h: Harness, changes: Partial<User> = {}) {
+  const user = await h.addImported(changes)
+  return { user, link: await user.isInvited() }
+}
 
 onBothStores('An invitation (3.4)', (technology) => {
   const h = suiteHarness({ technology, mayLogErrors: true })
@@ -42,12 +40,12 @@ onBothStores('An invitation (3.4)', (technology) => {
     expect(completed(user)).to.deep.equal([])
   }
 
-  async function expectDead(link: string) {
-    await withoutJobs(h, async () => {
+  async function expectDead(user: Person, link: string) {
+    await h.withoutJobs(async () => {
       const renewed = { token: tokenOf(link), action: 'renew' }
       for (const page of [
         await agent.get(link),
-        await choose(h, link, NEW),
+        await user.choosesPassword(NEW, link),
         await agent.post(`${h.oauthUrl}/${PAGE}`, renewed),
       ]) {
         expectPage(page, 400, PAGE, 'invalid')
@@ -58,18 +56,18 @@ onBothStores('An invitation (3.4)', (technology) => {
   }
 
   it('is opened as often as anybody likes, and sets the first password once: the address is verified by that', async () => {
-    const { user, link } = await invitedUser(h)
-    const neighbour = await addImported(h, { email: user.email })
+    const { user, link } = await invited(h)
+    const neighbour = await h.addImported({ email: user.email })
     expect(new URL(link).pathname).to.equal(`/oauth2/${PAGE}`)
     await agent.request('HEAD', link)
     for (const headers of [{}, { 'sec-purpose': 'prefetch' }, { 'x-moz': 'prefetch' }]) {
       expectPage(await agent.get(link, headers), 200, PAGE, 'form')
     }
-    expectPage(await choose(h, link, NEW, 'another one'), 400, PAGE, 'password_mismatch')
-    expectPage(await choose(h, link, 'short'), 400, PAGE, 'password_too_short')
+    expectPage(await user.choosesPassword(NEW, link, 'another one'), 400, PAGE, 'password_mismatch')
+    expectPage(await user.choosesPassword('short', link), 400, PAGE, 'password_too_short')
     await expectUntouched(user)
 
-    const done = await choose(h, link, NEW)
+    const done = await user.choosesPassword(NEW, link)
     expectPage(done, 200, PAGE, 'done')
     expect(done.headers.getSetCookie()).to.deep.equal([])
     expect(await user.hasPassword(NEW)).to.equal(true)
@@ -79,9 +77,12 @@ onBothStores('An invitation (3.4)', (technology) => {
       passwordHash: undefined,
       emailVerified: false,
     })
-    expect((await h.signIn(createUserAgent(), user.username, NEW)).location).to.include('code=')
+    expect((await user.in().signsIn(NEW)).location).to.include('code=')
 
-    for (const again of [await choose(h, link, 'another password'), await agent.get(link)]) {
+    for (const again of [
+      await user.choosesPassword('another password', link),
+      await agent.get(link),
+    ]) {
       expectPage(again, 400, PAGE, 'invalid')
       expectTitle(again, 'reset-password.invalid.used.title')
     }
@@ -91,9 +92,11 @@ onBothStores('An invitation (3.4)', (technology) => {
   })
 
   it('sets one password of ten that are posted at once (RACE-01)', async () => {
-    const { user, link } = await invitedUser(h)
+    const { user, link } = await invited(h)
     const passwords = Array.from({ length: 10 }, (_none, index) => `password number ${index}`)
-    const answers = await Promise.all(passwords.map((password) => choose(h, link, password)))
+    const answers = await Promise.all(
+      passwords.map((password) => user.choosesPassword(password, link)),
+    )
     const won = answers.flatMap(({ mode }, index) => (mode === 'done' ? [index] : []))
     expect(won).to.have.length(1)
     for (const [index, password] of passwords.entries())
@@ -102,15 +105,15 @@ onBothStores('An invitation (3.4)', (technology) => {
   })
 
   it('ends with a newer one: the first link says so, and the newest works', async () => {
-    const { user, link } = await invitedUser(h)
+    const { user, link } = await invited(h)
     const newer = await user.isInvited()
-    for (const page of [await agent.get(link), await choose(h, link, NEW)]) {
+    for (const page of [await agent.get(link), await user.choosesPassword(NEW, link)]) {
       expectPage(page, 400, PAGE, 'invalid')
       expectTitle(page, 'reset-password.invalid.superseded.title')
       expect(page.text).not.to.include('forgot-password')
     }
     await expectUntouched(user)
-    expectPage(await choose(h, newer, NEW), 200, PAGE, 'done')
+    expectPage(await user.choosesPassword(NEW, newer), 200, PAGE, 'done')
   })
 
   const changes: Record<string, Partial<User>> = {
@@ -121,10 +124,10 @@ onBothStores('An invitation (3.4)', (technology) => {
   }
   for (const [what, change] of Object.entries(changes)) {
     it(`does nothing once the account ${what}, and says what to do next (TOK-16, TOK-17, TOK-18)`, async () => {
-      const { user, link } = await invitedUser(h, { email: 'invited-letters@users.example' })
+      const { user, link } = await invited(h, { email: 'invited-letters@users.example' })
       await user.becomes(change)
       const before = await h.users.findById(user.id)
-      for (const page of [await agent.get(link), await choose(h, link, NEW)]) {
+      for (const page of [await agent.get(link), await user.choosesPassword(NEW, link)]) {
         expectPage(page, 400, PAGE, 'invalid')
         expectTitle(page, 'reset-password.invalid.changed.title')
         expect(linksOf(page).some((href) => href.includes('/forgot-password'))).to.equal(true)
@@ -133,17 +136,17 @@ onBothStores('An invitation (3.4)', (technology) => {
       expect(completed(user)).to.deep.equal([])
       expect(user.events('invitation_rejected')).to.have.length(1)
       await user.becomes({ email: user.email, disabled: false, passwordHash: undefined })
-      expectPage(await choose(h, await user.isInvited(), NEW), 200, PAGE, 'done')
+      expectPage(await user.choosesPassword(NEW, await user.isInvited()), 200, PAGE, 'done')
     })
 
     it(`does nothing where the account ${what} at the very moment that it is set (TOK-18, RACE-06)`, async () => {
-      const { user, link } = await invitedUser(h, { email: 'invited-letters@users.example' })
+      const { user, link } = await invited(h, { email: 'invited-letters@users.example' })
       const restore = aroundFirstPassword(async (set) => {
         await user.becomes(change)
         return set()
       })
       try {
-        expectPage(await choose(h, link, NEW), 400, PAGE, 'invalid')
+        expectPage(await user.choosesPassword(NEW, link), 400, PAGE, 'invalid')
       } finally {
         restore()
       }
@@ -153,72 +156,37 @@ onBothStores('An invitation (3.4)', (technology) => {
       const reason = change.passwordHash ? 'newer_password' : 'account_changed'
       expect(user.events('invitation_rejected', reason)).to.have.length(1)
       expect(completed(user)).to.deep.equal([])
-      expectPage(await choose(h, link, NEW), 400, PAGE, 'invalid')
+      expectPage(await user.choosesPassword(NEW, link), 400, PAGE, 'invalid')
     })
   }
 
-  it('does nothing at the page of another kind, and other links do nothing at its page (TOK-14)', async () => {
-    const { user, link } = await invitedUser(h)
-    const other = await addVerified(h)
-    const reset = await other.forgets()
-    const post = (path: string, of: string) =>
-      agent.post(`${h.oauthUrl}/${path}`, {
-        token: tokenOf(of),
-        password: NEW,
-        confirm_password: NEW,
-      })
-    const unknown = `${h.oauthUrl}/reset-password?token=${'A'.repeat(43)}`
-    for (const [path, of] of [
-      ['reset-password', link],
-      [PAGE, reset],
-    ] as const) {
-      const nobody = shapeOf(await post(path, unknown))
-      expect(nobody.status).to.equal(400)
-      expect(shapeOf(await post(path, of))).to.deep.equal(nobody)
-      const opened = await agent.get(`${h.oauthUrl}/${path}?token=${tokenOf(of)}`)
-      expect(shapeOf(opened)).to.deep.equal(nobody)
-    }
-    expectPage(await agent.get(link.replace(PAGE, 'verify-email')), 400, 'verify-email', 'expired')
-    await withoutJobs(h, async () => {
-      await agent.post(`${h.oauthUrl}/forgot-password`, { token: tokenOf(link) })
-      await agent.post(`${h.oauthUrl}/${PAGE}`, { token: tokenOf(reset), action: 'renew' })
-    })
-    await expectUntouched(user)
-    expect(await other.hasPassword(PASSWORD)).to.equal(true)
-    expectPage(await choose(h, link, NEW), 200, PAGE, 'done')
-    expect((await h.reset(reset, NEW)).mode).to.equal('done')
-  })
-
   it('that expired is one click away from a new one, which goes to the same address and works', async () => {
-    const { user, link } = await invitedUser(h)
-    await later(h, WEEK_MS)
-    expectPage(await choose(h, link, NEW), 400, PAGE, 'invalid')
+    const { user, link } = await invited(h)
+    await h.later(WEEK_MS)
+    expectPage(await user.choosesPassword(NEW, link), 400, PAGE, 'invalid')
     await expectUntouched(user)
-    const page = await agent.get(link)
-    expectTitle(page, 'reset-password.invalid.expired.title')
-    const before = user.mailCount()
-    expectPage(await press(agent, page, PAGE), 200, PAGE, 'sent')
-    const { link: newer } = await h.mail.mailTo(user.email ?? '', before + 1)
-    await isIdle(h)
-    expectPage(await choose(h, newer, NEW), 200, PAGE, 'done')
+    expectTitle(await user.opensLink(link), 'reset-password.invalid.expired.title')
+    expectPage(await user.presses(PAGE), 200, PAGE, 'sent')
+    const { link: newer } = await user.mail(2)
+    await h.isIdle()
+    expectPage(await user.choosesPassword(NEW, newer), 200, PAGE, 'done')
   })
 
   it('ends what the account was signed in with before, and tells its owner', async () => {
     await h.put({ password_changed_email: 'true' })
-    const user = await addVerified(h)
-    const before = createUserAgent()
-    await h.signIn(before, user.username)
+    const user = await h.addVerified()
+    await user.signsIn()
     await user.becomes({ passwordHash: undefined })
-    expect((await silently(h, before)).has('code')).to.equal(true)
+    expect(await user.account()).to.equal(user.id)
     const mails = user.mailCount()
-    expectPage(await choose(h, await user.isInvited(), NEW), 200, PAGE, 'done')
-    expect((await silently(h, before)).get('error')).to.equal('login_required')
-    await h.mail.mailTo(user.email ?? '', mails + 2)
+    expectPage(await user.choosesPassword(NEW, await user.isInvited()), 200, PAGE, 'done')
+    expect(await user.account()).to.equal(undefined)
+    await user.mail(mails + 2)
     await h.put({ password_changed_email: 'false' })
   })
 
   it('is finished by another process where one dies between its effects, and recorded once', async () => {
-    const { user, link } = await invitedUser(h)
+    const { user, link } = await invited(h)
     const { takeUnfinished } = h.store.invitationTokens
     h.store.invitationTokens.takeUnfinished = (at, until) =>
       takeUnfinished(new Date(at.getTime() + 60_000), until)
@@ -229,7 +197,7 @@ onBothStores('An invitation (3.4)', (technology) => {
       throw new Error('the database hiccups')
     })
     try {
-      expectPage(await choose(h, link, NEW), 500, 'error', 'error')
+      expectPage(await user.choosesPassword(NEW, link), 500, 'error', 'error')
       await eventually('the invitation is finished', async () => {
         await moveTime(1_000)
         return completed(user).at(0)
@@ -251,21 +219,21 @@ onBothStores('An invitation (3.4)', (technology) => {
       ['no_address', { email: undefined }],
       ['bad_address', { email: 'no address' }],
     ]
-    await withoutJobs(h, async () => {
+    await h.withoutJobs(async () => {
       for (const [refused, change] of refusals) {
-        const user = await addImported(h, change)
+        const user = await h.addImported(change)
         for (const who of [user, user.id, { ...user, passwordHash: undefined, disabled: false }])
           expect(await h.flows.invite(who)).to.deep.equal({ refused })
       }
       expect(await h.flows.invite('nobody')).to.deep.equal({ refused: 'not_found' })
-      const { id } = await addImported(h)
+      const { id } = await h.addImported()
       const wrong = await h.flows.invite(id, Object({ clientId: 5 })).catch(String)
       expect(wrong).to.equal('TypeError: invite: clientId must be a text')
     })
   })
 
   it('is not mailed where the account has a password by then', async () => {
-    const user = await addImported(h)
+    const user = await h.addImported()
     const { resolve } = h.store.outbox
     h.store.outbox.resolve = async (...of) => {
       await user.becomes({ passwordHash: OTHER_HASH })
@@ -274,7 +242,7 @@ onBothStores('An invitation (3.4)', (technology) => {
     try {
       await h.flows.invite(user)
       await eventually('no mail', () => user.events('invitation_mail_failed', 'has_password')[0])
-      await isIdle(h)
+      await h.isIdle()
     } finally {
       h.store.outbox.resolve = resolve
     }
@@ -282,42 +250,42 @@ onBothStores('An invitation (3.4)', (technology) => {
   })
 
   it('dies with endSessions, and once its account was met disabled; nobody renews it then', async () => {
-    const { user, link } = await invitedUser(h)
+    const { user, link } = await invited(h)
     await h.flows.endSessions(user.id)
-    await expectDead(link)
+    await expectDead(user, link)
     const second = await user.isInvited()
     await user.becomes({ disabled: true })
-    await expectDead(second)
+    await expectDead(user, second)
     await user.becomes({ disabled: false })
-    await expectDead(second)
+    await expectDead(user, second)
     const third = await user.isInvited()
-    await later(h, WEEK_MS)
+    await h.later(WEEK_MS)
     await h.flows.endSessions(user.id)
-    await expectDead(third)
+    await expectDead(user, third)
     await expectUntouched(user)
-    expectPage(await choose(h, await user.isInvited(), NEW), 200, PAGE, 'done')
+    expectPage(await user.choosesPassword(NEW, await user.isInvited()), 200, PAGE, 'done')
   })
 
   it('leads on to the client that it named, and to none that is not registered', async () => {
     const [redirectUri] = CLIENT.redirect_uris
-    const genuine = await addImported(h)
+    const genuine = await h.addImported()
     const link = await genuine.isInvited({ clientId: CLIENT.client_id, redirectUri })
-    expect(JSON.stringify(await h.mail.mailTo(genuine.email ?? ''))).to.include(CLIENT.client_name)
-    expect(linksOf(await choose(h, link, NEW))).to.include('https://app.example/')
-    const forged = await addImported(h)
+    expect(JSON.stringify(await genuine.mail())).to.include(CLIENT.client_name)
+    expect(linksOf(await genuine.choosesPassword(NEW, link))).to.include('https://app.example/')
+    const forged = await h.addImported()
     const carried = { clientId: CLIENT.client_id, redirectUri: 'https://evil.example/cb' }
-    const page = await choose(h, await forged.isInvited(carried), NEW)
+    const page = await forged.choosesPassword(NEW, await forged.isInvited(carried))
     expectPage(page, 200, PAGE, 'done')
     expect(page.text).not.to.include('evil.example').and.not.include(CLIENT.client_name)
   })
 
   it('is nothing that somebody gets who forgot a password and has none', async () => {
-    const { user, link } = await invitedUser(h, { emailVerified: true })
+    const { user, link } = await invited(h, { emailVerified: true })
     const before = user.mailCount()
     await h.forgot(user.username)
-    await isIdle(h)
+    await h.isIdle()
     expect(user.mailCount()).to.equal(before)
-    expectPage(await choose(h, link, NEW), 200, PAGE, 'done')
+    expectPage(await user.choosesPassword(NEW, link), 200, PAGE, 'done')
   })
 })
 
@@ -326,7 +294,7 @@ describe('flows.invite() of a host whose users cannot set a first password', () 
   const h = suiteHarness({ flows: { users } })
 
   it('says so, and asks for nothing', async () => {
-    await withoutJobs(h, async () => {
+    await h.withoutJobs(async () => {
       expect(await h.flows.invite('anybody')).to.deep.equal({ refused: 'unsupported' })
     })
   })
@@ -336,11 +304,11 @@ describe('Many invitations (8)', () => {
   const h = suiteHarness({ settings: { mails_per_account_per_hour: '2' } })
 
   it('of one account are limited while it has one to use; of many accounts, all leave', async () => {
-    const user = await addImported(h)
+    const user = await h.addImported()
     for (let count = 0; count < 5; count += 1) await h.flows.invite(user)
-    await isIdle(h)
+    await h.isIdle()
     expect(user.mailCount()).to.be.within(1, 2)
-    const many = await Promise.all(Array.from({ length: 20 }, () => addImported(h)))
+    const many = await Promise.all(Array.from({ length: 20 }, () => h.addImported()))
     for (const each of many) await h.flows.invite(each)
     for (const each of many) await h.mail.mailTo(each.email ?? '')
   })

@@ -1,20 +1,30 @@
 import { expect } from 'chai'
 import type { ClientMetadata } from 'oidc-provider'
 import type { User } from '../../src/index.ts'
+import { suiteAdmin } from '../support/admin.ts'
+import { runCli } from '../support/cli.ts'
+import { partyOf } from '../support/clients.ts'
 import { eventually } from '../support/eventually.ts'
-import { CLIENT, CONFIDENTIAL, PASSWORD } from '../support/harness.ts'
-import { isIdle } from '../support/jobs.ts'
+import {
+  ADMIN_TOKEN,
+  CLIENT,
+  CONFIDENTIAL,
+  type Harness,
+  onBothStores,
+  PASSWORD,
+  suiteHarness,
+} from '../support/harness.ts'
 import { ask } from '../support/observe.ts'
-import { press } from '../support/page-forms.ts'
-import { createRelyingParty, type AuthorizationRequest } from '../support/relying-party.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
+import type { Person } from '../support/person.ts'
+import { createRelyingParty } from '../support/relying-party.ts'
+import { serve } from '../support/serve.ts'
+import { moveTime } from '../support/time.ts'
 import {
   type Answer,
   createUserAgent,
   decodeEntities,
   type UserAgent,
 } from '../support/user-agent.ts'
-import { blockedLogin } from '../support/person.ts'
 
 const NEW = 'a new password'
 
@@ -46,8 +56,28 @@ const CLIENTS = {
   },
 } as const satisfies Record<string, ClientMetadata>
 
+type Client = ClientMetadata & { client_id: string; redirect_uris: readonly [string, ...string[]] }
+
+function continueLink({ text }: Answer): string | undefined {
+  const href = /<a [^>]*class="button[^"]*"[^>]*href="([^"]*)"/.exec(text)?.[1]
+  return href === undefined ? undefined : decodeEntities(href)
+}
+
+/** The page after a reset, in plain text. */
+function done(answer: Answer): string {
+  expect([answer.status, answer.mode]).to.deep.equal([200, 'done'])
+  return decodeEntities(answer.text).replaceAll(/[\u2068\u2069]/g, '')
+}
+
+/** The mails that tell a person of a changed password. */
+const noticesTo = (h: Harness, { email = '' }: User) =>
+  h.mail.mails.filter(({ to, kind }) => kind === 'password_changed' && to.includes(email))
+
+const noticeTo = (h: Harness, user: User) => eventually('the notice', () => noticesTo(h, user)[0])
+
 describe('After a reset the person continues to the client (4.2)', () => {
-  const h = suiteHarness({ clients: [CLIENT, CONFIDENTIAL, ...Object.values(CLIENTS)] })
+  const clients = [CLIENT, CONFIDENTIAL, ...Object.values(CLIENTS)]
+  const h = suiteHarness({ clients })
 
   let added = 0
   const addUser = () => {
@@ -55,85 +85,61 @@ describe('After a reset the person continues to the client (4.2)', () => {
     return h.addUser({ username: `åse & ${added}`, email: `user${added}@users.example` })
   }
 
-  async function done(user: User, carried: Record<string, string>): Promise<Answer> {
-    await h.forgot(user.username, carried)
-    const { link } = await h.mail.mailTo(user.email ?? '')
-    const page = await h.reset(link, NEW)
+  /** What the page says after a reset whose form was asked for with that, in a browser without a login. */
+  async function resetWith(user: Person, carried: Record<string, string>): Promise<Answer> {
+    const page = await h.reset(await user.forgets(carried), NEW)
     expect(page.mode).to.equal('done')
     return page
   }
 
-  function continueLink({ text }: Answer): URL | undefined {
-    const href = /<a [^>]*class="button[^"]*"[^>]*href="([^"]*)"/.exec(text)?.[1]
-    return href === undefined ? undefined : new URL(decodeEntities(href))
-  }
+  const leadsTo = async ({ client_id }: Client, redirect_uri: string) =>
+    continueLink(await resetWith(await addUser(), { client_id, redirect_uri }))
 
-  /** Goes as far as the login page. */
-  async function beginLogin(
-    agent: UserAgent,
-    client: ClientMetadata & { redirect_uris: readonly [string, ...string[]] },
-    extra: Record<string, string> = {},
-  ) {
+  /** Goes from the client as far as the login page, and answers that. */
+  async function begins(person: Person, client: Client, extra: Record<string, string> = {}) {
     const { client_id: clientId, client_secret: clientSecret, redirect_uris } = client
     const [redirectUri] = redirect_uris
-    const party = await createRelyingParty(h.oauthUrl, {
-      clientId: clientId ?? '',
-      redirectUri,
-      ...(clientSecret !== undefined && { clientSecret }),
-    })
-    const request = await party.begin(extra)
-    const page = await h.follow(agent, await agent.get(request.url))
-    expect([page.page, page.mode]).to.deep.equal(['login', 'login'])
-    return { party, request, page }
+    const secret = clientSecret === undefined ? {} : { clientSecret }
+    person.party = await createRelyingParty(h.oauthUrl, { clientId, redirectUri, ...secret })
+    const page = await person.starts(extra)
+    await person.sees('login', 'login')
+    return page
   }
 
-  /** The link of the login page to the form, the mail, its link in the given browser, and a new password. */
-  async function resetIn(
-    agent: UserAgent,
-    user: User,
-    request: AuthorizationRequest,
-    headers: Record<string, string> = {},
-  ) {
+  /** From the link of the login page over the form and the mail to a new password, in that browser; answers where its page leads on. */
+  async function resetsIn(agent: UserAgent, person: Person, headers: Record<string, string> = {}) {
+    const asked = person.request.url.searchParams
     const query = new URLSearchParams()
-    for (const name of ['client_id', 'redirect_uri', 'scope', 'state']) {
-      query.set(name, request.url.searchParams.get(name) ?? '')
-    }
-    const form = await agent.get(`${h.oauthUrl}/forgot-password?${query}`)
-    await press(agent, form, '/forgot-password', { typed: { identifier: user.username } })
-    const { link } = await h.mail.mailTo(user.email ?? '')
-    const fields = { password: NEW, confirm_password: NEW }
-    const done = await press(agent, await agent.get(link), '/reset-password', {
-      typed: fields,
-      headers,
-    })
-    expect(done.mode).to.equal('done')
-    return { done, href: continueLink(done) }
+    for (const name of ['client_id', 'redirect_uri', 'scope', 'state'])
+      query.set(name, asked.get(name) ?? '')
+    const here = person.in(agent)
+    await here.opensLink(`${h.oauthUrl}/forgot-password?${query}`)
+    await here.presses('/forgot-password', { typed: { identifier: person.username } })
+    await here.opensLink((await h.mail.mailTo(person.email ?? '')).link)
+    const typed = { password: NEW, confirm_password: NEW }
+    const page = await here.presses('/reset-password', { typed, headers })
+    expect(page.mode).to.equal('done')
+    return continueLink(page)
   }
-
-  const leadsTo = async ({ client_id }: ClientMetadata, redirect_uri: string) =>
-    continueLink(await done(await addUser(), { client_id, redirect_uri }))
 
   it('a login that waits in this browser goes on with its own state, PKCE and nonce', async () => {
     for (const client of [CONFIDENTIAL, CLIENT, CLIENTS.starter, CLIENTS.homely, CLIENTS.native]) {
       const user = await addUser()
-      const agent = createUserAgent()
-      const { party, request, page } = await beginLogin(agent, client)
-      const { done, href } = await resetIn(agent, user, request)
-      expect(done.text).to.include('Continue to')
-      expect(href?.href).to.equal(page.url)
-
+      const { agent } = user
+      const { url } = await begins(user, client)
+      expect(await resetsIn(agent, user)).to.equal(url)
       for (const isSecondTime of [false, true]) {
-        const again = await h.follow(agent, await agent.get(href ?? ''))
+        const again = await h.follow(agent, await agent.get(url))
         expect([again.status, again.mode], String(isSecondTime)).to.deep.equal([200, 'login'])
       }
-      const refused = await agent.post(page.url, { username: user.username, password: PASSWORD })
+      const refused = await agent.post(url, { username: user.username, password: PASSWORD })
       expect(refused.status).to.equal(401)
-      const login = await agent.post(page.url, { username: user.username, password: NEW })
+      const login = await agent.post(url, { username: user.username, password: NEW })
       let answer = await h.follow(agent, login)
       if (answer.mode === 'consent') {
         answer = await h.follow(agent, await agent.post(answer.url, { consent: 'yes' }))
       }
-      const tokens = await party.exchange(request, answer.location ?? '')
+      const tokens = await user.party.exchange(user.request, answer.location ?? '')
       expect(tokens.claims()?.sub).to.equal(user.id)
     }
   })
@@ -141,37 +147,28 @@ describe('After a reset the person continues to the client (4.2)', () => {
   it('any other browser, and one whose login is not there any more, is led to where the client begins anew', async () => {
     const front = 'https://server.example/'
     const leadsTo = async (
-      meanwhile: (browser: {
-        agent: UserAgent
-        user: User
-        page: Answer
-      }) => Promise<UserAgent | void>,
+      meanwhile: (user: Person, page: Answer) => Promise<UserAgent | void>,
       extra: Record<string, string> = {},
     ) => {
       const user = await addUser()
-      const agent = createUserAgent()
-      if (extra['prompt'] === 'login') await h.signIn(agent, user.username)
-      const { request, page } = await beginLogin(agent, CONFIDENTIAL, extra)
-      const other = await meanwhile({ agent, user, page })
-      return (await resetIn(other ?? agent, user, request)).href?.href
+      if (extra['prompt'] === 'login') await h.signIn(user.agent, user.username)
+      const page = await begins(user, CONFIDENTIAL, extra)
+      const other = await meanwhile(user, page)
+      return resetsIn(other ?? user.agent, user)
     }
     expect(await leadsTo(async () => createUserAgent())).to.equal(front)
-    const another = async ({ agent }: { agent: UserAgent }) => {
-      await beginLogin(agent, CLIENTS.homely)
+    const another = async ({ agent }: Person) => {
+      await begins((await addUser()).in(agent), CLIENTS.homely)
     }
     expect(await leadsTo(another)).to.equal(front)
-    const finished = async ({
-      agent,
-      user,
-      page,
-    }: Parameters<Parameters<typeof leadsTo>[0]>[0]) => {
-      const login = await agent.post(page.url, { username: user.username, password: PASSWORD })
+    const finished = async ({ agent, username }: Person, page: Answer) => {
+      const login = await agent.post(page.url, { username, password: PASSWORD })
       expect((await h.follow(agent, login)).location).to.include('code=')
     }
     expect(await leadsTo(finished)).to.equal(front)
     // It was begun in the session of the account, which the reset ends.
     expect(await leadsTo(async () => {}, { prompt: 'login' })).to.equal(front)
-    const gone = async ({ page }: { page: Answer }) => {
+    const gone = async (_user: Person, page: Answer) => {
       const uid = new URL(page.url).searchParams.get('interaction') ?? ''
       await (await h.provider.Interaction.find(uid))?.destroy()
     }
@@ -180,17 +177,13 @@ describe('After a reset the person continues to the client (4.2)', () => {
   })
 
   it('a login that its mailed link has finished here is not gone back into: the client has had its answer', async () => {
-    const { user, agent, link, request } = await blockedLogin(h)
-    expect((await agent.get(link)).location).to.include('code=')
-    const { searchParams } = request.url
-    await h.forgot(user.username, {
-      client_id: searchParams.get('client_id') ?? '',
-      redirect_uri: searchParams.get('redirect_uri') ?? '',
-    })
-    const form = await agent.get((await h.mail.mailTo(user.email ?? '', 2)).link)
-    const fields = { password: NEW, confirm_password: NEW }
-    const page = await press(agent, form, '/reset-password', { typed: fields })
-    expect([page.mode, continueLink(page)?.href]).to.deep.equal(['done', 'https://app.example/'])
+    const login = await h.blockedLogin()
+    expect((await login.opensLink()).location).to.include('code=')
+    const asked = login.request.url.searchParams
+    const [client_id, redirect_uri] = [asked.get('client_id'), asked.get('redirect_uri')]
+    await login.forgets({ client_id: client_id ?? '', redirect_uri: redirect_uri ?? '' })
+    const page = await login.choosesPassword(NEW)
+    expect([page.mode, continueLink(page)]).to.deep.equal(['done', 'https://app.example/'])
   })
 
   it('the browser keeps where its login waits for as long as the interaction lives, an hour here', async () => {
@@ -202,12 +195,10 @@ describe('After a reset the person continues to the client (4.2)', () => {
 
   it('what a browser was made to send leads nowhere else, and the honest login goes on (RED-01)', async () => {
     const user = await addUser()
-    const agent = createUserAgent()
-    const { request, page } = await beginLogin(agent, CONFIDENTIAL)
-    const path = `${h.oauthUrl}/reset-password`
-    const cookie = agent.cookiesFor(path)
+    const page = await begins(user, CONFIDENTIAL)
+    const cookie = user.agent.cookiesFor(`${h.oauthUrl}/reset-password`)
     expect(cookie).to.match(/^account_flows_login=[\w.-]+$/)
-    expect(agent.cookiesFor(`${h.oauthUrl}/auth`)).not.to.include('account_flows_login')
+    expect(user.agent.cookiesFor(`${h.oauthUrl}/auth`)).not.to.include('account_flows_login')
     for (const forged of [
       'https://evil.example/',
       JSON.stringify({ uid: page.hidden['interaction'], page: 'https://evil.example/' }),
@@ -216,65 +207,53 @@ describe('After a reset the person continues to the client (4.2)', () => {
         .replace(/^[^=]+=/, '')
         .replace(/\.(.)(?=[^.]*$)/, (_, at) => (at === 'A' ? '.B' : '.A')),
     ]) {
-      const victim = createUserAgent()
       const headers = { cookie: `account_flows_login=${encodeURIComponent(forged)}` }
-      const { href } = await resetIn(victim, await addUser(), request, headers)
-      expect(href?.href).to.equal('https://server.example/')
+      const victim = Object.assign(await addUser(), { request: user.request })
+      const href = await resetsIn(createUserAgent(), victim, headers)
+      expect(href).to.equal('https://server.example/')
     }
-    expect((await resetIn(agent, user, request)).href?.href).to.equal(page.url)
+    expect(await resetsIn(user.agent, user)).to.equal(page.url)
   })
 
   it('a client with an address to start at is told who we are, and begins its own request', async () => {
     const user = await addUser()
     const { client_id, initiate_login_uri, redirect_uris } = CLIENTS.starter
-    const [redirectUri] = redirect_uris
-    const page = await done(user, { client_id, redirect_uri: redirectUri })
-    expect(page.text).to.include('Starts &lt;b&gt;itself')
-    const href = continueLink(page)
-    expect(href?.href.split('?')[0]).to.equal(initiate_login_uri.split('?')[0])
-    const told = Object.fromEntries(href?.searchParams ?? [])
-    expect(told).to.deep.equal({ via: 'us', iss: h.oauthUrl })
+    const page = await resetWith(user, { client_id, redirect_uri: redirect_uris[0] })
+    expect(page.text).to.include('Starts &lt;b&gt;itself').and.include('Continue to')
+    const href = new URL(continueLink(page) ?? '')
+    expect(href.href.split('?')[0]).to.equal(initiate_login_uri.split('?')[0])
+    expect(Object.fromEntries(href.searchParams)).to.deep.equal({ via: 'us', iss: h.oauthUrl })
 
-    const party = await createRelyingParty(told['iss'] ?? '', { clientId: client_id, redirectUri })
-    const request = await party.begin()
-    const agent = createUserAgent()
-    const login = await h.login(agent, request.url, user.username, NEW)
-    const { location = '' } = await h.follow(agent, login)
-    expect((await party.exchange(request, location)).claims()?.sub).to.equal(user.id)
+    user.party = await partyOf(h, CLIENTS.starter)
+    const { location = '' } = await user.signsIn(NEW)
+    expect((await user.party.exchange(user.request, location)).claims()?.sub).to.equal(user.id)
   })
 
-  it('every other client is led to where it begins a request: only it can make PKCE and nonce', async () => {
-    const { homely, pushing } = CLIENTS
-    expect((await leadsTo(CONFIDENTIAL, CONFIDENTIAL.redirect_uris[0]))?.href).to.equal(
-      'https://server.example/',
-    )
-    expect((await leadsTo(CLIENT, CLIENT.redirect_uris[0]))?.href).to.equal('https://app.example/')
-    expect((await leadsTo(homely, homely.redirect_uris[0]))?.href).to.equal(homely.client_uri)
-    expect((await leadsTo(pushing, pushing.redirect_uris[0]))?.href).to.equal(
-      'https://pushing.example:8443/',
-    )
-  })
-
-  it('an app on the device has no front page to lead to, but for one on the web', async () => {
-    const { native } = CLIENTS
-    const [own, loopback, web] = native.redirect_uris
-    expect(await leadsTo(native, own)).to.equal(undefined)
-    expect(await leadsTo(native, loopback)).to.equal(undefined)
-    expect(await leadsTo(native, 'http://127.0.0.1:54321/cb')).to.equal(undefined)
-    expect((await leadsTo(native, web))?.href).to.equal('https://app.example/')
-  })
+  const { homely, pushing, native } = CLIENTS
+  const [ownScheme, loopback, onTheWeb] = native.redirect_uris
+  for (const [what, client, redirectUri, href] of [
+    ['one on a server', CONFIDENTIAL, CONFIDENTIAL.redirect_uris[0], 'https://server.example/'],
+    ['one in a browser', CLIENT, CLIENT.redirect_uris[0], 'https://app.example/'],
+    ['one with a home page', homely, homely.redirect_uris[0], homely.client_uri],
+    ['one that pushes', pushing, pushing.redirect_uris[0], 'https://pushing.example:8443/'],
+    ['an app on the web', native, onTheWeb, 'https://app.example/'],
+    ['an app on the device: nowhere', native, ownScheme, undefined],
+    ['an app at a port: nowhere', native, loopback, undefined],
+    ['an app at any port: nowhere', native, 'http://127.0.0.1:54321/cb', undefined],
+  ] as const) {
+    it(`every other client begins its own request, as only it can make PKCE and nonce: ${what}`, async () => {
+      expect(await leadsTo(client, redirectUri)).to.equal(href)
+    })
+  }
 
   it('no client that a stranger chose is told whose link it was (ENU-10)', async () => {
-    const clients = [CONFIDENTIAL, CLIENT, ...Object.values(CLIENTS)]
     for (const { client_id, redirect_uris } of clients) {
       const user = await addUser()
-      const page = await done(user, { client_id, redirect_uri: redirect_uris[0] })
+      const page = await resetWith(user, { client_id, redirect_uri: redirect_uris[0] })
       const shown = decodeURIComponent(decodeEntities(page.text).replaceAll('+', ' '))
-      expect(shown).to.not.include(user.username)
-      expect(shown).to.not.include(user.email)
-      expect(shown).to.not.include('login_hint')
-      const { location } = await h.signIn(createUserAgent(), user.username, NEW)
-      expect(location).to.include('code=')
+      for (const secret of [user.username, user.email, 'login_hint'])
+        expect(shown).to.not.include(secret)
+      expect((await user.signsIn(NEW)).location).to.include('code=')
     }
   })
 
@@ -289,11 +268,10 @@ describe('After a reset the person continues to the client (4.2)', () => {
       { redirect_uri: CLIENT.redirect_uris[0] },
     ]) {
       const user = await addUser()
-      const page = await done(user, carried)
+      const page = await resetWith(user, carried)
       expect(continueLink(page)).to.equal(undefined)
       expect(page.text).not.to.match(/evil|Starts|app\.example/)
-      const { location } = await h.signIn(createUserAgent(), user.username, NEW)
-      expect(location).to.include('code=')
+      expect((await user.signsIn(NEW)).location).to.include('code=')
     }
   })
 })
@@ -303,24 +281,17 @@ describe('After a reset, a provider that fails', () => {
 
   it('makes no failure of it: the page names no way on', async () => {
     const user = await h.addUser({ username: 'ann' })
-    const agent = createUserAgent()
-    const { url } = await h.party.begin()
-    expect((await h.follow(agent, await agent.get(url))).page).to.equal('login')
-    const { client_id, redirect_uris } = CLIENT
-    await h.forgot(user.username, { client_id, redirect_uri: redirect_uris[0] })
-    const form = await agent.get((await h.mail.mailTo(user.email ?? '')).link)
+    expect((await user.starts()).page).to.equal('login')
+    await user.forgets({ client_id: CLIENT.client_id, redirect_uri: CLIENT.redirect_uris[0] })
     const { Interaction } = h.provider
     const { find } = Interaction
     Interaction.find = () => Promise.reject(new Error('away'))
     try {
-      const typed = { password: NEW, confirm_password: NEW }
-      const done = await press(agent, form, '/reset-password', { typed })
-      expect([done.status, done.mode]).to.deep.equal([200, 'done'])
-      expect(done.text).not.to.include('Continue to')
+      expect(done(await user.choosesPassword(NEW))).not.to.include('Continue to')
     } finally {
       Interaction.find = find
     }
-    expect((await h.signIn(createUserAgent(), user.username, NEW)).location).to.include('code=')
+    expect((await user.in().signsIn(NEW)).location).to.include('code=')
   })
 })
 
@@ -335,19 +306,13 @@ describe('The mail that tells of a reset', () => {
   const refused = new Set<string>()
 
   const newUser = () => h.addUser({ username: `user-${(added += 1)}` })
-  const mailsTo = ({ email }: User) =>
-    h.mail.mails.filter(({ to, mail }) => {
-      const isNotice = mail.headers.get('x-account-flows-mail') === 'password_changed'
-      return isNotice && to.includes(email ?? '')
-    })
-  const noticeTo = (user: User) => eventually('the notice', () => mailsTo(user)[0])
 
   it('goes once to the account, after a refused form too, says when, leads to the form for a new link, and is audited as what it is', async () => {
     const user = await newUser()
     const link = await user.forgets()
     expect((await h.reset(link, 'Tr0ub4dor&3', 'Tr0ub4dor&4')).status).to.equal(400)
     expect((await h.reset(link, 'Tr0ub4dor&3')).mode).to.equal('done')
-    const { mail } = await noticeTo(user)
+    const { mail } = await noticeTo(h, user)
     expect(mail.subject).to.equal('Your password was changed')
     expect(mail.text).to.include(`Hello ${user.username},`)
     const year = new Date().getUTCFullYear()
@@ -355,8 +320,8 @@ describe('The mail that tells of a reset', () => {
     const [form] = /http:\S+/.exec(mail.text ?? '') ?? []
     expect((await createUserAgent().get(form ?? '')).page).to.equal('forgot-password')
     expect(`${mail.text} ${String(mail.html)}`).not.to.match(/password\?token|Tr0ub/)
-    await isIdle(h)
-    expect(mailsTo(user)).to.have.length(1)
+    await h.isIdle()
+    expect(noticesTo(h, user)).to.have.length(1)
     const [reset, notice, ...others] = user.events('password_reset_mail_sent')
     expect(reset?.details).not.to.have.property('mail')
     expect(notice?.details).to.include({ mail: 'password_changed' })
@@ -371,12 +336,12 @@ describe('The mail that tells of a reset', () => {
     try {
       expect((await h.reset(link, 'a new password')).mode).to.equal('done')
       await ask(h, user.username)
-      expect(mailsTo(user)).to.deep.equal([])
+      expect(noticesTo(h, user)).to.deep.equal([])
     } finally {
       await h.put({ password_changed_email: 'true' })
     }
     expect((await h.reset(await user.forgets(), 'another password')).mode).to.equal('done')
-    await noticeTo(user)
+    await noticeTo(h, user)
   })
 
   it('leaves the reset as it is when the mail server refuses it', async () => {
@@ -389,7 +354,7 @@ describe('The mail that tells of a reset', () => {
     )
     expect(failed.reason).to.equal('ERR_MAIL_REFUSED')
     expect(failed.details).to.include({ mail: 'password_changed', step: 'RCPT TO', code: '550' })
-    expect(mailsTo(user)).to.deep.equal([])
+    expect(noticesTo(h, user)).to.deep.equal([])
     expect(await user.hasPassword('a new password')).to.equal(true)
     expect(user.events('password_reset_completed')).to.have.length(1)
   })
@@ -411,7 +376,234 @@ describe('The mail that tells of a reset', () => {
       await h.put({ smtp_host: '127.0.0.1' })
       users.push(user)
     }
-    for (const user of users) await noticeTo(user)
+    for (const user of users) await noticeTo(h, user)
     expect(h.mail.mails.filter(({ to }) => to.includes(moved))).to.deep.equal([])
+  })
+})
+
+const TOLD = 'We’re telling your apps to sign you out: '
+const UNTOLD = 'We can’t tell some apps. Sign out there yourself: '
+const UNKNOWN = 'If you’re still signed in to an app, sign out there.'
+
+type App = ClientMetadata & { client_id: string; redirect_uris: [string] }
+
+/** What its clients answer to a logout token, by the path. */
+async function clientServer() {
+  const { url, close } = await serve((req, res) => {
+    res.writeHead(Number(req.url?.slice(1))).end()
+  })
+  return {
+    app: (id: string, name: string | undefined, answers?: 200 | 400 | 503): App => ({
+      ...CLIENT,
+      client_id: id,
+      client_name: name,
+      redirect_uris: [`https://${id}.example/cb`],
+      ...(answers && { backchannel_logout_uri: `${url}/${answers}` }),
+    }),
+    close,
+  }
+}
+
+/** Signs in to each of these apps, in one browser. */
+async function signInTo(h: Harness, user: Person, apps: App[]) {
+  const browser = createUserAgent()
+  for (const [index, app] of apps.entries()) {
+    const { url } = await (await partyOf(h, app)).begin()
+    const first = index === 0 ? await h.login(browser, url, user.username) : await browser.get(url)
+    expect((await h.follow(browser, first)).location).to.include('code=')
+  }
+}
+
+const resetOf = async (h: Harness, user: Person) => done(await h.reset(await user.forgets(), NEW))
+
+/** The text of the mail that tells of a changed password, in one line. */
+async function noticeOf(h: Harness, user: Person): Promise<string> {
+  const { mail } = await noticeTo(h, user)
+  return (mail.text ?? '').replaceAll(/[\u2060\u2068\u2069]/g, '').replaceAll(/\s+/g, ' ')
+}
+
+onBothStores('The apps that a person was signed in to', (technology) => {
+  const apps = {} as Record<'shop' | 'nameless' | 'mail' | 'refusing' | 'down', App>
+  const others: App[] = []
+  let close = async () => {}
+  const h = suiteHarness(async () => {
+    const { app, ...server } = await clientServer()
+    close = server.close
+    Object.assign(apps, {
+      shop: app('shop', 'Shop', 200),
+      nameless: app('nameless', undefined, 200),
+      mail: app('mail', 'Mail'),
+      refusing: app('refusing', 'Refusing', 400),
+      down: app('down', 'Down', 503),
+    })
+    for (let n = 1; n <= 12; n++) others.push(app(`other${n}`, `Other ${n}`, 200))
+    return {
+      technology,
+      clients: [...Object.values(apps), ...others],
+      flows: { clientLogout: { allowPrivateNetworks: true } },
+      provider: {
+        features: { devInteractions: { enabled: false }, backchannelLogout: { enabled: true } },
+      },
+      settings: { password_changed_email: 'true' },
+      mayLogErrors: true,
+    }
+  })
+  after(() => close())
+  const admin = suiteAdmin(h)
+
+  const everything = [TOLD, UNTOLD, UNKNOWN]
+  const said: [title: string, apps: () => App[], says: string[], not: string[]][] = [
+    [
+      'are named on the page and in the mail: those that are told, and those that cannot be',
+      () => [apps.shop, apps.mail],
+      [`${TOLD}Shop.`, `${UNTOLD}Mail.`],
+      [UNKNOWN, 'nameless'],
+    ],
+    [
+      'have their id where they have no name',
+      () => [apps.nameless],
+      [`${TOLD}nameless.`],
+      ['Shop'],
+    ],
+    ['are none: neither page nor mail says a word of apps', () => [], [], everything],
+  ]
+  for (const [title, signedInTo, says, not] of said) {
+    it(title, async () => {
+      const user = await h.addVerified()
+      await signInTo(h, user, signedInTo())
+      const page = await resetOf(h, user)
+      for (const text of [page, await noticeOf(h, user)]) {
+        for (const sentence of says) expect(text).to.contain(sentence)
+        for (const sentence of not) expect(text).to.not.contain(sentence)
+      }
+      expect(page).to.not.match(/<a [^>]*example/)
+      expect(await user.hasPassword(NEW)).to.equal(true)
+    })
+  }
+
+  it('are many: ten are named, and the others counted', async () => {
+    const user = await h.addVerified()
+    await signInTo(h, user, others)
+    const named = (await resetOf(h, user)).match(/Other \d+/g)
+    expect(new Set(named).size).to.equal(10)
+    expect(await noticeOf(h, user)).to.match(/sign you out: (Other \d+, ){10}and 2 more\./)
+  })
+
+  it('are named after a first password', async () => {
+    const user = await h.addVerified()
+    await signInTo(h, user, [apps.shop])
+    await user.becomes({ passwordHash: undefined, emailVerified: false })
+    const page = done(await user.choosesPassword(NEW, await user.isInvited()))
+    expect(page).to.contain(`${TOLD}Shop.`)
+  })
+
+  it('refuse for a day: the status says so', async () => {
+    const user = await h.addVerified()
+    await signInTo(h, user, [apps.refusing, apps.shop, apps.mail])
+    expect(done(await h.reset(await user.forgets(), NEW))).to.match(
+      /Sign out there yourself: [\w ]*Mail/,
+    )
+    const over = { told: 1, waiting: 0, failed: 1, untold: 1 }
+    const statusOnce = (waiting: number) =>
+      eventually(`${waiting} wait`, async () => {
+        const status = await admin.userStatus({ id: user.id })
+        return status.clients?.told === 1 && status.clients.waiting === waiting && status
+      })
+    expect((await statusOnce(1)).clients).to.include({ ...over, waiting: 1, failed: 0 })
+    await moveTime(25 * 3_600_000)
+    const { clients, hints } = await statusOnce(0)
+    expect(clients).to.include(over)
+    expect(clients?.ended_at).to.match(/^\d{4}-.*Z$/)
+    expect(hints.at(-1)).to.match(
+      /were not told to sign the person out: refusing \(\w+\)\. Sign the person out there\.$/,
+    )
+  })
+
+  type Found = ReturnType<typeof h.store.clientLogouts.find>
+  /** Changes what is found of them, until it is undone. */
+  function whereLogouts(change: (found: Found) => Found) {
+    const { clientLogouts } = h.store
+    const { find } = clientLogouts
+    clientLogouts.find = (which) => change(find(which))
+    return () => void (clientLogouts.find = find)
+  }
+
+  it('that gave up are named as those that cannot be told', async () => {
+    const user = await h.addVerified()
+    await signInTo(h, user, [apps.shop, apps.mail])
+    const restore = whereLogouts(async (found) =>
+      (await found).map((logout) => ({ ...logout, state: 'dead' })),
+    )
+    try {
+      const page = await resetOf(h, user)
+      for (const text of [page, await noticeOf(h, user)])
+        expect(text)
+          .to.match(/there yourself: (Shop and Mail|Mail and Shop)\./)
+          .and.not.contain(TOLD)
+    } finally {
+      restore()
+    }
+  })
+
+  it('are counted for an admin who ends the sessions, also at the command line', async () => {
+    const user = await h.addVerified()
+    await signInTo(h, user, [apps.shop, apps.mail, apps.down])
+    const run = (...args: string[]) =>
+      runCli(args, { env: { ACCOUNT_FLOWS_URL: h.baseUrl, ACCOUNT_FLOWS_TOKEN: ADMIN_TOKEN } })
+    const { stdout } = await run('user', 'end-sessions', user.username, '--yes')
+    expect(stdout)
+      .to.match(/^Clients that are told to sign the person out: 2$/m)
+      .and.match(/^Clients that cannot be told: 1$/m)
+    await eventually('the shop is told', async () =>
+      /^clients of the last end +1 told, 1 waiting, 0 failed, 1 cannot be told$/m.test(
+        (await run('user', 'status', user.username)).stdout,
+      ),
+    )
+    const { clients } = await h.flows.endSessions(user.id)
+    expect(clients).to.deep.equal({ told: 0, untold: 0 })
+    await signInTo(h, user, [apps.shop])
+    expect((await admin.endSessions({ id: user.id })).clients).to.deep.equal({ told: 1, untold: 0 })
+    expect((await h.flows.endSessions('nobody')).clients).to.deep.equal({ told: 0, untold: 0 })
+  })
+
+  it('cannot be read: the reset is done all the same, and nobody is told that all is well', async () => {
+    const user = await h.addVerified()
+    await signInTo(h, user, [apps.shop])
+    const restore = whereLogouts(() => Promise.reject(new Error('away')))
+    try {
+      expect(await resetOf(h, user)).to.contain(UNKNOWN)
+      expect(await noticeOf(h, user)).to.contain(UNKNOWN)
+      expect(await h.flows.endSessions(user.id)).to.have.keys('oauth', 'idp')
+    } finally {
+      restore()
+    }
+    expect(await user.hasPassword(NEW)).to.equal(true)
+    expect(await resetOf(h, user)).to.not.contain(UNKNOWN)
+  })
+})
+
+describe('The apps of a provider that tells none', () => {
+  const h = suiteHarness({ settings: { password_changed_email: 'true' } })
+  const admin = suiteAdmin(h)
+
+  it('are not asked for; page and mail ask the person to sign out there, and claim nothing', async () => {
+    const user = await h.addVerified()
+    await h.signIn(createUserAgent(), user.username)
+    let asked = 0
+    const { find } = h.store.clientLogouts
+    h.store.clientLogouts.find = (which) => {
+      asked += 1
+      return find(which)
+    }
+    const page = await resetOf(h, user)
+    for (const text of [page, await noticeOf(h, user)]) {
+      expect(text).to.contain(UNKNOWN).and.contain('out of your account on all devices')
+      expect(text).to.not.match(/everywhere|apps were|The App/)
+    }
+    expect(await h.flows.endSessions(user.id)).to.have.keys('oauth', 'idp')
+    expect(await admin.endSessions({ id: user.id })).to.not.have.property('clients')
+    expect(await admin.userStatus({ id: user.id })).to.not.have.property('clients')
+    await h.isIdle()
+    expect(asked).to.equal(0)
   })
 })

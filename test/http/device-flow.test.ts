@@ -1,10 +1,8 @@
-import type { Person } from '../support/person.ts'
 import { expect } from 'chai'
 import { decodeJwt } from 'jose'
-import type { Adapter, ClientMetadata, Configuration } from 'oidc-provider'
-import { expectNothingChanged } from '../support/blocked-login.ts'
+import type { Adapter, ClientMetadata } from 'oidc-provider'
 import { expectPage } from '../support/expect-page.ts'
-import { CLIENT, PASSWORD } from '../support/harness.ts'
+import { CLIENT } from '../support/harness.ts'
 import {
   beginDevice,
   confirmDevice,
@@ -13,10 +11,9 @@ import {
   postLogin,
   type DeviceRequest,
 } from '../support/oauth-requests.ts'
+import { codeIn, expectMode, setsSession, type Person } from '../support/person.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
-import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
-import { expectMode } from '../support/waiting-window.ts'
-import { accountOf, addUnverified, addVerified, setsSession, codeIn } from '../support/person.ts'
+import { createUserAgent, type Answer } from '../support/user-agent.ts'
 
 /** Nobody is asked for consent but the users of native clients. */
 const NATIVE_DEVICE: ClientMetadata = {
@@ -25,47 +22,35 @@ const NATIVE_DEVICE: ClientMetadata = {
   application_type: 'native',
 }
 
-const FEATURES: Configuration['features'] = {
-  devInteractions: { enabled: false },
-  deviceFlow: {
-    enabled: true,
-    successSource(ctx) {
-      ctx.body = '<main data-page="device" data-mode="done">Go back to your device.</main>'
-    },
-  },
-}
+/** What the host shows at the end of the device flow. */
+const DONE = '<main data-page="device" data-mode="done">Go back to your device.</main>'
 
-/** The person, the device that shows a code, and the login that waits for the link. */
-interface DeviceLogin {
-  user: Person
-  agent: UserAgent
-  device: DeviceRequest
-  /** Uid of the provider's interaction. */
-  interaction: string
-  blocked: Answer
-  link: string
-  code: string
+function expectGoBack(answer: Answer) {
+  expectPage(answer, 200, 'device', 'done')
 }
 
 describe('A login in the device flow that waits for its verification link', () => {
   const h = suiteHarness({
     clients: [CLIENT, DEVICE_CLIENT, NATIVE_DEVICE],
-    provider: { features: FEATURES },
+    provider: {
+      features: {
+        devInteractions: { enabled: false },
+        deviceFlow: { enabled: true, successSource: (ctx) => void (ctx.body = DONE) },
+      },
+    },
   })
 
-  async function blockedDevice(client = DEVICE_CLIENT): Promise<DeviceLogin> {
-    const user = await addUnverified(h)
-    const agent = createUserAgent()
+  /** The person whose login waits, and the device that shows a code. */
+  async function blockedDevice(client = DEVICE_CLIENT) {
+    const login = await h.addUnverified()
     const device = await beginDevice(h, client)
-    const page = await confirmDevice(h, agent, device)
-    expect([page.page, page.mode]).to.deep.equal(['login', 'login'])
-    const form = { username: user.username, password: PASSWORD }
-    const blocked = await agent.post(`${h.oauthUrl}/login`, form)
-    expectMode(blocked, 200, 'blocked')
-    const { link, mail } = await h.mail.mailTo(user.email ?? '')
-    const code = codeIn(mail) ?? ''
-    const interaction = new URL(page.url).searchParams.get('interaction') ?? ''
-    return { user, agent, device, interaction, blocked, link, code }
+    const page = await confirmDevice(h, login.agent, device)
+    expectPage(page, 200, 'login', 'login')
+    login.interaction = new URL(page.url).searchParams.get('interaction') ?? ''
+    login.blocked = await postLogin(h, login.agent, login)
+    expectMode(login.blocked, 200, 'blocked')
+    const { link, mail } = await login.mail(1)
+    return { login: Object.assign(login, { link, code: codeIn(mail) ?? '' }), device }
   }
 
   const tokenAnswer = async ({ device_code }: DeviceRequest, { client_id } = DEVICE_CLIENT) => {
@@ -77,124 +62,112 @@ describe('A login in the device flow that waits for its verification link', () =
     return JSON.parse(answer.text) as { error?: string; id_token?: string }
   }
 
-  /** What the host shows at the end of the device flow. */
-  function expectGoBack(answer: Answer) {
-    expectPage(answer, 200, 'device', 'done')
-  }
-
-  async function expectSignedIn({ device, user }: DeviceLogin, client = DEVICE_CLIENT) {
+  async function expectSignedIn(user: Person, device: DeviceRequest, client = DEVICE_CLIENT) {
     const { id_token: idToken = '' } = await tokenAnswer(device, client)
     expect(decodeJwt(idToken)).to.include({ sub: user.id, aud: client.client_id })
     expect((await tokenAnswer(device, client)).error).to.equal('invalid_grant')
   }
 
-  const expectWaiting = async ({ device }: DeviceLogin) =>
-    expect((await tokenAnswer(device)).error).to.equal('authorization_pending')
+  const expectWaiting = async (device: DeviceRequest, client = DEVICE_CLIENT) =>
+    expect((await tokenAnswer(device, client)).error).to.equal('authorization_pending')
 
   it('signs the device in when the link is opened, in the same browser and in another', async () => {
     for (const isSame of [true, false]) {
-      const login = await blockedDevice()
-      await expectWaiting(login)
-      const agent = isSame ? login.agent : createUserAgent()
-      expectGoBack(await agent.get(login.link))
-      expect(await login.user.isVerified()).to.equal(true)
-      expect(await accountOf(h, agent)).to.equal(login.user.id)
-      await expectSignedIn(login)
+      const { login, device } = await blockedDevice()
+      await expectWaiting(device)
+      const there = isSame ? login : login.in()
+      expectGoBack(await there.opensLink())
+      expect(await login.isVerified()).to.equal(true)
+      expect(await there.account()).to.equal(login.id)
+      await expectSignedIn(login, device)
     }
   })
 
   it('tells the window that waited that it is signed in, once the link has signed the device in', async () => {
-    const login = await blockedDevice()
+    const { login, device } = await blockedDevice()
     expect((await login.goesOn()).mode).to.equal('blocked')
-    expectGoBack(await createUserAgent().get(login.link))
+    expectGoBack(await login.opensElsewhere())
     for (const _time of [1, 2]) {
       const over = await login.goesOn()
-      expectPage(over, 200, 'verify-email', 'signed_in')
+      expectMode(over, 200, 'signed_in')
       expect(setsSession(over)).to.equal(false)
     }
-    await expectSignedIn(login)
+    await expectSignedIn(login, device)
   })
 
   it('signs the device in by the code, where the link was opened elsewhere', async () => {
     await h.put({ email_link_confirmation: 'other_browser' })
-    const login = await blockedDevice()
-    const elsewhere = createUserAgent()
-    const page = await elsewhere.get(login.link)
-    expectMode(page, 200, 'elsewhere')
-    await expectNothingChanged(h, { ...login, agent: elsewhere }, page)
-    await expectWaiting(login)
-    expectGoBack(await login.types(login.code))
-    await expectSignedIn(login)
-    const again = await login.goesOn()
-    expectMode(again, 200, 'signed_in')
+    const { login, device } = await blockedDevice()
+    const elsewhere = login.in()
+    expectMode(await elsewhere.opensLink(), 200, 'elsewhere')
+    await elsewhere.getsNothing()
+    await expectWaiting(device)
+    expectGoBack(await login.types())
+    await expectSignedIn(login, device)
+    expectMode(await login.goesOn(), 200, 'signed_in')
     await h.put({ email_link_confirmation: 'off' })
   })
 
   it('gives a browser without its cookie nothing, and the device neither', async () => {
-    const login = await blockedDevice()
-    await h.users.markEmailVerified(login.user.id, login.user.email ?? '')
-    const stranger = await login.in(createUserAgent()).goesOn()
-    expectMode(stranger, 400, 'ended')
-    await expectWaiting(login)
+    const { login, device } = await blockedDevice()
+    await login.becomes({ emailVerified: true })
+    expectMode(await login.in().goesOn(), 400, 'ended')
+    await expectWaiting(device)
     expectGoBack(await login.goesOn())
-    await expectSignedIn(login)
+    await expectSignedIn(login, device)
   })
 
   it('asks for the consent that the device needs, and signs it in after that', async () => {
     for (const isSame of [true, false]) {
-      const login = await blockedDevice(NATIVE_DEVICE)
-      const agent = isSame ? login.agent : createUserAgent()
-      const answer = await agent.get(login.link)
+      const { login, device } = await blockedDevice(NATIVE_DEVICE)
+      const { agent, opensLink } = isSame ? login : login.in()
+      const answer = await opensLink()
       expect(answer.status).to.equal(302)
-      const question = await h.follow(agent, answer)
-      expect([question.page, question.mode]).to.deep.equal(['login', 'consent'])
-      const { error } = await tokenAnswer(login.device, NATIVE_DEVICE)
-      expect(error).to.equal('authorization_pending')
+      expectPage(await h.follow(agent, answer), 200, 'login', 'consent')
+      await expectWaiting(device, NATIVE_DEVICE)
       expectGoBack(await consent(h, agent))
-      await expectSignedIn(login, NATIVE_DEVICE)
+      await expectSignedIn(login, device, NATIVE_DEVICE)
     }
   })
 
   it('tells the device where the person cancels, and signs nobody in afterwards', async () => {
-    const login = await blockedDevice()
-    const answer = await login.goesOn({ action: 'cancel' })
-    expect(answer.location).to.equal(undefined)
+    const { login, device } = await blockedDevice()
+    expect((await login.goesOn({ action: 'cancel' })).location).to.equal(undefined)
     expect(await login.account()).to.equal(undefined)
-    expect((await tokenAnswer(login.device)).error).to.equal('access_denied')
+    expect((await tokenAnswer(device)).error).to.equal('access_denied')
     expectMode(await login.goesOn(), 400, 'ended')
-    expectMode(await login.agent.get(login.link), 200, 'verified')
-    expect((await tokenAnswer(login.device)).error).to.equal('invalid_grant')
+    expectMode(await login.opensLink(), 200, 'verified')
+    expect((await tokenAnswer(device)).error).to.equal('invalid_grant')
   })
 
   it('signs the device in with another account of the person', async () => {
-    const login = await blockedDevice()
-    const user = await addVerified(h)
+    const { login, device } = await blockedDevice()
+    const user = await h.addVerified()
     const answer = await login.goesOn({ action: 'other_account' })
     expect((await h.follow(login.agent, answer)).page).to.equal('login')
-    await expectWaiting(login)
+    await expectWaiting(device)
     expectGoBack(await h.follow(login.agent, await postLogin(h, login.agent, user)))
-    await expectSignedIn({ ...login, user })
-    expect(await login.user.isVerified()).to.equal(false)
+    await expectSignedIn(user, device)
+    expect(await login.isVerified()).to.equal(false)
   })
 
   it('confirms the address, and says so without an error, after the code of the device ran out', async () => {
-    const login = await blockedDevice()
+    const { login, device } = await blockedDevice()
     const { adapter } = h.provider.DeviceCode as unknown as { adapter: Adapter }
     const interaction = await h.provider.Interaction.find(login.interaction)
     await adapter.destroy(interaction?.deviceCode ?? '')
-    const answer = await createUserAgent().get(login.link)
+    const answer = await login.opensElsewhere()
     expectMode(answer, 200, 'verified')
     expect(setsSession(answer)).to.equal(false)
-    expect(await login.user.isVerified()).to.equal(true)
-    const window = await login.goesOn()
-    expectMode(window, 200, 'verified')
-    expect((await tokenAnswer(login.device)).error).to.equal('invalid_grant')
+    expect(await login.isVerified()).to.equal(true)
+    expectMode(await login.goesOn(), 200, 'verified')
+    expect((await tokenAnswer(device)).error).to.equal('invalid_grant')
 
-    const agent = createUserAgent()
-    const device = await beginDevice(h)
-    await confirmDevice(h, agent, device)
-    expectGoBack(await h.follow(agent, await postLogin(h, agent, login.user)))
-    await expectSignedIn({ ...login, device })
+    const { agent } = login.in()
+    const next = await beginDevice(h)
+    await confirmDevice(h, agent, next)
+    expectGoBack(await h.follow(agent, await postLogin(h, agent, login)))
+    await expectSignedIn(login, next)
   })
 
   it('goes nowhere where the client may not use the device flow any more, until it may again (RED-15)', async () => {
@@ -203,14 +176,14 @@ describe('A login in the device flow that waits for its verification link', () =
     const change = (changes: Partial<ClientMetadata> = {}) =>
       adapter.upsert('box', { ...client, ...changes }, 3600)
     await change()
-    const login = await blockedDevice(client)
+    const { login, device } = await blockedDevice(client)
     await change({ ...CLIENT, client_id: 'box' })
-    for (const answer of [await createUserAgent().get(login.link), await login.goesOn()]) {
+    for (const answer of [await login.opensElsewhere(), await login.goesOn()]) {
       expectMode(answer, 200, 'verified')
       expect(setsSession(answer)).to.equal(false)
     }
     await change()
     expectGoBack(await login.goesOn())
-    await expectSignedIn(login, client)
+    await expectSignedIn(login, device, client)
   })
 })

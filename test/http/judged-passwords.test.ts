@@ -1,24 +1,20 @@
-import type { Person } from '../support/person.ts'
 import { expect } from 'chai'
 import type { JudgePassword, User } from '../../src/index.ts'
 import { bcryptWork } from '../support/bcrypt-work.ts'
-import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage } from '../support/expect-page.ts'
-import { PASSWORD } from '../support/harness.ts'
-import { choose, invitedUser } from '../support/invitations.ts'
+import { onBothStores, PASSWORD, suiteHarness } from '../support/harness.ts'
 import { dump } from '../support/observe.ts'
+import { type Person, tokenOf } from '../support/person.ts'
 import {
   padding,
-  startRangeServer,
   type RangeAnswer,
   type RangeServer,
+  startRangeServer,
 } from '../support/range-server.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
-import { createUserAgent, decodeEntities, type Answer } from '../support/user-agent.ts'
+import { type Answer, createUserAgent, decodeEntities } from '../support/user-agent.ts'
 import { words } from '../support/words.ts'
-import { tokenOf, userWithLink } from '../support/person.ts'
 
 const GOOD = 'seven mild onions'
 const LEAKED = 'leaked yesterday, and long'
@@ -35,23 +31,25 @@ onBothStores('A new password that everybody can guess (PWD-11)', (technology) =>
     flows: { brand: { name: 'Acme Tools' } },
   })
 
-  const refused = (user: Person): Record<string, [mode: string, passwords: string[]]> => ({
-    'is common': ['password_common', ['qwerty123456', 'QWERTY123456', ' passwordpassword ']],
-    'is the username': ['password_personal', [`${user.username}!2026`]],
-    'is the address': ['password_personal', [user.email ?? '', `${user.email?.split('@')[0]}1234`]],
-    'is the name of the service': [
-      'password_personal',
-      ['acme tools', 'ToolsAcme2026', '127.0.0.1!'],
+  const refused = ({ username, email = '' }: Person): Record<string, string[]> => ({
+    password_common: ['qwerty123456', 'QWERTY123456', ' passwordpassword '],
+    password_personal: [
+      `${username}!2026`,
+      email,
+      `${email.split('@')[0]}1234`,
+      'acme tools',
+      'ToolsAcme2026',
+      '127.0.0.1!',
     ],
   })
 
   it('is refused with the reason, and leaves the token unspent: then an honest one is set', async () => {
-    const { user, link } = await userWithLink(h)
-    for (const [what, [mode, passwords]] of Object.entries(refused(user))) {
+    const { user, link } = await h.userWithLink()
+    for (const [mode, passwords] of Object.entries(refused(user))) {
       for (const password of passwords) {
         const answer = await h.reset(link, password)
         expectPage(answer, 400, 'reset-password', mode)
-        expect(faultOf(answer), what).to.equal(saying(mode))
+        expect(faultOf(answer), password).to.equal(saying(mode))
         expect(answer.hidden).to.include({ token: tokenOf(link) })
         expect(answer.text).not.to.include(`value="${password}"`)
       }
@@ -64,16 +62,17 @@ onBothStores('A new password that everybody can guess (PWD-11)', (technology) =>
   })
 
   it('is refused to whoever was invited too', async () => {
-    const { user, link } = await invitedUser(h)
-    for (const [mode, passwords] of Object.values(refused(user)))
+    const user = await h.addImported()
+    const link = await user.isInvited()
+    for (const [mode, passwords] of Object.entries(refused(user)))
       for (const password of passwords)
-        expectPage(await choose(h, link, password), 400, 'accept-invitation', mode)
+        expectPage(await user.choosesPassword(password, link), 400, 'accept-invitation', mode)
     expect((await h.users.findById(user.id))?.passwordHash).to.equal(undefined)
-    expectPage(await choose(h, link, GOOD), 200, 'accept-invitation', 'done')
+    expectPage(await user.choosesPassword(GOOD, link), 200, 'accept-invitation', 'done')
   })
 
   it('may be the one in force, which costs no more than another one does, and no link (PWD-13)', async () => {
-    const { user, link } = await userWithLink(h)
+    const { user, link } = await h.userWithLink()
     const work = await bcryptWork(async () => {
       expectPage(await h.reset(link, PASSWORD), 200, 'reset-password', 'done')
     })
@@ -83,26 +82,25 @@ onBothStores('A new password that everybody can guess (PWD-11)', (technology) =>
   })
 
   it('is told where it differs from its confirmation, as a mismatch alone', async () => {
-    const { link } = await userWithLink(h)
-    expectPage(
-      await h.reset(link, 'qwerty123456', GOOD),
-      400,
-      'reset-password',
-      'password_mismatch',
-    )
-    expectPage(await h.reset(link, 'qwerty'), 400, 'reset-password', 'password_too_short')
+    const { user } = await h.userWithLink()
+    for (const [password, confirm, mode] of [
+      ['qwerty123456', GOOD, 'password_mismatch'],
+      ['qwerty', 'qwerty', 'password_too_short'],
+    ] as const) {
+      const answer = await user.choosesPassword(password, user.link, confirm)
+      expectPage(answer, 400, 'reset-password', mode)
+    }
   })
 
   it('tells nothing of an account that the link is no longer for (PWD-17)', async () => {
-    const { user, link } = await userWithLink(h)
-    const next = `${user.username}-moved`
-    await user.becomes({ email: `${next}@users.example`, username: next })
-    const { link: other, user: second } = await userWithLink(h)
-    await second.becomes({ email: `${next}-2@users.example` })
-    const answers = [await h.reset(link, `${next}!`), await h.reset(other, PASSWORD)]
-    for (const answer of answers) expectPage(answer, 400, 'reset-password', 'invalid')
-    expect(await user.hasPassword(PASSWORD)).to.equal(true)
-    expect(await second.hasPassword(PASSWORD)).to.equal(true)
+    for (const isPersonal of [true, false]) {
+      const { user, link } = await h.userWithLink()
+      const next = `${user.username}-moved`
+      await user.becomes({ email: `${next}@users.example`, username: next })
+      const answer = await h.reset(link, isPersonal ? `${next}!` : PASSWORD)
+      expectPage(answer, 400, 'reset-password', 'invalid')
+      expect(await user.hasPassword(PASSWORD)).to.equal(true)
+    }
   })
 })
 
@@ -122,7 +120,7 @@ describe('password_blocklist pwned', () => {
   after(() => ranges.close())
   beforeEach(async () => {
     await moveTime(60_000)
-    ;({ user, link } = await userWithLink(h))
+    ;({ user, link } = await h.userWithLink())
     ranges.answer = undefined
     ranges.asked.length = 0
     logged.length = 0
@@ -219,7 +217,7 @@ describe('judgePassword: a judgement of the host’s own', () => {
   let link: string
 
   beforeEach(async () => {
-    ;({ user, link } = await userWithLink(h))
+    ;({ user, link } = await h.userWithLink())
     judge = () => undefined
     asked.length = 0
     logged.length = 0

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { expectOnlyVerified } from '../support/blocked-login.ts'
+import { DomUtils, parseDocument } from 'htmlparser2'
 import { onBothStores } from '../support/both-stores.ts'
 import {
   dynamicLogin,
@@ -10,37 +10,32 @@ import {
   signedLogin,
   THEIR_FEATURES,
 } from '../support/clients.ts'
-import { CLIENT, CONFIDENTIAL, PASSWORD } from '../support/harness.ts'
-import { outcomeOf } from '../support/oauth-requests.ts'
+import { CLIENT, CONFIDENTIAL } from '../support/harness.ts'
+import { outcomeOf, postLogin } from '../support/oauth-requests.ts'
 import { signedIn } from '../support/other-account.ts'
-import { formsOf } from '../support/page-forms.ts'
+import { formsOf, press } from '../support/page-forms.ts'
+import { expectMode, setsSession, type Person } from '../support/person.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
-import { expectMode, pendingOf, windowNamed, windowOf } from '../support/waiting-window.ts'
-import {
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  sessionId,
-  setsSession,
-  type Person,
-} from '../support/person.ts'
 
 const CANCEL = { action: 'cancel' }
 const OTHER_ACCOUNT = { action: 'other_account' }
 
 /** The client has its answer, and the browser nothing. */
-function expectDenied({ request, agent }: Person, answer: Answer, oauthUrl: string) {
+function expectDenied({ request, agent, party }: Person, answer: Answer) {
+  const { issuer } = party.config.serverMetadata()
   expect(answer.status, answer.text).to.equal(302)
   const { origin, pathname, searchParams } = new URL(answer.location ?? '')
   expect(`${origin}${pathname}`).to.equal(request.redirectUri)
   expect(searchParams.get('error')).to.equal('access_denied')
   expect(searchParams.get('state')).to.equal(request.state)
-  expect(searchParams.get('iss')).to.equal(oauthUrl)
+  expect(searchParams.get('iss')).to.equal(issuer)
   expect(searchParams.has('code')).to.equal(false)
-  expect(agent.cookiesFor(`${oauthUrl}/reset-password`)).to.not.include('account_flows_login')
+  expect(agent.cookiesFor(`${issuer}/reset-password`)).to.not.include('account_flows_login')
 }
+
+const cancel = (login: Person) => login.goesOn(CANCEL)
 
 describe('Whoever cancels a login that is blocked', () => {
   const h = suiteHarness({
@@ -48,59 +43,58 @@ describe('Whoever cancels a login that is blocked', () => {
     provider: { features: THEIR_FEATURES },
   })
 
-  const cancel = (login: Person) => login.goesOn(CANCEL)
-
   async function expectOver(login: Person) {
-    const window = windowOf(h, login)
-    for (const ask of [window.reload, window.goOn, () => window.goOn(CANCEL)]) {
-      const answer = await ask()
+    for (const answer of [
+      await login.reloads(),
+      await login.goesOn(),
+      await cancel(login),
+      await login.reloads(),
+    ]) {
       expectMode(answer, 400, 'ended')
       expect(answer.text).to.match(/<a [^>]*href="https:\/\/app\.example\/"/)
       expect(setsSession(answer)).to.equal(false)
     }
-    expectMode(await window.reload(), 400, 'ended')
   }
 
   it('is back at the client, which hears access_denied; nothing else changed, and the next login is as good as any', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const answer = await cancel(login)
-    expectDenied(login, answer, h.oauthUrl)
+    expectDenied(login, answer)
     await login.getsNothing({ ...answer, location: undefined })
-    expect(sessionId(h, login.agent)).to.equal(undefined)
+    expect(h.sessionId(login.agent)).to.equal(undefined)
     await expectOver(login)
-    const next = await blockedLogin(h, { user: login, agent: login.agent })
-    await next.comesBack(await next.agent.get(next.link))
+    const next = await h.blockedLogin({ user: login, agent: login.agent })
+    await next.stillGetsIn()
   })
 
   it('verifies by the link that was mailed before, which signs nobody in, in this browser or another (VER-25)', async () => {
     for (const isSame of [true, false]) {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       await cancel(login)
-      const agent = isSame ? login.agent : createUserAgent()
-      await expectOnlyVerified(h, { ...login, agent }, await agent.get(login.link))
+      const there = isSame ? login : login.in()
+      await there.isOnlyVerified(await there.opensLink())
       await expectOver(login)
-      const { location } = await h.signIn(login.agent, login.username)
-      expect(location).to.match(/[?&]code=/)
+      expect((await login.signsIn()).location).to.match(/[?&]code=/)
     }
   })
 
   it('leaves no code to whoever opened the link elsewhere a moment before (VER-25)', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const { markEmailVerified } = h.users
     h.users.markEmailVerified = async (id, email) => {
       h.users.markEmailVerified = markEmailVerified
       await cancel(login)
       return markEmailVerified(id, email)
     }
-    const agent = createUserAgent()
-    await expectOnlyVerified(h, { ...login, agent }, await agent.get(login.link))
+    const elsewhere = login.in()
+    await elsewhere.isOnlyVerified(await elsewhere.opensLink())
     await expectOver(login)
-    const another = await blockedLogin(h)
+    const another = await h.blockedLogin()
     expect((await another.opensElsewhere()).location).to.match(/[?&]code=/)
   })
 
   it('leaves no code to the window that goes on before this is written down (VER-25)', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await login.becomes({ emailVerified: true })
     const { pendingLogins } = h.store
     const { change } = pendingLogins
@@ -110,35 +104,35 @@ describe('Whoever cancels a login that is blocked', () => {
       asked.push(await login.goesOn())
       return change(...args)
     }
-    expectDenied(login, await cancel(login), h.oauthUrl)
+    expectDenied(login, await cancel(login))
     expect(asked.map(({ location }) => location)).to.deep.equal([undefined])
     await expectOver(login)
   })
 
   it('can do so long after the interaction is gone, and once the address is verified', async () => {
-    const forgotten = await blockedLogin(h)
+    const forgotten = await h.blockedLogin()
     await forgetInteraction(h, forgotten)
-    const old = await blockedLogin(h)
+    const old = await h.blockedLogin()
     await moveTime(5 * 3_600_000)
-    const verified = await blockedLogin(h)
+    const verified = await h.blockedLogin()
     await verified.opensElsewhere()
     for (const login of [forgotten, old, verified]) {
-      expectDenied(login, await cancel(login), h.oauthUrl)
-      expect(sessionId(h, login.agent)).to.equal(undefined)
+      expectDenied(login, await cancel(login))
+      expect(h.sessionId(login.agent)).to.equal(undefined)
       await expectOver(login)
     }
   })
 
   it('answers a client that pushed or signed its request, and uses a pushed one up', async () => {
     const signed = await signedLogin(h)
-    expectDenied(signed, await cancel(signed), h.oauthUrl)
+    expectDenied(signed, await cancel(signed))
     const { login, url } = await pushedLogin(h)
-    expectDenied(login, await cancel(login), h.oauthUrl)
+    expectDenied(login, await cancel(login))
     expect(outcomeOf(await createUserAgent().get(url))).to.equal('invalid_request_uri')
   })
 
   it('answers in the way that the client asked for', async () => {
-    const login = await blockedLogin(h, { extra: { response_mode: 'form_post' } })
+    const login = await h.blockedLogin({ extra: { response_mode: 'form_post' } })
     const { text, location } = await cancel(login)
     expect(location).to.equal(undefined)
     expect(text).to.include(login.request.redirectUri).and.to.include('value="access_denied"')
@@ -151,13 +145,13 @@ describe('Whoever cancels a login that is blocked', () => {
     await remove()
     expectMode(await cancel(login), 400, 'ended')
     expectMode(await login.reloads(), 400, 'ended')
-    await login.isOnlyVerified(await login.agent.get(login.link))
+    await login.isOnlyVerified(await login.opensLink())
   })
 
   it('keeps who is signed in meanwhile', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const { owner } = await signedIn(h, login.agent)
-    expectDenied(login, await cancel(login), h.oauthUrl)
+    expectDenied(login, await cancel(login))
     expect(await login.account()).to.equal(owner.id)
   })
 })
@@ -178,92 +172,86 @@ describe('Whoever uses another account while a login is blocked', () => {
     return page
   }
 
-  async function signInAs(login: Person, username: string) {
-    const form = { username, password: PASSWORD }
-    const answer = await login.agent.post(`${h.oauthUrl}/login`, form)
-    return h.follow(login.agent, answer)
+  const signInAs = async (login: Person, user: Person) =>
+    h.follow(login.agent, await postLogin(h, login.agent, user))
+
+  /** The login page leads with this account to the very request. */
+  async function expectSignsInAs(login: Person, user: Person) {
+    const { location = '' } = await signInAs(login, user)
+    const tokens = await login.party.exchange(login.request, location)
+    expect(tokens.claims()).to.include({ sub: user.id, nonce: login.request.nonce })
+    expect(new URL(location).searchParams.get('state')).to.equal(login.request.state)
   }
 
   it('signs in with it to the very request, and the link of the first one verifies and signs nobody in', async () => {
-    const login = await blockedLogin(h, { extra: { login_hint: 'somebody' } })
-    const other = await addVerified(h)
+    const login = await h.blockedLogin({ extra: { login_hint: 'somebody' } })
+    const other = await h.addVerified()
     await leave(login)
-    expect(sessionId(h, login.agent)).to.equal(undefined)
     await login.getsNothing(await login.reloads())
-    const { location = '' } = await signInAs(login, other.username)
-    const tokens = await login.party.exchange(login.request, location)
-    expect(tokens.claims()).to.include({ sub: other.id, nonce: login.request.nonce })
-    expect(new URL(location).searchParams.get('state')).to.equal(login.request.state)
+    await expectSignsInAs(login, other)
 
     expectMode(await login.reloads(), 400, 'ended')
-    expectMode(await login.agent.get(login.link), 200, 'other_account')
+    expectMode(await login.opensLink(), 200, 'other_account')
     expect(await login.isVerified()).to.equal(false)
-    const agent = createUserAgent()
-    await expectOnlyVerified(h, { ...login, agent }, await agent.get(login.link))
+    const elsewhere = login.in()
+    await elsewhere.isOnlyVerified(await elsewhere.opensLink())
     expect(await login.account()).to.equal(other.id)
   })
 
   it('can do so long after the interaction is gone, and when the request had been pushed', async () => {
-    const old = await blockedLogin(h)
+    const old = await h.blockedLogin()
     await forgetInteraction(h, old)
     await moveTime(5 * 3_600_000)
     const { login: pushed } = await pushedLogin(h)
     for (const login of [old, pushed]) {
-      const other = await addVerified(h)
       await leave(login)
-      const { location = '' } = await signInAs(login, other.username)
-      expect((await login.party.exchange(login.request, location)).claims()?.sub).to.equal(other.id)
+      await expectSignsInAs(login, await h.addVerified())
     }
   })
 
   it('may sign in with one that is blocked as well, which waits, also for a client that must push its requests', async () => {
-    for (const login of [await blockedLogin(h), (await pushedLogin(h)).login]) {
-      const user = await addUnverified(h)
+    for (const login of [await h.blockedLogin(), (await pushedLogin(h)).login]) {
       await leave(login)
-      const blocked = await signInAs(login, user.username)
-      expectMode(blocked, 200, 'blocked')
-      const { link } = await h.mail.mailTo(user.email ?? '')
-      const second = { ...login, user, blocked, link }
+      const { agent, party, request } = login
+      const second = Object.assign((await h.addUnverified()).in(agent), { party, request })
+      second.blocked = await signInAs(login, second)
+      expectMode(second.blocked, 200, 'blocked')
+      second.link = (await second.mail(1)).link
       await second.opensElsewhere()
       await second.comesBack(await second.goesOn())
-      expect(await login.user.isVerified()).to.equal(false)
+      expect(await login.isVerified()).to.equal(false)
     }
   })
 
   it('can do so though the link has used the pushed request up elsewhere', async () => {
     const { login } = await pushedLogin(h)
     expect((await login.opensElsewhere()).location).to.match(/[?&]code=/)
-    const other = await addVerified(h)
     await leave(login)
-    const { location = '' } = await signInAs(login, other.username)
-    expect((await login.party.exchange(login.request, location)).claims()?.sub).to.equal(other.id)
+    await expectSignsInAs(login, await h.addVerified())
   })
 
   it('is asked who signs in, though somebody is signed in here meanwhile, who stays signed in', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const { owner } = await signedIn(h, login.agent)
     await leave(login)
+    await expectSignsInAs(login, owner)
     expect(await login.account()).to.equal(owner.id)
-    const { location = '' } = await signInAs(login, owner.username)
-    expect((await login.party.exchange(login.request, location)).claims()?.sub).to.equal(owner.id)
   })
 
   it('may sign in with the same one: that login waits anew, as often as that happens', async () => {
-    const login = await blockedLogin(h)
-    let window = windowOf(h, login)
+    const login = await h.blockedLogin()
     for (const _time of [1, 2]) {
-      expect((await h.follow(login.agent, await window.goOn(OTHER_ACCOUNT))).page).to.equal('login')
-      const blocked = await signInAs(login, login.username)
-      expectMode(blocked, 200, 'blocked')
-      window = windowOf(h, { agent: login.agent, blocked })
+      await leave(login)
+      login.blocked = await signInAs(login, login)
+      expectMode(login.blocked, 200, 'blocked')
     }
-    await h.mail.mailTo(login.email ?? '', 3)
+    await login.mail(3)
     await login.becomes({ emailVerified: true })
-    await login.comesBack(await window.goOn())
+    await login.comesBack(await login.goesOn())
   })
 
   it('is told of it by a page with both ways out, which are of the form that waits', async () => {
-    const { blocked } = await blockedLogin(h)
+    const { blocked } = await h.blockedLogin()
     const forms = formsOf(blocked).map(({ action }) => new URL(action).pathname.split('/').at(-1))
     expect(forms).to.deep.equal(['waiting', 'resend-verification'])
     const [waiting, resend] = formsOf(blocked)
@@ -277,52 +265,41 @@ describe('A login that is blocked, and others who would end it', () => {
   const h = suiteHarness()
   const actions = [CANCEL, OTHER_ACCOUNT]
 
-  /** Its link does all of its work. */
-  async function expectUntouched(login: Person) {
-    const window = windowOf(h, login)
-    expect((await pendingOf(h, window)).continuedAt).to.equal(undefined)
-  }
-
   it('goes on whoever posts its id, or another one with its cookie (VER-24)', async () => {
-    const login = await blockedLogin(h)
-    const other = await blockedLogin(h)
-    const own = windowOf(h, login)
+    const login = await h.blockedLogin()
+    const other = await h.blockedLogin()
     const cookie = login.agent.cookiesFor(`${h.oauthUrl}/verify-email`)
     for (const action of actions) {
-      for (const window of [own.in(createUserAgent()), own.in(other.agent)]) {
-        expectMode(await window.goOn(action), 400, 'ended')
+      for (const thief of [login.in(), login.in(other.agent)]) {
+        expectMode(await thief.goesOn(action), 400, 'ended')
       }
       for (const id of ['', 'x', login.interaction, login.id, other.loginId()]) {
-        const made = windowNamed(h.oauthUrl, id, createUserAgent())
-        expectMode(await made.goOn(action, { cookie }), 400, 'ended')
+        expectMode(await login.in().goesOn({ ...action, login: id }, { cookie }), 400, 'ended')
       }
     }
-    for (const each of [login, other]) await expectUntouched(each)
-    await login.comesBack(await login.agent.get(login.link))
-    expectDenied(other, await other.goesOn(CANCEL), h.oauthUrl)
+    await login.stillGetsIn()
+    expectDenied(other, await cancel(other))
   })
 
   it('goes on whatever another site, an address or another method sends (VER-24)', async () => {
-    const login = await blockedLogin(h)
-    const window = windowOf(h, login)
+    const login = await h.blockedLogin()
     for (const action of actions) {
       for (const headers of [
         { 'sec-fetch-site': 'cross-site' },
         { origin: 'https://evil.example' },
         { origin: 'null' },
       ]) {
-        const answer = await window.goOn(action, headers)
+        const answer = await login.goesOn(action, headers)
         expect([answer.status, answer.mode]).to.deep.equal([403, 'refused'])
       }
-      const query = new URLSearchParams({ login: window.id, ...action }).toString()
+      const query = new URLSearchParams({ login: login.loginId(), ...action }).toString()
       const page = await login.agent.get(`${h.oauthUrl}/verify-email/waiting?${query}`)
       expectMode(page, 200, 'blocked')
-      const repeated = `login=${window.id}&action=cancel&${new URLSearchParams(action).toString()}`
+      const repeated = `login=${login.loginId()}&action=cancel&${new URLSearchParams(action).toString()}`
       const bad = await login.agent.post(`${h.oauthUrl}/verify-email/waiting`, repeated)
       expect([bad.status, bad.location]).to.deep.equal([400, undefined])
     }
-    await expectUntouched(login)
-    await login.comesBack(await login.agent.get(login.link))
+    await login.stillGetsIn()
   })
 })
 
@@ -330,16 +307,139 @@ onBothStores('A login that is ended while it goes on', (technology) => {
   const h = suiteHarness({ technology })
 
   it('has one answer, whatever 20 posts ask for at once (VER-25)', async () => {
-    const login = await blockedLogin(h)
-    const window = windowOf(h, login)
+    const login = await h.blockedLogin()
     await login.opensElsewhere()
     const asked = [{}, CANCEL, OTHER_ACCOUNT, CANCEL].flatMap((each) => Array(5).fill(each))
-    const answers = await Promise.all(asked.map((each) => window.goOn(each)))
+    const answers = await Promise.all(asked.map((each) => login.goesOn(each)))
     expect(answers.filter(({ location }) => location !== undefined)).to.have.length(1)
     for (const { location, mode } of answers) {
       if (location === undefined) expect(mode).to.be.oneOf(['ended', 'signed_in'])
     }
-    const { location } = await h.signIn(login.agent, login.username)
-    expect(location).to.match(/[?&]code=/)
+    expect((await login.signsIn()).location).to.match(/[?&]code=/)
+  })
+})
+
+const DAY_MS = 86_400_000
+const [redirect_uri] = CLIENT.redirect_uris
+const carried = { client_id: CLIENT.client_id, redirect_uri, state: 's' }
+
+/** What is above the page, and below it. */
+function around({ text }: Answer): [header: string, footer: string] {
+  const document = parseDocument(text)
+  const textOf = (tag: string) =>
+    DomUtils.getElementsByTagName(tag, document)
+      .map((element) => DomUtils.getElementsByTagName('bdi', element))
+      .map((names) => DomUtils.textContent(names))
+      .join()
+  return [textOf('header'), textOf('footer')]
+}
+
+describe('Whose page it is', () => {
+  const h = suiteHarness(() => ({ flows: { brand: { name: 'Acme' } } }))
+  const agent = createUserAgent()
+
+  function expectOfClient(page: Answer, mode: string): Answer {
+    expect([page.mode, ...around(page)]).to.deep.equal([mode, CLIENT.client_name, 'Acme'])
+    return page
+  }
+
+  function expectOfBrand(page: Answer, mode: string): Answer {
+    expect([page.mode, ...around(page)]).to.deep.equal([mode, 'Acme', ''])
+    return page
+  }
+
+  const start = (parameters: Record<string, string>) =>
+    agent.get(`${h.oauthUrl}/forgot-password?${new URLSearchParams(parameters)}`)
+  const asks = (page: Answer, identifier: string) =>
+    press(agent, page, '/forgot-password', { typed: { identifier } })
+
+  it('is the client’s, by its name, on every page of a reset', async () => {
+    const user = await h.addVerified()
+    const form = expectOfClient(await start(carried), 'form')
+    expectOfClient(await asks(form, ''), 'invalid')
+    expectOfClient(await asks(form, 'nobody'), 'sent')
+    expectOfClient(await asks(form, user.username), 'sent')
+    const { link } = await user.mail(1)
+    const page = expectOfClient(await agent.get(link), 'form')
+    const sends = (password: string) =>
+      press(agent, page, '/reset-password', { typed: { password, confirm_password: password } })
+    expectOfClient(await sends('short'), 'password_too_short')
+    expectOfClient(await sends('a good password'), 'done')
+    expectOfClient(await agent.get(link), 'invalid')
+    expectOfClient(await sends('another password'), 'invalid')
+  })
+
+  it('is the client’s where a reset link expired and is renewed', async () => {
+    const user = await h.addVerified()
+    await asks(await start(carried), user.username)
+    const { link } = await user.mail(1)
+    await h.later(DAY_MS)
+    const expired = expectOfClient(await agent.get(link), 'invalid')
+    expectOfClient(await press(agent, expired, '/forgot-password'), 'sent')
+  })
+
+  it('is the client’s on every page of a verification', async () => {
+    await h.put({ email_link_confirmation: 'off' })
+    const login = await h.blockedLogin()
+    expectOfClient(login.blocked, 'blocked')
+    const sent = await press(agent, login.blocked, '/resend-verification')
+    expectOfClient(sent, 'sent')
+    const nameless = { ...formsOf(login.blocked).at(-1)?.fields, username: '' }
+    expectOfClient(await agent.post(`${h.oauthUrl}/resend-verification`, nameless), 'invalid')
+    const other = await signedIn(h)
+    expectOfClient(await other.browser.get(login.link), 'other_account')
+    await h.put({ email_link_confirmation: 'other_browser' })
+    const elsewhere = createUserAgent()
+    expectOfClient(await elsewhere.get(login.link, { purpose: 'prefetch' }), 'confirm')
+    expectOfClient(await elsewhere.get(login.link), 'elsewhere')
+    await login.types(login.code)
+    expectOfClient(await elsewhere.get(login.link), 'expired')
+  })
+
+  it('is the client’s where a verification link expired, and where the window goes on', async () => {
+    await h.put({ email_link_confirmation: 'off' })
+    const login = await h.blockedLogin()
+    await h.later(DAY_MS)
+    const expired = expectOfClient(await agent.get(login.link), 'expired')
+    expectOfClient(await press(agent, expired, '/resend-verification'), 'sent')
+    await login.mail(2)
+    const next = await h.blockedLogin()
+    await next.opensElsewhere()
+    await next.goesOn()
+    expectOfClient(await next.goesOn(), 'signed_in')
+  })
+
+  it('is ours where no client is known, and never that of one that is not registered', async () => {
+    const user = await h.addVerified()
+    for (const parameters of [
+      {},
+      { ...carried, client_id: 'nobody' },
+      { ...carried, redirect_uri: 'https://evil.example/cb' },
+    ]) {
+      const form = expectOfBrand(await start(parameters), 'form')
+      const sent = expectOfBrand(await asks(form, user.username), 'sent')
+      expect(sent.text).not.to.contain(CLIENT.client_name)
+    }
+    const refused = await agent.request('DELETE', `${h.oauthUrl}/forgot-password`)
+    expectOfBrand(refused, 'method_not_allowed')
+    expectOfBrand(await agent.get(`${h.oauthUrl}/reset-password?token=x`), 'invalid')
+    const login = await h.blockedLogin()
+    const broken = await agent.get(`${login.link}x`)
+    const typed = { username: login.username }
+    expectOfBrand(await press(agent, broken, '/resend-verification', { typed }), 'sent')
+    await login.mail(2)
+  })
+
+  it('leads to the mailbox by what was typed, whether or not that is an account', async () => {
+    await h.addVerified({ email: 'known@gmail.com' })
+    const form = await start(carried)
+    const pages: string[] = []
+    for (const typed of ['known@gmail.com', 'other@gmail.com']) {
+      const { text } = await asks(form, typed)
+      expect(text).to.contain('href="https://mail.google.com/"')
+      pages.push(text)
+    }
+    expect(pages[0]).to.equal(pages[1])
+    expect((await asks(form, 'known')).text).not.to.contain('mail.google.com')
   })
 })

@@ -1,22 +1,33 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer, type IncomingMessage, request, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer, type IncomingMessage, request } from 'node:http'
+import type { ListenOptions } from 'node:net'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import express from 'express'
 import { expressHost } from '../../examples/hosts/express.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
+import { networkOf } from '../../src/http/requester.ts'
+import type { ForgotPasswordRequest } from '../../src/index.ts'
+import { adminOf } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
-import { type Harness, type Listener, PASSWORD, startHarness } from '../support/harness.ts'
-import { isIdle, withoutJobs } from '../support/jobs.ts'
+import { expectPage } from '../support/expect-page.ts'
+import {
+  type Harness,
+  type HarnessOptions,
+  type Listener,
+  PASSWORD,
+  startHarness,
+  suiteHarness,
+} from '../support/harness.ts'
+import { jobs } from '../support/jobs.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 import { databaseOf, shapeOf, usableRecord } from '../support/observe.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
+import { type Person, personAt, tokenOf } from '../support/person.ts'
+import { moveTime } from '../support/time.ts'
 import { type Answer, createUserAgent, type Form } from '../support/user-agent.ts'
-import { tokenOf } from '../support/person.ts'
 
 const LIMIT = 5
 const NEW = 'a new password'
@@ -49,29 +60,22 @@ function newAddress(): string {
 describe('Forms from one address', () => {
   const h = suiteHarness(BEHIND_A_PROXY)
 
-  const post = (
-    address: string,
-    path = 'forgot-password',
-    form = PATHS[path] ?? {},
-    headers = {},
-  ) =>
-    createUserAgent().post(`${h.oauthUrl}/${path}`, form, {
-      'x-forwarded-for': address,
-      ...headers,
-    })
+  const post = (address: string, path = 'forgot-password', form = PATHS[path] ?? {}, more = {}) => {
+    const headers = { 'x-forwarded-for': address, ...more }
+    return createUserAgent().post(`${h.oauthUrl}/${path}`, form, headers)
+  }
 
   const isLimited = ({ status, page, mode }: Answer) =>
     status === 429 && page === 'error' && mode === 'too_many_requests'
 
-  async function useUp(address: string) {
-    for (let count = 0; count < LIMIT; count += 1) {
+  async function useUp(address: string, times = LIMIT) {
+    for (let count = 0; count < times; count += 1)
       expect((await post(address)).status).to.equal(200)
-    }
   }
 
   /** What was refused wrote nothing, and others are served. */
   async function nothingCameOf(work: () => Promise<unknown>) {
-    await withoutJobs(h, work)
+    await h.withoutJobs(work)
     expect((await post(newAddress())).status).to.equal(200)
   }
 
@@ -193,28 +197,31 @@ describe('Forms from one address', () => {
     })
   })
 
-  // All spellings are in test/http/limits-network.test.ts.
-  async function shareABucket(spellings: string[]) {
-    expect(spellings).to.have.length(LIMIT)
-    for (const spelling of spellings) expect((await post(spelling)).status).to.equal(200)
-    await nothingCameOf(async () => {
-      for (const spelling of spellings) {
-        expect(isLimited(await post(spelling)), spelling).to.equal(true)
-      }
+  // All spellings are below, at networkOf().
+  for (const [title, spellings] of [
+    [
+      'are counted by the /64 of an IPv6 address, whichever of its addresses and spellings is used (RATE-06)',
+      [
+        '2001:db8:0:1::1',
+        '2001:DB8:0:1::2',
+        '2001:0db8::1:9:8:7:6',
+        '[2001:db8:0:1::3]:443',
+        '2001:db8:0:1:ffff::',
+      ],
+    ],
+    [
+      'share a bucket where the address cannot be read',
+      ['unknown', '_hidden', '999.1.1.1', 'localhost', 'x'.repeat(2_000)],
+    ],
+  ] as const) {
+    it(title, async () => {
+      for (const spelling of spellings) expect((await post(spelling)).status).to.equal(200)
+      await nothingCameOf(async () => {
+        for (const spelling of spellings)
+          expect(isLimited(await post(spelling)), spelling).to.equal(true)
+      })
     })
   }
-
-  it('are counted by the /64 of an IPv6 address, whichever of its addresses and spellings is used (RATE-06)', () =>
-    shareABucket([
-      '2001:db8:0:1::1',
-      '2001:DB8:0:1::2',
-      '2001:0db8::1:9:8:7:6',
-      '[2001:db8:0:1::3]:443',
-      '2001:db8:0:1:ffff::',
-    ]))
-
-  it('share a bucket where the address cannot be read', () =>
-    shareABucket(['unknown', '_hidden', '999.1.1.1', 'localhost', 'x'.repeat(2_000)]))
 
   it('are not counted where another site sent them, so that no page uses up what its visitors may ask for', async () => {
     const address = newAddress()
@@ -248,15 +255,12 @@ describe('Forms from one address', () => {
         ? post(attacker, 'resend-verification', { username: user.username })
         : post(attacker, 'reset-password', { token: `${index}`.padStart(43, 'x'), password: 'p' }),
     )
-    const agent = createUserAgent()
-    const { location = '' } = await h.signIn(agent, user.username)
-    expect(new URL(location).searchParams.has('code')).to.equal(true)
+    expect((await user.signsIn()).location).to.include('code=')
     expect((await h.reset(link, NEW)).mode).to.equal('done')
     const statuses = (await Promise.all(attack)).map(({ status }) => status)
     expect(statuses.filter((status) => status === 429)).to.have.length(40 - LIMIT)
     expect(await user.hasPassword(NEW)).to.equal(true)
-    const again = await h.signIn(createUserAgent(), user.username, NEW)
-    expect(again.location).to.include('code=')
+    expect((await user.in().signsIn(NEW)).location).to.include('code=')
   })
 
   it('are audited over the limit once for a network and minute', async () => {
@@ -297,7 +301,7 @@ describe('Forms from one address', () => {
       await h.put({ requests_per_ip_per_minute: '1' })
       expect(isLimited(await post(address))).to.equal(true)
       await h.put({ requests_per_ip_per_minute: '0' })
-      for (let count = 0; count < 20; count += 1) expect((await post(address)).status).to.equal(200)
+      await useUp(address, 20)
     } finally {
       await h.put({ requests_per_ip_per_minute: String(LIMIT) })
     }
@@ -332,15 +336,41 @@ describe('Forms where no proxy is declared', () => {
     expect(JSON.stringify(warnings)).not.to.include('203.0.113')
   })
 
+  /** The statuses of six forms that say to come from elsewhere, on a server of their own. */
+  async function sixPosts(at: ListenOptions, to: (port: number) => object) {
+    const server = createServer((req, res) => void listener(req, res))
+    const statuses: unknown[] = []
+    try {
+      await new Promise<void>((resolve) => server.listen(at, resolve))
+      const address = server.address()
+      const port = typeof address === 'object' ? (address?.port ?? 0) : 0
+      for (let count = 0; count < 6; count += 1) {
+        const spoofed = `203.0.113.${count}`
+        const headers = {
+          'content-type': 'application/x-www-form-urlencoded',
+          'x-forwarded-for': spoofed,
+          'x-real-ip': spoofed,
+          forwarded: `for=${spoofed}`,
+        }
+        const path = '/oauth2/forgot-password'
+        const sent = request({ ...to(port), path, method: 'POST', headers })
+        const [answer]: IncomingMessage[] = await once(sent.end('identifier=nobody'), 'response')
+        statuses.push(answer?.resume().statusCode)
+      }
+    } finally {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    }
+    return statuses
+  }
+
   it('are not limited over a Unix socket: who is behind it has no address', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'account-flows-limits-'))
     const path = join(folder, 'socket')
-    const server = createServer((req, res) => void listener(req, res))
     try {
-      await new Promise<void>((resolve) => server.listen(path, resolve))
-      expect(await sixPosts({ socketPath: path })).to.deep.equal(Array(6).fill(200))
+      const statuses = await sixPosts({ path }, () => ({ socketPath: path }))
+      expect(statuses).to.deep.equal(Array(6).fill(200))
     } finally {
-      await closed(server)
       await rm(folder, { recursive: true, force: true })
     }
   })
@@ -350,39 +380,11 @@ describe('Forms where no proxy is declared', () => {
       .flat()
       .find((each) => each && !each.internal && each.family === 'IPv4')
     if (!other) this.skip()
-    const server = createServer((req, res) => void listener(req, res))
-    try {
-      await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve))
-      const { port } = server.address() as AddressInfo
-      const statuses = await sixPosts({ host: other?.address ?? '', port })
-      expect(statuses).to.deep.equal([200, 200, 429, 429, 429, 429])
-    } finally {
-      await closed(server)
-    }
+    const host = other?.address ?? ''
+    const statuses = await sixPosts({ host: '0.0.0.0', port: 0 }, (port) => ({ host, port }))
+    expect(statuses).to.deep.equal([200, 200, 429, 429, 429, 429])
   })
 })
-
-async function sixPosts(to: { socketPath: string } | { host: string; port: number }) {
-  const statuses: unknown[] = []
-  for (let count = 0; count < 6; count += 1) {
-    const spoofed = `203.0.113.${count}`
-    const headers = {
-      'content-type': 'application/x-www-form-urlencoded',
-      'x-forwarded-for': spoofed,
-      'x-real-ip': spoofed,
-      forwarded: `for=${spoofed}`,
-    }
-    const sent = request({ ...to, path: '/oauth2/forgot-password', method: 'POST', headers })
-    const [answer]: IncomingMessage[] = await once(sent.end('identifier=nobody'), 'response')
-    statuses.push(answer?.resume().statusCode)
-  }
-  return statuses
-}
-
-async function closed(server: Server) {
-  server.closeAllConnections()
-  await new Promise((resolve) => server.close(resolve))
-}
 
 describe('Forms where the provider is mounted below a parameter of the path (RATE-07)', () => {
   const h = suiteHarness({
@@ -426,7 +428,7 @@ describe('A flood of identifiers that nobody has (RATE-09)', () => {
     const answers = await Promise.all(names.map((name) => h.forgot(name)))
     expect(await user.forgets()).to.include('/reset-password?token=')
     for (const { status, mode } of answers) expect([status, mode]).to.deep.equal([200, 'sent'])
-    await isIdle(h)
+    await h.isIdle()
     expect(h.events.filter(({ reason }) => reason === 'unknown')).to.have.length(names.length)
     expect(h.mail.mails).to.have.length(1)
   })
@@ -441,20 +443,16 @@ describeWithMongo('Limits of two processes on one database (RATE-10) [full]', ()
   before(async function () {
     this.timeout(120_000)
     database = await freshDatabase()
-    const secrets = [randomBytes(32)]
-    for (let count = 0; count < 2; count += 1) {
-      harnesses.push(
-        await startHarness({
-          technology: 'mongodb',
-          database: { db: database.db, drop: async () => {} },
-          settings: {
-            requests_per_ip_per_minute: String(BURST),
-            mails_per_account_per_hour: String(CAP),
-          },
-          flows: { trustedProxies: 1, secrets },
-        }),
-      )
+    const options: HarnessOptions = {
+      technology: 'mongodb',
+      database: { db: database.db, drop: async () => {} },
+      settings: {
+        requests_per_ip_per_minute: String(BURST),
+        mails_per_account_per_hour: String(CAP),
+      },
+      flows: { trustedProxies: 1, secrets: [randomBytes(32)] },
     }
+    for (let count = 0; count < 2; count += 1) harnesses.push(await startHarness(options))
   })
   after(async () => {
     for (const h of harnesses) await h.close()
@@ -484,7 +482,9 @@ describeWithMongo('Limits of two processes on one database (RATE-10) [full]', ()
     )
     await eventually(
       'every request is decided about',
-      () => [one, other].flatMap((h) => user.events('password_reset_requested')).length === 40,
+      () =>
+        [one, other].flatMap((h) => personAt(h, user).events('password_reset_requested')).length ===
+        40,
       20_000,
     )
     // A harness has a mail server of its own; the settings name that of the first.
@@ -500,11 +500,8 @@ describeWithMongo('Limits of two processes on one database (RATE-10) [full]', ()
     const [h] = harnesses as [Harness]
     const limits = databaseOf(h).collection('rate_limits')
     const indexes = await limits.indexes()
-    expect(
-      indexes.map(({ key, unique, expireAfterSeconds }) => ({ key, unique, expireAfterSeconds })),
-    )
-      .to.deep.include({ key: { key: 1 }, unique: true, expireAfterSeconds: undefined })
-      .and.to.deep.include({ key: { expire: 1 }, unique: undefined, expireAfterSeconds: 0 })
+    const ends = indexes.find(({ key }) => 'expire' in key)
+    expect(ends?.expireAfterSeconds).to.equal(0)
     const before = await limits.countDocuments()
     await h.put({ requests_per_ip_per_minute: '0' })
     await Promise.all(
@@ -523,23 +520,259 @@ describeWithMongo('Limits of two processes on one database (RATE-10) [full]', ()
     const stored = JSON.stringify(await limits.find().toArray()).toLowerCase()
     expect(stored).not.to.include('bombed').and.not.to.include('users.example')
   })
+})
 
-  it('count anew where a record was damaged', async () => {
-    const [h] = harnesses as [Harness]
-    const limits = databaseOf(h).collection('rate_limits')
-    for (const [index, damage] of [
-      { $unset: { expire: true } },
-      { $set: { expire: null } },
-      { $set: { expire: new Date(Date.now() + 86_400_000) } },
-      { $unset: { points: true } },
-    ].entries()) {
-      const address = `192.0.2.${index}`
-      for (let count = 0; count <= BURST; count += 1) await postFrom(h, address)
-      expect((await postFrom(h, address)).status).to.equal(429)
-      await limits.updateOne({ key: `requests:${address}` }, damage)
-      expect((await postFrom(h, address)).status, JSON.stringify(damage)).to.equal(200)
-      const again = await limits.findOne({ key: `requests:${address}` })
-      expect(again).to.deep.include({ points: 1 })
+/** What the two forms are asked with. */
+const FORMS = [
+  ['password_reset', 'forgot-password', 'identifier', 'send-reset'],
+  ['email_verification', 'resend-verification', 'username', 'send-verification'],
+] as const
+
+for (const [kind, path, name, command] of FORMS) {
+  describe(`beforeForgotPassword: a check of the host before ${path} asks for a link`, () => {
+    const asked: ForgotPasswordRequest[] = []
+    const logged: string[] = []
+    let check: (request: ForgotPasswordRequest) => unknown = () => 'allow'
+    const h = suiteHarness({
+      settings: { requests_per_ip_per_minute: '3' },
+      flows: {
+        trustedProxies: 1,
+        log: (...line) => logged.push(JSON.stringify(line)),
+        beforeForgotPassword(request) {
+          asked.push(request)
+          return check(request) as 'allow'
+        },
+      },
+    })
+
+    beforeEach(() => {
+      asked.length = 0
+      logged.length = 0
+      check = () => 'allow'
+    })
+
+    let addresses = 0
+    /** `identifier` stands for the field of this form that names somebody. */
+    const post = (
+      { identifier, ...others }: Record<string, string>,
+      address = `192.0.2.${(addresses += 1)}`,
+      userAgent = 'a browser',
+    ) => {
+      const form = identifier === undefined ? others : { [name]: identifier, ...others }
+      const headers = { 'x-forwarded-for': address, 'user-agent': userAgent }
+      return createUserAgent().post(`${h.oauthUrl}/${path}`, form, headers)
     }
+
+    /** An honest request of that user, once the host allows it: its mail comes. */
+    async function isSent(user: Person) {
+      check = () => 'allow'
+      expect((await post({ identifier: user.username })).status).to.equal(200)
+      await user.mail(1)
+    }
+
+    let people = 0
+    const addPerson = (username: string) =>
+      h.addUser({
+        username,
+        email: `person-${(people += 1)}@users.example`,
+        emailVerified: kind === 'password_reset',
+      })
+
+    it('has 10 seconds to answer; then everybody is told to try again, and nothing is sent', async () => {
+      const user = await addPerson('waits')
+      const isAsked = new Promise<void>((resolve) => {
+        check = () => {
+          resolve()
+          return new Promise(() => {})
+        }
+      })
+      await h.withoutJobs(async () => {
+        const answer = post({ identifier: user.username })
+        await isAsked
+        await moveTime(10_000)
+        expect(await answer).to.include({ status: 503, mode: 'unavailable' })
+      })
+      await isSent(user)
+    })
+
+    it('gets what was typed, the client, who asks, and the other fields', async () => {
+      await post(
+        { identifier: ' As Typed ', client_id: 'app', state: 's', captcha: 'x y' },
+        '203.0.113.7',
+      )
+      const [request, ...others] = asked
+      expect(others).to.deep.equal([])
+      expect(request).to.include({ kind, identifier: ' As Typed ', clientId: 'app' })
+      expect(request?.requester).to.include({ address: '203.0.113.7', userAgent: 'a browser' })
+      expect([...(request?.fields ?? [])]).to.deep.equal([
+        ['client_id', 'app'],
+        ['state', 's'],
+        ['captcha', 'x y'],
+      ])
+      await post({ identifier: 'another' })
+      expect(asked[1]?.clientId).to.equal(undefined)
+    })
+
+    const texts = ['deny', '', 'ALLOW', 'allow ']
+    const denials = [...texts, ['allow'], undefined, null, true, false, 1, {}]
+    it('takes anything but allow for a denial: the same page, and nothing comes of it but an event', async () => {
+      const user = await addPerson('denied')
+      const sent = await post({ identifier: 'nobody' })
+      for (const verdict of denials) {
+        const what = JSON.stringify(verdict)
+        check = () => Promise.resolve(verdict)
+        await h.withoutJobs(async () => {
+          const events = h.events.length
+          const denied = await post({ identifier: user.username, client_id: 'app' })
+          expect(shapeOf(denied), what).to.deep.equal(shapeOf(sent))
+          const [event, ...others] = h.events.slice(events)
+          expect(event, what).to.deep.include({
+            type: `${kind}_requested`,
+            reason: 'denied',
+            clientId: 'app',
+            userAgent: 'a browser',
+          })
+          expect(event).not.to.have.property('accountId')
+          expect(others).to.deep.equal([])
+          expect(JSON.stringify({ ...event, reason: '' })).not.to.include('denied')
+        })
+      }
+      await isSent(user)
+    })
+
+    it('is told by user status where it denied the last request, by name or address', async () => {
+      const user = await addPerson('Denied too')
+      const status = () => adminOf(h).userStatus({ id: user.id })
+      const address = kind === 'password_reset' ? [user.email?.toUpperCase() ?? ''] : []
+      for (const identifier of [...address, ` ${user.username}`]) {
+        check = () => 'deny'
+        await post({ identifier })
+        const { cause, summary, advice } = await status()
+        expect(cause).to.equal('ended')
+        expect(summary).to.match(
+          /^The last request, at \S+, was denied .*\(beforeForgotPassword\)\.$/,
+        )
+        expect(advice).to.include(`account-flows user ${command} --id ${user.id}`)
+        check = () => 'allow'
+        await post({ identifier })
+        await h.isIdle()
+        expect((await status()).cause).to.equal('sent')
+      }
+    })
+
+    const failures: Record<string, (request: ForgotPasswordRequest) => unknown> = {
+      throws({ identifier }) {
+        throw new TypeError(`cannot check ${identifier}`)
+      },
+      rejects: async ({ identifier }) => Promise.reject(new Error(`cannot check ${identifier}`)),
+      // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- what a host may do
+      'rejects with no error': ({ identifier }) => Promise.reject(identifier),
+      'throws what cannot be read'({ identifier }) {
+        const boom = () => {
+          throw new Error(`cannot read ${identifier}`)
+        }
+        throw new Proxy(new Error(identifier), { get: boom, getPrototypeOf: boom })
+      },
+    }
+    for (const [how, fail] of Object.entries(failures)) {
+      it(`answers 503 to everybody where it ${how}, and logs nothing that was typed`, async () => {
+        const user = await addPerson(`Somebody ${how}`)
+        await h.isIdle()
+        check = fail
+        const answers = [
+          await post({ identifier: user.username }, undefined, 'a failing check'),
+          await post({ identifier: 'Nobody' }, undefined, 'a failing check'),
+        ]
+        for (const answer of answers) {
+          expectPage(answer, 503, 'error', 'unavailable')
+          expect(answer.headers.get('retry-after')).to.equal('60')
+          expect(shapeOf(answer)).to.deep.equal(shapeOf(answers[0] ?? answer))
+        }
+        expect(await jobs(h)).to.deep.equal([])
+        expect(user.mailCount()).to.equal(0)
+        const told = h.events.filter(({ userAgent }) => userAgent === 'a failing check')
+        expect(told).to.deep.equal([])
+        expect(logged.filter((line) => line.includes('beforeForgotPassword'))).to.have.length(2)
+        expect(logged.join()).not.to.include('Somebody').and.not.to.include('Nobody')
+        await isSent(user)
+      })
+    }
+
+    it('is not asked about forms that are refused, or beyond the limit of an address', async () => {
+      for (const form of [{}, { identifier: '' }, { other: 'a' }])
+        expect((await post(form)).status).to.equal(400)
+      const twice = `${name}=a&${name}=b`
+      const refused = await createUserAgent().post(`${h.oauthUrl}/${path}`, twice)
+      expect(refused.status).to.equal(400)
+      expect(asked).to.deep.equal([])
+      const address = '203.0.113.99'
+      for (let count = 0; count < 5; count += 1) await post({ identifier: 'nobody' }, address)
+      expect(asked).to.have.length(3)
+    })
+
+    it('cannot change what is asked for', async () => {
+      const user = await addPerson('unchanged')
+      check = (request) => {
+        request.identifier = 'another'
+        ;(request.fields as Map<string, string>).clear()
+        request.requester.address = '192.0.2.250'
+        return 'allow'
+      }
+      await post({ identifier: 'unchanged' }, '203.0.113.8')
+      await h.mail.mailTo(user.email ?? '')
+      // The event is recorded once the mail has left.
+      await h.isIdle()
+      const [event] = user.events(`${kind}_mail_sent`)
+      expect(event).to.include({ address: '203.0.113.8' })
+    })
+  })
+}
+
+/** Each line is one network, in all its spellings. */
+const NETWORKS: Record<string, (string | undefined)[]> = {
+  '192.0.2.1': words(`
+    192.0.2.1 192.0.2.1:4711 ::ffff:192.0.2.1 64:ff9b::192.0.2.1 64:ff9b::c000:201 2002:c000:201::1
+    2002:c000:201:ffff::2 ::FFFF:192.0.2.1 ::ffff:c000:201 0:0:0:0:0:ffff:192.0.2.1
+    0000:0000:0000:0000:0000:ffff:c000:0201 ::ffff:192.0.2.1%eth0 [::ffff:192.0.2.1]
+    [::ffff:192.0.2.1]:4711`),
+  '192.0.2.2': ['192.0.2.2'],
+  '2001:db8:0:1::/64': words(`
+    2001:db8:0:1:: 2001:db8:0:1::1 2001:db8:0:1:ffff:ffff:ffff:ffff 2001:db8::1:0:0:0:1
+    2001:0DB8:0000:0001:0000:0000:0000:0001 2001:db8:0:1:0:0:192.0.2.1 2001:db8:0:1::1%eth0
+    [2001:db8:0:1::1] [2001:db8:0:1::1]:443`),
+  '2001:db8:0:2::/64': words('2001:db8:0:2::1 2001:db8:0:2::ffff:c000:201'),
+  '64:ff9b:1:0::/64': ['64:ff9b:1::1', '64:ff9b:1::c000:201'],
+  'fe80:0:0:0::/64': words('fe80::1%eth0 fe80::2%lo FE80::'),
+  '0:0:0:0::/64': words(':: ::1 ::192.0.2.1'),
+  unknown: [
+    ...words(`
+      localhost unknown _hidden 192.0.2 192.0.2.256 192.0.02.1 3221225985 0xc0000201 192.0.2.1.
+      2001:db8 2001:db8:::1 2001:db8::1::2 2001:db8:0:1:0:0:0:0:1 g001:db8::1 [2001:db8::1
+      ::ffff:192.0.2.256`),
+    undefined,
+    '',
+    ' 192.0.2.1',
+    '192.0.2.1\n',
+    '1'.repeat(10_000),
+    ':'.repeat(10_000),
+  ],
+}
+
+describe('networkOf()', () => {
+  for (const [network, spellings] of Object.entries(NETWORKS)) {
+    it(`counts every spelling of ${network} as that`, () => {
+      for (const spelling of spellings) {
+        expect(networkOf(spelling), JSON.stringify(spelling)).to.equal(network)
+      }
+    })
+  }
+
+  it('is never long', () => {
+    const longest = networkOf('ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff')
+    expect(longest).to.have.lengthOf.at.most(24)
   })
 })
+
+function words(text: string): string[] {
+  return text.trim().split(/\s+/)
+}

@@ -1,43 +1,59 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { expect } from 'chai'
 import { interactionPolicy, Provider } from 'oidc-provider'
 import { memoryAdapter, type LoginDecision } from '../../src/index.ts'
-import {
-  eventsOf,
-  expectNothingChanged,
-  expectOnlyVerified,
-  expectStillWorks,
-  resend,
-  silently,
-} from '../support/blocked-login.ts'
+import { createIdentity } from '../../examples/hosts/identity.ts'
+import { nodeHttpHost } from '../../examples/hosts/node-http.ts'
+import { withDeleted } from '../support/admin.ts'
+import { bcryptWork } from '../support/bcrypt-work.ts'
 import { expectPage } from '../support/expect-page.ts'
-import { CLIENT, PASSWORD, startHarness } from '../support/harness.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
-import { moveTime } from '../support/time.ts'
-import { createUserAgent } from '../support/user-agent.ts'
 import {
-  accountOf,
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  sessionId,
+  CLIENT,
+  CONFIDENTIAL,
+  PASSWORD,
+  startHarness,
+  type FinishLogin,
+  type Harness,
+} from '../support/harness.ts'
+import { jobs } from '../support/jobs.ts'
+import { postLogin } from '../support/oauth-requests.ts'
+import { sessionOf, signedIn } from '../support/other-account.ts'
+import {
+  codeIn,
+  eventsLike,
+  expectMode,
   setsSession,
+  tokenOf,
   type Person,
 } from '../support/person.ts'
+import { createRelyingParty, followWithin } from '../support/relying-party.ts'
+import { requestFrom } from '../support/request-from.ts'
+import { serve } from '../support/serve.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
+import { moveTime } from '../support/time.ts'
+import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
+
+const NEW = 'a brand new password'
+const HAS_CODE = /[?&]code=/
 
 describe('POST {oauth_path}/login (4.8)', () => {
   const h = suiteHarness()
 
-  it('renders the verification page in mode blocked instead of issuing a code, with a form for a new link', async () => {
-    const login = await blockedLogin(h)
-    const { blocked, user, request } = login
-    expectPage(blocked, 200, 'verify-email', 'blocked')
+  it('renders the verification page in mode blocked instead of issuing a code, with a form for a new link, mails one to the stored address, and records that', async () => {
+    const login = await h.blockedLogin()
+    const { blocked, username, request } = login
     expect(blocked.headers.get('cache-control')).to.equal('no-store')
     expect(blocked.headers.get('content-type')).to.equal('text/html; charset=utf-8')
     expect(blocked.text).to.match(/<form[^>]*action="[^"]*\/oauth2\/resend-verification"/)
-    expect(blocked.hidden).to.include({ username: user.username, state: request.state })
-    expect(blocked.text).to.not.include(user.email)
+    expect(blocked.hidden).to.include({ username, state: request.state })
+    expect(blocked.text).to.not.include(login.email)
     await login.getsNothing(blocked)
+    expect(login.mailCount()).to.equal(1)
+    expect(login.link.startsWith(`${h.oauthUrl}/verify-email?token=`)).to.equal(true)
+    for (const type of ['email_login_blocked', 'email_verification_mail_sent'] as const) {
+      const [event] = await eventsLike(h, { type, accountId: login.id })
+      expect(event?.clientId).to.equal(CLIENT.client_id)
+      expect(JSON.stringify(event)).to.not.include(tokenOf(login.link))
+    }
     await login.stillGetsIn()
   })
 
@@ -48,133 +64,78 @@ describe('POST {oauth_path}/login (4.8)', () => {
       'x@y.z': 'x•••@y•••.z',
     }
     for (const [email, masked] of Object.entries(addresses)) {
-      const { blocked } = await blockedLogin(h, { user: await addUnverified(h, { email }) })
+      const { blocked } = await h.blockedLogin({ user: await h.addUnverified({ email }) })
       expect(blocked.text).to.include(masked).and.not.include(email)
     }
-  })
-
-  it('says nothing of where it goes, where no mail can go', async () => {
+    // No mail can go there.
     for (const email of ['a@b.example, c@d.example', '']) {
-      const user = await addUnverified(h, { email })
-      const { url } = await h.party.begin()
-      const blocked = await h.login(createUserAgent(), url, user.username)
-      expectPage(blocked, 200, 'verify-email', 'blocked')
-      expect(blocked.text).to.not.include('goes to').and.not.include('•••')
+      const { text, mode } = await (await h.addUnverified({ email })).signsIn()
+      expect(mode).to.equal('blocked')
+      expect(text).to.not.include('goes to').and.not.include('•••')
     }
   })
 
-  it('sends the link to the stored address, and records the block', async () => {
-    const { user, link } = await blockedLogin(h)
-    expect(user.mailCount()).to.equal(1)
-    expect(link.startsWith(`${h.oauthUrl}/verify-email?token=`)).to.equal(true)
-    for (const type of ['email_login_blocked', 'email_verification_mail_sent'] as const) {
-      const [event] = await eventsOf(h, { type, accountId: user.id })
-      expect(event?.clientId).to.equal(CLIENT.client_id)
-      expect(JSON.stringify(event)).to.not.include(new URL(link).searchParams.get('token'))
+  it('blocks each further login, in the same browser and in another, and does not take away what waits', async () => {
+    for (const isSame of [true, false]) {
+      const first = await h.blockedLogin()
+      const agent = isSame ? first.agent : createUserAgent()
+      const second = await h.blockedLogin({ user: first, agent })
+      expect(second.link).to.not.equal(first.link)
+      await first.stillGetsIn()
+      expect(h.sessionId(agent) !== undefined).to.equal(isSame)
+      expect(await first.account()).to.equal(first.id)
     }
-  })
-
-  it('blocks each further login, and does not take away what waits', async () => {
-    const user = await addUnverified(h)
-    const agent = createUserAgent()
-    const first = await blockedLogin(h, { user, agent })
-    const second = await blockedLogin(h, { user, agent })
-    expect(second.link).to.not.equal(first.link)
-    await first.stillGetsIn()
-  })
-
-  it('blocks a second post of the same interaction in the same way', async () => {
-    const login = await blockedLogin(h)
-    const { username } = login
-    const form = { username, password: PASSWORD }
-    const again = await login.agent.post(`${h.oauthUrl}/login`, form)
-    expect([again.status, again.mode]).to.deep.equal([200, 'blocked'])
-    await h.mail.mailTo(login.email ?? '', 2)
-    await login.getsNothing(again)
-    await login.stillGetsIn()
   })
 
   it('lets a verified user through, without a mail', async () => {
-    const user = await addVerified(h)
-    const agent = createUserAgent()
-    const request = await h.party.begin()
-    const answer = await h.login(agent, request.url, user.username)
+    const user = await h.addVerified()
+    await user.starts()
+    const answer = await postLogin(h, user.agent, user)
     expect([answer.status, answer.mode]).to.deep.equal([303, undefined])
-    const back = await h.follow(agent, answer)
-    const tokens = await h.party.exchange(request, back.location ?? '')
-    expect(tokens.claims()?.sub).to.equal(user.id)
-    await resend(h, await addUnverified(h))
+    const { location = '' } = await h.follow(user.agent, answer)
+    expect((await h.party.exchange(user.request, location)).claims()?.sub).to.equal(user.id)
+    await (await h.addUnverified()).asksAgain()
     expect(user.mailCount()).to.equal(0)
   })
 
-  it('sends nothing for a wrong password, nor for an unknown or disabled user', async () => {
-    const user = await addUnverified(h)
-    const disabled = await addUnverified(h, { disabled: true })
-    const agent = createUserAgent()
-    for (const [username, password] of [
-      [user.username, 'wrong'],
-      [user.username, ''],
-      [disabled.username, PASSWORD],
-      ['nobody', PASSWORD],
+  it('sends nothing for a wrong password, nor for an unknown or disabled user, nor without an interaction to wait for', async () => {
+    const user = await h.addUnverified()
+    const disabled = await h.addUnverified({ disabled: true })
+    const nobody = { ...user, username: 'nobody' }
+    const early = await postLogin(h, user.agent, user)
+    expect([early.status, early.page]).to.deep.equal([400, undefined])
+    await user.getsNothing(early)
+    for (const [who, password] of [
+      [user, 'wrong'],
+      [user, ''],
+      [disabled, PASSWORD],
+      [nobody, PASSWORD],
     ] as const) {
-      const { url } = await h.party.begin()
-      const answer = await h.login(agent, url, username, password)
+      await user.starts()
+      const answer = await postLogin(h, user.agent, who, password)
       expect([answer.status, answer.mode]).to.deep.equal([401, 'wrong'])
-      await expectNothingChanged(h, { user, agent }, answer)
+      await user.getsNothing(answer)
     }
-    const login = await blockedLogin(h, { user, agent })
-    expect(user.mailCount()).to.equal(1)
-    expect(disabled.mailCount()).to.equal(0)
+    const login = await h.blockedLogin({ user, agent: user.agent })
+    expect([user.mailCount(), disabled.mailCount()]).to.deep.equal([1, 0])
     await login.stillGetsIn()
-  })
-
-  it('sends nothing where the provider has no interaction to wait for', async () => {
-    const user = await addUnverified(h)
-    const agent = createUserAgent()
-    const form = { username: user.username, password: PASSWORD }
-    const answer = await agent.post(`${h.oauthUrl}/login`, form)
-    expect([answer.status, answer.page]).to.deep.equal([400, undefined])
-    await expectNothingChanged(h, { user, agent }, answer)
-    await expectStillWorks(h, await blockedLogin(h, { user, agent }))
-    expect(user.mailCount()).to.equal(1)
-  })
-
-  it('keeps two logins in two browsers apart', async () => {
-    const user = await addUnverified(h)
-    const here = await blockedLogin(h, { user })
-    const there = await blockedLogin(h, { user })
-    const answer = await there.agent.get(there.link)
-    expect(setsSession(answer)).to.equal(true)
-    expect(new URL(answer.location ?? '').searchParams.get('state')).to.equal(there.request.state)
-    expect(await there.account()).to.equal(user.id)
-    expect(sessionId(h, here.agent)).to.equal(undefined)
   })
 })
 
-type HostLogin = (
-  req: IncomingMessage,
-  res: ServerResponse,
-  user: Person,
-  startedAt: number,
-) => Promise<void>
-
-const NEW = 'a brand new password'
-const second = () => Math.floor(Date.now() / 1000)
-
 describe('What a host’s login calls (4.8)', () => {
   const h = suiteHarness({
-    async finishLogin(req, res, { account, startedAt }) {
+    async finishLogin(...login) {
       try {
-        await hostLogin(req, res, account, startedAt)
+        await hostLogin(...login)
       } catch (error) {
         thrown = error
-        res.writeHead(500).end()
+        login[1].writeHead(500).end()
       }
     },
   })
-  const honestLogin: HostLogin = (req, res, account, startedAt) =>
-    h.flows.finishLogin(req, res, { account, startedAt })
-  let hostLogin: HostLogin
+  const honestLogin: FinishLogin = (...login) => h.flows.finishLogin(...login)
+  const second = () => Math.floor(Date.now() / 1000)
+  let hostLogin: FinishLogin
   let thrown: unknown
 
   beforeEach(() => {
@@ -183,233 +144,187 @@ describe('What a host’s login calls (4.8)', () => {
   })
 
   async function expectVerifiedSignsIn() {
-    const [agent, user] = [createUserAgent(), await addVerified(h)]
-    expect((await h.signIn(agent, user.username)).location).to.match(/[?&]code=/)
-    expect(await accountOf(h, agent)).to.equal(user.id)
+    const user = await h.addVerified()
+    expect((await user.signsIn()).location).to.match(HAS_CODE)
+    expect(await user.account()).to.equal(user.id)
   }
 
-  for (const [title, accountOfUser] of [
-    ['the user’s record', (user: Person) => user],
-    ['the user’s id', (user: Person) => user.id],
-  ] as const) {
+  async function expectBlocksOrFinishes() {
+    await (await h.blockedLogin()).stillGetsIn()
+    await expectVerifiedSignsIn()
+  }
+
+  for (const isId of [false, true]) {
+    const title = isId ? 'the user’s id' : 'the user’s record'
+    const given: (
+      ...login: Parameters<FinishLogin>
+    ) => Parameters<Harness['flows']['decideLogin']> = (req, res, { account, startedAt }) => [
+      req,
+      res,
+      { account: isId ? account.id : account, startedAt },
+    ]
+
     it(`blocks or finishes, given ${title}`, async () => {
-      hostLogin = (req, res, user, startedAt) =>
-        h.flows.finishLogin(req, res, { account: accountOfUser(user), startedAt })
-      await expectStillWorks(h, await blockedLogin(h))
-      await expectVerifiedSignsIn()
+      hostLogin = (...login) => h.flows.finishLogin(...given(...login))
+      await expectBlocksOrFinishes()
     })
 
     it(`decides without an answer, given ${title}: a page that posts by script goes on with what it is told`, async () => {
-      hostLogin = async (req, res, user, startedAt) => {
-        const account = accountOfUser(user)
-        const decision = await h.flows.decideLogin(req, res, { account, startedAt })
-        expect(res.headersSent).to.equal(false)
-        res.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(decision))
+      hostLogin = async (...login) => {
+        const decision = await h.flows.decideLogin(...given(...login))
+        expect(login[1].headersSent).to.equal(false)
+        login[1].writeHead(200).end(JSON.stringify(decision))
       }
-      const signIn = async (user: Person) => {
-        const [agent, request] = [createUserAgent(), await h.party.begin()]
-        const answer = await h.login(agent, request.url, user.username)
-        return { agent, request, answer, decision: JSON.parse(answer.text) as LoginDecision }
+      const goesOn = async (user: Person, link: string) => {
+        const { location = '' } = await user.agent.get(link)
+        expect((await h.party.exchange(user.request, location)).claims()?.sub).to.equal(user.id)
       }
 
-      const verified = await addVerified(h)
-      const done = await signIn(verified)
-      if (!('location' in done.decision)) throw new Error('the login is blocked')
-      const onwards = await done.agent.get(done.decision.location)
-      const tokens = await h.party.exchange(done.request, onwards.location ?? '')
-      expect(tokens.claims()?.sub).to.equal(verified.id)
+      const verified = await h.addVerified()
+      const done = JSON.parse((await verified.signsIn()).text) as LoginDecision
+      if (!('location' in done)) throw new Error('the login is blocked')
+      await goesOn(verified, done.location)
 
-      const user = await addUnverified(h)
-      const { agent, request, answer, decision } = await signIn(user)
+      const user = await h.addUnverified()
+      const answer = await user.signsIn()
       expect([answer.status, setsSession(answer)]).to.deep.equal([200, false])
-      if (!('blocked' in decision) || !('location' in decision.blocked)) {
+      const decision = JSON.parse(answer.text) as LoginDecision
+      if (!('blocked' in decision && 'location' in decision.blocked)) {
         throw new Error('the login goes on')
       }
-      expect(decision.blocked).to.include({
-        reason: 'email_unverified',
-        lifetimeMs: 24 * 3_600_000,
-      })
-      const waiting = await agent.get(decision.blocked.location)
-      expectPage(waiting, 200, 'verify-email', 'blocked')
-      const { link } = await h.mail.mailTo(user.email ?? '')
-      const code = await agent.get(link)
-      const claims = (await h.party.exchange(request, code.location ?? '')).claims()
-      expect(claims?.sub).to.equal(user.id)
+      const { location, ...blocked } = decision.blocked
+      expect(blocked).to.include({ reason: 'email_unverified', lifetimeMs: 24 * 3_600_000 })
+      expectMode(await user.agent.get(location), 200, 'blocked')
+      await goesOn(user, (await user.mail(1)).link)
     })
 
     it(`answers only when it blocks, given ${title}: blockUnverified`, async () => {
       const answers: boolean[] = []
-      hostLogin = async (req, res, user, startedAt) => {
-        const login = { account: accountOfUser(user), startedAt }
-        const isBlocked = await h.flows.blockUnverified(req, res, login)
+      hostLogin = async (req, res, login) => {
+        const isBlocked = await h.flows.blockUnverified(...given(req, res, login))
         answers.push(isBlocked)
         expect(res.writableEnded).to.equal(isBlocked)
         if (isBlocked) return
-        const { provider } = h
-        await provider.interactionFinished(req, res, { login: { accountId: user.id } })
+        const accountId = login.account.id
+        await h.provider.interactionFinished(req, res, { login: { accountId } })
       }
-      await expectStillWorks(h, await blockedLogin(h))
-      await expectVerifiedSignsIn()
+      await expectBlocksOrFinishes()
       await h.put({ require_email_verification: 'false' })
-      const back = await h.signIn(createUserAgent(), (await addUnverified(h)).username)
+      const { location } = await (await h.addUnverified()).signsIn()
       await h.put({ require_email_verification: 'true' })
-      expect(back.location).to.match(/[?&]code=/)
+      expect(location).to.match(HAS_CODE)
       expect(answers).to.deep.equal([true, false, false])
     })
   }
 
   it('goes by the id alone for a user whose record says verified since', async () => {
-    const user = await addUnverified(h)
-    hostLogin = async (req, res, found, startedAt) => {
+    const user = await h.addUnverified()
+    hostLogin = async (req, res, { account, startedAt }) => {
       await h.users.markEmailVerified(user.id, user.email ?? '')
-      await h.flows.finishLogin(req, res, { account: found.id, startedAt })
+      await h.flows.finishLogin(req, res, { account: account.id, startedAt })
     }
-    const back = await h.signIn(createUserAgent(), user.username)
-    expect(back.location).to.match(/[?&]code=/)
+    expect((await user.signsIn()).location).to.match(HAS_CODE)
     expect(user.mailCount()).to.equal(0)
   })
 
   for (const hash of [undefined, null, '']) {
-    it(`signs in after a reset where the host hands on ${JSON.stringify(hash)} for the hash`, async () => {
-      const user = await addVerified(h)
-      hostLogin = (req, res, found, startedAt) => {
+    it(`blocks or finishes, also after a reset, where the host hands on ${JSON.stringify(hash)} for the hash`, async () => {
+      hostLogin = (req, res, { account, startedAt }) => {
         // @ts-expect-error: some hosts strip the hash so
-        const account: typeof found = { ...found, passwordHash: hash }
-        return h.flows.finishLogin(req, res, { account, startedAt })
+        const stripped: typeof account = { ...account, passwordHash: hash }
+        return h.flows.finishLogin(req, res, { account: stripped, startedAt })
       }
-      await h.reset(await user.forgets(), 'a brand new password')
+      await expectBlocksOrFinishes()
+      const user = await h.addVerified()
+      await h.reset(await user.forgets(), NEW)
       await moveTime(1_000)
-      const back = await h.signIn(createUserAgent(), user.username, 'a brand new password')
-      expect(back.location).to.match(/[?&]code=/)
-    })
-
-    it(`blocks a login that its link finishes, where the host hands on ${JSON.stringify(hash)} for the hash`, async () => {
-      hostLogin = (req, res, found, startedAt) => {
-        // @ts-expect-error: some hosts strip the hash so
-        const account: typeof found = { ...found, passwordHash: hash }
-        return h.flows.finishLogin(req, res, { account, startedAt })
-      }
-      await expectStillWorks(h, await blockedLogin(h))
-      await expectVerifiedSignsIn()
+      expect((await user.signsIn(NEW)).location).to.match(HAS_CODE)
     })
   }
 
-  it('keeps acr, amr and remember for the session that the link creates', async () => {
-    const more = { acr: 'gold', amr: ['pwd'], remember: false }
-    hostLogin = (req, res, account, startedAt) =>
-      h.flows.finishLogin(req, res, { account, startedAt, ...more })
-    const login = await blockedLogin(h)
-    const answer = await login.agent.get(login.link)
+  it('keeps acr, amr and remember for the session that the link creates, and dates it at the login and not at the click', async () => {
+    let began = 0
+    hostLogin = (req, res, { account, startedAt }) => {
+      began = startedAt - 30
+      const more = { acr: 'gold', amr: ['pwd'], remember: false }
+      return h.flows.finishLogin(req, res, { account, startedAt: began, ...more })
+    }
+    const login = await h.blockedLogin()
+    const answer = await login.opensLink()
     const cookies = answer.headers.getSetCookie().filter((line) => line.startsWith('_session='))
     expect(cookies).to.have.length(1)
     expect(cookies[0]).to.not.match(/expires/i)
-    const session = await h.provider.Session.find(sessionId(h, login.agent) ?? '')
+    const session = await sessionOf(h, login.agent)
     expect([session?.acr, session?.amr]).to.deep.equal(['gold', ['pwd']])
+    expect(session?.loginTs).to.equal(began)
   })
 
   it('says of a browser that had the link alone what is so: by e-mail, when it was opened (VER-23)', async () => {
-    hostLogin = (req, res, account, startedAt) =>
-      h.flows.finishLogin(req, res, { account, startedAt, acr: 'gold', amr: ['pwd'] })
-    const login = await blockedLogin(h)
+    const more = { acr: 'gold', amr: ['pwd'] }
+    hostLogin = (req, res, login) => h.flows.finishLogin(req, res, { ...login, ...more })
+    const login = await h.blockedLogin()
     await moveTime(90_000)
     const elsewhere = createUserAgent()
     const openedAt = second()
     const tokens = await login.comesBack(await elsewhere.get(login.link))
     expect(tokens.claims()?.auth_time ?? openedAt).to.be.at.least(openedAt)
-    const session = await h.provider.Session.find(sessionId(h, elsewhere) ?? '')
+    const session = await sessionOf(h, elsewhere)
     expect([session?.acr, session?.amr]).to.deep.equal([undefined, ['email']])
     expect(session?.loginTs).to.be.at.least(openedAt)
   })
 
-  it('dates the session at the login, and not at the click', async () => {
-    let began = 0
-    hostLogin = (req, res, account, startedAt) => {
-      began = startedAt - 30
-      return h.flows.finishLogin(req, res, { account, startedAt: began })
-    }
-    const login = await blockedLogin(h)
-    await login.stillGetsIn()
-    const session = await h.provider.Session.find(sessionId(h, login.agent) ?? '')
-    expect(session?.loginTs).to.equal(began)
-  })
-
-  it('refuses a startedAt that is not from loginStarted()', async () => {
-    const user = await addUnverified(h)
-    const verified = await addVerified(h)
+  it('refuses a startedAt that is not from loginStarted(), which tells the second, whole', async () => {
+    const before = second()
+    const honest = h.flows.loginStarted()
+    expect(Number.isInteger(honest)).to.equal(true)
+    expect(honest).to.be.within(before, second())
+    const user = await h.addUnverified()
+    const people = [user, await h.addVerified()]
     const wrong: unknown[] = [Date.now(), second() + 3600, second() + 0.5, NaN, Infinity]
     for (const startedAt of [...wrong, undefined, null, String(second()), new Date()]) {
       for (const call of ['finishLogin', 'blockUnverified'] as const) {
-        hostLogin = async (req, res, account) => {
+        hostLogin = async (req, res, { account }) => {
           await h.flows[call](req, res, { account, startedAt: startedAt as number })
         }
-        for (const { username } of [user, verified]) {
-          const agent = createUserAgent()
+        for (const person of people) {
           thrown = undefined
-          const { url } = await h.party.begin()
-          const answer = await h.login(agent, url, username)
+          const answer = await person.signsIn()
           expect(thrown, String(startedAt)).to.be.instanceOf(TypeError)
           expect(String(thrown)).to.include('loginStarted()')
-          expect(answer.status).to.equal(500)
-          await expectNothingChanged(h, { user, agent }, answer)
+          expect([answer.status, answer.location]).to.deep.equal([500, undefined])
+          expect(h.sessionId(person.agent)).to.equal(undefined)
         }
       }
     }
     hostLogin = honestLogin
-    const login = await blockedLogin(h, { user })
+    expect(await user.isVerified()).to.equal(false)
+    const login = await h.blockedLogin({ user })
     expect(user.mailCount()).to.equal(1)
     await login.stillGetsIn()
   })
 
-  it('tells the second of the login, whole', () => {
-    const before = second()
-    const startedAt = h.flows.loginStarted()
-    expect(Number.isInteger(startedAt)).to.equal(true)
-    expect(startedAt).to.be.within(before, second())
-  })
-
-  describe('when a reset runs between the check of the old password and the end of the login', () => {
-    async function resetWhileChecking(user: Person) {
+  it('ends a login dead where a reset ran since the check of the old password: no session and no code; the link of a blocked one verifies, and signs nobody in', async () => {
+    const [verified, unverified] = [await h.addVerified(), await h.addUnverified()]
+    for (const user of [verified, unverified]) {
       const link = await user.forgets()
-      hostLogin = async (req, res, account, startedAt) => {
+      hostLogin = async (...login) => {
         expect((await h.reset(link, NEW)).mode).to.equal('done')
-        await h.flows.finishLogin(req, res, { account, startedAt })
+        await honestLogin(...login)
       }
+      const answer = await user.signsIn()
+      expect([answer.location, setsSession(answer)]).to.deep.equal([undefined, false])
+      expect(h.sessionId(user.agent)).to.equal(undefined)
+      expect((await h.silently(user.agent)).get('error')).to.equal('login_required')
     }
-
-    it('ends a login dead: no session and no code', async () => {
-      const user = await addVerified(h)
-      await resetWhileChecking(user)
-      const agent = createUserAgent()
-      const { url } = await h.party.begin()
-      const answer = await h.follow(agent, await h.login(agent, url, user.username))
-      expect(answer.location).to.equal(undefined)
-      expect(answer.status).to.equal(400)
-      expect(setsSession(answer)).to.equal(false)
-      expect(sessionId(h, agent)).to.equal(undefined)
-      expect((await silently(h, agent)).get('error')).to.equal('login_required')
-
-      hostLogin = honestLogin
-      const fresh = createUserAgent()
-      expect((await h.signIn(fresh, user.username, NEW)).location).to.match(/[?&]code=/)
-    })
-
-    it('lets the link of a blocked login verify, and sign nobody in', async () => {
-      const user = await addUnverified(h)
-      await resetWhileChecking(user)
-      const agent = createUserAgent()
-      const { url } = await h.party.begin()
-      const answer = await h.login(agent, url, user.username)
-      expect(answer.mode).to.equal('blocked')
-      await expectNothingChanged(h, { user, agent }, answer)
-      // The first mail was the one with the reset link.
-      const { link } = await h.mail.mailTo(user.email ?? '', 2)
-      expect(link).to.include('/verify-email?')
-      await expectOnlyVerified(h, { user, agent }, await agent.get(link))
-    })
+    expect([verified.page.status, unverified.page.mode]).to.deep.equal([400, 'blocked'])
+    hostLogin = honestLogin
+    expect((await verified.in().signsIn(NEW)).location).to.match(HAS_CODE)
+    // The first mail was the one with the reset link.
+    const { link } = await unverified.mail(2)
+    await unverified.isOnlyVerified(await unverified.opensLink(link))
   })
 
   it('refuses to attach to a provider whose adapter is not flows.adapter(…)', async () => {
-    const issuer = h.oauthUrl
     const interactions = { policy: h.flows.policy(interactionPolicy.base()) }
     const other = await startHarness()
     for (const adapter of [
@@ -426,13 +341,329 @@ describe('What a host’s login calls (4.8)', () => {
       },
       other.flows.adapter(memoryAdapter()),
     ]) {
-      const provider = new Provider(issuer, { interactions, ...(adapter && { adapter }) })
+      const provider = new Provider(h.oauthUrl, { interactions, ...(adapter && { adapter }) })
       const attach = () => h.flows.attach(provider)
       expect(attach).to.throw(TypeError, /flows\.adapter.*memoryAdapter\(\)/)
     }
     await other.close()
-    const login = await blockedLogin(h)
-    await login.stillGetsIn()
-    expect(await login.isVerified()).to.equal(true)
+    await (await h.blockedLogin()).stillGetsIn()
   })
+})
+
+describe('require_email_verification on every path to a code', () => {
+  const deleted = new Set<string>()
+  const h: Harness = suiteHarness({
+    flows: { users: withDeleted(() => h.users, deleted) },
+    provider: {
+      async findAccount(_ctx, sub) {
+        const user = deleted.has(sub) ? undefined : await h.users.findById(sub)
+        return user && !user.disabled ? { accountId: sub, claims: () => ({ sub }) } : undefined
+      },
+    },
+  })
+
+  async function expectLoginPage(agent: UserAgent) {
+    const { url } = await h.party.begin()
+    expectPage(await h.follow(agent, await agent.get(url)), 200, 'login', 'login')
+    expect((await h.silently(agent)).get('error')).to.equal('login_required')
+  }
+
+  it('holds for a session from before it was switched on (VER-11), which is good again once the setting is off or the address is verified', async () => {
+    await h.put({ require_email_verification: 'false' })
+    const [user, other] = [await h.addUnverified(), await h.addUnverified()]
+    for (const each of [user, other]) await each.signsIn()
+    await h.put({ require_email_verification: 'true' })
+    for (const each of [user, other]) await expectLoginPage(each.agent)
+    expect(user.mailCount()).to.equal(0)
+    await h.put({ require_email_verification: 'false' })
+    expect(await user.account()).to.equal(user.id)
+    await h.put({ require_email_verification: 'true' })
+    await other.becomes({ emailVerified: true })
+    expect(await other.account()).to.equal(other.id)
+    await expectLoginPage(user.agent)
+    await (await h.blockedLogin({ user, agent: user.agent })).stillGetsIn()
+    expect(await user.account()).to.equal(user.id)
+  })
+
+  it('leads the session of an account that is disabled or deleted to the login page, and not to an error (SES-13)', async () => {
+    const { owner, browser } = await signedIn(h)
+    await owner.becomes({ disabled: true })
+    await expectLoginPage(browser)
+    await owner.becomes({ disabled: false })
+    expect(await h.accountOf(browser)).to.equal(owner.id)
+    deleted.add(owner.id)
+    await expectLoginPage(browser)
+  })
+})
+
+describe('A host that forgot finishLogin', () => {
+  const h = suiteHarness({ usesHook: false })
+
+  it('gets no code for an unverified user, however often the password is right', async () => {
+    const user = await h.addUnverified()
+    for (const _time of [1, 2, 3]) {
+      expect((await user.signsIn()).location).to.equal(undefined)
+      await user.sees('login', 'login')
+    }
+    expect((await h.silently(user.agent)).get('error')).to.equal('login_required')
+    expect(await user.isVerified()).to.equal(false)
+  })
+
+  it('gets one for a verified user, and for everybody once the setting is off', async () => {
+    expect((await (await h.addVerified()).signsIn()).location).to.match(HAS_CODE)
+    await h.put({ require_email_verification: 'false' })
+    const back = await (await h.addUnverified()).signsIn()
+    await h.put({ require_email_verification: 'true' })
+    expect(back.location).to.match(HAS_CODE)
+  })
+})
+
+describe('Logins that wait for a link are few, and small (RATE-16)', () => {
+  const MOST = 10
+  let isByScript = false
+  const h = suiteHarness({
+    clients: [CLIENT, CONFIDENTIAL],
+    async finishLogin(req, res, login) {
+      if (!isByScript) return h.flows.finishLogin(req, res, login)
+      const decision = await h.flows.decideLogin(req, res, login)
+      res.writeHead(200).end(JSON.stringify(decision))
+    },
+  })
+
+  beforeEach(() => h.put({ mails_per_account_per_hour: '0', mails_per_minute: '0' }))
+
+  /** Posts the same login again, in the browser where it waits. */
+  const again = (login: Person) => postLogin(h, login.agent, login)
+
+  /** Blocked, whether or not it gets a mail. */
+  async function isBlocked(login: Person) {
+    login.blocked = await login.signsIn()
+    expectMode(login.blocked, 200, 'blocked')
+    return login
+  }
+
+  const statusesOf = (logins: Person[]) =>
+    Promise.all(logins.map(async (login) => (await login.reloads()).mode))
+
+  it('of one account the newest wait; a link whose login went verifies, and signs nobody in', async () => {
+    const first = await h.blockedLogin()
+    const stranger = await h.blockedLogin()
+    const kept: Person[] = []
+    while (kept.length < MOST) kept.push(await h.blockedLogin({ user: first }))
+    const statuses = await statusesOf([first, ...kept])
+    expect(statuses).to.deep.equal(['ended', ...kept.map(() => 'blocked')])
+    await first.isOnlyVerified(await first.opensLink())
+    for (const login of kept) expectMode(await login.goesOn(), 400, 'ended')
+    await stranger.comesBack(await stranger.opensElsewhere())
+  })
+
+  it('so does a link that is made when its login is gone', async () => {
+    const login = await h.addUnverified()
+    login.party = await createRelyingParty(h.oauthUrl, {
+      clientId: CONFIDENTIAL.client_id,
+      redirectUri: CONFIDENTIAL.redirect_uris[0],
+      clientSecret: CONFIDENTIAL.client_secret,
+    })
+    await h.put({ mails_per_minute: '1' })
+    await h.blockedLogin()
+    await isBlocked(login)
+    const pending = await h.store.pendingLogins.find({ id: login.loginId() })
+    if (!pending) throw new Error('nothing waits')
+    await h.store.pendingLogins.save({ ...pending, id: 'another' }, 1)
+    expectMode(await login.reloads(), 400, 'ended')
+    expect(login.mailCount()).to.equal(0)
+    await h.put({ mails_per_minute: '0' })
+    const { link } = await login.mail(1)
+    expect(new URL(link).searchParams.get('state')).to.equal(login.request.state)
+    const elsewhere = login.in()
+    await elsewhere.isOnlyVerified(await elsewhere.opensLink(link))
+  })
+
+  it('the same request, posted again in its browser, is blocked in the same way, with a mail, and stays one login', async () => {
+    const elsewhere = await h.blockedLogin()
+    const login = await h.blockedLogin({ user: elsewhere })
+    for (let posted = 0; posted <= MOST; posted += 1) {
+      const blocked = await again(login)
+      expectMode(blocked, 200, 'blocked')
+      expect(blocked.hidden['login']).to.equal(login.loginId())
+      await login.getsNothing(blocked)
+    }
+    await login.mail(MOST + 3)
+    expect(await statusesOf([elsewhere, login])).to.deep.equal(['blocked', 'blocked'])
+    await login.comesBack(await login.opensElsewhere())
+    expectMode(await elsewhere.goesOn(), 400, 'ended')
+  })
+
+  it('the same request waits anew, as another login, once its account was ended', async () => {
+    const login = await h.blockedLogin()
+    await h.flows.endSessions(login.id)
+    expectMode(await login.goesOn(), 400, 'ended')
+    const next = login.in(login.agent)
+    next.blocked = await again(login)
+    const { mail } = await login.mail(2)
+    expect(next.loginId()).not.to.equal(login.loginId())
+    expectMode(await login.goesOn(), 400, 'ended')
+    await login.comesBack(await next.types(codeIn(mail)))
+  })
+
+  it('one that is posted again gets no other mail, and is finished by its link; another one is over by that', async () => {
+    await h.put({ mails_per_account_per_hour: '1' })
+    const login = await h.blockedLogin()
+    const repeated = await again(login)
+    const other = await isBlocked(login.in())
+    await h.isIdle()
+    expect(login.mailCount()).to.equal(2)
+    expect(repeated.hidden['login']).to.equal(login.loginId())
+    await login.comesBack(await login.opensElsewhere())
+    expectMode(await other.goesOn(), 400, 'ended')
+  })
+
+  it('a request that is too long to be kept is refused by a page, and nothing is written or mailed', async () => {
+    const small = await h.blockedLogin()
+    const known = await jobs(h)
+    const large = small.in()
+    const sized = async (length: number) => {
+      // The provider keeps it twice: among the parameters, and as a detail of its prompt.
+      large.request = await h.party.begin({ login_hint: 'x'.repeat(length) })
+      const form = Object.fromEntries(large.request.url.searchParams)
+      const { text } = await large.agent.post(`${h.oauthUrl}/request`, form)
+      const { request_uri } = JSON.parse(text) as { request_uri: string }
+      const query = new URLSearchParams({ client_id: CLIENT.client_id, request_uri })
+      await h.follow(large.agent, await large.agent.get(`${h.oauthUrl}/auth?${query.toString()}`))
+      return again(large)
+    }
+    expectPage(await sized(16_500), 400, 'error', 'request_too_long')
+    isByScript = true
+    const { text: told } = await sized(16_500)
+    isByScript = false
+    expect(JSON.parse(told)).to.deep.equal({ blocked: { reason: 'request_too_long' } })
+    await h.isIdle()
+    expect(known).to.include.members(await jobs(h))
+    expect(small.mailCount()).to.equal(1)
+    expect(await small.isVerified()).to.equal(false)
+    large.blocked = await sized(15_500)
+    expectMode(large.blocked, 200, 'blocked')
+    await small.becomes({ emailVerified: true })
+    await large.comesBack(await large.goesOn())
+    await small.comesBack(await small.goesOn())
+  })
+})
+
+const HERE = '192.0.2.1'
+const ELSEWHERE = '198.51.100.1'
+const MINUTE = 60_000
+
+describe('Tries at a name (RATE-28)', () => {
+  const h = suiteHarness()
+  const limit = (username: string, from = HERE) => h.flows.limitLogin(requestFrom(from), username)
+
+  async function guess(username: string, times: number, from = HERE) {
+    const waits = await Promise.all(Array.from({ length: times }, () => limit(username, from)))
+    return waits.filter((seconds) => seconds === undefined).length
+  }
+
+  it('are ten from one network, in any spelling and also at once, whether or not there is such a user', async () => {
+    const { username } = await h.addUser({ username: 'ann.limited' })
+    for (const name of [username, 'nobody.limited']) {
+      expect(await guess(name, 30)).to.equal(10)
+      for (const spelling of [name, name.toUpperCase(), ` ${name}\uFEFF`, name.replace('a', 'á')])
+        expect(await limit(spelling), spelling).to.be.within(1, 900)
+    }
+    expect(await limit('ann.limite')).to.equal(undefined)
+  })
+
+  it('are never refused to a network that made none, and go on after 15 minutes', async () => {
+    expect(await guess('petra', 30)).to.equal(10)
+    expect(await guess('petra', 30, ELSEWHERE)).to.equal(10)
+    expect(await guess('petra', 30, '2001:db8:0:1::1')).to.equal(10)
+    expect(await limit('petra', '2001:db8:0:1::2')).to.be.within(1, 900)
+    expect(await limit('petra', '2001:db8:0:2::1')).to.equal(undefined)
+    await moveTime(15 * MINUTE)
+    expect(await guess('petra', 30)).to.equal(10)
+  })
+
+  it('are given back where the password is right', async () => {
+    const user = await h.addUser({ username: 'quinn' })
+    for (let time = 0; time < 30; time += 1) {
+      const req = requestFrom(HERE)
+      expect(await h.flows.limitLogin(req, user.username), `${time}`).to.equal(undefined)
+      expect(await h.flows.verifyPassword(user, PASSWORD, req)).to.equal(true)
+    }
+    for (let time = 0; time < 9; time += 1) {
+      const req = requestFrom(HERE)
+      expect(await h.flows.limitLogin(req, user.username)).to.equal(undefined)
+      expect(await h.flows.verifyPassword(user, 'wrong', req)).to.equal(false)
+    }
+    const req = requestFrom(HERE)
+    expect(await h.flows.limitLogin(req, user.username)).to.equal(undefined)
+    // Once for each request.
+    for (const _time of [1, 2])
+      expect(await h.flows.verifyPassword(user, PASSWORD, req)).to.equal(true)
+    expect(await guess(user.username, 2)).to.equal(1)
+  })
+
+  it('are forgotten where a mailed link sets a password, in that network', async () => {
+    const { user, link } = await h.userWithLink()
+    const names = [user.username, user.email ?? '', 'somebody else']
+    const guessAtAll = (from: string) => Promise.all(names.map((name) => guess(name, 30, from)))
+    await guessAtAll('127.0.0.1')
+    await guessAtAll(HERE)
+    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+    expect(await guessAtAll('127.0.0.1')).to.deep.equal([10, 10, 0])
+    expect(await guessAtAll(HERE)).to.deep.equal([0, 0, 0])
+  })
+
+  it('are not forgotten at the name of somebody else: an address, by an account that is named so, nor one that differs in case alone', async () => {
+    const owner = await h.addUser({ username: 'owned' })
+    const eve = await h.addUser({ username: owner.email ?? '', email: 'eve@users.example' })
+    await h.addUser({ username: 'Twin' })
+    const twin = await h.addUser({ username: 'twin' })
+    for (const [person, name] of [
+      [eve, owner.email ?? ''],
+      [twin, 'Twin'],
+    ] as const) {
+      await h.forgot(person.email ?? '')
+      const { link } = await person.mail(1)
+      expect(await guess(name, 30, '127.0.0.1')).to.equal(10)
+      expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+      expect(await guess(name, 30, '127.0.0.1')).to.equal(0)
+    }
+    expect(await guess('eve@users.example', 30, '127.0.0.1')).to.equal(10)
+  })
+
+  it('end in 429 at the hosts of the examples, with nothing compared; a login elsewhere goes on', async () => {
+    const { server, port, close } = await serve()
+    const baseUrl = `http://localhost:${port}`
+    const transport = { send: async () => ({ accepted: true as const }) }
+    const identity = await createIdentity(baseUrl, transport, '/oauth2', { trustedProxies: 1 })
+    server.on('request', nodeHttpHost(identity))
+    try {
+      const issuer = `${baseUrl}/oauth2`
+      const party = await createRelyingParty(issuer, {
+        clientId: 'app',
+        redirectUri: 'https://app.example/cb',
+      })
+      const agent = createUserAgent()
+      const { url } = await party.begin({ scope: 'openid' })
+      await followWithin(agent, issuer, await agent.get(url))
+      const signIn = (username: string, password: string, from: string) =>
+        agent.post(`${issuer}/login`, { username, password }, { 'x-forwarded-for': from })
+      for (const username of ['ann', 'nobody']) {
+        const statuses: number[] = []
+        for (let time = 0; time < 10; time += 1)
+          statuses.push((await signIn(username, 'wrong', HERE)).status)
+        expect(statuses).to.deep.equal(Array(10).fill(401))
+        const work = await bcryptWork(async () => {
+          const { status, headers } = await signIn(username, 'the password of ann', HERE)
+          expect(status).to.equal(429)
+          expect(Number(headers.get('retry-after'))).to.be.within(1, 900)
+        })
+        expect(work).to.deep.equal([])
+      }
+      expect((await signIn('ann', 'the password of ann', ELSEWHERE)).mode).to.equal('blocked')
+    } finally {
+      await identity.flows.stop()
+      await close()
+    }
+  }).timeout(60_000)
 })

@@ -1,13 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
-import { adminOf, outcomeOf } from '../support/admin-calls.ts'
-import { expectExpired, silently } from '../support/blocked-login.ts'
+import { adminOf, outcomeOf } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import { startHarness, type Harness } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
-import { createUserAgent } from '../support/user-agent.ts'
-import { windowOf } from '../support/waiting-window.ts'
-import { addUnverified, addVerified, blockedLogin } from '../support/person.ts'
+import { expectExpired } from '../support/person.ts'
 
 /** What only one store could get wrong is shown by the contract suite, and by `npm run test:full`. */
 describeWithMongo('Each endpoint and each flow once, on MongoDB', () => {
@@ -20,25 +17,23 @@ describeWithMongo('Each endpoint and each flow once, on MongoDB', () => {
   after(() => h.close())
 
   it('resets a password: forgot-password, the mail, the form, and nothing that was signed in stays signed in (4.1 to 4.4, 3.3)', async () => {
-    const user = await addVerified(h)
-    const before = createUserAgent()
-    await h.signIn(before, user.username)
-    const visitor = createUserAgent()
-    const form = await visitor.get(`${h.oauthUrl}/forgot-password`)
-    expect([form.status, form.page, form.mode]).to.deep.equal([200, 'forgot-password', 'form'])
-    const earlier = await user.forgets()
-    const link = await user.forgets()
-    const refused = await h.reset(earlier, 'a password of the earlier link')
-    expect([refused.status, refused.mode]).to.deep.equal([400, 'invalid'])
-    const opened = await visitor.get(link)
-    expect([opened.status, opened.mode]).to.deep.equal([200, 'form'])
-    const done = await h.reset(link, 'quite another password')
-    expect([done.status, done.mode]).to.deep.equal([200, 'done'])
-    expect((await silently(h, before)).get('error')).to.equal('login_required')
-    const again = await h.reset(link, 'a third password')
-    expect([again.status, again.mode]).to.deep.equal([400, 'invalid'])
-    const { location } = await h.signIn(createUserAgent(), user.username, 'quite another password')
-    expect(new URL(location ?? '').searchParams.has('code')).to.equal(true)
+    const user = await h.addVerified()
+    await user.signsIn()
+    const visitor = user.in()
+    await visitor.opensLink(`${h.oauthUrl}/forgot-password`)
+    await visitor.sees('forgot-password', 'form')
+    const earlier = await visitor.forgets()
+    await visitor.forgets()
+    await visitor.choosesPassword('a password of the earlier link', earlier)
+    await visitor.sees('reset-password', 'invalid', 400)
+    await visitor.opensLink()
+    await visitor.sees('reset-password', 'form')
+    await visitor.choosesPassword('quite another password')
+    await visitor.sees('reset-password', 'done')
+    expect((await h.silently(user.agent)).get('error')).to.equal('login_required')
+    await visitor.choosesPassword('a third password')
+    await visitor.sees('reset-password', 'invalid', 400)
+    expect((await user.signsIn('quite another password')).location).to.include('code=')
     const { events } = await adminOf(h).listAudit({
       account_id: user.id,
       type: ['password_reset_completed'],
@@ -47,24 +42,22 @@ describeWithMongo('Each endpoint and each flow once, on MongoDB', () => {
   })
 
   it('verifies an address in the login: blocked, the mail, the link, the code (4.6, 4.8)', async () => {
-    const login = await blockedLogin(h)
-    await login.comesBack(await login.agent.get(login.link))
+    const login = await h.blockedLogin()
+    await login.stillGetsIn()
     expect(await login.account()).to.equal(login.id)
-    expectExpired(await createUserAgent().get(login.link))
+    expectExpired(await login.opensElsewhere())
   })
 
   it('lets the window that logged in go on once the link was opened elsewhere', async () => {
-    const login = await blockedLogin(h)
-    const window = windowOf(h, login)
+    const login = await h.blockedLogin()
     await login.opensElsewhere()
-    await login.comesBack(await window.goOn())
+    await login.comesBack(await login.goesOn())
   })
 
   it('sends a new verification link to whoever asks for one (4.7)', async () => {
-    const user = await addUnverified(h)
-    const link = await user.asksAgain()
-    expect((await createUserAgent().get(link)).status).to.be.oneOf([200, 302])
-    expect(await user.isVerified()).to.equal(true)
+    const user = await h.addUnverified()
+    await user.asksAgain()
+    await user.isOnlyVerified(await user.opensLink())
   })
 
   it('changes settings in one process, which are in force in the other, both ways, the password sealed (4.5, SET-13)', async () => {
@@ -94,11 +87,11 @@ describeWithMongo('Each endpoint and each flow once, on MongoDB', () => {
   })
 
   it('answers what an admin asks: accounts, mails, links, dead letters, audit, doctor', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     const admin = adminOf(h)
     const { mail_id: mailId } = await admin.sendReset({ user: user.username })
     await outcomeOf(h, mailId, 'sent')
-    const { link } = await h.mail.mailTo(user.email ?? '')
+    const { link } = await user.mail(1)
     expect((await admin.userStatus({ user: user.username })).links).to.have.length(1)
     expect((await admin.explainLink({ link })).state).to.equal('live')
     expect((await admin.listOutbox({ state: 'dead' })).mails).to.deep.equal([])

@@ -1,39 +1,23 @@
 import { expect } from 'chai'
 import { authorizationCodeGrant } from 'openid-client'
-import {
-  eventsOf,
-  expectExpired,
-  expectOnlyVerified,
-  expectResumed,
-  expectStillWorks,
-} from '../support/blocked-login.ts'
+import { onBothStores } from '../support/both-stores.ts'
 import { CLIENT, CONFIDENTIAL } from '../support/harness.ts'
-import { jobs, later } from '../support/jobs.ts'
-import { shapeOf } from '../support/observe.ts'
-import { formsOf, press, withoutId } from '../support/page-forms.ts'
+import { jobs } from '../support/jobs.ts'
+import { shapeOf, usableRecord } from '../support/observe.ts'
+import { sessionOf } from '../support/other-account.ts'
+import { formsOf, withoutId } from '../support/page-forms.ts'
+import { eventsLike, expectExpired, expectMode, tokenOf, type Person } from '../support/person.ts'
 import { createRelyingParty } from '../support/relying-party.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
-import { type Answer, createUserAgent, type Form } from '../support/user-agent.ts'
-import { expectMode, openElsewhere, windowOf } from '../support/waiting-window.ts'
+import { createUserAgent, type Answer, type Form } from '../support/user-agent.ts'
 import { expectTitle } from '../support/words.ts'
-import {
-  accountOf,
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  type Person,
-  sessionId,
-  tokenOf,
-} from '../support/person.ts'
 
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
 const [APP_URI] = CLIENT.redirect_uris
 const [SERVER_URI] = CONFIDENTIAL.redirect_uris
-const APP: Record<string, string> = {
-  client_id: CLIENT.client_id,
-  redirect_uri: APP_URI,
-  scope: 'openid',
-}
+const APP = { client_id: CLIENT.client_id, redirect_uri: APP_URI, scope: 'openid' }
 const SERVER = { client_id: CONFIDENTIAL.client_id, redirect_uri: SERVER_URI, scope: 'openid' }
 const NAMES = new Set(['client_id', 'redirect_uri', 'scope', 'state'])
 
@@ -57,14 +41,14 @@ describe('POST {oauth_path}/resend-verification (4.7)', () => {
       expect((await post({ username }, { 'user-agent': userAgent })).mode).to.equal('sent')
     }
     const matches = { type: 'email_verification_requested', userAgent } as const
-    const events = await eventsOf(h, matches, usernames.length)
+    const events = await eventsLike(h, matches, usernames.length)
     return events.map(({ reason }) => reason)
   }
 
   it('sends a mail to an unverified user, and to nobody else (VER-12)', async () => {
-    const known = await addUnverified(h)
-    const verified = await addVerified(h)
-    const disabled = await addUnverified(h, { disabled: true })
+    const known = await h.addUnverified()
+    const verified = await h.addVerified()
+    const disabled = await h.addUnverified({ disabled: true })
     const names = [verified.username, disabled.username, 'nobody']
     const reasons = await reasonsFor(names)
     expect(reasons).to.have.members(['already_verified', 'disabled', 'unknown'])
@@ -73,34 +57,35 @@ describe('POST {oauth_path}/resend-verification (4.7)', () => {
   })
 
   it('names the stored address, whatever the form says besides', async () => {
-    const user = await addUnverified(h)
+    const user = await h.addUnverified()
     await user.asksAgain({ email: 'evil@evil.example', to: 'evil@evil.example' })
     expect(h.mail.mails.filter(({ to }) => String(to).includes('evil'))).to.deep.equal([])
   })
 
   it('sends a fresh link each time, and all of them live, the first as good as it was, until one is used', async () => {
-    const login = await blockedLogin(h)
-    const { user, link: first } = login
+    const login = await h.blockedLogin()
+    const { link: first } = login
     const links = [
       first,
-      await user.asksAgain({ ...APP, state: 'the state of the client' }),
-      await user.asksAgain(),
+      await login.asksAgain({ ...APP, state: 'the state of the client' }),
+      await login.asksAgain(),
     ]
-    const tokens = links.map((link) => new URL(link).searchParams.get('token'))
+    const tokens = links.map(tokenOf)
     expect(new Set(tokens).size).to.equal(3)
     for (const token of tokens) expect(token).to.match(/^[\w-]{43}$/)
-    expect(await user.isVerified()).to.equal(false)
+    expect(await login.isVerified()).to.equal(false)
+    login.link = first
     await login.stillGetsIn()
-    for (const link of links) expectExpired(await createUserAgent().get(link))
+    for (const link of links) expectExpired(await login.opensElsewhere(link))
 
-    const other = await blockedLogin(h)
-    const again = await other.asksAgain()
-    expect((await createUserAgent().get(again)).mode).to.equal('verified')
-    expectExpired(await createUserAgent().get(other.link))
+    const other = await h.blockedLogin()
+    const again = await other.in().asksAgain()
+    expect((await other.opensElsewhere(again)).mode).to.equal('verified')
+    expectExpired(await other.opensElsewhere())
   })
 
   it('works from the blocked page, whose form carries what the login began with', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const { username } = login
     const { login: id, ...form } = withoutId(login.blocked.hidden)
     expect(id).to.match(/^[\w-]{22}$/)
@@ -111,21 +96,23 @@ describe('POST {oauth_path}/resend-verification (4.7)', () => {
       scope: 'openid email',
       state: login.request.state,
     })
-    const link = await login.asksAgain(login.blocked.hidden)
-    await expectStillWorks(h, { ...login, link })
+    await login.asksAgain(login.blocked.hidden)
+    await login.stillGetsIn()
   })
-})
 
-describe('POST {oauth_path}/resend-verification from a page of ours', () => {
-  const h = suiteHarness()
-
-  const post = (form: Form) => createUserAgent().post(`${h.oauthUrl}/resend-verification`, form)
   const fieldsOf = (link: string) => Object.fromEntries(new URL(link).searchParams)
 
   async function expiredLogin(): Promise<Person> {
-    const login = await blockedLogin(h)
-    await later(h, 24 * 3_600_000)
+    const login = await h.blockedLogin()
+    await h.later(DAY_MS)
     return login
+  }
+
+  /** The newest link, which an answer of this kind sent, finishes the login that waits. */
+  async function expectSentLinkWorks(login: Person, sent: Answer) {
+    expectMode(sent, 200, 'sent')
+    login.link = (await login.mail(2)).link
+    await login.comesBack(await login.opensElsewhere())
   }
 
   async function isNotRenewedAs(reason: string, form: Form, login: Person) {
@@ -142,18 +129,17 @@ describe('POST {oauth_path}/resend-verification from a page of ours', () => {
   describe('in the place of an expired link', () => {
     it('sends a new one without a name being typed, and it finishes the login that waits', async () => {
       const login = await expiredLogin()
-      const page = await createUserAgent().get(login.link)
+      const page = await login.opensElsewhere()
       expectTitle(page, 'verify-email.expired.expired.title')
       expect(withoutId(page.hidden)).to.deep.equal({ ...fieldsOf(login.link), ui_locales: 'en' })
+      const { link: first } = login
       const sent = await post(page.hidden)
-      expect([sent.status, sent.mode]).to.deep.equal([200, 'sent'])
-      const { link } = await h.mail.mailTo(login.email ?? '', 2)
-      await expectResumed(h, { ...login, link }, await createUserAgent().get(link))
-      await isNotRenewedAs('used', fieldsOf(login.link), login)
+      await expectSentLinkWorks(login, sent)
+      await isNotRenewedAs('used', fieldsOf(first), login)
       const alike = await expiredLogin()
       const sentAlike = await post({ ...fieldsOf(alike.link), ui_locales: 'en' })
       expect(shapeOf(sentAlike)).to.deep.equal(shapeOf(sent))
-      await h.mail.mailTo(alike.email ?? '', 2)
+      await alike.mail(2)
     })
 
     it('sends none for what is not genuine in every character, and the link still does its work', async () => {
@@ -172,49 +158,39 @@ describe('POST {oauth_path}/resend-verification from a page of ours', () => {
       const repeated = await post(`${new URLSearchParams(genuine)}&token=${token}`)
       expect([repeated.status, repeated.mode]).to.deep.equal([400, 'bad_request'])
       expect(login.mailCount()).to.equal(1)
-      expect((await post(genuine)).mode).to.equal('sent')
-      const { link } = await h.mail.mailTo(login.email ?? '', 2)
-      await expectStillWorks(h, { ...login, link })
+      await expectSentLinkWorks(login, await post(genuine))
     })
   })
 
   describe('with the page that waits', () => {
     it('keeps it waiting, and that may lead to its client alone', async () => {
-      const login = await blockedLogin(h)
-      const window = windowOf(h, login)
-      const sent = await press(login.agent, login.blocked, '/resend-verification')
-      expect([sent.status, sent.mode]).to.deep.equal([200, 'sent'])
-      expect(sent.hidden['login']).to.equal(window.id)
+      const login = await h.blockedLogin()
+      const sent = await login.presses('/resend-verification')
+      expect(sent.hidden['login']).to.equal(login.loginId())
       expect(sent.headers.get('content-security-policy')).to.include("form-action 'self' https:;")
-      const { link } = await h.mail.mailTo(login.email ?? '', 2)
-      await openElsewhere({ ...login, link })
-      await login.comesBack(await window.goOn())
+      await expectSentLinkWorks(login, sent)
+      await login.comesBack(await login.goesOn())
     })
 
     it('asks again for a name where none was typed, keeps all that the form carried, and waits on', async () => {
-      const login = await blockedLogin(h)
-      const window = windowOf(h, login)
+      const login = await h.blockedLogin()
       const { username = '', ...fields } = login.blocked.hidden
       const carried: Record<string, string> = { ...fields, ui_locales: 'de en' }
       const known = await jobs(h)
       for (const form of [{ ...carried, username: '' }, carried]) {
-        const page = await login.agent.post(`${h.oauthUrl}/resend-verification`, form)
+        const page = await post(form)
         expect([page.status, page.mode]).to.deep.equal([400, 'invalid'])
         expect(page.text).to.include('Geben Sie Ihren Benutzernamen ein.')
         expect(page.headers.get('content-security-policy')).to.include("form-action 'self' https:;")
         const asked = formsOf(page).find(({ action }) => action.endsWith('/resend-verification'))
-        expect(withoutId(asked?.fields ?? {})).to.deep.equal({
-          ...withoutId(carried),
-          username: '',
-        })
+        const expected = { ...withoutId(carried), username: '' }
+        expect(withoutId(asked?.fields ?? {})).to.deep.equal(expected)
       }
       expect(known).to.include.members(await jobs(h))
-      const page = await login.agent.post(`${h.oauthUrl}/resend-verification`, carried)
-      const typed = { username }
-      const sent = await press(login.agent, page, '/resend-verification', { typed })
-      expect([sent.status, sent.mode, sent.hidden['login']]).to.deep.equal([200, 'sent', window.id])
-      const { link } = await h.mail.mailTo(login.email ?? '', 2)
-      await expectStillWorks(h, { ...login, link })
+      login.page = await post(carried)
+      const sent = await login.presses('/resend-verification', { typed: { username } })
+      expect(sent.hidden['login']).to.equal(login.loginId())
+      await expectSentLinkWorks(login, sent)
     })
 
     it('asks for a name in the place of an unknown link, and carries nothing that was not sent', async () => {
@@ -226,15 +202,13 @@ describe('POST {oauth_path}/resend-verification from a page of ours', () => {
     })
 
     it('is the same page whatever name was typed, and tells nothing without the cookie', async () => {
-      const login = await blockedLogin(h)
-      const id = login.blocked.hidden['login'] ?? ''
-      const pages = []
-      for (const username of [login.username, 'nobody', 'n'.repeat(300)]) {
-        pages.push(shapeOf(await post({ username, login: id })))
-      }
-      expect(pages[1]).to.deep.equal(pages[0])
-      expect(pages[2]).to.deep.equal(pages[0])
-      expectMode(await login.in(createUserAgent()).reloads(), 400, 'ended')
+      const login = await h.blockedLogin()
+      const pageFor = async (username: string) =>
+        shapeOf(await post({ username, login: login.loginId() }))
+      const page = await pageFor(login.username)
+      for (const username of ['nobody', 'n'.repeat(300)])
+        expect(await pageFor(username)).to.deep.equal(page)
+      expectMode(await login.in().reloads(), 400, 'ended')
       await login.stillGetsIn()
     })
 
@@ -261,22 +235,19 @@ describe('A link of POST {oauth_path}/resend-verification (4.7)', () => {
 
   describe('while a login waits', () => {
     it('finishes the one of the same client, redirect URI and state', async () => {
-      const user = await addUnverified(h)
-      const first = await blockedLogin(h, { user })
-      const second = await blockedLogin(h, { user })
-      const link = await user.asksAgain({ ...APP, state: first.request.state })
-      const answer = await createUserAgent().get(link)
-      await expectResumed(h, { ...first, link }, answer)
-      expectExpired(await createUserAgent().get(second.link))
+      const first = await h.blockedLogin()
+      const second = await h.blockedLogin({ user: first })
+      await first.asksAgain({ ...APP, state: first.request.state })
+      await first.comesBack(await first.opensElsewhere())
+      expectExpired(await second.opensElsewhere())
     })
 
     it('finishes the newest of several that are alike', async () => {
-      const user = await addUnverified(h)
       const extra = { state: 'always the same' }
-      await blockedLogin(h, { user, extra })
-      const newest = await blockedLogin(h, { user, extra })
-      const link = await user.asksAgain({ ...APP, ...extra })
-      await expectResumed(h, { ...newest, link }, await newest.agent.get(link))
+      const user = await h.blockedLogin({ extra })
+      const newest = await h.blockedLogin({ user, extra })
+      await newest.asksAgain({ ...APP, ...extra })
+      await newest.stillGetsIn()
     })
 
     it('finishes none of another state, absent and empty being two', async () => {
@@ -285,17 +256,17 @@ describe('A link of POST {oauth_path}/resend-verification (4.7)', () => {
         () => ({ ...APP, state: '' }),
         () => APP,
       ]) {
-        const login = await blockedLogin(h)
-        const link = await login.asksAgain(carried(login.request.state))
-        expectNoCode(await login.agent.get(link))
+        const login = await h.blockedLogin()
+        await login.asksAgain(carried(login.request.state))
+        expectNoCode(await login.opensLink())
       }
     })
 
     it('finishes none of another user', async () => {
-      const login = await blockedLogin(h)
-      const stranger = await addUnverified(h)
-      const link = await stranger.asksAgain({ ...APP, state: login.request.state })
-      expectNoCode(await createUserAgent().get(link))
+      const login = await h.blockedLogin()
+      const stranger = await h.addUnverified()
+      await stranger.asksAgain({ ...APP, state: login.request.state })
+      expectNoCode(await stranger.opensLink())
       expect(await login.isVerified()).to.equal(false)
       await login.stillGetsIn()
     })
@@ -310,9 +281,9 @@ describe('A link of POST {oauth_path}/resend-verification (4.7)', () => {
 
   describe('while no login waits', () => {
     it('ends in an OAuth error at the redirect URI of a client that needs PKCE, and signs in (RED-06)', async () => {
-      const user = await addUnverified(h)
-      const agent = createUserAgent()
-      const answer = await agent.get(await user.asksAgain({ ...APP, state: 'a b&c' }))
+      const user = await h.addUnverified()
+      await user.asksAgain({ ...APP, state: 'a b&c' })
+      const answer = await user.opensLink()
       expect(answer.status).to.equal(302)
       const location = new URL(answer.location ?? '')
       expect(location.origin + location.pathname).to.equal(APP_URI)
@@ -323,14 +294,13 @@ describe('A link of POST {oauth_path}/resend-verification (4.7)', () => {
       expect(error_description).to.match(/PKCE/)
       expect(others).to.deep.equal({})
       expect(await user.isVerified()).to.equal(true)
-      expect(await accountOf(h, agent)).to.equal(user.id)
+      expect(await user.account()).to.equal(user.id)
     })
 
     it('gives a client that needs no PKCE its code', async () => {
-      const user = await addUnverified(h)
-      const agent = createUserAgent()
-      const link = await user.asksAgain({ ...SERVER, state: 'its state' })
-      const answer = await agent.get(link)
+      const user = await h.addUnverified()
+      await user.asksAgain({ ...SERVER, state: 'its state' })
+      const answer = await user.opensLink()
       expect(answer.status).to.equal(302)
       const party = await createRelyingParty(h.oauthUrl, {
         clientId: CONFIDENTIAL.client_id,
@@ -342,28 +312,27 @@ describe('A link of POST {oauth_path}/resend-verification (4.7)', () => {
       const checks = { expectedState: 'its state' }
       const tokens = await authorizationCodeGrant(party.config, location, checks)
       expect(tokens.claims()?.sub).to.equal(user.id)
-      const session = await h.provider.Session.find(sessionId(h, agent) ?? '')
+      const session = await sessionOf(h, user.agent)
       expect(session?.amr).to.deep.equal(['email'])
       expect((session?.exp ?? 0) - Date.now() / 1000).to.be.greaterThan(3600)
-      expect(await accountOf(h, agent)).to.equal(user.id)
-      expectExpired(await agent.get(link))
+      expect(await user.account()).to.equal(user.id)
+      expectExpired(await user.opensLink())
     })
 
     it('only verifies without client parameters: no session and no code', async () => {
       for (const carried of [{}, { state: 'x', scope: 'openid' }, { client_id: 'app' }]) {
-        const user = await addUnverified(h)
-        const agent = createUserAgent()
-        const link = await user.asksAgain(carried)
-        expect(carriedIn(link)).to.deep.equal({})
-        await expectOnlyVerified(h, { user, agent }, await agent.get(link))
+        const user = await h.addUnverified()
+        expect(carriedIn(await user.asksAgain(carried))).to.deep.equal({})
+        await user.isOnlyVerified(await user.opensLink())
       }
     })
 
     it('never asks for a scope that the client may not have (RED-11)', async () => {
-      const user = await addUnverified(h)
+      const user = await h.addUnverified()
       const scope = 'openid email admin'
-      const answer = await createUserAgent().get(await user.asksAgain({ ...SERVER, scope }))
-      const code = new URL(answer.location ?? '').searchParams.get('code')
+      await user.asksAgain({ ...SERVER, scope })
+      const { location = '' } = await user.opensLink()
+      const code = new URL(location).searchParams.get('code')
       const record = code ? await h.provider.AuthorizationCode.find(code) : undefined
       expect(record?.scope ?? '').to.not.include('admin')
     })
@@ -392,14 +361,13 @@ describe('A link of POST {oauth_path}/resend-verification (4.7)', () => {
 
     async function expectOnlyVerifies(evil: Record<string, string>) {
       const carried = { ...APP, ...evil }
-      const user = await addUnverified(h)
+      const user = await h.addUnverified()
       const link = await user.asksAgain(carried)
       expect(carriedIn(link), JSON.stringify(carried)).to.deep.equal({})
-      const { mail } = await h.mail.mailTo(user.email ?? '')
+      const { mail } = await user.mail()
       const body = `${mail.text}${String(mail.html)}`
       expect(/.{0,40}(evil\.|app\.example|javascript:).{0,40}/i.exec(body)?.[0]).to.equal(undefined)
-      const agent = createUserAgent()
-      await expectOnlyVerified(h, { user, agent }, await agent.get(link))
+      await user.isOnlyVerified(await user.opensLink())
     }
   })
 })
@@ -431,8 +399,8 @@ describe('The countdown to the next mail (resend_cooldown)', () => {
     createUserAgent().post(`${h.oauthUrl}/${path}`, forms[path](name), { 'x-forwarded-for': from })
 
   /** The page after a repeated request: what is left of the hour, and no more. */
-  function expectRest(answer: Answer) {
-    expect(answer.mode).to.equal('sent')
+  function expectRest(answer: Answer, mode = 'sent') {
+    expect(answer.mode).to.equal(mode)
     expect(secondsIn(answer)).to.be.within(1, HOUR_S)
   }
 
@@ -467,44 +435,178 @@ describe('The countdown to the next mail (resend_cooldown)', () => {
   })
 
   it('goes on where the blocked login began it', async () => {
-    const login = await blockedLogin(h)
-    const { user } = login
+    const login = await h.blockedLogin()
     expect(secondsIn(login.blocked)).to.equal(HOUR_S)
-    expectRest(await ask('resend-verification', user.username))
-    const window = windowOf(h, login)
-    for (const answer of [await window.reload(), await window.goOn()]) {
-      expect(answer.mode).to.equal('blocked')
-      expect(secondsIn(answer)).to.be.within(1, HOUR_S)
-    }
-    const again = await h.signIn(createUserAgent(), user.username)
-    expect(again.mode).to.equal('blocked')
-    expect(secondsIn(again)).to.be.within(1, HOUR_S)
+    expectRest(await ask('resend-verification', login.username))
+    for (const answer of [await login.reloads(), await login.goesOn(), await login.in().signsIn()])
+      expectRest(answer, 'blocked')
   })
 
   it('is no refusal: whoever has no link to use gets one', async () => {
-    const user = await h.addUser({ username: 'again' })
-    await h.forgot(user.username)
-    const { link } = await h.mail.mailTo(user.email ?? '')
-    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+    const user = await h.addVerified()
+    const first = await user.forgets()
+    expect((await h.reset(first, 'a new password')).mode).to.equal('done')
     expectRest(await h.forgot(user.username))
-    const { link: newer } = await h.mail.mailTo(user.email ?? '', 2)
-    expect(tokenOf(newer)).not.to.equal(tokenOf(link))
+    const { link: newer } = await user.mail(2)
+    expect(tokenOf(newer)).not.to.equal(tokenOf(first))
     expect((await h.reset(newer, 'another new password')).mode).to.equal('done')
   })
 
   it('shows nothing and counts nothing where it is 0s, as is the default', async () => {
     await h.put({ resend_cooldown: '0s' })
-    const { user, blocked } = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const pages = [
-      blocked,
-      await ask('resend-verification', user.username),
+      login.blocked,
+      await ask('resend-verification', login.username),
       await ask('forgot-password', 'free'),
       await ask('forgot-password', 'free'),
     ]
     for (const page of pages) expect(secondsIn(page)).to.equal(undefined)
-    await h.mail.mailTo(user.email ?? '', 2)
-    expect(user.mailCount()).to.equal(2)
+    await login.mail(2)
+    expect(login.mailCount()).to.equal(2)
     await h.put({ resend_cooldown: '1h' })
     expect(secondsIn(await ask('forgot-password', 'free'))).to.equal(HOUR_S)
+  })
+})
+
+/** A form as it was sent, so that it can be sent again. */
+interface Sent {
+  action: string
+  fields: Record<string, string>
+}
+
+onBothStores('A form that asks for a mail, sent again', (technology) => {
+  const h = suiteHarness({ technology })
+  const agent = createUserAgent()
+  const post = ({ action, fields }: Sent) => agent.post(action, fields)
+
+  function formOf(page: Answer, path: string, typed: Record<string, string> = {}): Sent {
+    const form = formsOf(page).find(({ action }) => action.endsWith(path))
+    expect(form?.fields['form_id']).to.match(/^[\w-]{22}$/)
+    return { action: form?.action ?? '', fields: { ...form?.fields, ...typed } }
+  }
+
+  const forgotForm = async (identifier: string) =>
+    formOf(await agent.get(`${h.oauthUrl}/forgot-password`), '/forgot-password', { identifier })
+
+  /** Each page that has such a form, by whom its mail goes to. */
+  const forms: Record<string, (user: Person) => Promise<Sent>> = {
+    'the forgot-password form': ({ username }) => forgotForm(username),
+    'the forgot-password form that came back': async ({ username: identifier }) =>
+      formOf(await post(await forgotForm('')), '/forgot-password', { identifier }),
+    'the page of an expired reset link': async (user) => {
+      await user.forgets()
+      await h.later(DAY_MS)
+      return formOf(await user.opensLink(), '/forgot-password')
+    },
+    'the blocked page': async (user) =>
+      formOf((await h.blockedLogin({ user })).blocked, '/resend-verification'),
+    'the page of an expired verification link': async (user) => {
+      const login = await h.blockedLogin({ user })
+      await h.later(2 * DAY_MS)
+      return formOf(await login.opensLink(), '/resend-verification')
+    },
+  }
+  /** An id is that of its form for a week of the calendar. */
+  const atNextWeek = () => h.later(7 * DAY_MS - (Date.now() % (7 * DAY_MS)))
+
+  for (const [page, open] of Object.entries(forms)) {
+    it(`from ${page} is the same request: the same answer, and no second mail, at once and days later`, async () => {
+      await atNextWeek()
+      const user = await h.addUnverified()
+      const sent = await open(user)
+      const before = user.mailCount()
+      const [first, atOnce] = await Promise.all([post(sent), post(sent)])
+      expect([first.status, first.mode]).to.deep.equal([200, 'sent'])
+      await user.mail(before + 1)
+      await h.isIdle()
+      const answers = [atOnce]
+      for (const ms of [0, HOUR_MS / 2, DAY_MS]) {
+        await h.later(ms)
+        await h.withoutJobs(async () => answers.push(await post(sent)))
+      }
+      for (const answer of answers) {
+        // The token that it is asked by may be spent or replaced by then.
+        if (answer.mode === 'sent') expect(shapeOf(answer)).to.deep.equal(shapeOf(first))
+        else expect(sent.fields).to.have.property('token')
+      }
+      expect(user.mailCount()).to.equal(before + 1)
+    })
+  }
+
+  it('is another request a week later, and the log has events of each', async () => {
+    const user = await h.addVerified()
+    const sent = await forgotForm(user.username)
+    for (const count of [1, 2]) {
+      await post(sent)
+      await user.mail(count)
+      await h.isIdle()
+      for (const type of ['password_reset_requested', 'password_reset_mail_sent'] as const) {
+        expect(user.events(type)).to.have.length(count)
+      }
+      await atNextWeek()
+    }
+  })
+
+  it('leaves the link of its mail alive', async () => {
+    const user = await h.addVerified()
+    const sent = await forgotForm(user.username)
+    await post(sent)
+    const { link } = await user.mail(1)
+    await h.isIdle()
+    await h.withoutJobs(() => post(sent))
+    expect(await usableRecord(h, link)).to.include({ userId: user.id })
+    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+  })
+
+  it('is another request by another name, of another kind, or with another form: nobody keeps the mail of somebody else back', async () => {
+    const [ann, ben] = [await h.addVerified(), await h.addVerified()]
+    const sent = await forgotForm(ann.username)
+    const id = sent.fields['form_id'] ?? ''
+    await post(sent)
+    await ann.mail(1)
+    await post({ ...sent, fields: { ...sent.fields, identifier: ben.username } })
+    await ben.mail(1)
+    await post(await forgotForm(ann.username))
+    await ann.mail(2)
+    const eve = await h.addUnverified()
+    await post({ ...sent, fields: { identifier: eve.username, form_id: id } })
+    const action = `${h.oauthUrl}/resend-verification`
+    await post({ action, fields: { username: eve.username, form_id: id } })
+    await eve.mail(1)
+    await h.isIdle()
+    expect([ann, ben, eve].map((user) => user.mailCount())).to.deep.equal([2, 1, 2])
+  })
+
+  it('is no longer the same once its id is what no form of ours has, or there is none', async () => {
+    const user = await h.addVerified()
+    const { action } = await forgotForm(user.username)
+    let mails = 0
+    for (const id of [undefined, undefined, '', 'x', 'x'.repeat(23)]) {
+      const fields = { identifier: user.username, ...(id !== undefined && { form_id: id }) }
+      expect((await post({ action, fields })).mode).to.equal('sent')
+      await user.mail((mails += 1))
+      await h.isIdle()
+    }
+  })
+
+  it('has an id that no address gives it, and another one each time', async () => {
+    const id = 'A'.repeat(22)
+    const page = await agent.get(`${h.oauthUrl}/forgot-password?form_id=${id}`)
+    const ids = [page.hidden['form_id'], (await forgotForm('x')).fields['form_id']]
+    expect(new Set([id, ...ids]).size).to.equal(3)
+  })
+
+  it('is asked for once by a page of a link whose token alone is posted', async () => {
+    const user = await h.addVerified()
+    const link = await user.forgets()
+    await h.later(DAY_MS)
+    const page = await agent.get(link)
+    expect(page.hidden['token']).to.equal(tokenOf(link))
+    const sent = await post(formOf(page, '/forgot-password'))
+    expect(sent.text).not.to.include(user.username)
+    expect(sent.text).to.include('to the same email address')
+    await user.mail(2)
+    await h.isIdle()
   })
 })

@@ -1,13 +1,82 @@
-import type { Person } from '../support/person.ts'
+import { randomBytes, scryptSync, timingSafeEqual } from 'node:crypto'
+import { availableParallelism } from 'node:os'
 import { expect } from 'chai'
-import { onBothStores } from '../support/both-stores.ts'
+import { hashQueueLimits } from '../../src/crypto/hash-queue.ts'
+import type { Hashing, User } from '../../src/index.ts'
+import { bcryptWork } from '../support/bcrypt-work.ts'
+import { eventually } from '../support/eventually.ts'
 import { expectPage } from '../support/expect-page.ts'
-import { PASSWORD } from '../support/harness.ts'
-import { databaseOf, dump, sha256, usableRecord } from '../support/observe.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
+import { CLIENT, type Harness, onBothStores, PASSWORD, suiteHarness } from '../support/harness.ts'
+import { databaseOf, dump, sha256, shapeOf, usableRecord } from '../support/observe.ts'
+import { linksOf, press, withoutId } from '../support/page-forms.ts'
+import { OTHER_HASH, type Person, personAt, tokenOf } from '../support/person.ts'
+import { moveTime } from '../support/time.ts'
+import { turns } from '../support/turns.ts'
 import { createUserAgent, decodeEntities } from '../support/user-agent.ts'
 import { expectTitle, words } from '../support/words.ts'
-import { tokenOf, userWithLink } from '../support/person.ts'
+
+const NEW = 'a new password'
+const agent = createUserAgent()
+
+const completed = (user: Person) => user.events('password_reset_completed')
+
+/** A user with a link, an hour later. */
+async function userWithExpiredLink(h: Harness, carried: Record<string, string> = {}) {
+  const both = await h.userWithLink({}, carried)
+  await h.later(3_600_000)
+  return both
+}
+
+/** Both methods refuse it, with no form on the page. */
+async function expectRefused(h: Harness, link: string) {
+  const answers = [await agent.get(link), await h.reset(link, NEW)]
+  for (const answer of answers) {
+    expectPage(answer, 400, 'reset-password', 'invalid')
+    expect(answer.text).not.to.include('name="password"')
+    expect(answer.headers.getSetCookie()).to.deep.equal([])
+  }
+  return answers
+}
+
+// Forms and tokens that are none are in test/http/refusals.test.ts.
+describe('{oauth_path}/reset-password', () => {
+  const h = suiteHarness()
+
+  it('renders the form for a new password to whoever has a link, and does not say whose it is (4.3, ENU-08)', async () => {
+    const { user, link } = await h.userWithLink()
+    const page = await agent.get(link)
+    expectPage(page, 200, 'reset-password', 'form')
+    expect(page.hidden).to.deep.equal({ token: tokenOf(link), ui_locales: 'en' })
+    expect(page.text).to.include('Use 8 to 64 characters.')
+    for (const name of ['password', 'confirm_password']) {
+      const [field = ''] = new RegExp(`<input[^>]* name="${name}"[^>]*>`).exec(page.text) ?? []
+      expect(field).to.include('type="password"').and.include('autocomplete="new-password"')
+    }
+    const refused = await h.reset(link, NEW, 'another one')
+    expect(refused.mode).to.equal('password_mismatch')
+    for (const { text } of [page, refused]) {
+      for (const secret of [user.username, user.email ?? '', user.id, 'users.example'])
+        expect(text.replaceAll(tokenOf(link), '')).not.to.include(secret)
+    }
+  })
+
+  it('sets the password, and shows a success without a cookie and without signing in; only the new one signs in then (4.4, SES-06)', async () => {
+    const { user, link } = await h.userWithLink({ emailVerified: false })
+    const answer = await user.choosesPassword(NEW)
+    expectPage(answer, 200, 'reset-password', 'done')
+    expectTitle(answer, 'reset-password.done.title')
+    expect(answer.text).not.to.include(NEW).and.not.to.include(tokenOf(link))
+    expect(answer.headers.getSetCookie()).to.deep.equal([])
+    expect((await user.starts()).page).to.equal('login')
+    expect(await user.isVerified()).to.equal(false)
+    expect((await h.users.findById(user.id))?.passwordHash).to.match(/^\$2b\$04\$/)
+
+    await user.becomes({ emailVerified: true })
+    expect((await user.signsIn(PASSWORD)).mode).to.equal('wrong')
+    const { location = '' } = await user.signsIn(NEW)
+    expect((await user.party.exchange(user.request, location)).claims()?.sub).to.equal(user.id)
+  })
+})
 
 /** What to look for in the writes of a reset, in their order. */
 const STEPS: Record<string, string> = {
@@ -20,76 +89,11 @@ const STEPS: Record<string, string> = {
   'password_reset_tokens.completed_at': 'all is done',
 }
 
-describe('{oauth_path}/reset-password', () => {
-  const agent = createUserAgent()
-  const h = suiteHarness()
-
-  describe('GET with the token of a link (4.3)', () => {
-    it('renders the new-password form', async () => {
-      const { link } = await userWithLink(h)
-      const page = await agent.get(link)
-      expect(page.status).to.equal(200)
-      expect([page.page, page.mode]).to.deep.equal(['reset-password', 'form'])
-      expect(page.hidden).to.deep.equal({ token: tokenOf(link), ui_locales: 'en' })
-      expect(page.text).to.include('Use 8 to 64 characters.')
-      for (const name of ['password', 'confirm_password']) {
-        const [field = ''] = new RegExp(`<input[^>]* name="${name}"[^>]*>`).exec(page.text) ?? []
-        expect(field).to.include('type="password"').and.include('autocomplete="new-password"')
-      }
-    })
-
-    it('does not say whose it is (ENU-08)', async () => {
-      const { user, link } = await userWithLink(h)
-      const refused = await h.reset(link, 'a new password', 'another one')
-      expect(refused.mode).to.equal('password_mismatch')
-      for (const { text } of [await agent.get(link), refused]) {
-        for (const secret of [user.username, user.email ?? '', user.id, 'users.example']) {
-          expect(text.replaceAll(tokenOf(link), '')).not.to.include(secret)
-        }
-      }
-    })
-  })
-
-  describe('POST with a valid form applies the effects of a reset (4.4, 3.3)', () => {
-    it('and shows a success message, without a cookie and without signing in (SES-06)', async () => {
-      const { user, link } = await userWithLink(h, { emailVerified: false })
-      const own = createUserAgent()
-      const form = { token: tokenOf(link), password: 'a new password' }
-      const answer = await own.post(`${h.oauthUrl}/reset-password`, {
-        ...form,
-        confirm_password: form.password,
-      })
-      expect(answer.status).to.equal(200)
-      expect([answer.page, answer.mode]).to.deep.equal(['reset-password', 'done'])
-      expectTitle(answer, 'reset-password.done.title')
-      expect(answer.text).not.to.include(form.password).and.not.to.include(form.token)
-      expect(answer.headers.getSetCookie()).to.deep.equal([])
-      const { url } = await h.party.begin()
-      expect((await h.follow(own, await own.get(url))).page).to.equal('login')
-      expect((await h.users.findById(user.id))?.emailVerified).to.equal(false)
-    })
-
-    it('so that the old password is refused and the new one signs in', async () => {
-      const { user, link } = await userWithLink(h)
-      await h.reset(link, 'a new password')
-      const stored = await h.users.findById(user.id)
-      expect(stored?.passwordHash).to.match(/^\$2b\$04\$/)
-      expect((await h.signIn(createUserAgent(), user.username)).mode).to.equal('wrong')
-      const request = await h.party.begin()
-      const own = createUserAgent()
-      const answer = await h.login(own, request.url, user.username, 'a new password')
-      const { location = '' } = await h.follow(own, answer)
-      const tokens = await h.party.exchange(request, location)
-      expect(tokens.claims()?.sub).to.equal(user.id)
-    })
-  })
-})
-
 onBothStores('A reset', (technology) => {
   const h = suiteHarness({ technology })
 
   it('1 password, 2 used_at, 3 and 4 sessions, before 5 password_reset_completed', async () => {
-    const { user, link } = await userWithLink(h)
+    const { user, link } = await h.userWithLink()
     const record = await usableRecord(h, link)
     const atEvent = new Promise<[boolean, unknown]>((resolve, reject) => {
       h.flows.events.on('audit', ({ type, accountId }) => {
@@ -116,7 +120,7 @@ onBothStores('A reset', (technology) => {
 
   if (technology === 'mongodb') {
     it('in that order also as MongoDB sees it', async () => {
-      const { link } = await userWithLink(h)
+      const { link } = await h.userWithLink()
       await databaseOf(h).command({ profile: 2 })
       await h.reset(link, 'a new password')
       await databaseOf(h).command({ profile: 0 })
@@ -138,7 +142,7 @@ onBothStores('A reset', (technology) => {
     })
 
     it('with used_at set, and no hash left in the token record', async () => {
-      const { user, link } = await userWithLink(h)
+      const { user, link } = await h.userWithLink()
       await h.reset(link, 'a new password')
       const token_hash = sha256(tokenOf(link))
       const record = await databaseOf(h).collection('password_reset_tokens').findOne({ token_hash })
@@ -153,146 +157,560 @@ onBothStores('A reset', (technology) => {
   }
 })
 
-const NEW = 'a new password'
-const MISMATCH = 'password_mismatch'
-
-describe('The form of POST {oauth_path}/reset-password (4.4, 8)', () => {
-  const agent = createUserAgent()
+describe('The form for a new password (4.4, 8)', () => {
   const h = suiteHarness()
   let user: Person
   let link: string
 
   before(async () => {
-    user = await h.addUser({ username: 'ann' })
-    link = await user.forgets()
+    ;({ user, link } = await h.userWithLink())
   })
 
-  const post = (fields: string) =>
-    agent.post(`${h.oauthUrl}/reset-password`, `token=${tokenOf(link)}&${fields}`)
-  const passwords = (password: string, confirm_password = password) =>
-    new URLSearchParams({ password, confirm_password }).toString()
+  const SHORT = words['reset-password.password_too_short.refusal']?.replace(/{.*}/, '8 characters')
+  const DIFFER = words['reset-password.password_mismatch.refusal']
+  const tooLong = (excess: string) =>
+    words['reset-password.password_too_long.refusal']
+      ?.replace('{max_characters}', '64 characters')
+      .replace('{excess}', excess)
 
-  describe('is refused, and leaves the token unspent (TOK-12)', () => {
-    const refused: Record<string, [mode: string, fields: string]> = {
-      'passwords that differ': [MISMATCH, passwords(NEW, 'another password')],
-      'passwords that differ in case': [MISMATCH, passwords(NEW, 'A new password')],
-      'passwords that differ in a space at the end': [MISMATCH, passwords(NEW, `${NEW} `)],
-      'composed and decomposed letters': [
-        MISMATCH,
-        passwords('passw\u00F6rter', 'passwo\u0308rter'),
-      ],
-      'no confirmation': [MISMATCH, 'password=a+new+password'],
-      'a confirmation alone': [MISMATCH, 'confirm_password=a+new+password'],
-      'no passwords': ['password_too_short', ''],
-      'empty passwords': ['password_too_short', passwords('')],
-      '7 characters': ['password_too_short', passwords('a'.repeat(7))],
-      '7 emoji, which are 14 UTF-16 units': ['password_too_short', passwords('🔑'.repeat(7))],
-      '65 characters': ['password_too_long', passwords('a'.repeat(65))],
-      '73 bytes in 37 characters': ['password_too_long', passwords(`${'é'.repeat(36)}a`)],
-      '19 emoji, which are 76 bytes': ['password_too_long', passwords('🔑'.repeat(19))],
-      '30,000 characters': ['password_too_long', passwords('a'.repeat(30_000))],
-      NUL: ['password_invalid', passwords('a new\0password')],
-    }
-    for (const [what, [mode, fields]] of Object.entries(refused)) {
-      it(`for ${what}: 400 and the form again, with the reason and without the password`, async () => {
-        const answer = await post(fields)
-        expectPage(answer, 400, 'reset-password', mode)
-        expect(answer.hidden).to.deep.equal({ token: tokenOf(link) })
-        const field = mode === MISMATCH ? 'confirm_password' : 'password'
-        expect(answer.text).to.match(new RegExp(`class="hint fault" id="${field}-hint"`))
-        const inputs = answer.text.match(/<input[^>]* type="password"[^>]*>/g) ?? []
-        expect(inputs).to.have.length(2)
-        for (const input of inputs) expect(input).not.to.include('value=')
-        expect(await user.hasPassword(PASSWORD)).to.equal(true)
-        expect((await agent.get(link)).mode).to.equal('form')
-      })
-    }
-
-    const SHORT = words['reset-password.password_too_short.refusal']?.replace(
-      /{.*}/,
-      '8 characters',
-    )
-    const DIFFER = words['reset-password.password_mismatch.refusal']
-    const tooLong = (excess: string) =>
-      words['reset-password.password_too_long.refusal']
-        ?.replace('{max_characters}', '64 characters')
-        .replace('{excess}', excess)
-    const faults: Record<string, [told: (string | undefined)[], fields: string]> = {
-      'too short, and they differ': [[SHORT, DIFFER], passwords('short', 'shirt')],
-      'of 73 bytes, and they differ': [[tooLong('9'), DIFFER], passwords('a'.repeat(73), NEW)],
-      'that differ in a blank': [[DIFFER], passwords(NEW, ` ${NEW}`)],
-      'of 40 Cyrillic letters': [[tooLong('4')], passwords('я'.repeat(40))],
-    }
-    for (const [what, [told, fields]] of Object.entries(faults)) {
-      it(`for passwords ${what}: all that is wrong is told, each beside its field`, async () => {
-        const { text } = await post(fields)
-        const shown = text.match(/(?<=class="hint fault"[^>]*>)[^<]+/g) ?? []
-        expect(shown.map(decodeEntities)).to.deep.equal(told)
-        expect(await user.hasPassword(PASSWORD)).to.equal(true)
-      })
-    }
-
-    it('and after all of that the same link still sets a good password', async () => {
-      expect(user.events('password_reset_completed')).to.deep.equal([])
-      expect((await post(passwords(NEW))).mode).to.equal('done')
-      expect(await user.hasPassword(NEW)).to.equal(true)
-      expect(user.events('password_reset_completed')).to.have.length(1)
-      expect(await dump(h)).not.to.include(NEW)
+  for (const [what, told, password, confirm] of [
+    ['too short, and they differ', [SHORT, DIFFER], 'short', 'shirt'],
+    ['of 73 bytes, and they differ', [tooLong('9'), DIFFER], 'a'.repeat(73), NEW],
+    ['of 40 Cyrillic letters', [tooLong('4')], 'я'.repeat(40), 'я'.repeat(40)],
+  ] as const) {
+    it(`tells all that is wrong with passwords ${what}, each beside its field`, async () => {
+      const { text } = await h.reset(link, password, confirm)
+      const shown = text.match(/(?<=class="hint fault"[^>]*>)[^<]+/g) ?? []
+      expect(shown.map(decodeEntities)).to.deep.equal(told)
+      expect(await user.hasPassword(PASSWORD)).to.equal(true)
     })
+  }
+
+  it('sets a good one by the same link after that, which is kept nowhere as it is', async () => {
+    expect(completed(user)).to.deep.equal([])
+    expect((await h.reset(link, NEW)).mode).to.equal('done')
+    expect(await user.hasPassword(NEW)).to.equal(true)
+    expect(completed(user)).to.have.length(1)
+    expect(await dump(h)).not.to.include(NEW)
   })
 
   // Spaces, case and other spellings of a letter are in test/attacks/passwords.test.ts.
-  describe('sets exactly the password that was typed', () => {
-    const accepted: Record<string, [password: string, others: string[]]> = {
-      'of exactly the minimum of 8 characters': ['12345678', ['1234567', '123456789']],
-      'of exactly the maximum of 64 characters': ['x'.repeat(64), ['x'.repeat(63)]],
-      'of 8 emoji': ['🔑'.repeat(8), ['🔑'.repeat(7)]],
-      'of 72 bytes in 18 emoji': ['🔑'.repeat(18), [`${'🔑'.repeat(17)}🔒`, '🔑'.repeat(17)]],
-      'with signs of forms and markup': ['a+b&c=d%20"<é', ['a b&c=d%20"<é', 'a+b&c=d "<é']],
-    }
-    for (const [what, [password, others]] of Object.entries(accepted)) {
-      it(what, async () => {
-        link = await user.forgets()
-        expect((await post(passwords(password))).mode).to.equal('done')
-        expect(await user.hasPassword(password)).to.equal(true)
-        for (const other of others) expect(await user.hasPassword(other), other).to.equal(false)
-      })
-    }
-
-    it('of letters that are not encoded', async () => {
-      link = await user.forgets()
-      const answer = await post('password=schön und lang&confirm_password=schön und lang')
-      expect(answer.mode).to.equal('done')
-      expect(await user.hasPassword('schön und lang')).to.equal(true)
+  for (const [what, password, others] of [
+    ['of 72 bytes in 18 emoji', '🔑'.repeat(18), [`${'🔑'.repeat(17)}🔒`, '🔑'.repeat(17)]],
+    ['with signs of forms and markup', 'a+b&c=d%20"<é', ['a b&c=d%20"<é', 'a+b&c=d "<é']],
+  ] as const) {
+    it(`sets exactly the password that was typed: ${what}`, async () => {
+      expect((await h.reset(await user.forgets(), password)).mode).to.equal('done')
+      expect(await user.hasPassword(password)).to.equal(true)
+      for (const other of others) expect(await user.hasPassword(other), other).to.equal(false)
     })
+  }
+
+  it('sets exactly the password that was typed: of letters that are not encoded', async () => {
+    const form = `token=${tokenOf(await user.forgets())}&password=schön und lang&confirm_password=schön und lang`
+    expect((await agent.post(`${h.oauthUrl}/reset-password`, form)).mode).to.equal('done')
+    expect(await user.hasPassword('schön und lang')).to.equal(true)
   })
 
-  describe('follows validation_min_password_length and validation_max_password_length', () => {
-    before(() =>
-      h.put({ validation_min_password_length: '10', validation_max_password_length: '12' }),
+  it('follows validation_min_password_length and validation_max_password_length, at both ends', async () => {
+    await h.put({ validation_min_password_length: '10', validation_max_password_length: '12' })
+    expect((await user.opensLink(await user.forgets())).text).to.include('Use 10 to 12 characters.')
+    const short = await user.choosesPassword('a'.repeat(9))
+    expect(short.mode).to.equal('password_too_short')
+    expect(short.text).to.include('at least 10 characters')
+    const long = await user.choosesPassword('a'.repeat(13))
+    expect(long.mode).to.equal('password_too_long')
+    expect(long.text).to.include('at most 12 characters')
+    for (const length of [10, 12]) await user.getsBackIn('a'.repeat(length))
+  })
+
+  it('never takes more than 72 bytes, whatever the maximum', async () => {
+    await h.put({ validation_max_password_length: '72' })
+    const tooLarge = await h.reset(await user.forgets(), `${'a'.repeat(71)}é`)
+    expect(tooLarge.mode).to.equal('password_too_long')
+    await user.getsBackIn('a'.repeat(72))
+  })
+})
+
+onBothStores('{oauth_path}/reset-password refuses a token that is', (technology) => {
+  const h = suiteHarness({ technology })
+
+  it('expired, though its record is still there (TOK-06)', async () => {
+    const { user, link } = await h.userWithLink()
+    await h.later(3_000_000)
+    const { link: newer } = await h.userWithLink()
+    await h.later(600_000)
+    await expectRefused(h, link)
+    expect(await user.hasPassword(PASSWORD)).to.equal(true)
+    expect(completed(user)).to.deep.equal([])
+    const documents = h.db?.collection('password_reset_tokens')
+    const record = await documents?.findOne({ token_hash: sha256(tokenOf(link)) })
+    if (h.db) expect(record).to.include({ user_id: user.id, used_at: null })
+    expect((await agent.get(newer)).status).to.equal(200)
+    await user.getsBackIn()
+  })
+
+  it('of an account whose password changes while the reset runs: the newer one wins (TOK-18)', async () => {
+    const runs = Array.from({ length: 6 }, async (_, run) => {
+      const { user, link } = await h.userWithLink()
+      const change = async () => {
+        await turns(run * 20)
+        await user.becomes({ passwordHash: OTHER_HASH })
+      }
+      const [answer] = await Promise.all([h.reset(link, NEW), change()])
+      expect((await h.users.findById(user.id))?.passwordHash).to.equal(OTHER_HASH)
+      expect((await h.reset(link, NEW)).status).to.equal(400)
+      expect(completed(user)).to.have.length(answer.status === 200 ? 1 : 0)
+    })
+    await Promise.all(runs)
+  })
+
+  if (technology === 'memory') return
+
+  it('damaged in the database: it fails closed (TOK-07)', async () => {
+    const { user, link } = await h.userWithLink()
+    const documents = databaseOf(h).collection('password_reset_tokens')
+    const token_hash = sha256(tokenOf(link))
+    const record = await documents.findOne({ token_hash })
+    const inAnHour = new Date(Date.now() + 3_600_000)
+    const ends = [null, inAnHour.toISOString(), inAnHour.getTime(), [inAnHour]]
+    for (const damage of [
+      { $unset: { expires_at: 1 } },
+      ...ends.map((expires_at) => ({ $set: { expires_at } })),
+      { $unset: { used_at: 1 } },
+      { $set: { used_at: '' } },
+      { $unset: { user_id: 1 } },
+      { $set: { user_id: { $ne: '' } } },
+      { $unset: { password_digest: 1 } },
+    ] as object[]) {
+      await documents.updateOne({ token_hash }, damage)
+      await expectRefused(h, link)
+      await documents.replaceOne({ token_hash }, record ?? {})
+    }
+    expect(await user.hasPassword(PASSWORD)).to.equal(true)
+    expect((await h.reset(link, NEW)).mode).to.equal('done')
+  })
+
+  it('of a deleted user: it changes nothing, and is no 5xx (TOK-17)', async () => {
+    const { user, link } = await h.userWithLink()
+    expect((await agent.get(link)).mode).to.equal('form')
+    const users = databaseOf(h).collection<{ _id: string }>('users')
+    await users.deleteOne({ _id: user.id })
+    await expectRefused(h, link)
+    expect(await users.findOne({ _id: user.id })).to.equal(null)
+    expect(completed(user)).to.deep.equal([])
+  })
+
+  for (const minutes of [3, -3]) {
+    it(`none of that, by a clock that was ${minutes} minutes from ours: it works`, async () => {
+      const { user, link } = await h.userWithLink()
+      const shift = (name: string) => ({
+        $dateAdd: { startDate: `$${name}`, unit: 'minute', amount: minutes },
+      })
+      const tokens = databaseOf(h).collection('password_reset_tokens')
+      const { modifiedCount } = await tokens.updateOne({ user_id: user.id }, [
+        { $set: { created_at: shift('created_at'), expires_at: shift('expires_at') } },
+      ])
+      expect(modifiedCount).to.equal(1)
+      expect((await h.reset(link, NEW)).mode).to.equal('done')
+      expect(await user.hasPassword(NEW)).to.equal(true)
+    })
+  }
+})
+
+describe('A reset link is void once the account changed after it was issued', () => {
+  const h = suiteHarness()
+
+  const changes: [what: string, change: Partial<User>, back: Partial<User>][] = [
+    ['its address', { email: 'new@users.example' }, {}],
+    ['the case of its address', { email: 'NEW@users.example' }, {}],
+    ['its password', { passwordHash: OTHER_HASH }, {}],
+    ['its enabled state', { disabled: true }, { disabled: false }],
+    ['its having a password', { passwordHash: undefined }, { passwordHash: 'set again' }],
+    ['its having an address', { email: undefined }, { email: 'back@users.example' }],
+  ]
+  for (const [what, change, back] of changes) {
+    it(`${what}: POST changes nothing, and a new link works (TOK-16)`, async () => {
+      const { user, link } = await h.userWithLink()
+      await user.becomes(change)
+      const before = await h.users.findById(user.id)
+      const answer = await h.reset(link, NEW)
+      expectPage(answer, 400, 'reset-password', 'invalid')
+      expect(await h.users.findById(user.id)).to.deep.equal(before)
+      expect(completed(user)).to.deep.equal([])
+      await user.becomes(back)
+      await personAt(h, { ...user, ...change, ...back }).getsBackIn()
+    })
+  }
+
+  it('its password: POST ends no session of the account (3.3)', async () => {
+    const { user, link } = await h.userWithLink()
+    await user.signsIn()
+    await user.becomes({ passwordHash: OTHER_HASH })
+    expect((await h.reset(link, NEW)).mode).to.equal('invalid')
+    expect(await user.account()).to.equal(user.id)
+  })
+})
+
+describe('A reset link that does nothing says why, to whoever holds it', () => {
+  const h = suiteHarness()
+  const asksWith = (form: Record<string, string>) =>
+    agent.post(`${h.oauthUrl}/forgot-password`, form)
+
+  /** Opened or posted, it is refused for this reason, and nothing changes. */
+  async function isRefusedAs(reason: string, link: string) {
+    for (const answer of await expectRefused(h, link)) {
+      expectTitle(answer, `reset-password.invalid.${reason}.title`)
+      expect('token' in answer.hidden).to.equal(reason === 'expired')
+    }
+  }
+
+  /** Asked for a new link in its place, it is refused for this reason, and no mail is asked for. */
+  const isNotRenewedAs = (reason: string, link: string) =>
+    h.withoutJobs(async () => {
+      const answer = await asksWith({ token: tokenOf(link) })
+      expectPage(answer, 400, 'reset-password', 'invalid')
+      expectTitle(answer, `reset-password.invalid.${reason}.title`)
+    })
+
+  it('expired: and a new mail is one click away, without typing a name, to the address of the account', async () => {
+    const carried = { client_id: CLIENT.client_id, redirect_uri: CLIENT.redirect_uris[0] }
+    const { user, link } = await userWithExpiredLink(h, carried)
+    await isRefusedAs('expired', link)
+    const page = await user.opensLink()
+    expect(withoutId(page.hidden)).to.deep.equal({ token: tokenOf(link), ui_locales: 'en' })
+    expect(page.text).not.to.include(user.username)
+
+    const mails = h.mail.mails.length
+    const sent = await user.presses('/forgot-password')
+    expect([sent.status, sent.mode]).to.deep.equal([200, 'sent'])
+    const { link: newer } = await user.mail(2)
+    expect((await usableRecord(h, newer))?.carried).to.deep.equal({
+      clientId: carried.client_id,
+      redirectUri: carried.redirect_uri,
+    })
+    await isRefusedAs('superseded', link)
+    expect((await h.reset(newer, NEW)).mode).to.equal('done')
+
+    const { user: other, link: expired } = await userWithExpiredLink(h)
+    const form = { token: tokenOf(expired), email: 'eve@evil.example', username: 'eve' }
+    expect((await asksWith(form)).mode).to.equal('sent')
+    await other.mail(2)
+    const recipients = new Set(h.mail.mails.slice(mails).flatMap(({ to }) => to))
+    expect([...recipients]).to.deep.equal([user.email, other.email])
+
+    const { user: third } = await userWithExpiredLink(h, carried)
+    await third.opensLink()
+    expect(shapeOf(await third.presses('/forgot-password'))).to.deep.equal(shapeOf(sent))
+    await third.mail(2)
+  })
+
+  it('used: and it asks for nothing, and changes nothing, in another browser neither (TOK-11)', async () => {
+    const { user, link } = await h.userWithLink()
+    expect((await h.reset(link, NEW)).mode).to.equal('done')
+    await isRefusedAs('used', link)
+    await isNotRenewedAs('used', link)
+    expect((await h.reset(link, 'another one')).status).to.equal(400)
+    expect(await user.hasPassword(NEW)).to.equal(true)
+    expect(completed(user)).to.have.length(1)
+    await user.getsBackIn()
+  })
+
+  it('superseded by a newer link, also once that was used: and it asks for nothing (TOK-13)', async () => {
+    const { user, link } = await h.userWithLink()
+    const newer = await user.forgets()
+    await isRefusedAs('superseded', link)
+    await isNotRenewedAs('superseded', link)
+    expect(user.mailCount()).to.equal(2)
+    expect((await h.reset(newer, NEW)).mode).to.equal('done')
+    await isRefusedAs('superseded', link)
+    expect(await user.hasPassword(NEW)).to.equal(true)
+  })
+
+  it('changed: the account is another one since, and the page leads to a new link', async () => {
+    const { user, link } = await h.userWithLink()
+    await user.becomes({ disabled: true })
+    expectTitle(await agent.get(link), 'reset-password.invalid.changed.title')
+    await user.becomes({ disabled: false })
+    expectTitle(await agent.get(link), 'reset-password.invalid.expired.title')
+    const email = 'elsewhere@users.example'
+    await user.becomes({ email })
+    await isRefusedAs('changed', link)
+    await isNotRenewedAs('changed', link)
+    expect(await user.hasPassword(PASSWORD)).to.equal(true)
+
+    const address = linksOf(await agent.get(link)).find((each) => each.includes('/forgot-password'))
+    const form = await agent.get(address ?? '')
+    await press(agent, form, '/forgot-password', { typed: { identifier: user.username } })
+    expect((await h.reset((await h.mail.mailTo(email)).link, NEW)).mode).to.equal('done')
+  })
+
+  it('changed: a link that was never posted asks for no new one either, and tells of it', async () => {
+    const { user, link } = await h.userWithLink()
+    const email = `new-${user.email}`
+    await user.becomes({ email })
+    await isNotRenewedAs('changed', link)
+    expectTitle(await agent.get(link), 'reset-password.invalid.changed.title')
+    expect(user.events('password_reset_rejected').at(-1)?.reason).to.equal('account_changed')
+    await personAt(h, { ...user, email }).getsBackIn()
+  })
+
+  const changes: Record<string, Partial<User>> = {
+    'its address': { email: 'other@users.example' },
+    'its password': { passwordHash: OTHER_HASH },
+    'its enabled state': { disabled: true },
+  }
+  for (const [what, change] of Object.entries(changes)) {
+    it(`changed, where it expired and the account changed since, ${what}: no mail goes to it`, async () => {
+      const { user, link } = await userWithExpiredLink(h)
+      await user.becomes(change)
+      await isRefusedAs('changed', link)
+      await isNotRenewedAs('changed', link)
+      expect(user.mailCount()).to.equal(1)
+      await user.becomes({ email: user.email, disabled: false })
+      await user.getsBackIn()
+    })
+  }
+
+  it('to open one is no event; to post one is, and to ask for a new link with one that is no good', async () => {
+    const { user, link } = await h.userWithLink()
+    await user.forgets()
+    await agent.get(link)
+    expect(user.events('password_reset_rejected')).to.deep.equal([])
+    await h.reset(link, NEW)
+    await asksWith({ token: tokenOf(link) })
+    const reasons = user.events('password_reset_rejected').map(({ reason }) => reason)
+    expect(reasons).to.deep.equal(['invalidated', 'invalidated'])
+    await user.getsBackIn()
+  })
+})
+
+onBothStores('The setting reset_verifies_email (3.3)', (technology) => {
+  const h = suiteHarness({
+    technology,
+    settings: { reset_verifies_email: 'true' },
+    mayLogErrors: true,
+  })
+
+  const verified = (user: Person) => user.events('email_verification_completed')
+  it('verifies the address that the link went to, after the effects of the reset, and says who did it', async () => {
+    const user = await h.addUnverified()
+    const neighbour = await h.addUnverified({ email: user.email })
+    const { client_id, redirect_uris } = CLIENT
+    const link = await user.forgets({ client_id, redirect_uri: redirect_uris[0] })
+    expect((await user.opensLink()).mode).to.equal('form')
+    expect(await user.isVerified()).to.equal(false)
+    expect((await h.reset(link, NEW, 'another one')).mode).to.equal('password_mismatch')
+    expect(await user.isVerified()).to.equal(false)
+    const done = await h.reset(link, NEW)
+    expect([done.status, done.mode]).to.deep.equal([200, 'done'])
+    expect(done.headers.getSetCookie()).to.deep.equal([])
+    expect(await user.isVerified()).to.equal(true)
+    expect(await neighbour.isVerified()).to.equal(false)
+    const [event, another] = verified(user)
+    const [reset] = completed(user)
+    expect(event).to.include({ clientId: CLIENT.client_id, address: reset?.address })
+    expect(another).to.equal(undefined)
+    expect(h.events.findIndex(({ id }) => id === reset?.id)).to.be.below(
+      h.events.findIndex(({ id }) => id === event?.id),
     )
+    expect((await user.signsIn(NEW)).location).to.include('code=')
+  })
 
-    it('on the form, in the refusal and at both ends', async () => {
-      link = await user.forgets()
-      expect((await agent.get(link)).text).to.include('Use 10 to 12 characters.')
-      const short = await post(passwords('a'.repeat(9)))
-      expect(short.mode).to.equal('password_too_short')
-      expect(short.text).to.include('at least 10 characters')
-      const long = await post(passwords('a'.repeat(13)))
-      expect(long.mode).to.equal('password_too_long')
-      expect(long.text).to.include('at most 12 characters')
-      expect((await post(passwords('a'.repeat(10)))).mode).to.equal('done')
-      link = await user.forgets()
-      expect((await post(passwords('a'.repeat(12)))).mode).to.equal('done')
-      expect(await user.hasPassword('a'.repeat(12))).to.equal(true)
-    })
+  it('says nothing of an address that was verified before, and does nothing while it is off', async () => {
+    const before = await h.addVerified()
+    expect((await h.reset(await before.forgets(), NEW)).mode).to.equal('done')
+    expect(completed(before)).to.have.length(1)
+    expect(verified(before)).to.deep.equal([])
+    await h.put({ reset_verifies_email: 'false' })
+    try {
+      const user = await h.addUnverified()
+      expect((await h.reset(await user.forgets(), NEW)).mode).to.equal('done')
+      expect(await user.isVerified()).to.equal(false)
+      expect(verified(user)).to.deep.equal([])
+    } finally {
+      await h.put({ reset_verifies_email: 'true' })
+    }
+  })
 
-    it('and never takes more than 72 bytes, whatever the maximum', async () => {
-      await h.put({ validation_max_password_length: '72' })
-      link = await user.forgets()
-      expect((await post(passwords(`${'a'.repeat(71)}é`))).mode).to.equal('password_too_long')
-      expect((await post(passwords('a'.repeat(72)))).mode).to.equal('done')
-      expect(await user.hasPassword('a'.repeat(72))).to.equal(true)
+  for (const [what, change] of Object.entries({
+    'has another address': { email: 'elsewhere@users.example' },
+    'has the address in other letters': { email: 'OTHER-LETTERS@users.example' },
+    'is disabled': { disabled: true },
+  })) {
+    it(`verifies nothing where the account ${what} by then`, async () => {
+      const email = 'other-letters@users.example'
+      const user = await h.addUnverified({ email })
+      const link = await user.forgets()
+      const { replacePasswordHash } = h.users
+      h.users.replacePasswordHash = async (id, expected, next) => {
+        const isReplaced = await replacePasswordHash(id, expected, next)
+        await user.becomes({ ...change, passwordHash: next })
+        return isReplaced
+      }
+      try {
+        expect((await h.reset(link, NEW)).mode).to.equal('done')
+      } finally {
+        h.users.replacePasswordHash = replacePasswordHash
+      }
+      expect(await user.hasPassword(NEW)).to.equal(true)
+      expect(await user.isVerified()).to.equal(false)
+      expect(verified(user)).to.deep.equal([])
     })
+  }
+
+  it('verifies nothing by a reset that is refused in the end, or by a link that is over', async () => {
+    const user = await h.addUnverified()
+    const link = await user.forgets()
+    await user.becomes({ passwordHash: OTHER_HASH })
+    expect((await h.reset(link, NEW)).mode).to.equal('invalid')
+    expect((await h.reset(link, NEW)).mode).to.equal('invalid')
+    expect(await user.isVerified()).to.equal(false)
+    expect((await h.reset(await user.forgets(), NEW)).mode).to.equal('done')
+    expect(await user.isVerified()).to.equal(true)
+  })
+
+  it('lets no login go on that waited: the reset has ended it, and its link has nothing left to do', async () => {
+    const login = await h.blockedLogin()
+    const { link } = login
+    expect((await h.reset(await login.forgets(), NEW)).mode).to.equal('done')
+    expectPage(await login.goesOn(), 400, 'verify-email', 'ended')
+    const page = await login.opensElsewhere(link)
+    expectPage(page, 400, 'verify-email', 'expired')
+    expectTitle(page, 'verify-email.expired.used.title')
+    expect((await login.in().signsIn(NEW)).location).to.include('code=')
+  })
+
+  describe('is done by whoever finishes the reset', () => {
+    const failures: Record<string, (fail: () => void) => () => void> = {
+      'where the address cannot be marked'(fail) {
+        const { markEmailVerified } = h.users
+        h.users.markEmailVerified = async (...of) => {
+          fail()
+          return markEmailVerified(...of)
+        }
+        return () => (h.users.markEmailVerified = markEmailVerified)
+      },
+      'where it was marked, and the event cannot be recorded'(fail) {
+        const { record } = h.store.audit
+        h.store.audit.record = async (event, keepMs) => {
+          if (event.type === 'email_verification_completed') fail()
+          return record(event, keepMs)
+        }
+        return () => (h.store.audit.record = record)
+      },
+    }
+    for (const [what, failing] of Object.entries(failures)) {
+      it(what, async () => {
+        const user = await h.addUnverified()
+        const link = await user.forgets()
+        const { takeUnfinished } = h.store.resetTokens
+        // Its lease has run out already.
+        h.store.resetTokens.takeUnfinished = (at, until) =>
+          takeUnfinished(new Date(at.getTime() + 60_000), until)
+        let failed = 0
+        const restore = failing(() => {
+          failed += 1
+          if (failed === 1) throw new Error('the database hiccups')
+        })
+        try {
+          const answer = await h.reset(link, NEW)
+          expect([answer.status, answer.mode]).to.deep.equal([500, 'error'])
+          await eventually('the reset is finished', async () => {
+            await moveTime(1_000)
+            return verified(user).at(0)
+          })
+        } finally {
+          restore()
+          h.store.resetTokens.takeUnfinished = takeUnfinished
+        }
+        expect(await user.isVerified()).to.equal(true)
+        expect(verified(user)).to.have.length(1)
+        expect(completed(user)).to.have.length(1)
+        expect(await usableRecord(h, link)).to.equal(undefined)
+        expect(failed).to.equal(2)
+      })
+    }
+  })
+})
+
+const LONG = 'more than bcrypt reads, '.repeat(10)
+
+const derived = (password: string, salt: string) => scryptSync(password, salt, 32, { N: 16 })
+
+/** What a host does that has scrypt, and what of it is under way. */
+const work = { calls: [] as string[], running: 0, most: 0 }
+const scrypt: Hashing = {
+  async hash(password) {
+    work.calls.push('hash')
+    const salt = randomBytes(16).toString('hex')
+    return `scrypt:${salt}:${derived(password, salt).toString('hex')}`
+  },
+
+  async verify(password, hash) {
+    work.calls.push('verify')
+    work.running += 1
+    work.most = Math.max(work.most, work.running)
+    await turns(1)
+    work.running -= 1
+    const [, salt = '', stored = ''] = /^scrypt:(\w+):(\w+)$/.exec(hash) ?? []
+    const isReadable = stored.length === 64
+    return isReadable && timingSafeEqual(derived(password, salt), Buffer.from(stored, 'hex'))
+  },
+}
+
+describe('A host that hashes with something else than bcrypt', () => {
+  const h = suiteHarness({ flows: { hashing: scrypt } })
+  const stored = async ({ id }: User) => h.users.findById(id)
+
+  it('has its own hash stored by a reset, and signs in with the new password alone (3.3, TIM-06)', async () => {
+    const { user, link } = await h.userWithLink({
+      passwordHash: await scrypt.hash('the old password'),
+    })
+    expect(await h.flows.verifyPassword(await stored(user), 'the old password')).to.equal(true)
+    const jobs = await bcryptWork(async () => {
+      expect((await h.reset(link, NEW, 'another one')).mode).to.equal('password_mismatch')
+      expect((await h.reset(link, NEW)).mode).to.equal('done')
+      expect((await stored(user))?.passwordHash).to.match(/^scrypt:/)
+      expect(await h.flows.verifyPassword(await stored(user), NEW)).to.equal(true)
+      expect(await h.flows.verifyPassword(await stored(user), 'the old password')).to.equal(false)
+    })
+    expect(jobs).to.deep.equal([])
+    expect((await h.reset(link, 'a later password')).mode).to.equal('invalid')
+  })
+
+  it('pays one comparison for everybody, known or not (TIM-06)', async () => {
+    const user = await h.addUser({ username: 'ann', passwordHash: await scrypt.hash(LONG) })
+    await h.flows.verifyPassword(undefined, NEW)
+    const cases: [boolean, Parameters<typeof h.flows.verifyPassword>[0], string][] = [
+      [true, user, LONG],
+      [false, user, LONG.slice(0, 72)],
+      [false, user, ''],
+      [false, { ...user, disabled: true }, LONG],
+      [false, { ...user, passwordHash: undefined }, LONG],
+      [false, { ...user, passwordHash: 'no hash' }, LONG],
+      [false, undefined, LONG],
+      [false, undefined, 'x\uD800'],
+    ]
+    for (const [isRight, account, password] of cases) {
+      work.calls.splice(0)
+      expect(await h.flows.verifyPassword(account, password)).to.equal(isRight)
+      expect(work.calls).to.deep.equal(['verify'])
+    }
+  })
+
+  it('hashes in the same queue as with bcrypt (RATE-15)', async () => {
+    const { atOnce, waiting } = hashQueueLimits(
+      availableParallelism(),
+      process.env['UV_THREADPOOL_SIZE'],
+    )
+    work.most = 0
+    const posts = Array.from({ length: atOnce + waiting + 1 }, () =>
+      h.flows.verifyPassword(undefined, NEW),
+    )
+    const outcomes = await Promise.allSettled(posts)
+    expect(work.most).to.equal(atOnce)
+    const refused = outcomes.filter(({ status }) => status === 'rejected')
+    expect(refused.at(-1)).to.have.nested.property('reason.code', 'ERR_OVERLOADED')
   })
 })

@@ -1,34 +1,35 @@
+import { execFileSync } from 'node:child_process'
 import { expect } from 'chai'
-import { memoryUsers, type UserStore } from '../../src/index.ts'
+import type { Adapter } from 'oidc-provider'
+import { createIdentity } from '../../examples/hosts/identity.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
-import { problemOf, settingsOf } from '../support/admin-requests.ts'
-import { expectStillWorks } from '../support/blocked-login.ts'
+import { nodeHttpHost } from '../../examples/hosts/node-http.ts'
+import { AccountFlowsError, type Log, memoryUsers, type UserStore } from '../../src/index.ts'
+import { bcryptWork } from '../support/bcrypt-work.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage } from '../support/expect-page.ts'
 import { SHORT_WAITS, suiteHarnessBehindProxy } from '../support/harness-behind-proxy.ts'
-import { PASSWORD } from '../support/harness.ts'
+import { PASSWORD, suiteHarness } from '../support/harness.ts'
 import { jobs } from '../support/jobs.ts'
 import { describeWithMongo } from '../support/mongod.ts'
+import { outcomeOf, refresh, userinfo } from '../support/oauth-requests.ts'
 import { shapeOf, usableRecord } from '../support/observe.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
-import { createUserAgent, type Answer } from '../support/user-agent.ts'
-import { addUnverified, blockedLogin, tokenOf } from '../support/person.ts'
-
-interface Logged {
-  level: string
-  message: string
-  details: Record<string, unknown> | undefined
-}
+import { tokenOf } from '../support/person.ts'
+import { createRelyingParty, followWithin } from '../support/relying-party.ts'
+import { requestFrom } from '../support/request-from.ts'
+import { serve } from '../support/serve.ts'
+import { turns } from '../support/turns.ts'
+import { type Answer, createUserAgent, type UserAgent } from '../support/user-agent.ts'
 
 describeWithMongo('Requests while the database cannot be reached (7) [full]', () => {
-  const logged: Logged[] = []
+  const logged: Parameters<Log>[] = []
   const thrown: unknown[] = []
   const { h, proxy } = suiteHarnessBehindProxy(SHORT_WAITS, {
     mayLogErrors: true,
     settings: { requests_per_ip_per_minute: '0' },
     flows: {
       trustedProxies: 1,
-      log: (level, message, details) => logged.push({ level, message, details }),
+      log: (...line) => logged.push(line),
     },
     host: ({ login, ...parts }) =>
       koaHost({
@@ -54,12 +55,8 @@ describeWithMongo('Requests while the database cannot be reached (7) [full]', ()
 
   async function comeBack() {
     await proxy.restore()
-    await eventually('the database is reached again', () =>
-      h.store.now().then(
-        () => true,
-        () => false,
-      ),
-    )
+    const isReady = async () => (await h.flows.health()).isReady
+    await eventually('the database is reached again', isReady)
   }
 
   function expectUnavailable(answer: Answer) {
@@ -79,7 +76,7 @@ describeWithMongo('Requests while the database cannot be reached (7) [full]', ()
 
   it('answers POST forgot-password and resend-verification with the 503 page, alike whoever asks, and logs it once a request, without stack or address (FLT-10)', async () => {
     const known = await h.addUser({ username: 'known' })
-    await addUnverified(h, { username: 'waiting' })
+    await h.addUnverified({ username: 'waiting' })
     await h.addUser({ username: 'banned', disabled: true })
     const names = ['known', known.email ?? '', 'waiting', 'banned', 'nobody', 'no@body.example']
     const agent = createUserAgent()
@@ -94,13 +91,9 @@ describeWithMongo('Requests while the database cannot be reached (7) [full]', ()
     })
     const lines = logged.slice(before)
     const expected = ['/forgot-password', '/resend-verification'].flatMap((path) =>
-      names.map(() => ({
-        level: 'error',
-        message: 'request failed',
-        details: { path, code: 'ERR_STORE_UNAVAILABLE' },
-      })),
+      names.map(() => ['error', 'request failed', { path, code: 'ERR_STORE_UNAVAILABLE' }]),
     )
-    expect(lines.filter(({ message }) => message === 'request failed')).to.deep.equal(expected)
+    expect(lines.filter(([, message]) => message === 'request failed')).to.deep.equal(expected)
     expect(JSON.stringify(lines)).not.to.include(new URL(proxy.uri).host)
     expect(JSON.stringify(lines)).not.to.match(/\bat .*:\d+:\d+/)
     expect(await known.forgets()).to.include('/reset-password?token=')
@@ -124,7 +117,7 @@ describeWithMongo('Requests while the database cannot be reached (7) [full]', ()
   })
 
   it('answers verify-email with the 503 page, and the link still does all of its work', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await whileGone(async () => expectUnavailable(await login.agent.get(login.link)))
     expect(await login.isVerified()).to.equal(false)
     await login.stillGetsIn()
@@ -171,31 +164,15 @@ describeWithMongo('Requests while the database cannot be reached (7) [full]', ()
     })
   })
 
-  it('answers the admin API with 503 and a problem document, and changes nothing', async () => {
-    const put = () => settingsOf(h).put({ body: { validation_min_password_length: '9' } })
-    await whileGone(async () => {
-      const answer = await put()
-      expect(answer.headers.get('retry-after')).to.equal('60')
-      await problemOf(answer, 503)
-    })
-    const before = await h.store.settings.read()
-    expect(before.values).not.to.have.property('validation_min_password_length')
-    expect((await put()).status).to.equal(200)
-    const { values } = await h.store.settings.read()
-    expect(values).to.include({ validation_min_password_length: '9' })
-  })
-
   it('throws ERR_STORE_UNAVAILABLE out of finishLogin to the host, blocked or not', async () => {
     const verified = await h.addUser({ username: 'verified' })
-    const unverified = await addUnverified(h)
+    const unverified = await h.addUnverified()
     for (const [user, collection] of [
       [unverified, 'pending_logins'],
       [verified, 'interaction'],
     ] as const) {
-      const agent = createUserAgent()
-      const { url } = await h.party.begin()
-      const page = await h.follow(agent, await agent.get(url))
-      const form = { username: user.username, password: PASSWORD, ...page.hidden }
+      const { hidden } = await user.starts()
+      const form = { username: user.username, password: PASSWORD, ...hidden }
       const outage = proxy.interrupt(
         {
           matches: (command) => command.collection === collection && isWrite(command.name),
@@ -203,14 +180,14 @@ describeWithMongo('Requests while the database cannot be reached (7) [full]', ()
         },
         () => proxy.sever(),
       )
-      const answer = await agent.post(`${h.oauthUrl}/login`, form)
+      const answer = await user.agent.post(`${h.oauthUrl}/login`, form)
       await outage.happened
       expect([answer.status, answer.text]).to.deep.equal([503, 'the host says so itself'])
       expect(thrown.pop()).to.include({ code: 'ERR_STORE_UNAVAILABLE' })
       await comeBack()
     }
-    expect((await h.signIn(createUserAgent(), 'verified')).location).to.include('code=')
-    await expectStillWorks(h, await blockedLogin(h, { user: unverified }))
+    expect((await verified.signsIn()).location).to.include('code=')
+    await (await h.blockedLogin({ user: unverified })).stillGetsIn()
   })
 })
 
@@ -235,17 +212,16 @@ describe('Requests while the users of the host cannot be reached (7)', () => {
     ['ERR_OF_THE_HOST', 500, 'error', null],
   ] as const) {
     it(`answers ${status} where the error says ${code}, whatever its class, and the link still works`, async () => {
-      const user = await addUnverified(h)
-      kept.add(user)
-      const login = await blockedLogin(h, { user })
+      const user = await h.addUnverified()
+      kept.add((await h.users.findById(user.id)) ?? user)
+      const login = await h.blockedLogin({ user })
       problem = Object.assign(new Error('the directory is down'), { code })
-      const answer = await login.agent.get(login.link)
-      expect([answer.status, answer.mode]).to.deep.equal([status, mode])
+      const answer = await login.opensLink()
+      expectPage(answer, status, 'error', mode)
       expect(answer.headers.get('retry-after')).to.equal(retryAfter)
-
       problem = undefined
       expect((await kept.findById(login.id))?.emailVerified).to.equal(false)
-      expect((await login.agent.get(login.link)).location).to.include('code=')
+      expect((await login.opensLink()).location).to.include('code=')
     })
   }
 })
@@ -253,3 +229,195 @@ describe('Requests while the users of the host cannot be reached (7)', () => {
 function isWrite(command: string): boolean {
   return ['insert', 'update', 'delete', 'findAndModify'].includes(command)
 }
+
+describe('The endpoints of the provider, while its records cannot be reached', () => {
+  let isGone = false
+  let areUsersGone = false
+  let looks = 0
+  const h = suiteHarness({
+    mayLogErrors: true,
+    provider: {
+      async findAccount(_ctx, sub) {
+        if (areUsersGone) throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'no answer in time')
+        return { accountId: sub, claims: () => ({ sub }) }
+      },
+    },
+    adapter: (adapter) => (model) => {
+      const inner = adapter(model)
+      const unlessGone = <K extends keyof Adapter>(name: K): Adapter[K] =>
+        (async (...args: unknown[]) => {
+          if (isGone) looks += 1
+          if (isGone) throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'no answer in time')
+          return Reflect.apply(inner[name], inner, args)
+        }) as Adapter[K]
+      const names = ['upsert', 'find', 'findByUid', 'consume', 'destroy'] as const
+      return { ...inner, ...Object.fromEntries(names.map((name) => [name, unlessGone(name)])) }
+    },
+  })
+  const agent = createUserAgent()
+
+  before(async () => {
+    const user = await h.addVerified()
+    await h.signIn(agent, user.username)
+  })
+  beforeEach(() => {
+    isGone = true
+    looks = 0
+  })
+  afterEach(() => (isGone = false))
+
+  const authorization = async (browser: UserAgent) =>
+    browser.get((await h.party.begin()).url, { accept: 'text/html' })
+
+  it('answer a browser 503 with a page after one look, whoever is signed in, and go on as ever', async () => {
+    for (const browser of [agent, createUserAgent()]) {
+      looks = 0
+      const answer = await authorization(browser)
+      expectPage(answer, 503, 'error', 'unavailable')
+      expect(answer.headers.get('retry-after')).to.equal('60')
+      expect(answer.headers.getSetCookie()).to.deep.equal([])
+      expect(looks).to.equal(1)
+    }
+    isGone = false
+    expect(outcomeOf(await authorization(agent))).to.equal('code')
+  })
+
+  it('answer so too where the users of the host cannot be reached', async () => {
+    isGone = false
+    areUsersGone = true
+    const answer = await authorization(agent)
+    expectPage(answer, 503, 'error', 'unavailable')
+    expect(answer.headers.getSetCookie()).to.deep.equal([])
+    areUsersGone = false
+    expect(outcomeOf(await authorization(agent))).to.equal('code')
+  })
+
+  it('answer a client 503 as JSON', async () => {
+    expect(await refresh(h, 'aRefreshToken')).to.equal('temporarily_unavailable')
+    expect(await userinfo(h, 'anAccessToken')).to.equal(503)
+    isGone = false
+    expect(await refresh(h, 'aRefreshToken')).to.equal('invalid_grant')
+    expect(await userinfo(h, 'anAccessToken')).to.equal(401)
+  })
+})
+
+const NEW = 'a new password'
+
+describe('Passwords to hash, many at once (RATE-15)', () => {
+  const logged: unknown[] = []
+  const h = suiteHarness({ flows: { log: (...line) => logged.push(line) } })
+
+  /**
+   * Takes every place in the queue of the process that a network has meanwhile: who is served asks again in the same turn of the event
+   * loop.
+   */
+  async function whileQueueIsFull(work: () => Promise<void>, network = '127.0.0.1') {
+    let isOver = false
+    const refusals: unknown[] = []
+    const req = requestFrom(network)
+    async function taker() {
+      while (!isOver) await h.flows.verifyPassword(undefined, 'anything', req)
+    }
+    const takers: Promise<unknown>[] = []
+    while (refusals.length === 0) {
+      takers.push(taker().catch((error: unknown) => refusals.push(error)))
+      await turns(1)
+    }
+    try {
+      await work()
+    } finally {
+      isOver = true
+      await Promise.all(takers)
+    }
+    for (const refusal of refusals)
+      expect(refusal).to.include({ name: 'AccountFlowsError', code: 'ERR_OVERLOADED' })
+  }
+
+  it('are one alone where one link is posted 60 times at once', async () => {
+    const { user, link } = await h.userWithLink()
+    const modes: string[] = []
+    const jobs = await bcryptWork(async () => {
+      const posts = Array.from({ length: 60 }, (_none, index) => h.reset(link, `${NEW} ${index}`))
+      for (const { status, mode } of await Promise.all(posts)) modes.push(`${status} ${mode}`)
+    })
+    expect(jobs).to.deep.equal(['bcrypt:SaltAsyncWorker', 'bcrypt:EncryptAsyncWorker'])
+    expect(modes.toSorted()).to.deep.equal(['200 done', ...Array<string>(59).fill('400 invalid')])
+    expect(await user.hasPassword(`${NEW} ${modes.indexOf('200 done')}`)).to.equal(true)
+  })
+
+  it('of another network hold nothing up: a reset is done, and so is a login', async () => {
+    const { user, link } = await h.userWithLink()
+    await whileQueueIsFull(async () => {
+      expect((await h.reset(link, NEW)).mode).to.equal('done')
+      const stored = await h.users.findById(user.id)
+      expect(await h.flows.verifyPassword(stored, NEW, requestFrom('192.0.2.2'))).to.equal(true)
+      expect(await h.flows.verifyPassword(stored, NEW)).to.equal(true)
+    }, '192.0.2.1')
+  })
+
+  it('beyond the queue are answered 503 with Retry-After: nothing changed, and the link is good afterwards', async () => {
+    const { user, link } = await h.userWithLink()
+    logged.splice(0)
+    await whileQueueIsFull(async () => {
+      const answers = await Promise.all([1, 2, 3].map(() => h.reset(link, NEW)))
+      for (const answer of answers) {
+        expectPage(answer, 503, 'error', 'unavailable')
+        expect(answer.headers.get('retry-after')).to.equal('60')
+        expect(answer.headers.getSetCookie()).to.deep.equal([])
+        expect(answer.text).not.to.include(user.username)
+      }
+      // Whatever hashes nothing works.
+      expect((await h.reset(link, NEW, 'another one')).mode).to.equal('password_mismatch')
+      expect((await createUserAgent().get(link)).mode).to.equal('form')
+      expect((await h.forgot('nobody')).mode).to.equal('sent')
+    })
+    const details = { path: '/reset-password', code: 'ERR_OVERLOADED' }
+    const line = ['warn', 'request failed', details]
+    expect(logged).to.deep.equal([line, line, line])
+    expect(await usableRecord(h, link)).to.include({ userId: user.id })
+    expect(await user.hasPassword(PASSWORD)).to.equal(true)
+    expect(user.events('password_reset_completed')).to.deep.equal([])
+    expect((await h.reset(link, NEW)).mode).to.equal('done')
+    expect(await user.hasPassword(NEW)).to.equal(true)
+  })
+
+  it('of logins, beyond the queue, too: the hosts of the examples say so, and the login works afterwards', async () => {
+    const { server, port, close } = await serve()
+    const baseUrl = `http://localhost:${port}`
+    const identity = await createIdentity(baseUrl, {
+      send: async () => ({ accepted: true }),
+    })
+    server.on('request', nodeHttpHost(identity))
+    try {
+      const issuer = `${baseUrl}/oauth2`
+      const client = { clientId: 'app', redirectUri: 'https://app.example/cb' }
+      const party = await createRelyingParty(issuer, client)
+      const agent = createUserAgent()
+      const { url } = await party.begin({ scope: 'openid' })
+      await followWithin(agent, issuer, await agent.get(url))
+      const signIn = (username: string) =>
+        agent.post(`${issuer}/login`, { username, password: 'the password of ann' })
+      await whileQueueIsFull(async () => {
+        const answers = [await signIn('ann'), await signIn('nobody')]
+        for (const { status, headers, text } of answers) {
+          expect([status, headers.get('retry-after')]).to.deep.equal([503, '60'])
+          expect(text).to.equal(answers[0]?.text)
+        }
+      })
+      expect((await signIn('nobody')).status).to.equal(401)
+      expect((await signIn('ann')).mode).to.equal('blocked')
+    } finally {
+      await identity.flows.stop()
+      await close()
+    }
+  })
+})
+
+describe('A process that had no file left when its first form came [full]', () => {
+  it('takes forms and admin requests again, once there are some', () => {
+    const run = 'ulimit -n 400; exec node --import tsx/esm test/http/no-file-left.ts 2>/dev/null'
+    const lines = execFileSync('sh', ['-c', run], { encoding: 'utf8' }).trim().split('\n')
+    const { after }: { after: number[] } = JSON.parse(lines.at(-1) ?? '{}')
+    expect(after).to.deep.equal([200, 200])
+  })
+})

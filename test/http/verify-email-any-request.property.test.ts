@@ -1,27 +1,27 @@
 import { expect } from 'chai'
 import * as fc from 'fast-check'
-import { exportJWK, generateKeyPair } from 'jose'
+import { createRemoteJWKSet, decodeJwt, exportJWK, generateKeyPair, jwtVerify } from 'jose'
 import type { ClientMetadata, Configuration } from 'oidc-provider'
 import * as client from 'openid-client'
-import type { User } from '../../src/index.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
+import type { User } from '../../src/index.ts'
+import { forgetInteraction } from '../support/clients.ts'
+import { startHarness, type Harness, type Host } from '../support/harness.ts'
+import { consent, postLogin } from '../support/oauth-requests.ts'
+import { type Person } from '../support/person.ts'
 import {
-  ACR,
-  anyRequest,
-  apiScopes,
-  deliveryOf,
-  redirectUris,
-  resourceServers,
-  responseKinds,
-  type AnyRequest,
-} from '../support/any-authorization-request.ts'
-import { readAnswer, redeem } from '../support/authorization-answer.ts'
-import { PASSWORD, startHarness, type Harness, type Host } from '../support/harness.ts'
-import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
-import { windowOf } from '../support/waiting-window.ts'
-import { addVerified, blockedLogin } from '../support/person.ts'
+  createUserAgent,
+  decodeEntities,
+  type Answer,
+  type UserAgent,
+} from '../support/user-agent.ts'
 
 const RUNS_PER_KIND = 3
+/** The level that every login of the tests reaches. */
+const ACR = 'silver'
+const redirectUris = ['https://any.example/cb', 'https://any.example/tenants/a%20b/cb']
+const resourceServers = ['https://one.example/api', 'urn:example:two?of=2']
+const apiScopes = ['api:read', 'api:write']
 const API_SCOPES = apiScopes.join(' ')
 const WAYS = [
   'in the same browser',
@@ -45,6 +45,201 @@ const CONFIDENTIAL = {
   client_secret: 'the secret of the confidential client',
   token_endpoint_auth_method: 'client_secret_basic',
 } as const satisfies ClientMetadata
+
+/** A legal authorization request, and how it reaches the provider. */
+interface AnyRequest {
+  isConfidential: boolean
+  isPushed: boolean
+  isSigned: boolean
+  redirectUri: string
+  resources: string[]
+  /** The other parameters; those of `undefined` are left out. */
+  parameters: Record<string, string | undefined>
+}
+
+/** Response type and mode; without a mode, the provider's own choice. */
+interface ResponseKind {
+  type: 'code' | 'code id_token'
+  mode: string | undefined
+}
+
+const OF_BOTH = [undefined, 'fragment', 'form_post', 'jwt', 'fragment.jwt', 'form_post.jwt']
+const responseKinds: ResponseKind[] = [
+  ...[...OF_BOTH, 'query', 'query.jwt'].map((mode) => ({ type: 'code', mode }) as const),
+  ...OF_BOTH.map((mode) => ({ type: 'code id_token', mode }) as const),
+]
+
+/** How an answer of this kind comes to the client. */
+function deliveryOf({ type, mode = 'default' }: ResponseKind) {
+  const [base = ''] = mode.split('.')
+  const byDefault = type === 'code' ? 'query' : 'fragment'
+  return {
+    mode: ['default', 'jwt'].includes(base) ? byDefault : base,
+    isSigned: mode.endsWith('jwt'),
+  }
+}
+
+const openIdScopes = ['email', 'offline_access', ...apiScopes]
+const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 40 })
+const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined })
+
+const askedClaim = fc.constantFrom(null, { essential: true })
+const askedLevel = fc.constantFrom(
+  null,
+  { essential: true },
+  { value: ACR },
+  { essential: true, values: ['gold', ACR] },
+)
+const askedEmail = { email: askedClaim, email_verified: askedClaim }
+const inUserinfo = fc.record(askedEmail, { requiredKeys: [] })
+const inIdToken = fc.record(
+  { ...askedEmail, auth_time: askedClaim, acr: askedLevel },
+  { requiredKeys: [] },
+)
+const claims = fc.oneof(
+  fc.record({ id_token: inIdToken }),
+  fc.record({ userinfo: inUserinfo }),
+  fc.record({ id_token: inIdToken, userinfo: inUserinfo }),
+)
+
+/** Any request that OpenID Connect or plain OAuth allows for this kind of response. */
+function anyRequest({ type, mode }: ResponseKind): fc.Arbitrary<AnyRequest> {
+  const isHybrid = type === 'code id_token'
+  const isOpenId = isHybrid ? fc.constant(true) : fc.nat(4).map((n) => n > 0)
+  return isOpenId.chain((openId) => {
+    const ofOpenId = <T>(arbitrary: fc.Arbitrary<T>) =>
+      openId ? arbitrary : fc.constant(undefined)
+    return fc.record({
+      isConfidential: fc.boolean(),
+      isPushed: fc.boolean(),
+      isSigned: fc.boolean(),
+      redirectUri: fc.constantFrom(...redirectUris),
+      resources: fc.subarray(resourceServers, { minLength: openId ? 0 : 1 }),
+      parameters: fc.record({
+        response_type: fc.constant<string>(type),
+        response_mode: fc.constant(mode),
+        scope: fc
+          .subarray(openId ? openIdScopes : apiScopes, { minLength: 1 })
+          .map((scopes) => [...(openId ? ['openid'] : []), ...scopes].join(' ')),
+        state: maybe(fc.oneof({ weight: 5, arbitrary: text }, fc.constant(''))),
+        nonce: ofOpenId(isHybrid ? text : maybe(text)),
+        claims: ofOpenId(maybe(claims.map((asked) => JSON.stringify(asked)))),
+        max_age: ofOpenId(maybe(fc.integer({ min: 600, max: 100_000 }).map(String))),
+        acr_values: ofOpenId(maybe(fc.constantFrom(ACR, `gold ${ACR}`, 'gold'))),
+        ui_locales: maybe(fc.constantFrom('de', 'ar fr', 'x-none en')),
+        prompt: maybe(fc.constantFrom('login', 'consent', 'login consent', 'consent login')),
+        display: maybe(fc.constantFrom('page', 'popup')),
+        login_hint: maybe(text),
+      }),
+    })
+  })
+}
+
+/** What reached the client, in whichever mode it came. */
+interface AuthorizationAnswer {
+  mode: 'query' | 'fragment' | 'form_post'
+  /** Inside a JWT of the provider (JARM). */
+  isSigned: boolean
+  redirectUri: string
+  parameters: Record<string, string>
+}
+
+interface Redemption {
+  config: client.Configuration
+  isHybrid: boolean
+  checks: client.AuthorizationCodeGrantChecks
+  /** The resource that the access token is for. `undefined`: the provider's own userinfo. */
+  resource: string | undefined
+}
+
+type Json = Record<string, unknown>
+
+/** Reads an answer as the client would, and checks the signature of a signed one. */
+async function readAnswer(
+  answer: Answer,
+  config: client.Configuration,
+): Promise<AuthorizationAnswer> {
+  const read = answer.location === undefined ? fromForm(answer.text, answer) : fromUrl(answer)
+  const { response, ...others } = read.parameters
+  if (response === undefined) return { ...read, isSigned: false }
+  if (Object.keys(others).length > 0) throw new Error('there is more than the signed response')
+  const { issuer, jwks_uri: jwks = '' } = config.serverMetadata()
+  const { payload } = await jwtVerify(response, createRemoteJWKSet(new URL(jwks)), {
+    issuer,
+    audience: config.clientMetadata().client_id,
+    requiredClaims: ['exp'],
+  })
+  const { aud: _aud, exp: _exp, iat: _iat, ...signed } = payload
+  return { ...read, isSigned: true, parameters: signed as Record<string, string> }
+}
+
+function fromUrl({ location = '' }: Answer): Omit<AuthorizationAnswer, 'isSigned'> {
+  const url = new URL(location)
+  if (url.search !== '' && url.hash !== '') throw new Error(`two modes in one: ${location}`)
+  const parameters = new URLSearchParams(url.search || url.hash.slice(1))
+  return {
+    mode: url.hash === '' ? 'query' : 'fragment',
+    redirectUri: url.origin + url.pathname,
+    parameters: Object.fromEntries(parameters),
+  }
+}
+
+function fromForm(html: string, { hidden }: Answer): Omit<AuthorizationAnswer, 'isSigned'> {
+  const action = /<form method="post" action="([^"]*)"/.exec(html)?.[1]
+  if (action === undefined) throw new Error(`neither a redirect nor a form: ${html}`)
+  return { mode: 'form_post', redirectUri: decodeEntities(action), parameters: hidden }
+}
+
+/** Redeems the code with `openid-client`; answers all that the client learns, without codes, times and ids. */
+async function redeem(
+  { redirectUri, parameters }: AuthorizationAnswer,
+  { config, isHybrid, checks, resource }: Redemption,
+  user: User,
+): Promise<Json> {
+  const url = new URL(redirectUri)
+  url[isHybrid ? 'hash' : 'search'] = new URLSearchParams(parameters).toString()
+  const tokens = await client.authorizationCodeGrant(config, url, checks, {
+    ...(resource !== undefined && { resource }),
+  })
+  const { access_token: accessToken, id_token: idToken, ...others } = tokens
+  const isOpenId = idToken !== undefined
+  const known = (claims: object) => withoutIds(claims, user)
+  return {
+    answer: known({
+      ...parameters,
+      ...(parameters['id_token'] && { id_token: known(decodeJwt(parameters['id_token'])) }),
+    }),
+    tokens: known(others),
+    idToken: isOpenId && known(decodeJwt(idToken)),
+    accessToken: known(
+      resource === undefined
+        ? await client.tokenIntrospection(config, accessToken)
+        : decodeJwt(accessToken),
+    ),
+    userinfo:
+      isOpenId &&
+      resource === undefined &&
+      known(await client.fetchUserInfo(config, accessToken, user.id)),
+  }
+}
+
+const NEVER_TWICE = new Set(['code', 'iat', 'exp', 'auth_time', 'jti', 'sid', 'at_hash', 'c_hash'])
+
+/** Of what differs between any two logins only the type is kept, and the user is one person like another. */
+function withoutIds(claims: object, { id, email }: User): Json {
+  const isKept = ([, value]: [string, unknown]) => typeof value !== 'function'
+  const entries = Object.entries(claims).filter(isKept)
+  return Object.fromEntries(
+    entries.map(([name, value]) => {
+      if (NEVER_TWICE.has(name) || name.endsWith('_token')) {
+        return [name, typeof value === 'object' ? value : typeof value]
+      }
+      if (name === 'sub' && value === id) return [name, 'the user']
+      if (name === 'email' && value === email) return [name, 'of the user']
+      return [name, value]
+    }),
+  )
+}
 
 /** One sending of a request, and who signs in. */
 interface Attempt {
@@ -110,16 +305,12 @@ describe('An e-mail verification amid any legal authorization request', () => {
   }
 
   /** Goes on to the client; signs in and consents where it is asked to. */
-  async function toClient(agent: UserAgent, first: Answer, { username }: User) {
+  async function toClient(agent: UserAgent, first: Answer, user: User) {
     let answer = await h.follow(agent, first)
     const isSignedInAgain = answer.page === 'login' && answer.mode === 'login'
-    if (isSignedInAgain) {
-      answer = await h.follow(agent, await agent.post(answer.url, { username, password: PASSWORD }))
-    }
+    if (isSignedInAgain) answer = await h.follow(agent, await postLogin(h, agent, user))
     const isAsked = answer.page === 'login' && answer.mode === 'consent'
-    if (isAsked) {
-      answer = await h.follow(agent, await agent.post(answer.url, { consent: 'yes' }))
-    }
+    if (isAsked) answer = await consent(h, agent)
     return { isAsked, isSignedInAgain, answer }
   }
 
@@ -164,41 +355,34 @@ describe('An e-mail verification amid any legal authorization request', () => {
   }
 
   async function verified(request: AnyRequest, verifier: string) {
-    const agent = createUserAgent()
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     const url = await send(request, verifier)
-    const first = await h.login(agent, url, user.username)
-    return outcome({ request, verifier, url, user }, agent, first)
+    const first = await h.login(user.agent, url, user.username)
+    return outcome({ request, verifier, url, user }, user.agent, first)
   }
 
   async function unverified(request: AnyRequest, verifier: string, way: (typeof WAYS)[number]) {
     const url = await send(request, verifier)
-    const login = await blockedLogin(h, { send: () => url })
-    if (way === 'with the interaction gone') await forget(login.interaction, url)
-    const window = windowOf(h, login)
-    if (way === 'in the window that waited') await verifyByOtherMeans(login)
+    const login = await h.blockedLogin({ send: () => url })
+    if (way === 'with the interaction gone') await forget(login, url)
+    if (way === 'in the window that waited') {
+      expect(await h.users.markEmailVerified(login.id, login.email ?? '')).to.equal(true)
+    }
     if (way.endsWith('elsewhere')) await login.opensElsewhere()
     const waited = way.startsWith('in the window')
-    const agent = way === 'in the same browser' || waited ? login.agent : createUserAgent()
-    const first = waited ? await window.goOn() : await agent.get(login.link)
-    const ends = await outcome({ request, verifier, url, user: login }, agent, first)
+    const there = way === 'in the same browser' || waited ? login : login.in()
+    const first = waited ? await there.goesOn() : await there.opensLink()
+    const ends = await outcome({ request, verifier, url, user: login }, there.agent, first)
     const isPage = ends.mode === 'form_post' && !ends.isAsked && !ends.isSignedInAgain
     expect(first.status, 'in one response').to.equal(isPage ? 200 : 302)
     expect(await login.isVerified()).to.equal(true)
     return ends
   }
 
-  async function verifyByOtherMeans({ id, email = '' }: User): Promise<void> {
-    expect(await h.users.markEmailVerified(id, email)).to.equal(true)
-  }
-
-  async function forget(interaction: string, { searchParams }: URL): Promise<void> {
-    const { provider } = h
-    const found = await provider.Interaction.find(interaction)
-    expect(found).to.not.equal(undefined)
-    await found?.destroy()
+  async function forget(login: Person, { searchParams }: URL): Promise<void> {
+    await forgetInteraction(h, login)
     const pushed = searchParams.get('request_uri')?.split(':').at(-1) ?? ''
-    await (await provider.PushedAuthorizationRequest.find(pushed))?.destroy()
+    await (await h.provider.PushedAuthorizationRequest.find(pushed))?.destroy()
   }
 
   for (const kind of responseKinds) {

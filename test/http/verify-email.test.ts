@@ -1,34 +1,70 @@
+import { createHmac, randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { expect } from 'chai'
 import type { Document } from 'mongodb'
 import { randomPKCECodeVerifier } from 'openid-client'
-import type { User } from '../../src/index.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
-import { reasonOf } from '../support/bad-links.ts'
-import { eventsOf, expectExpired, resend } from '../support/blocked-login.ts'
+import { withDeleted } from '../support/admin.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import {
-  JAR_ONLY,
-  PAR_ONLY,
-  THEIR_FEATURES,
+  DYNAMIC_URI,
+  dynamicLogin,
+  expectPasswordThenCode,
   forgetInteraction,
+  JAR_ONLY,
+  MACHINE,
+  PAR_ONLY,
   pushedLogin,
   signedLogin,
+  THEIR_FEATURES,
+  type DynamicClient,
 } from '../support/clients.ts'
-import { CLIENT, CONFIDENTIAL } from '../support/harness.ts'
-import { describeWithMongo } from '../support/mongod.ts'
-import { databaseOf, eventsOf as recordedOf, sha256, shapeOf } from '../support/observe.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
-import { createUserAgent } from '../support/user-agent.ts'
-import { expectTitle } from '../support/words.ts'
 import {
-  accountOf,
-  addUnverified,
-  blockedLogin,
-  sessionId,
-  setsSession,
-  tokenOf,
-} from '../support/person.ts'
+  ADMIN_TOKEN,
+  CLIENT,
+  CONFIDENTIAL,
+  startHarness,
+  type Harness,
+} from '../support/harness.ts'
+import { describeWithMongo } from '../support/mongod.ts'
+import { databaseOf, sha256, shapeOf } from '../support/observe.ts'
+import {
+  expectOtherAccount,
+  expectPlantedReplaced,
+  sessionOf,
+  signedIn,
+} from '../support/other-account.ts'
+import { formsOf, press } from '../support/page-forms.ts'
+import { expectExpired, expectMode, setsSession, tokenOf, type Person } from '../support/person.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
+import { moveTime } from '../support/time.ts'
+import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
+import { expectTitle } from '../support/words.ts'
+
+const APP = { client_id: CLIENT.client_id, redirect_uri: CLIENT.redirect_uris[0] }
+const SERVER = {
+  client_id: CONFIDENTIAL.client_id,
+  redirect_uri: CONFIDENTIAL.redirect_uris[0],
+  scope: 'openid',
+}
+
+/** `data-reason` of a page about a link that does nothing. */
+const reasonOf = ({ text }: Answer) => /data-reason="([^"]*)"/.exec(text)?.[1]
+
+/** Asks for a new link with the form on the page, and types the name where it asks for that. */
+async function asksWith(page: Answer, { username }: Person) {
+  const form = formsOf(page).find(({ action }) => action.endsWith('/resend-verification'))
+  const typed = form && 'username' in form.fields ? { username } : {}
+  expectMode(await press(createUserAgent(), page, '/resend-verification', { typed }), 200, 'sent')
+}
+
+/** The page that says that the link is over; nothing is verified. */
+async function expectOver(login: Person, link = login.link) {
+  const page = await login.opensLink(link)
+  expectExpired(page)
+  await login.getsNothing(page)
+  return page
+}
 
 // What HEAD, prefetches and other methods do not do is in test/attacks/verification.test.ts.
 describe('GET {oauth_path}/verify-email (4.6)', () => {
@@ -37,28 +73,24 @@ describe('GET {oauth_path}/verify-email (4.6)', () => {
     provider: { features: THEIR_FEATURES },
   })
 
-  it('marks the address verified and redirects once, with 302, to the client with code, state and iss', async () => {
-    const login = await blockedLogin(h)
-    const answer = await login.agent.get(login.link)
-    expect(setsSession(answer)).to.equal(true)
-    await login.comesBack(answer)
-    const completed = { type: 'email_verification_completed', accountId: login.id } as const
-    const [event] = await eventsOf(h, completed)
-    expect(event?.clientId).to.equal(CLIENT.client_id)
-  })
-
-  it('does the same in another browser, and after the interaction is gone, in either (VER-16)', async () => {
+  it('marks the address verified and redirects once, with 302, to the client with code, state and iss: in this browser or another, also after the interaction is gone (VER-16)', async () => {
     for (const [isSame, isGone] of [
+      [true, false],
       [false, false],
       [true, true],
       [false, true],
     ]) {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       if (isGone) await forgetInteraction(h, login)
-      const agent = isSame ? login.agent : createUserAgent()
-      await login.comesBack(await agent.get(login.link))
-      expect(await accountOf(h, agent)).to.equal(login.id)
-      expect(sessionId(h, login.agent) !== undefined).to.equal(isSame)
+      const there = isSame ? login : login.in()
+      const answer = await there.opensLink()
+      expect(setsSession(answer)).to.equal(true)
+      const tokens = await login.comesBack(answer)
+      expect(tokens.claims()?.['nonce']).to.equal(login.request.nonce)
+      const events = login.events('email_verification_completed')
+      expect(events.map(({ clientId }) => clientId)).to.deep.equal([CLIENT.client_id])
+      expect(await there.account()).to.equal(login.id)
+      expect(h.sessionId(login.agent) !== undefined).to.equal(isSame)
     }
   })
 
@@ -72,35 +104,38 @@ describe('GET {oauth_path}/verify-email (4.6)', () => {
     expect(pushed).to.not.equal(undefined)
     await pushed?.destroy()
     await forgetInteraction(h, gone)
-    for (const login of [signed, kept, gone]) {
-      await login.comesBack(await createUserAgent().get(login.link))
-    }
+    for (const login of [signed, kept, gone]) await login.comesBack(await login.opensElsewhere())
   })
 
-  it('keeps the nonce, and PKCE: another verifier redeems nothing (RED-06, RED-07)', async () => {
-    const login = await blockedLogin(h)
-    const { location = '' } = await login.agent.get(login.link)
+  it('keeps PKCE: another verifier redeems nothing (RED-06, RED-07)', async () => {
+    const login = await h.blockedLogin()
+    const { location = '' } = await login.opensLink()
     const stolen = { ...login.request, codeVerifier: randomPKCECodeVerifier() }
     const refused = await login.party.exchange(stolen, location).catch((error: unknown) => error)
     expect(refused).to.be.instanceOf(Error).with.property('error', 'invalid_grant')
-
-    const again = await blockedLogin(h)
-    const tokens = await again.comesBack(await again.agent.get(again.link))
-    expect(tokens.claims()?.['nonce']).to.equal(again.request.nonce)
   })
 
   it('cannot be used again: the page says so, no session and no code', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await login.stillGetsIn()
-    const session = sessionId(h, login.agent)
-    const thief = createUserAgent()
-    for (const agent of [thief, login.agent, thief]) {
-      const answer = await agent.get(login.link)
+    const session = h.sessionId(login.agent)
+    const thief = login.in()
+    for (const each of [thief, login, thief]) {
+      const answer = await each.opensLink()
       expectExpired(answer)
       expect(reasonOf(answer)).to.equal('used')
     }
-    expect(sessionId(h, thief)).to.equal(undefined)
-    expect(sessionId(h, login.agent)).to.equal(session)
+    expect(h.sessionId(thief.agent)).to.equal(undefined)
+    expect(h.sessionId(login.agent)).to.equal(session)
+  })
+
+  it('verifies and leads nowhere by a link that a stranger asked for with parameters longer than an address can be', async () => {
+    const carol = await h.addUnverified()
+    const link = await carol.asksAgain({ ...APP, state: 's'.repeat(60_000) })
+    expect(link.length).to.be.below(500)
+    await carol.isOnlyVerified(await carol.opensLink())
+    expect(carol.agent.cookiesFor(h.oauthUrl)).to.equal('')
+    expect((await carol.signsIn()).location).to.include('code=')
   })
 })
 
@@ -108,46 +143,46 @@ onBothStores('GET {oauth_path}/verify-email, many times at once (4.6)', (technol
   const h = suiteHarness({ technology })
 
   it('gives one of 20 parallel requests the redirect, and the others nothing (RACE-05)', async () => {
-    const login = await blockedLogin(h)
-    const agents = Array.from({ length: 20 }, () => createUserAgent())
-    const answers = await Promise.all(agents.map((agent) => agent.get(login.link)))
+    const login = await h.blockedLogin()
+    const answers = await Promise.all(Array.from({ length: 20 }, () => login.opensElsewhere()))
     const redirects = answers.filter(({ status }) => status === 302)
     expect(redirects).to.have.length(1)
     expect(answers.filter(setsSession)).to.deep.equal(redirects)
-    for (const { status, mode, location } of answers) {
+    for (const answer of answers) {
+      const { status, mode, location } = answer
       if (status === 302) continue
       expect(`${status} ${mode}`).to.be.oneOf(['400 expired', '200 verified'])
       expect(location).to.equal(undefined)
+      if (mode === 'expired') expectTitle(answer, 'verify-email.expired.used.title')
     }
-    for (const answer of redirects) await login.comesBack(answer)
+    await login.comesBack(redirects[0])
   })
 })
 
 onBothStores('A link of an address that is confirmed already (3.2, 4.6)', (technology) => {
   const h = suiteHarness({ technology })
 
-  async function expectConfirmedAlready(link: string, user: User) {
-    const answer = await createUserAgent().get(link)
+  async function expectConfirmedAlready(link: string, user: Person) {
+    const answer = await user.opensElsewhere(link)
     expectExpired(answer)
     expectTitle(answer, 'verify-email.expired.used.title')
-    expect(recordedOf(h, 'email_verification_rejected', user).at(-1)?.reason).to.equal(
-      'already_verified',
-    )
-    expect(recordedOf(h, 'email_verification_completed', user)).to.have.length(1)
+    const [last] = user.events('email_verification_rejected').slice(-1)
+    expect(last?.reason).to.equal('already_verified')
+    expect(user.events('email_verification_completed')).to.have.length(1)
     return answer
   }
 
   it('says so with the way on, be it the one that was used, another, or one that is over', async () => {
-    const login = await blockedLogin(h)
-    const { user } = login
-    const fields = { client_id: CLIENT.client_id, redirect_uri: CLIENT.redirect_uris[0] }
-    const another = await user.asksAgain(fields)
-    const expired = await user.asksAgain(fields)
+    const login = await h.blockedLogin()
+    const { link: first } = login
+    const another = await login.asksAgain(APP)
+    const expired = await login.asksAgain(APP)
     const { id = '' } = (await h.store.verificationTokens.find(sha256(tokenOf(expired)))) ?? {}
     await h.store.verificationTokens.revoke({ id }, new Date(Date.now() - 60_000))
+    login.link = first
     await login.stillGetsIn()
-    for (const link of [login.link, another, expired, login.link]) {
-      const page = await expectConfirmedAlready(link, user)
+    for (const link of [first, another, expired, first]) {
+      const page = await expectConfirmedAlready(link, login)
       expect(page.text).to.match(/Continue to .*We can send you a new link/s)
       expect(page.text).not.to.match(/already used|not confirmed|works once/)
     }
@@ -159,51 +194,39 @@ onBothStores('A link of an address that is confirmed already (3.2, 4.6)', (techn
   })
 
   it('says so after a reset, whose new password ended the link', async () => {
-    const login = await blockedLogin(h)
-    const another = await login.asksAgain()
+    const login = await h.blockedLogin()
+    const another = await login.in().asksAgain()
     await login.stillGetsIn()
     expect((await h.reset(await login.forgets(), 'a new password')).mode).to.equal('done')
     await expectConfirmedAlready(another, login)
   })
 
-  it('says so to whoever comes second of two at once', async () => {
-    const login = await blockedLogin(h)
-    const answers = await Promise.all([1, 2, 3].map(() => createUserAgent().get(login.link)))
-    for (const answer of answers.filter(({ mode }) => mode === 'expired'))
-      expectTitle(answer, 'verify-email.expired.used.title')
-    expect(answers.filter(({ status }) => status === 302)).to.have.length(1)
-  })
-
   it('says nothing of it once the account has another address, is not verified any more, or is disabled', async () => {
     const changes = [{ email: 'other@users.example' }, { emailVerified: false }, { disabled: true }]
     for (const change of changes) {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       await login.stillGetsIn()
       await login.becomes(change)
-      const page = await createUserAgent().get(login.link)
+      const page = await login.opensElsewhere()
       expectExpired(page)
       expectTitle(page, 'verify-email.expired.changed.title')
-      expect(recordedOf(h, 'email_verification_rejected', login)[0]?.reason).to.equal('used')
+      expect(login.events('email_verification_rejected')[0]?.reason).to.equal('used')
     }
   })
 
   it('says nothing of it to whoever has no genuine link', async () => {
-    const login = await blockedLogin(h)
-    const url = new URL(login.link)
-    url.searchParams.set('state', 'another')
-    const other = new URL(login.link)
-    other.searchParams.set('token', 'A'.repeat(43))
+    const login = await h.blockedLogin()
     const strange = [
-      url.href,
-      other.href,
+      changed(login.link, (q) => q.set('state', 'another')),
+      changed(login.link, (q) => q.set('token', 'A'.repeat(43))),
       `${h.oauthUrl}/verify-email?token=${tokenOf(login.link)}`,
     ]
-    const visit = async () =>
-      Promise.all(strange.map(async (link) => shapeOf(await createUserAgent().get(link))))
+    const visit = () =>
+      Promise.all(strange.map(async (link) => shapeOf(await login.opensElsewhere(link))))
     const before = await visit()
     await login.stillGetsIn()
     expect(await visit()).to.deep.equal(before)
-    expect(recordedOf(h, 'email_verification_rejected', login)).to.deep.equal([])
+    expect(login.events('email_verification_rejected')).to.deep.equal([])
   })
 })
 
@@ -212,7 +235,7 @@ const facts = ({ url, method, headers: { cookie } }: IncomingMessage) => ({ url,
 describe('What the host sees of GET {oauth_path}/verify-email (4.6)', () => {
   const seen: { before: object; after: object }[] = []
   const h = suiteHarness({
-    async host(parts) {
+    host(parts) {
       const listener = koaHost(parts)
       return (req, res) => {
         const before = facts(req)
@@ -223,50 +246,16 @@ describe('What the host sees of GET {oauth_path}/verify-email (4.6)', () => {
   })
 
   it('leaves address, method and cookies of the request as they came, whatever resumes the login', async () => {
-    const [first, second] = [await blockedLogin(h), await blockedLogin(h)]
-    const visited = createUserAgent()
-    await visited.get(`${h.oauthUrl}/session/end`)
-    const fresh = await resend(h, await addUnverified(h), {
-      client_id: CONFIDENTIAL.client_id,
-      redirect_uri: CONFIDENTIAL.redirect_uris[0],
-      scope: 'openid',
-    })
+    const [first, second] = [await h.blockedLogin(), await h.blockedLogin()]
+    const third = await h.addUnverified()
+    await third.agent.get(`${h.oauthUrl}/session/end`)
+    await third.asksAgain(SERVER)
     seen.length = 0
-    const answers = [
-      await createUserAgent().get(first.link),
-      await visited.get(fresh),
-      await second.types(second.code),
-    ]
+    const answers = [await first.opensElsewhere(), await third.opensLink(), await second.types()]
     expect(answers.map(({ status }) => status)).to.deep.equal([302, 302, 302])
     expect(seen).to.have.length(3)
     for (const { before, after } of seen) expect(after).to.deep.equal(before)
-    await second.comesBack(answers[2] ?? second.blocked)
-  })
-})
-
-describe('Carried parameters longer than an address can be (4.6, 4.7)', () => {
-  const h = suiteHarness()
-
-  it('are not in the link of a blocked login, which finishes the request with all of them', async () => {
-    const login = await blockedLogin(h, { extra: { state: 's'.repeat(10_000) } })
-    expect(login.link.length).to.be.below(500)
-    await login.comesBack(await createUserAgent().get(login.link))
-  })
-
-  it('are not in the link of a stranger who asks for one, which verifies and leads nowhere', async () => {
-    const carol = await addUnverified(h)
-    const link = await carol.asksAgain({
-      client_id: CLIENT.client_id,
-      redirect_uri: CLIENT.redirect_uris[0],
-      state: 's'.repeat(60_000),
-    })
-    expect(link.length).to.be.below(500)
-    const agent = createUserAgent()
-    const answer = await agent.get(link)
-    expect([answer.status, answer.mode]).to.deep.equal([200, 'verified'])
-    expect(agent.cookiesFor(h.oauthUrl)).to.equal('')
-    expect(await carol.isVerified()).to.equal(true)
-    expect((await h.signIn(createUserAgent(), carol.username)).location).to.include('code=')
+    await second.comesBack()
   })
 })
 
@@ -278,7 +267,7 @@ describeWithMongo('A verification link in the database [full]', () => {
     ['behind', -3],
   ] as const) {
     it(`written by a process whose clock is three minutes ${where} ours: works`, async () => {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       const { id } = login
       const shift = async (collection: string, of: Document, names: string[]) => {
         const shifted = names.map((name) => [
@@ -291,8 +280,418 @@ describeWithMongo('A verification link in the database [full]', () => {
       }
       await shift('email_verification_tokens', { user_id: id }, ['created_at', 'expires_at'])
       await shift('pending_logins', { account_id: id }, ['created_at', 'purge_at'])
-      await login.comesBack(await createUserAgent().get(login.link))
+      await login.comesBack(await login.opensElsewhere())
       await login.comesBack(await login.goesOn())
     })
   }
+})
+
+describe('A verification link after something changed meanwhile (4.6)', () => {
+  const deleted = new Set<string>()
+  const h: Harness = suiteHarness({ flows: { users: withDeleted(() => h.users, deleted) } })
+
+  const ended: Record<string, (client: DynamicClient) => Promise<unknown>> = {
+    'the redirect URI is no longer the client’s': ({ change }) =>
+      change({ redirect_uris: [`${DYNAMIC_URI}/`] }),
+    'the client is gone': ({ remove }) => remove(),
+    'the client may no longer ask for a code': ({ change }) => change(MACHINE),
+  }
+  for (const [title, change] of Object.entries(ended)) {
+    it(`verifies, and redirects nowhere, once ${title} (RED-05)`, async () => {
+      const client = await dynamicLogin(h)
+      await change(client)
+      await client.login.isOnlyVerified(await client.login.opensLink())
+    })
+  }
+
+  it('finishes the login of a client that only changed its name', async () => {
+    const { login, change } = await dynamicLogin(h)
+    await change({ client_name: 'Another name' })
+    await login.stillGetsIn()
+  })
+
+  type Change = (user: Person) => unknown
+
+  /** The page that says that something changed. */
+  async function pageAfter(login: Person, change: Change) {
+    await change(login)
+    const page = await expectOver(login)
+    expect(reasonOf(page)).to.equal('changed')
+    return page
+  }
+
+  // That it stays so once the account is enabled again is in test/http/account.test.ts.
+  const gone: Record<string, Change> = {
+    'while the account is disabled': (user) => user.becomes({ disabled: true }),
+    'once the account is deleted': ({ id }) => deleted.add(id),
+  }
+  for (const [when, change] of Object.entries(gone)) {
+    it(`is expired ${when}, and asks for no new one`, async () => {
+      const login = await h.blockedLogin()
+      const page = await pageAfter(login, change)
+      await h.withoutJobs(async () => {
+        await asksWith(page, login)
+        await h.isIdle()
+      })
+    })
+  }
+
+  it('is expired once the address is another one, and never verifies that; a new link goes there (RACE-06)', async () => {
+    const move: Change = (user) => user.becomes({ email: `new-${user.email}` })
+    const [returned, moved] = [await h.blockedLogin(), await h.blockedLogin()]
+    await pageAfter(returned, move)
+    await returned.becomes({ email: returned.email })
+    await returned.stillGetsIn()
+    await asksWith(await pageAfter(moved, move), moved)
+    await moved.opensLink((await h.mail.mailTo(`new-${moved.email}`)).link)
+    expect(moved.mailCount()).to.equal(1)
+    expect(await moved.isVerified()).to.equal(true)
+  })
+
+  it('is expired once the password was reset, and a fresh link verifies (SES-14)', async () => {
+    const login = await h.blockedLogin()
+    const { link } = login
+    const reset = await h.reset(await login.forgets(), 'a brand new password')
+    expect(reset.mode).to.equal('done')
+    await expectOver(login, link)
+    await login.isOnlyVerified(await login.opensLink(await login.asksAgain()))
+  })
+
+  it('is expired, with an option to ask for a new link, once another link of the user was used (VER-06)', async () => {
+    const leftover = await h.blockedLogin()
+    await (await h.blockedLogin({ user: leftover })).stillGetsIn()
+    const answer = await leftover.opensLink()
+    expectExpired(answer)
+    expect(answer.text).to.include('name="username"')
+    expect(h.sessionId(leftover.agent)).to.equal(undefined)
+  })
+
+  it('says verified, without session and code, once an admin verified the account (TOK-22)', async () => {
+    const login = await h.blockedLogin()
+    await login.becomes({ emailVerified: true })
+    for (const _time of [1, 2]) await login.isOnlyVerified(await login.opensLink())
+  })
+
+  it('is expired once everything of the account was ended; a new one verifies, and signs nobody in', async () => {
+    const login = await h.blockedLogin()
+    await h.flows.endSessions(login.id)
+    await expectOver(login)
+    expect((await login.presses('/resend-verification')).mode).to.equal('sent')
+    await login.isOnlyVerified(await login.opensLink((await login.mail(2)).link))
+  })
+
+  it('leaves other accounts as they are', async () => {
+    const bystander = await h.addVerified()
+    await bystander.signsIn()
+    const waiting = await h.blockedLogin()
+    await (await h.blockedLogin()).stillGetsIn()
+    expect(await bystander.account()).to.equal(bystander.id)
+    await waiting.stillGetsIn()
+  })
+
+  it('is expired at the end of email_verification_expiration; one click sends a fresh one, which finishes the same login (TOK-06)', async () => {
+    const login = await h.blockedLogin()
+    await h.later(24 * 3_600_000)
+    const page = await expectOver(login)
+    expect(reasonOf(page)).to.equal('expired')
+    await asksWith(page, login)
+    login.link = (await login.mail(2)).link
+    await login.comesBack(await login.opensElsewhere())
+  })
+
+  it('verifies, then asks for the password again, once max_age has passed since its check', async () => {
+    const login = await h.blockedLogin({ extra: { max_age: '600' } })
+    await moveTime(601_000)
+    const elsewhere = login.in()
+    const answer = await elsewhere.opensLink()
+    expect(await login.isVerified()).to.equal(true)
+    expect(setsSession(answer)).to.equal(false)
+    await expectPasswordThenCode(h, login, elsewhere.agent, answer)
+  })
+})
+
+describe('A verification link in a browser with a session (4.6)', () => {
+  const h = suiteHarness()
+
+  describe('of another account', () => {
+    let login: Person
+    let owner: Person
+    let browser: UserAgent
+
+    beforeEach(async () => {
+      login = await h.blockedLogin()
+      ;({ owner, browser } = await signedIn(h))
+    })
+
+    it('verifies and replaces nothing, names neither account, and consumes nothing: sign out first, or use the code (VER-18)', async () => {
+      const session = h.sessionId(browser)
+      for (const _time of [1, 2, 3]) {
+        const page = await browser.get(login.link)
+        expectOtherAccount(page, [owner, login])
+        expect(page.text).to.include('Sign out first').and.to.not.include('<form')
+        expect(h.sessionId(browser)).to.equal(session)
+        expect(await login.isVerified()).to.equal(false)
+      }
+      expect(await h.accountOf(browser)).to.equal(owner.id)
+      await browser.get(`${h.oauthUrl}/session/end`)
+      await (await sessionOf(h, browser))?.destroy()
+      await login.comesBack(await browser.get(login.link))
+    })
+
+    it('leaves the code good where the login waits', async () => {
+      expectOtherAccount(await browser.get(login.link), [owner, login])
+      await login.comesBack(await login.types())
+      expect(await h.accountOf(browser)).to.equal(owner.id)
+    })
+
+    it('answers no form', async () => {
+      const query = Object.fromEntries(new URL(login.link).searchParams)
+      for (const action of ['confirm', 'continue', 'confirm_only', 'disown']) {
+        const answer = await browser.post(`${h.oauthUrl}/verify-email`, { ...query, action })
+        expect([answer.status, answer.headers.get('allow')]).to.deep.equal([405, 'GET, HEAD'])
+        expect(await login.isVerified()).to.equal(false)
+      }
+      await login.stillGetsIn()
+    })
+
+    it('leaves it alone for a link that no login waits for, too', async () => {
+      const user = await h.addUnverified()
+      const link = await user.asksAgain(SERVER)
+      expectOtherAccount(await browser.get(link), [owner, user])
+      expect((await user.opensLink()).location).to.match(/^https:\/\/server\.example\/cb\?code=/)
+    })
+  })
+
+  it('replaces an anonymous session that somebody planted (SES-07)', async () => {
+    for (const link of [
+      (await h.blockedLogin()).link,
+      await (await h.addUnverified()).asksAgain(SERVER),
+    ]) {
+      const victim = createUserAgent()
+      await expectPlantedReplaced(h, victim, async () => {
+        expect((await victim.get(link)).location).to.match(/[?&]code=/)
+      })
+    }
+  })
+})
+
+const SIGNED = ['token', 'client_id', 'redirect_uri', 'scope', 'state', 'authorize_sig'] as const
+const CARRIED = ['client_id', 'redirect_uri', 'scope', 'state'] as const
+
+/** The link with its query changed; order and encoding are kept. */
+function changed(link: string, change: (query: URLSearchParams) => void): string {
+  const url = new URL(link)
+  change(url.searchParams)
+  return url.href
+}
+
+const withQuery = (link: string, query: string) => `${link.split('?')[0]}?${query}`
+
+describe('authorize_sig of GET {oauth_path}/verify-email (5.4)', () => {
+  const secret = randomBytes(32)
+  const h = suiteHarness({ flows: { secrets: [secret] } })
+
+  async function expectAllRefused(login: Person, links: string[]) {
+    for (const link of links) {
+      expect(link).to.not.equal(login.link)
+      await expectOver(login, link)
+    }
+    await login.stillGetsIn()
+  }
+
+  it('carries token, client_id, redirect_uri, scope and state, and a signature of 43 characters', async () => {
+    const { link, request, username } = await h.blockedLogin()
+    const { searchParams, origin, pathname } = new URL(link)
+    expect(origin + pathname).to.equal(`${h.oauthUrl}/verify-email`)
+    expect([...searchParams.keys()]).to.have.members([...SIGNED])
+    expect(searchParams.get('token')).to.match(/^[\w-]{43}$/)
+    expect(searchParams.get('authorize_sig')).to.match(/^[\w-]{43}$/)
+    expect(searchParams.get('client_id')).to.equal(CLIENT.client_id)
+    expect(searchParams.get('redirect_uri')).to.equal(request.redirectUri)
+    expect(searchParams.get('scope')).to.equal('openid email')
+    expect(searchParams.get('state')).to.equal(request.state)
+    expect(link).to.not.include(username)
+  })
+
+  type LinksOf = (link: string, query: URLSearchParams) => string[]
+  function itRefuses(title: string, linksOf: LinksOf) {
+    it(title, async () => {
+      const login = await h.blockedLogin()
+      await expectAllRefused(login, linksOf(login.link, new URL(login.link).searchParams))
+    })
+  }
+
+  itRefuses('refuses a link in which one parameter was changed (SIG-01)', (link, query) => {
+    const evil: Record<string, string> = {
+      token: randomBytes(32).toString('base64url'),
+      client_id: CONFIDENTIAL.client_id,
+      redirect_uri: CONFIDENTIAL.redirect_uris[0],
+      scope: 'openid email offline_access',
+      state: 'evil',
+      authorize_sig: randomBytes(32).toString('base64url'),
+    }
+    const valueOf = (name: string) => query.get(name) ?? ''
+    return [
+      ...Object.entries(evil).map((pair) => changed(link, (q) => q.set(...pair))),
+      ...CARRIED.map((name) => changed(link, (q) => q.set(name, valueOf(name).toUpperCase()))),
+      ...SIGNED.map((name) => changed(link, (q) => q.set(name, `${valueOf(name)}x`))),
+    ]
+  })
+
+  itRefuses('refuses a link in which one parameter is missing or empty (SIG-02)', (link) => [
+    ...SIGNED.map((name) => changed(link, (q) => q.delete(name))),
+    ...SIGNED.map((name) => changed(link, (q) => q.set(name, ''))),
+    changed(link, (q) => CARRIED.forEach((name) => q.delete(name))),
+    link.split('?')[0] ?? '',
+  ])
+
+  itRefuses('refuses a parameter that is repeated, be it the same (SIG-04)', (link, query) =>
+    SIGNED.flatMap((name) => [
+      changed(link, (q) => q.append(name, q.get(name) ?? '')),
+      changed(link, (q) => q.append(name, 'evil')),
+      withQuery(link, `${name}=evil&${query}`),
+    ]),
+  )
+
+  itRefuses(
+    'refuses a parameter in brackets, beside or instead of the plain one (SIG-05)',
+    (link) =>
+      SIGNED.flatMap((plain) =>
+        ['[]', '[0]', '[$ne]'].flatMap((brackets) => {
+          const beside = changed(link, (q) => q.append(plain + brackets, q.get(plain) ?? ''))
+          return [beside, changed(beside, (q) => q.delete(plain))]
+        }),
+      ),
+  )
+
+  itRefuses(
+    'refuses a signature that is cut, too long, or written in another way (SIG-11)',
+    (link, query) => {
+      const signature = query.get('authorize_sig') ?? ''
+      const last = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+      const sibling = last[last.indexOf(signature.slice(-1)) ^ 1]
+      return [
+        signature.slice(0, 8),
+        signature.slice(0, -1),
+        `${signature}A`,
+        signature + signature,
+        signature.slice(0, -1) + sibling,
+        Buffer.from(signature, 'base64url').toString('hex'),
+        'undefined',
+        'null',
+        '0',
+        'A'.repeat(43),
+        'A'.repeat(8_000),
+      ].map((odd) => changed(link, (q) => q.set('authorize_sig', odd)))
+    },
+  )
+
+  itRefuses('refuses a query that is no UTF-8', (link) => [
+    `${link}%ff`,
+    `${link}&state=%c0%80`,
+    `${link}&%`,
+  ])
+
+  it('refuses a parameter that was added, be it empty', async () => {
+    const login = await h.blockedLogin({
+      send({ url }) {
+        url.searchParams.delete('state')
+        return url
+      },
+    })
+    expect(new URL(login.link).searchParams.has('state')).to.equal(false)
+    for (const state of ['evil', '']) {
+      await expectOver(
+        login,
+        changed(login.link, (q) => q.set('state', state)),
+      )
+    }
+    const { status, location = '' } = await login.opensLink()
+    expect(status).to.equal(302)
+    expect([...new URL(location).searchParams.keys()]).to.have.members(['code', 'iss'])
+  })
+
+  it('refuses the signature of another mail, both ways (SIG-08)', async () => {
+    const first = await h.blockedLogin()
+    const second = await h.blockedLogin({ user: first })
+    const stranger = await h.blockedLogin()
+    const take = (from: Person, into: Person, names: readonly string[]) =>
+      changed(into.link, (q) => {
+        for (const name of names) q.set(name, new URL(from.link).searchParams.get(name) ?? '')
+      })
+    for (const [a, b] of [
+      [first, second],
+      [second, first],
+      [first, stranger],
+      [stranger, first],
+    ] as const) {
+      for (const names of [['authorize_sig'], ['token'], [...CARRIED, 'authorize_sig']]) {
+        await expectOver(b, take(a, b, names))
+      }
+    }
+    await first.stillGetsIn()
+    await stranger.stillGetsIn()
+  })
+
+  it('refuses a signature made with any other key, or with the key ring itself (SIG-12)', async () => {
+    const login = await h.blockedLogin()
+    const query = new URL(login.link).searchParams
+    const values = ['token', ...CARRIED].map((name) => query.get(name))
+    const text = JSON.stringify(values)
+    const known = [ADMIN_TOKEN, 'a cookie key of the tests', CONFIDENTIAL.client_secret]
+    const links = [secret, Buffer.alloc(0), Buffer.alloc(32), ...known].flatMap((key) =>
+      [
+        ['sha256', text],
+        ['sha256', values.join('')],
+        ['sha1', text],
+        ['md5', text],
+      ].map(([algorithm = '', signed = '']) => {
+        const signature = createHmac(algorithm, key).update(signed).digest('base64url')
+        return changed(login.link, (q) => q.set('authorize_sig', signature))
+      }),
+    )
+    await expectAllRefused(login, links)
+  })
+
+  it('shows the same page for every token that it does not know', async () => {
+    const login = await h.blockedLogin()
+    const pages = []
+    for (const token of ['x', 'A'.repeat(43), 'A'.repeat(44), '{"$ne":null}', '../..', '%00']) {
+      const link = changed(login.link, (q) => q.set('token', token))
+      pages.push((await expectOver(login, link)).text)
+    }
+    expect(new Set(pages).size).to.equal(1)
+    expect(pages[0]).to.not.include(login.request.state)
+    await login.stillGetsIn()
+  })
+})
+
+describe('A verification link after the keys were rotated (SIG-13)', () => {
+  const [oldKey, newKey] = [randomBytes(32), randomBytes(32)]
+  const h = suiteHarness({ flows: { secrets: [oldKey] } })
+
+  it('is expired once its key is gone, and still works while its key may verify', async () => {
+    const login = await h.blockedLogin()
+    const { store, users } = h
+    /** What another process on the same store, with this key ring, makes of the link. */
+    async function openedBy(secrets: Buffer[]) {
+      const rotated = await startHarness({
+        flows: { secrets, store, users },
+        provider: {
+          async findAccount(_ctx, sub) {
+            return (await users.findById(sub)) && { accountId: sub, claims: () => ({ sub }) }
+          },
+        },
+      })
+      const answer = await createUserAgent().get(login.link.replace(h.oauthUrl, rotated.oauthUrl))
+      await rotated.close()
+      return answer
+    }
+    const refused = await openedBy([newKey])
+    expectExpired(refused)
+    await login.getsNothing(refused)
+    const { status, location } = await openedBy([newKey, oldKey])
+    expect(status).to.equal(302)
+    expect(location).to.match(/^https:\/\/app\.example\/cb\?code=/)
+  })
 })

@@ -1,23 +1,46 @@
 import { expect } from 'chai'
+import Koa from 'koa'
+import mount from 'koa-mount'
+import type { ClientMetadata } from 'oidc-provider'
+import { AccountFlowsError } from '../../src/index.ts'
 import {
+  bySigning,
+  bySigningAndPushing,
+  byPushing,
   DYNAMIC_URI,
+  dynamicLogin,
+  expectConsentThenCode,
+  expectPasswordThenCode,
+  forgetInteraction,
+  JAR_ONLY,
   MACHINE,
   PAR_ONLY,
-  THEIR_FEATURES,
-  dynamicLogin,
-  expectPasswordThenCode,
   pushedLogin,
-  JAR_ONLY,
-  forgetInteraction,
   signedLogin,
+  THEIR_FEATURES,
+  type DynamicClient,
+  type Sending,
 } from '../support/clients.ts'
-import { CLIENT, CONFIDENTIAL } from '../support/harness.ts'
-import { outcomeOf } from '../support/oauth-requests.ts'
+import { suiteHarnessBehindProxy } from '../support/harness-behind-proxy.ts'
+import { CLIENT, CONFIDENTIAL, type Host } from '../support/harness.ts'
+import type { Moment } from '../support/mongo-proxy.ts'
+import { describeWithMongo } from '../support/mongod.ts'
+import { OFFLINE, outcomeOf } from '../support/oauth-requests.ts'
+import { codeOn, expectMode, setsSession, type Person } from '../support/person.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
-import { createUserAgent } from '../support/user-agent.ts'
-import { expectMode, windowOf } from '../support/waiting-window.ts'
-import { blockedLogin, sessionId, setsSession, type Person, codeOn } from '../support/person.ts'
+import { createUserAgent, type Answer } from '../support/user-agent.ts'
+
+type Change = Partial<ClientMetadata>
+
+const MUST_PUSH: Change = { require_pushed_authorization_requests: true }
+const MUST_SIGN: Change = { require_signed_request_object: true }
+const LIMITS = { serverSelectionTimeoutMS: 5_000, socketTimeoutMS: 5_000 }
+
+async function expectGoesOnByLinkElsewhere(login: Person) {
+  await login.opensElsewhere()
+  await login.comesBack(await login.goesOn())
+}
 
 /** Consent is in test/http/verify-email-any-request.property.test.ts. */
 describe('The waiting window finishes the very request of its client', () => {
@@ -27,12 +50,11 @@ describe('The waiting window finishes the very request of its client', () => {
   })
 
   it('of a client that must sign its requests, with prompt=login, or after the interaction is gone', async () => {
-    const forgotten = await blockedLogin(h)
+    const forgotten = await h.blockedLogin()
     await forgetInteraction(h, forgotten)
-    const again = await blockedLogin(h, { extra: { prompt: 'login' } })
+    const again = await h.blockedLogin({ extra: { prompt: 'login' } })
     for (const login of [forgotten, await signedLogin(h), again]) {
-      await login.opensElsewhere()
-      await login.comesBack(await login.goesOn())
+      await expectGoesOnByLinkElsewhere(login)
     }
   })
 
@@ -46,12 +68,12 @@ describe('The waiting window finishes the very request of its client', () => {
 
   it('and uses a pushed request up where nobody else did', async () => {
     const { login, url } = await pushedLogin(h)
-    await login.comesBack(await login.types(login.code))
+    await login.comesBack(await login.types())
     expect(outcomeOf(await createUserAgent().get(url))).to.equal('invalid_request_uri')
   })
 
   it('by way of the login page once max_age has passed since the password was checked', async () => {
-    const login = await blockedLogin(h, { extra: { max_age: '600' } })
+    const login = await h.blockedLogin({ extra: { max_age: '600' } })
     await login.opensElsewhere()
     await moveTime(601_000)
     const answer = await login.goesOn()
@@ -61,11 +83,8 @@ describe('The waiting window finishes the very request of its client', () => {
 
   describe('unless the client changed meanwhile:', () => {
     async function expectNoRedirect(login: Person) {
-      const window = windowOf(h, login)
-      expectMode(await login.opensElsewhere(), 200, 'verified')
-      const answer = await window.goOn()
-      expectMode(answer, 200, 'verified')
-      expect(sessionId(h, login.agent)).to.equal(undefined)
+      for (const answer of [await login.opensElsewhere(), await login.goesOn()])
+        await login.isOnlyVerified(answer)
     }
 
     it('its redirect URI was withdrawn, until it is back; no code is shown meanwhile', async () => {
@@ -87,8 +106,392 @@ describe('The waiting window finishes the very request of its client', () => {
       await expectNoRedirect(login)
       await remove()
       expectMode(await login.goesOn(), 200, 'verified')
-      const answer = await h.signIn(login.agent, login.user.username)
-      expect(answer.location).to.match(/[?&]code=/)
+      const { location } = await h.signIn(login.agent, login.username)
+      expect(location).to.match(/[?&]code=/)
     })
+  })
+})
+
+/** The link and the window say that the address is verified, and lead nowhere; the same login goes on once the client is as it was. */
+async function expectRefusedUntil({ login }: DynamicClient, restore: () => unknown) {
+  for (const answer of [await login.opensElsewhere(), await login.goesOn()])
+    await login.isOnlyVerified(answer)
+  await restore()
+  return login.goesOn()
+}
+
+describe('A login that waited while its client changed', () => {
+  const needsProof = new Set<string>()
+  const h = suiteHarness({
+    clients: [CLIENT],
+    provider: {
+      features: THEIR_FEATURES,
+      responseTypes: ['code', 'id_token'],
+      pkce: { required: (_ctx, { clientId }) => needsProof.has(clientId) },
+    },
+  })
+
+  const IMPLICIT: Change = { response_types: ['id_token'], grant_types: ['implicit'] }
+  const narrower: [title: string, change: Change, send?: Sending][] = [
+    ['must push its requests', MUST_PUSH],
+    ['must push its requests, and this one was only signed', MUST_PUSH, bySigning],
+    ['must sign its requests', MUST_SIGN],
+    ['must sign its requests, and this one was only pushed', MUST_SIGN, byPushing],
+    ['may not ask for the scope any more', { scope: 'openid' }],
+    ['may ask for another response type only', IMPLICIT],
+  ]
+  for (const [title, change, send] of narrower) {
+    it(`goes nowhere where the client ${title} (RED-15)`, async () => {
+      const client = await dynamicLogin(h, { send })
+      await client.change(change)
+      await client.login.comesBack(await expectRefusedUntil(client, () => client.change()))
+    })
+  }
+
+  it('goes nowhere in the browser that logged in either: its window keeps the turn (RED-15)', async () => {
+    const { login, change } = await dynamicLogin(h)
+    await change(MUST_PUSH)
+    await login.isOnlyVerified(await login.opensLink())
+    await change()
+    await login.comesBack(await login.goesOn())
+  })
+
+  it('goes nowhere where a scope is gone that a refresh token needs (RED-15)', async () => {
+    const client = await dynamicLogin(h, { extra: OFFLINE })
+    const { login, change } = client
+    await change({ scope: 'openid email' })
+    const answer = await expectRefusedUntil(client, () => change())
+    await expectConsentThenCode(h, login, login.agent, answer)
+  })
+
+  it('goes nowhere where the client must prove who redeems the code by now (RED-15)', async () => {
+    const client = await dynamicLogin(h, {
+      send: async ({ url }) => {
+        url.searchParams.delete('code_challenge')
+        url.searchParams.delete('code_challenge_method')
+        return url
+      },
+    })
+    const clientId = client.login.party.config.clientMetadata().client_id
+    needsProof.add(clientId)
+    const answer = await expectRefusedUntil(client, () => needsProof.delete(clientId))
+    expect(answer.location).to.match(/[?&]code=/)
+  })
+
+  const proven: [title: string, change: Change, send: Sending][] = [
+    ['must push its requests, as it did', MUST_PUSH, byPushing],
+    ['must sign its requests, as it did', MUST_SIGN, bySigning],
+    ['must sign and push, and did both', { ...MUST_PUSH, ...MUST_SIGN }, bySigningAndPushing],
+    ['need not push its requests, and did', {}, byPushing],
+  ]
+  for (const [title, change, send] of proven) {
+    it(`goes on where the client ${title}`, async () => {
+      const { login, change: changeClient } = await dynamicLogin(h, { send })
+      await changeClient(change)
+      await expectGoesOnByLinkElsewhere(login)
+    })
+  }
+
+  it('of a client that pushed goes nowhere where it may not ask for the scope any more (RED-15)', async () => {
+    const client = await dynamicLogin(h, { send: byPushing })
+    await client.change({ ...MUST_PUSH, scope: 'openid' })
+    const answer = await expectRefusedUntil(client, () => client.change(MUST_PUSH))
+    await client.login.comesBack(answer)
+  })
+})
+
+describe('A login by a signed request, where the provider takes none that are pushed', () => {
+  const h = suiteHarness({
+    clients: [CLIENT, JAR_ONLY],
+    provider: { features: { ...THEIR_FEATURES, pushedAuthorizationRequests: { enabled: false } } },
+  })
+
+  it('goes on', async () => {
+    await expectGoesOnByLinkElsewhere(await signedLogin(h))
+  })
+
+  const gone: [title: string, change: Change][] = [
+    ['the redirect URI is no longer the client’s', { redirect_uris: [`${DYNAMIC_URI}/`] }],
+    ['the client may no longer ask for a code', MACHINE],
+  ]
+  for (const [title, change] of gone) {
+    it(`goes nowhere once ${title} (RED-05)`, async () => {
+      const client = await dynamicLogin(h, { send: bySigning })
+      await client.change({ ...MUST_SIGN, ...change })
+      const answer = await expectRefusedUntil(client, () => client.change(MUST_SIGN))
+      await client.login.comesBack(answer)
+    })
+  }
+})
+
+describe('A login that waited, where the host trusts a proxy that ends TLS', () => {
+  const behindTls: Host = ({ provider, oauthPath, login }) => {
+    const app = new Koa({ proxy: true })
+    app.keys = provider.keys
+    app.use(async (ctx, next) => {
+      if (ctx.path === `${oauthPath}/login`) await login(ctx.req, ctx.res)
+      else await next()
+    })
+    app.use(mount(oauthPath, provider))
+    const listener = app.callback()
+    return (req, res) => {
+      // The addresses that a client discovers stay those of the tests.
+      if (!req.url?.includes('/.well-known/')) req.headers['x-forwarded-proto'] = 'https'
+      return listener(req, res)
+    }
+  }
+  const secure = { long: { secure: true }, short: { secure: true } }
+  const h = suiteHarness({
+    provider: { cookies: { keys: ['a cookie key of the tests'], ...secure } },
+    host: behindTls,
+  })
+
+  it('goes on, with cookies for https alone', async () => {
+    const login = await h.blockedLogin()
+    await login.opensElsewhere()
+    const answer = await login.goesOn()
+    // Ours is so where the base URL is https, which it is not here.
+    const theirs = answer.headers
+      .getSetCookie()
+      .filter((line) => !line.startsWith('account_flows_'))
+    expect(theirs).not.to.deep.equal([])
+    for (const line of theirs) expect(line).to.include('; secure')
+    await login.comesBack(answer)
+  })
+})
+
+describe('A link whose request the provider cannot judge, because what is in front of it fails', () => {
+  let fails: 'not' | 'gone' | 'broken' | 'busy' = 'not'
+  const h = suiteHarness({ mayLogErrors: true })
+  before(() => {
+    h.provider.use(async (ctx, next) => {
+      const isOurs = fails !== 'not' && ctx.path === '/auth'
+      if (isOurs && fails === 'gone') throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'gone')
+      if (isOurs && fails === 'broken') throw new Error('broken')
+      if (isOurs) ctx.status = 429
+      else await next()
+    })
+  })
+
+  for (const [how, status] of [
+    ['gone', 503],
+    ['broken', 500],
+    ['busy', 500],
+  ] as const) {
+    it(`is not used up: ${how}, and finishes its request afterwards (RED-15)`, async () => {
+      const login = await h.blockedLogin()
+      fails = how
+      const answer = await login.opensLink()
+      fails = 'not'
+      expect(answer.status).to.equal(status)
+      expect([answer.location, setsSession(answer)]).to.deep.equal([undefined, false])
+      expect(await login.isVerified()).to.equal(false)
+      await login.stillGetsIn()
+    })
+  }
+})
+
+describeWithMongo('A login that waits, when the database fails between two steps [full]', () => {
+  const { h, proxy } = suiteHarnessBehindProxy(LIMITS, { mayLogErrors: true })
+
+  /** The connection is lost at this write, and the page says that it can be tried again. */
+  async function failing(
+    collection: string,
+    when: Moment['when'],
+    work: () => Promise<Answer>,
+    nth = 1,
+  ): Promise<void> {
+    const isWrite = (name: string) => ['insert', 'update', 'findAndModify'].includes(name)
+    const outage = proxy.interrupt(
+      {
+        matches: (command) => command.collection === collection && isWrite(command.name),
+        nth,
+        when,
+      },
+      async () => {},
+    )
+    const answer = await work()
+    expect((await outage.happened)?.collection).to.equal(collection)
+    expect([answer.status, answer.mode]).to.deep.equal([503, 'unavailable'])
+    expect(answer.location).to.equal(undefined)
+    expect(answer.headers.getSetCookie()).to.deep.equal([])
+  }
+
+  /** Nothing is lost: a login that begins now goes through. */
+  const expectNextLoginWorks = async (login: Person) =>
+    expect((await login.signsIn()).location).to.match(/[?&]code=/)
+
+  it('before the address is verified: nothing is used, and the link does all of its work', async () => {
+    const login = await h.blockedLogin()
+    await failing('users', 'before', () => login.opensLink())
+    expect(await login.isVerified()).to.equal(false)
+    await login.stillGetsIn()
+  })
+
+  for (const [collection, when, step, nth] of [
+    ['users', 'after', 'the address is verified, and nobody was told', 1],
+    ['email_verification_tokens', 'before', 'before the token is marked used', 1],
+    ['email_verification_tokens', 'after', 'the token is marked used', 1],
+    // The first is before the address is verified.
+    ['pending_logins', 'before', 'before what began meanwhile is ended', 2],
+    ['pending_logins', 'after', 'what began meanwhile is ended, and the answer is lost', 2],
+  ] as const) {
+    it(`${step}: the link says verified, and the button of the window goes on`, async () => {
+      const login = await h.blockedLogin()
+      const elsewhere = login.in()
+      await failing(collection, when, () => elsewhere.opensLink(), nth)
+      expect(await login.isVerified()).to.equal(true)
+      expect(h.sessionId(elsewhere.agent)).to.equal(undefined)
+      const again = await elsewhere.opensLink()
+      expect(again.mode).to.be.oneOf(['verified', 'expired'])
+      expect(again.location).to.equal(undefined)
+      await login.comesBack(await login.goesOn())
+    })
+  }
+
+  it('in the browser that logged in, before the turn is taken: the window still has it', async () => {
+    const login = await h.blockedLogin()
+    await failing('pending_logins', 'before', () => login.opensLink(), 3)
+    await login.comesBack(await login.goesOn())
+  })
+
+  it('before the window takes its turn: it tries again', async () => {
+    const login = await h.blockedLogin()
+    await login.opensElsewhere()
+    await failing('pending_logins', 'before', () => login.goesOn())
+    await login.comesBack(await login.goesOn())
+  })
+
+  for (const [collection, when, step, nth] of [
+    ['pending_logins', 'after', 'the turn is taken, and the answer is lost', 1],
+    // The first is that of the question whether the client may still ask.
+    ['interaction', 'before', 'the turn is taken, and the provider was not reached', 2],
+    ['session', 'before', 'the turn is taken, and the session is not saved', 1],
+    ['authorization_code', 'before', 'the turn is taken, and the code is not saved', 1],
+    ['authorization_code', 'after', 'the turn is taken, and nobody learns the code', 1],
+  ] as const) {
+    it(`${step}: the window has its turn again, once (RACE-13)`, async () => {
+      const login = await h.blockedLogin()
+      await login.opensElsewhere()
+      await failing(collection, when, () => login.goesOn(), nth)
+      expect(h.sessionId(login.agent)).to.equal(undefined)
+      await login.comesBack(await login.goesOn())
+      expectMode(await login.goesOn(), 200, 'signed_in')
+      await expectNextLoginWorks(login)
+    })
+  }
+
+  for (const [collection, when, step, nth] of [
+    ['pending_logins', 'before', 'before the turn is taken', 1],
+    ['interaction', 'before', 'the turn is taken, and the provider was not reached', 2],
+    ['pending_logins', 'before', 'the client would be answered, and the login is not ended', 2],
+  ] as const) {
+    it(`while it is left, ${step}: it waits on, and can be left (RACE-13)`, async () => {
+      for (const action of ['cancel', 'other_account']) {
+        const login = await h.blockedLogin()
+        await failing(collection, when, () => login.goesOn({ action }), nth)
+        expectMode(await login.reloads(), 200, 'blocked')
+        expect((await login.goesOn({ action })).status).to.equal(302)
+        expectMode(await login.reloads(), 400, 'ended')
+        expect(await login.isVerified()).to.equal(false)
+      }
+    })
+  }
+
+  it('while it is left, the login is ended, and the answer is lost: its page says so', async () => {
+    const login = await h.blockedLogin()
+    await failing('pending_logins', 'after', () => login.goesOn({ action: 'cancel' }), 2)
+    expectMode(await login.goesOn({ action: 'cancel' }), 400, 'ended')
+    expectMode(await login.opensLink(), 200, 'verified')
+    await expectNextLoginWorks(login)
+  })
+
+  it('in the browser that logged in, the turn is taken, and the code is not saved: the window has the turn again (RACE-13)', async () => {
+    const login = await h.blockedLogin()
+    await failing('authorization_code', 'before', () => login.opensLink())
+    expect(await login.isVerified()).to.equal(true)
+    await login.comesBack(await login.goesOn())
+  })
+})
+
+describe('A login that waits, when the provider fails', () => {
+  let fault: { model: string; error: Error } | undefined
+  const h = suiteHarness({
+    mayLogErrors: true,
+    clients: [CLIENT, CONFIDENTIAL, PAR_ONLY],
+    provider: {
+      features: { ...THEIR_FEATURES, clientCredentials: { enabled: true } },
+      renderError: (ctx, out) => void (ctx.body = out.error),
+    },
+    adapter: (adapter) => (model) => {
+      const inner = adapter(model)
+      return {
+        ...inner,
+        async upsert(...saved) {
+          const [, { prompt, result }] = saved
+          // Without a login it is that of the question whether the client may still ask.
+          const isQuestion = prompt !== undefined && result === undefined
+          if (fault?.model === model && !isQuestion) {
+            const { error } = fault
+            fault = undefined
+            throw error
+          }
+          return inner.upsert(...saved)
+        },
+      }
+    },
+  })
+
+  /** The provider fails once, at this model, and the page says so: nothing is finished, and nothing goes to the client. */
+  async function failing(model: string, work: () => Promise<Answer>) {
+    fault = { model, error: new Error('the disk is full') }
+    const answer = await work()
+    expect(fault, 'it failed').to.equal(undefined)
+    expect([answer.status, answer.page, answer.location]).to.deep.equal([500, 'error', undefined])
+    expect(answer.headers.getSetCookie()).to.deep.equal([])
+  }
+
+  for (const [model, isByLink] of [
+    ['Interaction', false],
+    ['Session', false],
+    ['AuthorizationCode', false],
+    ['Session', true],
+    ['AuthorizationCode', true],
+  ] as const) {
+    it(`at its ${model}${isByLink ? ', by the link in its browser' : ''}: the window has the turn again, once (RACE-13)`, async () => {
+      const login = await h.blockedLogin()
+      if (!isByLink) await login.opensElsewhere()
+      await failing(model, () => (isByLink ? login.opensLink() : login.goesOn()))
+      expect(await login.isVerified()).to.equal(true)
+      expect((await login.opensLink()).location).to.equal(undefined)
+      await login.comesBack(await login.goesOn())
+      expectMode(await login.goesOn(), 200, 'signed_in')
+    })
+  }
+
+  it('by the link in its browser, of a client that must push its requests: the window has the turn again (RACE-13)', async () => {
+    const { login } = await pushedLogin(h)
+    await failing('AuthorizationCode', () => login.opensLink())
+    await login.comesBack(await login.goesOn())
+  })
+
+  it('at a link that no login waits for: it leads nowhere, and the next sign-in goes through', async () => {
+    const user = await h.addUnverified()
+    const [redirect_uri] = CONFIDENTIAL.redirect_uris
+    await user.asksAgain({ client_id: CONFIDENTIAL.client_id, redirect_uri, scope: 'openid' })
+    await failing('AuthorizationCode', () => user.opensLink())
+    expect(await user.isVerified()).to.equal(true)
+    expect((await user.signsIn()).location).to.match(/[?&]code=/)
+  })
+
+  it('goes on once, of 20 windows at the same moment, one of which fails (RACE-13)', async () => {
+    const login = await h.blockedLogin()
+    await login.opensElsewhere()
+    fault = { model: 'AuthorizationCode', error: new Error('the disk is full') }
+    const answers = await Promise.all(Array.from({ length: 20 }, () => login.goesOn()))
+    expect(answers.filter(({ status }) => status === 500)).to.have.length(1)
+    const hasCode = ({ location = '' }: Answer) => location.includes('code=')
+    const last = await login.goesOn()
+    expect([...answers, last].filter(hasCode)).to.have.length(1)
   })
 })

@@ -1,127 +1,106 @@
 import { expect } from 'chai'
-import { withDeleted } from '../support/admin-calls.ts'
-import { expectExpired } from '../support/blocked-login.ts'
+import type { CheckedLogin } from '../../src/index.ts'
+import { withDeleted } from '../support/admin.ts'
 import { onBothStores } from '../support/both-stores.ts'
-import { type Harness, PASSWORD } from '../support/harness.ts'
+import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
 import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
 import { databaseOf, shapeOf } from '../support/observe.ts'
+import {
+  expectPlantedReplaced,
+  expectReplaced,
+  sessionOf,
+  signedIn,
+} from '../support/other-account.ts'
+import { expectExpired, expectMode, setsSession, type Person } from '../support/person.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
-import { type Answer, createUserAgent } from '../support/user-agent.ts'
-import {
-  expectMode,
-  openElsewhere,
-  pendingOf,
-  windowNamed,
-  windowOf,
-} from '../support/waiting-window.ts'
-import {
-  accountOf,
-  addUnverified,
-  blockedLogin,
-  type Person,
-  sessionId,
-  setsSession,
-} from '../support/person.ts'
+import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
+
+/** Its button and a reload of its page say this, and nothing else comes of them. */
+async function expectSays(login: Person, status: number, mode: string): Promise<Answer[]> {
+  const answers = [await login.goesOn(), await login.reloads()]
+  for (const answer of answers) {
+    expectMode(answer, status, mode)
+    expect(setsSession(answer)).to.equal(false)
+  }
+  return answers
+}
+
+async function expectGoesOn(login: Person) {
+  await login.comesBack(await login.goesOn())
+  expect(await login.account()).to.equal(login.id)
+}
+
+async function expectGoesOnByLinkElsewhere(login: Person) {
+  await login.opensElsewhere()
+  await expectGoesOn(login)
+}
+
+/** A page that waits for a login of this name, whether or not there is one, asked in both ways. */
+async function windowNamed({ oauthUrl }: Harness, id: string, agent: UserAgent) {
+  const url = `${oauthUrl}/verify-email/waiting`
+  return {
+    page: shapeOf(await agent.get(`${url}?login=${id}`)),
+    post: shapeOf(await agent.post(url, { login: id })),
+  }
+}
 
 describe('The page that waits goes on by its button', () => {
   const h = suiteHarness({ flows: { trustedProxies: 1 } })
 
-  async function expectGoesOn(login: Person) {
-    await login.comesBack(await login.goesOn())
-    expect(await login.account()).to.equal(login.id)
-  }
-
   it('goes on to the client, with its own state, nonce and PKCE, once the link was opened in another browser, which in mode off has a code as well (VER-15)', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const elsewhere = createUserAgent()
-    const window = windowOf(h, login)
     await login.comesBack(await elsewhere.get(login.link))
-    const answer = await window.goOn()
+    const answer = await login.goesOn()
     expect(setsSession(answer)).to.equal(true)
     const tokens = await login.comesBack(answer)
     expect(tokens.claims()?.['nonce']).to.equal(login.request.nonce)
     for (const agent of [login.agent, elsewhere]) {
-      expect(await accountOf(h, agent)).to.equal(login.id)
+      expect(await h.accountOf(agent)).to.equal(login.id)
     }
   })
 
-  it('goes nowhere before, says so, and keeps its turn', async () => {
-    const login = await blockedLogin(h)
-    const window = windowOf(h, login)
+  it('goes nowhere before, says so, and keeps its turn; a reload shows it again and consumes nothing', async () => {
+    const login = await h.blockedLogin()
     for (const _time of [1, 2, 3]) {
-      const answer = await window.goOn()
-      expectMode(answer, 200, 'blocked')
+      const [answer] = await expectSays(login, 200, 'blocked')
       await login.getsNothing(answer)
     }
     await login.opensElsewhere()
+    const page = await login.reloads()
+    expectMode(page, 200, 'blocked')
+    expect(page.hidden['login']).to.equal(login.loginId())
+    expect(setsSession(page)).to.equal(false)
+    for (const { headers } of [page, login.blocked])
+      expect(headers.get('cache-control')).to.equal('no-store')
     await expectGoesOn(login)
   })
 
-  it('shows the waiting page again after a reload, which consumes nothing', async () => {
-    const login = await blockedLogin(h)
-    const window = windowOf(h, login)
-    for (const isConfirmed of [false, true]) {
-      if (isConfirmed) await login.opensElsewhere()
-      const page = await window.reload()
-      expectMode(page, 200, 'blocked')
-      expect(page.hidden['login']).to.equal(window.id)
-      expect(setsSession(page)).to.equal(false)
-    }
-    await expectGoesOn(login)
-  })
-
-  it('goes on once, whatever is posted after that', async () => {
-    const login = await blockedLogin(h)
-    const window = windowOf(h, login)
-    await login.opensElsewhere()
-    await expectGoesOn(login)
-    for (const ask of [window.goOn, window.reload]) expectMode(await ask(), 200, 'signed_in')
-  })
-
-  it('leaves its turn to the link where that is opened in the same browser, and says that one is signed in', async () => {
-    const login = await blockedLogin(h)
-    const window = windowOf(h, login)
-    await login.comesBack(await login.agent.get(login.link))
-    for (const answer of [await window.goOn(), await window.reload()]) {
-      expectMode(answer, 200, 'signed_in')
-      expect(setsSession(answer)).to.equal(false)
+  it('goes on once, or leaves its turn to the link in the same browser; it says that it is over, not that one is signed in, once the session is gone again', async () => {
+    for (const finish of [expectGoesOnByLinkElsewhere, (login: Person) => login.stillGetsIn()]) {
+      const login = await h.blockedLogin()
+      await finish(login)
+      await expectSays(login, 200, 'signed_in')
+      await (await sessionOf(h, login.agent))?.destroy()
+      await expectSays(login, 400, 'ended')
     }
   })
 
-  it('says that it is over, not that one is signed in, once the session is gone again', async () => {
-    const login = await blockedLogin(h)
-    const window = windowOf(h, login)
-    await login.comesBack(await login.agent.get(login.link))
-    const session = await h.provider.Session.find(sessionId(h, login.agent) ?? '')
-    await session?.destroy()
-    expectMode(await window.goOn(), 400, 'ended')
-    expectMode(await window.reload(), 400, 'ended')
-  })
-
-  it('goes on with the button once require_email_verification is false', async () => {
-    const login = await blockedLogin(h)
-    await h.put({ require_email_verification: 'false' })
-    const answer = await login.goesOn()
-    await h.put({ require_email_verification: 'true' })
-    const tokens = await login.party.exchange(login.request, answer.location ?? '')
-    expect(tokens.claims()?.sub).to.equal(login.id)
-    expect(await login.isVerified()).to.equal(false)
-  })
-
-  it('has gone on before the link is opened in the same browser: that verifies, and makes no second code', async () => {
+  it('has gone on before the link is opened in the same browser, as require_email_verification is false: that verifies, and makes no second code', async () => {
     for (const isSignedIn of [true, false]) {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       await h.put({ require_email_verification: 'false' })
       const { location = '' } = await login.goesOn()
-      await login.party.exchange(login.request, location)
-      const session = sessionId(h, login.agent)
-      if (!isSignedIn) await (await h.provider.Session.find(session ?? ''))?.destroy()
-      const answer = await login.agent.get(login.link)
+      const tokens = await login.party.exchange(login.request, location)
+      expect(tokens.claims()?.sub).to.equal(login.id)
+      expect(await login.isVerified()).to.equal(false)
+      if (!isSignedIn) await (await sessionOf(h, login.agent))?.destroy()
+      const answer = await login.opensLink()
       expectMode(answer, 200, 'verified')
       expect(setsSession(answer)).to.equal(false)
       expect(await login.isVerified()).to.equal(true)
-      expectExpired(await login.agent.get(login.link))
+      expectExpired(await login.opensLink())
       await h.put({ require_email_verification: 'true' })
     }
   })
@@ -131,92 +110,83 @@ describe('The page that waits goes on by its button', () => {
       ({ id, email = '' }: Person) => h.users.markEmailVerified(id, email),
       (user: Person) => user.becomes({ emailVerified: true }),
     ]) {
-      const login = await blockedLogin(h)
-      const window = windowOf(h, login)
+      const login = await h.blockedLogin()
       await verify(login)
-      expectMode(await window.in(createUserAgent()).reloads(), 400, 'ended')
+      expectMode(await login.in().reloads(), 400, 'ended')
       await expectGoesOn(login)
-      expectMode(await createUserAgent().get(login.link), 200, 'verified')
+      expectMode(await login.opensElsewhere(), 200, 'verified')
     }
   })
 
   it('goes on with each login of the account where the host verified the address, each with its own request', async () => {
-    const agent = createUserAgent()
-    const user = await addUnverified(h)
-    const first = await blockedLogin(h, { agent, user })
-    const second = await blockedLogin(h, { agent, user })
+    const first = await h.blockedLogin()
+    const second = await h.blockedLogin({ agent: first.agent, user: first })
     expect(first.loginId()).to.not.equal(second.loginId())
-    await user.becomes({ emailVerified: true })
+    await first.becomes({ emailVerified: true })
     for (const login of [second, first]) await expectGoesOn(login)
   })
 
   it('is over once another login of the account verified the address, by its link or its code', async () => {
     for (const verify of [
-      (login: Person) => login.agent.get(login.link),
+      (login: Person) => login.opensLink(),
       (login: Person) => login.opensElsewhere(),
-      (login: Person) => login.types(login.code),
+      (login: Person) => login.types(),
     ]) {
-      const left = await blockedLogin(h)
-      const login = await blockedLogin(h, { user: left })
+      const left = await h.blockedLogin()
+      const login = await h.blockedLogin({ user: left })
       await login.comesBack(await verify(login))
-      expectMode(await left.goesOn(), 400, 'ended')
-      expectMode(await left.reloads(), 400, 'ended')
-      expect(sessionId(h, left.agent)).to.equal(undefined)
+      await expectSays(left, 400, 'ended')
+      expect(h.sessionId(left.agent)).to.equal(undefined)
     }
   })
 
   it('is over while another login of the account verifies the address, and so is one that begins in that moment', async () => {
-    const left = await blockedLogin(h)
-    const { user } = left
-    const login = await blockedLogin(h, { user })
+    const left = await h.blockedLogin()
+    const login = await h.blockedLogin({ user: left })
     const { markEmailVerified } = h.users
     const begun: Person[] = []
     h.users.markEmailVerified = async (id, email) => {
       h.users.markEmailVerified = markEmailVerified
-      begun.push(await blockedLogin(h, { user }))
+      begun.push(await h.blockedLogin({ user: left }))
       const isFirst = await markEmailVerified(id, email)
       expectMode(await left.goesOn(), 400, 'ended')
       return isFirst
     }
-    await login.comesBack(await login.types(login.code))
+    await login.comesBack(await login.types())
     expect(begun).to.have.length(1)
     for (const each of begun) expectMode(await each.goesOn(), 400, 'ended')
   })
 
   it('waits as long as the latest link works, and ends alike for everybody', async () => {
-    const login = await blockedLogin(h)
-    const window = windowOf(h, login)
+    const login = await h.blockedLogin()
     await moveTime(24 * 3_600_000)
-    const nobody = windowNamed(h.oauthUrl, 'nobody', login.agent)
-    for (const ask of ['reload', 'goOn'] as const) {
-      expect(shapeOf(await window[ask]())).to.deep.equal(shapeOf(await nobody[ask]()))
-    }
-    expectMode(await window.reload(), 400, 'ended')
-    expectExpired(await createUserAgent().get(login.link))
+    expect(await windowNamed(h, login.loginId(), login.agent)).to.deep.equal(
+      await windowNamed(h, 'nobody', login.agent),
+    )
+    expectMode(await login.reloads(), 400, 'ended')
+    expectExpired(await login.opensElsewhere())
     const { login: _, ...form } = login.blocked.hidden
-    const link = await login.asksAgain(form)
-    await openElsewhere({ ...login, link })
-    await expectGoesOn(login)
+    await login.asksAgain(form)
+    await expectGoesOnByLinkElsewhere(login)
   })
 
   it('is counted by network like every form', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await h.put({ requests_per_ip_per_minute: '2' })
     const from = { 'x-forwarded-for': '192.0.2.1' }
-    const window = windowOf(h, login)
-    for (const _time of [1, 2]) expectMode(await window.goOn({}, from), 200, 'blocked')
-    expect((await window.goOn({ code: login.code }, from)).status).to.equal(429)
+    for (const _time of [1, 2]) expectMode(await login.goesOn({}, from), 200, 'blocked')
+    expect((await login.types(login.code, from)).status).to.equal(429)
     expect(await login.isVerified()).to.equal(false)
     await h.put({ requests_per_ip_per_minute: '60' })
-    await login.comesBack(await window.goOn({ code: login.code }, from))
+    await login.comesBack(await login.types(login.code, from))
   })
 
   it('leads to its client from every page that it is on, however long the request of the client is', async () => {
-    const login = await blockedLogin(h, { extra: { state: 's'.repeat(4_100) } })
+    const login = await h.blockedLogin({ extra: { state: 's'.repeat(10_000) } })
     expect(login.link).to.not.include('state=')
-    const form = { username: login.username, ...login.blocked.hidden }
+    expect(login.link.length).to.be.below(500)
     const ask = (more = {}) =>
-      login.agent.post(`${h.oauthUrl}/resend-verification`, { ...form, ...more })
+      login.agent.post(`${h.oauthUrl}/resend-verification`, { ...login.blocked.hidden, ...more })
     const policyOf = ({ headers }: Answer) => headers.get('content-security-policy')
     const sent = await ask()
     expect(sent.mode).to.equal('sent')
@@ -225,79 +195,75 @@ describe('The page that waits goes on by its button', () => {
     }
     const other = await ask({ redirect_uri: 'com.evil.app:/cb' })
     expect(policyOf(other)).to.include("form-action 'self';")
-    await login.opensElsewhere()
-    await login.comesBack(await login.goesOn())
+    await login.comesBack(await login.opensElsewhere())
+    await expectGoesOn(login)
   })
 
   describe('to others it tells and gives nothing:', () => {
     let login: Person
 
     beforeEach(async () => {
-      login = await blockedLogin(h)
+      login = await h.blockedLogin()
     })
 
     it('a browser without the cookie, a foreign one, and an id of nobody look alike, byte for byte (VER-21)', async () => {
-      const own = windowOf(h, login)
-      const other = await blockedLogin(h)
-      const expired = { ...(await pendingOf(h, own)), id: `${own.id.slice(1)}x` }
-      await h.store.pendingLogins.save({ ...expired, purgeAt: new Date(Date.now() - 1) }, 2)
-      const windows = [
-        own.in(createUserAgent()),
-        own.in(other.agent),
-        windowNamed(h.oauthUrl, 'nobody', login.agent),
-        windowNamed(h.oauthUrl, '', login.agent),
-        windowNamed(h.oauthUrl, expired.id, login.agent),
-      ]
+      const id = login.loginId()
+      const other = await h.blockedLogin()
+      const expired = `${id.slice(1)}x`
+      const purgeAt = new Date(Date.now() - 1)
+      await h.store.pendingLogins.save({ ...(await pendingOf(h, login)), id: expired, purgeAt }, 2)
       for (const isConfirmed of [false, true]) {
         if (isConfirmed) await login.opensElsewhere()
-        const answers = await Promise.all(
-          windows.map(async (window) => ({
-            page: shapeOf(await window.reload()),
-            post: shapeOf(await window.goOn()),
-          })),
-        )
-        expect([answers[0]?.page.status, answers[0]?.post.status]).to.deep.equal([400, 400])
-        expect(answers[0]?.page.text).to.include('data-mode="ended"')
-        for (const answer of answers) expect(answer).to.deep.equal(answers[0])
+        const [first, ...others] = await Promise.all([
+          windowNamed(h, id, createUserAgent()),
+          windowNamed(h, id, other.agent),
+          ...['nobody', '', expired].map((name) => windowNamed(h, name, login.agent)),
+        ])
+        expect([first?.page.status, first?.post.status]).to.deep.equal([400, 400])
+        expect(first?.page.text).to.include('data-mode="ended"')
+        for (const each of others) expect(each).to.deep.equal(first)
       }
       await expectGoesOn(login)
     })
 
-    it('a parameter that is repeated or bracketed names no login', async () => {
-      const { id, agent } = windowOf(h, login)
+    it('a parameter that is repeated or bracketed names no login, and other methods make nothing go on', async () => {
+      const { agent } = login
+      const id = login.loginId()
       await login.opensElsewhere()
-      const url = `${h.oauthUrl}/verify-email`
-      for (const query of [`login=${id}&login=${id}`, `login[]=${id}`, `login[$gt]=`, '']) {
-        expectMode(await agent.get(`${url}/waiting?${query}`), 400, 'ended')
-      }
+      const url = `${h.oauthUrl}/verify-email/waiting`
       for (const form of [`login=${id}&login=${id}`, `login[]=${id}`, 'login[$gt]=', '']) {
-        const answer = await agent.post(`${url}/waiting`, form)
+        expectMode(await agent.get(`${url}?${form}`), 400, 'ended')
+        const answer = await agent.post(url, form)
         expect([answer.status, answer.location]).to.deep.equal([400, undefined])
         expect(setsSession(answer)).to.equal(false)
       }
+      for (const method of ['HEAD', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
+        const answer = await agent.request(method, `${url}?login=${id}`)
+        expect([answer.location, setsSession(answer)]).to.deep.equal([undefined, false])
+      }
       await expectGoesOn(login)
     })
 
-    it('the id alone, the cookie alone, and a cookie that somebody made up are good for nothing (VER-17)', async () => {
-      const window = windowOf(h, login)
+    it('the id alone, the cookie alone, and a cookie that somebody made up are good for nothing, be it that of a thief or the victim of a login that somebody planted (VER-17, VER-22)', async () => {
       await login.opensElsewhere()
-      const thief = createUserAgent()
-      expectMode(await window.in(thief).goesOn(), 400, 'ended')
+      const [thief, waiting] = [login.in(), await h.blockedLogin()]
+      for (const other of [thief, login.in(waiting.agent)]) {
+        expectMode(await other.goesOn(), 400, 'ended')
+        expect(h.sessionId(other.agent)).to.equal(undefined)
+      }
       const cookie = login.agent.cookiesFor(`${h.oauthUrl}/verify-email`)
       for (const id of ['', 'x', login.id, login.interaction]) {
-        const stolen = windowNamed(h.oauthUrl, id, thief)
-        expectMode(await stolen.goOn({}, { cookie }), 400, 'ended')
+        expectMode(await thief.goesOn({ login: id }, { cookie }), 400, 'ended')
       }
       for (const value of ['', 'x', '%00', 'A'.repeat(43), 'A'.repeat(44), '{"$gt":""}']) {
         const made = { cookie: `account_flows_browser=${value}` }
-        expectMode(await window.in(thief).goesOn({}, made), 400, 'ended')
+        expectMode(await thief.goesOn({}, made), 400, 'ended')
       }
-      expect(sessionId(h, thief)).to.equal(undefined)
+      expect(h.sessionId(thief.agent)).to.equal(undefined)
       await expectGoesOn(login)
     })
 
     it('a form of another site', async () => {
-      const window = windowOf(h, login)
       await login.opensElsewhere()
       for (const headers of [
         { 'sec-fetch-site': 'cross-site' },
@@ -306,49 +272,37 @@ describe('The page that waits goes on by its button', () => {
         { origin: 'null' },
         { origin: 'null', 'sec-fetch-site': 'cross-site' },
       ]) {
-        const answer = await window.goOn({}, headers)
+        const answer = await login.goesOn({}, headers)
         expect([answer.status, answer.mode]).to.deep.equal([403, 'refused'])
         expect(answer.location).to.equal(undefined)
-        expect(sessionId(h, login.agent)).to.equal(undefined)
+        expect(h.sessionId(login.agent)).to.equal(undefined)
       }
       const own = { origin: 'null', 'sec-fetch-site': 'same-origin' }
-      await login.comesBack(await window.goOn({}, own))
-    })
-
-    it('the address bar and other methods make nothing go on', async () => {
-      const window = windowOf(h, login)
-      await login.opensElsewhere()
-      const url = `${h.oauthUrl}/verify-email/waiting?login=${window.id}`
-      for (const method of ['HEAD', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
-        const answer = await login.agent.request(method, url)
-        expect(answer.location).to.equal(undefined)
-        expect(setsSession(answer)).to.equal(false)
-      }
-      await expectGoesOn(login)
-    })
-
-    it('is kept in no cache', async () => {
-      for (const answer of [await login.reloads(), login.blocked])
-        expect(answer.headers.get('cache-control')).to.equal('no-store')
+      await login.comesBack(await login.goesOn({}, own))
     })
   })
 })
+
+async function pendingOf(h: Harness, login: Person) {
+  const pending = await h.store.pendingLogins.find({ id: login.loginId() })
+  if (!pending) throw new Error('nothing waits')
+  return pending
+}
 
 onBothStores('The window that logged in, and posts many times at once', (technology) => {
   const h = suiteHarness({ technology })
 
   it('goes on in one of 20 concurrent posts, and the others get neither code nor session (VER-20)', async () => {
-    const login = await blockedLogin(h)
-    const window = windowOf(h, login)
+    const login = await h.blockedLogin()
     await login.opensElsewhere()
-    const answers = await Promise.all(Array.from({ length: 20 }, () => window.goOn()))
+    const answers = await Promise.all(Array.from({ length: 20 }, () => login.goesOn()))
     const redirects = answers.filter(({ location }) => location !== undefined)
     expect(redirects).to.have.length(1)
     expect(answers.filter(setsSession)).to.deep.equal(redirects)
     for (const { location, mode } of answers) {
       if (location === undefined) expect(mode).to.be.oneOf(['ended', 'signed_in'])
     }
-    for (const answer of redirects) await login.comesBack(answer)
+    await login.comesBack(redirects[0])
   })
 })
 
@@ -358,28 +312,24 @@ describe('A window that waits for a login that is over', () => {
 
   /** The page says so, nobody is signed in, and the turn is not taken. */
   async function expectOver(login: Person) {
-    const window = windowOf(h, login)
-    for (const ask of [window.goOn, window.reload]) {
-      const answer = await ask()
-      expectMode(answer, 400, 'ended')
-      expect(answer.text).to.match(/<a [^>]*href="https:\/\/app\.example\/"/)
-    }
-    const foreign = await window.in(createUserAgent()).goesOn()
+    for (const { text } of await expectSays(login, 400, 'ended'))
+      expect(text).to.match(/<a [^>]*href="https:\/\/app\.example\/"/)
+    const foreign = await login.in().goesOn()
     expectMode(foreign, 400, 'ended')
     expect(foreign.text).not.to.include('The App')
-    expect((await pendingOf(h, window)).continuedAt).to.equal(undefined)
-    expect(sessionId(h, login.agent)).to.equal(undefined)
+    expect((await pendingOf(h, login)).continuedAt).to.equal(undefined)
+    expect(h.sessionId(login.agent)).to.equal(undefined)
   }
 
   /** A login that begins now is as good as any. */
-  async function expectNextLoginWorks({ user, agent }: Person, password = PASSWORD) {
-    expect((await h.signIn(agent, user.username, password)).location).to.include('code=')
-    expect(await accountOf(h, agent)).to.equal(user.id)
+  async function expectNextLoginWorks(login: Person, password = PASSWORD) {
+    expect((await login.signsIn(password)).location).to.include('code=')
+    expect(await login.account()).to.equal(login.id)
   }
 
   it('goes nowhere once everything of the account was ended, be it verified before or not', async () => {
     for (const isVerifiedBefore of [false, true]) {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       if (isVerifiedBefore) await login.opensElsewhere()
       await h.flows.endSessions(login.id)
       await expectOver(login)
@@ -391,19 +341,19 @@ describe('A window that waits for a login that is over', () => {
   })
 
   it('goes nowhere after a reset: who knew the old password stays out (VER-19)', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     const reset = await h.reset(await login.forgets(), 'a brand new password')
     expect(reset.mode).to.equal('done')
     await expectOver(login)
-    const fresh = await createUserAgent().get(await login.asksAgain())
-    expectMode(fresh, 200, 'verified')
+    await login.asksAgain()
+    expectMode(await login.opensElsewhere(), 200, 'verified')
     await expectOver(login)
     await expectNextLoginWorks(login, 'a brand new password')
   })
 
   it('goes nowhere under another address, be that verified or not', async () => {
     for (const emailVerified of [false, true]) {
-      const login = await blockedLogin(h)
+      const login = await h.blockedLogin()
       const email = `another-${login.id}@users.example`
       await login.becomes({ email, emailVerified })
       await expectOver(login)
@@ -413,18 +363,17 @@ describe('A window that waits for a login that is over', () => {
   })
 
   it('waits again, and keeps its turn, where the address is taken for unverified again', async () => {
-    const login = await blockedLogin(h)
-    const window = windowOf(h, login)
+    const login = await h.blockedLogin()
     await login.opensElsewhere()
     await login.becomes({ emailVerified: false })
-    expectMode(await window.goOn(), 200, 'blocked')
-    expect(sessionId(h, login.agent)).to.equal(undefined)
+    expectMode(await login.goesOn(), 200, 'blocked')
+    expect(h.sessionId(login.agent)).to.equal(undefined)
     await login.becomes({ emailVerified: true })
-    await login.comesBack(await window.goOn())
+    await login.comesBack(await login.goesOn())
   })
 
   it('goes nowhere where the account is gone', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await login.opensElsewhere()
     deleted.add(login.id)
     await expectOver(login)
@@ -435,18 +384,256 @@ describeWithMongo('The page that waits [full]', () => {
   const h = suiteHarness(async () => ({ database: await freshDatabase('standalone') }))
 
   it('goes nowhere once the record is damaged or gone, and a new login works', async () => {
-    const login = await blockedLogin(h)
+    const login = await h.blockedLogin()
     await login.opensElsewhere()
-    const window = windowOf(h, login)
+    const _id = login.loginId()
     const logins = databaseOf(h).collection<{ _id: string }>('pending_logins')
     const texts = [{ captured: '{}' }, { captured: 'no JSON' }]
     for (const damage of [...texts, { purge_at: 'never' }, { browser_hash: 7 }]) {
-      const before = await logins.findOneAndUpdate({ _id: window.id }, { $set: damage })
-      expectMode(await window.goOn(), 400, 'ended')
-      await logins.replaceOne({ _id: window.id }, before ?? {})
+      const before = await logins.findOneAndUpdate({ _id }, { $set: damage })
+      expectMode(await login.goesOn(), 400, 'ended')
+      await logins.replaceOne({ _id }, before ?? {})
     }
-    await logins.deleteOne({ _id: window.id })
-    expectMode(await window.goOn(), 400, 'ended')
-    expect((await h.signIn(login.agent, login.username)).location).to.include('code=')
+    await logins.deleteOne({ _id })
+    expectMode(await login.goesOn(), 400, 'ended')
+    expect((await login.signsIn()).location).to.include('code=')
+  })
+})
+
+describe('A waiting window in a browser with a session', () => {
+  const h = suiteHarness()
+
+  it('goes on over the session of another account, by button, code and link: the password was typed in this very browser (VER-18)', async () => {
+    const ways: Record<string, (login: Person) => Promise<Answer>> = {
+      async button(login) {
+        await login.opensElsewhere()
+        return login.goesOn()
+      },
+      code: (login) => login.types(),
+      link: (login) => login.opensLink(),
+    }
+    for (const [way, goOn] of Object.entries(ways)) {
+      await h.put({ email_link_confirmation: way === 'link' ? 'other_browser' : 'off' })
+      const login = await h.blockedLogin()
+      const { owner } = await signedIn(h, login.agent)
+      const before = await sessionOf(h, login.agent)
+      await login.comesBack(await goOn(login))
+      await expectReplaced(h, before, await sessionOf(h, login.agent), [owner, login])
+      expect(await login.account()).to.equal(login.id)
+    }
+    await h.put({ email_link_confirmation: 'off' })
+  })
+
+  async function endSession(agent: UserAgent, answer: { logout?: 'yes' }, headers = {}) {
+    const { hidden } = await agent.get(`${h.oauthUrl}/session/end`, headers)
+    const form = { ...hidden, ...answer }
+    expect((await agent.post(`${h.oauthUrl}/session/end/confirm`, form)).status).to.equal(303)
+  }
+
+  /** Its link was opened elsewhere, and its person signed in here by another login. */
+  async function signedInBeside() {
+    const login = await h.blockedLogin()
+    await login.opensElsewhere()
+    await h.signIn(login.agent, login.username)
+    expect(await login.account()).to.equal(login.id)
+    return login
+  }
+
+  it('goes on in no window once the person has signed out of the browser', async () => {
+    const login = await signedInBeside()
+    await endSession(login.agent, { logout: 'yes' })
+    await expectSays(login, 400, 'ended')
+    await expectSays(login, 400, 'ended')
+    expect(await login.account()).to.equal(undefined)
+    await expectGoesOnByLinkElsewhere(await h.blockedLogin({ agent: login.agent }))
+  })
+
+  it('goes on though another site led the browser to sign out, where nobody was signed in', async () => {
+    const login = await h.blockedLogin()
+    await login.opensElsewhere()
+    await endSession(login.agent, { logout: 'yes' }, { 'sec-fetch-site': 'cross-site' })
+    await expectGoesOn(login)
+  })
+
+  it('goes on where the person was asked whether to sign out, and stayed', async () => {
+    const login = await signedInBeside()
+    await endSession(login.agent, {})
+    expect(await login.account()).to.equal(login.id)
+    await expectGoesOn(login)
+  })
+
+  it('says of a window that went on before that it is over, and nothing of the other account that came since', async () => {
+    const login = await h.blockedLogin()
+    await login.stillGetsIn()
+    await (await sessionOf(h, login.agent))?.destroy()
+    const { owner } = await signedIn(h, login.agent)
+    for (const { text } of await expectSays(login, 400, 'ended'))
+      expect(text).to.not.include(owner.username)
+    expect(await login.account()).to.equal(owner.id)
+  })
+
+  it('keeps a session of the same account, under a new name', async () => {
+    const user = await h.addVerified()
+    await user.signsIn()
+    const before = await sessionOf(h, user.agent)
+    await user.becomes({ emailVerified: false })
+    await expectGoesOnByLinkElsewhere(await h.blockedLogin({ user, agent: user.agent }))
+    await expectReplaced(h, before, await sessionOf(h, user.agent), [user, user])
+  })
+
+  it('replaces an anonymous session that somebody planted (SES-07)', async () => {
+    const login = await h.blockedLogin()
+    await login.opensElsewhere()
+    await expectPlantedReplaced(h, login.agent, async () => {
+      await login.comesBack(await login.goesOn())
+    })
+  })
+})
+
+describe('A login that waited in a browser where its account signed in again since', () => {
+  let how: Partial<CheckedLogin> = {}
+  const h = suiteHarness({
+    finishLogin: (req, res, login) => h.flows.finishLogin(req, res, { ...login, ...how }),
+  })
+  const MAX_AGE_S = 600
+
+  beforeEach(() => {
+    how = {}
+  })
+
+  /** A login that waits, and after a while a stronger one, of the same account in the same browser. */
+  async function overtaken(seconds: number, extra: Record<string, string>) {
+    how = { acr: 'bronze', amr: ['pwd'], remember: false }
+    const login = await h.blockedLogin({ extra: { max_age: String(MAX_AGE_S), ...extra } })
+    await moveTime(seconds * 1000)
+    await login.becomes({ emailVerified: true })
+    how = { acr: 'gold', amr: ['pwd', 'otp'] }
+    const { location } = await login.in(login.agent).signsIn(PASSWORD, { prompt: 'login' })
+    expect(location).to.match(/[?&]code=/)
+    const newer = await sessionOf(h, login.agent)
+    expect(newer?.acr).to.equal('gold')
+    await moveTime(2_000)
+    return { login, newer }
+  }
+
+  const finishers: Record<string, (login: Person) => Promise<Answer>> = {
+    'its window': (login) => login.goesOn(),
+    async 'its link'(login) {
+      await login.becomes({ emailVerified: false })
+      return login.opensLink()
+    },
+  }
+  for (const [finisher, finish] of Object.entries(finishers)) {
+    for (const [title, seconds, extra] of [
+      ['after a minute', 60, {}],
+      ['with prompt=login', 60, { prompt: 'login' }],
+      ['once its own is older than max_age', MAX_AGE_S + 1, { prompt: 'login' }],
+    ] as const) {
+      it(`is finished by ${finisher} with the newer login, which stays as it is, ${title} (SES-15)`, async () => {
+        const { login, newer } = await overtaken(seconds, extra)
+        const tokens = await login.comesBack(await finish(login))
+        expect(tokens.claims()?.auth_time).to.equal(newer?.loginTs)
+        const after = await sessionOf(h, login.agent)
+        const { accountId, loginTs, acr, amr, uid } = newer ?? {}
+        expect(after).to.deep.include({ accountId, loginTs, acr, amr, uid })
+        expect(after?.transient).to.equal(newer?.transient)
+      })
+    }
+  }
+
+  it('replaces a session from before that login', async () => {
+    const user = await h.addVerified()
+    how = { acr: 'gold' }
+    await user.signsIn()
+    const before = await sessionOf(h, user.agent)
+    await moveTime(5_000)
+    await user.becomes({ emailVerified: false })
+    how = { acr: 'bronze' }
+    const { agent } = user
+    await expectGoesOnByLinkElsewhere(
+      await h.blockedLogin({ user, agent, extra: { prompt: 'login' } }),
+    )
+    const after = await sessionOf(h, agent)
+    expect(after?.acr).to.equal('bronze')
+    expect(after?.loginTs).to.be.greaterThan(before?.loginTs ?? Infinity)
+  })
+})
+
+describe('The cookie by which the browser that logged in is known', () => {
+  const NAME = 'account_flows_browser'
+  const lineOf = ({ headers }: Answer) =>
+    headers.getSetCookie().find((line) => line.includes(NAME)) ?? ''
+  const valueOf = (line: string) => /=([\w-]{43});/.exec(line)?.[1]
+
+  describe('over http', () => {
+    let remember: Pick<CheckedLogin, 'remember'> = {}
+    const h = suiteHarness({
+      finishLogin: (req, res, login) => h.flows.finishLogin(req, res, { ...login, ...remember }),
+    })
+
+    it('is for no script and no other site, lives as long as the login can wait, and is stored hashed', async () => {
+      const login = await h.blockedLogin()
+      const line = lineOf(login.blocked)
+      const value = valueOf(line)
+      const eightDays = `Max-Age=${8 * 86_400}`
+      expect(line).to.equal(`${NAME}=${value}; ${eightDays}; Path=/; HttpOnly; SameSite=Lax`)
+      const stored = await pendingOf(h, login)
+      expect(JSON.stringify(stored)).to.not.include(value)
+      expect(stored.browserHash).to.match(/^[\da-f]{64}$/)
+    })
+
+    it('stays the same for the browser, and is another one for each', async () => {
+      const agent = createUserAgent()
+      const lines: string[] = []
+      for (const _time of [1, 2]) lines.push(lineOf((await h.blockedLogin({ agent })).blocked))
+      const elsewhere = lineOf((await h.blockedLogin()).blocked)
+      expect(lines[0]).to.equal(lines[1])
+      expect(valueOf(elsewhere)).to.match(/^[\w-]{43}$/)
+      expect(valueOf(elsewhere)).to.not.equal(valueOf(lines[0] ?? ''))
+    })
+
+    it('is given to nobody who is not blocked, and not by a link', async () => {
+      const login = await h.blockedLogin()
+      const elsewhere = login.in()
+      expect(lineOf(await (await h.addVerified()).signsIn())).to.equal('')
+      expect(lineOf(await elsewhere.opensLink())).to.equal('')
+      expect(elsewhere.agent.cookiesFor(h.oauthUrl)).to.not.include(NAME)
+      await login.comesBack(await login.goesOn())
+    })
+
+    it('ends with the browser where the login is not to be remembered', async () => {
+      remember = { remember: false }
+      const login = await h.blockedLogin()
+      remember = {}
+      const line = lineOf(login.blocked)
+      expect(line).to.equal(`${NAME}=${valueOf(line)}; Path=/; HttpOnly; SameSite=Lax`)
+      await login.opensElsewhere()
+      const answer = await login.goesOn()
+      const session = answer.headers.getSetCookie().find((each) => each.startsWith('_session='))
+      expect(session).to.not.match(/expires|max-age/i)
+      await login.comesBack(answer)
+    })
+
+    it('of the person before gives the next person of a browser nothing', async () => {
+      const before = await h.blockedLogin()
+      const next = await h.blockedLogin({ agent: before.agent })
+      await next.opensElsewhere()
+      expectMode(await before.goesOn(), 200, 'blocked')
+      await next.comesBack(await next.goesOn())
+      expect(await before.isVerified()).to.equal(false)
+    })
+  })
+
+  it('is bound to this host over https', async () => {
+    const h = await startHarness({ flows: { baseUrl: 'https://idp.example' } })
+    const user = await h.addUnverified()
+    const { url } = await h.party.begin()
+    const line = lineOf(await h.login(user.agent, url, user.username))
+    await h.close()
+    expect(line).to.match(
+      new RegExp(
+        `^__Host-${NAME}=[\\w-]{43}; Max-Age=691200; Path=/; HttpOnly; SameSite=Lax; Secure$`,
+      ),
+    )
   })
 })

@@ -402,7 +402,7 @@ export const resetMutants: Mutant[] = [
     in: 'MAIL_KINDS',
     find: "tokens: 'invitationTokens'",
     becomes: "tokens: 'resetTokens'",
-    caughtBy: 'does nothing at the page of another kind',
+    caughtBy: 'the link of an invitation',
   },
   {
     name: 'a password is judged for an account that the link is no longer for',

@@ -1,23 +1,22 @@
 import { createHash } from 'node:crypto'
 import { expect } from 'chai'
 import type { ClientMetadata } from 'oidc-provider'
-import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
-import { CLIENT, PASSWORD } from '../support/harness.ts'
-import { allTold } from '../support/logout-clients.ts'
+import { CLIENT, onBothStores, PASSWORD, suiteHarness } from '../support/harness.ts'
+import type { Person } from '../support/person.ts'
+import { moveTime } from '../support/time.ts'
+import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
 import {
   LOGOUT_CLIENTS,
   logoutClient,
+  type LogoutClient,
+  type LogoutClientKind,
   signedInAt,
   signInAt,
-} from '../support/real-logout-clients.ts'
-import type { LogoutClient, LogoutClientKind } from '../support/real-logout-clients.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
-import { moveTime } from '../support/time.ts'
-import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
-import { addVerified, type Person } from '../support/person.ts'
+} from './real-clients.ts'
 
 const NEW = 'a new password, longer'
+
 const RETRY_MS = 3_000
 
 /** How a client may be registered, by what is added to its name. */
@@ -88,14 +87,14 @@ onBothStores('Clients that others wrote are signed out [full]', (technology) => 
 
   const ends: Record<string, (user: Person) => Promise<unknown>> = {
     'a reset': async (user) => {
-      expect((await h.reset(await user.forgets(), NEW)).mode).to.equal('done')
+      await user.getsBackIn(NEW)
     },
     'flows.endSessions': ({ id }) => h.flows.endSessions(id),
   }
 
   for (const [end, endAll] of Object.entries(ends)) {
     it(`after ${end}: in every browser of the account, and in none of another one`, async () => {
-      const [ann, bob] = [await addVerified(h), await addVerified(h)]
+      const [ann, bob] = [await h.addVerified(), await h.addVerified()]
       const first = await signInEverywhere(ann)
       const second = await signInEverywhere(ann)
       const other = await signInEverywhere(bob)
@@ -122,52 +121,8 @@ onBothStores('Clients that others wrote are signed out [full]', (technology) => 
     })
   }
 
-  it('and once only: a token that is replayed is refused, and the new session stays (SES-17)', async () => {
-    const user = await addVerified(h)
-    const client = clientNamed('openid-client')
-    const { agent } = await signInEverywhere(user, PASSWORD, [client])
-    await ends['a reset']?.(user)
-    await signedOut(agent, [client])
-    const [told] = toldOf(client, user.id)
-    const back = await signInEverywhere(user, NEW, [client])
-    expect(await client.bring(told?.token ?? '')).to.equal(400)
-    expect(await signedIn(back.agent, [client])).to.have.length(1)
-    await h.flows.endSessions(user.id)
-    await signedOut(back.agent, [client])
-  })
-
-  it('once by each end: a link posted twice at once, and endSessions twice at once (RACE-14)', async () => {
-    const user = await addVerified(h)
-    const browsers = [await signInEverywhere(user), await signInEverywhere(user)]
-    const link = await user.forgets()
-    const passwords = [NEW, `${NEW}, another one`]
-    const modes = await Promise.all(
-      passwords.map(async (password) => (await h.reset(link, password)).mode),
-    )
-    expect(modes).to.have.members(['done', 'invalid'])
-    for (const { agent } of browsers) await signedOut(agent)
-    const expectTold = async (most: number) => {
-      await allTold(h, user)
-      for (const client of clients) {
-        const name = client.metadata.client_id
-        const told = toldOf(client, browsers[0]?.subs.get(name))
-        expect(told.length, name).to.be.within(1, most * (name.endsWith('-sid') ? 2 : 1))
-        expect(new Set(told.map(({ claims }) => claims.jti)).size, name).to.equal(told.length)
-        expect(
-          told.every(({ status }) => status === 204),
-          name,
-        ).to.equal(true)
-      }
-    }
-    await expectTold(1)
-    const { agent } = await signInEverywhere(user, passwords[modes.indexOf('done')])
-    await Promise.all([h.flows.endSessions(user.id), h.flows.endSessions(user.id)])
-    await signedOut(agent)
-    await expectTold(3)
-  })
-
   it('one that was down is told when it is back, and the others at once', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     const client = clientNamed('express-openid-connect')
     const others = clients.filter((each) => each !== client)
     await client.shut()
@@ -185,24 +140,8 @@ onBothStores('Clients that others wrote are signed out [full]', (technology) => 
     expect(toldOf(client, user.id)).to.have.length(1)
   })
 
-  it('one whose store is away answers 400, as express-openid-connect does, and is told again', async () => {
-    const user = await addVerified(h)
-    const client = clientNamed('express-openid-connect-sid')
-    const { agent } = await signInEverywhere(user, PASSWORD, [client])
-    client.door.answers = 400
-    await ends['a reset']?.(user)
-    await eventually('told', () => toldOf(client, user.id).length > 0)
-    expect(await signedIn(agent, [client])).to.have.length(1)
-    client.door.answers = undefined
-    await eventually('told again', async () => {
-      await moveTime(RETRY_MS)
-      return toldOf(client, user.id).some(({ status }) => status === 204)
-    })
-    await signedOut(agent, [client])
-  })
-
   it('for good: a window that nobody looked at stays ended when the person is back, where sessions are compared', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     const [before, beside] = [await signInEverywhere(user), await signInEverywhere(user)]
     await ends['a reset']?.(user)
     await signedOut(beside.agent)

@@ -1,59 +1,259 @@
 import { randomBytes } from 'node:crypto'
-import bcrypt from 'bcrypt'
 import { expect } from 'chai'
+import { createRemoteJWKSet, jwtVerify } from 'jose'
 import Koa from 'koa'
 import type { Adapter, AdapterFactory, AdapterPayload } from 'oidc-provider'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { memoryAdapter, memoryStore, memoryUsers } from '../../src/index.ts'
-import { secondAfter } from '../../src/ports/login-end.ts'
 import { createEndableSessions } from '../../src/oidc/endable-sessions.ts'
-import { expectOnlyVerified } from '../support/blocked-login.ts'
-import { onBothStores } from '../support/both-stores.ts'
-import { eventually } from '../support/eventually.ts'
-import { CLIENT, type Harness, startHarness } from '../support/harness.ts'
+import { secondAfter } from '../../src/ports/login-end.ts'
+import {
+  CONFIDENTIAL,
+  type Harness,
+  type HarnessOptions,
+  onBothStores,
+  PASSWORD,
+  startHarness,
+  suiteHarness,
+} from '../support/harness.ts'
+import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
 import * as ask from '../support/oauth-requests.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
-import { movableClock, moveTime } from '../support/time.ts'
-import { createUserAgent } from '../support/user-agent.ts'
-import { expectMode, pendingOf, windowOf } from '../support/waiting-window.ts'
-import { accountOf, addVerified, blockedLogin, type Person } from '../support/person.ts'
+import type { Person } from '../support/person.ts'
+import { movableClock } from '../support/time.ts'
+import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
 
-async function signIn(h: Harness, user: Person) {
-  const agent = createUserAgent()
-  const tokens = await ask.offlineTokens(h, agent, user)
-  return { user, agent, tokens }
+const NEW = 'a new password, longer'
+
+/** Where an authorization request leads in this browser. */
+async function leadsTo(h: Harness, agent: UserAgent, asked: Record<string, string> = {}) {
+  const { url } = await h.party.begin(asked)
+  return ask.outcomeOf(await h.follow(agent, await agent.get(url)))
 }
 
-type SignedIn = Awaited<ReturnType<typeof signIn>>
+/** Everything that an account can have under way when its password is reset. */
+async function prepare(h: Harness, user: Person) {
+  const [session, held, parked] = [createUserAgent(), createUserAgent(), createUserAgent()]
+  const [parkedInSession, open] = [createUserAgent(), createUserAgent()]
+  const tokens = await ask.offlineTokens(h, session, user)
+  const bound = await h.party.begin()
+  const boundAnswer = await session.get(bound.url)
+  const code = await h.party.begin()
+  const codeAnswer = await session.get(code.url)
+  const device = await ask.beginDevice(h)
+  await ask.confirmDevice(h, session, device)
+  const pendingDevice = await ask.beginDevice(h)
 
-async function expectAlive(h: Harness, { user, agent, tokens }: SignedIn) {
-  expect(await accountOf(h, agent)).to.equal(user.id)
-  expect(await ask.userinfo(h, tokens.access_token)).to.equal(200)
-  expect(await ask.refresh(h, tokens.refresh_token)).to.equal('tokens')
+  const heldAnswer = await h.login(held, (await h.party.begin()).url, user.username)
+  expect(heldAnswer.status).to.equal(303)
+  expect(heldAnswer.location).to.include('/auth/')
+  await ask.parkAtConsent(h, parked, user)
+  await h.signIn(parkedInSession, user.username)
+  await ask.parkAtConsent(h, parkedInSession, user)
+  await h.follow(open, await open.get((await h.party.begin()).url))
+  const boundToken = (await h.party.exchange(bound, boundAnswer.location ?? '')).access_token
+  const browsers = { session, held, parked, parkedInSession, open }
+  return {
+    user,
+    ...browsers,
+    heldAnswer,
+    tokens,
+    code,
+    codeAnswer,
+    device,
+    pendingDevice,
+    boundToken,
+  }
 }
 
-async function expectDead(h: Harness, { agent, tokens }: SignedIn) {
-  expect(await accountOf(h, agent)).to.equal(undefined)
-  expect(await ask.userinfo(h, tokens.access_token)).to.equal(401)
-  expect(await ask.refresh(h, tokens.refresh_token)).to.equal('invalid_grant')
+type Prepared = Awaited<ReturnType<typeof prepare>>
+
+describe('What a password reset ends (3.3, effects 3 and 4)', () => itEndsEverything({}))
+
+describe('What a password reset ends, where the adapter cannot find what an account has', () =>
+  itEndsEverything({ adapter: ask.withoutAccounts }))
+
+function itEndsEverything(options: HarnessOptions): void {
+  const h = suiteHarness({ ...options, clients: ask.CLIENTS })
+  let ann: Prepared
+  /** Does the same as Ann and keeps her password: what works for Bob is what ended for Ann. */
+  let bob: Prepared
+  let machine: string
+
+  before(async () => {
+    ann = await prepare(h, await h.addVerified())
+    bob = await prepare(h, await h.addVerified())
+    machine = await ask.machineToken(h)
+    await ann.user.getsBackIn(NEW)
+  })
+
+  function itEnds(
+    title: string,
+    outcome: (of: Prepared) => Promise<unknown>,
+    forAnn: unknown,
+    forBob: unknown,
+  ) {
+    it(title, async () => {
+      expect({ ann: await outcome(ann), bob: await outcome(bob) }).to.deep.equal({
+        ann: forAnn,
+        bob: forBob,
+      })
+    })
+  }
+  itEnds(
+    'the session: with prompt=none the client learns login_required (SES-11)',
+    ({ session }) => leadsTo(h, session, { prompt: 'none' }),
+    'login_required',
+    'code',
+  )
+  itEnds(
+    'the session: otherwise the login page is shown',
+    ({ session }) => leadsTo(h, session),
+    'login login',
+    'code',
+  )
+  itEnds(
+    'access tokens, bound to the session or not: userinfo answers 401',
+    ({ tokens, boundToken }) =>
+      Promise.all([tokens.access_token, boundToken].map((token) => ask.userinfo(h, token))),
+    [401, 401],
+    [200, 200],
+  )
+  itEnds(
+    'access tokens and refresh tokens: introspection answers that they are not active (SES-01)',
+    ({ tokens }) =>
+      Promise.all(
+        [tokens.access_token, tokens.refresh_token].map((token) => ask.isActive(h, token)),
+      ),
+    [false, false],
+    [true, true],
+  )
+  itEnds(
+    'refresh tokens: invalid_grant',
+    ({ tokens }) => ask.refresh(h, tokens.refresh_token),
+    'invalid_grant',
+    'tokens',
+  )
+  itEnds(
+    'authorization codes: invalid_grant (SES-02)',
+    ({ code, codeAnswer }) => ask.redeem(h, code, codeAnswer.location),
+    'invalid_grant',
+    'tokens',
+  )
+  itEnds(
+    'approved device codes: invalid_grant (SES-02)',
+    ({ device }) => ask.pollDevice(h, device),
+    'invalid_grant',
+    'tokens',
+  )
+  itEnds(
+    'a login result that was held back: no code (SES-03)',
+    async ({ held, heldAnswer }) => ask.outcomeOf(await h.follow(held, heldAnswer)),
+    '400',
+    'code',
+  )
+  itEnds(
+    'a login that waits at the consent page: no code',
+    async ({ parked }) => ask.outcomeOf(await ask.consent(h, parked)),
+    '400',
+    'code',
+  )
+  itEnds(
+    'a session that waits at the consent page: no code',
+    async ({ parkedInSession }) => ask.outcomeOf(await ask.consent(h, parkedInSession)),
+    '400',
+    'code',
+  )
+
+  it('and none of these logins leaves a session, however often it is tried (SES-03)', async () => {
+    const { held, heldAnswer, parked, parkedInSession } = ann
+    expect(ask.outcomeOf(await h.follow(held, heldAnswer))).to.equal('400')
+    for (const agent of [held, parked, parkedInSession]) {
+      expect(await h.accountOf(agent)).to.equal(undefined)
+    }
+  })
+
+  it('but not a login page that was open: the new password leads to a code', async () => {
+    const old = await ask.postLogin(h, ann.open, ann.user)
+    expect([old.status, old.mode]).to.deep.equal([401, 'wrong'])
+    for (const [{ open, user }, password] of [
+      [ann, NEW],
+      [bob, PASSWORD],
+    ] as const) {
+      const back = await h.follow(open, await ask.postLogin(h, open, user, password))
+      expect(ask.outcomeOf(back)).to.equal('code')
+    }
+    expect(await h.accountOf(ann.open)).to.equal(ann.user.id)
+  })
+
+  it('but not a device code that nobody approved yet: a fresh login approves it', async () => {
+    expect(await ask.pollDevice(h, ann.pendingDevice)).to.equal('authorization_pending')
+    const agent = createUserAgent()
+    const login = await ask.confirmDevice(h, agent, ann.pendingDevice)
+    expect([login.page, login.mode]).to.deep.equal(['login', 'login'])
+    await h.follow(agent, await ask.postLogin(h, agent, ann.user, NEW))
+    expect(await ask.pollDevice(h, ann.pendingDevice)).to.equal('tokens')
+  })
+
+  it('but not the token of a client that acts for nobody', async () => {
+    expect(await ask.isActive(h, machine, CONFIDENTIAL)).to.equal(true)
+  })
 }
+
+describe('What a password reset cannot end', () => {
+  const api = 'https://api.example'
+
+  it('is an access token in JWT form, which stays valid until it expires: nobody asks us about it (SES-12)', async () => {
+    const h = await startHarness({
+      provider: {
+        features: {
+          devInteractions: { enabled: false },
+          resourceIndicators: {
+            enabled: true,
+            defaultResource: () => api,
+            useGrantedResource: () => true,
+            getResourceServerInfo: () => ({ scope: 'read', accessTokenFormat: 'jwt' }),
+          },
+        },
+        async loadExistingGrant({ oidc: { provider, session } }) {
+          if (!session?.accountId) return undefined
+          const grant = new provider.Grant({ accountId: session.accountId, clientId: 'app' })
+          grant.addOIDCScope('openid')
+          grant.addResourceScope(api, 'read')
+          await grant.save()
+          return grant
+        },
+      },
+    })
+    try {
+      const user = await h.addVerified()
+      const back = await user.signsIn(PASSWORD, { scope: 'openid read' })
+      const { access_token } = await h.party.exchange(user.request, back.location ?? '')
+      await user.getsBackIn(NEW)
+      const keys = createRemoteJWKSet(new URL(`${h.oauthUrl}/jwks`))
+      const { payload } = await jwtVerify(access_token, keys, { issuer: h.oauthUrl, audience: api })
+      expect(payload.sub).to.equal(user.id)
+      expect(await user.account()).to.equal(undefined)
+    } finally {
+      await h.close()
+    }
+  })
+})
 
 onBothStores('flows.endSessions(accountId), and what it counts', (technology) => {
   const h = suiteHarness({ technology })
 
   it('ends everything of the account and nothing of any other, tells how much that was, and audits it', async () => {
-    const ann = await signIn(h, await addVerified(h))
-    const bob = await signIn(h, await addVerified(h))
+    const [ann, bob] = [await ask.signedIn(h), await ask.signedIn(h)]
     const held = createUserAgent()
-    const heldAnswer = await h.login(held, (await h.party.begin()).url, ann.user.username)
+    const heldAnswer = await h.login(held, (await h.party.begin()).url, ann.username)
     // The grant, the used code, the access token and the refresh token; the session and the held login.
     const counts = { oauth: 4, idp: 2 }
-    expect(await h.flows.endSessions(ann.user.id)).to.deep.equal(counts)
-    await expectDead(h, ann)
-    await expectAlive(h, bob)
+    expect(await h.flows.endSessions(ann.id)).to.deep.equal(counts)
+    await ask.expectEnded(h, ann)
+    await ask.expectAlive(h, bob)
     expect(ask.outcomeOf(await h.follow(held, heldAnswer))).to.equal('400')
-    const audited = h.events.filter(({ accountId }) => accountId === ann.user.id)
+    const audited = h.events.filter(({ accountId }) => accountId === ann.id)
     expect(audited.map(({ type, details }) => ({ type, details }))).to.deep.equal([
       { type: 'sessions_ended', details: counts },
     ])
@@ -64,16 +264,16 @@ describe('flows.endSessions(accountId)', () => {
   const h = suiteHarness()
 
   it('counts nothing where there is nothing', async () => {
-    const { id } = await addVerified(h)
+    const { id } = await h.addVerified()
     expect(await h.flows.endSessions(id)).to.deep.equal({ oauth: 0, idp: 0 })
     expect(await h.flows.endSessions('nobody')).to.deep.equal({ oauth: 0, idp: 0 })
   })
 
   it('changes no password, and a login that begins once it resolved is good, time after time', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     for (let time = 0; time < 3; time += 1) {
-      const { agent, tokens } = await signIn(h, user)
-      expect(await accountOf(h, agent)).to.equal(user.id)
+      const { tokens, ...again } = await ask.signedIn(h, user)
+      expect(await again.account()).to.equal(user.id)
       expect(await ask.isActive(h, tokens.refresh_token)).to.equal(true)
       await h.flows.endSessions(user.id)
       expect(await ask.isActive(h, tokens.refresh_token)).to.equal(false)
@@ -115,7 +315,6 @@ describe('flows.adapter(…)', () => {
 
   const adapters = {
     'a class': asClass,
-    'a factory': ask.withoutAccounts,
     'a factory that is no arrow function': (factory: AdapterFactory): AdapterFactory =>
       function adapter(model) {
         return ask.withoutAccounts(factory)(model)
@@ -127,12 +326,11 @@ describe('flows.adapter(…)', () => {
       const h = suiteHarness({ adapter })
 
       it('where accounts cannot be found there are no counts, and everything is dead', async () => {
-        const ann = await signIn(h, await addVerified(h))
-        const bob = await signIn(h, await addVerified(h))
-        const ended = await h.flows.endSessions(ann.user.id)
+        const [ann, bob] = [await ask.signedIn(h), await ask.signedIn(h)]
+        const ended = await h.flows.endSessions(ann.id)
         expect(ended).to.deep.equal({ oauth: undefined, idp: undefined })
-        await expectDead(h, ann)
-        await expectAlive(h, bob)
+        await ask.expectEnded(h, ann)
+        await ask.expectAlive(h, bob)
       })
     })
   }
@@ -157,8 +355,7 @@ describe('The cut-off of an account', () => {
   }
 
   it('is read once a request of the provider, however many records are found', async () => {
-    const user = await addVerified(h)
-    const { agent, tokens } = await signIn(h, user)
+    const { id, agent, tokens } = await ask.signedIn(h)
     const request = await h.party.begin()
     const answer = await agent.get(request.url)
     const requests = {
@@ -168,160 +365,30 @@ describe('The cut-off of an account', () => {
       introspection: () => ask.isActive(h, tokens.access_token),
       refresh: () => ask.refresh(h, tokens.refresh_token),
     }
-    for (const [name, ask] of Object.entries(requests)) {
-      expect(await readsOf(ask), name).to.deep.equal([user.id])
+    for (const [name, work] of Object.entries(requests)) {
+      expect(await readsOf(work), name).to.deep.equal([id])
     }
   })
 
   it('is read once when a login is resumed, and when a link is opened', async () => {
-    const user = await addVerified(h)
-    const agent = createUserAgent()
-    const login = await h.login(agent, (await h.party.begin()).url, user.username)
-    const resume = () => agent.get(login.location ?? '')
-    expect(await readsOf(resume)).to.deep.equal([user.id])
-    const blocked = await blockedLogin(h)
-    expect(await readsOf(() => blocked.agent.get(blocked.link))).to.deep.equal([blocked.id])
+    const { id, agent, username } = await h.addVerified()
+    const login = await h.login(agent, (await h.party.begin()).url, username)
+    expect(await readsOf(() => agent.get(login.location ?? ''))).to.deep.equal([id])
+    const blocked = await h.blockedLogin()
+    expect(await readsOf(() => blocked.opensLink())).to.deep.equal([blocked.id])
   })
 
   it('is read once for each of two accounts that one request is about', async () => {
-    const other = await signIn(h, await addVerified(h))
-    const { link, user } = await blockedLogin(h)
-    const both = [user.id, other.user.id].toSorted()
-    expect(await readsOf(() => other.agent.get(link))).to.deep.equal(both)
+    const other = await ask.signedIn(h)
+    const { link, id } = await h.blockedLogin()
+    expect(await readsOf(() => other.agent.get(link))).to.deep.equal([id, other.id].toSorted())
   })
 
   it('is read anew by the next request', async () => {
-    const { user, agent } = await signIn(h, await addVerified(h))
-    expect(await accountOf(h, agent)).to.equal(user.id)
+    const user = await ask.signedIn(h)
+    expect(await user.account()).to.equal(user.id)
     await store.cutoffs.end(user.id, 'idp', { id: 'end', at: new Date() })
-    expect(await accountOf(h, agent)).to.equal(undefined)
-  })
-})
-
-const NEW = 'a new password'
-
-describe('A reset whose eager deletion fails (the cut-off is the guarantee)', () => {
-  it('is done all the same, and nothing that was signed in stays signed in', async () => {
-    const inner = memoryAdapter()
-    const adapter = (model: string) => ({
-      ...inner(model),
-      async destroyByAccountId(): Promise<number> {
-        throw new Error(`${model} cannot be deleted`)
-      },
-    })
-    const h = await startHarness({ adapter: () => adapter, mayLogErrors: true })
-    try {
-      const alice = await h.addUser({ username: 'alice' })
-      const thief = createUserAgent()
-      await h.signIn(thief, 'alice')
-      expect(await accountOf(h, thief)).to.equal(alice.id)
-      const done = await h.reset(await alice.forgets(), NEW)
-      expect(done.mode).to.equal('done')
-      expect(await accountOf(h, thief)).to.equal(undefined)
-      expect(h.events.filter(({ type }) => type === 'password_reset_completed')).to.have.length(1)
-
-      const owner = createUserAgent()
-      expect((await h.signIn(owner, 'alice', NEW)).location).to.include('code=')
-      const unknown = { oauth: undefined, idp: undefined }
-      expect(await h.flows.endSessions(alice.id)).to.deep.equal(unknown)
-      expect(await accountOf(h, owner)).to.equal(undefined)
-    } finally {
-      await h.close()
-    }
-  })
-})
-
-describe('A reset that stopped after effect 1, and whose password was replaced again since', () => {
-  it('is rejected by the sweep, overwrites nothing, and still ends what was signed in before', async () => {
-    const inner = memoryStore()
-    let fails = true
-    const store = {
-      ...inner,
-      resetTokens: {
-        ...inner.resetTokens,
-        async advance(...parts: Parameters<typeof inner.resetTokens.advance>) {
-          if (fails) throw new Error('the database is gone')
-          return inner.resetTokens.advance(...parts)
-        },
-      },
-    }
-    const h = await startHarness({
-      flows: { store },
-      provider: { expiresWithSession: () => false },
-      mayLogErrors: true,
-    })
-    try {
-      const alice = await h.addUser({ username: 'alice' })
-      const thief = createUserAgent()
-      await h.signIn(thief, 'alice')
-      const [held, request] = [createUserAgent(), await h.party.begin(ask.OFFLINE)]
-      const answer = await h.login(held, request.url, 'alice')
-      const link = await alice.forgets()
-      await secondAfter(movableClock, new Date())
-      expect((await h.reset(link, NEW)).status).to.equal(500)
-      await moveTime(2_000)
-      expect((await h.follow(held, answer)).mode).to.equal('consent')
-      const { location = '' } = await ask.consent(h, held)
-      const stolen = await h.party.exchange(request, location)
-      expect(await ask.isActive(h, stolen.access_token)).to.equal(true)
-      const passwordHash = await bcrypt.hash(NEW, 5)
-      await alice.becomes({ passwordHash })
-      const owner = createUserAgent()
-      expect((await h.signIn(owner, 'alice', NEW)).location).to.include('code=')
-      const tokens = await ask.offlineTokens(h, owner, alice)
-      fails = false
-      await moveTime(60_000)
-      await eventually('the sweep rejects the reset', () =>
-        h.events.find(({ reason }) => reason === 'newer_password'),
-      )
-      expect((await h.users.findById(alice.id))?.passwordHash).to.equal(passwordHash)
-      expect(await accountOf(h, thief)).to.equal(undefined)
-      expect(await ask.isActive(h, stolen.access_token)).to.equal(false)
-      expect(await ask.refresh(h, stolen.refresh_token)).to.equal('invalid_grant')
-      expect(await accountOf(h, owner)).to.equal(alice.id)
-      expect(await ask.isActive(h, tokens.access_token)).to.equal(true)
-      expect(await ask.refresh(h, tokens.refresh_token)).to.equal('tokens')
-      expect((await h.signIn(createUserAgent(), 'alice', NEW)).location).to.include('code=')
-      expect((await h.reset(link, 'yet another one')).mode).to.equal('invalid')
-    } finally {
-      await h.close()
-    }
-  })
-})
-
-describe('A reset that stopped after effect 1, where users are read a little late', () => {
-  const h = suiteHarness({ mayLogErrors: true })
-
-  it('still ends what was signed in before', async () => {
-    const alice = await addVerified(h)
-    const thief = createUserAgent()
-    await h.signIn(thief, alice.username)
-    const link = await alice.forgets()
-    const { findById } = h.users
-    const { advance, takeUnfinished } = h.store.resetTokens
-    const before = await findById(alice.id)
-    let failed = 0
-    h.store.resetTokens.advance = async (...of) => {
-      failed += 1
-      if (failed > 1) return advance(...of)
-      h.users.findById = async (id) => (id === alice.id ? before : findById(id))
-      throw new Error('the database is gone')
-    }
-    // Its lease has run out already.
-    h.store.resetTokens.takeUnfinished = (at, until) =>
-      takeUnfinished(new Date(at.getTime() + 60_000), until)
-    try {
-      expect((await h.reset(link, NEW)).status).to.equal(500)
-      await eventually('the sweep rejects the reset', async () => {
-        await moveTime(1_000)
-        return alice.events('password_reset_rejected', 'newer_password').at(0)
-      })
-    } finally {
-      Object.assign(h.users, { findById })
-      Object.assign(h.store.resetTokens, { advance, takeUnfinished })
-    }
-    expect(await alice.hasPassword(NEW)).to.equal(true)
-    expect(await accountOf(h, thief)).to.equal(undefined)
+    expect(await user.account()).to.equal(undefined)
   })
 })
 
@@ -359,117 +426,58 @@ describe('A request that began before a cut-off and ends after it', () => {
   }
 })
 
-describe('An end that died between its halves', () => {
-  const store = memoryStore()
-  const grants = new Map<string, string>()
-  const h = suiteHarness({
-    flows: { store },
-    provider: {
-      // A host that keeps one grant for each account.
-      async loadExistingGrant({ oidc: { provider, session } }) {
-        const accountId = session?.accountId ?? ''
-        const known = await provider.Grant.find(grants.get(accountId) ?? '')
-        if (known) return known
-        const grant = new provider.Grant({ accountId, clientId: CLIENT.client_id })
-        grant.addOIDCScope('openid email')
-        grants.set(accountId, await grant.save())
-        return grant
-      },
-    },
-  })
+describeWithMongo('What a login and an end cost beside what the provider asks of MongoDB', () => {
+  let commands: string[] = []
+  const h = suiteHarness(async () => ({
+    database: await freshDatabase('standalone', ({ commandName, command }) => {
+      commands.push(`${commandName} ${String(command[commandName])}`)
+    }),
+  }))
 
-  for (const half of ['oauth', 'idp'] as const) {
-    for (const asked of [{}, { prompt: 'login' }]) {
-      it(`signs in again in the same browser after its ${half} sessions alone were ended, asked ${JSON.stringify(asked)}`, async () => {
-        const [user, agent] = [await addVerified(h), createUserAgent()]
-        await h.signIn(agent, user.username)
-        await store.cutoffs.end(user.id, half, { id: 'half', at: new Date() })
-        const request = await h.party.begin(asked)
-        const page = await h.follow(agent, await agent.get(request.url))
-        expect(page.mode).to.equal('login')
-        const back = await h.follow(agent, await ask.postLogin(h, agent, user))
-        expect(await ask.redeem(h, request, back.location)).to.equal('tokens')
-        expect(await accountOf(h, agent)).to.equal(user.id)
-        const next = await h.party.begin()
-        const { location } = await agent.get(next.url)
-        expect(await ask.redeem(h, next, location)).to.equal('tokens')
-        await h.flows.endSessions(user.id)
-        expect(await accountOf(h, agent)).to.equal(undefined)
-      })
-    }
-  }
-})
-
-describe('A login that is under way while everything of its account is ended', () => {
-  let meanwhile: (id: string) => Promise<unknown> = async () => {}
-  const h: Harness = suiteHarness({
-    // A host that tells no password: there the time of the login decides.
-    async finishLogin(req, res, { account: { id }, startedAt }) {
-      await meanwhile(id)
-      await h.flows.finishLogin(req, res, { account: id, startedAt })
-    },
-  })
-
-  it('is finished by nothing once it is blocked; its link verifies, and the next login is good', async () => {
-    meanwhile = h.flows.endSessions
-    const login = await blockedLogin(h)
-    meanwhile = async () => {}
-    expectMode(await login.goesOn(), 400, 'ended')
-    await login.isOnlyVerified(await login.agent.get(login.link))
-    expectMode(await login.goesOn(), 400, 'ended')
-    const next = await h.signIn(createUserAgent(), login.username)
-    expect(next.location).to.include('code=')
-  })
-})
-
-describe('A fresh link for an old login', () => {
-  const h = suiteHarness()
-
-  const resendFor = (user: Person, state: string) =>
-    user.asksAgain({
-      client_id: CLIENT.client_id,
-      redirect_uri: CLIENT.redirect_uris[0],
-      scope: 'openid email',
-      state,
-    })
-
-  /** The link verifies in a new browser, which is not signed in after. */
-  async function expectVerifiesOnly(user: Person, link: string) {
-    const agent = createUserAgent()
-    await expectOnlyVerified(h, { user, agent }, await agent.get(link))
+  async function costOf<T>(
+    work: () => Promise<T>,
+    isCounted: (command: string) => boolean,
+  ): Promise<[answer: T, commands: string[]]> {
+    commands = []
+    const answer = await work()
+    return [answer, commands.filter(isCounted).toSorted()]
   }
 
-  it('does not finish a login that was checked with a password that is another one now', async () => {
-    const bob = await h.addUser({ username: 'bob', emailVerified: false })
+  it('is for a login one read of the cut-offs a request, one of the account where it must be verified, and no write', async () => {
+    const isOurs = (command: string) => / (users|session_cutoffs)$/.test(command)
+    const { agent, username } = await h.addVerified()
     const request = await h.party.begin()
-    await h.login(createUserAgent(), request.url, 'bob')
-    await h.mail.mailTo(bob.email ?? '')
-    await bob.becomes({ passwordHash: await bcrypt.hash(NEW, 4) })
-    await expectVerifiesOnly(bob, await resendFor(bob, request.state))
-    expect((await h.signIn(createUserAgent(), 'bob', NEW)).location).to.include('code=')
+    const open = async () => h.follow(agent, await agent.get(request.url))
+    const [page, opening] = await costOf(open, isOurs)
+    expect(opening).to.deep.equal([])
+    const form = { username, password: PASSWORD }
+    const [posted, posting] = await costOf(() => agent.post(page.url, form), isOurs)
+    // One read of the user is the host's, at each step from here.
+    expect(posting).to.deep.equal(['find session_cutoffs', 'find users'])
+    const [back, resuming] = await costOf(() => agent.get(posted.location ?? ''), isOurs)
+    expect(resuming).to.deep.equal(['find session_cutoffs', 'find users', 'find users'])
+    const exchange = () => h.party.exchange(request, back.location ?? '')
+    const [, exchanging] = await costOf(exchange, isOurs)
+    expect(exchanging).to.deep.equal(['find session_cutoffs', 'find users'])
   })
 
-  it('signs nobody in once everything was ended since the login', async () => {
-    const carol = await h.addUser({ username: 'carol', emailVerified: false })
-    const request = await h.party.begin()
-    await h.login(createUserAgent(), request.url, 'carol')
-    await h.mail.mailTo(carol.email ?? '')
-    await h.flows.endSessions(carol.id)
-    await expectVerifiesOnly(carol, await resendFor(carol, request.state))
-  })
-
-  it('takes over no answer that another account gave in the same interaction', async () => {
-    const login = await blockedLogin(h)
-    const { client_id } = CLIENT
-    const grant = new h.provider.Grant({ accountId: 'somebody', clientId: client_id })
-    grant.addOIDCScope('openid email')
-    const lastSubmission = {
-      login: { accountId: 'somebody' },
-      consent: { grantId: await grant.save() },
-    }
-    const pending = await pendingOf(h, windowOf(h, login))
-    const captured = { ...pending.captured, lastSubmission } as typeof pending.captured
-    await h.store.pendingLogins.save({ ...pending, captured }, 1)
-    await login.comesBack(await createUserAgent().get(login.link))
+  it('is for an end one look for the records of each kind, and nothing about clients where none is told', async () => {
+    const user = await h.addVerified()
+    await user.signsIn()
+    await h.isIdle()
+    const isCounted = (command: string) => !/ (mail_outbox|settings|key_rings)$/.test(command)
+    const [, counted] = await costOf(() => h.flows.endSessions(user.id), isCounted)
+    expect(counted.filter((each) => each.startsWith('find '))).to.deep.equal([
+      'find access_token',
+      'find authorization_code',
+      'find backchannel_authentication_request',
+      'find device_code',
+      'find grant',
+      'find interaction',
+      'find pre_authorized_code',
+      'find refresh_token',
+      'find session',
+    ])
+    expect(counted.filter((each) => each.includes('client'))).to.deep.equal([])
   })
 })

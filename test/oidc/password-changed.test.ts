@@ -1,24 +1,20 @@
-import { ServerResponse, type IncomingMessage } from 'node:http'
+import { type IncomingMessage, ServerResponse } from 'node:http'
 import { expect } from 'chai'
 import type { AdapterFactory } from 'oidc-provider'
 import { koaHost } from '../../examples/hosts/koa.ts'
-import { memoryStore, type EndedSessions, type User } from '../../src/index.ts'
-import { onBothStores } from '../support/both-stores.ts'
+import { type EndedSessions, memoryStore, type User } from '../../src/index.ts'
 import { eventually } from '../support/eventually.ts'
-import type { Harness, HarnessOptions, Host } from '../support/harness.ts'
-import { isIdle } from '../support/jobs.ts'
-import * as ask from '../support/oauth-requests.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
-import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
-import { expectMode } from '../support/waiting-window.ts'
+import { expectPage } from '../support/expect-page.ts'
 import {
-  accountOf,
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  sessionId,
-  setsSession,
-} from '../support/person.ts'
+  type Harness,
+  type HarnessOptions,
+  type Host,
+  onBothStores,
+  suiteHarness,
+} from '../support/harness.ts'
+import * as ask from '../support/oauth-requests.ts'
+import { setsSession } from '../support/person.ts'
+import { type Answer, createUserAgent, type UserAgent } from '../support/user-agent.ts'
 
 /** A host that calls it with each request to `/changed/<account>`. */
 const host: Host = (parts) => {
@@ -38,13 +34,8 @@ async function changeIn(h: Harness, agent: UserAgent, { id }: User): Promise<End
   return JSON.parse((await agent.get(`${h.baseUrl}/changed/${id}`, headers)).text)
 }
 
-async function signedIn(h: Harness, user: User) {
-  const agent = createUserAgent()
-  return { agent, tokens: await ask.offlineTokens(h, agent, user) }
-}
-
 const sessionIn = (h: Harness, agent: UserAgent) =>
-  h.provider.Session.find(sessionId(h, agent) ?? '')
+  h.provider.Session.find(h.sessionId(agent) ?? '')
 
 const cookieOf = (h: Harness, agent: UserAgent) => agent.cookiesFor(`${h.oauthUrl}/auth`)
 
@@ -58,21 +49,18 @@ onBothStores('flows.passwordChanged(accountId, { req, res })', (technology) => {
   const h = harnessOf({ technology })
 
   it('ends everything, makes this browser a new session of the same login, and records what ended', async () => {
-    const user = await addVerified(h)
-    const here = await signedIn(h, user)
-    const there = await signedIn(h, user)
-    const other = await signedIn(h, await addVerified(h))
+    const here = await ask.signedIn(h)
+    const there = await ask.signedIn(h, here)
+    const other = await ask.signedIn(h)
     const [before, copy] = [await sessionIn(h, here.agent), cookieOf(h, here.agent)]
     // Of each the used code, the access token, the refresh token, the grant and the session.
     const counts = { oauth: 8, idp: 2 }
-    expect(await changeIn(h, here.agent, user)).to.deep.equal(counts)
-    for (const { tokens } of [here, there]) {
-      expect(await ask.isActive(h, tokens.access_token)).to.equal(false)
-      expect(await ask.refresh(h, tokens.refresh_token)).to.equal('invalid_grant')
-    }
-    expect(await there.account()).to.equal(undefined)
+    expect(await changeIn(h, here.agent, here)).to.deep.equal(counts)
+    expect(await ask.isActive(h, here.tokens.access_token)).to.equal(false)
+    expect(await ask.refresh(h, here.tokens.refresh_token)).to.equal('invalid_grant')
+    await ask.expectEnded(h, there)
+    await ask.expectAlive(h, other)
     expect(await outcomeWith(h, copy)).to.equal('login_required')
-    expect(await ask.refresh(h, other.tokens.refresh_token)).to.equal('tokens')
 
     const after = await sessionIn(h, here.agent)
     for (const name of ['accountId', 'loginTs', 'acr', 'amr', 'transient'] as const)
@@ -81,25 +69,23 @@ onBothStores('flows.passwordChanged(accountId, { req, res })', (technology) => {
       expect(after?.[name], name).to.be.a('string').and.not.equal(before?.[name])
     expect(after?.exp).to.be.closeTo(before?.exp ?? 0, 2)
     expect(after?.authorizations).to.equal(undefined)
-    const [event, ...more] = h.events.filter(({ accountId }) => accountId === user.id)
+    const [event, ...more] = h.events.filter(({ accountId }) => accountId === here.id)
     expect(more).to.deep.equal([])
     const told = { type: 'password_changed', details: counts, userAgent: 'The Browser' }
     expect(event).to.deep.include(told)
   })
 
   it('signs this browser in at a client without a question, until the next end', async () => {
-    const user = await addVerified(h)
-    const { agent } = await signedIn(h, user)
-    await changeIn(h, agent, user)
-    const request = await h.party.begin({ prompt: 'none' })
-    const { location = '' } = await agent.get(request.url)
-    const tokens = await h.party.exchange(request, location)
+    const user = await ask.signedIn(h)
+    await changeIn(h, user.agent, user)
+    const { location = '' } = await user.starts({ prompt: 'none' })
+    const tokens = await h.party.exchange(user.request, location)
     expect(await ask.isActive(h, tokens.access_token)).to.equal(true)
-    expect(await changeIn(h, agent, user)).to.deep.include({ idp: 1 })
+    expect(await changeIn(h, user.agent, user)).to.deep.include({ idp: 1 })
     expect(await ask.isActive(h, tokens.access_token)).to.equal(false)
-    expect(await accountOf(h, agent)).to.equal(user.id)
+    expect(await user.account()).to.equal(user.id)
     await h.flows.passwordChanged(user.id)
-    expect(await accountOf(h, agent)).to.equal(undefined)
+    expect(await user.account()).to.equal(undefined)
   })
 })
 
@@ -107,46 +93,69 @@ describe('flows.passwordChanged(accountId, { req, res })', () => {
   const h = harnessOf()
 
   it('voids all that was mailed, and ends the logins that wait', async () => {
-    const login = await blockedLogin(h)
-    const user = await addVerified(h)
+    const [login, user] = [await h.blockedLogin(), await h.addVerified()]
     const link = await user.forgets()
     for (const { id } of [login, user]) await h.flows.passwordChanged(id)
-    expect((await createUserAgent().get(link)).mode).to.equal('invalid')
-    expectMode(await login.goesOn(), 400, 'ended')
-    expect((await h.reset(await user.forgets(), 'a new password')).mode).to.equal('done')
+    expect((await user.opensLink(link)).mode).to.equal('invalid')
+    expectPage(await login.goesOn(), 400, 'verify-email', 'ended')
+    await user.getsBackIn()
   })
 
   it('makes no session for another account, for one that was ended, or where there is none (SES-22)', async () => {
-    const [ann, bob] = [await addVerified(h), await addVerified(h)]
-    const [annIn, bobIn, ended] = [
-      await signedIn(h, ann),
-      await signedIn(h, bob),
-      createUserAgent(),
-    ]
-    await changeIn(h, bobIn.agent, ann)
-    expect(await annIn.account()).to.equal(undefined)
-    expect(await bobIn.account()).to.equal(bob.id)
+    const [ann, bob] = [await ask.signedIn(h), await ask.signedIn(h)]
+    await changeIn(h, bob.agent, ann)
+    expect(await ann.account()).to.equal(undefined)
+    expect(await bob.account()).to.equal(bob.id)
 
-    await h.signIn(ended, ann.username)
+    await ann.signsIn()
     await h.flows.endSessions(ann.id)
-    await changeIn(h, ended, ann)
-    expect(await accountOf(h, ended)).to.equal(undefined)
+    await changeIn(h, ann.agent, ann)
+    expect(await ann.account()).to.equal(undefined)
 
-    await h.signIn(ended, ann.username)
+    await ann.signsIn()
     await changeIn(h, createUserAgent(), ann)
-    expect(await accountOf(h, ended)).to.equal(undefined)
+    expect(await ann.account()).to.equal(undefined)
   })
+})
 
-  it('needs no account, and mails nobody then, nor who is disabled', async () => {
-    await h.put({ password_changed_email: 'true' })
+describe('The mail that tells of a password that the host changed', () => {
+  const h = harnessOf({ settings: { password_changed_email: 'true' } })
+
+  it('goes to nobody without an account, nor to who is disabled', async () => {
     const mails = h.mail.mails.length
     const nothing = { oauth: 0, idp: 0 }
-    expect(await h.flows.passwordChanged('nobody')).to.deep.equal(nothing)
-    const { id } = await addUnverified(h, { disabled: true })
-    expect(await h.flows.passwordChanged(id)).to.deep.equal(nothing)
-    await isIdle(h)
+    const { id } = await h.addUnverified({ disabled: true })
+    for (const account of ['nobody', id]) {
+      expect(await h.flows.passwordChanged(account)).to.deep.equal(nothing)
+    }
+    await h.isIdle()
     expect(h.mail.mails).to.have.length(mails)
+  })
+
+  it('goes to the address of the account, in the language and with the browser of the request', async () => {
+    const user = await ask.signedIn(h)
+    await changeIn(h, user.agent, user)
+    const { mail } = await user.mail(1)
+    expect(mail.headers.get('x-account-flows-mail')).to.equal('password_changed')
+    expect(mail.subject).to.equal('Ihr Passwort wurde geändert')
+    expect(mail.text?.replaceAll('\n', ' '))
+      .to.include('Auf allen anderen Geräten wurden Sie abgemeldet.')
+      .and.include('hat jemand anderes Zugang zu Ihrem Konto')
+    const sent = await eventually('the event', () => user.events('password_reset_mail_sent').at(0))
+    expect(sent.details).to.include({ mail: 'password_changed' })
+  })
+
+  it('goes once for each change, also of a support tool, and not while the setting is off', async () => {
+    const user = await h.addVerified()
+    for (const count of [1, 2]) {
+      await h.flows.passwordChanged(user.id)
+      await h.isIdle()
+      expect(user.mailCount()).to.equal(count)
+    }
     await h.put({ password_changed_email: 'false' })
+    await h.flows.passwordChanged(user.id)
+    await h.isIdle()
+    expect(user.mailCount()).to.equal(2)
   })
 })
 
@@ -173,50 +182,16 @@ describe('The cookie of a new session', () => {
   for (const isRemembered of [true, false]) {
     it(`is set as the provider sets it, ${isRemembered ? 'with' : 'without'} "remember"`, async () => {
       remember = isRemembered
-      const user = await addVerified(h)
-      const { agent } = await signedIn(h, user)
-      const ofProvider = await agent.get((await h.party.begin({ prompt: 'none' })).url)
-      const changed = await agent.get(`${h.baseUrl}/changed/${user.id}`)
+      const user = await ask.signedIn(h)
+      const ofProvider = await user.starts({ prompt: 'none' })
+      const changed = await user.agent.get(`${h.baseUrl}/changed/${user.id}`)
       expect(cookiesOf(changed)).to.have.length(2).and.deep.equal(cookiesOf(ofProvider))
       expect(changed.headers.get('set-cookie')?.includes('expires')).to.equal(isRemembered)
-      const request = await h.party.begin({ prompt: 'none' })
-      const { location = '' } = await agent.get(request.url)
-      const claims = (await h.party.exchange(request, location)).claims()
+      const { location = '' } = await user.starts({ prompt: 'none' })
+      const claims = (await h.party.exchange(user.request, location)).claims()
       expect(claims).to.deep.include({ sub: user.id, acr: 'gold', amr: ['pwd'] })
     })
   }
-})
-
-describe('The mail that tells of a password that the host changed', () => {
-  const h = harnessOf({ settings: { password_changed_email: 'true' } })
-
-  it('goes to the address of the account, in the language and with the browser of the request', async () => {
-    const user = await addVerified(h)
-    const { agent } = await signedIn(h, user)
-    await changeIn(h, agent, user)
-    const { mail } = await h.mail.mailTo(user.email ?? '')
-    expect(mail.headers.get('x-account-flows-mail')).to.equal('password_changed')
-    expect(mail.subject).to.equal('Ihr Passwort wurde geändert')
-    expect(mail.text?.replaceAll('\n', ' '))
-      .to.include('Auf allen anderen Geräten wurden Sie abgemeldet.')
-      .and.include('hat jemand anderes Zugang zu Ihrem Konto')
-    const sent = await eventually('the event', () => user.events('password_reset_mail_sent').at(0))
-    expect(sent.details).to.include({ mail: 'password_changed' })
-  })
-
-  it('goes once for each change, also of a support tool, and not while the setting is off', async () => {
-    const user = await addVerified(h)
-    const mails = () => h.mail.mails.filter(({ to }) => to.includes(user.email ?? ''))
-    for (const count of [1, 2]) {
-      await h.flows.passwordChanged(user.id)
-      await isIdle(h)
-      expect(mails()).to.have.length(count)
-    }
-    await h.put({ password_changed_email: 'false' })
-    await h.flows.passwordChanged(user.id)
-    await isIdle(h)
-    expect(mails()).to.have.length(2)
-  })
 })
 
 describe('A new session, while another end of its account comes in between (SES-22)', () => {
@@ -236,19 +211,18 @@ describe('A new session, while another end of its account comes in between (SES-
 
   for (const step of ['before oauth', 'after oauth', 'before idp', 'after idp']) {
     it(`is dead where that comes ${step}, and its person can sign in again`, async () => {
-      const user = await addVerified(h)
-      const { agent } = await signedIn(h, user)
+      const user = await ask.signedIn(h)
       atEnd = async (reached) => {
         if (reached !== step) return
         atEnd = async () => {}
         await h.flows.endSessions(user.id)
       }
-      await changeIn(h, agent, user)
-      expect(await accountOf(h, agent)).to.equal(undefined)
-      await h.signIn(agent, user.username)
-      expect(await accountOf(h, agent)).to.equal(user.id)
-      await changeIn(h, agent, user)
-      expect(await accountOf(h, agent)).to.equal(user.id)
+      await changeIn(h, user.agent, user)
+      expect(await user.account()).to.equal(undefined)
+      await user.signsIn()
+      expect(await user.account()).to.equal(user.id)
+      await changeIn(h, user.agent, user)
+      expect(await user.account()).to.equal(user.id)
     })
   }
 })
@@ -267,8 +241,8 @@ describe('A request with the cookie of before, which is in flight meanwhile', ()
   })
 
   it('saves that session again, which stays dead, as does its code; the new one lives (RACE-09)', async () => {
-    const user = await addVerified(h)
-    const { agent } = await signedIn(h, user)
+    const user = await ask.signedIn(h)
+    const { agent } = user
     meanwhile = async () => {
       meanwhile = async () => {}
       await changeIn(h, agent, user)
@@ -280,10 +254,10 @@ describe('A request with the cookie of before, which is in flight meanwhile', ()
     expect(setsSession(answer)).to.equal(true)
     expect(await ask.redeem(h, request, answer.location)).to.equal('invalid_grant')
     // Of two cookies a browser has the one that arrived last.
-    expect(await accountOf(h, agent)).to.equal(undefined)
+    expect(await user.account()).to.equal(undefined)
     expect(await outcomeWith(h, renewed)).to.equal('code')
-    await h.signIn(agent, user.username)
-    expect(await accountOf(h, agent)).to.equal(user.id)
+    await user.signsIn()
+    expect(await user.account()).to.equal(user.id)
   })
 })
 
@@ -291,12 +265,11 @@ describe('flows.passwordChanged over an adapter that does not find accounts', ()
   const h = harnessOf({ adapter: ask.withoutAccounts })
 
   it('makes a new session all the same, ends the others, and counts nothing', async () => {
-    const user = await addVerified(h)
-    const [here, there] = [await signedIn(h, user), await signedIn(h, user)]
-    const ended = await changeIn(h, here.agent, user)
-    expect(ended).to.deep.equal({})
-    expect(await here.account()).to.equal(user.id)
-    expect(await there.account()).to.equal(undefined)
+    const here = await ask.signedIn(h)
+    const there = await ask.signedIn(h, here)
+    expect(await changeIn(h, here.agent, here)).to.deep.equal({})
+    expect(await here.account()).to.equal(here.id)
+    await ask.expectEnded(h, there)
     expect(await ask.refresh(h, here.tokens.refresh_token)).to.equal('invalid_grant')
   })
 })
@@ -318,14 +291,14 @@ describe('flows.passwordChanged over an adapter that fails', () => {
   const h = harnessOf({ adapter: failing, mayLogErrors: true })
 
   it('ends everything where no new session can be made', async () => {
-    const user = await addVerified(h)
-    const [here, there] = [await signedIn(h, user), await signedIn(h, user)]
+    const here = await ask.signedIn(h)
+    const there = await ask.signedIn(h, here)
     fails = true
-    await changeIn(h, here.agent, user)
+    await changeIn(h, here.agent, here)
     fails = false
-    for (const { agent } of [here, there]) expect(await accountOf(h, agent)).to.equal(undefined)
-    await h.signIn(here.agent, user.username)
-    expect(await here.account()).to.equal(user.id)
+    for (const { account } of [here, there]) expect(await account()).to.equal(undefined)
+    await here.signsIn()
+    expect(await here.account()).to.equal(here.id)
   })
 })
 

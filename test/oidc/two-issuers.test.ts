@@ -1,5 +1,8 @@
 import { expect } from 'chai'
 import { MongoClient } from 'mongodb'
+import { mustExist } from '../../src/contract/samples.ts'
+import { createKeyRing } from '../../src/crypto/keys.ts'
+import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import {
   createAccountFlows,
   memoryStore,
@@ -7,22 +10,22 @@ import {
   mongoAdapter,
   mongoStore,
 } from '../../src/index.ts'
-import { createKeyRing } from '../../src/crypto/keys.ts'
-import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { MODELS } from '../../src/oidc/record-collections.ts'
-import { mustExist } from '../../src/contract/samples.ts'
 import { eventually } from '../support/eventually.ts'
-import { eventsOf, expectExpired } from '../support/blocked-login.ts'
-import { onBothStores } from '../support/both-stores.ts'
-import { ADMIN_TOKEN, PASSWORD, type Harness, type HarnessOptions } from '../support/harness.ts'
+import {
+  ADMIN_TOKEN,
+  type Harness,
+  type HarnessOptions,
+  onBothStores,
+  PASSWORD,
+  suiteHarness,
+} from '../support/harness.ts'
 import { freshDatabase, type FreshDatabase } from '../support/mongod.ts'
-import { isActive, offlineTokens, refresh } from '../support/oauth-requests.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
-import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
-import { windowOf } from '../support/waiting-window.ts'
-import { accountOf, blockedLogin, addVerified } from '../support/person.ts'
+import { expectAlive, expectEnded, offlineTokens, outcomeOf } from '../support/oauth-requests.ts'
+import { createUserAgent } from '../support/user-agent.ts'
 
 const NEW_PASSWORD = 'a new password, longer'
+
 const OTHER_TOKEN = 'the-admin-token-of-the-other-issuer'
 
 // The agent knows no ports: to it, both are one host. They have the same secrets, so that nothing but the store tells their links apart.
@@ -48,62 +51,55 @@ onBothStores('Two issuers in one process', (technology) => {
     oauthUrl + link.slice(link.search(/\/(reset-password|verify-email)\?/))
 
   it('give their pages, mails and events to themselves alone', async () => {
-    const login = await blockedLogin(shop)
+    const login = await shop.blockedLogin()
     expect(login.link.startsWith(`${shop.oauthUrl}/verify-email?`)).to.equal(true)
-    await eventsOf(shop, { type: 'email_login_blocked', accountId: login.id })
+    await eventually('the event', () => login.events('email_login_blocked').at(0))
+
     expect([club.events.length, club.mail.mails.length]).to.deep.equal([0, 0])
     await login.stillGetsIn()
   })
 
   it('refuse each other’s verification link, which stays good where it belongs', async () => {
-    const login = await blockedLogin(shop)
-    expectExpired(await login.agent.get(at(club, login.link)))
+    const login = await shop.blockedLogin()
+    await login.opensLink(at(club, login.link))
+    await login.sees('verify-email', 'expired', 400)
     await login.stillGetsIn()
   })
 
   it('refuse each other’s reset link, which stays good where it belongs', async () => {
-    const users = await Promise.all([addVerified(shop), addVerified(club)])
-    const link = await shop.resetLink(users[0])
-    const opened = await createUserAgent().get(at(club, link))
-    expect([opened.status, opened.mode]).to.deep.equal([400, 'invalid'])
-    const posted = await club.reset(link, NEW_PASSWORD)
-    expect([posted.status, posted.mode]).to.deep.equal([400, 'invalid'])
-    expect((await shop.reset(link, NEW_PASSWORD)).mode).to.equal('done')
+    await club.addVerified()
+    const user = await shop.addVerified()
+    const link = await user.forgets()
+    await user.opensLink(at(club, link))
+    await user.sees('reset-password', 'invalid', 400)
+    await user.choosesPassword(NEW_PASSWORD, at(club, link))
+    await user.sees('reset-password', 'invalid', 400)
+    expect((await user.choosesPassword(NEW_PASSWORD, link)).mode).to.equal('done')
   })
 
   it('end the sessions and tokens of their own account alone, where both have one of that id', async () => {
     const id = 'the-same-id'
-    const [ann, ben] = await Promise.all([
-      addVerified(shop, { id, username: 'same' }),
-      addVerified(club, { id, username: 'same' }),
-    ])
-    const agent: UserAgent = createUserAgent()
-    const [ours, theirs] = [
-      await offlineTokens(shop, agent, ann),
-      await offlineTokens(club, agent, ben),
+    const agent = createUserAgent()
+    const [ann, ben] = [
+      (await shop.addVerified({ id, username: 'same' })).in(agent),
+      (await club.addVerified({ id, username: 'same' })).in(agent),
     ]
-    expect([await accountOf(shop, agent), await accountOf(club, agent)]).to.deep.equal([id, id])
-    expect((await shop.reset(await shop.resetLink(ann), NEW_PASSWORD)).mode).to.equal('done')
-    expect(await accountOf(shop, agent)).to.equal(undefined)
-    expect(await isActive(shop, ours.access_token)).to.equal(false)
-    expect(await accountOf(club, agent)).to.equal(id)
-    expect(await isActive(club, theirs.access_token)).to.equal(true)
-    expect(await refresh(club, theirs.refresh_token)).to.equal('tokens')
-    const back = await club.signIn(createUserAgent(), 'same', PASSWORD)
-    expect(back.location).to.match(/[?&]code=/)
+    const ours = { ...ann, tokens: await offlineTokens(shop, agent, ann) }
+    const theirs = { ...ben, tokens: await offlineTokens(club, agent, ben) }
+    expect([await ann.account(), await ben.account()]).to.deep.equal([id, id])
+    await ann.getsBackIn(NEW_PASSWORD)
+    await expectEnded(shop, ours)
+    await expectAlive(club, theirs)
+    expect(outcomeOf(await ben.in().signsIn(PASSWORD))).to.equal('code')
   })
 
   it('let a login wait at each in the same browser, and both go on', async () => {
     const agent = createUserAgent()
-    const logins = [
-      [shop, await blockedLogin(shop, { agent })],
-      [club, await blockedLogin(club, { agent })],
-    ] as const
-    for (const [issuer, login] of logins) {
-      await createUserAgent().get(login.link)
-      const window = windowOf(issuer, login)
-      await login.comesBack(await window.goOn())
-      expect(await accountOf(issuer, agent)).to.equal(login.id)
+    const logins = [await shop.blockedLogin({ agent }), await club.blockedLogin({ agent })]
+    for (const login of logins) {
+      await login.opensElsewhere()
+      await login.comesBack(await login.goesOn())
+      expect(await login.account()).to.equal(login.id)
     }
   })
 
@@ -126,20 +122,15 @@ onBothStores('Two issuers in one process', (technology) => {
   })
 
   it('finish no login of the other: its interaction is not found, and the login still works', async () => {
-    const user = await addVerified(shop)
-    const agent = createUserAgent()
-    const { url } = await club.party.begin()
-    const page = await club.follow(agent, await agent.get(url))
-    expect(page.page).to.equal('login')
-    const cookie = agent.cookiesFor(page.url)
-    const strange = await createUserAgent().post(
-      `${shop.oauthUrl}/login`,
-      { username: user.username, password: PASSWORD },
-      { cookie },
-    )
+    const user = await shop.addVerified()
+    const other = await club.addVerified()
+    const { page, url } = await other.starts()
+    expect(page).to.equal('login')
+    const form = { username: user.username, password: PASSWORD }
+    const cookie = other.agent.cookiesFor(url)
+    const strange = await createUserAgent().post(`${shop.oauthUrl}/login`, form, { cookie })
     expect([strange.status >= 400, strange.location]).to.deep.equal([true, undefined])
-    const back = await shop.signIn(createUserAgent(), user.username)
-    expect(back.location).to.match(/[?&]code=/)
+    expect(outcomeOf(await user.signsIn())).to.equal('code')
   })
 
   if (technology === 'mongodb') {
@@ -189,23 +180,8 @@ onBothStores('Two issuers with one store', (technology) => {
 describe('The prefix of the collections', () => {
   // Nobody listens there, and nothing is asked.
   const db = new MongoClient('mongodb://127.0.0.1:1').db('none')
-  const bad = [
-    '',
-    'system.',
-    'system.x',
-    '$',
-    'a$',
-    'a\0',
-    '.a',
-    '-a',
-    '1',
-    'a b',
-    'ä',
-    'a'.repeat(65),
-    'p_initial_',
-    'p_registration_',
-    'initial_',
-  ]
+  const bad = ['', 'system.', 'system.x', '$', 'a$', 'a\0', '.a', '-a', '1', 'a b', 'ä']
+  bad.push('a'.repeat(65), 'p_initial_', 'p_registration_', 'initial_')
 
   for (const prefix of [...bad, null, 42, ['a_']]) {
     it(`is refused where it is ${JSON.stringify(prefix)}, and the sentence says what it may be`, () => {
@@ -245,16 +221,8 @@ describe('The prefix of the collections', () => {
   })
 
   it('may be what names of MongoDB may be', () => {
-    for (const prefix of [
-      undefined,
-      '_',
-      'shop_',
-      'shop.',
-      'Shop-1.',
-      'systems.',
-      'initial_x',
-      'a'.repeat(64),
-    ]) {
+    const good = ['_', 'shop_', 'shop.', 'Shop-1.', 'systems.', 'initial_x', 'a'.repeat(64)]
+    for (const prefix of [undefined, ...good]) {
       mongoStore(db, { prefix })
       mongoAdapter(db, { prefix })
     }

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
-import { adminOf } from '../support/admin-calls.ts'
+import { adminOf } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import { PASSWORD, type Harness } from '../support/harness.ts'
 import type { MailAnswer } from '../support/mail-server.ts'

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { AuditEventType, User } from '../../src/index.ts'
-import { suiteAdmin } from '../support/admin-calls.ts'
+import { suiteAdmin } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
 import { tokenOf, type Person } from '../support/person.ts'

@@ -1,3 +1,5 @@
+import { writeFile } from 'node:fs/promises'
+import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import { MongoClient, type CommandStartedEvent } from 'mongodb'
 import {
@@ -9,11 +11,22 @@ import {
 } from '../../bench/secrecy/wire.ts'
 import { newId } from '../../src/crypto/token.ts'
 import { eventually } from '../support/eventually.ts'
-import { outboxIsQuiet } from '../support/example-server.ts'
+import {
+  outboxIsQuiet,
+  PASSWORD,
+  putSettings,
+  startExampleServer,
+  type ExampleServer,
+} from '../support/example-server.ts'
 import { CLIENT, startHarness, type Harness } from '../support/harness.ts'
+import { startMongoProxy, type MongoProxy } from '../support/mongo-proxy.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
-import { ask, usableRecord } from '../support/observe.ts'
-import { tokenOf } from '../support/person.ts'
+import { ask } from '../support/observe.ts'
+import { addUnverified, tokenOf, type Person } from '../support/person.ts'
+import { suiteFolder } from '../support/suite-folder.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
+import { createUserAgent } from '../support/user-agent.ts'
+import { moveTime } from '../support/time.ts'
 
 interface Exchange {
   /** All of the answer, byte for byte; the date is masked. */
@@ -22,13 +35,9 @@ interface Exchange {
   commands: string[]
 }
 
-interface Form {
-  path: string
-  field: string
-}
-
-const FORGOT: Form = { path: 'forgot-password', field: 'identifier' }
-const RESEND: Form = { path: 'resend-verification', field: 'username' }
+const FORGOT = { path: 'forgot-password', field: 'identifier' }
+const RESEND = { path: 'resend-verification', field: 'username' }
+type Form = typeof FORGOT
 const TO_MEASURE_BY = 'nobody-at-all'
 
 const identifiers: Record<string, string> = {
@@ -79,7 +88,7 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7)', () => {
     database = await freshDatabase()
     client = await MongoClient.connect(database.uri, { monitorCommands: true })
     client.on('commandStarted', (event) => {
-      if (!isBackground(event)) commands.push(shapeOf(event))
+      if (!isBackground(event)) commands.push(shapeOf(event.commandName, event.command))
     })
     const drop = async () => {}
     const mail = { answer: () => (isRefused ? 'refuse' : 'take') } as const
@@ -93,16 +102,19 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7)', () => {
     await web.flows.stop({ withinMs: 2_000 })
     await web.flows.start({ workers: false })
     worker = await startHarness({ database: { db: database.db, drop }, mayLogErrors: true })
-    await web.addUser({ username: 'verified' })
-    await web.addUser({ username: 'lettered', email: 'lettered@users.example' })
-    await web.addUser({ username: 'unverified', emailVerified: false })
-    await web.addUser({ username: 'disabled', disabled: true })
-    await web.addUser({ username: 'addressless', email: undefined })
-    await web.addUser({ username: 'passwordless', passwordHash: undefined })
-    await web.addUser({ username: 'twin1', email: 'Twin@users.example' })
-    await web.addUser({ username: 'twin2', email: 'twin@users.example' })
+    for (const user of [
+      { username: 'verified' },
+      { username: 'lettered' },
+      { username: 'unverified', emailVerified: false },
+      { username: 'disabled', disabled: true },
+      { username: 'addressless', email: undefined },
+      { username: 'passwordless', passwordHash: undefined },
+      { username: 'twin1', email: 'Twin@users.example' },
+      { username: 'twin2', email: 'twin@users.example' },
+      { username: 'Ünver', email: 'uenver@users.example' },
+    ])
+      await web.addUser(user)
     const throttled = await web.addUser({ username: 'throttled', emailVerified: false })
-    await web.addUser({ username: 'Ünver', email: 'uenver@users.example' })
     wire = await openWire(new URL(web.oauthUrl))
     for (const form of [FORGOT, RESEND]) {
       for (let i = 0; i < 15; i += 1) await send(form, 'throttled')
@@ -272,34 +284,17 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7)', () => {
     }
     expect((await open(token)).answer).to.match(/^HTTP\/1\.1 200 /)
   })
-
-  it('by 50 requests at once for one account: all 200 and equal, and one link lives (ENU-13) [full]', async function () {
-    this.timeout(40_000)
-    await database.db.collection('mail_outbox').deleteMany({})
-    const ann = await web.addUser({ username: 'ann' })
-    const url = new URL(`${web.oauthUrl}/${FORGOT.path}`)
-    const bytes = postRequest(url, { identifier: 'ann' })
-    const wires = await Promise.all(Array.from({ length: 50 }, () => openWire(url)))
-    const answers = await Promise.all(wires.map((each) => each.ask({ bytes })))
-    for (const each of wires) each.close()
-    expect(new Set(answers.map(bytesOf)).size).to.equal(1)
-    expect(answers[0]?.status).to.equal(200)
-    await outboxIsQuiet(database.db, 30_000)
-    const links = web.mail.mails.filter(({ to }) => to.includes(ann.email ?? ''))
-    const usable = []
-    for (const { link } of links) if (await usableRecord(web, link)) usable.push(link)
-    expect(usable).to.have.lengthOf(1)
-  })
 })
 
 describe('A process that also works on the outbox', () => {
-  const failing = { refuse: 'refuses', defer: 'defers', drop: 'drops' } as const
-  for (const [answer, what] of Object.entries(failing)) {
+  for (const [failing, what] of [
+    ['refuse', 'refuses'],
+    ['defer', 'defers'],
+    ['drop', 'drops'],
+  ] as const) {
     it(`answers alike whoever asks while the mail server ${what} (ENU-05)`, async () => {
       let isFailing = true
-      const mail = {
-        answer: () => (isFailing ? (answer as keyof typeof failing) : ('take' as const)),
-      }
+      const mail = { answer: () => (isFailing ? failing : 'take') } as const
       const h = await startHarness({ mail, mayLogErrors: true })
       const wire = await openWire(new URL(h.oauthUrl))
       try {
@@ -311,12 +306,12 @@ describe('A process that also works on the outbox', () => {
             const url = new URL(`${h.oauthUrl}/${FORGOT.path}`)
             seen.add(bytesOf(await wire.ask({ bytes: postRequest(url, { identifier }) })))
           }
-          await eventually('a mail failed', () => h.mail.answered[answer as 'refuse'] > round)
+          await eventually('a mail failed', () => h.mail.answered[failing] > round)
         }
         expect(seen.size).to.equal(1)
         isFailing = false
         await ask(h, 'ann')
-        expect((await h.mail.mailTo(ann.email ?? '')).link).to.include('token=')
+        expect((await ann.mail()).link).to.include('token=')
       } finally {
         wire.close()
         await h.close()
@@ -325,6 +320,185 @@ describe('A process that also works on the outbox', () => {
   }
 })
 
+describe('A page about a verification link', () => {
+  const h = suiteHarness()
+  const carried = { client_id: CLIENT.client_id, redirect_uri: CLIENT.redirect_uris[0], state: 'a' }
+  let zoe: Person
+
+  beforeEach(async () => {
+    zoe = await addUnverified(h)
+  })
+
+  /** In another browser than that of the login. */
+  async function expectNobodyNamed(link: string) {
+    const page = await createUserAgent().get(link)
+    expect([page.status, page.mode]).to.deep.equal([400, 'expired'])
+    const shown = page.text.replaceAll(/[\w-]{43}/g, ' ')
+    for (const secret of [zoe.username, zoe.email ?? '', zoe.id, 'users.example'])
+      expect(shown).not.to.include(secret)
+    expect(page.hidden).not.to.have.any.keys('username', 'email', 'identifier')
+    return page
+  }
+
+  it('names nobody, whether it is used, changed, made up or empty (ENU-09)', async () => {
+    const link = await zoe.asksAgain(carried)
+    const changed = link.replace('state=a', 'state=b')
+    const madeUp = link.replace(/token=[\w-]{43}/, `token=${'x'.repeat(43)}`)
+    expect(new Set([link, changed, madeUp]).size).to.equal(3)
+    await expectNobodyNamed(changed)
+    await expectNobodyNamed(madeUp)
+    expect(await zoe.isVerified()).to.equal(false)
+    await zoe.opensElsewhere(link)
+    expect(await zoe.isVerified()).to.equal(true)
+    await expectNobodyNamed(link)
+    await expectNobodyNamed(madeUp)
+    await expectNobodyNamed(`${h.oauthUrl}/verify-email`)
+  })
+
+  it('names nobody once its time is over, and offers a new link that works (ENU-09)', async () => {
+    await h.put({ email_verification_expiration: '1s' })
+    const link = await zoe.asksAgain(carried)
+    await moveTime(1_100)
+    const page = await expectNobodyNamed(link)
+    expect(page.text).to.match(/<form[^>]*action="[^"]*resend-verification"/)
+    await h.put({ email_verification_expiration: '24h' })
+    await zoe.opensElsewhere(await zoe.asksAgain(carried))
+    expect(await zoe.isVerified()).to.equal(true)
+  })
+})
+
+describeWithMongo('A login with a wrong password (4.8) [full]', () => {
+  /** All names have the length of this one, so that the page that gives them back does, too. */
+  const NOBODY = 'nobody-known'
+  const APP = {
+    client_id: 'app',
+    client_secret: 'a-secret-of-the-tests',
+    redirect_uris: ['https://app.example/callback'],
+  }
+  const users: Record<string, object> = {
+    'verified-one': {},
+    'unverified-1': { email_verified: false },
+    'disabled-one': { disabled: true },
+    'no-address-1': { email: undefined },
+    'no-password1': { password_hash: undefined },
+    'empty-hash-1': { password_hash: '' },
+    'odd-hash-one': { password_hash: 'f'.repeat(64) },
+    'dearer-hash1': { password_hash: bcrypt.hashSync(PASSWORD, 6) },
+    'cheap-hash-1': { password_hash: bcrypt.hashSync(PASSWORD, 4) },
+  }
+  /** What is asked of these is the work of others. */
+  const BACKGROUND =
+    /^(mail_outbox|settings|key_rings|client_logouts|password_reset_tokens|invitation_tokens)$/
+
+  const file = suiteFolder()
+  let database: FreshDatabase
+  let proxy: MongoProxy
+  let server: ExampleServer
+  let wire: Wire
+  let page: { cookie: string; interaction: string }
+  let commands: string[] = []
+
+  before(async function () {
+    this.timeout(60_000)
+    database = await freshDatabase()
+    proxy = await startMongoProxy(database)
+    const seed = file('seed.json')
+    await writeFile(seed, JSON.stringify({ users: [], clients: [APP] }))
+    const stored = { MONGODB_URI: proxy.uri, MAILBOX: 'true' }
+    server = await startExampleServer({ ...stored, SEED_FILE: seed, BCRYPT_COST: '5' })
+    await putSettings(server, { require_email_verification: 'true' })
+    const usual = { email_verified: true, password_changed_at: null, disabled: false }
+    const user = { ...usual, password_hash: bcrypt.hashSync(PASSWORD, 4) }
+    for (const [username, changes] of Object.entries(users)) {
+      const document = { ...user, username, email: `${username}@example.com`, ...changes }
+      await database.db.collection('users').insertOne(document, { ignoreUndefined: true })
+    }
+    proxy.watch({
+      command({ name, collection, body }) {
+        if (collection !== undefined && !BACKGROUND.test(collection))
+          commands.push(shapeOf(name, body))
+      },
+    })
+    wire = await openWire(new URL(server.baseUrl))
+    page = await loginPage()
+  })
+
+  after(async () => {
+    wire?.close()
+    await server?.kill()
+    await proxy?.close()
+    await database?.drop()
+  })
+
+  async function loginPage() {
+    const agent = createUserAgent()
+    const query = new URLSearchParams({
+      response_type: 'code',
+      client_id: APP.client_id,
+      redirect_uri: APP.redirect_uris[0] ?? '',
+      scope: 'openid',
+    })
+    const { location = '' } = await agent.get(`${server.baseUrl}/oauth2/auth?${query}`)
+    const { hidden } = await agent.get(location)
+    const cookie = agent.cookiesFor(`${server.baseUrl}/oauth2/login`)
+    return { cookie, interaction: hidden['interaction'] ?? '' }
+  }
+
+  async function logIn(username: string, password: string) {
+    const { cookie, interaction } = page
+    const url = new URL(`${server.baseUrl}/oauth2/login`)
+    commands = []
+    const bytes = postRequest(url, { interaction, username, password }, cookie)
+    const answer = bytesOf(await wire.ask({ bytes })).replaceAll(username, NOBODY)
+    // Two look-ups at once may be sent in either order.
+    return { answer, commands: [...commands].sort() }
+  }
+
+  const counts = () =>
+    Promise.all(
+      ['mail_outbox', 'audit_events', 'pending_logins'].map((name) =>
+        database.db.collection(name).countDocuments(),
+      ),
+    )
+
+  for (const [what, password] of [
+    ['a wrong password', 'not the password'],
+    ['no password', ''],
+    ['a password of 72 bytes', 'x'.repeat(72)],
+    ['a password of 73 bytes', 'x'.repeat(73)],
+    ['a password with NUL', `${PASSWORD}\0`],
+  ] as const) {
+    it(`is answered with the page and the MongoDB commands of an unknown user, for ${what} (ENU-04, TIM-07)`, async () => {
+      const before = await counts()
+      const expected = await logIn(NOBODY, password)
+      expect(expected.answer).to.match(/^HTTP\/1\.1 401 [^]*data-mode="refused"/)
+      expect(expected.commands.filter((each) => each.startsWith('find users'))).to.have.lengthOf(2)
+      for (const username of Object.keys(users)) {
+        expect(await logIn(username, password), username).to.deep.equal(expected)
+      }
+      // Nobody was asked to verify anything, and nothing was blocked (ENU-04).
+      expect(await counts()).to.deep.equal(before)
+    })
+  }
+
+  it('of a disabled user is what the right one is, too', async () => {
+    expect(await logIn('disabled-one', PASSWORD)).to.deep.equal(await logIn(NOBODY, PASSWORD))
+  })
+
+  it('does not stand in the way of the right one: mode blocked, and a mail (ENU-04)', async () => {
+    const { cookie, interaction } = page
+    const answer = await createUserAgent().post(
+      `${server.baseUrl}/oauth2/login`,
+      { interaction, username: 'unverified-1', password: PASSWORD },
+      { cookie },
+    )
+    expect([answer.status, answer.mode]).to.deep.equal([200, 'blocked'])
+    await outboxIsQuiet(database.db)
+    const headers = { accept: 'application/json' }
+    const mails = await fetch(`${server.baseUrl}/mailbox`, { headers })
+    expect(JSON.stringify(await mails.json())).to.include('unverified-1@example.com')
+  })
+})
 function bytesOf({ head, body }: Pick<WireAnswer, 'head' | 'body'>): string {
   return `${head}\r\n\r\n${body}`.replace(/^(date: ).*$/im, '$1masked')
 }
@@ -335,10 +509,11 @@ function isBackground({ commandName, command }: CommandStartedEvent): boolean {
   return isAlive || command['find'] === 'settings' || command[commandName] === 'key_rings'
 }
 
-function shapeOf({ commandName, command }: CommandStartedEvent): string {
-  const ofTheDriver = new Set(['lsid', 'txnNumber', '$clusterTime'])
-  const asked = Object.entries(command).filter(([name]) => !ofTheDriver.has(name))
-  return `${commandName} ${String(command[commandName])} ${JSON.stringify(typesIn(asked))}`
+/** A command without the values in it. */
+function shapeOf(name: string, body: object): string {
+  const ofTheDriver = new Set(['lsid', 'txnNumber', '$clusterTime', '$db'])
+  const asked = Object.entries(body).filter(([each]) => !ofTheDriver.has(each))
+  return `${name} ${Reflect.get(body, name)} ${JSON.stringify(typesIn(asked))}`
 }
 
 function typesIn(value: unknown): unknown {

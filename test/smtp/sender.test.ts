@@ -8,7 +8,7 @@ import { createSettingsKeeper, type SettingsKeeper } from '../../src/settings/se
 import { memoryMailbox } from '../../src/smtp/mailbox.ts'
 import { createMailSender } from '../../src/smtp/sender.ts'
 import { memorySettings } from '../../src/stores/memory/settings.ts'
-import { adminOf, outcomeOf, suiteAdmin } from '../support/admin-calls.ts'
+import { adminOf, outcomeOf, suiteAdmin } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import { fallsSilent, type FaultySmtp, onFirst } from '../support/mail-server.ts'
 import { type Person, tokenOf } from '../support/person.ts'

@@ -1,7 +1,6 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
-import { mongoStore } from '../../src/stores/mongodb/store.ts'
-import { emptiedStore } from '../support/emptied-store.ts'
-import { describeWithMongo } from '../support/mongod.ts'
+import { Decimal128, Long, ObjectId } from 'mongodb'
 import { itIsAnAccountFlowsStore } from '../../src/contract/index.ts'
 import {
   after as later,
@@ -11,9 +10,42 @@ import {
   minute,
   mustExist,
   sampleClaim,
+  sampleClientLogout,
   sampleMailJob,
+  samplePendingLogin,
   sampleResetToken,
+  sampleVerificationToken,
+  statusIn,
 } from '../../src/contract/samples.ts'
+import type { MailOutbox } from '../../src/ports/index.ts'
+import { mongoStore } from '../../src/stores/mongodb/store.ts'
+import { describeWithMongo } from '../support/mongod.ts'
+import { suiteDatabase } from '../support/suite-database.ts'
+
+interface AnyDocument {
+  _id: string
+  [field: string]: unknown
+}
+
+/** One database for a suite, emptied for each test, and its documents as they are stored. */
+function emptiedStore() {
+  const fresh = suiteDatabase()
+  const stored = (name: string) => fresh.db.collection<AnyDocument>(name)
+
+  return {
+    fresh,
+    stored,
+
+    /** The one document there. */
+    storedOne: async (name: string) => mustExist((await stored(name).findOne()) ?? undefined),
+
+    /** Emptied, not dropped: MongoDB under Wine takes its time over new collections. */
+    async emptyStore() {
+      for (const collection of await fresh.db.collections()) await collection.deleteMany({})
+      return mongoStore(fresh.db)
+    },
+  }
+}
 
 async function expectRefused(act: () => Promise<unknown>, what = String(act)) {
   const refusal: unknown = await act().catch((error: unknown) => error)
@@ -195,5 +227,356 @@ describeWithMongo('mongoStore()', () => {
     await audit.record({ ...event, details: { oauth: 1, idp: undefined } }, hour)
     expect(await eventIn(audit, 'event')).to.deep.include({ ...event, details: { oauth: 1 } })
     expect(await outbox.discard({ id: mustExist(status).id }, later(minute))).to.equal(1)
+  })
+})
+
+describeWithMongo('mongoStore() with a damaged record [full]', () => {
+  const { stored, storedOne, emptyStore } = emptiedStore()
+
+  /** A time that JavaScript does not know. */
+  const beyond = { $toDate: Long.fromString('9000000000000000000') }
+  const values = [null, '', 1, true, {}, new Date().toISOString(), [later(hour)], [null], [true]]
+  const optional =
+    /^(locale|pending_login_id|client_id|redirect_uri|scope|state|address|ui_locales|accept_language|sid)$/
+
+  function typeOf(value: unknown) {
+    if (value === null) return 'null'
+    if (value instanceof Date) return 'date'
+    return Array.isArray(value) ? 'array' : typeof value
+  }
+
+  /** Each field once missing, and once with each value of another type. */
+  function* damaged({ _id, ...document }: AnyDocument): Generator<AnyDocument> {
+    for (const [field, right] of Object.entries(document)) {
+      const { [field]: _, ...rest } = document
+      if (!optional.test(field)) yield { _id, ...rest }
+      for (const value of [...values, [right]])
+        if (typeOf(value) !== typeOf(right)) yield { _id, ...rest, [field]: value }
+    }
+  }
+
+  /** In the place of the document that has this id. */
+  const store = (name: string, document: AnyDocument) =>
+    stored(name).replaceOne({ _id: document._id }, document, { upsert: true })
+
+  /** A time of the one document there becomes one that JavaScript does not know. */
+  const setBeyond = (name: string, _id: string, ...fields: string[]) =>
+    stored(name).updateOne({ _id }, [
+      { $set: Object.fromEntries(fields.map((field) => [field, beyond])) },
+    ])
+
+  it('knows no usable token, lets nobody claim one, tells of none and hides no other (TOK-04, TOK-07)', async () => {
+    const { resetTokens, verificationTokens } = await emptyStore()
+    const token = sampleVerificationToken({ id: 'damaged' })
+    await resetTokens.issue(token)
+    await verificationTokens.issue(token)
+    const claim = () => resetTokens.claim(token.tokenHash, sampleClaim({ at: later(1) }))
+    for (const [name, part, claimed] of [
+      ['password_reset_tokens', resetTokens, claim],
+      ['email_verification_tokens', verificationTokens, async () => undefined],
+    ] as const) {
+      const document = await storedOne(name)
+      const told = () => Promise.all([part.find(token.tokenHash), part.ofUser('ann', 10)])
+      let count = 0
+      for (const each of damaged(document)) {
+        count += 1
+        await store(name, each)
+        expect(await told(), JSON.stringify(each)).to.deep.equal([undefined, []])
+        expect(await claimed(), JSON.stringify(each)).to.equal(undefined)
+      }
+      expect(count).to.be.greaterThan(90)
+      for (const field of ['created_at', 'expires_at', 'used_at']) {
+        await store(name, document)
+        expect((await told())[1]).to.have.length(1)
+        await setBeyond(name, 'damaged', field)
+        expect(await told(), field).to.deep.equal([undefined, []])
+      }
+      const sound = sampleVerificationToken({ createdAt: later(-1) })
+      await part.issue(sound)
+      const [history] = await part.ofUser('ann', 1)
+      expect(history).to.include({ id: sound.id })
+    }
+  })
+
+  it('knows no pending login and no job, and does not hold up the others', async () => {
+    const { pendingLogins, outbox, resetTokens } = await emptyStore()
+    const { id } = samplePendingLogin()
+    await pendingLogins.save({ ...samplePendingLogin(), id }, 9)
+    for (const captured of ['{', '[]', '{"params":{},"login":{"accountId":1,"ts":1}}', 1, null]) {
+      await stored('pending_logins').updateOne({ _id: id }, { $set: { captured } })
+      expect(await pendingLogins.find({ id })).to.equal(undefined)
+    }
+
+    await outbox.add(sampleMailJob({ id: 'damaged' }))
+    await stored('mail_outbox').updateOne({}, { $set: { 'carried.state': 1 } })
+    await delay(3)
+    await outbox.add(sampleMailJob({ id: 'sound' }))
+    const claim = () => outbox.claim('resolve', 10, later(1), later(minute))
+    expect((await claim()).map(({ id }) => id)).to.deep.equal(['sound'])
+    expect(await claim()).to.deep.equal([])
+
+    for (const each of ['damaged', 'sound']) {
+      const token = sampleResetToken({ id: each, userId: each })
+      await resetTokens.issue(token)
+      await resetTokens.claim(token.tokenHash, sampleClaim({ at: later(1) }))
+    }
+    await stored('password_reset_tokens').updateOne({ _id: 'damaged' }, { $set: { new_hash: 1 } })
+    const taken = await resetTokens.takeUnfinished(later(minute), later(hour))
+    expect(taken).to.include({ id: 'sound' })
+    expect(await resetTokens.takeUnfinished(later(minute), later(hour))).to.equal(undefined)
+  })
+
+  it('tells no client of it, and does not hold up the others', async () => {
+    const { clientLogouts } = await emptyStore()
+    const [bad, sound] = [sampleClientLogout(), sampleClientLogout()]
+    await clientLogouts.add([bad])
+    // Nobody reads when it goes.
+    const { purge_at: _, ...read } = await storedOne('client_logouts')
+    for (const each of damaged(read)) {
+      await stored('client_logouts').deleteMany()
+      await stored('client_logouts').insertOne(each)
+      await clientLogouts.add([sound])
+      const told: string[] = []
+      for (let look = 0; look < 3; look += 1)
+        for (const { id } of await clientLogouts.claim(9, later(1), later(minute), []))
+          told.push(id)
+      expect(told, JSON.stringify(each)).to.deep.equal([sound.id])
+      const found = await clientLogouts.find({ accountId: 'ann' })
+      expect(found.map(({ id }) => id)).to.include(sound.id)
+    }
+  })
+
+  describe('of a mail', () => {
+    const JOBS = 'mail_outbox'
+    const claimed = (outbox: MailOutbox) => outbox.claim('resolve', 1, later(1), later(minute))
+
+    it('makes a dead letter of it with its reason, whatever is wrong', async () => {
+      const { outbox } = await emptyStore()
+      await outbox.add(sampleMailJob({ id: 'job' }))
+      const document = await storedOne(JOBS)
+      const { identifier: _, ...nobodys } = document
+      for (const each of [...damaged(document), { ...document, attempts: -1 }, nobodys]) {
+        await store(JOBS, each)
+        const outcome = [await claimed(outbox), await outbox.giveUpUnreadable(later(1))]
+        expect(outcome, JSON.stringify(each)).to.deep.equal([[], ['job']])
+        const dead = await storedOne(JOBS)
+        expect(dead)
+          .to.include({ state: 'dead', reason: 'unreadable' })
+          .and.include.keys('purge_at')
+        expect(dead).not.to.include.keys('identifier')
+        expect(await outbox.giveUpUnreadable(later(1))).to.deep.equal([])
+      }
+      for (const field of ['not_before', 'expires_at', 'requested_at']) {
+        await store(JOBS, document)
+        await setBeyond(JOBS, 'job', field)
+        const outcome = [await claimed(outbox), await outbox.giveUpUnreadable(later(1))]
+        expect(outcome, field).to.deep.equal([[], ['job']])
+      }
+    })
+
+    it('leaves a kind or a state that a newer version knows to that one (FLT-23)', async () => {
+      const { outbox } = await emptyStore()
+      await outbox.add(sampleMailJob({ id: 'job' }))
+      const document = await storedOne(JOBS)
+      for (const changes of [{ kind: 'newsletter' }, { state: 'waiting' }]) {
+        const newer = { ...document, ...changes }
+        await store(JOBS, newer)
+        expect(await claimed(outbox)).to.deep.equal([])
+        expect(await outbox.giveUpUnreadable(later(1))).to.deep.equal([])
+        expect(await storedOne(JOBS)).to.deep.equal(newer)
+      }
+      await store(JOBS, document)
+      expect(await claimOne(outbox, 'resolve', 1)).to.include({ id: 'job' })
+    })
+
+    it('tells what can be read of it, never revives it, and lets it be discarded', async () => {
+      const { outbox } = await emptyStore()
+      const sample = sampleMailJob({ id: 'job', identifier: 'typed', notBefore: later(minute) })
+      await outbox.add(sample)
+      const document = await storedOne(JOBS)
+      const sound = mustExist(await statusIn(outbox, 'job'))
+      const revive = () => outbox.revive('job', later(1), later(hour))
+      for (const each of damaged(document)) {
+        const what = JSON.stringify(each)
+        await store(JOBS, each)
+        const status = mustExist(await statusIn(outbox, 'job'))
+        expect(status, what).to.include({ id: 'job', state: 'waiting', isHeld: false })
+        expect(status, what).to.have.all.keys(sound)
+        expect(JSON.stringify(status)).not.to.include('typed')
+        expect(await outbox.list({ limit: 2 }, later(1)), what).to.deep.equal([status])
+        expect(await revive(), what).to.equal('not_found')
+        expect(await storedOne(JOBS), what).to.deep.equal(each)
+        expect(await outbox.discard({ id: 'job' }, later(1)), what).to.equal(1)
+      }
+      await store(JOBS, document)
+      expect(await revive()).to.equal('revived')
+    })
+
+    it('revives no dead letter, but for what the revival writes anew', async () => {
+      const { outbox } = await emptyStore()
+      await outbox.add(sampleMailJob({ id: 'job' }))
+      const job = mustExist(await claimOne(outbox, 'resolve', 1))
+      await outbox.resolve(job, 'ann', later(1), later(minute))
+      await outbox.giveUp(job, later(2), 'refused')
+      const letter = await storedOne(JOBS)
+      const { account_id: _, ...nobodys } = letter
+      const revive = () => outbox.revive('job', later(3), later(hour))
+      const rewritten = new Set(['expires_at', 'requested_at', 'purge_at', 'reason', 'resolved_at'])
+      const counts = { revived: 0, not_found: 0 }
+      for (const each of [
+        ...[...damaged(letter)].filter(({ state }) => state === 'dead'),
+        { ...letter, kind: 'newsletter' },
+        { ...letter, attempts: -1 },
+        { ...letter, reason: 'unreadable' },
+      ]) {
+        if (!('account_id' in each)) continue
+        const what = JSON.stringify(each)
+        await store(JOBS, each)
+        const isHealed = Object.entries(letter).every(
+          ([field, right]) =>
+            rewritten.has(field) || JSON.stringify(each[field]) === JSON.stringify(right),
+        )
+        const expected = isHealed ? 'revived' : 'not_found'
+        expect(await revive(), what).to.equal(expected)
+        counts[expected] += 1
+        const claimed = await claimOne(outbox, 'resolve', 3)
+        if (isHealed) expect(claimed, what).to.include({ id: 'job', accountId: 'ann' })
+        else expect(await storedOne(JOBS), what).to.deep.equal(each)
+      }
+      expect(counts.revived).to.be.greaterThan(30)
+      expect(counts.not_found).to.be.greaterThan(30)
+      await store(JOBS, nobodys)
+      expect(await revive()).to.equal('no_account')
+      expect(await storedOne(JOBS)).to.deep.equal(nobodys)
+    })
+
+    it('tells of one whose id is no text, or whose times are beyond reason', async () => {
+      const { outbox } = await emptyStore()
+      await outbox.add(sampleMailJob({ id: 'job' }))
+      await setBeyond(JOBS, 'job', 'requested_at', 'expires_at', 'available_at')
+      const none = { requestedAt: undefined, nextAttemptAt: undefined, expiresAt: undefined }
+      expect(await statusIn(outbox, 'job')).to.include(none)
+      const id = new ObjectId()
+      // @ts-expect-error: written by somebody else
+      await stored(JOBS).insertOne({ _id: id, state: 'dead' })
+      const letters = await outbox.list({ state: 'dead', limit: 10 }, later(1))
+      expect(letters.map(({ id }) => id)).to.deep.equal([JSON.stringify(id)])
+      expect(await outbox.list({ limit: 10 }, later(1))).to.have.length(2)
+      expect(await outbox.discard('dead', later(1))).to.equal(1)
+    })
+  })
+
+  describe('of an event', () => {
+    const EVENTS = 'audit_events'
+    const event = async () =>
+      mustExist((await stored(EVENTS).findOne({ _id: 'event' })) ?? undefined)
+
+    it('tells what can be read of it, or nothing, and does not hide the others', async () => {
+      const { audit } = await emptyStore()
+      const requester = { address: '192.0.2.1', userAgent: 'test', clientId: 'app' }
+      const about = { accountId: 'ann', details: { identifier_hash: 'hash' }, ...requester }
+      const type = 'password_reset_requested'
+      const recorded = { id: 'event', type, at: later(0), reason: 'expired', ...about } as const
+      await audit.record({ ...recorded, id: 'sound' }, hour)
+      await delay(3)
+      await audit.record(recorded, hour)
+      const document = await event()
+      for (const each of damaged(document)) {
+        const what = JSON.stringify(each)
+        await store(EVENTS, each)
+        const found = await eventIn(audit, 'event')
+        const ids = (await audit.list({ limit: 10 })).map(({ id }) => id)
+        const isEvent = typeof each['type'] === 'string' && each['at'] instanceof Date
+        expect(found !== undefined, what).to.equal(isEvent)
+        expect(ids, what).to.have.members(isEvent ? ['event', 'sound'] : ['sound'])
+        if (!found) continue
+        const { recordedAt, ...rest } = found
+        expect(recordedAt, what).to.be.instanceOf(Date)
+        expect({ ...recorded, ...rest }, what).to.deep.include({ id: 'event', at: later(0) })
+        for (const value of Object.values(rest)) expect(value, what).not.to.equal(null)
+      }
+      await store(EVENTS, { ...document, details: { a: 1, b: null, c: [1], d: { e: 1 } } })
+      expect(await eventIn(audit, 'event')).to.deep.include({ details: { a: 1 } })
+      await setBeyond(EVENTS, 'event', 'recorded_at')
+      expect(await eventIn(audit, 'event')).to.deep.include({ recordedAt: later(0) })
+      await setBeyond(EVENTS, 'event', 'at')
+      expect(await eventIn(audit, 'event')).to.equal(undefined)
+      expect(await audit.list({ limit: 1 })).to.have.length(1)
+    })
+
+    it('takes the id of a forgotten account out of an action of an admin all the same (LOG-12)', async () => {
+      const { audit, forget } = await emptyStore()
+      const about = { accountId: 'ann', details: { action: 'send_reset', actor: 'admin' } }
+      await audit.record({ id: 'event', type: 'admin_action', at: later(0), ...about }, hour)
+      const document = await event()
+      for (const details of [undefined, null, 'text', [], ['text'], 1]) {
+        await store(EVENTS, { ...document, details })
+        await forget('ann', later(1), 'hash')
+        expect(await event(), JSON.stringify(details)).not.to.have.property('account_id')
+      }
+    })
+  })
+
+  it('begins anew with a key whose window of a limit is damaged', async () => {
+    const { limits } = await emptyStore()
+    const { expire, points } = { expire: later(hour), points: 7 }
+    const ofExpire = [null, '2020-01-01', 1, {}].map((expire) => ({ expire, points }))
+    const ofPoints = [null, '7', {}].map((points) => ({ expire, points }))
+    for (const window of [...ofExpire, ...ofPoints, { expire }, { points }]) {
+      await stored('rate_limits').deleteMany({})
+      await stored('rate_limits').insertOne({ _id: 'record', key: 'key', ...window })
+      await limits.hit('key', minute).catch(() => {})
+      const { count } = await limits.hit('key', minute)
+      expect(count, JSON.stringify(window)).to.be.within(1, 2)
+    }
+    expect((await limits.hit('another key', minute)).count).to.equal(1)
+  })
+
+  it('knows no cut-off that lets sessions live', async () => {
+    const { cutoffs } = await emptyStore()
+    await stored('session_cutoffs').insertOne({ _id: 'ann', idp_at: 'yesterday' })
+    await expectRefused(() => cutoffs.read('ann'))
+    await cutoffs.end('ann', 'idp', { id: 'end', at: later(1) })
+    expect(await cutoffs.read('ann')).to.deep.include({ idpAt: later(1), oauthAt: undefined })
+  })
+
+  it('reads settings as text, never loses a value in silence, and can write them again', async () => {
+    const { settings } = await emptyStore()
+    const mixed = { smtp_host: 'mail.example', smtp_port: 587, smtp_from: null }
+    const texts = { smtp_host: 'mail.example', smtp_port: '587', smtp_from: 'null' }
+    const deep = { nested: { $gt: '' }, list: ['x'] }
+    const versions = [Infinity, -1, [5], Decimal128.fromString('5'), Long.MAX_VALUE, {}]
+    for (const [document, values] of [
+      [{ version: '7', values: mixed }, texts],
+      [{ values: deep }, { nested: '{"$gt":""}', list: '["x"]' }],
+      [{ version: null, values: { on: true } }, { on: 'true' }],
+      ...versions.map((version) => [{ version, values: { on: 'x' } }, { on: 'x' }] as const),
+    ] as const) {
+      await store('settings', { _id: 'settings', ...document })
+      expect(await settings.read()).to.deep.equal({ version: 0, values })
+      expect(await settings.write({}, 0)).to.equal(true)
+      expect(await settings.read()).to.deep.equal({ version: 1, values: {} })
+    }
+    for (const values of ['text', ['a'], null, 1, new Date(0), new ObjectId()]) {
+      await store('settings', { _id: 'settings', version: 3, values })
+      expect(await settings.read()).to.deep.equal({ version: 3, values: {}, isUnreadable: true })
+    }
+  })
+
+  it('leaves a version of the settings out of the history, and hides no other', async () => {
+    const { settings } = await emptyStore()
+    const good = { version: 2, at: later(1), actor: 'ann', secrets: ['a'], values: { on: 'x' } }
+    const least = { version: 1, secrets: [], values: {} }
+    const odd = { ...least, at: 'yesterday', actor: 5, secrets: 'a' }
+    const wrong = [null, 'text', [], {}, { version: '1', values: {} }, { version: 1, values: [] }]
+    const document = { _id: 'settings', version: 3, values: {} }
+    await store('settings', { ...document, history: [...wrong, odd, good] })
+    expect((await settings.read()).history).to.deep.equal([least, good])
+    for (const history of ['text', null, {}, 5]) {
+      await store('settings', { ...document, history })
+      expect(await settings.read()).to.deep.equal({ version: 3, values: {} })
+    }
+    expect(await settings.write({}, 3, [good])).to.equal(true)
+    expect((await settings.read()).history).to.deep.equal([good])
   })
 })

@@ -8,101 +8,86 @@ export interface HonestForm {
   others: Record<string, string>
 }
 
-type BadForm = (name: string, value: string, others: string) => string | RawRequest
-
-const typed = (type: string, body: string): RawRequest => ({
-  headers: { 'content-type': type },
-  body,
-})
-
 const SUFFIXES =
   '[] [0] [$gt] [$ne] [$regex] [$in][] [$where] [$exists] [length] [__proto__] ' +
   '[constructor][prototype] .$gt .0 %00 %20'
 
-/** Every way to send a form whose one field that matters is not exactly one string of well-formed UTF-8. */
-const BAD_FORMS: Record<string, BadForm> = {
-  'nothing at all': () => '',
-  'the field left out': (_name, _value, others) => others,
-  'an empty value': (name, _value, others) => `${name}=&${others}`,
-  'the field twice': (name, value, others) => `${name}=${value}&${name}=${value}&${others}`,
-  'the field twice, once encoded': (name, value, others) =>
-    `${name}=${value}&%${name.charCodeAt(0).toString(16)}${name.slice(1)}=x&${others}`,
-  'another field twice': (name, value, others) => `${name}=${value}&${others}&state=a&state=b`,
-  'an empty name twice': (name, value, others) => `${name}=${value}&${others}&=a&=b`,
-  ...Object.fromEntries(
-    [...SUFFIXES.split(' '), '[a]'.repeat(200)].map((suffix): [string, BadForm] => [
-      `the name with ${suffix.slice(0, 24)} behind it`,
-      (name, value, others) => `${name}${suffix}=${value}&${others}`,
-    ]),
-  ),
-  'a property of a prototype': (name, value, others) =>
-    `__proto__[${name}]=${value}&constructor[prototype][${name}]=${value}&${others}`,
-  'a $ before the name': (name, value, others) => `$${name}=${value}&${others}`,
-  'the name in upper case': (name, value, others) => `${name.toUpperCase()}=${value}&${others}`,
-  'a broken escape': (name, value, others) => `${name}=${value}%&${others}`,
-  'an escape of no digits': (name, value, others) => `${name}=${value}%zz&${others}`,
-  'a byte that is no UTF-8, encoded': (name, value, others) => `${name}=${value}%FF&${others}`,
-  'a byte that is no UTF-8, raw': (name, value, others) => ({
-    body: Buffer.concat([
-      Buffer.from(`${name}=${value}`),
-      Buffer.from([0xe9]),
-      Buffer.from(`&${others}`),
-    ]),
+/** Ways to send a form whose one field that matters is not exactly one string of well-formed UTF-8: `N` is its name, `V` its value, `&REST` the others. */
+const BAD_FORMS: [what: string, body: string, type?: string][] = [
+  ['nothing at all', ''],
+  ['the field left out', 'REST'],
+  ['an empty value', 'N=&REST'],
+  ['the field twice', 'N=V&N=V&REST'],
+  ['the field twice, once encoded', 'N=V&ENCODED=x&REST'],
+  ['another field twice', 'N=V&REST&state=a&state=b'],
+  ['an empty name twice', 'N=V&REST&=a&=b'],
+  ...[...SUFFIXES.split(' '), '[a]'.repeat(200)].map((suffix): [string, string] => {
+    return [`the name with ${suffix.slice(0, 24)} behind it`, `N${suffix}=V&REST`]
   }),
-  'a lone surrogate': (name, value, others) => `${name}=${value}%ED%A0%80&${others}`,
-  'a surrogate pair as CESU-8': (name, value, others) =>
-    `${name}=${value}%ED%A0%BD%ED%B8%80&${others}`,
-  'an overlong slash': (name, value, others) => `${name}=${value}%C0%AF&${others}`,
-  'an overlong NUL': (name, value, others) => `${name}=${value}%C0%80&${others}`,
-  'a broken field beside it': (name, value, others) => `${name}=${value}&${others}&x=%E0%A4`,
-  'a mebibyte': (name, value, others) => `${name}=${value}${'a'.repeat(2 ** 20)}&${others}`,
-  'a mebibyte in pieces': (name, value, others) => ({
-    body: `${name}=${value}${'a'.repeat(2 ** 20)}&${others}`,
-    isChunked: true,
-  }),
-  JSON: (name, value) => typed('application/json', JSON.stringify({ [name]: value })),
-  'JSON with an operator': (name) =>
-    typed('application/json', JSON.stringify({ [name]: { $gt: '' } })),
-  'JSON that looks like a string': (name) =>
-    typed('application/json', `{"${name}":{"length":43,"toString":"x","__proto__":{"a":1}}}`),
-  'JSON 200 deep': (name) =>
-    typed('application/json', `{"${name}":${'['.repeat(200)}${']'.repeat(200)}}`),
-  'JSON of a vendor': (name, value) => typed('application/csp-report+json', `{"${name}":${value}}`),
-  'a form that says JSON': (name, value, others) =>
-    typed('application/json', `${name}=${value}&${others}`),
-  'JSON that says form': (name, value) => typed(FORM, JSON.stringify({ [name]: value })),
-  multipart: (name, value) =>
-    typed(
-      'multipart/form-data; boundary=b',
-      `--b\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n--b--\r\n`,
-    ),
-  'plain text': (name, value, others) => typed('text/plain', `${name}=${value}&${others}`),
-  XML: (name, value) => typed('application/xml', `<${name}>${value}</${name}>`),
-  'an empty type': (name, value, others) => typed('', `${name}=${value}&${others}`),
-  'a type that only begins like it': (name, value, others) =>
-    typed(`${FORM}-x`, `${name}=${value}&${others}`),
-  'two types': (name, value, others) =>
-    typed(`${FORM}, application/json`, `${name}=${value}&${others}`),
-  'a form in UTF-16': (name, value, others) => ({
-    headers: { 'content-type': `${FORM}; charset=utf-16le` },
-    body: Buffer.from(`${name}=${value}&${others}`, 'utf16le'),
-  }),
-  'a form in UTF-7': (name, value, others) =>
-    typed(`${FORM}; charset=utf-7`, `${name}+AD0-${value}&${others}`),
-  'gzip that is said': (name, value, others) => ({
-    headers: { 'content-type': FORM, 'content-encoding': 'gzip' },
-    body: gzipSync(`${name}=${value}&${others}`),
-  }),
-  'gzip that is not said': (name, value, others) => ({
-    body: gzipSync(`${name}=${value}&${others}`),
-  }),
-}
+  ['a property of a prototype', '__proto__[N]=V&constructor[prototype][N]=V&REST'],
+  ['a $ before the name', '$N=V&REST'],
+  ['the name in upper case', 'UPPER=V&REST'],
+  ['a broken escape', 'N=V%&REST'],
+  ['an escape of no digits', 'N=V%zz&REST'],
+  ['a byte that is no UTF-8, encoded', 'N=V%FF&REST'],
+  ['a lone surrogate', 'N=V%ED%A0%80&REST'],
+  ['a surrogate pair as CESU-8', 'N=V%ED%A0%BD%ED%B8%80&REST'],
+  ['an overlong slash', 'N=V%C0%AF&REST'],
+  ['an overlong NUL', 'N=V%C0%80&REST'],
+  ['a broken field beside it', 'N=V&REST&x=%E0%A4'],
+  ['a mebibyte', `N=V${'a'.repeat(2 ** 20)}&REST`],
+  ['JSON', '{"N":"V"}', 'application/json'],
+  ['JSON with an operator', '{"N":{"$gt":""}}', 'application/json'],
+  [
+    'JSON that looks like a string',
+    '{"N":{"length":43,"toString":"x","__proto__":{"a":1}}}',
+    'application/json',
+  ],
+  ['JSON 200 deep', `{"N":${'['.repeat(200)}${']'.repeat(200)}}`, 'application/json'],
+  ['JSON of a vendor', '{"N":V}', 'application/csp-report+json'],
+  ['a form that says JSON', 'N=V&REST', 'application/json'],
+  ['JSON that says form', '{"N":"V"}', FORM],
+  [
+    'multipart',
+    '--b\r\nContent-Disposition: form-data; name="N"\r\n\r\nV\r\n--b--\r\n',
+    'multipart/form-data; boundary=b',
+  ],
+  ['plain text', 'N=V&REST', 'text/plain'],
+  ['XML', '<N>V</N>', 'application/xml'],
+  ['an empty type', 'N=V&REST', ''],
+  ['a type that only begins like it', 'N=V&REST', `${FORM}-x`],
+  ['two types', 'N=V&REST', `${FORM}, application/json`],
+  ['a form in UTF-7', 'N+AD0-V&REST', `${FORM}; charset=utf-7`],
+]
 
-/** All of them for one form, by what is wrong with each. */
+/** All of them for one form, and those that are no text, by what is wrong with each. */
 export function badForms({ name, value, others }: HonestForm): [what: string, RawRequest][] {
-  const rest = new URLSearchParams(others).toString()
-  return Object.entries(BAD_FORMS).map(([what, build]) => {
-    const built = build(name, encodeURIComponent(value), rest)
-    return [what, typeof built === 'string' ? { body: built } : built]
-  })
+  const words: Record<string, string> = {
+    N: name,
+    V: encodeURIComponent(value),
+    REST: new URLSearchParams(others).toString(),
+    UPPER: name.toUpperCase(),
+    ENCODED: `%${name.charCodeAt(0).toString(16)}${name.slice(1)}`,
+  }
+  const filled = (body: string) =>
+    body.replaceAll(/REST|ENCODED|UPPER|N|V/g, (word) => words[word] ?? word)
+  const honest = filled('N=V&REST')
+  const latin1 = Buffer.concat([
+    Buffer.from(filled('N=V')),
+    Buffer.from([0xe9]),
+    Buffer.from(filled('&REST')),
+  ])
+  const utf16 = { 'content-type': `${FORM}; charset=utf-16le` }
+  const gzip = { 'content-type': FORM, 'content-encoding': 'gzip' }
+  return [
+    ...BAD_FORMS.map(([what, body, type]): [string, RawRequest] => {
+      const headers = type === undefined ? {} : { 'content-type': type }
+      return [what, { body: filled(body), headers }]
+    }),
+    ['a byte that is no UTF-8, raw', { body: latin1 }],
+    ['a mebibyte in pieces', { body: filled(`N=V${'a'.repeat(2 ** 20)}&REST`), isChunked: true }],
+    ['a form in UTF-16', { headers: utf16, body: Buffer.from(honest, 'utf16le') }],
+    ['gzip that is said', { headers: gzip, body: gzipSync(honest) }],
+    ['gzip that is not said', { body: gzipSync(honest) }],
+  ]
 }

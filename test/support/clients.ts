@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { exportJWK, generateKeyPair } from 'jose'
 import type { Adapter, ClientMetadata, Configuration } from 'oidc-provider'
 import { buildAuthorizationUrlWithJAR, buildAuthorizationUrlWithPAR } from 'openid-client'
+import { expectPage } from './expect-page.ts'
 import { CLIENT, PASSWORD, type Harness } from './harness.ts'
 import {
   createRelyingParty,
@@ -48,12 +49,10 @@ export const THEIR_FEATURES: Configuration['features'] = {
 
 export const DYNAMIC_URI = 'https://dynamic.example/cb'
 
-interface Redirected {
-  client_id: string
-  redirect_uris: readonly [string]
-}
-
-export function partyOf({ oauthUrl }: Harness, { client_id, redirect_uris }: Redirected) {
+export function partyOf(
+  { oauthUrl }: Harness,
+  { client_id, redirect_uris }: { client_id: string; redirect_uris: readonly [string] },
+) {
   return createRelyingParty(oauthUrl, { clientId: client_id, redirectUri: redirect_uris[0] })
 }
 
@@ -99,7 +98,7 @@ export async function dynamicLogin(
   {
     extra = {},
     send = async ({ url }) => url,
-  }: Pick<BlockedLoginOptions, 'extra'> & { send?: Sending } = {},
+  }: { extra?: Record<string, string>; send?: Sending | undefined } = {},
 ) {
   registered += 1
   const clientId = `dynamic-${registered}`
@@ -134,34 +133,26 @@ export async function forgetInteraction(h: Harness, { interaction }: Person): Pr
   await found?.destroy()
 }
 
-/** The answer leads to the consent page, and that to the code. */
-export async function expectConsentThenCode(
+/** The answer leads to the page of the provider in this mode, and what is posted there to the code. */
+async function expectAsksThenCode(
   h: Harness,
-  { request, party, user }: Person,
+  { id, request, party }: Person,
   agent: UserAgent,
   answer: Answer,
+  [mode, form]: [mode: string, form: Record<string, string>],
 ): Promise<void> {
   expect(answer.status, answer.text).to.equal(302)
   expect(answer.location).to.match(/\/login\?interaction=/)
   const page = await h.follow(agent, answer)
-  expect([page.page, page.mode]).to.deep.equal(['login', 'consent'])
-  const { location = '' } = await h.follow(agent, await agent.post(page.url, { consent: 'yes' }))
+  expectPage(page, 200, 'login', mode)
+  const { location = '' } = await h.follow(agent, await agent.post(page.url, form))
   expect(location.split('?')[0]).to.equal(request.redirectUri)
   expect(new URL(location).searchParams.get('state')).to.equal(request.state)
-  expect((await party.exchange(request, location)).claims()?.sub).to.equal(user.id)
+  expect((await party.exchange(request, location)).claims()?.sub).to.equal(id)
 }
 
-/** The answer leads to the login page, and that to the code. */
-export async function expectPasswordThenCode(
-  h: Harness,
-  { request, party, user }: Person,
-  agent: UserAgent,
-  answer: Answer,
-): Promise<void> {
-  expect(answer.status).to.equal(302)
-  const page = await h.follow(agent, answer)
-  expect([page.page, page.mode]).to.deep.equal(['login', 'login'])
-  const form = { username: user.username, password: PASSWORD }
-  const { location = '' } = await h.follow(agent, await agent.post(page.url, form))
-  expect((await party.exchange(request, location)).claims()?.sub).to.equal(user.id)
-}
+export const expectConsentThenCode = (...login: [Harness, Person, UserAgent, Answer]) =>
+  expectAsksThenCode(...login, ['consent', { consent: 'yes' }])
+
+export const expectPasswordThenCode = (...login: [Harness, Person, UserAgent, Answer]) =>
+  expectAsksThenCode(...login, ['login', { username: login[1].username, password: PASSWORD }])

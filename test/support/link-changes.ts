@@ -55,33 +55,29 @@ const removal = name.map(
       pairs.filter(([each]) => each !== which),
 )
 
-/** The same name twice, with the same or another value, before or behind the honest one. */
+/** A parameter of ours under a name that is not ours: in another case, percent-encoded twice, with a space, or in brackets. */
+const misspelled = fc.constantFrom<((which: string) => string)[]>(
+  (which) => which.toUpperCase(),
+  (which) => `%${which}`,
+  (which) => `${which} `,
+  (which) => `.${which}`,
+  ...['[]', '[0]', '[$ne]', '[__proto__]', '[', '[state]'].map(
+    (bracket) => (which: string) => which + bracket,
+  ),
+)
+
+const misspelling = fc.tuple(name, misspelled).map(
+  ([which, misspell]): Change =>
+    (pairs) =>
+      pairs.map(([each, value]) => [each === which ? misspell(each) : each, value]),
+)
+
+/** The same name twice, or misspelled beside, with the same or another value, before or behind the honest one. */
 const duplication = fc
-  .tuple(name, fc.option(fc.string({ unit: 'binary' })), fc.boolean())
-  .map(([which, value, isFirst]): Change => (pairs) => {
-    const again: Pairs = [[which, value ?? valueOf(pairs, which)]]
+  .tuple(name, fc.option(fc.string({ unit: 'binary' })), fc.option(misspelled), fc.boolean())
+  .map(([which, value, misspell, isFirst]): Change => (pairs) => {
+    const again: Pairs = [[misspell?.(which) ?? which, value ?? valueOf(pairs, which)]]
     return isFirst ? [...again, ...pairs] : [...pairs, ...again]
-  })
-
-/** A name with brackets, beside the plain one or in its place. */
-const brackets = fc
-  .tuple(name, fc.constantFrom('[]', '[0]', '[$ne]', '[__proto__]', '[', '[state]'), fc.boolean())
-  .map(([which, bracket, isBeside]): Change => (pairs) => {
-    const odd: Pairs = [[which + bracket, valueOf(pairs, which)]]
-    return [...(isBeside ? pairs : pairs.filter(([each]) => each !== which)), ...odd]
-  })
-
-/** The name in another case, percent-encoded twice, or with a space: a parameter of ours under a name that is not ours. */
-const misspelling = fc
-  .tuple(name, fc.constantFrom('upper', 'encoded', 'space', 'dot'))
-  .map(([which, how]): Change => (pairs) => {
-    const wrong = {
-      upper: which.toUpperCase(),
-      encoded: `%${which}`,
-      space: `${which} `,
-      dot: `.${which}`,
-    }
-    return pairs.map(([each, value]) => [each === which ? wrong[how] : each, value])
   })
 
 /** Moves characters, or a whole `&name=value`, over the boundary between two neighbours. */
@@ -112,7 +108,6 @@ export const linkChange: fc.Arbitrary<Change> = fc.oneof(
   oneBit,
   removal,
   duplication,
-  brackets,
   misspelling,
   shiftedBoundary,
 )

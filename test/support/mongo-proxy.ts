@@ -62,11 +62,6 @@ export interface MongoProxy {
   close(): Promise<void>
 }
 
-interface Target {
-  host: string
-  port: number
-}
-
 interface Armed {
   moment: Moment
   left: number
@@ -81,7 +76,7 @@ export async function startMongoProxy({ db, uri }: FreshDatabase): Promise<Mongo
   const connections = new Set<Socket>()
   const watchers = new Set<Watcher>()
   const armed = new Set<Armed>()
-  let gate = openGate()
+  let held: Gate | undefined
 
   const server = createServer({ noDelay: true }, (client) => {
     serve(client).catch(() => client.destroy())
@@ -89,7 +84,7 @@ export async function startMongoProxy({ db, uri }: FreshDatabase): Promise<Mongo
 
   async function serve(client: Socket) {
     keep(client)
-    await gate.passed
+    await held?.passed
     if (client.destroyed) return
     const mongod = connect({ ...target, noDelay: true })
     keep(mongod)
@@ -132,7 +127,7 @@ export async function startMongoProxy({ db, uri }: FreshDatabase): Promise<Mongo
 
   async function relay(from: Socket, pass: (message: Buffer) => unknown) {
     for await (const message of messagesOf(from)) {
-      await gate.passed
+      await held?.passed
       if (from.destroyed) return
       await pass(message)
     }
@@ -151,8 +146,16 @@ export async function startMongoProxy({ db, uri }: FreshDatabase): Promise<Mongo
     return reached.length > 0
   }
 
-  function dropConnections() {
+  /** Refuses new connections, and drops those that are. */
+  async function stop() {
+    const closed = new Promise((resolve) => server.close(resolve))
     for (const socket of connections) socket.destroy()
+    await closed
+  }
+
+  function letGo() {
+    held?.open()
+    held = undefined
   }
 
   server.listen(0, '127.0.0.1')
@@ -168,69 +171,51 @@ export async function startMongoProxy({ db, uri }: FreshDatabase): Promise<Mongo
     },
 
     interrupt(moment, act) {
-      let settle: (command: MongoCommand | undefined) => void = () => {}
-      let fail: (error: unknown) => void = () => {}
+      let cancel = () => {}
       const happened = new Promise<MongoCommand | undefined>((resolve, reject) => {
-        settle = resolve
-        fail = reject
+        const strike = (command: MongoCommand) => act().then(() => resolve(command), reject)
+        const entry: Armed = { moment, left: moment.nth ?? 1, strike }
+        armed.add(entry)
+        cancel = () => {
+          if (armed.delete(entry)) resolve(undefined)
+        }
       })
-      const strike = (command: MongoCommand) => act().then(() => settle(command), fail)
-      const entry: Armed = { moment, left: moment.nth ?? 1, strike }
-      armed.add(entry)
-      return {
-        happened,
-        cancel() {
-          if (armed.delete(entry)) settle(undefined)
-        },
-      }
+      return { happened, cancel }
     },
 
-    async sever() {
-      if (!server.listening) return
-      const closed = new Promise((resolve) => server.close(resolve))
-      dropConnections()
-      await closed
-    },
+    sever: stop,
 
     stall() {
-      if (gate.isOpen) gate = closedGate()
+      held ??= closedGate()
     },
 
     async restore() {
-      gate.open()
-      gate = openGate()
+      letGo()
       if (server.listening) return
       server.listen(port, '127.0.0.1')
       await once(server, 'listening')
     },
 
     async close() {
-      gate.open()
-      const closed = new Promise((resolve) => server.close(resolve))
-      dropConnections()
-      await closed
+      letGo()
+      await stop()
     },
   }
 }
 
 interface Gate {
-  isOpen: boolean
   passed: Promise<void>
   open(): void
-}
-
-function openGate(): Gate {
-  return { isOpen: true, passed: Promise.resolve(), open() {} }
 }
 
 function closedGate(): Gate {
   let open = () => {}
   const passed = new Promise<void>((resolve) => (open = resolve))
-  return { isOpen: false, passed, open }
+  return { passed, open }
 }
 
 /** A member of a replica set says who can write; a server of its own is the one that the URI names. */
-async function primaryOf(db: FreshDatabase['db'], uri: string): Promise<Target> {
+async function primaryOf(db: FreshDatabase['db'], uri: string) {
   const hello = await db.command({ hello: 1 })
   const named = /^mongodb:\/\/(?:[^/@]*@)?(?<host>[^,/?]+)/.exec(uri)?.groups?.['host']
   const primary: unknown = hello['primary']

@@ -7,6 +7,7 @@ import { expect } from 'chai'
 import type { AdapterFactory, ClientMetadata } from 'oidc-provider'
 import type { User } from '../../src/index.ts'
 import { CLIENT, CONFIDENTIAL, PASSWORD, type Harness } from './harness.ts'
+import type { Person } from './person.ts'
 import type { AuthorizationRequest } from './relying-party.ts'
 import { createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
 
@@ -109,6 +110,27 @@ export async function offlineTokens(h: Harness, agent: UserAgent, user: User) {
   const tokens = await h.party.exchange(request, location)
   expect(tokens.refresh_token).to.be.a('string')
   return tokens
+}
+
+/** The person in a new browser where they are signed in, with tokens that outlive the session; a new person by default. */
+export async function signedIn(h: Harness, user?: Person) {
+  const person = (user ?? (await h.addVerified())).in()
+  return Object.assign(person, { tokens: await offlineTokens(h, person.agent, person) })
+}
+
+export type SignedIn = Awaited<ReturnType<typeof signedIn>>
+
+export async function expectAlive(h: Harness, { id, account, tokens }: SignedIn) {
+  expect(await account()).to.equal(id)
+  expect(await userinfo(h, tokens.access_token)).to.equal(200)
+  expect(await refresh(h, tokens.refresh_token)).to.equal('tokens')
+}
+
+export async function expectEnded(h: Harness, { account, tokens }: SignedIn) {
+  expect(await account()).to.equal(undefined)
+  expect(await userinfo(h, tokens.access_token)).to.equal(401)
+  expect(await isActive(h, tokens.access_token)).to.equal(false)
+  expect(await refresh(h, tokens.refresh_token)).to.equal('invalid_grant')
 }
 
 export function postLogin(h: Harness, agent: UserAgent, user: User, password = PASSWORD) {

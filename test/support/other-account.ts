@@ -1,15 +1,14 @@
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
-import { silently } from './blocked-login.ts'
 import type { Harness } from './harness.ts'
 import { createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
-import { addVerified, sessionId, setsSession } from './person.ts'
+import { setsSession } from './person.ts'
 
 /** A link or a login in a browser where somebody else is, or was, signed in. */
 
 /** A verified user, signed in in this browser in place of whoever was there. */
 export async function signedIn(h: Harness, browser = createUserAgent()) {
-  const owner = await addVerified(h)
+  const owner = await h.addVerified()
   const { url } = await h.party.begin({ prompt: 'login' })
   const back = await h.follow(browser, await h.login(browser, url, owner.username))
   expect(back.location).to.match(/[?&]code=/)
@@ -27,7 +26,7 @@ export function expectOtherAccount(page: Answer, users: User[]): void {
 }
 
 export const sessionOf = (h: Harness, agent: UserAgent) =>
-  h.provider.Session.find(sessionId(h, agent) ?? '')
+  h.provider.Session.find(h.sessionId(agent) ?? '')
 
 type Session = Awaited<ReturnType<typeof sessionOf>>
 
@@ -47,14 +46,14 @@ export async function expectPlantedReplaced(
   signIn: () => Promise<unknown>,
 ): Promise<void> {
   await victim.get(`${h.oauthUrl}/session/end`)
-  const planted = sessionId(h, victim)
+  const planted = h.sessionId(victim)
   const cookie = victim.cookiesFor(`${h.oauthUrl}/auth`)
   expect(planted).to.be.a('string')
   await signIn()
-  expect(sessionId(h, victim)).to.not.equal(planted)
+  expect(h.sessionId(victim)).to.not.equal(planted)
   expect(await h.provider.Session.find(planted ?? '')).to.equal(undefined)
   const { url } = await h.party.begin({ prompt: 'none' })
   const { location = '' } = await createUserAgent().get(url, { cookie })
   expect(new URL(location).searchParams.get('error')).to.equal('login_required')
-  expect((await silently(h, victim)).has('code')).to.equal(true)
+  expect((await h.silently(victim)).has('code')).to.equal(true)
 }

@@ -1,6 +1,6 @@
 import type { SettingTexts } from '../../src/settings/table.ts'
 
-/** Values by setting. How durations are written, and how many milliseconds they are, test/settings/duration.test.ts shows. */
+/** Values by setting. How durations are written, and how many milliseconds they are, test/settings/values.test.ts shows. */
 const host = 'smtp.example'
 const durations = ['', '0', '0s', '-1h', '1', '1.5h', ' 1h', '1h\n', '1H', '30m1h', '1h30m?', '١h']
 const booleans = ['', 'TRUE', 'True', '1', '0', 'yes', 'on', 'false ', ' true', 'null']

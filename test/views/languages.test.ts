@@ -1,8 +1,12 @@
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
+import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
+import { mustExist } from '../../src/contract/samples.ts'
 import { languageFor } from '../../src/http/language.ts'
+import { mailTemplates } from '../../src/ports/mail-kinds.ts'
+import { createCatalog, type Catalog } from '../../src/views/catalog.ts'
 import {
   acceptedTags,
   askedTags,
@@ -10,6 +14,94 @@ import {
   keptTags,
   type Languages,
 } from '../../src/views/languages.ts'
+import { readLocales } from '../../src/views/locale-files.ts'
+import { renderMail, type MailLocals, type MailName } from '../../src/views/mails.ts'
+import { renderPage } from '../../src/views/pages.ts'
+import { createTemplates } from '../../src/views/templates.ts'
+import { readViewFiles } from '../../src/views/view-files.ts'
+import { read, samplePages } from './read-pages.ts'
+
+const VIEWS = fileURLToPath(new URL('../../views/', import.meta.url))
+const LINK = 'https://id.example.com/oauth2/reset-password?token=Zm9vYmFy'
+const NOT_ME = 'https://id.example.com/oauth2/not-me'
+const SAFARI =
+  'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.1 Safari/605.1.15'
+const BRAND = {
+  name: 'Acme',
+  homeUrl: 'https://acme.example/',
+  signInUrl: 'https://acme.example/sign-in',
+  supportUrl: 'mailto:help@acme.example',
+}
+const FRAME = {
+  oauthPath: '/oauth2',
+  stylesheet: '/oauth2/s.css',
+  script: '/oauth2/s.js',
+  favicon: '/oauth2/i.svg',
+  captcha: '<i></i>',
+  brand: BRAND,
+}
+const problems: string[] = []
+const files = readViewFiles(VIEWS, undefined, problems)
+/** Without fallbacks: a word that is missing is thrown. */
+const catalogs = new Map(
+  [...readLocales(files, problems)].map(([locale, words]) => [locale, createCatalog(words, [])]),
+)
+const templates = createTemplates(files, () => {}, problems)
+
+function wordsOf(locale: string): Map<string, string> {
+  const text = readFileSync(`${VIEWS}locales/${locale}.json`, 'utf8')
+  const words = new Map(Object.entries(JSON.parse(text) as Record<string, string>))
+  words.delete('dir')
+  return words
+}
+
+/** Every mail in every form that its words depend on. */
+function everyMail(): { name: MailName; locals: MailLocals }[] {
+  const at = new Date('2026-01-02T15:04:05Z')
+  const common = { link: LINK, notMe: NOT_ME, at, login: { code: '042917', at } }
+  const mails = mailTemplates.flatMap((name) => {
+    const isNotice = name === 'password-changed'
+    const lives = isNotice ? {} : { lifetimeMs: 90 * 60_000 }
+    const forms = combined([
+      [{ username: '' }, { username: 'ada' }],
+      [{}, { clientName: 'Shop' }],
+      [{}, { userAgent: SAFARI }],
+      [{}, isNotice ? { isByHost: true } : { isByAdmin: true }],
+    ])
+    return forms.map((form) => ({ name, locals: { ...common, username: '', ...lives, ...form } }))
+  })
+  return [{ name: 'test', locals: { username: '', link: '', at } }, ...mails]
+}
+
+/** One of each, in every way. */
+function combined(choices: Partial<MailLocals>[][]): Partial<MailLocals>[] {
+  return choices.reduce(
+    (all, choice) => all.flatMap((one) => choice.map((each) => ({ ...one, ...each }))),
+    [{}],
+  )
+}
+
+/** Every page in every mode, and the limits of a password in every number that a language has a form for. */
+function everyPage() {
+  const name = 'reset-password'
+  const form = { mode: 'password_too_short', token: 't', maxLength: 64 } as const
+  const counts = [...Array(101).keys(), 1_000_000]
+  return [
+    ...samplePages,
+    ...counts.map((minLength) => ({ name, locals: { ...form, minLength } }) as const),
+  ]
+}
+
+/** In the language and direction of the catalog, with everything filled in. */
+function expectWhole(html: string, { locale, dir }: { locale: string; dir: string }, what: string) {
+  const { find, whole } = read(html.replace(/<style>.*<\/style>/s, ''))
+  expect(find('html')[0]?.attribs, what).to.deep.equal({ lang: locale, dir })
+  expectFilledIn(whole, what)
+}
+
+function expectFilledIn(text: string, what: string) {
+  expect(text, what).not.to.match(/undefined|\bnull\b|NaN|\[object|\bmail\.[a-z]|Invalid|[{}\0]/)
+}
 
 const LOCALES = ['en', 'de', 'fr', 'es', 'ar', 'pt-BR', 'zh', 'zh-Hant', 'sr-Latn', 'he']
 
@@ -50,11 +142,7 @@ const ROWS: Row[] = [
   ['it is a path', { asked: '../../etc/passwd', user: '/de', accepted: 'de/../fr, es' }, 'es'],
   ['it is markup', { asked: '<script>', user: '"de"', accepted: '{link}' }, 'en'],
   ['it is a lone surrogate', { asked: '\ud800', user: 'de\ud800', accepted: '\ud800' }, 'en'],
-  [
-    'it is ill-formed',
-    { asked: 'de-', user: '-de', accepted: 'd, de--AT, de-toolongasubtag' },
-    'en',
-  ],
+  ['it is ill-formed', { asked: 'de-', user: '-de', accepted: 'd, de--AT, de-toolongtag' }, 'en'],
   ['commas and spaces alone', { asked: '     ', accepted: ',,, ;;q=,' }, 'en'],
 ]
 
@@ -81,17 +169,15 @@ describe('the language of pages and mails', () => {
   })
 
   it('is the one that was asked for, where a shorter one is there too', () => {
-    for (const locales of [
-      ['en', 'en-GB'],
-      ['en-GB', 'en'],
-    ]) {
+    const both = ['en', 'en-GB']
+    for (const locales of [both, both.toReversed()]) {
       expect(chooseLocale(locales, { asked: 'en-GB' }, 'en')).to.equal('en-GB')
       expect(chooseLocale(locales, { asked: 'en-US' }, 'en-GB')).to.equal('en')
     }
   })
 
   it('is found among 20 tags, and not looked for beyond', () => {
-    const others = Array.from({ length: 19 }, () => 'nl')
+    const others = Array<string>(19).fill('nl')
     expect(chooseLocale(LOCALES, { asked: [...others, 'de'].join(' ') }, 'en')).to.equal('de')
     expect(chooseLocale(LOCALES, { accepted: [...others, 'de'].join(',') }, 'en')).to.equal('de')
     expect(chooseLocale(LOCALES, { asked: [...others, 'nl', 'de'].join(' ') }, 'en')).to.equal('en')
@@ -105,8 +191,7 @@ describe('the language of pages and mails', () => {
   })
 
   it('is one that there are words in, for each file of words', () => {
-    const folder = new URL('../../views/locales/', import.meta.url)
-    const locales = readdirSync(folder).map((file) => file.replace(/\.json$/, ''))
+    const locales = readdirSync(`${VIEWS}locales`).map((file) => file.replace(/\.json$/, ''))
     for (const locale of locales) {
       expect(Intl.getCanonicalLocales(locale)).to.deep.equal([locale])
       expect(chooseLocale(locales, { asked: locale }, 'en')).to.equal(locale)
@@ -152,4 +237,91 @@ describe('languageFor, for a page of the host', () => {
       expect(languageFor(request(url, accepted), spoken, uiLocales)).to.equal(expected)
     })
   }
+})
+
+describe('the words of pages and mails', () => {
+  for (const [locale, catalog] of catalogs) {
+    it(`are all there in ${locale}, and each is used`, () => {
+      const used = new Set<string>()
+      const recording: Catalog = {
+        ...catalog,
+        t(key, values) {
+          used.add(key)
+          return catalog.t(key, values)
+        },
+      }
+      const language = { locale, dir: catalog.dir }
+      for (const { name, locals } of everyPage()) {
+        const html = renderPage(templates, recording, FRAME, name, locals)
+        expectWhole(html, language, `${name} ${locals.mode}`)
+      }
+      for (const { name, locals } of everyMail()) {
+        const { subject, text, html } = renderMail(templates, recording, name, locals, BRAND)
+        expectWhole(html, language, name)
+        for (const part of [subject, text]) expectFilledIn(part, name)
+        if (name === 'test') continue
+        expect(text.split('\n').filter((line) => line === LINK)).to.have.length(1)
+        expect(html.split('token=')).to.have.length(2)
+        expect(text.split('\n').filter((line) => line === NOT_ME)).to.have.length(1)
+      }
+      expect([...wordsOf(locale).keys()].filter((key) => !used.has(key))).to.deep.equal([])
+    })
+
+    it(`have in ${locale} what they have in en to fill in, and are nothing but text`, () => {
+      const english = wordsOf('en')
+      const blanks = (word = '') => [...new Set(word.match(/\{\w+\}/g))].toSorted()
+      for (const [key, word] of wordsOf(locale)) {
+        expect(word, key).not.to.match(/[<>&]|https?:|www\.|\s\s|^\s|\s$/)
+        expect(word, key).to.equal(word.normalize('NFC'))
+        if (/^mail\..*\.subject$/.test(key)) expect(word.length, key).to.be.within(4, 60)
+        // Of one and two there are languages that need no number.
+        if (/^characters\.(zero|one|two)$/.test(key)) continue
+        const same =
+          english.get(key) ?? (key.startsWith('mail.') ? '' : english.get('characters.other'))
+        expect(blanks(word), key).to.deep.equal(blanks(same))
+      }
+    })
+
+    it(`tell times and lifetimes as people who read ${locale} do`, () => {
+      const locals = { username: 'ada', link: LINK, at: new Date('2026-01-02T15:04:05Z') }
+      const lives = { ...locals, lifetimeMs: 90 * 60_000, userAgent: SAFARI }
+      const solid = (text: string) => text.replaceAll(/\s/g, '')
+      const text = solid(renderMail(templates, catalog, 'password-reset', lives).text)
+      const minutes = { style: 'unit', unit: 'minute', unitDisplay: 'long' } as const
+      expect(text).to.include(solid(new Intl.NumberFormat(locale, minutes).format(90)))
+      const day = { month: 'long', day: 'numeric', timeZone: 'UTC' } as const
+      for (const { type, value } of new Intl.DateTimeFormat(locale, day).formatToParts(locals.at))
+        if (type !== 'literal') expect(text).to.include(value)
+      expect(text).to.include('UTC')
+      for (const name of ['Safari', 'macOS', 'iPadOS']) expect(text).to.include(name)
+    })
+  }
+
+  it('are not moved by a name that is read in the other direction', () => {
+    const greeting = (locale: string, username: string) => {
+      const locals = { username, link: LINK, at: new Date() }
+      const catalog = mustExist(catalogs.get(locale))
+      return renderMail(templates, catalog, 'password-changed', locals).text.split('\n')[0]
+    }
+    expect(greeting('en', 'שרה!')).to.equal('Hello \u2068שרה!\u2069,')
+    expect(greeting('en', 'ada!')).to.equal('Hello ada!,')
+    expect(greeting('ar', 'ada!')).to.include('\u2068ada!\u2069')
+    expect(greeting('en', '\u2067שרה\u2069\u202e!')).to.equal('Hello \u2068שרה !\u2069,')
+  })
+
+  it('are aligned to the side that reading begins at', () => {
+    const english = mustExist(catalogs.get('en'))
+    const locals = { username: 'ada', link: LINK, at: new Date() }
+    for (const [dir, side] of [
+      ['ltr', 'left'],
+      ['rtl', 'right'],
+    ] as const) {
+      const { html } = renderMail(templates, { ...english, dir }, 'password-changed', locals)
+      const { find } = read(html)
+      const cell = find('td').find(({ attribs }) => attribs['class'] === 'text')
+      expect(cell?.attribs['align']).to.equal(side)
+      expect(cell?.attribs['style']).to.match(new RegExp(`text-align:${side}$`))
+      expect(find('table')[0]?.attribs['dir']).to.equal(dir)
+    }
+  })
 })

@@ -1,18 +1,46 @@
 import { expect } from 'chai'
-import { DomUtils, parseDocument } from 'htmlparser2'
+import { DomUtils } from 'htmlparser2'
+import { mailTemplates } from '../../src/ports/mail-kinds.ts'
 import {
   createViews,
   type Languages,
+  type MailName,
   type PageLocals,
   type PageName,
 } from '../../src/views/index.ts'
+import { SAMPLE_PAGES } from '../../src/views/sample-pages.ts'
 import { words } from '../support/words.ts'
+import { read, samplePages } from './read-pages.ts'
 
+const PAYLOADS = [
+  '"><script>alert(1)</script>',
+  "'><img src=x onerror=alert(1)>",
+  '" autofocus onfocus="alert(1)',
+  "' onmouseover='alert(1)",
+  '</title></h1></main></form><form action="https://evil.example"><input name=token>',
+  '<a href="https://evil.example">Sign in</a>',
+  '<!--',
+  '<meta http-equiv="refresh" content="0;url=https://evil.example">',
+  '<base href="https://evil.example/"><style>*{display:none}</style>',
+  '{"a":["<b>"]}',
+  'javascript:alert(1)//<b>',
+  '\u202Eevil\u2066<b>\u200B',
+  ']]><svg/onload=alert(1)>',
+  '&quot;&gt;&lt;script&gt;&#60;b&#62;',
+  '#{7007*7} !{7007*7} {{7007*7}} ${7007*7} <%= 7007*7 %>',
+  '{link} {lead} {user} {client} {min}',
+  '$& $1 $` $$',
+  '`-alert(1)-`</textarea></script>',
+  '`${alert(1)}`',
+]
 const VERIFICATION_REASONS = ['unknown', 'expired', 'used', 'changed'] as const
 const RESET_REASONS = [...VERIFICATION_REASONS, 'superseded'] as const
+const MAILED = 'https://id.example.com/oauth2/reset-password?token=Zm9vYmFy&x=1'
+const LIMITS = { token: 't', minLength: 8, maxLength: 64 }
 const CARRIED = { clientId: 'shop', redirectUri: 'https://shop.example/cb', state: '' }
 const CARRIED_FIELDS = { client_id: 'shop', redirect_uri: 'https://shop.example/cb', state: '' }
 const LINK = { token: 'raw', carried: CARRIED, authorizeSig: 'sig' }
+const LINK_FIELDS = { token: 'raw', ...CARRIED_FIELDS, authorize_sig: 'sig' }
 const CLIENT = { clientName: 'Shop', logo: '/logos/shop.png' }
 const CLIENT_LINK = { ...CLIENT, href: 'https://shop.example/' }
 const WAITING = 'a b&c'
@@ -26,64 +54,327 @@ const BLOCKED = {
 
 const views = createViews('/oauth2')
 
-function show<N extends PageName>(name: N, locals: PageLocals[N], languages?: Languages) {
-  const { html } = views.page(name, locals, languages)
-  const document = parseDocument(html)
-  const find = (tag: string) => DomUtils.getElementsByTagName(tag, document)
-  const textOf = (tag: string) => find(tag).map((element) => DomUtils.textContent(element))
+function show<N extends PageName>(
+  name: N,
+  locals: PageLocals[N],
+  languages?: Languages,
+  from = views,
+) {
+  const page = read(from.page(name, locals, languages).html)
+  const { find } = page
   const withRole = (role: string) => find('*').filter(({ attribs }) => attribs['role'] === role)
   const forms = find('form').map((form) => ({
     action: form.attribs['action'],
     attribs: form.attribs,
-    fields: Object.fromEntries(
-      DomUtils.getElementsByTagName('input', form).map(({ attribs }) => [
-        attribs['name'],
-        attribs['value'],
-      ]),
-    ),
+    fields: valuesOf(DomUtils.getElementsByTagName('input', form)),
     buttons: DomUtils.getElementsByTagName('button', form).map((button) => button.attribs),
   }))
-  const whole = DomUtils.textContent(find('body'))
-  return { html, find, textOf, withRole, forms, whole }
+  const hidden = valuesOf(find('input').filter(({ attribs }) => attribs['type'] === 'hidden'))
+  return { ...page, withRole, forms, hidden }
 }
 
-describe('The page of a link that does not work', () => {
-  const refused = {
-    'reset-password': RESET_REASONS.map((reason) => ({
-      reason,
-      page: show('reset-password', { mode: 'invalid', reason, carried: CARRIED }),
-    })),
-    'verify-email': VERIFICATION_REASONS.map((reason) => ({
-      reason,
-      page: show('verify-email', { mode: 'expired', reason, carried: CARRIED }),
-    })),
+function valuesOf(inputs: ReturnType<typeof DomUtils.getElementsByTagName>) {
+  return Object.fromEntries(inputs.map(({ attribs }) => [attribs['name'], attribs['value']]))
+}
+
+/** Every page in every mode and for every reason, with `value` in every place that takes a text from outside. */
+function everyPage(value: string) {
+  return samplePages.map(({ name, locals: sample }) => {
+    const locals = withTexts(sample, value)
+    const { mode } = locals
+    const reason = 'reason' in locals ? locals.reason : undefined
+    const label = `${name} ${JSON.stringify(sample)}`
+    return { name, mode, reason, label, ...show(name, locals) }
+  })
+}
+
+function withTexts<T>(sample: T, value: string): T {
+  /** Texts of our own, and those of which only a part is from outside. */
+  const others: Record<string, string | undefined> = {
+    mode: undefined,
+    reason: undefined,
+    also: undefined,
+    code: undefined,
+    logo: `/logos/${value}`,
+    href: `https://shop.example/?${value}`,
   }
-  for (const [name, pages] of Object.entries(refused)) {
-    it(`of ${name} says why, in words of its own for each reason, and offers the next step`, () => {
-      const leads = pages.map(({ reason, page: { find, textOf, forms } }) => {
-        expect(find('main')[0]?.attribs['data-reason']).to.equal(reason)
-        const again = forms.length + find('a').filter(({ attribs }) => attribs['href']).length
-        expect(again, reason).to.be.above(0)
-        return `${textOf('h1').join('')} ${textOf('p')[0]}`
+  function placed(old: unknown, name: string): unknown {
+    if (typeof old === 'string') return name in others ? (others[name] ?? old) : value
+    if (Array.isArray(old)) return old.map((each) => placed(each, name))
+    if (typeof old !== 'object' || old === null || old instanceof Date) return old
+    return Object.fromEntries(Object.entries(old).map(([key, each]) => [key, placed(each, key)]))
+  }
+  return placed(sample, '') as T
+}
+
+describe('Every page', () => {
+  const pages = everyPage('plain')
+
+  it('is one whole page that says what it is', () => {
+    for (const { name, mode, reason, label, find, textOf, whole } of pages) {
+      expect(find('main')[0]?.attribs, label).to.deep.equal({
+        'data-page': name,
+        'data-mode': mode,
+        ...(reason && { 'data-reason': reason }),
       })
-      expect(new Set(leads).size).to.equal(pages.length)
+      expect(find('html').map(({ attribs }) => attribs)).to.deep.equal([{ lang: 'en', dir: 'ltr' }])
+      expect(find('h1'), label).to.have.length(1)
+      expect(textOf('h1').length, label).to.be.above(5)
+      expect(textOf('title'), label).to.contain(textOf('h1'))
+      const paragraphs = find('p').filter(({ attribs }) => attribs['class'] !== 'code')
+      for (const paragraph of paragraphs)
+        expect(DomUtils.textContent(paragraph).length, label).to.be.above(10)
+      const meta = find('meta').map(({ attribs }) => [attribs['name'], attribs['content']])
+      expect(meta, label).to.deep.include.members([
+        ['robots', 'noindex'],
+        ['referrer', 'no-referrer'],
+      ])
+      expect(find('link').map(({ attribs }) => attribs['href'])).to.deep.equal([
+        `/oauth2/account-flows.css?v=${views.stylesheet.version}`,
+        `/oauth2/account-flows.svg?v=${views.favicon.version}`,
+      ])
+      expect(whole, label).not.to.match(/undefined|null|NaN|\[object|[{}]/)
+    }
+  })
+
+  it('needs no exception from a strict content security policy', () => {
+    for (const { label, find, textOf, all } of pages) {
+      for (const forbidden of ['style', 'iframe', 'object', 'base', 'noscript']) {
+        expect(find(forbidden), label).to.have.length(0)
+      }
+      // Of our own: they name nothing and load nothing.
+      expect(find('svg').length, label).to.be.at.most(1)
+      for (const drawing of find('svg')) {
+        expect(drawing.attribs, label).to.include({ 'aria-hidden': 'true' })
+        const drawn = DomUtils.getElementsByTagName('*', drawing.children)
+        const shapes = drawn.map(({ name, attribs }) => [name, ...Object.keys(attribs)])
+        expect(shapes, label).to.deep.equal([['path', 'd']])
+      }
+      expect(find('script').map(({ attribs }) => attribs)).to.deep.equal([
+        { type: 'module', src: `/oauth2/account-flows.js?v=${views.script.version}` },
+      ])
+      expect(textOf('script')).to.equal('')
+      const attributes = all.flatMap(({ attribs }) => Object.keys(attribs)).join(' ')
+      expect(attributes, label).not.to.match(/\bstyle\b|\bon\w+/)
+    }
+  })
+
+  it('labels each field and says where its forms go', () => {
+    for (const { name, mode, label, find, forms, all } of pages) {
+      const ids = all.flatMap(({ attribs }) => attribs['id'] ?? [])
+      expect(new Set(ids).size, label).to.equal(ids.length)
+      // It opens the link again, as the reader would.
+      const isLink = name === 'verify-email' && mode === 'confirm'
+      for (const { attribs } of forms) {
+        expect(attribs['method'], label).to.equal(isLink ? 'get' : 'post')
+        expect(attribs['action'], label).to.match(/^\/oauth2\/[a-z-]+(\/waiting)?$/)
+      }
+      for (const { attribs } of find('input')) {
+        if (attribs['type'] === 'hidden' || 'hidden' in attribs) continue
+        expect(find('label').map((label) => label.attribs['for'])).to.include(attribs['id'])
+        expect(attribs['id'], label).to.equal(attribs['name'])
+      }
+      const described = all.flatMap(({ attribs }) => attribs['aria-describedby']?.split(' ') ?? [])
+      expect(ids, label).to.include.members(described)
+    }
+  })
+
+  /** All elements with the names of their attributes: what must not depend on any value. */
+  const skeletonOf = (html: string) =>
+    read(html).all.map(({ name, attribs }) => `${name} ${Object.keys(attribs).join(' ')}`)
+  const skeletons = pages.map(({ html }) => skeletonOf(html))
+
+  /** With `value` in every place that takes a text from outside. */
+  function mailWith(name: MailName, value: string) {
+    const apps = { told: { names: [value], more: 1 }, untold: { names: [value], more: 0 } }
+    const texts = { username: value, clientName: value, userAgent: value, apps }
+    const lives = name === 'password-changed' ? {} : { lifetimeMs: 3_600_000 }
+    return views.mail(name, { link: MAILED, at: new Date(0), ...texts, ...lives })
+  }
+
+  for (const payload of PAYLOADS) {
+    it(`keeps ${JSON.stringify(payload)} a text in every place`, () => {
+      for (const [index, page] of everyPage(payload).entries()) {
+        expect(skeletonOf(page.html), page.label).to.deep.equal(skeletons[index])
+        const { action: _ours, ...hidden } = page.hidden
+        for (const value of Object.values(hidden)) expect(value, page.label).to.equal(payload)
+      }
+    })
+
+    it(`keeps ${JSON.stringify(payload)} a text in every mail`, () => {
+      for (const name of mailTemplates) {
+        const [plain, hostile] = [mailWith(name, 'plain'), mailWith(name, payload)]
+        expect(skeletonOf(hostile.html)).to.deep.equal(skeletonOf(plain.html))
+        expect(hostile.subject).to.equal(plain.subject)
+        expect(hostile.text.split('\n\n')).to.have.length(plain.text.split('\n\n').length)
+        expect(hostile.text.split(MAILED)).to.have.length(2)
+        expect(hostile.text).not.to.match(/49049/)
+      }
     })
   }
 
-  it('sends a new verification link at one click, and asks for no name', () => {
-    const locals = { mode: 'expired', reason: 'expired', carried: CARRIED, renew: LINK } as const
-    const { forms } = show('verify-email', locals)
-    const fields = { token: 'raw', ...CARRIED_FIELDS, authorize_sig: 'sig' }
-    expect(forms).to.have.length(1)
-    expect(forms[0]).to.deep.include({ action: '/oauth2/resend-verification', fields })
+  it('works without a path prefix', () => {
+    const locals = { mode: 'expired', reason: 'unknown', carried: {} } as const
+    const { forms, find } = show('verify-email', locals, {}, createViews(''))
+    expect(forms[0]?.action).to.equal('/resend-verification')
+    expect(find('link')[0]?.attribs['href']).to.match(/^\/account-flows\.css\?v=[\w-]{12}$/)
   })
 
-  it('sends a new reset link at one click, with the token and nothing else', () => {
-    const locals = { mode: 'invalid', reason: 'expired', carried: CARRIED, renew: 'raw' } as const
-    const { forms } = show('reset-password', locals)
-    const fields = { token: 'raw' }
-    expect(forms).to.have.length(1)
-    expect(forms[0]).to.deep.include({ action: '/oauth2/forgot-password', fields })
+  it('is small, with its style sheet and its script, which load nothing', () => {
+    const shown = { carried: CARRIED, client: CLIENT, waiting: WAITING }
+    const fault = { reason: 'too_many', waitMs: 3_600_000 } as const
+    const { html } = show('verify-email', { ...BLOCKED, ...shown, waitMs: 30_000, fault })
+    const { stylesheet, script } = views
+    const size = (text: string) => Buffer.byteLength(text)
+    expect(size(stylesheet.text)).to.be.below(8_192)
+    expect(size(script.text)).to.be.below(7_168)
+    expect(size(html) + size(stylesheet.text) + size(script.text)).to.be.below(20_480)
+    expect(stylesheet.text).not.to.match(/url\(|@import|expression/)
+  })
+})
+
+describe('The page for a new password', () => {
+  type Mode = Exclude<PageLocals['reset-password']['mode'], 'invalid' | 'done'>
+  const reset = (mode: Mode, also?: 'password_too_short') =>
+    show('reset-password', { mode, ...LIMITS, excess: 4, also })
+
+  /** What is told as wrong, by the field that it is beside. */
+  function faultsOn({ all }: ReturnType<typeof show>): Record<string, string> {
+    const hints = all.filter(({ attribs }) => attribs['class'] === 'hint fault')
+    return Object.fromEntries(
+      hints.map((hint) => [hint.attribs['id']?.replace('-hint', ''), DomUtils.textContent(hint)]),
+    )
+  }
+
+  it('tells the length rule before it is typed', () => {
+    const { find } = reset('form')
+    const fields = find('input').filter(({ attribs }) => attribs['type'] === 'password')
+    const names = fields.map(({ attribs }) => attribs['name'])
+    expect(names).to.deep.equal(['password', 'confirm_password'])
+    for (const { attribs } of fields) {
+      expect(attribs).to.include({
+        autocomplete: 'new-password',
+        minlength: '8',
+        passwordrules: 'minlength: 8; maxlength: 64;',
+        'aria-describedby': `${attribs['name']}-hint rule`,
+      })
+      // It would cut silently what is pasted.
+      expect(attribs).not.to.have.any.keys('value', 'maxlength')
+    }
+    const rule = find('p').filter(({ attribs }) => attribs['id'] === 'rule')
+    expect(DomUtils.textContent(rule)).to.contain('8').and.to.contain('64')
+  })
+
+  const modes = Object.values(SAMPLE_PAGES['reset-password']).map(([sample]) => sample?.mode)
+  const refusals = modes.filter((mode) => mode?.startsWith('password_')) as Mode[]
+  for (const mode of refusals) {
+    it(`shows the same form again after ${mode}, with what is wrong`, () => {
+      const { find, textOf, hidden } = reset(mode)
+      const wrong = mode === 'password_mismatch' ? 'confirm_password' : 'password'
+      expect(textOf('title')).to.equal('Error: Set a new password')
+      expect(faultsOn(reset(mode))).to.have.all.keys([wrong])
+      for (const { attribs } of find('input').filter((input) => input.attribs['id'])) {
+        expect(attribs['aria-invalid']).to.equal(attribs['id'] === wrong ? 'true' : undefined)
+        // Both are to be typed anew; the first has the focus, and tells the fault.
+        const isFirst = attribs['id'] === 'password'
+        expect('autofocus' in attribs).to.equal(isFirst)
+        if (isFirst) expect(attribs['aria-describedby']?.split(' ')).to.include(`${wrong}-hint`)
+      }
+      expect(hidden).to.deep.equal({ token: 't' })
+    })
+  }
+
+  it('names the limits in the refusals', () => {
+    expect(faultsOn(reset('password_too_short'))['password']).to.contain('8 characters')
+    const tooLong = faultsOn(reset('password_too_long'))['password']
+    expect(tooLong).to.contain('64 characters').and.to.contain('over the limit: 4.')
+  })
+
+  it('shows two faults, each beside its field', () => {
+    expect(faultsOn(reset('password_mismatch', 'password_too_short'))).to.deep.equal({
+      ...faultsOn(reset('password_too_short')),
+      ...faultsOn(reset('password_mismatch')),
+    })
+  })
+
+  it('says nothing of bytes, in no language, until a password is too long for them', () => {
+    const limits = { token: 'raw', minLength: 1, maxLength: 64 }
+    for (const asked of views.locales) {
+      const form = show('reset-password', { mode: 'form', ...limits }, { asked }).whole
+      expect(form.match(/\d+/g), asked).to.have.members(['1', '64'])
+      const refused = { mode: 'password_too_long', ...limits, excess: 4 } as const
+      expect(show('reset-password', refused, { asked }).whole, asked).to.match(/\b4\b/)
+    }
+  })
+
+  it('leads on to the client when it is set, and otherwise back to the app (XSS-06)', () => {
+    const done = (href?: string) => {
+      const client = href === undefined ? {} : { client: { clientName: 'Shop', href } }
+      return show('reset-password', { mode: 'done', ...client })
+    }
+    const genuine = ['https://shop.example/cb?a=1', 'http://127.0.0.1/', 'com.example.app:/cb']
+    for (const href of genuine) {
+      const { find, textOf } = done(href)
+      expect(find('a')[0]?.attribs).to.include({ href, rel: 'noreferrer' })
+      expect(textOf('a')).to.equal('Continue to Shop')
+    }
+    for (const href of [
+      undefined,
+      'javascript:alert(1)',
+      'JaVaScRiPt:alert(1)',
+      'java\tscript:alert(1)',
+      ' \u0001javascript:alert(1)',
+      'data:text/html,<script>alert(1)</script>',
+      'vbscript:msgbox(1)',
+      'blob:https://shop.example/1',
+      'file:///etc/passwd',
+      '//evil.example',
+      '/\\evil.example',
+      'myapp:/cb',
+    ]) {
+      expect(done(href).find('a'), href).to.have.length(0)
+      expect(done(href).whole).to.contain('Go back to the app')
+    }
+  })
+})
+
+describe('The page of a link that does not work', () => {
+  it('says why, in words of its own for each reason, and offers the next step', () => {
+    const carried = CARRIED
+    for (const pages of [
+      RESET_REASONS.map((reason) => show('reset-password', { mode: 'invalid', reason, carried })),
+      VERIFICATION_REASONS.map((reason) =>
+        show('verify-email', { mode: 'expired', reason, carried }),
+      ),
+    ]) {
+      const leads = pages.map(
+        ({ find, textOf }) => textOf('h1') + DomUtils.textContent(find('p')[0] ?? []),
+      )
+      expect(new Set(leads).size).to.equal(pages.length)
+      for (const { find, forms } of pages) {
+        const links = find('a').filter(({ attribs }) => attribs['href'])
+        expect(forms.length + links.length).to.be.above(0)
+      }
+    }
+  })
+
+  it('sends a new link at one click: with all of a verification link, and with the token alone of another', () => {
+    const expired = { reason: 'expired', carried: CARRIED } as const
+    for (const [{ forms }, action, fields] of [
+      [
+        show('verify-email', { mode: 'expired', ...expired, renew: LINK }),
+        '/oauth2/resend-verification',
+        LINK_FIELDS,
+      ],
+      [
+        show('reset-password', { mode: 'invalid', ...expired, renew: 'raw' }),
+        '/oauth2/forgot-password',
+        { token: 'raw' },
+      ],
+    ] as const) {
+      expect(forms).to.have.length(1)
+      expect(forms[0]).to.deep.include({ action, fields })
+    }
   })
 
   it('is followed by a page in the same language', () => {
@@ -97,11 +388,10 @@ describe('The page of a link that does not work', () => {
   it('asks for a name where no link is to be renewed, and leads on to the client', () => {
     const locals = { mode: 'expired', reason: 'used', carried: CARRIED } as const
     const { forms, find, textOf } = show('verify-email', { ...locals, client: CLIENT_LINK })
-    expect(forms.map(({ fields }) => fields)).to.deep.equal([
-      { ...CARRIED_FIELDS, username: undefined },
-    ])
+    const fields = { ...CARRIED_FIELDS, username: undefined }
+    expect(forms.map(({ fields }) => fields)).to.deep.equal([fields])
     expect(find('a').map(({ attribs }) => attribs['href'])).to.deep.equal(['https://shop.example/'])
-    expect(textOf('a')).to.deep.equal(['Continue to Shop'])
+    expect(textOf('a')).to.equal('Continue to Shop')
   })
 })
 
@@ -132,9 +422,8 @@ describe('The page that waits', () => {
           dir: 'ltr',
         },
       ])
-      expect(form?.attribs['data-page-url']).to.equal(
-        '/oauth2/verify-email/waiting?login=a%20b%26c',
-      )
+      const pageUrl = '/oauth2/verify-email/waiting?login=a%20b%26c'
+      expect(form?.attribs['data-page-url']).to.equal(pageUrl)
       expect(page.withRole('alert')).to.have.length(0)
     })
   }
@@ -155,23 +444,17 @@ describe('The page that waits', () => {
       expect(folded).to.include(words[`verify-email.blocked.${key}`])
   })
 
-  const inAnHour = { reason: 'too_many', waitMs: 3_600_000 } as const
-  const faults = [
+  for (const fault of [
     { reason: 'not_yet' },
     { reason: 'unread' },
     { reason: 'wrong' },
-    inAnHour,
-  ] as const
-  for (const fault of faults)
+    { reason: 'too_many', waitMs: 3_600_000 },
+  ] as const)
     it(`says ${fault.reason} beside the field of the code, which has the focus and shows it no more`, () => {
       const page = show('verify-email', { ...waiting, fault })
       const field = page.find('input').find(({ attribs }) => attribs['name'] === 'code')
-      expect(field?.attribs).to.include({
-        'aria-invalid': 'true',
-        'aria-describedby': 'code-hint',
-        autofocus: '',
-      })
-      expect(field?.attribs).not.to.have.property('value')
+      const told = { 'aria-invalid': 'true', 'aria-describedby': 'code-hint', autofocus: '' }
+      expect(field?.attribs).to.include(told).and.not.have.property('value')
       const hint = page.find('p').find(({ attribs }) => attribs['id'] === 'code-hint')
       const text = words[`verify-email.blocked.${fault.reason}`]
       expect(hint && DomUtils.textContent(hint)).to.equal(text?.replace('{time}', '60 minutes'))
@@ -180,19 +463,35 @@ describe('The page that waits', () => {
     })
 
   it('says where the mail goes and who can change that, or that there is no address', () => {
-    const [known, none] = [waiting, { ...waiting, sentTo: undefined }].map((locals) =>
-      show('verify-email', locals),
-    )
+    const known = show('verify-email', waiting)
+    const none = show('verify-email', { ...waiting, sentTo: undefined })
     const wrong = words['verify-email.blocked.wrong_address']
-    expect(known?.whole).to.include(wrong).and.include('a•••@e•••.com')
-    expect(none?.whole).to.include('the account ada has no email address').and.not.include(wrong)
-    expect(none?.find('details')).to.have.length(0)
-    expect(none && formOf(none)?.fields).to.deep.equal({ login: 'a b&c' })
+    expect(known.whole).to.include(wrong).and.include('a•••@e•••.com')
+    expect(none.whole).to.include('the account ada has no email address').and.not.include(wrong)
+    expect(none.find('details')).to.have.length(0)
+    expect(formOf(none)?.fields).to.deep.equal({ login: 'a b&c' })
   })
 
   it('asks for no code where no login waits', () => {
     const { forms } = show('verify-email', BLOCKED)
     expect(forms.map(({ action }) => action)).to.deep.equal(['/oauth2/resend-verification'])
+  })
+
+  it('tells how long a link works', () => {
+    for (const [lifetimeMs, expected] of [
+      [3_600_000, '1 hour'],
+      [86_400_000, '24 hours'],
+      [7 * 86_400_000, '7 days'],
+      [90 * 60_000, '90 minutes'],
+      [25 * 3_600_000, '25 hours'],
+      [60_000, '1 minute'],
+      [90_000, '90 seconds'],
+      [2_500, '2 seconds'],
+      [3_600_000 + 59_999, '1 hour'],
+    ] as const) {
+      const { whole } = show('verify-email', { ...BLOCKED, lifetimeMs })
+      expect(whole).to.contain(`A link works for ${expected}.`)
+    }
   })
 })
 
@@ -204,13 +503,12 @@ describe('The page of a link that was opened elsewhere', () => {
     for (const asked of views.locales) {
       const locals = { ...elsewhere, code: '042917', at }
       const { find, withRole, forms, textOf } = show('verify-email', locals, { asked })
-      expect(withRole('img').map(({ attribs }) => attribs['aria-label'])).to.deep.equal([
-        '0 4 2 9 1 7',
-      ])
+      const read = withRole('img').map(({ attribs }) => attribs['aria-label'])
+      expect(read).to.deep.equal(['0 4 2 9 1 7'])
       const shown = find('p').find(({ attribs }) => attribs['class'] === 'code')
       expect(shown?.attribs['dir']).to.equal('ltr')
       expect(shown && DomUtils.textContent(shown)).to.equal('042917')
-      expect(textOf('li').join()).to.match(/ada.*Shop.*UTC/s)
+      expect(textOf('li')).to.match(/ada.*Shop.*UTC/s)
       expect(forms).to.deep.equal([])
     }
   })
@@ -221,6 +519,12 @@ describe('The page of a link that was opened elsewhere', () => {
     const over = show('verify-email', elsewhere)
     expect(over.whole).to.include(words['verify-email.elsewhere.over.lead'])
     expect(over.html).not.to.match(/\d{6}/)
+  })
+
+  it('changes nothing where another account is signed in, and names neither account', () => {
+    const { forms, whole } = show('verify-email', { mode: 'other_account' })
+    expect(forms).to.deep.equal([])
+    expect(whole).to.contain('Sign out first')
   })
 })
 
@@ -256,57 +560,5 @@ describe('The time until another mail may be asked for', () => {
     expect(whole).to.contain('30 seconds')
     expect(forms[0]?.buttons[0]).to.include({ 'aria-describedby': 'wait' })
     expect(forms[0]?.buttons[0]).not.to.have.property('disabled')
-  })
-})
-
-describe('The page of a link that was fetched ahead', () => {
-  it('opens the link again by its button', () => {
-    const { forms } = show('verify-email', { mode: 'confirm', link: LINK })
-    const fields = { token: 'raw', ...CARRIED_FIELDS, authorize_sig: 'sig' }
-    expect(forms).to.have.length(1)
-    expect(forms[0]).to.deep.include({ action: '/oauth2/verify-email', fields })
-    expect(forms[0]?.attribs['method']).to.equal('get')
-    expect(forms[0]?.buttons).to.deep.equal([{ type: 'submit' }])
-  })
-})
-
-describe('The client that a page is part of a login to', () => {
-  it('is named, apart from the direction of the text around it, with its logo', () => {
-    const { find, textOf } = show('forgot-password', { mode: 'form', carried: {}, client: CLIENT })
-    expect(textOf('bdi')).to.deep.equal(['Shop'])
-    expect(find('img').map(({ attribs }) => attribs)).to.deep.equal([
-      { src: '/logos/shop.png', width: '40', height: '40', alt: '' },
-    ])
-  })
-
-  it('has no picture where it has no logo, and no place where there is none', () => {
-    const client = { clientName: 'S' }
-    const named = show('forgot-password', { mode: 'form', carried: {}, client })
-    expect(named.textOf('bdi')).to.deep.equal(['S'])
-    expect(named.find('img')).to.have.length(0)
-    expect(show('forgot-password', { mode: 'form', carried: {} }).find('bdi')).to.have.length(0)
-  })
-})
-
-describe('The rule for a new password', () => {
-  it('says nothing of bytes, in no language, until a password is too long for them', () => {
-    const limits = { token: 'raw', minLength: 1, maxLength: 64 }
-    for (const asked of views.locales) {
-      const form = show('reset-password', { mode: 'form', ...limits }, { asked }).whole
-      expect(form.match(/\d+/g), asked).to.have.members(['1', '64'])
-      const refused = { mode: 'password_too_long', ...limits, excess: 4 } as const
-      expect(show('reset-password', refused, { asked }).whole, asked).to.match(/\b4\b/)
-    }
-  })
-})
-
-describe('A page', () => {
-  it('is small, with its style sheet and its script', () => {
-    const shown = { carried: CARRIED, client: CLIENT, waiting: WAITING }
-    const fault = { reason: 'too_many', waitMs: 3_600_000 } as const
-    const { html } = show('verify-email', { ...BLOCKED, ...shown, waitMs: 30_000, fault })
-    const size = (text: string) => Buffer.byteLength(text)
-    expect(size(views.script.text)).to.be.below(7_168)
-    expect(size(html) + size(views.stylesheet.text) + size(views.script.text)).to.be.below(20_480)
   })
 })

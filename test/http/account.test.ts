@@ -1,0 +1,231 @@
+import { expect } from 'chai'
+import type { AuditEvent } from '../../src/index.ts'
+import { onBothStores } from '../support/both-stores.ts'
+import { eventually } from '../support/eventually.ts'
+import { CLIENT, PASSWORD, type Harness } from '../support/harness.ts'
+import { ask, dump, eventsOf } from '../support/observe.ts'
+import { expectExpired, expectMode, tokenOf, type Person } from '../support/person.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
+import { createUserAgent } from '../support/user-agent.ts'
+
+const APP = { client_id: CLIENT.client_id, redirect_uri: CLIENT.redirect_uris[0] }
+
+const NEW = 'a new password'
+
+interface Mailed {
+  login: Person
+  /** Another login, whose link and window nobody touches. */
+  other: Person
+  reset: string
+  /** Asked for by name: no login waits for it. */
+  loose: string
+}
+
+onBothStores('What an account was mailed before it was disabled (TOK-25)', (technology) => {
+  const h: Harness = suiteHarness({ technology })
+
+  async function mailed(): Promise<Mailed> {
+    const login = await h.blockedLogin()
+    const other = await h.blockedLogin({ user: login })
+    const asking = login.in()
+    const loose = await asking.asksAgain({ ...APP, state: 's' })
+    return { login, other, loose, reset: await asking.forgets() }
+  }
+
+  async function expectAllDead({ login, other, reset, loose }: Mailed) {
+    for (const each of [login, other]) expectMode(await each.goesOn(), 400, 'ended')
+    const elsewhere = login.in()
+    for (const link of [login.link, other.link, loose]) {
+      expectExpired(await elsewhere.opensLink(link))
+      await elsewhere.getsNothing()
+    }
+    expect((await elsewhere.opensLink(reset)).mode).to.equal('invalid')
+    expect((await h.reset(reset, NEW)).mode).to.equal('invalid')
+    expect(await login.hasPassword(PASSWORD)).to.equal(true)
+    // However the address comes to be verified, no login from before goes on.
+    await login.becomes({ emailVerified: true })
+    expectMode(await other.goesOn(), 400, 'ended')
+    await login.becomes({ emailVerified: false })
+  }
+
+  async function expectNewOnesWork({ login }: Mailed) {
+    const fresh = await h.blockedLogin({ user: login })
+    await fresh.comesBack(await fresh.opensElsewhere())
+    await fresh.getsBackIn(NEW)
+  }
+
+  const agent = createUserAgent()
+  const meetings: Record<string, (all: Mailed) => Promise<unknown>> = {
+    'its reset link was opened': ({ reset }) => agent.get(reset),
+    'a password was posted with its reset link': ({ reset }) => h.reset(reset, NEW),
+    'a new reset link was asked for with it': ({ reset }) =>
+      agent.post(`${h.oauthUrl}/forgot-password`, { token: tokenOf(reset) }),
+    'one of its verification links was opened': ({ login }) => agent.get(login.link),
+    'that without a login was fetched ahead': ({ loose }) =>
+      agent.get(loose, { 'sec-purpose': 'prefetch' }),
+    'one of its windows was reloaded': ({ login }) => login.reloads(),
+    'somebody asked for its reset link': ({ login }) => ask(h, login.username),
+    'somebody asked for its verification link': async ({ login: { username } }) => {
+      const form = { username }
+      await agent.post(`${h.oauthUrl}/resend-verification`, form)
+      await h.isIdle()
+    },
+    'the host ended everything of the account': ({ login }) => h.flows.endSessions(login.id),
+  }
+  for (const [what, meet] of Object.entries(meetings)) {
+    it(`stays dead once it is enabled again, where meanwhile ${what}`, async () => {
+      const all = await mailed()
+      await all.login.becomes({ disabled: true })
+      await meet(all)
+      await all.login.becomes({ disabled: false })
+      await expectAllDead(all)
+      await expectNewOnesWork(all)
+    })
+  }
+
+  it('and a mail that was on its way meanwhile brings no link that works, where the host ended everything', async () => {
+    const user = await h.addUnverified()
+    h.mail.fallSilent()
+    await h.forgot(user.username)
+    await eventually('the worker waits for the mail server', () => h.mail.mostOpen() > 0)
+    await user.becomes({ disabled: true })
+    await h.flows.endSessions(user.id)
+    h.mail.speak()
+    await h.isIdle()
+    await user.becomes({ disabled: false })
+    expect(user.mailCount()).to.equal(0)
+    await user.getsBackIn(NEW)
+  })
+
+  it('leaves what other accounts were mailed as it is', async () => {
+    const [one, another] = [await mailed(), await mailed()]
+    await one.login.becomes({ disabled: true })
+    await agent.get(one.reset)
+    await another.login.comesBack(await another.login.opensElsewhere())
+    expect((await h.reset(another.reset, NEW)).mode).to.equal('done')
+  })
+})
+
+const USER_AGENT = 'A Browser/1.0'
+
+describe('The audit log (6)', () => {
+  const h = suiteHarness()
+
+  const headers = { 'user-agent': USER_AGENT }
+  const post = (path: string, form: Record<string, string>) =>
+    createUserAgent().post(`${h.oauthUrl}${path}`, form, headers)
+  const opens = (link: string) => createUserAgent().get(link, headers)
+  const resetBy = (link: string, password = 'a new password') =>
+    post('/reset-password', { token: tokenOf(link), password, confirm_password: password })
+  const who = { address: '127.0.0.1', userAgent: USER_AGENT }
+  const about = (event: AuditEvent | undefined) => ({
+    address: event?.address,
+    userAgent: event?.userAgent,
+  })
+
+  it('tells of a reset: requested, mailed and completed, each with who asked and for which client (LOG-06)', async () => {
+    const user = await h.addVerified()
+    await post('/forgot-password', { identifier: user.username, ...APP })
+    const { link } = await user.mail(1)
+    expect((await resetBy(link)).mode).to.equal('done')
+    for (const type of [
+      'password_reset_requested',
+      'password_reset_mail_sent',
+      'password_reset_completed',
+    ] as const) {
+      const [event, another] = user.events(type)
+      expect(about(event), type).to.deep.equal(who)
+      expect(event?.clientId, type).to.equal(CLIENT.client_id)
+      expect(event?.at, type).to.be.instanceOf(Date)
+      expect(another, type).to.equal(undefined)
+    }
+  })
+
+  describe('tells why a genuine reset link was refused', () => {
+    const ends: Record<string, (user: Person, link: string) => Promise<unknown>> = {
+      used: (_user, link) => resetBy(link),
+      invalidated: (user) => user.forgets(),
+      expired: () => h.later(3_600_000),
+      account_changed: (user) => user.becomes({ email: `new-${user.email}` }),
+    }
+    for (const [reason, end] of Object.entries(ends)) {
+      it(`because: ${reason}`, async () => {
+        const user = await h.addVerified()
+        const link = await user.forgets()
+        await end(user, link)
+        expect((await resetBy(link, 'another password')).mode).to.equal('invalid')
+        const [event, another] = user.events('password_reset_rejected')
+        expect(event).to.include({ reason, ...who })
+        expect(another).to.equal(undefined)
+      })
+    }
+  })
+
+  it('tells nothing of a token that nobody was ever given', async () => {
+    await h.isIdle()
+    const before = h.events.length
+    for (const token of ['A'.repeat(43), 'short', '']) {
+      expect((await resetBy(`${h.oauthUrl}/reset-password?token=${token}`)).status).to.equal(400)
+    }
+    await opens(`${h.oauthUrl}/verify-email?token=${'A'.repeat(43)}&authorize_sig=x`)
+    expect(h.events.slice(before)).to.deep.equal([])
+  })
+
+  it('tells of a login that was blocked, and of its verification', async () => {
+    const user = await h.blockedLogin()
+    expect((await opens(user.link)).status).to.equal(302)
+    expectExpired(await opens(user.link))
+    const types = [
+      'email_verification_requested',
+      'email_login_blocked',
+      'email_verification_mail_sent',
+      'email_verification_completed',
+    ] as const
+    for (const type of types) expect(user.events(type), type).to.have.length(1)
+    expect(about(user.events('email_verification_completed')[0])).to.deep.equal(who)
+    const [rejected] = user.events('email_verification_rejected')
+    expect(rejected).to.include({ reason: 'already_verified', clientId: CLIENT.client_id, ...who })
+  })
+
+  it('tells by one name why a verification link was refused, whether it is opened or asks for a new one', async () => {
+    const user = await h.blockedLogin()
+    await user.becomes({ email: `new-${user.email}` })
+    await post('/resend-verification', Object.fromEntries(new URL(user.link).searchParams))
+    const [event] = user.events('email_verification_rejected')
+    expect(event).to.include({ reason: 'account_changed', clientId: CLIENT.client_id, ...who })
+    await opens(user.link)
+    for (const { reason } of user.events('email_verification_rejected'))
+      expect(reason).to.equal('account_changed')
+  })
+
+  it('tells once an hour that a verification link was refused, however often it is opened', async () => {
+    const users = [await h.blockedLogin(), await h.blockedLogin()]
+    for (const user of users) {
+      await user.opensLink()
+      const refused = await Promise.all(Array.from({ length: 20 }, () => user.opensElsewhere()))
+      for (const { status } of refused) expect(status).to.equal(400)
+    }
+    // At most two: an hour may have passed.
+    for (const user of users) {
+      expect(user.events('email_verification_rejected').length).to.be.within(1, 2)
+    }
+  })
+})
+
+onBothStores('What the audit log holds', (technology) => {
+  const h = suiteHarness({ technology })
+
+  it('keeps a hash of what a stranger typed, and no token (LOG-07)', async () => {
+    const user = await h.addUser({ username: 'ann' })
+    await ask(h, 'a-stranger@nowhere.example')
+    const asked = eventsOf(h, 'password_reset_requested')
+    const event = asked.find(({ reason }) => reason === 'unknown')
+    expect(event?.details?.identifier_hash).to.match(/^[\w-]{20,}$/)
+    const link = await user.forgets()
+    await h.reset(link, 'a new password')
+    const stored = await dump(h)
+    expect(stored).not.to.include('a-stranger@nowhere')
+    expect(stored).not.to.include(tokenOf(link))
+    expect(stored).to.include(user.id)
+  })
+})

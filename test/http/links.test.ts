@@ -1,0 +1,595 @@
+import { randomBytes } from 'node:crypto'
+import { expect } from 'chai'
+import { adminOf, settingsOf } from '../support/admin.ts'
+import { onBothStores } from '../support/both-stores.ts'
+import { eventually } from '../support/eventually.ts'
+import { expectPage } from '../support/expect-page.ts'
+import { CLIENT, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { formsOf, linksOf, press } from '../support/page-forms.ts'
+import {
+  addUnverified,
+  codeOn,
+  expectExpired,
+  expectMode,
+  personAt,
+  tokenOf,
+  type Person,
+} from '../support/person.ts'
+import { rawRequest } from '../support/raw-request.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
+import { moveTime } from '../support/time.ts'
+import { createUserAgent, type Answer } from '../support/user-agent.ts'
+
+const DAY_MS = 86_400_000
+
+/** `data-reason` of a page about a link that does nothing. */
+const reasonOf = ({ text }: Answer) => /data-reason="([^"]*)"/.exec(text)?.[1]
+
+/** Asks for a new link with the form on the page that this person sees, types the name where it asks for that, and has it in the mail. */
+async function asksWithForm(person: Person): Promise<string> {
+  const before = person.mailCount()
+  const form = formsOf(person.page).find(({ action }) => action.endsWith('/resend-verification'))
+  const typed = form && 'username' in form.fields ? { username: person.username } : {}
+  await person.presses('/resend-verification', { typed })
+  await person.sees('verify-email', 'sent')
+  return (await person.mail(before + 1)).link
+}
+
+type Change = (link: string) => string
+
+/** What stands behind a link in a text, and is taken for a part of it. */
+const ENDS = ['%3E', ')', '.', ',', '%22', "'", '%E2%80%9D', ').', ';', '!', '%20', '%0A', '%5D']
+
+const plus =
+  (text: string): Change =>
+  (link) =>
+    link + text
+
+const withEnds = (ends: string[]) =>
+  Object.fromEntries(ends.map((end) => [`with a trailing ${decodeURIComponent(end)}`, plus(end)]))
+
+/** Wrapped at this column, in a way of the mail program. */
+const wrapped =
+  (column: number, by: string): Change =>
+  (link) =>
+    link.slice(0, column) + by + link.slice(column)
+
+const quotedPrintable: Change = (link) => link.replaceAll('=', '=3D')
+
+/** What changes no word of the link, or can be undone because token and signature say which reading was mailed. */
+const MENDED: Record<string, Change> = {
+  'with &amp; left in': (link) => link.replaceAll('&', '&amp;'),
+  'with &amp;amp; left in': (link) => link.replaceAll('&', '&amp;amp;'),
+  'wrapped in the token': wrapped(60, '%0A'),
+  'wrapped in the middle': wrapped(120, '%0D%0A'),
+  'wrapped and indented': wrapped(150, '%0D%0A%20%20'),
+  'wrapped near the end': (link) => wrapped(link.length - 10, '%0A')(link),
+  'with a space in the token': wrapped(60, '%20'),
+  'with a plus in the signature': (link) => wrapped(link.length - 10, '+')(link),
+  'with its plus turned into a space': (link) => link.replaceAll('+', '%20'),
+  'with parameters of a campaign': plus('&utm_source=mail&utm_source=news&mc_eid=%ZZ'),
+  'with a parameter of a campaign in front': (link) => link.replace('?', '?fbclid=abc&'),
+  'with a fragment': plus('#:~:text=confirm'),
+  ...withEnds([...ENDS, '*']),
+}
+
+const cutAfter =
+  (name: string): Change =>
+  (link) =>
+    link.replace(new RegExp(`([?&]${name}=[^&]*).*$`), '$1')
+
+/** What is lost is lost. */
+const BROKEN: Record<string, Change> = {
+  'cut in the middle of the token': (link) => link.replace(/(token=.{20}).*$/, '$1'),
+  'cut after its token': cutAfter('token'),
+  'cut after its client_id': cutAfter('client_id'),
+  'cut after its redirect_uri': cutAfter('redirect_uri'),
+  'cut after its scope': cutAfter('scope'),
+  'cut after its state': cutAfter('state'),
+  'cut in the middle of its signature': (link) => link.slice(0, -20),
+  'without the last character': (link) => link.slice(0, -1),
+  'without its query': (link) => link.split('?')[0] ?? '',
+  'with an empty query': (link) => `${link.split('?')[0]}?`,
+  'in lower case': (link) => link.toLowerCase(),
+  'with text glued to its end': plus('Thanks'),
+  'pasted twice in a row': (link) => link + link,
+  'with an encoding that is none': (link) => link.replace('state=', 'state=%ZZ'),
+  'in quoted-printable': quotedPrintable,
+}
+
+describe('A verification link that a mail program or a person changed', () => {
+  const h = suiteHarness()
+
+  describe('and that is mended', () => {
+    let login: Person
+
+    before(async () => {
+      await h.put({ email_link_confirmation: 'other_browser' })
+      login = await h.blockedLogin({ extra: { state: 'a b&c=d+é' } })
+    })
+
+    for (const [how, change] of Object.entries(MENDED)) {
+      it(`is read as it was mailed ${how}`, async () => {
+        const page = await login.opensElsewhere(change(login.link))
+        expect([page.status, page.mode, codeOn(page)]).to.deep.equal([200, 'elsewhere', login.code])
+        const ahead = await createUserAgent().get(change(login.link), { purpose: 'prefetch' })
+        const mailed = Object.fromEntries(new URL(login.link).searchParams)
+        expect(ahead.hidden).to.deep.include(mailed)
+      })
+    }
+
+    it('works with all of its words changed', async () => {
+      await h.put({ email_link_confirmation: 'off' })
+      const changed = wrapped(150, '%0D%0A%20%20')(login.link.replaceAll('&', '&amp;'))
+      await login.comesBack(await login.opensElsewhere(changed))
+    })
+  })
+
+  it('works with the host in upper case', async () => {
+    const login = await h.blockedLogin()
+    const host = new URL(login.link).host.replace('127.0.0.1', 'LOCALHOST')
+    const answer = await rawRequest(login.link, { method: 'GET', headers: { host } })
+    expect(answer.status).to.equal(302)
+    const tokens = await login.party.exchange(login.request, String(answer.headers.location))
+    expect(tokens.claims()?.sub).to.equal(login.id)
+  })
+
+  describe('and that is broken', () => {
+    let login: Person
+
+    before(async () => {
+      login = await h.blockedLogin()
+    })
+
+    for (const [how, change] of Object.entries(BROKEN)) {
+      it(`says that it is not complete ${how}, changes nothing, and leads on`, async () => {
+        const elsewhere = login.in()
+        const answer = await elsewhere.opensLink(change(login.link))
+        expectExpired(answer)
+        expect(reasonOf(answer)).to.equal('unknown')
+        for (const each of [login, elsewhere]) await each.getsNothing(answer)
+        const form = formsOf(answer).find(({ action }) => action.endsWith('/resend-verification'))
+        expect(form?.fields).to.have.property('username', '')
+      })
+    }
+
+    it('is not spent by any of that: as it was mailed it does all of its work', () =>
+      login.stillGetsIn())
+
+    it('leads to a link that verifies, starts no session, and ends the login that it was not mailed for', async () => {
+      const cut = await h.blockedLogin()
+      const elsewhere = cut.in()
+      await elsewhere.opensLink(cut.link.split('?')[0])
+      await elsewhere.isOnlyVerified(await elsewhere.opensLink(await asksWithForm(elsewhere)))
+      expectMode(await cut.goesOn(), 400, 'ended')
+    })
+  })
+
+  it('makes no other link of it: what was put into a value is no part of another', async () => {
+    const login = await h.blockedLogin({ extra: { state: 'one two' } })
+    const edit = (change: (query: URLSearchParams) => void) => {
+      const url = new URL(login.link)
+      change(url.searchParams)
+      return url.href
+    }
+    const { state } = login.request
+    const links = [
+      edit((q) => q.set('state', state.replace(' ', ''))),
+      edit((q) => q.set('state', `${state}.`)),
+      edit((q) => q.set('redirect_uri', `${q.get('redirect_uri')}/`)),
+      edit((q) => {
+        q.set('scope', `${q.get('scope')}&state=${state}`)
+        q.delete('state')
+      }),
+      `${login.link}%26state%3Dother`.replace('authorize_sig=', 'authorize_sig%3D'),
+    ]
+    for (const link of links) {
+      const answer = await login.opensElsewhere(link)
+      expectExpired(answer)
+      await login.getsNothing(answer)
+    }
+    await login.stillGetsIn()
+  })
+})
+
+const inToken =
+  (text: string): Change =>
+  (link) =>
+    link.replace(/(token=.{10})/, `$1${text}`)
+
+/** The token alone decides, and its characters are known. */
+const MENDED_RESETS: Record<string, Change> = {
+  'wrapped with %0A': inToken('%0A'),
+  'wrapped with %0D%0A and indented': inToken('%0D%0A%20%20'),
+  'with a space in it': inToken('%20'),
+  'with a plus in it': inToken('+'),
+  'with padding': plus('='),
+  'with NUL': plus('%00'),
+  'with a space in front': (link) => link.replace('token=', 'token=%20'),
+  'with parameters of a campaign': plus('&utm_source=mail&utm_source=news&mc_eid=%ZZ'),
+  'with &amp; before a parameter of a campaign': plus('&amp;utm_source=mail'),
+  'with a parameter of a campaign and &amp; in front': (link) =>
+    link.replace('?', '?utm_source=mail&amp;'),
+  'with bytes that are no UTF-8 in front': (link) => link.replace('?', '?utm_source=%FF&'),
+  'with a token in brackets beside it': plus('&token[]=x'),
+  'with a fragment': plus('#top'),
+  ...withEnds(ENDS),
+}
+
+const BROKEN_RESETS: Record<string, Change> = {
+  'cut in the middle of the token': (link) => link.slice(0, -20),
+  'cut by one character': (link) => link.slice(0, -1),
+  'cut before the token': (link) => link.slice(0, link.indexOf('token=')),
+  'without its query': (link) => link.split('?')[0] ?? '',
+  'in lower case': (link) => link.toLowerCase(),
+  'with text glued to its end': plus('Thanks'),
+  'pasted twice in a row': (link) => link + link,
+  'with the token twice': (link) => `${link}&token=${tokenOf(link)}`,
+  'with an encoding that is none': inToken('%ZZ'),
+  'in quoted-printable': quotedPrintable,
+}
+
+describe('A reset link that a mail program or a person changed', () => {
+  const h = suiteHarness()
+  let user: Person
+
+  before(async () => {
+    user = await h.addVerified()
+    await user.forgets()
+  })
+
+  for (const [how, change] of Object.entries(MENDED_RESETS)) {
+    it(`opens the form ${how}`, async () => {
+      const page = await user.opensElsewhere(change(user.link))
+      expectPage(page, 200, 'reset-password', 'form')
+      expect(page.hidden).to.deep.equal({ token: tokenOf(user.link), ui_locales: 'en' })
+    })
+  }
+
+  for (const [how, change] of Object.entries(BROKEN_RESETS)) {
+    it(`is not known ${how}, leads to the form for a new one, and is not spent`, async () => {
+      const page = await user.opensElsewhere(change(user.link))
+      expectPage(page, 400, 'reset-password', 'invalid')
+      expect(reasonOf(page)).to.equal('unknown')
+      expect(page.text).to.include('/forgot-password').and.not.include('name="password"')
+      expect((await user.opensElsewhere()).mode).to.equal('form')
+    })
+  }
+
+  it('does its work as it was mailed, after all of that', async () => {
+    expect(await user.hasPassword(PASSWORD)).to.equal(true)
+    expect((await user.choosesPassword('a new password')).mode).to.equal('done')
+    expect(await user.hasPassword('a new password')).to.equal(true)
+    await user.getsBackIn()
+  })
+})
+
+const [redirect_uri] = CLIENT.redirect_uris
+const carried = {
+  client_id: CLIENT.client_id,
+  redirect_uri,
+  scope: 'openid',
+  state: 'a b&c=d+é"<i>',
+}
+
+const languageOf = ({ headers }: Answer) => headers.get('content-language')
+/** Its reader's browser speaks French; the mail was German. */
+const FRENCH = { 'accept-language': 'fr' }
+const ENDED = ['expired', 'used', 'superseded', 'changed'] as const
+
+onBothStores('A way to another link', (technology) => {
+  const h = suiteHarness({ technology })
+  const agent = createUserAgent()
+  const french = {
+    ...agent,
+    get: (url: string | URL) => agent.get(url, FRENCH),
+    post: (url: string | URL, form: Record<string, string>) => agent.post(url, form, FRENCH),
+  }
+
+  /** A user, with the German mail that an app asked for. */
+  async function hasGermanLink() {
+    const user = await h.addVerified()
+    await user.forgets({ ...carried, ui_locales: 'de' })
+    return user
+  }
+
+  async function nextMail(email = '', work: () => Promise<unknown>) {
+    const before = h.mail.mails.filter(({ to }) => to.includes(email)).length
+    await work()
+    const mail = await h.mail.mailTo(email, before + 1)
+    await h.isIdle()
+    return mail
+  }
+
+  /** Follows the page's link to the form, which goes on with all of it in German, and asks there. */
+  async function asksAgain(page: Answer, username: string, email = '') {
+    expect(languageOf(page)).to.equal('de')
+    const address = linksOf(page).find((each) => each.includes('/forgot-password')) ?? ''
+    const form = await french.get(address)
+    expect([form.status, form.mode, languageOf(form)]).to.deep.equal([200, 'form', 'de'])
+    expect(form.hidden).to.deep.include({ ...carried, ui_locales: 'de' })
+    const { link } = await nextMail(email, async () => {
+      const sent = await press(french, form, '/forgot-password', {
+        typed: { identifier: username },
+      })
+      expect([sent.mode, languageOf(sent)]).to.deep.equal(['sent', 'de'])
+    })
+    await opensInGerman(link)
+  }
+
+  /** The link of a new mail opens a German form, and the reset goes on to the client. */
+  async function opensInGerman(link: string) {
+    const form = await french.get(link)
+    expect([form.mode, languageOf(form)]).to.deep.equal(['form', 'de'])
+    const typed = { password: 'short', confirm_password: 'short' }
+    const refused = await press(french, form, '/reset-password', { typed })
+    expect([refused.mode, languageOf(refused)]).to.deep.equal(['password_too_short', 'de'])
+    const good = { password: 'a new password', confirm_password: 'a new password' }
+    const done = await press(french, refused, '/reset-password', { typed: good })
+    expect([done.mode, languageOf(done)]).to.deep.equal(['done', 'de'])
+    expect(linksOf(done).join()).to.include(new URL(redirect_uri).host)
+  }
+
+  it('of the page that a reset link was sent keeps client, redirect URI, scope, state and language', async () => {
+    const user = await h.addVerified()
+    const start = await french.get(
+      `${h.oauthUrl}/forgot-password?${new URLSearchParams({ ...carried, ui_locales: 'de' })}`,
+    )
+    for (const identifier of [user.username, 'nobody at all']) {
+      const sent = await press(french, start, '/forgot-password', { typed: { identifier } })
+      expect([sent.status, sent.mode]).to.deep.equal([200, 'sent'])
+      await h.isIdle()
+      await asksAgain(sent, user.username, user.email)
+    }
+  })
+
+  for (const reason of ENDED) {
+    it(`of the page of a reset link that is ${reason} keeps them, opened and posted`, async () => {
+      const user = await hasGermanLink()
+      const { link } = user
+      const email = reason === 'changed' ? `new-${user.email}` : user.email
+      if (reason === 'expired') await h.later(DAY_MS)
+      if (reason === 'used') await h.reset(link, 'another password')
+      if (reason === 'superseded') await user.forgets()
+      if (reason === 'changed') await user.becomes({ email })
+      await h.isIdle()
+      const form = { token: tokenOf(link), password: 'a password', confirm_password: 'a password' }
+      for (const page of [
+        await french.get(link),
+        await french.post(`${h.oauthUrl}/reset-password`, form),
+      ]) {
+        expect([page.status, page.mode]).to.deep.equal([400, 'invalid'])
+        expect(page.text).to.include(`data-reason="${reason}"`).and.not.include(user.username)
+        if (reason !== 'expired') await asksAgain(page, user.username, email)
+      }
+      if (reason !== 'expired') return
+      const { link: newer } = await nextMail(email, async () => {
+        const sent = await press(french, await french.get(link), '/forgot-password')
+        expect([sent.status, sent.mode]).to.deep.equal([200, 'sent'])
+        await asksAgain(sent, user.username, email)
+      })
+      expect(newer).not.to.equal(link)
+    })
+  }
+
+  it('of a link that is not known carries nothing, in the language of the browser, whoever asks', async () => {
+    const page = await french.get(`${h.oauthUrl}/reset-password?token=${'A'.repeat(43)}`)
+    expect([page.mode, languageOf(page)]).to.deep.equal(['invalid', 'fr'])
+    expect(linksOf(page)).to.deep.equal([`${h.oauthUrl}/forgot-password`])
+  })
+
+  it('is in the language that the address asks for, whatever the mail was in', async () => {
+    const { link } = await hasGermanLink()
+    const form = await french.get(`${link}&ui_locales=es`)
+    expect(languageOf(form)).to.equal('es')
+    const typed = { password: 'short', confirm_password: 'short' }
+    expect(languageOf(await press(french, form, '/reset-password', { typed }))).to.equal('es')
+    await opensInGerman(link)
+  })
+
+  it('of a new reset link by its token alone is mailed in the language of the first', async () => {
+    const user = await hasGermanLink()
+    const { link } = user
+    await h.later(DAY_MS)
+    const { mail } = await nextMail(user.email, () =>
+      french.post(`${h.oauthUrl}/forgot-password`, { token: tokenOf(link) }),
+    )
+    expect(String(mail.html)).to.include('lang="de"')
+  })
+
+  it('carries nothing that is not genuine, or too long for an address', async () => {
+    for (const change of [
+      { state: 'x'.repeat(5_000) },
+      { redirect_uri: 'https://evil.example/' },
+    ]) {
+      const form = { ...carried, ...change, identifier: 'nobody at all', ui_locales: 'de' }
+      const sent = await french.post(`${h.oauthUrl}/forgot-password`, form)
+      expect(sent.mode).to.equal('sent')
+      expect(linksOf(sent)).to.deep.equal([`${h.oauthUrl}/forgot-password?ui_locales=de`])
+    }
+  })
+
+  it('of the blocked page, and of that of an expired link, keeps the login and its language', async () => {
+    const extra = { ui_locales: 'de', state: 'a b&c=d+é' }
+    const login = await h.blockedLogin({ extra })
+    expect(languageOf(login.blocked)).to.equal('de')
+    const again = await asksWithForm(login)
+    expect(login.mailCount()).to.equal(2)
+    await h.later(2 * DAY_MS)
+    const elsewhere = login.in(french)
+    const expired = await elsewhere.opensLink(again)
+    expect([expired.mode, languageOf(expired)]).to.deep.equal(['expired', 'de'])
+    const fresh = await asksWithForm(elsewhere)
+    const answer = await login.agent.get(fresh, FRENCH)
+    expect(answer.status).to.equal(302)
+    expect(new URL(answer.location ?? '').searchParams.get('state')).to.equal(extra.state)
+    for (const link of [fresh, again]) {
+      const page = await french.get(link)
+      expect([page.mode, languageOf(page)]).to.deep.equal(['expired', 'de'])
+    }
+  })
+
+  it('of a link that was opened elsewhere is in the language of the mail', async () => {
+    await h.put({ email_link_confirmation: 'other_browser' })
+    const login = await h.blockedLogin({ extra: { ui_locales: 'de' } })
+    const shown = await french.get(login.link)
+    expect([shown.mode, languageOf(shown)]).to.deep.equal(['elsewhere', 'de'])
+    await h.put({ email_link_confirmation: 'off' })
+  })
+})
+
+const [OLD, NEW] = [randomBytes(32), randomBytes(32)]
+/** The rings of all processes, one step after the other. */
+const STEPS: Record<string, [before: Buffer[], after: Buffer[]]> = {
+  'the new key goes to the end': [[OLD], [OLD, NEW]],
+  'the new key goes to the front': [
+    [OLD, NEW],
+    [NEW, OLD],
+  ],
+  'the old key goes': [[NEW, OLD], [NEW]],
+}
+const SKIPPED = [[OLD], [NEW, OLD]] as const
+
+async function doctorSaid(h: Harness, about = 'keys') {
+  const { checks } = await adminOf(h).runDoctor()
+  return checks.find(({ step }) => step === about)
+}
+
+onBothStores('Keys that are rotated in steps, process by process', (technology) => {
+  let running: Harness[] = []
+  afterEach(async () => {
+    for (const h of running.toReversed()) await h.close()
+    running = []
+  })
+
+  const first = () => running[0] as Harness
+
+  /** One more process on the store of the first. */
+  async function start(secrets: readonly Buffer[], mayLogErrors = false): Promise<Harness> {
+    const shared = running.length > 0 && { store: first().store, users: first().users }
+    const flows = { secrets: [...secrets], ...shared }
+    const h = await startHarness({ ...(shared ? {} : { technology }), flows, mayLogErrors })
+    running.push(h)
+    return h
+  }
+
+  const stop = (h: Harness) => h.flows.stop({ withinMs: 2_000 })
+
+  /** Once the notes of this many processes are there. */
+  const noted = (count: number) =>
+    eventually(
+      `${count} processes note their keys`,
+      async () => (await first().store.keyRings.noted(60_000)).length === count,
+    )
+
+  async function expectLinksOpen(by: Harness, at: Harness) {
+    // Whoever sends a mail signs its link.
+    for (const other of running) if (other !== by) await stop(other)
+    const user = await addUnverified(first())
+    await by.put({ smtp_port: String(by.mail.port) })
+    const link = await personAt(by, user).asksAgain()
+    for (const other of running) if (other !== by) await other.flows.start()
+    expectMode(await user.opensElsewhere(link.replace(by.oauthUrl, at.oauthUrl)), 200, 'verified')
+    expect(await user.isVerified()).to.equal(true)
+  }
+
+  async function expectSecretsOpen(by: Harness, at: Harness) {
+    await by.put({ smtp_username: 'mailer', smtp_password: `of ${running.indexOf(by)}` })
+    expect(await settingsOf(at).shown()).to.include({ smtp_password: '***' })
+    expect((await doctorSaid(at, 'settings'))?.status).to.equal('ok')
+    await by.put({ smtp_username: '', smtp_password: '' })
+  }
+
+  for (const [step, [before, after]] of Object.entries(STEPS)) {
+    it(`while ${step}: what either process signs and seals, the other takes (SIG-17)`, async () => {
+      const [former, next] = [await start(before), await start(after)]
+      for (const [by, at] of [
+        [former, next],
+        [next, former],
+      ] as const) {
+        await expectLinksOpen(by, at)
+        await expectSecretsOpen(by, at)
+      }
+    })
+  }
+
+  it('are told apart by doctor, which says when the next step may be taken (SIG-17)', async () => {
+    const rings = [[OLD], ...Object.values(STEPS).map(([, after]) => after)]
+    let processes = [await start([OLD]), await start([OLD])]
+    await noted(2)
+    const alone = await doctorSaid(processes[0] as Harness)
+    const [, oldId = ''] =
+      /^All 2 processes sign with the key ([\w-]{11})\.$/.exec(alone?.message ?? '') ?? []
+    expect(alone?.status).to.equal('ok')
+
+    const said: string[] = []
+    for (const ring of rings.slice(1)) {
+      const [one, two] = processes as [Harness, Harness]
+      await stop(one)
+      const other = await start(ring)
+      await noted(2)
+      const between = await doctorSaid(other)
+      expect(between?.status).to.equal('warning')
+      expect(await doctorSaid(two)).to.deep.equal(between)
+      await stop(two)
+      processes = [other, await start(ring)]
+      await noted(2)
+      const done = await doctorSaid(other)
+      expect(done?.status).to.equal('ok')
+      said.push(between?.message ?? '', done?.message ?? '')
+    }
+    const newId = /the key ([\w-]{11})\.$/.exec(said.at(-1) ?? '')?.[1] ?? ''
+    expect(newId).not.to.be.oneOf(['', oldId])
+    const half = [newId, oldId].toSorted().map((id) => `${id} in 1 of 2 processes`)
+    expect(said).to.deep.equal([
+      `Every process knows the keys that sign. Of the other keys: ${newId} in 1 of 2 processes.`,
+      `All 2 processes sign with the key ${oldId}, and also verify with ${newId}.`,
+      `Every process knows all keys, but the first keys differ: ${half.join(', ')}.`,
+      `All 2 processes sign with the key ${newId}, and also verify with ${oldId}.`,
+      `Every process knows the keys that sign. Of the other keys: ${oldId} in 1 of 2 processes.`,
+      `All 2 processes sign with the key ${newId}.`,
+    ])
+    const stored = JSON.stringify([said, await first().store.keyRings.noted(60_000)])
+    for (const key of [OLD, NEW]) {
+      for (const form of ['hex', 'base64', 'base64url'] as const)
+        expect(stored).not.to.include(key.toString(form).slice(0, 16))
+    }
+  })
+
+  it('fail at doctor where the first step was left out, and in no process that takes it back (SIG-17)', async () => {
+    const [one, two] = [await start(SKIPPED[0], true), await start(SKIPPED[1], true)]
+    await noted(2)
+    for (const h of [one, two]) {
+      const said = await doctorSaid(h)
+      expect(said?.status).to.equal('failed')
+      expect(said?.message).to.match(/^A process lacks a key .*: [\w-]{11} in 1 of 2 processes\.$/)
+      expect(said?.advice).to.include('at the end of the ring')
+    }
+    await stop(two)
+    await noted(1)
+    expect((await doctorSaid(one))?.status).to.equal('ok')
+    await expectLinksOpen(one, one)
+  })
+})
+
+describe('The keys of a process', () => {
+  const h = suiteHarness()
+
+  const noted = () => h.store.keyRings.noted(60_000)
+  const messageOf = async () => (await doctorSaid(h))?.message
+
+  it('are noted as long as it runs, and those of one that was killed for a few minutes (SIG-17)', async () => {
+    await h.store.keyRings.note('killed', ['another-key'])
+    expect(await messageOf()).to.include('in 1 of 2 processes')
+    await moveTime(300_000)
+    expect(await messageOf()).to.match(/^The one process signs with the key [\w-]{11}\.$/)
+    await eventually('it has noted them again', async () => (await noted()).length === 1)
+  })
+
+  it("are nobody's once it has stopped, and those of whoever starts again", async () => {
+    await h.flows.stop({ withinMs: 2_000 })
+    expect(await noted()).to.deep.equal([])
+    await h.flows.start()
+    await eventually('it notes them', async () => (await noted()).length === 1)
+  })
+})

@@ -1,0 +1,158 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { expect } from 'chai'
+import { createRemoteJWKSet, type JWTPayload, jwtVerify } from 'jose'
+import type { ClientMetadata, Configuration } from 'oidc-provider'
+import type { ClientLogout, User } from '../../src/index.ts'
+import { partyOf } from '../support/clients.ts'
+import { eventually } from '../support/eventually.ts'
+import { CLIENT, type Harness, type HarnessOptions } from '../support/harness.ts'
+import { postLogin } from '../support/oauth-requests.ts'
+import { serve } from '../support/serve.ts'
+import { moveTime } from '../support/time.ts'
+import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
+
+/** How a client answers a logout token. */
+type Answer = (req: IncomingMessage, res: ServerResponse) => void
+
+/** A client of its own server, which is told when an account is ended. */
+export interface LogoutClient {
+  metadata: ClientMetadata & { client_id: string; redirect_uris: readonly [string] }
+  /** What was posted to it, oldest first. */
+  tokens: string[]
+  /** Of these it has not answered so many. */
+  open: number
+  answer: Answer
+  close(): Promise<void>
+}
+
+export const status =
+  (code: number, headers: Record<string, string> = {}): Answer =>
+  (_req, res) =>
+    void res.writeHead(code, headers).end()
+
+export const hang: Answer = () => {}
+
+/** Requests to all clients. */
+let open = 0
+
+export async function startLogoutClient(
+  clientId: string,
+  metadata: Partial<ClientMetadata> = {},
+): Promise<LogoutClient> {
+  const { url, close } = await serve((req, res) => {
+    const opened = (change: number) => {
+      client.open += change
+      open += change
+    }
+    opened(1)
+    res.on('close', () => opened(-1))
+    void (async () => {
+      let body = ''
+      for await (const chunk of req) body += String(chunk)
+      const form = new URLSearchParams(body)
+      expect([req.method, req.headers['content-type'], [...form.keys()]]).to.deep.equal([
+        'POST',
+        'application/x-www-form-urlencoded',
+        ['logout_token'],
+      ])
+      client.tokens.push(form.get('logout_token') ?? '')
+      client.answer(req, res)
+    })()
+  })
+  const client: LogoutClient = {
+    metadata: {
+      ...CLIENT,
+      backchannel_logout_uri: `${url}/logged-out`,
+      ...metadata,
+      client_id: clientId,
+      redirect_uris: [`https://${clientId}.example/cb`],
+    },
+    tokens: [],
+    open: 0,
+    answer: status(200),
+    close,
+  }
+  return client
+}
+
+const features: Configuration['features'] = {
+  devInteractions: { enabled: false },
+  backchannelLogout: { enabled: true },
+  introspection: { enabled: true },
+}
+
+/** A harness whose provider tells these clients. */
+export function telling(
+  clients: Pick<LogoutClient, 'metadata'>[],
+  { provider, ...options }: HarnessOptions = {},
+): HarnessOptions {
+  return {
+    clients: [CLIENT, ...clients.map(({ metadata }) => metadata)],
+    flows: { clientLogout: { allowPrivateNetworks: true }, ...options.flows },
+    provider: {
+      features,
+      subjectTypes: ['public', 'pairwise'],
+      pairwiseIdentifier: (_ctx, accountId, { clientId }) => `${accountId} at ${clientId}`,
+      ...provider,
+    },
+    ...options,
+  }
+}
+
+/** Signs in at a client, with the session that this browser has, if any. */
+export async function signInAt(
+  h: Harness,
+  { metadata }: Pick<LogoutClient, 'metadata'>,
+  user: User,
+  agent: UserAgent = createUserAgent(),
+  asked: Record<string, string> = {},
+) {
+  const party = await partyOf(h, metadata)
+  const request = await party.begin(asked)
+  let page = await h.follow(agent, await agent.get(request.url))
+  if (page.mode === 'login') page = await h.follow(agent, await postLogin(h, agent, user))
+  if (page.mode === 'consent')
+    page = await h.follow(agent, await agent.post(`${h.oauthUrl}/login`, { consent: 'yes' }))
+  const tokens = await party.exchange(request, page.location ?? '')
+  const claims: JWTPayload = { ...tokens.claims() }
+  return { agent, tokens, claims }
+}
+
+/** As a client judges a logout token (OpenID Connect Back-Channel Logout 1.0, 2.6). */
+export async function verified(
+  h: Harness,
+  { metadata: { client_id: audience } }: LogoutClient,
+  token: string,
+): Promise<JWTPayload> {
+  const keys = createRemoteJWKSet(new URL(`${h.oauthUrl}/jwks`))
+  const { payload } = await jwtVerify(token, keys, {
+    issuer: h.oauthUrl,
+    audience,
+    typ: 'logout+jwt',
+    requiredClaims: ['iat', 'exp', 'jti'],
+    maxTokenAge: '2 minutes',
+  })
+  expect(payload['events']).to.deep.equal({
+    'http://schemas.openid.net/event/backchannel-logout': {},
+  })
+  expect(payload).not.to.have.property('nonce')
+  return payload
+}
+
+export const logoutsOf = (h: Harness, { id }: User): Promise<ClientLogout[]> =>
+  h.store.clientLogouts.find({ accountId: id })
+
+/** Waits until nobody will try again to tell a client of this account; attempts that wait are due at once. */
+export async function allTold(h: Harness, user: User): Promise<ClientLogout[]> {
+  return eventually(
+    'all is told, or given up',
+    async () => {
+      const logouts = await logoutsOf(h, user)
+      if (logouts.length > 0 && logouts.every(({ state }) => state !== 'waiting')) return logouts
+      // Not out of an attempt that is under way.
+      if (open === 0) await moveTime(1_000)
+      return undefined
+    },
+    20_000,
+  )
+}
