@@ -1,4 +1,3 @@
-/** From the form of a reset to the end of the session at a real client. Two times: the client has ended it, and the form is answered. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,12 +9,20 @@ import {
   smtpSettings,
   startExampleServer,
 } from '../test/support/example-server.ts'
-import { percentile } from '../test/support/load.ts'
-import { LOGOUT_CLIENTS, logoutClient, signedInAt, signInAt } from '../test/oidc/real-clients.ts'
-import type { LogoutClient, LogoutClientKind } from '../test/oidc/real-clients.ts'
+import { percentile } from '../test/faults/load.ts'
+import {
+  LOGOUT_CLIENTS,
+  logoutClient,
+  signedInAt,
+  signInAt,
+  type LogoutClient,
+  type LogoutClientKind,
+} from '../test/oidc/real-clients.ts'
 import { startMailServer } from '../test/support/mail-server.ts'
 import { freshDatabase, stopMongo } from '../test/support/mongod.ts'
 import { createUserAgent } from '../test/support/user-agent.ts'
+
+/** From the form of a reset to the end of the session at a real client. Two times: the client has ended it, and the form is answered. */
 
 const ROUNDS = 20
 const PASSWORD = 'a password of the bench'

@@ -1,14 +1,14 @@
-/** What resets take from others in the same process of the example: a login beside many posts of one link, a page beside many resets. */
 import { readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import bcrypt from 'bcrypt'
-import { createBrowser } from '../test/support/browser.ts'
+import { createBrowser, createUserAgent } from '../test/support/user-agent.ts'
 import { eventually } from '../test/support/eventually.ts'
 import { forgot, startExampleServer } from '../test/support/example-server.ts'
-import { percentile } from '../test/support/load.ts'
-import { createUserAgent } from '../test/support/user-agent.ts'
+import { percentile } from '../test/faults/load.ts'
+
+/** What resets take from others in the same process of the example: a login beside many posts of one link, a page beside many resets. */
 
 const COST = 12
 const PASSWORD = 'a password of the bench'

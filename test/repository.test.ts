@@ -11,8 +11,7 @@ import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { longSentences, longSentencesOfSource } from '../.ci/sentences.ts'
 import { runCli } from './support/cli.ts'
-import { ROOT, sourcesIn } from './support/sources.ts'
-import { suiteFolder } from './support/suite-folder.ts'
+import { ROOT, sourcesIn, suiteFolder } from './support/folders.ts'
 
 const FOLDER = join(ROOT, 'node_modules/.cache/code-of-the-docs')
 const run = promisify(execFile)

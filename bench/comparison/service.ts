@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { compiledCheckout } from '../../test/support/compiled-checkout.ts'
 import { eventually } from '../../test/support/eventually.ts'
-import { freePort } from '../../test/support/free-port.ts'
+import { freePort } from '../../test/support/serve.ts'
 
 /** Where all of them send their mails. */
 export interface MailSink {

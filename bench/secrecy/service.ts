@@ -13,7 +13,7 @@ import {
   smtpSettings,
   startExampleServer,
 } from '../../test/support/example-server.ts'
-import { freePort } from '../../test/support/free-port.ts'
+import { freePort } from '../../test/support/serve.ts'
 import { freshDatabase } from '../../test/support/mongod.ts'
 import { createUserAgent } from '../../test/support/user-agent.ts'
 import type { Random } from './random.ts'

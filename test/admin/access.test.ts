@@ -5,17 +5,17 @@ import { CompactEncrypt, type JSONWebKeySet } from 'jose'
 import { createBearerCheck } from '../../src/admin/bearer-tokens.ts'
 import { createAdminClient } from '../../src/index.ts'
 import { adminOf, changesNothing, problemOf } from '../support/admin.ts'
-import { onBothStores } from '../support/both-stores.ts'
 import {
+  onBothStores,
   ADMIN_TOKEN,
   CLIENT,
   CONFIDENTIAL,
   startHarness,
   type Harness,
+  suiteHarness,
 } from '../support/harness.ts'
-import { dump, eventsOf } from '../support/observe.ts'
+import { dump } from '../support/observe.ts'
 import { serve, type Served } from '../support/serve.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
@@ -132,7 +132,7 @@ describe('Whoever does not show the admin token: 401, WWW-Authenticate, and an e
   for (const [what, headers, sent] of presented) {
     it(`${what}, and nothing changes`, () =>
       changesNothing(h, async () => {
-        const failed = eventsOf(h, 'admin_auth_failed').length
+        const failed = h.eventsOf('admin_auth_failed').length
         const from = { ...newNetwork(), ...headers }
         for (const more of [sent, { ...sent, ...GET }]) {
           const refused = await put(h, from, more)
@@ -140,7 +140,7 @@ describe('Whoever does not show the admin token: 401, WWW-Authenticate, and an e
           expect(refused.headers.has('access-control-allow-origin')).to.equal(false)
           await problemOf(refused, 401)
         }
-        const events = eventsOf(h, 'admin_auth_failed').slice(failed)
+        const events = h.eventsOf('admin_auth_failed').slice(failed)
         expect(events).to.have.length(2)
         for (const token of [ADMIN_TOKEN, upper])
           expect(JSON.stringify(events)).not.to.include(token.slice(1, -1))
@@ -177,7 +177,7 @@ describe('Whoever does not show the admin token: 401, WWW-Authenticate, and an e
       for (const each of [from, other]) expect((await withToken(each)).status).to.equal(200)
     }
     expect((await guess(other)).status).to.equal(401)
-    const told = eventsOf(h, 'admin_auth_failed').map(({ address }) => address)
+    const told = h.eventsOf('admin_auth_failed').map(({ address }) => address)
     expect(told.filter((each) => each === other['x-forwarded-for'])).to.have.length(1)
   })
 })
@@ -197,7 +197,7 @@ onBothStores('Many requests without a right admin token, at once (5.1)', (techno
     expect(refused.headers.get('retry-after')).to.match(/^[1-9]\d?$/)
     expect(Number(refused.headers.get('retry-after'))).to.be.at.most(60)
     await problemOf(refused, 429, 'too_many_requests')
-    const told = eventsOf(h, 'admin_auth_failed')
+    const told = h.eventsOf('admin_auth_failed')
     const reasons = told.map(({ reason }) => reason)
     expect(reasons.filter((reason) => reason === 'wrong_token')).to.have.length(LIMIT)
     expect(reasons.filter((reason) => reason === 'too_many_requests')).to.have.length(1)
@@ -322,7 +322,7 @@ describe('A JWT as admin token (5.1)', () => {
   it('is told in the audit log by its subject', async () => {
     await expectWorks(h, token({ sub: 'ann@example.com' }))
     const details = { keys: ['smtp_username'], actor: 'sub:ann@example.com' }
-    expect(eventsOf(h, 'settings_changed').at(-1)?.details).to.deep.equal(details)
+    expect(h.eventsOf('settings_changed').at(-1)?.details).to.deep.equal(details)
   })
 
   const right = token()
@@ -491,10 +491,10 @@ describe('The keys of a JWT as admin token, at an address', () => {
     })
 
   async function expectRefused(token: string, status: number, at = h) {
-    const changed = eventsOf(at, 'settings_changed').length
+    const changed = at.eventsOf('settings_changed').length
     const refused = await put(at, shows(token), { value: 'mallory' })
     await problemOf(refused, status)
-    expect(eventsOf(at, 'settings_changed')).to.have.length(changed)
+    expect(at.eventsOf('settings_changed')).to.have.length(changed)
     return refused
   }
 

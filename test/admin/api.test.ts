@@ -26,11 +26,8 @@ import {
   suiteAdmin,
 } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
-import { ADMIN_TOKEN, startHarness, type Harness } from '../support/harness.ts'
-import { isIdle } from '../support/jobs.ts'
-import { eventsOf } from '../support/observe.ts'
+import { ADMIN_TOKEN, startHarness, type Harness, suiteHarness } from '../support/harness.ts'
 import { serve, type Served } from '../support/serve.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const document = openApiDocument()
@@ -294,7 +291,7 @@ describe('Each operation of the admin API, as docs/openapi.json says (5, 5.1):',
     })
 
     it(`${name} takes ${needed}, also for HEAD, and not the two others together: 403 that names it, and nothing changes (ADM-15)`, async () => {
-      await isIdle(h)
+      await h.isIdle()
       const others = ADMIN_SCOPES.filter((scope) => scope !== needed)
       await changesNothing(h, async () => {
         const authorization = `Bearer ${tokenFor(...others)}`
@@ -309,7 +306,7 @@ describe('Each operation of the admin API, as docs/openapi.json says (5, 5.1):',
           `Bearer realm="account-flows", error="insufficient_scope", scope="${needed}"`,
         )
       })
-      const refused = eventsOf(h, 'admin_auth_failed').at(-1)
+      const refused = h.eventsOf('admin_auth_failed').at(-1)
       expect(refused).to.include({ reason: 'insufficient_scope' })
       expect(refused?.details?.['scope']).to.equal(needed)
       expect(refused?.details?.['actor']).to.be.a('string').and.not.equal('')
@@ -348,7 +345,7 @@ describe('Each operation of the admin API, as docs/openapi.json says (5, 5.1):',
       it(`${name} answers 400, 413 and 415 to bodies that are not as described, and nothing changes (SET-07)`, async () => {
         const texts = ['', ' ', '{', 'null', '[]', '[{}]', '26', 'true', '"text"', "{'to':'x'}"]
         const types = 'text/plain text/json application/jsonx application/x-www-form-urlencoded'
-        await isIdle(h)
+        await h.isIdle()
         await changesNothing(h, async () => {
           for (const wrong of [
             ...texts,
@@ -419,7 +416,7 @@ describe('Each operation of the admin API, as docs/openapi.json says (5, 5.1):',
   ]
   for (const [name, sent, named] of refused) {
     it(`${name} is refused with ${JSON.stringify(sent).slice(0, 60)}: 400 that names ${named}, and nothing changes`, async () => {
-      await isIdle(h)
+      await h.isIdle()
       await changesNothing(h, async () => {
         const problem = await refusalOf(callOf(admin, name, sent))
         expect([problem.status, problem.code]).to.deep.equal([400, 'invalid_request'])
@@ -458,7 +455,7 @@ describe('Each operation of the admin API, as docs/openapi.json says (5, 5.1):',
     expect((await ask('runDoctor', { body: {} })).json).to.include({ ok: false })
     expect((await ask('testMail', { body: { to: 'a@b.example' } })).json).to.include({ ok: false })
     await h.put({ smtp_host })
-    await isIdle(h)
+    await h.isIdle()
   })
 
   it('404, 409 and 412 to what is not there, or not one alone, or another by now', async () => {

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { memoryStore, type AdminClient, type AuditEvent } from '../../src/index.ts'
 import { adminOf, codeOf, suiteAdmin } from '../support/admin.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
+import { suiteHarness } from '../support/harness.ts'
 import { moveTime } from '../support/time.ts'
 
 const DAY = 86_400_000

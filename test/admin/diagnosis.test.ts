@@ -3,12 +3,11 @@ import type { AdminApi, User } from '../../src/index.ts'
 import { actionsOf, changesNothing, outcomeOf, refusalOf, suiteAdmin } from '../support/admin.ts'
 import { cliOf } from '../support/cli.ts'
 import { eventually } from '../support/eventually.ts'
-import { expectPage } from '../support/expect-page.ts'
+import { expectPage } from '../support/user-agent.ts'
 import { answers, startFaultySmtp, type MailAnswer } from '../support/mail-server.ts'
-import { freePort } from '../support/free-port.ts'
-import { isIdle } from '../support/jobs.ts'
-import { addImported, addVerified, disown, tokenOf, type Person } from '../support/person.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
+import { freePort } from '../support/serve.ts'
+import { disown, tokenOf, type Person } from '../support/person.ts'
+import { suiteHarness } from '../support/harness.ts'
 
 describe('"I never got the mail": user status answers with the cause and what to do', () => {
   const h = suiteHarness()
@@ -16,7 +15,7 @@ describe('"I never got the mail": user status answers with the cause and what to
   const cli = cliOf(h)
 
   async function addUser(user: Partial<User> = {}): Promise<Person & { email: string }> {
-    const person = await addVerified(h, user)
+    const person = await h.addVerified(user)
     return Object.assign(person, { email: person.email ?? '' })
   }
 
@@ -46,7 +45,7 @@ describe('"I never got the mail": user status answers with the cause and what to
   /** Asks with what was typed, and waits until nothing more becomes of it. */
   async function forgot(typed: string) {
     await h.forgot(typed)
-    await isIdle(h)
+    await h.isIdle()
   }
 
   /** Asks for a mail that cannot be sent: its first attempt failed. */
@@ -117,12 +116,12 @@ describe('"I never got the mail": user status answers with the cause and what to
   })
 
   it('a password, once the invitation was used: its mail is not the one that is missing', async () => {
-    const user = await addImported(h)
+    const user = await h.addImported()
     await user.isInvited()
     await expectCause({ email: user.username }, 'sent')
     await user.choosesPassword('a first password')
     await user.sees('accept-invitation', 'done')
-    await isIdle(h)
+    await h.isIdle()
     await expectCause({ email: user.username }, 'has_password', send('send-reset', user))
   })
 
@@ -130,13 +129,13 @@ describe('"I never got the mail": user status answers with the cause and what to
     const user = await addUser()
     await h.put({ password_changed_email: 'true' })
     await h.flows.passwordChanged(user.id)
-    await isIdle(h)
+    await h.isIdle()
     await h.put({ password_changed_email: 'false' })
     expectPage(await disown(await user.notMeLink()), 200, 'not-me', 'secured')
     const { summary } = await expectCause(user, 'blocked', send('send-reset', user))
     expect(summary).to.match(/"This wasn't me".* the password is blocked/)
     await user.getsBackIn()
-    await isIdle(h)
+    await h.isIdle()
     await expectCause(user, 'sent')
   })
 

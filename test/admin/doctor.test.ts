@@ -20,12 +20,16 @@ import {
 import { cliOf, expectSaid } from '../support/cli.ts'
 import { eventually } from '../support/eventually.ts'
 import { answers, startFaultySmtp } from '../support/mail-server.ts'
-import { SHORT_WAITS, suiteHarnessBehindProxy } from '../support/harness-behind-proxy.ts'
-import { ADMIN_TOKEN, startHarness, type Harness, type HarnessOptions } from '../support/harness.ts'
+import { SHORT_WAITS, suiteHarnessBehindProxy } from '../support/mongo-proxy.ts'
+import {
+  ADMIN_TOKEN,
+  startHarness,
+  type Harness,
+  type HarnessOptions,
+  suiteHarness,
+} from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
-import { padding, startRangeServer } from '../support/range-server.ts'
-import { serve } from '../support/serve.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
+import { padding, startRangeServer, serve } from '../support/serve.ts'
 
 const OWN_STEPS = 'keys database indexes clock secrets settings recommended outbox base_url'.split(
   ' ',

@@ -4,12 +4,10 @@ import * as fc from 'fast-check'
 import type { AdminApi, User } from '../../src/index.ts'
 import { adminOf, expectAudited, suiteAdmin, withDeleted } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
-import { CLIENT, startHarness, type Harness } from '../support/harness.ts'
-import { later } from '../support/jobs.ts'
-import { isSameLink, linkChange, spellings, type Pairs } from '../support/link-changes.ts'
+import { CLIENT, startHarness, type Harness, suiteHarness } from '../support/harness.ts'
+import { isSameLink, linkChange, spellings, type Pairs } from '../attacks/link-changes.ts'
 import { dump, sha256 } from '../support/observe.ts'
-import { addUnverified, OTHER_HASH, tokenOf, userWithLink, type Person } from '../support/person.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
+import { OTHER_HASH, tokenOf, type Person } from '../support/person.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const NEW = 'a brand new password'
@@ -41,10 +39,10 @@ describe('The admin API explains a link (5)', () => {
   const explain = (link: string) => admin.explainLink({ link })
   const seconds = (time = 'none') => time.replace(/\.\d+Z$/, 'Z')
 
-  const reset = () => userWithLink(h)
+  const reset = () => h.userWithLink()
 
   async function verification(carried: Record<string, string> = {}): Promise<Mailed> {
-    const user = await addUnverified(h)
+    const user = await h.addUnverified()
     return { user, link: await user.asksAgain(carried) }
   }
 
@@ -71,7 +69,7 @@ describe('The admin API explains a link (5)', () => {
     }
   const isUsed: Change = async ({ link }) => expect(await works(link)).to.equal(true)
   const isExpired: Change = ({ link }) =>
-    later(h, link.includes('/reset-password?') ? HOUR + 1 : 24 * HOUR + 1)
+    h.later(link.includes('/reset-password?') ? HOUR + 1 : 24 * HOUR + 1)
   const isVoided: Change = ({ user }) => h.flows.endSessions(user.id)
   const isReplaced: Change = ({ user }) => user.forgets()
   const otherIsUsed: Change = async ({ user }) => isUsed({ user, link: await user.asksAgain() })

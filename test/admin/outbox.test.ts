@@ -3,9 +3,8 @@ import { createMailRetry } from '../../src/admin/mail-retry.ts'
 import { memoryStore, type AdminClient, type MailJobStatus } from '../../src/index.ts'
 import { changesNothing, codeOf, expectAudited, outcomeOf, suiteAdmin } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
-import { isIdle } from '../support/jobs.ts'
-import { addVerified, type Person } from '../support/person.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
+import type { Person } from '../support/person.ts'
+import { suiteHarness } from '../support/harness.ts'
 
 const NEW = 'a brand new password'
 
@@ -19,7 +18,7 @@ describe('The admin API about the outbox (5)', () => {
     await admin.purgeMails({ all_dead: true })
   })
 
-  const addUser = () => addVerified(h)
+  const addUser = () => h.addVerified()
 
   /** A reset mail that could not be sent. */
   async function deadLetter(user: Person): Promise<string> {
@@ -165,7 +164,7 @@ describe('The admin API about the outbox (5)', () => {
 
   it('leaves alone what does not exist: 404, and what was given is not recorded', async () => {
     const link = await h.resetLink(await addUser())
-    await isIdle(h)
+    await h.isIdle()
     await changesNothing(h, async () => {
       for (const id of ['no such mail', '$ne', '__proto__', link]) {
         expect(await codeOf(admin.retryMails({ id }))).to.deep.equal([404, 'unknown_mail'])

@@ -7,14 +7,17 @@ import {
   type AccountFlowsStore,
 } from '../../src/index.ts'
 import { adminOf, codeOf, problemOf, settingsOf } from '../support/admin.ts'
-import { onBothStores } from '../support/both-stores.ts'
+import {
+  onBothStores,
+  startHarness,
+  type Harness,
+  type HarnessOptions,
+  suiteHarness,
+} from '../support/harness.ts'
 import { cliOf } from '../support/cli.ts'
 import { eventually } from '../support/eventually.ts'
-import { startHarness, type Harness, type HarnessOptions } from '../support/harness.ts'
 import { startLoginRecorder, type LoginRecorder } from '../support/mail-server.ts'
 import { dump, eventsOf } from '../support/observe.ts'
-import { addUnverified, addVerified } from '../support/person.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { movableClock } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
@@ -41,10 +44,10 @@ onBothStores('The setting smtp_password (2.5) is', (technology) => {
 
   /** With what the next mail logs in to the SMTP server. */
   async function nextLogin() {
-    const sent = eventsOf(h, 'password_reset_mail_sent').length
+    const sent = h.eventsOf('password_reset_mail_sent').length
     smtp.logins.length = 0
     await h.forgot('ann')
-    await eventually('the mail leaves', () => eventsOf(h, 'password_reset_mail_sent').length > sent)
+    await eventually('the mail leaves', () => h.eventsOf('password_reset_mail_sent').length > sent)
     return smtp.logins[0]
   }
 
@@ -124,7 +127,7 @@ onBothStores('Keys of which a new one was put in front', (technology) => {
   /** With what a mail logs in to the SMTP server. */
   async function loginOf(h: Harness) {
     await first.flows.stop({ withinMs: 2_000 })
-    const user = await addVerified(first)
+    const user = await first.addVerified()
     smtp.logins.length = 0
     await h.forgot(user.username)
     return eventually('the mail leaves', () => smtp.logins[0])
@@ -146,7 +149,7 @@ onBothStores('Keys of which a new one was put in front', (technology) => {
     expect(await stored()).to.deep.equal(after)
     expect(await doctorOf(rotated, 'secrets')).to.match(/^ok: /)
     const details = { action: 'keys_rotate', actor: 'admin_token' }
-    const told = eventsOf(rotated, 'admin_action').map((event) => event.details)
+    const told = rotated.eventsOf('admin_action').map((event) => event.details)
     expect(told).to.deep.equal([details, details])
     expect((await dump(first)) + JSON.stringify(rotated.events)).not.to.include('anary')
 
@@ -183,7 +186,7 @@ onBothStores('Keys of which a new one was put in front', (technology) => {
   it('let mails wait while none of them opens the password, also beside a development mailbox (FLT-23)', async () => {
     const transport = memoryMailbox()
     const without = await restartWith([newKey], { mayLogErrors: true, flows: { transport } })
-    const user = await addVerified(first)
+    const user = await first.addVerified()
     const sentTo = (h: Harness) => eventsOf(h, 'password_reset_mail_sent', user)
     smtp.logins.length = 0
     await without.forgot(user.username)
@@ -221,7 +224,7 @@ describe('The old keys of a ring are needed', () => {
     const admin = adminOf(h)
     expect(await admin.rotateKeys()).to.deep.equal({ resealed: [], unreadable: [], keys: 2 })
 
-    const ann = await addUnverified(h)
+    const ann = await h.addUnverified()
     await admin.sendVerification({ id: ann.id })
     const { link } = await ann.mail(1)
     await h.put({ email_verification_expiration: '1h' })
@@ -280,7 +283,7 @@ describe('A damaged settings record (SET-18)', () => {
   const shown = () => settingsOf(h).shown()
 
   async function signIn(emailVerified: boolean): Promise<string | undefined> {
-    const user = await addUnverified(h, { id: randomUUID(), emailVerified })
+    const user = await h.addUnverified({ id: randomUUID(), emailVerified })
     const back = await h.signIn(createUserAgent(), user.username)
     return /[?&]code=/.test(back.location ?? '') ? 'a code' : back.mode
   }
@@ -342,7 +345,7 @@ describe('A damaged settings record (SET-18)', () => {
     }
     expect(await doctorsWords()).to.match(/^failed: .*cannot be read/)
     expect(await kept.settings.read()).to.deep.equal(damaged)
-    expect(eventsOf(h, 'settings_changed')).to.deep.equal([])
+    expect(h.eventsOf('settings_changed')).to.deep.equal([])
 
     isUnreadable = false
     expect(await shown()).to.deep.equal(before)

@@ -3,12 +3,17 @@ import { expect } from 'chai'
 import type { Clock } from '../../src/clock.ts'
 import { settingNamed, type SettingTexts } from '../../src/settings/table.ts'
 import { adminOf, bearer, problemOf, settingsOf, type SettingsRequest } from '../support/admin.ts'
-import { onBothStores } from '../support/both-stores.ts'
+import {
+  onBothStores,
+  PASSWORD,
+  startHarness,
+  type Harness,
+  type Technology,
+  suiteHarness,
+} from '../support/harness.ts'
 import { eventually } from '../support/eventually.ts'
-import { PASSWORD, startHarness, type Harness, type Technology } from '../support/harness.ts'
 import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
-import { databaseOf, eventsOf } from '../support/observe.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
+import { databaseOf } from '../support/observe.ts'
 import { movableClock } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
@@ -147,7 +152,7 @@ function twoProcesses(technology: Technology = 'memory') {
     await h.close()
   })
 
-  const told = () => [...eventsOf(h, 'settings_changed'), ...eventsOf(other, 'settings_changed')]
+  const told = () => [...h.eventsOf('settings_changed'), ...other.eventsOf('settings_changed')]
 
   async function state() {
     const response = await settings.get()

@@ -18,22 +18,20 @@ import {
   suiteAdmin,
   withDeleted,
 } from '../support/admin.ts'
-import { onBothStores } from '../support/both-stores.ts'
+import {
+  onBothStores,
+  ADMIN_TOKEN,
+  PASSWORD,
+  startHarness,
+  type Harness,
+  suiteHarness,
+} from '../support/harness.ts'
 import { cliOf } from '../support/cli.ts'
 import { eventually } from '../support/eventually.ts'
-import { ADMIN_TOKEN, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
-import { isIdle } from '../support/jobs.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
 import * as ask from '../support/oauth-requests.ts'
 import { sha256 } from '../support/observe.ts'
-import {
-  addUnverified,
-  addVerified,
-  blockedLogin,
-  tokenOf,
-  type Person,
-} from '../support/person.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
+import { tokenOf, type Person } from '../support/person.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const NEW = 'a brand new password'
@@ -63,16 +61,16 @@ describe('The admin API about users (5)', () => {
 
   describe('finds one account', () => {
     it('by its username, its verified address in either ASCII case, its id, or several of these at once; by an unverified address for its status alone', async () => {
-      const ann = await addVerified(h, { username: 'ann', id: 'id/of/ann', email: 'ann@a.example' })
+      const ann = await h.addVerified({ username: 'ann', id: 'id/of/ann', email: 'ann@a.example' })
       for (const user of ['ann', 'ann@a.example', 'ANN@A.Example', 'id/of/ann'])
         expect((await admin.userStatus({ user })).id).to.equal(ann.id)
       expect((await admin.userStatus({ id: 'id/of/ann' })).username).to.equal('ann')
       const user = 'dee@users.example'
-      const dee = await addVerified(h, { id: user, username: user, email: user })
+      const dee = await h.addVerified({ id: user, username: user, email: user })
       expect((await admin.userStatus({ user })).id).to.equal(dee.id)
 
       const byAddress = { user: 'bob@users.example' }
-      const bob = await addUnverified(h, { username: 'bob', email: byAddress.user })
+      const bob = await h.addUnverified({ username: 'bob', email: byAddress.user })
       await changesNothing(h, async () => {
         for (const query of [byAddress, { id: 'bob' }, { user: 'no such user' }]) {
           for (const call of CALLS) {
@@ -87,9 +85,9 @@ describe('The admin API about users (5)', () => {
 
     it('and none of several: 409 with the candidates, and nothing is done', async () => {
       const cid = { id: 'id-of-cid', username: 'cid', email: 'cid@a.example' }
-      const first = await addVerified(h, cid)
-      const second = await addVerified(h, { username: 'id-of-cid' })
-      const third = await addVerified(h, { username: 'cid@a.example' })
+      const first = await h.addVerified(cid)
+      const second = await h.addVerified({ username: 'id-of-cid' })
+      const third = await h.addVerified({ username: 'cid@a.example' })
       await changesNothing(h, async () => {
         for (const [user, meant] of [
           ['id-of-cid', [first, second]],
@@ -110,7 +108,7 @@ describe('The admin API about users (5)', () => {
 
   describe('tells the status', () => {
     it('of the account, audited with who looked', async () => {
-      const user = await addUnverified(h)
+      const user = await h.addUnverified()
       const { id, username, email } = user
       const actions = actionsOf(h, 'user_status').length
       const flags = { email_verified: false, disabled: false, has_password: true }
@@ -134,14 +132,14 @@ describe('The admin API about users (5)', () => {
     ]
     for (const [what, user, expected] of hints) {
       it(`with the hints that are true of ${what}, and no others`, async () => {
-        const told = await hintsOf(await addVerified(h, user))
+        const told = await hintsOf(await h.addVerified(user))
         expect(told).to.have.length(expected.length)
         expected.forEach((hint, at) => expect(told[at]).to.match(hint))
       })
     }
 
     it('with the hint that an unverified account gets no reset link, where that is set', async () => {
-      const [user, verified] = [await addUnverified(h), await addVerified(h)]
+      const [user, verified] = [await h.addUnverified(), await h.addVerified()]
       await h.put({ reset_requires_verified_email: 'true' })
       const told = await hintsOf(user)
       expect(told).to.have.length(1)
@@ -168,17 +166,17 @@ describe('The admin API about users (5)', () => {
         await bare.close()
       }
       expect(transport.messages()).to.have.length(1)
-      expect((await hintsOf(await addVerified(h))).join()).to.not.include('SMTP')
+      expect((await hintsOf(await h.addVerified())).join()).to.not.include('SMTP')
     })
 
     it('with its events and links and no others, newest first: live, used, superseded, void', async () => {
-      const user = await addVerified(h)
+      const user = await h.addVerified()
       const { link: replaced } = await sentReset(user)
       const { link: used } = await sentReset(user)
       expect((await h.reset(replaced, NEW)).mode).to.equal('invalid')
       expect((await h.reset(used, NEW)).mode).to.equal('done')
       const { mail_id } = await sentReset(user)
-      await sentReset(await addVerified(h))
+      await sentReset(await h.addVerified())
       const { events } = await admin.userStatus({ id: user.id })
       expect(new Set(events.map(({ account_id }) => account_id))).to.deep.equal(new Set([user.id]))
       expect(events.map(({ type }) => type)).to.include.members([
@@ -200,7 +198,7 @@ describe('The admin API about users (5)', () => {
     })
 
     it('never with a token, its hash, a password hash, or what was typed', async () => {
-      const user = await addVerified(h)
+      const user = await h.addVerified()
       await h.forgot(user.email ?? '', { state: 'typed-state-canary' })
       const { link } = await user.mail(1)
       await h.forgot('typed-identifier-canary')
@@ -221,7 +219,7 @@ describe('The admin API about users (5)', () => {
 
   describe('sends a reset link', () => {
     it('that works, also to an address that is not verified, and ends the earlier one; audited with who asked', async () => {
-      const user = await addUnverified(h)
+      const user = await h.addUnverified()
       const earlier = await user.forgets()
       const { mail_id, link } = await sentReset(user)
       expect((await h.reset(earlier, NEW)).mode).to.equal('invalid')
@@ -243,7 +241,7 @@ describe('The admin API about users (5)', () => {
     ]
     for (const [reason, change, answer = 'take'] of noMail) {
       it(`or a dead letter with the reason ${reason}, of which a hint tells, and which can be retried once that is mended`, async () => {
-        const user = await addVerified(h)
+        const user = await h.addVerified()
         const { id, email = '', passwordHash } = user
         await user.becomes(change)
         h.mail.answers.set(email, answer)
@@ -271,7 +269,7 @@ describe('The admin API about users (5)', () => {
     }
 
     it('or, ended and superseded, none where a later one was asked for while a dead letter was retried', async () => {
-      const user = await addVerified(h, { disabled: true })
+      const user = await h.addVerified({ disabled: true })
       const first = await admin.sendReset({ id: user.id })
       expect(await outcomeOf(h, first.mail_id, 'dead')).to.include({ reason: 'disabled' })
       await user.becomes({ disabled: false })
@@ -295,7 +293,7 @@ describe('The admin API about users (5)', () => {
   })
 
   it('sends a verification link that verifies, audited with who asked; or none, ended, to who is verified already', async () => {
-    const user = await addUnverified(h)
+    const user = await h.addUnverified()
     const { mail_id } = await admin.sendVerification({ id: user.id })
     const { link } = await user.mail(1)
     await outcomeOf(h, mail_id, 'sent')
@@ -309,7 +307,7 @@ describe('The admin API about users (5)', () => {
   })
 
   it('ends sessions: session and refresh token are dead, counted and audited; none of who is signed in nowhere', async () => {
-    const [user, bystander] = [await addVerified(h), await addVerified(h)]
+    const [user, bystander] = [await h.addVerified(), await h.addVerified()]
     const { refresh_token } = await ask.offlineTokens(h, user.agent, user)
     await bystander.signsIn()
 
@@ -324,7 +322,7 @@ describe('The admin API about users (5)', () => {
     expect(status).to.include.keys('oauth_sessions_ended_at', 'idp_sessions_ended_at')
 
     expect(await bystander.account()).to.equal(bystander.id)
-    const nobody = await addVerified(h)
+    const nobody = await h.addVerified()
     expect(await admin.endSessions({ id: nobody.id })).to.deep.equal({ oauth: 0, idp: 0 })
     for (const each of [user, nobody]) expect((await each.signsIn()).location).to.include('code=')
   })
@@ -333,7 +331,7 @@ describe('The admin API about users (5)', () => {
     const cli = cliOf(h)
 
     it('once, audited with who asked; no mail is sent', async () => {
-      const user = await addUnverified(h)
+      const user = await h.addUnverified()
       const { id, username, email } = user
       expect(await admin.verifyUser({ id })).to.deep.equal({ email, changed: true })
       expectAudited(h, 'user_verify', user)
@@ -368,8 +366,8 @@ describe('The admin API about users (5)', () => {
     ]
     for (const [of, user, code, mended] of refusals) {
       it(`but not that of ${of}: 409, and nothing changes until it is mended`, async () => {
-        const owner = await addVerified(h, code === 'address_taken' ? taken : {})
-        const added = await addUnverified(h, user)
+        const owner = await h.addVerified(code === 'address_taken' ? taken : {})
+        const added = await h.addUnverified(user)
         const { id } = added
         expect(await codeOf(admin.verifyUser({ id }))).to.deep.equal([409, code])
         if (code === 'no_address')
@@ -496,13 +494,13 @@ onBothStores('Forgetting an account (5)', (technology) => {
   /** Has waited for a link, was verified, has reset its password, and has a dead letter. */
   async function busy(): Promise<Person> {
     named += 1
-    const user = await addUnverified(h, { id: `id-of-somebody-busy-${named}` })
-    await blockedLogin(h, { user })
+    const user = await h.addUnverified({ id: `id-of-somebody-busy-${named}` })
+    await h.blockedLogin({ user })
     await user.opensElsewhere(await user.asksAgain())
     await user.getsBackIn(NEW)
     h.mail.answers.set(user.email ?? '', 'refuse')
     await admin.sendReset({ id: user.id })
-    await isIdle(h)
+    await h.isIdle()
     h.mail.answers.delete(user.email ?? '')
     return user
   }
@@ -530,7 +528,7 @@ onBothStores('Forgetting an account (5)', (technology) => {
   })
 
   it('ends its live link, lets it ask for another one, and brings nothing back that was ended (LOG-12)', async () => {
-    const user = await addVerified(h)
+    const user = await h.addVerified()
     await user.signsIn()
     expect(await user.account()).to.equal(user.id)
     await admin.endSessions({ id: user.id })
@@ -547,7 +545,7 @@ onBothStores('Forgetting an account (5)', (technology) => {
     const { id } = await h.addUser({ username: 'dear', id: 'id-of-somebody-dear' })
     const support = createAdminClient(h.baseUrl, SUPPORT_TOKEN)
     await support.sendReset({ id })
-    await isIdle(h)
+    await h.isIdle()
     await support.endSessions({ id })
     const listed = () => admin.listAudit({ type: ['admin_action'], limit: 2 })
     const before = (await listed()).events

@@ -1,10 +1,9 @@
 import { expect } from 'chai'
 import type { NewMailJob, User, UserStore } from '../../src/index.ts'
-import { expectPage } from '../support/expect-page.ts'
+import { expectPage, createUserAgent } from '../support/user-agent.ts'
 import { onBothStores, suiteHarness } from '../support/harness.ts'
 import { ask, shapeOf } from '../support/observe.ts'
 import { moveTime } from '../support/time.ts'
-import { createUserAgent } from '../support/user-agent.ts'
 
 describe('Who is meant by a name (IDN)', () => {
   const h = suiteHarness()

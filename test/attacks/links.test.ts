@@ -9,24 +9,16 @@ import { createKeyRing } from '../../src/crypto/keys.ts'
 import { newToken } from '../../src/crypto/token.ts'
 import type { CarriedParameters } from '../../src/index.ts'
 import { appendCarried, carriedFrom } from '../../src/ports/carried-query.ts'
-import { expectPage } from '../support/expect-page.ts'
+import { expectPage, createUserAgent, type UserAgent } from '../support/user-agent.ts'
 import { CLIENT, type Harness, PASSWORD, suiteHarness } from '../support/harness.ts'
-import {
-  isSameLink,
-  linkChange,
-  type Pairs,
-  SIGNED,
-  spellings,
-  valueOf,
-} from '../support/link-changes.ts'
+import { isSameLink, linkChange, type Pairs, SIGNED, spellings, valueOf } from './link-changes.ts'
 import type { ReceivedMail } from '../support/mail-server.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { ask, databaseOf, sha256, usableRecord } from '../support/observe.ts'
 import { type Person, tokenOf } from '../support/person.ts'
 import { FORM } from '../support/raw-request.ts'
 import { movableClock, moveTime } from '../support/time.ts'
-import { turns } from '../support/turns.ts'
-import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
+import { turns } from '../support/bcrypt-work.ts'
 
 const NEW = 'a new password'
 

@@ -6,7 +6,7 @@ import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import { createAccountFlows, type Log, memoryStore, memoryUsers } from '../../src/index.ts'
 import { jsonLine, withoutValues } from '../../src/log.ts'
-import { createBrowser } from '../support/browser.ts'
+import { createBrowser, type Answer, createUserAgent } from '../support/user-agent.ts'
 import { eventually } from '../support/eventually.ts'
 import {
   type ExampleServer,
@@ -22,8 +22,7 @@ import { type MailServer, startMailServer } from '../support/mail-server.ts'
 import { type MongoProxy, startMongoProxy } from '../support/mongo-proxy.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 import { tokenOf } from '../support/person.ts'
-import { ROOT } from '../support/sources.ts'
-import { type Answer, createUserAgent } from '../support/user-agent.ts'
+import { ROOT } from '../support/folders.ts'
 
 const PLAIN = /^[^\p{C}\p{Zl}\p{Zp}]*$/u
 

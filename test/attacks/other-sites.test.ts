@@ -1,10 +1,15 @@
 import { expect } from 'chai'
 import type { ClientMetadata } from 'oidc-provider'
 import type { BrowserContext } from 'playwright-core'
-import { createBrowser } from '../support/browser.ts'
+import {
+  createBrowser,
+  expectPage,
+  type Answer,
+  createUserAgent,
+  decodeEntities,
+} from '../support/user-agent.ts'
 import { describeInChromium } from '../support/chromium.ts'
 import { suiteExampleServer } from '../support/example-server.ts'
-import { expectPage } from '../support/expect-page.ts'
 import { ADMIN_TOKEN, CLIENT, CONFIDENTIAL, PASSWORD, suiteHarness } from '../support/harness.ts'
 import { isActive, machineToken, redeem, signedIn } from '../support/oauth-requests.ts'
 import { ask, withoutMail } from '../support/observe.ts'
@@ -12,8 +17,7 @@ import { type Person, tokenOf } from '../support/person.ts'
 import { rawRequest } from '../support/raw-request.ts'
 import { createRelyingParty } from '../support/relying-party.ts'
 import { serve, type Served } from '../support/serve.ts'
-import { several } from '../support/several.ts'
-import { type Answer, createUserAgent, decodeEntities } from '../support/user-agent.ts'
+import { several } from '../faults/load.ts'
 
 const [APP_URI] = CLIENT.redirect_uris
 

@@ -1,12 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { DomUtils, parseDocument } from 'htmlparser2'
-import { createBrowser } from '../support/browser.ts'
+import { createBrowser, type Answer, createUserAgent, type Form } from '../support/user-agent.ts'
 import { suiteExampleServer } from '../support/example-server.ts'
 import { suiteHarness } from '../support/harness.ts'
 import { shapeOf } from '../support/observe.ts'
 import { FORM, type RawAnswer, rawRequest, type RawRequest } from '../support/raw-request.ts'
-import { type Answer, createUserAgent, type Form } from '../support/user-agent.ts'
 
 const big = 'x'.repeat(70_000)
 

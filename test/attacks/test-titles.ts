@@ -1,4 +1,4 @@
-import { sourcesIn } from '../support/sources.ts'
+import { sourcesIn } from '../support/folders.ts'
 
 /** As it is written where a suite, a test or a row of a table begins: of a template, its source. */
 export interface TestTitle {

@@ -1,12 +1,11 @@
 import { expect } from 'chai'
-import { expectPage } from '../support/expect-page.ts'
+import { expectPage, type Answer, createUserAgent } from '../support/user-agent.ts'
 import { CLIENT, CONFIDENTIAL, onBothStores, PASSWORD, suiteHarness } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { outcomeOf, refresh, signedIn } from '../support/oauth-requests.ts'
 import { ask, databaseOf, usableRecord } from '../support/observe.ts'
 import { type Person, setsSession, tokenOf } from '../support/person.ts'
-import { turns } from '../support/turns.ts'
-import { type Answer, createUserAgent } from '../support/user-agent.ts'
+import { turns } from '../support/bcrypt-work.ts'
 
 const NEW = 'a new password'
 

@@ -1,7 +1,6 @@
-import { createBrowser, type Browser } from '../support/browser.ts'
+import { createBrowser, type Browser, type Answer } from '../support/user-agent.ts'
 import { eventually } from '../support/eventually.ts'
 import { startExampleServer } from '../support/example-server.ts'
-import type { Answer } from '../support/user-agent.ts'
 
 /** The pages of the example server, each as somebody comes to it who reads one language. */
 export interface ExamplePages {

@@ -9,7 +9,6 @@ import {
   startBrowserHarness,
   type BrowserHarness,
 } from './person-in-chromium.ts'
-import { addUnverified, addVerified, userWithLink } from '../support/person.ts'
 
 describeInChromium('The forms, posted without scripts [full]', (browser) => {
   let h: BrowserHarness
@@ -21,7 +20,7 @@ describeInChromium('The forms, posted without scripts [full]', (browser) => {
   after(() => h?.close())
 
   it('ask for a fresh verification link from the page of a broken one', async () => {
-    const { username, email } = await addUnverified(h)
+    const { username, email } = await h.addUnverified()
     await page().goto(`${h.oauthUrl}/verify-email?token=half-of-a-li`)
     await inMode(page(), 'expired')
     await page().fill('input[name=username]', username)
@@ -31,7 +30,7 @@ describeInChromium('The forms, posted without scripts [full]', (browser) => {
   })
 
   it('are refused when a page of another site posts them, and change nothing', async () => {
-    const { username, email } = await addVerified(h)
+    const { username, email } = await h.addVerified()
     await page().route('https://evil.example/**', (route) =>
       route.fulfill({
         contentType: 'text/html',
@@ -50,7 +49,7 @@ describeInChromium('The forms, posted without scripts [full]', (browser) => {
   })
 
   it('set a new password that is refused until it is good, by the browser or by us, posted with Origin: null', async () => {
-    const { user, link } = await userWithLink(h)
+    const { user, link } = await h.userWithLink()
     const origins: (string | undefined)[] = []
     page().on('request', (request) => {
       if (request.method() === 'POST') origins.push(request.headers()['origin'])
@@ -90,7 +89,7 @@ describeInChromium('The form for a new password, with scripts [full]', (browser)
   after(() => h?.close())
 
   it('tells all that is wrong beside its field before anything is sent, and keeps what was typed', async () => {
-    const { user, link } = await userWithLink(h)
+    const { user, link } = await h.userWithLink()
     await page().goto(link)
     await typePasswords(page(), 'short', 'shirt')
     await inMode(page(), 'password_mismatch')
@@ -114,7 +113,7 @@ describeInChromium('The form for a new password, with scripts [full]', (browser)
 
   it('tells what only the service knows once it was sent, and no longer while the next one is typed', async () => {
     await h.put({ password_blocklist: 'common' })
-    const { user, link } = await userWithLink(h)
+    const { user, link } = await h.userWithLink()
     await page().goto(link)
     await typePasswords(page(), 'qwerty123456')
     await inMode(page(), 'password_common')
@@ -136,7 +135,7 @@ describeInChromium('The form for a new password, with scripts [full]', (browser)
   })
 
   it('tells the rule calmly while it is typed, and a fault once its field was left', async () => {
-    const { link } = await userWithLink(h)
+    const { link } = await h.userWithLink()
     await page().goto(link)
     await field('password').pressSequentially('seven c')
     await expectTold(page(), 'password', 'At least 8 characters', false)
@@ -152,7 +151,7 @@ describeInChromium('The form for a new password, with scripts [full]', (browser)
   })
 
   it('tells how many characters are too many, as we count them, at 72 bytes, in the language of the page', async () => {
-    const { user, link } = await userWithLink(h)
+    const { user, link } = await h.userWithLink()
     await page().goto(`${link}&ui_locales=de`)
     await field('password').fill('я'.repeat(36))
     await expectTold(page(), 'password', '✓ Mindestens 8 Zeichen', false)
@@ -175,7 +174,7 @@ describeInChromium('The form for a new password, with scripts [full]', (browser)
   })
 
   it('shows both passwords with one button that says what it does, and hides them before it is sent', async () => {
-    const { link } = await userWithLink(h)
+    const { link } = await h.userWithLink()
     await page().goto(link)
     const types = () => page().locator('main input[id]').evaluateAll(typesOf)
     expect(await types()).to.deep.equal(['password', 'password'])
@@ -206,7 +205,7 @@ describeInChromium('The form for a new password, with scripts [full]', (browser)
   })
 
   it('is busy once it was sent, and takes no second press', async () => {
-    const { user, link } = await userWithLink(h)
+    const { user, link } = await h.userWithLink()
     await page().goto(link)
     await page().evaluate(() =>
       addEventListener('submit', ({ submitter, defaultPrevented }) => {
@@ -233,7 +232,7 @@ describeInChromium('The form for a new password, with scripts [full]', (browser)
   })
 
   it('says what to do next in a second tab, and to whoever goes back, once the link was used', async () => {
-    const { user, link } = await userWithLink(h)
+    const { user, link } = await h.userWithLink()
     await page().goto(link)
     await other().goto(link)
     await typePasswords(page(), NEW)

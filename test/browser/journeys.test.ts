@@ -1,6 +1,5 @@
 import { expect } from 'chai'
 import { describeInChromium } from '../support/chromium.ts'
-import { addImported, addVerified, blockedLogin } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
 import {
   blockedIn,
@@ -26,7 +25,7 @@ describeInChromium('What a person goes through', (browser) => {
   })
   after(() => h?.close())
 
-  const somebody = async () => personIn(h, page(), await addVerified(h))
+  const somebody = async () => personIn(h, page(), await h.addVerified())
 
   async function resetByMail(person: PersonInChromium, query = '') {
     await person.forgets(query)
@@ -41,7 +40,7 @@ describeInChromium('What a person goes through', (browser) => {
     ['without', plain],
   ] as const) {
     it(`is a password that somebody else set, taken back ${scripts} scripts by "This wasn't me" (NOT-07)`, async () => {
-      const user = await addVerified(h)
+      const user = await h.addVerified()
       const person = personIn(h, window(), user)
       const thief = await h.attacker()
       await h.put({ password_changed_email: 'true' })
@@ -97,7 +96,7 @@ describeInChromium('What a person goes through', (browser) => {
   })
 
   it('is an invitation to an account without a password: the first one is chosen, and signs in', async () => {
-    const user = await addImported(h)
+    const user = await h.addImported()
     const link = await user.isInvited()
     const [person, late] = [personIn(h, page(), user), personIn(h, other(), user)]
     for (const each of [late, person]) {
@@ -125,7 +124,7 @@ describeInChromium('What a person goes through', (browser) => {
 
   it('is a link that has expired, and a fresh one from its page, which is good where links are not to be confirmed', async () => {
     await h.put({ email_link_confirmation: 'off' })
-    const person = personIn(h, page(), await blockedLogin(h))
+    const person = personIn(h, page(), await h.blockedLogin())
     await moveTime(25 * HOUR_MS)
     await person.opensLink()
     await person.sees('verify-email', 'expired')

@@ -1,12 +1,12 @@
 import { writeFile } from 'node:fs/promises'
 import { expect } from 'chai'
 import type { Page } from 'playwright-core'
-import { createBrowser } from '../support/browser.ts'
+import { createBrowser } from '../support/user-agent.ts'
 import { describeInChromium } from '../support/chromium.ts'
 import { eventually } from '../support/eventually.ts'
 import { suiteExampleServer, type ExampleServer } from '../support/example-server.ts'
-import { suiteFolder } from '../support/suite-folder.ts'
-import { removeViewsDirectories, viewsDirectory } from '../support/views-directory.ts'
+import { suiteFolder } from '../support/folders.ts'
+import { removeViewsDirectories, viewsDirectory } from '../support/words.ts'
 
 const RUN = "top.document.title = 'ran'; document.title = 'ran'"
 const MARKUP = `"'></iframe><script>${RUN}</script><img src=x onerror="${RUN}">`

@@ -10,7 +10,7 @@ import {
   type HarnessOptions,
   type Listener,
 } from '../support/harness.ts'
-import { addUnverified, codeIn, type Person, type Sentences } from '../support/person.ts'
+import { codeIn, type Person, type Sentences } from '../support/person.ts'
 import { serve } from '../support/serve.ts'
 
 /** The harness with what a browser needs: a login page with a form, and a client that answers on its redirect URI. */
@@ -204,7 +204,7 @@ export async function blockedIn(
   window: Page,
   parameters: Record<string, string> = {},
 ): Promise<PersonInChromium> {
-  const person = personIn(h, window, await addUnverified(h))
+  const person = personIn(h, window, await h.addUnverified())
   await person.signsIn(PASSWORD, parameters)
   await person.sees('verify-email', 'blocked')
   await person.reads(1)

@@ -10,7 +10,6 @@ import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { launchChromium } from '../support/chromium.ts'
 import { realClients } from '../oidc/real-clients.ts'
 import { inMode, personIn, startBrowserHarness, type BrowserHarness } from './person-in-chromium.ts'
-import { addUnverified, addVerified } from '../support/person.ts'
 
 const FOLDER = fileURLToPath(new URL('../../docs/pictures/', import.meta.url))
 const CLIENT = 'Auth.js'
@@ -57,7 +56,7 @@ figcaption { padding-top: 8px; text-align: center }
 
 async function pages(browser: Browser, h: BrowserHarness) {
   const page = await window(browser)
-  const ann = await addVerified(h, { username: 'ann' })
+  const ann = await h.addVerified({ username: 'ann' })
   await page.goto(`${h.oauthUrl}/forgot-password`)
   await page.fill('input[name=identifier]', 'ann')
   const forgot = await shoot(page, '1. Ask for a link')
@@ -70,7 +69,7 @@ async function pages(browser: Browser, h: BrowserHarness) {
   await page.goto(mail.link)
   await page.fill('input[name=password]', 'a few random words')
   const form = await shoot(page, '3. A new password')
-  const bob = await addUnverified(h, { username: 'bob' })
+  const bob = await h.addUnverified({ username: 'bob' })
   const request = await h.party.begin()
   await page.goto(request.url.href)
   await personIn(h, page, bob).typesCredentials()
@@ -92,7 +91,7 @@ async function otherBrowser(browser: Browser) {
     })
     const stop = await client.start(h.oauthUrl)
     const [laptop, phone] = [await window(browser), await window(browser)]
-    const user = await addUnverified(h)
+    const user = await h.addUnverified()
     await laptop.goto(client.baseUrl)
     if (client.button) await laptop.click(client.button)
     await personIn(h, laptop, user).typesCredentials()

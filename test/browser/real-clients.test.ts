@@ -4,9 +4,8 @@ import type { Page } from 'playwright-core'
 import { recommendations } from '../../src/settings/recommended.ts'
 import { describeInChromium } from '../support/chromium.ts'
 import { realClients, type RealClient } from '../oidc/real-clients.ts'
-import { leaveOut } from '../support/setup-advice.ts'
-import { ROOT } from '../support/sources.ts'
-import { addUnverified, addVerified } from '../support/person.ts'
+import { leaveOut } from '../support/missing.ts'
+import { ROOT } from '../support/folders.ts'
 import {
   inMode,
   personIn,
@@ -114,7 +113,7 @@ describeInChromium('Clients that others wrote [full]', (browser) => {
       }
 
       async function beginBlocked() {
-        const person = personIn(h, page, await addUnverified(h))
+        const person = personIn(h, page, await h.addUnverified())
         await begin(page)
         await person.typesCredentials()
         await person.sees('verify-email', 'blocked')
@@ -124,7 +123,7 @@ describeInChromium('Clients that others wrote [full]', (browser) => {
 
       /** Asked for on the way to this client; the link is opened in this window, and its last page left by its button. */
       async function resetIn(window: Page): Promise<PersonInChromium> {
-        const person = personIn(h, page, await addVerified(h))
+        const person = personIn(h, page, await h.addVerified())
         const asked = await begin(page)
         const carried = new URLSearchParams(CARRIED.map((field) => [field, asked.get(field) ?? '']))
         await openMailed(window, await person.forgets(`?${carried}`))

@@ -1,7 +1,6 @@
 import { expect } from 'chai'
 import { describeInChromium } from '../support/chromium.ts'
 import { eventually } from '../support/eventually.ts'
-import { blockedLogin } from '../support/person.ts'
 import {
   blockedIn,
   keptWindow,
@@ -79,7 +78,7 @@ describeInChromium('What scans a mail before its reader opens it', (browser) => 
   })
 
   it('disowns no mail, whatever it does, and the person does it afterwards (NOT-01, NOT-02) [full]', async () => {
-    const user = await blockedLogin(h)
+    const user = await h.blockedLogin()
     const { link } = user
     const notMe = await user.notMeLink()
     const scanned = Object.assign(personIn(h, scanner(), user), { link: notMe })

@@ -4,8 +4,7 @@ import type { Frame, Page } from 'playwright-core'
 import { createViews } from '../../src/views/index.ts'
 import { describeInChromium } from '../support/chromium.ts'
 import { eventually } from '../support/eventually.ts'
-import { isIdle } from '../support/jobs.ts'
-import { addVerified, wrongCode } from '../support/person.ts'
+import { wrongCode } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
 import {
   blockedIn,
@@ -103,7 +102,7 @@ describeInChromium('The page that waits [full]', (browser) => {
   /** Another account signs in, in another tab of that browser. */
   async function signInBeside(login: PersonInChromium) {
     const { window } = await tabBeside(login)
-    const somebody = personIn(h, window, await addVerified(h))
+    const somebody = personIn(h, window, await h.addVerified())
     await somebody.signsIn()
     await somebody.isAtApp()
     return login.in(window)
@@ -283,7 +282,7 @@ describeInChromium('The page that waits [full]', (browser) => {
       })
 
       it('uses another account, and ends at the client as that; the link of the first one does nothing', async () => {
-        const somebody = personIn(h, page(), await addVerified(h))
+        const somebody = personIn(h, page(), await h.addVerified())
         await page().click(OTHER_ACCOUNT)
         await somebody.typesCredentials()
         await Object.assign(somebody, { request: login.request }).isAtApp()
@@ -308,12 +307,12 @@ describeInChromium('The page that waits [full]', (browser) => {
         if (how === 'without scripts') await openAgain(page(), await loginIn(page()))
         await page().reload()
         await login.sees('verify-email', 'blocked')
-        await isIdle(h)
+        await h.isIdle()
         expect(login.mailCount()).to.equal(1)
         await isSentAgain(login)
         await page().reload()
         await page().waitForSelector('main[data-mode=sent], main[data-mode=blocked]')
-        await isIdle(h)
+        await h.isIdle()
         expect(login.mailCount()).to.equal(2)
         await login.getsNothing()
         await login.types()

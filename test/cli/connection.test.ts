@@ -17,7 +17,7 @@ import {
 import { eventually } from '../support/eventually.ts'
 import { ADMIN_TOKEN } from '../support/harness.ts'
 import { serve, type Served } from '../support/serve.ts'
-import { suiteFolder } from '../support/suite-folder.ts'
+import { suiteFolder } from '../support/folders.ts'
 
 const GET = ['settings', 'get', 'password_reset_expiration']
 const DAY_MS = 86_400_000

@@ -6,7 +6,7 @@ import { cliOf, expectSaid, startCli, suiteCli, type CliServer } from '../suppor
 import { eventually } from '../support/eventually.ts'
 import { startHarness, type Harness } from '../support/harness.ts'
 import { eventsOf } from '../support/observe.ts'
-import { suiteFolder } from '../support/suite-folder.ts'
+import { suiteFolder } from '../support/folders.ts'
 
 const GET = ['settings', 'get']
 const SET = ['settings', 'set']
@@ -434,7 +434,7 @@ describe('account-flows settings history and rollback', () => {
     const bad = await put({ resend_cooldown: '20s', smtp_from_name: 'Oops' })
     const newest = await put({ smtp_username: 'ann' })
     const { values } = await stored()
-    const seen = eventsOf(h, 'settings_changed').length
+    const seen = h.eventsOf('settings_changed').length
     const { stdout, stderr } = await cli.done(rollback(good, '--yes'))
     expectSaid(stdout, 'resend_cooldown: 20s -> 10s', 'smtp_from_name: Oops -> none')
     expectSaid(
@@ -447,7 +447,7 @@ describe('account-flows settings history and rollback', () => {
     expect(after.values['smtp_password']).to.equal(values['smtp_password'])
     expect(after.values).not.to.have.any.keys('smtp_from_name', 'smtp_username')
     expect(after.values).to.include({ resend_cooldown: '10s' })
-    const events = eventsOf(h, 'settings_changed').slice(seen)
+    const events = h.eventsOf('settings_changed').slice(seen)
     expect(events).to.have.length(1)
     const changed = ['resend_cooldown', 'smtp_from_name', 'smtp_username']
     expect(events[0]?.details?.['keys']).to.have.members(changed)

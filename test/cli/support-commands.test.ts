@@ -9,7 +9,7 @@ import { opensForm } from '../support/example-server.ts'
 import { ADMIN_TOKEN } from '../support/harness.ts'
 import { startFaultySmtp } from '../support/mail-server.ts'
 import { sha256, tokenOf } from '../support/observe.ts'
-import { suiteFolder } from '../support/suite-folder.ts'
+import { suiteFolder } from '../support/folders.ts'
 
 const NASTY = 'mal\u001B[2Jice\u202E'
 /** Where nothing listens. */

@@ -18,7 +18,7 @@ import {
 } from '../support/cli.ts'
 import { eventually } from '../support/eventually.ts'
 import { ADMIN_TOKEN } from '../support/harness.ts'
-import { suiteFolder } from '../support/suite-folder.ts'
+import { suiteFolder } from '../support/folders.ts'
 
 const INTERRUPT = '\u0003'
 const SET_PASSWORD = ['settings', 'set', 'smtp_password']

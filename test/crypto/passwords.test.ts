@@ -3,8 +3,7 @@ import { expect } from 'chai'
 import { createHashQueue, hashQueueLimits } from '../../src/crypto/hash-queue.ts'
 import { createVerifyPassword, readable, sameWork } from '../../src/crypto/hashing.ts'
 import { hashPassword, passwordDigest, refusePassword } from '../../src/crypto/password.ts'
-import { bcryptWork } from '../support/bcrypt-work.ts'
-import { turns } from '../support/turns.ts'
+import { bcryptWork, turns } from '../support/bcrypt-work.ts'
 
 describe('refusePassword() (8)', () => {
   const LIMITS = { minLength: 8, maxLength: 64 }

@@ -2,9 +2,8 @@ import { expect } from 'chai'
 import type { Page } from 'playwright-core'
 import { createAltcha } from '../../examples/captcha/altcha.ts'
 import { describeInChromium } from '../support/chromium.ts'
-import { isIdle, withoutJobs } from '../support/jobs.ts'
 import { shapeOf } from '../support/observe.ts'
-import { addUnverified, addVerified, type Person } from '../support/person.ts'
+import type { Person } from '../support/person.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import {
   blockedIn,
@@ -50,7 +49,7 @@ describeInChromium('ALTCHA, as in the example [full]', (browser) => {
     createUserAgent().post(`${h.oauthUrl}/${path}`, form, headers)
 
   it('shows under our policy, is solved, and the mail comes', async () => {
-    const ann = await addVerified(h)
+    const ann = await h.addVerified()
     await page().goto(`${h.oauthUrl}/forgot-password`)
     await page().fill('input[name=identifier]', ann.username)
     await solve(page())
@@ -61,7 +60,7 @@ describeInChromium('ALTCHA, as in the example [full]', (browser) => {
   })
 
   it('keeps back who did not solve it; whoever gets around that sees the same page, and gets no mail', async () => {
-    const { username } = await addVerified(h)
+    const { username } = await h.addVerified()
     await page().goto(`${h.oauthUrl}/forgot-password`)
     await page().fill('input[name=identifier]', username)
     await page().click(SUBMIT)
@@ -69,7 +68,7 @@ describeInChromium('ALTCHA, as in the example [full]', (browser) => {
     const honest = await post('forgot-password', { identifier: username, altcha: await solution() })
     const decoded = ['not JSON', '{}', 'null', '{"challenge":{"parameters":1}}']
     const wrong = ['', ...decoded.map((text) => btoa(text))]
-    await withoutJobs(h, async () => {
+    await h.withoutJobs(async () => {
       for (const more of [{}, ...wrong.map((altcha) => ({ altcha }))]) {
         const answer = await post('forgot-password', { identifier: username, ...more })
         expect(shapeOf(answer)).to.deep.equal(shapeOf(honest))
@@ -78,8 +77,8 @@ describeInChromium('ALTCHA, as in the example [full]', (browser) => {
   })
 
   it('takes a solution once, at either form, also of two posts in one moment (RATE-17)', async () => {
-    const [verified, other] = [await addVerified(h), await addVerified(h)]
-    const unverified = await addUnverified(h)
+    const [verified, other] = [await h.addVerified(), await h.addVerified()]
+    const unverified = await h.addUnverified()
     const { username } = unverified
     const altcha = await solution()
     const evil = { origin: 'https://evil.example' }
@@ -89,12 +88,12 @@ describeInChromium('ALTCHA, as in the example [full]', (browser) => {
       post('forgot-password', { identifier: username, altcha })
     const sent = await Promise.all([verified, other].map(askFor))
     expect(sent.map(({ mode }) => mode)).to.deep.equal(['sent', 'sent'])
-    await isIdle(h)
+    await h.isIdle()
     expect(verified.mailCount() + other.mailCount()).to.equal(1)
     // Another spelling of it is another text.
     const json = Buffer.from(altcha, 'base64').toString()
     const spelled = Buffer.from(json.replace(/"signature":"(\w+)"/, (all) => all.toUpperCase()))
-    await withoutJobs(h, async () => {
+    await h.withoutJobs(async () => {
       for (const again of [altcha, `${altcha}=`, btoa(` ${json}`), spelled.toString('base64')]) {
         await post('forgot-password', { identifier: verified.username, altcha: again })
         const answer = await post('resend-verification', { username, altcha: again })

@@ -18,12 +18,9 @@ import { metricsOf } from '../../examples/events/prom-client.ts'
 import { sendWebhooks } from '../../examples/events/webhook.ts'
 import { mongoStore, type AccountFlows, type AuditEvent } from '../../src/index.ts'
 import { eventually } from '../support/eventually.ts'
-import type { Harness } from '../support/harness.ts'
-import { isIdle } from '../support/jobs.ts'
-import { describeWithMongo } from '../support/mongod.ts'
+import { type Harness, suiteHarness } from '../support/harness.ts'
+import { describeWithMongo, suiteDatabase } from '../support/mongod.ts'
 import { serve, type Served } from '../support/serve.ts'
-import { suiteDatabase } from '../support/suite-database.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 
 const FOLDER = new URL('../../examples/events/', import.meta.url)
 
@@ -79,7 +76,7 @@ async function journeys(h: Harness, name: string): Promise<void> {
   await h.addUser({ username: `${name}-disabled`, disabled: true })
   await h.forgot(`${name}-disabled`)
   await fetch(`${h.baseUrl}/admin/api/settings`, { headers: { authorization: `Bearer ${name}` } })
-  await isIdle(h)
+  await h.isIdle()
 }
 
 describe('The examples of metrics [full]', () => {

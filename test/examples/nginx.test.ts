@@ -10,16 +10,12 @@ import { expect } from 'chai'
 import { newCertificate } from '../support/certificates.ts'
 import { eventually } from '../support/eventually.ts'
 import { smtpSettings, startExampleServer, type ExampleServer } from '../support/example-server.ts'
-import { expectPage } from '../support/expect-page.ts'
-import { freePort } from '../support/free-port.ts'
+import { expectPage, createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
+import { freePort } from '../support/serve.ts'
 import { startMailServer, type MailServer } from '../support/mail-server.ts'
-import { onPath } from '../support/on-path.ts'
+import { aptGet, leaveOut, onPath, whyNotInstall } from '../support/missing.ts'
 import { createRelyingParty, followWithin } from '../support/relying-party.ts'
-import { leaveOut } from '../support/setup-advice.ts'
-import { whyNotInstall } from '../support/setup-install.ts'
-import { ROOT } from '../support/sources.ts'
-import { suiteFolder } from '../support/suite-folder.ts'
-import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
+import { ROOT, suiteFolder } from '../support/folders.ts'
 
 const CLIENT = { client_id: 'app', client_secret: 'a-secret-of-the-tests-long-enough' }
 const REDIRECT_URI = 'https://app.example/callback'
@@ -203,10 +199,9 @@ async function nginxProgram(): Promise<string> {
   console.warn('Fetching nginx with apt-get.')
   await mkdir(join(UNPACKED, '..'), { recursive: true })
   const folder = await mkdtemp(`${UNPACKED}-`)
-  await run('apt-get', ['update'])
-  await run('/bin/sh', ['-c', 'apt-get download nginx && dpkg -x ./*.deb unpacked'], {
-    cwd: folder,
-  })
+  await aptGet(['update'])
+  await aptGet(['download', 'nginx'], { cwd: folder })
+  await run('/bin/sh', ['-c', 'dpkg -x ./*.deb unpacked'], { cwd: folder })
   await rename(join(folder, 'unpacked'), UNPACKED).catch((error: unknown) => {
     if (!existsSync(program)) throw error
   })

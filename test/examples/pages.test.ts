@@ -3,11 +3,9 @@ import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import type { Log } from '../../src/ports/index.ts'
 import { createViews } from '../../src/views/index.ts'
-import { createBrowser } from '../support/browser.ts'
+import { createBrowser, expectPage, createUserAgent } from '../support/user-agent.ts'
 import { refusedExampleServer, suiteExampleServer } from '../support/example-server.ts'
-import { expectPage } from '../support/expect-page.ts'
-import { createUserAgent } from '../support/user-agent.ts'
-import { removeViewsDirectories, viewsDirectory } from '../support/views-directory.ts'
+import { removeViewsDirectories, viewsDirectory } from '../support/words.ts'
 
 const EXAMPLE = new URL('../../examples/server/', import.meta.url)
 const SHARED = new URL('../../views/locales/', import.meta.url)

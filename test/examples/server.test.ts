@@ -12,7 +12,13 @@ import { createHashQueue } from '../../src/crypto/hash-queue.ts'
 import { createVerifyPassword } from '../../src/crypto/hashing.ts'
 import { memoryUsers } from '../../src/index.ts'
 import { bcryptWork } from '../support/bcrypt-work.ts'
-import { createBrowser, type Browser } from '../support/browser.ts'
+import {
+  createBrowser,
+  type Browser,
+  expectPage,
+  decodeEntities,
+  type Answer,
+} from '../support/user-agent.ts'
 import { compiledCheckout } from '../support/compiled-checkout.ts'
 import { eventually } from '../support/eventually.ts'
 import {
@@ -22,11 +28,8 @@ import {
   type ExampleServer,
   type Variables,
 } from '../support/example-server.ts'
-import { expectPage } from '../support/expect-page.ts'
-import { describeWithMongo } from '../support/mongod.ts'
-import { suiteDatabase } from '../support/suite-database.ts'
-import { suiteFolder } from '../support/suite-folder.ts'
-import { decodeEntities, type Answer } from '../support/user-agent.ts'
+import { describeWithMongo, suiteDatabase } from '../support/mongod.ts'
+import { suiteFolder } from '../support/folders.ts'
 
 const { scripts }: { scripts: { start: string } } = JSON.parse(
   readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),

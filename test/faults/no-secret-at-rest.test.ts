@@ -1,6 +1,3 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
@@ -13,26 +10,17 @@ import {
   forgot,
   outboxIsQuiet,
   PASSWORD,
-  putSettings,
   resend,
   resetPassword,
-  smtpSettings,
-  startExampleServer,
 } from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
-import { steadyLoad } from '../support/load.ts'
+import { steadyLoad } from './load.ts'
 import { logoutClient, signInAt, type LogoutClient } from '../oidc/real-clients.ts'
-import { startMailServer, type MailAnswer, type MailServer } from '../support/mail-server.ts'
-import {
-  describeWithMongo,
-  describeWithReplicaSet,
-  freshDatabase,
-  type FreshDatabase,
-} from '../support/mongod.ts'
+import type { MailAnswer } from '../support/mail-server.ts'
+import { describeWithMongo, describeWithReplicaSet, type Topology } from '../support/mongod.ts'
 import { sha256 } from '../support/observe.ts'
-import { ROOT } from '../support/sources.ts'
 import { createUserAgent } from '../support/user-agent.ts'
-import { scaled } from './servers.ts'
+import { scaled, suiteService } from './servers.ts'
 
 const PER_SECOND = scaled({ full: 5, short: 10 })
 /** A third of the requests are for resets, and a third for each way to a verification link. */
@@ -42,77 +30,57 @@ const AT_CLIENT = scaled({ full: 10, short: 2 })
 const UNHAPPY: MailAnswer[] = ['defer after data', 'drop', 'defer', 'drop', 'defer after data']
 const LONGEST_BETWEEN_DUMPS_MS = 400
 
-describeWithReplicaSet('No secret at rest, nor in the oplog', () => {
-  noSecretAtRest(() => freshDatabase('replica set'), { hasOplog: true })
-})
+describeWithReplicaSet('No secret at rest, nor in the oplog', () => noSecretAtRest('replica set'))
 
-describeWithMongo('No secret at rest', () => {
-  noSecretAtRest(() => freshDatabase(), { hasOplog: false })
-})
+describeWithMongo('No secret at rest', () => noSecretAtRest('standalone'))
 
-function noSecretAtRest(create: () => Promise<FreshDatabase>, { hasOplog }: { hasOplog: boolean }) {
+function noSecretAtRest(topology: Topology) {
+  const hasOplog = topology === 'replica set'
   const login = { username: 'mailer', password: randomBytes(24).toString('base64url') }
-  let database: FreshDatabase
-  let mail: MailServer
-  let client: LogoutClient
-  let folder: string
-  let isHappy: boolean
-  let stopDumps: () => Promise<unknown> = async () => {}
   const servers: ExampleServer[] = []
+  let client: LogoutClient
+  let isHappy = false
+  let stopDumps: () => Promise<unknown> = async () => {}
 
-  async function dumped(): Promise<Dumps> {
-    const dumps = await startDumps(database.db, hasOplog ? database.client.db('local') : undefined)
-    stopDumps = dumps.stop
-    return dumps
+  let asked = 0
+  function answer(recipient: string): MailAnswer {
+    if (recipient.startsWith('refused-')) return 'refuse'
+    asked += 1
+    return isHappy ? 'take' : (UNHAPPY[asked % UNHAPPY.length] ?? 'defer')
   }
 
-  before(async function () {
-    this.timeout(120_000)
-    isHappy = false
-    let asked = 0
-    database = await create()
-    mail = await startMailServer({
-      login,
-      answer(recipient) {
-        if (recipient.startsWith('refused-')) return 'refuse'
-        asked += 1
-        return isHappy ? 'take' : (UNHAPPY[asked % UNHAPPY.length] ?? 'defer')
-      },
-    })
+  const at = suiteService(async () => {
     client = await logoutClient('openid-client')
-    folder = await mkdtemp(join(tmpdir(), 'account-flows-'))
-    const seed = JSON.parse(await readFile(`${ROOT}examples/seed.json`, 'utf8'))
-    seed.clients.push(client.metadata)
-    const variables = { MONGODB_URI: database.uri, SEED_FILE: join(folder, 'seed.json') }
-    await writeFile(variables.SEED_FILE, JSON.stringify(seed))
-    const one = await startExampleServer(variables)
-    servers.push(one)
-    await client.start(`${one.baseUrl}/oauth2`)
-    await putSettings(one, {
-      ...smtpSettings(mail.port),
+    const settings = {
       smtp_username: login.username,
       smtp_password: login.password,
       require_email_verification: 'true',
-    })
-    if (!hasOplog) return
+    }
+    const clients = [client.metadata]
+    return { topology, settings, clients, mail: { login, answer }, isDirect: true }
+  })
+
+  before(async () => {
+    await client.start(at.oauthUrl)
+    servers.push(at.server)
     // One issuer: it may be the one that tells the client.
-    const two = await startExampleServer({ ...variables, BASE_URL: one.baseUrl })
-    servers.push({ ...two, baseUrl: `http://localhost:${two.port}` })
+    if (hasOplog) servers.push(await at.another())
   })
 
   afterEach(() => stopDumps())
 
-  after(async () => {
-    for (const server of servers.splice(0)) await server.kill()
-    await client?.stop()
-    await mail?.close()
-    await database?.drop()
-    await rm(folder, { recursive: true, force: true })
-  })
+  after(() => client?.stop())
+
+  async function dumped(): Promise<Dumps> {
+    const { db, client: connected } = at.database
+    const dumps = await startDumps(db, hasOplog ? connected.db('local') : undefined)
+    stopDumps = dumps.stop
+    return dumps
+  }
 
   it('opens a link or the SMTP server, or signs out at a client, while they fail and when they answer', async function () {
     this.timeout(scaled({ full: 600_000, short: 240_000 }))
-    const { db } = database
+    const { db } = at.database
     const verified = await addAccounts(db, 'verified', ACCOUNTS)
     const unverified = await addAccounts(db, 'unverified', ACCOUNTS, { verified: false })
     const [refused] = await addAccounts(db, 'refused', 1)
@@ -123,18 +91,18 @@ function noSecretAtRest(create: () => Promise<FreshDatabase>, { hasOplog }: { ha
     const dumps = await dumped()
 
     await steadyLoad({ perSecond: PER_SECOND, count: REQUESTS }, async (index) => {
-      const server = servers[index % servers.length] as ExampleServer
+      const server = servers[index % servers.length] ?? at
       const number = Math.floor(index / 3) % ACCOUNTS
       const username = (index % 3 === 0 ? verified : unverified)[number]?.username ?? ''
       if (index % 3 === 0) return forgot(server, username)
       if (index % 3 === 1) return resend(server, username)
       // The demo client is registered with the address of the process that started first.
-      return blockedLogin(servers[0] as ExampleServer, username)
+      return blockedLogin(at, username)
     })
-    await forgot(servers[0] as ExampleServer, refused?.username ?? '')
+    await forgot(at, refused?.username ?? '')
     await eventually('mails fail in every way', () =>
       (['defer', 'defer after data', 'drop', 'refuse'] as const).every(
-        (answer) => mail.answered[answer] > 0,
+        (answer) => at.mail.answered[answer] > 0,
       ),
     )
     isHappy = true
@@ -142,25 +110,27 @@ function noSecretAtRest(create: () => Promise<FreshDatabase>, { hasOplog }: { ha
       'everybody gets a mail',
       () =>
         [...verified, ...unverified].every(({ email }) =>
-          mail.mails.some(({ to }) => to.includes(email)),
+          at.mail.mails.some(({ to }) => to.includes(email)),
         ),
       120_000,
     )
     await outboxIsQuiet(db, 120_000)
-    const tokensTaken = mail.mails.map(({ link }) => new URL(link).searchParams.get('token') ?? '')
+    const tokensTaken = at.mail.mails.map(
+      ({ link }) => new URL(link).searchParams.get('token') ?? '',
+    )
     // A reset is under way for a moment, and a token that is used stays in the database.
-    const link = mail.mails.findLast(({ kind }) => kind === 'password_reset')?.link ?? ''
+    const link = at.mail.mails.findLast(({ kind }) => kind === 'password_reset')?.link ?? ''
     await resetPassword(link, 'a new password of the tests')
     await signOutAtClient(atClient)
 
     await dumps.stop()
     const output = servers.map((each) => each.output()).join('\n')
-    const tokens = mail.tokensSeen()
+    const tokens = at.mail.tokensSeen()
     console.log(
       `no secret at rest${hasOplog ? ', nor in the oplog' : ''}: ${tokens.size} tokens seen by the mail server ` +
         `(${tokensTaken.length} in mails that it took), ${dumps.count()} dumps, ${dumps.versions.size} versions of documents`,
     )
-    expect(mail.logins).to.be.greaterThan(0)
+    expect(at.mail.logins).to.be.greaterThan(0)
     expect(tokens.size).to.be.greaterThan(tokensTaken.length)
 
     // The dumps are of these very mails: the hash of each token that arrived is in them.
@@ -182,8 +152,8 @@ function noSecretAtRest(create: () => Promise<FreshDatabase>, { hasOplog }: { ha
   async function signOutAtClient(accounts: Account[]) {
     client.door.answers = 503
     for (const { username, email } of accounts) {
-      await forgot(servers[0] as ExampleServer, username)
-      const { link } = await mail.mailTo(email)
+      await forgot(at, username)
+      const { link } = await at.mail.mailTo(email)
       await resetPassword(link, 'a new password of the tests')
     }
     const toldWith = (wanted: number) =>
@@ -196,7 +166,7 @@ function noSecretAtRest(create: () => Promise<FreshDatabase>, { hasOplog }: { ha
   }
 
   it('and the search would find it', async () => {
-    const { db } = database
+    const { db } = at.database
     const token = randomBytes(32).toString('base64url')
     const raw = Buffer.from(token, 'base64url')
     const planted: Record<string, unknown> = {

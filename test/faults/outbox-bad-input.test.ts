@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { ObjectId, type Collection, type Document } from 'mongodb'
+import { ObjectId, type Document } from 'mongodb'
 import {
   type Account,
   addAccounts,
@@ -11,14 +11,10 @@ import {
 } from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
 import { describeWithMongo } from '../support/mongod.ts'
+import { addPerson, linkFor, liveTokensOf, usersOf } from './people.ts'
 import { suiteService } from './servers.ts'
 
 const DEAD_WITHIN_MS = 10_000
-
-interface LogLine {
-  level: string
-  text: string
-}
 
 interface JobDocument extends Document {
   _id: string | ObjectId
@@ -39,160 +35,119 @@ describeWithMongo('Bad input in the database', function (this: Mocha.Suite) {
   this.timeout(120_000)
 
   const deferred = new Set<string>()
-  const { database, mail, server } = suiteService({}, (recipient) =>
-    deferred.has(recipient) ? 'defer' : 'take',
-  )
-  let outbox: Collection<JobDocument>
+  const answer = (recipient: string) => (deferred.has(recipient) ? 'defer' : 'take')
+  const at = suiteService({ mail: { answer }, isDirect: true })
+  const outbox = () => at.database.db.collection<JobDocument>('mail_outbox')
   let honest = 0
 
-  before(() => {
-    outbox = database.db.collection<JobDocument>('mail_outbox')
-  })
-
-  const logLines = (from = 0): LogLine[] =>
-    server
+  /** Lines of the log, from that character on, that warn of something about it. */
+  const complaintsAbout = (what: string, from = 0) =>
+    at.server
       .output()
       .slice(from)
       .split('\n')
-      .map((text) => ({ text, level: /"level":"(\w+)"/.exec(text)?.[1] ?? '' }))
-
-  const complaintsAbout = (what: string, from?: number) =>
-    logLines(from)
-      .filter(({ level, text }) => ['warn', 'error'].includes(level) && text.includes(what))
-      .map(({ text }) => text)
+      .filter((line) => /"level":"(?:warn|error)"/.test(line) && line.includes(what))
 
   /** Some rounds of the worker later, nothing but these mails has arrived. */
   async function honestRequestsAreServed() {
-    const before = mail.mails.length
-    const accounts = await addAccounts(database.db, `honest-${(honest += 1)}`, 3)
-    for (const { username, email } of accounts) {
-      await forgot(server, username)
-      expect(await opensForm((await mail.mailTo(email)).link)).to.equal(true)
+    const before = at.mail.mails.length
+    const accounts = await addAccounts(at.database.db, `honest-${(honest += 1)}`, 3)
+    for (const account of accounts) {
+      expect(await opensForm(await linkFor(at, account))).to.equal(true)
     }
-    expect(mail.mails.slice(before).flatMap(({ to }) => to)).to.deep.equal(
+    expect(at.mail.mails.slice(before).flatMap(({ to }) => to)).to.deep.equal(
       accounts.map(({ email }) => email),
     )
   }
 
   async function expectDeadLetter({ _id }: JobDocument, what: string) {
-    const job = await outbox.findOne({ _id })
+    const job = await outbox().findOne({ _id })
     expect(job?.['state'], what).to.equal('dead')
     expect(job?.['reason'], what).to.be.a('string').and.not.equal('')
     expect(job?.['purge_at'], what).to.be.instanceOf(Date)
     expect(job, what).to.not.have.property('identifier')
   }
 
-  /** What there is once each job is a dead letter, or when the time for that is up. */
-  async function foundSoon<T extends { dead: unknown }>(look: () => Promise<T[]>): Promise<T[]> {
-    let seen: T[] = []
-    await eventually(
-      'each job is a dead letter',
-      async () => {
-        seen = await look()
-        return seen.every(({ dead }) => dead)
-      },
-      DEAD_WITHIN_MS,
-    ).catch(() => {})
-    return seen
+  /** Until so many more jobs are dead letters than at first, or the time for that is up: the assertions tell which are not. */
+  async function areDeadSoon(first: number, more: number) {
+    const isOver = async () => (await deadLetters()) >= first + more
+    await eventually('each job is a dead letter', isOver, DEAD_WITHIN_MS).catch(() => {})
   }
 
-  async function addAccount(name: string, changes: Document): Promise<Account> {
-    const [account] = (await addAccounts(database.db, name, 1)) as [Account]
-    const users = database.db.collection<{ _id: string }>('users')
-    await users.updateOne({ _id: account.id }, changes)
-    return account
-  }
+  const deadLetters = () => outbox().countDocuments({ state: 'dead' })
 
   /** Asks, and answers what the outbox holds before any worker has seen it. */
   async function jobAsAsked(identifier: string): Promise<JobDocument> {
     return eventually('a job is caught', async () => {
-      await forgot(server, identifier)
-      process.kill(server.pid, 'SIGSTOP')
+      await forgot(at, identifier)
+      process.kill(at.server.pid, 'SIGSTOP')
       try {
-        return (await outbox.findOne({ identifier })) ?? false
+        return (await outbox().findOne({ identifier })) ?? false
       } finally {
-        process.kill(server.pid, 'SIGCONT')
+        process.kill(at.server.pid, 'SIGCONT')
       }
     })
   }
 
-  async function liveTokens({ id }: Account): Promise<number> {
-    const live = { user_id: id, used_at: null, invalidated_at: null }
-    return database.db.collection('password_reset_tokens').countDocuments(live)
-  }
-
   it('makes dead letters of jobs for accounts that no mail can reach', async () => {
-    const changes: [what: string, change: Document][] = [
-      ...Object.entries(BAD_ADDRESSES).map(([what, email]): [string, Document] => [
-        `an address ${what}`,
-        { $set: { email } },
-      ]),
-      ['no address', { $unset: { email: true } }],
-      ['no right to sign in', { $set: { disabled: true } }],
-    ]
-    const unreachable: { what: string; account: Account }[] = []
-    for (const [number, [what, change]] of changes.entries()) {
-      const account = await addAccount(`unreachable-${number}`, change)
-      await forgot(server, account.username)
-      unreachable.push({ what, account })
+    const changes: Record<string, Document> = {
+      'no address': { $unset: { email: true } },
+      'no right to sign in': { $set: { disabled: true } },
     }
-    const jobs = await foundSoon(async () => {
-      const found = await outbox.find({ state: 'dead' }).toArray()
-      return unreachable.map(({ what, account }) => ({
-        what,
-        account,
-        dead: found.find((job) => job['account_id'] === account.id),
-      }))
-    })
+    for (const [what, email] of Object.entries(BAD_ADDRESSES)) {
+      changes[`an address ${what}`] = { $set: { email } }
+    }
+    const accounts: Record<string, Account> = {}
+    const first = await deadLetters()
+    for (const [what, change] of Object.entries(changes)) {
+      const account = (accounts[what] = await addPerson(at))
+      await usersOf(at).updateOne({ _id: account.id }, change)
+      await forgot(at, account.username)
+    }
+    await areDeadSoon(first, Object.keys(changes).length)
     await honestRequestsAreServed()
 
-    const wrong: string[] = []
-    for (const { what, account, dead } of jobs) {
-      if (!dead) wrong.push(`${what}: no dead letter`)
-      else await expectDeadLetter(dead, what)
-      const complaints = dead ? complaintsAbout(String(dead._id)).length : 1
-      if (complaints !== 1) wrong.push(`${what}: ${complaints} lines`)
-      expect(await liveTokens(account), what).to.equal(0)
+    for (const [what, account] of Object.entries(accounts)) {
+      const job = await outbox().findOne({ account_id: account.id })
+      if (!job) throw new Error(`no dead letter: ${what}`)
+      await expectDeadLetter(job, what)
+      expect(complaintsAbout(String(job._id)), what).to.have.length(1)
+      expect(await liveTokensOf(at, account), what).to.deep.equal([])
     }
-    expect(wrong).to.deep.equal([])
   })
 
   it('makes a dead letter of a job for an account that was deleted after it was looked up', async () => {
-    const account = await addAccount('deleted', { $set: { disabled: false } })
+    const account = await addPerson(at)
     deferred.add(account.email)
-    await forgot(server, account.username)
+    await forgot(at, account.username)
     const waiting = await eventually('a first attempt fails', async () =>
-      outbox
+      outbox()
         .findOne({ account_id: account.id, reason: { $exists: true } })
         .then((job) => job ?? false),
     )
-    const before = server.output().length
-    await database.db.collection<{ _id: string }>('users').deleteOne({ _id: account.id })
+    const before = at.server.output().length
+    await usersOf(at).deleteOne({ _id: account.id })
     deferred.delete(account.email)
 
     await eventually('its job is a dead letter', async () => {
-      return (await outbox.countDocuments({ _id: waiting._id, state: 'dead' })) === 1
+      return (await outbox().countDocuments({ _id: waiting._id, state: 'dead' })) === 1
     })
     await expectDeadLetter(waiting, 'deleted')
     await honestRequestsAreServed()
     expect(complaintsAbout(String(waiting._id), before)).to.have.length(1)
-    expect(await liveTokens(account)).to.equal(0)
+    expect(await liveTokensOf(at, account)).to.deep.equal([])
   })
 
-  it('keeps nothing of a job for an unknown name', async () => {
-    await outboxIsQuiet(database.db)
-    const before = await outbox.countDocuments()
-    const nobody = await jobAsAsked('nobody@example.com')
-    await honestRequestsAreServed()
-    await outboxIsQuiet(database.db)
-    expect(await outbox.countDocuments()).to.equal(before)
-    expect(complaintsAbout(String(nobody._id))).to.deep.equal([])
-    expect(complaintsAbout('nobody@example.com')).to.deep.equal([])
-  })
-
-  it('makes dead letters of jobs that it cannot read', async () => {
+  it('keeps nothing of a job for an unknown name, and makes dead letters of jobs that it cannot read', async () => {
+    await outboxIsQuiet(at.database.db)
+    const [before, first] = [await outbox().countDocuments(), await deadLetters()]
     const asked = await jobAsAsked('nobody@example.com')
-    await outboxIsQuiet(database.db)
+    await honestRequestsAreServed()
+    await outboxIsQuiet(at.database.db)
+    expect(await outbox().countDocuments()).to.equal(before)
+    expect(complaintsAbout(String(asked._id))).to.deep.equal([])
+    expect(complaintsAbout('nobody@example.com')).to.deep.equal([])
+
     const { _id, kind, identifier: _typed, ...unnamed } = asked
     const whole = { ...unnamed, kind, identifier: 'nobody@example.com' }
     // Each field in each wrong way: test/stores/store.test.ts.
@@ -206,22 +161,14 @@ describeWithMongo('Bad input in the database', function (this: Mocha.Suite) {
     }
     const jobs = Object.entries(damaged).map(([what, job], number) => ({
       what,
-      job: { _id: `by-hand-${number}`, ...job },
+      job: { _id: `by-hand-${number}`, ...job } as JobDocument,
     }))
-    await outbox.insertMany(jobs.map(({ job }) => job))
-
-    const outcomes = await foundSoon(async () => {
-      const stored = await outbox.find({ _id: { $in: jobs.map(({ job }) => job._id) } }).toArray()
-      return jobs.map(({ what, job: { _id } }) => {
-        const job = stored.find((each) => String(each._id) === String(_id))
-        return { what, job, dead: job?.['state'] === 'dead' }
-      })
-    })
+    await outbox().insertMany(jobs.map(({ job }) => job))
+    await areDeadSoon(first, jobs.length)
     await honestRequestsAreServed()
-    for (const { what, job, dead } of outcomes) {
-      expect(dead, what).to.equal(true)
-      if (job) await expectDeadLetter(job, what)
-      expect(complaintsAbout(String(job?._id)), what).to.have.length(1)
+    for (const { what, job } of jobs) {
+      await expectDeadLetter(job, what)
+      expect(complaintsAbout(String(job._id)), what).to.have.length(1)
     }
   })
 
@@ -233,35 +180,31 @@ describeWithMongo('Bad input in the database', function (this: Mocha.Suite) {
     password_reset_expiration: null,
     require_email_verification: 'yes',
   }
+  const bad = { 'values.smtp_port': 'abc' }
+  const list = [['smtp_port', '25']]
+  const typed = [
+    'smtp_port',
+    'smtp_from',
+    'password_reset_expiration',
+    'require_email_verification',
+  ]
   const settingsRecords: [what: string, change: Document[], keys: string[]][] = [
-    [
-      'values that are not acceptable',
-      [{ $set: { 'values.smtp_port': 'abc', version } }],
-      ['smtp_port'],
-    ],
-    [
-      'values of other types',
-      [{ $set: { values: otherTypes, version } }],
-      ['smtp_port', 'smtp_from', 'password_reset_expiration', 'require_email_verification'],
-    ],
-    ['a list for values', [{ $set: { values: [['smtp_port', '25']], version } }], ['values']],
-    ['no version', [{ $set: { 'values.smtp_port': 'abc' } }, { $unset: 'version' }], ['smtp_port']],
-    [
-      'a version that is a text',
-      [{ $set: { 'values.smtp_port': 'abc', version: 'seven' } }],
-      ['smtp_port'],
-    ],
+    ['values that are not acceptable', [{ $set: { ...bad, version } }], ['smtp_port']],
+    ['values of other types', [{ $set: { values: otherTypes, version } }], typed],
+    ['a list for values', [{ $set: { values: list, version } }], ['values']],
+    ['no version', [{ $set: bad }, { $unset: 'version' }], ['smtp_port']],
+    ['a version that is a text', [{ $set: { ...bad, version: 'seven' } }], ['smtp_port']],
   ]
   for (const [what, change, keys] of settingsRecords) {
     it(`says once what is wrong with a settings record with ${what}, and takes the admin's correction`, async () => {
       const good = {
-        ...smtpSettings(mail.port),
+        ...smtpSettings(at.mail.port),
         password_reset_expiration: '1h',
         require_email_verification: 'false',
       }
-      await putSettings(server, good)
-      const before = server.output().length
-      const settings = database.db.collection<{ _id: string }>('settings')
+      await putSettings(at.server, good)
+      const before = at.server.output().length
+      const settings = at.database.db.collection<{ _id: string }>('settings')
       const { matchedCount } = await settings.updateOne({ _id: 'settings' }, change)
       expect(matchedCount).to.equal(1)
       for (const key of keys) {
@@ -271,11 +214,11 @@ describeWithMongo('Bad input in the database', function (this: Mocha.Suite) {
         )
       }
       if (keys.includes('values')) {
-        const refused: unknown = await putSettings(server, good).catch((error) => error)
+        const refused: unknown = await putSettings(at.server, good).catch((error) => error)
         expect(String(refused)).to.include('settings_unreadable')
         await settings.updateOne({ _id: 'settings' }, { $set: { values: {} } })
       }
-      await putSettings(server, good)
+      await putSettings(at.server, good)
       await honestRequestsAreServed()
       const lines = keys.map((key) => [key, complaintsAbout(`"${key}"`, before).length])
       expect(lines).to.deep.equal(keys.map((key) => [key, 1]))

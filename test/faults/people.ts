@@ -1,23 +1,20 @@
-import { randomUUID } from 'node:crypto'
-import bcrypt from 'bcrypt'
-import { eventually } from '../support/eventually.ts'
-import { followWithin } from '../support/relying-party.ts'
-import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
-import { CLIENT_ID, type KillableServer } from './servers.ts'
-
 /**
  * People at a running server: what they do in their browsers, and what it led to.
  *
  * @module
  */
+import { type Account, addAccounts, forgot, PASSWORD } from '../support/example-server.ts'
+import { eventually } from '../support/eventually.ts'
+import { sha256, tokenOf } from '../support/observe.ts'
+import { followWithin } from '../support/relying-party.ts'
+import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
+import type { Service } from './servers.ts'
 
-export interface Person {
-  id: string
-  username: string
-  email: string
+export interface Person extends Account {
   agent: UserAgent
 }
 
+/** A login that is right, and waits in the browser for its next step. */
 export interface HeldBackLogin {
   agent: UserAgent
   /** Where its browser would go on. */
@@ -25,41 +22,64 @@ export interface HeldBackLogin {
 }
 
 /** A document of the host's collection `users`. */
-export interface UserDocument {
+interface UserDocument {
   _id: string
-  username: string
-  email: string
   email_verified: boolean
-  password_hash: string
-  password_changed_at: Date | null
-  disabled: boolean
 }
 
-type At = Pick<KillableServer, 'oauthUrl' | 'party' | 'database'>
+interface TokenDocument {
+  _id: string
+  token_hash: string
+  live: boolean
+  claimed_at: Date | null
+  used_at: Date | null
+  invalidated_at: Date | null
+  completed_at: Date | null
+}
 
-export const OLD_PASSWORD = 'the password of before'
+type At = Pick<Service, 'oauthUrl' | 'party' | 'database'>
+type Browsing = Pick<Person, 'agent' | 'username'>
+type Url = Pick<Service, 'baseUrl'>
 
-const oldHash = bcrypt.hash(OLD_PASSWORD, 4)
 let added = 0
 
-export async function addPerson({ database }: At, emailVerified: boolean): Promise<Person> {
-  added += 1
-  const username = `person-${added}-of-the-tests`
-  const person = { id: randomUUID(), username, email: `${username}@users.example` }
-  await database.db.collection<UserDocument>('users').insertOne({
-    _id: person.id,
-    username,
-    email: person.email,
-    email_verified: emailVerified,
-    password_hash: await oldHash,
-    password_changed_at: null,
-    disabled: false,
-  })
-  return { ...person, agent: createUserAgent() }
+export async function addPerson({ database }: At, verified = true): Promise<Person> {
+  const [account] = (await addAccounts(database.db, `person-${(added += 1)}`, 1, { verified })) as [
+    Account,
+  ]
+  return { ...account, agent: createUserAgent() }
+}
+
+export function usersOf<More = unknown>({ database }: Pick<At, 'database'>) {
+  return database.db.collection<UserDocument & More>('users')
+}
+
+export async function isVerified(at: At, { id }: Pick<Account, 'id'>): Promise<boolean> {
+  return (await usersOf(at).findOne({ _id: id }))?.email_verified === true
+}
+
+/** What is stored of a reset link. */
+export async function storedToken({ database }: Pick<At, 'database'>, link: string) {
+  const tokens = database.db.collection<TokenDocument>('password_reset_tokens')
+  const stored = await tokens.findOne({ token_hash: sha256(tokenOf(link)) })
+  if (!stored) throw new Error('the token is gone')
+  return stored
+}
+
+/** Hashes of the reset tokens of the account that nothing has ended yet. */
+export async function liveTokensOf({ database }: Pick<At, 'database'>, { id }: Account) {
+  const live = { user_id: id, used_at: null, invalidated_at: null }
+  const found = await database.db.collection('password_reset_tokens').find(live).toArray()
+  return found.map(({ token_hash }) => String(token_hash))
+}
+
+/** How many events of the account the audit log has. */
+export function countEvents({ database }: Pick<At, 'database'>, { id }: Account, type: string) {
+  return database.db.collection('audit_events').countDocuments({ type, account_id: id })
 }
 
 /** Opens an authorization request and posts the credentials; answers the login POST. */
-export async function postLogin(at: At, person: Person, password = OLD_PASSWORD, extra = {}) {
+export async function postLogin(at: At, person: Browsing, password = PASSWORD, extra = {}) {
   const { agent, username } = person
   const request = await at.party.begin(extra)
   const page = await followWithin(agent, at.oauthUrl, await agent.get(request.url))
@@ -68,46 +88,54 @@ export async function postLogin(at: At, person: Person, password = OLD_PASSWORD,
   return { request, answer }
 }
 
-export async function signIn(at: At, person: Person, password = OLD_PASSWORD): Promise<void> {
-  const { answer } = await postLogin(at, person, password)
-  const { location = '', status } = await followWithin(person.agent, at.oauthUrl, answer)
-  if (!hasCode(location)) throw new Error(`not signed in: ${status} ${location}`)
-}
-
-/** Whether this password signs in, in a browser of its own. */
-export async function opens(at: At, person: Person, password: string): Promise<boolean> {
-  const somewhere = { ...person, agent: createUserAgent() }
-  const { answer } = await postLogin(at, somewhere, password)
+/** Whether this password signs in, in a browser of its own by default. */
+export async function opens(
+  at: At,
+  { username }: Pick<Account, 'username'>,
+  password: string,
+  agent = createUserAgent(),
+): Promise<boolean> {
+  const { answer } = await postLogin(at, { username, agent }, password)
   if (answer.status === 401) return false
-  const last = await followWithin(somewhere.agent, at.oauthUrl, answer)
-  if (!hasCode(last.location ?? '')) {
-    throw new Error(`neither in nor out: ${last.status} ${last.page} ${last.mode}`)
-  }
-  return true
+  const last = await followWithin(agent, at.oauthUrl, answer)
+  if (hasCode(last.location)) return true
+  throw new Error(`neither in nor out: ${last.status} ${last.page} ${last.mode}`)
 }
 
-/** Signs in, for a refresh token that lives on its own. */
-export async function refreshTokenOf(at: At, person: Person): Promise<string> {
-  const somewhere = { ...person, agent: createUserAgent() }
+/** Signs in elsewhere, for a refresh token that lives on its own. */
+export async function refreshTokenOf(at: At, { username }: Person): Promise<string> {
+  const agent = createUserAgent()
   const extra = { scope: 'openid email offline_access', prompt: 'consent' }
-  const { request, answer } = await postLogin(at, somewhere, OLD_PASSWORD, extra)
-  const asked = await followWithin(somewhere.agent, at.oauthUrl, answer)
-  const allowed = await somewhere.agent.post(`${at.oauthUrl}/login/consent`, {
-    ...asked.hidden,
-    decision: 'allow',
-  })
-  const { location = '' } = await followWithin(somewhere.agent, at.oauthUrl, allowed)
+  const { request, answer } = await postLogin(at, { username, agent }, PASSWORD, extra)
+  const { hidden } = await followWithin(agent, at.oauthUrl, answer)
+  const form = { ...hidden, decision: 'allow' }
+  const allowed = await agent.post(`${at.oauthUrl}/login/consent`, form)
+  const { location = '' } = await followWithin(agent, at.oauthUrl, allowed)
   const { refresh_token: token } = await at.party.exchange(request, location)
   if (token === undefined) throw new Error('no refresh token')
   return token
 }
 
-/** A login that is right, and waits in the browser for its next step. */
-export async function heldBackLogin(at: At, person: Person): Promise<HeldBackLogin> {
+/** The refresh token that follows this one. `undefined`: it gives no tokens any more. */
+export async function refresh({ oauthUrl }: At, token: string): Promise<string | undefined> {
+  const form = { grant_type: 'refresh_token', client_id: 'demo', refresh_token: token }
+  const { status, text } = await createUserAgent().post(`${oauthUrl}/token`, form)
+  const { error, refresh_token: next } = JSON.parse(text) as Record<string, string>
+  if (status === 200) return next
+  if (error === 'invalid_grant') return undefined
+  throw new Error(`neither good nor bad: ${status} ${text}`)
+}
+
+export async function heldBackLogin(at: At, { username }: Person): Promise<HeldBackLogin> {
   const agent = createUserAgent()
-  const { answer } = await postLogin(at, { ...person, agent })
+  const { answer } = await postLogin(at, { username, agent })
   if (answer.location === undefined) throw new Error(`not signed in: ${answer.status}`)
   return { agent, next: answer.location }
+}
+
+/** Whether a login that was held back still leads to a code. */
+export async function finishes({ oauthUrl }: At, { agent, next }: HeldBackLogin): Promise<boolean> {
+  return hasCode((await followWithin(agent, oauthUrl, await agent.get(next))).location)
 }
 
 /** Whether the session of this browser still lives, without asking the person. */
@@ -119,28 +147,8 @@ export async function isSignedIn(at: At, { agent }: Pick<Person, 'agent'>): Prom
   throw new Error(`neither in nor out: ${status} ${location}`)
 }
 
-/** The refresh token that follows this one. `undefined`: it gives no tokens any more. */
-export async function refresh({ oauthUrl }: At, token: string): Promise<string | undefined> {
-  const form = { grant_type: 'refresh_token', client_id: CLIENT_ID, refresh_token: token }
-  const { status, text } = await createUserAgent().post(`${oauthUrl}/token`, form)
-  const { error, refresh_token: next } = JSON.parse(text) as Record<string, string>
-  if (status === 200) return next
-  if (error === 'invalid_grant') return undefined
-  throw new Error(`neither good nor bad: ${status} ${text}`)
-}
-
-/** Whether a login that was held back still leads to a code. */
-export async function finishes(at: At, held: HeldBackLogin): Promise<boolean> {
-  const { location = '' } = await followWithin(
-    held.agent,
-    at.oauthUrl,
-    await held.agent.get(held.next),
-  )
-  return hasCode(location)
-}
-
 /** Until the mail that the person asked for has left, and nothing more will be done about it. */
-export async function mailed({ database }: At, { id, email }: Person): Promise<void> {
+export async function mailed({ database }: At, { id, email }: Account): Promise<void> {
   const events = database.db.collection('audit_events')
   const outbox = database.db.collection('mail_outbox')
   await eventually(`a mail to ${email}`, async () => {
@@ -149,19 +157,26 @@ export async function mailed({ database }: At, { id, email }: Person): Promise<v
   })
 }
 
-export function forgot({ oauthUrl }: At, { agent, username }: Person): Promise<Answer> {
-  return agent.post(`${oauthUrl}/forgot-password`, { identifier: username })
+/** Asks for a reset link, and has it in the first mail. */
+export async function linkFor(
+  at: Pick<Service, 'baseUrl' | 'mail'>,
+  { username, email }: Account,
+  withinMs?: number,
+): Promise<string> {
+  await forgot(at, username)
+  const its = () => at.mail.mails.find(({ to }) => to.includes(email))
+  return (await eventually(`a mail to ${email}`, its, withinMs)).link
 }
 
-/** `undefined`: the connection broke before there was an answer. */
-export async function postReset(
-  at: At,
-  link: string,
-  password: string,
-): Promise<Answer | undefined> {
-  const token = new URL(link).searchParams.get('token') ?? ''
-  const form = { token, password, confirm_password: password }
-  return answered(createUserAgent().post(`${at.oauthUrl}/reset-password`, form))
+/** Whatever the answer is. */
+export function postForgot({ baseUrl }: Url, identifier: string): Promise<Answer> {
+  return createUserAgent().post(`${baseUrl}/oauth2/forgot-password`, { identifier })
+}
+
+/** Whatever the answer is; at this process, whichever the link names. */
+export function postReset({ baseUrl }: Url, link: string, password: string): Promise<Answer> {
+  const form = { token: tokenOf(link), password, confirm_password: password }
+  return createUserAgent().post(`${baseUrl}/oauth2/reset-password`, form)
 }
 
 /** `undefined`: the connection broke before there was an answer. */
@@ -174,14 +189,6 @@ export async function answered<T>(answer: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Whether a reset link opens the form. */
-export async function showsForm(link: string): Promise<boolean> {
-  const { status, page, mode } = await createUserAgent().get(link)
-  if (page === 'reset-password' && mode === 'form') return true
-  if (page === 'reset-password' && status === 400) return false
-  throw new Error(`neither usable nor dead: ${status} ${page} ${mode}`)
-}
-
-export function hasCode(location: string): boolean {
+export function hasCode(location = ''): boolean {
   return URL.canParse(location) && new URL(location).searchParams.has('code')
 }

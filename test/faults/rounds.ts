@@ -1,34 +1,17 @@
+/**
+ * Processes that are killed, again and again, each time at another moment of the same work.
+ *
+ * @module
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Document } from 'mongodb'
+import { describeWithMongo, describeWithReplicaSet, type Topology } from '../support/mongod.ts'
 import type { Moment, MongoCommand, MongoProxy } from '../support/mongo-proxy.ts'
-import { scaled } from './servers.ts'
+import { several } from './load.ts'
+import { answered, type Person } from './people.ts'
+import { scaled, type Service } from './servers.ts'
 
-export type Fault =
-  | 'lost mail'
-  | 'session that came back'
-  | 'double event'
-  | 'token used twice'
-  | 'half done'
-  | 'link too many'
-  | 'lost event'
-  | 'lost logout'
-  | 'logout too many'
-  /** The process was not killed where it should have been. */
-  | 'missed moment'
-
-/** What was found out about all rounds together. */
-export interface Findings {
-  rounds: number
-  /** How often each outcome was seen. */
-  outcomes: Map<string, number>
-  count(outcome: string): void
-  add(fault: Fault, what: string): void
-  /** What was found wrong, each with its round. */
-  of(...faults: Fault[]): string[]
-  /** One line with the figures. */
-  summary(title: string): string
-}
-
-const FIGURES: Fault[] = [
+const FAULTS = [
   'lost mail',
   'session that came back',
   'double event',
@@ -38,27 +21,159 @@ const FIGURES: Fault[] = [
   'lost event',
   'lost logout',
   'logout too many',
-]
+  /** The process was not killed where it should have been. */
+  'missed moment',
+] as const
 
-export function createFindings(): Findings {
+export type Fault = (typeof FAULTS)[number]
+
+/** A step in the database, one that the story has a name for, or milliseconds after the work was begun. */
+export type KillMoment = StepMoment | string | number
+
+/** A person, and what is done for them while the process is killed. */
+export interface Round<At extends Service = Service> {
+  title: string
+  at: At
+  person: Person
+  moment: KillMoment
+}
+
+/** When something is done that is not done yet. `happened` tells whether it was, or was cancelled before. */
+interface Armed {
+  happened: Promise<unknown>
+  cancel(): void
+}
+
+/** What one story of killed processes has of its own; `tellRounds` does the rest. */
+export interface Story<At extends Service, R extends Round<At>, Planned> {
+  /** Of the line with figures. */
+  title: string
+  /** The work asks for a job, whose search does not say whose it is: the one after the answer is meant. */
+  isForWorker?: boolean
+  start(topology: Topology): Promise<At>
+  /** Records at the first service what is done where nobody disturbs; answers what to do at each. */
+  plan(first: At): Promise<(index: number) => Planned[]>
+  /** Up to the moment before the work. */
+  prepare(at: At, planned: Planned, index: number): Promise<R>
+  /** Does the work, dies, and starts again. */
+  kill(round: R): Promise<unknown>
+  /** Kills the process at a moment that has a name. */
+  arm?(round: R, name: string, trail: Trail): Armed
+  /** After the last round of a service. */
+  afterwards?(at: At, index: number): Promise<unknown>
+  judge(round: R): Promise<unknown>
+}
+
+/** Few, because an authorization code is gone after a minute. */
+const PREPARED_AT_ONCE = 5
+/** A limit for a broken run: leases of dead processes end long before. */
+export const SETTLED_WITHIN_MS = 180_000
+
+const TOPOLOGIES: Topology[] = ['standalone', 'replica set']
+
+/** One suite that works with both, side by side. */
+export function describeOnBothTopologies(title: string, body: () => void): void {
+  describeWithMongo(title, () => describeWithReplicaSet('and side by side with it', body))
+}
+
+/** Plays all rounds at both services before the tests of the suite, which say what must not have been found. */
+export function tellRounds<At extends Service, R extends Round<At>, Planned>(
+  story: Story<At, R, Planned>,
+) {
+  const services: At[] = []
+  const rounds: R[] = []
   const found: { fault: Fault; what: string }[] = []
+  /** How often each outcome was seen. */
   const outcomes = new Map<string, number>()
-  const of = (...faults: Fault[]) =>
-    found
-      .filter(({ fault }) => faults.includes(fault))
-      .map(({ fault, what }) => `${fault}: ${what}`)
+  let deaths = 0
+
+  before(async function () {
+    this.timeout(scaled({ full: 3_600_000, short: 600_000 }))
+    for (const topology of TOPOLOGIES) services.push(await story.start(topology))
+    const planFor = await story.plan(services[0] as At)
+    await Promise.all(services.map((at, index) => play(at, planFor(index), index)))
+    await several(rounds, 4, story.judge)
+  })
+
+  after(async function () {
+    this.timeout(60_000)
+    const faults = FAULTS.map((fault) => `${fault} ${of(fault).length}`)
+    const seen = [...outcomes].map(([outcome, times]) => `${outcome} ${times}`)
+    console.log(`${story.title}: rounds ${deaths}, ${faults.join(', ')} (${seen.join(', ')})`)
+    for (const service of services) await service.close()
+  })
+
+  /** All rounds at one service, one after the other. */
+  async function play(at: At, planned: Planned[], index: number): Promise<void> {
+    for (let from = 0; from < planned.length; from += PREPARED_AT_ONCE) {
+      const some = planned.slice(from, from + PREPARED_AT_ONCE)
+      const prepared = await several(some, 3, (each, number) =>
+        story.prepare(at, each, from + number),
+      )
+      for (const round of prepared) await story.kill(round)
+    }
+    await story.afterwards?.(at, index)
+  }
+
+  function arm(round: R, trail: Trail): Armed {
+    const { at, moment } = round
+    if (typeof moment === 'number') {
+      return {
+        happened: sleep(moment)
+          .then(at.kill)
+          .then(() => true),
+        cancel: () => {},
+      }
+    }
+    if (typeof moment !== 'string') {
+      return at.proxy.interrupt(momentOf(moment.step, trail, moment.when), at.kill)
+    }
+    if (!story.arm) throw new TypeError(`who kills at ${moment}?`)
+    return story.arm(round, moment, trail)
+  }
+
+  /** Does the work about these ids, and kills the process at the moment of the round. `undefined`: nobody was there to answer. */
+  async function die<T>(round: R, ids: string[], work: () => Promise<T>): Promise<T | undefined> {
+    const { at, moment } = round
+    deaths += 1
+    const trail = followTrail(at.proxy, ids)
+    const isBefore = typeof moment === 'object' && moment.when === 'before'
+    const isArmedLater = story.isForWorker && isBefore && moment.step.onlyReplyTells
+    const early = isArmedLater ? undefined : arm(round, trail)
+    const working = answered(work())
+    if (isArmedLater) await working
+    const { happened, cancel } = early ?? arm(round, trail)
+    await Promise.race([happened, sleep(SETTLED_WITHIN_MS, undefined, { ref: false })])
+    cancel()
+    if (!(await happened)) {
+      fault(round, true, 'missed moment', 'not killed')
+      await at.kill()
+    }
+    const answer = await working
+    trail.end()
+    return answer
+  }
+
+  function fault({ title }: Pick<R, 'title'>, is: boolean, kind: Fault, what: string): void {
+    if (is) found.push({ fault: kind, what: `${title}: ${what}` })
+  }
+
+  /** What was found wrong, each with its round. */
+  function of(...faults: Fault[]): string[] {
+    return found
+      .filter((each) => faults.includes(each.fault))
+      .map((each) => `${each.fault}: ${each.what}`)
+  }
 
   return {
-    rounds: 0,
+    services,
+    rounds,
     outcomes,
-    count: (outcome) => void outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1),
-    add: (fault, what) => void found.push({ fault, what }),
-    of,
-    summary(title) {
-      const faults = FIGURES.map((fault) => `${fault} ${of(fault).length}`)
-      const seen = [...outcomes].map(([outcome, times]) => `${outcome} ${times}`)
-      return `${title}: rounds ${this.rounds}, ${faults.join(', ')} (${seen.join(', ')})`
-    },
+    deaths: () => deaths,
+    die,
+    count: (outcome: string) => void outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1),
+    fault,
+    faults: of,
   }
 }
 
@@ -119,12 +234,13 @@ export function followTrail(proxy: MongoProxy, ids: Iterable<string>): Trail {
   }
 }
 
-/** The commands about the account while `work` is done, in their order. It must have come to its end. */
-export async function recordSteps(
+/** The commands about these ids while the work is done, in their order. It must have come to its end. */
+export async function stepsOf(
   proxy: MongoProxy,
-  trail: Trail,
+  ids: string[],
   work: () => Promise<unknown>,
 ): Promise<Step[]> {
+  const trail = followTrail(proxy, ids)
   const steps: Step[] = []
   const seen = new Set<MongoCommand>()
 
@@ -148,10 +264,11 @@ export async function recordSteps(
   })
   await work()
   stop()
+  trail.end()
   return steps
 }
 
-export function momentOf(step: Step, trail: Trail, when: Moment['when']): Moment {
+function momentOf(step: Step, trail: Trail, when: Moment['when']): Moment {
   const { name, collection, nth, onlyReplyTells } = step
   const isSuch = (command: MongoCommand) =>
     command.name === name && command.collection === collection
@@ -189,8 +306,11 @@ export function momentsAround(steps: Step[]): StepMoment[] {
   return scaled({ full: [...states, ...others], short: states })
 }
 
-export function nameOf({ step: { name, collection, nth }, when }: StepMoment): string {
-  return `${when} ${name} ${collection} ${nth}`
+export function nameOf(moment: KillMoment): string {
+  if (typeof moment === 'number') return `after ${moment} ms`
+  if (typeof moment === 'string') return moment
+  const { step, when } = moment
+  return `${when} ${step.name} ${step.collection} ${step.nth}`
 }
 
 export function isWriteTo(
@@ -202,4 +322,9 @@ export function isWriteTo(
 /** One of several equal parts: 0 of 2 has every other item, from the first. */
 export function part<T>(all: T[], which: number, of: number): T[] {
   return all.filter((_, index) => index % of === which)
+}
+
+/** Times at which a process may die, by chance. */
+export function randomTimes(count: number, withinMs: number): number[] {
+  return Array.from({ length: count }, () => Math.random() * withinMs)
 }

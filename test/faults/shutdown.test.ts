@@ -1,24 +1,20 @@
 import { once } from 'node:events'
 import { Agent, request } from 'node:http'
-import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { eventually } from '../support/eventually.ts'
-import { type ExampleServer, putSettings, type Variables } from '../support/example-server.ts'
-import { freePort } from '../support/free-port.ts'
-import { startMailServer, type MailServer } from '../support/mail-server.ts'
-import { startMongoProxy, type MongoCommand, type MongoProxy } from '../support/mongo-proxy.ts'
-import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
-import { tokenOf } from '../support/observe.ts'
 import {
-  endLeases,
-  scaled,
-  postForgot,
-  postReset,
-  signIn,
-  startSeededServer,
-  userNamed,
-} from './servers.ts'
+  type Account,
+  addAccounts,
+  type ExampleServer,
+  forgot,
+  PASSWORD,
+} from '../support/example-server.ts'
+import type { MongoCommand, MongoProxy } from '../support/mongo-proxy.ts'
+import { describeWithMongo } from '../support/mongod.ts'
+import { addPerson, linkFor, opens, postForgot, postReset } from './people.ts'
+import { endLeases, OUTAGES, scaled, suiteService } from './servers.ts'
 
 /** What the specification of the example server promises. */
 const EXIT_LIMIT_MS = 10_000
@@ -28,85 +24,44 @@ const CROWD = scaled({ full: 100, short: 20 })
 const ROUNDS = scaled({ full: 5, short: 1 })
 
 describeWithMongo('The example server on SIGTERM', () => {
-  let fresh: FreshDatabase
-  let proxy: MongoProxy
-  let mail: MailServer
-  let variables: Variables
-  let server: ExampleServer
-
-  const crowd = Array.from({ length: CROWD * ROUNDS }, (_, index) => userNamed(`one-${index}`))
-  const users = [...'abcdefghijk'].map((letter) => userNamed(`user-${letter}`))
-
-  before(async function () {
-    this.timeout(180_000)
-    fresh = await freshDatabase()
-    proxy = await startMongoProxy(fresh)
-    mail = await startMailServer()
-    variables = {
-      PORT: String(await freePort()),
-      BCRYPT_COST: '10',
-      RESPONSE_DELAY_FLOOR_MS: '1500',
-    }
-    server = await start()
-  })
-
-  after(async function () {
-    this.timeout(60_000)
-    await proxy?.restore()
-    await server?.kill()
-    await proxy?.close()
-    await mail?.close()
-    await fresh?.drop()
-  })
-
-  const start = () =>
-    startSeededServer({
-      uri: proxy.uri,
-      smtpPort: mail.port,
-      users: [...users, ...crowd],
-      variables,
-    })
-
-  async function linkFor(username: string): Promise<string> {
-    expect((await postForgot(server, username)).mode).to.equal('sent')
-    return (await mail.mailTo(`${username}@users.example`)).link
-  }
-
-  async function arrivesAtOnce(username: string): Promise<string> {
-    const isTheirs = ({ to }: { to: string[] }) => to.includes(`${username}@users.example`)
-    const find = () => mail.mails.find(isTheirs)
+  const at = suiteService({ variables: { BCRYPT_COST: '10', RESPONSE_DELAY_FLOOR_MS: '1500' } })
+  async function arrivesAtOnce({ username, email }: Account): Promise<string> {
+    const find = () => at.mail.mails.find(({ to }) => to.includes(email))
     return (await eventually(`the mail to ${username}`, find, AT_ONCE_MS)).link
   }
 
   it('answers what is in flight, also in the middle of bcrypt, takes nothing new, and exits with 0 (FLT-08)', async function () {
     this.timeout(120_000)
-    const token = tokenOf(await linkFor('user-a'))
+    const [resetter, asker] = [await addPerson(at), await addPerson(at)]
+    const link = await linkFor(at, resetter)
     const hashing = nextReply(
-      proxy,
+      at.proxy,
       ({ name, collection }) => name === 'find' && collection === 'password_reset_tokens',
     )
-    const forgot = postForgot(server, 'user-b')
-    const reset = postReset(server, token, 'a brand new password')
+    const answers = [
+      postForgot(at, asker.username),
+      postReset(at, link, 'a brand new password'),
+    ] as const
     await hashing
-    const exited = exitCodeOf(server)
-    await takesNothingNew(server)
-    const [asked, done] = await Promise.all([forgot, reset])
+    const exited = exitCodeOf(at.server)
+    await takesNothingNew(at.server)
+    const [asked, done] = await Promise.all(answers)
     expect([asked.status, asked.mode]).to.deep.equal([200, 'sent'])
     expect([done.status, done.mode]).to.deep.equal([200, 'done'])
     expect(await exited).to.equal(0)
 
-    server = await start()
-    expect((await signIn(server, 'user-a', 'a brand new password')).mode).to.equal('signed_in')
-    expect((await signIn(server, 'user-a', 'user-a-password')).status).to.equal(401)
-    expect(await arrivesAtOnce('user-b')).to.include('/reset-password?token=')
+    await at.start()
+    expect(await opens(at, resetter, 'a brand new password')).to.equal(true)
+    expect(await opens(at, resetter, PASSWORD)).to.equal(false)
+    expect(await arrivesAtOnce(asker)).to.include('/reset-password?token=')
   })
 
   it('exits with 0 while connections are kept alive, busy or silent, and answers every request on them', async function () {
     this.timeout(120_000)
     const agent = new Agent({ keepAlive: true, maxSockets: 8 })
-    const url = `${server.baseUrl}/oauth2/forgot-password`
+    const url = `${at.oauthUrl}/forgot-password`
     await Promise.all(Array.from({ length: 8 }, () => send(agent, url)))
-    const silent = [connect(server.port), connect(server.port)]
+    const silent = [connect(at.server.port), connect(at.server.port)]
     for (const socket of silent) socket.on('error', () => {})
     await Promise.all(silent.map((socket) => once(socket, 'connect')))
     silent[1]?.write('GET / HTTP/1.1\r\nHost: loc')
@@ -125,7 +80,7 @@ describeWithMongo('The example server on SIGTERM', () => {
       keepBusy().catch((error: unknown) => failures.push(error)),
     )
     await eventually('the connections are busy', () => answered > 20)
-    const exitCode = await exitCodeOf(server)
+    const exitCode = await exitCodeOf(at.server)
     isOver = true
     await Promise.all(busy)
     agent.destroy()
@@ -134,98 +89,90 @@ describeWithMongo('The example server on SIGTERM', () => {
     expect(exitCode).to.equal(0)
     for (const failure of failures) expect(failure).to.include({ isTaken: false })
 
-    server = await start()
-    expect((await postForgot(server, 'nobody')).mode).to.equal('sent')
+    await at.start()
+    await forgot(at, 'nobody')
   })
 
   it('gives back the mail that is under way to a stalled SMTP server, so that another process sends it at once', async function () {
     this.timeout(120_000)
-    const stalled = await startStalledServer()
-    try {
-      await putSettings(server, { smtp_port: String(stalled.port) })
-      expect((await postForgot(server, 'user-c')).mode).to.equal('sent')
-      await stalled.reached()
-      expect(await exitCodeOf(server)).to.equal(0)
-    } finally {
-      await stalled.close()
-    }
-    await storeMailPort(fresh, mail.port)
-    server = await start()
-    const token = tokenOf(await arrivesAtOnce('user-c'))
-    expect((await postReset(server, token, 'a brand new password')).mode).to.equal('done')
+    const person = await addPerson(at)
+    await mailIsStuck(person)
+    expect(await exitCodeOf(at.server)).to.equal(0)
+    at.mail.speak()
+    await at.start()
+    const link = await arrivesAtOnce(person)
+    expect((await postReset(at, link, 'a brand new password')).mode).to.equal('done')
   })
+
+  /** It is under way to an SMTP server that has fallen silent. */
+  async function mailIsStuck({ username }: Account): Promise<void> {
+    at.mail.fallSilent()
+    await forgot(at, username)
+    await eventually('somebody connects', () => at.mail.mostOpen() > 0)
+  }
 
   it('is not hurried by a second SIGTERM, nor by SIGINT', async function () {
     this.timeout(120_000)
-    const stored = nextReply(proxy, isJobStored)
-    const forgot = postForgot(server, 'user-d')
+    const person = await addPerson(at)
+    const stored = nextReply(at.proxy, isJobStored)
+    const asking = forgot(at, person.username)
     await stored
-    const exited = exitCodeOf(server)
-    await takesNothingNew(server)
-    server.signal('SIGTERM')
-    server.signal('SIGINT')
-    expect((await forgot).mode).to.equal('sent')
+    const exited = exitCodeOf(at.server)
+    await takesNothingNew(at.server)
+    at.server.signal('SIGTERM')
+    at.server.signal('SIGINT')
+    await asking
     expect(await exited).to.equal(0)
 
-    server = await start()
-    expect(await arrivesAtOnce('user-d')).to.include('/reset-password?token=')
+    await at.start()
+    expect(await arrivesAtOnce(person)).to.include('/reset-password?token=')
   })
 
-  for (const [kind, takeAway, waiting, inFlight] of [
-    ['refuses connections', (gone: MongoProxy) => gone.sever(), 'user-e', 'user-f'],
-    ['is silent', (gone: MongoProxy) => gone.stall(), 'user-g', 'user-h'],
-  ] as const) {
+  for (const [kind, takeAway] of Object.entries(OUTAGES)) {
     it(`answers what is in flight and exits with 0 also while MongoDB ${kind}, and loses no job`, async function () {
       this.timeout(120_000)
-      const stalled = await startStalledServer()
-      try {
-        await putSettings(server, { smtp_port: String(stalled.port) })
-        expect((await postForgot(server, waiting)).mode).to.equal('sent')
-        await stalled.reached()
-        await takeAway(proxy)
-        const answers = [
-          postForgot(server, inFlight),
-          postReset(server, 'x'.repeat(43), 'a brand new password'),
-        ]
-        // What was sent before has arrived too.
-        await fetch(server.baseUrl)
-        expect(await exitCodeOf(server)).to.equal(0)
-        for (const answer of await Promise.all(answers)) {
-          expect([answer.status, answer.mode]).to.deep.equal([503, 'unavailable'])
-        }
-      } finally {
-        await stalled.close()
+      const [waiting, inFlight] = [await addPerson(at), await addPerson(at)]
+      await mailIsStuck(waiting)
+      await takeAway(at.proxy)
+      const answers = [
+        postForgot(at, inFlight.username),
+        postReset(at, `http://localhost/?token=${'x'.repeat(43)}`, 'a brand new password'),
+      ]
+      // What was sent before has arrived too.
+      await fetch(at.baseUrl)
+      expect(await exitCodeOf(at.server)).to.equal(0)
+      for (const answer of await Promise.all(answers)) {
+        expect([answer.status, answer.mode]).to.deep.equal([503, 'unavailable'])
       }
-      await proxy.restore()
+      await at.proxy.restore()
       // A process that cannot reach the database gives nothing back.
-      await endLeases(fresh)
-      await storeMailPort(fresh, mail.port)
-      server = await start()
-      const token = tokenOf(await arrivesAtOnce(waiting))
-      expect((await postReset(server, token, 'a brand new password')).mode).to.equal('done')
+      await endLeases(at)
+      at.mail.speak()
+      await at.start()
+      const link = await arrivesAtOnce(waiting)
+      expect((await postReset(at, link, 'a brand new password')).mode).to.equal('done')
     })
   }
 
   it('loses no job that was accepted, however many come in while it stops', async function () {
     this.timeout(ROUNDS * 120_000)
     for (let round = 0; round < ROUNDS; round += 1) {
-      const accepted: string[] = []
-      const stored = nextReply(proxy, isJobStored)
-      const asking = crowd
-        .slice(round * CROWD, (round + 1) * CROWD)
-        .map(async ({ username }, index) => {
-          await sleep(index * 5)
-          const answer = await postForgot(server, username).catch(() => undefined)
-          if (answer?.mode === 'sent') accepted.push(username)
-        })
+      const accepted: Account[] = []
+      const crowd = await addAccounts(at.database.db, `round-${round}`, CROWD)
+      const stored = nextReply(at.proxy, isJobStored)
+      const asking = crowd.map(async (account, index) => {
+        await sleep(index * 5)
+        const answer = await postForgot(at, account.username).catch(() => undefined)
+        if (answer?.mode === 'sent') accepted.push(account)
+      })
       await stored
-      const exited = exitCodeOf(server)
+      const exited = exitCodeOf(at.server)
       await Promise.all(asking)
       expect(await exited).to.equal(0)
       expect(accepted).to.not.have.length(0)
 
-      server = await start()
-      for (const username of accepted) await arrivesAtOnce(username)
+      await at.start()
+      for (const account of accepted) await arrivesAtOnce(account)
     }
   })
 })
@@ -282,30 +229,4 @@ function send(agent: Agent, url: string, form?: string): Promise<number | undefi
     })
     sent.end(form)
   })
-}
-
-/** While no server runs. */
-async function storeMailPort({ db }: FreshDatabase, port: number): Promise<void> {
-  const changes = { $set: { 'values.smtp_port': String(port) }, $inc: { version: 1 } }
-  await db.collection('settings').updateOne({}, changes)
-}
-
-/** Accepts connections, and never says a word. */
-async function startStalledServer() {
-  const sockets = new Set<Socket>()
-  const server = createServer((socket) => {
-    sockets.add(socket)
-    socket.on('error', () => {})
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return {
-    port: (server.address() as AddressInfo).port,
-    /** A mail is under way. */
-    reached: () => eventually('somebody connects', () => sockets.size > 0),
-    async close() {
-      for (const socket of sockets) socket.destroy()
-      await new Promise((resolve) => server.close(resolve))
-    },
-  }
 }

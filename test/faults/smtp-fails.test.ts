@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { codeIn } from '../support/person.ts'
-import { createBrowser } from '../support/browser.ts'
+import { createBrowser, createUserAgent, type Answer } from '../support/user-agent.ts'
 import {
   type Account,
   addAccounts,
@@ -12,14 +12,14 @@ import {
   resetPassword,
 } from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
-import { steadyLoad, percentile } from '../support/load.ts'
+import { steadyLoad } from './load.ts'
 import type { MailKind } from '../../src/ports/mail-kinds.ts'
 import { startMailServer, type ReceivedMail } from '../support/mail-server.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { sha256, tokenOf, shapeOf } from '../support/observe.ts'
+import { addPerson, isVerified, linkFor, liveTokensOf } from './people.ts'
 import { scaled, suiteService } from './servers.ts'
 import { readFile } from 'node:fs/promises'
-import { createUserAgent, type Answer } from '../support/user-agent.ts'
 
 const OUTAGE_SECONDS = scaled({ full: 600, short: 12 })
 const PER_SECOND = scaled({ full: 4, short: 8 })
@@ -33,7 +33,7 @@ const RECOVERY_LIMIT_MS = 600_000
 describeWithMongo('SMTP is down, and comes back', function (this: Mocha.Suite) {
   this.timeout(OUTAGE_SECONDS * 1000 + RECOVERY_LIMIT_MS + 120_000)
 
-  const { database, mail, server } = suiteService({ require_email_verification: 'true' })
+  const at = suiteService({ settings: { require_email_verification: 'true' }, isDirect: true })
   let verified: Account[]
   let unverified: Account[]
   /** They ask before the outage, and not again. */
@@ -43,11 +43,6 @@ describeWithMongo('SMTP is down, and comes back', function (this: Mocha.Suite) {
   /** Links from before the outage. */
   const earlier = new Map<Account, string>()
 
-  async function linkFor({ username, email }: Account): Promise<string> {
-    await forgot(server, username)
-    return (await mail.mailTo(email)).link
-  }
-
   /** One of eight kinds of request in turn; each finds its accounts one after the other. */
   function request(index: number) {
     const turn = Math.floor(index / 8)
@@ -56,28 +51,28 @@ describeWithMongo('SMTP is down, and comes back', function (this: Mocha.Suite) {
     const role = index % 8
     if (role < 4) {
       const { username, email } = one(verified, turn * 4 + role)
-      return forgot(server, role % 2 === 0 ? username : email)
+      return forgot(at, role % 2 === 0 ? username : email)
     }
-    if (role === 4) return forgot(server, `nobody-${index}@example.com`)
-    if (role === 5) return resend(server, one(unverified, turn).username)
+    if (role === 4) return forgot(at, `nobody-${index}@example.com`)
+    if (role === 5) return resend(at, one(unverified, turn).username)
     if (role === 6) {
       const { username, email } = one(unverified, turn * 3 + 1)
       // Each login that waits is owed a mail with its own code.
       owed.push(`email_verification ${email} of a login`)
-      return blockedLogin(server, username)
+      return blockedLogin(at, username)
     }
     // Nobody gets a mail for these: unknown, verified already, and an address that is not verified.
-    if (turn % 3 === 0) return resend(server, `nobody-${index}`)
-    if (turn % 3 === 1) return resend(server, one(verified, turn).username)
-    return forgot(server, one(unverified, turn).email)
+    if (turn % 3 === 0) return resend(at, `nobody-${index}`)
+    if (turn % 3 === 1) return resend(at, one(verified, turn).username)
+    return forgot(at, one(unverified, turn).email)
   }
 
   before(async () => {
-    verified = await addAccounts(database.db, 'verified', VERIFIED)
-    unverified = await addAccounts(database.db, 'unverified', UNVERIFIED, { verified: false })
-    bystanders = await addAccounts(database.db, 'bystander', 3)
+    verified = await addAccounts(at.database.db, 'verified', VERIFIED)
+    unverified = await addAccounts(at.database.db, 'unverified', UNVERIFIED, { verified: false })
+    bystanders = await addAccounts(at.database.db, 'bystander', 3)
     for (const account of [...verified.slice(0, WITH_EARLIER_LINK), ...bystanders]) {
-      earlier.set(account, await linkFor(account))
+      earlier.set(account, await linkFor(at, account))
     }
     for (const link of earlier.values()) expect(await opensForm(link)).to.equal(true)
     owed = [
@@ -85,8 +80,8 @@ describeWithMongo('SMTP is down, and comes back', function (this: Mocha.Suite) {
       ...unverified.map(({ email }) => `email_verification ${email}`),
     ]
 
-    const { port } = mail
-    await mail.close()
+    const { port } = at.mail
+    await at.mail.close()
     const count = OUTAGE_SECONDS * PER_SECOND
     await steadyLoad({ perSecond: PER_SECOND, count }, request)
     for (const account of verified.slice(0, WITH_EARLIER_LINK)) {
@@ -97,30 +92,27 @@ describeWithMongo('SMTP is down, and comes back', function (this: Mocha.Suite) {
     }
 
     const backAt = performance.now()
-    Object.assign(mail, await startMailServer({ port }))
-    const arrived = () => new Set(mail.mails.map(nameOf))
-    await eventually(
-      'every owed mail arrives',
-      () => owed.every((name) => arrived().has(name)),
-      RECOVERY_LIMIT_MS,
-    )
-    await outboxIsQuiet(database.db, RECOVERY_LIMIT_MS)
+    at.mail = await startMailServer({ port })
+    const arrived = () => new Set(at.mail.mails.map(nameOf))
+    const isOver = () => owed.every((name) => arrived().has(name))
+    await eventually('every owed mail arrives', isOver, RECOVERY_LIMIT_MS)
+    await outboxIsQuiet(at.database.db, RECOVERY_LIMIT_MS)
     const seconds = ((performance.now() - backAt) / 1000).toFixed(1)
     console.log(
       `SMTP outage: ${count} requests in ${OUTAGE_SECONDS} s; ${owed.length} mails owed, ` +
-        `${mail.mails.length} arrived within ${seconds} s`,
+        `${at.mail.mails.length} arrived within ${seconds} s`,
     )
   })
 
   it('sends each owed mail once, and no other (FLT-01)', () => {
-    expect(mail.mails.map(nameOf).toSorted()).to.deep.equal(owed.toSorted())
+    expect(at.mail.mails.map(nameOf).toSorted()).to.deep.equal(owed.toSorted())
   })
 
   it('leaves one working reset link to each account that asked: the one in its mail', async () => {
     for (const account of verified) {
       const link = mailTo(account, 'password_reset')
       expect(await opensForm(link), account.username).to.equal(true)
-      expect(await liveTokensOf(account)).to.deep.equal([sha256(tokenOf(link))])
+      expect(await liveTokensOf(at, account)).to.deep.equal([sha256(tokenOf(link))])
     }
     for (const account of verified.slice(0, WITH_EARLIER_LINK)) {
       expect(await opensForm(earlier.get(account) ?? '')).to.equal(false)
@@ -136,26 +128,14 @@ describeWithMongo('SMTP is down, and comes back', function (this: Mocha.Suite) {
     expect(await opensForm(link)).to.equal(false)
 
     for (const account of unverified) {
-      expect(await isVerified(account)).to.equal(false)
-      await createBrowser(server.baseUrl).visit(mailTo(account, 'email_verification'))
-      expect(await isVerified(account), account.username).to.equal(true)
+      expect(await isVerified(at, account)).to.equal(false)
+      await createBrowser(at.baseUrl).visit(mailTo(account, 'email_verification'))
+      expect(await isVerified(at, account), account.username).to.equal(true)
     }
   })
 
   const mailTo = ({ email }: Account, kind: MailKind) =>
-    mail.mails.find(({ to, ...each }) => to.includes(email) && each.kind === kind)?.link ?? ''
-
-  /** Hashes of the tokens that nothing has ended yet. */
-  async function liveTokensOf({ id }: Account): Promise<string[]> {
-    const live = { user_id: id, used_at: null, invalidated_at: null }
-    const found = await database.db.collection('password_reset_tokens').find(live).toArray()
-    return found.map(({ token_hash }) => String(token_hash))
-  }
-
-  async function isVerified({ username }: Account): Promise<boolean> {
-    const isThis = { username, email_verified: true }
-    return (await database.db.collection('users').countDocuments(isThis)) === 1
-  }
+    at.mail.mails.find(({ to, ...each }) => to.includes(email) && each.kind === kind)?.link ?? ''
 })
 
 function nameOf({ kind, to, mail }: ReceivedMail): string {
@@ -172,20 +152,15 @@ const MOST_GROWTH_MIB = 100
 const NO_WAIT_FOR_SMTP_MS = scaled({ full: 180_000, short: 60_000 })
 const LIMIT_MS = 300_000
 
-interface Measured {
-  answers: Answer[]
-  /** Of the page with the form, in milliseconds. */
-  p99: number
-}
-
 describeWithMongo('An SMTP server accepts, and never speaks', function (this: Mocha.Suite) {
   this.timeout(scaled({ full: 900_000, short: 480_000 }))
 
-  const { database, mail, server } = suiteService()
+  const at = suiteService({ isDirect: true })
   let accounts: Account[]
-  let healthy: Measured
-  let stalled: Measured
-  /** Of the process, in MiB, during the load on the stalled server. */
+  let healthy: Answer[]
+  let stalled: Answer[]
+  /** Of the process, in MiB: the most during a load, and how much more it was on the stalled server. */
+  let mostMemory = 0
   let growth: number
   /** Links from before the server fell silent. */
   let earlier: string[]
@@ -194,53 +169,51 @@ describeWithMongo('An SMTP server accepts, and never speaks', function (this: Mo
   let mailsBefore: number
 
   /** The same load with a server that speaks, and with one that does not: accounts and strangers in turn. */
-  async function load(): Promise<Measured> {
-    const page = `${server.baseUrl}/oauth2/forgot-password`
-    const [posts, gets] = await Promise.all([
+  async function load(): Promise<Answer[]> {
+    const page = `${at.oauthUrl}/forgot-password`
+    const [{ answers }] = await Promise.all([
       steadyLoad({ perSecond: STALLED_PER_SECOND, count: REQUESTS }, (index) => {
         const account = accounts[Math.floor(index / 2) % accounts.length] as Account
         const identifier = index % 4 === 0 ? account.username : account.email
-        return forgot(server, index % 2 === 0 ? identifier : `nobody-${index}@example.com`)
+        return forgot(at, index % 2 === 0 ? identifier : `nobody-${index}@example.com`)
       }),
       steadyLoad({ perSecond: STALLED_PER_SECOND, count: REQUESTS }, async () => {
         const { status, mode } = await createUserAgent().get(page)
         expect([status, mode]).to.deep.equal([200, 'form'])
+        mostMemory = Math.max(mostMemory, await memoryOf(at.server.pid))
       }),
     ])
-    return { answers: posts.answers, p99: percentile(gets.milliseconds, 0.99) }
+    return answers
   }
 
   const newestLinkTo = ({ email }: Account) =>
-    mail.mails.findLast(({ to }) => to.includes(email))?.link
+    at.mail.mails.findLast(({ to }) => to.includes(email))?.link
 
   before(async () => {
-    accounts = await addAccounts(database.db, 'stalled', ACCOUNTS)
-    const [bystander] = (await addAccounts(database.db, 'bystander', 1)) as [Account]
-    await forgot(server, bystander.username)
-    bystandersLink = (await mail.mailTo(bystander.email)).link
+    accounts = await addAccounts(at.database.db, 'stalled', ACCOUNTS)
+    bystandersLink = await linkFor(at, await addPerson(at))
 
     healthy = await load()
     await eventually('everybody has a link', () => accounts.every(newestLinkTo), LIMIT_MS)
-    await outboxIsQuiet(database.db, LIMIT_MS)
+    await outboxIsQuiet(at.database.db, LIMIT_MS)
     earlier = accounts.map((account) => newestLinkTo(account) ?? '')
     for (const link of earlier) expect(await opensForm(link)).to.equal(true)
 
-    mail.fallSilent()
-    mailsBefore = mail.mails.length
-    const memory = await watchMemory(server.pid)
+    at.mail.fallSilent()
+    mailsBefore = at.mail.mails.length
+    const memory = await memoryOf(at.server.pid)
+    mostMemory = 0
     stalled = await load()
-    growth = await memory.growth()
+    growth = mostMemory - memory
   })
 
   it(`answers ${REQUESTS} requests alike, with few sockets and little memory (FLT-02)`, () => {
-    const sockets = mail.mostOpen()
-    const ratio = stalled.p99 / healthy.p99
+    const sockets = at.mail.mostOpen()
     console.log(
-      `SMTP stalled: ${REQUESTS} requests, at most ${sockets} sockets, ${growth.toFixed(0)} MiB more memory; ` +
-        `p99 of the page ${stalled.p99.toFixed(0)} ms, ${ratio.toFixed(2)} times that with a healthy server`,
+      `SMTP stalled: ${REQUESTS} requests, at most ${sockets} sockets, ${growth.toFixed(0)} MiB more memory`,
     )
-    const [constant] = healthy.answers.map(shapeOf)
-    for (const answer of stalled.answers) expect(shapeOf(answer)).to.deep.equal(constant)
+    const [constant] = healthy.map(shapeOf)
+    for (const answer of stalled) expect(shapeOf(answer)).to.deep.equal(constant)
     expect(sockets).to.be.within(1, MOST_SOCKETS)
     expect(growth).to.be.lessThan(MOST_GROWTH_MIB)
   })
@@ -256,7 +229,7 @@ describeWithMongo('An SMTP server accepts, and never speaks', function (this: Mo
       NO_WAIT_FOR_SMTP_MS,
     )
     expect(await opensForm(bystandersLink)).to.equal(true)
-    expect(mail.mails.length).to.equal(mailsBefore)
+    expect(at.mail.mails.length).to.equal(mailsBefore)
   })
 
   it('keeps nothing in the outbox that somebody typed', async () => {
@@ -264,43 +237,29 @@ describeWithMongo('An SMTP server accepts, and never speaks', function (this: Mo
     await eventually(
       'it is gone',
       async () => {
-        const kept = JSON.stringify(await database.db.collection('mail_outbox').find().toArray())
+        const kept = JSON.stringify(await at.database.db.collection('mail_outbox').find().toArray())
         return !typed.some((each) => kept.includes(`"${each}`))
       },
       NO_WAIT_FOR_SMTP_MS,
     )
-    expect(mail.mails.length).to.equal(mailsBefore)
+    expect(at.mail.mails.length).to.equal(mailsBefore)
   })
 
   it('sends what is owed once the server speaks, still with few sockets', async () => {
-    mail.speak()
-    const arrived = () => mail.mails.slice(mailsBefore)
+    at.mail.speak()
+    const arrived = () => at.mail.mails.slice(mailsBefore)
     await eventually('it arrives', () => arrived().length >= ACCOUNTS, LIMIT_MS)
-    await outboxIsQuiet(database.db, LIMIT_MS)
+    await outboxIsQuiet(at.database.db, LIMIT_MS)
     const recipients = arrived().flatMap(({ to }) => to)
     expect(recipients.toSorted()).to.deep.equal(accounts.map(({ email }) => email).toSorted())
     for (const { link } of arrived()) expect(await opensForm(link)).to.equal(true)
-    expect(mail.mostOpen()).to.be.at.most(MOST_SOCKETS)
+    expect(at.mail.mostOpen()).to.be.at.most(MOST_SOCKETS)
     expect(await opensForm(bystandersLink)).to.equal(true)
   })
 })
 
-/** Looks at the memory of a process twice a second; `growth` ends it, and answers MiB. */
-async function watchMemory(pid: number) {
-  const look = async () => {
-    const status = await readFile(`/proc/${pid}/status`, 'utf8')
-    return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024
-  }
-  const first = await look()
-  let most = first
-  const looks = setInterval(() => {
-    look().then((now) => (most = Math.max(most, now)), clearInterval.bind(undefined, looks))
-  }, 500)
-
-  return {
-    async growth() {
-      clearInterval(looks)
-      return Math.max(most, await look()) - first
-    },
-  }
+/** What a process has, in MiB. */
+async function memoryOf(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8')
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024
 }

@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto'
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import { eventually } from '../support/eventually.ts'
@@ -8,16 +9,29 @@ import {
   opensForm,
   outboxIsQuiet,
   PASSWORD,
-  putSettings,
-  smtpSettings,
-  startExampleServer,
 } from '../support/example-server.ts'
-import { steadyLoad } from '../support/load.ts'
-import { startMailServer } from '../support/mail-server.ts'
-import { startMongoProxy, type MongoCommand } from '../support/mongo-proxy.ts'
-import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
-import { tokenOf } from '../support/person.ts'
-import { postReset, scaled, signIn, suiteService } from './servers.ts'
+import { several, steadyLoad } from './load.ts'
+import type { ReceivedMail } from '../support/mail-server.ts'
+import type { MongoCommand } from '../support/mongo-proxy.ts'
+import { describeWithMongo } from '../support/mongod.ts'
+import { codeIn, codeOn, tokenOf } from '../support/person.ts'
+import { createRelyingParty, followWithin, type RelyingParty } from '../support/relying-party.ts'
+import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
+import {
+  addPerson,
+  countEvents,
+  hasCode,
+  isSignedIn,
+  isVerified,
+  linkFor,
+  mailed,
+  opens,
+  postLogin,
+  postReset,
+  usersOf,
+  type Person,
+} from './people.ts'
+import { scaled, startService, suiteService } from './servers.ts'
 
 const JOBS = scaled({ full: 500, short: 150 })
 const ROUNDS = scaled({ full: 20, short: 3 })
@@ -26,37 +40,34 @@ const POSTS = 50
 describeWithMongo('Two processes on one database', function (this: Mocha.Suite) {
   this.timeout(scaled({ full: 300_000, short: 120_000 }))
 
+  const at = suiteService({ isDirect: true })
   let second: ExampleServer
-  // Before the database goes.
-  after(() => second?.kill())
-  const { database, mail, server } = suiteService()
   before(async () => {
     // It reads at its start what the first was told.
-    second = await startExampleServer({ MONGODB_URI: database.uri })
+    second = await at.another({ BASE_URL: undefined })
   })
 
   it(`deliver ${JOBS} jobs as ${JOBS} mails, none of them twice (RACE-11)`, async () => {
-    const accounts = await addAccounts(database.db, 'shared', JOBS)
+    const accounts = await addAccounts(at.database.db, 'shared', JOBS)
     const startedAt = performance.now()
     await steadyLoad({ perSecond: 100, count: JOBS }, (index) =>
-      forgot(index % 2 === 0 ? server : second, accounts[index]?.username ?? ''),
+      forgot(index % 2 === 0 ? at : second, accounts[index]?.username ?? ''),
     )
-    await eventually('every mail arrives', () => mail.mails.length >= JOBS, 120_000)
-    await outboxIsQuiet(database.db)
+    await eventually('every mail arrives', () => at.mail.mails.length >= JOBS, 120_000)
+    await outboxIsQuiet(at.database.db)
     const seconds = (performance.now() - startedAt) / 1000
 
-    expect(mail.mails.map(({ to }) => to.join()).toSorted()).to.deep.equal(
+    expect(at.mail.mails.map(({ to }) => to.join()).toSorted()).to.deep.equal(
       accounts.map(({ email }) => email).toSorted(),
     )
-    const links = mail.mails.map(({ link }) => link)
+    const links = at.mail.mails.map(({ link }) => link)
     expect(new Set(links.map(tokenOf)).size).to.equal(JOBS)
 
     // A process builds links from its own base URL, which tells who sent a mail.
-    const sent = [server, second].map(
+    const sent = [at, second].map(
       ({ baseUrl }) => links.filter((link) => link.startsWith(baseUrl)).length,
     )
-    expect(sent[0]).to.be.greaterThan(0)
-    expect(sent[1]).to.be.greaterThan(0)
+    expect(Math.min(...sent)).to.be.greaterThan(0)
     expect((sent[0] ?? 0) + (sent[1] ?? 0)).to.equal(JOBS)
 
     for (const link of [links.at(0), links.at(-1)]) {
@@ -69,17 +80,14 @@ describeWithMongo('Two processes on one database', function (this: Mocha.Suite) 
 
   for (let round = 1; round <= ROUNDS; round += 1) {
     it(`take one link that is posted ${POSTS} times at once, with the password of that form (round ${round} of ${ROUNDS}) (RACE-01)`, async () => {
-      const [account] = await addAccounts(database.db, `posted-${round}`, 1)
-      const { id = '', username = '', email = '' } = account ?? {}
-      await forgot(server, username)
-      const { link } = await mail.mailTo(email)
+      const person = await addPerson(at)
+      const link = await linkFor(at, person)
       expect(await opensForm(link)).to.equal(true)
 
       const passwords = Array.from({ length: POSTS }, (_, of) => `the password of form ${of}`)
       const answers = await Promise.all(
         passwords.map(async (password, index) => {
-          const at = index % 2 === 0 ? server : second
-          const { status, mode } = await postReset(at, tokenOf(link), password)
+          const { status, mode } = await postReset(index % 2 === 0 ? at : second, link, password)
           return { password, outcome: `${status} ${mode}` }
         }),
       )
@@ -88,17 +96,16 @@ describeWithMongo('Two processes on one database', function (this: Mocha.Suite) 
       expect([successes.length, refusals.length]).to.deep.equal([1, POSTS - 1])
 
       const winner = successes[0]?.password ?? ''
-      const users = database.db.collection<{ _id: string; password_hash: string }>('users')
-      const hash = (await users.findOne({ _id: id }))?.password_hash ?? ''
+      const users = usersOf<{ password_hash: string }>(at)
+      const hash = (await users.findOne({ _id: person.id }))?.password_hash ?? ''
       const matching = []
       for (const password of passwords) {
         if (await bcrypt.compare(password, hash)) matching.push(password)
       }
       expect(matching).to.deep.equal([winner])
-      expect((await signIn(server, username, winner)).mode).to.equal('signed_in')
-      expect((await signIn(server, username, PASSWORD)).status).to.equal(401)
-      const completed = { type: 'password_reset_completed', account_id: id }
-      expect(await database.db.collection('audit_events').countDocuments(completed)).to.equal(1)
+      expect(await opens(at, person, winner)).to.equal(true)
+      expect(await opens(at, person, PASSWORD)).to.equal(false)
+      expect(await countEvents(at, person, 'password_reset_completed')).to.equal(1)
       expect(await opensForm(link)).to.equal(false)
     })
   }
@@ -112,32 +119,28 @@ interface Pause {
   isReached(command: MongoCommand): boolean
 }
 
-const LOOKING_UP: Pause = {
-  title: 'while it looks the account up',
-  isReached: ({ name, collection, body }) =>
-    name === 'insert' &&
-    collection === 'audit_events' &&
-    JSON.stringify(body).includes('requested:'),
-}
-
-const SENDING: Pause = {
-  title: 'before it stores the token',
-  isReached: ({ name, collection }) => name === 'find' && collection === 'password_reset_tokens',
-}
+const PAUSES: Pause[] = [
+  {
+    title: 'while it looks the account up',
+    isReached: ({ name, collection, body }) =>
+      name === 'insert' &&
+      collection === 'audit_events' &&
+      JSON.stringify(body).includes('requested:'),
+  },
+  {
+    title: 'before it stores the token',
+    isReached: ({ name, collection }) => name === 'find' && collection === 'password_reset_tokens',
+  },
+]
 
 describeWithMongo('A worker that is paused for longer than its lease', () => {
-  for (const { title, isReached } of scaled({ full: [LOOKING_UP, SENDING], short: [LOOKING_UP] })) {
+  for (const { title, isReached } of scaled({ full: PAUSES, short: PAUSES.slice(0, 1) })) {
     it(`undoes nothing of what another one did meanwhile, paused ${title}`, async function () {
       this.timeout(2 * TAKEN_OVER_WITHIN_MS)
-      const database = await freshDatabase()
-      const proxy = await startMongoProxy(database)
-      const mail = await startMailServer()
-      const paused = await startExampleServer({ MONGODB_URI: proxy.uri })
-      const shared = { MONGODB_URI: database.uri, BASE_URL: paused.baseUrl }
-      let other: Awaited<ReturnType<typeof startExampleServer>> | undefined
+      const at = await startService()
+      const { mail, proxy, server: paused } = at
       try {
-        await putSettings(paused, smtpSettings(mail.port))
-        const [account] = await addAccounts(database.db, 'paused', 1)
+        const person = await addPerson(at)
         let isPaused = false
         const stopWatching = proxy.watch({
           reply(command) {
@@ -146,37 +149,212 @@ describeWithMongo('A worker that is paused for longer than its lease', () => {
             paused.signal('SIGSTOP')
           },
         })
-        await forgot(paused, account?.username ?? '')
+        await forgot(at, person.username)
         await eventually('the worker is paused', () => isPaused)
         stopWatching()
-        other = await startExampleServer(shared)
+        const other = await at.another()
         const { link } = await eventually(
           'the other worker sends the mail',
           () => mail.mails[0],
           TAKEN_OVER_WITHIN_MS,
         )
-        const atOther = link.replace(paused.baseUrl, `http://localhost:${other.port}`)
+        const atOther = link.replace(at.baseUrl, other.baseUrl)
         expect(await opensForm(atOther)).to.equal(true)
-        const outbox = database.db.collection('mail_outbox')
+        const outbox = at.database.db.collection('mail_outbox')
         await eventually('the job is over', async () => (await outbox.countDocuments()) === 0)
 
         paused.signal('SIGCONT')
-        await eventually('it goes on', async () => (await fetch(paused.baseUrl)).ok)
+        await eventually('it goes on', async () => (await fetch(at.baseUrl)).ok)
         // What it had begun is at its end.
         expect(await paused.stop()).to.equal(0)
         expect(await opensForm(atOther)).to.equal(true)
         expect(mail.mails).to.have.length(1)
         expect(await outbox.countDocuments()).to.equal(0)
-        const failed = { type: 'password_reset_mail_failed' }
-        expect(await database.db.collection('audit_events').countDocuments(failed)).to.equal(0)
+        expect(await countEvents(at, person, 'password_reset_mail_failed')).to.equal(0)
       } finally {
         paused.signal('SIGCONT')
-        await paused.kill()
-        await other?.kill()
-        await mail.close()
-        await proxy.close()
-        await database.drop()
+        await at.close()
       }
     })
   }
+})
+
+const OWNERS = scaled({ full: 300, short: 30 })
+const AT_ONCE = 3
+const OWN_CLIENT = {
+  client_id: 'own',
+  client_name: 'The App of the Owner',
+  redirect_uris: ['https://own.example/callback'],
+  token_endpoint_auth_method: 'none',
+} as const
+
+/** What the owner has: the page that waits in her browser, her own mail, and the newest one, whose ever it is. */
+interface Owner {
+  agent: UserAgent
+  goesOn(form: Record<string, string>): Promise<Answer>
+  code: string
+  link: string
+  newest: string
+}
+
+/** How she verifies, and how often each login is guessed at before. From 20 on no code of her mailbox is compared. */
+const WAYS: { guesses: number; verify(owner: Owner): Promise<Answer> }[] = [
+  { guesses: 1, verify: ({ goesOn, code }) => goesOn({ code }) },
+  { guesses: 4, verify: ({ agent, link }) => agent.get(link) },
+  { guesses: 2, verify: ({ agent, newest }) => agent.get(newest) },
+]
+
+/** A login of the attacker, in a browser of its own. */
+interface Attack {
+  agent: UserAgent
+  answer: Answer
+}
+
+describeWithMongo('A stranger who waits at two processes for the owner of the mailbox', () => {
+  const at = suiteService({
+    settings: { require_email_verification: 'true', email_link_confirmation: 'other_browser' },
+    clients: [OWN_CLIENT],
+    isDirect: true,
+  })
+  let second: ExampleServer
+  let own: RelyingParty
+  const counts = { owners: 0, logins: 0, after: 0, requests: 0 }
+
+  before(async () => {
+    second = await at.another()
+    const { client_id: clientId, redirect_uris: uris } = OWN_CLIENT
+    own = await createRelyingParty(at.oauthUrl, { clientId, redirectUri: uris[0] })
+  })
+
+  /** A browser whose requests go to the two processes in turn. */
+  function browser(): UserAgent {
+    const agent = createUserAgent()
+    const { baseUrl: origin } = at
+    const { baseUrl: other } = second
+    const sent = async (ask: (to: (url: string | URL) => string) => Promise<Answer>) => {
+      counts.requests += 1
+      const process = counts.requests % 2 === 0 ? origin : other
+      const answer = await ask((url) => String(url).replace(origin, process))
+      return { ...answer, location: answer.location?.replace(other, origin) }
+    }
+    return {
+      ...agent,
+      get: (url, headers) => sent((to) => agent.get(to(url), headers)),
+      post: (url, form, headers) => sent((to) => agent.post(to(url), form, headers)),
+    }
+  }
+
+  const follow = (agent: UserAgent, answer: Answer) => followWithin(agent, at.oauthUrl, answer)
+  /** The page that waits, and where it goes on. */
+  function waitingOf({ agent, answer }: Attack) {
+    const url = `${at.oauthUrl}/verify-email/waiting`
+    const login = answer.hidden['login'] ?? ''
+    return {
+      reloads: () => agent.get(`${url}?login=${login}`),
+      goesOn: (form: Record<string, string> = {}) => agent.post(url, { login, ...form }),
+    }
+  }
+
+  const mailsTo = ({ email }: Person) => at.mail.mails.filter(({ to }) => to.includes(email))
+
+  async function attack(person: Person): Promise<Attack> {
+    counts.logins += 1
+    const agent = browser()
+    const { answer } = await postLogin(at, { ...person, agent })
+    return { agent, answer: await follow(agent, answer) }
+  }
+
+  /** All that he can do with logins that wait, at once; answers where it led. */
+  async function strike(person: Person, waiting: Attack[], guesses: number): Promise<string[]> {
+    const known = new Set(mailsTo(person).map((each) => codeIn(each.mail)))
+    const resendUrl = `${at.oauthUrl}/resend-verification`
+    const asked = waiting.flatMap((each, place) => {
+      const { agent, answer } = each
+      const { goesOn, reloads } = waitingOf(each)
+      const wrong = Array.from({ length: guesses }, () => {
+        let code = ''
+        do code = String(randomInt(1_000_000)).padStart(6, '0')
+        while (known.has(code))
+        return goesOn({ code })
+      })
+      const resent = place === 0 ? [agent.post(resendUrl, answer.hidden)] : []
+      return [goesOn(), ...wrong, reloads(), goesOn({ code: ' ' }), ...resent].map(
+        async (request) => (await follow(agent, await request)).location,
+      )
+    })
+    return (await Promise.all(asked)).filter((location) => location !== undefined)
+  }
+
+  const expectWaiting = (logins: Attack[]) =>
+    expect(logins.map((each) => `${each.answer.status} ${each.answer.mode}`)).to.deep.equal(
+      logins.map(() => '200 blocked'),
+    )
+
+  async function round(index: number): Promise<string[]> {
+    const { guesses, verify } = WAYS[index % WAYS.length] as (typeof WAYS)[number]
+    const owner = { ...(await addPerson(at, false)), agent: browser() }
+    const attacks = (count: number) =>
+      Promise.all(Array.from({ length: count }, () => attack(owner)))
+
+    const waiting = await attacks(3)
+    const [{ request, answer }, more] = await Promise.all([
+      postLogin({ ...at, party: own }, owner),
+      attacks(2),
+    ])
+    waiting.push(...more)
+    expectWaiting([...waiting, { agent: owner.agent, answer }])
+    await mailed(at, owner)
+    const isHers = ({ mail: { text } }: ReceivedMail) => text?.includes(OWN_CLIENT.client_name)
+    const hers = await eventually('her mail', () => mailsTo(owner).find(isHers))
+    const mails = mailsTo(owner)
+
+    // Before she confirms: she opens every link on her telephone.
+    const telephone = browser()
+    const [early, inFlight, ...opened] = await Promise.all([
+      strike(owner, waiting, guesses),
+      attacks(2),
+      ...mails.map(({ link }) => telephone.get(link)),
+    ])
+    waiting.push(...inFlight)
+    expectWaiting(inFlight)
+    expect(opened.map(codeOn)).to.deep.equal(mails.map((each) => codeIn(each.mail)))
+    expect(await isVerified(at, owner)).to.equal(false)
+
+    const { goesOn } = waitingOf({ agent: owner.agent, answer })
+    const code = codeIn(hers.mail) ?? ''
+    const newest = mailsTo(owner).at(-1)?.link ?? ''
+    const [done, inTheMoment, last] = await Promise.all([
+      verify({ agent: owner.agent, goesOn, code, link: hers.link, newest }),
+      strike(owner, waiting, guesses),
+      attacks(2),
+    ])
+    expect(await isVerified(at, owner), done.text).to.equal(true)
+    // A login whose password is checked once the address is verified signs in, as any with the right password.
+    const late = last.filter((each) => !hasCode(each.answer.location ?? ''))
+    counts.after += last.length - late.length
+    waiting.push(...late)
+    const afterwards = await strike(owner, waiting, guesses)
+
+    const tokens = await own.exchange(request, done.location ?? '')
+    expect(tokens.claims()?.sub).to.equal(owner.id)
+    expect(await isSignedIn(at, owner)).to.equal(true)
+    counts.owners += 1
+    const sessions = []
+    for (const each of waiting) if (await isSignedIn(at, each)) sessions.push('a session')
+    return [...early, ...inTheMoment, ...afterwards, ...sessions]
+  }
+
+  it(`has no code of a client and no session in ${OWNERS} rounds, and each owner signs in (VER-26)`, async function () {
+    this.timeout(scaled({ full: 1_800_000, short: 240_000 }))
+    const startedAt = performance.now()
+    const rounds = Array.from({ length: OWNERS }, (_, index) => index)
+    const taken = (await several(rounds, AT_ONCE, round)).flat()
+    const seconds = (performance.now() - startedAt) / 1000
+    console.log(
+      `takeover: rounds ${OWNERS}, owners signed in ${counts.owners}, logins of the attacker ${counts.logins} ` +
+        `(${counts.after} began once the owner had verified), requests at two processes ${counts.requests}, ` +
+        `codes and sessions taken ${taken.length}, in ${seconds.toFixed(1)} s`,
+    )
+    expect(taken).to.deep.equal([])
+  })
 })

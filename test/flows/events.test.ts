@@ -1,8 +1,7 @@
 import { expect } from 'chai'
 import { memoryStore, type AuditEvent, type Log } from '../../src/index.ts'
 import { eventually } from '../support/eventually.ts'
-import { addVerified, blockedLogin } from '../support/person.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
+import { suiteHarness } from '../support/harness.ts'
 import { moveTime, movableClock } from '../support/time.ts'
 
 const MINUTE = 60_000
@@ -33,7 +32,7 @@ describe('Listeners of flows.events (6)', () => {
     h.flows.events.on('audit', (event) => Object.assign(event, { id: 'changed', details: {} }))
     h.flows.events.on('audit', ({ id }) => heard.push(id))
 
-    const people = await Promise.all(Array.from({ length: 8 }, () => addVerified(h)))
+    const people = await Promise.all(Array.from({ length: 8 }, () => h.addVerified()))
     await Promise.all(people.map((person) => person.forgets()))
     await Promise.all(
       people.map(async ({ choosesPassword }) => {
@@ -41,7 +40,7 @@ describe('Listeners of flows.events (6)', () => {
         expect((await choosesPassword('another password')).mode).to.equal('invalid')
       }),
     )
-    await (await blockedLogin(h)).stillGetsIn()
+    await (await h.blockedLogin()).stillGetsIn()
     await h.put({ resend_cooldown: '0s' })
 
     const told = recorded().slice(before)

@@ -1,11 +1,9 @@
 import { expect } from 'chai'
-import { onBothStores } from '../support/both-stores.ts'
+import { onBothStores, CLIENT, PASSWORD, type Harness, suiteHarness } from '../support/harness.ts'
 import { eventually } from '../support/eventually.ts'
 import { APP } from '../support/clients.ts'
-import { CLIENT, PASSWORD, type Harness } from '../support/harness.ts'
 import { ask, dump, eventsOf } from '../support/observe.ts'
 import { expectExpired, expectMode, tokenOf, type Person } from '../support/person.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const NEW = 'a new password'

@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import { decodeJwt } from 'jose'
 import type { Adapter, ClientMetadata } from 'oidc-provider'
-import { expectPage } from '../support/expect-page.ts'
-import { CLIENT } from '../support/harness.ts'
+import { expectPage, createUserAgent, type Answer } from '../support/user-agent.ts'
+import { CLIENT, suiteHarness } from '../support/harness.ts'
 import {
   beginDevice,
   confirmDevice,
@@ -12,8 +12,6 @@ import {
   type DeviceRequest,
 } from '../support/oauth-requests.ts'
 import { expectMode, setsSession, type Person } from '../support/person.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
-import { createUserAgent, type Answer } from '../support/user-agent.ts'
 
 /** Nobody is asked for consent but the users of native clients. */
 const NATIVE_DEVICE: ClientMetadata = {

@@ -1,15 +1,12 @@
 import { expect } from 'chai'
 import type { AdapterFactory } from 'oidc-provider'
-import { expectPage } from '../support/expect-page.ts'
+import { expectPage, withoutId, createUserAgent } from '../support/user-agent.ts'
 import { CLIENT, onBothStores, suiteHarness } from '../support/harness.ts'
 import { ask, dump, sha256, shapeOf, usableRecord, withoutMail } from '../support/observe.ts'
-import { withoutId } from '../support/page-forms.ts'
 import { type Person, tokenOf } from '../support/person.ts'
 import { FORM, rawRequest } from '../support/raw-request.ts'
 import { moveTime } from '../support/time.ts'
-import { createUserAgent } from '../support/user-agent.ts'
-import { removeViewsDirectories, viewsDirectory } from '../support/views-directory.ts'
-import { words } from '../support/words.ts'
+import { removeViewsDirectories, viewsDirectory, words } from '../support/words.ts'
 
 describe('POST {oauth_path}/forgot-password (4.2)', () => {
   const agent = createUserAgent()

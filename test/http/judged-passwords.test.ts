@@ -2,18 +2,12 @@ import { expect } from 'chai'
 import type { JudgePassword, User } from '../../src/index.ts'
 import { bcryptWork } from '../support/bcrypt-work.ts'
 import { eventually } from '../support/eventually.ts'
-import { expectPage } from '../support/expect-page.ts'
+import { expectPage, type Answer, createUserAgent, decodeEntities } from '../support/user-agent.ts'
 import { onBothStores, PASSWORD, suiteHarness } from '../support/harness.ts'
 import { dump } from '../support/observe.ts'
 import { type Person, tokenOf } from '../support/person.ts'
-import {
-  padding,
-  type RangeAnswer,
-  type RangeServer,
-  startRangeServer,
-} from '../support/range-server.ts'
+import { padding, type RangeAnswer, type RangeServer, startRangeServer } from '../support/serve.ts'
 import { moveTime } from '../support/time.ts'
-import { type Answer, createUserAgent, decodeEntities } from '../support/user-agent.ts'
 import { words } from '../support/words.ts'
 
 const GOOD = 'seven mild onions'

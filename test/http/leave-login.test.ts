@@ -9,14 +9,12 @@ import {
   signedLogin,
   THEIR_FEATURES,
 } from '../support/clients.ts'
-import { CLIENT, CONFIDENTIAL } from '../support/harness.ts'
+import { CLIENT, CONFIDENTIAL, suiteHarness } from '../support/harness.ts'
 import { outcomeOf, postLogin } from '../support/oauth-requests.ts'
 import { signedIn } from '../support/other-account.ts'
-import { formsOf, press } from '../support/page-forms.ts'
+import { formsOf, press, createUserAgent, type Answer } from '../support/user-agent.ts'
 import { expectMode, setsSession, type Person } from '../support/person.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
-import { createUserAgent, type Answer } from '../support/user-agent.ts'
 
 const CANCEL = { action: 'cancel' }
 const OTHER_ACCOUNT = { action: 'other_account' }

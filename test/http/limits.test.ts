@@ -13,7 +13,7 @@ import { networkOf } from '../../src/http/requester.ts'
 import type { ForgotPasswordRequest } from '../../src/index.ts'
 import { adminOf } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
-import { expectPage } from '../support/expect-page.ts'
+import { expectPage, type Answer, createUserAgent, type Form } from '../support/user-agent.ts'
 import {
   type Harness,
   type HarnessOptions,
@@ -27,7 +27,6 @@ import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support
 import { databaseOf, shapeOf, usableRecord } from '../support/observe.ts'
 import { type Person, personAt, tokenOf } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
-import { type Answer, createUserAgent, type Form } from '../support/user-agent.ts'
 
 const LIMIT = 5
 const NEW = 'a new password'

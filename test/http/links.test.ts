@@ -1,12 +1,24 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { adminOf, settingsOf } from '../support/admin.ts'
-import { onBothStores } from '../support/both-stores.ts'
+import {
+  onBothStores,
+  PASSWORD,
+  startHarness,
+  type Harness,
+  suiteHarness,
+} from '../support/harness.ts'
 import { APP } from '../support/clients.ts'
 import { eventually } from '../support/eventually.ts'
-import { expectPage, reasonOf } from '../support/expect-page.ts'
-import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
-import { formsOf, linksOf, press } from '../support/page-forms.ts'
+import {
+  expectPage,
+  reasonOf,
+  formsOf,
+  linksOf,
+  press,
+  createUserAgent,
+  type Answer,
+} from '../support/user-agent.ts'
 import {
   addUnverified,
   codeOn,
@@ -17,9 +29,7 @@ import {
   type Person,
 } from '../support/person.ts'
 import { rawRequest } from '../support/raw-request.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
-import { createUserAgent, type Answer } from '../support/user-agent.ts'
 
 const DAY_MS = 86_400_000
 

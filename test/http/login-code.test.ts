@@ -1,15 +1,20 @@
 import { expect } from 'chai'
 import { outcomeOf, suiteAdmin, withDeleted } from '../support/admin.ts'
-import { onBothStores } from '../support/both-stores.ts'
+import {
+  onBothStores,
+  PASSWORD,
+  type FinishLogin,
+  type Harness,
+  suiteHarness,
+} from '../support/harness.ts'
 import { eventually } from '../support/eventually.ts'
 import { SERVER } from '../support/clients.ts'
-import { PASSWORD, type FinishLogin, type Harness } from '../support/harness.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { postLogin } from '../support/oauth-requests.ts'
 import { dump, sha256 } from '../support/observe.ts'
 import { signedIn } from '../support/other-account.ts'
-import { formsOf } from '../support/page-forms.ts'
+import { formsOf, createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
 import {
   codeIn,
   codeOn,
@@ -21,9 +26,7 @@ import {
   wrongCode,
   type Person,
 } from '../support/person.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
-import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
 
 const CAREFUL = { email_link_confirmation: 'other_browser' }
 const WRONG = 'That code isn’t right'

@@ -6,7 +6,7 @@ import { nodeHttpHost } from '../../examples/hosts/node-http.ts'
 import { withDeleted } from '../support/admin.ts'
 import { bcryptWork } from '../support/bcrypt-work.ts'
 import { partyOf } from '../support/clients.ts'
-import { expectPage } from '../support/expect-page.ts'
+import { expectPage, createUserAgent, type UserAgent } from '../support/user-agent.ts'
 import {
   CLIENT,
   CONFIDENTIAL,
@@ -14,6 +14,7 @@ import {
   startHarness,
   type FinishLogin,
   type Harness,
+  suiteHarness,
 } from '../support/harness.ts'
 import { jobs } from '../support/jobs.ts'
 import { postLogin } from '../support/oauth-requests.ts'
@@ -27,11 +28,9 @@ import {
   type Person,
 } from '../support/person.ts'
 import { followWithin } from '../support/relying-party.ts'
-import { requestFrom } from '../support/request-from.ts'
+import { requestFrom } from '../support/raw-request.ts'
 import { serve } from '../support/serve.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
-import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
 
 const NEW = 'a brand new password'
 const HAS_CODE = /[?&]code=/

@@ -5,7 +5,7 @@ import { expect } from 'chai'
 import { hashToken, newId, newToken } from '../../src/crypto/token.ts'
 import type { MailKind } from '../../src/ports/index.ts'
 import { eventually } from '../support/eventually.ts'
-import { expectPage } from '../support/expect-page.ts'
+import { expectPage, linksOf, press, createUserAgent } from '../support/user-agent.ts'
 import {
   type Harness,
   onBothStores,
@@ -15,10 +15,8 @@ import {
 } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { shapeOf } from '../support/observe.ts'
-import { linksOf, press } from '../support/page-forms.ts'
 import { disown, type Person, personAt, tokenOf } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
-import { createUserAgent } from '../support/user-agent.ts'
 
 const DAY_MS = 86_400_000
 const STOLEN = 'the password of a thief'

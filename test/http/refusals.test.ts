@@ -13,12 +13,11 @@ import { expect } from 'chai'
 import { nodeHttpHost } from '../../examples/hosts/node-http.ts'
 import type { Log } from '../../src/index.ts'
 import { startExampleServer } from '../support/example-server.ts'
-import { expectPage } from '../support/expect-page.ts'
+import { expectPage, createUserAgent, type Answer } from '../support/user-agent.ts'
 import { ADMIN_TOKEN, suiteHarness } from '../support/harness.ts'
 import { sha256, shapeOf } from '../support/observe.ts'
 import { tokenOf, wrongCode, type Person } from '../support/person.ts'
 import { FORM } from '../support/raw-request.ts'
-import { createUserAgent, type Answer } from '../support/user-agent.ts'
 import { expectTitle } from '../support/words.ts'
 
 type Bytes = Buffer<ArrayBuffer>

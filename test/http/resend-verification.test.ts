@@ -1,16 +1,20 @@
 import { expect } from 'chai'
 import { authorizationCodeGrant } from 'openid-client'
-import { onBothStores } from '../support/both-stores.ts'
+import { onBothStores, CONFIDENTIAL, suiteHarness } from '../support/harness.ts'
 import { APP, partyOf, SERVER } from '../support/clients.ts'
-import { CONFIDENTIAL } from '../support/harness.ts'
 import { jobs } from '../support/jobs.ts'
 import { shapeOf } from '../support/observe.ts'
 import { sessionOf } from '../support/other-account.ts'
-import { formsOf, withoutId, type PageForm } from '../support/page-forms.ts'
+import {
+  formsOf,
+  withoutId,
+  type PageForm,
+  createUserAgent,
+  type Answer,
+  type Form,
+} from '../support/user-agent.ts'
 import { eventsLike, expectExpired, expectMode, tokenOf, type Person } from '../support/person.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
-import { createUserAgent, type Answer, type Form } from '../support/user-agent.ts'
 import { expectTitle } from '../support/words.ts'
 
 const HOUR_MS = 3_600_000

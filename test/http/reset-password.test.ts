@@ -3,16 +3,20 @@ import { availableParallelism } from 'node:os'
 import { expect } from 'chai'
 import { hashQueueLimits } from '../../src/crypto/hash-queue.ts'
 import type { Hashing, User } from '../../src/index.ts'
-import { bcryptWork } from '../support/bcrypt-work.ts'
+import { bcryptWork, turns } from '../support/bcrypt-work.ts'
 import { eventually } from '../support/eventually.ts'
-import { expectPage } from '../support/expect-page.ts'
+import {
+  expectPage,
+  linksOf,
+  press,
+  withoutId,
+  createUserAgent,
+  decodeEntities,
+} from '../support/user-agent.ts'
 import { CLIENT, type Harness, onBothStores, PASSWORD, suiteHarness } from '../support/harness.ts'
 import { databaseOf, dump, sha256, shapeOf, usableRecord } from '../support/observe.ts'
-import { linksOf, press, withoutId } from '../support/page-forms.ts'
 import { OTHER_HASH, type Person, personAt, tokenOf } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
-import { turns } from '../support/turns.ts'
-import { createUserAgent, decodeEntities } from '../support/user-agent.ts'
 import { expectTitle, words } from '../support/words.ts'
 
 const NEW = 'a new password'

@@ -3,8 +3,7 @@ import { request } from 'node:http'
 import { expect } from 'chai'
 import type { Clock } from '../../src/clock.ts'
 import { eventually } from '../support/eventually.ts'
-import { isIdle } from '../support/jobs.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
+import { suiteHarness } from '../support/harness.ts'
 import { movableClock, moveTime } from '../support/time.ts'
 
 /** So long that no other wait is taken for it. */
@@ -98,7 +97,7 @@ describe('The delay of an answer (4.2, 4.7)', () => {
     await eventually('its answer waits', () => ends.pop())
     await moveTime(FLOOR_MS)
     const { link } = await h.mail.mailTo(user.email ?? '')
-    await isIdle(h)
+    await h.isIdle()
     expect(h.mail.mails.filter(({ to }) => to.includes(user.email ?? ''))).to.have.length(1)
     expect((await h.reset(link, 'a new password')).mode).to.equal('done')
   })

@@ -6,7 +6,7 @@ import * as client from 'openid-client'
 import type { User } from '../../src/index.ts'
 import { forgetInteraction, partyOf, pushedRequest } from '../support/clients.ts'
 import { consent, postLogin } from '../support/oauth-requests.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
+import { suiteHarness } from '../support/harness.ts'
 import {
   createUserAgent,
   decodeEntities,

@@ -4,7 +4,15 @@ import { expect } from 'chai'
 import { randomPKCECodeVerifier } from 'openid-client'
 import { koaHost } from '../../examples/hosts/koa.ts'
 import { withDeleted } from '../support/admin.ts'
-import { onBothStores } from '../support/both-stores.ts'
+import {
+  onBothStores,
+  ADMIN_TOKEN,
+  CLIENT,
+  CONFIDENTIAL,
+  startHarness,
+  type Harness,
+  suiteHarness,
+} from '../support/harness.ts'
 import {
   APP,
   DYNAMIC_URI,
@@ -22,13 +30,13 @@ import {
   type DynamicClient,
 } from '../support/clients.ts'
 import {
-  ADMIN_TOKEN,
-  CLIENT,
-  CONFIDENTIAL,
-  startHarness,
-  type Harness,
-} from '../support/harness.ts'
-import { reasonOf } from '../support/expect-page.ts'
+  reasonOf,
+  formsOf,
+  press,
+  createUserAgent,
+  type Answer,
+  type UserAgent,
+} from '../support/user-agent.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { databaseOf, sha256, shapeOf } from '../support/observe.ts'
 import {
@@ -37,11 +45,8 @@ import {
   sessionOf,
   signedIn,
 } from '../support/other-account.ts'
-import { formsOf, press } from '../support/page-forms.ts'
 import { expectExpired, expectMode, setsSession, tokenOf, type Person } from '../support/person.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
-import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
 import { expectTitle } from '../support/words.ts'
 
 /** Asks for a new link with the form on the page, and types the name where it asks for that. */

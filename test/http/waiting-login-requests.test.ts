@@ -22,13 +22,11 @@ import {
   type DynamicClient,
   type Sending,
 } from '../support/clients.ts'
-import { suiteHarnessBehindProxy } from '../support/harness-behind-proxy.ts'
-import { CLIENT, CONFIDENTIAL, type Host } from '../support/harness.ts'
-import type { Moment } from '../support/mongo-proxy.ts'
+import { suiteHarnessBehindProxy, type Moment } from '../support/mongo-proxy.ts'
+import { CLIENT, CONFIDENTIAL, type Host, suiteHarness } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { OFFLINE, outcomeOf } from '../support/oauth-requests.ts'
 import { codeOn, expectMode, setsSession, type Person } from '../support/person.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
 

@@ -1,8 +1,13 @@
 import { expect } from 'chai'
 import type { CheckedLogin } from '../../src/index.ts'
 import { withDeleted } from '../support/admin.ts'
-import { onBothStores } from '../support/both-stores.ts'
-import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import {
+  onBothStores,
+  PASSWORD,
+  startHarness,
+  type Harness,
+  suiteHarness,
+} from '../support/harness.ts'
 import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
 import { databaseOf, shapeOf } from '../support/observe.ts'
 import {
@@ -12,7 +17,6 @@ import {
   signedIn,
 } from '../support/other-account.ts'
 import { expectExpired, expectMode, setsSession, type Person } from '../support/person.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
 

@@ -1,5 +1,5 @@
 import { parse } from 'node:path'
-import { sourcesIn } from '../support/sources.ts'
+import { sourcesIn } from '../support/folders.ts'
 
 /** Of the product. */
 export interface Edit {

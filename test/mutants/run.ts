@@ -10,7 +10,7 @@ import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { availableParallelism, tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { allMutants } from './all-mutants.ts'
-import { ROOT } from '../support/sources.ts'
+import { ROOT } from '../support/folders.ts'
 import { applied, type Mutant } from './mutant.ts'
 
 const LINKED = ['node_modules', '.cache']

@@ -7,7 +7,7 @@ import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { type AccountAdapter, memoryAdapter, mongoAdapter } from '../../src/index.ts'
 import { eventually } from '../support/eventually.ts'
-import { expectPage } from '../support/expect-page.ts'
+import { expectPage, createUserAgent } from '../support/user-agent.ts'
 import {
   CONFIDENTIAL,
   type Harness,
@@ -31,7 +31,6 @@ import {
   userinfo,
 } from '../support/oauth-requests.ts'
 import { moveTime, resetTime } from '../support/time.ts'
-import { createUserAgent } from '../support/user-agent.ts'
 
 type Factory = (model: string) => AccountAdapter
 

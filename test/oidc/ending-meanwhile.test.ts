@@ -5,7 +5,7 @@ import type { AdapterFactory } from 'oidc-provider'
 import { type AccountFlowsStore, memoryAdapter, memoryStore } from '../../src/index.ts'
 import { secondAfter } from '../../src/ports/login-end.ts'
 import { eventually } from '../support/eventually.ts'
-import { expectPage } from '../support/expect-page.ts'
+import { expectPage, createUserAgent } from '../support/user-agent.ts'
 import {
   CLIENT,
   CONFIDENTIAL,
@@ -18,7 +18,6 @@ import {
 import * as ask from '../support/oauth-requests.ts'
 import { type Person, setsSession } from '../support/person.ts'
 import { byAnotherClock, movableClock, moveTime } from '../support/time.ts'
-import { createUserAgent } from '../support/user-agent.ts'
 
 const NEW = 'a new password, longer'
 

@@ -28,8 +28,15 @@ import {
 } from '../../src/index.ts'
 import { expectConsentThenCode, NATIVE, partyOf } from '../support/clients.ts'
 import { eventually } from '../support/eventually.ts'
-import { expectPage } from '../support/expect-page.ts'
-import { freePort } from '../support/free-port.ts'
+import {
+  expectPage,
+  assetsOf,
+  formsOf,
+  linksOf,
+  press,
+  createUserAgent,
+} from '../support/user-agent.ts'
+import { freePort, serve } from '../support/serve.ts'
 import {
   ADMIN_TOKEN,
   CLIENT,
@@ -49,12 +56,9 @@ import {
   signedIn as withTokens,
 } from '../support/oauth-requests.ts'
 import { expectOtherAccount, signedIn } from '../support/other-account.ts'
-import { assetsOf, formsOf, linksOf, press } from '../support/page-forms.ts'
 import { codeOn } from '../support/person.ts'
 import { rawRequest } from '../support/raw-request.ts'
 import { createRelyingParty, followWithin } from '../support/relying-party.ts'
-import { serve } from '../support/serve.ts'
-import { createUserAgent } from '../support/user-agent.ts'
 
 const NEW_PASSWORD = 'a new password, longer'
 

@@ -4,7 +4,7 @@ import type { AdapterFactory } from 'oidc-provider'
 import { koaHost } from '../../examples/hosts/koa.ts'
 import { type EndedSessions, memoryStore, type User } from '../../src/index.ts'
 import { eventually } from '../support/eventually.ts'
-import { expectPage } from '../support/expect-page.ts'
+import { expectPage, type Answer, createUserAgent, type UserAgent } from '../support/user-agent.ts'
 import {
   type Harness,
   type HarnessOptions,
@@ -14,7 +14,6 @@ import {
 } from '../support/harness.ts'
 import * as ask from '../support/oauth-requests.ts'
 import { setsSession } from '../support/person.ts'
-import { type Answer, createUserAgent, type UserAgent } from '../support/user-agent.ts'
 
 /** A host that calls it with each request to `/changed/<account>`. */
 const host: Host = (parts) => {

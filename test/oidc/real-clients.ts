@@ -14,10 +14,9 @@ import { text } from 'node:stream/consumers'
 import { decodeJwt, type JWTPayload } from 'jose'
 import type { ClientMetadata } from 'oidc-provider'
 import { eventually } from '../support/eventually.ts'
-import { freePort } from '../support/free-port.ts'
+import { freePort, serve } from '../support/serve.ts'
 import { followWithin } from '../support/relying-party.ts'
-import { serve } from '../support/serve.ts'
-import { install } from '../support/setup-install.ts'
+import { install } from '../support/missing.ts'
 import type { Answer, UserAgent } from '../support/user-agent.ts'
 import {
   authJsClient,

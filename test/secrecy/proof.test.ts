@@ -18,7 +18,7 @@ import {
   wilcoxon,
   type Pairs,
 } from '../../bench/secrecy/statistics.ts'
-import { suiteFolder } from '../support/suite-folder.ts'
+import { suiteFolder } from '../support/folders.ts'
 
 describe('npm run prove:secrecy', () => {
   describe('concludes', () => {

@@ -18,13 +18,12 @@ import {
   startExampleServer,
   type ExampleServer,
 } from '../support/example-server.ts'
-import { CLIENT, startHarness, type Harness } from '../support/harness.ts'
+import { CLIENT, startHarness, type Harness, suiteHarness } from '../support/harness.ts'
 import { startMongoProxy, type MongoProxy } from '../support/mongo-proxy.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 import { ask } from '../support/observe.ts'
-import { addUnverified, tokenOf, type Person } from '../support/person.ts'
-import { suiteFolder } from '../support/suite-folder.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
+import { tokenOf, type Person } from '../support/person.ts'
+import { suiteFolder } from '../support/folders.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { moveTime } from '../support/time.ts'
 
@@ -307,7 +306,7 @@ describe('A page about a verification link', () => {
   let zoe: Person
 
   beforeEach(async () => {
-    zoe = await addUnverified(h)
+    zoe = await h.addUnverified()
   })
 
   /** In another browser than that of the login. */

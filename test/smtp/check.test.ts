@@ -8,7 +8,7 @@ import { createMailCheck } from '../../src/smtp/check.ts'
 import { type SmtpSettings, tlsPolicy } from '../../src/smtp/settings.ts'
 import { type Certificate, newCertificate } from '../support/certificates.ts'
 import { eventually } from '../support/eventually.ts'
-import { freePort } from '../support/free-port.ts'
+import { freePort } from '../support/serve.ts'
 import {
   answers,
   drops,

@@ -15,7 +15,7 @@ import {
   type FaultySmtpOptions,
   type Step,
 } from '../support/mail-server.ts'
-import { freePort } from '../support/free-port.ts'
+import { freePort } from '../support/serve.ts'
 import { moveTime } from '../support/time.ts'
 import {
   CREDENTIALS,

@@ -7,10 +7,9 @@ import type { OutgoingMail } from '../../src/ports/index.ts'
 import { memoryMailbox } from '../../src/smtp/mailbox.ts'
 import type { SmtpSettings } from '../../src/smtp/settings.ts'
 import { adminOf } from '../support/admin.ts'
-import { ADMIN_TOKEN } from '../support/harness.ts'
+import { ADMIN_TOKEN, suiteHarness } from '../support/harness.ts'
 import { answers, type Fault, type ReceivedMail } from '../support/mail-server.ts'
 import type { Person } from '../support/person.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
 import {
   failureOf,

@@ -23,8 +23,8 @@ import {
   describeWithReplicaSet,
   freshDatabase,
   type FreshDatabase,
+  suiteDatabase,
 } from '../support/mongod.ts'
-import { suiteDatabase } from '../support/suite-database.ts'
 import { moveTime } from '../support/time.ts'
 
 /** Every method of every port, called with an example; a method without one fails the test. */

@@ -20,8 +20,7 @@ import {
 import type { MailOutbox, NewMailJob } from '../../src/ports/index.ts'
 import { memoryStore } from '../../src/stores/memory/store.ts'
 import { mongoStore } from '../../src/stores/mongodb/store.ts'
-import { describeWithMongo } from '../support/mongod.ts'
-import { suiteDatabase } from '../support/suite-database.ts'
+import { describeWithMongo, suiteDatabase } from '../support/mongod.ts'
 import { movableClock, moveTime } from '../support/time.ts'
 
 itIsAnAccountFlowsStore('memoryStore()', async () => ({

@@ -5,8 +5,7 @@ import { sampleUser } from '../../src/contract/user-store.ts'
 import type { User } from '../../src/ports/index.ts'
 import { memoryUsers } from '../../src/stores/memory/users.ts'
 import { mongoUsers } from '../../src/stores/mongodb/users.ts'
-import { describeWithMongo } from '../support/mongod.ts'
-import { suiteDatabase } from '../support/suite-database.ts'
+import { describeWithMongo, suiteDatabase } from '../support/mongod.ts'
 
 itIsAUserStore('memoryUsers()', async (initial) => ({
   users: memoryUsers(initial),

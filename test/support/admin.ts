@@ -10,7 +10,6 @@ import {
 } from '../../src/index.ts'
 import { eventually } from './eventually.ts'
 import { ADMIN_TOKEN, type Harness } from './harness.ts'
-import { eventsOf } from './observe.ts'
 
 export const bearer = { authorization: `Bearer ${ADMIN_TOKEN}` }
 
@@ -75,9 +74,9 @@ type AdminAction = AuditEvent & { type: 'admin_action' }
 
 /** What admins did, in the order in which they did it. */
 export function actionsOf(h: Harness, action?: string): AdminAction[] {
-  return eventsOf(h, 'admin_action').filter(
-    ({ details }) => action === undefined || details.action === action,
-  )
+  return h
+    .eventsOf('admin_action')
+    .filter(({ details }) => action === undefined || details.action === action)
 }
 
 /** The last thing that an admin did is this, to this user, and it is recorded with who and from where. */

@@ -15,7 +15,7 @@ import { settingsOf } from './admin.ts'
 import { compiledCheckout } from './compiled-checkout.ts'
 import { ADMIN_TOKEN, suiteHarness, type Harness, type HarnessOptions } from './harness.ts'
 import { serve, type Served } from './serve.ts'
-import { ROOT } from './sources.ts'
+import { ROOT } from './folders.ts'
 
 type Environment = Record<string, string>
 

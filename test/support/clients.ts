@@ -2,15 +2,14 @@ import { expect } from 'chai'
 import { exportJWK, generateKeyPair } from 'jose'
 import type { Adapter, ClientMetadata, Configuration } from 'oidc-provider'
 import { buildAuthorizationUrlWithJAR, buildAuthorizationUrlWithPAR } from 'openid-client'
-import { expectPage } from './expect-page.ts'
+import { expectPage, type Answer } from './user-agent.ts'
 import { CLIENT, CONFIDENTIAL, PASSWORD, type Harness } from './harness.ts'
 import {
   createRelyingParty,
   type AuthorizationRequest,
   type RelyingParty,
 } from './relying-party.ts'
-import type { Answer } from './user-agent.ts'
-import { blockedLogin, type Person } from './person.ts'
+import type { Person } from './person.ts'
 
 /** Clients that ask in other ways than the client of the harness, and what they ask. */
 
@@ -85,7 +84,7 @@ export const bySigningAndPushing: Sending = async (request, party) =>
 export async function pushedLogin(h: Harness): Promise<{ login: Person; url: URL }> {
   const party = await partyOf(h, PAR_ONLY)
   let url = new URL(h.oauthUrl)
-  const login = await blockedLogin(h, {
+  const login = await h.blockedLogin({
     party,
     send: async (request) => (url = await byPushing(request, party)),
   })
@@ -95,7 +94,7 @@ export async function pushedLogin(h: Harness): Promise<{ login: Person; url: URL
 /** A blocked login by a signed request. */
 export async function signedLogin(h: Harness): Promise<Person> {
   const party = await partyOf(h, JAR_ONLY)
-  return blockedLogin(h, { party, send: (request) => bySigning(request, party) })
+  return h.blockedLogin({ party, send: (request) => bySigning(request, party) })
 }
 
 let registered = 0
@@ -119,7 +118,7 @@ export async function dynamicLogin(
     adapter.upsert(clientId, { ...metadata, ...changes }, 3600)
   await change()
   const party = await createRelyingParty(h.oauthUrl, { clientId, redirectUri: DYNAMIC_URI })
-  const login = await blockedLogin(h, { party, extra, send: (request) => send(request, party) })
+  const login = await h.blockedLogin({ party, extra, send: (request) => send(request, party) })
   return { login, change, remove: () => adapter.destroy(clientId) }
 }
 

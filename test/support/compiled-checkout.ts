@@ -14,7 +14,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import bcrypt from 'bcrypt'
-import { ROOT } from './sources.ts'
+import { ROOT } from './folders.ts'
 
 const CACHE = join(ROOT, '.cache')
 const COMPILED = ['src', 'cli', 'examples']

@@ -9,13 +9,11 @@ import { join } from 'node:path'
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import type { Db } from 'mongodb'
-import { createBrowser } from './browser.ts'
+import { createBrowser, expectPage, createUserAgent, type Answer } from './user-agent.ts'
 import { compiledCheckout } from './compiled-checkout.ts'
 import { eventually } from './eventually.ts'
-import { expectPage } from './expect-page.ts'
-import { freePort } from './free-port.ts'
-import { ROOT } from './sources.ts'
-import { createUserAgent, type Answer } from './user-agent.ts'
+import { freePort } from './serve.ts'
+import { ROOT } from './folders.ts'
 
 /** Before mocha gives up, which could not tell why. */
 const START_LIMIT_MS = 50_000
@@ -206,22 +204,24 @@ export function smtpSettings(port: number): Record<string, string> {
   }
 }
 
+type Url = Pick<ExampleServer, 'baseUrl'>
+
 /** Asks for a reset link (4.2); the answer is the page that everybody gets. */
-export async function forgot({ baseUrl }: ExampleServer, identifier: string): Promise<Answer> {
+export async function forgot({ baseUrl }: Url, identifier: string): Promise<Answer> {
   const answer = await createUserAgent().post(`${baseUrl}/oauth2/forgot-password`, { identifier })
   expectPage(answer, 200, 'forgot-password', 'sent')
   return answer
 }
 
 /** Asks for another verification link (4.7); the answer is the page that everybody gets. */
-export async function resend({ baseUrl }: ExampleServer, username: string): Promise<Answer> {
+export async function resend({ baseUrl }: Url, username: string): Promise<Answer> {
   const answer = await createUserAgent().post(`${baseUrl}/oauth2/resend-verification`, { username })
   expectPage(answer, 200, 'verify-email', 'sent')
   return answer
 }
 
 /** A login with the right password that waits for a verification link (4.8). */
-export async function blockedLogin({ baseUrl }: ExampleServer, username: string): Promise<Answer> {
+export async function blockedLogin({ baseUrl }: Url, username: string): Promise<Answer> {
   const browser = createBrowser(baseUrl)
   const { hidden } = await browser.visit('/demo/start')
   const form = { ...hidden, username, password: PASSWORD }

@@ -1,9 +1,10 @@
-import { createServer, type AddressInfo, type Server, type Socket } from 'node:net'
+import { createServer, type Server, type Socket } from 'node:net'
 import { TLSSocket, type TlsOptions } from 'node:tls'
 import { simpleParser, type ParsedMail } from 'mailparser'
 import { SMTPServer } from 'smtp-server'
 import { isMailKind, linkKinds, MAIL_KINDS, type MailKind } from '../../src/ports/mail-kinds.ts'
 import { eventually } from './eventually.ts'
+import { freePort } from './serve.ts'
 
 export interface ReceivedMail {
   to: string[]
@@ -27,7 +28,21 @@ export interface MailServerOptions {
   login?: { username: string; password: string }
   /** Asked for each mail; every mail is taken without it. */
   answer?(recipient: string): MailAnswer
+  /** Awaited at each point of a dialogue, which tells the recipient once somebody has named it. */
+  reaches?(point: SmtpPoint, recipient?: string): Promise<unknown>
 }
+
+/** In their order. At `data complete` the mail is kept, and the client does not know yet. */
+export const SMTP_POINTS = [
+  'connected',
+  'sender named',
+  'recipient named',
+  'data begun',
+  'data complete',
+  'accepted',
+] as const
+
+export type SmtpPoint = (typeof SMTP_POINTS)[number]
 
 export type MailServer = Awaited<ReturnType<typeof startMailServer>>
 
@@ -46,7 +61,8 @@ const HEADER = 'x-account-flows-mail'
 export async function startMailServer(options: MailServerOptions = {}) {
   /** What it says of a recipient, where that is not to take the mail. */
   const answers = new Map<string, MailAnswer>()
-  const { login, answer = (to: string) => answers.get(to) ?? 'take' } = options
+  const { login, reaches = async () => {} } = options
+  const { answer = (to: string) => answers.get(to) ?? 'take' } = options
   /** Those that it took. */
   const mails: ReceivedMail[] = []
   const conversations = new Map<number, Conversation>()
@@ -77,6 +93,10 @@ export async function startMailServer(options: MailServerOptions = {}) {
       callback(null, { user: username ?? '' })
     },
 
+    onConnect: (_session, callback) => void reaches('connected').then(() => callback(), callback),
+    onMailFrom: (_address, _session, callback) =>
+      void reaches('sender named').then(() => callback(), callback),
+
     onRcptTo({ address }, session, callback) {
       const conversation = conversations.get(session.remotePort)
       if (!conversation) return callback(new Error('the connection is gone'))
@@ -86,11 +106,14 @@ export async function startMailServer(options: MailServerOptions = {}) {
       if (conversation.answer === 'defer') return callback(refusal(451, 'Try again later'))
       if (conversation.answer === 'refuse')
         return callback(refusal(550, `No such mailbox: <${address}>`))
-      callback()
+      reaches('recipient named', address).then(() => callback(), callback)
     },
 
     onData(stream, session, callback) {
-      simpleParser(stream).then((mail) => {
+      const to = session.envelope.rcptTo.map(({ address }) => address)
+      const receive = async () => {
+        await reaches('data begun', to[0])
+        const mail = await simpleParser(stream)
         const conversation = conversationWith(session)
         const link = /https?:\/\/\S+/.exec(mail.text ?? '')?.[0] ?? ''
         keepTokens(conversation)
@@ -99,11 +122,13 @@ export async function startMailServer(options: MailServerOptions = {}) {
         if (conversation.answer === 'defer after data') {
           return callback(refusal(451, `Try again later, this looks odd: ${link}`))
         }
-        const to = session.envelope.rcptTo.map(({ address }) => address)
         mails.push({ to, mail, link, kind: kindOf(mail, link) })
+        await reaches('data complete', to[0])
         // As one says it that thanks for the mail by quoting it.
         callback(null, `2.0.0 Ok: queued as 4F${mails.length}Qx, ${link}`)
-      }, callback)
+        await reaches('accepted', to[0])
+      }
+      receive().catch(callback)
     },
   })
   smtp.on('error', () => {})
@@ -210,11 +235,12 @@ function refusal(responseCode: number, message: string): Error {
 }
 
 /** Its port, once it listens; any free one by default. */
-async function listening(server: Server, host: string, port = 0): Promise<number> {
+async function listening(server: Server, host: string, given?: number): Promise<number> {
+  const port = given ?? (await freePort())
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(port, host, resolve)
   })
-  return (server.address() as AddressInfo).port
+  return port
 }
 
 const NEVER = {

@@ -13,8 +13,10 @@
  */
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
-import { BSON, type Document } from 'mongodb'
-import type { FreshDatabase } from './mongod.ts'
+import { BSON, type Document, MongoClient, type MongoClientOptions } from 'mongodb'
+import { type FreshDatabase, freshDatabase } from './mongod.ts'
+import { freePort } from './serve.ts'
+import { startHarness, type Harness, type HarnessOptions } from './harness.ts'
 
 export interface MongoCommand {
   /** As on the wire: `findAndModify`, `insert`, `hello`, … */
@@ -158,7 +160,7 @@ export async function startMongoProxy({ db, uri }: FreshDatabase): Promise<Mongo
     held = undefined
   }
 
-  server.listen(0, '127.0.0.1')
+  server.listen(await freePort(), '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
 
@@ -278,4 +280,40 @@ function sequenceOf(section: Buffer): Document {
     documents.push(BSON.deserialize(section.subarray(at, at + section.readInt32LE(at))))
   }
   return { [section.toString('utf8', 4, nameEnd)]: documents }
+}
+
+/** For whoever waits for a database that is gone, and sees soon that it is back. */
+export const SHORT_WAITS = {
+  serverSelectionTimeoutMS: 1_000,
+  connectTimeoutMS: 1_000,
+  socketTimeoutMS: 1_000,
+  heartbeatFrequencyMS: 500,
+}
+
+/** The harness of the suite that asks for it, on a MongoDB that its tests can take away. */
+export function suiteHarnessBehindProxy(
+  limits: MongoClientOptions,
+  options: HarnessOptions = {},
+): { h: Harness; proxy: MongoProxy } {
+  const h = {} as Harness
+  const proxy = {} as MongoProxy
+  const ends: (() => Promise<void>)[] = []
+
+  before('the harness runs behind a proxy', async function () {
+    this.timeout(120_000)
+    const fresh = await freshDatabase()
+    ends.unshift(fresh.drop)
+    Object.assign(proxy, await startMongoProxy(fresh))
+    ends.unshift(proxy.close)
+    const client = await MongoClient.connect(proxy.uri, limits)
+    const database = { db: client.db(), drop: () => client.close() }
+    Object.assign(h, await startHarness({ ...options, database }))
+    ends.unshift(proxy.restore, h.close)
+  })
+
+  after(async () => {
+    for (const end of ends) await end()
+  })
+
+  return { h, proxy }
 }

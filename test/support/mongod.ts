@@ -1,3 +1,8 @@
+/**
+ * A real MongoDB for the tests: one server, and where asked for one replica set of one, per process. They end with it.
+ *
+ * @module
+ */
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,12 +15,6 @@ import { findMongo } from './find-mongo.ts'
 import { removeAbandoned } from './folders.ts'
 import { describeWith } from './missing.ts'
 import { freePort } from './serve.ts'
-
-/**
- * A real MongoDB for the tests: one server, and where asked for one replica set of one, per process. They end with it.
- *
- * @module
- */
 
 export type Topology = 'standalone' | 'replica set'
 
@@ -206,3 +205,15 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 
 // The library would run the binary once more to compare its version with the one it would have downloaded.
 process.env['MONGOMS_SYSTEM_BINARY_VERSION_CHECK'] ??= 'false'
+
+/** The database of the suite that asks for it, from its first hook to its end. */
+export function suiteDatabase(): FreshDatabase {
+  const fresh = {} as FreshDatabase
+  let drop = async () => {}
+  before('there is an empty database', async () => {
+    Object.assign(fresh, await freshDatabase())
+    drop = fresh.drop
+  })
+  after(() => drop())
+  return fresh
+}

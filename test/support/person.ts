@@ -14,12 +14,18 @@ import type {
   UserStore,
 } from '../../src/index.ts'
 import { eventually } from './eventually.ts'
-import { expectPage } from './expect-page.ts'
+import {
+  expectPage,
+  press,
+  type Pressed,
+  createUserAgent,
+  type Answer,
+  type Form,
+  type UserAgent,
+} from './user-agent.ts'
 import { isIdle, later, withoutJobs } from './jobs.ts'
 import type { MailServer, ReceivedMail } from './mail-server.ts'
-import { press, type Pressed } from './page-forms.ts'
 import type { AuthorizationRequest, RelyingParty } from './relying-party.ts'
-import { createUserAgent, type Answer, type Form, type UserAgent } from './user-agent.ts'
 
 export const PASSWORD = 'correct horse battery'
 /** What a host may write into the record of a user that was not reset by us. */

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
-import { request, type IncomingHttpHeaders } from 'node:http'
+import { request, type IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { Socket } from 'node:net'
 
 export interface RawRequest {
   method?: string
@@ -56,4 +57,11 @@ export async function rawRequest(
     page: /data-page="([^"]*)"/.exec(text)?.[1],
     mode: /data-mode="([^"]*)"/.exec(text)?.[1],
   }
+}
+
+/** What a host hands on, as it came from an address. */
+export function requestFrom(address: string): IncomingMessage {
+  const req = new IncomingMessage(new Socket())
+  Object.defineProperty(req.socket, 'remoteAddress', { value: address })
+  return req
 }

@@ -1,6 +1,8 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { expect } from 'chai'
 import type { Answer } from './user-agent.ts'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 
 /** What our pages say in English, by key. */
 export const words = JSON.parse(
@@ -11,4 +13,21 @@ export const words = JSON.parse(
 export function expectTitle({ text }: Answer, key: string): void {
   expect(words).to.have.property(key)
   expect(/<h1>([^<]*)<\/h1>/.exec(text)?.[1]).to.equal(words[key])
+}
+
+const made: string[] = []
+
+/** A directory with these files, by their names below it. */
+export function viewsDirectory(files: Record<string, string>): string {
+  const directory = mkdtempSync(join(tmpdir(), 'views-'))
+  made.push(directory)
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(directory, name)), { recursive: true })
+    writeFileSync(join(directory, name), text)
+  }
+  return directory
+}
+
+export function removeViewsDirectories(): void {
+  for (const directory of made.splice(0)) rmSync(directory, { recursive: true })
 }

@@ -4,8 +4,7 @@ import { join, relative } from 'node:path'
 import { expect } from 'chai'
 import type { Log } from '../../src/ports/index.ts'
 import { createViews, type MailLocals, type Views } from '../../src/views/index.ts'
-import { removeViewsDirectories, viewsDirectory } from '../support/views-directory.ts'
-import { words } from '../support/words.ts'
+import { removeViewsDirectories, viewsDirectory, words } from '../support/words.ts'
 
 const LINK = 'https://id.example.com/oauth2/reset-password?token=Zm9vYmFy'
 const OWN = createViews('/oauth2')

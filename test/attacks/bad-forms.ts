@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib'
-import { FORM, type RawRequest } from './raw-request.ts'
+import { FORM, type RawRequest } from '../support/raw-request.ts'
 
 /** A field that matters, as an honest form would have it, and the other fields of that form. */
 export interface HonestForm {

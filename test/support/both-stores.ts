@@ -1,1 +1,0 @@
-export { onBothStores } from './harness.ts'

@@ -1,1 +1,0 @@
-export { onPath } from './missing.ts'

@@ -1,1 +1,0 @@
-export { leaveOut } from './missing.ts'

@@ -1,1 +1,0 @@
-export { install, mayFetch, whyNotInstall } from './missing.ts'

@@ -1,1 +1,0 @@
-export { ROOT, sourcesIn } from './folders.ts'

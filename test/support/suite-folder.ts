@@ -1,1 +1,0 @@
-export { suiteFolder } from './folders.ts'

@@ -1,1 +1,0 @@
-export { suiteHarness } from './harness.ts'
