@@ -30,6 +30,7 @@ import {
 } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { padding, startRangeServer, serve } from '../support/serve.ts'
+import { moveTime } from '../support/time.ts'
 
 const OWN_STEPS = 'keys database indexes clock secrets settings recommended outbox base_url'.split(
   ' ',
@@ -271,6 +272,27 @@ describe('The doctor names the failing step:', () => {
       await close()
       await expectLost(/cannot be reached from this server \(ECONNREFUSED\)/, 'nobody')
     })
+  })
+})
+
+describe('A store that does not answer', () => {
+  const h = suiteHarness()
+  const admin = suiteAdmin(h)
+
+  it('keeps nobody waiting for longer than five seconds', async () => {
+    const { now } = h.store
+    h.store.now = () => new Promise(() => {})
+    let report: Awaited<ReturnType<typeof reportOf>> | undefined
+    const asked = reportOf(admin).then((each) => (report = each))
+    await eventually('the doctor gives up', async () => {
+      await moveTime(5_000)
+      return report
+    })
+    h.store.now = now
+    await asked
+    expect(report?.check('database')).to.include({ status: 'failed' })
+    expect(report?.check('database').message).to.include('ERR_STORE_UNAVAILABLE')
+    expect((await reportOf(admin)).check('database').status).to.equal('ok')
   })
 })
 

@@ -198,6 +198,9 @@ describe('account-flows settings', () => {
       const { stdout } = await set('--file', file('settings.json'))
       expect(stdout).to.equal('smtp_from_name: After -> Before\n')
       expect(await cli.settings()).to.include({ smtp_from_name: 'Before', smtp_password: '***' })
+      const told = JSON.stringify({ smtp_from_name: 'Told', warnings: ['a warning'] })
+      await cli.done(FILE, { stdin: told })
+      expect(await cli.settings()).to.include({ smtp_from_name: 'Told' })
     })
 
     for (const [what, stdin] of [

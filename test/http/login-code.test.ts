@@ -336,6 +336,15 @@ describe('A login that is checked while its account verifies its address', () =>
     },
   })
 
+  it('is not finished by its link, in its own browser, where the address is changed in that very moment (RACE-06)', async () => {
+    const login = await h.blockedLogin()
+    whileVerifying(h, () => login.becomes({ email: `new-${login.email}` }))
+    await login.opensLink()
+    await login.sees('verify-email', 'expired', 400)
+    await login.getsNothing()
+    await (await h.blockedLogin()).stillGetsIn()
+  })
+
   it('does not go on by its button, pressed in that very moment', async () => {
     const left = await h.blockedLogin()
     const own = await h.blockedLogin({ user: left })
