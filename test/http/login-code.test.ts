@@ -403,6 +403,17 @@ onBothStores(
   (technology) => {
     const h = suiteHarness({ technology, settings: CAREFUL })
 
+    it('gets nothing by the link that the owner opens, anywhere and often', async () => {
+      const attack = await h.blockedLogin()
+      const victim = attack.in()
+      for (const _time of [1, 2]) expectMode(await victim.opensLink(), 200, 'elsewhere')
+      const own = await h.blockedLogin({ agent: victim.agent })
+      expectMode(await victim.opensLink(), 200, 'elsewhere')
+      for (const answer of [await attack.goesOn(), await attack.reloads()])
+        await attack.getsNothing(answer)
+      await own.comesBack(await own.types())
+    })
+
     it('is ended by the owner who signs in and verifies, before or while that happens', async () => {
       const user = await h.addUnverified()
       const attacks: Person[] = []
