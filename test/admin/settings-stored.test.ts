@@ -85,7 +85,7 @@ onBothStores('The setting smtp_password (2.5) is', (technology) => {
   })
 })
 
-// What processes take from each other while keys are rotated is in test/http/key-rotation.test.ts.
+// What processes take from each other while keys are rotated is in test/http/links.test.ts.
 onBothStores('Keys of which a new one was put in front', (technology) => {
   const [oldKey, newKey, lostKey] = [randomBytes(32), randomBytes(32), randomBytes(32)]
   let first: Harness
@@ -245,7 +245,7 @@ const STRICTEST = {
   validation_min_password_length: '15',
 }
 
-// That a record on MongoDB cannot be read is told as in test/stores/mongodb-store.test.ts.
+// That a record on MongoDB cannot be read is told as in test/stores/store.test.ts.
 describe('A damaged settings record (SET-18)', () => {
   let h: Harness
   let kept: AccountFlowsStore

@@ -19,7 +19,7 @@ import { createUserAgent } from '../support/user-agent.ts'
 
 const CANARY = 'canary of the password'
 
-/** Values by setting. How durations are written, and how many milliseconds they are, test/settings/values.test.ts shows. */
+/** Values by setting. How durations are written, and how many milliseconds they are, test/settings/settings.test.ts shows. */
 const host = 'smtp.example'
 const durations = ['', '0', '0s', '-1h', '1', '1.5h', ' 1h', '1h\n', '1H', '30m1h', '1h30m?', '١h']
 const booleans = ['', 'TRUE', 'True', '1', '0', 'yes', 'on', 'false ', ' true', 'null']

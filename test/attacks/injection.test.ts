@@ -226,7 +226,7 @@ onBothStores('Forms that are none (INJ)', (technology) => {
   })
 })
 
-/** Some of what a host may have stored as an address, that is no plain one; test/settings/mail-address.test.ts has the others. */
+/** Some of what a host may have stored as an address, that is no plain one; test/settings/settings.test.ts has the others. */
 const ADDRESSES: Record<string, string> = {
   'a line break and a header': 'victim@users.example\r\nBcc: attacker@evil.example',
   'a comma': 'victim@users.example,attacker@evil.example',

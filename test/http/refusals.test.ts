@@ -214,7 +214,7 @@ interface Honest {
   works(): Promise<unknown>
 }
 
-/** All that a password can be that is none is in `test/crypto/password.test.ts`. */
+/** All that a password can be that is none is in `test/crypto/passwords.test.ts`. */
 function passwords(name: string, page: string): Refusal[] {
   const faults: [title: string, fields: string, mode: string][] = [
     ['passwords that differ (TOK-12)', typed(NEW, 'another password'), 'password_mismatch'],
