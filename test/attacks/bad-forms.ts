@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib'
 import { FORM, type RawRequest } from '../support/raw-request.ts'
 
 /** A field that matters, as an honest form would have it, and the other fields of that form. */
-export interface HonestForm {
+interface HonestForm {
   name: string
   value: string
   others: Record<string, string>

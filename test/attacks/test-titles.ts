@@ -1,7 +1,7 @@
 import { sourcesIn } from '../support/folders.ts'
 
 /** As it is written where a suite, a test or a row of a table begins: of a template, its source. */
-export interface TestTitle {
+interface TestTitle {
   /** From the root of the checkout. */
   file: string
   title: string

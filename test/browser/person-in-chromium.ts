@@ -50,7 +50,7 @@ export interface PersonInChromium
   getsNothing(): Promise<void>
 }
 
-export type BrowserHarnessOptions = Pick<
+type BrowserHarnessOptions = Pick<
   HarnessOptions,
   'settings' | 'clients' | 'provider' | 'flows'
 > & {

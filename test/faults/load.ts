@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-export interface Load<T> {
+interface Load<T> {
   answers: T[]
   /** How long each request took, ascending, counted from when it was due. */
   milliseconds: number[]

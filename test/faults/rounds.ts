@@ -45,7 +45,7 @@ interface Armed {
 }
 
 /** What one story of killed processes has of its own; `tellRounds` does the rest. */
-export interface Story<At extends Service, R extends Round<At>, Planned> {
+interface Story<At extends Service, R extends Round<At>, Planned> {
   /** Of the line with figures. */
   title: string
   /** The work asks for a job, whose search does not say whose it is: the one after the answer is meant. */
@@ -198,7 +198,7 @@ export interface Step {
 const ID_LENGTH = 20
 const ID_FIELDS = new Set(['_id', 'token_hash'])
 
-export function followTrail(proxy: MongoProxy, ids: Iterable<string>): Trail {
+function followTrail(proxy: MongoProxy, ids: Iterable<string>): Trail {
   const known = new Set(ids)
 
   function isAbout(document: Document): boolean {
@@ -286,7 +286,7 @@ function momentOf(step: Step, trail: Trail, when: Moment['when']): Moment {
 }
 
 /** A moment of a piece of work, whoever it is done for. */
-export interface StepMoment {
+interface StepMoment {
   step: Step
   when: Moment['when']
 }

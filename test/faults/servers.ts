@@ -55,7 +55,7 @@ export interface Service {
   close(): Promise<void>
 }
 
-export interface ServiceOptions {
+interface ServiceOptions {
   topology?: Topology
   /** In place of a new one. */
   database?: FreshDatabase

@@ -85,7 +85,7 @@ async function realClient([name, kind]: [string, Kind]): Promise<RealClient> {
   }
 }
 
-export function served(
+function served(
   make: (registered: Registered) => RequestListener | Promise<RequestListener>,
 ) {
   return async (registered: Registered) => {
@@ -101,12 +101,12 @@ const MODULES = '/usr/lib/apache2/modules'
 const NAMES = ['mpm_event', 'authn_core', 'authz_core', 'authz_user', 'dir', 'include']
 
 /** The module, and Apache as a program: Debian starts no server of its own with these. */
-export async function installApache(): Promise<void> {
+async function installApache(): Promise<void> {
   if (!existsSync(`${MODULES}/mod_auth_openidc.so`)) await install(['libapache2-mod-auth-openidc'])
 }
 
 /** As a process of its own. Answers how to end it. */
-export async function startApache(registered: Registered): Promise<() => Promise<void>> {
+async function startApache(registered: Registered): Promise<() => Promise<void>> {
   const folder = await mkdtemp(join(tmpdir(), 'account-flows-apache-'))
   // Its workers are another user.
   await chmod(folder, 0o755)
@@ -192,7 +192,7 @@ export interface ToldToken {
 }
 
 /** What is done with each token on its way. */
-export interface Door {
+interface Door {
   /** Before the client sees it. */
   before?: ((entry: ToldToken) => unknown) | undefined
   /** Once the client has answered, and the provider does not know yet. */

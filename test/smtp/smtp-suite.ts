@@ -47,7 +47,7 @@ export const NO_ROTATION: RefreshTokens = {
 }
 
 export const LOOPBACK = ['localhost', '127.0.0.1']
-export const authority = newCertificate({})
+const authority = newCertificate({})
 /** Of a loopback host, signed by the authority. */
 export const good = signed()
 

@@ -8,7 +8,7 @@ export interface Certificate {
   key: string
 }
 
-export interface CertificateWish {
+interface CertificateWish {
   /** DNS names and IPv4 addresses. None: the certificate is one of an authority. */
   names?: string[]
   /** Who signs. `undefined`: the certificate itself. */

@@ -12,7 +12,7 @@ import { install, mayFetch, messageOf, onPath, whyNotInstall } from './missing.t
 type Mongo = { uri: string; isReplicaSet: boolean } | { mongod: string }
 
 /** `origin`: where it is from, in words. */
-export type FoundMongo = Mongo & { origin: string }
+type FoundMongo = Mongo & { origin: string }
 
 const run = promisify(execFile)
 

@@ -212,7 +212,7 @@ export async function startMailServer(options: MailServerOptions = {}) {
 }
 
 /** Every whole token in a part of an SMTP conversation, however the parts of its mails are encoded. */
-export function tokensIn(text: string): string[] {
+function tokensIn(text: string): string[] {
   const unquoted = text.replaceAll(/=\r?\n/g, '').replaceAll('=3D', '=')
   const base64 = /Content-Transfer-Encoding: base64[^]*?\r\n\r\n([A-Za-z0-9+/=\r\n]+)/gi
   const decoded = [...text.matchAll(base64)].map(([, body = '']) =>
@@ -261,7 +261,7 @@ const NEVER = {
 /** Where in the dialogue a server is. `content` is the first part of a mail, `dot` the whole of it. */
 export type Step = keyof typeof NEVER
 
-export interface Dialogue {
+interface Dialogue {
   /** The one that is talked over: after STARTTLS the TLS socket. */
   socket: Socket
   isSecure: boolean
@@ -276,7 +276,7 @@ export interface Dialogue {
 /** What a server says at a step: lines, `''` for nothing at all, `undefined` for what an honest one says. */
 export type Fault = (step: Step, dialogue: Dialogue) => string | undefined
 
-export interface TakenMail {
+interface TakenMail {
   from: string
   to: string[]
   raw: string

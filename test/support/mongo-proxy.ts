@@ -37,14 +37,14 @@ export interface Moment {
   when: 'before' | 'after'
 }
 
-export interface Interruption {
+interface Interruption {
   /** The command that was interrupted, once `act` is over. `undefined`: cancelled before it came. */
   happened: Promise<MongoCommand | undefined>
   /** Does nothing once the moment has come. */
   cancel(): void
 }
 
-export interface Watcher {
+interface Watcher {
   command?(command: MongoCommand): void
   reply?(command: MongoCommand, reply: Document): void
 }

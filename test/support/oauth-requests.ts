@@ -118,7 +118,7 @@ export async function signedIn(h: Harness, user?: Person) {
   return Object.assign(person, { tokens: await offlineTokens(h, person.agent, person) })
 }
 
-export type SignedIn = Awaited<ReturnType<typeof signedIn>>
+type SignedIn = Awaited<ReturnType<typeof signedIn>>
 
 export async function expectAlive(h: Harness, { id, account, tokens }: SignedIn) {
   expect(await account()).to.equal(id)

@@ -78,7 +78,7 @@ export async function dump(
   return JSON.stringify(all)
 }
 
-export interface Asked {
+interface Asked {
   answer: Answer
   /** Why no mail was sent; for the audit log alone. `undefined`: one was. */
   reason: string | undefined

@@ -21,7 +21,7 @@ export interface RelyingParty {
   ): ReturnType<typeof client.authorizationCodeGrant>
 }
 
-export interface RelyingPartyOptions {
+interface RelyingPartyOptions {
   clientId: string
   redirectUri: string
   clientSecret?: string

@@ -64,7 +64,7 @@ export type RangeAnswer = (req: IncomingMessage, res: ServerResponse, rest: stri
 
 export type RangeServer = Awaited<ReturnType<typeof startRangeServer>>
 
-export const sha1 = (text: string) => createHash('sha1').update(text).digest('hex').toUpperCase()
+const sha1 = (text: string) => createHash('sha1').update(text).digest('hex').toUpperCase()
 
 /** As long as the public service pads its answers: hashes that no password has, seen by nobody. */
 export const padding = () =>
