@@ -50,10 +50,7 @@ export interface PersonInChromium
   getsNothing(): Promise<void>
 }
 
-type BrowserHarnessOptions = Pick<
-  HarnessOptions,
-  'settings' | 'clients' | 'provider' | 'flows'
-> & {
+type BrowserHarnessOptions = Pick<HarnessOptions, 'settings' | 'clients' | 'provider' | 'flows'> & {
   /** What stands in front of the host. */
   around?: (host: Listener) => Listener
 }

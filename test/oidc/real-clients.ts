@@ -85,9 +85,7 @@ async function realClient([name, kind]: [string, Kind]): Promise<RealClient> {
   }
 }
 
-function served(
-  make: (registered: Registered) => RequestListener | Promise<RequestListener>,
-) {
+function served(make: (registered: Registered) => RequestListener | Promise<RequestListener>) {
   return async (registered: Registered) => {
     const { close } = await serve(await make(registered), registered.port)
     return close
