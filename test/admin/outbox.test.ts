@@ -163,7 +163,7 @@ describe('The admin API about the outbox (5)', () => {
   })
 
   it('leaves alone what does not exist: 404, and what was given is not recorded', async () => {
-    const link = await h.resetLink(await addUser())
+    const link = await (await addUser()).forgets()
     await h.isIdle()
     await changesNothing(h, async () => {
       for (const id of ['no such mail', '$ne', '__proto__', link]) {

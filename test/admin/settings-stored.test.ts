@@ -17,7 +17,8 @@ import {
 import { cliOf } from '../support/cli.ts'
 import { eventually } from '../support/eventually.ts'
 import { startLoginRecorder, type LoginRecorder } from '../support/mail-server.ts'
-import { dump, eventsOf } from '../support/observe.ts'
+import { dump } from '../support/observe.ts'
+import { personAt } from '../support/person.ts'
 import { movableClock } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
@@ -187,7 +188,7 @@ onBothStores('Keys of which a new one was put in front', (technology) => {
     const transport = memoryMailbox()
     const without = await restartWith([newKey], { mayLogErrors: true, flows: { transport } })
     const user = await first.addVerified()
-    const sentTo = (h: Harness) => eventsOf(h, 'password_reset_mail_sent', user)
+    const sentTo = (h: Harness) => personAt(h, user).events('password_reset_mail_sent')
     smtp.logins.length = 0
     await without.forgot(user.username)
     const waiting = () => adminOf(without).listOutbox({ state: 'waiting' })

@@ -5,7 +5,6 @@ import { settingsOf } from '../support/admin.ts'
 import { cliOf, expectSaid, startCli, suiteCli, type CliServer } from '../support/cli.ts'
 import { eventually } from '../support/eventually.ts'
 import { startHarness, type Harness } from '../support/harness.ts'
-import { eventsOf } from '../support/observe.ts'
 import { suiteFolder } from '../support/folders.ts'
 
 const GET = ['settings', 'get']
@@ -100,14 +99,14 @@ describe('account-flows settings', () => {
       const others = await cli.settings()
       expect((await cli.done(APPLY)).stdout).to.equal(lines.join(''))
       expect(await cli.settings()).to.deep.equal({ ...others, ...after })
-      const events = eventsOf(cli.h, 'settings_changed')
+      const events = cli.h.eventsOf('settings_changed')
       expect(events.at(-1)?.details?.['keys']).to.have.members(Object.keys(after))
       const message = 'The settings are as recommended, or stricter.'
       const advised = await cli.json(['doctor'], 1)
       expect(advised.checks).to.deep.include({ step: 'recommended', status: 'ok', message })
 
       expect((await cli.done(APPLY)).stdout).to.equal(NOTHING_CHANGED)
-      expect(eventsOf(cli.h, 'settings_changed')).to.deep.equal(events)
+      expect(cli.h.eventsOf('settings_changed')).to.deep.equal(events)
     })
 
     it('leaves alone what is stricter, and the minimum length below a maximum that it would exceed', async () => {

@@ -30,5 +30,6 @@ if (work === 'send') {
     flows: { store: { ...store, audit } },
   })
   h.flows.events.on('audit', ({ type }) => process.stdout.write(`${type}\n`))
-  await h.reset(await h.resetLink(await h.addUser({ username: 'ann' })), 'a new password')
+  const ann = await h.addUser({ username: 'ann' })
+  await h.reset(await ann.forgets(), 'a new password')
 }

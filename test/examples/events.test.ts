@@ -70,7 +70,7 @@ const counters: Record<string, (flows: AccountFlows) => () => Promise<Series>> =
 async function journeys(h: Harness, name: string): Promise<void> {
   const user = await h.addUser({ username: name })
   await h.forgot(`nobody-${name}`, { client_id: `made-up-${name}` })
-  const link = await h.resetLink(user)
+  const link = await user.forgets()
   await h.reset(link, 'a new password')
   await h.reset(link, 'another password')
   await h.addUser({ username: `${name}-disabled`, disabled: true })

@@ -2,7 +2,8 @@ import { expect } from 'chai'
 import { forgot, opensForm, PASSWORD } from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
 import type { Topology } from '../support/mongod.ts'
-import { sha256, tokenOf } from '../support/observe.ts'
+import { sha256 } from '../support/observe.ts'
+import { tokenOf } from '../support/person.ts'
 import {
   logoutClient,
   signedInAt,

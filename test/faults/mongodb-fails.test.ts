@@ -5,7 +5,8 @@ import { createBrowser, createUserAgent, type Answer } from '../support/user-age
 import { eventually } from '../support/eventually.ts'
 import { forgot, PASSWORD } from '../support/example-server.ts'
 import { describeWithMongo } from '../support/mongod.ts'
-import { shapeOf, tokenOf } from '../support/observe.ts'
+import { shapeOf } from '../support/observe.ts'
+import { tokenOf } from '../support/person.ts'
 import {
   addPerson,
   countEvents,

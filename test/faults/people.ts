@@ -5,7 +5,8 @@
  */
 import { type Account, addAccounts, forgot, PASSWORD } from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
-import { sha256, tokenOf } from '../support/observe.ts'
+import { sha256 } from '../support/observe.ts'
+import { tokenOf } from '../support/person.ts'
 import { followWithin } from '../support/relying-party.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
 import type { Service } from './servers.ts'

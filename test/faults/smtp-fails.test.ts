@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { codeIn } from '../support/person.ts'
+import { codeIn, tokenOf } from '../support/person.ts'
 import { createBrowser, createUserAgent, type Answer } from '../support/user-agent.ts'
 import {
   type Account,
@@ -16,7 +16,7 @@ import { steadyLoad } from './load.ts'
 import type { MailKind } from '../../src/ports/mail-kinds.ts'
 import { startMailServer, type ReceivedMail } from '../support/mail-server.ts'
 import { describeWithMongo } from '../support/mongod.ts'
-import { sha256, tokenOf, shapeOf } from '../support/observe.ts'
+import { sha256, shapeOf } from '../support/observe.ts'
 import { addPerson, isVerified, linkFor, liveTokensOf } from './people.ts'
 import { scaled, suiteService } from './servers.ts'
 import { readFile } from 'node:fs/promises'

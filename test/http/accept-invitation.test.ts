@@ -3,6 +3,7 @@ import { memoryUsers, type User } from '../../src/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage, linksOf, createUserAgent } from '../support/user-agent.ts'
 import { CLIENT, type Harness, onBothStores, suiteHarness } from '../support/harness.ts'
+import { withoutLeases } from '../support/jobs.ts'
 import { sha256 } from '../support/observe.ts'
 import { OTHER_HASH, type Person, tokenOf } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
@@ -185,9 +186,7 @@ onBothStores('An invitation (3.4)', (technology) => {
 
   it('is finished by another process where one dies between its effects, and recorded once', async () => {
     const { user, link } = await invited(h)
-    const { takeUnfinished } = h.store.invitationTokens
-    h.store.invitationTokens.takeUnfinished = (at, until) =>
-      takeUnfinished(new Date(at.getTime() + 60_000), until)
+    const restoreLeases = withoutLeases(h.store.invitationTokens)
     let calls = 0
     const restore = aroundFirstPassword(async (set) => {
       calls += 1
@@ -202,7 +201,7 @@ onBothStores('An invitation (3.4)', (technology) => {
       })
     } finally {
       restore()
-      h.store.invitationTokens.takeUnfinished = takeUnfinished
+      restoreLeases()
     }
     expect(calls).to.equal(1)
     expect(await user.hasPassword(NEW)).to.equal(true)

@@ -20,7 +20,6 @@ import {
   type Answer,
 } from '../support/user-agent.ts'
 import {
-  addUnverified,
   codeOn,
   expectExpired,
   expectMode,
@@ -483,7 +482,7 @@ onBothStores('Keys that are rotated in steps, process by process', (technology) 
   async function expectLinksOpen(by: Harness, at: Harness) {
     // Whoever sends a mail signs its link.
     for (const other of running) if (other !== by) await stop(other)
-    const user = await addUnverified(first())
+    const user = await first().addUnverified()
     await by.put({ smtp_port: String(by.mail.port) })
     const link = await personAt(by, user).asksAgain()
     for (const other of running) if (other !== by) await other.flows.start()

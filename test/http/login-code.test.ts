@@ -13,7 +13,7 @@ import type { MailAnswer } from '../support/mail-server.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { postLogin } from '../support/oauth-requests.ts'
 import { dump, sha256 } from '../support/observe.ts'
-import { signedIn } from '../support/other-account.ts'
+import { ownerSignedIn } from '../support/other-account.ts'
 import { formsOf, createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
 import {
   codeIn,
@@ -659,7 +659,7 @@ describe('The setting email_link_confirmation', () => {
       }
 
       it('verifies nothing, and shows the code with the account, the client and the time (VER-03, VER-04)', async () => {
-        for (const agent of [other, other, (await signedIn(h)).browser]) {
+        for (const agent of [other, other, (await ownerSignedIn(h)).browser]) {
           const session = h.sessionId(agent)
           const page = await agent.get(login.link)
           expectMode(page, 200, 'elsewhere')

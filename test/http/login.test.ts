@@ -18,7 +18,7 @@ import {
 } from '../support/harness.ts'
 import { jobs } from '../support/jobs.ts'
 import { postLogin } from '../support/oauth-requests.ts'
-import { sessionOf, signedIn } from '../support/other-account.ts'
+import { sessionOf, ownerSignedIn } from '../support/other-account.ts'
 import {
   codeIn,
   eventsLike,
@@ -371,7 +371,7 @@ describe('require_email_verification on every path to a code', () => {
   })
 
   it('leads the session of an account that is disabled or deleted to the login page, and not to an error (SES-13)', async () => {
-    const { owner, browser } = await signedIn(h)
+    const { owner, browser } = await ownerSignedIn(h)
     await owner.becomes({ disabled: true })
     await expectLoginPage(browser)
     await owner.becomes({ disabled: false })

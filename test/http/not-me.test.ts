@@ -480,7 +480,7 @@ describe('The page behind "This wasn\'t me" (4.10)', () => {
     for (const each of [ofReset, ofNotice])
       expectPage(await agent.get(each), 200, 'not-me', 'confirm')
     // Nothing that it is judged by is purged yet.
-    await h.resetLink(await h.addVerified())
+    await (await h.addVerified()).forgets()
     expectPage(await disown(ofReset), 200, 'not-me', 'secured')
     expectPage(await disown(ofOther), 200, 'not-me', 'later')
     await moveTime(60_000)

@@ -14,6 +14,7 @@ import {
   decodeEntities,
 } from '../support/user-agent.ts'
 import { CLIENT, type Harness, onBothStores, PASSWORD, suiteHarness } from '../support/harness.ts'
+import { withoutLeases } from '../support/jobs.ts'
 import { databaseOf, dump, sha256, shapeOf, usableRecord } from '../support/observe.ts'
 import { OTHER_HASH, type Person, personAt, tokenOf } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
@@ -608,10 +609,7 @@ onBothStores('The setting reset_verifies_email (3.3)', (technology) => {
       it(what, async () => {
         const user = await h.addUnverified()
         const link = await user.forgets()
-        const { takeUnfinished } = h.store.resetTokens
-        // Its lease has run out already.
-        h.store.resetTokens.takeUnfinished = (at, until) =>
-          takeUnfinished(new Date(at.getTime() + 60_000), until)
+        const restoreLeases = withoutLeases(h.store.resetTokens)
         let failed = 0
         const restore = failing(() => {
           failed += 1
@@ -626,7 +624,7 @@ onBothStores('The setting reset_verifies_email (3.3)', (technology) => {
           })
         } finally {
           restore()
-          h.store.resetTokens.takeUnfinished = takeUnfinished
+          restoreLeases()
         }
         expect(await user.isVerified()).to.equal(true)
         expect(verified(user)).to.have.length(1)

@@ -43,7 +43,7 @@ import {
   expectOtherAccount,
   expectPlantedReplaced,
   sessionOf,
-  signedIn,
+  ownerSignedIn,
 } from '../support/other-account.ts'
 import { expectExpired, expectMode, setsSession, tokenOf, type Person } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
@@ -384,7 +384,7 @@ describe('A verification link in a browser with a session (4.6)', () => {
 
     beforeEach(async () => {
       login = await h.blockedLogin()
-      ;({ owner, browser } = await signedIn(h))
+      ;({ owner, browser } = await ownerSignedIn(h))
     })
 
     it('verifies and replaces nothing, names neither account, and consumes nothing: sign out first, or use the code; it answers no form (VER-18)', async () => {

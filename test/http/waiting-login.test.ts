@@ -14,7 +14,7 @@ import {
   expectPlantedReplaced,
   expectReplaced,
   sessionOf,
-  signedIn,
+  ownerSignedIn,
 } from '../support/other-account.ts'
 import { expectExpired, expectMode, setsSession, type Person } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
@@ -412,7 +412,7 @@ describe('A waiting window in a browser with a session', () => {
     ] as const) {
       await h.put({ email_link_confirmation: mode })
       const login = await h.blockedLogin()
-      const { owner } = await signedIn(h, login.agent)
+      const { owner } = await ownerSignedIn(h, login.agent)
       const before = await sessionOf(h, login.agent)
       await login.comesBack(await goOn(login))
       await expectReplaced(h, before, await sessionOf(h, login.agent), [owner, login])
@@ -459,7 +459,7 @@ describe('A waiting window in a browser with a session', () => {
     const login = await h.blockedLogin()
     await login.stillGetsIn()
     await (await sessionOf(h, login.agent))?.destroy()
-    const { owner } = await signedIn(h, login.agent)
+    const { owner } = await ownerSignedIn(h, login.agent)
     for (const { text } of await expectSays(login, 400, 'ended'))
       expect(text).to.not.include(owner.username)
     expect(await login.account()).to.equal(owner.id)

@@ -12,9 +12,9 @@ import {
 import { createPostForm, isPublicAddress } from '../../src/oidc/post-form.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Harness, onBothStores, startHarness, suiteHarness } from '../support/harness.ts'
+import { withoutLeases } from '../support/jobs.ts'
 import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
 import { OFFLINE } from '../support/oauth-requests.ts'
-import { eventsOf } from '../support/observe.ts'
 import type { Person } from '../support/person.ts'
 import { serve } from '../support/serve.ts'
 import { movableClock, moveTime } from '../support/time.ts'
@@ -177,9 +177,9 @@ async function addLogouts({ store }: Harness, clientId: string, accountId: strin
   await store.clientLogouts.add(logouts)
 }
 
-const failuresOf = (h: Harness, user?: User) =>
-  eventsOf(h, 'client_logout_failed', user).map(({ reason, details: { attempts, last } }) =>
-    `${reason} ${attempts} ${last ?? ''}`.trim(),
+const failuresOf = (h: Harness, user?: Person) =>
+  (user?.events('client_logout_failed') ?? h.eventsOf('client_logout_failed')).map(
+    ({ reason, details: { attempts, last } }) => `${reason} ${attempts} ${last ?? ''}`.trim(),
   )
 
 describe('A client that does not take its logout token', () => {
@@ -498,10 +498,7 @@ describe('An end whose clients cannot be noted', () => {
   })
 
   it('is finished by the sweep, where the store cannot be reached, and each client is told once [full]', async () => {
-    const { takeUnfinished } = h.store.resetTokens
-    // Its lease has run out already.
-    h.store.resetTokens.takeUnfinished = (at, until) =>
-      takeUnfinished(new Date(at.getTime() + 60_000), until)
+    const restore = withoutLeases(h.store.resetTokens)
     app.tokens.length = 0
     const away = new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'the database is away')
     const user = await failing(away, async (user) => {
@@ -513,7 +510,7 @@ describe('An end whose clients cannot be noted', () => {
         return user.events('password_reset_completed').length === 1
       })
     })
-    Object.assign(h.store.resetTokens, { takeUnfinished })
+    restore()
     await allTold(h, user)
     expect(app.tokens).to.have.length(1)
   })

@@ -5,6 +5,7 @@ import type { AdapterFactory } from 'oidc-provider'
 import { type AccountFlowsStore, memoryAdapter, memoryStore } from '../../src/index.ts'
 import { secondAfter } from '../../src/ports/login-end.ts'
 import { eventually } from '../support/eventually.ts'
+import { withoutLeases } from '../support/jobs.ts'
 import { expectPage, createUserAgent } from '../support/user-agent.ts'
 import {
   CLIENT,
@@ -509,12 +510,6 @@ onBothStores('A reset, and the logins of its own second (3.3)', (technology) => 
   })
 })
 
-/** Whatever lease an unfinished reset has, it has run out already. */
-function endLeases({ resetTokens }: AccountFlowsStore): void {
-  const { takeUnfinished } = resetTokens
-  resetTokens.takeUnfinished = (at, until) => takeUnfinished(new Date(at.getTime() + 60_000), until)
-}
-
 describe('A reset whose effects fail on the way (SES-08, SES-09, I7)', () => {
   /** Each fails once, at the named effect. */
   const failures: Record<string, (store: AccountFlowsStore, fail: () => Promise<void>) => void> = {
@@ -560,7 +555,7 @@ describe('A reset whose effects fail on the way (SES-08, SES-09, I7)', () => {
   async function isFinished(failing: (typeof failures)[string]) {
     let failed = 0
     const store = memoryStore()
-    endLeases(store)
+    withoutLeases(store.resetTokens)
     failing(store, async () => {
       failed += 1
       if (failed === 1) throw new Error('the database hiccups')
@@ -682,7 +677,7 @@ describe('A reset that stopped after effect 1', () => {
   })
 
   it('still ends what was signed in before, where users are read a little late', async () => {
-    endLeases(h.store)
+    withoutLeases(h.store.resetTokens)
     const thief = await h.addVerified()
     await thief.signsIn()
     const link = await thief.forgets()

@@ -49,13 +49,8 @@ import {
   suiteHarness,
 } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
-import {
-  expectEnded,
-  isActive,
-  refresh,
-  signedIn as withTokens,
-} from '../support/oauth-requests.ts'
-import { expectOtherAccount, signedIn } from '../support/other-account.ts'
+import { expectEnded, isActive, refresh, signedIn } from '../support/oauth-requests.ts'
+import { expectOtherAccount, ownerSignedIn } from '../support/other-account.ts'
 import { codeOn } from '../support/person.ts'
 import { rawRequest } from '../support/raw-request.ts'
 import { createRelyingParty, followWithin } from '../support/relying-party.ts'
@@ -120,7 +115,7 @@ function itServesBothFlows(options: HarnessOptions & { host: Host }): void {
 
   it('leaves the session of another account alone, and finishes the login once that is signed out', async () => {
     const login = await h.blockedLogin()
-    const { owner, browser } = await signedIn(h)
+    const { owner, browser } = await ownerSignedIn(h)
     expectOtherAccount(await browser.get(login.link), [owner, login])
     expect(await h.accountOf(browser)).to.equal(owner.id)
     await login.stillGetsIn()
@@ -158,7 +153,7 @@ function itServesBothFlows(options: HarnessOptions & { host: Host }): void {
   })
 
   it('resets a password from the login page on, ends everything that was signed in, and goes on with that login', async () => {
-    const before = await withTokens(h)
+    const before = await signedIn(h)
     expect(await isActive(h, before.tokens.access_token)).to.equal(true)
 
     const person = before.in()
@@ -188,8 +183,8 @@ function itServesBothFlows(options: HarnessOptions & { host: Host }): void {
   })
 
   it('changes a password on the page of the host: this browser stays signed in, and nothing else does', async () => {
-    const here = await withTokens(h)
-    const there = await withTokens(h, here)
+    const here = await signedIn(h)
+    const there = await signedIn(h, here)
     const link = await here.forgets()
     const page = `${h.oauthUrl}/change-password`
     const form = {

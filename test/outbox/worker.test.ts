@@ -23,7 +23,8 @@ import { createSettingsKeeper } from '../../src/settings/settings.ts'
 import { memoryOutbox } from '../../src/stores/memory/outbox.ts'
 import { createViews } from '../../src/views/index.ts'
 import { eventually } from '../support/eventually.ts'
-import { sha256, tokenOf } from '../support/observe.ts'
+import { sha256 } from '../support/observe.ts'
+import { tokenOf } from '../support/person.ts'
 
 const CAP = 2
 const HOUR_MS = 3_600_000

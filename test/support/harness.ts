@@ -30,15 +30,22 @@ import { createChangePassword } from '../../examples/hosts/change-password.ts'
 import type { HostParts } from '../../examples/hosts/host-parts.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
 import { startMailServer, type MailServerOptions } from './mail-server.ts'
-import { isIdle } from './jobs.ts'
-import { atHand, attackerAt, PASSWORD, personAt, type Attacker, type Service } from './person.ts'
-
-export { PASSWORD }
+import {
+  atHand,
+  attackerAt,
+  PASSWORD,
+  personAt,
+  tokenOf,
+  type Attacker,
+  type Service,
+} from './person.ts'
 import { describeWithMongo, freshDatabase } from './mongod.ts'
 import { serve } from './serve.ts'
 import { movableClock, resetTime } from './time.ts'
 import { createRelyingParty, followWithin } from './relying-party.ts'
 import { createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
+
+export { PASSWORD }
 
 export const ADMIN_TOKEN = 'an admin token of the tests, long enough'.replaceAll(/[ ,]/g, '-')
 
@@ -91,8 +98,6 @@ export interface Harness extends Service, ReturnType<typeof atHand> {
   attacker(): Promise<Attacker>
   put(settings: Record<string, string>): Promise<void>
   forgot(identifier: string, carried?: Record<string, string>): Promise<Answer>
-  /** The link of the newest reset mail to this user. */
-  resetLink(user: User): Promise<string>
   reset(link: string, password: string, confirm?: string): Promise<Answer>
   /** Opens the authorization request and posts the credentials; answers the login POST. */
   login(agent: UserAgent, url: URL, username: string, password?: string): Promise<Answer>
@@ -285,17 +290,9 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
     forgot: (identifier, carried = {}) =>
       anyone.post(`${oauthUrl}/forgot-password`, { identifier, ...carried }),
 
-    async resetLink(user) {
-      const before = mail.mails.filter(({ to }) => to.includes(user.email ?? '')).length
-      await harness.forgot(user.username)
-      const { link } = await mail.mailTo(user.email ?? '', before + 1)
-      await isIdle(harness)
-      return link
-    },
-
     reset: (link, password, confirm = password) =>
       anyone.post(`${oauthUrl}/reset-password`, {
-        token: new URL(link).searchParams.get('token') ?? '',
+        token: tokenOf(link),
         password,
         confirm_password: confirm,
       }),

@@ -1,17 +1,13 @@
 import { createHash } from 'node:crypto'
-import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import type { Db, Document, Filter } from 'mongodb'
-import type { AuditEvent, AuditEventType, Token, User } from '../../src/index.ts'
+import type { Token } from '../../src/index.ts'
 import { endOf } from '../../src/ports/token-end.ts'
 import type { Harness } from './harness.ts'
 import { isIdle } from './jobs.ts'
 import { eventually } from './eventually.ts'
+import { tokenOf } from './person.ts'
 import { createUserAgent, type Answer } from './user-agent.ts'
-
-export function tokenOf(link: string): string {
-  return new URL(link).searchParams.get('token') ?? ''
-}
 
 export function sha256(text: string): string {
   return createHash('sha256').update(text).digest('hex')
@@ -21,25 +17,6 @@ export function sha256(text: string): string {
 export async function usableRecord(h: Harness, link: string): Promise<Token | undefined> {
   const token = await h.store.resetTokens.find(sha256(tokenOf(link)))
   return token && !endOf(token, new Date()) ? token : undefined
-}
-
-export async function hasPassword(h: Harness, user: User, password: string): Promise<boolean> {
-  const stored = await h.users.findById(user.id)
-  return bcrypt.compare(password, stored?.passwordHash ?? '')
-}
-
-export function eventsOf<Type extends AuditEventType>(
-  h: Harness,
-  type: Type,
-  user?: User,
-  reason?: string,
-): (AuditEvent & { type: Type })[] {
-  return h.events.filter(
-    (event): event is AuditEvent & { type: Type } =>
-      event.type === type &&
-      (!user || event.accountId === user.id) &&
-      (reason === undefined || event.reason === reason),
-  )
 }
 
 /** All that two answers could differ in; the date is masked. */

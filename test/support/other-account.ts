@@ -7,7 +7,7 @@ import { setsSession } from './person.ts'
 /** A link or a login in a browser where somebody else is, or was, signed in. */
 
 /** A verified user, signed in in this browser in place of whoever was there. */
-export async function signedIn(h: Harness, browser = createUserAgent()) {
+export async function ownerSignedIn(h: Harness, browser = createUserAgent()) {
   const owner = await h.addVerified()
   const { url } = await h.party.begin({ prompt: 'login' })
   const back = await h.follow(browser, await h.login(browser, url, owner.username))

@@ -81,6 +81,8 @@ export interface Person extends User, Sentences {
   /** Comes from the app: to the login page, or straight back. */
   starts(parameters?: Record<string, string>): Promise<Answer>
   signsIn(password?: string, parameters?: Record<string, string>): Promise<Answer>
+  /** Comes from the app and types the credentials; the login waits, and its mail is read. */
+  isBlocked(options?: Waiting): Promise<void>
   forgets(carried?: Record<string, string>): Promise<string>
   /** Asks for a new verification link, from nowhere, and has it in the mail (4.7). */
   asksAgain(carried?: Record<string, string>): Promise<string>
@@ -162,6 +164,14 @@ export function personAt(h: Service, user: User, agent = createUserAgent()): Per
     expect(id).to.match(/^[\w-]{22}$/)
     return id
   }
+  const start = async (
+    parameters: Record<string, string>,
+    send: NonNullable<Waiting['send']> = ({ url }) => url,
+  ) => {
+    const begun = await person.party.begin(parameters)
+    person.request = { ...begun, state: parameters['state'] ?? begun.state }
+    return show(h.follow(person.agent, await person.agent.get(await send(person.request))))
+  }
   const read = async (count: number) => {
     const { link, mail } = await h.mail.mailTo(address, count)
     await isIdle(h)
@@ -180,10 +190,18 @@ export function personAt(h: Service, user: User, agent = createUserAgent()): Per
     link: '',
     code: '',
 
-    async starts(parameters = {}) {
-      const begun = await person.party.begin(parameters)
-      person.request = { ...begun, state: parameters['state'] ?? begun.state }
-      return show(h.follow(person.agent, await person.agent.get(begun.url)))
+    starts: (parameters = {}) => start(parameters),
+
+    async isBlocked({ party = person.party, extra = {}, send } = {}) {
+      const before = person.mailCount()
+      person.party = party
+      const login = await start(extra, send)
+      expect(login.page).to.equal('login')
+      person.interaction = new URL(login.url).searchParams.get('interaction') ?? ''
+      const form = { username: user.username, password: PASSWORD }
+      person.blocked = await show(person.agent.post(`${oauthUrl}/login`, form))
+      await person.sees('verify-email', 'blocked')
+      await read(before + 1)
     },
 
     async signsIn(password = PASSWORD, parameters = {}) {
@@ -252,7 +270,7 @@ export function personAt(h: Service, user: User, agent = createUserAgent()): Per
       return bcrypt.compare(password, stored?.passwordHash ?? '')
     },
 
-    account: () => accountOf({ ...h, party: person.party }, person.agent),
+    account: () => accountOf(person.party, person.agent),
 
     events: (type, reason) =>
       h.events.filter(
@@ -306,8 +324,6 @@ export interface Attacker extends Person {
   sends(path: string, form: Form, headers?: Record<string, string>): Promise<Answer>
   /** Types what they know of another person at the login page. */
   signsInAs(victim: Person, password: string): Promise<Answer>
-  /** Wrong codes, so many, at the page of another's login, in their own browser. */
-  guesses(victim: Person, times: number): Promise<Answer>
   /** Whether their browser is signed in with the account of that person. */
   isInAs(victim: Person): Promise<boolean>
 }
@@ -323,23 +339,13 @@ export function attackerAt(h: Service, user: User): Attacker {
       return h.follow(attacker.agent, await attacker.sends('login', form))
     },
 
-    async guesses(victim: Person, times: number) {
-      const hers = victim.in(attacker.agent)
-      let answer = hers.page
-      for (let guess = 0; guess < times; guess += 1) {
-        answer = await hers.types(wrongCode(victim.code, guess))
-      }
-      return answer
-    },
-
     isInAs: async (victim: Person) => (await attacker.account()) === victim.id,
   })
   return attacker
 }
 
-export interface WaitingOptions {
-  user?: Person
-  agent?: UserAgent
+/** How a login is brought to wait. */
+export interface Waiting {
   party?: RelyingParty
   /** Parameters of the authorization request. */
   extra?: Record<string, string>
@@ -347,70 +353,56 @@ export interface WaitingOptions {
   send?: (request: AuthorizationRequest) => URL | Promise<URL>
 }
 
-/** A person whose login waits for its verification link (3.2); unverified, unless one is given. */
-export async function blockedLogin(h: Service, options: WaitingOptions = {}): Promise<Person> {
-  const { send = ({ url }) => url, party = h.party, extra = {} } = options
-  const person = (options.user ?? (await addUnverified(h))).in(options.agent)
-  const begun = await party.begin(extra)
-  person.party = party
-  person.request = { ...begun, state: extra['state'] ?? begun.state }
-  const before = person.mailCount()
-  const login = await h.follow(person.agent, await person.agent.get(await send(person.request)))
-  expect(login.page).to.equal('login')
-  const form = { username: person.username, password: PASSWORD }
-  person.page = person.blocked = await person.agent.post(`${h.oauthUrl}/login`, form)
-  await person.sees('verify-email', 'blocked')
-  const { link, mail } = await person.mail(before + 1)
-  await isIdle(h)
-  const interaction = new URL(login.url).searchParams.get('interaction') ?? ''
-  return Object.assign(person, { link, code: codeIn(mail) ?? '', interaction })
+interface WaitingOptions extends Waiting {
+  user?: Person
+  agent?: UserAgent
 }
 
 let named = 0
 
-/** A user whom no other test has. */
-export function addUnverified(h: Service, more: Partial<User> = {}): Promise<Person> {
-  named += 1
-  return h.addUser({ username: `person-${named}`, emailVerified: false, ...more })
-}
-
-export function addVerified(h: Service, more: Partial<User> = {}): Promise<Person> {
-  return addUnverified(h, { emailVerified: true, ...more })
-}
-
-/** A user that no other test has, and the reset link in their mail. */
-export async function userWithLink(
-  h: Service,
-  changes: Partial<User> = {},
-  carried: Record<string, string> = {},
-): Promise<{ user: Person; link: string }> {
-  const user = await addVerified(h, changes)
-  return { user, link: await user.forgets(carried) }
-}
-
-/** A user without a password, whose address nobody verified. */
-export function addImported(h: Service, changes: Partial<User> = {}): Promise<Person> {
-  return addUnverified(h, { passwordHash: undefined, ...changes })
-}
-
 /** What suites ask of their harness most. */
 export function atHand(h: Service) {
+  /** A user whom no other test has. */
+  function addUnverified(more: Partial<User> = {}): Promise<Person> {
+    named += 1
+    return h.addUser({ username: `person-${named}`, emailVerified: false, ...more })
+  }
+  const addVerified = (more: Partial<User> = {}) => addUnverified({ emailVerified: true, ...more })
+
   return {
-    addVerified: (more?: Partial<User>) => addVerified(h, more),
-    addUnverified: (more?: Partial<User>) => addUnverified(h, more),
-    addImported: (more?: Partial<User>) => addImported(h, more),
-    userWithLink: (more?: Partial<User>, carried?: Record<string, string>) =>
-      userWithLink(h, more, carried),
-    blockedLogin: (options?: WaitingOptions) => blockedLogin(h, options),
-    accountOf: (agent: UserAgent) => accountOf(h, agent),
+    addUnverified,
+    addVerified,
+
+    /** A user without a password, whose address nobody verified. */
+    addImported: (more: Partial<User> = {}) => addUnverified({ passwordHash: undefined, ...more }),
+
+    /** A user, and the reset link in their mail. */
+    async userWithLink(more: Partial<User> = {}, carried: Record<string, string> = {}) {
+      const user = await addVerified(more)
+      return { user, link: await user.forgets(carried) }
+    },
+
+    /** A person whose login waits for its verification link (3.2); a new one, unless one is given. */
+    async blockedLogin({ user, agent, party = h.party, ...options }: WaitingOptions = {}) {
+      const person = (user ?? (await addUnverified())).in(agent)
+      await person.isBlocked({ party, ...options })
+      return person
+    },
+
+    accountOf: (agent: UserAgent) => accountOf(h.party, agent),
+
+    /** The value of the browser's session cookie, which is the id of the session. */
     sessionId: (agent: UserAgent) => sessionId(h, agent),
+
     /** Asks with `prompt=none`: the answer's parameters at the client. */
     async silently(agent: UserAgent): Promise<URLSearchParams> {
       const { url } = await h.party.begin({ prompt: 'none' })
       return new URL((await agent.get(url)).location ?? 'none:').searchParams
     },
+
     eventsOf: <Type extends AuditEventType>(type: Type) =>
       h.events.filter((event): event is AuditEvent & { type: Type } => event.type === type),
+
     isIdle: () => isIdle(h),
     /** So much later; a mail that is still under way would be sent again. */
     later: (ms: number) => later(h, ms),
@@ -475,18 +467,14 @@ export async function eventsLike(
 }
 
 /** The account that a browser is signed in with, as a client learns it. `undefined`: none. */
-export async function accountOf(
-  { party }: Pick<Service, 'party'>,
-  agent: UserAgent,
-): Promise<string | undefined> {
+async function accountOf(party: RelyingParty, agent: UserAgent): Promise<string | undefined> {
   const request = await party.begin({ prompt: 'none' })
   const { location = '' } = await agent.get(request.url)
   if (!new URL(location).searchParams.has('code')) return undefined
   return (await party.exchange(request, location)).claims()?.sub
 }
 
-/** The value of the browser's session cookie, which is the id of the session. */
-export function sessionId({ oauthUrl }: Service, agent: UserAgent): string | undefined {
+function sessionId({ oauthUrl }: Service, agent: UserAgent): string | undefined {
   return /(?:^|; )_session=([^;]*)/.exec(agent.cookiesFor(`${oauthUrl}/auth`))?.[1]
 }
 

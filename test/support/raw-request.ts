@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { request, type IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
+import { shownBy } from './user-agent.ts'
 
 export interface RawRequest {
   method?: string
@@ -54,8 +55,7 @@ export async function rawRequest(
     status: Number(response.statusCode),
     headers: response.headers,
     text,
-    page: /data-page="([^"]*)"/.exec(text)?.[1],
-    mode: /data-mode="([^"]*)"/.exec(text)?.[1],
+    ...shownBy(text),
   }
 }
 

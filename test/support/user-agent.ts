@@ -91,10 +91,17 @@ async function answerOf(response: Response, url: string): Promise<Answer> {
     headers: response.headers,
     text,
     location: location === null ? undefined : new URL(location, url).href,
-    page: /data-page="([^"]*)"/.exec(text)?.[1],
-    mode: /data-mode="([^"]*)"/.exec(text)?.[1],
+    ...shownBy(text),
     hidden: hiddenFields(text),
     url,
+  }
+}
+
+/** `data-page` and `data-mode` of a page. */
+export function shownBy(text: string) {
+  return {
+    page: /data-page="([^"]*)"/.exec(text)?.[1],
+    mode: /data-mode="([^"]*)"/.exec(text)?.[1],
   }
 }
 
