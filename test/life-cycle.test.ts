@@ -5,7 +5,7 @@ import { createAccountFlows, memoryAdapter, memoryStore, memoryUsers } from '../
 import { eventually } from './support/eventually.ts'
 import { startHarness, suiteHarness, type Harness } from './support/harness.ts'
 import { describeWithMongo } from './support/mongod.ts'
-import { databaseOf } from './support/observe.ts'
+import { records } from './support/records.ts'
 import { movableClock, moveTime, resetTime } from './support/time.ts'
 
 describe('The life of the flows', () => {
@@ -38,9 +38,7 @@ describeWithMongo('The flows [full]', () => {
 
   it('follow a settings record that was edited by hand, whatever the type of the value', async () => {
     const edit = (values: object, more = {}) =>
-      databaseOf(h)
-        .collection<{ _id: string }>('settings')
-        .updateOne({ _id: 'settings' }, { $set: values, ...more })
+      records(h, 'settings').updateOne({ _id: 'settings' }, { $set: values, ...more })
     await h.put({ require_email_verification: 'false' })
     const bob = await h.addUser({ username: 'bob', emailVerified: false })
     await edit({ 'values.require_email_verification': true }, { $inc: { version: 1 } })

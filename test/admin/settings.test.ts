@@ -13,7 +13,7 @@ import {
 } from '../support/harness.ts'
 import { eventually } from '../support/eventually.ts'
 import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
-import { databaseOf } from '../support/observe.ts'
+import { records } from '../support/records.ts'
 import { movableClock } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
@@ -506,7 +506,7 @@ onBothStores('Two admins who change settings (RFC 9110)', (technology) => {
     if (technology === 'mongodb') {
       it('that somebody edited the record by hand, also one that was never read since', async () => {
         const etag = await settings.etag()
-        const record = databaseOf(h).collection<{ _id: string }>('settings')
+        const record = records(h, 'settings')
         await record.updateOne({ _id: 'settings' }, { $set: { 'values.smtp_from_name': 'Hand' } })
         const put = settings.put({ body: { smtp_from_name: 'X' }, ifMatch: etag })
         await problemOf(put, 412, 'stale_settings')

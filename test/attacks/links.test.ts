@@ -14,7 +14,8 @@ import { CLIENT, type Harness, PASSWORD, suiteHarness } from '../support/harness
 import { isSameLink, linkChange, type Pairs, SIGNED, spellings, valueOf } from './link-changes.ts'
 import type { ReceivedMail } from '../support/mail-server.ts'
 import { describeWithMongo } from '../support/mongod.ts'
-import { ask, databaseOf, sha256, usableRecord } from '../support/observe.ts'
+import { ask, sha256, usableRecord } from '../support/observe.ts'
+import { ofLink, records, withDamages } from '../support/records.ts'
 import { type Person, tokenOf } from '../support/person.ts'
 import { FORM } from '../support/raw-request.ts'
 import { movableClock, moveTime } from '../support/time.ts'
@@ -240,8 +241,8 @@ describeWithMongo('Records that nobody was ever given a token for (TOK-04, TOK-0
       ['password_reset_tokens', link],
       ['email_verification_tokens', login.link],
     ] as const) {
-      const tokens = databaseOf(h).collection<{ _id: string }>(name)
-      const genuine = await tokens.findOne({ token_hash: sha256(tokenOf(mailed)) })
+      const tokens = records(h, name)
+      const genuine = await tokens.findOne(ofLink(mailed))
       if (!genuine) throw new Error('there is no record to copy')
       const { token_hash: _, live: _live, ...rest } = genuine as Record<string, unknown>
       const hashes = [undefined, null, '', {}, [], sha256(''), sha256('null'), sha256('undefined')]
@@ -275,34 +276,30 @@ describeWithMongo('Records that nobody was ever given a token for (TOK-04, TOK-0
 
   it('a verification link whose time is no date, or is missing, is expired, and so is its answer', async () => {
     const login = await h.blockedLogin()
-    const tokens = databaseOf(h).collection('email_verification_tokens')
-    const token_hash = sha256(tokenOf(login.link))
-    const record = await tokens.findOne({ token_hash })
     const later = new Date(Date.now() + 3_600_000)
-    for (const damage of [
+    const damages = [
       { $unset: { expires_at: 1 } },
       ...[null, '', later.toISOString(), later.getTime(), [later], { $date: later }, true].map(
         (expires_at) => ({ $set: { expires_at } }),
       ),
       { $unset: { used_at: 1 } },
       { $set: { user_id: null } },
-    ]) {
-      await tokens.updateOne({ token_hash }, damage)
+    ]
+    await withDamages(h, 'email_verification_tokens', ofLink(login.link), damages, async () => {
       await login.opensLink()
       await login.sees('verify-email', 'expired', 400)
       await login.getsNothing()
-      await tokens.replaceOne({ token_hash }, record ?? {})
-    }
+    })
     await login.stillGetsIn()
   })
 
   it('and one that is removed while its link is used refuses the reset, or lets it be done whole (TOK-23)', async () => {
-    const tokens = databaseOf(h).collection('password_reset_tokens')
+    const tokens = records(h, 'password_reset_tokens')
     for (let round = 0; round < 12; round += 1) {
       const user = await h.addVerified()
       const link = await user.forgets()
       // What MongoDB itself removes: what nobody used for a week.
-      const reap = () => tokens.deleteOne({ token_hash: sha256(tokenOf(link)), claimed_at: null })
+      const reap = () => tokens.deleteOne({ ...ofLink(link), claimed_at: null })
       const isFirst = round === 0
       if (isFirst) await reap()
       const [{ mode, status }] = await Promise.all([h.reset(link, NEW), turns(round).then(reap)])
@@ -315,8 +312,7 @@ describeWithMongo('Records that nobody was ever given a token for (TOK-04, TOK-0
 
   it('and one that was removed refuses the verification, and a link that is sent again verifies (TOK-23)', async () => {
     const login = await h.blockedLogin()
-    const tokens = databaseOf(h).collection('email_verification_tokens')
-    await tokens.deleteOne({ token_hash: sha256(tokenOf(login.link)) })
+    await records(h, 'email_verification_tokens').deleteOne(ofLink(login.link))
     await login.opensLink()
     await login.sees('verify-email', 'expired', 400)
     await login.getsNothing()

@@ -3,7 +3,8 @@ import { expectPage, type Answer, createUserAgent } from '../support/user-agent.
 import { CLIENT, CONFIDENTIAL, onBothStores, PASSWORD, suiteHarness } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { outcomeOf, refresh, signedIn } from '../support/oauth-requests.ts'
-import { ask, databaseOf, usableRecord } from '../support/observe.ts'
+import { ask, usableRecord } from '../support/observe.ts'
+import { records } from '../support/records.ts'
 import { type Person, setsSession, tokenOf } from '../support/person.ts'
 import { turns } from '../support/bcrypt-work.ts'
 
@@ -288,7 +289,7 @@ describeWithMongo(
   () => {
     const h = suiteHarness({ technology: 'mongodb' })
 
-    const users = () => databaseOf(h).collection<{ _id: string }>('users')
+    const users = () => records(h, 'users')
 
     it('never verifies an address that the link was not mailed to', async () => {
       const answers = await Promise.all(

@@ -3,6 +3,7 @@ import type { AdapterFactory } from 'oidc-provider'
 import { expectPage, withoutId, createUserAgent } from '../support/user-agent.ts'
 import { CLIENT, onBothStores, suiteHarness } from '../support/harness.ts'
 import { ask, dump, sha256, shapeOf, usableRecord, withoutMail } from '../support/observe.ts'
+import { records } from '../support/records.ts'
 import { type Person, tokenOf } from '../support/person.ts'
 import { FORM, rawRequest } from '../support/raw-request.ts'
 import { moveTime } from '../support/time.ts'
@@ -138,8 +139,7 @@ onBothStores('A reset token of POST {oauth_path}/forgot-password', (technology) 
       expect(stored).not.to.include(form)
     }
     if (!h.db) return
-    const documents = h.db.collection('password_reset_tokens')
-    const found = await documents.findOne({ token_hash: sha256(token) })
+    const found = await records(h, 'password_reset_tokens').findOne({ token_hash: sha256(token) })
     expect(found).to.include({ user_id: user.id, used_at: null, invalidated_at: null })
     expect(stored).to.include(sha256(token))
   })

@@ -24,7 +24,8 @@ import {
 } from '../support/harness.ts'
 import { jobs } from '../support/jobs.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
-import { databaseOf, shapeOf, usableRecord } from '../support/observe.ts'
+import { shapeOf, usableRecord } from '../support/observe.ts'
+import { records } from '../support/records.ts'
 import { type Person, personAt, tokenOf } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
 
@@ -497,7 +498,7 @@ describeWithMongo('Limits of two processes on one database (RATE-10) [full]', ()
 
   it('keep counts that end by themselves, and nothing that a person could be known by', async () => {
     const [h] = harnesses as [Harness]
-    const limits = databaseOf(h).collection('rate_limits')
+    const limits = records(h, 'rate_limits')
     const indexes = await limits.indexes()
     const ends = indexes.find(({ key }) => 'expire' in key)
     expect(ends?.expireAfterSeconds).to.equal(0)

@@ -5,6 +5,7 @@ import { eventually } from '../support/eventually.ts'
 import { startHarness, suiteHarness } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { databaseOf } from '../support/observe.ts'
+import { records } from '../support/records.ts'
 import { expectExpired } from '../support/person.ts'
 
 /** What only one store could get wrong is shown by the contract suite, and by `npm run test:full`. */
@@ -66,7 +67,7 @@ describeWithMongo('Each endpoint and each flow once, on MongoDB', () => {
         const { answer } = await adminOf(h).getSettings()
         return answer.email_verification_expiration === '4h' && answer.resend_cooldown === '7s'
       })
-      const stored = JSON.stringify(await db.collection('settings').find().toArray())
+      const stored = JSON.stringify(await records(h, 'settings').find().toArray())
       expect(stored).to.include('7s').and.not.include('canary')
     } finally {
       await adminOf(h).unsetSettings(['resend_cooldown', 'smtp_password'])

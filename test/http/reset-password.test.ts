@@ -16,6 +16,7 @@ import {
 import { CLIENT, type Harness, onBothStores, PASSWORD, suiteHarness } from '../support/harness.ts'
 import { withoutLeases } from '../support/jobs.ts'
 import { databaseOf, dump, sha256, shapeOf, usableRecord } from '../support/observe.ts'
+import { ofLink, records, shiftTimes, withDamages } from '../support/records.ts'
 import { OTHER_HASH, type Person, personAt, tokenOf } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
 import { expectTitle, words } from '../support/words.ts'
@@ -150,12 +151,12 @@ onBothStores('A reset', (technology) => {
       const { user, link } = await h.userWithLink()
       await h.reset(link, 'a new password')
       const token_hash = sha256(tokenOf(link))
-      const record = await databaseOf(h).collection('password_reset_tokens').findOne({ token_hash })
+      const record = await records(h, 'password_reset_tokens').findOne({ token_hash })
       expect(record).to.include({ user_id: user.id, invalidated_at: null })
       expect(record?.['used_at']).to.be.an.instanceof(Date)
       expect(record?.['completed_at']).to.be.at.least(record?.['used_at'])
       expect(record).not.to.have.any.keys('new_hash', 'live', 'lease_until')
-      const stored = await databaseOf(h).collection('users').findOne({ username: user.username })
+      const stored = await records(h, 'users').findOne({ username: user.username })
       expect(JSON.stringify(record)).not.to.include(stored?.['password_hash'])
       expect(stored?.['password_changed_at']).to.be.an.instanceof(Date)
     })
@@ -248,9 +249,10 @@ onBothStores('{oauth_path}/reset-password refuses a token that is', (technology)
     await expectRefused(h, link)
     expect(await user.hasPassword(PASSWORD)).to.equal(true)
     expect(completed(user)).to.deep.equal([])
-    const documents = h.db?.collection('password_reset_tokens')
-    const record = await documents?.findOne({ token_hash: sha256(tokenOf(link)) })
-    if (h.db) expect(record).to.include({ user_id: user.id, used_at: null })
+    if (h.db) {
+      const record = await records(h, 'password_reset_tokens').findOne(ofLink(link))
+      expect(record).to.include({ user_id: user.id, used_at: null })
+    }
     expect((await agent.get(newer)).status).to.equal(200)
     await user.getsBackIn()
   })
@@ -274,12 +276,9 @@ onBothStores('{oauth_path}/reset-password refuses a token that is', (technology)
 
   it('damaged in the database: it fails closed (TOK-07)', async () => {
     const { user, link } = await h.userWithLink()
-    const documents = databaseOf(h).collection('password_reset_tokens')
-    const token_hash = sha256(tokenOf(link))
-    const record = await documents.findOne({ token_hash })
     const inAnHour = new Date(Date.now() + 3_600_000)
     const ends = [null, inAnHour.toISOString(), inAnHour.getTime(), [inAnHour]]
-    for (const damage of [
+    const damages = [
       { $unset: { expires_at: 1 } },
       ...ends.map((expires_at) => ({ $set: { expires_at } })),
       { $unset: { used_at: 1 } },
@@ -287,11 +286,10 @@ onBothStores('{oauth_path}/reset-password refuses a token that is', (technology)
       { $unset: { user_id: 1 } },
       { $set: { user_id: { $ne: '' } } },
       { $unset: { password_digest: 1 } },
-    ] as object[]) {
-      await documents.updateOne({ token_hash }, damage)
-      await expectRefused(h, link)
-      await documents.replaceOne({ token_hash }, record ?? {})
-    }
+    ]
+    await withDamages(h, 'password_reset_tokens', ofLink(link), damages, () =>
+      expectRefused(h, link),
+    )
     expect(await user.hasPassword(PASSWORD)).to.equal(true)
     expect((await h.reset(link, NEW)).mode).to.equal('done')
   })
@@ -299,7 +297,7 @@ onBothStores('{oauth_path}/reset-password refuses a token that is', (technology)
   it('of a deleted user: it changes nothing, and is no 5xx (TOK-17)', async () => {
     const { user, link } = await h.userWithLink()
     expect((await agent.get(link)).mode).to.equal('form')
-    const users = databaseOf(h).collection<{ _id: string }>('users')
+    const users = records(h, 'users')
     await users.deleteOne({ _id: user.id })
     await expectRefused(h, link)
     expect(await users.findOne({ _id: user.id })).to.equal(null)
@@ -309,14 +307,8 @@ onBothStores('{oauth_path}/reset-password refuses a token that is', (technology)
   for (const minutes of [3, -3]) {
     it(`none of that, by a clock that was ${minutes} minutes from ours: it works`, async () => {
       const { user, link } = await h.userWithLink()
-      const shift = (name: string) => ({
-        $dateAdd: { startDate: `$${name}`, unit: 'minute', amount: minutes },
-      })
-      const tokens = databaseOf(h).collection('password_reset_tokens')
-      const { modifiedCount } = await tokens.updateOne({ user_id: user.id }, [
-        { $set: { created_at: shift('created_at'), expires_at: shift('expires_at') } },
-      ])
-      expect(modifiedCount).to.equal(1)
+      const times = ['created_at', 'expires_at']
+      await shiftTimes(h, 'password_reset_tokens', { user_id: user.id }, times, minutes)
       expect((await h.reset(link, NEW)).mode).to.equal('done')
       expect(await user.hasPassword(NEW)).to.equal(true)
     })

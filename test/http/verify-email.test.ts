@@ -38,7 +38,8 @@ import {
   type UserAgent,
 } from '../support/user-agent.ts'
 import { describeWithMongo } from '../support/mongod.ts'
-import { databaseOf, sha256, shapeOf } from '../support/observe.ts'
+import { sha256, shapeOf } from '../support/observe.ts'
+import { shiftTimes } from '../support/records.ts'
 import {
   expectOtherAccount,
   expectPlantedReplaced,
@@ -246,16 +247,11 @@ describeWithMongo('A verification link in the database [full]', () => {
     it(`written by a process whose clock is ${minutes} minutes ahead of ours: works`, async () => {
       const login = await h.blockedLogin()
       const { id } = login
-      const shifted = (name: string) => ({
-        [name]: { $dateAdd: { startDate: `$${name}`, unit: 'minute', amount: minutes } },
-      })
-      for (const [collection, of, end] of [
+      for (const [name, which, end] of [
         ['email_verification_tokens', { user_id: id }, 'expires_at'],
         ['pending_logins', { account_id: id }, 'purge_at'],
       ] as const) {
-        const changes = [{ $set: { ...shifted('created_at'), ...shifted(end) } }]
-        const { modifiedCount } = await databaseOf(h).collection(collection).updateOne(of, changes)
-        expect(modifiedCount).to.equal(1)
+        await shiftTimes(h, name, which, ['created_at', end], minutes)
       }
       await login.comesBack(await login.opensElsewhere())
       await login.comesBack(await login.goesOn())

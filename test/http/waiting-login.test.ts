@@ -9,7 +9,8 @@ import {
   suiteHarness,
 } from '../support/harness.ts'
 import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
-import { databaseOf, shapeOf } from '../support/observe.ts'
+import { shapeOf } from '../support/observe.ts'
+import { records, withDamages } from '../support/records.ts'
 import {
   expectPlantedReplaced,
   expectReplaced,
@@ -384,18 +385,16 @@ describeWithMongo('The page that waits [full]', () => {
     const login = await h.blockedLogin()
     await login.opensElsewhere()
     const _id = login.loginId()
-    const logins = databaseOf(h).collection<{ _id: string }>('pending_logins')
-    for (const [name, value] of [
-      ['captured', '{}'],
-      ['captured', 'no JSON'],
-      ['purge_at', 'never'],
-      ['browser_hash', 7],
-    ] as const) {
-      const before = await logins.findOneAndUpdate({ _id }, { $set: { [name]: value } })
-      expectMode(await login.goesOn(), 400, 'ended')
-      await logins.replaceOne({ _id }, before ?? {})
-    }
-    await logins.deleteOne({ _id })
+    const damages = [
+      { captured: '{}' },
+      { captured: 'no JSON' },
+      { purge_at: 'never' },
+      { browser_hash: 7 },
+    ].map((damage) => ({ $set: damage }))
+    await withDamages(h, 'pending_logins', { _id }, damages, async () =>
+      expectMode(await login.goesOn(), 400, 'ended'),
+    )
+    await records(h, 'pending_logins').deleteOne({ _id })
     expectMode(await login.goesOn(), 400, 'ended')
     expect((await login.signsIn()).location).to.include('code=')
   })
