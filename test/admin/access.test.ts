@@ -14,7 +14,7 @@ import {
   type Harness,
   suiteHarness,
 } from '../support/harness.ts'
-import { dump } from '../support/observe.ts'
+import { dump } from '../support/records.ts'
 import { serve, type Served } from '../support/serve.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'

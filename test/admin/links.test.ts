@@ -6,7 +6,8 @@ import { adminOf, expectAudited, suiteAdmin, withDeleted } from '../support/admi
 import { eventually } from '../support/eventually.ts'
 import { CLIENT, startHarness, type Harness, suiteHarness } from '../support/harness.ts'
 import { isSameLink, linkChange, spellings, type Pairs } from '../attacks/link-changes.ts'
-import { dump, sha256 } from '../support/observe.ts'
+import { sha256 } from '../support/observe.ts'
+import { dump } from '../support/records.ts'
 import { OTHER_HASH, tokenOf, type Person } from '../support/person.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 

@@ -17,7 +17,7 @@ import {
 import { cliOf } from '../support/cli.ts'
 import { eventually } from '../support/eventually.ts'
 import { startLoginRecorder, type LoginRecorder } from '../support/mail-server.ts'
-import { dump } from '../support/observe.ts'
+import { dump } from '../support/records.ts'
 import { personAt } from '../support/person.ts'
 import { movableClock } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'

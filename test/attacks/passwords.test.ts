@@ -2,7 +2,7 @@ import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import { bcryptWork } from '../support/bcrypt-work.ts'
 import { PASSWORD, suiteHarness } from '../support/harness.ts'
-import { dump } from '../support/observe.ts'
+import { dump } from '../support/records.ts'
 import { type Person, tokenOf } from '../support/person.ts'
 import { createUserAgent, type Form } from '../support/user-agent.ts'
 

@@ -4,8 +4,7 @@ import { adminOf, outcomeOf } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import { startHarness, suiteHarness } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
-import { databaseOf } from '../support/observe.ts'
-import { records } from '../support/records.ts'
+import { databaseOf, records } from '../support/records.ts'
 import { expectExpired } from '../support/person.ts'
 
 /** What only one store could get wrong is shown by the contract suite, and by `npm run test:full`. */

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import { expect } from 'chai'
-import type { Db, Document, Filter } from 'mongodb'
 import type { Token } from '../../src/index.ts'
 import { endOf } from '../../src/ports/token-end.ts'
 import type { Harness } from './harness.ts'
@@ -22,37 +21,6 @@ export async function usableRecord(h: Harness, link: string): Promise<Token | un
 /** All that two answers could differ in; the date is masked. */
 export function shapeOf({ status, headers, text }: Answer) {
   return { status, headers: [...headers].filter(([name]) => name !== 'date'), text }
-}
-
-/** For suites on MongoDB. */
-export function databaseOf(h: Harness): Db {
-  if (!h.db) throw new TypeError('this harness has no database')
-  return h.db
-}
-
-/**
- * Everything stored, as one text: what a dump of the database would show.
- *
- * @param only - by the name of a collection, which of its records.
- */
-export async function dump(
-  h: Harness,
-  only: Record<string, Filter<Document>> = {},
-): Promise<string> {
-  if (!h.db) return JSON.stringify([h.events, await h.store.settings.read()])
-  const collections = await h.db.listCollections({}, { nameOnly: true }).toArray()
-  const all: unknown[] = [h.events]
-  for (const { name } of collections) {
-    if (!name.startsWith('system.'))
-      all.push(
-        name,
-        await h.db
-          .collection(name)
-          .find(only[name] ?? {})
-          .toArray(),
-      )
-  }
-  return JSON.stringify(all)
 }
 
 interface Asked {

@@ -1,11 +1,42 @@
 import { expect } from 'chai'
-import type { Document } from 'mongodb'
+import type { Db, Document, Filter } from 'mongodb'
 import type { Harness } from './harness.ts'
-import { databaseOf, sha256 } from './observe.ts'
+import { sha256 } from './observe.ts'
 import { tokenOf } from './person.ts'
 
 interface Stored extends Document {
   _id: string
+}
+
+/** For suites on MongoDB. */
+export function databaseOf(h: Harness): Db {
+  if (!h.db) throw new TypeError('this harness has no database')
+  return h.db
+}
+
+/**
+ * Everything stored, as one text: what a dump of the database would show.
+ *
+ * @param only - by the name of a collection, which of its records.
+ */
+export async function dump(
+  h: Harness,
+  only: Record<string, Filter<Document>> = {},
+): Promise<string> {
+  if (!h.db) return JSON.stringify([h.events, await h.store.settings.read()])
+  const collections = await h.db.listCollections({}, { nameOnly: true }).toArray()
+  const all: unknown[] = [h.events]
+  for (const { name } of collections) {
+    if (!name.startsWith('system.'))
+      all.push(
+        name,
+        await h.db
+          .collection(name)
+          .find(only[name] ?? {})
+          .toArray(),
+      )
+  }
+  return JSON.stringify(all)
 }
 
 /** The records of one kind, by the collection that the specification names; for suites on MongoDB. */
