@@ -285,7 +285,8 @@ describeWithMongo('Records that nobody was ever given a token for (TOK-04, TOK-0
       { $unset: { used_at: 1 } },
       { $set: { user_id: null } },
     ]
-    await withDamages(h, 'email_verification_tokens', ofLink(login.link), damages, async () => {
+    const tokens = records(h, 'email_verification_tokens')
+    await withDamages(tokens, ofLink(login.link), damages, async () => {
       await login.opensLink()
       await login.sees('verify-email', 'expired', 400)
       await login.getsNothing()

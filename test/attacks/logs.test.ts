@@ -22,6 +22,7 @@ import { type MailServer, startMailServer } from '../support/mail-server.ts'
 import { type MongoProxy, startMongoProxy } from '../support/mongo-proxy.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 import { tokenOf } from '../support/person.ts'
+import { dumpOf } from '../support/records.ts'
 import { ROOT } from '../support/folders.ts'
 
 const PLAIN = /^[^\p{C}\p{Zl}\p{Zp}]*$/u
@@ -451,7 +452,7 @@ describeWithMongo(
       expect(lines.filter(({ code }) => code === 'ERR_STORE_UNAVAILABLE')).not.to.deep.equal([])
 
       const log = lines.map((line) => JSON.stringify(line)).join('\n')
-      const stored = await everythingStored()
+      const stored = await dumpOf(database.db)
       const args = await readFile(`/proc/${server.pid}/cmdline`, 'utf8').catch(() => '')
       for (const [where, text] of Object.entries({ log, stored, args })) {
         expect(found(text, { ...secrets, ...typed, ...tokens, mistyped }), where).to.deep.equal([])
@@ -475,15 +476,6 @@ describeWithMongo(
       const reasons = ['no_token', 'no_token', 'wrong_token', 'wrong_token']
       expect(failed.map(({ reason }) => reason)).to.have.members(reasons)
     })
-
-    async function everythingStored(): Promise<string> {
-      const collections = await database.db.listCollections({}, { nameOnly: true }).toArray()
-      const all: unknown[] = []
-      for (const { name } of collections) {
-        all.push(name, await database.db.collection(name).find().toArray())
-      }
-      return JSON.stringify(all)
-    }
 
     function textOf(list: Answer[]): string {
       const whole = ({ text, headers: sent }: Answer) => JSON.stringify([text, [...sent]])

@@ -39,7 +39,7 @@ import {
 } from '../support/user-agent.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { sha256, shapeOf } from '../support/observe.ts'
-import { shiftTimes } from '../support/records.ts'
+import { records, shiftTimes } from '../support/records.ts'
 import {
   expectOtherAccount,
   expectPlantedReplaced,
@@ -251,7 +251,7 @@ describeWithMongo('A verification link in the database [full]', () => {
         ['email_verification_tokens', { user_id: id }, 'expires_at'],
         ['pending_logins', { account_id: id }, 'purge_at'],
       ] as const) {
-        await shiftTimes(h, name, which, ['created_at', end], minutes)
+        await shiftTimes(records(h, name), which, ['created_at', end], minutes)
       }
       await login.comesBack(await login.opensElsewhere())
       await login.comesBack(await login.goesOn())

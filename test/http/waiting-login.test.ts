@@ -391,10 +391,11 @@ describeWithMongo('The page that waits [full]', () => {
       { purge_at: 'never' },
       { browser_hash: 7 },
     ].map((damage) => ({ $set: damage }))
-    await withDamages(h, 'pending_logins', { _id }, damages, async () =>
+    const logins = records(h, 'pending_logins')
+    await withDamages(logins, { _id }, damages, async () =>
       expectMode(await login.goesOn(), 400, 'ended'),
     )
-    await records(h, 'pending_logins').deleteOne({ _id })
+    await logins.deleteOne({ _id })
     expectMode(await login.goesOn(), 400, 'ended')
     expect((await login.signsIn()).location).to.include('code=')
   })
