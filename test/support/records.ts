@@ -13,7 +13,8 @@ export function databaseOf(h: Harness): Db {
 }
 
 /** The records of one kind, by the collection that the specification names; for suites on MongoDB. */
-export const records = (h: Harness, name: string) => databaseOf(h).collection<Stored>(name)
+export const records = (from: Harness | Db, name: string) =>
+  ('baseUrl' in from ? databaseOf(from) : from).collection<Stored>(name)
 
 /** How the record of a mailed link is found. */
 export const ofLink = (link: string) => ({ token_hash: sha256(tokenOf(link)) })
@@ -67,4 +68,20 @@ export async function shiftTimes(
   const shifted = Object.fromEntries(times.map((time) => [time, shift(time)]))
   const { modifiedCount } = await all.updateOne(which, [{ $set: shifted }])
   expect(modifiedCount).to.equal(1)
+}
+
+/** Does its work while a function of the store is another one, which is made of the real one. */
+export async function instead<Part, Name extends keyof Part>(
+  part: Part,
+  name: Name,
+  other: (real: Part[Name]) => Part[Name],
+  work: () => Promise<unknown>,
+): Promise<void> {
+  const real = part[name]
+  part[name] = other(real)
+  try {
+    await work()
+  } finally {
+    part[name] = real
+  }
 }
