@@ -4,7 +4,6 @@ import type { Mutant } from './mutant.ts'
 export const adminMutants: Mutant[] = [
   {
     name: 'If-Match is not looked at',
-    breaks: 'Settings that somebody else changed are not overwritten.',
     in: 'settings:change',
     find: "etag === '*'",
     becomes: "etag !== ''",
@@ -12,7 +11,6 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'a dry run changes settings',
-    breaks: 'A dry run applies nothing.',
     in: 'settings:change',
     find: 'changed.length === 0 || isDryRun',
     becomes: 'changed.length === 0',
@@ -20,7 +18,6 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'secrets are in the history of settings',
-    breaks: 'No secret is in the history, not even encrypted.',
     in: 'withoutSecrets',
     find: '([name]) => settingNamed(name)?.secret === false',
     becomes: '() => true',
@@ -28,7 +25,6 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'a rollback takes back what was not shown',
-    breaks: 'A rollback is refused where somebody changed the settings since it was shown.',
     in: 'settings-history:change',
     find: 'ifMatch: etag,',
     becomes: '',
@@ -36,7 +32,6 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'an id_token is an admin token',
-    breaks: 'A JWT of an admin has the type that was agreed on (ADM-08).',
     in: 'expected',
     find: "typ: options.type ?? 'at+jwt',",
     becomes: '',
@@ -44,7 +39,6 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'a token for another audience is an admin token',
-    breaks: 'A JWT of an admin is for this API (ADM-08).',
     in: 'expected',
     find: 'audience, algorithms: [...algorithms], typ',
     becomes: 'algorithms: [...algorithms], typ',
@@ -52,7 +46,6 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'a JWT without the scope is an admin token',
-    breaks: 'A JWT of an admin has a scope of ours (ADM-09).',
     in: 'scopesOf',
     find: 'names.includes(all)',
     becomes: '(names.includes(all) || all !== undefined)',
@@ -60,7 +53,6 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'whoever may look may change settings',
-    breaks: 'Each operation takes its own scope alone (ADM-15).',
     in: 'createAdminAuth',
     find: 'scope !== undefined && !verdict.scopes.includes(scope)',
     becomes: 'verdict.scopes.length === 0',
@@ -68,7 +60,6 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'support sends test mails to whomever it likes',
-    breaks: 'No mail goes to an address that support chose (ADM-15).',
     in: 'operations',
     find: "route: 'POST /mail/test', scope: 'account-flows:settings'",
     becomes: "route: 'POST /mail/test', scope: 'account-flows:support'",
@@ -76,7 +67,6 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'failures at the admin API are not limited',
-    breaks: 'Failures are limited by network (ADM-11).',
     in: 'authentication:count',
     find: 'count <= FAILURES_PER_MINUTE',
     becomes: 'count > 0',
@@ -84,7 +74,6 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'a security setting that is not valid is its default',
-    breaks: 'A damaged security setting is as it was, or the strictest (SET-18).',
     in: 'failClosed',
     find: 'before[name] ?? byDefault ?? strictest',
     becomes: 'byDefault ?? strictest',
@@ -92,7 +81,6 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'a settings record that cannot be read is written over',
-    breaks: 'An unreadable record is kept until an admin decides (SET-18).',
     in: 'held:write',
     find: 'held.isUnreadable',
     becomes: 'false',
@@ -100,7 +88,6 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'an event is kept for ever',
-    breaks: 'Events are kept for audit_retention (LOG-11).',
     in: 'createCore',
     find: '() => settings().auditRetention',
     becomes: '() => Infinity',
@@ -108,7 +95,6 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'a setting removes the next events at once',
-    breaks: 'Nobody removes traces by a setting (LOG-11).',
     in: 'kinds:parse',
     find: 'ms < minDays * DAY ||',
     becomes: '',
@@ -116,7 +102,6 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'the events of a forgotten account stay',
-    breaks: 'All that is recorded of an account is erased (LOG-12).',
     in: 'forgetAccount',
     find: "await forget('audit')",
     becomes: '0',
@@ -124,7 +109,6 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'the event of forgetting names the account',
-    breaks: 'What is left after forgetting is no personal data (LOG-12).',
     in: 'forget:forget',
     find: 'parts.keyedHash(id)',
     becomes: 'id',
@@ -132,7 +116,6 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'support erases its own traces',
-    breaks: 'What admins did to an account stays when it is forgotten (LOG-12).',
     in: 'audit:forget',
     find: "event.accountId !== accountId || event.type !== 'admin_action'",
     becomes: 'event',
@@ -140,7 +123,6 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'forgetting breaks off a reset',
-    breaks: 'A reset that was begun is finished (3.3).',
     in: 'reset-tokens:forget',
     find: '({ token }) => isClaimed(token)',
     becomes: '() => false',
@@ -148,7 +130,6 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'the command line takes a secret as an argument',
-    breaks: 'A secret is never an argument (CLI-01).',
     in: 'readArguments',
     find: 'meansSecret(key) && !isTold',
     becomes: 'meansSecret(key) && !isTold && args.length === 0',
@@ -156,7 +137,6 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'a process verifies with the key that it signs with alone',
-    breaks: 'Every process takes the links of any other one while keys are rotated (SIG-17).',
     in: 'authorize-sig:verify',
     find: "keys('authorize_sig').some(",
     becomes: "keys('authorize_sig').slice(0, 1).some(",
@@ -164,7 +144,6 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'a process opens what its first key sealed alone',
-    breaks: 'Every process opens the secrets of any other one while keys are rotated (SIG-17).',
     in: 'secret-box:open',
     find: "keys('jwe').find(",
     becomes: "keys('jwe').slice(0, 1).find(",
@@ -172,7 +151,6 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'doctor does not mind a key that signs and that a process does not have',
-    breaks: 'doctor fails where a process refuses what another one signs (SIG-17).',
     in: 'ringsCheck',
     find: 'partly.includes(key)',
     becomes: 'partly.includes(key) && !all',
@@ -180,7 +158,6 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'the mail check logs in whatever the certificate',
-    breaks: 'No login goes over a connection that sending would refuse.',
     in: 'check:walk',
     find: "tls.status === 'failed'",
     becomes: 'false',
@@ -188,7 +165,6 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'what no key opens makes way for a development mailbox',
-    breaks: 'Configured and unreadable is not "not configured".',
     in: 'isSmtpConfigured',
     find: 'isSet || smtpFault !== undefined',
     becomes: 'isSet && smtpFault === undefined',
@@ -196,7 +172,6 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'what no key opens counts as not configured',
-    breaks: 'Mails wait while no key opens the SMTP password.',
     in: 'openedSettings',
     find: 'locked && `No key of the ring opens ${locked}`',
     becomes: 'locked && undefined',
@@ -204,7 +179,6 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'two prefixes share a collection',
-    breaks: 'Stores of two issuers share nothing.',
     in: 'collection:PREFIX',
     find: '(?<!(?:initial|registration)_)',
     becomes: '',

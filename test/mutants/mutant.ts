@@ -12,9 +12,8 @@ export interface Edit {
 
 /** A deliberately broken variant of the product, and the tests that must notice it. */
 export interface Mutant extends Edit {
+  /** What it does wrong. */
   name: string
-  /** The promise that it breaks. */
-  breaks: string
   /** Further edits, one after the other. */
   and?: Edit[]
   /** In the title of each of the tests: the id of a class of `docs/attacks.md`, or, where none has such a test, words. */

@@ -4,7 +4,6 @@ import type { Mutant } from './mutant.ts'
 export const resetMutants: Mutant[] = [
   {
     name: '"this was not me" blocks a password of a later link',
-    breaks: 'Once a link was used that was mailed later, nothing is done (3.6).',
     in: 'not-me:effectOf',
     find: 'later.some(({ usedAt }) => usedAt)',
     becomes: 'false',
@@ -12,7 +11,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: '"this was not me" leaves a password that was set since',
-    breaks: 'The password in force is blocked, whatever it is (3.6).',
     in: 'not-me:effectOf',
     find: 'token.email === mail.email && isLater(token, mail)',
     becomes: 'token.email === mail.email',
@@ -20,7 +18,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: '"this was not me" leaves the sessions',
-    breaks: 'A password that was set by a stolen link is blocked, and all sessions end (3.6).',
     in: 'not-me:block',
     find: 'await endSessions(userId)',
     becomes: '',
@@ -28,7 +25,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: '"this was not me" does it again each time',
-    breaks: 'It does something once (3.6).',
     in: 'not-me:disown',
     find: 'mail.usedAt',
     becomes: 'false',
@@ -36,7 +32,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: '"this was not me" is done by a script',
-    breaks: 'A person has to press its button (4.10).',
     in: 'not-me:post',
     find: 'isPressed(ctx, form)',
     becomes: 'form.size > 0',
@@ -44,7 +39,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'the token of "this was not me" is stored as it is',
-    breaks: 'The raw token exists only in the mailed link (5.5).',
     in: 'renderMail',
     find: 'tokenHash: hashToken(token)',
     becomes: 'tokenHash: token',
@@ -52,7 +46,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a reset verifies the address, whatever the setting says',
-    breaks: 'A reset verifies no address but where reset_verifies_email is on (3.3).',
     in: 'finishPassword',
     find: 'settings().resetVerifiesEmail',
     becomes: 'true',
@@ -60,7 +53,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a reset verifies the address that the account has by then',
-    breaks: 'A reset verifies the address that its link was mailed to (3.3).',
     in: 'verifyByReset',
     find: 'users.markEmailVerified(accountId, email)',
     becomes:
@@ -69,7 +61,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'an app that cannot be told counts as told',
-    breaks: 'The page and the mail after a reset name the apps that cannot be told (3.3).',
     in: 'isTold',
     find: "state === 'waiting' || state === 'sent'",
     becomes: "state !== 'dead'",
@@ -77,7 +68,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a cut-off is by the clock of the process that resets',
-    breaks: 'After a reset nothing that was signed in stays signed in (3.3).',
     in: 'login-end:isEnded',
     find: '!seen',
     becomes: 'end',
@@ -85,7 +75,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a login whose password is another one by now outlives the cut-offs',
-    breaks: 'After a reset nothing that was signed in stays signed in (3.3).',
     in: 'seen-logins:judged',
     find: 'seenNone()',
     becomes: 'seenAll(before)',
@@ -93,7 +82,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a login with the new password is judged by its clock',
-    breaks: 'A login that begins after a reset is good.',
     in: 'seen-logins:judged',
     find: 'isOfNow ? seenAll(before)',
     becomes: 'isOfNow ? seenBy(second, before)',
@@ -101,7 +89,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'an exact end spares what a login of before makes after it',
-    breaks: 'After a reset nothing that was signed in stays signed in (3.3).',
     in: 'accountStamp',
     find: 'earliest(second, oauthSecond(model, payload))',
     becomes: 'oauthSecond(model, payload)',
@@ -109,7 +96,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a session lives on whose tokens are ended',
-    breaks: 'After half an end its person can sign in again.',
     in: 'login-end:isEnded',
     find: "kind === 'idp' && isEnded('oauth', login, cutoffs)",
     becomes: 'false',
@@ -117,7 +103,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a reset token is read, and claimed later',
-    breaks: 'One token changes one password at most (3.1).',
     in: 'reset-tokens:claim',
     find: 'entry.token.claimedAt = at',
     becomes: `await new Promise((resolve) => setTimeout(resolve, 100))
@@ -126,7 +111,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a reset token is read, and claimed later, on MongoDB',
-    breaks: 'One token changes one password at most (3.1).',
     in: 'reset-tokens:claim',
     find: 'live: true, ...isInTime(at)',
     becomes: '',
@@ -135,7 +119,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a token is stored raw',
-    breaks: 'Only the SHA-256 of a token is stored (2.1, 5.5).',
     in: 'hashToken',
     find: "createHash('sha256').update(token).digest('hex')",
     becomes: 'token',
@@ -143,7 +126,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'earlier reset tokens stay alive',
-    breaks: 'A new request invalidates every earlier unused token (3.1).',
     in: 'invalidateLive',
     find: 'if (!isLater(token, request)) token.invalidatedAt = at',
     becomes: 'void request',
@@ -151,7 +133,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'an expired reset token is good',
-    breaks: 'A token is no longer valid once its lifetime elapsed (3.1).',
     in: 'token-end:endOf',
     find: 'expiresAt > at',
     becomes: '(expiresAt > at || at > new Date(0))',
@@ -159,7 +140,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'used_at is set before the password is replaced',
-    breaks: 'The effects come in the order of section 3.3.',
     in: 'finishPassword',
     find: 'const obstacle = await setPassword(parts, reset)',
     becomes: `usedAt = (await tokens.advance(id, 'used', now()))?.usedAt
@@ -168,7 +148,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a reset marks the address verified',
-    breaks: 'An address is verified by its verification link alone (3.2).',
     in: 'finishPassword',
     find: "usedAt = (await tokens.advance(id, 'used', now()))?.usedAt",
     becomes: `usedAt = (await tokens.advance(id, 'used', now()))?.usedAt
@@ -177,7 +156,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'sessions are deleted, without a cut-off',
-    breaks: 'What a request in flight saves again is dead (3.3).',
     in: 'endable-sessions:endSessions',
     find: 'await parts.cutoffs.end(accountId, kind, end)',
     becomes:
@@ -186,7 +164,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a new session outlives an end that came just before its own',
-    breaks: 'What another process ends at the same time is dead (SES-22).',
     in: 'createLiveSession',
     find: 'seen: { idp, oauth }',
     becomes: 'seen: { ...seenAll(await cutoffs.read(accountId)), oauth }',
@@ -194,7 +171,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'OAuth sessions live on after a reset',
-    breaks: 'All OAuth sessions of the user are deactivated (3.3, effect 3).',
     in: 'finishPassword',
     find: 'await sessions.endOAuthSessions(userId, end)',
     becomes: '0',
@@ -202,7 +178,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'links from before come back once an account is enabled again',
-    breaks: 'A token is void once the enabled state of its account changed.',
     in: 'met',
     find: 'user?.disabled',
     becomes: 'false',
@@ -210,7 +185,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a mail that is on its way outlives the end of everything',
-    breaks: 'After endSessions no link from before works (TOK-25).',
     in: 'createVoidEverything',
     find: 'await outbox.supersede(ids, BEFORE_EVERY_CLOCK)',
     becomes: '',
@@ -218,7 +192,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'ending everything of an account leaves its links',
-    breaks: 'What was mailed before an account was ended signs nobody in.',
     in: 'endAll',
     find: 'await voidLinks(accountId)',
     becomes: '',
@@ -226,7 +199,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a reset link outlives another address',
-    breaks: 'A token is void once the address of its account changed.',
     in: 'isStillFor',
     find: 'user.email === issued.email',
     becomes: 'true',
@@ -234,7 +206,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a reset link outlives a newer password',
-    breaks: 'A token is void once the password of its account changed.',
     in: 'isIssuedUnder',
     find: '=== issued.passwordDigest',
     becomes: '!== issued.email',
@@ -242,7 +213,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a refused form spends the token',
-    breaks: 'A refused form leaves the token unspent.',
     in: 'password-link:claim',
     find: 'if (refused) return { ...refused, carried: found.carried }',
     becomes: `if (refused) {
@@ -253,7 +223,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a password is hashed before the token is looked up',
-    breaks: 'Whoever has no link gets no bcrypt work done (PWD-08).',
     in: 'password-link:claim',
     find: 'if (!found || endOf(found, clock.now())) return undefined',
     becomes: `await parts.hashPassword(form.password)
@@ -262,7 +231,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'every form with a token is hashed',
-    breaks: 'Of many forms with one token one is hashed (RATE-15).',
     in: 'complete',
     find: 'inTurn(form.token, () => claim(parts, form, requester))',
     becomes: 'claim(parts, form, inTurn && requester)',
@@ -270,7 +238,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'passwords are hashed without a queue',
-    breaks: 'Few passwords are hashed at the same time in a process (RATE-15).',
     in: 'createHashQueue',
     find: 'running < atOnce',
     becomes: 'running < atOnce + 1_000',
@@ -278,7 +245,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'as many passwords as come wait for the queue',
-    breaks: 'Who would wait behind too many is told to come back (RATE-15).',
     in: 'createHashQueue',
     find: 'waitingNow >= waiting',
     becomes: 'waitingNow >= waiting + 1_000',
@@ -286,7 +252,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a login costs the work of the stored hash',
-    breaks: 'A login costs the same work for everybody (TIM-06).',
     in: 'createVerifyPassword',
     find: 'sameWork(hash, highestCost)',
     becomes: 'hash ? [hash.text] : []',
@@ -294,7 +259,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a login takes a password that is read in part',
-    breaks: 'What signs in is the password that was set, and nothing like it (PWD-01).',
     in: 'createVerifyPassword',
     find: '!user?.disabled && isReadWhole(password)',
     becomes: '!user?.disabled || !isReadWhole',
@@ -302,7 +266,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a new password is trimmed',
-    breaks: 'The password is exactly what was typed.',
     in: 'password-page:post',
     find: "form.get('password') ?? ''",
     becomes: "(form.get('password') ?? '').trim()",
@@ -317,7 +280,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a password may be longer than bcrypt reads',
-    breaks: 'No password is longer than 72 bytes.',
     in: 'isShortEnough',
     find: 'Buffer.byteLength(password) <= MAX_PASSWORD_BYTES',
     becomes: 'password.length <= MAX_PASSWORD_BYTES',
@@ -325,7 +287,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a used reset link asks for a new mail',
-    breaks: 'A new mail is one click away from an expired link alone.',
     in: 'password-link:renew',
     find: "found?.state !== 'expired'",
     becomes: "found?.state !== 'expired' && found?.state !== 'used'",
@@ -333,7 +294,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a void reset link that was never posted asks for a new mail',
-    breaks: 'Whoever holds a link of the account as it was before gets no mail sent.',
     in: 'linkState',
     find: '!account || !isStillFor(token, account)',
     becomes: "!account || (end === 'expired' && !isStillFor(token, account))",
@@ -341,7 +301,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'an expired reset link outlives a change of its account',
-    breaks: 'Whoever holds a link of the account as it was before gets no mail sent.',
     in: 'linkState',
     find: '!account || !isStillFor(token, account)',
     becomes: '!account || (!end && !isStillFor(token, account))',
@@ -349,7 +308,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'the countdown to the next mail is of the name alone',
-    breaks: 'Nobody learns that somebody elsewhere asked for a name.',
     in: 'resend-cooldown:keyOf',
     find: '[kind, name, networkOf(requester.address)]',
     becomes: "[kind, name, networkOf(requester.address) ? '' : '']",
@@ -357,7 +315,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'after a reset a login of another client goes on',
-    breaks: 'After a reset the person is led to where the client can finish (4.2).',
     in: 'pageFor',
     find: "params['client_id'] !== clientId || params['redirect_uri'] !== redirectUri",
     becomes: 'false',
@@ -365,7 +322,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'after a reset a login goes on in a session that the reset ended',
-    breaks: 'After a reset the person is led to where the client can finish (4.2).',
     in: 'pageFor',
     find: 'session && session.uid !== (await provider().Session.get(ctx)).uid',
     becomes: 'false',
@@ -373,7 +329,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'the page that a reset leads back to is taken from the browser',
-    breaks: 'Nothing leads to what is not registered.',
     in: 'open-login:noted',
     find: "box.open(ctx.cookies.get(NAME, { signed: false }) ?? '', NAME)",
     becomes: 'ctx.cookies.get(NAME, { signed: false })?.replace(/.*/, decodeURIComponent)',
@@ -381,7 +336,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'an invitation takes the place of a password, in memory',
-    breaks: 'An invitation sets a password only while there is none (3.4).',
     in: 'users:setFirstPassword',
     find: 'user.disabled || user.passwordHash !== undefined ||',
     becomes: 'user.disabled ||',
@@ -389,7 +343,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'an invitation takes the place of a password, on MongoDB',
-    breaks: 'An invitation sets a password only while there is none (3.4).',
     in: 'users:setFirstPassword',
     find: "{ password_hash: { $in: [null, ''], $not: { $type: 'array' } } }",
     becomes: '{}',
@@ -398,7 +351,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'invitations and resets have their tokens in one place',
-    breaks: 'A link of one kind does nothing at the page of another (2.6).',
     in: 'MAIL_KINDS',
     find: "tokens: 'invitationTokens'",
     becomes: "tokens: 'resetTokens'",
@@ -406,7 +358,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a password is judged for an account that the link is no longer for',
-    breaks: 'A dead link tells nothing of an account.',
     in: 'password-link:judge',
     find: "linkState(token, account, clock.now()) !== 'usable'",
     becomes: 'false',
@@ -414,7 +365,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'what pads the answer of the range service counts as leaked',
-    breaks: 'Nobody is kept from a good password by the range service.',
     in: 'isInRange',
     find: '(counts.get(rest) ?? 0) > 0',
     becomes: 'counts.has(rest)',
@@ -422,7 +372,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a judgement of the host that fails takes the password',
-    breaks: 'A judgement of the host fails closed.',
     in: 'askHost',
     find: "throw new AccountFlowsError('ERR_JUDGE_FAILED', `judgePassword failed: ${why}`)",
     becomes: 'return undefined',
@@ -430,7 +379,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: '"this was not me" of a verification mail leaves the address verified',
-    breaks: 'What a mail verified is taken back (3.6).',
     in: 'takeBack',
     find: 'await users.markEmailUnverified?.(userId, email)',
     becomes: '',
@@ -438,7 +386,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: '"this was not me" leaves the links of an unused mail',
-    breaks: 'The mail of an unused link voids its links (3.6).',
     in: 'takeBack',
     find: 'await voidEverything(userId, [kind])',
     becomes: '',
@@ -446,7 +393,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: '"this was not me" leaves the logins that wait',
-    breaks: 'The mail of an unused link ends the logins that wait (3.6).',
     in: 'takeBack',
     find: 'await pendingLogins.change({ accountId: userId }, { isVoid: true })',
     becomes: '',
@@ -454,7 +400,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a mailbox that the account has left voids the links of the new one',
-    breaks: 'A mailbox that the account has left has no say (3.6).',
     in: 'takeBack',
     find: 'user.email === email',
     becomes: 'true',
@@ -462,7 +407,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: '"this was not me" locks out an account that could not come back',
-    breaks: 'An account that could not come back is not blocked (3.6).',
     in: 'not-me:mayComeBack',
     find: '!settings().resetRequiresVerifiedEmail',
     becomes: 'settings() !== null',
@@ -470,7 +414,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: '"this was not me" does not wait for a password that is being set',
-    breaks: 'A password that is being set is blocked once it is set (3.6).',
     in: 'not-me:effectOf',
     find: "isUnderWay ? 'under_way' : 'password'",
     becomes: "isUnderWay ? 'unused' : 'password'",
@@ -478,7 +421,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: '"this was not me" leads a thief to a new link',
-    breaks: 'Where the address was changed, the page sends to support (3.6).',
     in: 'not-me:disown',
     find: 'account?.email === mail.email',
     becomes: 'account?.email !== undefined',
@@ -486,7 +428,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: '"this was not me" is good for ever',
-    breaks: 'Its link is good for eight days (3.6).',
     in: 'not-me:open',
     find: 'mail && mail.expiresAt > clock.now()',
     becomes: 'mail && clock',
@@ -494,7 +435,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: '"this was not me" is spent before its work',
-    breaks: 'A process that dies on the way leaves a link that works (3.6).',
     in: 'not-me:disown',
     find: 'await takeBack(parts, mail, by)',
     becomes: 'await notMeTokens.use(tokenHash, clock.now()).then(() => takeBack(parts, mail, by))',
@@ -502,7 +442,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a button that found a later link is spent',
-    breaks: 'Where a later link set a password, nothing is done (3.6).',
     in: 'not-me:disown',
     find: "if (outcome !== 'later') await notMeTokens",
     becomes: 'await notMeTokens',
@@ -510,7 +449,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'an unused mail blocks the password',
-    breaks: 'Only a mail whose link set a password blocks (3.6).',
     in: 'not-me:effectOf',
     find: '!decided.some(isOwn)',
     becomes: 'decided.length < 0',
@@ -518,7 +456,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a browser gets no new session where the host changed its password',
-    breaks: 'The browser of the change stays signed in (3.3).',
     in: 'createPasswordChanged',
     find: 'await session?.renew()',
     becomes: '',
@@ -526,7 +463,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a new session is made for another account',
-    breaks: 'A new session is made where the browser has one of this very account.',
     in: 'createLiveSession',
     find: 'session.accountId !== accountId',
     becomes: 'session.accountId === undefined',
@@ -534,7 +470,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'an app that could not be told counts as told',
-    breaks: 'The page and the mail after a reset name the apps that cannot be told (3.3).',
     in: 'isTold',
     find: "state === 'waiting' || state === 'sent'",
     becomes: "state !== 'untold'",
@@ -542,7 +477,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'networks wait behind each other to be hashed',
-    breaks: 'Networks take turns (RATE-15).',
     in: 'createHashQueue',
     find: 'lines.delete(network) if (others.length > 0) lines.set(network, others)',
     becomes: `if (others.length > 0) lines.set(network, others)
@@ -551,7 +485,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'one network fills the queue',
-    breaks: 'Few of one network wait to be hashed (RATE-15).',
     in: 'createHashQueue',
     find: 'line.length >= most',
     becomes: 'line.length >= most + 1000',
@@ -559,7 +492,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'one dear hash slows every login',
-    breaks: 'A hash beyond two more is compared alone.',
     in: 'FOLLOWED_COSTS',
     find: 'FOLLOWED_COSTS = 2',
     becomes: 'FOLLOWED_COSTS = 9',
@@ -567,7 +499,6 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a dearer hash is not reported',
-    breaks: 'A hash beyond two more is reported.',
     in: 'createVerifyPassword',
     find: 'tellDearer(hash.cost)',
     becomes: '',

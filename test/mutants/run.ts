@@ -170,7 +170,9 @@ async function work(copy: string, left: Mutant[], filesOf: (mutant: Mutant) => S
 /** Says how many are caught, and which are not, also to the program that runs the tests, in the files that it named. */
 function tell(verdicts: Verdict[]): void {
   const missed = verdicts.filter(({ outcome }) => outcome !== 'caught')
-  const lines = missed.map(({ outcome, mutant }) => `${outcome}  ${mutant.name}: ${mutant.breaks}`)
+  const lines = missed.map(
+    ({ outcome, mutant }) => `${outcome}  ${mutant.name} (${mutant.caughtBy})`,
+  )
   console.log(['', ...lines].join('\n'))
   const folders = [...new Set(verdicts.map(({ folder }) => folder))].sort()
   for (const folder of [...folders, undefined]) {

@@ -4,7 +4,6 @@ import type { Mutant } from './mutant.ts'
 export const verificationMutants: Mutant[] = [
   {
     name: 'strangers use up the mails of the logins of a mailbox',
-    breaks: 'What logins are sent is counted apart.',
     in: 'limits:tableOf',
     find: "'login:'",
     becomes: "''",
@@ -12,7 +11,6 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'a worker that was held up past its hold sends all the same',
-    breaks: 'A mail is sent by whoever holds its job.',
     in: 'end:isHeld',
     find: 'clock.now() < job.heldUntil',
     becomes: 'true',
@@ -20,7 +18,6 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'any number of logins of an account wait',
-    breaks: 'What is kept of the logins of an account is bounded.',
     in: 'pending-logins:save',
     find: 'of newestOf(login.accountId).slice(most - 1)',
     becomes: 'of newestOf(String(most))',
@@ -28,7 +25,6 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'a request of any length is kept',
-    breaks: 'What is kept of a login is bounded.',
     in: 'newPendingLogin',
     find: '> MAX_CAPTURED_BYTES',
     becomes: '> MAX_CAPTURED_BYTES * 9',
@@ -36,7 +32,6 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'a link whose login is gone signs in by the mailbox alone',
-    breaks: 'A link whose login is no longer kept signs nobody in.',
     in: 'verification-mail:mint',
     find: 'job.pendingLoginId ?? pending?.id',
     becomes: 'pending?.id',
@@ -44,7 +39,6 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'a login that is posted again is another one',
-    breaks: 'A repeated login pushes no other one out.',
     in: 'newPendingLogin',
     find: 'idOf(asked)',
     becomes: 'idOf([...asked, newId()])',
@@ -52,7 +46,6 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'signing out leaves the windows of the browser waiting',
-    breaks: 'After a sign-out nobody is signed in without a password.',
     in: 'onSignOut',
     find: '&& session?.accountId !== undefined',
     becomes: '&& session?.accountId === undefined',
@@ -60,7 +53,6 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'the signature of a link is not checked',
-    breaks: 'The parameters of a link cannot be altered (5.4).',
     in: 'email-verification:isGenuine',
     find: 'parts.authorizeSig.verify(authorizeSig, token, carried)',
     becomes: 'authorizeSig !== parts.authorizeSig.sign(token, {})',
@@ -68,7 +60,6 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'the state is not signed',
-    breaks: 'The signature covers every carried parameter (5.4).',
     in: 'signedText',
     find: 'redirectUri, scope, state]',
     becomes: 'redirectUri, scope, state && undefined]',
@@ -76,7 +67,6 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'a signature is compared by its beginning',
-    breaks: 'Every bit of the signature counts (5.4).',
     in: 'authorize-sig:verify',
     find: 'timingSafeEqual(hmac(key, text), presented)',
     becomes: 'timingSafeEqual(hmac(key, text).subarray(0, 8), presented.subarray(0, 8))',
@@ -84,7 +74,6 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'a verification link works twice',
-    breaks: 'A verification token is used once (2.2).',
     in: 'verifyAddress',
     find: 'if (!(await users.markEmailVerified(userId, email))) return false',
     becomes: 'await users.markEmailVerified(userId, email)',
@@ -93,7 +82,6 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'other links of an account live on after one is used',
-    breaks: 'The leftovers of a verified account give mode expired.',
     in: 'verification-tokens:use',
     find: 'expire((other) => other.userId === userId && other.email === email, at)',
     becomes: 'else void [userId, email]',
@@ -101,7 +89,6 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'a link says that an address is confirmed, and it is another one',
-    breaks: 'What a link is told of is the address that it was mailed to (4.6).',
     in: 'verificationState',
     find: 'isVerified(token, account)',
     becomes: 'account?.emailVerified',
@@ -109,7 +96,6 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'a link verifies another address than its own',
-    breaks: 'A link verifies the address that it was mailed to (3.2).',
     in: 'isStillFor',
     find: 'user.email === issued.email',
     becomes: 'true',
@@ -127,7 +113,6 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'HEAD uses a verification link up',
-    breaks: 'HEAD consumes nothing.',
     in: 'isUnattended',
     find: "ctx.method === 'HEAD'",
     becomes: 'false',
@@ -135,7 +120,6 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'a prefetch uses a verification link up',
-    breaks: 'A prefetch consumes nothing.',
     in: 'isUnattended',
     find: 'purposes.some((purpose) => /prefetch|prerender|preview/i.test(purpose))',
     becomes: 'false',
@@ -143,7 +127,6 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'a browser may keep the page of a link that it fetched ahead',
-    breaks: 'A prefetch takes nothing from the person who opens the link.',
     in: 'verify-email-pages:confirm',
     find: 'status: 403',
     becomes: 'status: 200',
@@ -151,7 +134,6 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'a prefetch is shown the code',
-    breaks: 'HEAD, prefetch and support see no code.',
     in: 'verify-email:get',
     find: 'if (isUnattended(ctx)) return show.confirm(ctx, link, opened)',
     becomes: 'if (isUnattended(ctx)) return show.elsewhere(ctx, opened)',
@@ -159,8 +141,6 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'a link replaces the session of another account',
-    breaks:
-      'In mode off nothing is verified or replaced in a browser with a session of another account.',
     in: 'goByLink',
     find: 'live && live.accountId !== accountId',
     becomes: 'live && false',
@@ -168,7 +148,6 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'redirect URIs are compared by their beginning',
-    breaks: 'A redirect URI equals a registered one (RFC 9700 2.1).',
     in: 'genuineClient',
     find: 'client?.redirectUriAllowed(redirectUri)',
     becomes: 'client?.redirectUris?.some((uri) => redirectUri.startsWith(uri))',
@@ -176,7 +155,6 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'a redirect URI that is no longer registered is followed',
-    breaks: 'The client is checked again when the link is opened.',
     in: 'isRegistered',
     find: 'client.redirectUriAllowed(redirectUri) && client',
     becomes: 'client',
@@ -184,7 +162,6 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'a link is not looked at again after the cut-offs',
-    breaks: 'What was ended stays ended, also behind a link that is opened in that moment.',
     in: 'findLink',
     find: 'if (token && (await readCutoffs?.(token.userId))) token = await find()',
     becomes: 'if (token) await readCutoffs?.(token.userId)',
@@ -193,7 +170,6 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'nobody is blocked',
-    breaks: 'An unverified user cannot finish the login (1, 4.8).',
     in: 'login:unverified',
     find: '!verification.blocks(given)',
     becomes: 'verification.blocks(given)',
@@ -201,7 +177,6 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'a session of before goes around the block',
-    breaks: 'The setting holds on every path to a code.',
     in: 'createAccountPolicy',
     find: '?.emailVerified !== true',
     becomes: '=== undefined',
@@ -209,7 +184,6 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'a login that was ended is finished by its link',
-    breaks: 'What was ended stays ended, also behind a link.',
     in: 'isLoginOf',
     find: "!isEnded('idp', { second, seen }, cutoffs)",
     becomes: 'second !== Number(seen)',
@@ -217,7 +191,6 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'a verified account gets verification mails',
-    breaks: 'A verified account gets no verification mail.',
     in: 'createVerificationMail',
     find: "(emailVerified ? 'already_verified'",
     becomes: "(emailVerified === undefined ? 'already_verified'",

@@ -4,7 +4,6 @@ import type { Mutant } from './mutant.ts'
 export const waitingMutants: Mutant[] = [
   {
     name: 'a waiting window needs no cookie of its own',
-    breaks: 'The window goes on in the browser that logged in, and nowhere else.',
     in: 'findOwn',
     find: 'pending?.browserHash === hashToken(browser) && waitsUntil',
     becomes: 'pending !== undefined && waitsUntil',
@@ -12,7 +11,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a waiting window waits for ever',
-    breaks: 'A login that is over is like one of nobody.',
     in: 'findOwn',
     find: '&& waitsUntil(pending) > clock.now()',
     becomes: '',
@@ -20,7 +18,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a waiting window goes on unverified',
-    breaks: 'The window goes on once the address is verified (3.2).',
     in: 'waiting-login:find',
     find: 'user.emailVerified || !settings().requireEmailVerification',
     becomes: 'user.emailVerified !== undefined',
@@ -28,7 +25,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a login that was cancelled is finished by its link',
-    breaks: 'The link of a login that was left verifies, and signs nobody in.',
     in: 'waiting-login:leave',
     find: 'await pendingLogins.change({ id: waiting.pendingLoginId }, { isVoid: true })',
     becomes: '',
@@ -36,7 +32,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'whoever wants another account gets the one that is signed in',
-    breaks: 'The login page is shown anew, whoever is signed in.',
     in: 'askAgain',
     find: ".add('login')",
     becomes: '',
@@ -44,7 +39,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a login is left without its turn',
-    breaks: 'A login has one answer.',
     in: 'waiting-login:leave',
     find: 'inTurn(waiting, async () => {',
     becomes: "inTurn({ ...window, pendingLoginId: '' }, async () => {}).then(async () => {",
@@ -59,7 +53,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'codes may be guessed until one is right',
-    breaks: 'The fifth wrong code ends the login.',
     in: 'login-code:tryCode',
     find: 'tries > MOST_OF_LOGIN',
     becomes: 'tries > 999',
@@ -70,7 +63,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a login goes on waiting after its last wrong code',
-    breaks: 'The fifth wrong code ends the login.',
     in: 'login-code:endLogin',
     find: 'await pendingLogins.change({ id }, { isVoid: true })',
     becomes: 'void [pendingLogins, id]',
@@ -78,7 +70,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a login that is sent again has new tries',
-    breaks: 'The same request again in the same browser is the same login.',
     in: 'memoryPendingLogins',
     find: 'isVoid(known) && !known.continuedAt',
     becomes: 'isVoid(known) && known.continuedAt',
@@ -86,7 +77,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'tries at a code are not counted',
-    breaks: 'A try is counted before it is compared.',
     in: 'login-code:tryCode',
     find: 'await limits.hit(own, MONTH_MS)',
     becomes: '{ count: 1 }',
@@ -94,7 +84,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a code is compared before its try is counted',
-    breaks: 'A try is counted in one step before it is compared.',
     in: 'login-code:tryCode',
     find: 'await limits.hit(own, MONTH_MS)',
     becomes: '{ count: (await limits.peek(own)).count + 1 }',
@@ -110,7 +99,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'the right code is taken beyond the limits',
-    breaks: 'Beyond a limit nothing is compared.',
     in: 'login-code:tryCode',
     find: "if (code === undefined) return 'unread'",
     becomes: `if (code === undefined) return 'unread'
@@ -119,7 +107,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'the right code is not given back',
-    breaks: 'The right code is given back.',
     in: 'login-code:tryCode',
     find: 'Promise.all(counted.map((each) => limits.giveBack(each)))',
     becomes: 'Promise.resolve(counted)',
@@ -127,7 +114,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a wrong code is given back',
-    breaks: 'A wrong code is counted.',
     in: 'login-code:tryCode',
     find: 'await auditWrong(parts, login, by)',
     becomes:
@@ -136,7 +122,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a code that is not compared uses up the month',
-    breaks: 'Only codes that are compared are tries.',
     in: 'login-code:tryCode',
     find: 'rowsOf(parts, login.email)',
     becomes: 'rowsOf(parts, login.email).toReversed()',
@@ -144,7 +129,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a mailbox has any number of wrong codes an hour',
-    breaks: '20 an hour for an address, over all accounts that have not verified it.',
     in: 'OF_MAILBOX',
     find: 'most: 20',
     becomes: 'most: 2000',
@@ -152,7 +136,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a mailbox has any number of wrong codes a month',
-    breaks: '100 in 30 days for an address, over all accounts that have not verified it.',
     in: 'OF_MAILBOX',
     find: 'most: 100',
     becomes: 'most: 10000',
@@ -160,7 +143,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'each spelling of an address has wrong codes of its own',
-    breaks: 'The limits are those of a mailbox.',
     in: 'login-code:rowsOf',
     find: 'mailboxKey(email)',
     becomes: 'email',
@@ -168,7 +150,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a reset forgets the wrong codes at other mailboxes',
-    breaks: 'At some servers another spelling is another mailbox.',
     in: 'forgetWrongCodes',
     find: 'await parts.limits.giveBack(spelledKey, Infinity)',
     becomes: 'Infinity',
@@ -176,7 +157,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'the page that waits asks for the mail of another login',
-    breaks: 'All mails of one login hold the same code.',
     in: 'resendVerification',
     find: '(await ownLogin(parts, ctx, form)) ?? { identifier: username }',
     becomes: '{ identifier: username }',
@@ -184,7 +164,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'the link of one login keeps the mail of another back',
-    breaks: 'Each login that waits has a mail with its code.',
     in: 'hasUsableLink',
     find: 'token.pendingLoginId === pendingLoginId',
     becomes: 'token.pendingLoginId !== undefined',
@@ -192,7 +171,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'wrong codes outlive a reset',
-    breaks: 'A reset by mail begins these counts anew.',
     in: 'finishPassword',
     find: 'await forgetWrongCodes(parts, reset.email)',
     becomes: '',
@@ -200,7 +178,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'what is no code is a try',
-    breaks: 'A wrong shape is no try.',
     in: 'login-code:tryCode',
     find: 'readCode(typed)',
     becomes: "readCode(typed) ?? 'abcdef'",
@@ -208,7 +185,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'any code verifies',
-    breaks: 'A code is good at its login alone.',
     in: 'login-code:tryCode',
     find: 'loginCodes.isCodeOf(code, login.id)',
     becomes: "code !== ''",
@@ -216,7 +192,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'the code of one login is good at another of its account',
-    breaks: 'A code is good at its login alone.',
     in: 'login-code:tryCode',
     find: 'loginCodes.isCodeOf(code, login.id)',
     becomes: 'loginCodes.isCodeOf(code, login.accountId)',
@@ -241,7 +216,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'the codes of a key that signs no more are refused',
-    breaks: 'Any key of the ring verifies a code.',
     in: 'login-code:isCodeOf',
     find: "keys('login_code').map(",
     becomes: "keys('login_code').slice(0, 1).map(",
@@ -249,7 +223,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'low codes are likelier than others',
-    breaks: 'A code is cut to 6 digits without bias.',
     in: 'UNBIASED_BELOW',
     find: 'Math.floor(2 ** 32 / CODES) * CODES',
     becomes: '2 ** 32',
@@ -257,7 +230,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a code is in the event of its verification',
-    breaks: 'A code is in no record, log or event.',
     in: 'recordConfirmedByCode',
     find: '{ userId, carried: carriedBy(captured) }',
     becomes:
@@ -267,7 +239,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'other logins of an account go on while one verifies',
-    breaks: 'Verifying ends every other login of the account that waits.',
     in: 'verifyAddress',
     find: 'await endOthers() if (!(await',
     becomes: 'if (!(await',
@@ -275,7 +246,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a login that begins while another verifies goes on',
-    breaks: 'Verifying ends every other login of the account that waits.',
     in: 'verifyAddress',
     find: 'await verificationTokens.use(token, clock.now()) await endOthers()',
     becomes: 'await verificationTokens.use(token, clock.now())',
@@ -283,7 +253,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'other logins of an account go on once one verified',
-    breaks: 'Verifying ends every other login of the account that waits.',
     in: 'verifyAddress',
     find: 'pendingLogins.change({ accountId: userId, except: goesOn }, { isVoid: true })',
     becomes: 'pendingLogins.change({ accountId: String(goesOn) }, { isVoid: true })',
@@ -291,7 +260,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a link verifies wherever it is opened',
-    breaks: 'With other_browser a link opened elsewhere verifies nothing.',
     in: 'verify-email:get',
     find: "settings().emailLinkConfirmation === 'off'",
     becomes: "'off' in settings() || true",
@@ -299,7 +267,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a link verifies in every browser that has a cookie of ours',
-    breaks: 'A link verifies where its login waits.',
     in: 'loginsOf',
     find: 'login?.browserHash === browserHash',
     becomes: 'login !== undefined',
@@ -307,7 +274,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a link finishes the newest login of the account, wherever that waits',
-    breaks: 'A link verifies where a login of its account waits.',
     in: 'pending-logins:find',
     find: 'login.browserHash === which.browserHash &&',
     becomes: '',
@@ -315,7 +281,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a login that is over has its code shown',
-    breaks: 'If that login waits no more, no code is shown.',
     in: 'email-verification:loginsOf',
     find: 'login && isLoginOf(login, user, cutoffs) ? login : undefined',
     becomes: 'cutoffs === null ? undefined : login',
@@ -323,7 +288,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a login that went on has its code shown',
-    breaks: 'If that login waits no more, no code is shown.',
     in: 'isWaitingPage',
     find: '!continuedAt',
     becomes: 'continuedAt !== null',
@@ -331,7 +295,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a login waits that another site sent',
-    breaks: 'No login waits whose POST the browser calls cross-site.',
     in: 'login:block',
     find: 'isCrossSite(req, new URL(parts.oauthUrl).origin)',
     becomes: 'false',
@@ -339,7 +302,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a code verifies the address that the account has by then',
-    breaks: 'A code verifies the address that it was mailed to, or nothing.',
     in: 'isStillFor',
     find: 'user.email === issued.email',
     becomes: 'true',
@@ -354,7 +316,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a waiting window learns of codes alone',
-    breaks: 'The window goes on whoever verified the address.',
     in: 'waiting-login:find',
     find: 'user.emailVerified || !settings().requireEmailVerification',
     becomes: '!settings().requireEmailVerification',
@@ -362,7 +323,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a waiting window goes on in each of many posts, in memory',
-    breaks: 'The window goes on once.',
     in: 'pending-logins:setTurn',
     find: '(at ? login.continuedAt :',
     becomes: '(at ? false :',
@@ -370,7 +330,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a waiting window goes on in each of many posts, on MongoDB',
-    breaks: 'The window goes on once.',
     in: 'pending-logins:setTurn',
     find: ', continued_at: { $exists: false }',
     becomes: '',
@@ -379,7 +338,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a link says that its login went on, and not that it verified',
-    breaks: 'A link whose login went on here verifies.',
     in: 'goOnHere',
     find: 'login.continuedAt',
     becomes: 'login === null',
@@ -387,7 +345,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a waiting window says signed in whoever is',
-    breaks: 'The page says what is so.',
     in: 'showOver',
     find: 'live && live.accountId === captured?.login.accountId',
     becomes: "status === 'continued'",
@@ -395,7 +352,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a waiting window says signed in of any account',
-    breaks: 'The page says what is so.',
     in: 'showOver',
     find: '=== captured?.login.accountId',
     becomes: '!== captured?.params',
@@ -403,7 +359,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a changed theme keeps the address of the old one',
-    breaks: 'After a change a browser loads the new style sheet.',
     in: 'assetOf',
     find: "createHash('sha256').update(text)",
     becomes: "createHash('sha256').update(text.slice(0, 400))",
@@ -411,7 +366,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a waiting window goes on though its login was ended',
-    breaks: 'What was ended stays ended, also in a window that waits.',
     in: 'waiting-login:find',
     find: '!user || !isLoginOf(pending, user, cutoffs)',
     becomes: '!user || cutoffs === null',
@@ -419,7 +373,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a waiting window goes on in the session of another account',
-    breaks: 'Code, link and button go on over a session of another account.',
     in: 'waiting-login:finish',
     find: 'await resume.endForeignSession(ctx, captured.login.accountId)',
     becomes: '',
@@ -427,7 +380,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a waiting window ends the session of its own account',
-    breaks: 'A session of the same account is kept, under a new name.',
     in: 'endForeignSession',
     find: 'session.accountId === undefined || session.accountId === accountId',
     becomes: 'session.accountId === undefined',
@@ -435,7 +387,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a waiting window follows a redirect URI that was withdrawn',
-    breaks: 'Client and redirect URI are looked at again when the window goes on.',
     in: 'waiting-login:finish',
     find: '!(await clients.mayFinish(ctx, captured))',
     becomes: 'captured === null',
@@ -443,7 +394,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a failure of the provider uses the turn up',
-    breaks: 'A turn in which nothing was finished is given back.',
     in: 'inLoginTurn',
     find: 'await pendingLogins.setTurn(pendingLoginId, turn, undefined).catch(() => {})',
     becomes: '',
@@ -451,7 +401,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'what broke inside the provider is taken for an answer',
-    breaks: 'A turn in which nothing was finished is given back.',
     in: 'reenter',
     find: 'rethrowFailure(ctx.req)',
     becomes: '',
@@ -459,7 +408,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a turn is given back in the name of another, in memory',
-    breaks: 'One turn gives one code.',
     in: 'pending-logins:setTurn',
     find: 'turns.get(login) !== turn',
     becomes: 'false',
@@ -467,7 +415,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a turn is given back in the name of another, on MongoDB',
-    breaks: 'One turn gives one code.',
     in: 'pending-logins:setTurn',
     find: '{ _id: text(id), continued_by: text(turn) },',
     becomes: '{ _id: text(id) },',
@@ -476,7 +423,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a login that waited replaces a newer one of its account',
-    breaks: 'A session never goes back to an earlier login.',
     in: 'newerLogin',
     find: '|| loginTs <= than.ts',
     becomes: '|| loginTs > 0',
@@ -484,7 +430,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a login that waited is finished with the session, be that newer or not',
-    breaks: 'The session is of the newest login of its account.',
     in: 'newerLogin',
     find: '|| loginTs <= than.ts',
     becomes: '',
@@ -492,7 +437,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a login that waited goes on whatever became of its client',
-    breaks: 'The provider judges the request by its own checks when it goes on.',
     in: 'mayFinish',
     find: 'return passesToday(ctx, captured, client)',
     becomes: 'return client.redirectUriAllowed(String(params["redirect_uri"]))',
@@ -500,7 +444,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a device is signed in whose client may not use the device flow any more',
-    breaks: 'The provider judges the request by its own checks when it goes on.',
     in: 'mayFinish',
     find: 'client.grantTypeAllowed(DEVICE_GRANT) &&',
     becomes: '',
@@ -508,7 +451,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a request that came plainly is taken for one that was pushed',
-    breaks: 'A client that must push its requests gets no code for another one.',
     in: 'createRequestCheck',
     find: '(mustPush && parJti === undefined) ||',
     becomes: '',
@@ -516,7 +458,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a request of anybody is taken for one that was signed',
-    breaks: 'A client that must sign its requests gets no code for another one.',
     in: 'createRequestCheck',
     find: '|| (mustSign && !trusted)',
     becomes: '',
@@ -524,7 +465,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a waiting window leaves a pushed request unused',
-    breaks: 'A pushed request is good for one answer.',
     in: 'withoutPushed',
     find: 'await pushed?.consume().catch(() => {})',
     becomes: 'void pushed',
@@ -532,7 +472,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a waiting window fails where a link used the pushed request up',
-    breaks: 'The first window finishes whatever the link did elsewhere.',
     in: 'withoutPushed',
     find: 'await goOn(request)',
     becomes: 'await goOn({ ...request, ...(parJti && { parJti }) })',
@@ -540,7 +479,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a code is shown for a login that cannot go on',
-    breaks: 'A login that could not be led to its client is over.',
     in: 'verify-email-pages:elsewhere',
     find: 'login && (await clients.mayFinish(ctx, login.captured))',
     becomes: 'login',
@@ -548,7 +486,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'scripts can read the cookie of the browser',
-    breaks: 'The cookie is for no script.',
     in: 'createBrowserCookie',
     find: 'Path=/; HttpOnly; SameSite=Lax',
     becomes: 'Path=/; SameSite=Lax',
@@ -556,7 +493,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'other hosts can set the cookie of the browser',
-    breaks: 'The cookie is bound to its host.',
     in: 'createBrowserCookie',
     find: "${isSecure ? '__Host-' : ''}account_flows_browser",
     becomes: 'account_flows_browser',
@@ -564,7 +500,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'the cookie outlives a login that is not to be remembered',
-    breaks: 'What is not to be remembered ends with the browser.',
     in: 'login:block',
     find: 'result.remember !== false',
     becomes: 'result.remember !== null',
@@ -572,7 +507,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a form that is sent without its button takes back what a mail did',
-    breaks: 'A person has to press its button (4.10).',
     in: 'isPressed',
     find: "if (!form.has('action')) return false",
     becomes: '',
@@ -580,7 +514,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a button that a script pressed takes back what a mail did',
-    breaks: 'A script is no person.',
     in: 'isPressed',
     find: "return !tells || ctx.get('Sec-Fetch-User') === '?1'",
     becomes: 'return true || tells',
@@ -588,7 +521,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a code verifies though its mail is disowned at the same moment',
-    breaks: '"This was not me" and a verification see each other (3.6).',
     in: 'verifyAddress',
     find: '!(await ours()).some(isVoided)',
     becomes: 'userId',
@@ -596,7 +528,6 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a login waits though its account was verified while it was checked',
-    breaks: 'Verifying ends every other login of the account that waits.',
     in: 'email-verification:block',
     find: '(await parts.users.findById(user.id))?.emailVerified',
     becomes: 'user.emailVerified',
