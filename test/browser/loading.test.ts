@@ -5,10 +5,18 @@ import { startPageServer, type PageServer } from './page-server.ts'
 
 const MAX_BYTES = 20 * 1024
 
-/** Keeps what moved, and what the policy of the page forbade. */
+/**
+ * Keeps what moved, and what the policy of the page forbade. On a busy machine a page is painted before all of it was read: a text that
+ * only becomes narrower beside what is read next has not moved.
+ */
 const WATCH = `
   window.seen = []
-  new PerformanceObserver((list) => list.getEntries().forEach(({ value }) => seen.push('moved by ' + value)))
+  const moves = ({ previousRect: before, currentRect: now }) =>
+    before.top !== now.top || (before.left !== now.left && before.right !== now.right)
+  new PerformanceObserver((list) =>
+    list.getEntries().forEach(({ value, sources }) => {
+      if (sources.length === 0 || sources.some(moves)) seen.push('moved by ' + value)
+    }))
     .observe({ type: 'layout-shift', buffered: true })
   addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) =>
     seen.push(violatedDirective + ' forbade ' + blockedURI))`
