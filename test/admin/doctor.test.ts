@@ -9,6 +9,7 @@ import {
   type AdminApi,
   type AdminClient,
 } from '../../src/index.ts'
+import { instead } from '../support/records.ts'
 import {
   adminOf,
   codeOf,
@@ -280,18 +281,17 @@ describe('A store that does not answer', () => {
   const admin = suiteAdmin(h)
 
   it('keeps nobody waiting for longer than five seconds', async () => {
-    const { now } = h.store
-    h.store.now = () => new Promise(() => {})
-    let report: Awaited<ReturnType<typeof reportOf>> | undefined
-    const asked = reportOf(admin).then((each) => (report = each))
-    await eventually('the doctor gives up', async () => {
-      await moveTime(5_000)
-      return report
+    const hangs = () => () => new Promise<never>(() => {})
+    const report = await instead(h.store, 'now', hangs, async () => {
+      let given: Awaited<ReturnType<typeof reportOf>> | undefined
+      void reportOf(admin).then((each) => (given = each))
+      return eventually('the doctor gives up', async () => {
+        await moveTime(5_000)
+        return given
+      })
     })
-    h.store.now = now
-    await asked
-    expect(report?.check('database')).to.include({ status: 'failed' })
-    expect(report?.check('database').message).to.include('ERR_STORE_UNAVAILABLE')
+    expect(report.check('database')).to.include({ status: 'failed' })
+    expect(report.check('database').message).to.include('ERR_STORE_UNAVAILABLE')
     expect((await reportOf(admin)).check('database').status).to.equal('ok')
   })
 })

@@ -22,7 +22,7 @@ import { type MailServer, startMailServer } from '../support/mail-server.ts'
 import { type MongoProxy, startMongoProxy } from '../support/mongo-proxy.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 import { tokenOf } from '../support/person.ts'
-import { dumpOf } from '../support/records.ts'
+import { dumpOf, instead } from '../support/records.ts'
 import { ROOT } from '../support/folders.ts'
 
 const PLAIN = /^[^\p{C}\p{Zl}\p{Zp}]*$/u
@@ -164,17 +164,17 @@ describe('What is logged of a request that fails (LOG-09)', () => {
       if (depth > 0) return failDeeply(depth - 1)
       throw new Error(message)
     }
-    const [{ find }, { findByUsername }] = [h.store.resetTokens, h.users]
-    h.store.resetTokens.find = async () => failDeeply(20)
-    h.users.findByUsername = async () => failDeeply(0)
+    const fails = (depth: number) => () => async () => failDeeply(depth)
     const agent = createUserAgent()
-    const page = await agent.get(`${h.oauthUrl}/reset-password?token=${secret}`)
-    const answer = await agent.request('POST', `${h.baseUrl}/admin/api/users/status`, {
-      headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' },
-      body: '{"user":"ann"}',
-    })
-    h.store.resetTokens.find = find
-    h.users.findByUsername = findByUsername
+    const page = await instead(h.store.resetTokens, 'find', fails(20), () =>
+      agent.get(`${h.oauthUrl}/reset-password?token=${secret}`),
+    )
+    const answer = await instead(h.users, 'findByUsername', fails(0), () =>
+      agent.request('POST', `${h.baseUrl}/admin/api/users/status`, {
+        headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' },
+        body: '{"user":"ann"}',
+      }),
+    )
     for (const { status, text } of [page, answer]) {
       expect(status).to.equal(500)
       expect(text).not.to.match(/failDeeply|canary|\.ts:\d/)

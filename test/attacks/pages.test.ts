@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { DomUtils, parseDocument } from 'htmlparser2'
+import { instead } from '../support/records.ts'
 import { createBrowser, type Answer, createUserAgent, type Form } from '../support/user-agent.ts'
 import { suiteExampleServer } from '../support/example-server.ts'
 import { suiteHarness } from '../support/harness.ts'
@@ -153,16 +154,13 @@ describe('Every page of ours (HDR)', () => {
     })
 
   it('says nothing of what failed on our side (HDR-08)', async () => {
-    const { find } = h.store.resetTokens
-    h.store.resetTokens.find = () => Promise.reject(new Error('Error: mongodb://secret:1'))
-    try {
-      const answer = await rawRequest(`${h.oauthUrl}/reset-password?token=${'A'.repeat(43)}`, get)
-      expect([answer.status, answer.mode]).to.deep.equal([500, 'error'])
-      expect(answer.text).not.to.include('secret')
-      expectPage(answer, 'failed')
-    } finally {
-      h.store.resetTokens.find = find
-    }
+    const fails = () => () => Promise.reject(new Error('Error: mongodb://secret:1'))
+    const answer = await instead(h.store.resetTokens, 'find', fails, () =>
+      rawRequest(`${h.oauthUrl}/reset-password?token=${'A'.repeat(43)}`, get),
+    )
+    expect([answer.status, answer.mode]).to.deep.equal([500, 'error'])
+    expect(answer.text).not.to.include('secret')
+    expectPage(answer, 'failed')
     expect((await rawRequest(`${h.oauthUrl}/reset-password?token=x`, get)).status).to.equal(400)
   })
 

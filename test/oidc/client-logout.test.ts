@@ -10,6 +10,7 @@ import {
   type User,
 } from '../../src/index.ts'
 import { createPostForm, isPublicAddress } from '../../src/oidc/post-form.ts'
+import { instead } from '../support/records.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Harness, onBothStores, startHarness, suiteHarness } from '../support/harness.ts'
 import { withoutLeases } from '../support/jobs.ts'
@@ -474,19 +475,18 @@ describe('An end whose clients cannot be noted', () => {
   async function failing(error: Error, work: (user: Person) => Promise<unknown>) {
     const user = await h.addVerified()
     const { agent } = await signInAt(h, app, user)
-    const { add } = h.store.clientLogouts
     let failed = 0
-    // With the second effect: of the first one the client is noted already.
-    h.store.clientLogouts.add = async (logouts) => {
-      failed += 1
-      if (failed === 2) throw error
-      return add(logouts)
-    }
-    try {
-      await work(user)
-    } finally {
-      h.store.clientLogouts.add = add
-    }
+    await instead(
+      h.store.clientLogouts,
+      'add',
+      (add) => async (logouts) => {
+        failed += 1
+        // With the second effect: of the first one the client is noted already.
+        if (failed === 2) throw error
+        return add(logouts)
+      },
+      () => work(user),
+    )
     expect(failed).to.be.at.least(2)
     expect(await h.accountOf(agent)).to.equal(undefined)
     return user

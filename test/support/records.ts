@@ -71,16 +71,16 @@ export async function shiftTimes(
 }
 
 /** Does its work while a function of the store is another one, which is made of the real one. */
-export async function instead<Part, Name extends keyof Part>(
+export async function instead<Part, Name extends keyof Part, R>(
   part: Part,
   name: Name,
   other: (real: Part[Name]) => Part[Name],
-  work: () => Promise<unknown>,
-): Promise<void> {
+  work: () => Promise<R>,
+): Promise<R> {
   const real = part[name]
   part[name] = other(real)
   try {
-    await work()
+    return await work()
   } finally {
     part[name] = real
   }
