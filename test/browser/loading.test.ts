@@ -6,13 +6,13 @@ import { startPageServer, type PageServer } from './page-server.ts'
 const MAX_BYTES = 20 * 1024
 
 /**
- * Keeps what moved, and what the policy of the page forbade. On a busy machine a page is painted before all of it was read: a text that
- * only becomes narrower beside what is read next has not moved.
+ * Keeps what moved, and what the policy of the page forbade. On a busy machine a page is painted before all of it was read: then a line
+ * in the middle is centred anew with each of its pieces. Only that is no move.
  */
 const WATCH = `
   window.seen = []
-  const moves = ({ previousRect: before, currentRect: now }) =>
-    before.top !== now.top || (before.left !== now.left && before.right !== now.right)
+  const isInLine = (node) => node?.nodeType === Node.TEXT_NODE || getComputedStyle(node ?? document.body).display === 'inline'
+  const moves = ({ node, previousRect, currentRect }) => previousRect.top !== currentRect.top || !isInLine(node)
   new PerformanceObserver((list) =>
     list.getEntries().forEach(({ value, sources }) => {
       if (sources.length === 0 || sources.some(moves)) seen.push('moved by ' + value)
