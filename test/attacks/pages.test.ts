@@ -39,7 +39,8 @@ function expectPage(answer: Pick<RawAnswer, 'headers' | 'text' | 'page'>, what: 
 }
 
 function withoutOwnScript(html: string): string {
-  const own = /<script type="module" src="\/oauth2\/account-flows\.js\?v=[\w-]{12}"><\/script>/
+  const own =
+    /<script type="module" src="\/oauth2\/account-flows\.js\?v=[\w-]{12}" blocking="render"><\/script>/
   return html.replace(own, '')
 }
 
@@ -549,7 +550,7 @@ describe('The pages of the example server (XSS)', () => {
   })
 })
 
-const OWN_SCRIPT = "script(type='module' src=script)"
+const OWN_SCRIPT = "script(type='module' src=script blocking='render')"
 
 /** What the host gives in an option, as it is. Nothing of a request can be there. */
 const CAPTCHA = '.captcha!= captcha\n'

@@ -156,7 +156,11 @@ describe('Every page', () => {
         expect(shapes, label).to.deep.equal([['path', 'd']])
       }
       expect(find('script').map(({ attribs }) => attribs)).to.deep.equal([
-        { type: 'module', src: `/oauth2/account-flows.js?v=${views.script.version}` },
+        {
+          type: 'module',
+          src: `/oauth2/account-flows.js?v=${views.script.version}`,
+          blocking: 'render',
+        },
       ])
       expect(textOf('script')).to.equal('')
       const attributes = all.flatMap(({ attribs }) => Object.keys(attribs)).join(' ')
