@@ -147,10 +147,8 @@ describe('What is logged of a request that fails (LOG-09)', () => {
   it('holds no token, nor does the page', async () => {
     const login = await h.blockedLogin()
     const token = tokenOf(login.link)
-    const { findById } = h.users
-    h.users.findById = () => Promise.reject(new Error(`no luck with ${token}`))
-    const failed = await login.opensElsewhere()
-    h.users.findById = findById
+    const fails = () => () => Promise.reject(new Error(`no luck with ${token}`))
+    const failed = await instead(h.users, 'findById', fails, () => login.opensElsewhere())
     expect(failed.status).to.equal(500)
     expect(failed.text).not.to.include(token).and.not.to.include('no luck')
     const lines = JSON.stringify(logged)

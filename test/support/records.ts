@@ -13,8 +13,7 @@ export function databaseOf(h: Harness): Db {
 }
 
 /** The records of one kind, by the collection that the specification names; for suites on MongoDB. */
-export const records = (from: Harness | Db, name: string) =>
-  ('baseUrl' in from ? databaseOf(from) : from).collection<Stored>(name)
+export const records = (h: Harness, name: string) => databaseOf(h).collection<Stored>(name)
 
 /** How the record of a mailed link is found. */
 export const ofLink = (link: string) => ({ token_hash: sha256(tokenOf(link)) })
