@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { adminOf, outcomeOf } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
-import { startHarness, suiteHarness } from '../support/harness.ts'
+import { type Harness, startHarness, suiteHarness } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { databaseOf, records } from '../support/records.ts'
 import { expectExpired } from '../support/person.ts'
@@ -55,21 +55,27 @@ describeWithMongo('Each endpoint and each flow once, on MongoDB', () => {
     const db = databaseOf(h)
     const database = { db, drop: async () => {} }
     const other = await startHarness({ database, flows: { secrets } })
+    const { user, link } = await h.userWithLink()
+    const follows = (process: Harness, length: number) =>
+      eventually(
+        `a form asks for ${length} characters`,
+        async () => {
+          const page = await user.opensLink(link.replace(h.oauthUrl, process.oauthUrl))
+          return page.text.includes(`minlength="${length}"`)
+        },
+        10_000,
+      )
     try {
-      await h.put({ resend_cooldown: '7s', smtp_password: 'canary of the mail server' })
-      await eventually('the other process follows', async () => {
-        const { answer } = await adminOf(other).getSettings()
-        return answer.resend_cooldown === '7s' && answer.smtp_password === '***'
-      })
-      await other.put({ email_verification_expiration: '4h' })
-      await eventually('this process follows', async () => {
-        const { answer } = await adminOf(h).getSettings()
-        return answer.email_verification_expiration === '4h' && answer.resend_cooldown === '7s'
-      })
+      await h.put({ validation_min_password_length: '20', smtp_password: 'canary of the server' })
+      await follows(other, 20)
+      const { answer } = await adminOf(other).getSettings()
+      expect(answer.smtp_password).to.equal('***')
+      await other.put({ validation_min_password_length: '9' })
+      await follows(h, 9)
       const stored = JSON.stringify(await records(h, 'settings').find().toArray())
-      expect(stored).to.include('7s').and.not.include('canary')
+      expect(stored).to.include('"9"').and.not.include('canary')
     } finally {
-      await adminOf(h).unsetSettings(['resend_cooldown', 'smtp_password'])
+      await adminOf(h).unsetSettings(['validation_min_password_length', 'smtp_password'])
       await other.close()
     }
   })

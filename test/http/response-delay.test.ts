@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { request } from 'node:http'
 import { expect } from 'chai'
 import type { Clock } from '../../src/clock.ts'
+import { adminOf } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import { suiteHarness } from '../support/harness.ts'
 import { movableClock, moveTime } from '../support/time.ts'
@@ -62,14 +63,35 @@ describe('The delay of an answer (4.2, 4.7)', () => {
     },
   })
 
-  for (const [path, form] of [
-    ['/forgot-password', { identifier: 'nobody' }],
-    ['/forgot-password', { identifier: 'denied' }],
-    ['/resend-verification', { username: 'nobody' }],
-  ] as const) {
-    const [name] = Object.values(form)
-    it(`of ${path} for ${name} counts from the end of the body, however slowly that came`, async () => {
-      const slow = await postSlowly(`${h.oauthUrl}${path}`, form)
+  /** What is in links that expired, by the path that renews them. */
+  const expired: Record<string, Record<string, string>> = {}
+  const fieldsOf = (link: string) => Object.fromEntries(new URL(link).searchParams)
+
+  before(async () => {
+    const user = await h.addVerified()
+    await adminOf(h).sendReset({ user: user.username })
+    expired['/forgot-password'] = fieldsOf((await user.mail(1)).link)
+    expired['/resend-verification'] = fieldsOf((await h.blockedLogin()).link)
+    expired['/accept-invitation'] = fieldsOf(await (await h.addImported()).isInvited())
+    await h.later(30 * 86_400_000)
+  })
+
+  const formsFor: [of: string, path: string, form: () => Record<string, string>, status: number][] =
+    [
+      ['nobody', '/forgot-password', () => ({ identifier: 'nobody' }), 200],
+      ['denied', '/forgot-password', () => ({ identifier: 'denied' }), 200],
+      ['nobody', '/resend-verification', () => ({ username: 'nobody' }), 200],
+      ...['/forgot-password', '/resend-verification', '/accept-invitation'].flatMap(
+        (path): typeof formsFor => [
+          ['an unknown token', path, () => ({ token: 'A'.repeat(43), action: 'renew' }), 400],
+          ['an expired link', path, () => ({ ...expired[path], action: 'renew' }), 200],
+        ],
+      ),
+    ]
+
+  for (const [of, path, form, status] of formsFor) {
+    it(`of ${path} for ${of} counts from the end of the body, however slowly that came`, async () => {
+      const slow = await postSlowly(`${h.oauthUrl}${path}`, form())
       const finishedAt = performance.now()
       slow.finish()
       const end = await eventually('the answer waits', () => ends.pop())
@@ -77,7 +99,7 @@ describe('The delay of an answer (4.2, 4.7)', () => {
       expect((await fetch(`${h.oauthUrl}/forgot-password`)).status).to.equal(200)
       expect(slow.isAnswered()).to.equal(false)
       await moveTime(FLOOR_MS)
-      expect(await slow.status).to.equal(200)
+      expect(await slow.status).to.equal(status)
     })
   }
 
@@ -101,4 +123,28 @@ describe('The delay of an answer (4.2, 4.7)', () => {
     expect(h.mail.mails.filter(({ to }) => to.includes(user.email ?? ''))).to.have.length(1)
     expect((await h.reset(link, 'a new password')).mode).to.equal('done')
   })
+})
+
+describe('The delay of an answer, from one to the next (4.2, 4.7)', () => {
+  for (const [which, floorMs, jitterMs, responseDelay] of [
+    ['is what the host chose', FLOOR_MS, FLOOR_MS, { floorMs: FLOOR_MS, jitterMs: FLOOR_MS }],
+    ['is 250 to 750 ms unless the host chose', 250, 500, undefined],
+  ] as const) {
+    const waits: number[] = []
+    const clock: Clock = {
+      now: movableClock.now,
+      async sleep(ms, options) {
+        if (options) return movableClock.sleep(ms, options)
+        waits.push(ms)
+      },
+    }
+    const h = suiteHarness({ flows: { clock, responseDelay } })
+
+    it(`${which}, and varies over all of that`, async () => {
+      for (let count = 0; count < 30; count += 1) await h.forgot('nobody')
+      expect(waits).to.have.length.at.least(20)
+      expect(Math.max(...waits)).to.be.below(floorMs + jitterMs)
+      expect(Math.max(...waits) - Math.min(...waits)).to.be.above(jitterMs / 4)
+    })
+  }
 })

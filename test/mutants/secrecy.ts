@@ -63,6 +63,20 @@ export const secrecyMutants: Mutant[] = [
     caughtBy: 'counts from the end of the body',
   },
   {
+    name: 'the delay is the same each time',
+    in: 'responseDelay',
+    find: 'randomInt(jitterMs * 1000) / 1000',
+    becomes: 'jitterMs',
+    caughtBy: 'is what the host chose, and varies',
+  },
+  {
+    name: 'a token that was never mailed is answered early',
+    in: 'renewLink',
+    find: 'await waited() return showInvalidLink',
+    becomes: 'return showInvalidLink',
+    caughtBy: 'of /accept-invitation for an unknown token counts',
+  },
+  {
     name: 'links are built from the Host header',
     in: 'createRoutes',
     find: 'const path = pathOf(ctx)',

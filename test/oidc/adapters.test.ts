@@ -6,6 +6,7 @@ import { itIsAnAdapter } from '../../src/contract/index.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { type AccountAdapter, memoryAdapter, mongoAdapter } from '../../src/index.ts'
+import { PAR_ONLY, pushedLogin } from '../support/clients.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage, createUserAgent } from '../support/user-agent.ts'
 import {
@@ -236,7 +237,7 @@ describeWithMongo('mongoAdapter()', () => {
 })
 
 describeWithMongo('Who reads the whole database', () => {
-  const h = suiteHarness({ technology: 'mongodb', clients: CLIENTS })
+  const h = suiteHarness({ technology: 'mongodb', clients: [...CLIENTS, PAR_ONLY] })
   const everything = async () => {
     const collections = (await h.db?.collections()) ?? []
     return Promise.all(
@@ -259,14 +260,7 @@ describeWithMongo('Who reads the whole database', () => {
     expectPage(await postLogin(h, holder.agent, holder), 200, 'verify-email', 'blocked')
     const { id_token: hint = '', access_token, refresh_token = '' } = tokens
     await h.blockedLogin({ extra: { id_token_hint: hint } })
-    const pushed = await createUserAgent().post(`${h.oauthUrl}/request`, {
-      client_id: 'app',
-      response_type: 'code',
-      redirect_uri: blocked.request.redirectUri,
-      code_challenge: 'c'.repeat(43),
-      code_challenge_method: 'S256',
-    })
-    const { request_uri } = JSON.parse(pushed.text) as { request_uri: string }
+    const { searchParams: pushed } = (await pushedLogin(h)).url
     const secrets = {
       session: h.sessionId(agent),
       code: new URL(location).searchParams.get('code'),
@@ -278,7 +272,7 @@ describeWithMongo('Who reads the whole database', () => {
       user_code: device.verification_uri_complete.split('user_code=')[1]?.replaceAll('-', ''),
       interaction: new URL(login).searchParams.get('interaction'),
       'interaction of a login that waits': blocked.interaction,
-      request_uri: request_uri.replace(/^.*:/, ''),
+      'request_uri of a login that waits': pushed.get('request_uri')?.replace(/^.*:/, ''),
     }
     const dump = await everything()
     for (const [what, secret] of Object.entries(secrets)) {

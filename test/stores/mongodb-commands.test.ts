@@ -370,6 +370,27 @@ describeWithMongo('mongoStore().inspect() [full]', () => {
   }
 })
 
+describeWithReplicaSet('The commands of the MongoDB stores [full]', () => {
+  it('write to the majority and read from the primary, whatever the host chose for its Db', async () => {
+    const writes = new Set<unknown>()
+    const reads = new Set<unknown>()
+    const fresh = await freshDatabase('replica set', ({ commandName, command }) => {
+      if (/^(insert|update|delete|findAndModify)$/.test(commandName))
+        writes.add(command['writeConcern']?.w)
+      if (/^(find|aggregate)$/.test(commandName))
+        reads.add(command['$readPreference']?.mode ?? 'primary')
+    })
+    const chosen = { writeConcern: { w: 1 }, readPreference: 'secondaryPreferred' } as const
+    try {
+      const db = fresh.client.db(fresh.db.databaseName, chosen)
+      for (const [, call] of callsOf(db)) await call()
+    } finally {
+      await fresh.drop()
+    }
+    expect([...writes, ...reads]).to.deep.equal(['majority', 'primary'])
+  })
+})
+
 describeWithReplicaSet(
   'A command with many inserts of which some find their key taken [full]',
   () => {
