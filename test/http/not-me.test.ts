@@ -276,6 +276,18 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
     }
   })
 
+  it('of a disabled account blocks it too, and sends to support: no reset link would be sent', async () => {
+    const { user, ofNotice } = await stolen()
+    await user.becomes({ disabled: true })
+    for (const mode of ['secured', 'done']) {
+      const page = await disown(ofNotice)
+      expectPage(page, 200, 'not-me', mode)
+      expect(linksOf(page)).to.deep.equal([])
+    }
+    await user.becomes({ disabled: false })
+    await expectSecured(user)
+  })
+
   it('happens once: a second time does nothing, and says so; at the same time all say the same (NOT-03)', async () => {
     const { user, ofNotice } = await stolen()
     const [first, ...others] = await Promise.all([1, 2, 3].map(() => disown(ofNotice)))

@@ -258,6 +258,13 @@ onBothStores('flows.endSessions(accountId), and what it counts', (technology) =>
       { type: 'sessions_ended', details: counts },
     ])
   })
+
+  it('as the event of a reset does', async () => {
+    const cid = await ask.signedIn(h)
+    await cid.getsBackIn()
+    const [reset] = cid.events('password_reset_completed')
+    expect(reset?.details).to.deep.include({ oauth: 4, idp: 1 })
+  })
 })
 
 describe('flows.endSessions(accountId)', () => {
