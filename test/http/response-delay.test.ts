@@ -138,7 +138,7 @@ describe('The delay of an answer, from one to the next (4.2, 4.7)', () => {
         waits.push(ms)
       },
     }
-    const h = suiteHarness({ flows: { clock, responseDelay } })
+    const h = suiteHarness({ flows: { clock, ...(responseDelay && { responseDelay }) } })
 
     it(`${which}, and varies over all of that`, async () => {
       for (let count = 0; count < 30; count += 1) await h.forgot('nobody')
