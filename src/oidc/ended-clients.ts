@@ -11,7 +11,7 @@ import type { Client } from './request-check.ts'
 /** A client that is down for a day is not told. */
 const LIFE_MS = 24 * 3_600_000
 
-/** Where the clients of an account are: of a refresh token also the session, which may be over at the provider. */
+/** Where the clients of an account are. A session and a refresh token also have the `sid` that a client is told; either may be gone. */
 const HOLD_CLIENTS = { oauth: ['Grant', 'RefreshToken', 'Session'], idp: ['Session'] }
 
 export interface EndedClientsParts {

@@ -250,7 +250,10 @@ function elements(html: string, tag: string) {
 
 /** One of our pages, in this mode, with this status. */
 export function expectPage(answer: Answer, status: number, page: string, mode: string): void {
-  expect([answer.status, answer.page, answer.mode], answer.text).to.deep.equal([status, page, mode])
+  const shown = [answer.status, answer.page, answer.mode]
+  if (shown.join() === [status, page, mode].join()) return
+  // The page is long, and is read where these three do not say enough.
+  expect.fail(`expected ${[status, page, mode].join(' ')}, got ${shown.join(' ')}:\n${answer.text}`)
 }
 
 /** `data-reason` of a page about a link that does nothing. */
