@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { request } from 'node:http'
 import { expect } from 'chai'
 import type { Clock } from '../../src/clock.ts'
+import type { AccountFlowsOptions } from '../../src/index.ts'
 import { adminOf } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import { suiteHarness } from '../support/harness.ts'
@@ -138,7 +139,7 @@ describe('The delay of an answer, from one to the next (4.2, 4.7)', () => {
         waits.push(ms)
       },
     }
-    const h = suiteHarness({ flows: { clock, ...(responseDelay && { responseDelay }) } })
+    const h = suiteHarness({ flows: { clock, responseDelay } as Partial<AccountFlowsOptions> })
 
     it(`${which}, and varies over all of that`, async () => {
       for (let count = 0; count < 30; count += 1) await h.forgot('nobody')

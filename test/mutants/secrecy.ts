@@ -67,14 +67,14 @@ export const secrecyMutants: Mutant[] = [
     in: 'responseDelay',
     find: 'randomInt(jitterMs * 1000) / 1000',
     becomes: 'jitterMs',
-    caughtBy: 'is what the host chose, and varies',
+    caughtBy: 'varies over all of that',
   },
   {
     name: 'a token that was never mailed is answered early',
     in: 'renewLink',
     find: 'await waited() return showInvalidLink',
     becomes: 'return showInvalidLink',
-    caughtBy: 'of /accept-invitation for an unknown token counts',
+    caughtBy: 'counts from the end of the body',
   },
   {
     name: 'links are built from the Host header',
