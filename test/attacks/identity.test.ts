@@ -3,6 +3,7 @@ import type { NewMailJob, User, UserStore } from '../../src/index.ts'
 import { expectPage, createUserAgent } from '../support/user-agent.ts'
 import { onBothStores, suiteHarness } from '../support/harness.ts'
 import { ask, shapeOf } from '../support/observe.ts'
+import { instead } from '../support/records.ts'
 import { moveTime } from '../support/time.ts'
 
 describe('Who is meant by a name (IDN)', () => {
@@ -106,26 +107,30 @@ describe('Who is meant by a name (IDN)', () => {
     await h.addUser({ username: 'u'.repeat(255), email: 'too-long@users.example' })
     expect(await mailedFor(longest)).to.deep.equal(['longest@users.example'])
     const known = await ask(h, longest)
-    const { findByUsername } = h.users
-    const { add } = h.store.outbox
     const [lookedUp, added]: [string[], NewMailJob[]] = [[], []]
-    h.store.outbox.add = (job) => {
-      added.push(job)
-      return add(job)
-    }
-    h.users.findByUsername = (username) => {
-      lookedUp.push(username)
-      return findByUsername(username)
-    }
-    try {
-      for (const length of [1, 255, 4_000, 60_000]) {
-        const { answer, reason } = await ask(h, 'u'.repeat(length))
-        expect([reason, shapeOf(answer)]).to.deep.equal(['unknown', shapeOf(known.answer)])
+    const noted =
+      <Given, Answer>(list: Given[], real: (given: Given) => Answer) =>
+      (given: Given) => {
+        list.push(given)
+        return real(given)
       }
-    } finally {
-      h.users.findByUsername = findByUsername
-      h.store.outbox.add = add
-    }
+    await instead(
+      h.store.outbox,
+      'add',
+      (add) => noted(added, add),
+      () =>
+        instead(
+          h.users,
+          'findByUsername',
+          (find) => noted(lookedUp, find),
+          async () => {
+            for (const length of [1, 255, 4_000, 60_000]) {
+              const { answer, reason } = await ask(h, 'u'.repeat(length))
+              expect([reason, shapeOf(answer)]).to.deep.equal(['unknown', shapeOf(known.answer)])
+            }
+          },
+        ),
+    )
     expect(lookedUp).to.deep.equal(['u'])
     expect((await h.forgot('')).status).to.equal(400)
     expect((await h.forgot('u'.repeat(65_536))).status).to.equal(413)

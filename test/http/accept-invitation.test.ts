@@ -6,6 +6,7 @@ import { CLIENT, type Harness, onBothStores, suiteHarness } from '../support/har
 import { withoutLeases } from '../support/jobs.ts'
 import { sha256 } from '../support/observe.ts'
 import { OTHER_HASH, type Person, tokenOf } from '../support/person.ts'
+import { instead } from '../support/records.ts'
 import { moveTime } from '../support/time.ts'
 import { expectTitle } from '../support/words.ts'
 
@@ -231,18 +232,20 @@ onBothStores('An invitation (3.4)', (technology) => {
 
   it('is not mailed where the account has a password by then', async () => {
     const user = await h.addImported()
-    const { resolve } = h.store.outbox
-    h.store.outbox.resolve = async (...of) => {
-      await user.becomes({ passwordHash: OTHER_HASH })
-      return resolve(...of)
-    }
-    try {
-      await h.flows.invite(user)
-      await eventually('no mail', () => user.events('invitation_mail_failed', 'has_password')[0])
-      await h.isIdle()
-    } finally {
-      h.store.outbox.resolve = resolve
-    }
+    await instead(
+      h.store.outbox,
+      'resolve',
+      (resolve) =>
+        async (...of) => {
+          await user.becomes({ passwordHash: OTHER_HASH })
+          return resolve(...of)
+        },
+      async () => {
+        await h.flows.invite(user)
+        await eventually('no mail', () => user.events('invitation_mail_failed', 'has_password')[0])
+        await h.isIdle()
+      },
+    )
     expect(user.mailCount()).to.equal(0)
   })
 

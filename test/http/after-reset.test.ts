@@ -16,6 +16,7 @@ import {
 } from '../support/harness.ts'
 import { ask } from '../support/observe.ts'
 import type { Person } from '../support/person.ts'
+import { instead } from '../support/records.ts'
 import { createRelyingParty } from '../support/relying-party.ts'
 import { serve } from '../support/serve.ts'
 import { moveTime } from '../support/time.ts'
@@ -520,29 +521,22 @@ onBothStores('The apps that a person was signed in to', (technology) => {
   })
 
   type Found = ReturnType<typeof h.store.clientLogouts.find>
-  /** Changes what is found of them, until it is undone. */
-  function whereLogouts(change: (found: Found) => Found) {
-    const { clientLogouts } = h.store
-    const { find } = clientLogouts
-    clientLogouts.find = (which) => change(find(which))
-    return () => void (clientLogouts.find = find)
-  }
+  /** Changes what is found of them. */
+  const whereLogouts = (change: (found: Found) => Found, work: () => Promise<void>) =>
+    instead(h.store.clientLogouts, 'find', (find) => (which) => change(find(which)), work)
 
   it('that gave up are named as those that cannot be told', async () => {
     const user = await h.addVerified()
     await signInTo(h, user, [apps.shop, apps.mail])
-    const restore = whereLogouts(async (found) =>
-      (await found).map((logout) => ({ ...logout, state: 'dead' })),
-    )
-    try {
+    const dead = async (found: Found) =>
+      (await found).map((logout) => ({ ...logout, state: 'dead' as const }))
+    await whereLogouts(dead, async () => {
       const page = await resetOf(h, user)
       for (const text of [page, await noticeOf(h, user)])
         expect(text)
           .to.match(/there yourself: (Shop and Mail|Mail and Shop)\./)
           .and.not.contain(TOLD)
-    } finally {
-      restore()
-    }
+    })
   })
 
   it('are counted for an admin who ends the sessions, also at the command line', async () => {
@@ -569,14 +563,12 @@ onBothStores('The apps that a person was signed in to', (technology) => {
   it('cannot be read: the reset is done all the same, and nobody is told that all is well', async () => {
     const user = await h.addVerified()
     await signInTo(h, user, [apps.shop])
-    const restore = whereLogouts(() => Promise.reject(new Error('away')))
-    try {
+    const away = () => Promise.reject(new Error('away'))
+    await whereLogouts(away, async () => {
       expect(await resetOf(h, user)).to.contain(UNKNOWN)
       expect(await noticeOf(h, user)).to.contain(UNKNOWN)
       expect(await h.flows.endSessions(user.id)).to.have.keys('oauth', 'idp')
-    } finally {
-      restore()
-    }
+    })
     expect(await user.hasPassword(NEW)).to.equal(true)
     expect(await resetOf(h, user)).to.not.contain(UNKNOWN)
   })
