@@ -1,0 +1,379 @@
+import { randomUUID } from 'node:crypto'
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import {
+  ANY,
+  type Change,
+  type Fields,
+  type Kind,
+  type Query,
+  type RecordStore,
+  type Stored,
+} from '../ports/record-store.ts'
+
+const THINGS: Kind = {
+  name: 'contract_things',
+  fields: {
+    owner: 'text',
+    live_of: 'text',
+    count: 'number',
+    is_open: 'boolean',
+    made_at: 'time',
+    due_at: 'time',
+    carried: 'json',
+  },
+  required: ['owner'],
+  indexes: [['owner', 'due_at'], ['owner', 'is_open', 'count'], ['made_at']],
+  unique: ['live_of'],
+  insertedAt: 'made_at',
+}
+
+const OTHERS: Kind = {
+  name: 'contract_others',
+  fields: { owner: 'text', purge_at: 'time' },
+  required: [],
+  indexes: [['owner']],
+  unique: [],
+  purgedAt: 'purge_at',
+}
+
+/** Texts that some database refuses, changes, or takes for something else. */
+const ODD_TEXTS = [
+  '',
+  ' a ',
+  'a\0b',
+  '\\0',
+  '\\',
+  '\ud800',
+  '\udc00x',
+  'A\u0301',
+  '\u00c1',
+  '😀',
+  '$ne',
+  '{"$gt":""}',
+  'a.b',
+  "'; DROP TABLE x; --",
+  '__proto__',
+  'null',
+  'x'.repeat(600),
+]
+
+const at = (ms: number) => new Date(Date.UTC(2026, 0, 1) + ms)
+
+/** What a `RecordStore` promises; `create` opens an empty one for each test. */
+export function itIsARecordStore(
+  name: string,
+  create: () => Promise<{ store: RecordStore; close(): Promise<void> }>,
+): void {
+  describe(`${name} is a RecordStore`, function () {
+    this.timeout(20_000)
+    let store: RecordStore
+    let close = async () => {}
+
+    beforeEach(async () => {
+      const opened = await create()
+      store = opened.store
+      close = opened.close
+      await store.start([THINGS, OTHERS])
+    })
+    afterEach(() => close())
+
+    const changed = (changes: Change[], kind = THINGS) => store.swap(kind, changes)
+    async function inserted(fields: Fields, id: string = randomUUID(), kind = THINGS) {
+      expect(await store.swap(kind, [change(id, undefined, fields)])).to.deep.equal([true])
+      return found(id, kind)
+    }
+    async function found(id: string, kind = THINGS): Promise<Stored> {
+      const [stored] = await store.get(kind, [id])
+      if (!stored) throw new Error(`there is no record ${id}`)
+      return stored
+    }
+    const idsOf = async (query: Query, kind = THINGS) =>
+      (await store.find(kind, query)).map(({ id }) => id)
+    /** As read, but for the time that the database has set. */
+    const fieldsOf = ({ fields = {} }: Stored) => {
+      const { made_at: _madeAt, ...others } = fields
+      return others
+    }
+
+    describe('a record', () => {
+      it('is read as it was written: each type, and what is absent', async () => {
+        const all: Fields = {
+          owner: 'ann',
+          live_of: 'ann',
+          count: 2 ** 40 + 0.5,
+          is_open: false,
+          due_at: at(1),
+          carried: { a: [1, 'x', null, { $b: true }], 'c.d': '' },
+        }
+        for (const fields of [all, { owner: 'bob', count: 0 }, { owner: '', carried: [] }]) {
+          const stored = await inserted(fields)
+          expect(fieldsOf(stored)).to.deep.equal(fields)
+          expect(stored.damaged).to.equal(undefined)
+          expect(stored.was).to.equal(undefined)
+        }
+      })
+
+      it('takes any text for an id and for a field, each for itself', async () => {
+        for (const text of ODD_TEXTS)
+          await inserted({ owner: text, live_of: text, carried: { [text]: text } }, text)
+        for (const text of ODD_TEXTS) {
+          const fields = { owner: text, live_of: text, carried: { [text]: text } }
+          expect(fieldsOf(await found(text)), JSON.stringify(text)).to.deep.equal(fields)
+          for (const equal of [{ owner: text }, { live_of: [text] }])
+            expect(await idsOf({ equal, limit: 9 }), JSON.stringify(text)).to.deep.equal([text])
+        }
+      })
+
+      it('is a copy, which changes nothing when it is changed', async () => {
+        const carried = { a: [1] }
+        const { id } = await inserted({ owner: 'ann', due_at: at(1), carried })
+        carried.a.push(2)
+        const { fields } = await found(id)
+        Object.assign(fields?.['carried'] ?? {}, { a: [] })
+        expect(fieldsOf(await found(id))['carried']).to.deep.equal({ a: [1] })
+      })
+
+      it('has the time of the database in the field for that, once inserted, and keeps it', async () => {
+        const { id, fields = {}, revision } = await inserted({ owner: 'ann', made_at: at(1) })
+        const now = await store.now()
+        expect(now.getTime() - Number(fields['made_at'])).to.be.within(-50, 60_000)
+        expect(await changed([change(id, revision, fields)])).to.deep.equal([true])
+        expect((await found(id)).fields?.['made_at']).to.deep.equal(fields['made_at'])
+      })
+
+      it('is of its kind alone', async () => {
+        const { id } = await inserted({ owner: 'ann' })
+        expect(await store.get(OTHERS, [id])).to.deep.equal([undefined])
+        await inserted({ owner: 'bob' }, id, OTHERS)
+        expect(fieldsOf(await found(id))).to.deep.equal({ owner: 'ann' })
+      })
+
+      it('is read with others in the order that was asked for; none for an unknown id', async () => {
+        const ids = ['b', 'a', 'c']
+        for (const id of ids) await inserted({ owner: id }, id)
+        const read = await store.get(THINGS, ['c', 'x', 'a', 'b', 'c'])
+        expect(read.map((one) => one?.id)).to.deep.equal(['c', undefined, 'a', 'b', 'c'])
+        expect(await store.get(THINGS, [])).to.deep.equal([])
+      })
+    })
+
+    describe('swap', () => {
+      it('inserts once, changes what was read alone, and names each state', async () => {
+        const first = change('a', undefined, { owner: 'ann' })
+        expect(await changed([first])).to.deep.equal([true])
+        expect(await changed([change('a', undefined, { owner: 'eve' })])).to.deep.equal([false])
+        const second = change('a', first.becomes, { owner: 'ann', count: 2 })
+        expect(await changed([second])).to.deep.equal([true])
+        expect(await changed([change('a', first.becomes, { owner: 'eve' })])).to.deep.equal([false])
+        const { revision, was, ...stored } = await found('a')
+        expect([revision, was]).to.deep.equal([second.becomes, first.becomes])
+        expect(fieldsOf({ revision, was, ...stored })).to.deep.equal({ owner: 'ann', count: 2 })
+      })
+
+      it('drops a field that is no longer there', async () => {
+        const { id, revision } = await inserted({ owner: 'ann', count: 1, due_at: at(1) })
+        await changed([change(id, revision, { owner: 'ann' })])
+        expect(fieldsOf(await found(id))).to.deep.equal({ owner: 'ann' })
+      })
+
+      it('removes what was read alone; a record that is gone can be inserted again', async () => {
+        const { id, revision } = await inserted({ owner: 'ann' })
+        expect(await changed([change(id, 'another revision', undefined)])).to.deep.equal([false])
+        await found(id)
+        for (const _ of ['removed', 'gone by then'])
+          expect(await changed([change(id, revision, undefined)])).to.deep.equal([true])
+        expect(await store.get(THINGS, [id])).to.deep.equal([undefined])
+        expect(await changed([change(id, revision, { owner: 'eve' })])).to.deep.equal([false])
+        await inserted({ owner: 'ann' }, id)
+      })
+
+      it('overwrites and removes any revision where that is asked for', async () => {
+        for (const owner of ['ann', 'bob']) {
+          expect(await changed([change('a', ANY, { owner })])).to.deep.equal([true])
+          expect(fieldsOf(await found('a'))).to.deep.equal({ owner })
+        }
+        for (const _ of [1, 2])
+          expect(await changed([change('a', ANY, undefined)])).to.deep.equal([true])
+        expect(await store.get(THINGS, ['a'])).to.deep.equal([undefined])
+      })
+
+      it('does each of many alone: of 100 the 10 stale ones are not done', async () => {
+        const ids = Array.from({ length: 100 }, (_, index) => `id ${index}`)
+        const inserts = ids.map((id) => change(id, undefined, { owner: 'ann', count: 0 }))
+        expect(await changed(inserts)).to.deep.equal(ids.map(() => true))
+        const isStale = (index: number) => index % 10 === 3
+        const swaps = inserts.map(({ id, becomes }, index) =>
+          change(id, isStale(index) ? 'stale' : becomes, { owner: 'ann', count: 1 }),
+        )
+        const done = swaps.map((_, index) => !isStale(index))
+        expect(await changed(swaps)).to.deep.equal(done)
+        const read = await store.get(THINGS, ids)
+        expect(read.map((one) => one?.fields?.['count'] === 1)).to.deep.equal(done)
+      })
+
+      it('does inserts, swaps, overwrites and removals side by side', async () => {
+        const [kept, gone] = [await inserted({ owner: 'a' }), await inserted({ owner: 'b' })]
+        const changes = [
+          change(gone.id, gone.revision, undefined),
+          change('new', undefined, { owner: 'c' }),
+          change(kept.id, kept.revision, { owner: 'd' }),
+          change('any', ANY, { owner: 'e' }),
+          change('absent', 'stale', { owner: 'f' }),
+        ]
+        expect(await changed(changes)).to.deep.equal([true, true, true, true, false])
+        const read = await store.get(THINGS, [gone.id, 'new', kept.id, 'any', 'absent'])
+        const owners = read.map((one) => one?.fields?.['owner'])
+        expect(owners).to.deep.equal([undefined, 'c', 'd', 'e', undefined])
+        expect(await changed([])).to.deep.equal([])
+      })
+
+      it('lets one of 20 win that insert or swap the same record at once, again and again', async () => {
+        let revision: string | undefined
+        for (let round = 0; round < 10; round += 1) {
+          const changes = Array.from({ length: 20 }, (_, count) =>
+            change('a', revision, { owner: 'ann', count }),
+          )
+          const answers = await Promise.all(changes.map(async (one) => (await changed([one]))[0]))
+          const winners = changes.filter((_, index) => answers[index])
+          expect(winners).to.have.length(1)
+          const stored = await found('a')
+          expect(fieldsOf(stored)).to.deep.equal(winners[0]?.next)
+          revision = stored.revision
+        }
+      })
+
+      it('lets many overwrite one record at once: all are done, and the record is one of them', async () => {
+        const changes = Array.from({ length: 20 }, (_, count) =>
+          change('a', ANY, { owner: 'ann', count }),
+        )
+        const answers = await Promise.all(changes.map((one) => changed([one])))
+        expect(answers.flat()).to.deep.equal(changes.map(() => true))
+        const { revision } = await found('a')
+        expect(changes.map(({ becomes }) => becomes)).to.include(revision)
+      })
+
+      it('changes many records of two callers at once, in opposite orders', async () => {
+        const ids = Array.from({ length: 40 }, (_, index) => `id ${index}`)
+        const inserts = ids.map((id) => change(id, undefined, { owner: 'ann' }))
+        await changed(inserts)
+        const swaps = (owner: string) =>
+          inserts.map(({ id, becomes }) => change(id, becomes, { owner }))
+        const [one, other] = await Promise.all([
+          changed(swaps('bob')),
+          changed(swaps('eve').toReversed()),
+        ])
+        const wins = one?.map((won, index) => Number(won) + Number(other?.toReversed()[index]))
+        expect(wins).to.deep.equal(ids.map(() => 1))
+      })
+    })
+
+    describe('a unique field', () => {
+      it('is held by one record, of 40 that insert it at once; none holds it where it is absent', async () => {
+        const inserts = Array.from({ length: 40 }, (_, index) =>
+          change(`id ${index}`, undefined, { owner: 'ann', live_of: 'ann' }),
+        )
+        const answers = await Promise.all(inserts.map((one) => changed([one])))
+        expect(answers.flat().filter(Boolean)).to.have.length(1)
+        for (const _ of [1, 2]) await inserted({ owner: 'ann' })
+        expect(await idsOf({ equal: { live_of: 'ann' }, limit: 9 })).to.have.length(1)
+      })
+
+      it('is kept by a swap, free once it is left or its record is removed', async () => {
+        const live = { owner: 'ann', live_of: 'ann' }
+        const taken = () => changed([change(randomUUID(), undefined, live)])
+        const { id, revision } = await inserted(live)
+        const [kept, left] = [change(id, revision, live), change(id, '', { owner: 'ann' })]
+        expect(await changed([kept])).to.deep.equal([true])
+        expect(await taken()).to.deep.equal([false])
+        expect(await changed([{ ...left, revision: kept.becomes }])).to.deep.equal([true])
+        const next = await inserted(live)
+        await changed([change(next.id, next.revision, undefined)])
+        expect(await taken()).to.deep.equal([true])
+      })
+    })
+
+    describe('find', () => {
+      const due = ['c', 'a', 'd', 'b']
+      beforeEach(async () => {
+        for (const [index, id] of due.entries())
+          await inserted({ owner: 'ann', due_at: at(index < 2 ? 1 : index) }, id)
+        await inserted({ owner: 'ann', is_open: true, count: 7 }, 'without')
+        await inserted({ owner: 'bob', due_at: at(1) }, 'of bob')
+      })
+
+      it('tells what is equal, of one value or of several', async () => {
+        expect(await idsOf({ equal: { owner: 'bob' }, limit: 9 })).to.deep.equal(['of bob'])
+        expect(await idsOf({ equal: { owner: ['bob', 'eve'] }, limit: 9 })).to.deep.equal([
+          'of bob',
+        ])
+        expect(await idsOf({ equal: { owner: ['bob', 'ann'] }, limit: 9 })).to.have.length(6)
+        expect(await idsOf({ equal: { owner: [] }, limit: 9 })).to.deep.equal([])
+        const open = { owner: 'ann', is_open: true }
+        expect(await idsOf({ equal: open, limit: 9 })).to.deep.equal(['without'])
+        expect(await idsOf({ equal: { ...open, is_open: false }, limit: 9 })).to.deep.equal([])
+      })
+
+      it('tells them in the order of a field, those with the same value by id, both ways', async () => {
+        const query = { equal: { owner: 'ann' }, by: 'due_at', limit: 9 }
+        expect(await idsOf(query)).to.deep.equal(['a', 'c', 'd', 'b'])
+        expect(await idsOf({ ...query, isDescending: true })).to.deep.equal(['b', 'd', 'c', 'a'])
+        expect(await idsOf({ ...query, limit: 2 })).to.deep.equal(['a', 'c'])
+        expect(await idsOf({ ...query, equal: { owner: ['ann', 'bob'] }, limit: 3 })).to.deep.equal(
+          ['a', 'c', 'of bob'],
+        )
+      })
+
+      it('keeps to a range: from a value on, below another', async () => {
+        const query = { equal: { owner: 'ann' }, by: 'due_at', limit: 9 }
+        expect(await idsOf({ ...query, from: at(2) })).to.deep.equal(['d', 'b'])
+        expect(await idsOf({ ...query, below: at(2) })).to.deep.equal(['a', 'c'])
+        expect(await idsOf({ ...query, from: at(1), below: at(1) })).to.deep.equal([])
+        const below = new Date((await store.now()).getTime() + 60_000)
+        expect(await idsOf({ by: 'made_at', below, limit: 9 })).to.have.length(6)
+      })
+
+      it('goes on behind a record, both ways, also among those with the same value', async () => {
+        for (const isDescending of [false, true]) {
+          const query: Query = { equal: { owner: 'ann' }, by: 'due_at', isDescending, limit: 1 }
+          const all = await idsOf({ ...query, limit: 9 })
+          const read: string[] = []
+          for (let after: Query['after']; read.length < 9;) {
+            const [one] = await store.find(THINGS, { ...query, ...(after && { after }) })
+            if (!one) break
+            read.push(one.id)
+            after = { value: one.fields?.['due_at'] ?? 0, id: one.id }
+          }
+          expect(read).to.deep.equal(all)
+        }
+      })
+
+      it('is told what no index answers', async () => {
+        const unanswered = [{ equal: { count: 1 } }, { by: 'count' }, { equal: { is_open: true } }]
+        for (const query of unanswered) {
+          const error = await store.find(THINGS, { ...query, limit: 1 }).catch((e: unknown) => e)
+          expect(error, JSON.stringify(query)).to.be.instanceOf(TypeError)
+        }
+        expect(await idsOf({ equal: { owner: 'bob' }, limit: 1 })).to.have.length(1)
+      })
+    })
+
+    it('can be started again, by several at once, and loses nothing', async () => {
+      const { id } = await inserted({ owner: 'ann' })
+      await Promise.all([1, 2, 3].map(() => store.start([THINGS, OTHERS])))
+      expect(fieldsOf(await found(id))).to.deep.equal({ owner: 'ann' })
+    })
+
+    it('keeps a record whose time to be purged is to come', async () => {
+      const later = new Date((await store.now()).getTime() + 3_600_000)
+      await inserted({ owner: 'ann', purge_at: later }, 'later', OTHERS)
+      await inserted({ owner: 'ann' }, 'never', OTHERS)
+      const ids = await idsOf({ equal: { owner: 'ann' }, limit: 9 }, OTHERS)
+      expect(ids).to.have.members(['later', 'never'])
+    })
+  })
+}
+
+function change(id: string, revision: Change['revision'], next: Fields | undefined): Change {
+  return { id, revision, next, becomes: randomUUID() }
+}

@@ -1,0 +1,141 @@
+/** How records are kept: five verbs, which a store for any database has. What a record means is not known here. */
+/** What a field holds. `json`: what `JSON.parse` can answer, but for `null`. */
+export type FieldType = 'text' | 'number' | 'boolean' | 'time' | 'json'
+
+export type Value = string | number | boolean | Date | object
+
+/** The fields of a record by name. A field that is absent is left out, and never `undefined` or `null`. */
+export type Fields = Readonly<Record<string, Value>>
+
+/** Records of one sort: a collection or a table. All names are in snake_case, as they are stored. */
+export interface Kind {
+  name: string
+  fields: Readonly<Record<string, FieldType>>
+  /** The fields that a record must have. */
+  required: readonly string[]
+  /** What records are found by: the equal fields, then one to order by. */
+  indexes: readonly (readonly string[])[]
+  /** Texts of which two records never hold the same. They are set by the insert, and later left out at most. */
+  unique: readonly string[]
+  /** A time that the database sets in the insert. */
+  insertedAt?: string
+  /** A time from which the record may be gone. */
+  purgedAt?: string
+}
+
+/**
+ * A record as it was read. `revision` names this state of it, `was` the state before; `was` is `undefined` for a record that was
+ * inserted or overwritten. `damaged`: somebody changed it past the store, in the way that the sentence tells.
+ */
+export type Stored = { id: string; revision: string; was: string | undefined } & (
+  { fields: Fields; damaged?: undefined } | { damaged: string; fields?: undefined }
+)
+
+/** What is looked for, by a declared index. */
+export interface Query {
+  /** Each field has this value, or one of these. */
+  equal?: Readonly<Record<string, Value | readonly Value[]>>
+  /** The records that have this field, in its order; those with the same value by id. Without it there is no order. */
+  by?: string
+  /** Of the field in `by`: from this value on. */
+  from?: Value
+  /** Of the field in `by`: smaller than this value. */
+  below?: Value
+  isDescending?: boolean
+  /** Goes on behind this record. */
+  after?: { value: Value; id: string }
+  limit: number
+}
+
+/** The revision of a change that overwrites whatever there is. */
+export const ANY = Symbol('any revision')
+
+/** One write. It is done as a whole, or not at all. */
+export interface Change {
+  id: string
+  /** The revision that was read. `undefined`: there is no such record yet. */
+  revision: string | typeof ANY | undefined
+  /** What the record is from now on. `undefined`: it is removed. */
+  next: Fields | undefined
+  /** Names the record from now on: random, made anew for each change. A change that is sent again has the same one. */
+  becomes: string
+}
+
+/**
+ * Keeps records. Each verb throws `ERR_STORE_UNAVAILABLE` where the database cannot be reached, or does not answer in time: a `swap`
+ * may have been done by then.
+ */
+export interface RecordStore {
+  /** Whether the database removes records by itself once their `purgedAt` has passed. */
+  purges: boolean
+
+  /** Makes collections or tables and their indexes. It can be called again, and by several processes at once. */
+  start(kinds: readonly Kind[]): Promise<void>
+
+  /** The time of the database. */
+  now(): Promise<Date>
+
+  /** In the order of the ids. `undefined`: there is no such record. */
+  get(kind: Kind, ids: readonly string[]): Promise<(Stored | undefined)[]>
+
+  /** Throws a `TypeError` where no declared index answers the query. */
+  find(kind: Kind, query: Query): Promise<Stored[]>
+
+  /**
+   * Each change stands alone, in no order, and has an id of its own. Answers which were done: those whose revision was still the
+   * one in the store, and whose unique fields no other record held. A removal is done where there is no such record any more.
+   */
+  swap(kind: Kind, changes: readonly Change[]): Promise<boolean[]>
+}
+
+/** Throws a `TypeError` unless a declared index begins with the equal fields and goes on with the one in `by`. */
+export function checkQuery(kind: Kind, { equal = {}, by }: Query): void {
+  const equals = Object.keys(equal)
+  const isAnsweredBy = (index: readonly string[]) =>
+    equals.every((field) => index.indexOf(field) >= 0 && index.indexOf(field) < equals.length) &&
+    (by === undefined || index[equals.length] === by)
+  const single = kind.unique.map((field) => [field])
+  if ([...kind.indexes, ...single].some(isAnsweredBy)) return
+  const asked = [...equals, ...(by === undefined ? [] : [by])].join(', ')
+  throw new TypeError(`${kind.name} has no index by ${asked || 'nothing'}`)
+}
+
+/** What was read, judged: its revision is a text, and each field is of its type. */
+export function storedOf(
+  { fields: types, required }: Kind,
+  id: string,
+  { revision, was, ...of }: { revision: unknown; was: unknown; fields: Record<string, unknown> },
+): Stored {
+  const fields: Record<string, Value> = {}
+  const wrong = typeof revision === 'string' ? [] : ['revision']
+  for (const [name, type] of Object.entries(types)) {
+    const value = of.fields[name]
+    if (isOfType(value, type)) fields[name] = value
+    else if (value !== undefined && value !== null) wrong.push(name)
+    else if (required.includes(name)) wrong.push(name)
+  }
+  const named = {
+    id,
+    revision: typeof revision === 'string' ? revision : '',
+    was: typeof was === 'string' ? was : undefined,
+  }
+  if (wrong.length === 0) return { ...named, fields }
+  return { ...named, damaged: `${wrong.join(', ')} of the record is missing or of another type` }
+}
+
+function isOfType(value: unknown, type: FieldType): value is Value {
+  if (type === 'time') return value instanceof Date && !Number.isNaN(value.getTime())
+  if (type === 'json') return value !== undefined && value !== null
+  return typeof value === (type === 'text' ? 'string' : type)
+}
+
+/** Whether a change was done, by what was read after it. `undefined`: what was read does not tell. */
+export function isDone(
+  { revision, next, becomes }: Change,
+  found: Stored | undefined,
+): boolean | undefined {
+  if (next === undefined) return found === undefined
+  if (found?.revision === becomes || found?.was === becomes) return true
+  // Another change came first, or none did.
+  return found && found.was === revision ? false : undefined
+}

@@ -1,0 +1,114 @@
+import { systemClock, type Clock } from '../../clock.ts'
+import {
+  ANY,
+  checkQuery,
+  storedOf,
+  type Change,
+  type Fields,
+  type Kind,
+  type Query,
+  type RecordStore,
+  type Stored,
+  type Value,
+} from '../../ports/record-store.ts'
+
+interface Kept {
+  id: string
+  fields: Fields
+  revision: string
+  was: string | undefined
+}
+
+/** Keeps records in this process, and forgets them with it: for development and tests. */
+export function memoryRecords({ now }: Pick<Clock, 'now'> = systemClock): RecordStore {
+  const tables = new Map<string, Map<string, Kept>>()
+
+  function tableOf({ name, purgedAt }: Kind): Map<string, Kept> {
+    const table = tables.get(name) ?? new Map<string, Kept>()
+    tables.set(name, table)
+    if (purgedAt === undefined) return table
+    for (const [id, { fields }] of table)
+      if (order(fields[purgedAt] ?? NaN, now()) <= 0) table.delete(id)
+    return table
+  }
+
+  function applied(kind: Kind, table: Map<string, Kept>, change: Change): boolean {
+    const { id, revision, next, becomes } = change
+    const before = table.get(id)
+    if (next === undefined && !before) return true
+    if (revision !== ANY && before?.revision !== revision) return false
+    if (next === undefined) return table.delete(id)
+    if (isTaken(kind, table, change)) return false
+    const isFirst = revision === undefined && kind.insertedAt !== undefined
+    const fields = structuredClone(isFirst ? { ...next, [`${kind.insertedAt}`]: now() } : next)
+    const was = typeof revision === 'string' ? revision : undefined
+    table.set(id, { id, fields, revision: becomes, was })
+    return true
+  }
+
+  return {
+    purges: true,
+    start: async () => {},
+    now: async () => now(),
+
+    async get(kind, ids) {
+      const table = tableOf(kind)
+      return ids.map((id) => toldOf(kind, table.get(id)))
+    },
+
+    async find(kind, query) {
+      checkQuery(kind, query)
+      const found = [...tableOf(kind).values()].filter((kept) => isFound(query, kept))
+      const sorted = found.toSorted(inOrder(query))
+      return sorted.slice(0, query.limit).flatMap((kept) => toldOf(kind, kept) ?? [])
+    },
+
+    async swap(kind, changes) {
+      const table = tableOf(kind)
+      return changes.map((change) => applied(kind, table, change))
+    },
+  }
+}
+
+function toldOf(kind: Kind, kept: Kept | undefined): Stored | undefined {
+  return kept && storedOf(kind, kept.id, { ...kept, fields: structuredClone({ ...kept.fields }) })
+}
+
+function isTaken({ unique }: Kind, table: Map<string, Kept>, { id, next }: Change): boolean {
+  const held = unique.filter((field) => next?.[field] !== undefined)
+  if (held.length === 0) return false
+  return [...table.values()].some(
+    (other) => other.id !== id && held.some((field) => other.fields[field] === next?.[field]),
+  )
+}
+
+function isFound({ equal = {}, by, from, below, ...query }: Query, { id, fields }: Kept): boolean {
+  for (const [name, wanted] of Object.entries(equal)) {
+    const value = fields[name]
+    if (value === undefined || ![wanted].flat().some((one) => order(value, one) === 0)) return false
+  }
+  if (by === undefined) return true
+  const value = fields[by]
+  if (value === undefined || (from !== undefined && order(value, from) < 0)) return false
+  if (below !== undefined && order(value, below) >= 0) return false
+  const { after, isDescending } = query
+  if (!after) return true
+  const distance = order(value, after.value) || order(id, after.id)
+  return isDescending ? distance < 0 : distance > 0
+}
+
+function inOrder({ by, isDescending }: Query) {
+  return (a: Kept, b: Kept): number => {
+    const [first, second] = by === undefined ? [] : [a.fields[by], b.fields[by]]
+    if (first === undefined || second === undefined) return 0
+    const distance = order(first, second) || order(a.id, b.id)
+    return isDescending ? -distance : distance
+  }
+}
+
+/** Texts in the order of their bytes, as databases have them. */
+function order(a: Value, b: Value): number {
+  if (typeof a === 'string' && typeof b === 'string')
+    return Buffer.compare(Buffer.from(a), Buffer.from(b))
+  return Number(a) - Number(b)
+}

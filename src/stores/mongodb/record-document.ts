@@ -1,0 +1,86 @@
+import type { Document, Filter } from 'mongodb'
+import {
+  storedOf,
+  type Change,
+  type Kind,
+  type Query,
+  type Stored,
+  type Value,
+} from '../../ports/record-store.ts'
+import { jsonOf, keptText, textOf } from '../text.ts'
+import type { NamedIndex } from './indexes.ts'
+
+export type Kept = Document & { _id: string }
+
+/** `undefined`: the record is removed. */
+export function documentOf(
+  { fields, unique }: Kind,
+  { id, revision, next, becomes }: Change,
+): Kept | undefined {
+  if (!next) return undefined
+  const was = typeof revision === 'string' ? revision : null
+  const document: Kept = { _id: keptText(id), _rev: becomes, _was: was }
+  for (const [name, type] of Object.entries(fields)) {
+    const value = next[name]
+    if (value !== undefined) document[name] = type === 'json' ? JSON.stringify(value) : kept(value)
+    else if (!unique.includes(name)) document[name] = null
+  }
+  return document
+}
+
+const kept = (value: Value) => (typeof value === 'string' ? keptText(value) : value)
+
+export function toldOf(kind: Kind, { _id, _rev: revision, _was: was, ...document }: Kept): Stored {
+  const fields: Record<string, unknown> = {}
+  for (const [name, type] of Object.entries(kind.fields)) {
+    const value: unknown = document[name]
+    const isText = typeof value === 'string' && (type === 'text' || type === 'json')
+    if (type === 'json') fields[name] = isText ? jsonOf(value) : undefined
+    else fields[name] = isText ? textOf(value) : value
+  }
+  return storedOf(kind, textOf(_id), { revision, was, fields })
+}
+
+export function sortOf({ by, isDescending }: Query): Record<string, 1 | -1> {
+  const direction = isDescending ? -1 : 1
+  return by === undefined ? {} : { [by]: direction, _id: direction }
+}
+
+export function filterOf({
+  equal = {},
+  by,
+  from,
+  below,
+  after,
+  isDescending,
+}: Query): Filter<Kept> {
+  const filter: Document = {}
+  for (const [name, value] of Object.entries(equal))
+    filter[name] = Array.isArray(value) ? { $in: value.map(kept) } : { $eq: kept(value) }
+  if (by === undefined) return filter
+  const bounds: Document = { $ne: null }
+  if (from !== undefined) bounds['$gte'] = kept(from)
+  if (below !== undefined) bounds['$lt'] = kept(below)
+  filter[by] = bounds
+  if (!after) return filter
+  const beyond = isDescending ? '$lt' : '$gt'
+  const [value, id] = [kept(after.value), keptText(after.id)]
+  filter['$or'] = [{ [by]: { [beyond]: value } }, { [by]: value, _id: { [beyond]: id } }]
+  return filter
+}
+
+export function indexesOf({ indexes, unique, purgedAt }: Kind): NamedIndex[] {
+  const ordered = indexes.map((fields) => ({
+    name: fields.join('_'),
+    key: { ...Object.fromEntries(fields.map((field) => [field, 1 as const])), _id: 1 as const },
+  }))
+  const single = unique.map((field) => ({
+    name: `${field}_unique`,
+    key: { [field]: 1 as const },
+    unique: true,
+    partialFilterExpression: { [field]: { $type: 'string' } },
+  }))
+  if (purgedAt === undefined) return [...ordered, ...single]
+  const purge = { name: `${purgedAt}_ttl`, key: { [purgedAt]: 1 as const }, expireAfterSeconds: 0 }
+  return [...ordered, ...single, purge]
+}

@@ -1,0 +1,76 @@
+import {
+  storedOf,
+  type Change,
+  type Kind,
+  type Query,
+  type Stored,
+  type Value,
+} from '../../ports/record-store.ts'
+import { jsonOf, keptText, textOf } from '../text.ts'
+import { nameOf, typeOf } from './tables.ts'
+
+export type Row = { id: string } & Record<string, unknown>
+
+export const isRow = (row: unknown): row is Row => typeof row === 'object' && row !== null
+
+/** The columns of the rows that `rowsOf` gives: `read` is the revision that was read; none for any revision. */
+export function givenOf({ fields }: Kind): string {
+  const columns = Object.entries(fields).map(([name, type]) => `${nameOf(name)} ${typeOf(type)}`)
+  return ['id text', 'read text', '_rev text', '_was text', ...columns].join(', ')
+}
+
+export function rowsOf({ fields }: Kind, changes: readonly Change[]): string {
+  return JSON.stringify(
+    changes.map(({ id, revision, next = {}, becomes }) => {
+      const read = typeof revision === 'string' ? revision : undefined
+      const row: Row = { id: keptText(id), read, _rev: becomes, _was: read }
+      for (const [name, type] of Object.entries(fields)) {
+        const value = next[name]
+        if (value !== undefined) row[name] = type === 'json' ? JSON.stringify(value) : kept(value)
+      }
+      return row
+    }),
+  )
+}
+
+const kept = (value: Value) => {
+  if (typeof value === 'string') return keptText(value)
+  return value instanceof Date ? value.toISOString() : value
+}
+
+export function toldOf(kind: Kind, { id, _rev: revision, _was: was, ...row }: Row): Stored {
+  const fields: Record<string, unknown> = {}
+  for (const [name, type] of Object.entries(kind.fields)) {
+    const value = row[name]
+    const isText = typeof value === 'string'
+    if (type === 'json') fields[name] = isText ? jsonOf(value) : undefined
+    else fields[name] = isText && type === 'text' ? textOf(value) : value
+  }
+  return storedOf(kind, textOf(id), { revision, was, fields })
+}
+
+/** All that stands behind the name of the table. */
+export function conditionsOf(kind: Kind, query: Query): { text: string; values: unknown[] } {
+  const { equal = {}, by, from, below, after, isDescending, limit } = query
+  const values: unknown[] = []
+  const given = (value: unknown, type: string) => `$${values.push(value)}::${type}`
+  const typeOfField = (name: string) => typeOf(kind.fields[name] ?? 'text')
+  const conditions = Object.entries(equal).map(([name, value]) => {
+    return `${nameOf(name)} = ANY(${given([value].flat().map(kept), `${typeOfField(name)}[]`)})`
+  })
+  let order = ''
+  if (by !== undefined) {
+    const [name, type] = [nameOf(by), typeOfField(by)]
+    conditions.push(`${name} IS NOT NULL`)
+    if (from !== undefined) conditions.push(`${name} >= ${given(kept(from), type)}`)
+    if (below !== undefined) conditions.push(`${name} < ${given(kept(below), type)}`)
+    if (after) {
+      const place = `(${given(kept(after.value), type)}, ${given(keptText(after.id), 'text')})`
+      conditions.push(`(${name}, id) ${isDescending ? '<' : '>'} ${place}`)
+    }
+    const direction = isDescending ? 'DESC' : 'ASC'
+    order = `ORDER BY ${name} ${direction}, id ${direction}`
+  }
+  const where = conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : ''
+  return { text: `${where} ${order} LIMIT ${given(limit, 'bigint')}`, values }
+}

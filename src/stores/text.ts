@@ -1,0 +1,21 @@
+/** NUL and halves of surrogate pairs, which databases refuse or replace; and what looks like a text that was changed for that. */
+const UNKEPT = /[\0\p{Surrogate}]|^\\"/u
+
+/** A text that every database keeps as it is. Nearly always it is the text itself. */
+export const keptText = (text: string): string =>
+  UNKEPT.test(text) ? `\\${JSON.stringify(text)}` : text
+
+/** The text that was kept so. */
+export function textOf(kept: string): string {
+  const text = kept.startsWith('\\"') ? jsonOf(kept.slice(1)) : kept
+  return typeof text === 'string' ? text : kept
+}
+
+/** `undefined`: it is no JSON. */
+export function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
