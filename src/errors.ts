@@ -9,6 +9,7 @@ export type ErrorCode =
   | 'ERR_SETTINGS_CONFLICT'
   | 'ERR_STORE_INDEX'
   | 'ERR_STORE_CONTENTION'
+  | 'ERR_STORE_DAMAGED'
   | 'ERR_STORE_UNAVAILABLE'
 
 /** Where the mail server failed, for admins. Never a link, a token, a password or an address. */

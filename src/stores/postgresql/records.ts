@@ -90,13 +90,24 @@ function statementsOf(kind: Kind, table: string) {
   const into = `INSERT INTO ${table} (${columns.join(', ')})`
   const set = (from: string) =>
     [...names, '_rev', '_was'].map((name) => `${name} = ${from}.${name}`).join(', ')
-  const read = `(g.read IS NULL OR t._rev = g.read)`
-  const locked = `WITH locked AS (SELECT t.id AS locked_id, g.* FROM ${table} t JOIN ${given} ON g.id = t.id AND ${read} ORDER BY t.id FOR UPDATE OF t)`
+  const lockRead = `WITH locked AS (
+    SELECT t.id AS locked_id, g.* FROM ${table} t
+    JOIN ${given} ON g.id = t.id AND (g.read IS NULL OR t._rev = g.read)
+    ORDER BY t.id FOR UPDATE OF t
+  )`
   return {
-    insert: `${into} SELECT g.id, g._rev, NULL, ${first.join(', ')} FROM ${given} ORDER BY g.id ON CONFLICT DO NOTHING RETURNING id`,
-    overwrite: `${into} SELECT ${columns.map((name) => `g.${name}`).join(', ')} FROM ${given} ORDER BY g.id ON CONFLICT (id) DO UPDATE SET ${set('EXCLUDED')} RETURNING id`,
-    update: `${locked} UPDATE ${table} t SET ${set('locked')} FROM locked WHERE t.id = locked.locked_id RETURNING t.id`,
+    insert: `${into}
+      SELECT g.id, g._rev, NULL, ${first.join(', ')} FROM ${given} ORDER BY g.id
+      ON CONFLICT DO NOTHING RETURNING id`,
+    overwrite: `${into}
+      SELECT ${columns.map((name) => `g.${name}`).join(', ')} FROM ${given} ORDER BY g.id
+      ON CONFLICT (id) DO UPDATE SET ${set('EXCLUDED')} RETURNING id`,
+    update: `${lockRead}
+      UPDATE ${table} t SET ${set('locked')} FROM locked WHERE t.id = locked.locked_id RETURNING t.id`,
     // What is left has another revision.
-    remove: `${locked}, gone AS (DELETE FROM ${table} t USING locked WHERE t.id = locked.locked_id RETURNING t.id) SELECT g.id FROM ${given} WHERE g.id IN (SELECT id FROM gone) OR NOT EXISTS (SELECT FROM ${table} t WHERE t.id = g.id)`,
+    remove: `${lockRead},
+      gone AS (DELETE FROM ${table} t USING locked WHERE t.id = locked.locked_id RETURNING t.id)
+      SELECT g.id FROM ${given}
+      WHERE g.id IN (SELECT id FROM gone) OR NOT EXISTS (SELECT FROM ${table} t WHERE t.id = g.id)`,
   }
 }

@@ -1,0 +1,177 @@
+/**
+ * The one way to the store. Calls of the same turn share a command, and changes that wait for the same record share a swap. Where the
+ * answer of a swap is lost, what is there is read.
+ */
+import type { Clock } from '../clock.ts'
+import { AccountFlowsError, isStoreUnavailable } from '../errors.ts'
+import { newId } from '../crypto/token.ts'
+import {
+  ANY,
+  checkQuery,
+  isDone,
+  type Change,
+  type Fields,
+  type Kind,
+  type Query,
+  type RecordStore,
+  type Stored,
+} from '../ports/record-store.ts'
+import { createChanges, type ChangeRecord } from './changes.ts'
+import { together } from './together.ts'
+
+export interface Records {
+  /** `undefined`: there is none. */
+  get(kind: Kind, id: string): Promise<Stored | undefined>
+  find(kind: Kind, query: Query): Promise<Stored[]>
+  /** Answers whether it was inserted: neither its id nor a unique field was taken. */
+  insert(kind: Kind, id: string, fields: Fields): Promise<boolean>
+  /** Whatever there is. */
+  overwrite(kind: Kind, id: string, fields: Fields): Promise<void>
+  /** Whatever there is. */
+  remove(kind: Kind, id: string): Promise<void>
+  change: ChangeRecord
+}
+
+export function createRecords(store: RecordStore, clock: Clock): Records {
+  const ofKinds = new Map<string, ReturnType<typeof batched>>()
+  function of(kind: Kind) {
+    const known = ofKinds.get(kind.name) ?? batched(store, kind, clock)
+    ofKinds.set(kind.name, known)
+    return known
+  }
+  const get = (kind: Kind, id: string) => of(kind).get(id)
+  const swap = (kind: Kind, change: Change) => of(kind).swap(change)
+  const write = (kind: Kind, id: string, revision: Change['revision'], next: Fields | undefined) =>
+    swap(kind, { id, revision, next, becomes: newId() })
+
+  return {
+    get,
+    find: (kind, query) => of(kind).find(query),
+    insert: (kind, id, fields) => write(kind, id, undefined, fields),
+    overwrite: async (kind, id, fields) => void (await write(kind, id, ANY, fields)),
+    remove: async (kind, id) => void (await write(kind, id, ANY, undefined)),
+    change: createChanges({ get, swap }, clock),
+  }
+}
+
+/** The verbs for one kind, one item a call. */
+function batched(store: RecordStore, kind: Kind, clock: Clock) {
+  const get = together(clock, (ids: string[]) => store.get(kind, ids))
+  const swapped = together(clock, (changes: Change[]) => swapAll(store, kind, changes))
+  const findByOne = together(clock, (queries: Query[]) => findAll(store, kind, queries))
+
+  return {
+    get,
+
+    async swap(change: Change): Promise<boolean> {
+      const done = await swapped(change)
+      if (done instanceof Error) throw done
+      return done
+    },
+
+    async find(query: Query): Promise<Stored[]> {
+      // Before it joins others: they are right.
+      checkQuery(kind, query)
+      return findByOne(query)
+    },
+  }
+}
+
+/** Whether a change was done, or why that is not known. */
+type Answer = boolean | Error
+
+async function swapAll(store: RecordStore, kind: Kind, changes: Change[]): Promise<Answer[]> {
+  const answers = new Map<Change, Answer>()
+  let left = changes
+  while (left.length > 0) {
+    // A command has one change of a record.
+    const ids = new Set<string>()
+    const now = left.filter(({ id }) => !ids.has(id) && ids.add(id))
+    left = left.filter((change) => !now.includes(change))
+    for (const [change, answer] of await swapOnce(store, kind, now)) answers.set(change, answer)
+  }
+  return changes.map((change) => answers.get(change) ?? false)
+}
+
+async function swapOnce(store: RecordStore, kind: Kind, changes: Change[]) {
+  const answers = new Map<Change, Answer>()
+  try {
+    const done = await store.swap(kind, changes)
+    for (const [index, change] of changes.entries()) answers.set(change, done[index] === true)
+  } catch (error) {
+    if (isStoreUnavailable(error)) return answersFound(store, kind, changes)
+    if (changes.length === 1) throw error
+    // What one caller gave fails for that caller alone.
+    for (const change of changes) answers.set(change, await alone(store, kind, change))
+  }
+  return answers
+}
+
+async function alone(store: RecordStore, kind: Kind, change: Change): Promise<Answer> {
+  const [done] = await store.swap(kind, [change]).catch((error: Error) => [error])
+  return done ?? false
+}
+
+/** A swap whose answer was lost is judged by what is there. What did not arrive is sent once more, under the same name. */
+async function answersFound(store: RecordStore, kind: Kind, changes: Change[]) {
+  const answers = new Map<Change, Answer>()
+  const ids = changes.map(({ id }) => id)
+  for (const [index, found] of (await store.get(kind, ids)).entries()) {
+    const change = changes[index]
+    if (!change) continue
+    const isUnsent = change.revision === ANY || change.revision === found?.revision
+    const again = () => (isUnsent ? alone(store, kind, change) : lost())
+    answers.set(change, isDone(change, found) ?? (await again()))
+  }
+  return answers
+}
+
+const lost = () =>
+  new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'the answer of the database was lost')
+
+/** Queries that differ in one value alone are one command. */
+async function findAll(store: RecordStore, kind: Kind, queries: Query[]): Promise<Stored[][]> {
+  const groups = new Map<string, Query[]>()
+  for (const query of queries) {
+    const key = groupOf(query)
+    groups.set(key, [...(groups.get(key) ?? []), query])
+  }
+  const found = new Map<Query, Stored[]>()
+  const findGroup = async (group: Query[]) => {
+    for (const [index, answer] of (await findOfGroup(store, kind, group)).entries()) {
+      const query = group[index]
+      if (query) found.set(query, answer)
+    }
+  }
+  await Promise.all([...groups.values()].map(findGroup))
+  return queries.map((query) => found.get(query) ?? [])
+}
+
+const oneText = ({ equal = {} }: Query): [field: string, value: string] | undefined => {
+  const [[field, value] = [], ...others] = Object.entries(equal)
+  return others.length === 0 && field !== undefined && typeof value === 'string'
+    ? [field, value]
+    : undefined
+}
+
+/** What queries have in common that can share a command. */
+function groupOf(query: Query): string {
+  const { equal, ...rest } = query
+  return JSON.stringify([oneText(query)?.[0] ?? equal, rest])
+}
+
+async function findOfGroup(store: RecordStore, kind: Kind, group: Query[]): Promise<Stored[][]> {
+  const apart = () => Promise.all(group.map((query) => store.find(kind, query)))
+  const [first] = group
+  const field = first && oneText(first)?.[0]
+  if (!first || group.length === 1 || field === undefined) return apart()
+  const values = [...new Set(group.map((query) => oneText(query)?.[1] ?? ''))]
+  const limit = first.limit * values.length
+  const found = await store.find(kind, { ...first, equal: { [field]: values }, limit })
+  // One value may have taken the places of the others.
+  if (found.length === limit || found.some(({ fields }) => !fields)) return apart()
+  return group.map((query) => {
+    const [, value] = oneText(query) ?? []
+    return found.filter(({ fields }) => fields?.[field] === value).slice(0, first.limit)
+  })
+}
