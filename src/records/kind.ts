@@ -32,6 +32,8 @@ interface Definition<T> {
 
 /** A kind whose records are of this type. */
 export interface KindOf<T extends { id: string }> extends Kind {
+  /** The name under which a field is stored. */
+  nameOf(field: string): string
   /** The fields of a record, without those that are `undefined`. */
   toFields(record: Omit<T, 'id'>): Fields
   /** @throws AccountFlowsError where the record is damaged. */
@@ -55,6 +57,8 @@ export function kindOf<T extends { id: string }>(definition: Definition<T>): Kin
     unique: unique.map(snakeCase),
     ...(insertedAt !== undefined && { insertedAt: snakeCase(insertedAt) }),
     ...(purgedAt !== undefined && { purgedAt: snakeCase(purgedAt) }),
+
+    nameOf: snakeCase,
 
     toFields(record) {
       const fields: Record<string, Value> = {}
