@@ -21,6 +21,8 @@ export interface Becomes<T, A> {
 export interface Table<T extends { id: string }> {
   /** Throws `ERR_STORE_DAMAGED` where the record is damaged. */
   get(id: string): Promise<T | undefined>
+  /** `undefined`: there is none that can be read. */
+  getReadable(id: string): Promise<T | undefined>
   /** Those that can be read. */
   find(query: QueryOf<T>): Promise<T[]>
   /** The ids of those that cannot be read. */
@@ -48,6 +50,11 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
     async get(id) {
       const stored = await records.get(kind, id)
       return stored && kind.toRecord(stored)
+    },
+
+    async getReadable(id) {
+      const stored = await records.get(kind, id)
+      return stored?.fields && kind.toRecord(stored)
     },
 
     find: async (query) =>

@@ -1,0 +1,31 @@
+import type { QueryOf, Table } from './table.ts'
+
+/** So many are read at a time. */
+const PAGE = 200
+
+/**
+ * The first records of a query that are wanted, at most `limit`. It reads on until there are so many, or no more.
+ *
+ * @param query - with a field to order by, which each of its records has.
+ */
+export async function firstWanted<T extends { id: string }>(
+  table: Table<T>,
+  query: Omit<QueryOf<T>, 'limit'> & Required<Pick<QueryOf<T>, 'by'>>,
+  limit: number,
+  isWanted: (record: T) => boolean,
+): Promise<T[]> {
+  const wanted: T[] = []
+  for (let after = query.after; wanted.length < limit;) {
+    const page = await table.find({
+      ...query,
+      ...(after && { after }),
+      limit: Math.max(PAGE, limit),
+    })
+    wanted.push(...page.filter(isWanted))
+    const last = page.at(-1)
+    const value = last?.[query.by]
+    if (!last || page.length < PAGE || !(value instanceof Date)) break
+    after = { value, id: last.id }
+  }
+  return wanted.slice(0, limit)
+}
