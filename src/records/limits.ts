@@ -1,0 +1,54 @@
+/** Counts in windows that begin with the first hit. */
+import type { Clock } from '../clock.ts'
+import type { Hit, RateLimits } from '../ports/index.ts'
+import { kindOf } from './kind.ts'
+import type { Records } from './records.ts'
+import { tableOf } from './table.ts'
+
+interface WindowRecord {
+  /** The key. */
+  id: string
+  count: number
+  endsAt: Date
+}
+
+export const RATE_LIMITS = kindOf<WindowRecord>({
+  name: 'rate_limits',
+  fields: { count: 'number', endsAt: 'time' },
+  purgedAt: 'endsAt',
+})
+
+export function rateLimits(records: Records, { now }: Pick<Clock, 'now'>): RateLimits {
+  const windows = tableOf(records, RATE_LIMITS)
+  return {
+    hit: (key, windowMs) =>
+      windows.change(key, (before) => {
+        const at = now()
+        const window = before && msTo(before, at) > 0 && msTo(before, at) <= windowMs
+        const endsAt = window ? before.endsAt : new Date(at.getTime() + windowMs)
+        const next = { id: key, count: (window ? before.count : 0) + 1, endsAt }
+        return { next, answer: hitOf(next, at) }
+      }),
+
+    async peek(key) {
+      const window = await windows.getReadable(key)
+      const at = now()
+      return window && msTo(window, at) > 0 ? hitOf(window, at) : { count: 0, msToEnd: 0 }
+    },
+
+    giveBack: (key, hits = 1) =>
+      windows.change(key, (window) => {
+        if (!window || msTo(window, now()) <= 0) return { next: window, answer: 0 }
+        const answer = Math.min(hits, window.count)
+        const count = window.count - answer
+        return { next: count > 0 ? { ...window, count } : undefined, answer }
+      }),
+  }
+}
+
+const msTo = ({ endsAt }: WindowRecord, at: Date) => endsAt.getTime() - at.getTime()
+
+const hitOf = (window: WindowRecord, at: Date): Hit => ({
+  count: window.count,
+  msToEnd: msTo(window, at),
+})

@@ -1,0 +1,53 @@
+/** Everything that the flows store, told once for every record store. */
+import type { Clock } from '../clock.ts'
+import type { AccountFlowsStore, ForgottenAccount } from '../ports/index.ts'
+import type { Kind, RecordStore } from '../ports/record-store.ts'
+import { AUDIT_EVENTS, auditLog } from './audit.ts'
+import { CLIENT_LOGOUTS, clientLogouts } from './client-logouts.ts'
+import { CUTOFFS, cutoffStore } from './cutoffs.ts'
+import { forgetAccount } from './forget.ts'
+import { KEY_RINGS, keyRings } from './key-rings.ts'
+import { RATE_LIMITS, rateLimits } from './limits.ts'
+import { NOT_ME_TOKENS, notMeTokens } from './not-me-tokens.ts'
+import { MAIL_OUTBOX } from './outbox.ts'
+import { mailOutbox } from './outbox-store.ts'
+import { PENDING_LOGINS, pendingLogins } from './pending-logins.ts'
+import { createRecords } from './records.ts'
+import { SETTINGS, settingsStore } from './settings.ts'
+import { KINDS, resetTokens, verificationTokens } from './token-stores.ts'
+
+/** All kinds, in the order in which they are started. */
+export const ALL_KINDS: readonly Kind[] = [
+  ...Object.values(KINDS),
+  NOT_ME_TOKENS,
+  PENDING_LOGINS,
+  CUTOFFS,
+  CLIENT_LOGOUTS,
+  MAIL_OUTBOX,
+  AUDIT_EVENTS,
+  SETTINGS,
+  RATE_LIMITS,
+  KEY_RINGS,
+]
+
+export function flowsStore(store: RecordStore, clock: Clock): AccountFlowsStore {
+  const records = createRecords(store, clock)
+  const { now } = store
+  return {
+    resetTokens: resetTokens(records, KINDS.resetTokens),
+    invitationTokens: resetTokens(records, KINDS.invitationTokens),
+    verificationTokens: verificationTokens(records),
+    notMeTokens: notMeTokens(records),
+    pendingLogins: pendingLogins(records),
+    cutoffs: cutoffStore(records),
+    clientLogouts: clientLogouts(records),
+    outbox: mailOutbox(records, { clock, now }),
+    audit: auditLog(records, clock),
+    settings: settingsStore(records),
+    limits: rateLimits(records, clock),
+    keyRings: keyRings(records, now),
+    start: () => store.start(ALL_KINDS),
+    now,
+    forget: (...account): Promise<ForgottenAccount> => forgetAccount(records, ...account),
+  }
+}
