@@ -4,12 +4,12 @@ import { AUDIT_EVENTS } from './audit.ts'
 import { CLIENT_LOGOUTS } from './client-logouts.ts'
 import type { KindOf } from './kind.ts'
 import { NOT_ME_TOKENS } from './not-me-tokens.ts'
-import { isHeldAt, MAIL_OUTBOX } from './outbox.ts'
-import { PENDING_LOGINS } from './pending-logins.ts'
+import { isHeldAt, MAIL_OUTBOX } from './outbox-record.ts'
+import { PENDING_LOGINS } from './logins.ts'
 import type { Records } from './records.ts'
-import { tableOf } from './table.ts'
+import { type Becomes, tableOf } from './table.ts'
 import { KINDS } from './token-stores.ts'
-import { isUnfinished } from './tokens.ts'
+import { isUnfinished, type TokenRecord } from './tokens.ts'
 
 const PAGE = 500
 
@@ -29,46 +29,18 @@ export async function forgetAccount(
     owner: string,
     fate: (record: T) => Fate<T> = () => undefined,
   ) {
-    const table = tableOf(records, kind)
-    let erased = 0
-    const seen = new Set<string>()
-    for (;;) {
-      const equal = { [kind.nameOf(owner)]: accountId }
-      const found = await records.find(kind, { equal, limit: PAGE + seen.size })
-      const left = found.filter(({ id }) => !seen.has(id))
-      if (left.length === 0) return erased
-      for (const { id, fields } of left) {
-        seen.add(id)
-        if (!fields) {
-          await table.remove(id)
-          erased += 1
-          continue
-        }
-        const outcome = await table.change(id, (record) => {
-          if (!record) return { next: record, answer: 'gone' as const }
-          const kept = fate(record)
-          if (!kept) return { next: undefined, answer: 'erased' as const }
-          return { next: kept.keep, answer: kept.isUnderWay ? 'left' : 'gone' }
-        })
-        if (outcome === 'erased') erased += 1
-        if (outcome === 'left') underWay += 1
-      }
-    }
-  }
-
-  const leave = <T>(isLeft: (record: T) => boolean) => {
-    return (record: T): Fate<T> => (isLeft(record) ? { keep: record, isUnderWay: true } : undefined)
+    const outcomes = await forgetOf(records, kind, { [kind.nameOf(owner)]: accountId }, fate)
+    underWay += outcomes.filter((outcome) => outcome === 'left').length
+    return outcomes.filter((outcome) => outcome === 'erased').length
   }
   return {
-    mails: await forget(
-      MAIL_OUTBOX,
-      'accountId',
-      leave((job) => isHeldAt(job, at)),
+    mails: await forget(MAIL_OUTBOX, 'accountId', (job) =>
+      isHeldAt(job, at) ? { keep: job, isUnderWay: true } : undefined,
     ),
     notMeTokens: await forget(NOT_ME_TOKENS, 'userId'),
-    resetTokens: await forget(KINDS.resetTokens, 'userId', leave(isUnfinished)),
+    resetTokens: await forget(KINDS.resetTokens, 'userId', unlessUnfinished),
     verificationTokens: await forget(KINDS.verificationTokens, 'userId'),
-    invitationTokens: await forget(KINDS.invitationTokens, 'userId', leave(isUnfinished)),
+    invitationTokens: await forget(KINDS.invitationTokens, 'userId', unlessUnfinished),
     pendingLogins: await forget(PENDING_LOGINS, 'accountId'),
     clientLogouts: await forget(CLIENT_LOGOUTS, 'accountId', (logout) =>
       logout.state === 'waiting'
@@ -82,4 +54,36 @@ export async function forgetAccount(
     }),
     underWay,
   }
+}
+
+const unlessUnfinished = (token: TokenRecord): Fate<TokenRecord> =>
+  isUnfinished(token) ? { keep: token, isUnderWay: true } : undefined
+
+/** What became of each record that has these fields. */
+async function forgetOf<T extends { id: string }>(
+  records: Records,
+  kind: KindOf<T>,
+  equal: Record<string, string>,
+  fate: (record: T) => Fate<T>,
+) {
+  const table = tableOf(records, kind)
+  const outcomes = new Map<string, 'erased' | 'left' | 'kept'>()
+  for (;;) {
+    const found = await records.find(kind, { equal, limit: PAGE + outcomes.size })
+    const next = found.filter(({ id }) => !outcomes.has(id))
+    if (next.length === 0) return [...outcomes.values()]
+    for (const { id, fields } of next) {
+      if (fields) outcomes.set(id, await table.change(id, (record) => forgotten(record, fate)))
+      else await table.remove(id).then(() => outcomes.set(id, 'erased'))
+    }
+  }
+}
+
+function forgotten<T extends { id: string }>(
+  record: T | undefined,
+  fate: (record: T) => Fate<T>,
+): Becomes<T, 'erased' | 'left' | 'kept'> {
+  const kept = record && fate(record)
+  if (!record || kept) return { next: kept?.keep, answer: kept?.isUnderWay ? 'left' : 'kept' }
+  return { next: undefined, answer: 'erased' }
 }

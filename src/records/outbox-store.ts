@@ -1,32 +1,26 @@
 import type { Clock } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
-import type { MailJob, MailJobQuery, MailOutbox, MailStage } from '../ports/index.ts'
+import type { MailJob, MailOutbox, MailStage } from '../ports/index.ts'
+import { outboxAdministration } from './outbox-administration.ts'
 import {
   dead,
   isFor,
-  isHeldAt,
   isHeldBy,
-  type JobRecord,
-  jobOf,
   leased,
-  MAIL_OUTBOX,
-  newRecord,
   over,
   released,
-  requestOf,
   resolved,
-  revived,
-  statusOf,
   superseded,
   unreadable,
-} from './outbox.ts'
+} from './outbox-changes.ts'
+import { type JobRecord, jobOf, MAIL_OUTBOX, newRecord, requestOf } from './outbox-record.ts'
 import type { Records } from './records.ts'
 import { firstWanted } from './scan.ts'
-import { type QueryOf, type Table, tableOf } from './table.ts'
+import { type Table, tableOf } from './table.ts'
 
 type Jobs = Table<JobRecord>
 
-/** An account has no more requests at a time; so many dead letters are discarded at once. */
+/** An account has no more requests at a time. */
 const MOST = 1_000
 
 /** @param now - of the database. */
@@ -85,32 +79,7 @@ export function mailOutbox(
       return ids
     },
 
-    list: async (query, at) => (await asked(jobs, query)).map((record) => statusOf(record, at)),
-
-    async revive(id, at, expiresAt) {
-      const requestedAt = await now()
-      return jobs.change(id, (record) => {
-        const next = record ? revived(record, requestedAt, at, expiresAt) : 'not_found'
-        return typeof next === 'string'
-          ? { next: record, answer: next }
-          : { next, answer: 'revived' as const }
-      })
-    },
-
-    async discard(which, at) {
-      const discardOne = (id: string) =>
-        jobs.change(id, (record) => {
-          const isDead = record?.state === 'dead'
-          const isFree = record && record.state !== 'over' && !isHeldAt(record, at)
-          const isGone = which === 'dead' ? isDead : isFree
-          return { next: isGone ? undefined : record, answer: isGone ? 1 : 0 }
-        })
-      if (which !== 'dead') return discardOne(which.id)
-      const letters = await jobs.find({ equal: { state: 'dead' }, limit: MOST })
-      const gone = await Promise.all(letters.map(({ id }) => discardOne(id)))
-      const count = gone.reduce((sum, one) => sum + one, 0)
-      return letters.length < MOST ? count : count + (await this.discard(which, at))
-    },
+    ...outboxAdministration(jobs, now),
   }
 }
 
@@ -148,28 +117,4 @@ async function dueFor(jobs: Jobs, stage: MailStage, most: number, at: Date) {
       return a - c || b - d
     })
     .slice(0, most)
-}
-
-async function asked(jobs: Jobs, query: MailJobQuery): Promise<JobRecord[]> {
-  const { id, state, accountId, requestedBefore, requestedFrom, limit } = query
-  const isAsked = (job: JobRecord) =>
-    job.state !== 'over' &&
-    (state === undefined || (state === 'dead') === (job.state === 'dead')) &&
-    (accountId === undefined || job.accountId === accountId) &&
-    (!requestedBefore || job.requestedAt < requestedBefore) &&
-    (!requestedFrom || job.requestedAt >= requestedFrom)
-  if (id !== undefined) {
-    const job = await jobs.getReadable(id)
-    return job && isAsked(job) ? [job] : []
-  }
-  const equal: NonNullable<QueryOf<JobRecord>['equal']> =
-    accountId !== undefined ? { accountId } : state === 'dead' ? { state } : {}
-  const newest = {
-    equal,
-    by: 'requestedAt',
-    isDescending: true,
-    ...(requestedBefore && { below: requestedBefore }),
-    ...(requestedFrom && { from: requestedFrom }),
-  } as const
-  return firstWanted(jobs, newest, limit, isAsked)
 }
