@@ -74,7 +74,7 @@ describe('The delay of an answer (4.2, 4.7)', () => {
     expired['/forgot-password'] = fieldsOf((await user.mail(1)).link)
     expired['/resend-verification'] = fieldsOf((await h.blockedLogin()).link)
     expired['/accept-invitation'] = fieldsOf(await (await h.addImported()).isInvited())
-    await h.later(30 * 86_400_000)
+    await h.later(7.5 * 86_400_000)
   })
 
   const formsFor: [of: string, path: string, form: () => Record<string, string>, status: number][] =
