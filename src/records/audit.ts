@@ -1,6 +1,7 @@
 /** What happened (6): each event once. */
 import type { Clock } from '../clock.ts'
 import type { AuditEvent, AuditLog, AuditQuery, RecordedEvent } from '../ports/index.ts'
+import type { Stored } from '../ports/record-store.ts'
 import { kindOf } from './kind.ts'
 import type { Records } from './records.ts'
 import { firstWanted } from './scan.ts'
@@ -110,6 +111,14 @@ function newRecord(event: AuditEvent, recordedAt: Date, keepMs: number): EventRe
 }
 
 type Told = Omit<RecordedEvent, 'recordedAt'>
+
+/** The event of what was read, without the time at which it was recorded. */
+export function toldEvent(stored: Stored): AuditEvent[] {
+  if (!stored.fields) return []
+  const { recordedAt: _recordedAt, ...event } = eventOf(AUDIT_EVENTS.toRecord(stored))
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a record holds what an event was
+  return [event as AuditEvent]
+}
 
 function eventOf({ identifierHash: _hash, purgeAt: _purgeAt, ...record }: EventRecord) {
   const told = Object.entries(record).filter(([, value]) => value !== undefined)

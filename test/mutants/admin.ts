@@ -116,16 +116,16 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'support erases its own traces',
-    in: 'audit:forget',
-    find: "event.accountId !== accountId || event.type !== 'admin_action'",
-    becomes: 'event',
+    in: 'forgetAccount',
+    find: "event.type !== 'admin_action'",
+    becomes: 'event.type',
     caughtBy: 'LOG-12',
   },
   {
     name: 'forgetting breaks off a reset',
-    in: 'reset-tokens:forget',
-    find: '({ token }) => isClaimed(token)',
-    becomes: '() => false',
+    in: 'unlessUnfinished',
+    find: 'isUnfinished(token) ?',
+    becomes: '!token ?',
     caughtBy: 'leaves a reset that is being finished',
   },
   {

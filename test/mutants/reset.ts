@@ -103,10 +103,9 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a reset token is read, and claimed later',
-    in: 'reset-tokens:claim',
-    find: 'entry.token.claimedAt = at',
-    becomes: `await new Promise((resolve) => setTimeout(resolve, 100))
-      entry.token.claimedAt = at`,
+    in: 'tokens:claimed',
+    find: '!isLive(record) || !isOpen(record, at)',
+    becomes: 'record.expiresAt < at',
     caughtBy: 'gives a token to one of 20 that claim it at once',
   },
   {
@@ -126,9 +125,9 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'earlier reset tokens stay alive',
-    in: 'invalidateLive',
-    find: 'if (!isLater(token, request)) token.invalidatedAt = at',
-    becomes: 'void request',
+    in: 'token-stores:endLive',
+    find: '(isLater(record, order) ? record : invalidated(record, at))',
+    becomes: '({ ...record, liveOf: record.id, expiresAt: record.expiresAt > at ? record.expiresAt : at })',
     caughtBy: 'TOK-13',
   },
   {

@@ -18,9 +18,9 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'any number of logins of an account wait',
-    in: 'pending-logins:save',
-    find: 'of newestOf(login.accountId).slice(most - 1)',
-    becomes: 'of newestOf(String(most))',
+    in: 'logins:save',
+    find: 'others.slice(most - 1)',
+    becomes: 'others.slice(most + 999)',
     caughtBy: 'RATE-16',
   },
   {
@@ -82,9 +82,9 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'other links of an account live on after one is used',
-    in: 'verification-tokens:use',
-    find: 'expire((other) => other.userId === userId && other.email === email, at)',
-    becomes: 'else void [userId, email]',
+    in: 'token-stores:use',
+    find: 'other.email === email',
+    becomes: 'other.email !== email',
     caughtBy: 'VER-06',
   },
   {

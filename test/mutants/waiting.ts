@@ -70,9 +70,9 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a login that is sent again has new tries',
-    in: 'memoryPendingLogins',
-    find: 'isVoid(known) && !known.continuedAt',
-    becomes: 'isVoid(known) && known.continuedAt',
+    in: 'logins:save',
+    find: 'isVoid(before) && !before.continuedAt',
+    becomes: 'isVoid(before) && before.continuedAt',
     caughtBy: 'may be wrong five times',
   },
   {
@@ -274,8 +274,8 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a link finishes the newest login of the account, wherever that waits',
-    in: 'pending-logins:find',
-    find: 'login.browserHash === which.browserHash &&',
+    in: 'logins:find',
+    find: 'login.browserHash === which.browserHash && ',
     becomes: '',
     caughtBy: 'VER-26',
   },
@@ -323,7 +323,7 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a waiting window goes on in each of many posts, in memory',
-    in: 'pending-logins:setTurn',
+    in: 'logins:setTurn',
     find: '(at ? login.continuedAt :',
     becomes: '(at ? false :',
     caughtBy: 'gives its one turn to one of 20',
@@ -408,8 +408,8 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a turn is given back in the name of another, in memory',
-    in: 'pending-logins:setTurn',
-    find: 'turns.get(login) !== turn',
+    in: 'logins:setTurn',
+    find: 'login.turn !== turn',
     becomes: 'false',
     caughtBy: 'lets nobody give back the turn of another',
   },

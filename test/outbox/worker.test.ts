@@ -20,7 +20,6 @@ import { createOutboxWorker } from '../../src/outbox/worker.ts'
 import type { MailStage, NewMailJob, OutgoingMail } from '../../src/ports/index.ts'
 import { endOf } from '../../src/ports/token-end.ts'
 import { createSettingsKeeper } from '../../src/settings/settings.ts'
-import { memoryOutbox } from '../../src/stores/memory/outbox.ts'
 import { createViews } from '../../src/views/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { sha256 } from '../support/observe.ts'
@@ -145,7 +144,7 @@ describe('The worker of the outbox', () => {
   }
 
   it('ends every attempt at its deadline, whatever the garbage collector does', async () => {
-    const outbox = memoryOutbox(systemClock)
+    const outbox = memoryStore().outbox
     const ended: unknown[] = []
     const worker = createOutboxWorker({
       outbox,

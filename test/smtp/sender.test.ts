@@ -7,7 +7,7 @@ import type { MailSender } from '../../src/ports/index.ts'
 import { createSettingsKeeper, type SettingsKeeper } from '../../src/settings/settings.ts'
 import { memoryMailbox } from '../../src/smtp/mailbox.ts'
 import { createMailSender } from '../../src/smtp/sender.ts'
-import { memorySettings } from '../../src/stores/memory/settings.ts'
+import { memoryStore } from '../../src/stores/memory/store.ts'
 import { adminOf, outcomeOf, suiteAdmin } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import { fallsSilent, type FaultySmtp, onFirst } from '../support/mail-server.ts'
@@ -21,7 +21,7 @@ const FLIPS = 100
 
 describe('createMailSender()', () => {
   const box = createSecretBox(createKeyRing([Buffer.alloc(32, 1)]))
-  const newKeeper = () => createSettingsKeeper(memorySettings(), box, () => {})
+  const newKeeper = () => createSettingsKeeper(memoryStore().settings, box, () => {})
   const senderOf = (settings: SettingsKeeper, transport?: MailTransport) =>
     createMailSender(settings.current, movableClock, NO_ROTATION, transport)
   let keeper: SettingsKeeper

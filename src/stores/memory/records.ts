@@ -19,8 +19,16 @@ interface Kept {
   was: string | undefined
 }
 
+/** At most so many records of a kind are kept: a new one takes the place of the oldest that would be purged. */
+const MOST = 10_000
+
+export interface MemoryRecords extends RecordStore {
+  /** All records of a kind, oldest first. */
+  all(kind: Kind): Stored[]
+}
+
 /** Keeps records in this process, and forgets them with it: for development and tests. */
-export function memoryRecords({ now }: Pick<Clock, 'now'> = systemClock): RecordStore {
+export function memoryRecords({ now }: Pick<Clock, 'now'> = systemClock): MemoryRecords {
   const tables = new Map<string, Map<string, Kept>>()
 
   function tableOf({ name, purgedAt }: Kind): Map<string, Kept> {
@@ -43,6 +51,7 @@ export function memoryRecords({ now }: Pick<Clock, 'now'> = systemClock): Record
     const fields = structuredClone(isFirst ? { ...next, [`${kind.insertedAt}`]: now() } : next)
     const was = typeof revision === 'string' ? revision : undefined
     table.set(id, { id, fields, revision: becomes, was })
+    if (table.size > MOST) table.delete(oldestOf(kind, table))
     return true
   }
 
@@ -67,7 +76,16 @@ export function memoryRecords({ now }: Pick<Clock, 'now'> = systemClock): Record
       const table = tableOf(kind)
       return changes.map((change) => applied(kind, table, change))
     },
+
+    all: (kind) => [...tableOf(kind).values()].flatMap((kept) => toldOf(kind, kept) ?? []),
   }
+}
+
+/** An empty text where each is kept for good. */
+function oldestOf({ purgedAt }: Kind, table: Map<string, Kept>): string {
+  if (purgedAt === undefined) return ''
+  for (const [id, { fields }] of table) if (fields[purgedAt] !== undefined) return id
+  return ''
 }
 
 function toldOf(kind: Kind, kept: Kept | undefined): Stored | undefined {
