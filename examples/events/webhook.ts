@@ -25,7 +25,7 @@ export async function sendWebhooks(db: Db, url: string, secret: string, signal: 
   async function post(event: Document & { _id: string }) {
     const { _id: id, type, at: timestamp, account_id, client_id, reason, details } = event
     const data = { account_id, client_id, reason, details }
-    const body = JSON.stringify({ type, timestamp, data })
+    const body = JSON.stringify({ type, timestamp, data }, (_name, value) => value ?? undefined)
     const time = String(Math.floor(Date.now() / 1000))
     const mac = createHmac('sha256', key).update(`${id}.${time}.${body}`).digest('base64')
     const signed = { 'webhook-id': id, 'webhook-timestamp': time, 'webhook-signature': `v1,${mac}` }

@@ -111,6 +111,10 @@ export function itIsARecordStore(
           expect(fieldsOf(stored)).to.deep.equal(fields)
           expect(stored.damaged).to.equal(undefined)
           expect(stored.was).to.equal(undefined)
+          await changed([change(stored.id, stored.revision, { owner: 'eve' })])
+          const { revision } = await found(stored.id)
+          await changed([change(stored.id, revision, fields)])
+          expect(fieldsOf(await found(stored.id))).to.deep.equal(fields)
         }
       })
 
@@ -346,6 +350,12 @@ export function itIsARecordStore(
           }
           expect(read).to.deep.equal(all)
         }
+      })
+
+      it('goes through all in the order of their ids', async () => {
+        const all = [...due, 'of bob', 'without'].toSorted()
+        expect(await idsOf({ limit: 9 })).to.deep.equal(all)
+        expect(await idsOf({ after: { id: 'b' }, limit: 3 })).to.deep.equal(all.slice(2, 5))
       })
 
       it('is told what no index answers', async () => {

@@ -35,7 +35,7 @@ export type Stored = { id: string; revision: string; was: string | undefined } &
 export interface Query {
   /** Each field has this value, or one of these. */
   equal?: Readonly<Record<string, Value | readonly Value[]>>
-  /** The records that have this field, in its order; those with the same value by id. Without it there is no order. */
+  /** The records that have this field, in its order; those with the same value by id. Without it there is no order, but that of ids if all are asked for. */
   by?: string
   /** Of the field in `by`: from this value on. */
   from?: Value
@@ -43,7 +43,7 @@ export interface Query {
   below?: Value
   isDescending?: boolean
   /** Goes on behind this record. */
-  after?: { value: Value; id: string }
+  after?: { value?: Value; id: string }
   limit: number
 }
 
@@ -75,6 +75,9 @@ export interface RecordStore {
   /** The time of the database. */
   now(): Promise<Date>
 
+  /** What is wrong with the indexes of these kinds, a name each: missing, or another one than it should be. Left out: nothing can be. */
+  inspect?(kinds: readonly Kind[]): Promise<string[]>
+
   /** In the order of the ids. `undefined`: there is no such record. */
   get(kind: Kind, ids: readonly string[]): Promise<(Stored | undefined)[]>
 
@@ -88,16 +91,48 @@ export interface RecordStore {
   swap(kind: Kind, changes: readonly Change[]): Promise<boolean[]>
 }
 
-/** Throws a `TypeError` unless a declared index begins with the equal fields and goes on with the one in `by`. */
-export function checkQuery(kind: Kind, { equal = {}, by }: Query): void {
+/**
+ * Throws a `TypeError` unless each value is of the type of its field, and the limit is a positive integer. A declared index must begin with
+ * the equal fields, and go on with the one in `by`.
+ */
+export function checkQuery(kind: Kind, { equal = {}, by, from, below, after, limit }: Query): void {
+  checkLimit(limit)
+  for (const [name, values] of Object.entries(equal)) check(kind, name, [values].flat())
+  const bounds = [from, below, after?.value].filter((value) => value !== undefined)
+  if (by !== undefined) check(kind, by, bounds)
   const equals = Object.keys(equal)
   const isAnsweredBy = (index: readonly string[]) =>
     equals.every((field) => index.indexOf(field) >= 0 && index.indexOf(field) < equals.length) &&
     (by === undefined || index[equals.length] === by)
+  if (equals.length === 0 && by === undefined) return
   const single = kind.unique.map((field) => [field])
   if ([...kind.indexes, ...single].some(isAnsweredBy)) return
   const asked = [...equals, ...(by === undefined ? [] : [by])].join(', ')
   throw new TypeError(`${kind.name} has no index by ${asked || 'nothing'}`)
+}
+
+function check(kind: Kind, name: string, values: readonly Value[]): void {
+  const type = kind.fields[name] ?? 'text'
+  if (values.every((value) => isOfType(value, type))) return
+  throw new TypeError(`${name} of ${kind.name} is to be a ${type}`)
+}
+
+/** Throws a `TypeError` unless it is a positive integer. */
+export function checkLimit(limit: number): void {
+  if (!Number.isSafeInteger(limit) || limit < 1) throw new TypeError('limit must be above 0')
+}
+
+/** Throws a `TypeError` unless the id is a text, and the next state a whole record of its kind. */
+export function checkChange(kind: Kind, { id, next }: Pick<Change, 'id' | 'next'>): void {
+  checkId(kind, id)
+  const { damaged } = storedOf(kind, id, { revision: '', was: '', fields: { ...next } })
+  if (next && damaged !== undefined)
+    throw new TypeError(`${kind.name} takes no such record: ${damaged}`)
+}
+
+/** Throws a `TypeError` unless it is a text. */
+export function checkId({ name }: Kind, id: string): void {
+  if (typeof id !== 'string') throw new TypeError(`the id of a record of ${name} is to be a text`)
 }
 
 /** What was read, judged: its revision is a text, and each field is of its type. */

@@ -45,6 +45,7 @@ export const AUDIT_EVENTS = kindOf<EventRecord>({
     ['identifierHash', 'recordedAt'],
   ],
   purgedAt: 'purgeAt',
+  isWhole: ({ details = {} }) => !Array.isArray(details) && typeof details === 'object',
 })
 
 export function auditLog(records: Records, { now }: Pick<Clock, 'now'>): AuditLog {

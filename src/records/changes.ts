@@ -2,8 +2,7 @@
 import { AccountFlowsError } from '../errors.ts'
 import type { Clock } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
-import type { Change, Fields, Kind, Stored } from '../ports/record-store.ts'
-import { damaged } from './kind.ts'
+import { ANY, type Change, type Fields, type Kind, type Stored } from '../ports/record-store.ts'
 
 /** What a record becomes, and what the caller is answered. `next` as it was: nothing is written. */
 export interface Changed<A> {
@@ -14,7 +13,7 @@ export interface Changed<A> {
 /**
  * A pure function of the record as it is; `undefined`: there is none. It may be called many times, and only the last answer counts.
  */
-export type ChangeOf<A> = (before: Fields | undefined) => Changed<A>
+export type ChangeOf<A> = (before: Stored | undefined) => Changed<A>
 
 /** As many may wait for one record, and for all of them. */
 const MOST_OF_RECORD = 1_000
@@ -22,12 +21,21 @@ const MOST = 10_000
 /** Others, in other processes, may change the record first for so long. */
 const LONGEST_MS = 5_000
 
+/** So many records of kinds that are remembered are known from the last swap. */
+const MOST_REMEMBERED = 5_000
+
 interface Waiting {
   change: ChangeOf<unknown>
+  known: Stored | undefined
   since: number
   resolve(answer: unknown): void
   reject(error: unknown): void
 }
+
+/** `isRemembered`: what the last swap of a record made of it is known, so that the next one need not read it. */
+export type ChangedKind = Kind & { isRemembered?: boolean }
+
+const keyOf = ({ name }: Kind, id: string) => JSON.stringify([name, id])
 
 interface Verbs {
   get(kind: Kind, id: string): Promise<Stored | undefined>
@@ -37,18 +45,25 @@ interface Verbs {
 /**
  * Changes a record by a function of what it is.
  *
+ * @param known - the record as the caller has just found it: it is not read again, unless somebody else has changed it since.
  * @throws AccountFlowsError `ERR_STORE_CONTENTION` where too many wait, or other processes change the record first for too long.
  */
-export type ChangeRecord = <A>(kind: Kind, id: string, change: ChangeOf<A>) => Promise<A>
+export type ChangeRecord = <A>(
+  kind: ChangedKind,
+  id: string,
+  change: ChangeOf<A>,
+  known?: Stored,
+) => Promise<A>
 
 export function createChanges({ get, swap }: Verbs, { now, sleep }: Clock): ChangeRecord {
   const queues = new Map<string, Waiting[]>()
+  const remembered = new Map<string, Stored>()
   let all = 0
 
-  async function work(kind: Kind, id: string, key: string, waiting: Waiting[]) {
+  async function work(kind: ChangedKind, id: string, key: string, waiting: Waiting[]) {
     for (let lost = 0; waiting.length > 0;) {
       const turn = waiting.splice(0)
-      const losers = await tryOnce(kind, id, turn)
+      const losers = await tryOnce(kind, id, turn, lost > 0)
       all -= turn.length - losers.length
       lost = losers.length > 0 ? lost + 1 : 0
       if (lost === 0) continue
@@ -62,48 +77,67 @@ export function createChanges({ get, swap }: Verbs, { now, sleep }: Clock): Chan
     queues.delete(key)
   }
 
-  /** Answers those whose change must be tried again. */
-  async function tryOnce(kind: Kind, id: string, turn: Waiting[]): Promise<Waiting[]> {
+  function remember(kind: ChangedKind, key: string, known: Stored | undefined) {
+    if (!kind.isRemembered) return
+    remembered.delete(key)
+    if (known) remembered.set(key, known)
+    const [oldest] = remembered.keys()
+    if (remembered.size > MOST_REMEMBERED && oldest !== undefined) remembered.delete(oldest)
+  }
+
+  /** Answers those whose change must be tried again. @param isLost - they have lost before. */
+  async function tryOnce(kind: ChangedKind, id: string, turn: Waiting[], isLost: boolean) {
+    const key = keyOf(kind, id)
+    const known = turn.find((one) => one.known)?.known
+    // Of a kind that is remembered, what is not known begins with an insert.
+    const isGuessed = !isLost && !known && kind.isRemembered === true
     try {
-      const found = await get(kind, id)
-      if (found?.damaged !== undefined) throw damaged(kind, found)
-      const { answered, next } = applied(found?.fields, turn)
-      const change = { id, revision: found?.revision, next, becomes: newId() }
-      if (next !== found?.fields && !(await swap(kind, change))) return answered.map(([one]) => one)
+      const found =
+        isLost || (!known && !isGuessed) ? await get(kind, id) : (known ?? remembered.get(key))
+      const { answered, next } = applied(id, found, turn)
+      const change: Change = { id, revision: revisionOf(found), next, becomes: newId() }
+      const isSame = next === found?.fields
+      const isDone = isSame ? !isGuessed : await swap(kind, change)
+      const kept = isDone && next && { id, revision: change.becomes, was: undefined, fields: next }
+      remember(kind, key, isSame ? undefined : kept || undefined)
+      if (!isDone) return answered.map(([one]) => one)
       for (const [{ resolve }, answer] of answered) resolve(answer)
     } catch (error) {
+      remember(kind, key, undefined)
       for (const { reject } of turn) reject(error)
     }
     return []
   }
 
-  return (kind, id, change) =>
+  return (kind, id, change, known) =>
     new Promise((resolve, reject) => {
-      const key = JSON.stringify([kind.name, id])
+      const key = keyOf(kind, id)
       const waiting = queues.get(key) ?? []
       if (all >= MOST || waiting.length >= MOST_OF_RECORD) return reject(contention())
       all += 1
-      waiting.push({
-        change,
-        since: now().getTime(),
-        resolve,
-        reject,
-      })
+      waiting.push({ change, known, since: now().getTime(), resolve, reject })
       if (queues.has(key)) return
       queues.set(key, waiting)
       void work(kind, id, key, waiting)
     })
 }
 
+/** A damaged record may have lost its revision. */
+const revisionOf = (found: Stored | undefined): Change['revision'] =>
+  found?.damaged !== undefined && found.revision === '' ? ANY : found?.revision
+
 /** All changes in turn. One that throws fails its caller alone. */
-function applied(before: Fields | undefined, turn: Waiting[]) {
+function applied(id: string, found: Stored | undefined, turn: Waiting[]) {
   const answered: [Waiting, unknown][] = []
-  let next = before
+  let next = found?.fields
+  let before = found
   for (const one of turn) {
     try {
-      const changed = one.change(next)
-      next = changed.next
+      const changed = one.change(before)
       answered.push([one, changed.answer])
+      if (changed.next === before?.fields) continue
+      next = changed.next
+      before = next && { id, revision: '', was: undefined, fields: next }
     } catch (error) {
       one.reject(error)
     }

@@ -65,8 +65,8 @@ export function clientLogouts(records: Records): ClientLogoutStore {
         seen.add(clientId)
         return true
       })
-      const claims = due.map(({ id }) =>
-        logouts.change(id, (record): { next: typeof record; answer: ClientLogoutJob[] } => {
+      const claims = due.map((logout) =>
+        logouts.change(logout, (record): { next: typeof record; answer: ClientLogoutJob[] } => {
           if (record?.state !== 'waiting' || record.availableAt > at)
             return { next: record, answer: [] }
           const leaseId = newId()

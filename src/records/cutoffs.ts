@@ -26,6 +26,8 @@ export const CUTOFFS = kindOf<CutoffRecord>({
     idpEnds: 'json?',
     oauthEnds: 'json?',
   },
+  isWhole: ({ idpEnds = [], oauthEnds = [] }) => Array.isArray(idpEnds) && Array.isArray(oauthEnds),
+  damagedIsNone: true,
 })
 
 /** A reset that failed between two effects is repeated within seconds. No account is reset so often meanwhile. */

@@ -8,8 +8,8 @@ import { isHeldAt, MAIL_OUTBOX } from './outbox-record.ts'
 import { PENDING_LOGINS } from './logins.ts'
 import type { Records } from './records.ts'
 import { type Becomes, tableOf } from './table.ts'
-import { KINDS } from './token-stores.ts'
-import { isUnfinished, type TokenRecord } from './tokens.ts'
+
+import { isUnfinished, KINDS, type TokenRecord } from './tokens.ts'
 
 const PAGE = 500
 
@@ -72,8 +72,10 @@ async function forgetOf<T extends { id: string }>(
     const found = await records.find(kind, { equal, limit: PAGE + outcomes.size })
     const next = found.filter(({ id }) => !outcomes.has(id))
     if (next.length === 0) return [...outcomes.values()]
-    for (const { id, fields } of next) {
-      if (fields) outcomes.set(id, await table.change(id, (record) => forgotten(record, fate)))
+    for (const stored of next) {
+      const { id } = stored
+      if (kind.read(stored))
+        outcomes.set(id, await table.change(id, (record) => forgotten(record, fate)))
       else await table.remove(id).then(() => outcomes.set(id, 'erased'))
     }
   }

@@ -17,6 +17,7 @@ export const KEY_RINGS = kindOf<RingRecord>({
   fields: { keyIds: 'json', notedAt: 'time', purgeAt: 'time' },
   indexes: [['notedAt']],
   purgedAt: 'purgeAt',
+  isWhole: ({ keyIds }) => Array.isArray(keyIds) && keyIds.every((id) => typeof id === 'string'),
 })
 
 const HOUR_MS = 3_600_000

@@ -21,13 +21,20 @@ type TypesOf<T> = {
     : TypeOf<T[N]>
 }
 
-interface Definition<T> {
+/** What `kindOf` makes a kind of. */
+export interface Definition<T> {
   name: string
   fields: TypesOf<T>
   indexes?: readonly (readonly Name<T>[])[]
   unique?: readonly Name<T>[]
   insertedAt?: Name<T>
   purgedAt?: Name<T>
+  /** What is right in a whole record, besides the types of its fields. */
+  isWhole?(record: T): boolean
+  /** A change takes a damaged record for none, and begins anew. Otherwise it throws. */
+  damagedIsNone?: boolean
+  /** See `ChangedKind`. */
+  isRemembered?: boolean
 }
 
 /** A kind whose records are of this type. */
@@ -36,20 +43,36 @@ export interface KindOf<T extends { id: string }> extends Kind {
   nameOf(field: string): string
   /** The fields of a record, without those that are `undefined`. */
   toFields(record: Omit<T, 'id'>): Fields
+  /** `undefined`: the record is damaged. */
+  read(stored: Stored): T | undefined
   /** @throws AccountFlowsError where the record is damaged. */
   toRecord(stored: Stored): T
+  damagedIsNone: boolean
+  isRemembered: boolean
 }
 
 /** Names are in camelCase in the code, and in snake_case where they are stored. */
 export function kindOf<T extends { id: string }>(definition: Definition<T>): KindOf<T> {
   const { name, indexes = [], unique = [], insertedAt, purgedAt } = definition
+  const { isWhole = () => true, damagedIsNone = false, isRemembered = false } = definition
   const types = Object.entries<string>(definition.fields)
   const names = new Map(types.map(([field]) => [field, snakeCase(field)]))
   const required = types.filter(([, type]) => !type.endsWith('?'))
   const typed = types.map(([field, type]) => [snakeCase(field), type.replace('?', '')])
 
+  function read({ id, fields }: Stored): T | undefined {
+    if (!fields) return undefined
+    const named = [...names].map(([field, stored]) => [field, fields[stored]])
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the store has checked each type
+    const record = { id, ...Object.fromEntries(named) } as T
+    return isWhole(record) ? record : undefined
+  }
+
   return {
     name,
+    damagedIsNone,
+    isRemembered,
+    read,
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the definition has nothing else
     fields: Object.fromEntries(typed) as Record<string, FieldType>,
     required: required.map(([field]) => snakeCase(field)),
@@ -71,12 +94,9 @@ export function kindOf<T extends { id: string }>(definition: Definition<T>): Kin
     },
 
     toRecord(stored) {
-      const { id, fields } = stored
-      if (!fields) throw damaged({ name }, stored)
-      const record: Record<string, unknown> = { id }
-      for (const [field, stored] of names) record[field] = fields[stored]
-      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the store has checked each type
-      return record as T
+      const record = read(stored)
+      if (record) return record
+      throw damaged(name, stored)
     },
   }
 }
@@ -84,7 +104,7 @@ export function kindOf<T extends { id: string }>(definition: Definition<T>): Kin
 const snakeCase = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
 /** Says which record it is, and what is wrong with it. */
-export function damaged({ name }: Pick<Kind, 'name'>, { id, damaged }: Stored) {
+function damaged(name: string, { id, damaged = 'its fields do not go together' }: Stored) {
   const message = `A record of ${name} is damaged: ${damaged}. Remove it, or mend it; its id is ${id}`
   return new AccountFlowsError('ERR_STORE_DAMAGED', message)
 }

@@ -16,6 +16,8 @@ export const RATE_LIMITS = kindOf<WindowRecord>({
   name: 'rate_limits',
   fields: { count: 'number', endsAt: 'time' },
   purgedAt: 'endsAt',
+  damagedIsNone: true,
+  isRemembered: true,
 })
 
 export function rateLimits(records: Records, { now }: Pick<Clock, 'now'>): RateLimits {

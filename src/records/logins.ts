@@ -1,4 +1,5 @@
 /** Logins that wait for a verification link (3.2). */
+import { z } from 'zod'
 import type { CarriedParameters, PendingLogin, PendingLoginStore } from '../ports/index.ts'
 import { carriedBy } from '../ports/carried-query.ts'
 import { isVoid, type SomeLogins } from '../ports/logins.ts'
@@ -10,6 +11,12 @@ interface LoginRecord extends PendingLogin {
   /** The name of the turn that has set `continuedAt`. */
   turn: string | undefined
 }
+
+/** What a wrong login would be made of is looked at; the rest the provider checks again when it resumes. */
+const Captured = z.object({
+  params: z.object({}),
+  login: z.object({ accountId: z.string(), ts: z.number() }),
+})
 
 export const PENDING_LOGINS = kindOf<LoginRecord>({
   name: 'pending_logins',
@@ -26,6 +33,7 @@ export const PENDING_LOGINS = kindOf<LoginRecord>({
   },
   indexes: [['accountId', 'createdAt']],
   purgedAt: 'purgeAt',
+  isWhole: ({ captured }) => Captured.safeParse(captured).success,
 })
 
 /** An account has no more of them at a time. */
@@ -65,8 +73,8 @@ export function pendingLogins(records: Records): PendingLoginStore {
         return { ...login, purgeAt, ...(changes.isVoid && { passwordDigest: '' }) }
       }
       await Promise.all(
-        (await idsOf(logins, which)).map((id) =>
-          logins.change(id, (login) => ({ next: login && change(login), answer: undefined })),
+        (await someOf(logins, which)).map((one) =>
+          logins.change(one, (login) => ({ next: login && change(login), answer: undefined })),
         ),
       )
     },
@@ -83,10 +91,9 @@ export function pendingLogins(records: Records): PendingLoginStore {
 const newestOf = (logins: Table<LoginRecord>, accountId: string) =>
   logins.find({ equal: { accountId }, by: 'createdAt', isDescending: true, limit: MOST })
 
-async function idsOf(logins: Table<LoginRecord>, which: SomeLogins): Promise<string[]> {
+async function someOf(logins: Table<LoginRecord>, which: SomeLogins) {
   if ('id' in which) return [which.id]
-  const all = await newestOf(logins, which.accountId)
-  return all.map(({ id }) => id).filter((id) => id !== which.except)
+  return (await newestOf(logins, which.accountId)).filter(({ id }) => id !== which.except)
 }
 
 const later = (one: Date, other: Date = one) => (other > one ? other : one)

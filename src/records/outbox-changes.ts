@@ -85,8 +85,8 @@ export function revived(
   at: Date,
   expiresAt: Date,
 ): JobRecord | 'no_account' | 'held' | 'not_found' {
-  const { state, accountId, leaseId, availableAt } = record
-  if (state === 'over') return 'not_found'
+  const { kind, state, accountId, leaseId, availableAt } = record
+  if (state === 'over' || !isMailKind(kind)) return 'not_found'
   if (state === 'dead' && accountId === undefined) return 'no_account'
   const due = { ...record, availableAt: at }
   if (state === 'dead') {

@@ -1,4 +1,5 @@
 /** A request for a mail, as it is kept. */
+import { z } from 'zod'
 import type { MailJob, MailJobStatus, NewMailJob, RequestOfAccount } from '../ports/index.ts'
 import { isMailKind } from '../ports/mail-kinds.ts'
 import { kindOf } from './kind.ts'
@@ -59,7 +60,23 @@ export const MAIL_OUTBOX = kindOf<JobRecord>({
   ],
   insertedAt: 'requestedAt',
   purgedAt: 'purgeAt',
+  isWhole,
+  damagedIsNone: true,
+  isRemembered: true,
 })
+
+const Given = z.object({
+  attempts: z.int().min(0).max(1_000_000),
+  carried: z.record(z.string(), z.string()),
+  requester: z.record(z.string(), z.string().or(z.boolean()).optional()),
+})
+
+function isWhole(job: JobRecord): boolean {
+  const { identifier, accountId, availableAt } = job
+  const isDue = availableAt !== undefined && (identifier ?? accountId) !== undefined
+  const isWorked = isWaiting(job) || job.state === 'superseded'
+  return Given.safeParse(job).success && (isDue || !isWorked)
+}
 
 export function newRecord(job: NewMailJob): JobRecord {
   return {
@@ -79,7 +96,9 @@ export function newRecord(job: NewMailJob): JobRecord {
   }
 }
 
-export const isWaiting = ({ state }: JobRecord) => state === 'requested' || state === 'resolved'
+export function isWaiting({ state }: JobRecord): boolean {
+  return state === 'requested' || state === 'resolved'
+}
 
 export const isHeldAt = ({ leaseId, availableAt }: JobRecord, at: Date) =>
   leaseId !== undefined && availableAt !== undefined && availableAt > at

@@ -30,6 +30,8 @@ export function mailOutbox(
 ): MailOutbox {
   const jobs = tableOf(records, MAIL_OUTBOX)
 
+  let seen: string | undefined
+
   /** Answers whether the job was held by that caller. */
   const changeHeld = (job: MailJob, change: (record: JobRecord) => JobRecord) =>
     jobs.change(job.id, (record) => {
@@ -74,9 +76,15 @@ export function mailOutbox(
     giveUp: (job, at, reason) => changeHeld(job, (record) => dead(record, at, reason)),
 
     async giveUpUnreadable(at) {
-      const ids = await jobs.findDamaged({ by: 'requestedAt', isDescending: true, limit: MOST })
-      await Promise.all(ids.map((id) => jobs.overwrite(unreadable(id, at))))
-      return ids
+      // A page a turn, and round again.
+      const page = { ...(seen !== undefined && { after: { id: seen } }), limit: MOST }
+      const found = await jobs.findAll(page)
+      seen = found.length < MOST ? undefined : found.at(-1)?.id
+      const damaged = found.filter(({ record }) => !record)
+      const ended = damaged.map(({ id }) =>
+        jobs.change(id, (job) => ({ next: job ?? unreadable(id, at), answer: job ? [] : [id] })),
+      )
+      return (await Promise.all(ended)).flat()
     },
 
     ...outboxAdministration(jobs, now),
@@ -89,8 +97,8 @@ async function claim(
 ): Promise<MailJob[]> {
   const due = await dueFor(jobs, stage, most, at)
   const leaseId = newId()
-  const claims = due.map(({ id }) =>
-    jobs.change(id, (record) => {
+  const claims = due.map((job) =>
+    jobs.change(job, (record) => {
       if (!record || !isFor(record, stage, at)) return { next: record, answer: undefined }
       const next = leased(record, stage, leaseId, heldUntil)
       return { next, answer: jobOf(next) }

@@ -7,6 +7,8 @@ import { AccountFlowsError, isStoreUnavailable } from '../errors.ts'
 import { newId } from '../crypto/token.ts'
 import {
   ANY,
+  checkChange,
+  checkId,
   checkQuery,
   isDone,
   type Change,
@@ -56,21 +58,25 @@ export function createRecords(store: RecordStore, clock: Clock): Records {
 
 /** The verbs for one kind, one item a call. */
 function batched(store: RecordStore, kind: Kind, clock: Clock) {
-  const get = together(clock, (ids: string[]) => store.get(kind, ids))
+  const got = together(clock, (ids: string[]) => store.get(kind, ids))
   const swapped = together(clock, (changes: Change[]) => swapAll(store, kind, changes))
   const findByOne = together(clock, (queries: Query[]) => findAll(store, kind, queries))
 
+  // Each item is checked before it joins others.
   return {
-    get,
+    async get(id: string): Promise<Stored | undefined> {
+      checkId(kind, id)
+      return got(id)
+    },
 
     async swap(change: Change): Promise<boolean> {
+      checkChange(kind, change)
       const done = await swapped(change)
       if (done instanceof Error) throw done
       return done
     },
 
     async find(query: Query): Promise<Stored[]> {
-      // Before it joins others: they are right.
       checkQuery(kind, query)
       return findByOne(query)
     },

@@ -1,3 +1,4 @@
+import { checkLimit } from '../ports/record-store.ts'
 import type { QueryOf, Table } from './table.ts'
 
 /** So many are read at a time. */
@@ -14,17 +15,16 @@ export async function firstWanted<T extends { id: string }>(
   limit: number,
   isWanted: (record: T) => boolean,
 ): Promise<T[]> {
+  checkLimit(limit)
   const wanted: T[] = []
   for (let after = query.after; wanted.length < limit;) {
-    const page = await table.find({
-      ...query,
-      ...(after && { after }),
-      limit: Math.max(PAGE, limit),
-    })
-    wanted.push(...page.filter(isWanted))
-    const last = page.at(-1)
+    const most = Math.max(PAGE, limit)
+    const page = await table.findAll({ ...query, ...(after && { after }), limit: most })
+    const readable = page.flatMap(({ record }) => record ?? [])
+    wanted.push(...readable.filter(isWanted))
+    const last = readable.at(-1)
     const value = last?.[query.by]
-    if (!last || page.length < PAGE || !(value instanceof Date)) break
+    if (!last || page.length < most || !(value instanceof Date)) break
     after = { value, id: last.id }
   }
   return wanted.slice(0, limit)

@@ -1,21 +1,38 @@
 /** The settings (2.5): one record, which people may edit by hand. */
+import { z } from 'zod'
 import type { SettingsStore, SettingsVersion } from '../ports/index.ts'
 import { kindOf } from './kind.ts'
 import type { Records } from './records.ts'
 import { tableOf } from './table.ts'
 
+type Json = string | number | boolean | object | null
+
 interface SettingsRecord {
   id: string
   version: number
-  values: Record<string, string>
-  history: HistoryRecord[] | undefined
+  /** Texts, unless somebody wrote them by hand. */
+  values: Record<string, Json>
+  history: object | undefined
 }
 
-type HistoryRecord = Omit<SettingsVersion, 'at'> & { at?: string }
+const History = z.object({
+  version: z.int().min(0),
+  secrets: z.array(z.string()).catch([]),
+  values: z.record(z.string(), z.json().transform(textOf)),
+  at: z.iso
+    .datetime()
+    .transform((at) => new Date(at))
+    .optional()
+    .catch(undefined),
+  actor: z.string().optional().catch(undefined),
+})
 
 export const SETTINGS = kindOf<SettingsRecord>({
   name: 'settings',
   fields: { version: 'number', values: 'json', history: 'json?' },
+  isWhole: ({ version, values }) =>
+    Number.isSafeInteger(version) && version >= 0 && isObject(values),
+  damagedIsNone: true,
 })
 
 const ID = 'settings'
@@ -26,9 +43,15 @@ export function settingsStore(records: Records): SettingsStore {
     async read() {
       const stored = await records.get(SETTINGS, ID)
       if (!stored) return { version: 0, values: {} }
-      if (!stored.fields) return { version: 0, values: {}, isUnreadable: true }
-      const { version, values, history } = SETTINGS.toRecord(stored)
-      return { version, values, ...(history && { history: history.map(versionOf) }) }
+      const record = SETTINGS.read(stored)
+      if (!record) return { version: 0, values: {}, isUnreadable: true }
+      const { version, history } = record
+      const values = Object.entries(record.values).map(([key, value]) => [key, textOf(value)])
+      return {
+        version,
+        values: Object.fromEntries(values),
+        ...(Array.isArray(history) && { history: history.flatMap(versionOf) }),
+      }
     },
 
     async write(values, expectedVersion, history) {
@@ -42,12 +65,22 @@ export function settingsStore(records: Records): SettingsStore {
   }
 }
 
-const historyOf = ({ at, ...version }: SettingsVersion): HistoryRecord => ({
+const historyOf = ({ at, ...version }: SettingsVersion) => ({
   ...version,
   ...(at && { at: at.toISOString() }),
 })
 
-const versionOf = ({ at, ...version }: HistoryRecord): SettingsVersion => ({
-  ...version,
-  ...(at !== undefined && { at: new Date(at) }),
-})
+/** None where somebody damaged it. */
+function versionOf(kept: unknown): SettingsVersion[] {
+  const { data } = History.safeParse(kept)
+  if (!data) return []
+  const { at, actor, ...version } = data
+  return [{ ...version, ...(at && { at }), ...(actor !== undefined && { actor }) }]
+}
+
+const isObject = (value: unknown) =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+function textOf(value: Json): string {
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}

@@ -14,7 +14,8 @@ import { mailOutbox } from './outbox-store.ts'
 import { PENDING_LOGINS, pendingLogins } from './logins.ts'
 import { createRecords } from './records.ts'
 import { SETTINGS, settingsStore } from './settings.ts'
-import { KINDS, resetTokens, verificationTokens } from './token-stores.ts'
+import { resetTokens, verificationTokens } from './token-stores.ts'
+import { KINDS } from './tokens.ts'
 
 /** All kinds, in the order in which they are started. */
 export const ALL_KINDS: readonly Kind[] = [
@@ -48,6 +49,10 @@ export function flowsStore(store: RecordStore, clock: Clock): AccountFlowsStore 
     keyRings: keyRings(records, now),
     start: () => store.start(ALL_KINDS),
     now,
+    inspect: async () => ({
+      wrongIndexes: (await store.inspect?.(ALL_KINDS)) ?? [],
+      isVolatile: false,
+    }),
     forget: (...account): Promise<ForgottenAccount> => forgetAccount(records, ...account),
   }
 }

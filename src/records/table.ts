@@ -1,5 +1,4 @@
-import type { Fields, Query, Value } from '../ports/record-store.ts'
-import type { ChangeRecord } from './changes.ts'
+import type { Query, Stored, Value } from '../ports/record-store.ts'
 import type { KindOf } from './kind.ts'
 import type { Records } from './records.ts'
 
@@ -25,25 +24,35 @@ export interface Table<T extends { id: string }> {
   getReadable(id: string): Promise<T | undefined>
   /** Those that can be read. */
   find(query: QueryOf<T>): Promise<T[]>
-  /** The ids of those that cannot be read. */
-  findDamaged(query: QueryOf<T>): Promise<string[]>
+  /** Those that cannot be read as well, as `undefined`. */
+  findAll(query: QueryOf<T>): Promise<{ id: string; record: T | undefined }[]>
   insert(record: T): Promise<boolean>
   overwrite(record: T): Promise<void>
   remove(id: string): Promise<void>
-  /** Changes one record by a pure function of it, which may be called again. */
-  change<A>(id: string, change: (before: T | undefined) => Becomes<T, A>): Promise<A>
+  /**
+   * Changes one record by a pure function of it, which may be called again.
+   *
+   * @param which - its id; or the record as it was found, which is then not read again.
+   */
+  change<A>(which: string | T, change: (before: T | undefined) => Becomes<T, A>): Promise<A>
 }
 
 export function tableOf<T extends { id: string }>(records: Records, kind: KindOf<T>): Table<T> {
-  const find = ({ equal = {}, by, ...query }: QueryOf<T>) => {
-    const named = Object.entries<Value | readonly Value[] | undefined>(equal)
-    const values: Record<string, Value | readonly Value[]> = {}
-    for (const [name, value] of named) if (value !== undefined) values[kind.nameOf(name)] = value
-    return records.find(kind, {
+  const origins = new WeakMap<T, Stored>()
+  function read(stored: Stored): T | undefined {
+    const record = kind.read(stored)
+    if (record) origins.set(record, stored)
+    return record
+  }
+
+  async function findAll({ equal = {}, by, ...query }: QueryOf<T>) {
+    const named = Object.entries(equal).map(([name, values]) => [kind.nameOf(name), values])
+    const found = await records.find(kind, {
       ...query,
-      equal: values,
+      equal: Object.fromEntries(named),
       ...(by !== undefined && { by: kind.nameOf(by) }),
     })
+    return found.map((stored) => ({ id: stored.id, record: read(stored) }))
   }
 
   return {
@@ -54,32 +63,25 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
 
     async getReadable(id) {
       const stored = await records.get(kind, id)
-      return stored?.fields && kind.toRecord(stored)
+      return stored && kind.read(stored)
     },
 
-    find: async (query) =>
-      (await find(query)).flatMap((stored) => (stored.fields ? kind.toRecord(stored) : [])),
-
-    findDamaged: async (query) =>
-      (await find(query)).flatMap(({ id, fields }) => (fields ? [] : id)),
+    find: async (query) => (await findAll(query)).flatMap(({ record }) => record ?? []),
+    findAll,
 
     insert: (record) => records.insert(kind, record.id, kind.toFields(record)),
     overwrite: (record) => records.overwrite(kind, record.id, kind.toFields(record)),
     remove: (id) => records.remove(kind, id),
 
-    change: (id, change) => changed(records.change, kind, id, change),
+    change(which, change) {
+      const [id, known] = typeof which === 'string' ? [which] : [which.id, origins.get(which)]
+      const mayRead = kind.damagedIsNone ? kind.read : kind.toRecord
+      const changeStored = (stored: Stored | undefined) => {
+        const before = stored && mayRead(stored)
+        const { next, answer } = change(before)
+        return { next: next === before ? stored?.fields : next && kind.toFields(next), answer }
+      }
+      return records.change(kind, id, changeStored, known)
+    },
   }
-}
-
-function changed<T extends { id: string }, A>(
-  changeRecord: ChangeRecord,
-  kind: KindOf<T>,
-  id: string,
-  change: (before: T | undefined) => Becomes<T, A>,
-): Promise<A> {
-  return changeRecord(kind, id, (fields: Fields | undefined) => {
-    const before = fields && kind.toRecord({ id, revision: '', was: undefined, fields })
-    const { next, answer } = change(before)
-    return { next: next === before ? fields : next && kind.toFields(next), answer }
-  })
 }

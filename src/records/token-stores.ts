@@ -8,6 +8,7 @@ import type {
 } from '../ports/index.ts'
 import { isLater } from '../ports/request-order.ts'
 import type { Records } from './records.ts'
+import { firstWanted } from './scan.ts'
 import { type Table, tableOf } from './table.ts'
 import {
   advanced,
@@ -15,8 +16,8 @@ import {
   claimedOf,
   expired,
   invalidated,
+  KINDS,
   newRecord,
-  tokenKind,
   tokenOf,
   type TokenRecord,
   used,
@@ -28,12 +29,6 @@ type Tokens = Table<TokenRecord>
 const MOST = 1_000
 /** How often another one of the same user is issued first. */
 const MOST_TURNS = 100
-
-export const KINDS = {
-  resetTokens: tokenKind('password_reset_tokens'),
-  invitationTokens: tokenKind('invitation_tokens'),
-  verificationTokens: tokenKind('email_verification_tokens'),
-}
 
 export function resetTokens(records: Records, kind: typeof KINDS.resetTokens): ResetTokenStore {
   const tokens = tableOf(records, kind)
@@ -52,13 +47,13 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens): R
 
     async revoke(which, at) {
       if ('userId' in which && which.upTo) return endLive(tokens, which.userId, which.upTo, at)
-      await changeAll(tokens, await idsOf(tokens, which), (record) => expired(record, at))
+      await changeAll(tokens, await revokedBy(tokens, which), (record) => expired(record, at))
     },
 
     async claim(tokenHash, claim) {
       const [found] = await tokens.find({ equal: { tokenHash }, limit: 1 })
       if (!found) return undefined
-      return tokens.change(found.id, (record) => {
+      return tokens.change(found, (record) => {
         const next = record && claimed(record, claim)
         return { next: next ?? record, answer: next && claimedOf(next) }
       })
@@ -67,8 +62,8 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens): R
     async takeUnfinished(at, leaseUntil) {
       const below = new Date(at.getTime() + 1)
       const left = await tokens.find({ by: 'leaseUntil', below, limit: MOST })
-      for (const { id } of left) {
-        const taken = await tokens.change(id, (record) => {
+      for (const token of left) {
+        const taken = await tokens.change(token, (record) => {
           if (!record?.leaseUntil || record.leaseUntil > at)
             return { next: record, answer: undefined }
           return { next: { ...record, leaseUntil }, answer: claimedOf(record) }
@@ -93,15 +88,16 @@ export function verificationTokens(records: Records): VerificationTokenStore {
     issue: async (token) => void (await tokens.insert(newRecord(token))),
 
     async revoke(which, at) {
-      await changeAll(tokens, await idsOf(tokens, which), (record) => expired(record, at))
+      await changeAll(tokens, await revokedBy(tokens, which), (record) => expired(record, at))
     },
 
     async use({ id, userId, email }, at) {
       const change = (record: TokenRecord) =>
         record.id === id ? used(record, at) : expired(record, at)
       const others = await tokens.find({ equal: { userId }, limit: MOST })
-      const ids = others.filter((other) => other.email === email).map((other) => other.id)
-      await changeAll(tokens, [...new Set([id, ...ids])], change)
+      const own = others.some((other) => other.id === id) ? [] : [id]
+      const ended = others.filter((other) => other.id === id || other.email === email)
+      await changeAll(tokens, [...own, ...ended], change)
     },
 
     async latestExpiry(at) {
@@ -120,8 +116,8 @@ function finding(tokens: Tokens): TokenStore {
     },
 
     async ofUser(userId, limit) {
-      const query = { equal: { userId }, by: 'createdAt', isDescending: true, limit } as const
-      return (await tokens.find(query)).map(tokenOf)
+      const newest = { equal: { userId }, by: 'createdAt', isDescending: true } as const
+      return (await firstWanted(tokens, newest, limit, () => true)).map(tokenOf)
     },
   }
 }
@@ -136,35 +132,31 @@ async function isSuperseded(tokens: Tokens, order: RequestOrder & { userId: stri
 /** Of the live token of a user, unless it is of a later request. A damaged one keeps no place. */
 async function endLive(tokens: Tokens, userId: string, order: RequestOrder, at: Date) {
   const query = { equal: { liveOf: userId }, limit: 1 }
-  await changeAll(
-    tokens,
-    (await tokens.find(query)).map(({ id }) => id),
-    (record) => (isLater(record, order) ? record : invalidated(record, at)),
-  )
-  for (const id of await tokens.findDamaged(query)) await tokens.remove(id)
+  const end = (before: TokenRecord) => (isLater(before, order) ? before : invalidated(before, at))
+  for (const { id, record } of await tokens.findAll(query)) {
+    if (record) await changeAll(tokens, [record], end)
+    else await tokens.remove(id)
+  }
 }
 
-async function idsOf(tokens: Tokens, which: Revoked): Promise<string[]> {
+async function revokedBy(tokens: Tokens, which: Revoked): Promise<(string | TokenRecord)[]> {
   if ('id' in which) return [which.id]
   const { userId, upTo } = which
   const ofUser = await tokens.find({ equal: { userId }, limit: MOST })
-  return ofUser
-    .filter(
-      ({ mailJobId, attempt }) =>
-        !upTo || (mailJobId === upTo.mailJobId && attempt <= upTo.attempt),
-    )
-    .map(({ id }) => id)
+  return ofUser.filter(
+    ({ mailJobId, attempt }) => !upTo || (mailJobId === upTo.mailJobId && attempt <= upTo.attempt),
+  )
 }
 
 /** Each for itself; one that is gone is left. */
 async function changeAll(
   tokens: Tokens,
-  ids: string[],
+  all: (string | TokenRecord)[],
   change: (record: TokenRecord) => TokenRecord,
 ) {
   await Promise.all(
-    ids.map((id) =>
-      tokens.change(id, (record) => ({ next: record && change(record), answer: undefined })),
+    all.map((which) =>
+      tokens.change(which, (record) => ({ next: record && change(record), answer: undefined })),
     ),
   )
 }

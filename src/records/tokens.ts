@@ -1,4 +1,5 @@
 /** Tokens of resets, invitations and verifications (2.1, 2.2, 2.6): how a record of one changes. */
+import { z } from 'zod'
 import type {
   CarriedParameters,
   ClaimedReset,
@@ -10,7 +11,7 @@ import type {
 } from '../ports/index.ts'
 import { endOf } from '../ports/token-end.ts'
 import { eightDaysAfter } from '../ports/week.ts'
-import { kindOf } from './kind.ts'
+import { type Definition, kindOf } from './kind.ts'
 
 type Carried = { [N in keyof CarriedParameters]-?: string | undefined }
 
@@ -27,9 +28,19 @@ export interface TokenRecord extends Omit<Token, 'carried'>, Carried {
   purgeAt: Date
 }
 
-export const tokenKind = (name: string) =>
+/** It was live until it ended. */
+const hasState = ({ liveOf, claimedAt, invalidatedAt }: TokenRecord) =>
+  [liveOf, claimedAt, invalidatedAt].some((one) => one !== undefined)
+
+const Requester = z.record(z.string(), z.string().optional()).optional()
+
+type TokenKind = Pick<Definition<TokenRecord>, 'indexes' | 'unique' | 'isWhole'>
+
+const tokenKind = (name: string, { isWhole = () => true, ...of }: TokenKind) =>
   kindOf<TokenRecord>({
     name,
+    ...of,
+    isWhole: (record) => Requester.safeParse(record.claimedBy).success && isWhole(record),
     fields: {
       tokenHash: 'text',
       userId: 'text',
@@ -56,10 +67,23 @@ export const tokenKind = (name: string) =>
       leaseUntil: 'time?',
       purgeAt: 'time',
     },
-    indexes: [['userId', 'requestedAt'], ['userId', 'createdAt'], ['leaseUntil'], ['expiresAt']],
-    unique: ['tokenHash', 'liveOf'],
     purgedAt: 'purgeAt',
   })
+
+const OF_RESETS: TokenKind = {
+  indexes: [['userId', 'requestedAt'], ['userId', 'createdAt'], ['leaseUntil']],
+  unique: ['tokenHash', 'liveOf'],
+  isWhole: hasState,
+}
+
+export const KINDS = {
+  resetTokens: tokenKind('password_reset_tokens', OF_RESETS),
+  invitationTokens: tokenKind('invitation_tokens', OF_RESETS),
+  verificationTokens: tokenKind('email_verification_tokens', {
+    indexes: [['userId', 'createdAt'], ['expiresAt']],
+    unique: ['tokenHash'],
+  }),
+}
 
 export function newRecord({ carried, ...token }: NewToken): TokenRecord {
   return {

@@ -151,10 +151,10 @@ describeWithMongo('The example server while MongoDB is gone', () => {
     createUserAgent().get(`${at.oauthUrl}/reset-password?token=${tokenOf(link)}`)
 
   async function isSettled(link: string, isBegun: boolean): Promise<boolean> {
-    const { live, claimed_at, used_at, completed_at } = await storedToken(at, link)
+    const { live_of, claimed_at, used_at, completed_at } = await storedToken(at, link)
     return isBegun
       ? used_at instanceof Date && completed_at instanceof Date
-      : claimed_at === null && live
+      : claimed_at === null && live_of !== undefined
   }
 })
 

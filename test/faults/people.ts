@@ -31,7 +31,7 @@ interface UserDocument {
 interface TokenDocument {
   _id: string
   token_hash: string
-  live: boolean
+  live_of?: string
   claimed_at: Date | null
   used_at: Date | null
   invalidated_at: Date | null

@@ -500,7 +500,7 @@ describeWithMongo('Limits of two processes on one database (RATE-10) [full]', ()
     const [h] = harnesses as [Harness]
     const limits = records(h, 'rate_limits')
     const indexes = await limits.indexes()
-    const ends = indexes.find(({ key }) => 'expire' in key)
+    const ends = indexes.find(({ key }) => 'ends_at' in key)
     expect(ends?.expireAfterSeconds).to.equal(0)
     const before = await limits.countDocuments()
     await h.put({ requests_per_ip_per_minute: '0' })
@@ -510,12 +510,12 @@ describeWithMongo('Limits of two processes on one database (RATE-10) [full]', ()
     await h.put({ requests_per_ip_per_minute: String(BURST) })
     for (let count = 0; count < BURST + 2; count += 1) await postFrom(h, '203.0.113.1')
     expect(await limits.countDocuments()).to.equal(before + 1)
-    for (const { key, expire } of await limits.find().toArray()) {
+    for (const { _id: key, ends_at } of await limits.find().toArray()) {
       expect(key).to.match(
         /^(requests:[\da-f.:]+(\/64)?|mails:(all|[a-z_]+:([a-z_]+:)?[\w-]{43}(:\d+)?))$/,
       )
-      expect(expire).to.be.instanceOf(Date)
-      expect(expire.getTime()).to.be.below(Date.now() + 3_600_000)
+      expect(ends_at).to.be.instanceOf(Date)
+      expect(ends_at.getTime()).to.be.below(Date.now() + 3_600_000)
     }
     const stored = JSON.stringify(await limits.find().toArray()).toLowerCase()
     expect(stored).not.to.include('bombed').and.not.to.include('users.example')

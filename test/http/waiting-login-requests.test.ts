@@ -22,6 +22,7 @@ import {
   type DynamicClient,
   type Sending,
 } from '../support/clients.ts'
+import { eventually } from '../support/eventually.ts'
 import { suiteHarnessBehindProxy, type Moment } from '../support/mongo-proxy.ts'
 import { CLIENT, CONFIDENTIAL, type Host, suiteHarness } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
@@ -274,7 +275,7 @@ describe('A link whose request the provider cannot judge, because what is in fro
 describeWithMongo('A login that waits, when the database fails between two steps [full]', () => {
   const { h, proxy } = suiteHarnessBehindProxy(LIMITS, { mayLogErrors: true })
 
-  /** The connection is lost at this write, and the page says that it can be tried again. */
+  /** The database is lost at this write, and the page says that it can be tried again. */
   async function failing(
     collection: string,
     when: Moment['when'],
@@ -284,8 +285,11 @@ describeWithMongo('A login that waits, when the database fails between two steps
     const isWrite = (name: string) => ['insert', 'update', 'findAndModify'].includes(name)
     const matches: Moment['matches'] = (command) =>
       command.collection === collection && isWrite(command.name)
-    const outage = proxy.interrupt({ matches, nth, when }, async () => {})
+    const outage = proxy.interrupt({ matches, nth, when }, () => proxy.sever())
     const answer = await work()
+    await proxy.restore()
+    const isReady = async () => (await h.flows.health()).isReady
+    await eventually('the database is reached again', isReady)
     expect((await outage.happened)?.collection).to.equal(collection)
     expect([answer.status, answer.mode]).to.deep.equal([503, 'unavailable'])
     expect(answer.location).to.equal(undefined)

@@ -109,11 +109,26 @@ export const resetMutants: Mutant[] = [
     caughtBy: 'gives a token to one of 20 that claim it at once',
   },
   {
-    name: 'a reset token is read, and claimed later, on MongoDB',
-    in: 'reset-tokens:claim',
-    find: 'live: true, ...isInTime(at)',
+    name: 'a swap does not look at the revision, in memory',
+    in: 'records:applied',
+    find: 'before?.revision !== revision',
+    becomes: 'false',
+    caughtBy: 'changes what was read alone',
+  },
+  {
+    name: 'a swap does not look at the revision, on MongoDB',
+    in: 'records:replace',
+    find: ', _rev: change.revision }',
+    becomes: ' }',
+    caughtBy: 'changes what was read alone',
+    store: 'mongodb',
+  },
+  {
+    name: 'two records hold what one may hold, on MongoDB',
+    in: 'record-document:indexesOf',
+    find: 'unique: true,',
     becomes: '',
-    caughtBy: 'gives a token to one of 20 that claim it at once',
+    caughtBy: 'is held by one record, of 40 that insert it at once',
     store: 'mongodb',
   },
   {
@@ -126,8 +141,8 @@ export const resetMutants: Mutant[] = [
   {
     name: 'earlier reset tokens stay alive',
     in: 'token-stores:endLive',
-    find: '(isLater(record, order) ? record : invalidated(record, at))',
-    becomes: '({ ...record, liveOf: record.id, expiresAt: record.expiresAt > at ? record.expiresAt : at })',
+    find: 'isLater(before, order) ? before : invalidated(before, at)',
+    becomes: '({ ...before, liveOf: before.id })',
     caughtBy: 'TOK-13',
   },
   {

@@ -322,19 +322,11 @@ export const waitingMutants: Mutant[] = [
     caughtBy: 'learns that somebody else verified',
   },
   {
-    name: 'a waiting window goes on in each of many posts, in memory',
+    name: 'a waiting window goes on in each of many posts',
     in: 'logins:setTurn',
     find: '(at ? login.continuedAt :',
     becomes: '(at ? false :',
     caughtBy: 'gives its one turn to one of 20',
-  },
-  {
-    name: 'a waiting window goes on in each of many posts, on MongoDB',
-    in: 'pending-logins:setTurn',
-    find: ', continued_at: { $exists: false }',
-    becomes: '',
-    caughtBy: 'gives its one turn to one of 20',
-    store: 'mongodb',
   },
   {
     name: 'a link says that its login went on, and not that it verified',
@@ -407,19 +399,11 @@ export const waitingMutants: Mutant[] = [
     caughtBy: 'RACE-13',
   },
   {
-    name: 'a turn is given back in the name of another, in memory',
+    name: 'a turn is given back in the name of another',
     in: 'logins:setTurn',
     find: 'login.turn !== turn',
     becomes: 'false',
     caughtBy: 'lets nobody give back the turn of another',
-  },
-  {
-    name: 'a turn is given back in the name of another, on MongoDB',
-    in: 'pending-logins:setTurn',
-    find: '{ _id: text(id), continued_by: text(turn) },',
-    becomes: '{ _id: text(id) },',
-    caughtBy: 'lets nobody give back the turn of another',
-    store: 'mongodb',
   },
   {
     name: 'a login that waited replaces a newer one of its account',

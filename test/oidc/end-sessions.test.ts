@@ -540,11 +540,17 @@ describeWithMongo('What a login and an end cost beside what the provider asks of
       'find authorization_code',
       'find backchannel_authentication_request',
       'find device_code',
+      'find email_verification_tokens',
       'find grant',
       'find interaction',
+      'find invitation_tokens',
+      'find password_reset_tokens',
+      'find pending_logins',
       'find pre_authorized_code',
       'find refresh_token',
       'find session',
+      'find session_cutoffs',
+      'find session_cutoffs',
     ])
     expect(counted.filter((each) => each.includes('client'))).to.deep.equal([])
   })

@@ -11,6 +11,7 @@ import {
   mongoStore,
 } from '../../src/index.ts'
 import { MODELS } from '../../src/oidc/record-collections.ts'
+import { ALL_KINDS } from '../../src/records/store.ts'
 import { eventually } from '../support/eventually.ts'
 import {
   ADMIN_TOKEN,
@@ -206,7 +207,7 @@ describe('The prefix of the collections', () => {
             }
           : Reflect.get(of, key),
     })
-    mongoStore(watched)
+    for (const { name } of ALL_KINDS) names.add(name)
     const box = createSecretBox(createKeyRing([Buffer.alloc(32)]))
     for (const model of MODELS) mongoAdapter(watched)(model, box)
     expect(names.size).to.be.greaterThan(25)

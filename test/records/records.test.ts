@@ -1,7 +1,15 @@
 import { expect } from 'chai'
 import { AccountFlowsError } from '../../src/errors.ts'
-import type { Change, Fields, Kind, RecordStore } from '../../src/ports/record-store.ts'
+import {
+  ANY,
+  type Change,
+  type Kind,
+  type RecordStore,
+  type Stored,
+} from '../../src/ports/record-store.ts'
+import { kindOf } from '../../src/records/kind.ts'
 import { createRecords } from '../../src/records/records.ts'
+import { type Table, tableOf } from '../../src/records/table.ts'
 import { memoryRecords } from '../../src/stores/memory/records.ts'
 import { movableClock } from '../support/time.ts'
 
@@ -13,9 +21,20 @@ const COUNTERS: Kind = {
   unique: [],
 }
 
-const counted = (before: Fields | undefined) => {
-  const count = Number(before?.['count'] ?? 0) + 1
-  return { next: { ...before, count }, answer: count }
+interface Counter {
+  id: string
+  count: number
+}
+
+const COUNTED = kindOf<Counter>({
+  name: 'counters',
+  fields: { count: 'number' },
+  indexes: [['count']],
+})
+
+const counted = (before: Stored | undefined) => {
+  const count = Number(before?.fields?.['count'] ?? 0) + 1
+  return { next: { ...before?.fields, count }, answer: count }
 }
 const numbers = (length: number) => Array.from({ length }, (_, index) => index + 1)
 
@@ -32,6 +51,12 @@ function service(changed: (store: RecordStore) => Partial<RecordStore> = () => (
   }
   return { store, commands, records: createRecords(told, movableClock) }
 }
+
+const count = (counters: Table<Counter>, which: string | Counter = 'a') =>
+  counters.change(which, (before) => {
+    const next = { id: 'a', count: (before?.count ?? 0) + 1 }
+    return { next, answer: next.count }
+  })
 
 const countOf = async (store: RecordStore, id: string) =>
   (await store.get(COUNTERS, [id]))[0]?.fields?.['count']
@@ -77,7 +102,10 @@ describe('Changes of records', () => {
     ])
     expect(await countOf(store, 'a')).to.equal(2)
     const before = commands.length
-    const read = (next: Fields | undefined) => ({ next, answer: next?.['count'] })
+    const read = (before: Stored | undefined) => ({
+      next: before?.fields,
+      answer: before?.fields?.['count'],
+    })
     expect(await records.change(COUNTERS, 'a', read)).to.equal(2)
     expect(commands.slice(before)).to.deep.equal(['get 1'])
   })
@@ -103,16 +131,53 @@ describe('Changes of records', () => {
     expect(await store.get(COUNTERS, ['a'])).to.deep.equal([undefined])
   })
 
-  it('of a damaged record say which it is, and leave it', async () => {
+  it('of a damaged record say which it is, and leave it; or begin anew, where the kind says so', async () => {
     const { records, store } = service()
-    await store.swap(COUNTERS, [
-      { id: 'a', revision: undefined, next: { owner: 'ann' }, becomes: 'r' },
-    ])
-    const refused = await records.change(COUNTERS, 'a', counted).catch(String)
-    expect(refused).to.match(/counters is damaged: count .* id is a$/)
-    expect((await store.get(COUNTERS, ['a']))[0]?.damaged).to.be.a('string')
-    await records.overwrite(COUNTERS, 'a', { count: 1 })
-    expect(await records.change(COUNTERS, 'a', counted)).to.equal(2)
+    const damage = (becomes: string) =>
+      store.swap(COUNTERS, [{ id: 'a', revision: ANY, next: { owner: 'ann' }, becomes }])
+    const strict = tableOf(records, COUNTED)
+    const lenient = tableOf(
+      records,
+      kindOf<Counter>({ name: 'counters', fields: { count: 'number' }, damagedIsNone: true }),
+    )
+    for (const revision of ['r', '']) {
+      await damage(revision)
+      expect(await count(strict).catch(String)).to.match(/counters is damaged: count .* id is a$/)
+      expect((await store.get(COUNTERS, ['a']))[0]?.damaged).to.be.a('string')
+      expect(await count(lenient)).to.equal(1)
+      expect(await count(strict)).to.equal(2)
+    }
+  })
+
+  it('of what was just found are one command; of what somebody else has changed since, it is read again', async () => {
+    const { records, commands } = service()
+    const counters = tableOf(records, COUNTED)
+    await counters.insert({ id: 'a', count: 1 })
+    const [found] = await counters.find({ by: 'count', limit: 1 })
+    if (!found) throw new Error('nothing was found')
+    expect(await count(counters, found)).to.equal(2)
+    expect(commands).to.deep.equal(['swap 1', 'find', 'swap 1'])
+    expect(await count(counters, found)).to.equal(3)
+  })
+
+  it('of a kind that is remembered are one command, and right all the same where another process counts as well', async () => {
+    const { records, store, commands } = service()
+    const remembered = kindOf<Counter>({
+      name: 'counters',
+      fields: { count: 'number' },
+      isRemembered: true,
+    })
+    const [own, other] = [records, createRecords(store, movableClock)].map((each) =>
+      tableOf(each, remembered),
+    )
+    if (!own || !other) throw new Error('there are two')
+    const read = (which: Table<Counter>) =>
+      which.change('a', (before) => ({ next: before, answer: before?.count }))
+    expect([await count(own), await count(own)]).to.deep.equal([1, 2])
+    expect(commands).to.deep.equal(['swap 1', 'swap 1'])
+    expect([await read(other), await count(other)]).to.deep.equal([2, 3])
+    expect([await read(own), await count(own)]).to.deep.equal([3, 4])
+    expect(await count(other)).to.equal(5)
   })
 })
 

@@ -15,7 +15,6 @@ import {
   samplePendingLogin,
   sampleResetToken,
   sampleVerificationToken,
-  statusIn,
 } from '../../src/contract/samples.ts'
 import type { MailOutbox, NewMailJob } from '../../src/ports/index.ts'
 import { memoryStore } from '../../src/stores/memory/store.ts'
@@ -88,14 +87,20 @@ describeWithMongo('mongoStore()', () => {
       const { resetTokens } = await emptyStore()
       const { carried: _, ...token } = sampleResetToken()
       await resetTokens.issue({ ...token, carried: { state: '' } })
-      expect(await stored('password_reset_tokens').findOne()).to.deep.equal({
+      const { _rev, _was, ...document } = await storedOne('password_reset_tokens')
+      expect([typeof _rev, _was]).to.deep.equal(['string', null])
+      expect(document).to.deep.equal({
         _id: token.id,
         token_hash: token.tokenHash,
         user_id: 'ann',
         email: 'Ann@example.com',
         locale: 'de-AT',
         password_digest: 'digest',
+        client_id: null,
+        redirect_uri: null,
+        scope: null,
         state: '',
+        pending_login_id: null,
         mail_job_id: 'job',
         attempt: 1,
         requested_at: token.requestedAt,
@@ -105,8 +110,11 @@ describeWithMongo('mongoStore()', () => {
         claimed_at: null,
         invalidated_at: null,
         completed_at: null,
+        claimed_by: null,
+        new_hash: null,
+        lease_until: null,
         purge_at: new Date(token.expiresAt.getTime() + 8 * 24 * hour),
-        live: true,
+        live_of: 'ann',
       })
     })
 
@@ -119,7 +127,7 @@ describeWithMongo('mongoStore()', () => {
         const record = () => stored('password_reset_tokens').findOne({ _id: id })
         expect(await record()).to.include({ new_hash: 'next' })
         await resetTokens.advance(id, step, later(2))
-        expect(await record()).not.to.have.property('new_hash')
+        expect(await record()).to.include({ new_hash: null })
       }
     })
 
@@ -129,7 +137,7 @@ describeWithMongo('mongoStore()', () => {
       const job = mustExist(await claimOne(outbox, 'resolve', 1))
       expect(await stored('mail_outbox').findOne()).to.include({ identifier: 'ann' })
       await outbox.resolve(job, 'id of ann', later(1), later(minute))
-      expect(await stored('mail_outbox').findOne()).not.to.have.property('identifier')
+      expect(await stored('mail_outbox').findOne()).to.include({ identifier: null })
 
       await stored('mail_outbox').updateOne({}, { $set: { identifier: 'ann' } })
       await outbox.giveUp(job, later(2), 'no such mailbox')
@@ -140,15 +148,15 @@ describeWithMongo('mongoStore()', () => {
         account_id: 'id of ann',
         purge_at: new Date(later(2).getTime() + 7 * 24 * hour),
       })
-      expect(dead).not.to.have.any.keys('identifier', 'lease_id', 'available_at')
+      expect(dead).to.include({ identifier: null, lease_id: null, available_at: null })
     })
   })
 
-  it('lets nothing but a string or a valid time into a filter, and nothing but a positive integer be a limit (INJ-05)', async () => {
+  it('lets nothing but a text into a filter, and nothing but a positive integer be a limit (INJ-05)', async () => {
     const { resetTokens, verificationTokens, outbox, audit } = await emptyStore()
     await resetTokens.issue(sampleResetToken())
     await outbox.add(sampleMailJob())
-    const notText: unknown[] = [undefined, null, { $ne: '' }, /./, ['x'], 1, '\ud800']
+    const notText: unknown[] = [undefined, null, { $ne: '' }, /./, [{ $ne: '' }], 1]
     for (const each of notText) {
       // @ts-expect-error: a caller without types
       const value: string = each
@@ -178,8 +186,11 @@ describeWithMongo('mongoStore()', () => {
         await expectRefused(act)
       }
     }
-    const never = sampleClaim({ at: new Date('invalid') })
-    await expectRefused(() => resetTokens.claim(sampleResetToken().tokenHash, never))
+    const bobs = sampleResetToken({ userId: 'bob' })
+    await resetTokens.issue(bobs)
+    const claim = (at: Date) => resetTokens.claim(bobs.tokenHash, sampleClaim({ at }))
+    expect(await claim(new Date('invalid'))).to.equal(undefined)
+    expect(await claim(later(1))).to.include({ id: bobs.id })
     for (const limit of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53]) {
       for (const act of [
         () => resetTokens.ofUser('ann', limit),
@@ -191,33 +202,6 @@ describeWithMongo('mongoStore()', () => {
       }
     }
     expect(await resetTokens.ofUser('ann', 1)).to.have.length(1)
-  })
-
-  it('tells events of a version that did not write when they were recorded last', async () => {
-    const { audit } = await emptyStore()
-    const type = 'email_login_blocked'
-    await audit.record({ id: 'new', type, at: later(-3 * hour), accountId: 'ann' }, hour)
-    const at = later(-2 * hour)
-    await stored('audit_events').insertMany([
-      { _id: 'old', type, at, account_id: 'ann' },
-      { _id: 'newer', type, at: later(0), account_id: 'ann' },
-    ])
-    const old = { id: 'old', type, at, recordedAt: at, accountId: 'ann' }
-    expect(await eventIn(audit, 'old')).to.deep.equal(old)
-    for (const query of [{}, { accountId: 'ann' }]) {
-      const idsOf = async (since: { recordedFrom?: Date }) =>
-        (await audit.list({ ...query, ...since, limit: 10 })).map(({ id }) => id)
-      const [first, ...rest] = await idsOf({})
-      expect(first).to.equal('new')
-      expect(rest).to.have.members(['old', 'newer'])
-      expect(await idsOf({ recordedFrom: later(-hour) })).to.deep.equal(['new', 'newer'])
-      expect(await idsOf({ recordedFrom: later(-2 * hour) })).to.have.members([
-        'new',
-        'old',
-        'newer',
-      ])
-      expect(await idsOf({ recordedFrom: later(hour) })).to.deep.equal([])
-    }
   })
 
   it('works the same whatever the host chose for its Db', async () => {
@@ -253,8 +237,9 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
   /** A time that JavaScript does not know. */
   const beyond = { $toDate: Long.fromString('9000000000000000000') }
   const values = [null, '', 1, true, {}, new Date().toISOString(), [later(hour)], [null], [true]]
+  /** Fields that are `null` where there is nothing to tell. */
   const optional =
-    /^(locale|pending_login_id|client_id|redirect_uri|scope|state|address|ui_locales|accept_language|sid)$/
+    /^(locale|pending_login_id|client_id|redirect_uri|scope|state|sid|address|user_agent|account_id|reason|details|identifier_hash|oauth_at|oauth_ends|purge_at)$/
 
   function typeOf(value: unknown) {
     if (value === null) return 'null'
@@ -263,12 +248,15 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
   }
 
   /** Each field once missing, and once with each value of another type. */
-  function* damaged({ _id, ...document }: AnyDocument): Generator<AnyDocument> {
+  function* damaged({ _id, _was, ...document }: AnyDocument): Generator<AnyDocument> {
     for (const [field, right] of Object.entries(document)) {
       const { [field]: _, ...rest } = document
-      if (!optional.test(field)) yield { _id, ...rest }
-      for (const value of [...values, [right]])
-        if (typeOf(value) !== typeOf(right)) yield { _id, ...rest, [field]: value }
+      yield { _id, _was, ...rest }
+      // A text or a time may be what belongs there.
+      const others = right === null ? [1] : [...values, [right]]
+      for (const value of others)
+        if (typeOf(value) !== typeOf(right) && (value !== null || !optional.test(field)))
+          yield { _id, _was, ...rest, [field]: value }
     }
   }
 
@@ -319,7 +307,8 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
     const { pendingLogins, outbox, resetTokens } = await emptyStore()
     const { id } = samplePendingLogin()
     await pendingLogins.save({ ...samplePendingLogin(), id }, 9)
-    for (const captured of ['{', '[]', '{"params":{},"login":{"accountId":1,"ts":1}}', 1, null]) {
+    const other = { params: {}, login: { accountId: 1, ts: 1 } }
+    for (const captured of ['{', [], other, 1, null]) {
       await stored('pending_logins').updateOne({ _id: id }, { $set: { captured } })
       expect(await pendingLogins.find({ id })).to.equal(undefined)
     }
@@ -375,16 +364,14 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
 
     it('makes a dead letter of it with its reason, whatever is wrong', async () => {
       const { outbox, document } = await oneJob()
-      const { identifier: _, ...nobodys } = document
+      const nobodys = { ...document, identifier: null }
       for (const each of [...damaged(document), { ...document, attempts: -1 }, nobodys]) {
         await store(JOBS, each)
         const outcome = [await claimed(outbox), await outbox.giveUpUnreadable(later(1))]
         expect(outcome, JSON.stringify(each)).to.deep.equal([[], ['job']])
         const dead = await storedOne(JOBS)
-        expect(dead)
-          .to.include({ state: 'dead', reason: 'unreadable' })
-          .and.include.keys('purge_at')
-        expect(dead).not.to.include.keys('identifier')
+        expect(dead).to.include({ state: 'dead', reason: 'unreadable', identifier: null })
+        expect(dead['purge_at']).to.be.instanceOf(Date)
         expect(await outbox.giveUpUnreadable(later(1))).to.deep.equal([])
       }
       for (const field of ['not_before', 'expires_at', 'requested_at']) {
@@ -408,75 +395,59 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
       expect(await claimOne(outbox, 'resolve', 1)).to.include({ id: 'job' })
     })
 
-    it('tells what can be read of it, never revives it, and lets it be discarded', async () => {
+    it('is told once it is a dead letter, is never revived, and can be discarded', async () => {
       const { outbox, document } = await oneJob({ identifier: 'typed', notBefore: later(minute) })
-      const sound = mustExist(await statusIn(outbox, 'job'))
       const revive = () => outbox.revive('job', later(1), later(hour))
       for (const each of damaged(document)) {
         const what = JSON.stringify(each)
         await store(JOBS, each)
-        const status = mustExist(await statusIn(outbox, 'job'))
-        expect(status, what).to.include({ id: 'job', state: 'waiting', isHeld: false })
-        expect(status, what).to.have.all.keys(sound)
-        expect(JSON.stringify(status)).not.to.include('typed')
-        expect(await outbox.list({ limit: 2 }, later(1)), what).to.deep.equal([status])
         expect(await revive(), what).to.equal('not_found')
         expect(await storedOne(JOBS), what).to.deep.equal(each)
+        await outbox.giveUpUnreadable(later(1))
+        const letters = await outbox.list({ limit: 2 }, later(1))
+        expect(letters, what).to.have.length(1)
+        expect(letters[0], what).to.include({ id: 'job', state: 'dead', reason: 'unreadable' })
+        expect(JSON.stringify(letters)).not.to.include('typed')
+        expect(await revive(), what).to.equal('no_account')
         expect(await outbox.discard({ id: 'job' }, later(1)), what).to.equal(1)
       }
       await store(JOBS, document)
       expect(await revive()).to.equal('revived')
     })
 
-    it('revives no dead letter, but for what the revival writes anew', async () => {
+    it('is not revived as a dead letter', async () => {
       const { outbox } = await oneJob()
       const job = mustExist(await claimOne(outbox, 'resolve', 1))
       await outbox.resolve(job, 'ann', later(1), later(minute))
       await outbox.giveUp(job, later(2), 'refused')
       const letter = await storedOne(JOBS)
-      const { account_id: _, ...nobodys } = letter
       const revive = () => outbox.revive('job', later(3), later(hour))
-      const rewritten = new Set(['expires_at', 'requested_at', 'purge_at', 'reason', 'resolved_at'])
-      const counts = { revived: 0, not_found: 0 }
-      for (const each of [
-        ...[...damaged(letter)].filter(({ state }) => state === 'dead'),
-        { ...letter, kind: 'newsletter' },
-        { ...letter, attempts: -1 },
-        { ...letter, reason: 'unreadable' },
-      ]) {
-        if (!('account_id' in each)) continue
+      const ofOthers = { ...letter, kind: 'newsletter' }
+      for (const each of [...damaged(letter), ofOthers, { ...letter, attempts: -1 }]) {
         const what = JSON.stringify(each)
         await store(JOBS, each)
-        const isHealed = Object.entries(letter).every(
-          ([field, right]) =>
-            rewritten.has(field) || JSON.stringify(each[field]) === JSON.stringify(right),
-        )
-        const expected = isHealed ? 'revived' : 'not_found'
-        expect(await revive(), what).to.equal(expected)
-        counts[expected] += 1
-        const claimed = await claimOne(outbox, 'resolve', 3)
-        if (isHealed) expect(claimed, what).to.include({ id: 'job', accountId: 'ann' })
-        else expect(await storedOne(JOBS), what).to.deep.equal(each)
+        expect(await revive(), what).to.equal('not_found')
+        expect(await storedOne(JOBS), what).to.deep.equal(each)
       }
-      expect(counts.revived).to.be.greaterThan(30)
-      expect(counts.not_found).to.be.greaterThan(30)
+      const nobodys = { ...letter, account_id: null }
       await store(JOBS, nobodys)
       expect(await revive()).to.equal('no_account')
       expect(await storedOne(JOBS)).to.deep.equal(nobodys)
+      await store(JOBS, letter)
+      expect(await revive()).to.equal('revived')
     })
 
-    it('tells of one whose id is no text, or whose times are beyond reason', async () => {
-      const { outbox } = await oneJob()
-      await setBeyond(JOBS, 'job', 'requested_at', 'expires_at', 'available_at')
-      const none = { requestedAt: undefined, nextAttemptAt: undefined, expiresAt: undefined }
-      expect(await statusIn(outbox, 'job')).to.include(none)
+    it('is left alone where its id is no text', async () => {
+      const { outbox, document } = await oneJob()
       const id = new ObjectId()
       // @ts-expect-error: written by somebody else
-      await stored(JOBS).insertOne({ _id: id, state: 'dead' })
-      const letters = await outbox.list({ state: 'dead', limit: 10 }, later(1))
-      expect(letters.map(({ id }) => id)).to.deep.equal([JSON.stringify(id)])
-      expect(await outbox.list({ limit: 10 }, later(1))).to.have.length(2)
-      expect(await outbox.discard('dead', later(1))).to.equal(1)
+      await stored(JOBS).insertOne({ ...document, _id: id, state: 'dead' })
+      expect(await outbox.giveUpUnreadable(later(1))).to.deep.equal([])
+      const listed = await outbox.list({ limit: 10 }, later(1))
+      expect(listed.map((job) => job.id)).to.deep.equal(['job'])
+      expect(await outbox.discard('dead', later(1))).to.equal(0)
+      expect(await stored(JOBS).countDocuments()).to.equal(2)
+      expect(await claimed(outbox)).to.have.length(1)
     })
   })
 
@@ -485,7 +456,7 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
     const event = async () =>
       mustExist((await stored(EVENTS).findOne({ _id: 'event' })) ?? undefined)
 
-    it('tells what can be read of it, or nothing, and does not hide the others', async () => {
+    it('is not told, and hides no other', async () => {
       const { audit } = await emptyStore()
       const requester = { address: '192.0.2.1', userAgent: 'test', clientId: 'app' }
       const about = { accountId: 'ann', details: { identifier_hash: 'hash' }, ...requester }
@@ -495,27 +466,19 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
       await delay(3)
       await audit.record(recorded, hour)
       const document = await event()
+      const ids = async () => (await audit.list({ limit: 10 })).map(({ id }) => id)
       for (const each of damaged(document)) {
         const what = JSON.stringify(each)
         await store(EVENTS, each)
-        const found = await eventIn(audit, 'event')
-        const ids = (await audit.list({ limit: 10 })).map(({ id }) => id)
-        const isEvent = typeof each['type'] === 'string' && each['at'] instanceof Date
-        expect(found !== undefined, what).to.equal(isEvent)
-        expect(ids, what).to.have.members(isEvent ? ['event', 'sound'] : ['sound'])
-        if (!found) continue
-        const { recordedAt, ...rest } = found
-        expect(recordedAt, what).to.be.instanceOf(Date)
-        expect({ ...recorded, ...rest }, what).to.deep.include({ id: 'event', at: later(0) })
-        for (const value of Object.values(rest)) expect(value, what).not.to.equal(null)
+        expect(await eventIn(audit, 'event'), what).to.equal(undefined)
+        expect(await ids(), what).to.deep.equal(['sound'])
       }
-      await store(EVENTS, { ...document, details: { a: 1, b: null, c: [1], d: { e: 1 } } })
-      expect(await eventIn(audit, 'event')).to.deep.include({ details: { a: 1 } })
-      await setBeyond(EVENTS, 'event', 'recorded_at')
-      expect(await eventIn(audit, 'event')).to.deep.include({ recordedAt: later(0) })
-      await setBeyond(EVENTS, 'event', 'at')
-      expect(await eventIn(audit, 'event')).to.equal(undefined)
-      expect(await audit.list({ limit: 1 })).to.have.length(1)
+      for (const field of ['at', 'recorded_at']) {
+        await store(EVENTS, document)
+        expect(await ids()).to.deep.equal(['event', 'sound'])
+        await setBeyond(EVENTS, 'event', field)
+        expect(await ids(), field).to.deep.equal(['sound'])
+      }
     })
 
     it('takes the id of a forgotten account out of an action of an admin all the same (LOG-12)', async () => {
@@ -526,63 +489,77 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
       for (const details of [undefined, null, 'text', [], ['text'], 1]) {
         await store(EVENTS, { ...document, details })
         await forget('ann', later(1), 'hash')
-        expect(await event(), JSON.stringify(details)).not.to.have.property('account_id')
+        const left = await stored(EVENTS).countDocuments({ account_id: 'ann' })
+        expect(left, JSON.stringify(details)).to.equal(0)
       }
     })
   })
 
   it('begins anew with a key whose window of a limit is damaged, and knows no cut-off that lets sessions live', async () => {
     const { limits, cutoffs } = await emptyStore()
-    const { expire, points } = { expire: later(hour), points: 7 }
-    const ofExpire = [null, '2020-01-01', 1, {}].map((expire) => ({ expire, points }))
-    const ofPoints = [null, '7', {}].map((points) => ({ expire, points }))
-    for (const window of [...ofExpire, ...ofPoints, { expire }, { points }]) {
-      await stored('rate_limits').deleteMany({})
-      await stored('rate_limits').insertOne({ _id: 'record', key: 'key', ...window })
-      await limits.hit('key', minute).catch(() => {})
-      const { count } = await limits.hit('key', minute)
-      expect(count, JSON.stringify(window)).to.be.within(1, 2)
+    await limits.hit('key', minute)
+    for (const each of damaged(await storedOne('rate_limits'))) {
+      await store('rate_limits', each)
+      expect((await limits.hit('key', minute)).count, JSON.stringify(each)).to.equal(1)
+      expect((await limits.hit('key', minute)).count).to.equal(2)
     }
     expect((await limits.hit('another key', minute)).count).to.equal(1)
-    await stored('session_cutoffs').insertOne({ _id: 'ann', idp_at: 'yesterday' })
-    await expectRefused(() => cutoffs.read('ann'))
+    await cutoffs.end('ann', 'oauth', { id: 'first', at: later(0) })
+    for (const each of damaged(await storedOne('session_cutoffs'))) {
+      await store('session_cutoffs', each)
+      const refusal: unknown = await cutoffs.read('ann').catch((error: unknown) => error)
+      expect(refusal, JSON.stringify(each)).to.include({ code: 'ERR_STORE_DAMAGED' })
+    }
     await cutoffs.end('ann', 'idp', { id: 'end', at: later(1) })
     expect(await cutoffs.read('ann')).to.deep.include({ idpAt: later(1), oauthAt: undefined })
   })
 
   it('reads settings as text, never loses a value in silence, can write them again, and leaves a damaged version out of the history alone', async () => {
     const { settings } = await emptyStore()
+    await settings.write({ smtp_host: 'mail.example' }, 0)
+    const document = await storedOne('settings')
     const mixed = { smtp_host: 'mail.example', smtp_port: 587, smtp_from: null }
     const texts = { smtp_host: 'mail.example', smtp_port: '587', smtp_from: 'null' }
     const deep = { nested: { $gt: '' }, list: ['x'] }
-    const versions = [Infinity, -1, [5], Decimal128.fromString('5'), Long.MAX_VALUE, {}]
-    for (const [document, values] of [
-      [{ version: '7', values: mixed }, texts],
-      [{ values: deep }, { nested: '{"$gt":""}', list: '["x"]' }],
-      [{ version: null, values: { on: true } }, { on: 'true' }],
-      ...versions.map((version) => [{ version, values: { on: 'x' } }, { on: 'x' }] as const),
+    for (const [written, values] of [
+      [mixed, texts],
+      [deep, { nested: '{"$gt":""}', list: '["x"]' }],
+      [{ on: true }, { on: 'true' }],
     ] as const) {
-      await store('settings', { _id: 'settings', ...document })
-      expect(await settings.read()).to.deep.equal({ version: 0, values })
-      expect(await settings.write({}, 0)).to.equal(true)
-      expect(await settings.read()).to.deep.equal({ version: 1, values: {} })
+      await store('settings', { ...document, values: written })
+      expect(await settings.read()).to.deep.equal({ version: 1, values })
+      expect(await settings.write({}, 1)).to.equal(true)
+      expect(await settings.read()).to.deep.equal({ version: 2, values: {} })
     }
-    for (const values of ['text', ['a'], null, 1, new Date(0), new ObjectId()]) {
-      await store('settings', { _id: 'settings', version: 3, values })
-      expect(await settings.read()).to.deep.equal({ version: 3, values: {}, isUnreadable: true })
+    const versions = [Infinity, -1, [5], '7', Decimal128.fromString('5'), {}]
+    const wrong = [
+      ...versions.map((version) => ({ version })),
+      ...['text', ['a'], null, 1, new Date(0), new ObjectId()].map((values) => ({ values })),
+    ]
+    for (const each of wrong) {
+      const what = JSON.stringify(each)
+      await store('settings', { ...document, ...each })
+      expect(await settings.read(), what).to.deep.equal({
+        version: 0,
+        values: {},
+        isUnreadable: true,
+      })
+      expect(await settings.write({}, 1), what).to.equal(false)
+      expect(await settings.write({}, 0), what).to.equal(true)
+      expect(await settings.read(), what).to.deep.equal({ version: 1, values: {} })
     }
     const good = { version: 2, at: later(1), actor: 'ann', secrets: ['a'], values: { on: 'x' } }
     const least = { version: 1, secrets: [], values: {} }
     const odd = { ...least, at: 'yesterday', actor: 5, secrets: 'a' }
-    const wrong = [null, 'text', [], {}, { version: '1', values: {} }, { version: 1, values: [] }]
-    const record = { _id: 'settings', version: 3, values: {} }
-    await store('settings', { ...record, history: [...wrong, odd, good] })
+    const damages = [null, 'text', [], {}, { version: '1', values: {} }, { version: 1, values: [] }]
+    const kept = { ...good, at: good.at.toISOString() }
+    await store('settings', { ...document, history: [...damages, odd, kept] })
     expect((await settings.read()).history).to.deep.equal([least, good])
     for (const history of ['text', null, {}, 5]) {
-      await store('settings', { ...record, history })
-      expect(await settings.read()).to.deep.equal({ version: 3, values: {} })
+      await store('settings', { ...document, history })
+      expect((await settings.read()).history).to.equal(undefined)
     }
-    expect(await settings.write({}, 3, [good])).to.equal(true)
+    expect(await settings.write({}, 1, [good])).to.equal(true)
     expect((await settings.read()).history).to.deep.equal([good])
   })
 })

@@ -35,8 +35,8 @@ export function memoryRecords({ now }: Pick<Clock, 'now'> = systemClock): Memory
     const table = tables.get(name) ?? new Map<string, Kept>()
     tables.set(name, table)
     if (purgedAt === undefined) return table
-    for (const [id, { fields }] of table)
-      if (order(fields[purgedAt] ?? NaN, now()) <= 0) table.delete(id)
+    const at = Number(now())
+    for (const [id, { fields }] of table) if (Number(fields[purgedAt]) <= at) table.delete(id)
     return table
   }
 
@@ -48,7 +48,7 @@ export function memoryRecords({ now }: Pick<Clock, 'now'> = systemClock): Memory
     if (next === undefined) return table.delete(id)
     if (isTaken(kind, table, change)) return false
     const isFirst = revision === undefined && kind.insertedAt !== undefined
-    const fields = structuredClone(isFirst ? { ...next, [`${kind.insertedAt}`]: now() } : next)
+    const fields = copyOf(kind, isFirst ? { ...next, [`${kind.insertedAt}`]: now() } : next)
     const was = typeof revision === 'string' ? revision : undefined
     table.set(id, { id, fields, revision: becomes, was })
     if (table.size > MOST) table.delete(oldestOf(kind, table))
@@ -89,7 +89,18 @@ function oldestOf({ purgedAt }: Kind, table: Map<string, Kept>): string {
 }
 
 function toldOf(kind: Kind, kept: Kept | undefined): Stored | undefined {
-  return kept && storedOf(kind, kept.id, { ...kept, fields: structuredClone({ ...kept.fields }) })
+  return kept && copied(kind, storedOf(kind, kept.id, kept))
+}
+
+const copied = (kind: Kind, stored: Stored): Stored =>
+  stored.fields ? { ...stored, fields: copyOf(kind, stored.fields) } : stored
+
+/** What is in it can be changed in objects alone. */
+function copyOf({ fields: types }: Kind, fields: Fields): Fields {
+  const copy: Record<string, Value> = { ...fields }
+  for (const [name, value] of Object.entries(fields))
+    if (types[name] === 'json') copy[name] = structuredClone(value)
+  return copy
 }
 
 function isTaken({ unique }: Kind, table: Map<string, Kept>, { id, next }: Change): boolean {
@@ -103,30 +114,38 @@ function isTaken({ unique }: Kind, table: Map<string, Kept>, { id, next }: Chang
 function isFound({ equal = {}, by, from, below, ...query }: Query, { id, fields }: Kept): boolean {
   for (const [name, wanted] of Object.entries(equal)) {
     const value = fields[name]
-    if (value === undefined || ![wanted].flat().some((one) => order(value, one) === 0)) return false
+    if (value === undefined || ![wanted].flat().some((one) => isSame(value, one))) return false
   }
-  if (by === undefined) return true
+  const { after, isDescending } = query
+  if (by === undefined) return !after || order(id, after.id) > 0
   const value = fields[by]
   if (value === undefined || (from !== undefined && order(value, from) < 0)) return false
   if (below !== undefined && order(value, below) >= 0) return false
-  const { after, isDescending } = query
   if (!after) return true
-  const distance = order(value, after.value) || order(id, after.id)
+  const distance = order(value, after.value ?? NaN) || order(id, after.id)
   return isDescending ? distance < 0 : distance > 0
 }
 
 function inOrder({ by, isDescending }: Query) {
   return (a: Kept, b: Kept): number => {
-    const [first, second] = by === undefined ? [] : [a.fields[by], b.fields[by]]
-    if (first === undefined || second === undefined) return 0
+    const [first = '', second = ''] = by === undefined ? [] : [a.fields[by], b.fields[by]]
     const distance = order(first, second) || order(a.id, b.id)
     return isDescending ? -distance : distance
   }
 }
 
+const isSame = (a: Value, b: Value) =>
+  a === b || (a instanceof Date && b instanceof Date && a.getTime() === b.getTime())
+
+/** Here the order of code units is that of bytes. */
+const UP_TO_SURROGATES = /^[\0-\ud7ff]*$/
+
 /** Texts in the order of their bytes, as databases have them. */
 function order(a: Value, b: Value): number {
-  if (typeof a === 'string' && typeof b === 'string')
+  if (a === b) return 0
+  if (typeof a === 'string' && typeof b === 'string') {
+    if (UP_TO_SURROGATES.test(a) && UP_TO_SURROGATES.test(b)) return a < b ? -1 : 1
     return Buffer.compare(Buffer.from(a), Buffer.from(b))
+  }
   return Number(a) - Number(b)
 }

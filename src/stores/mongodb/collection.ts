@@ -16,28 +16,6 @@ export const operationOptions = {
   useBigInt64: false,
 } satisfies CollectionOptions
 
-/** Those records that can be read; the others hide none. */
-export async function* readable<T>(
-  records: AsyncIterable<T>,
-  isReadable: (record: T) => boolean,
-): AsyncGenerator<T> {
-  for await (const record of records) if (isReadable(record)) yield record
-}
-
-/** The first few of them. */
-export async function firstReadable<T>(
-  records: AsyncIterable<T>,
-  isReadable: (record: T) => boolean,
-  limit = 1,
-): Promise<T[]> {
-  const first: T[] = []
-  for await (const record of readable(records, isReadable)) {
-    first.push(record)
-    if (first.length === limit) break
-  }
-  return first
-}
-
 /** Opens a collection of one database, under a name that every host has the same. */
 export type OpenCollection = <T extends Document>(name: string) => Collection<T>
 

@@ -14,38 +14,20 @@ interface ListedCollection extends IndexedCollection {
   indexes(): Promise<IndexDescriptionInfo[]>
 }
 
-/** A collection of the store. */
-export interface StoredPart {
-  /** Creates the collection and its indexes. */
-  start(): Promise<void>
-  /** The indexes that are missing or have other options, as `collection.index`; all of them where there is no collection. */
-  wrongIndexes(): Promise<string[]>
-}
-
 const NAMESPACE_NOT_FOUND = 26
 const NAMESPACE_EXISTS = 48
 const INDEX_OPTIONS_CONFLICT = 85
 const INDEX_KEY_SPECS_CONFLICT = 86
 
-/** A broom, never the judge: nothing relies on when it sweeps. */
-export const purgeIndex: NamedIndex = {
-  name: 'purge_at_ttl',
-  key: { purge_at: 1 },
-  expireAfterSeconds: 0,
-}
-
-/** What `start` creates, `wrongIndexes` looks for. */
-export function storedPart(collection: ListedCollection, indexes: NamedIndex[] = []): StoredPart {
-  return {
-    start: () => createIndexes(collection, indexes),
-
-    async wrongIndexes() {
-      const found = new Set((await indexesOf(collection)).map(definitionOf))
-      return [ofEveryCollection, ...indexes]
-        .filter((index) => !found.has(definitionOf(index)))
-        .map(({ name }) => `${collection.collectionName}.${name}`)
-    },
-  }
+/** The indexes that are missing or have other options, as `collection.index`; all of them where there is no collection. */
+export async function wrongIndexes(
+  collection: ListedCollection,
+  indexes: NamedIndex[],
+): Promise<string[]> {
+  const found = new Set((await indexesOf(collection)).map(definitionOf))
+  return [ofEveryCollection, ...indexes]
+    .filter((index) => !found.has(definitionOf(index)))
+    .map(({ name }) => `${collection.collectionName}.${name}`)
 }
 
 const ofEveryCollection: NamedIndex = { name: '_id_', key: { _id: 1 } }

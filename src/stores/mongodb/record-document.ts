@@ -12,6 +12,9 @@ import type { NamedIndex } from './indexes.ts'
 
 export type Kept = Document & { _id: string }
 
+/** In the place of a field that somebody took out. It is of no type. */
+const MISSING = Symbol('missing')
+
 /** `undefined`: the record is removed. */
 export function documentOf(
   { fields, unique }: Kind,
@@ -22,28 +25,49 @@ export function documentOf(
   const document: Kept = { _id: keptText(id), _rev: becomes, _was: was }
   for (const [name, type] of Object.entries(fields)) {
     const value = next[name]
-    if (value !== undefined) document[name] = type === 'json' ? JSON.stringify(value) : kept(value)
+    if (value !== undefined) document[name] = type === 'json' ? keptJson(value) : kept(value)
     else if (!unique.includes(name)) document[name] = null
   }
   return document
 }
 
+/** Fields that the host has added stay. */
+export function updateOf({ unique }: Kind, { _id, ...fields }: Kept): Document {
+  const left = unique.filter((name) => !(name in fields)).map((name) => [name, true])
+  return { $set: fields, ...(left.length > 0 && { $unset: Object.fromEntries(left) }) }
+}
+
 const kept = (value: Value) => (typeof value === 'string' ? keptText(value) : value)
+
+/** As objects and lists, which people can read and edit. What `JSON.stringify` leaves out is not kept. */
+const keptJson = (value: Value): unknown => withTexts(JSON.parse(JSON.stringify(value)), keptText)
+const toldJson = (value: unknown): unknown =>
+  withTexts(jsonOf(JSON.stringify(value) ?? 'null'), textOf)
+
+/** JSON whose texts and names are other ones. */
+function withTexts(json: unknown, other: (text: string) => string): unknown {
+  if (typeof json === 'string') return other(json)
+  if (Array.isArray(json)) return json.map((one) => withTexts(one, other))
+  if (typeof json !== 'object' || json === null) return json
+  const named = Object.entries(json).map(([name, one]) => [other(name), withTexts(one, other)])
+  return Object.fromEntries(named)
+}
 
 export function toldOf(kind: Kind, { _id, _rev: revision, _was: was, ...document }: Kept): Stored {
   const fields: Record<string, unknown> = {}
   for (const [name, type] of Object.entries(kind.fields)) {
     const value: unknown = document[name]
-    const isText = typeof value === 'string' && (type === 'text' || type === 'json')
-    if (type === 'json') fields[name] = isText ? jsonOf(value) : undefined
-    else fields[name] = isText ? textOf(value) : value
+    if (value === undefined) fields[name] = kind.unique.includes(name) ? undefined : MISSING
+    else if (type === 'json') fields[name] = toldJson(value)
+    else fields[name] = type === 'text' && typeof value === 'string' ? textOf(value) : value
   }
   return storedOf(kind, textOf(_id), { revision, was, fields })
 }
 
-export function sortOf({ by, isDescending }: Query): Record<string, 1 | -1> {
+export function sortOf({ equal = {}, by, isDescending }: Query): Record<string, 1 | -1> {
   const direction = isDescending ? -1 : 1
-  return by === undefined ? {} : { [by]: direction, _id: direction }
+  if (by !== undefined) return { [by]: direction, _id: direction }
+  return Object.keys(equal).length > 0 ? {} : { _id: 1 }
 }
 
 export function filterOf({
@@ -57,14 +81,14 @@ export function filterOf({
   const filter: Document = {}
   for (const [name, value] of Object.entries(equal))
     filter[name] = Array.isArray(value) ? { $in: value.map(kept) } : { $eq: kept(value) }
-  if (by === undefined) return filter
+  if (by === undefined) return after ? { ...filter, _id: { $gt: keptText(after.id) } } : filter
   const bounds: Document = { $ne: null }
   if (from !== undefined) bounds['$gte'] = kept(from)
   if (below !== undefined) bounds['$lt'] = kept(below)
   filter[by] = bounds
   if (!after) return filter
   const beyond = isDescending ? '$lt' : '$gt'
-  const [value, id] = [kept(after.value), keptText(after.id)]
+  const [value, id] = [kept(after.value ?? ''), keptText(after.id)]
   filter['$or'] = [{ [by]: { [beyond]: value } }, { [by]: value, _id: { [beyond]: id } }]
   return filter
 }
@@ -78,7 +102,7 @@ export function indexesOf({ indexes, unique, purgedAt }: Kind): NamedIndex[] {
     name: `${field}_unique`,
     key: { [field]: 1 as const },
     unique: true,
-    partialFilterExpression: { [field]: { $type: 'string' } },
+    sparse: true,
   }))
   if (purgedAt === undefined) return [...ordered, ...single]
   const purge = { name: `${purgedAt}_ttl`, key: { [purgedAt]: 1 as const }, expireAfterSeconds: 0 }

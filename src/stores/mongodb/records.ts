@@ -10,15 +10,23 @@ import {
   type Stored,
 } from '../../ports/record-store.ts'
 import { collectionsOf, type MongoOptions } from './collection.ts'
-import { documentOf, filterOf, indexesOf, type Kept, sortOf, toldOf } from './record-document.ts'
+import {
+  documentOf,
+  filterOf,
+  indexesOf,
+  type Kept,
+  sortOf,
+  toldOf,
+  updateOf,
+} from './record-document.ts'
 import { duplicatesIn } from './errors.ts'
-import { createIndexes } from './indexes.ts'
+import { createIndexes, wrongIndexes } from './indexes.ts'
 import { withUnavailable } from './unavailable.ts'
 import { keptText } from '../text.ts'
 
 /**
- * Keeps each kind in a collection, under the names of its fields. `_rev` and `_was` are the two revisions; what is absent is `null`; what
- * is `json` is its text. Reads come from the primary and writes go to the majority, whatever the host chose for its `Db`.
+ * Keeps each kind in a collection, under the names of its fields. `_rev` and `_was` are the two revisions; what is absent is `null`, but
+ * for unique fields. Reads come from the primary and writes go to the majority, whatever the host chose for its `Db`.
  *
  * @throws TypeError where no name of a collection can begin with that prefix.
  */
@@ -33,6 +41,11 @@ export function mongoRecords(db: Db, { prefix }: Pick<MongoOptions, 'prefix'> = 
       for (const kind of kinds) await createIndexes(collectionOf(kind), indexesOf(kind))
     },
 
+    async inspect(kinds) {
+      const wrong = kinds.map((kind) => wrongIndexes(collectionOf(kind), indexesOf(kind)))
+      return (await Promise.all(wrong)).flat()
+    },
+
     async now() {
       const { localTime } = await db.command({ hello: 1 }, { readPreference: 'primary' })
       if (localTime instanceof Date) return localTime
@@ -45,7 +58,8 @@ export function mongoRecords(db: Db, { prefix }: Pick<MongoOptions, 'prefix'> = 
       checkQuery(kind, query)
       const options = { limit: query.limit, sort: sortOf(query) }
       const found = await collectionOf(kind).find(filterOf(query), options).toArray()
-      return found.map((kept) => toldOf(kind, kept))
+      // Another id is nobody's that this store has made.
+      return found.filter(({ _id }) => typeof _id === 'string').map((kept) => toldOf(kind, kept))
     },
 
     async swap(kind, changes) {
@@ -102,8 +116,10 @@ async function replace(collection: Collection<Kept>, kind: Kind, changes: Change
   if (changes.length === 0) return
   const writes = changes.map((change): AnyBulkWriteOperation<Kept> => {
     const filter = { _id: keptText(change.id), _rev: change.revision }
-    const replacement = documentOf(kind, change)
-    return replacement ? { replaceOne: { filter, replacement } } : { deleteOne: { filter } }
+    const document = documentOf(kind, change)
+    return document
+      ? { updateOne: { filter, update: updateOf(kind, document) } }
+      : { deleteOne: { filter } }
   })
   const { matchedCount, deletedCount } = await collection.bulkWrite(writes, { ordered: false })
   if (matchedCount + deletedCount === changes.length)

@@ -1,6 +1,5 @@
 import { AccountFlowsError } from '../../errors.ts'
 import { serverErrorCode } from './errors.ts'
-import { isObject } from './values.ts'
 
 const NAMES = new Set([
   'MongoClientClosedError',
@@ -30,17 +29,16 @@ const CODES = new Set<unknown>([
 const SOCKET_CODES = /^(EPIPE|ECONN(RESET|ABORTED)|ETIMEDOUT|E(HOST|NET)UNREACH|ERR_STREAM_\w+)$/
 
 /**
- * The same object, whose methods and those of its parts throw `ERR_STORE_UNAVAILABLE` where MongoDB cannot be reached, or does not answer in time. A
- * write that failed so may have been done all the same. All methods must answer promises.
+ * The same object, whose methods throw `ERR_STORE_UNAVAILABLE` where MongoDB cannot be reached, or does not answer in time. A write that
+ * failed so may have been done all the same. All methods must answer promises.
  */
 export function withUnavailable<T extends object>(port: T): T {
-  return new Proxy(port, {
-    get(target, name, receiver) {
-      const member: unknown = Reflect.get(target, name, receiver)
-      if (typeof member === 'function') return translating(member)
-      return isObject(member) ? withUnavailable(member) : member
-    },
+  const members = Object.keys(port).map((name) => {
+    const member: unknown = Reflect.get(port, name)
+    return [name, typeof member === 'function' ? translating(member) : member]
   })
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the same members
+  return Object.fromEntries(members) as T
 }
 
 function translating(method: Function) {

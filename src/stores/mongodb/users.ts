@@ -1,11 +1,12 @@
 import type { Db, FindOptions, ObjectId, UpdateOptions } from 'mongodb'
 import type { User, UserStore } from '../../ports/index.ts'
 import { equalsInAsciiCase } from '../../ports/users.ts'
+import { systemClock } from '../../clock.ts'
+import { together } from '../../records/together.ts'
 import { operationOptions } from './collection.ts'
-import { isText, text } from './conditions.ts'
 import { isDuplicateKey } from './errors.ts'
 import { createIndexes, type NamedIndex } from './indexes.ts'
-import { together } from './together.ts'
+
 import { withUnavailable } from './unavailable.ts'
 import { toUser } from './user-document.ts'
 
@@ -59,7 +60,7 @@ export function mongoUsers(collection: UserCollection): UserStore {
     options: FindOptions,
     pick: (users: User[], text: string) => Found,
   ) {
-    const found = together(async (texts: string[]) => {
+    const found = together(systemClock, async (texts: string[]) => {
       const documents = await collection.find(await filterOf(texts), options).toArray()
       const users = documents.map(toUser).filter((user) => user !== undefined)
       return texts.map((text) => pick(users, text))
@@ -119,6 +120,16 @@ export function mongoUsers(collection: UserCollection): UserStore {
     markEmailUnverified: (id, email) =>
       isUpdated(id, { email: text(email), email_verified: true }, verified(false)),
   })
+}
+
+/** Of a half of a surrogate pair, BSON would store another character, and so match what was not asked for. */
+const isText = (value: unknown): value is string =>
+  typeof value === 'string' && !/\p{Surrogate}/u.test(value)
+
+/** `undefined` would match a missing field, an object would be read as operators. */
+function text(value: string): string {
+  if (!isText(value)) throw new TypeError('A value in a filter must be a well-formed string')
+  return value
 }
 
 const verified = (email_verified: boolean) => ({ $set: { email_verified } })

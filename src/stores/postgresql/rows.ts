@@ -58,14 +58,15 @@ export function conditionsOf(kind: Kind, query: Query): { text: string; values: 
   const conditions = Object.entries(equal).map(([name, value]) => {
     return `${nameOf(name)} = ANY(${given([value].flat().map(kept), `${typeOfField(name)}[]`)})`
   })
-  let order = ''
+  let order = conditions.length > 0 ? '' : 'ORDER BY id'
+  if (by === undefined && after) conditions.push(`id > ${given(keptText(after.id), 'text')}`)
   if (by !== undefined) {
     const [name, type] = [nameOf(by), typeOfField(by)]
     conditions.push(`${name} IS NOT NULL`)
     if (from !== undefined) conditions.push(`${name} >= ${given(kept(from), type)}`)
     if (below !== undefined) conditions.push(`${name} < ${given(kept(below), type)}`)
     if (after) {
-      const place = `(${given(kept(after.value), type)}, ${given(keptText(after.id), 'text')})`
+      const place = `(${given(kept(after.value ?? ''), type)}, ${given(keptText(after.id), 'text')})`
       conditions.push(`(${name}, id) ${isDescending ? '<' : '>'} ${place}`)
     }
     const direction = isDescending ? 'DESC' : 'ASC'
