@@ -88,12 +88,11 @@ export function createChanges({ get, swap }: Verbs, { now, sleep }: Clock): Chan
   /** Answers those whose change must be tried again. @param isLost - they have lost before. */
   async function tryOnce(kind: ChangedKind, id: string, turn: Waiting[], isLost: boolean) {
     const key = keyOf(kind, id)
-    const known = turn.find((one) => one.known)?.known
+    const known = isLost ? undefined : turn.find((one) => one.known)?.known
     // Of a kind that is remembered, what is not known begins with an insert.
     const isGuessed = !isLost && !known && kind.isRemembered === true
     try {
-      const found =
-        isLost || (!known && !isGuessed) ? await get(kind, id) : (known ?? remembered.get(key))
+      const found = isGuessed ? remembered.get(key) : (known ?? (await get(kind, id)))
       const { answered, next } = applied(id, found, turn)
       const change: Change = { id, revision: revisionOf(found), next, becomes: newId() }
       const isSame = next === found?.fields

@@ -8,7 +8,6 @@ import { isHeldAt, MAIL_OUTBOX } from './outbox-record.ts'
 import { PENDING_LOGINS } from './logins.ts'
 import type { Records } from './records.ts'
 import { type Becomes, tableOf } from './table.ts'
-
 import { isUnfinished, KINDS, type TokenRecord } from './tokens.ts'
 
 const PAGE = 500
