@@ -290,7 +290,8 @@ describeWithMongo('A login that waits, when the database fails between two steps
     await proxy.restore()
     const isReady = async () => (await h.flows.health()).isReady
     await eventually('the database is reached again', isReady)
-    expect((await outage.happened)?.collection).to.equal(collection)
+    outage.cancel()
+    expect((await outage.happened)?.collection, `${answer.status} ${answer.mode}`).to.equal(collection)
     expect([answer.status, answer.mode]).to.deep.equal([503, 'unavailable'])
     expect(answer.location).to.equal(undefined)
     expect(answer.headers.getSetCookie()).to.deep.equal([])
