@@ -73,7 +73,7 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
     overwrite: (record) => records.overwrite(kind, record.id, kind.toFields(record)),
     remove: (id) => records.remove(kind, id),
 
-    change(which, change) {
+    async change(which, change) {
       const [id, known] = typeof which === 'string' ? [which] : [which.id, origins.get(which)]
       const mayRead = kind.damagedIsNone ? kind.read : kind.toRecord
       const changeStored = (stored: Stored | undefined) => {

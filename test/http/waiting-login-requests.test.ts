@@ -35,6 +35,10 @@ type Change = Partial<ClientMetadata>
 
 const MUST_PUSH: Change = { require_pushed_authorization_requests: true }
 const MUST_SIGN: Change = { require_signed_request_object: true }
+type Lost = 'connection' | 'database'
+/** Which write is lost: the nth to the collection, before it is done, or the answer to it. */
+type Loss = [collection: string, when: Moment['when'], nth?: number]
+
 const LIMITS = { serverSelectionTimeoutMS: 5_000, socketTimeoutMS: 5_000 }
 
 async function expectGoesOnByLinkElsewhere(login: Person) {
@@ -275,23 +279,30 @@ describe('A link whose request the provider cannot judge, because what is in fro
 describeWithMongo('A login that waits, when the database fails between two steps [full]', () => {
   const { h, proxy } = suiteHarnessBehindProxy(LIMITS, { mayLogErrors: true })
 
-  /** The database is lost at this write, and the page says that it can be tried again. */
-  async function failing(
-    collection: string,
-    when: Moment['when'],
+  /** At this write its connection is lost, or the whole database. */
+  async function losing(
+    what: Lost,
+    [collection, when, nth = 1]: Loss,
     work: () => Promise<Answer>,
-    nth = 1,
   ) {
     const isWrite = (name: string) => ['insert', 'update', 'findAndModify'].includes(name)
     const matches: Moment['matches'] = (command) =>
       command.collection === collection && isWrite(command.name)
-    const outage = proxy.interrupt({ matches, nth, when }, () => proxy.sever())
+    const strike = what === 'database' ? () => proxy.sever() : async () => {}
+    const outage = proxy.interrupt({ matches, nth, when }, strike)
     const answer = await work()
     await proxy.restore()
     const isReady = async () => (await h.flows.health()).isReady
     await eventually('the database is reached again', isReady)
     outage.cancel()
-    expect((await outage.happened)?.collection, `${answer.status} ${answer.mode}`).to.equal(collection)
+    expect((await outage.happened)?.collection, `${answer.status} ${answer.mode}`).to.equal(
+      collection,
+    )
+    return answer
+  }
+
+  /** The page says that it can be tried again. */
+  function expectUnavailable(answer: Answer) {
     expect([answer.status, answer.mode]).to.deep.equal([503, 'unavailable'])
     expect(answer.location).to.equal(undefined)
     expect(answer.headers.getSetCookie()).to.deep.equal([])
@@ -303,23 +314,20 @@ describeWithMongo('A login that waits, when the database fails between two steps
 
   it('before the address is verified: nothing is used, and the link does all of its work', async () => {
     const login = await h.blockedLogin()
-    await failing('users', 'before', () => login.opensLink())
+    expectUnavailable(await losing('connection', ['users', 'before'], () => login.opensLink()))
     expect(await login.isVerified()).to.equal(false)
     await login.stillGetsIn()
   })
 
-  for (const [collection, when, step, nth] of [
-    ['users', 'after', 'the address is verified, and nobody was told', 1],
-    ['email_verification_tokens', 'before', 'before the token is marked used', 1],
-    ['email_verification_tokens', 'after', 'the token is marked used', 1],
-    // The first is before the address is verified.
-    ['pending_logins', 'before', 'before what began meanwhile is ended', 2],
-    ['pending_logins', 'after', 'what began meanwhile is ended, and the answer is lost', 2],
-  ] as const) {
+  for (const [what, loss, step] of [
+    ['connection', ['users', 'after'], 'the address is verified, and nobody was told'],
+    ['database', ['email_verification_tokens', 'before'], 'before the token is marked used'],
+    ['database', ['email_verification_tokens', 'after'], 'the token is marked used'],
+  ] satisfies [Lost, Loss, string][]) {
     it(`${step}: the link says verified, and the button of the window goes on`, async () => {
       const login = await h.blockedLogin()
       const elsewhere = login.in()
-      await failing(collection, when, () => elsewhere.opensLink(), nth)
+      expectUnavailable(await losing(what, loss, () => elsewhere.opensLink()))
       expect(await login.isVerified()).to.equal(true)
       expect(h.sessionId(elsewhere.agent)).to.equal(undefined)
       const again = await elsewhere.opensLink()
@@ -329,34 +337,50 @@ describeWithMongo('A login that waits, when the database fails between two steps
     })
   }
 
-  it('before the window takes its turn: it tries again; in the browser that logged in, before the turn is taken, or the code is saved: the window still has it (RACE-13)', async () => {
-    const waiting = await h.blockedLogin()
-    await waiting.opensElsewhere()
-    await failing('pending_logins', 'before', () => waiting.goesOn())
-    await waiting.comesBack(await waiting.goesOn())
-    for (const [collection, nth] of [
-      ['pending_logins', 3],
-      ['authorization_code', 1],
-    ] as const) {
-      const login = await h.blockedLogin()
-      await failing(collection, 'before', () => login.opensLink(), nth)
-      expect(await login.isVerified()).to.equal(true)
-      await login.comesBack(await login.goesOn())
-    }
+  for (const [loss, step] of [
+    [['email_verification_tokens', 'before'], 'before the token is marked used'],
+    [['email_verification_tokens', 'after'], 'after the token is marked used'],
+    [['pending_logins', 'before'], 'before what began meanwhile is ended'],
+    [['pending_logins', 'after'], 'after what began meanwhile is ended'],
+    [['pending_logins', 'before', 2], 'before the turn is taken'],
+    [['pending_logins', 'after', 2], 'after the turn is taken'],
+  ] satisfies [Loss, string][]) {
+    it(`${step}, a connection that is lost is not noticed (RACE-13)`, async () => {
+      const other = await h.blockedLogin()
+      const login = await h.blockedLogin({ user: other })
+      await login.comesBack(await losing('connection', loss, () => login.opensLink()))
+      expectMode(await login.goesOn(), 200, 'signed_in')
+      expectMode(await other.goesOn(), 400, 'ended')
+    })
+  }
+
+  it('before the window takes its turn: it tries again (RACE-13)', async () => {
+    const login = await h.blockedLogin()
+    await login.opensElsewhere()
+    const taking: Loss = ['pending_logins', 'before']
+    expectUnavailable(await losing('database', taking, () => login.goesOn()))
+    await login.comesBack(await login.goesOn())
   })
 
-  for (const [collection, when, step, nth] of [
-    ['pending_logins', 'after', 'the turn is taken, and the answer is lost', 1],
+  it('in the browser that logged in, before the code is saved: the window still has it (RACE-13)', async () => {
+    const login = await h.blockedLogin()
+    const saving: Loss = ['authorization_code', 'before']
+    expectUnavailable(await losing('connection', saving, () => login.opensLink()))
+    expect(await login.isVerified()).to.equal(true)
+    await login.comesBack(await login.goesOn())
+  })
+
+  for (const [loss, step] of [
     // The first is that of the question whether the client may still ask.
-    ['interaction', 'before', 'the turn is taken, and the provider was not reached', 2],
-    ['session', 'before', 'the turn is taken, and the session is not saved', 1],
-    ['authorization_code', 'before', 'the turn is taken, and the code is not saved', 1],
-    ['authorization_code', 'after', 'the turn is taken, and nobody learns the code', 1],
-  ] as const) {
-    it(`${step}: the window has its turn again, once (RACE-13)`, async () => {
+    [['interaction', 'before', 2], 'the provider was not reached'],
+    [['session', 'before'], 'the session is not saved'],
+    [['authorization_code', 'before'], 'the code is not saved'],
+    [['authorization_code', 'after'], 'nobody learns the code'],
+  ] satisfies [Loss, string][]) {
+    it(`the turn is taken, and ${step}: the window has its turn again, once (RACE-13)`, async () => {
       const login = await h.blockedLogin()
       await login.opensElsewhere()
-      await failing(collection, when, () => login.goesOn(), nth)
+      expectUnavailable(await losing('connection', loss, () => login.goesOn()))
       expect(h.sessionId(login.agent)).to.equal(undefined)
       await login.comesBack(await login.goesOn())
       expectMode(await login.goesOn(), 200, 'signed_in')
@@ -364,15 +388,14 @@ describeWithMongo('A login that waits, when the database fails between two steps
     })
   }
 
-  for (const [collection, when, step, nth] of [
-    ['pending_logins', 'before', 'before the turn is taken', 1],
-    ['interaction', 'before', 'the turn is taken, and the provider was not reached', 2],
-    ['pending_logins', 'before', 'the client would be answered, and the login is not ended', 2],
-  ] as const) {
+  for (const [what, loss, step] of [
+    ['database', ['pending_logins', 'before'], 'before the turn is taken'],
+    ['connection', ['interaction', 'before', 2], 'the provider was not reached'],
+  ] satisfies [Lost, Loss, string][]) {
     it(`while it is left, ${step}: it waits on, and can be left (RACE-13)`, async () => {
       for (const action of ['cancel', 'other_account']) {
         const login = await h.blockedLogin()
-        await failing(collection, when, () => login.goesOn({ action }), nth)
+        expectUnavailable(await losing(what, loss, () => login.goesOn({ action })))
         expectMode(await login.reloads(), 200, 'blocked')
         expect((await login.goesOn({ action })).status).to.equal(302)
         expectMode(await login.reloads(), 400, 'ended')
@@ -381,12 +404,21 @@ describeWithMongo('A login that waits, when the database fails between two steps
     })
   }
 
-  it('while it is left, the login is ended, and the answer is lost: its page says so', async () => {
-    const login = await h.blockedLogin()
-    await failing('pending_logins', 'after', () => login.goesOn({ action: 'cancel' }), 2)
-    expectMode(await login.goesOn({ action: 'cancel' }), 400, 'ended')
-    expectMode(await login.opensLink(), 200, 'verified')
-    await expectNextLoginWorks(login)
+  it('while it is left, before and after it is ended, a connection that is lost is not noticed; without the database its page says that it is over', async () => {
+    for (const [what, when] of [
+      ['connection', 'before'],
+      ['connection', 'after'],
+      ['database', 'before'],
+    ] as const) {
+      const login = await h.blockedLogin()
+      const leave = () => login.goesOn({ action: 'cancel' })
+      const answer = await losing(what, ['pending_logins', when, 2], leave)
+      if (what === 'database') expectUnavailable(answer)
+      else expect(answer.status).to.equal(302)
+      expectMode(await leave(), 400, 'ended')
+      expectMode(await login.opensLink(), 200, 'verified')
+      await expectNextLoginWorks(login)
+    }
   })
 })
 
