@@ -630,7 +630,8 @@ describeWithMongo('Settings are held in memory and followed, so that [full]', ()
     await h.flows.stop({ withinMs: 2_000 })
     commands = []
     await h.flows.start({ workers: false })
-    await eventually('it has followed the settings once', () => ofSettings().length >= 2)
+    const isDone = () => ofSettings().length >= 2 && commands.includes('update key_rings')
+    await eventually('it has followed the settings, and noted its keys, once', isDone)
   })
 
   beforeEach(() => {

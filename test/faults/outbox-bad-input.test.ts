@@ -157,19 +157,21 @@ describeWithMongo('Bad input in the database', function (this: Mocha.Suite) {
       'a carried state that is a list': { ...whole, carried: { state: ['a', 'b'] } },
       'an account that is a number': { ...unnamed, kind, account_id: 7 },
       'an account that never was': { ...unnamed, kind, account_id: 'nobody at all' },
-      'an ObjectId': { ...whole, _id: new ObjectId() },
     }
     const jobs = Object.entries(damaged).map(([what, job], number) => ({
       what,
       job: { _id: `by-hand-${number}`, ...job } as JobDocument,
     }))
-    await outbox().insertMany(jobs.map(({ job }) => job))
+    // No id of ours: nobody works on it, and it stands in nobody's way.
+    const strange = new ObjectId()
+    await outbox().insertMany([{ ...whole, _id: strange }, ...jobs.map(({ job }) => job)])
     await areDeadSoon(first, jobs.length)
     await honestRequestsAreServed()
     for (const { what, job } of jobs) {
       await expectDeadLetter(job, what)
       expect(complaintsAbout(String(job._id)), what).to.have.length(1)
     }
+    expect(await outbox().findOne({ _id: strange })).to.include({ state: 'requested', attempts: 0 })
   })
 
   const version = { $add: ['$version', 1] }
