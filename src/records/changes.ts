@@ -63,16 +63,17 @@ export function createChanges({ get, swap }: Verbs, { now, sleep }: Clock): Chan
   async function work(kind: ChangedKind, id: string, key: string, waiting: Waiting[]) {
     for (let lost = 0; waiting.length > 0;) {
       const turn = waiting.splice(0)
+      const began = now().getTime()
       const losers = await tryOnce(kind, id, turn, lost > 0)
       all -= turn.length - losers.length
       lost = losers.length > 0 ? lost + 1 : 0
-      if (lost === 0) continue
       const tooLate = losers.filter(({ since }) => now().getTime() - since > LONGEST_MS)
       for (const { reject } of tooLate) reject(contention())
       all -= tooLate.length
       waiting.unshift(...losers.filter((one) => !tooLate.includes(one)))
-      // Only other processes come first, and they wait for a random time as well.
-      await sleep(Math.random() * Math.min(200, 2 ** lost))
+      // Another process reads the record before it swaps it: without a pause this one would always come first.
+      const longest = lost > 0 ? Math.min(200, 2 ** lost) : 2 * (now().getTime() - began)
+      if (waiting.length > 0) await sleep(Math.random() * longest)
     }
     queues.delete(key)
   }

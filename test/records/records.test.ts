@@ -1,4 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
+import { systemClock } from '../../src/clock.ts'
 import { AccountFlowsError } from '../../src/errors.ts'
 import {
   ANY,
@@ -83,6 +85,27 @@ describe('Changes of records', () => {
       processes.flatMap((records) => numbers(20).map(() => records.change(COUNTERS, 'a', counted))),
     )
     expect(counts.toSorted((a, b) => a - b)).to.deep.equal(numbers(320))
+  })
+
+  it('of one process come through while another one goes on changing the same record', async () => {
+    const store = memoryRecords()
+    const far: RecordStore = {
+      ...store,
+      get: async (...asked) => (await sleep(3), await store.get(...asked)),
+      swap: async (...asked) => (await sleep(3), await store.swap(...asked)),
+    }
+    const [busy, other] = [createRecords(far, systemClock), createRecords(far, systemClock)]
+    const remembered = { ...COUNTERS, isRemembered: true }
+    let isOver = false
+    async function goOn() {
+      while (!isOver) await busy.change(remembered, 'a', counted)
+    }
+    const callers = numbers(20).map(goOn)
+    const counts = await Promise.all(
+      numbers(5).map(() => other.change(remembered, 'a', counted)),
+    ).finally(() => (isOver = true))
+    await Promise.all(callers)
+    expect(new Set(counts).size).to.equal(5)
   })
 
   it('that throw fail their callers alone; what changes nothing writes nothing', async () => {

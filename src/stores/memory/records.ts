@@ -22,6 +22,9 @@ interface Kept {
 /** At most so many records of a kind are kept: a new one takes the place of the oldest that would be purged. */
 const MOST = 10_000
 
+/** What is over is purged as late as a database may do it. */
+const SWEEP_MS = 5 * 60_000
+
 export interface MemoryRecords extends RecordStore {
   /** All records of a kind, oldest first. */
   all(kind: Kind): Stored[]
@@ -30,12 +33,14 @@ export interface MemoryRecords extends RecordStore {
 /** Keeps records in this process, and forgets them with it: for development and tests. */
 export function memoryRecords({ now }: Pick<Clock, 'now'> = systemClock): MemoryRecords {
   const tables = new Map<string, Map<string, Kept>>()
+  const sweptAt = new Map<string, number>()
 
   function tableOf({ name, purgedAt }: Kind): Map<string, Kept> {
     const table = tables.get(name) ?? new Map<string, Kept>()
     tables.set(name, table)
-    if (purgedAt === undefined) return table
     const at = Number(now())
+    if (purgedAt === undefined || at - (sweptAt.get(name) ?? 0) < SWEEP_MS) return table
+    sweptAt.set(name, at)
     for (const [id, { fields }] of table) if (Number(fields[purgedAt]) <= at) table.delete(id)
     return table
   }
