@@ -198,7 +198,8 @@ describe('The page that waits goes on by its button', () => {
       const id = login.loginId()
       const other = await h.blockedLogin()
       const expired = `${id.slice(1)}x`
-      const purgeAt = new Date(Date.now() - 1)
+      // It is kept for a week more.
+      const purgeAt = new Date(Date.now() + 7 * 24 * 3_600_000 - 1)
       await h.store.pendingLogins.save({ ...(await pendingOf(h, login)), id: expired, purgeAt }, 2)
       for (const isConfirmed of [false, true]) {
         if (isConfirmed) await login.opensElsewhere()
