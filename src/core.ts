@@ -22,7 +22,8 @@ import { createLiveSession } from './oidc/renewed-session.ts'
 import { createResume } from './oidc/resume.ts'
 import type { CheckedOptions } from './check-options.ts'
 import { createClientLogouts } from './outbox/client-logouts.ts'
-import type { AuditEvent } from './ports/index.ts'
+import type { AccountFlowsStore, AuditEvent } from './ports/index.ts'
+import { flowsStore } from './records/store.ts'
 import { createSettingsKeeper } from './settings/settings.ts'
 import { createViews } from './views/index.ts'
 
@@ -30,7 +31,8 @@ export type Core = ReturnType<typeof createCore>
 
 /** What is made of the options once, and shared by flows, mails, pages and the admin API. */
 export function createCore(options: CheckedOptions) {
-  const { baseUrl, oauthPath, store, users, clock, log } = options
+  const { baseUrl, oauthPath, users, clock, log } = options
+  const store = flowsStore(options.store, clock)
   const { resetTokens, verificationTokens, invitationTokens, notMeTokens } = store
   const basePath = baseUrl.pathname.replace(/\/$/, '')
   const { provider, attach } = attachment()
@@ -43,7 +45,7 @@ export function createCore(options: CheckedOptions) {
   const { record: audit, events } = createAudit({ store: store.audit, keepMs, clock, log })
   const voidLinks = createVoidLinks(store)
   const readsAccounts = () => settings().requireEmailVerification
-  const { noteClients, ...clientSide } = createClientSide(provider, options, audit)
+  const { noteClients, ...clientSide } = createClientSide(provider, options, store, audit)
   const ended = { cutoffs: store.cutoffs, noteClients, readsAccounts }
   const sessions = createEndableSessions({ ...ended, users, clock, log, box })
   const oauthUrl = `${baseUrl.origin}${basePath}${oauthPath}`
@@ -91,7 +93,8 @@ export function createCore(options: CheckedOptions) {
 /** The clients, who tells them that accounts are ended, and who notes which. */
 function createClientSide(
   provider: () => Provider,
-  { store: { clientLogouts: logouts }, baseUrl, tellsPrivate, clock, log }: CheckedOptions,
+  { baseUrl, tellsPrivate, clock, log }: CheckedOptions,
+  { clientLogouts: logouts }: Pick<AccountFlowsStore, 'clientLogouts'>,
   audit: (event: AuditEvent) => Promise<void>,
 ) {
   const tell = createTellClient({ provider, post: createPostForm(tellsPrivate), log })

@@ -29,9 +29,10 @@ export type { AdminToken } from './admin/options.ts'
 export type { AdminScope } from './admin/bearer-tokens.ts'
 export type { AdminJwtOptions } from './admin/jwt.ts'
 export type { Mount } from './http/mount.ts'
-export { memoryStore, type MemoryAuditLog } from './stores/memory/store.ts'
+export { memoryStore, type MemoryStore } from './stores/memory/store.ts'
 export { memoryUsers } from './stores/memory/users.ts'
 export { mongoStore } from './stores/mongodb/store.ts'
+export { postgresStore, type PostgresPool } from './stores/postgresql/store.ts'
 export { mongoUsers, type UserCollection } from './stores/mongodb/users.ts'
 export { memoryMailbox, type ReceivedMail } from './smtp/mailbox.ts'
 // What a host implements, or is handed: users, a transport, the log, audit events, judgements of passwords.
@@ -57,45 +58,17 @@ export type {
   User,
   UserStore,
 } from './ports/index.ts'
-// The ports of a store of one's own, and their records.
-export type {
-  AccountFlowsStore,
-  AuditLog,
-  CapturedRequest,
-  ClaimedReset,
-  ClientLogout,
-  ClientLogoutJob,
-  ClientLogoutOutcome,
-  ClientLogoutState,
-  ClientLogoutStore,
-  Hit,
-  KeyRings,
-  MailJob,
-  MailJobQuery,
-  MailJobStatus,
-  MailOutbox,
-  NewClientLogout,
-  NewMailJob,
-  NewToken,
-  NotMeToken,
-  NotMeTokenStore,
-  PendingLogin,
-  PendingLoginStore,
-  RateLimits,
-  RecordedEvent,
-  RequestOrder,
-  ResetClaim,
-  ResetStep,
-  ResetTokenStore,
-  Revoked,
-  SessionCutoffs,
-  SessionCutoffStore,
-  SessionEnd,
-  SettingsStore,
-  SettingsVersion,
-  StoredSettings,
-  StoreInspection,
-  Token,
-  TokenStore,
-  VerificationTokenStore,
-} from './ports/index.ts'
+// What a store of one's own implements.
+export {
+  ANY,
+  checkQuery,
+  storedOf,
+  type Change,
+  type Fields,
+  type FieldType,
+  type Kind,
+  type Query,
+  type RecordStore,
+  type Stored,
+  type Value,
+} from './ports/record-store.ts'

@@ -6,8 +6,8 @@ import type { Captcha } from './http/captcha.ts'
 import type { ResponseDelay } from './http/response-delay.ts'
 import type { ClientLogoutOptions } from './oidc/post-form.ts'
 import type { SettingTexts } from './settings/table.ts'
+import type { RecordStore } from './ports/record-store.ts'
 import type {
-  AccountFlowsStore,
   BeforeForgotPassword,
   JudgePassword,
   Log,
@@ -28,7 +28,8 @@ export interface AccountFlowsOptions {
    * when.
    */
   secrets: readonly (string | Uint8Array)[]
-  store: AccountFlowsStore
+  /** `mongoStore(db)`, `postgresStore(pool)`, or one of your own (`docs/stores.md`); to try it, `memoryStore()`. */
+  store: RecordStore
   users: UserStore
   /**
    * Fixed bearer token of the admin API (5), or several, for example during a rotation. A text may do everything; `{ token,
@@ -91,7 +92,7 @@ export interface AccountFlowsOptions {
   defaultLocale?: string | undefined
   /** `logJsonLines` by default. Quotes from errors are removed before it is called. */
   log?: Log
-  /** For tests that move the time; the system clock by default. Give the same clock to the store and the adapter. */
+  /** For tests that move the time; the system clock by default. Give the same clock to a store in memory. */
   clock?: Clock
 }
 

@@ -40,6 +40,24 @@ A user is:
 
 ${list('ports/users.ts', 'User')}
 
+## A store of your own
+
+\`itIsARecordStore\` of \`oidc-account-flows/contract\` says when it is done. It has:
+
+${list('ports/record-store.ts', 'RecordStore')}
+
+A kind is a table, or a collection:
+
+${list('ports/record-store.ts', 'Kind')}
+
+What is looked for:
+
+${list('ports/record-store.ts', 'Query')}
+
+What is written:
+
+${list('ports/record-store.ts', 'Change')}
+
 ## A transport of your own
 
 The option \`transport\` sends mails in the place of SMTP ([examples](mail.md#send-through-a-service)). It has:

@@ -7,7 +7,7 @@ import {
   mongoAdapter,
   mongoStore,
   mongoUsers,
-  type AccountFlowsStore,
+  type RecordStore,
   type StartableAdapterFactory,
   type User,
   type UserStore,
@@ -17,7 +17,7 @@ import { reasonOf, StartRefused } from './environment.ts'
 
 /** Everything that is kept, in memory or in a MongoDB database. */
 export interface Storage {
-  store: AccountFlowsStore
+  store: RecordStore
   users: UserStore
   adapter: StartableAdapterFactory
   providerKeys: ProviderKeys

@@ -15,19 +15,19 @@ const MAX_LETTERS = 100
 
 export async function indexCheck(store: AccountFlowsStore): Promise<Check> {
   const step = 'indexes'
-  const inspection = await store.inspect?.()
-  if (!inspection) return { ...skipped(step), message: 'This store does not report its indexes.' }
-  const { wrongIndexes, isVolatile } = inspection
-  if (wrongIndexes.length > 0) {
+  const { wrongIndexes, isVolatile } = await store.inspect()
+  if (wrongIndexes && wrongIndexes.length > 0) {
     const message = `Indexes are missing or have other options: ${wrongIndexes.join(', ')}.`
     const advice =
       'Drop the existing indexes with these names, then restart: start() creates them again.'
     return failed(step, message, advice)
   }
-  if (!isVolatile)
-    return ok(step, 'All indexes of the store exist. The indexes of your users are not checked.')
-  const message = 'All data is in the memory of this process, and is lost when it ends.'
-  return warning(step, message, 'Use mongoStore(db) in production.')
+  if (isVolatile) {
+    const message = 'All data is in the memory of this process, and is lost when it ends.'
+    return warning(step, message, 'Use mongoStore(db) or postgresStore(pool) in production.')
+  }
+  if (!wrongIndexes) return { ...skipped(step), message: 'This store does not report its indexes.' }
+  return ok(step, 'All indexes of the store exist. The indexes of your users are not checked.')
 }
 
 /** What the doctor says of the stored secrets. */

@@ -1,7 +1,10 @@
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
 import type { User, UserStore } from '../ports/index.ts'
-import { atOnce } from './samples.ts'
+
+/** Twenty callers at once. */
+const atOnce = <T>(act: (caller: number) => Promise<T>): Promise<T[]> =>
+  Promise.all(Array.from({ length: 20 }, (_, caller) => act(caller)))
 
 export function sampleUser(changes: Partial<User> = {}): User {
   return {

@@ -1,7 +1,9 @@
 /** How records are kept: five verbs, which a store for any database has. What a record means is not known here. */
+
 /** What a field holds. `json`: what `JSON.parse` can answer, but for `null`. */
 export type FieldType = 'text' | 'number' | 'boolean' | 'time' | 'json'
 
+/** What a field has. */
 export type Value = string | number | boolean | Date | object
 
 /** The fields of a record by name. A field that is absent is left out, and never `undefined` or `null`. */
@@ -68,6 +70,9 @@ export interface Change {
 export interface RecordStore {
   /** Whether the database removes records by itself once their `purgedAt` has passed. */
   purges: boolean
+
+  /** Whether everything is lost when the process ends. Left out: it is not. */
+  isVolatile?: boolean
 
   /** Makes collections or tables and their indexes. It can be called again, and by several processes at once. */
   start(kinds: readonly Kind[]): Promise<void>

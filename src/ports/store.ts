@@ -122,14 +122,14 @@ export interface AccountFlowsStore {
    * `admin_action`, with `accountHash` as `details.account_hash` in place of the id. Repeated, it removes what came since.
    */
   forget(accountId: string, at: Date, accountHash: string): Promise<ForgottenAccount>
-  /** Looks whether everything is as `start` left it. `undefined`: the store cannot tell. */
-  inspect?(): Promise<StoreInspection>
+  /** Looks whether everything is as `start` left it. */
+  inspect(): Promise<StoreInspection>
 }
 
 /** What a store says of itself. */
 export interface StoreInspection {
-  /** Indexes that are missing or have other options, as `collection.index`. */
-  wrongIndexes: string[]
+  /** Indexes that are missing or have other options, as `collection.index`. `undefined`: the store cannot tell. */
+  wrongIndexes: string[] | undefined
   /** Whether everything is lost when the process ends. */
   isVolatile: boolean
 }

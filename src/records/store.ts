@@ -31,7 +31,16 @@ export const ALL_KINDS: readonly Kind[] = [
   KEY_RINGS,
 ]
 
+const opened = new WeakMap<RecordStore, AccountFlowsStore>()
+
+/** One for each record store, so that all flows of a process on it wait in the same queues. */
 export function flowsStore(store: RecordStore, clock: Clock): AccountFlowsStore {
+  const known = opened.get(store) ?? openStore(store, clock)
+  opened.set(store, known)
+  return known
+}
+
+function openStore(store: RecordStore, clock: Clock): AccountFlowsStore {
   const records = createRecords(store, clock)
   const { now } = store
   return {
@@ -50,8 +59,8 @@ export function flowsStore(store: RecordStore, clock: Clock): AccountFlowsStore 
     start: () => store.start(ALL_KINDS),
     now,
     inspect: async () => ({
-      wrongIndexes: (await store.inspect?.(ALL_KINDS)) ?? [],
-      isVolatile: false,
+      wrongIndexes: await store.inspect?.(ALL_KINDS),
+      isVolatile: store.isVolatile === true,
     }),
     forget: (...account): Promise<ForgottenAccount> => forgetAccount(records, ...account),
   }

@@ -1,8 +1,10 @@
 import { expect } from 'chai'
-import { memoryStore, type AdminClient, type AuditEvent } from '../../src/index.ts'
+import { type AdminClient, type AuditEvent } from '../../src/index.ts'
 import { adminOf, codeOf, suiteAdmin } from '../support/admin.ts'
 import { suiteHarness } from '../support/harness.ts'
 import { moveTime } from '../support/time.ts'
+import { keptInMemory } from '../support/kept.ts'
+import { systemClock } from '../../src/clock.ts'
 
 const DAY = 86_400_000
 
@@ -105,21 +107,22 @@ describe('The life of an event', () => {
 })
 
 describe('What an admin does and the audit log cannot record', () => {
-  const store = memoryStore()
   let mayRecord: (event: AuditEvent) => boolean = () => true
-  const audit = {
-    ...store.audit,
-    async record(event: AuditEvent, keepMs: number) {
-      if (!mayRecord(event)) throw new Error('no room in the audit log')
-      return store.audit.record(event, keepMs)
+  const store = keptInMemory(systemClock, ({ audit }) => ({
+    audit: {
+      ...audit,
+      async record(event, keepMs) {
+        if (!mayRecord(event)) throw new Error('no room in the audit log')
+        return audit.record(event, keepMs)
+      },
     },
-  }
-  const h = suiteHarness({ flows: { store: { ...store, audit } }, mayLogErrors: true })
+  }))
+  const h = suiteHarness({ flows: { store: store.records }, mayLogErrors: true })
   const admin = suiteAdmin(h)
 
   it('is not done: settings stay, no mail is asked for, no session ends', async () => {
     const ann = await h.addUser({ username: 'ann' })
-    const before = [await store.settings.read(), store.audit.events()]
+    const before = [await store.settings.read(), store.recorded()]
     mayRecord = () => false
     for (const work of [
       () => admin.putSettings({ smtp_host: 'unaudited.example' }),
@@ -132,7 +135,7 @@ describe('What an admin does and the audit log cannot record', () => {
     }
     expect(await store.outbox.list({ limit: 10 }, new Date())).to.deep.equal([])
     expect(await store.cutoffs.read(ann.id)).to.equal(undefined)
-    expect([await store.settings.read(), store.audit.events()]).to.deep.equal(before)
+    expect([await store.settings.read(), store.recorded()]).to.deep.equal(before)
     mayRecord = () => true
     await admin.putSettings({ smtp_host: 'localhost' })
     expect((await admin.getSettings()).answer).to.include({ smtp_host: 'localhost' })
@@ -143,7 +146,7 @@ describe('What an admin does and the audit log cannot record', () => {
     const { answer } = await admin.putSettings({ resend_cooldown: '30s' })
     expect(answer).to.include({ resend_cooldown: '30s' })
     expect(answer.warnings?.join()).to.include('missing in the audit log')
-    const [last] = store.audit.events().slice(-1)
+    const [last] = store.recorded().slice(-1)
     expect(last).to.deep.include({ type: 'admin_action' })
     expect(last?.details).to.deep.equal({
       action: 'change_settings',
@@ -156,12 +159,12 @@ describe('What an admin does and the audit log cannot record', () => {
   })
 
   it('is announced only where it changes something', async () => {
-    const before = store.audit.events()
+    const before = store.recorded()
     await admin.putSettings({ resend_cooldown: '40s' }, { dryRun: true })
     await admin.putSettings({ resend_cooldown: '31s' })
     expect((await codeOf(admin.putSettings({ resend_cooldown: 'x' })))[0]).to.equal(400)
     const stale = admin.putSettings({ resend_cooldown: '41s' }, { ifMatch: '"x"' })
     expect((await codeOf(stale))[0]).to.equal(412)
-    expect(store.audit.events()).to.deep.equal(before)
+    expect(store.recorded()).to.deep.equal(before)
   })
 })

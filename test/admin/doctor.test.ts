@@ -5,7 +5,6 @@ import { expect } from 'chai'
 import {
   createAdminClient,
   memoryMailbox,
-  memoryStore,
   type AdminApi,
   type AdminClient,
 } from '../../src/index.ts'
@@ -32,6 +31,8 @@ import {
 import { describeWithMongo } from '../support/mongod.ts'
 import { padding, startRangeServer, serve } from '../support/serve.ts'
 import { moveTime } from '../support/time.ts'
+import { keptInMemory } from '../support/kept.ts'
+import { systemClock } from '../../src/clock.ts'
 
 const OWN_STEPS = 'keys database indexes clock secrets settings recommended outbox base_url'.split(
   ' ',
@@ -79,19 +80,17 @@ async function within<T>(options: HarnessOptions, work: (h: Harness) => Promise<
 }
 
 describe('The doctor', () => {
-  const kept = memoryStore()
   let aheadMs = 0
   /** `undefined`: nobody may look. */
   let wrongIndexes: string[] | undefined = []
-  const store = {
-    ...kept,
-    now: async () => new Date((await kept.now()).getTime() - aheadMs),
+  const store = keptInMemory(systemClock, ({ now, inspect }) => ({
+    now: async () => new Date((await now()).getTime() - aheadMs),
     async inspect() {
-      if (wrongIndexes && kept.inspect) return { ...(await kept.inspect()), wrongIndexes }
+      if (wrongIndexes) return { ...(await inspect()), wrongIndexes }
       throw Object.assign(new Error(`not allowed with ${CANARY}`), { code: 13 })
     },
-  }
-  const h = suiteHarness({ flows: { store } })
+  }))
+  const h = suiteHarness({ flows: { store: store.records } })
   const admin = suiteAdmin(h)
 
   afterEach(async () => {
@@ -398,8 +397,10 @@ describe('A test mail (5)', () => {
   })
 
   it('uses settings that another process changed just now', async () => {
-    const { store, users } = h
-    const other = await startHarness({ flows: { store, users, secrets, initialSettings: {} } })
+    const { users } = h
+    const other = await startHarness({
+      flows: { store: h.records, users, secrets, initialSettings: {} },
+    })
     const smtp = await startFaultySmtp()
     for (const from of ['one@idp.example', 'two@idp.example', 'three@idp.example']) {
       await other.put({ smtp_port: String(smtp.port), smtp_from: from })

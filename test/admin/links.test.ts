@@ -416,7 +416,7 @@ describe('The admin API explains a link (5)', () => {
 
   it('of a verification, signed by a key of the ring, as valid, be it too old to be known; and as altered once that key is gone', async () => {
     const { user, link } = await carrying()
-    const { store, users } = h
+    const { records: store, users } = h
     const next = randomBytes(32)
     for (const [flows, expected] of [
       [
@@ -424,7 +424,7 @@ describe('The admin API explains a link (5)', () => {
         { state: 'live', signature: 'valid' },
       ],
       [
-        { store, users, secrets: [next] },
+        { store: h.records, users, secrets: [next] },
         { state: 'altered', signature: 'invalid' },
       ],
       [{ secrets }, { state: 'unknown', signature: 'valid' }],

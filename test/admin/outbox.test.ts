@@ -1,10 +1,12 @@
 import { expect } from 'chai'
+import type { MailJobStatus } from '../../src/ports/index.ts'
 import { createMailRetry } from '../../src/admin/mail-retry.ts'
-import { memoryStore, type AdminClient, type MailJobStatus } from '../../src/index.ts'
+import { type AdminClient } from '../../src/index.ts'
 import { changesNothing, codeOf, expectAudited, outcomeOf, suiteAdmin } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import type { Person } from '../support/person.ts'
 import { suiteHarness } from '../support/harness.ts'
+import { keptInMemory } from '../support/kept.ts'
 
 const NEW = 'a brand new password'
 
@@ -209,7 +211,7 @@ describe('createMailRetry()', () => {
       reason: 'ERR_MAIL_REFUSED',
       isHeld: false,
     }))
-    const store = memoryStore()
+    const store = keptInMemory()
     const list: typeof store.outbox.list = async ({ limit, requestedBefore: before = Infinity }) =>
       letters
         .filter(({ id, requestedAt = 0 }) => !revived.includes(id) && requestedAt < before)

@@ -1,11 +1,7 @@
+import type { SettingsStore } from '../../src/ports/index.ts'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { expect } from 'chai'
-import {
-  memoryMailbox,
-  memoryStore,
-  type AccountFlowsOptions,
-  type AccountFlowsStore,
-} from '../../src/index.ts'
+import { memoryMailbox, type AccountFlowsOptions } from '../../src/index.ts'
 import { adminOf, codeOf, problemOf, settingsOf } from '../support/admin.ts'
 import {
   onBothStores,
@@ -21,6 +17,7 @@ import { dump } from '../support/records.ts'
 import { personAt } from '../support/person.ts'
 import { movableClock } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { keptInMemory } from '../support/kept.ts'
 
 const CANARY = 'S3cr3t canary / of the "SMTP" password'
 
@@ -110,7 +107,7 @@ onBothStores('Keys of which a new one was put in front', (technology) => {
     secrets: Buffer[],
     options: HarnessOptions & { flows?: Partial<AccountFlowsOptions> } = {},
   ): Promise<Harness> {
-    const { store, users } = first
+    const { records: store, users } = first
     // Whoever has the old keys alone follows the settings no more.
     for (const earlier of [first, ...running]) await earlier.flows.stop({ withinMs: 2_000 })
     const h = await startHarness({
@@ -249,8 +246,8 @@ const STRICTEST = {
 // That a record on MongoDB cannot be read is told as in test/stores/store.test.ts.
 describe('A damaged settings record (SET-18)', () => {
   let h: Harness
-  let kept: AccountFlowsStore
-  let store: AccountFlowsStore
+  let store: ReturnType<typeof keptInMemory>
+  let kept: SettingsStore
   let isUnreadable: boolean
   const errors: string[] = []
   const secrets = [randomBytes(32)]
@@ -259,7 +256,7 @@ describe('A damaged settings record (SET-18)', () => {
     const log: AccountFlowsOptions['log'] = (level, message, details) => {
       if (level === 'error') errors.push(JSON.stringify([message, details]))
     }
-    h = await startHarness({ flows: { store, secrets, log } })
+    h = await startHarness({ flows: { store: store.records, secrets, log } })
   }
 
   async function restart() {
@@ -270,12 +267,14 @@ describe('A damaged settings record (SET-18)', () => {
   beforeEach(async () => {
     errors.splice(0)
     isUnreadable = false
-    kept = memoryStore(movableClock)
-    const read = async () => ({
-      ...(await kept.settings.read()),
-      ...(isUnreadable && { values: {}, isUnreadable }),
+    store = keptInMemory(movableClock, ({ settings }) => {
+      kept = settings
+      const read = async () => ({
+        ...(await settings.read()),
+        ...(isUnreadable && { values: {}, isUnreadable }),
+      })
+      return { settings: { ...settings, read } }
     })
-    store = { ...kept, settings: { ...kept.settings, read } }
     await start()
   })
 
@@ -317,7 +316,7 @@ describe('A damaged settings record (SET-18)', () => {
     await h.put({ smtp_username: 'mailer', smtp_password: 'canary' })
     const before = await shown()
     isUnreadable = true
-    const damaged = await kept.settings.read()
+    const damaged = await kept.read()
     expect(await shown()).to.deep.equal(before)
     expect(await signIn(false)).to.equal('a code')
 
@@ -345,7 +344,7 @@ describe('A damaged settings record (SET-18)', () => {
       expect(run.stderr).to.include('Repair the record in the database, or delete it')
     }
     expect(await doctorsWords()).to.match(/^failed: .*cannot be read/)
-    expect(await kept.settings.read()).to.deep.equal(damaged)
+    expect(await kept.read()).to.deep.equal(damaged)
     expect(h.eventsOf('settings_changed')).to.deep.equal([])
 
     isUnreadable = false

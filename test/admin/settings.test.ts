@@ -144,7 +144,7 @@ function twoProcesses(technology: Technology = 'memory') {
   before(async () => {
     const secrets = [randomBytes(32)]
     Object.assign(h, await startHarness({ technology, flows: { secrets } }))
-    Object.assign(other, await startHarness({ flows: { secrets, store: h.store } }))
+    Object.assign(other, await startHarness({ flows: { secrets, store: h.records } }))
     await h.put({ smtp_username: 'm', smtp_password: CANARY })
   })
   after(async () => {

@@ -6,7 +6,8 @@
  */
 import { MongoClient } from 'mongodb'
 import { sendWebhooks } from '../../examples/events/webhook.ts'
-import { mongoStore, type AuditEvent } from '../../src/index.ts'
+import { mongoStore } from '../../src/index.ts'
+import { flowsStore } from '../../src/records/store.ts'
 import { startHarness } from '../support/harness.ts'
 import { movableClock } from '../support/time.ts'
 
@@ -16,18 +17,17 @@ const db = (await MongoClient.connect(uri)).db()
 if (work === 'send') {
   await sendWebhooks(db, url, secret, new AbortController().signal)
 } else {
-  const store = mongoStore(db, movableClock)
-  const audit = {
-    ...store.audit,
-    async record(event: AuditEvent, keepMs: number) {
-      const isNew = await store.audit.record(event, keepMs)
-      if (event.type === 'password_reset_completed') process.kill(process.pid, 'SIGKILL')
-      return isNew
-    },
+  const store = mongoStore(db)
+  const { audit } = flowsStore(store, movableClock)
+  const { record } = audit
+  audit.record = async (event, keepMs) => {
+    const isNew = await record(event, keepMs)
+    if (event.type === 'password_reset_completed') process.kill(process.pid, 'SIGKILL')
+    return isNew
   }
   const h = await startHarness({
     database: { db, drop: async () => {} },
-    flows: { store: { ...store, audit } },
+    flows: { store },
   })
   h.flows.events.on('audit', ({ type }) => process.stdout.write(`${type}\n`))
   const ann = await h.addUser({ username: 'ann' })

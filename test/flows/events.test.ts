@@ -1,18 +1,19 @@
 import { expect } from 'chai'
-import { memoryStore, type AuditEvent, type Log } from '../../src/index.ts'
+import { type AuditEvent, type Log } from '../../src/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { suiteHarness } from '../support/harness.ts'
+import { keptInMemory } from '../support/kept.ts'
 import { moveTime, movableClock } from '../support/time.ts'
 
 const MINUTE = 60_000
 
 describe('Listeners of flows.events (6)', () => {
-  const store = memoryStore(movableClock)
+  const store = keptInMemory(movableClock)
   const logged: { level: string; message: string; details: ReturnType<typeof Object> }[] = []
   const log: Log = (level, message, details) => logged.push({ level, message, details })
-  const h = suiteHarness({ mayLogErrors: true, flows: { store, log } })
+  const h = suiteHarness({ mayLogErrors: true, flows: { store: store.records, log } })
   const complaints = () => logged.filter(({ message }) => message.includes('listener'))
-  const recorded = () => store.audit.events().map(({ id }) => id)
+  const recorded = () => store.recorded().map(({ id }) => id)
 
   beforeEach(() => logged.splice(0))
   afterEach(() => h.flows.events.removeAllListeners())

@@ -1,6 +1,6 @@
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
-import { issuedAs, sampleResetToken } from '../../src/contract/samples.ts'
+import { issuedAs, sampleResetToken } from '../records/contract/samples.ts'
 import { createAuthorizeSig } from '../../src/crypto/authorize-sig.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createLoginCodes } from '../../src/crypto/login-code.ts'
@@ -8,10 +8,12 @@ import { hashPassword, passwordDigest } from '../../src/crypto/password.ts'
 import { hashToken, newToken } from '../../src/crypto/token.ts'
 import { hasUsableLink, linkState } from '../../src/flows/link.ts'
 import { createPasswordReset } from '../../src/flows/password-reset.ts'
-import { memoryStore, memoryUsers, type Token, type User } from '../../src/index.ts'
+import { memoryUsers, type User } from '../../src/index.ts'
+import type { Token } from '../../src/ports/index.ts'
 import { endOf } from '../../src/ports/token-end.ts'
 import { createSettingsKeeper } from '../../src/settings/settings.ts'
 import { movableClock } from '../support/time.ts'
+import { keptInMemory } from '../support/kept.ts'
 
 const ann = {
   id: 'ann',
@@ -105,7 +107,7 @@ const requester = { address: '127.0.0.1', userAgent: 'tests' }
 
 /** The flow on the stores in memory, with everything that it asks of the users and of bcrypt written down. */
 async function watchedFlow(users: User[]) {
-  const store = memoryStore()
+  const store = keptInMemory()
   const calls: string[] = []
   const hashing = { fails: 0, error: new Error('no thread is left') }
   const watched = <T extends object>(what: string, port: T) =>

@@ -463,7 +463,7 @@ onBothStores('Keys that are rotated in steps, process by process', (technology) 
 
   /** One more process on the store of the first. */
   async function start(secrets: readonly Buffer[], mayLogErrors = false): Promise<Harness> {
-    const shared = running.length > 0 && { store: first().store, users: first().users }
+    const shared = running.length > 0 && { store: first().records, users: first().users }
     const flows = { secrets: [...secrets], ...shared }
     const h = await startHarness({ ...(shared ? {} : { technology }), flows, mayLogErrors })
     running.push(h)

@@ -618,7 +618,7 @@ describe('A verification link after the keys were rotated (SIG-13)', () => {
 
   it('is expired once its key is gone, and still works while its key may verify', async () => {
     const login = await h.blockedLogin()
-    const { store, users } = h
+    const { records: store, users } = h
     /** What another process on the same store, with this key ring, makes of the link. */
     async function openedBy(secrets: Buffer[]) {
       const rotated = await startHarness({

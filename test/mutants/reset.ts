@@ -110,14 +110,14 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a swap does not look at the revision, in memory',
-    in: 'records:applied',
+    in: 'store:applied',
     find: 'before?.revision !== revision',
     becomes: 'false',
     caughtBy: 'changes what was read alone',
   },
   {
     name: 'a swap does not look at the revision, on MongoDB',
-    in: 'records:replace',
+    in: 'store:replace',
     find: ', _rev: change.revision }',
     becomes: ' }',
     caughtBy: 'changes what was read alone',

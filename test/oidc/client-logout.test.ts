@@ -1,14 +1,10 @@
 import { createHook } from 'node:async_hooks'
 import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
+import type { ClientLogout } from '../../src/ports/index.ts'
 import { decodeJwt } from 'jose'
 import { type Adapter, type ClientMetadata, errors } from 'oidc-provider'
-import {
-  AccountFlowsError,
-  type AuditEventOf,
-  type ClientLogout,
-  type User,
-} from '../../src/index.ts'
+import { AccountFlowsError, type AuditEventOf, type User } from '../../src/index.ts'
 import { createPostForm, isPublicAddress } from '../../src/oidc/post-form.ts'
 import { instead } from '../support/records.ts'
 import { eventually } from '../support/eventually.ts'

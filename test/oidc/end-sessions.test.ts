@@ -5,7 +5,7 @@ import Koa from 'koa'
 import type { Adapter, AdapterFactory, AdapterPayload, ClientMetadata } from 'oidc-provider'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
-import { memoryAdapter, memoryStore, memoryUsers } from '../../src/index.ts'
+import { memoryAdapter, memoryUsers } from '../../src/index.ts'
 import { createEndableSessions } from '../../src/oidc/endable-sessions.ts'
 import { secondAfter } from '../../src/ports/login-end.ts'
 import {
@@ -23,6 +23,8 @@ import * as ask from '../support/oauth-requests.ts'
 import type { Person } from '../support/person.ts'
 import { movableClock } from '../support/time.ts'
 import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
+import { keptInMemory } from '../support/kept.ts'
+import { systemClock } from '../../src/clock.ts'
 
 const NEW = 'a new password, longer'
 
@@ -405,16 +407,17 @@ describe('flows.adapter(…)', () => {
 })
 
 describe('The cut-off of an account', () => {
-  const store = memoryStore()
   let reads: string[] = []
-  const cutoffs = {
-    ...store.cutoffs,
-    read(accountId: string) {
-      reads.push(accountId)
-      return store.cutoffs.read(accountId)
+  const store = keptInMemory(systemClock, ({ cutoffs }) => ({
+    cutoffs: {
+      ...cutoffs,
+      read(accountId) {
+        reads.push(accountId)
+        return cutoffs.read(accountId)
+      },
     },
-  }
-  const h = suiteHarness({ flows: { store: { ...store, cutoffs } } })
+  }))
+  const h = suiteHarness({ flows: { store: store.records } })
 
   async function readsOf(request: () => Promise<unknown>): Promise<string[]> {
     reads = []
@@ -468,7 +471,7 @@ describe('A request that began before a cut-off and ends after it', () => {
   for (const model of ['Grant', 'AccessToken']) {
     it(`makes no ${model} that lives, and a later request does`, async () => {
       const sessions = createEndableSessions({
-        cutoffs: memoryStore().cutoffs,
+        cutoffs: keptInMemory().cutoffs,
         users: memoryUsers([]),
         clock: movableClock,
         log: () => {},

@@ -2,10 +2,12 @@ import { EventEmitter, once } from 'node:events'
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import type { AdapterFactory } from 'oidc-provider'
-import { type AccountFlowsStore, memoryAdapter, memoryStore } from '../../src/index.ts'
+import { memoryAdapter } from '../../src/index.ts'
+import type { AccountFlowsStore } from '../../src/ports/index.ts'
 import { secondAfter } from '../../src/ports/login-end.ts'
 import { eventually } from '../support/eventually.ts'
 import { withoutLeases } from '../support/jobs.ts'
+import { keptInMemory } from '../support/kept.ts'
 import { expectPage, createUserAgent } from '../support/user-agent.ts'
 import {
   CLIENT,
@@ -554,13 +556,13 @@ describe('A reset whose effects fail on the way (SES-08, SES-09, I7)', () => {
 
   async function isFinished(failing: (typeof failures)[string]) {
     let failed = 0
-    const store = memoryStore()
+    const store = keptInMemory()
     withoutLeases(store.resetTokens)
     failing(store, async () => {
       failed += 1
       if (failed === 1) throw new Error('the database hiccups')
     })
-    const h = await startHarness({ flows: { store }, mayLogErrors: true })
+    const h = await startHarness({ flows: { store: store.records }, mayLogErrors: true })
     try {
       const thief = await h.addVerified()
       const owner = thief.in()
@@ -612,8 +614,8 @@ describe('A reset whose eager deletion fails (the cut-off is the guarantee)', ()
 })
 
 describe('A reset whose last effect fails, and is repeated', () => {
-  const store = memoryStore(movableClock)
-  const h = suiteHarness({ flows: { store }, mayLogErrors: true })
+  const store = keptInMemory(movableClock)
+  const h = suiteHarness({ flows: { store: store.records }, mayLogErrors: true })
 
   it('ends nothing that was signed in since (3.3)', async () => {
     const { advance } = store.resetTokens

@@ -14,6 +14,8 @@ import {
 } from '../support/harness.ts'
 import * as ask from '../support/oauth-requests.ts'
 import { setsSession } from '../support/person.ts'
+import { keptInMemory } from '../support/kept.ts'
+import { systemClock } from '../../src/clock.ts'
 
 /** A host that calls it with each request to `/changed/<account>`. */
 const host: Host = (parts) => {
@@ -194,19 +196,20 @@ describe('The cookie of a new session', () => {
 })
 
 describe('A new session, while another end of its account comes in between (SES-22)', () => {
-  const store = memoryStore()
   let atEnd = async (_step: string) => {}
-  const cutoffs = {
-    ...store.cutoffs,
-    async end(...of: Parameters<typeof store.cutoffs.end>) {
-      await atEnd(`before ${of[1]}`)
-      const ends = await store.cutoffs.end(...of)
-      await atEnd(`after ${of[1]}`)
-      return ends
+  const { records: store } = keptInMemory(systemClock, ({ cutoffs }) => ({
+    cutoffs: {
+      ...cutoffs,
+      async end(...of) {
+        await atEnd(`before ${of[1]}`)
+        const ends = await cutoffs.end(...of)
+        await atEnd(`after ${of[1]}`)
+        return ends
+      },
     },
-  }
+  }))
   // Nothing is deleted, so that the cut-offs alone tell.
-  const h = harnessOf({ flows: { store: { ...store, cutoffs } }, adapter: ask.withoutAccounts })
+  const h = harnessOf({ flows: { store }, adapter: ask.withoutAccounts })
 
   for (const step of ['before oauth', 'after oauth', 'before idp', 'after idp']) {
     it(`is dead where that comes ${step}, and its person can sign in again`, async () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { MongoClient } from 'mongodb'
-import { mustExist } from '../../src/contract/samples.ts'
+import { mustExist } from '../records/contract/samples.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import {
@@ -24,6 +24,8 @@ import {
 import { freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 import { expectAlive, expectEnded, offlineTokens, outcomeOf } from '../support/oauth-requests.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { flowsStore } from '../../src/records/store.ts'
+import { systemClock } from '../../src/clock.ts'
 
 const NEW_PASSWORD = 'a new password, longer'
 
@@ -162,7 +164,8 @@ onBothStores('Two issuers with one store', (technology) => {
       })
       await flows.start({ workers: false })
       started += 1
-      const isNoted = async () => (await own.keyRings.noted(60_000)).length === started
+      const isNoted = async () =>
+        (await flowsStore(own, systemClock).keyRings.noted(60_000)).length === started
       await eventually('the process is noted', isNoted)
       return flows
     }

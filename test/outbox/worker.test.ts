@@ -3,12 +3,12 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect } from 'chai'
 import { systemClock, type Clock } from '../../src/clock.ts'
-import { endIn, sampleMailJob, sampleResetToken } from '../../src/contract/samples.ts'
+import { endIn, sampleMailJob, sampleResetToken } from '../records/contract/samples.ts'
 import { createAuthorizeSig } from '../../src/crypto/authorize-sig.ts'
 import { createLoginCodes } from '../../src/crypto/login-code.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
-import { memoryStore, memoryUsers, type AuditEvent, type MailJob } from '../../src/index.ts'
+import { memoryUsers, type AuditEvent } from '../../src/index.ts'
 import { createMailBrake } from '../../src/outbox/brake.ts'
 import { deliverMail } from '../../src/outbox/deliver.ts'
 import type { OutboxParts } from '../../src/outbox/parts.ts'
@@ -17,13 +17,14 @@ import { mailFlows } from '../../src/outbox/pipeline.ts'
 import { recipientOf, resolveJob } from '../../src/outbox/resolve.ts'
 import { SEND_LEASE_MS, type SendTurn } from '../../src/outbox/send-turn.ts'
 import { createOutboxWorker } from '../../src/outbox/worker.ts'
-import type { MailStage, NewMailJob, OutgoingMail } from '../../src/ports/index.ts'
+import type { MailJob, MailStage, NewMailJob, OutgoingMail } from '../../src/ports/index.ts'
 import { endOf } from '../../src/ports/token-end.ts'
 import { createSettingsKeeper } from '../../src/settings/settings.ts'
 import { createViews } from '../../src/views/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { sha256 } from '../support/observe.ts'
 import { tokenOf } from '../support/person.ts'
+import { keptInMemory } from '../support/kept.ts'
 
 const CAP = 2
 const HOUR_MS = 3_600_000
@@ -50,7 +51,7 @@ const views = createViews('', { log: () => {} })
 async function outboxByHand(settings: Record<string, string> = {}) {
   let time = Date.now()
   const clock: Clock = { now: () => new Date(time), sleep: async () => {} }
-  const store = memoryStore(clock)
+  const store = keptInMemory(clock)
   const users = memoryUsers()
   users.add(ANN)
   const keys = createKeyRing([randomBytes(32)])
@@ -144,7 +145,7 @@ describe('The worker of the outbox', () => {
   }
 
   it('ends every attempt at its deadline, whatever the garbage collector does', async () => {
-    const outbox = memoryStore().outbox
+    const outbox = keptInMemory().outbox
     const ended: unknown[] = []
     const worker = createOutboxWorker({
       outbox,

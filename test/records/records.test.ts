@@ -12,7 +12,7 @@ import {
 import { kindOf } from '../../src/records/kind.ts'
 import { createRecords } from '../../src/records/records.ts'
 import { type Table, tableOf } from '../../src/records/table.ts'
-import { memoryRecords } from '../../src/stores/memory/records.ts'
+import { memoryStore } from '../../src/stores/memory/store.ts'
 import { movableClock } from '../support/time.ts'
 
 const COUNTERS: Kind = {
@@ -42,7 +42,7 @@ const numbers = (length: number) => Array.from({ length }, (_, index) => index +
 
 /** A service on a store whose commands are told, and can be changed. */
 function service(changed: (store: RecordStore) => Partial<RecordStore> = () => ({})) {
-  const store = memoryRecords(movableClock)
+  const store = memoryStore(movableClock)
   const commands: string[] = []
   const asked = { ...store, ...changed(store) }
   const told: RecordStore = {
@@ -88,7 +88,7 @@ describe('Changes of records', () => {
   })
 
   it('of one process come through while another one goes on changing the same record', async () => {
-    const store = memoryRecords()
+    const store = memoryStore()
     const far: RecordStore = {
       ...store,
       get: async (...asked) => (await sleep(3), await store.get(...asked)),

@@ -1,21 +1,21 @@
 import { PGlite } from '@electric-sql/pglite'
-import { itIsAnAccountFlowsStore } from '../../src/contract/index.ts'
+import { itIsAnAccountFlowsStore } from './contract/index.ts'
 import { flowsStore } from '../../src/records/store.ts'
-import { memoryRecords } from '../../src/stores/memory/records.ts'
-import { mongoRecords } from '../../src/stores/mongodb/records.ts'
-import { postgresRecords } from '../../src/stores/postgresql/records.ts'
+import { memoryStore } from '../../src/stores/memory/store.ts'
+import { mongoStore } from '../../src/stores/mongodb/store.ts'
+import { postgresStore } from '../../src/stores/postgresql/store.ts'
 import { describeWithMongo, suiteDatabase } from '../support/mongod.ts'
 import { movableClock } from '../support/time.ts'
 
-itIsAnAccountFlowsStore('the store on memoryRecords()', async () => ({
-  store: flowsStore(memoryRecords(movableClock), movableClock),
+itIsAnAccountFlowsStore('the store on memoryStore()', async () => ({
+  store: flowsStore(memoryStore(movableClock), movableClock),
   close: async () => {},
 }))
 
 describeWithMongo('With records', () => {
   const fresh = suiteDatabase()
-  itIsAnAccountFlowsStore('the store on mongoRecords()', async () => ({
-    store: flowsStore(mongoRecords(fresh.db), movableClock),
+  itIsAnAccountFlowsStore('the store on mongoStore()', async () => ({
+    store: flowsStore(mongoStore(fresh.db), movableClock),
     async close() {
       for (const collection of await fresh.db.collections()) await collection.deleteMany({})
     },
@@ -28,8 +28,8 @@ describe('With records', () => {
     database = await PGlite.create()
   })
   after(() => database.close())
-  itIsAnAccountFlowsStore('the store on postgresRecords()', async () => ({
-    store: flowsStore(postgresRecords(database), movableClock),
+  itIsAnAccountFlowsStore('the store on postgresStore()', async () => ({
+    store: flowsStore(postgresStore(database), movableClock),
     async close() {
       await database.exec('DROP SCHEMA public CASCADE; CREATE SCHEMA public')
     },

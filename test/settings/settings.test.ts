@@ -1,14 +1,14 @@
 import { expect } from 'chai'
+import type { SettingsStore } from '../../src/ports/index.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
-import type { SettingsStore } from '../../src/index.ts'
 import { parseDuration } from '../../src/settings/kinds.ts'
 import { isLoopbackHost } from '../../src/settings/loopback-host.ts'
 import { isMailAddress, mailboxKey } from '../../src/settings/mail-address.ts'
 import { createSettingsKeeper } from '../../src/settings/settings.ts'
 import { settingNamed } from '../../src/settings/table.ts'
 import { smtpSettings } from '../../src/smtp/settings.ts'
-import { memoryStore } from '../../src/stores/memory/store.ts'
+import { keptInMemory } from '../support/kept.ts'
 
 const [min, max] = ['validation_min_password_length', 'validation_max_password_length'] as const
 
@@ -16,7 +16,7 @@ const ring = (fill: number) => createSecretBox(createKeyRing([Buffer.alloc(32, f
 
 describe('createSettingsKeeper() (2.5)', () => {
   const logged: string[] = []
-  const keeperOf = (store: SettingsStore = memoryStore().settings, box = ring(1)) =>
+  const keeperOf = (store: SettingsStore = keptInMemory().settings, box = ring(1)) =>
     createSettingsKeeper(store, box, (level, message, details) => {
       logged.push(JSON.stringify([level, message, details]))
     })
@@ -61,7 +61,7 @@ describe('createSettingsKeeper() (2.5)', () => {
   })
 
   it('writes nothing when a value is refused, and says what it may be, or when all are as they were', async () => {
-    const store = memoryStore().settings
+    const store = keptInMemory().settings
     const keeper = keeperOf(store)
     await keeper.change({ smtp_port: '587', smtp_password: 'secret' })
     const before = await store.read()
@@ -74,7 +74,7 @@ describe('createSettingsKeeper() (2.5)', () => {
   })
 
   it('puts initial settings only where nothing is stored, and the initial password for the initial host alone', async () => {
-    const store = memoryStore().settings
+    const store = keptInMemory().settings
     await keeperOf(store).change({ smtp_port: '26', smtp_host: '' })
     const keeper = keeperOf(store)
     const initial = { smtp_port: '27', smtp_host: 'mail.example', smtp_from: 'a@b.example' }
@@ -83,11 +83,11 @@ describe('createSettingsKeeper() (2.5)', () => {
     expect(keeper.current().smtpHost).to.equal(undefined)
 
     const login = { smtp_host: 'mail.example', smtp_password: 'canary' }
-    const edited = memoryStore().settings
+    const edited = keptInMemory().settings
     await edited.write({ smtp_host: 'evil.example' }, 0)
     for (const [given, smtpHost, smtpPassword] of [
       [edited, 'evil.example', undefined],
-      [memoryStore().settings, 'mail.example', 'canary'],
+      [keptInMemory().settings, 'mail.example', 'canary'],
     ] as const) {
       const taking = keeperOf(given)
       await taking.changeUnset(login)
@@ -96,7 +96,7 @@ describe('createSettingsKeeper() (2.5)', () => {
   })
 
   it('takes the default for a stored value that is not valid, says so, and never the value', async () => {
-    const store = memoryStore().settings
+    const store = keptInMemory().settings
     await store.write({ smtp_port: 'canary', password_reset_expiration: '99d', other: 'x' }, 0)
     const keeper = await startedOn(store)
     expect(keeper.current()).to.include({ smtpPort: undefined, passwordResetExpiration: 3_600_000 })
@@ -113,7 +113,7 @@ describe('createSettingsKeeper() (2.5)', () => {
     ['validation_min_password_length', '20', '15'],
   ] as const) {
     it(`keeps ${key} as it was where the stored value is not valid, takes ${strictest} at a start, and says so once (SET-18)`, async () => {
-      const store = memoryStore().settings
+      const store = keptInMemory().settings
       const running = keeperOf(store)
       await running.change({ [key]: chosen })
       for (const bad of ['canary', '', 'null', `${chosen} `]) {
@@ -144,7 +144,7 @@ describe('createSettingsKeeper() (2.5)', () => {
   }
 
   it('lets no maximum lower a minimum, even where one of them is not valid (SET-18)', async () => {
-    const store = memoryStore().settings
+    const store = keptInMemory().settings
     const running = keeperOf(store)
     await running.change({ [min]: '70', [max]: '72' })
     for (const [values, kept, started] of [
@@ -167,7 +167,7 @@ describe('createSettingsKeeper() (2.5)', () => {
   })
 
   it('takes the minimum of two stored values that exclude each other, says so, and takes other changes', async () => {
-    const store = memoryStore().settings
+    const store = keptInMemory().settings
     await store.write({ [min]: '70', [max]: '10' }, 0)
     const keeper = await startedOn(store)
     expect(keeper.current()).to.include({ minPasswordLength: 70, maxPasswordLength: 72 })
@@ -182,7 +182,7 @@ describe('createSettingsKeeper() (2.5)', () => {
   })
 
   it('has no mail server where no key opens its password, says so, and keeps the rest (FLT-23)', async () => {
-    const store = memoryStore().settings
+    const store = keptInMemory().settings
     await keeperOf(store).change({ smtp_host: 'a', smtp_port: '26', smtp_password: 'canary' })
     const keeper = await startedOn(store, ring(2))
     const closed = { smtpHost: 'a', smtpFault: 'No key of the ring opens smtp_password' }
@@ -198,7 +198,7 @@ describe('createSettingsKeeper() (2.5)', () => {
   })
 
   it('gives the password to no host but the one that it was given for, also where the record was edited', async () => {
-    const store = memoryStore().settings
+    const store = keptInMemory().settings
     const host = 'mail.example'
     await keeperOf(store).change({ smtp_host: host, smtp_password: 'canary' })
     const { values, version } = await store.read()
@@ -213,14 +213,14 @@ describe('createSettingsKeeper() (2.5)', () => {
   })
 
   it('forgets the password where the port becomes another one without it: something else may listen there (SET-08)', async () => {
-    const store = memoryStore().settings
+    const store = keptInMemory().settings
     const login = { smtp_host: 'a.example', smtp_port: '587', smtp_password: 'canary' }
     await keeperOf(store).change(login)
     const { values, version } = await store.read()
     const outcome = await keeperOf(store).change({ smtp_port: '2525' })
     expect(JSON.stringify(outcome)).to.include('smtp_port changed without smtp_password')
     expect((await store.read()).values['smtp_password']).to.equal('')
-    const edited = memoryStore().settings
+    const edited = keptInMemory().settings
     await edited.write({ ...values, smtp_port: '2525' }, version - 1)
     const keeper = await startedOn(edited)
     expect(keeper.current()).to.include({ smtpPort: 2525, smtpPassword: undefined })
@@ -230,7 +230,7 @@ describe('createSettingsKeeper() (2.5)', () => {
   })
 
   it('keeps a password that is sent again with another host, and one that it cannot open when something else changes', async () => {
-    const store = memoryStore().settings
+    const store = keptInMemory().settings
     await keeperOf(store).change({ smtp_host: 'one.example', smtp_password: 'secret' })
     await keeperOf(store).change({ smtp_host: 'two.example', smtp_password: 'secret' })
     await keeperOf(store, ring(2)).change({ smtp_from: 'a@b.example' })
@@ -242,7 +242,7 @@ describe('createSettingsKeeper() (2.5)', () => {
   it('loses none of two changes at the same time, in one process and in two (SET-14)', async () => {
     const changed = { smtp_port: '26', smtp_password: '***', smtp_from: 'a@b.example' }
     for (const processes of [1, 2]) {
-      const store = memoryStore().settings
+      const store = keptInMemory().settings
       const one = keeperOf(store)
       await one.change({ smtp_port: '26' })
       const other = processes === 1 ? one : keeperOf(store)
@@ -254,7 +254,7 @@ describe('createSettingsKeeper() (2.5)', () => {
   })
 
   it('never goes back to older settings when a look at the store comes late', async () => {
-    const inner = memoryStore().settings
+    const inner = keptInMemory().settings
     let arrives = Promise.resolve()
     const late: SettingsStore = {
       ...inner,

@@ -7,7 +7,6 @@ import type { MailSender } from '../../src/ports/index.ts'
 import { createSettingsKeeper, type SettingsKeeper } from '../../src/settings/settings.ts'
 import { memoryMailbox } from '../../src/smtp/mailbox.ts'
 import { createMailSender } from '../../src/smtp/sender.ts'
-import { memoryStore } from '../../src/stores/memory/store.ts'
 import { adminOf, outcomeOf, suiteAdmin } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import { fallsSilent, type FaultySmtp, onFirst } from '../support/mail-server.ts'
@@ -16,12 +15,13 @@ import { suiteHarness } from '../support/harness.ts'
 import { movableClock, moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { failureOf, MAIL, NO_ROTATION, noSignal, suiteSmtp } from './smtp-suite.ts'
+import { keptInMemory } from '../support/kept.ts'
 
 const FLIPS = 100
 
 describe('createMailSender()', () => {
   const box = createSecretBox(createKeyRing([Buffer.alloc(32, 1)]))
-  const newKeeper = () => createSettingsKeeper(memoryStore().settings, box, () => {})
+  const newKeeper = () => createSettingsKeeper(keptInMemory().settings, box, () => {})
   const senderOf = (settings: SettingsKeeper, transport?: MailTransport) =>
     createMailSender(settings.current, movableClock, NO_ROTATION, transport)
   let keeper: SettingsKeeper

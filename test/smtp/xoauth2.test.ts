@@ -210,7 +210,7 @@ onBothStores('The login to the mail server by access token (smtp_auth xoauth2)',
     }
     await h.later(HOUR_MS)
     await sendOne()
-    const restarted = await startHarness({ flows: { store: h.store, users: h.users } })
+    const restarted = await startHarness({ flows: { store: h.records, users: h.users } })
     answered.push(JSON.stringify(await adminOf(restarted).testMail({ to: 'me@users.example' })))
     await restarted.close()
     expect(refreshTokensAsked()).to.deep.equal([REFRESH, newest, newest])
@@ -244,10 +244,13 @@ onBothStores('The login to the mail server by access token (smtp_auth xoauth2)',
   })
 
   it('with a secret that no key opens, mails wait and nobody is asked, until it is given again', async () => {
-    const { store, users } = h
+    const { users } = h
     const user = await h.addVerified()
     const secrets = [randomBytes(32)]
-    const other = await startHarness({ flows: { store, users, secrets }, mayLogErrors: true })
+    const other = await startHarness({
+      flows: { store: h.records, users, secrets },
+      mayLogErrors: true,
+    })
     const { checks } = await adminOf(other).testMail({ to: 'me@users.example' })
     expect(checks[0]).to.include({ step: 'configuration', status: 'failed' })
     expect(tokens.asked).to.deep.equal([])

@@ -10,7 +10,7 @@ import {
   sampleNotMeToken,
   samplePendingLogin,
   sampleResetToken,
-} from '../../src/contract/samples.ts'
+} from '../records/contract/samples.ts'
 import { systemClock } from '../../src/clock.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
@@ -27,6 +27,7 @@ import {
   suiteDatabase,
 } from '../support/mongod.ts'
 import { moveTime } from '../support/time.ts'
+import { keptOn } from '../support/kept.ts'
 
 /** Every method of every port, called with an example; a method without one fails the test. */
 function callsOf(db: Db): [name: string, call: () => Promise<unknown>][] {
@@ -137,7 +138,7 @@ function callsOf(db: Db): [name: string, call: () => Promise<unknown>][] {
     ['adapter.revokeByGrantId', text],
     ['adapter.destroyByAccountId', text, () => true],
   ]
-  const store = mongoStore(db)
+  const store = keptOn(db)
   const adapters = mongoAdapter(db)
   const box = createSecretBox(createKeyRing([Buffer.alloc(32)]))
   const ports: Record<string, object> = {
@@ -184,7 +185,7 @@ describeWithMongo('mongoStore().start() [full]', function () {
     const { uri } = fresh
     const clients = await Promise.all([1, 2, 3, 4, 5].map(() => MongoClient.connect(uri)))
     const databases = await Promise.all(clients.map((client) => createdInTurn(client.db())))
-    await Promise.all(databases.map((db) => mongoStore(db).start()))
+    await Promise.all(databases.map((db) => keptOn(db).start()))
     for (const client of clients) await client.close()
 
     const found: Record<string, string[]> = {}
@@ -216,12 +217,12 @@ describeWithMongo('mongoStore().start() [full]', function () {
   it('says which index of which collection is in the way (FLT-20)', async () => {
     const tokens = fresh.db.collection('password_reset_tokens')
     await tokens.createIndex({ purge_at: 1 }, { name: 'purge_at_ttl', expireAfterSeconds: 60 })
-    const refusal = await refusalOf(mongoStore(fresh.db).start())
+    const refusal = await refusalOf(keptOn(fresh.db).start())
     expect(refusal).to.include({ code: 'ERR_STORE_INDEX' })
     expect(String(refusal)).to.match(/"purge_at_ttl" of the collection "password_reset_tokens"/)
     expect(String(refusal)).to.match(/Drop it/)
     await tokens.dropIndex('purge_at_ttl')
-    await mongoStore(fresh.db).start()
+    await keptOn(fresh.db).start()
   })
 
   it('creates what nobody needs to look through a whole collection for', async () => {
@@ -256,7 +257,7 @@ describeWithMongo('mongoStore().start() [full]', function () {
     const events = fresh.db.collection<{ _id: string }>('audit_events')
     const daysAgo = (days: number) => new Date(Date.now() - days * 24 * hour)
     const type = 'email_login_blocked'
-    const { start, audit, resetTokens } = mongoStore(fresh.db)
+    const { start, audit, resetTokens } = keptOn(fresh.db)
     await start()
     await audit.record({ id: 'short', type, at: daysAgo(0) }, 0)
     await audit.record({ id: 'long', type, at: daysAgo(500) }, hour)
@@ -290,10 +291,10 @@ async function createdInTurn(db: Db): Promise<Db> {
 
 describeWithMongo('mongoStore().inspect() [full]', () => {
   const fresh = suiteDatabase()
-  before(() => mongoStore(fresh.db).start())
+  before(() => keptOn(fresh.db).start())
 
   async function expectFound(wrongIndexes: string[], db = fresh.db) {
-    const found = await mongoStore(db).inspect?.()
+    const found = await keptOn(db).inspect()
     expect(found).to.deep.equal({ wrongIndexes, isVolatile: false })
   }
 
@@ -301,7 +302,7 @@ describeWithMongo('mongoStore().inspect() [full]', () => {
   async function expectFoundUntilStarted(...wrongIndexes: string[]) {
     await expectFound(wrongIndexes)
     await expectFound(wrongIndexes)
-    await mongoStore(fresh.db).start()
+    await keptOn(fresh.db).start()
     await expectFound([])
   }
 
@@ -325,9 +326,9 @@ describeWithMongo('mongoStore().inspect() [full]', () => {
     for (const collection of await fresh.db.collections())
       for (const { name } of await collection.indexes())
         all.push(`${collection.collectionName}.${name}`)
-    const inspection = await mongoStore(db).inspect?.()
+    const inspection = await keptOn(db).inspect()
     const ours = all.filter((name) => !ofOthers.has(name))
-    expect(inspection?.wrongIndexes).to.have.members(ours).and.include('session_cutoffs._id_')
+    expect(inspection.wrongIndexes).to.have.members(ours).and.include('session_cutoffs._id_')
     expect(await db.collections()).to.deep.equal([])
     await drop()
   })
@@ -493,7 +494,7 @@ describeWithMongo('The MongoDB stores while the database cannot be reached [full
     const closed = new MongoClient(proxy.uri, LIMITS)
     await closed.connect()
     await closed.close()
-    const failure = await refusalOf(mongoStore(closed.db()).settings.read())
+    const failure = await refusalOf(keptOn(closed.db()).settings.read())
     expect(failure).to.include({ code: 'ERR_STORE_UNAVAILABLE' })
     await expectAnswered()
   })
@@ -503,7 +504,7 @@ describeWithMongo('The MongoDB stores while the database cannot be reached [full
     const failure = await refusalOf(users.replacePasswordHash('x', 'x', 7 as never))
     expect(failure).to.be.an.instanceof(TypeError)
     await client.db().createCollection('settings', { validator: { version: 'never' } })
-    const refusal = await refusalOf(mongoStore(client.db()).settings.write({}, 0))
+    const refusal = await refusalOf(keptOn(client.db()).settings.write({}, 0))
     expect(refusal).to.include({ name: 'MongoBulkWriteError', code: 121 })
     await expectAnswered()
   })

@@ -1,20 +1,20 @@
 import { PGlite } from '@electric-sql/pglite'
 import { itIsARecordStore } from '../../src/contract/record-store.ts'
-import { memoryRecords } from '../../src/stores/memory/records.ts'
-import { mongoRecords } from '../../src/stores/mongodb/records.ts'
-import { postgresRecords } from '../../src/stores/postgresql/records.ts'
+import { memoryStore } from '../../src/stores/memory/store.ts'
+import { mongoStore } from '../../src/stores/mongodb/store.ts'
+import { postgresStore } from '../../src/stores/postgresql/store.ts'
 import { describeWithMongo, suiteDatabase } from '../support/mongod.ts'
 
-itIsARecordStore('memoryRecords()', async () => ({
-  store: memoryRecords(),
+itIsARecordStore('memoryStore()', async () => ({
+  store: memoryStore(),
   close: async () => {},
 }))
 
 describeWithMongo('On MongoDB', () => {
   const fresh = suiteDatabase()
 
-  itIsARecordStore('mongoRecords()', async () => ({
-    store: mongoRecords(fresh.db),
+  itIsARecordStore('mongoStore()', async () => ({
+    store: mongoStore(fresh.db),
     async close() {
       for (const collection of await fresh.db.collections()) await collection.deleteMany({})
     },
@@ -28,8 +28,8 @@ describe('On PostgreSQL', () => {
   })
   after(() => database.close())
 
-  itIsARecordStore('postgresRecords()', async () => ({
-    store: postgresRecords(database),
+  itIsARecordStore('postgresStore()', async () => ({
+    store: postgresStore(database),
     async close() {
       await database.exec('DROP SCHEMA public CASCADE; CREATE SCHEMA public')
     },

@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
 import { Decimal128, Long, ObjectId } from 'mongodb'
-import { itIsAnAccountFlowsStore } from '../../src/contract/index.ts'
 import {
   after as later,
   claimOne,
@@ -15,34 +14,10 @@ import {
   samplePendingLogin,
   sampleResetToken,
   sampleVerificationToken,
-} from '../../src/contract/samples.ts'
+} from '../records/contract/samples.ts'
 import type { MailOutbox, NewMailJob } from '../../src/ports/index.ts'
-import { memoryStore } from '../../src/stores/memory/store.ts'
-import { mongoStore } from '../../src/stores/mongodb/store.ts'
 import { describeWithMongo, suiteDatabase } from '../support/mongod.ts'
-import { movableClock, moveTime } from '../support/time.ts'
-
-itIsAnAccountFlowsStore('memoryStore()', async () => ({
-  store: memoryStore(),
-  close: async () => {},
-}))
-
-describe('memoryStore()', () => {
-  it('shows the events that were recorded, until they were kept as long as they are to be', async () => {
-    const { audit } = memoryStore(movableClock)
-    const event = { type: 'email_login_blocked', at: new Date(), accountId: 'ann' } as const
-    const short = { ...event, id: 'short' }
-    const long = { ...event, id: 'long' }
-    const late = { ...event, id: 'late' }
-    await audit.record(short, 1_000)
-    await audit.record(long, 3_000)
-    expect(audit.events()).to.deep.equal([short, long])
-    await moveTime(1_000)
-    await audit.record(late, 1_000)
-    expect(audit.events()).to.deep.equal([long, late])
-    expect(await audit.record(short, 1_000)).to.equal(true)
-  })
-})
+import { keptOn } from '../support/kept.ts'
 
 interface AnyDocument {
   _id: string
@@ -64,7 +39,7 @@ function emptiedStore() {
     /** Emptied, not dropped: MongoDB under Wine takes its time over new collections. */
     async emptyStore() {
       for (const collection of await fresh.db.collections()) await collection.deleteMany({})
-      return mongoStore(fresh.db)
+      return keptOn(fresh.db)
     },
   }
 }
@@ -76,11 +51,6 @@ async function expectRefused(act: () => Promise<unknown>, what = String(act)) {
 
 describeWithMongo('mongoStore()', () => {
   const { fresh, stored, storedOne, emptyStore } = emptiedStore()
-
-  itIsAnAccountFlowsStore('mongoStore()', async () => ({
-    store: await emptyStore(),
-    close: async () => {},
-  }))
 
   describe('what is stored', () => {
     it('is nothing of a reset token but its hash, in its fields', async () => {
@@ -214,13 +184,13 @@ describeWithMongo('mongoStore()', () => {
       readPreference: 'secondaryPreferred',
       writeConcern: { w: 0 },
     })
-    const { settings, outbox, audit } = mongoStore(odd)
+    const { settings, outbox, audit } = keptOn(odd)
     expect(await settings.write({ smtp_host: 'a' }, 0)).to.equal(true)
     expect(await settings.read()).to.deep.equal({ version: 1, values: { smtp_host: 'a' } })
     await outbox.add(sampleMailJob())
     const claimed = await claimOne(outbox, 'resolve', 1, minute - 1)
     expect(claimed).to.include({ attempts: 0 })
-    expect(await mongoStore(odd).now()).to.be.instanceOf(Date)
+    expect(await keptOn(odd).now()).to.be.instanceOf(Date)
     const [status] = await outbox.list({ limit: 1 }, later(1))
     expect(status).to.deep.include({ attempts: 0, nextAttemptAt: later(minute), isHeld: true })
     const about = { type: 'sessions_ended', at: later(0), accountId: 'ann' } as const

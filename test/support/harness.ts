@@ -44,6 +44,7 @@ import { serve } from './serve.ts'
 import { movableClock, resetTime } from './time.ts'
 import { createRelyingParty, followWithin } from './relying-party.ts'
 import { createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
+import { flowsStore } from '../../src/records/store.ts'
 
 export { PASSWORD }
 
@@ -138,7 +139,8 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   const userCollection = `${options.prefix ?? ''}users`
   const onMongo = { now: movableClock.now, prefix: options.prefix }
   const users = database ? mongoUsers(database.db.collection(userCollection)) : inMemory
-  const store = database ? mongoStore(database.db, onMongo) : memoryStore(movableClock)
+  const ownStore = database ? mongoStore(database.db, onMongo) : memoryStore(movableClock)
+  const records = options.flows?.store ?? ownStore
   const adapter = database ? mongoAdapter(database.db, onMongo) : memoryAdapter(movableClock)
   const box = createSecretBox(createKeyRing(SECRETS))
   const mail = await startMailServer(options.mail)
@@ -153,7 +155,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
     baseUrl,
     oauthPath,
     secrets: SECRETS,
-    store,
+    store: records,
     users,
     adminToken: ADMIN_TOKEN,
     bcryptCost: 4,
@@ -224,7 +226,8 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
     oauthUrl,
     flows,
     provider,
-    store,
+    store: flowsStore(records, options.flows?.clock ?? movableClock),
+    records,
     users,
     db: database?.db,
     mail,

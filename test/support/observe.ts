@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { expect } from 'chai'
-import type { Token } from '../../src/index.ts'
+import type { Token } from '../../src/ports/index.ts'
 import { endOf } from '../../src/ports/token-end.ts'
 import type { Harness } from './harness.ts'
 import { isIdle } from './jobs.ts'

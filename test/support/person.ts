@@ -3,16 +3,11 @@
  *
  * @module
  */
+import type { RecordStore } from '../../src/ports/record-store.ts'
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
-import type {
-  AccountFlows,
-  AccountFlowsStore,
-  AuditEvent,
-  AuditEventType,
-  User,
-  UserStore,
-} from '../../src/index.ts'
+import type { AccountFlowsStore } from '../../src/ports/index.ts'
+import type { AccountFlows, AuditEvent, AuditEventType, User, UserStore } from '../../src/index.ts'
 import { eventually } from './eventually.ts'
 import {
   expectPage,
@@ -36,7 +31,9 @@ export interface Service {
   /** Issuer, and where the endpoints are. */
   oauthUrl: string
   flows: AccountFlows
+  /** What they keep, and the records that they keep it in. */
   store: AccountFlowsStore
+  records: RecordStore
   users: UserStore
   mail: MailServer
   events: AuditEvent[]

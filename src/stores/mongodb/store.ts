@@ -1,19 +1,143 @@
-import type { Db } from 'mongodb'
-import { systemClock } from '../../clock.ts'
-import type { AccountFlowsStore } from '../../ports/index.ts'
-import { flowsStore } from '../../records/store.ts'
-import type { MongoOptions } from './collection.ts'
-import { mongoRecords } from './records.ts'
+import type { AnyBulkWriteOperation, Collection, Db } from 'mongodb'
+import { AccountFlowsError } from '../../errors.ts'
+import {
+  ANY,
+  checkQuery,
+  isDone,
+  type Change,
+  type Kind,
+  type RecordStore,
+  type Stored,
+} from '../../ports/record-store.ts'
+import { collectionsOf, type MongoOptions } from './collection.ts'
+import {
+  documentOf,
+  filterOf,
+  indexesOf,
+  type Kept,
+  sortOf,
+  toldOf,
+  updateOf,
+} from './record-document.ts'
+import { duplicatesIn } from './errors.ts'
+import { createIndexes, wrongIndexes } from './indexes.ts'
+import { withUnavailable } from './unavailable.ts'
+import { keptText } from '../text.ts'
 
 /**
- * Keeps everything in one MongoDB database; a standalone server is enough. Several processes of one issuer may share it; each issuer
- * needs a database or a prefix of its own.
+ * Keeps each kind in a collection, under the names of its fields. `_rev` and `_was` are the two revisions; what is absent is `null`, but
+ * for unique fields. Reads come from the primary and writes go to the majority, whatever the host chose for its `Db`.
  *
- * @throws TypeError naming the option that is not acceptable.
+ * @throws TypeError where no name of a collection can begin with that prefix.
  */
-export function mongoStore(
-  db: Db,
-  { now = systemClock.now, prefix }: MongoOptions = {},
-): AccountFlowsStore {
-  return flowsStore(mongoRecords(db, { prefix }), { ...systemClock, now })
+export function mongoStore(db: Db, { prefix }: Pick<MongoOptions, 'prefix'> = {}): RecordStore {
+  const open = collectionsOf(db, prefix)
+  const collectionOf = ({ name }: Kind) => open<Kept>(name)
+
+  return withUnavailable<RecordStore>({
+    purges: true,
+
+    async start(kinds) {
+      for (const kind of kinds) await createIndexes(collectionOf(kind), indexesOf(kind))
+    },
+
+    async inspect(kinds) {
+      const wrong = kinds.map((kind) => wrongIndexes(collectionOf(kind), indexesOf(kind)))
+      return (await Promise.all(wrong)).flat()
+    },
+
+    async now() {
+      const { localTime } = await db.command({ hello: 1 }, { readPreference: 'primary' })
+      if (localTime instanceof Date) return localTime
+      throw new Error('MongoDB did not tell its time')
+    },
+
+    get: (kind, ids) => read(collectionOf(kind), kind, ids),
+
+    async find(kind, query) {
+      checkQuery(kind, query)
+      const options = { limit: query.limit, sort: sortOf(query) }
+      const found = await collectionOf(kind).find(filterOf(query), options).toArray()
+      // Another id is nobody's that this store has made.
+      return found.filter(({ _id }) => typeof _id === 'string').map((kept) => toldOf(kind, kept))
+    },
+
+    async swap(kind, changes) {
+      const collection = collectionOf(kind)
+      const isNew = ({ revision }: Change) => revision === undefined || revision === ANY
+      const [news, others] = [changes.filter(isNew), changes.filter((one) => !isNew(one))]
+      const done = new Map<Change, boolean>()
+      await Promise.all([
+        insert(collection, kind, news, done),
+        replace(collection, kind, others, done),
+      ])
+      return changes.map((change) => done.get(change) === true)
+    },
+  })
+}
+
+async function read(collection: Collection<Kept>, kind: Kind, ids: readonly string[]) {
+  if (ids.length === 0) return []
+  const found = new Map<string, Stored>()
+  const wanted = [...new Set(ids.map(keptText))]
+  for (const kept of await collection.find({ _id: { $in: wanted } }).toArray())
+    found.set(kept._id, toldOf(kind, kept))
+  return ids.map((id) => found.get(keptText(id)))
+}
+
+type Done = Map<Change, boolean>
+
+/** Inserts, and what overwrites or removes any revision. */
+async function insert(collection: Collection<Kept>, kind: Kind, changes: Change[], done: Done) {
+  if (changes.length === 0) return
+  const writes = changes.map((change) => insertion(kind, change))
+  const taken = await duplicatesIn(collection.bulkWrite(writes, { ordered: false }))
+  for (const [index, change] of changes.entries()) done.set(change, !taken.has(index))
+  // Two that overwrite a record which is not there yet: the later one finds it now.
+  const again = changes.filter((change, index) => taken.has(index) && change.revision === ANY)
+  await insert(collection, kind, again, done)
+}
+
+function insertion(kind: Kind, change: Change): AnyBulkWriteOperation<Kept> {
+  const [_id, document] = [keptText(change.id), documentOf(kind, change)]
+  if (!document) return { deleteOne: { filter: { _id } } }
+  if (change.revision === ANY)
+    return { replaceOne: { filter: { _id }, replacement: document, upsert: true } }
+  const { insertedAt } = kind
+  if (insertedAt === undefined) return { insertOne: { document } }
+  // Nothing has that revision yet: it inserts, or fails as the id is taken.
+  const set = { $mergeObjects: [{ $literal: document }, { [insertedAt]: '$$NOW' }] }
+  const filter = { _id, _rev: change.becomes }
+  return { updateOne: { filter, update: [{ $replaceWith: set }], upsert: true } }
+}
+
+/** Swaps and removals of what was read. */
+async function replace(collection: Collection<Kept>, kind: Kind, changes: Change[], done: Done) {
+  if (changes.length === 0) return
+  const writes = changes.map((change): AnyBulkWriteOperation<Kept> => {
+    const filter = { _id: keptText(change.id), _rev: change.revision }
+    const document = documentOf(kind, change)
+    return document
+      ? { updateOne: { filter, update: updateOf(kind, document) } }
+      : { deleteOne: { filter } }
+  })
+  const { matchedCount, deletedCount } = await collection.bulkWrite(writes, { ordered: false })
+  if (matchedCount + deletedCount === changes.length)
+    return changes.forEach((change) => done.set(change, true))
+  // The driver tells how many were done, and not which.
+  const found = await read(
+    collection,
+    kind,
+    changes.map(({ id }) => id),
+  )
+  for (const [index, change] of changes.entries())
+    done.set(change, isDone(change, found[index]) === true)
+  const won = changes.filter((change) => change.next && done.get(change))
+  if (won.length !== matchedCount) throw changedAgain()
+}
+
+// A record that moved on twice since tells nothing.
+function changedAgain() {
+  const message = 'records changed again before it could be read which changes were done'
+  return new AccountFlowsError('ERR_STORE_UNAVAILABLE', message)
 }

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
 import { randomUUID } from 'node:crypto'
-import type { AccountFlowsStore } from '../ports/index.ts'
+import type { AccountFlowsStore } from '../../../src/ports/index.ts'
 import {
   after,
   claimOne,

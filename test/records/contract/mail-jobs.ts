@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { setTimeout as delay } from 'node:timers/promises'
-import { earlierThan, isOtherUnderWay, isOvertaken } from '../outbox/newest.ts'
-import type { MailJob, MailOutbox, MailStage, NewMailJob } from '../ports/index.ts'
+import { earlierThan, isOtherUnderWay, isOvertaken } from '../../../src/outbox/newest.ts'
+import type { MailJob, MailOutbox, MailStage, NewMailJob } from '../../../src/ports/index.ts'
 import { after, claimOne, minute, mustExist, sampleMailJob } from './samples.ts'
 
 /** What the suites do with the jobs of an outbox. */

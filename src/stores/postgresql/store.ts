@@ -23,7 +23,7 @@ const MOST_TURNS = 10
  * Keeps each kind in a table, with a column for each field. Each verb is one statement with autocommit, so that a pooler in transaction
  * mode may stand before the database.
  */
-export function postgresRecords(
+export function postgresStore(
   pool: PostgresPool,
   { prefix = '' }: { prefix?: string | undefined } = {},
 ): RecordStore {

@@ -1,6 +1,11 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
-import type { MailJobQuery, MailJobStatus, MailOutbox, NewMailJob } from '../ports/index.ts'
+import type {
+  MailJobQuery,
+  MailJobStatus,
+  MailOutbox,
+  NewMailJob,
+} from '../../../src/ports/index.ts'
 import { jobsIn } from './mail-jobs.ts'
 import { after, atOnce, hour, minute, mustExist, oddTexts, statusIn } from './samples.ts'
 

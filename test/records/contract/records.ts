@@ -9,7 +9,7 @@ import type {
   KeyRings,
   RecordedEvent,
   SettingsStore,
-} from '../ports/index.ts'
+} from '../../../src/ports/index.ts'
 import { after, atOnce, eventIn, hour, minute, mustExist, oddTexts } from './samples.ts'
 
 export function itKeepsAuditEvents(port: () => AuditLog): void {

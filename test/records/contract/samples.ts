@@ -12,8 +12,8 @@ import type {
   ResetClaim,
   Token,
   TokenStore,
-} from '../ports/index.ts'
-import { endOf } from '../ports/token-end.ts'
+} from '../../../src/ports/index.ts'
+import { endOf } from '../../../src/ports/token-end.ts'
 
 /** A fixed time that the contract counts from; far enough ahead that no broom sweeps its records away. */
 const start = Date.now() + 60_000

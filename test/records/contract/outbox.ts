@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { MailJob, MailOutbox } from '../ports/index.ts'
+import type { MailJob, MailOutbox } from '../../../src/ports/index.ts'
 import { claimedAgain, jobsIn } from './mail-jobs.ts'
 import { after, atOnce, hour, idOf, minute, mustExist, sampleMailJob } from './samples.ts'
 

@@ -1,6 +1,10 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
-import type { ClientLogoutJob, ClientLogoutStore, NewClientLogout } from '../ports/index.ts'
+import type {
+  ClientLogoutJob,
+  ClientLogoutStore,
+  NewClientLogout,
+} from '../../../src/ports/index.ts'
 import { after, atOnce, hour, minute, mustExist, oddTexts, sampleClientLogout } from './samples.ts'
 
 export function itKeepsClientLogouts(port: () => ClientLogoutStore): void {
