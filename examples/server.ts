@@ -30,16 +30,13 @@ import { memoryStorage, mongoStorage } from './server/storage.ts'
 async function start() {
   const stopEarly = exitOnSignals()
   const environment = readEnvironment(process.env)
-  const { host, port, baseUrl, oauthPath, mongodbUri, records, bcryptCost, trustedProxies } =
-    environment
+  const { host, port, baseUrl, oauthPath, mongodbUri, bcryptCost, trustedProxies } = environment
   const seed = await readSeed(environment.seedFile, baseUrl)
   const settings = environment.settingsFile ? await readSettings(environment.settingsFile) : {}
   const signingKeys = environment.signingKeys ?? (await checkoutSigningKeys())
   const adminToken = environment.adminToken ?? randomBytes(32).toString('base64url')
 
-  const storage = mongodbUri
-    ? await mongoStorage({ mongodbUri, records }, signingKeys)
-    : await memoryStorage()
+  const storage = mongodbUri ? await mongoStorage(mongodbUri, signingKeys) : await memoryStorage()
   const mailbox = environment.hasMailbox ? memoryMailbox() : undefined
 
   // A theme brings its own.
@@ -69,7 +66,7 @@ async function start() {
     Buffer.from(derivedKey(key, 'cookies')).toString('base64url'),
   )
 
-  const adapter = flows.adapter(storage.adapter)
+  const adapter = flows.adapter()
   const provider = new Provider(
     issuer,
     providerConfiguration({ flows, adapter, storage, cookieKeys, paths, show }),

@@ -16,6 +16,7 @@ import { createClients } from './oidc/clients.ts'
 import { createEndableSessions } from './oidc/endable-sessions.ts'
 import { createNoteClients } from './oidc/ended-clients.ts'
 import { createOpenLogin } from './oidc/open-login.ts'
+import { createOwnAdapter } from './oidc/own-adapter.ts'
 import { createAccountPolicy } from './oidc/policy.ts'
 import { createPostForm } from './oidc/post-form.ts'
 import { createLiveSession } from './oidc/renewed-session.ts'
@@ -47,7 +48,8 @@ export function createCore(options: CheckedOptions) {
   const readsAccounts = () => settings().requireEmailVerification
   const { noteClients, ...clientSide } = createClientSide(provider, options, store, audit)
   const ended = { cutoffs: store.cutoffs, noteClients, readsAccounts }
-  const sessions = createEndableSessions({ ...ended, users, clock, log, box })
+  const own = createOwnAdapter({ records: store.providerRecords, box, clock })
+  const sessions = createEndableSessions({ ...ended, users, clock, log, own })
   const oauthUrl = `${baseUrl.origin}${basePath}${oauthPath}`
   const openLogin = createOpenLogin(provider, box, `${oauthUrl}/reset-password`)
   return {

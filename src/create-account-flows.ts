@@ -16,7 +16,6 @@ import { createWellKnown, type WellKnown } from './http/well-known.ts'
 import { type Login } from './http/login.ts'
 import { createLoginPassword, type LoginPassword } from './http/login-password.ts'
 import { networkOf } from './http/requester.ts'
-import type { StartableAdapterFactory } from './oidc/account-adapter.ts'
 import type { InteractionPolicy } from './oidc/policy.ts'
 import { checkOptions } from './check-options.ts'
 import type { AccountFlowsOptions } from './options.ts'
@@ -36,8 +35,11 @@ import { createUpkeep, type Health } from './upkeep.ts'
 
 /** What `createAccountFlows` answers. */
 export interface AccountFlows extends Login, LoginPassword, WellKnown {
-  /** Wraps any adapter of oidc-provider. Without it, ended sessions come back to life. */
-  adapter(adapter: AdapterConstructor | StartableAdapterFactory): AdapterFactory
+  /**
+   * The adapter of oidc-provider. It keeps its records in the store of the flows, sealed with the first secret; or in your own adapter,
+   * which it wraps. Without it, ended sessions come back to life.
+   */
+  adapter(yours?: AdapterConstructor | AdapterFactory): AdapterFactory
   /**
    * Adds our checks to an interaction policy, such as `interactionPolicy.base()`, and returns it. If you never call it,
    * `attach` logs a warning; in production it throws a `TypeError`.
@@ -116,7 +118,7 @@ export interface AccountFlows extends Login, LoginPassword, WellKnown {
  * @throws TypeError that names the bad option.
  * @example
  * const flows = createAccountFlows({ baseUrl, oauthPath: '/oauth2', secrets, store: mongoStore(db), users: mongoUsers(db.collection('users')) })
- * const provider = new Provider(issuer, { adapter: flows.adapter(mongoAdapter(db)), … })
+ * const provider = new Provider(issuer, { adapter: flows.adapter(), … })
  * flows.attach(provider)
  * await flows.start()
  */

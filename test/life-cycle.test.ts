@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { Provider } from 'oidc-provider'
 import { later, systemClock, timeout, within } from '../src/clock.ts'
-import { createAccountFlows, memoryAdapter, memoryStore, memoryUsers } from '../src/index.ts'
+import { createAccountFlows, memoryStore, memoryUsers } from '../src/index.ts'
 import { eventually } from './support/eventually.ts'
 import { startHarness, suiteHarness, type Harness } from './support/harness.ts'
 import { describeWithMongo } from './support/mongod.ts'
@@ -62,7 +62,7 @@ describe('flows.start()', () => {
     })
     const refusal: unknown = await flows.start().catch((error: unknown) => error)
     expect(refusal).to.include({ code: 'ERR_NOT_ATTACHED' })
-    flows.attach(new Provider('http://localhost:1', { adapter: flows.adapter(memoryAdapter()) }))
+    flows.attach(new Provider('http://localhost:1', { adapter: flows.adapter() }))
     await flows.start()
     await flows.stop()
   })

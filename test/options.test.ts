@@ -6,12 +6,13 @@ import { ADMIN_SCOPES } from '../src/admin/bearer-tokens.ts'
 import {
   createAccountFlows,
   memoryMailbox,
-  memoryAdapter,
   memoryStore,
   memoryUsers,
   type AccountFlows,
   type AccountFlowsOptions,
 } from '../src/index.ts'
+import { keptInMemory } from './support/kept.ts'
+import { adapterOn } from './support/kept.ts'
 
 const TOKEN = 'x'.repeat(32)
 const READ = ['account-flows:read']
@@ -349,7 +350,7 @@ describe('createAccountFlows()', () => {
       interactions: Configuration['interactions'] = {
         policy: flows.policy(interactionPolicy.base()),
       },
-    ) => new Provider(issuer, { adapter: flows.adapter(memoryAdapter()), interactions })
+    ) => new Provider(issuer, { adapter: flows.adapter(), interactions })
 
     const refusesToAttach = (flows: AccountFlows, provider: unknown, words: RegExp) =>
       expect(() => flows.attach(provider as Provider)).to.throw(TypeError, words)
@@ -371,12 +372,12 @@ describe('createAccountFlows()', () => {
     it('refuses a provider whose adapter is not flows.adapter(…), and says what to do', () => {
       const flows = create({})
       const issuer = 'https://idp.example/oauth2'
-      const others = [undefined, memoryAdapter(), create({}).adapter(memoryAdapter())]
+      const others = [undefined, adapterOn(keptInMemory()).of, create({}).adapter()]
       for (const adapter of others) {
         const provider = new Provider(issuer, adapter ? { adapter } : {})
-        refusesToAttach(flows, provider, /adapter.*flows\.adapter.*memoryAdapter/)
+        refusesToAttach(flows, provider, /adapter.*flows\.adapter\(\)/)
       }
-      flows.attach(new Provider(issuer, { adapter: flows.adapter(memoryAdapter()) }))
+      flows.attach(new Provider(issuer, { adapter: flows.adapter() }))
     })
 
     it('warns where flows.policy(…) was forgotten, refuses it in production, and says what to do', () => {

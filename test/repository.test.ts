@@ -49,7 +49,6 @@ declare global {
   const token: string, adminToken: string, supportToken: string, signingKey: string
   const url: () => string
   const createAccountFlows: typeof package_.createAccountFlows
-  const mongoAdapter: typeof package_.mongoAdapter
   const mongoStore: typeof package_.mongoStore
   const mongoUsers: typeof package_.mongoUsers
   const login: (...given: unknown[]) => Promise<void>

@@ -8,7 +8,7 @@ import { interactionPolicy, Provider } from 'oidc-provider'
 import { FROM, listen } from './mailer.mjs'
 
 const { PORT, MONGO_URL, DB, SMTP_PORT, COMPILED } = process.env
-const { createAccountFlows, memoryAdapter, mongoStore, mongoUsers } = await import(
+const { createAccountFlows, mongoStore, mongoUsers } = await import(
   pathToFileURL(`${COMPILED}/src/index.js`)
 )
 console.warn = () => {}
@@ -38,7 +38,7 @@ const flows = createAccountFlows({
 })
 const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const provider = new Provider(base + oauthPath, {
-  adapter: flows.adapter(memoryAdapter()),
+  adapter: flows.adapter(),
   jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), alg: 'RS256', use: 'sig' }] },
   cookies: { keys: ['a cookie key for the bench alone'] },
   clients: [

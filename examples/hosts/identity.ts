@@ -3,7 +3,6 @@ import bcrypt from 'bcrypt'
 import { errors, interactionPolicy, Provider } from 'oidc-provider'
 import {
   createAccountFlows,
-  memoryAdapter,
   memoryStore,
   memoryUsers,
   type AccountFlowsOptions,
@@ -45,7 +44,7 @@ export async function createIdentity(
     ...options,
   })
   const provider = new Provider(baseUrl + oauthPath, {
-    adapter: flows.adapter(memoryAdapter()),
+    adapter: flows.adapter(),
     interactions: {
       url: (_ctx, { uid }) => `${oauthPath}/login?interaction=${uid}`,
       policy: flows.policy(interactionPolicy.base()),

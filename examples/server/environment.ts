@@ -29,7 +29,6 @@ export interface Environment {
   /** `undefined`: the embedded store. */
   mongodbUri: string | undefined
   /** `clear`: while processes of version 0.1.0 share the database. */
-  records: 'sealed' | 'clear'
   /** `undefined`: one is made up and printed. */
   adminToken: string | undefined
   /** `undefined`: those of the checkout. */
@@ -79,7 +78,6 @@ export function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
     baseUrl: checkBaseUrl(text('BASE_URL') ?? `http://localhost:${port}`, isProduction),
     oauthPath: checkOAuthPath(variables['OAUTH_PATH'] ?? '/oauth2'),
     mongodbUri,
-    records: checkRecords(text('RECORDS')),
     adminToken: checkAdminToken(text('ADMIN_TOKEN'), isProduction),
     signingKeys: checkSigningKeys(text('SIGNING_KEYS'), isProduction),
     seedFile: checkSeedFile(seedFile, isShippedSeed && isProduction),
@@ -110,11 +108,6 @@ function checkBaseUrl(value: string, isProduction: boolean): string {
     throw new StartRefused('BASE_URL must be https in production.')
   }
   return url.href.replace(/(?<!\/)\/+$/, '')
-}
-
-function checkRecords(value = 'sealed'): Environment['records'] {
-  if (value === 'sealed' || value === 'clear') return value
-  throw new StartRefused('RECORDS must be sealed or clear.')
 }
 
 function checkOAuthPath(value: string): string {

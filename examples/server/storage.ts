@@ -1,14 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { MongoClient, MongoServerError } from 'mongodb'
 import {
-  memoryAdapter,
   memoryStore,
   memoryUsers,
-  mongoAdapter,
   mongoStore,
   mongoUsers,
   type RecordStore,
-  type StartableAdapterFactory,
   type User,
   type UserStore,
 } from '../../src/index.ts'
@@ -19,7 +16,6 @@ import { reasonOf, StartRefused } from './environment.ts'
 export interface Storage {
   store: RecordStore
   users: UserStore
-  adapter: StartableAdapterFactory
   providerKeys: ProviderKeys
   /** Does nothing where the username is taken. */
   addUser(user: Omit<User, 'id'>): Promise<void>
@@ -52,7 +48,6 @@ export async function memoryStorage(): Promise<Storage> {
   return {
     store: memoryStore(),
     users,
-    adapter: memoryAdapter(),
     providerKeys: await createProviderKeys(),
 
     async addUser(user) {
@@ -63,17 +58,13 @@ export async function memoryStorage(): Promise<Storage> {
   }
 }
 
-export async function mongoStorage(
-  { mongodbUri, records }: { mongodbUri: string; records: 'sealed' | 'clear' },
-  signingKeys: string[],
-): Promise<Storage> {
+export async function mongoStorage(mongodbUri: string, signingKeys: string[]): Promise<Storage> {
   const client = await connect(mongodbUri)
   const db = client.db()
   const users = db.collection<UserDocument>('users', { writeConcern: { w: 'majority' } })
   return {
     store: mongoStore(db),
     users: mongoUsers(users),
-    adapter: mongoAdapter(db, { records }),
     providerKeys: await sharedProviderKeys(db, signingKeys),
 
     async addUser({ username, email, emailVerified, passwordHash, disabled }) {

@@ -356,6 +356,8 @@ export function itIsARecordStore(
         const all = [...due, 'of bob', 'without'].toSorted()
         expect(await idsOf({ limit: 9 })).to.deep.equal(all)
         expect(await idsOf({ after: { id: 'b' }, limit: 3 })).to.deep.equal(all.slice(2, 5))
+        const ofAnn = { equal: { owner: 'ann' }, after: { id: 'b' }, limit: 2 }
+        expect(await idsOf(ofAnn)).to.deep.equal(['c', 'd'])
       })
 
       it('is told what no index answers', async () => {

@@ -1,5 +1,4 @@
 import type { Adapter, AdapterPayload } from 'oidc-provider'
-import type { SecretBox } from '../crypto/secret-box.ts'
 
 /**
  * An adapter that finds what an account has. With it, ended sessions and tokens are also deleted, and counted; without it
@@ -11,13 +10,4 @@ export interface AccountAdapter extends Adapter {
     accountId: string,
     isEnded: (payload: AdapterPayload) => boolean,
   ): Promise<number>
-}
-
-/**
- * An adapter factory that may need to start first, for example to create indexes. It may seal its records with the secrets of
- * the flows.
- */
-export interface StartableAdapterFactory {
-  (model: string, box: SecretBox): Adapter
-  start?(box: SecretBox): Promise<void>
 }

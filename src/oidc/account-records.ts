@@ -1,16 +1,14 @@
-import type { Adapter, AdapterPayload } from 'oidc-provider'
-import type { SecretBox } from '../crypto/secret-box.ts'
-import { isStoreUnavailable } from '../errors.ts'
+import type { Adapter, AdapterFactory, AdapterPayload } from 'oidc-provider'
 import { isEnded } from '../ports/login-end.ts'
 import type { EndedCount, Log, SessionCutoffs } from '../ports/index.ts'
 import { accountStamp } from './account-stamp.ts'
-import type { AccountAdapter, StartableAdapterFactory } from './account-adapter.ts'
+import type { AccountAdapter } from './account-adapter.ts'
 
 export type AccountRecords = ReturnType<typeof accountRecords>
 
-/** What the adapters have that find what an account has. */
+/** What the adapters have that find what an account has. All models are asked at once: it may be one look for all. */
 export function accountRecords(
-  { factories, box, log }: { factories: StartableAdapterFactory[]; box: SecretBox; log: Log },
+  { factories, log }: { factories: AdapterFactory[]; log: Log },
   accountId: string,
   ends: SessionCutoffs,
 ) {
@@ -18,39 +16,46 @@ export function accountRecords(
     const stamp = accountStamp(model, payload)
     return stamp?.accountId === accountId && isEnded(stamp.kind, stamp, ends)
   }
-  const adaptersOf = (model: string) =>
-    factories.map((factory) => factory(model, box)).filter(findsAccounts)
+  const ofAll = <T>(
+    models: string[],
+    work: (model: string, adapter: AccountAdapter) => Promise<T>,
+  ) =>
+    Promise.all(
+      models.flatMap((model) =>
+        factories
+          .map((factory) => factory(model))
+          .filter(findsAccounts)
+          .map((adapter) => work(model, adapter)),
+      ),
+    )
 
   return {
     /** Those that are ended. */
-    async readEnded(model: string): Promise<AdapterPayload[]> {
-      const isOurs = endedIn(model)
+    async readEnded(models: string[]): Promise<AdapterPayload[]> {
       const found: AdapterPayload[] = []
-      const noted = (payload: AdapterPayload) => {
-        if (isOurs(payload)) found.push(structuredClone(payload))
-        return false
-      }
-      for (const adapter of adaptersOf(model)) await adapter.destroyByAccountId(accountId, noted)
+      await ofAll(models, (model, adapter) =>
+        adapter.destroyByAccountId(accountId, (payload) => {
+          if (endedIn(model)(payload)) found.push(structuredClone(payload))
+          return false
+        }),
+      )
       return found
     },
 
     /** Deletes them, as far as that succeeds: the cut-off alone is the guarantee. What came later than that stays. */
     async deleteEnded(models: string[]): Promise<EndedCount> {
-      let count: EndedCount
-      for (const model of models) {
-        for (const adapter of adaptersOf(model)) {
-          try {
-            count = (count ?? 0) + (await adapter.destroyByAccountId(accountId, endedIn(model)))
-          } catch (error) {
-            const message =
-              'ended sessions and tokens could not be deleted; they are dead all the same'
-            log('error', message, { model, error: String(error) })
-            // Each further model would wait as long again.
-            if (isStoreUnavailable(error)) return count
-          }
+      const counts = await ofAll(models, async (model, adapter) => {
+        try {
+          return [await adapter.destroyByAccountId(accountId, endedIn(model))]
+        } catch (error) {
+          const message =
+            'ended sessions and tokens could not be deleted; they are dead all the same'
+          log('error', message, { model, error: String(error) })
+          return []
         }
-      }
-      return count
+      })
+      const known = counts.flat()
+      return known.length > 0 ? known.reduce((sum, count) => sum + count) : undefined
     },
   }
 }

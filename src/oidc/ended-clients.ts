@@ -87,11 +87,9 @@ async function sessionsByClient(
     clients.set(clientId, sids)
     if (typeof sid === 'string') sids.add(sid)
   }
-  for (const model of models) {
-    for (const { clientId, sid, authorizations = {} } of await readEnded(model)) {
-      note(clientId, sid)
-      for (const [client, { sid }] of Object.entries(authorizations)) note(client, sid)
-    }
+  for (const { clientId, sid, authorizations = {} } of await readEnded(models)) {
+    note(clientId, sid)
+    for (const [client, { sid }] of Object.entries(authorizations)) note(client, sid)
   }
   return clients
 }

@@ -1,6 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Context, Middleware } from 'koa'
-import type { Adapter } from 'oidc-provider'
 import { isStoreUnavailable } from '../errors.ts'
 import { failureOf } from './provider-answers.ts'
 
@@ -10,24 +9,16 @@ interface Outage {
 
 const request = new AsyncLocalStorage<Outage>()
 
-/** The same adapter, which fails at once where the request has already waited in vain for a store that cannot be reached. */
-export function waitingOnce(adapter: Adapter): Adapter {
-  return new Proxy(adapter, {
-    get(target, name, receiver) {
-      const member: unknown = Reflect.get(target, name, receiver)
-      if (typeof member !== 'function') return member
-      return async (...args: unknown[]): Promise<unknown> => {
-        const outage = request.getStore()
-        if (outage?.error) throw outage.error
-        try {
-          return await Reflect.apply(member, target, args)
-        } catch (error) {
-          if (outage && isStoreUnavailable(error)) outage.error = error
-          throw error
-        }
-      }
-    },
-  })
+/** Fails at once where the request has already waited in vain for a store that cannot be reached. */
+export async function waitingOnce<T>(work: () => Promise<T>): Promise<T> {
+  const outage = request.getStore()
+  if (outage?.error) throw outage.error
+  try {
+    return await work()
+  } catch (error) {
+    if (outage && isStoreUnavailable(error)) outage.error = error
+    throw error
+  }
 }
 
 /** Answers in place of the provider, which makes a 500 of a store that cannot be reached. */

@@ -1,4 +1,4 @@
-import { errors, type Adapter, type AdapterPayload } from 'oidc-provider'
+import { errors, type Adapter } from 'oidc-provider'
 import { OAUTH_MODELS } from './account-stamp.ts'
 
 /** Models whose records are used once: the first `consume` wins, and no later `upsert` makes them fresh again. */
@@ -14,14 +14,10 @@ const CONSUMED_ONCE = new Set([
 /** Which record of that id, if there is one, an `upsert` may replace. */
 export function mayReplace(model: string): 'any' | 'not consumed' | 'expired' {
   if (model === 'ReplayDetection') return 'expired'
-  return CONSUMED_ONCE.has(model) ? 'not consumed' : 'any'
+  return isUsedOnce(model) ? 'not consumed' : 'any'
 }
 
-/** Refuses an `upsert` in the place of a record that it may not replace. @throws as `refuseUsed`. */
-export function expectReplaceable(model: string, isExpired: boolean, payload?: AdapterPayload) {
-  const may = { any: true, expired: isExpired, 'not consumed': payload?.consumed === undefined }
-  if (!may[mayReplace(model)]) refuseUsed(model)
-}
+export const isUsedOnce = (model: string) => CONSUMED_ONCE.has(model)
 
 /**
  * Ends the whole grant if a second use comes at the same moment as the first (RFC 6749, 4.1.2; RFC 9700, 4.14). oidc-provider
@@ -36,13 +32,13 @@ export async function refuseReuse(
 ): Promise<never> {
   if (grantId !== undefined) {
     await adapterOf('Grant').destroy(grantId)
-    for (const one of OAUTH_MODELS) await adapterOf(one).revokeByGrantId(grantId)
+    await Promise.all(OAUTH_MODELS.map((one) => adapterOf(one).revokeByGrantId(grantId)))
   }
   return refuseUsed(model)
 }
 
 /** @throws an error of oidc-provider, which is the answer of the token or authorization endpoint. */
-function refuseUsed(model: string): never {
+export function refuseUsed(model: string): never {
   if (model === 'ReplayDetection') throw new errors.InvalidRequest('the JWT was already used')
   if (model === 'PushedAuthorizationRequest') {
     throw new errors.InvalidRequestUri('request_uri is invalid, expired, or was already used')

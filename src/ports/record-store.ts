@@ -37,7 +37,7 @@ export type Stored = { id: string; revision: string; was: string | undefined } &
 export interface Query {
   /** Each field has this value, or one of these. */
   equal?: Readonly<Record<string, Value | readonly Value[]>>
-  /** The records that have this field, in its order; those with the same value by id. Without it there is no order, but that of ids if all are asked for. */
+  /** The records that have this field, in its order; those with the same value by id. Without it, the order of ids if all are asked for, or if `after` is given; otherwise none. */
   by?: string
   /** Of the field in `by`: from this value on. */
   from?: Value

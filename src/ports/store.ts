@@ -3,6 +3,7 @@ import type { ClientLogoutStore } from './client-logouts.ts'
 import type { PendingLoginStore } from './logins.ts'
 import type { MailOutbox } from './mails.ts'
 import type { NotMeTokenStore } from './not-me-tokens.ts'
+import type { ProviderRecords } from './provider-records.ts'
 import type { SessionCutoffStore } from './sessions.ts'
 import type { ResetTokenStore, VerificationTokenStore } from './tokens.ts'
 
@@ -111,6 +112,7 @@ export interface AccountFlowsStore {
   settings: SettingsStore
   limits: RateLimits
   keyRings: KeyRings
+  providerRecords: ProviderRecords
   /** Creates collections and indexes; idempotent, and safe when several processes start at once. */
   start(): Promise<void>
   /** Time of the database. */

@@ -12,6 +12,7 @@ import { NOT_ME_TOKENS, notMeTokens } from './not-me-tokens.ts'
 import { MAIL_OUTBOX } from './outbox-record.ts'
 import { mailOutbox } from './outbox-store.ts'
 import { PENDING_LOGINS, pendingLogins } from './logins.ts'
+import { PROVIDER_RECORDS, providerRecords } from './provider-records.ts'
 import { createRecords } from './records.ts'
 import { SETTINGS, settingsStore } from './settings.ts'
 import { resetTokens, verificationTokens } from './token-stores.ts'
@@ -29,6 +30,7 @@ export const ALL_KINDS: readonly Kind[] = [
   SETTINGS,
   RATE_LIMITS,
   KEY_RINGS,
+  PROVIDER_RECORDS,
 ]
 
 const opened = new WeakMap<RecordStore, AccountFlowsStore>()
@@ -56,6 +58,7 @@ function openStore(store: RecordStore, clock: Clock): AccountFlowsStore {
     settings: settingsStore(records),
     limits: rateLimits(records, clock),
     keyRings: keyRings(records, now),
+    providerRecords: providerRecords(records),
     start: () => store.start(ALL_KINDS),
     now,
     inspect: async () => ({

@@ -178,10 +178,10 @@ export const adminMutants: Mutant[] = [
     caughtBy: 'until it is given again',
   },
   {
-    name: 'two prefixes share a collection',
+    name: 'a prefix makes collections of the system',
     in: 'collection:PREFIX',
-    find: '(?<!(?:initial|registration)_)',
+    find: '(?!system\\.)',
     becomes: '',
-    caughtBy: 'gives no two issuers the same collection',
+    caughtBy: 'and the sentence says what it may be',
   },
 ]

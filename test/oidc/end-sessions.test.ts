@@ -1,11 +1,8 @@
-import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { createRemoteJWKSet, jwtVerify } from 'jose'
 import Koa from 'koa'
 import type { Adapter, AdapterFactory, AdapterPayload, ClientMetadata } from 'oidc-provider'
-import { createKeyRing } from '../../src/crypto/keys.ts'
-import { createSecretBox } from '../../src/crypto/secret-box.ts'
-import { memoryAdapter, memoryUsers } from '../../src/index.ts'
+import { memoryUsers } from '../../src/index.ts'
 import { createEndableSessions } from '../../src/oidc/endable-sessions.ts'
 import { secondAfter } from '../../src/ports/login-end.ts'
 import {
@@ -25,6 +22,7 @@ import { movableClock } from '../support/time.ts'
 import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
 import { keptInMemory } from '../support/kept.ts'
 import { systemClock } from '../../src/clock.ts'
+import { adapterOn } from '../support/kept.ts'
 
 const NEW = 'a new password, longer'
 
@@ -470,16 +468,17 @@ describe('A request that began before a cut-off and ends after it', () => {
 
   for (const model of ['Grant', 'AccessToken']) {
     it(`makes no ${model} that lives, and a later request does`, async () => {
+      const store = keptInMemory()
       const sessions = createEndableSessions({
-        cutoffs: keptInMemory().cutoffs,
+        cutoffs: store.cutoffs,
         users: memoryUsers([]),
         clock: movableClock,
         log: () => {},
-        box: createSecretBox(createKeyRing([randomBytes(32)])),
+        own: adapterOn(store),
         readsAccounts: () => false,
         noteClients: async () => {},
       })
-      const adapter = sessions.adapter(memoryAdapter())(model)
+      const adapter = sessions.adapter()(model)
       const save = (id: string) => {
         const payload = { accountId: 'ann', iat: Math.floor(Date.now() / 1000) }
         return adapter.upsert(id, payload, 60)

@@ -2,7 +2,6 @@ import { EventEmitter, once } from 'node:events'
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import type { AdapterFactory } from 'oidc-provider'
-import { memoryAdapter } from '../../src/index.ts'
 import type { AccountFlowsStore } from '../../src/ports/index.ts'
 import { secondAfter } from '../../src/ports/login-end.ts'
 import { eventually } from '../support/eventually.ts'
@@ -589,14 +588,13 @@ describe('A reset whose effects fail on the way (SES-08, SES-09, I7)', () => {
 })
 
 describe('A reset whose eager deletion fails (the cut-off is the guarantee)', () => {
-  const inner = memoryAdapter()
-  const adapter = (model: string) => ({
+  const adapter = (inner: AdapterFactory) => (model: string) => ({
     ...inner(model),
     async destroyByAccountId(): Promise<number> {
       throw new Error(`${model} cannot be deleted`)
     },
   })
-  const h = suiteHarness({ adapter: () => adapter, mayLogErrors: true })
+  const h = suiteHarness({ adapter, mayLogErrors: true })
 
   it('is done all the same, and nothing that was signed in stays signed in', async () => {
     const thief = await h.addVerified()

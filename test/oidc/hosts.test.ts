@@ -19,13 +19,7 @@ import { koaHost } from '../../examples/hosts/koa.ts'
 import { nestHost } from '../../examples/hosts/nest.ts'
 import { nodeHttpHost } from '../../examples/hosts/node-http.ts'
 import { providerHost } from '../../examples/hosts/provider.ts'
-import {
-  type AccountFlows,
-  createAccountFlows,
-  memoryAdapter,
-  memoryStore,
-  memoryUsers,
-} from '../../src/index.ts'
+import { type AccountFlows, createAccountFlows, memoryStore, memoryUsers } from '../../src/index.ts'
 import { expectConsentThenCode, NATIVE, partyOf } from '../support/clients.ts'
 import { eventually } from '../support/eventually.ts'
 import {
@@ -562,7 +556,7 @@ describe('Flows that are not attached, or too late', () => {
       log: (level, message) => logged.push(`${level} ${message}`),
     })
     const provider = new Provider(baseUrl, {
-      adapter: flows.adapter(memoryAdapter()),
+      adapter: flows.adapter(),
       clients: [{ ...CLIENT, scope: 'openid' }],
       interactions: { policy: flows.policy(interactionPolicy.base()) },
     })

@@ -12,9 +12,7 @@ import {
   sampleResetToken,
 } from '../records/contract/samples.ts'
 import { systemClock } from '../../src/clock.ts'
-import { createKeyRing } from '../../src/crypto/keys.ts'
-import { createSecretBox } from '../../src/crypto/secret-box.ts'
-import { mongoAdapter, mongoStore, mongoUsers } from '../../src/index.ts'
+import { mongoStore, mongoUsers } from '../../src/index.ts'
 import { duplicatesIn } from '../../src/stores/mongodb/errors.ts'
 import { together } from '../../src/records/together.ts'
 import { eventually } from '../support/eventually.ts'
@@ -28,6 +26,7 @@ import {
 } from '../support/mongod.ts'
 import { moveTime } from '../support/time.ts'
 import { keptOn } from '../support/kept.ts'
+import { adapterOn } from '../support/kept.ts'
 
 /** Every method of every port, called with an example; a method without one fails the test. */
 function callsOf(db: Db): [name: string, call: () => Promise<unknown>][] {
@@ -129,6 +128,13 @@ function callsOf(db: Db): [name: string, call: () => Promise<unknown>][] {
     ['users.setFirstPassword', text, text, text],
     ['users.markEmailVerified', text, text],
     ['users.markEmailUnverified', text, text],
+    ['providerRecords.find', text],
+    ['providerRecords.findBy', 'accountId', text],
+    ['providerRecords.findAll', text, async () => {}],
+    ['providerRecords.overwrite', { id: text, model: text }],
+    ['providerRecords.save', { id: text, model: text }, () => true],
+    ['providerRecords.consume', text, later(1)],
+    ['providerRecords.remove', [text]],
     ['adapter.upsert', text, {}, 60],
     ['adapter.find', text],
     ['adapter.findByUid', text],
@@ -139,14 +145,13 @@ function callsOf(db: Db): [name: string, call: () => Promise<unknown>][] {
     ['adapter.destroyByAccountId', text, () => true],
   ]
   const store = keptOn(db)
-  const adapters = mongoAdapter(db)
-  const box = createSecretBox(createKeyRing([Buffer.alloc(32)]))
+  const adapters = adapterOn(store)
   const ports: Record<string, object> = {
     ...store,
     store,
     users: mongoUsers(db.collection('users')),
-    adapters: { start: () => adapters.start(box) },
-    adapter: adapters('Session', box),
+    adapters: { start: adapters.start },
+    adapter: adapters.of('Session'),
   }
   const named = new Set(examples.map(([name]) => name))
   const ofTheWholeStore = new Set(['start', 'wrongIndexes', 'forget'])

@@ -10,14 +10,10 @@ import {
   type ClientMetadata,
   type Configuration,
 } from 'oidc-provider'
-import { createKeyRing } from '../../src/crypto/keys.ts'
-import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import {
   createAccountFlows,
-  memoryAdapter,
   memoryStore,
   memoryUsers,
-  mongoAdapter,
   mongoStore,
   mongoUsers,
   type AccountFlows,
@@ -45,6 +41,7 @@ import { movableClock, resetTime } from './time.ts'
 import { createRelyingParty, followWithin } from './relying-party.ts'
 import { createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
 import { flowsStore } from '../../src/records/store.ts'
+import { adapterOn } from './kept.ts'
 
 export { PASSWORD }
 
@@ -137,12 +134,13 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
     options.database ?? (technology === 'mongodb' ? await freshDatabase() : undefined)
   const inMemory = memoryUsers()
   const userCollection = `${options.prefix ?? ''}users`
-  const onMongo = { now: movableClock.now, prefix: options.prefix }
   const users = database ? mongoUsers(database.db.collection(userCollection)) : inMemory
-  const ownStore = database ? mongoStore(database.db, onMongo) : memoryStore(movableClock)
+  const ownStore = database
+    ? mongoStore(database.db, { prefix: options.prefix })
+    : memoryStore(movableClock)
   const records = options.flows?.store ?? ownStore
-  const adapter = database ? mongoAdapter(database.db, onMongo) : memoryAdapter(movableClock)
-  const box = createSecretBox(createKeyRing(SECRETS))
+  const store = flowsStore(records, options.flows?.clock ?? movableClock)
+  const own = adapterOn(store, SECRETS, movableClock)
   const mail = await startMailServer(options.mail)
 
   let listener: Listener = (_req, res) => res.end()
@@ -178,7 +176,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   const events: AuditEvent[] = []
   flows.events.on('audit', (event) => events.push(event))
   const provider = new Provider(oauthUrl, {
-    adapter: flows.adapter(replace?.((model) => adapter(model, box)) ?? adapter),
+    adapter: flows.adapter(replace?.(own.of)),
     clients: options.clients ?? [CLIENT, CONFIDENTIAL],
     interactions: {
       url: (_ctx, { uid }) => `${basePath}${oauthPath}/login?interaction=${uid}`,
@@ -226,7 +224,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
     oauthUrl,
     flows,
     provider,
-    store: flowsStore(records, options.flows?.clock ?? movableClock),
+    store,
     records,
     users,
     db: database?.db,

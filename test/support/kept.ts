@@ -1,7 +1,11 @@
+import { randomBytes } from 'node:crypto'
 import type { Db } from 'mongodb'
 import { systemClock, type Clock } from '../../src/clock.ts'
 import type { AccountFlowsStore } from '../../src/ports/index.ts'
 import { AUDIT_EVENTS, toldEvent } from '../../src/records/audit.ts'
+import { createKeyRing } from '../../src/crypto/keys.ts'
+import { createSecretBox } from '../../src/crypto/secret-box.ts'
+import { createOwnAdapter } from '../../src/oidc/own-adapter.ts'
 import { flowsStore } from '../../src/records/store.ts'
 import { memoryStore } from '../../src/stores/memory/store.ts'
 import { mongoStore } from '../../src/stores/mongodb/store.ts'
@@ -15,6 +19,19 @@ export function keptInMemory(
   const store = flowsStore(records, clock)
   const recorded = () => records.all(AUDIT_EVENTS).flatMap(toldEvent)
   return Object.assign(store, changes({ ...store }), { records, recorded })
+}
+
+/** An adapter that keeps its records there, sealed with these secrets. */
+export function adapterOn(
+  { providerRecords: records }: Pick<AccountFlowsStore, 'providerRecords'>,
+  [first = randomBytes(32), ...others]: readonly Buffer[] = [],
+  clock: Clock = systemClock,
+) {
+  return createOwnAdapter({
+    records,
+    box: createSecretBox(createKeyRing([first, ...others])),
+    clock,
+  })
 }
 
 /** What flows keep in a database, as another process sees it. */

@@ -1,5 +1,4 @@
 import type { Collection, CollectionOptions, Db, Document } from 'mongodb'
-import type { Clock } from '../../clock.ts'
 
 /**
  * The options of every operation, whatever the host chose for its own. Reads see every write that was answered before. Values
@@ -19,23 +18,20 @@ export const operationOptions = {
 /** Opens a collection of one database, under a name that every host has the same. */
 export type OpenCollection = <T extends Document>(name: string) => Collection<T>
 
-export interface MongoOptions extends Partial<Pick<Clock, 'now'>> {
+export interface MongoOptions {
   /** What the names of all collections begin with, such as `shop_`; nothing by default. Two issuers in one database need one each. */
   prefix?: string | undefined
 }
 
-/**
- * No dollar, no NUL, and room for the longest name in the 235 bytes of a sharded namespace. Not the words before `access_token`:
- * `p_` and `p_initial_` would share a collection.
- */
-const PREFIX = /^(?!system\.)[A-Za-z_][\w.-]{0,63}(?<!(?:initial|registration)_)$/
+/** No dollar, no NUL, and room for the longest name in the 235 bytes of a sharded namespace. */
+const PREFIX = /^(?!system\.)[A-Za-z_][\w.-]{0,63}$/
 
 /** @throws TypeError where names with that prefix would be none of MongoDB's, reserved, or those of another prefix. */
 export function checkPrefix(prefix: string | undefined): string {
   if (prefix === undefined) return ''
   if (typeof prefix === 'string' && PREFIX.test(prefix)) return prefix
   throw new TypeError(
-    'prefix must be 1 to 64 letters, digits, "_", "-" and ".", begin with a letter or "_", and not with "system."; leave it out for none. It must not end with "initial_" or "registration_"',
+    'prefix must be 1 to 64 letters, digits, "_", "-" and ".", begin with a letter or "_", and not with "system."; leave it out for none',
   )
 }
 

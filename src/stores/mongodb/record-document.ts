@@ -64,10 +64,10 @@ export function toldOf(kind: Kind, { _id, _rev: revision, _was: was, ...document
   return storedOf(kind, textOf(_id), { revision, was, fields })
 }
 
-export function sortOf({ equal = {}, by, isDescending }: Query): Record<string, 1 | -1> {
+export function sortOf({ equal = {}, by, after, isDescending }: Query): Record<string, 1 | -1> {
   const direction = isDescending ? -1 : 1
   if (by !== undefined) return { [by]: direction, _id: direction }
-  return Object.keys(equal).length > 0 ? {} : { _id: 1 }
+  return Object.keys(equal).length > 0 && !after ? {} : { _id: 1 }
 }
 
 export function filterOf({

@@ -30,7 +30,7 @@ import { keptText } from '../text.ts'
  *
  * @throws TypeError where no name of a collection can begin with that prefix.
  */
-export function mongoStore(db: Db, { prefix }: Pick<MongoOptions, 'prefix'> = {}): RecordStore {
+export function mongoStore(db: Db, { prefix }: MongoOptions = {}): RecordStore {
   const open = collectionsOf(db, prefix)
   const collectionOf = ({ name }: Kind) => open<Kept>(name)
 

@@ -58,7 +58,7 @@ export function conditionsOf(kind: Kind, query: Query): { text: string; values: 
   const conditions = Object.entries(equal).map(([name, value]) => {
     return `${nameOf(name)} = ANY(${given([value].flat().map(kept), `${typeOfField(name)}[]`)})`
   })
-  let order = conditions.length > 0 ? '' : 'ORDER BY id'
+  let order = conditions.length > 0 && !after ? '' : 'ORDER BY id'
   if (by === undefined && after) conditions.push(`id > ${given(keptText(after.id), 'text')}`)
   if (by !== undefined) {
     const [name, type] = [nameOf(by), typeOfField(by)]
