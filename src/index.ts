@@ -70,3 +70,4 @@ export {
   type Stored,
   type Value,
 } from './ports/record-store.ts'
+export { jsonOf, keptText, textOf } from './stores/text.ts'

@@ -4,6 +4,8 @@ import type { Flows } from './flows/flows.ts'
 
 const FOLLOW_SETTINGS_MS = 1_000
 const SWEEP_MS = 5_000
+/** Where the database does not purge by itself. */
+const PURGE_MS = 60_000
 const NOTE_KEYS_MS = 60_000
 const CLOCK_TOLERANCE_MS = 1_000
 const HEALTH_MS = 2_000
@@ -55,6 +57,7 @@ export function createUpkeep(parts: UpkeepParts) {
         repeat('finishing resets', SWEEP_MS, passwordReset.sweep),
         repeat('finishing invitations', SWEEP_MS, invitation.sweep),
         repeat('tidying the mail outbox', SWEEP_MS, mail.tidy),
+        repeat('removing what is over', PURGE_MS, store.purge),
       )
     },
 

@@ -49,6 +49,7 @@ declare global {
   const token: string, adminToken: string, supportToken: string, signingKey: string
   const url: () => string
   const createAccountFlows: typeof package_.createAccountFlows
+  const memoryStore: typeof package_.memoryStore
   const mongoStore: typeof package_.mongoStore
   const mongoUsers: typeof package_.mongoUsers
   const login: (...given: unknown[]) => Promise<void>

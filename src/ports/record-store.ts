@@ -15,7 +15,7 @@ export interface Kind {
   fields: Readonly<Record<string, FieldType>>
   /** The fields that a record must have. */
   required: readonly string[]
-  /** What records are found by: the equal fields, then one to order by. */
+  /** What records are found by: the equal fields, then one to order by. Those by a unique field, and by `purgedAt`, go without saying. */
   indexes: readonly (readonly string[])[]
   /** Texts of which two records never hold the same. They are set by the insert, and later left out at most. */
   unique: readonly string[]
@@ -68,7 +68,7 @@ export interface Change {
  * may have been done by then.
  */
 export interface RecordStore {
-  /** Whether the database removes records by itself once their `purgedAt` has passed. */
+  /** Whether the database removes records by itself once their `purgedAt` has passed. Otherwise the flows do it. */
   purges: boolean
 
   /** Whether everything is lost when the process ends. Left out: it is not. */
@@ -110,8 +110,8 @@ export function checkQuery(kind: Kind, { equal = {}, by, from, below, after, lim
     equals.every((field) => index.indexOf(field) >= 0 && index.indexOf(field) < equals.length) &&
     (by === undefined || index[equals.length] === by)
   if (equals.length === 0 && by === undefined) return
-  const single = kind.unique.map((field) => [field])
-  if ([...kind.indexes, ...single].some(isAnsweredBy)) return
+  const single = [...kind.unique, ...(kind.purgedAt === undefined ? [] : [kind.purgedAt])]
+  if ([...kind.indexes, ...single.map((field) => [field])].some(isAnsweredBy)) return
   const asked = [...equals, ...(by === undefined ? [] : [by])].join(', ')
   throw new TypeError(`${kind.name} has no index by ${asked || 'nothing'}`)
 }

@@ -115,6 +115,8 @@ export interface AccountFlowsStore {
   providerRecords: ProviderRecords
   /** Creates collections and indexes; idempotent, and safe when several processes start at once. */
   start(): Promise<void>
+  /** Removes what is over, where the database does not. */
+  purge(): Promise<void>
   /** Time of the database. */
   now(): Promise<Date>
   /**

@@ -13,6 +13,7 @@ import { MAIL_OUTBOX } from './outbox-record.ts'
 import { mailOutbox } from './outbox-store.ts'
 import { PENDING_LOGINS, pendingLogins } from './logins.ts'
 import { PROVIDER_RECORDS, providerRecords } from './provider-records.ts'
+import { purge } from './purge.ts'
 import { createRecords } from './records.ts'
 import { SETTINGS, settingsStore } from './settings.ts'
 import { resetTokens, verificationTokens } from './token-stores.ts'
@@ -60,6 +61,7 @@ function openStore(store: RecordStore, clock: Clock): AccountFlowsStore {
     keyRings: keyRings(records, now),
     providerRecords: providerRecords(records),
     start: () => store.start(ALL_KINDS),
+    purge: () => purge(store, ALL_KINDS),
     now,
     inspect: async () => ({
       wrongIndexes: await store.inspect?.(ALL_KINDS),

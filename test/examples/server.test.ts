@@ -553,8 +553,11 @@ describe('The example server', () => {
       const names = ['dora', 'emil', 'fred', 'gina']
       expect(users.map(({ username }) => username)).to.have.members(names)
       expect(users[0]).to.include.keys('_id', 'email', 'email_verified', 'disabled')
-      const clients = await database.db.collection('client').find().toArray()
-      expect(clients.map(({ _id }) => String(_id))).to.have.members(['app', 'native'])
+      const clients = await database.db
+        .collection('oidc_records')
+        .find({ model: 'Client' })
+        .toArray()
+      expect(clients.map(({ _id }) => String(_id))).to.have.members(['Client:app', 'Client:native'])
     })
 
     it('sign with the same keys, which are not in the database in plain', async () => {
