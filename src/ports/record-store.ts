@@ -174,8 +174,8 @@ export function isDone(
   { revision, next, becomes }: Change,
   found: Stored | undefined,
 ): boolean | undefined {
-  if (next === undefined) return found === undefined
-  if (found?.revision === becomes || found?.was === becomes) return true
+  if (next === undefined && !found) return true
+  if (next !== undefined && (found?.revision === becomes || found?.was === becomes)) return true
   // Another change came first, or none did.
   return found && found.was === revision ? false : undefined
 }

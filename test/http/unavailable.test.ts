@@ -8,7 +8,7 @@ import { AccountFlowsError, type Log, memoryUsers, type UserStore } from '../../
 import { bcryptWork, turns } from '../support/bcrypt-work.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage, type Answer, createUserAgent, type UserAgent } from '../support/user-agent.ts'
-import { SHORT_WAITS, suiteHarnessBehindProxy } from '../support/mongo-proxy.ts'
+import { isWriteOf, SHORT_WAITS, suiteHarnessBehindProxy } from '../support/mongo-proxy.ts'
 import { PASSWORD, suiteHarness } from '../support/harness.ts'
 import { jobs } from '../support/jobs.ts'
 import { describeWithMongo } from '../support/mongod.ts'
@@ -168,13 +168,13 @@ describeWithMongo('Requests while the database cannot be reached (7) [full]', ()
     const unverified = await h.addUnverified()
     for (const [user, collection] of [
       [unverified, 'pending_logins'],
-      [verified, 'interaction'],
+      [verified, 'Interaction'],
     ] as const) {
       const { hidden } = await user.starts()
       const form = { username: user.username, password: PASSWORD, ...hidden }
       const outage = proxy.interrupt(
         {
-          matches: (command) => command.collection === collection && isWrite(command.name),
+          matches: isWriteOf(collection),
           when: 'before',
         },
         () => proxy.sever(),
@@ -224,10 +224,6 @@ describe('Requests while the users of the host cannot be reached (7)', () => {
     })
   }
 })
-
-function isWrite(command: string): boolean {
-  return ['insert', 'update', 'delete', 'findAndModify'].includes(command)
-}
 
 describe('The endpoints of the provider, while its records cannot be reached', () => {
   let isGone = false

@@ -23,7 +23,7 @@ import {
   type Sending,
 } from '../support/clients.ts'
 import { eventually } from '../support/eventually.ts'
-import { suiteHarnessBehindProxy, type Moment } from '../support/mongo-proxy.ts'
+import { isWriteOf, suiteHarnessBehindProxy, type Moment } from '../support/mongo-proxy.ts'
 import { CLIENT, CONFIDENTIAL, type Host, suiteHarness } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { OFFLINE, outcomeOf } from '../support/oauth-requests.ts'
@@ -35,9 +35,9 @@ type Change = Partial<ClientMetadata>
 
 const MUST_PUSH: Change = { require_pushed_authorization_requests: true }
 const MUST_SIGN: Change = { require_signed_request_object: true }
-type Lost = 'connection' | 'database'
-/** Which write is lost: the nth to the collection, before it is done, or the answer to it. */
-type Loss = [collection: string, when: Moment['when'], nth?: number]
+type Lost = 'connection' | 'write' | 'database'
+/** Which write is lost: the nth to the collection, or of the model; before it is done, or the answer to it. */
+type Loss = [which: string, when: Moment['when'], nth?: number]
 
 const LIMITS = { serverSelectionTimeoutMS: 5_000, socketTimeoutMS: 5_000 }
 
@@ -279,25 +279,20 @@ describe('A link whose request the provider cannot judge, because what is in fro
 describeWithMongo('A login that waits, when the database fails between two steps [full]', () => {
   const { h, proxy } = suiteHarnessBehindProxy(LIMITS, { mayLogErrors: true })
 
-  /** At this write its connection is lost, or the whole database. */
-  async function losing(
-    what: Lost,
-    [collection, when, nth = 1]: Loss,
-    work: () => Promise<Answer>,
-  ) {
-    const isWrite = (name: string) => ['insert', 'update', 'findAndModify'].includes(name)
-    const matches: Moment['matches'] = (command) =>
-      command.collection === collection && isWrite(command.name)
+  /** At this write its connection is lost; again when it is sent once more; or the whole database. */
+  async function losing(what: Lost, [which, when, nth = 1]: Loss, work: () => Promise<Answer>) {
+    const matches = isWriteOf(which)
     const strike = what === 'database' ? () => proxy.sever() : async () => {}
-    const outage = proxy.interrupt({ matches, nth, when }, strike)
+    const times = what === 'write' ? [nth, nth + 1] : [nth]
+    const outages = times.map((nth) => proxy.interrupt({ matches, nth, when }, strike))
     const answer = await work()
     await proxy.restore()
     const isReady = async () => (await h.flows.health()).isReady
     await eventually('the database is reached again', isReady)
-    outage.cancel()
-    expect((await outage.happened)?.collection, `${answer.status} ${answer.mode}`).to.equal(
-      collection,
-    )
+    for (const outage of outages) {
+      outage.cancel()
+      expect(await outage.happened, `${answer.status} ${answer.mode}`).not.to.equal(undefined)
+    }
     return answer
   }
 
@@ -344,6 +339,8 @@ describeWithMongo('A login that waits, when the database fails between two steps
     [['pending_logins', 'after'], 'after what began meanwhile is ended'],
     [['pending_logins', 'before', 2], 'before the turn is taken'],
     [['pending_logins', 'after', 2], 'after the turn is taken'],
+    [['Session', 'before'], 'before the session is saved'],
+    [['AuthorizationCode', 'after'], 'once the code is saved'],
   ] satisfies [Loss, string][]) {
     it(`${step}, a connection that is lost is not noticed (RACE-13)`, async () => {
       const other = await h.blockedLogin()
@@ -364,23 +361,22 @@ describeWithMongo('A login that waits, when the database fails between two steps
 
   it('in the browser that logged in, before the code is saved: the window still has it (RACE-13)', async () => {
     const login = await h.blockedLogin()
-    const saving: Loss = ['authorization_code', 'before']
-    expectUnavailable(await losing('connection', saving, () => login.opensLink()))
+    const saving: Loss = ['AuthorizationCode', 'before']
+    expectUnavailable(await losing('write', saving, () => login.opensLink()))
     expect(await login.isVerified()).to.equal(true)
     await login.comesBack(await login.goesOn())
   })
 
   for (const [loss, step] of [
     // The first is that of the question whether the client may still ask.
-    [['interaction', 'before', 2], 'the provider was not reached'],
-    [['session', 'before'], 'the session is not saved'],
-    [['authorization_code', 'before'], 'the code is not saved'],
-    [['authorization_code', 'after'], 'nobody learns the code'],
+    [['Interaction', 'before', 2], 'the provider was not reached'],
+    [['Session', 'before'], 'the session is not saved'],
+    [['AuthorizationCode', 'before'], 'the code is not saved'],
   ] satisfies [Loss, string][]) {
     it(`the turn is taken, and ${step}: the window has its turn again, once (RACE-13)`, async () => {
       const login = await h.blockedLogin()
       await login.opensElsewhere()
-      expectUnavailable(await losing('connection', loss, () => login.goesOn()))
+      expectUnavailable(await losing('write', loss, () => login.goesOn()))
       expect(h.sessionId(login.agent)).to.equal(undefined)
       await login.comesBack(await login.goesOn())
       expectMode(await login.goesOn(), 200, 'signed_in')
@@ -390,7 +386,7 @@ describeWithMongo('A login that waits, when the database fails between two steps
 
   for (const [what, loss, step] of [
     ['database', ['pending_logins', 'before'], 'before the turn is taken'],
-    ['connection', ['interaction', 'before', 2], 'the provider was not reached'],
+    ['write', ['Interaction', 'before', 2], 'the provider was not reached'],
   ] satisfies [Lost, Loss, string][]) {
     it(`while it is left, ${step}: it waits on, and can be left (RACE-13)`, async () => {
       for (const action of ['cancel', 'other_account']) {

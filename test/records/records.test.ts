@@ -227,6 +227,12 @@ describe('A swap whose answer is lost', () => {
       for (const count of numbers(6))
         expect(await records.change(COUNTERS, 'a', counted)).to.equal(count)
       expect(await countOf(store, 'a')).to.equal(6)
+      // Of a removal too, be it of any revision or of the one that was found.
+      await records.insert(COUNTERS, 'b', { count: 1 })
+      await records.remove(COUNTERS, 'a')
+      const removal = () => ({ next: undefined, answer: undefined })
+      await records.change(COUNTERS, 'b', removal, await records.get(COUNTERS, 'b'))
+      expect(await store.get(COUNTERS, ['a', 'b'])).to.deep.equal([undefined, undefined])
     })
   }
 

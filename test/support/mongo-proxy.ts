@@ -37,6 +37,15 @@ export interface Moment {
   when: 'before' | 'after'
 }
 
+/** Whether a command writes to this collection, or records of this model of the provider. */
+export const isWriteOf =
+  (which: string) =>
+  ({ name, collection, body }: MongoCommand): boolean => {
+    const isOfModel = collection === 'oidc_records' && JSON.stringify(body).includes(`"${which}:`)
+    const isWrite = ['insert', 'update', 'delete', 'findAndModify'].includes(name)
+    return isWrite && (collection === which || isOfModel)
+  }
+
 interface Interruption {
   /** The command that was interrupted, once `act` is over. `undefined`: cancelled before it came. */
   happened: Promise<MongoCommand | undefined>
