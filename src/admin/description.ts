@@ -85,9 +85,7 @@ export const SettingProblem = object('One thing wrong with a request to change s
 export type SettingsVersion = z.infer<typeof SettingsVersion>
 export const SettingsVersion = object('One version of the settings.', {
   version: count,
-  at: optional(
-    time.describe('Left out if an older release wrote it, or a person edited the database.'),
-  ),
+  at: optional(time.describe('Left out if a person edited the database.')),
   actor: optional(text.describe('Who changed them: the token; `initialSettings`: the host.')),
   changes: optional(
     z

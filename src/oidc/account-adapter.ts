@@ -5,7 +5,7 @@ import type { Adapter, AdapterPayload } from 'oidc-provider'
  * they are dead all the same.
  */
 export interface AccountAdapter extends Adapter {
-  /** Deletes those records of the account that `isEnded`. Answers how many. */
+  /** Deletes those records of the account that `isEnded`. Answers how many. To look through them, it is called with one that answers `false`. */
   destroyByAccountId(
     accountId: string,
     isEnded: (payload: AdapterPayload) => boolean,

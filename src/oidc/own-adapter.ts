@@ -39,7 +39,7 @@ export function createOwnAdapter(parts: OwnAdapterParts) {
         const payload = isOld(record) && opened(parts, record)
         if (!payload) return
         const next = { ...record, ...sealed(box, record, payload) }
-        await records.save(next, ({ sealed }) => sealed === record.sealed)
+        await records.reseal(record, next)
       }
       for (const model of LASTING)
         await records.findAll(`${model}:`, (page) => Promise.all(page.map(sealAnew)))
@@ -59,7 +59,10 @@ function adapterOf(
   async function findBy(field: 'uid' | 'userCode', value: string) {
     if (typeof value !== 'string') return undefined
     const all = await records.findBy(field, hashToken(value))
-    return all.filter(isOurs).map((record) => opened(parts, record))[0]
+    return all
+      .filter(isOurs)
+      .map((record) => opened(parts, record))
+      .find((payload) => payload !== undefined)
   }
 
   const remove = (all: ProviderRecord[]) => records.remove(all.map(({ id }) => id))

@@ -14,7 +14,7 @@ export interface SeenCutoffs {
 export interface DatedLogin {
   /** As oidc-provider stamps it. `undefined`: any cut-off ends it. */
   second: number | undefined
-  /** `undefined`: it was made by an earlier version, or past the flows, and the clock decides. */
+  /** `undefined`: it was made past the flows, and the clock decides. */
   seen: SeenCutoffs | undefined
 }
 

@@ -237,7 +237,7 @@ export interface MailJobQuery {
 
 /** What the outbox tells an admin, and lets an admin do. */
 export interface OutboxAdministration {
-  /** Newest request first. A damaged record is told with what can be read of it. */
+  /** Newest request first. A damaged record is not told: it becomes a dead letter. */
   list(query: MailJobQuery, at: Date): Promise<MailJobStatus[]>
   /**
    * A dead letter becomes a request that its account made now, on database time. A waiting job becomes due `at` once. Atomic:

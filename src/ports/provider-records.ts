@@ -31,6 +31,8 @@ export interface ProviderRecords {
   overwrite(record: ProviderRecord): Promise<void>
   /** If there is one already, only where `mayReplace` says so. Answers whether it was saved; of those who save at once, one is. */
   save(record: ProviderRecord, mayReplace: (before: ProviderRecord) => boolean): Promise<boolean>
+  /** In place of the record as it was found. Nothing where it is gone by now, or sealed anew. */
+  reseal(found: ProviderRecord, next: ProviderRecord): Promise<void>
   /**
    * Marks it as consumed. Of those who do so at once, one does.
    *

@@ -80,7 +80,7 @@ export interface RecordStore {
   /** The time of the database. */
   now(): Promise<Date>
 
-  /** What is wrong with the indexes of these kinds, a name each: missing, or another one than it should be. Left out: nothing can be. */
+  /** What is wrong with the indexes of these kinds, a name each: missing, or another one than it should be. Left out: it cannot be told. */
   inspect?(kinds: readonly Kind[]): Promise<string[]>
 
   /** In the order of the ids. `undefined`: there is no such record. */
@@ -113,7 +113,7 @@ export function checkQuery(kind: Kind, { equal = {}, by, from, below, after, lim
   const single = [...kind.unique, ...(kind.purgedAt === undefined ? [] : [kind.purgedAt])]
   if ([...kind.indexes, ...single.map((field) => [field])].some(isAnsweredBy)) return
   const asked = [...equals, ...(by === undefined ? [] : [by])].join(', ')
-  throw new TypeError(`${kind.name} has no index by ${asked || 'nothing'}`)
+  throw new TypeError(`${kind.name} has no index by ${asked}`)
 }
 
 function check(kind: Kind, name: string, values: readonly Value[]): void {
@@ -127,12 +127,17 @@ export function checkLimit(limit: number): void {
   if (!Number.isSafeInteger(limit) || limit < 1) throw new TypeError('limit must be above 0')
 }
 
-/** Throws a `TypeError` unless the id is a text, and the next state a whole record of its kind. */
-export function checkChange(kind: Kind, { id, next }: Pick<Change, 'id' | 'next'>): void {
+/**
+ * Throws a `TypeError` unless the id is a text, and the next state a whole record of its kind. A record that may hold a unique place is never
+ * overwritten whatever it is: the place may be held by another one.
+ */
+export function checkChange(kind: Kind, { id, revision, next }: Omit<Change, 'becomes'>): void {
   checkId(kind, id)
+  if (!next) return
+  if (revision === ANY && kind.unique.length > 0)
+    throw new TypeError(`a record of ${kind.name} is swapped by the revision that was read`)
   const { damaged } = storedOf(kind, id, { revision: '', was: '', fields: { ...next } })
-  if (next && damaged !== undefined)
-    throw new TypeError(`${kind.name} takes no such record: ${damaged}`)
+  if (damaged !== undefined) throw new TypeError(`${kind.name} takes no such record: ${damaged}`)
 }
 
 /** Throws a `TypeError` unless it is a text. */
@@ -169,13 +174,12 @@ function isOfType(value: unknown, type: FieldType): value is Value {
   return typeof value === (type === 'text' ? 'string' : type)
 }
 
-/** Whether a change was done, by what was read after it. `undefined`: what was read does not tell. */
+/** Whether a change was done, by what was read after it. `false`: another one of the same state was. `undefined`: it cannot be told. */
 export function isDone(
   { revision, next, becomes }: Change,
   found: Stored | undefined,
 ): boolean | undefined {
   if (next === undefined && !found) return true
   if (next !== undefined && (found?.revision === becomes || found?.was === becomes)) return true
-  // Another change came first, or none did.
   return found && found.was === revision ? false : undefined
 }

@@ -17,7 +17,7 @@ export interface StoredSettings {
    * A person edited the record, and it cannot be read any more. It is kept as it is: nothing is written until it can be read.
    */
   isUnreadable?: boolean
-  /** The history that was written with the values; `undefined`: an older release wrote none. */
+  /** The history that was written with the values; `undefined`: somebody removed it. */
   history?: SettingsVersion[]
 }
 
@@ -25,8 +25,8 @@ export interface StoredSettings {
 export interface SettingsVersion {
   version: number
   /**
-   * By the clock of the process that wrote it. `undefined`: time and person are unknown, because an older release or a person
-   * wrote it.
+   * By the clock of the process that wrote it. `undefined`: time and person are unknown, because somebody wrote it
+   * by hand.
    */
   at?: Date
   actor?: string
@@ -98,7 +98,7 @@ export interface KeyRings {
   noted(withinMs: number): Promise<NotedKeyRing[]>
 }
 
-/** Everything that the flows store, on one technology. */
+/** Everything that the flows store, in one store. */
 export interface AccountFlowsStore {
   resetTokens: ResetTokenStore
   verificationTokens: VerificationTokenStore

@@ -12,7 +12,7 @@ export interface Token extends RequestOrder {
   /** Digest of the password hash that the token was issued for; void once it is another one. */
   passwordDigest: string
   carried: CarriedParameters
-  /** The language of its mail (BCP 47), for the pages that its link opens. `undefined`: of a version that kept none. */
+  /** The language of its mail (BCP 47), for the pages that its link opens. `undefined`: it is not known. */
   locale: string | undefined
   /** The login that waits for a verification. `undefined`: none does, or it is no token of a verification. */
   pendingLoginId: string | undefined
@@ -105,8 +105,7 @@ export interface VerificationTokenStore extends TokenStore {
   /** Lets what nobody used of these expire at that time; with `upTo`, of one mail job alone. */
   revoke(which: Revoked, at: Date): Promise<void>
   /**
-   * Sets `usedAt`, and lets the user's other links for this address expire, in one step. Repeated, it changes nothing of
-   * the token.
+   * Sets `usedAt`, and lets the user's other links for this address expire. Repeated, it changes nothing of the token.
    */
   use(token: Pick<Token, 'id' | 'userId' | 'email'>, at: Date): Promise<void>
   /** When the last of all tokens expires that nobody used. `undefined`: all have expired `at` that time. */

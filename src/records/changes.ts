@@ -1,19 +1,19 @@
-/** Changes of records, one process at a time: those that wait for the same record are written by one swap. */
+/** Changes of records. Those that wait in a process for the same record are written by one swap; processes compete. */
 import { AccountFlowsError } from '../errors.ts'
 import type { Clock } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
 import { ANY, type Change, type Fields, type Kind, type Stored } from '../ports/record-store.ts'
 
 /** What a record becomes, and what the caller is answered. `next` as it was: nothing is written. */
-export interface Changed<A> {
-  next: Fields | undefined
+export interface Changed<N, A> {
+  next: N | undefined
   answer: A
 }
 
 /**
  * A pure function of the record as it is; `undefined`: there is none. It may be called many times, and only the last answer counts.
  */
-export type ChangeOf<A> = (before: Stored | undefined) => Changed<A>
+export type ChangeOf<A> = (before: Stored | undefined) => Changed<Fields, A>
 
 /** As many may wait for one record, and for all of them. */
 const MOST_OF_RECORD = 1_000
@@ -96,10 +96,10 @@ export function createChanges({ get, swap }: Verbs, { now, sleep }: Clock): Chan
       const found = isGuessed ? remembered.get(key) : (known ?? (await get(kind, id)))
       const { answered, next } = applied(id, found, turn)
       const change: Change = { id, revision: revisionOf(found), next, becomes: newId() }
-      const isSame = next === found?.fields
-      const isDone = isSame ? !isGuessed : await swap(kind, change)
+      const isUnchanged = next === found?.fields
+      const isDone = isUnchanged ? !isGuessed : await swap(kind, change)
       const kept = isDone && next && { id, revision: change.becomes, was: undefined, fields: next }
-      remember(kind, key, isSame ? undefined : kept || undefined)
+      remember(kind, key, isUnchanged ? undefined : kept || undefined)
       if (!isDone) return answered.map(([one]) => one)
       for (const [{ resolve }, answer] of answered) resolve(answer)
     } catch (error) {

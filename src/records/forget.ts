@@ -1,13 +1,14 @@
 /** What is about one account goes, but for what is under way. */
 import type { ForgottenAccount } from '../ports/index.ts'
 import { AUDIT_EVENTS } from './audit.ts'
+import type { Changed } from './changes.ts'
 import { CLIENT_LOGOUTS } from './client-logouts.ts'
 import type { KindOf } from './kind.ts'
 import { NOT_ME_TOKENS } from './not-me-tokens.ts'
 import { isHeldAt, MAIL_OUTBOX } from './outbox-record.ts'
 import { PENDING_LOGINS } from './logins.ts'
 import type { Records } from './records.ts'
-import { type Becomes, tableOf } from './table.ts'
+import { tableOf } from './table.ts'
 import { isUnfinished, KINDS, type TokenRecord } from './tokens.ts'
 
 const PAGE = 500
@@ -83,7 +84,7 @@ async function forgetOf<T extends { id: string }>(
 function forgotten<T extends { id: string }>(
   record: T | undefined,
   fate: (record: T) => Fate<T>,
-): Becomes<T, 'erased' | 'left' | 'kept'> {
+): Changed<T, 'erased' | 'left' | 'kept'> {
   const kept = record && fate(record)
   if (!record || kept) return { next: kept?.keep, answer: kept?.isUnderWay ? 'left' : 'kept' }
   return { next: undefined, answer: 'erased' }

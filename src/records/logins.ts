@@ -36,7 +36,7 @@ export const PENDING_LOGINS = kindOf<LoginRecord>({
   isWhole: ({ captured }) => Captured.safeParse(captured).success,
 })
 
-/** An account has no more of them at a time. */
+/** So many are read; other limits keep an account below it. */
 const MOST = 1_000
 
 export function pendingLogins(records: Records): PendingLoginStore {

@@ -56,9 +56,8 @@ export const dead = (record: JobRecord, at: Date, reason: string): JobRecord => 
 /** `undefined`: nothing stays. */
 export function over({ id, isOfForm }: JobRecord, at: Date): JobRecord | undefined {
   if (!isOfForm) return undefined
-  const nothing = { identifier: undefined, accountId: undefined, pendingLoginId: undefined }
   return {
-    ...newRecord({ ...NOBODY, ...nothing, id, notBefore: at, expiresAt: at }),
+    ...newRecord({ ...NOBODY, id, notBefore: at, expiresAt: at }),
     state: 'over',
     availableAt: undefined,
     purgeAt: weekAfter(at),
@@ -67,14 +66,16 @@ export function over({ id, isOfForm }: JobRecord, at: Date): JobRecord | undefin
 
 const NOBODY = {
   kind: 'password_reset',
+  identifier: undefined,
+  accountId: undefined,
+  pendingLoginId: undefined,
   carried: {},
   requester: { address: undefined, userAgent: undefined },
 } as const
 
 /** What a record that cannot be read becomes. */
 export const unreadable = (id: string, at: Date): JobRecord => {
-  const nothing = { identifier: undefined, accountId: undefined, pendingLoginId: undefined }
-  const record = newRecord({ ...NOBODY, ...nothing, id, notBefore: at, expiresAt: at })
+  const record = newRecord({ ...NOBODY, id, notBefore: at, expiresAt: at })
   return dead(record, at, 'unreadable')
 }
 

@@ -20,7 +20,7 @@ import { type Table, tableOf } from './table.ts'
 
 type Jobs = Table<JobRecord>
 
-/** An account has no more requests at a time. */
+/** So many are read; other limits keep an account below it. */
 const MOST = 1_000
 
 /** @param now - of the database. */

@@ -70,6 +70,12 @@ export function providerRecords(records: Records): ProviderRecords {
       )
     },
 
+    reseal: (found, next) =>
+      table.change(found, (before) => ({
+        next: before?.sealed === found.sealed ? next : before,
+        answer: undefined,
+      })),
+
     consume: (which, consumedAt) =>
       table.change(which, (record) =>
         record && !record.consumedAt

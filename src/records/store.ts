@@ -45,7 +45,7 @@ export function flowsStore(store: RecordStore, clock: Clock): AccountFlowsStore 
 
 function openStore(store: RecordStore, clock: Clock): AccountFlowsStore {
   const records = createRecords(store, clock)
-  const { now } = store
+  const now = () => store.now()
   return {
     resetTokens: resetTokens(records, KINDS.resetTokens),
     invitationTokens: resetTokens(records, KINDS.invitationTokens),

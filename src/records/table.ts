@@ -1,4 +1,5 @@
 import type { Query, Stored, Value } from '../ports/record-store.ts'
+import type { Changed } from './changes.ts'
 import type { KindOf } from './kind.ts'
 import type { Records } from './records.ts'
 
@@ -8,12 +9,6 @@ type Name<T> = Exclude<keyof T & string, 'id'>
 export interface QueryOf<T> extends Omit<Query, 'equal' | 'by'> {
   equal?: { readonly [N in Name<T>]?: Value | readonly Value[] }
   by?: Name<T>
-}
-
-/** What a record becomes, and what the caller is answered. `next` as it was: nothing is written. */
-export interface Becomes<T, A> {
-  next: T | undefined
-  answer: A
 }
 
 /** The records of one kind. */
@@ -34,7 +29,7 @@ export interface Table<T extends { id: string }> {
    *
    * @param which - its id; or the record as it was found, which is then not read again.
    */
-  change<A>(which: string | T, change: (before: T | undefined) => Becomes<T, A>): Promise<A>
+  change<A>(which: string | T, change: (before: T | undefined) => Changed<T, A>): Promise<A>
 }
 
 export function tableOf<T extends { id: string }>(records: Records, kind: KindOf<T>): Table<T> {

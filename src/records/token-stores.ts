@@ -25,7 +25,7 @@ import {
 
 type Tokens = Table<TokenRecord>
 
-/** An account has no more links at a time. */
+/** So many are read; other limits keep an account below it. */
 const MOST = 1_000
 /** How often another one of the same user is issued first. */
 const MOST_TURNS = 100

@@ -49,7 +49,7 @@ export function nextVersion(stored: StoredSettings, { values, changed, by }: Cha
   return { version, values, history: history.slice(-KEPT) }
 }
 
-/** The earlier ones are oldest first. An older release, or somebody by hand, may have written what is stored now: nobody is named for that. */
+/** The earlier ones are oldest first. Somebody may have written by hand what is stored now: nobody is named for that. */
 function versionsOf({
   version,
   values,

@@ -10,7 +10,7 @@ export type { Setting, SettingType } from './setting.ts'
 
 const DAY = 86_400_000
 
-/** How long events stay by default; those of a version that did not write when they go stay as long. */
+/** How long events stay by default. */
 export const AUDIT_DAYS = 400
 
 export const settingsTable = {

@@ -537,7 +537,7 @@ describe('account-flows settings history and rollback', () => {
     await cli.done(rollback(held + 1, '--yes'))
   })
 
-  it('knows the version in force of a store that an older release wrote, and keeps it from then on', async () => {
+  it('knows the version in force of a store without a history, and keeps it from then on', async () => {
     const { values, version: held } = await stored()
     await writeByHand({ ...values, smtp_from_name: 'Old' }, held, [])
     const { stdout, stderr } = await cli.done(HISTORY)

@@ -19,7 +19,7 @@ interface Kept {
   was: string | undefined
 }
 
-/** At most so many records of a kind are kept: a new one takes the place of the oldest that would be purged. */
+/** Of records that would be purged, so many of a kind are kept at most: a new one takes the place of the oldest. */
 const MOST = 10_000
 
 /** What is over is purged as late as a database may do it. */
@@ -59,7 +59,8 @@ export function memoryStore({ now }: Pick<Clock, 'now'> = systemClock): MemorySt
     const fields = copyOf(kind, isFirst ? { ...next, [`${kind.insertedAt}`]: now() } : next)
     const was = typeof revision === 'string' ? revision : undefined
     table.set(id, { id, fields, revision: becomes, was })
-    if (table.size > MOST) table.delete(oldestOf(kind, table))
+    const oldest = table.size > MOST ? oldestOf(kind, table) : undefined
+    if (oldest !== undefined) table.delete(oldest)
     return true
   }
 
@@ -90,11 +91,11 @@ export function memoryStore({ now }: Pick<Clock, 'now'> = systemClock): MemorySt
   }
 }
 
-/** An empty text where each is kept for good. */
-function oldestOf({ purgedAt }: Kind, table: Map<string, Kept>): string {
-  if (purgedAt === undefined) return ''
+/** `undefined`: each is kept for good. */
+function oldestOf({ purgedAt }: Kind, table: Map<string, Kept>): string | undefined {
+  if (purgedAt === undefined) return undefined
   for (const [id, { fields }] of table) if (fields[purgedAt] !== undefined) return id
-  return ''
+  return undefined
 }
 
 function toldOf(kind: Kind, kept: Kept | undefined): Stored | undefined {

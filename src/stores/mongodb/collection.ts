@@ -26,7 +26,7 @@ export interface MongoOptions {
 /** No dollar, no NUL, and room for the longest name in the 235 bytes of a sharded namespace. */
 const PREFIX = /^(?!system\.)[A-Za-z_][\w.-]{0,63}$/
 
-/** @throws TypeError where names with that prefix would be none of MongoDB's, reserved, or those of another prefix. */
+/** @throws TypeError where names with that prefix would be none of MongoDB's, or reserved. */
 export function checkPrefix(prefix: string | undefined): string {
   if (prefix === undefined) return ''
   if (typeof prefix === 'string' && PREFIX.test(prefix)) return prefix

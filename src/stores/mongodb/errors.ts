@@ -12,21 +12,20 @@ export function isDuplicateKey(error: unknown): error is Error {
 }
 
 /**
- * The places of the writes whose key was taken, in an unordered command with many writes; optionally of one index alone. The
- * others are done. Other failures are thrown, such as the write concern: the driver then names no failed writes.
+ * The places of the writes whose key was taken, in an unordered command with many writes. The others are done. Other failures are thrown, such as the write concern: the driver then names no failed writes.
  */
-export async function duplicatesIn(command: Promise<unknown>, inIndex = ''): Promise<Set<number>> {
+export async function duplicatesIn(command: Promise<unknown>): Promise<Set<number>> {
   try {
     await command
     return new Set()
   } catch (error) {
     const failures = [error instanceof Error && Reflect.get(error, 'writeErrors')].flat()
     const { data: duplicates } = Duplicates.safeParse(failures)
-    if (!duplicates?.every(({ errmsg }) => errmsg.includes(inIndex))) throw error
+    if (!duplicates) throw error
     return new Set(duplicates.map(({ index }) => index))
   }
 }
 
 const Duplicates = z
-  .array(z.object({ code: z.literal(DUPLICATE_KEY), index: z.number(), errmsg: z.string() }))
+  .array(z.object({ code: z.literal(DUPLICATE_KEY), index: z.number() }))
   .nonempty()
