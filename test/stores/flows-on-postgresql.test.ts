@@ -1,0 +1,72 @@
+import { PGlite } from '@electric-sql/pglite'
+import { expect } from 'chai'
+import { postgresStore } from '../../src/index.ts'
+import { adminOf } from '../support/admin.ts'
+import { eventually } from '../support/eventually.ts'
+import { expectMode, type Person } from '../support/person.ts'
+import { type Harness, startHarness } from '../support/harness.ts'
+
+/** What each flow does is told elsewhere: here that it does so on PostgreSQL, two processes on one database. */
+describe('Flows on postgresStore()', () => {
+  let database: PGlite
+  let h: Harness
+  let other: Harness
+
+  before(async function () {
+    this.timeout(60_000)
+    database = await PGlite.create()
+    h = await startHarness({ flows: { store: postgresStore(database) } })
+    other = await startHarness({ flows: { store: postgresStore(database), users: h.users } })
+    // Its links would lead to itself.
+    await other.flows.stop()
+    await other.flows.start({ workers: false })
+  })
+
+  after(async () => {
+    await other.close()
+    await h.close()
+    await database.close()
+  })
+
+  it('reset a password, end what was signed in, and tell the account', async () => {
+    await h.put({ password_changed_email: 'true' })
+    const thief = await h.addVerified()
+    const owner = thief.in()
+    await thief.signsIn()
+    expect(await thief.account()).to.equal(owner.id)
+    const link = await owner.forgets()
+    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+    expect((await h.reset(link, 'another password')).mode).to.equal('invalid')
+    expect(await thief.account()).to.equal(undefined)
+    await h.isIdle()
+    expect(await owner.notMeLink()).to.include('/not-me')
+    expect((await owner.signsIn('a new password')).location).to.match(/[?&]code=/)
+  })
+
+  it('verify an address in a login, by link and by code', async () => {
+    await (await h.blockedLogin()).stillGetsIn()
+    const login = await h.blockedLogin()
+    await login.comesBack(await login.types())
+    expectMode(await login.goesOn(), 200, 'signed_in')
+  })
+
+  it('invite an account without a password', async () => {
+    const user: Person = await h.addUser({ username: 'invited', passwordHash: undefined })
+    const link = await user.isInvited()
+    await user.choosesPassword('a first password', link)
+    expect((await user.signsIn('a first password')).location).to.match(/[?&]code=/)
+  })
+
+  it('follow settings of another process, show events, and forget an account', async () => {
+    await adminOf(other).putSettings({ smtp_from: 'other@idp.example' })
+    const user = await h.addVerified()
+    await eventually('its mails are from there', async () => {
+      await user.forgets()
+      return h.mail.mails.at(-1)?.mail.from?.value[0]?.address === 'other@idp.example'
+    })
+    const { events } = await adminOf(other).listAudit({ account_id: user.id })
+    expect(events.map(({ type }) => type)).to.include('password_reset_requested')
+    await h.store.forget(user.id, new Date(), 'hash')
+    expect((await adminOf(other).listAudit({ account_id: user.id })).events).to.deep.equal([])
+  })
+})
