@@ -69,8 +69,7 @@ function adapterOf(
 
   return {
     async upsert(id, payload, expiresIn) {
-      const expiresAt = expiresIn ? new Date(clock.now().getTime() + expiresIn * 1000) : undefined
-      const record = { ...toRecord(parts.box, model, id, payload), expiresAt }
+      const record = toRecord(parts, model, id, payload, expiresIn)
       const may = mayReplace(model)
       if (may === 'any') return records.overwrite(record)
       const isSaved = await records.save(record, (before) =>
@@ -128,15 +127,17 @@ const isOver = ({ clock }: OwnAdapterParts, { expiresAt }: ProviderRecord) =>
   expiresAt !== undefined && expiresAt <= clock.now()
 
 function toRecord(
-  box: SecretBox,
+  { box, clock }: OwnAdapterParts,
   model: string,
   id: string,
   payload: AdapterPayload,
-): Omit<ProviderRecord, 'expiresAt'> {
+  expiresIn: number | undefined,
+): ProviderRecord {
   const { grantId, uid, userCode, consumed } = payload
   const named = { id: storedId(model, id), model }
   return {
     ...named,
+    expiresAt: expiresIn === undefined ? undefined : timeIn(clock, expiresIn),
     accountId: model === 'Interaction' ? loginOf(payload)?.accountId : payload.accountId,
     grantId,
     uid: uid === undefined ? undefined : hashToken(uid),
@@ -145,6 +146,10 @@ function toRecord(
     ...sealed(box, named, payload),
   }
 }
+
+/** A client may choose the time of what it signs. Databases know four digits of a year. */
+const timeIn = ({ now }: OwnAdapterParts['clock'], seconds: number) =>
+  new Date(Math.min(now().getTime() + seconds * 1000, Date.UTC(9998)))
 
 const loginOf = ({ result, lastSubmission }: AdapterPayload): InteractionResults['login'] =>
   result?.login ?? lastSubmission?.login

@@ -170,7 +170,7 @@ export function storedOf(
 
 function isOfType(value: unknown, type: FieldType): value is Value {
   if (type === 'time') return value instanceof Date && !Number.isNaN(value.getTime())
-  if (type === 'json') return value !== undefined && value !== null
+  if (type === 'json') return value !== undefined && value !== null && typeof value !== 'symbol'
   return typeof value === (type === 'text' ? 'string' : type)
 }
 

@@ -61,7 +61,7 @@ export interface Hit {
 export interface RateLimits {
   /**
    * Counts one more under the key, atomically: of concurrent callers, in any process, no two get the same count. A window that
-   * would last longer than `windowMs` begins again; a clock was set back, or the window was longer before.
+   * would last longer than `windowMs` ends after that; a clock was set back, or the window was longer before.
    */
   hit(key: string, windowMs: number): Promise<Hit>
   /** How the key stands. Counts nothing; without a window all is 0. */

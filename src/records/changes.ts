@@ -72,8 +72,8 @@ export function createChanges({ get, swap }: Verbs, { now, sleep }: Clock): Chan
       all -= tooLate.length
       waiting.unshift(...losers.filter((one) => !tooLate.includes(one)))
       // Another process reads the record before it swaps it: without a pause this one would always come first.
-      const longest = lost > 0 ? Math.min(200, 2 ** lost) : 2 * (now().getTime() - began)
-      if (waiting.length > 0) await sleep(Math.random() * longest)
+      const longest = lost > 0 ? 2 ** lost : 2 * (now().getTime() - began)
+      if (waiting.length > 0) await sleep(Math.random() * Math.min(200, longest))
     }
     queues.delete(key)
   }

@@ -26,17 +26,21 @@ export const CUTOFFS = kindOf<CutoffRecord>({
     idpEnds: 'json?',
     oauthEnds: 'json?',
   },
-  isWhole: ({ idpEnds = [], oauthEnds = [] }) => Array.isArray(idpEnds) && Array.isArray(oauthEnds),
-  damagedIsNone: true,
+  // What ended something has a time.
+  isWhole: ({ idpAt, idpEnds = [], oauthAt, oauthEnds = [] }) =>
+    isListFor(idpAt, idpEnds) && isListFor(oauthAt, oauthEnds),
 })
+
+const isListFor = (at: Date | undefined, ends: unknown) =>
+  Array.isArray(ends) && (at !== undefined) === ends.length > 0
 
 /** A reset that failed between two effects is repeated within seconds. No account is reset so often meanwhile. */
 const ENDS_KEPT = 20
 
 export function cutoffStore(records: Records): SessionCutoffStore {
   const cutoffs = tableOf(records, CUTOFFS)
+  // A damaged one throws: "nothing was ended" would revive ended sessions.
   return {
-    // A damaged one throws: "nothing was ended" would revive ended sessions.
     async read(accountId) {
       const record = await cutoffs.get(accountId)
       return record && cutoffsOf(record)

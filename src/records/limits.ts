@@ -16,6 +16,7 @@ export const RATE_LIMITS = kindOf<WindowRecord>({
   name: 'rate_limits',
   fields: { count: 'number', endsAt: 'time' },
   purgedAt: 'endsAt',
+  isWhole: ({ count }) => Number.isSafeInteger(count) && count >= 0,
   damagedIsNone: true,
   isRemembered: true,
 })
@@ -26,9 +27,11 @@ export function rateLimits(records: Records, { now }: Pick<Clock, 'now'>): RateL
     hit: (key, windowMs) =>
       windows.change(key, (before) => {
         const at = now()
-        const window = before && msTo(before, at) > 0 && msTo(before, at) <= windowMs
-        const endsAt = window ? before.endsAt : new Date(at.getTime() + windowMs)
-        const next = { id: key, count: (window ? before.count : 0) + 1, endsAt }
+        const isOn = before && msTo(before, at) > 0
+        // A clock was set back, or is not that of the process that began it, or the window was longer before.
+        const ms = isOn ? Math.min(msTo(before, at), windowMs) : windowMs
+        const endsAt = new Date(at.getTime() + ms)
+        const next = { id: key, count: (isOn ? before.count : 0) + 1, endsAt }
         return { next, answer: hitOf(next, at) }
       }),
 

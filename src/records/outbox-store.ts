@@ -47,7 +47,8 @@ export function mailOutbox(
       changeHeld(job, (record) => resolved(record, accountId, heldUntil)),
 
     async requestsOf(accountId, kind) {
-      const found = await jobs.find({ equal: { accountId }, by: 'requestedAt', limit: MOST })
+      const newest = { equal: { accountId }, by: 'requestedAt', isDescending: true } as const
+      const found = (await jobs.find({ ...newest, limit: MOST })).toReversed()
       return found.filter((job) => job.kind === kind && job.state !== 'over').map(requestOf)
     },
 

@@ -1,4 +1,4 @@
-import type { Kind, RecordStore } from '../ports/record-store.ts'
+import { ANY, type Change, type Kind, type RecordStore } from '../ports/record-store.ts'
 
 /** So many are removed at a time. */
 const AT_ONCE = 500
@@ -11,9 +11,10 @@ export async function purge(store: RecordStore, kinds: readonly Kind[]): Promise
     if (kind.purgedAt === undefined) continue
     for (let isMore = true; isMore;) {
       const over = await store.find(kind, { by: kind.purgedAt, below, limit: AT_ONCE })
-      const changes = over.map(({ id, revision }) => ({
+      const changes = over.map(({ id, revision }): Change => ({
         id,
-        revision,
+        // A damaged one may have none.
+        revision: revision || ANY,
         next: undefined,
         becomes: '',
       }))

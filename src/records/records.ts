@@ -3,7 +3,7 @@
  * answer of a swap is lost, what is there is read.
  */
 import type { Clock } from '../clock.ts'
-import { AccountFlowsError, isStoreUnavailable } from '../errors.ts'
+import { AccountFlowsError } from '../errors.ts'
 import { newId } from '../crypto/token.ts'
 import {
   ANY,
@@ -100,25 +100,17 @@ async function swapAll(store: RecordStore, kind: Kind, changes: Change[]): Promi
 }
 
 async function swapOnce(store: RecordStore, kind: Kind, changes: Change[]) {
-  const answers = new Map<Change, Answer>()
-  try {
-    const done = await store.swap(kind, changes)
-    for (const [index, change] of changes.entries()) answers.set(change, done[index] === true)
-  } catch (error) {
-    if (isStoreUnavailable(error)) return answersFound(store, kind, changes)
-    if (changes.length === 1) throw error
-    // What one caller gave fails for that caller alone.
-    for (const change of changes) answers.set(change, await alone(store, kind, change))
-  }
-  return answers
+  const done = await store.swap(kind, changes).catch(() => undefined)
+  if (done) return new Map<Change, Answer>(changes.map((change, at) => [change, done[at] === true]))
+  return answersFound(store, kind, changes).catch(
+    (error: Error) => new Map<Change, Answer>(changes.map((change) => [change, error])),
+  )
 }
 
-async function alone(store: RecordStore, kind: Kind, change: Change): Promise<Answer> {
-  const [done] = await store.swap(kind, [change]).catch((error: Error) => [error])
-  return done ?? false
-}
-
-/** A swap whose answer was lost is judged by what is there. What did not arrive is sent once more, under the same name. */
+/**
+ * Where a swap failed, some changes of it may be done, and others may be under way still. What is there tells. What did not arrive is sent
+ * once more, under the same name, and alone: what one caller gave fails for that caller.
+ */
 async function answersFound(store: RecordStore, kind: Kind, changes: Change[]) {
   const answers = new Map<Change, Answer>()
   const ids = changes.map(({ id }) => id)
@@ -130,6 +122,18 @@ async function answersFound(store: RecordStore, kind: Kind, changes: Change[]) {
     answers.set(change, isDone(change, found) ?? (await again()))
   }
   return answers
+}
+
+async function alone(store: RecordStore, kind: Kind, change: Change): Promise<Answer> {
+  try {
+    const [done] = await store.swap(kind, [change])
+    if (done) return true
+    // It may be the first one that came in between.
+    const [found] = await store.get(kind, [change.id])
+    return found ? (isDone(change, found) ?? lost()) : false
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error))
+  }
 }
 
 const lost = () =>

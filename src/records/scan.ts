@@ -17,15 +17,17 @@ export async function firstWanted<T extends { id: string }>(
 ): Promise<T[]> {
   checkLimit(limit)
   const wanted: T[] = []
+  let most = PAGE
   for (let after = query.after; wanted.length < limit;) {
-    const most = Math.max(PAGE, limit)
     const page = await table.findAll({ ...query, ...(after && { after }), limit: most })
     const readable = page.flatMap(({ record }) => record ?? [])
     wanted.push(...readable.filter(isWanted))
     const last = readable.at(-1)
     const value = last?.[query.by]
-    if (!last || page.length < most || !(value instanceof Date)) break
-    after = { value, id: last.id }
+    if (page.length < most) break
+    // Of damaged records alone: one that tells where to go on stands behind them.
+    if (value instanceof Date) after = { value, id: last?.id ?? '' }
+    else most *= 2
   }
   return wanted.slice(0, limit)
 }

@@ -58,7 +58,7 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
 
     async getReadable(id) {
       const stored = await records.get(kind, id)
-      return stored && kind.read(stored)
+      return stored && read(stored)
     },
 
     find: async (query) => (await findAll(query)).flatMap(({ record }) => record ?? []),

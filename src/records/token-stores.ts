@@ -40,14 +40,20 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens): R
       for (let turn = 0; turn < MOST_TURNS; turn += 1) {
         if (await isSuperseded(tokens, token)) return false
         if (await tokens.insert(record)) return true
-        await endLive(tokens, token.userId, token, token.createdAt)
+        await endLive(tokens, token.userId, (before) =>
+          isLater(before, token) ? before : invalidated(before, token.createdAt),
+        )
       }
       throw new AccountFlowsError('ERR_STORE_CONTENTION', 'too many links of one user at once')
     },
 
     async revoke(which, at) {
-      if ('userId' in which && which.upTo) return endLive(tokens, which.userId, which.upTo, at)
-      await changeAll(tokens, await revokedBy(tokens, which), (record) => expired(record, at))
+      if ('id' in which) return changeAll(tokens, [which.id], (record) => expired(record, at))
+      const { userId, upTo } = which
+      await endLive(tokens, userId, (record) => {
+        if (!upTo) return expired(record, at)
+        return isLater(record, upTo) ? record : invalidated(record, at)
+      })
     },
 
     async claim(tokenHash, claim) {
@@ -94,16 +100,15 @@ export function verificationTokens(records: Records): VerificationTokenStore {
     async use({ id, userId, email }, at) {
       const change = (record: TokenRecord) =>
         record.id === id ? used(record, at) : expired(record, at)
-      const others = await tokens.find({ equal: { userId }, limit: MOST })
-      const own = others.some((other) => other.id === id) ? [] : [id]
-      const ended = others.filter((other) => other.id === id || other.email === email)
-      await changeAll(tokens, [...own, ...ended], change)
+      const isOther = (other: TokenRecord) => other.id !== id && other.email === email
+      await changeAll(tokens, [id, ...(await ofUser(tokens, userId, isOther))], change)
     },
 
     async latestExpiry(at) {
       const from = new Date(at.getTime() + 1)
-      const query = { by: 'expiresAt', from, isDescending: true, limit: MOST } as const
-      return (await tokens.find(query)).find(({ usedAt }) => !usedAt)?.expiresAt
+      const latest = { by: 'expiresAt', from, isDescending: true } as const
+      const [last] = await firstWanted(tokens, latest, 1, ({ usedAt }) => !usedAt)
+      return last?.expiresAt
     },
   }
 }
@@ -129,11 +134,9 @@ async function isSuperseded(tokens: Tokens, order: RequestOrder & { userId: stri
   return (await tokens.find(query)).some((other) => isLater(other, order))
 }
 
-/** Of the live token of a user, unless it is of a later request. A damaged one keeps no place. */
-async function endLive(tokens: Tokens, userId: string, order: RequestOrder, at: Date) {
-  const query = { equal: { liveOf: userId }, limit: 1 }
-  const end = (before: TokenRecord) => (isLater(before, order) ? before : invalidated(before, at))
-  for (const { id, record } of await tokens.findAll(query)) {
+/** Of the live token of a user. A damaged one keeps no place. */
+async function endLive(tokens: Tokens, userId: string, end: (record: TokenRecord) => TokenRecord) {
+  for (const { id, record } of await tokens.findAll({ equal: { liveOf: userId }, limit: 1 })) {
     if (record) await changeAll(tokens, [record], end)
     else await tokens.remove(id)
   }
@@ -142,11 +145,21 @@ async function endLive(tokens: Tokens, userId: string, order: RequestOrder, at: 
 async function revokedBy(tokens: Tokens, which: Revoked): Promise<(string | TokenRecord)[]> {
   if ('id' in which) return [which.id]
   const { userId, upTo } = which
-  const ofUser = await tokens.find({ equal: { userId }, limit: MOST })
-  return ofUser.filter(
+  return ofUser(
+    tokens,
+    userId,
     ({ mailJobId, attempt }) => !upTo || (mailJobId === upTo.mailJobId && attempt <= upTo.attempt),
   )
 }
+
+/** All of a user, newest first. */
+const ofUser = (tokens: Tokens, userId: string, isWanted: (record: TokenRecord) => boolean) =>
+  firstWanted(
+    tokens,
+    { equal: { userId }, by: 'createdAt', isDescending: true },
+    Number.MAX_SAFE_INTEGER,
+    isWanted,
+  )
 
 /** Each for itself; one that is gone is left. */
 async function changeAll(

@@ -8,7 +8,8 @@ export const keptText = (text: string): string =>
 /** The text that was kept so. */
 export function textOf(kept: string): string {
   const text = kept.startsWith('\\"') ? jsonOf(kept.slice(1)) : kept
-  return typeof text === 'string' ? text : kept
+  // Nobody else's text that looks like one.
+  return typeof text === 'string' && keptText(text) === kept ? text : kept
 }
 
 /** `undefined`: it is no JSON. */

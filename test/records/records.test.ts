@@ -236,6 +236,56 @@ describe('A swap whose answer is lost', () => {
     })
   }
 
+  it('is done where it came in after the look, and what was sent again found it there', async () => {
+    let late = () => Promise.resolve([true])
+    let isLate = true
+    const { store, records } = service((real) => ({
+      async swap(kind, changes) {
+        if (!isLate) return real.swap(kind, changes)
+        isLate = false
+        late = () => real.swap(kind, changes)
+        throw unavailable()
+      },
+      async get(kind, ids) {
+        const found = await real.get(kind, ids)
+        if (!isLate) await late()
+        return found
+      },
+    }))
+    await store.swap(COUNTERS, [{ id: 'a', revision: undefined, next: { count: 1 }, becomes: 'r' }])
+    expect(await records.change(COUNTERS, 'a', counted)).to.equal(2)
+    expect(await countOf(store, 'a')).to.equal(2)
+  })
+
+  for (const ids of [
+    ['a', 'b'],
+    ['a', 'a'],
+  ]) {
+    it(`is done where another one in its command fails, of ${ids.join(' and ')}`, async () => {
+      const isBad = ({ next }: Change) => next?.['count'] === -1
+      const { store, records } = service((real) => ({
+        async swap(kind, changes) {
+          await real.swap(
+            kind,
+            changes.filter((one) => !isBad(one)),
+          )
+          if (changes.some(isBad)) throw new RangeError('not in this database')
+          return changes.map(() => true)
+        },
+      }))
+      const [honest = '', bad = ''] = ids
+      const answers = await Promise.allSettled([
+        records.insert(COUNTERS, honest, { count: 1 }),
+        records.insert(COUNTERS, bad, { count: -1 }),
+      ])
+      expect(answers).to.deep.include({ status: 'fulfilled', value: true })
+      // Its id is taken, or it fails alone.
+      if (bad === honest) expect(answers[1]).to.deep.equal({ status: 'fulfilled', value: false })
+      else expect(answers[1]).to.have.nested.property('reason.message', 'not in this database')
+      expect(await countOf(store, honest)).to.equal(1)
+    })
+  }
+
   it('is told as unavailable where the record moved on twice since', async () => {
     let isLost = true
     const { records } = service((real) => ({

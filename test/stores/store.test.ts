@@ -468,20 +468,29 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
   it('begins anew with a key whose window of a limit is damaged, and knows no cut-off that lets sessions live', async () => {
     const { limits, cutoffs } = await emptyStore()
     await limits.hit('key', minute)
-    for (const each of damaged(await storedOne('rate_limits'))) {
+    const wholeLimit = await storedOne('rate_limits')
+    const noCounts = [-1, 1.5, Number.NaN].map((count) => ({ ...wholeLimit, count }))
+    for (const each of [...damaged(wholeLimit), ...noCounts]) {
       await store('rate_limits', each)
       expect((await limits.hit('key', minute)).count, JSON.stringify(each)).to.equal(1)
       expect((await limits.hit('key', minute)).count).to.equal(2)
     }
     expect((await limits.hit('another key', minute)).count).to.equal(1)
     await cutoffs.end('ann', 'oauth', { id: 'first', at: later(0) })
-    for (const each of damaged(await storedOne('session_cutoffs'))) {
+    const whole = await storedOne('session_cutoffs')
+    for (const each of [...damaged(whole), { ...whole, oauth_at: null }]) {
       await store('session_cutoffs', each)
-      const refusal: unknown = await cutoffs.read('ann').catch((error: unknown) => error)
-      expect(refusal, JSON.stringify(each)).to.include({ code: 'ERR_STORE_DAMAGED' })
+      for (const work of [
+        () => cutoffs.read('ann'),
+        () => cutoffs.end('ann', 'idp', { id: 'end', at: later(1), isExact: true }),
+      ]) {
+        const refusal: unknown = await work().catch((error: unknown) => error)
+        expect(refusal, JSON.stringify(each)).to.include({ code: 'ERR_STORE_DAMAGED' })
+      }
     }
+    await store('session_cutoffs', whole)
     await cutoffs.end('ann', 'idp', { id: 'end', at: later(1) })
-    expect(await cutoffs.read('ann')).to.deep.include({ idpAt: later(1), oauthAt: undefined })
+    expect(await cutoffs.read('ann')).to.deep.include({ idpAt: later(1), oauthAt: later(0) })
   })
 
   it('reads settings as text, never loses a value in silence, can write them again, and leaves a damaged version out of the history alone', async () => {

@@ -57,9 +57,10 @@ export function mongoStore(db: Db, { prefix }: MongoOptions = {}): RecordStore {
     async find(kind, query) {
       checkQuery(kind, query)
       const options = { limit: query.limit, sort: sortOf(query) }
-      const found = await collectionOf(kind).find(filterOf(query), options).toArray()
       // Another id is nobody's that this store has made.
-      return found.filter(({ _id }) => typeof _id === 'string').map((kept) => toldOf(kind, kept))
+      const filter = { $and: [{ _id: { $type: 'string' as const } }, filterOf(query)] }
+      const found = await collectionOf(kind).find(filter, options).toArray()
+      return found.map((kept) => toldOf(kind, kept))
     },
 
     async swap(kind, changes) {

@@ -16,6 +16,9 @@ export interface PostgresPool {
   query(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>
 }
 
+/** With it the longest name of an index has no more than the 63 bytes that PostgreSQL keeps of a name. */
+const PREFIX = /^[a-z0-9_]{0,16}$/
+
 /** How often a statement is sent that the database ended for another one: it has done nothing then. */
 const MOST_TURNS = 10
 
@@ -27,6 +30,8 @@ export function postgresStore(
   pool: PostgresPool,
   { prefix = '' }: { prefix?: string | undefined } = {},
 ): RecordStore {
+  if (!PREFIX.test(prefix))
+    throw new TypeError('prefix must be at most 16 lower-case letters, digits and "_"')
   const ask = async (text: string, ...values: unknown[]): Promise<Row[]> => {
     const { rows } = await answeredBy(() => pool.query(text, values), MOST_TURNS)
     return rows.filter(isRow)
@@ -97,10 +102,10 @@ function statementsOf(kind: Kind, table: string) {
   )`
   return {
     insert: `${into}
-      SELECT g.id, g._rev, NULL, ${first.join(', ')} FROM ${given} ORDER BY g.id
+      SELECT g.id, g._rev, NULL, ${first.join(', ')} FROM ${given} ORDER BY g.id COLLATE "C"
       ON CONFLICT DO NOTHING RETURNING id`,
     overwrite: `${into}
-      SELECT ${columns.map((name) => `g.${name}`).join(', ')} FROM ${given} ORDER BY g.id
+      SELECT ${columns.map((name) => `g.${name}`).join(', ')} FROM ${given} ORDER BY g.id COLLATE "C"
       ON CONFLICT (id) DO UPDATE SET ${set('EXCLUDED')} RETURNING id`,
     update: `${lockRead}
       UPDATE ${table} t SET ${set('locked')} FROM locked WHERE t.id = locked.locked_id RETURNING t.id`,

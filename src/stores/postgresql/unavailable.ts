@@ -1,8 +1,8 @@
 import { AccountFlowsError } from '../../errors.ts'
 
 const SQLSTATE = /^(?:\d[\dA-Z]|F0|HV|P0|XX)[\dA-Z]{3}$/
-/** Of the connection, its resources, an operator's intervention, the system. */
-const UNAVAILABLE = /^(?:08|53|57|58)/
+/** Of the connection, its resources, an operator's intervention, the system; and of a standby, which only reads. */
+const UNAVAILABLE = /^(?:08|53|57|58|25006)/
 /** A deadlock, or two transactions that cannot be put in an order. */
 const ENDED_FOR_ANOTHER = new Set(['40P01', '40001'])
 
