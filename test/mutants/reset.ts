@@ -140,8 +140,8 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'earlier reset tokens stay alive',
-    in: 'token-stores:endLive',
-    find: 'isLater(before, order) ? before : invalidated(before, at)',
+    in: 'token-stores:issue',
+    find: 'isLater(before, token) ? before : invalidated(before, token.createdAt)',
     becomes: '({ ...before, liveOf: before.id })',
     caughtBy: 'TOK-13',
   },
