@@ -140,9 +140,9 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'earlier reset tokens stay alive',
-    in: 'token-stores:issue',
-    find: 'isLater(before, token) ? before : invalidated(before, token.createdAt)',
-    becomes: '({ ...before, liveOf: before.id })',
+    in: 'token-stores:revoke',
+    find: 'isLater(record, upTo) ? record : invalidated(record, at)',
+    becomes: '({ ...record, liveOf: record.id })',
     caughtBy: 'TOK-13',
   },
   {
