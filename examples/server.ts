@@ -25,18 +25,18 @@ import { providerConfiguration } from './server/provider-configuration.ts'
 import { refuseOddRequests, refuseOtherHosts, routes } from './server/requests.ts'
 import { insertSeed, readSeed, readSettings } from './server/seed.ts'
 import { exitOnSignals, serve } from './server/serve.ts'
-import { memoryStorage, mongoStorage } from './server/storage.ts'
+import { openStorage } from './server/open-storage.ts'
 
 async function start() {
   const stopEarly = exitOnSignals()
   const environment = readEnvironment(process.env)
-  const { host, port, baseUrl, oauthPath, mongodbUri, bcryptCost, trustedProxies } = environment
+  const { host, port, baseUrl, oauthPath, bcryptCost, trustedProxies } = environment
   const seed = await readSeed(environment.seedFile, baseUrl)
   const settings = environment.settingsFile ? await readSettings(environment.settingsFile) : {}
   const signingKeys = environment.signingKeys ?? (await checkoutSigningKeys())
   const adminToken = environment.adminToken ?? randomBytes(32).toString('base64url')
 
-  const storage = mongodbUri ? await mongoStorage(mongodbUri, signingKeys) : await memoryStorage()
+  const storage = await openStorage(environment, signingKeys)
   const mailbox = environment.hasMailbox ? memoryMailbox() : undefined
 
   // A theme brings its own.

@@ -28,7 +28,7 @@ export interface Environment {
   oauthPath: string
   /** `undefined`: the embedded store. */
   mongodbUri: string | undefined
-  /** `clear`: while processes of version 0.1.0 share the database. */
+  databaseUrl: string | undefined
   /** `undefined`: one is made up and printed. */
   adminToken: string | undefined
   /** `undefined`: those of the checkout. */
@@ -69,15 +69,18 @@ export function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
   const port = wholeNumber('PORT', 3000, 1, 65_535)
   const seedFile = resolve(text('SEED_FILE') ?? SHIPPED_SEED)
   const isShippedSeed = seedFile === SHIPPED_SEED
-  const mongodbUri = text('MONGODB_URI')
+  const [mongodbUri, databaseUrl] = [text('MONGODB_URI'), text('DATABASE_URL')]
+  if (mongodbUri && databaseUrl)
+    throw new StartRefused('Only one of MONGODB_URI and DATABASE_URL may be set.')
   // The people of a database are real ones.
-  const hasMailbox = flag('MAILBOX', mongodbUri === undefined)
+  const hasMailbox = flag('MAILBOX', (mongodbUri ?? databaseUrl) === undefined)
   return {
     host: text('HOST') ?? '127.0.0.1',
     port,
     baseUrl: checkBaseUrl(text('BASE_URL') ?? `http://localhost:${port}`, isProduction),
     oauthPath: checkOAuthPath(variables['OAUTH_PATH'] ?? '/oauth2'),
     mongodbUri,
+    databaseUrl,
     adminToken: checkAdminToken(text('ADMIN_TOKEN'), isProduction),
     signingKeys: checkSigningKeys(text('SIGNING_KEYS'), isProduction),
     seedFile: checkSeedFile(seedFile, isShippedSeed && isProduction),

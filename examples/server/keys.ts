@@ -10,7 +10,6 @@ import { hkdfSync, randomBytes } from 'node:crypto'
 import { link, readFile, unlink, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { CompactEncrypt, compactDecrypt, exportJWK, generateKeyPair, type JWK } from 'jose'
-import type { Collection, Db } from 'mongodb'
 import { reasonOf, StartRefused } from './environment.ts'
 
 const FILE = fileURLToPath(new URL('../../.oidc-account-flows-keys', import.meta.url))
@@ -65,11 +64,19 @@ export interface ProviderKeys {
   keys: JWK[]
 }
 
-interface SealedKeys {
-  _id: 'jwks'
+/** The keys under the first key of the ring, and under its others. */
+export interface SealedKeys {
   jwe: string
-  /** The same, under the other keys of the ring. */
-  jwes_of_others?: string[]
+  jwes_of_others: string[]
+}
+
+/** Where a database keeps them, in `provider_jwks`. */
+export interface KeyPlace {
+  read(): Promise<SealedKeys | undefined>
+  /** Answers what is there then: of those who insert at once, one does. */
+  insert(keys: SealedKeys): Promise<SealedKeys>
+  /** In place of those, and of no others. */
+  replace(before: SealedKeys, keys: SealedKeys): Promise<unknown>
 }
 
 /** RS256 is what a client expects that says nothing; ES256 is there for those that ask for it. */
@@ -84,36 +91,25 @@ export async function createProviderKeys(): Promise<ProviderKeys> {
  * The first process creates them. They are sealed under each key of SIGNING_KEYS, and anew if a process starts with other keys. So
  * every process can start during a rotation, with the former ring and with the next one.
  */
-export async function sharedProviderKeys(db: Db, signingKeys: string[]): Promise<ProviderKeys> {
-  const collection = db.collection<SealedKeys>('provider_jwks', { writeConcern: { w: 'majority' } })
-  const { jwe, jwes_of_others: others = [] } =
-    (await collection.findOne({ _id: 'jwks' })) ?? (await create(collection, signingKeys))
+export async function sharedProviderKeys(
+  place: KeyPlace,
+  signingKeys: string[],
+): Promise<ProviderKeys> {
+  const sealed =
+    (await place.read()) ??
+    (await place.insert(await sealedFor(signingKeys, await createProviderKeys())))
+  const { jwe, jwes_of_others: others } = sealed
   const opened = await Promise.all(signingKeys.map((key) => openAny([jwe, ...others], key)))
   const keys = opened.find((each) => each !== undefined)
   if (!keys) {
     throw new StartRefused('SIGNING_KEYS holds no key that this database was used with before.')
   }
   const isForThese = opened.every(Boolean) && others.length + 1 === signingKeys.length
-  if (!isForThese) {
-    await collection.updateOne({ _id: 'jwks', jwe }, { $set: await sealedFor(signingKeys, keys) })
-  }
+  if (!isForThese) await place.replace(sealed, await sealedFor(signingKeys, keys))
   return keys
 }
 
-async function create(
-  collection: Collection<SealedKeys>,
-  signingKeys: string[],
-): Promise<SealedKeys> {
-  const sealed = await sealedFor(signingKeys, await createProviderKeys())
-  const stored = await collection.findOneAndUpdate(
-    { _id: 'jwks' },
-    { $setOnInsert: sealed },
-    { upsert: true, returnDocument: 'after' },
-  )
-  return stored ?? { _id: 'jwks', ...sealed }
-}
-
-async function sealedFor(signingKeys: string[], keys: ProviderKeys) {
+async function sealedFor(signingKeys: string[], keys: ProviderKeys): Promise<SealedKeys> {
   const [jwe = '', ...others] = await Promise.all(signingKeys.map((key) => seal(keys, key)))
   return { jwe, jwes_of_others: others }
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { MongoClient, MongoServerError } from 'mongodb'
+import { type Db, MongoClient, MongoServerError } from 'mongodb'
 import {
   memoryStore,
   memoryUsers,
@@ -9,10 +9,16 @@ import {
   type User,
   type UserStore,
 } from '../../src/index.ts'
-import { createProviderKeys, sharedProviderKeys, type ProviderKeys } from './keys.ts'
+import {
+  createProviderKeys,
+  sharedProviderKeys,
+  type KeyPlace,
+  type ProviderKeys,
+  type SealedKeys,
+} from './keys.ts'
 import { reasonOf, StartRefused } from './environment.ts'
 
-/** Everything that is kept, in memory or in a MongoDB database. */
+/** Everything that is kept: in memory, in MongoDB, or in PostgreSQL (`postgresql.ts`). */
 export interface Storage {
   store: RecordStore
   users: UserStore
@@ -65,7 +71,7 @@ export async function mongoStorage(mongodbUri: string, signingKeys: string[]): P
   return {
     store: mongoStore(db),
     users: mongoUsers(users),
-    providerKeys: await sharedProviderKeys(db, signingKeys),
+    providerKeys: await sharedProviderKeys(keysIn(db), signingKeys),
 
     async addUser({ username, email, emailVerified, passwordHash, disabled }) {
       try {
@@ -84,6 +90,21 @@ export async function mongoStorage(mongodbUri: string, signingKeys: string[]): P
     },
 
     close: () => client.close(),
+  }
+}
+
+export function keysIn(db: Db): KeyPlace {
+  const all = db.collection<SealedKeys & { _id: 'jwks' }>('provider_jwks', {
+    writeConcern: { w: 'majority' },
+  })
+  const one = { _id: 'jwks' } as const
+  return {
+    read: async () => (await all.findOne(one)) ?? undefined,
+    async insert(keys) {
+      const options = { upsert: true, returnDocument: 'after' } as const
+      return (await all.findOneAndUpdate(one, { $setOnInsert: keys }, options)) ?? keys
+    },
+    replace: ({ jwe }, keys) => all.updateOne({ ...one, jwe }, { $set: keys }),
   }
 }
 

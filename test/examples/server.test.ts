@@ -7,6 +7,7 @@ import { expect } from 'chai'
 import { CompactEncrypt } from 'jose'
 import { readEnvironment, StartRefused } from '../../examples/server/environment.ts'
 import { checkoutSigningKeys, derivedKey, sharedProviderKeys } from '../../examples/server/keys.ts'
+import { keysIn } from '../../examples/server/storage.ts'
 import { createPasswordCheck } from '../../examples/server/password-check.ts'
 import { createHashQueue } from '../../src/crypto/hash-queue.ts'
 import { createVerifyPassword } from '../../src/crypto/hashing.ts'
@@ -606,7 +607,7 @@ describeWithMongo(
   'The provider keys of the example server, while SIGNING_KEYS are rotated (SIG-17) [full]',
   () => {
     const fresh = suiteDatabase()
-    const start = (ring: string[]) => sharedProviderKeys(fresh.db, ring)
+    const start = (ring: string[]) => sharedProviderKeys(keysIn(fresh.db), ring)
     const stored = () => fresh.db.collection('provider_jwks').find().toArray()
     beforeEach(() => fresh.db.collection('provider_jwks').deleteMany({}))
 

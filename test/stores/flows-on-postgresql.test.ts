@@ -57,6 +57,21 @@ describe('Flows on postgresStore()', () => {
     expect((await user.signsIn('a first password')).location).to.match(/[?&]code=/)
   })
 
+  it('name an index that somebody dropped, until the next start makes it anew', async () => {
+    const wrong = async () => (await h.store.inspect()).wrongIndexes
+    expect(await wrong()).to.deep.equal([])
+    await database.exec('DROP INDEX password_reset_tokens_live_of, mail_outbox_purge_at')
+    expect(await wrong()).to.have.members(['password_reset_tokens_live_of', 'mail_outbox_purge_at'])
+    await h.store.start()
+    expect(await wrong()).to.deep.equal([])
+  })
+
+  it('take a prefix that leaves room for the names of indexes, and no other', () => {
+    postgresStore(database, { prefix: 'shop_of_the_year' })
+    for (const prefix of ['a'.repeat(17), 'A', 'a-', '$do$', ' '])
+      expect(() => postgresStore(database, { prefix }), prefix).to.throw(TypeError, /^prefix/)
+  })
+
   it('follow settings of another process, show events, and forget an account', async () => {
     await adminOf(other).putSettings({ smtp_from: 'other@idp.example' })
     const user = await h.addVerified()

@@ -8,7 +8,7 @@ import {
 } from '../../ports/record-store.ts'
 import { keptText } from '../text.ts'
 import { conditionsOf, givenOf, isRow, type Row, rowsOf, toldOf } from './rows.ts'
-import { definitionOf, nameOf } from './tables.ts'
+import { definitionOf, indexNamesOf, nameOf } from './tables.ts'
 import { answeredBy } from './unavailable.ts'
 
 /** The `Pool` of `pg`, or PGlite. */
@@ -43,6 +43,14 @@ export function postgresStore(
 
     async start(kinds) {
       for (const kind of kinds) await ask(definitionOf(kind, prefix))
+    },
+
+    async inspect(kinds) {
+      const rows = await ask(
+        'SELECT indexname AS id FROM pg_indexes WHERE schemaname = ANY (current_schemas(false))',
+      )
+      const found = new Set(rows.map(({ id }) => id))
+      return kinds.flatMap((kind) => indexNamesOf(kind, prefix)).filter((name) => !found.has(name))
     },
 
     async now() {

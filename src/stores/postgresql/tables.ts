@@ -16,6 +16,23 @@ export const nameOf = (name: string) => `"${name.replaceAll('"', '""')}"`
 /** Any number: all that start take turns by it. */
 const LOCK = 718_281_828
 
+/** The indexes of a kind by their names, and the fields that they begin with. */
+function indexesOf(kind: Kind, prefix: string) {
+  const single = kind.purgedAt === undefined ? [] : [[kind.purgedAt]]
+  const named = (fields: readonly string[], isUnique: boolean) => ({
+    name: `${prefix}${kind.name}_${fields.join('_')}`,
+    isUnique,
+    keys: isUnique ? fields : [...fields, 'id'],
+  })
+  return [
+    ...[...kind.indexes, ...single].map((fields) => named(fields, false)),
+    ...kind.unique.map((field) => named([field], true)),
+  ]
+}
+
+export const indexNamesOf = (kind: Kind, prefix: string) =>
+  indexesOf(kind, prefix).map(({ name }) => name)
+
 /**
  * The statement that makes a table and its indexes, as far as they are missing. One process after the other: two that create the same
  * name at once would fail.
@@ -25,18 +42,14 @@ export function definitionOf(kind: Kind, prefix: string): string {
   const columns = Object.entries(kind.fields).map(
     ([name, type]) => `${nameOf(name)} ${TYPES[type]}`,
   )
-  const index = (fields: readonly string[], isUnique = false) => {
-    const name = nameOf(`${prefix}${kind.name}_${fields.join('_')}`)
-    const keys = [...fields, ...(isUnique ? [] : ['id'])].map(nameOf).join(', ')
-    return `CREATE ${isUnique ? 'UNIQUE ' : ''}INDEX IF NOT EXISTS ${name} ON ${table} (${keys})`
-  }
   const statements = [
     `PERFORM pg_advisory_xact_lock(${LOCK})`,
     `CREATE TABLE IF NOT EXISTS ${table} (id text COLLATE "C" PRIMARY KEY, _rev text, _was text) WITH (fillfactor = 80)`,
     ...columns.map((column) => `ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS ${column}`),
-    ...kind.indexes.map((fields) => index(fields)),
-    ...kind.unique.map((field) => index([field], true)),
-    ...(kind.purgedAt === undefined ? [] : [index([kind.purgedAt])]),
+    ...indexesOf(kind, prefix).map(
+      ({ name, isUnique, keys }) =>
+        `CREATE ${isUnique ? 'UNIQUE ' : ''}INDEX IF NOT EXISTS ${nameOf(name)} ON ${table} (${keys.map(nameOf).join(', ')})`,
+    ),
   ]
   return `DO $do$ BEGIN ${statements.join('; ')}; END $do$`
 }
