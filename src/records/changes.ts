@@ -32,8 +32,11 @@ interface Waiting {
   reject(error: unknown): void
 }
 
-/** `isRemembered`: what the last swap of a record made of it is known, so that the next one need not read it. */
-export type ChangedKind = Kind & { isRemembered?: boolean }
+/**
+ * `isRemembered`: what the last swap of a record made of it is known, so that the next one need not read it. `isMostlyNew`: what is not known
+ * begins with an insert.
+ */
+export type ChangedKind = Kind & { isRemembered?: boolean; isMostlyNew?: boolean }
 
 const keyOf = ({ name }: Kind, id: string) => JSON.stringify([name, id])
 
@@ -90,10 +93,10 @@ export function createChanges({ get, swap }: Verbs, { now, sleep }: Clock): Chan
   async function tryOnce(kind: ChangedKind, id: string, turn: Waiting[], isLost: boolean) {
     const key = keyOf(kind, id)
     const known = isLost ? undefined : turn.find((one) => one.known)?.known
-    // Of a kind that is remembered, what is not known begins with an insert.
-    const isGuessed = !isLost && !known && kind.isRemembered === true
+    const last = isLost || known ? undefined : remembered.get(key)
+    const isGuessed = last !== undefined || (kind.isMostlyNew === true && !isLost && !known)
     try {
-      const found = isGuessed ? remembered.get(key) : (known ?? (await get(kind, id)))
+      const found = isGuessed ? last : (known ?? (await get(kind, id)))
       const { answered, next } = applied(id, found, turn)
       const change: Change = { id, revision: revisionOf(found), next, becomes: newId() }
       const isUnchanged = next === found?.fields

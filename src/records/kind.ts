@@ -35,6 +35,7 @@ export interface Definition<T> {
   damagedIsNone?: boolean
   /** See `ChangedKind`. */
   isRemembered?: boolean
+  isMostlyNew?: boolean
 }
 
 /** A kind whose records are of this type. */
@@ -49,12 +50,14 @@ export interface KindOf<T extends { id: string }> extends Kind {
   toRecord(stored: Stored): T
   damagedIsNone: boolean
   isRemembered: boolean
+  isMostlyNew: boolean
 }
 
 /** Names are in camelCase in the code, and in snake_case where they are stored. */
 export function kindOf<T extends { id: string }>(definition: Definition<T>): KindOf<T> {
   const { name, indexes = [], unique = [], insertedAt, purgedAt } = definition
-  const { isWhole = () => true, damagedIsNone = false, isRemembered = false } = definition
+  const { isWhole = () => true, damagedIsNone = false } = definition
+  const { isRemembered = false, isMostlyNew = false } = definition
   const types = Object.entries<string>(definition.fields)
   const names = new Map(types.map(([field]) => [field, snakeCase(field)]))
   const required = types.filter(([, type]) => !type.endsWith('?'))
@@ -72,6 +75,7 @@ export function kindOf<T extends { id: string }>(definition: Definition<T>): Kin
     name,
     damagedIsNone,
     isRemembered,
+    isMostlyNew,
     read,
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the definition has nothing else
     fields: Object.fromEntries(typed) as Record<string, FieldType>,

@@ -19,6 +19,7 @@ export const RATE_LIMITS = kindOf<WindowRecord>({
   isWhole: ({ count }) => Number.isSafeInteger(count) && count >= 0,
   damagedIsNone: true,
   isRemembered: true,
+  isMostlyNew: true,
 })
 
 export function rateLimits(records: Records, { now }: Pick<Clock, 'now'>): RateLimits {

@@ -63,6 +63,7 @@ export const MAIL_OUTBOX = kindOf<JobRecord>({
   isWhole,
   damagedIsNone: true,
   isRemembered: true,
+  isMostlyNew: true,
 })
 
 const Given = z.object({

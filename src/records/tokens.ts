@@ -68,6 +68,7 @@ const tokenKind = (name: string, { isWhole = () => true, ...of }: TokenKind) =>
       purgeAt: 'time',
     },
     purgedAt: 'purgeAt',
+    isRemembered: true,
   })
 
 const OF_RESETS: TokenKind = {

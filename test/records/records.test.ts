@@ -95,7 +95,7 @@ describe('Changes of records', () => {
       swap: async (...asked) => (await sleep(3), await store.swap(...asked)),
     }
     const [busy, other] = [createRecords(far, systemClock), createRecords(far, systemClock)]
-    const remembered = { ...COUNTERS, isRemembered: true }
+    const remembered = { ...COUNTERS, isRemembered: true, isMostlyNew: true }
     let isOver = false
     async function goOn() {
       while (!isOver) await busy.change(remembered, 'a', counted)
@@ -183,25 +183,29 @@ describe('Changes of records', () => {
     expect(await count(counters, found)).to.equal(3)
   })
 
-  it('of a kind that is remembered are one command, and right all the same where another process counts as well', async () => {
-    const { records, store, commands } = service()
-    const remembered = kindOf<Counter>({
-      name: 'counters',
-      fields: { count: 'number' },
-      isRemembered: true,
+  for (const isMostlyNew of [false, true]) {
+    const first = isMostlyNew ? 'with an insert' : 'with a look'
+    it(`of a kind that is remembered are one command, begin ${first}, and are right all the same where another process counts as well`, async () => {
+      const { records, store, commands } = service()
+      const remembered = kindOf<Counter>({
+        name: 'counters',
+        fields: { count: 'number' },
+        isRemembered: true,
+        isMostlyNew,
+      })
+      const [own, other] = [records, createRecords(store, movableClock)].map((each) =>
+        tableOf(each, remembered),
+      )
+      if (!own || !other) throw new Error('there are two')
+      const read = (which: Table<Counter>) =>
+        which.change('a', (before) => ({ next: before, answer: before?.count }))
+      expect([await count(own), await count(own)]).to.deep.equal([1, 2])
+      expect(commands).to.deep.equal([...(isMostlyNew ? [] : ['get 1']), 'swap 1', 'swap 1'])
+      expect([await read(other), await count(other)]).to.deep.equal([2, 3])
+      expect([await read(own), await count(own)]).to.deep.equal([3, 4])
+      expect(await count(other)).to.equal(5)
     })
-    const [own, other] = [records, createRecords(store, movableClock)].map((each) =>
-      tableOf(each, remembered),
-    )
-    if (!own || !other) throw new Error('there are two')
-    const read = (which: Table<Counter>) =>
-      which.change('a', (before) => ({ next: before, answer: before?.count }))
-    expect([await count(own), await count(own)]).to.deep.equal([1, 2])
-    expect(commands).to.deep.equal(['swap 1', 'swap 1'])
-    expect([await read(other), await count(other)]).to.deep.equal([2, 3])
-    expect([await read(own), await count(own)]).to.deep.equal([3, 4])
-    expect(await count(other)).to.equal(5)
-  })
+  }
 })
 
 describe('A swap whose answer is lost', () => {
