@@ -8,7 +8,6 @@ export type ErrorCode =
   | 'ERR_OVERLOADED'
   | 'ERR_SETTINGS_CONFLICT'
   | 'ERR_STORE_INDEX'
-  | 'ERR_STORE_CONTENTION'
   | 'ERR_STORE_DAMAGED'
   | 'ERR_STORE_UNAVAILABLE'
 
@@ -47,7 +46,7 @@ export class AccountFlowsError extends Error {
 }
 
 /**
- * Whether what is stored cannot be reached for now. Told by the code alone, so that a store of the host's own can say it too.
+ * Whether what is stored cannot be reached for now, or too many want it at once. Told by the code alone, so that a store of the host's own can say it too.
  */
 export function isStoreUnavailable(error: unknown): boolean {
   return hasCode(error, 'ERR_STORE_UNAVAILABLE')

@@ -6,6 +6,8 @@ import type { AccountAdapter } from './account-adapter.ts'
 
 export type AccountRecords = ReturnType<typeof accountRecords>
 
+type ClientHolder = Pick<AdapterPayload, 'clientId' | 'sid' | 'authorizations'>
+
 /** What the adapters have that find what an account has. All models are asked at once: it may be one look for all. */
 export function accountRecords(
   { factories, log }: { factories: AdapterFactory[]; log: Log },
@@ -30,12 +32,14 @@ export function accountRecords(
     )
 
   return {
-    /** Those that are ended. */
-    async readEnded(models: string[]): Promise<AdapterPayload[]> {
-      const found: AdapterPayload[] = []
+    /** Of those that are ended, where their clients are. */
+    async readEnded(models: string[]): Promise<ClientHolder[]> {
+      const found: ClientHolder[] = []
       await ofAll(models, (model, adapter) =>
         adapter.destroyByAccountId(accountId, (payload) => {
-          if (endedIn(model)(payload)) found.push(structuredClone(payload))
+          const { clientId, sid, authorizations } = payload
+          if (endedIn(model)(payload))
+            found.push(structuredClone({ clientId, sid, authorizations }))
           return false
         }),
       )

@@ -1,22 +1,16 @@
-import type { AdapterPayload, InteractionResults } from 'oidc-provider'
-import type { Clock } from '../clock.ts'
-import type { SecretBox } from '../crypto/secret-box.ts'
 import { hashToken } from '../crypto/token.ts'
 import type { ProviderRecord, ProviderRecords } from '../ports/provider-records.ts'
 import type { AccountAdapter } from './account-adapter.ts'
+import { isOver, opened, sealed, type SealedParts, storedId, toRecord } from './sealed-records.ts'
 import { isUsedOnce, mayReplace, refuseReuse, refuseUsed } from './single-use.ts'
 
-/** Ids that open nothing: admins look for clients by hand, and what was seen once is only compared. */
-const ID_IN_CLEAR = new Set(['Client', 'ReplayDetection'])
 /** Models whose records may have no time to expire. */
 const LASTING = ['Client', 'InitialAccessToken', 'RegistrationAccessToken']
 /** So many records that were found are known until they are consumed. */
 const MOST_FOUND = 1_000
 
-export interface OwnAdapterParts {
+export interface OwnAdapterParts extends SealedParts {
   records: ProviderRecords
-  box: SecretBox
-  clock: Pick<Clock, 'now'>
 }
 
 export type OwnAdapter = ReturnType<typeof createOwnAdapter>
@@ -56,17 +50,6 @@ function adapterOf(
   const { records, clock } = parts
   const isOurs = (record: ProviderRecord) => record.model === model
 
-  async function findBy(field: 'uid' | 'userCode', value: string) {
-    if (typeof value !== 'string') return undefined
-    const all = await records.findBy(field, hashToken(value))
-    return all
-      .filter(isOurs)
-      .map((record) => opened(parts, record))
-      .find((payload) => payload !== undefined)
-  }
-
-  const remove = (all: ProviderRecord[]) => records.remove(all.map(({ id }) => id))
-
   return {
     async upsert(id, payload, expiresIn) {
       const record = toRecord(parts, model, id, payload, expiresIn)
@@ -85,8 +68,8 @@ function adapterOf(
       return record && opened(parts, record)
     },
 
-    findByUid: (uid) => findBy('uid', uid),
-    findByUserCode: (userCode) => findBy('userCode', userCode),
+    findByUid: (uid) => findNewest(parts, model, 'uid', uid),
+    findByUserCode: (userCode) => findNewest(parts, model, 'userCode', userCode),
 
     async consume(id) {
       const stored = storedId(model, id)
@@ -96,81 +79,49 @@ function adapterOf(
       await refuseReuse(model, (await records.find(stored))?.grantId, of)
     },
 
-    destroy: (id) => records.remove([storedId(model, id)]),
+    destroy: (id) => records.remove(storedId(model, id)),
 
     async revokeByGrantId(grantId) {
-      await remove((await records.findBy('grantId', grantId)).filter(isOurs))
+      await records.findBy('grantId', grantId, (page) =>
+        records.removeFound(page.filter(isOurs), (record) => record.grantId === grantId),
+      )
     },
 
     async destroyByAccountId(accountId, isEnded) {
-      const ended = (await records.findBy('accountId', accountId)).filter((record) => {
-        const payload = isOurs(record) && opened(parts, record)
-        return payload && isEnded(payload)
+      let count = 0
+      const isToGo = (record: ProviderRecord) => {
+        const payload = opened(parts, record)
+        return payload !== undefined && isEnded(payload)
+      }
+      await records.findBy('accountId', accountId, async (page) => {
+        const ended = page.filter(isOurs).filter(isToGo)
+        count += ended.length
+        await records.removeFound(ended, isToGo)
       })
-      await remove(ended)
-      return ended.length
+      return count
     },
   }
+}
+
+/** Of two sessions with one uid: an older request may have saved the one of before. */
+async function findNewest(
+  parts: OwnAdapterParts,
+  model: string,
+  field: 'uid' | 'userCode',
+  value: string,
+) {
+  if (typeof value !== 'string') return undefined
+  const all: ProviderRecord[] = []
+  await parts.records.findBy(field, hashToken(value), async (page) => all.push(...page))
+  return all
+    .filter((record) => record.model === model)
+    .toSorted((one, other) => Number(other.expiresAt) - Number(one.expiresAt))
+    .map((record) => opened(parts, record))
+    .find((payload) => payload !== undefined)
 }
 
 function remember(found: Map<string, ProviderRecord>, record: ProviderRecord) {
   found.set(record.id, record)
   const [oldest] = found.keys()
   if (found.size > MOST_FOUND && oldest !== undefined) found.delete(oldest)
-}
-
-/** Elsewhere the id itself opens what it names, so that the database holds its hash. */
-const storedId = (model: string, id: string) =>
-  `${model}:${ID_IN_CLEAR.has(model) ? id : hashToken(id)}`
-
-const isOver = ({ clock }: OwnAdapterParts, { expiresAt }: ProviderRecord) =>
-  expiresAt !== undefined && expiresAt <= clock.now()
-
-function toRecord(
-  { box, clock }: OwnAdapterParts,
-  model: string,
-  id: string,
-  payload: AdapterPayload,
-  expiresIn: number | undefined,
-): ProviderRecord {
-  const { grantId, uid, userCode, consumed } = payload
-  const named = { id: storedId(model, id), model }
-  return {
-    ...named,
-    expiresAt: expiresIn === undefined ? undefined : timeIn(clock, expiresIn),
-    accountId: model === 'Interaction' ? loginOf(payload)?.accountId : payload.accountId,
-    grantId,
-    uid: uid === undefined ? undefined : hashToken(uid),
-    userCode: userCode === undefined ? undefined : hashToken(userCode),
-    consumedAt: typeof consumed === 'number' ? new Date(consumed * 1000) : undefined,
-    ...sealed(box, named, payload),
-  }
-}
-
-/** A client may choose the time of what it signs. Databases know four digits of a year. */
-const timeIn = ({ now }: OwnAdapterParts['clock'], seconds: number) =>
-  new Date(Math.min(now().getTime() + seconds * 1000, Date.UTC(9998)))
-
-const loginOf = ({ result, lastSubmission }: AdapterPayload): InteractionResults['login'] =>
-  result?.login ?? lastSubmission?.login
-
-function sealed(
-  box: SecretBox,
-  { id, model }: Pick<ProviderRecord, 'id' | 'model'>,
-  payload: AdapterPayload,
-): Pick<ProviderRecord, 'clear' | 'sealed'> {
-  const seal = (secret: object) => box.seal(JSON.stringify(secret), id)
-  if (!ID_IN_CLEAR.has(model)) return { clear: undefined, sealed: seal(payload) }
-  const { client_secret, ...clear } = payload
-  return { clear, sealed: client_secret === undefined ? undefined : seal({ client_secret }) }
-}
-
-/** `undefined`: it is over, no key of the ring opens it, or it was altered. */
-function opened(parts: OwnAdapterParts, record: ProviderRecord): AdapterPayload | undefined {
-  if (isOver(parts, record)) return undefined
-  const { id, clear, consumedAt } = record
-  const secret = record.sealed === undefined ? '{}' : parts.box.open(record.sealed, id)
-  if (secret === undefined) return undefined
-  const payload: AdapterPayload = { ...clear, ...JSON.parse(secret) }
-  return consumedAt ? { ...payload, consumed: Math.floor(consumedAt.getTime() / 1000) } : payload
 }

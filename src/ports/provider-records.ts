@@ -23,8 +23,12 @@ export type ProviderRecordField = 'accountId' | 'grantId' | 'uid' | 'userCode'
 /** Keeps the records of oidc-provider. One that is damaged is none. */
 export interface ProviderRecords {
   find(id: string): Promise<ProviderRecord | undefined>
-  /** All of any model that have this value. */
-  findBy(field: ProviderRecordField, value: string): Promise<ProviderRecord[]>
+  /** All of any model that have this value, page by page. */
+  findBy(
+    field: ProviderRecordField,
+    value: string,
+    page: (records: ProviderRecord[]) => Promise<unknown>,
+  ): Promise<void>
   /** Those whose id begins so, page by page. */
   findAll(beginning: string, page: (records: ProviderRecord[]) => Promise<unknown>): Promise<void>
   /** In place of whatever there is. */
@@ -39,5 +43,10 @@ export interface ProviderRecords {
    * @param which - the record, as it was found, saves a look-up.
    */
   consume(which: string | ProviderRecord, at: Date): Promise<boolean>
-  remove(ids: readonly string[]): Promise<void>
+  remove(id: string): Promise<void>
+  /** Those of the found ones that still are to go. */
+  removeFound(
+    found: readonly ProviderRecord[],
+    isToGo: (record: ProviderRecord) => boolean,
+  ): Promise<void>
 }

@@ -49,7 +49,7 @@ interface Verbs {
  * Changes a record by a function of what it is.
  *
  * @param known - the record as the caller has just found it: it is not read again, unless somebody else has changed it since.
- * @throws AccountFlowsError `ERR_STORE_CONTENTION` where too many wait, or other processes change the record first for too long.
+ * @throws AccountFlowsError `ERR_STORE_UNAVAILABLE` where too many wait, or other processes change the record first for too long.
  */
 export type ChangeRecord = <A>(
   kind: ChangedKind,
@@ -149,4 +149,4 @@ function applied(id: string, found: Stored | undefined, turn: Waiting[]) {
 }
 
 const contention = () =>
-  new AccountFlowsError('ERR_STORE_CONTENTION', 'too many change the same record at once')
+  new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'too many change the same record at once')

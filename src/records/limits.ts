@@ -28,7 +28,7 @@ export function rateLimits(records: Records, { now }: Pick<Clock, 'now'>): RateL
     hit: (key, windowMs) =>
       windows.change(key, (before) => {
         const at = now()
-        const isOn = before && msTo(before, at) > 0
+        const isOn = isOnAt(before, at)
         // A clock was set back, or is not that of the process that began it, or the window was longer before.
         const ms = isOn ? Math.min(msTo(before, at), windowMs) : windowMs
         const endsAt = new Date(at.getTime() + ms)
@@ -39,20 +39,24 @@ export function rateLimits(records: Records, { now }: Pick<Clock, 'now'>): RateL
     async peek(key) {
       const window = await windows.getReadable(key)
       const at = now()
-      return window && msTo(window, at) > 0 ? hitOf(window, at) : { count: 0, msToEnd: 0 }
+      return isOnAt(window, at) ? hitOf(window, at) : { count: 0, msToEnd: 0 }
     },
 
     giveBack: (key, hits = 1) =>
       windows.change(key, (window) => {
-        if (!window || msTo(window, now()) <= 0) return { next: window, answer: 0 }
+        if (!isOnAt(window, now())) return { next: window, answer: 0 }
         const answer = Math.min(hits, window.count)
         const count = window.count - answer
-        return { next: count > 0 ? { ...window, count } : undefined, answer }
+        return { next: { ...window, count }, answer }
       }),
   }
 }
 
 const msTo = ({ endsAt }: WindowRecord, at: Date) => endsAt.getTime() - at.getTime()
+
+/** One that gave all its hits back is over. It is not removed: of two that give back at once, each would have removed it. */
+const isOnAt = (window: WindowRecord | undefined, at: Date): window is WindowRecord =>
+  window !== undefined && msTo(window, at) > 0 && window.count > 0
 
 const hitOf = (window: WindowRecord, at: Date): Hit => ({
   count: window.count,

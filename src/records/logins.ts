@@ -51,7 +51,14 @@ export function pendingLogins(records: Records): PendingLoginStore {
         })
       }
       const others = (await newestOf(logins, login.accountId)).filter(({ id }) => id !== login.id)
-      await Promise.all(others.slice(most - 1).map(({ id }) => logins.remove(id)))
+      // Not one that began anew meanwhile.
+      const ends = others.slice(most - 1).map((other) =>
+        logins.change(other, (now) => {
+          const isNewer = now && now.createdAt > other.createdAt
+          return { next: isNewer ? now : undefined, answer: undefined }
+        }),
+      )
+      await Promise.all(ends)
     },
 
     async find(which) {

@@ -45,10 +45,8 @@ export function providerRecords(records: Records): ProviderRecords {
   return {
     find: (id) => table.getReadable(id),
 
-    async findBy(field, value) {
-      const all: ProviderRecord[] = []
-      for await (const page of pages({ [field]: value })) all.push(...page)
-      return all
+    async findBy(field, value, work) {
+      for await (const page of pages({ [field]: value })) await work(page)
     },
 
     async findAll(beginning, work) {
@@ -83,6 +81,16 @@ export function providerRecords(records: Records): ProviderRecords {
           : { next: record, answer: false },
       ),
 
-    remove: async (ids) => void (await Promise.all(ids.map((id) => table.remove(id)))),
+    remove: (id) => table.remove(id),
+
+    async removeFound(found, isToGo) {
+      const removals = found.map((record) =>
+        table.change(record, (now) => ({
+          next: now && isToGo(now) ? undefined : now,
+          answer: undefined,
+        })),
+      )
+      await Promise.all(removals)
+    },
   }
 }

@@ -19,6 +19,7 @@ import {
   type Stored,
 } from '../ports/record-store.ts'
 import { createChanges, type ChangeRecord } from './changes.ts'
+import { findAll } from './joined-finds.ts'
 import { together } from './together.ts'
 
 export interface Records {
@@ -88,7 +89,11 @@ type Answer = boolean | Error
 
 async function swapAll(store: RecordStore, kind: Kind, changes: Change[]): Promise<Answer[]> {
   const answers = new Map<Change, Answer>()
-  let left = changes
+  // Of several that overwrite a record the last one is enough: nobody has seen the others.
+  const overwrites = changes.filter(({ revision }) => revision === ANY)
+  const last = new Map(overwrites.map((change) => [change.id, change]))
+  const sent = (change: Change) => (change.revision === ANY && last.get(change.id)) || change
+  let left = [...new Set(changes.map(sent))]
   while (left.length > 0) {
     // A command has one change of a record.
     const ids = new Set<string>()
@@ -96,7 +101,7 @@ async function swapAll(store: RecordStore, kind: Kind, changes: Change[]): Promi
     left = left.filter((change) => !now.includes(change))
     for (const [change, answer] of await swapOnce(store, kind, now)) answers.set(change, answer)
   }
-  return changes.map((change) => answers.get(change) ?? false)
+  return changes.map((change) => answers.get(sent(change)) ?? false)
 }
 
 async function swapOnce(store: RecordStore, kind: Kind, changes: Change[]) {
@@ -112,16 +117,17 @@ async function swapOnce(store: RecordStore, kind: Kind, changes: Change[]) {
  * once more, under the same name, and alone: what one caller gave fails for that caller.
  */
 async function answersFound(store: RecordStore, kind: Kind, changes: Change[]) {
-  const answers = new Map<Change, Answer>()
-  const ids = changes.map(({ id }) => id)
-  for (const [index, found] of (await store.get(kind, ids)).entries()) {
-    const change = changes[index]
-    if (!change) continue
-    const isUnsent = change.revision === ANY || change.revision === found?.revision
+  const found = await store.get(
+    kind,
+    changes.map(({ id }) => id),
+  )
+  const answers = changes.map(async (change, index): Promise<[Change, Answer]> => {
+    const { revision } = change
+    const isUnsent = revision === ANY || revision === found[index]?.revision
     const again = () => (isUnsent ? alone(store, kind, change) : lost())
-    answers.set(change, isDone(change, found) ?? (await again()))
-  }
-  return answers
+    return [change, isDone(change, found[index]) ?? (await again())]
+  })
+  return new Map(await Promise.all(answers))
 }
 
 async function alone(store: RecordStore, kind: Kind, change: Change): Promise<Answer> {
@@ -138,50 +144,3 @@ async function alone(store: RecordStore, kind: Kind, change: Change): Promise<An
 
 const lost = () =>
   new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'the answer of the database was lost')
-
-/** Queries that differ in one value alone are one command. */
-async function findAll(store: RecordStore, kind: Kind, queries: Query[]): Promise<Stored[][]> {
-  const groups = new Map<string, Query[]>()
-  for (const query of queries) {
-    const key = groupOf(query)
-    groups.set(key, [...(groups.get(key) ?? []), query])
-  }
-  const found = new Map<Query, Stored[]>()
-  const findGroup = async (group: Query[]) => {
-    for (const [index, answer] of (await findOfGroup(store, kind, group)).entries()) {
-      const query = group[index]
-      if (query) found.set(query, answer)
-    }
-  }
-  await Promise.all([...groups.values()].map(findGroup))
-  return queries.map((query) => found.get(query) ?? [])
-}
-
-const oneText = ({ equal = {} }: Query): [field: string, value: string] | undefined => {
-  const [[field, value] = [], ...others] = Object.entries(equal)
-  return others.length === 0 && field !== undefined && typeof value === 'string'
-    ? [field, value]
-    : undefined
-}
-
-/** What queries have in common that can share a command. */
-function groupOf(query: Query): string {
-  const { equal, ...rest } = query
-  return JSON.stringify([oneText(query)?.[0] ?? equal, rest])
-}
-
-async function findOfGroup(store: RecordStore, kind: Kind, group: Query[]): Promise<Stored[][]> {
-  const apart = () => Promise.all(group.map((query) => store.find(kind, query)))
-  const [first] = group
-  const field = first && oneText(first)?.[0]
-  if (!first || group.length === 1 || field === undefined) return apart()
-  const values = [...new Set(group.map((query) => oneText(query)?.[1] ?? ''))]
-  const limit = first.limit * values.length
-  const found = await store.find(kind, { ...first, equal: { [field]: values }, limit })
-  // One value may have taken the places of the others.
-  if (found.length === limit || found.some(({ fields }) => !fields)) return apart()
-  return group.map((query) => {
-    const [, value] = oneText(query) ?? []
-    return found.filter(({ fields }) => fields?.[field] === value).slice(0, first.limit)
-  })
-}

@@ -44,7 +44,7 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens): R
           isLater(before, token) ? before : invalidated(before, token.createdAt),
         )
       }
-      throw new AccountFlowsError('ERR_STORE_CONTENTION', 'too many links of one user at once')
+      throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'too many links of one user at once')
     },
 
     async revoke(which, at) {

@@ -20,7 +20,7 @@ export const requestMutants: Mutant[] = [
   },
   {
     name: 'what holds an id is kept in clear',
-    in: 'own-adapter:sealed',
+    in: 'sealed-records:sealed',
     find: 'clear: undefined, sealed',
     becomes: 'clear: payload, sealed',
     caughtBy: 'TOK-24',

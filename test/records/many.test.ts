@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import type { AdapterPayload } from 'oidc-provider'
 import type { Stored } from '../../src/ports/record-store.ts'
 import { AUDIT_EVENTS } from '../../src/records/audit.ts'
 import { PROVIDER_RECORDS } from '../../src/records/provider-records.ts'
@@ -13,6 +14,7 @@ import {
   minute,
   sampleClaim,
   sampleMailJob,
+  samplePendingLogin,
   sampleResetToken,
   sampleVerificationToken,
 } from './contract/samples.ts'
@@ -76,6 +78,59 @@ describe('Hits that processes count whose clocks differ', () => {
     const counts: number[] = []
     for (const n of numbers(8)) counts.push((await both[n % 2]!.limits.hit('key', hour)).count)
     expect(counts).to.deep.equal([1, 2, 3, 4, 5, 6, 7, 8])
+  })
+})
+
+describe('Two processes', () => {
+  /** The second one does its work once the first one has found records, before it changes them. */
+  function meanwhile(work: (other: ReturnType<typeof flowsStore>) => Promise<unknown>) {
+    const inner = memoryStore(movableClock)
+    const other = flowsStore({ ...inner }, movableClock)
+    let isDone = false
+    const store: typeof inner = {
+      ...inner,
+      async find(...asked) {
+        const found = await inner.find(...asked)
+        if (!isDone) await work(other)
+        isDone = true
+        return found
+      },
+    }
+    return { one: flowsStore(store, movableClock), other }
+  }
+
+  it('that give the same hits back give them back once', async () => {
+    const inner = memoryStore(movableClock)
+    const both = [1, 2].map(() => flowsStore({ ...inner }, movableClock))
+    for (const _hit of numbers(5)) await both[0]!.limits.hit('key', hour)
+    const given = await Promise.all(both.map(({ limits }) => limits.giveBack('key', 5)))
+    expect(given.toSorted((a, b) => a - b)).to.deep.equal([0, 5])
+    expect((await both[0]!.limits.hit('key', hour)).count).to.equal(1)
+  })
+
+  it('keep a login that one of them renews while the other one makes room', async () => {
+    const oldest = samplePendingLogin({ createdAt: later(0) })
+    const renewed = { ...oldest, createdAt: later(5) }
+    const { one, other } = meanwhile(({ pendingLogins }) => pendingLogins.save(renewed, 9))
+    await other.pendingLogins.save(oldest, 9)
+    await other.pendingLogins.save(samplePendingLogin({ createdAt: later(1) }), 9)
+    await one.pendingLogins.save(samplePendingLogin({ createdAt: later(2) }), 2)
+    expect(await one.pendingLogins.find({ id: oldest.id })).to.deep.include(renewed)
+  })
+
+  it('keep what came later than the end of an account', async () => {
+    const secrets = [Buffer.alloc(32, 1)]
+    const at = (ts: number) => ({ result: { login: { accountId: 'ann', ts } } })
+    const save = (store: ReturnType<typeof flowsStore>, ts: number) =>
+      adapterOn(store, secrets).of('Interaction').upsert('1', at(ts), HOUR)
+    const { one, other } = meanwhile((store) => save(store, 9))
+    await save(other, 1)
+    const { of } = adapterOn(one, secrets)
+    const isEnded = ({ result }: AdapterPayload) => (result?.login?.ts ?? 0) < 5
+    await of('Interaction').destroyByAccountId('ann', isEnded)
+    expect(await of('Interaction').find('1')).to.deep.equal(at(9))
+    await of('Interaction').destroyByAccountId('ann', () => true)
+    expect(await of('Interaction').find('1')).to.equal(undefined)
   })
 })
 
@@ -181,6 +236,9 @@ describe('flows.adapter()', () => {
       const uid = `u${n}`
       await of('Session').upsert(`old ${n}`, { uid }, -1)
       await of('Session').upsert(`new ${n}`, { uid }, HOUR)
+      expect(await of('Session').findByUid(uid)).to.deep.equal({ uid })
+      // As an older request does that ends later, under the id of before.
+      await of('Session').upsert(`former ${n}`, { uid, acr: 'former' }, HOUR - 1)
       expect(await of('Session').findByUid(uid)).to.deep.equal({ uid })
     }
   })

@@ -140,7 +140,7 @@ describe('Changes of records', () => {
     const refused = answers.filter(({ status }) => status === 'rejected')
     expect(refused.length).to.be.within(190, 201)
     for (const each of refused)
-      expect(each).to.have.nested.property('reason.code', 'ERR_STORE_CONTENTION')
+      expect(each).to.have.nested.property('reason.code', 'ERR_STORE_UNAVAILABLE')
     expect(await countOf(store, 'a')).to.equal(1_200 - refused.length)
     await records.change(COUNTERS, 'a', counted)
   })
@@ -150,7 +150,7 @@ describe('Changes of records', () => {
       swap: async (_kind, changes) => changes.map(() => false),
     }))
     const refused = await records.change(COUNTERS, 'a', counted).catch((error: unknown) => error)
-    expect(refused).to.include({ code: 'ERR_STORE_CONTENTION' })
+    expect(refused).to.include({ code: 'ERR_STORE_UNAVAILABLE' })
     expect(await store.get(COUNTERS, ['a'])).to.deep.equal([undefined])
   })
 
@@ -321,6 +321,45 @@ describe('What callers of one turn ask', () => {
     const ids = found.map((all) => all.map(({ id }) => id))
     expect(ids).to.deep.equal([['of ann'], ['of bob'], ['of eve'], [], ['of ann']])
     expect(commands).to.deep.equal(['find'])
+  })
+
+  it('is one command where each finds as many as it asked for, and where all ask the same', async () => {
+    const { commands, records } = service()
+    const owners = numbers(50).map(String)
+    for (const owner of owners) await records.insert(COUNTERS, owner, { owner, count: 0 })
+    for (const asked of [owners, owners.map(() => '7')]) {
+      commands.length = 0
+      const found = await Promise.all(
+        asked.map((owner) => records.find(COUNTERS, { equal: { owner }, limit: 1 })),
+      )
+      expect(found.map((all) => all.map(({ id }) => id))).to.deep.equal(asked.map((id) => [id]))
+      expect(commands).to.deep.equal(['find'])
+    }
+  })
+
+  it('is one command, however many overwrite the same record', async () => {
+    const { commands, records, store } = service()
+    const saved = numbers(99).map((n) => records.overwrite(COUNTERS, 'a', { count: n }))
+    await Promise.all([...saved, records.overwrite(COUNTERS, 'b', { count: 1 })])
+    expect(commands).to.deep.equal(['swap 2'])
+    expect(await countOf(store, 'a')).to.equal(99)
+  })
+
+  it('is sent again side by side, where its command failed', async () => {
+    let [underWay, most] = [0, 0]
+    const { records } = service((real) => ({
+      async swap(kind, changes) {
+        if (changes.length > 1) throw new RangeError('not so many')
+        underWay += 1
+        most = Math.max(most, underWay)
+        await sleep(1)
+        underWay -= 1
+        return real.swap(kind, changes)
+      },
+    }))
+    const inserted = numbers(30).map((n) => records.insert(COUNTERS, `${n}`, { count: n }))
+    expect(await Promise.all(inserted)).to.deep.equal(numbers(30).map(() => true))
+    expect(most).to.equal(30)
   })
 
   it('has up to the limit for each, whatever others have', async () => {

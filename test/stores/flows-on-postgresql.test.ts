@@ -1,6 +1,7 @@
 import { PGlite } from '@electric-sql/pglite'
 import { expect } from 'chai'
 import { postgresStore } from '../../src/index.ts'
+import { ALL_KINDS } from '../../src/records/store.ts'
 import { adminOf } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectMode, type Person } from '../support/person.ts'
@@ -64,6 +65,15 @@ describe('Flows on postgresStore()', () => {
     expect(await wrong()).to.have.members(['password_reset_tokens_live_of', 'mail_outbox_purge_at'])
     await h.store.start()
     expect(await wrong()).to.deep.equal([])
+  })
+
+  it('start again without a lock that a backup waits for', async () => {
+    const modes = await database.transaction(async (transaction) => {
+      await postgresStore(transaction).start(ALL_KINDS)
+      const ofTable = `relation = 'oidc_records'::regclass`
+      return transaction.query<{ mode: string }>(`SELECT mode FROM pg_locks WHERE ${ofTable}`)
+    })
+    for (const { mode } of modes.rows) expect(mode).to.equal('AccessShareLock')
   })
 
   it('take a prefix that leaves room for the names of indexes, and no other', () => {

@@ -30,7 +30,7 @@ export function postgresStore(
   pool: PostgresPool,
   { prefix = '' }: { prefix?: string | undefined } = {},
 ): RecordStore {
-  if (!PREFIX.test(prefix))
+  if (typeof prefix !== 'string' || !PREFIX.test(prefix))
     throw new TypeError('prefix must be at most 16 lower-case letters, digits and "_"')
   const ask = async (text: string, ...values: unknown[]): Promise<Row[]> => {
     const { rows } = await answeredBy(() => pool.query(text, values), MOST_TURNS)

@@ -34,21 +34,27 @@ export const indexNamesOf = (kind: Kind, prefix: string) =>
   indexesOf(kind, prefix).map(({ name }) => name)
 
 /**
- * The statement that makes a table and its indexes, as far as they are missing. One process after the other: two that create the same
- * name at once would fail.
+ * The statement that makes a table and its indexes, as far as they are missing. What is there is not locked: a backup may be reading it. One
+ * process after the other: two that create the same name at once would fail.
  */
 export function definitionOf(kind: Kind, prefix: string): string {
   const table = nameOf(prefix + kind.name)
-  const columns = Object.entries(kind.fields).map(
-    ([name, type]) => `${nameOf(name)} ${TYPES[type]}`,
-  )
+  const columns = Object.entries(kind.fields).map(([name, type]) => [
+    name,
+    `${nameOf(name)} ${TYPES[type]}`,
+  ])
   const statements = [
     `PERFORM pg_advisory_xact_lock(${LOCK})`,
     `CREATE TABLE IF NOT EXISTS ${table} (id text COLLATE "C" PRIMARY KEY, _rev text, _was text) WITH (fillfactor = 80)`,
-    ...columns.map((column) => `ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS ${column}`),
+    ...columns.map(
+      ([name, column]) =>
+        `IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('${table}') AND attname = '${name}' AND NOT attisdropped)
+         THEN ALTER TABLE ${table} ADD COLUMN ${column}; END IF`,
+    ),
     ...indexesOf(kind, prefix).map(
       ({ name, isUnique, keys }) =>
-        `CREATE ${isUnique ? 'UNIQUE ' : ''}INDEX IF NOT EXISTS ${nameOf(name)} ON ${table} (${keys.map(nameOf).join(', ')})`,
+        `IF to_regclass('${nameOf(name)}') IS NULL
+         THEN CREATE ${isUnique ? 'UNIQUE ' : ''}INDEX ${nameOf(name)} ON ${table} (${keys.map(nameOf).join(', ')}); END IF`,
     ),
   ]
   return `DO $do$ BEGIN ${statements.join('; ')}; END $do$`
