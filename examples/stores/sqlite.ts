@@ -70,14 +70,7 @@ export function sqliteStore(db: Database): RecordStore {
     purges: false,
 
     async start(kinds) {
-      for (const kind of kinds) {
-        const there = all(`SELECT name FROM pragma_table_info(?)`, [kind.name])
-        const known = new Set(there.map(({ name }) => name))
-        for (const text of definitionOf(kind)) db.exec(text)
-        const added = Object.keys(kind.fields).filter((name) => known.size > 0 && !known.has(name))
-        for (const name of added)
-          db.exec(`ALTER TABLE ${quoted(kind.name)} ADD COLUMN ${quoted(name)}`)
-      }
+      for (const kind of kinds) for (const text of definitionOf(kind)) db.exec(text)
     },
 
     now: async () => new Date(),
@@ -115,10 +108,10 @@ function* definitionOf({ name, fields, indexes, unique, purgedAt }: Kind): Gener
   ]
   yield `CREATE TABLE IF NOT EXISTS ${quoted(name)} (${columns.join(', ')}) WITHOUT ROWID`
   const all = [...indexes, ...(purgedAt === undefined ? [] : [[purgedAt]])]
-  for (const index of [...all.map((each) => [...each, 'id']), ...unique.map((field) => [field])]) {
-    const uniquely = index.at(-1) === 'id' ? '' : 'UNIQUE'
-    const named = quoted(`${name}_${index.join('_')}`)
-    yield `CREATE ${uniquely} INDEX IF NOT EXISTS ${named} ON ${quoted(name)} (${index.map(quoted).join(', ')})`
+  for (const of of [...all.map((index) => [...index, 'id']), ...unique.map((field) => [field])]) {
+    const isUnique = of.at(-1) === 'id' ? '' : 'UNIQUE'
+    const index = quoted(`${name}_${of.join('_')}`)
+    yield `CREATE ${isUnique} INDEX IF NOT EXISTS ${index} ON ${quoted(name)} (${of.map(quoted).join(', ')})`
   }
 }
 

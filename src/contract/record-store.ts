@@ -370,13 +370,10 @@ export function itIsARecordStore(
       })
     })
 
-    it('can be started again, by several at once, with a field more, and loses nothing', async () => {
+    it('can be started again, by several at once, and loses nothing', async () => {
       const { id } = await inserted({ owner: 'ann' })
-      const more: Kind = { ...THINGS, fields: { ...THINGS.fields, colour: 'text' } }
-      await Promise.all([1, 2, 3].map(() => store.start([more, OTHERS])))
-      await inserted({ owner: 'bob', colour: 'red' }, 'new', more)
-      expect(fieldsOf(await found('new', more))).to.deep.equal({ owner: 'bob', colour: 'red' })
-      expect(fieldsOf(await found(id, more))).to.deep.equal({ owner: 'ann' })
+      await Promise.all([1, 2, 3].map(() => store.start([THINGS, OTHERS])))
+      expect(fieldsOf(await found(id))).to.deep.equal({ owner: 'ann' })
     })
 
     it('keeps a record whose time to be purged is to come', async () => {

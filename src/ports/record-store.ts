@@ -74,10 +74,7 @@ export interface RecordStore {
   /** Whether everything is lost when the process ends. Left out: it is not. */
   isVolatile?: boolean
 
-  /**
-   * Makes collections or tables and their indexes. It can be called again, also with a kind that has a field more, and by several processes at
-   * once.
-   */
+  /** Makes collections or tables and their indexes. It can be called again, and by several processes at once. */
   start(kinds: readonly Kind[]): Promise<void>
 
   /** The time of the database. */
@@ -173,7 +170,7 @@ export function storedOf(
 
 function isOfType(value: unknown, type: FieldType): value is Value {
   if (type === 'time') return value instanceof Date && !Number.isNaN(value.getTime())
-  if (type === 'json') return value !== undefined && value !== null
+  if (type === 'json') return value !== undefined && value !== null && typeof value !== 'symbol'
   return typeof value === (type === 'text' ? 'string' : type)
 }
 

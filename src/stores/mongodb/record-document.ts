@@ -12,6 +12,9 @@ import type { NamedIndex } from './indexes.ts'
 
 export type Kept = Document & { _id: string }
 
+/** In the place of a field that somebody took out. It is of no type. */
+const MISSING = Symbol('missing')
+
 /** `undefined`: the record is removed. */
 export function documentOf(
   { fields, unique }: Kind,
@@ -54,7 +57,8 @@ export function toldOf(kind: Kind, { _id, _rev: revision, _was: was, ...document
   const fields: Record<string, unknown> = {}
   for (const [name, type] of Object.entries(kind.fields)) {
     const value: unknown = document[name]
-    if (type === 'json') fields[name] = toldJson(value)
+    if (value === undefined) fields[name] = kind.unique.includes(name) ? undefined : MISSING
+    else if (type === 'json') fields[name] = toldJson(value)
     else fields[name] = type === 'text' && typeof value === 'string' ? textOf(value) : value
   }
   return storedOf(kind, textOf(_id), { revision, was, fields })
