@@ -67,7 +67,8 @@ export interface ProviderKeys {
 /** The keys under the first key of the ring, and under its others. */
 export interface SealedKeys {
   jwe: string
-  jwes_of_others: string[]
+  /** Left out: there were none. */
+  jwes_of_others?: string[]
 }
 
 /** Where a database keeps them, in `provider_jwks`. */
@@ -98,7 +99,7 @@ export async function sharedProviderKeys(
   const sealed =
     (await place.read()) ??
     (await place.insert(await sealedFor(signingKeys, await createProviderKeys())))
-  const { jwe, jwes_of_others: others } = sealed
+  const { jwe, jwes_of_others: others = [] } = sealed
   const opened = await Promise.all(signingKeys.map((key) => openAny([jwe, ...others], key)))
   const keys = opened.find((each) => each !== undefined)
   if (!keys) {

@@ -150,7 +150,7 @@ function keysIn(pool: PostgresPool): KeyPlace {
   }
   return {
     read,
-    async insert({ jwe, jwes_of_others: others }) {
+    async insert({ jwe, jwes_of_others: others = [] }) {
       await pool.query(`INSERT INTO provider_jwks VALUES ('jwks', $1, $2) ON CONFLICT DO NOTHING`, [
         jwe,
         JSON.stringify(others),
@@ -159,7 +159,7 @@ function keysIn(pool: PostgresPool): KeyPlace {
       if (!keys) throw new Error('the keys are gone')
       return keys
     },
-    replace: (before, { jwe, jwes_of_others: others }) =>
+    replace: (before, { jwe, jwes_of_others: others = [] }) =>
       pool.query('UPDATE provider_jwks SET jwe = $2, jwes_of_others = $3 WHERE jwe = $1', [
         before.jwe,
         jwe,
