@@ -48,10 +48,21 @@ export const AUDIT_EVENTS = kindOf<EventRecord>({
   isWhole: ({ details = {} }) => !Array.isArray(details) && typeof details === 'object',
 })
 
+/** Of more at once, the order is lost. */
+const MOST_AHEAD_MS = 100
+
 export function auditLog(records: Records, { now }: Pick<Clock, 'now'>): AuditLog {
   const events = tableOf(records, AUDIT_EVENTS)
+  let last = -Infinity
+  /** Events of one process are told in the order in which they were recorded, though several come in a millisecond. */
+  function inOrder(): Date {
+    const at = now().getTime()
+    last = last >= at && last < at + MOST_AHEAD_MS ? last + 1 : at
+    return new Date(last)
+  }
+
   return {
-    record: (event, keepMs) => events.insert(newRecord(event, now(), keepMs)),
+    record: (event, keepMs) => events.insert(newRecord(event, inOrder(), keepMs)),
 
     async list(query) {
       if (query.id !== undefined) {

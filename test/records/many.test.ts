@@ -243,3 +243,14 @@ describe('flows.adapter()', () => {
     }
   })
 })
+
+describe('Events of one process', () => {
+  it('are told in the order in which they were recorded, newest first', async () => {
+    const { audit } = keptInMemory(movableClock)
+    const ids = numbers(50).map((n) => `event ${(n * 7) % 50}`)
+    for (const id of ids)
+      await audit.record({ id, type: 'email_login_blocked', at: later(0) }, hour)
+    const listed = await audit.list({ limit: 50 })
+    expect(listed.map(({ id }) => id)).to.deep.equal(ids.toReversed())
+  })
+})
