@@ -71,10 +71,9 @@ async function endAll(
   idpAt = end.at,
 ): Promise<EndedAccount> {
   await voidLinks(accountId)
-  const oauth = await sessions.endOAuthSessions(accountId, end)
-  const idp = await sessions.endIdpSessions(accountId, { ...end, at: idpAt })
+  const ended = await sessions.end(accountId, { ...end, idpAt })
   const clients = await clientsOf(accountId, end.id)
-  return { oauth, idp, ...(clients && { clients: countsOf(clients) }) }
+  return { ...ended, ...(clients && { clients: countsOf(clients) }) }
 }
 
 function countsOf(clients: ClientLogout[]): EndedClients {

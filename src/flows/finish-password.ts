@@ -38,14 +38,13 @@ export async function finishPassword(parts: PasswordLinkParts, reset: ClaimedRes
     usedAt = (await tokens.advance(id, 'used', now()))?.usedAt // 2
     if (!usedAt) throw new Error(`The reset ${id} was rejected meanwhile`)
   }
-  const end = { id, at: usedAt }
-  const oauth = await sessions.endOAuthSessions(userId, end) // 3
-  const idp = await sessions.endIdpSessions(userId, end) // 4
-  if (settings().passwordChangedEmail) await requestNotice(outbox, changeBy(reset), now())
+  const details = await sessions.end(userId, { id, at: usedAt }) // 3, 4
   const type = `${MAIL_KINDS[kind].flow}_completed` as const
-  const event = { id: `completed:${id}`, type, at: now() }
-  const of = { accountId: userId, clientId: carried.clientId, details: { oauth, idp } }
-  await audit({ ...event, ...of, ...claimedBy }) // 5
+  const event = { id: `completed:${id}`, type, at: now(), accountId: userId }
+  await Promise.all([
+    settings().passwordChangedEmail && requestNotice(outbox, changeBy(reset), now()),
+    audit({ ...event, clientId: carried.clientId, details, ...claimedBy }), // 5
+  ])
   if (kind === 'password_reset') {
     await forgetWrongCodes(parts, reset.email)
     if (settings().resetVerifiesEmail) await verifyByReset(parts, reset, by === 'sweep')
@@ -102,11 +101,8 @@ async function reject(
   by: Finisher,
 ) {
   const { id, userId, claimedAt, claimedBy } = reset
-  if (by === 'sweep' && obstacle === 'newer_password') {
-    const end = { id, at: claimedAt, isExact: true }
-    await parts.sessions.endOAuthSessions(userId, end)
-    await parts.sessions.endIdpSessions(userId, end)
-  }
+  if (by === 'sweep' && obstacle === 'newer_password')
+    await parts.sessions.end(userId, { id, at: claimedAt, isExact: true })
   await auditRejected(parts, reset, obstacle, claimedBy, `rejected:${id}`)
   await parts.tokens.advance(id, 'rejected', parts.clock.now())
   return undefined

@@ -1,5 +1,5 @@
 import type { Adapter, AdapterConstructor, AdapterFactory } from 'oidc-provider'
-import type { EndedCount, Log, SessionCutoffStore, SessionEnd } from '../ports/index.ts'
+import type { EndedSessions, Log, SessionCutoffStore, SessionEnd } from '../ports/index.ts'
 import { accountRecords } from './account-records.ts'
 import { IDP_MODELS, OAUTH_MODELS } from './account-stamp.ts'
 import type { NoteClients } from './ended-clients.ts'
@@ -44,8 +44,7 @@ export function createEndableSessions(outside: EndableParts) {
       )
     },
 
-    endOAuthSessions: (id: string, end: SessionEnd) => endSessions(parts, 'oauth', id, end),
-    endIdpSessions: (id: string, end: SessionEnd) => endSessions(parts, 'idp', id, end),
+    end: endSessions.bind(undefined, parts),
 
     start: own.start,
   }
@@ -53,14 +52,14 @@ export function createEndableSessions(outside: EndableParts) {
 
 async function endSessions(
   parts: Parts,
-  kind: 'oauth' | 'idp',
   accountId: string,
   end: SessionEnd,
-): Promise<EndedCount> {
-  const ends = await parts.cutoffs.end(accountId, kind, end)
+): Promise<EndedSessions> {
+  const ends = await parts.cutoffs.end(accountId, end)
   const records = accountRecords(parts, accountId, ends)
-  await parts.noteClients(kind, accountId, end, records)
-  return records.deleteEnded(kind === 'oauth' ? OAUTH_MODELS : IDP_MODELS)
+  await parts.noteClients(accountId, end, records)
+  const [oauth, idp] = await Promise.all([OAUTH_MODELS, IDP_MODELS].map(records.deleteEnded))
+  return { oauth, idp }
 }
 
 function wrap(

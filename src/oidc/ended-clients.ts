@@ -12,7 +12,7 @@ import type { Client } from './request-check.ts'
 const LIFE_MS = 24 * 3_600_000
 
 /** Where the clients of an account are. A session and a refresh token also have the `sid` that a client is told; either may be gone. */
-const HOLD_CLIENTS = { oauth: ['Grant', 'RefreshToken', 'Session'], idp: ['Session'] }
+const HOLD_CLIENTS = ['Grant', 'RefreshToken', 'Session']
 
 export interface EndedClientsParts {
   provider(): Provider
@@ -36,15 +36,10 @@ export function createNoteClients({
   clock,
   log,
 }: EndedClientsParts) {
-  return (
-    kind: 'oauth' | 'idp',
-    accountId: string,
-    end: SessionEnd,
-    records: Pick<AccountRecords, 'readEnded'>,
-  ) =>
+  return (accountId: string, end: SessionEnd, records: Pick<AccountRecords, 'readEnded'>) =>
     unlessUnavailable(log, async () => {
       if (!tellsClients(provider())) return
-      const clients = await sessionsByClient(HOLD_CLIENTS[kind], records)
+      const clients = await sessionsByClient(records)
       const logouts: NewClientLogout[] = []
       const note = ([clientId, sids]: [string, Set<string>]) =>
         unlessUnavailable(log, async () => {
@@ -76,10 +71,9 @@ async function unlessUnavailable(log: Log, work: () => Promise<void>): Promise<v
   }
 }
 
-async function sessionsByClient(
-  models: string[],
-  { readEnded }: Pick<AccountRecords, 'readEnded'>,
-): Promise<Map<string, Set<string>>> {
+async function sessionsByClient({
+  readEnded,
+}: Pick<AccountRecords, 'readEnded'>): Promise<Map<string, Set<string>>> {
   const clients = new Map<string, Set<string>>()
   function note(clientId: string | undefined, sid: unknown) {
     if (clientId === undefined) return
@@ -87,7 +81,7 @@ async function sessionsByClient(
     clients.set(clientId, sids)
     if (typeof sid === 'string') sids.add(sid)
   }
-  for (const { clientId, sid, authorizations = {} } of await readEnded(models)) {
+  for (const { clientId, sid, authorizations = {} } of await readEnded(HOLD_CLIENTS)) {
     note(clientId, sid)
     for (const [client, { sid }] of Object.entries(authorizations)) note(client, sid)
   }

@@ -94,9 +94,7 @@ function adapterOf(
         return payload !== undefined && isEnded(payload)
       }
       await records.findBy('accountId', accountId, async (page) => {
-        const ended = page.filter(isOurs).filter(isToGo)
-        count += ended.length
-        await records.removeFound(ended, isToGo)
+        count += await records.removeFound(page.filter(isOurs).filter(isToGo), isToGo)
       })
       return count
     },

@@ -37,9 +37,8 @@ export function isEnded(
   if (kind === 'idp' && isEnded('oauth', login, cutoffs)) return true
   const { second = 0, seen } = login
   const end = kind === 'idp' ? cutoffs?.idpAt : cutoffs?.oauthAt
-  const exact = kind === 'idp' ? cutoffs?.exactIdpAt : cutoffs?.exactOauthAt
   const isBefore = (at: Date | undefined) => at !== undefined && second <= loginSecond(at)
-  if (isBefore(exact)) return true
+  if (isBefore(cutoffs?.exactAt)) return true
   if (!seen) return isBefore(end)
   return seen[kind] === NONE
     ? cutoffs !== undefined

@@ -44,9 +44,9 @@ export interface ProviderRecords {
    */
   consume(which: string | ProviderRecord, at: Date): Promise<boolean>
   remove(id: string): Promise<void>
-  /** Those of the found ones that still are to go. */
+  /** Those of the found ones that still are to go. Answers how many. */
   removeFound(
     found: readonly ProviderRecord[],
     isToGo: (record: ProviderRecord) => boolean,
-  ): Promise<void>
+  ): Promise<number>
 }

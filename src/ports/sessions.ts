@@ -4,9 +4,8 @@ export interface SessionCutoffs {
   idpAt: Date | undefined
   /** The same for grants, codes and tokens, and for the sessions that would make more of them. */
   oauthAt: Date | undefined
-  /** Those of logins that began at this time or before, by the clock, are dead. `undefined`: there was no exact end. */
-  exactIdpAt?: Date
-  exactOauthAt?: Date
+  /** All of logins that began at this time or before, by the clock, is dead. Left out: there was no exact end. */
+  exactAt?: Date
 }
 
 /** Ends what an account has, once. */
@@ -14,6 +13,8 @@ export interface SessionEnd {
   /** Different for each end, also for two at the same time. A repeated end has the same id. */
   id: string
   at: Date
+  /** For sessions and login results. Left out: `at`. */
+  idpAt?: Date
   /** It ends only what began at `at` or before, by the clock. */
   isExact?: boolean
 }
@@ -23,12 +24,11 @@ export interface SessionCutoffStore {
   /** `undefined`: nothing was ever ended for this account. */
   read(accountId: string): Promise<SessionCutoffs | undefined>
   /**
-   * Effect 3 (`oauth`) or 4 (`idp`). A cut-off only moves forward, to the time of the end. If it is there already or later, it
+   * Effects 3 and 4, in one atomic step. A cut-off only moves forward, to the time of the end. If it is there already or later, it
    * moves by one millisecond: each end differs from the one before, whatever the clocks say. With `isExact`, the exact cut-off
-   * moves instead, to this time at least. The same end once more changes nothing, so that an effect can be repeated. Answers
-   * the cut-offs, in one atomic step.
+   * moves instead, to this time at least. The same end once more changes nothing, so that it can be repeated. Answers the cut-offs.
    */
-  end(accountId: string, kind: 'idp' | 'oauth', end: SessionEnd): Promise<SessionCutoffs>
+  end(accountId: string, end: SessionEnd): Promise<SessionCutoffs>
 }
 
 /** How many records were deleted. `undefined`: the adapter cannot tell; they are dead all the same. */
@@ -59,12 +59,10 @@ export type EndedAccount = EndedSessions & {
 /** The sessions of an account at the provider. Those of a later login stay. */
 export interface AccountSessions {
   /**
-   * Ends grants, codes and tokens of all logins until now (3.3, effect 3). With `isExact`: of those that began at `at` or
-   * before.
+   * Ends what all logins until now have: grants, codes and tokens (3.3, effect 3), sessions and login results (effect 4). With
+   * `isExact`: of those that began at `at` or before.
    */
-  endOAuthSessions(accountId: string, end: SessionEnd): Promise<EndedCount>
-  /** The same for sessions and login results (3.3, effect 4). */
-  endIdpSessions(accountId: string, end: SessionEnd): Promise<EndedCount>
+  end(accountId: string, end: SessionEnd): Promise<EndedSessions>
 }
 
 /** A session of a browser whose account is about to be ended, with that session. */

@@ -9,30 +9,19 @@ interface CutoffRecord {
   id: string
   idpAt: Date | undefined
   oauthAt: Date | undefined
-  exactIdpAt: Date | undefined
-  exactOauthAt: Date | undefined
-  /** The latest ends, so that each moves it once. */
-  idpEnds: string[] | undefined
-  oauthEnds: string[] | undefined
+  exactAt: Date | undefined
+  /** The latest, so that each moves the cut-offs once. */
+  ends: string[] | undefined
 }
 
 export const CUTOFFS = kindOf<CutoffRecord>({
   name: 'session_cutoffs',
-  fields: {
-    idpAt: 'time?',
-    oauthAt: 'time?',
-    exactIdpAt: 'time?',
-    exactOauthAt: 'time?',
-    idpEnds: 'json?',
-    oauthEnds: 'json?',
-  },
+  isMostlyNew: true,
+  fields: { idpAt: 'time?', oauthAt: 'time?', exactAt: 'time?', ends: 'json?' },
   // What ended something has a time.
-  isWhole: ({ idpAt, idpEnds = [], oauthAt, oauthEnds = [] }) =>
-    isListFor(idpAt, idpEnds) && isListFor(oauthAt, oauthEnds),
+  isWhole: ({ idpAt, oauthAt, ends = [] }) =>
+    Array.isArray(ends) && [idpAt, oauthAt].every((at) => (at !== undefined) === ends.length > 0),
 })
-
-const isListFor = (at: Date | undefined, ends: unknown) =>
-  Array.isArray(ends) && (at !== undefined) === ends.length > 0
 
 /** A reset that failed between two effects is repeated within seconds. No account is reset so often meanwhile. */
 const ENDS_KEPT = 20
@@ -46,9 +35,9 @@ export function cutoffStore(records: Records): SessionCutoffStore {
       return record && cutoffsOf(record)
     },
 
-    end: (accountId, kind, end) =>
+    end: (accountId, end) =>
       cutoffs.change(accountId, (before) => {
-        const next = ended(before ?? none(accountId), kind, end)
+        const next = ended(before ?? none(accountId), end)
         return { next, answer: cutoffsOf(next) }
       }),
   }
@@ -58,40 +47,27 @@ const none = (id: string): CutoffRecord => ({
   id,
   idpAt: undefined,
   oauthAt: undefined,
-  exactIdpAt: undefined,
-  exactOauthAt: undefined,
-  idpEnds: undefined,
-  oauthEnds: undefined,
+  exactAt: undefined,
+  ends: undefined,
 })
 
-/** A cut-off moves forward alone, and with each end. */
-function ended(
-  record: CutoffRecord,
-  kind: 'idp' | 'oauth',
-  { id, at, isExact }: SessionEnd,
-): CutoffRecord {
-  const [last, exact, ends] =
-    kind === 'idp'
-      ? (['idpAt', 'exactIdpAt', 'idpEnds'] as const)
-      : (['oauthAt', 'exactOauthAt', 'oauthEnds'] as const)
-  if (isExact) return { ...record, [exact]: later(at, record[exact]?.getTime()) }
-  const before = record[ends] ?? []
-  if (before.includes(id)) return record
-  const previous = record[last]
+/** Cut-offs move forward alone, and with each end. */
+function ended(record: CutoffRecord, { id, at, idpAt = at, isExact }: SessionEnd): CutoffRecord {
+  const { ends = [] } = record
+  if (isExact) return { ...record, exactAt: later(at, record.exactAt?.getTime()) }
+  if (ends.includes(id)) return record
   return {
     ...record,
-    [last]: later(at, previous && previous.getTime() + 1),
-    [ends]: [...before, id].slice(-ENDS_KEPT),
+    oauthAt: later(at, record.oauthAt && record.oauthAt.getTime() + 1),
+    idpAt: later(idpAt, record.idpAt && record.idpAt.getTime() + 1),
+    ends: [...ends, id].slice(-ENDS_KEPT),
   }
 }
 
 const later = (at: Date, ms = -Infinity) => new Date(Math.max(at.getTime(), ms))
 
-function cutoffsOf({ idpAt, oauthAt, exactIdpAt, exactOauthAt }: CutoffRecord): SessionCutoffs {
-  return {
-    idpAt,
-    oauthAt,
-    ...(exactIdpAt && { exactIdpAt }),
-    ...(exactOauthAt && { exactOauthAt }),
-  }
-}
+const cutoffsOf = ({ idpAt, oauthAt, exactAt }: CutoffRecord): SessionCutoffs => ({
+  idpAt,
+  oauthAt,
+  ...(exactAt && { exactAt }),
+})

@@ -85,12 +85,11 @@ export function providerRecords(records: Records): ProviderRecords {
 
     async removeFound(found, isToGo) {
       const removals = found.map((record) =>
-        table.change(record, (now) => ({
-          next: now && isToGo(now) ? undefined : now,
-          answer: undefined,
-        })),
+        table.change(record, (now) =>
+          now && isToGo(now) ? { next: undefined, answer: 1 } : { next: now, answer: 0 },
+        ),
       )
-      await Promise.all(removals)
+      return (await Promise.all(removals)).reduce((sum: number, one) => sum + one, 0)
     },
   }
 }

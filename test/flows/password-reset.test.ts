@@ -137,8 +137,7 @@ async function watchedFlow(users: User[]) {
       },
     },
     sessions: watched('sessions', {
-      endOAuthSessions: async () => 0,
-      endIdpSessions: async () => 0,
+      end: async () => ({ oauth: 0, idp: 0 }),
     }),
     async hashPassword(password) {
       calls.push('bcrypt')
@@ -205,8 +204,7 @@ describe('The flow of a password reset', () => {
       'users.findById',
       'users.replacePasswordHash',
       'tokens.advance',
-      'sessions.endOAuthSessions',
-      'sessions.endIdpSessions',
+      'sessions.end',
       'outbox.add',
       'password_reset_completed',
       'tokens.advance',

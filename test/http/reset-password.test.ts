@@ -89,8 +89,7 @@ const STEPS: Record<string, string> = {
   'password_reset_tokens.claimed_at': 'the token is claimed',
   'users.password_hash': '1 the password is replaced',
   'password_reset_tokens.used_at': '2 the token is marked used',
-  'session_cutoffs.oauth_at': '3 the OAuth sessions end',
-  'session_cutoffs.idp_at': '4 the IdP sessions end',
+  session_cutoffs: '3 and 4 the OAuth sessions and the IdP sessions end, in one step',
   audit_events: '5 password_reset_completed',
   'password_reset_tokens.completed_at': 'all is done',
 }
@@ -140,9 +139,7 @@ onBothStores('A reset', (technology) => {
         const change = JSON.stringify(command.u ?? command.update ?? command)
         const step = Object.keys(STEPS).findLast((name) => {
           const [collection, field] = name.split('.')
-          // What an insert holds is not in the profile. The first end makes the record.
-          const isFirstEnd = op === 'insert' && field === 'oauth_at'
-          const isSet = field === undefined || change.includes(`"${field}":"`) || isFirstEnd
+          const isSet = field === undefined || change.includes(`"${field}":"`)
           return ns === `${databaseOf(h).databaseName}.${collection}` && isSet
         })
         return isWrite && step ? [STEPS[step]] : []

@@ -171,9 +171,8 @@ export const resetMutants: Mutant[] = [
   {
     name: 'sessions are deleted, without a cut-off',
     in: 'endable-sessions:endSessions',
-    find: 'await parts.cutoffs.end(accountId, kind, end)',
-    becomes:
-      "{ idpAt: kind === 'idp' ? end.at : undefined, oauthAt: kind === 'oauth' ? end.at : undefined }",
+    find: 'await parts.cutoffs.end(accountId, end)',
+    becomes: '{ idpAt: end.at, oauthAt: end.at }',
     caughtBy: 'SES-04',
   },
   {
@@ -186,8 +185,8 @@ export const resetMutants: Mutant[] = [
   {
     name: 'OAuth sessions live on after a reset',
     in: 'finishPassword',
-    find: 'await sessions.endOAuthSessions(userId, end)',
-    becomes: '0',
+    find: 'await sessions.end(userId, { id, at: usedAt })',
+    becomes: '{ oauth: 0, idp: 0 }',
     caughtBy: 'SES-01',
   },
   {

@@ -521,8 +521,13 @@ describe('A reset whose effects fail on the way (SES-08, SES-09, I7)', () => {
         return advance(id, step, at)
       }
     },
-    'OAuth sessions cannot be ended': ({ cutoffs }, fail) => failEnd(cutoffs, 'oauth', fail),
-    'IdP sessions cannot be ended': ({ cutoffs }, fail) => failEnd(cutoffs, 'idp', fail),
+    'sessions cannot be ended'({ cutoffs }, fail) {
+      const { end } = cutoffs
+      cutoffs.end = async (...of) => {
+        await fail()
+        return end(...of)
+      }
+    },
     'the event cannot be recorded'({ audit }, fail) {
       const { record } = audit
       audit.record = async (event, keepMs) => {
@@ -530,18 +535,6 @@ describe('A reset whose effects fail on the way (SES-08, SES-09, I7)', () => {
         return record(event, keepMs)
       }
     },
-  }
-
-  function failEnd(
-    cutoffs: AccountFlowsStore['cutoffs'],
-    failing: 'oauth' | 'idp',
-    fail: () => Promise<void>,
-  ) {
-    const { end } = cutoffs
-    cutoffs.end = async (accountId, kind, ended) => {
-      if (kind === failing) await fail()
-      return end(accountId, kind, ended)
-    }
   }
 
   it('is finished by itself, ends what was signed in, and is recorded once, whatever failed', () =>
@@ -705,7 +698,7 @@ describe('A reset that stopped after effect 1', () => {
   })
 })
 
-describe('An end that died between its halves', () => {
+describe('An end of OAuth sessions alone, or of IdP sessions alone', () => {
   const grants = new Map<string, string>()
   const h = suiteHarness({
     provider: {
@@ -724,10 +717,12 @@ describe('An end that died between its halves', () => {
 
   for (const half of ['oauth', 'idp'] as const) {
     for (const asked of [{}, { prompt: 'login' }]) {
-      it(`signs in again in the same browser after its ${half} sessions alone were ended, asked ${JSON.stringify(asked)}`, async () => {
+      it(`signs in again in the same browser after its ${half} sessions were ended, asked ${JSON.stringify(asked)}`, async () => {
         const user = await h.addVerified()
         await user.signsIn()
-        await h.store.cutoffs.end(user.id, half, { id: 'half', at: new Date() })
+        const [now, never] = [new Date(), new Date(0)]
+        const [at, idpAt] = half === 'oauth' ? [now, never] : [never, now]
+        await h.store.cutoffs.end(user.id, { id: 'half', at, idpAt })
         expect((await user.starts(asked)).mode).to.equal('login')
         const back = await h.follow(user.agent, await ask.postLogin(h, user.agent, user))
         expect(await ask.redeem(h, user.request, back.location)).to.equal('tokens')

@@ -73,7 +73,7 @@ function callsOf(db: Db): [name: string, call: () => Promise<unknown>][] {
     ['pendingLogins.change', { accountId: text }, { isVoid: true }],
     ['pendingLogins.setTurn', text, text, soon],
     ['pendingLogins.setTurn', text, text, undefined],
-    ['cutoffs.end', text, 'idp', { id: text, at: soon }],
+    ['cutoffs.end', text, { id: text, at: soon }],
     ['cutoffs.read', text],
     ['outbox.add', job],
     ['outbox.claim', 'resolve', 1, soon, then],

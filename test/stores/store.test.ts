@@ -209,7 +209,7 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
   const values = [null, '', 1, true, {}, new Date().toISOString(), [later(hour)], [null], [true]]
   /** Fields that are `null` where there is nothing to tell. */
   const optional =
-    /^(locale|pending_login_id|client_id|redirect_uri|scope|state|sid|address|user_agent|account_id|reason|details|identifier_hash|oauth_at|oauth_ends|purge_at)$/
+    /^(locale|pending_login_id|client_id|redirect_uri|scope|state|sid|address|user_agent|account_id|reason|details|identifier_hash|idp_at|oauth_at|ends|purge_at)$/
 
   function typeOf(value: unknown) {
     if (value === null) return 'null'
@@ -476,21 +476,25 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
       expect((await limits.hit('key', minute)).count).to.equal(2)
     }
     expect((await limits.hit('another key', minute)).count).to.equal(1)
-    await cutoffs.end('ann', 'oauth', { id: 'first', at: later(0) })
+    await cutoffs.end('ann', { id: 'first', at: later(0) })
     const whole = await storedOne('session_cutoffs')
-    for (const each of [...damaged(whole), { ...whole, oauth_at: null }]) {
+    for (const each of [
+      ...damaged(whole),
+      { ...whole, oauth_at: null },
+      { ...whole, idp_at: null },
+    ]) {
       await store('session_cutoffs', each)
       for (const work of [
         () => cutoffs.read('ann'),
-        () => cutoffs.end('ann', 'idp', { id: 'end', at: later(1), isExact: true }),
+        () => cutoffs.end('ann', { id: 'end', at: later(1), isExact: true }),
       ]) {
         const refusal: unknown = await work().catch((error: unknown) => error)
         expect(refusal, JSON.stringify(each)).to.include({ code: 'ERR_STORE_DAMAGED' })
       }
     }
     await store('session_cutoffs', whole)
-    await cutoffs.end('ann', 'idp', { id: 'end', at: later(1) })
-    expect(await cutoffs.read('ann')).to.deep.include({ idpAt: later(1), oauthAt: later(0) })
+    await cutoffs.end('ann', { id: 'end', at: later(0), idpAt: later(hour) })
+    expect(await cutoffs.read('ann')).to.deep.include({ idpAt: later(hour), oauthAt: later(1) })
   })
 
   it('reads settings as text, never loses a value in silence, can write them again, and leaves a damaged version out of the history alone', async () => {

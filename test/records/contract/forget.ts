@@ -49,8 +49,7 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     await store().clientLogouts.add([sampleClientLogout({ accountId: userId, canBeTold: false })])
     const event = { id: randomUUID(), type: 'email_login_blocked', at: after(0) } as const
     await store().audit.record({ ...event, accountId: userId }, hour)
-    await store().cutoffs.end(userId, 'idp', { id: 'idp', at: after(0) })
-    await store().cutoffs.end(userId, 'oauth', { id: 'oauth', at: after(1) })
+    await store().cutoffs.end(userId, { id: 'end', at: after(1), idpAt: after(0) })
     return { login, reset, invitation, mail, notMe }
   }
 

@@ -164,67 +164,67 @@ export function itKeepsCutoffs(port: () => SessionCutoffStore): void {
     expect(await port().read('ann')).to.equal(undefined)
   })
 
-  it('ends OAuth sessions and IdP sessions apart (3.3, effects 3 and 4)', async () => {
-    await port().end('ann', 'oauth', end(1))
-    expect(await port().read('ann')).to.deep.include({ oauthAt: after(1), idpAt: undefined })
-    await port().end('ann', 'idp', end(2))
-    expect(await port().read('ann')).to.deep.include({ oauthAt: after(1), idpAt: after(2) })
+  it('ends OAuth sessions and IdP sessions in one step, each at its own time (3.3, effects 3 and 4)', async () => {
+    const both = { oauthAt: after(1), idpAt: after(1) }
+    expect(await port().end('ann', end(1))).to.deep.equal(both)
+    expect(await port().read('ann')).to.deep.equal(both)
+    await port().end('ann', { ...end(2), idpAt: after(5) })
+    expect(await port().read('ann')).to.deep.equal({ oauthAt: after(2), idpAt: after(5) })
     expect(await port().read('bob')).to.equal(undefined)
   })
 
   it('moves forward with each end, by whichever clock, when 20 end at once', async () => {
-    const ends = await atOnce(async (caller) => ({
-      idp: await port().end('ann', 'idp', end(caller)),
-      oauth: await port().end('ann', 'oauth', end(20 - caller)),
-    }))
-    for (const kind of ['idp', 'oauth'] as const) {
-      const times = ends.map((end) => end[kind][`${kind}At`]?.getTime() ?? 0)
+    const ends = await atOnce((caller) =>
+      port().end('ann', { ...end(20 - caller), idpAt: after(caller) }),
+    )
+    for (const kind of ['idpAt', 'oauthAt'] as const) {
+      const times = ends.map((end) => end[kind]?.getTime() ?? 0)
       expect(new Set(times).size).to.equal(20)
       expect(Math.min(...times)).to.be.at.least(after(0).getTime())
-      const latest = (await port().read('ann'))?.[`${kind}At`]?.getTime() ?? 0
+      const latest = (await port().read('ann'))?.[kind]?.getTime() ?? 0
       expect(latest).to.equal(Math.max(...times))
-      expect(latest).to.be.at.least(after(kind === 'idp' ? 19 : 20).getTime())
+      expect(latest).to.be.at.least(after(kind === 'idpAt' ? 19 : 20).getTime())
     }
   })
 
   it('moves on from where it is, where it is asked for an earlier time or the same', async () => {
-    await port().end('ann', 'idp', end(5))
-    expect(await port().end('ann', 'idp', end(1))).to.deep.include({ idpAt: after(6) })
-    expect(await port().end('ann', 'oauth', end(3))).to.deep.equal({
-      idpAt: after(6),
-      oauthAt: after(3),
+    await port().end('ann', end(5))
+    const moved = { idpAt: after(6), oauthAt: after(6) }
+    expect(await port().end('ann', end(1))).to.deep.equal(moved)
+    expect(await port().end('ann', { ...end(3), idpAt: after(9) })).to.deep.equal({
+      idpAt: after(9),
+      oauthAt: after(7),
     })
-    expect(await port().end('ann', 'idp', end(6))).to.deep.include({ idpAt: after(7) })
+    expect(await port().end('ann', end(7))).to.deep.include({ oauthAt: after(8) })
   })
 
   it('tells two ends of the same time apart, which two clocks may make', async () => {
-    await port().end('ann', 'idp', end(5))
-    expect(await port().end('ann', 'idp', end(5, 'another'))).to.deep.include({
-      idpAt: after(6),
-    })
+    await port().end('ann', end(5))
+    const moved = { idpAt: after(6), oauthAt: after(6) }
+    expect(await port().end('ann', end(5, 'another'))).to.deep.equal(moved)
   })
 
   it('keeps an exact end beside the others, the latest of them', async () => {
-    await port().end('ann', 'oauth', exactEnd(2))
+    await port().end('ann', exactEnd(2))
     expect(await port().read('ann')).to.deep.equal({
       idpAt: undefined,
       oauthAt: undefined,
-      exactOauthAt: after(2),
+      exactAt: after(2),
     })
-    await port().end('ann', 'oauth', end(5))
+    await port().end('ann', end(5))
     for (const at of [9, 1]) {
-      const ends = await port().end('ann', 'oauth', exactEnd(at))
-      expect(ends).to.deep.include({ oauthAt: after(5), exactOauthAt: after(9) })
+      const ends = await port().end('ann', exactEnd(at))
+      expect(ends).to.deep.equal({ idpAt: after(5), oauthAt: after(5), exactAt: after(9) })
     }
   })
 
   it('changes nothing when an end is repeated, whatever ended in between', async () => {
-    await port().end('ann', 'idp', end(5))
-    await port().end('ann', 'idp', end(1))
-    await port().end('ann', 'idp', exactEnd(3))
+    await port().end('ann', end(5))
+    await port().end('ann', end(1))
+    await port().end('ann', exactEnd(3))
     for (const repeated of [1, 5, 1]) {
-      const ends = await port().end('ann', 'idp', end(repeated))
-      expect(ends).to.deep.include({ idpAt: after(6) })
+      const ends = await port().end('ann', end(repeated))
+      expect(ends).to.deep.include({ idpAt: after(6), oauthAt: after(6) })
     }
   })
 }
