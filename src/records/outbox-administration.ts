@@ -33,7 +33,7 @@ export function outboxAdministration(jobs: Jobs, now: () => Promise<Date>): Outb
           return { next: isGone ? undefined : record, answer: isGone ? 1 : 0 }
         })
       if (which !== 'dead') return discardOne(which.id)
-      const letters = await jobs.find({ equal: { state: 'dead' }, limit: MOST })
+      const letters = await jobs.find({ equal: { state: 'dead' }, by: 'requestedAt', limit: MOST })
       const gone = await Promise.all(letters.map(({ id }) => discardOne(id)))
       const count = gone.reduce((sum, one) => sum + one, 0)
       return letters.length < MOST ? count : count + (await this.discard(which, at))

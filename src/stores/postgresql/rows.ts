@@ -49,14 +49,22 @@ export function toldOf(kind: Kind, { id, _rev: revision, _was: was, ...row }: Ro
   return storedOf(kind, textOf(id), { revision, was, fields })
 }
 
-/** All that stands behind the name of the table. */
-export function conditionsOf(kind: Kind, query: Query): { text: string; values: unknown[] } {
+/** Each value of a list is looked up by itself: an index then has what is found in its order. */
+export function selectionOf(
+  kind: Kind,
+  table: string,
+  query: Query,
+): { text: string; values: unknown[] } {
   const { equal = {}, by, from, below, after, isDescending, limit } = query
   const values: unknown[] = []
   const given = (value: unknown, type: string) => `$${values.push(value)}::${type}`
   const typeOfField = (name: string) => typeOf(kind.fields[name] ?? 'text')
+  const lists: string[] = []
   const conditions = Object.entries(equal).map(([name, value]) => {
-    return `${nameOf(name)} = ANY(${given([value].flat().map(kept), `${typeOfField(name)}[]`)})`
+    const list = [...new Set([value].flat().map(kept))]
+    if (list.length === 1) return `${nameOf(name)} = ${given(list[0], typeOfField(name))}`
+    lists.push(`unnest(${given(list, `${typeOfField(name)}[]`)}) AS ${nameOf(`any_${name}`)}`)
+    return `${nameOf(name)} = ${nameOf(`any_${name}`)}`
   })
   let order = conditions.length > 0 && !after ? '' : 'ORDER BY id'
   if (by === undefined && after) conditions.push(`id > ${given(keptText(after.id), 'text')}`)
@@ -73,5 +81,8 @@ export function conditionsOf(kind: Kind, query: Query): { text: string; values: 
     order = `ORDER BY ${name} ${direction}, id ${direction}`
   }
   const where = conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : ''
-  return { text: `${where} ${order} LIMIT ${given(limit, 'bigint')}`, values }
+  const most = `${order} LIMIT ${given(limit, 'bigint')}`
+  const ofOne = `SELECT * FROM ${table} ${where} ${most}`
+  const ofAll = `SELECT found.* FROM ${[...lists, `LATERAL (${ofOne}) found`].join(', ')} ${most}`
+  return { text: lists.length > 0 ? ofAll : ofOne, values }
 }

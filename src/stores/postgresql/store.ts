@@ -7,7 +7,7 @@ import {
   type Stored,
 } from '../../ports/record-store.ts'
 import { keptText } from '../text.ts'
-import { conditionsOf, givenOf, isRow, type Row, rowsOf, toldOf } from './rows.ts'
+import { givenOf, isRow, type Row, rowsOf, selectionOf, toldOf } from './rows.ts'
 import { definitionOf, indexNamesOf, nameOf } from './tables.ts'
 import { answeredBy } from './unavailable.ts'
 
@@ -69,8 +69,8 @@ export function postgresStore(
 
     async find(kind, query) {
       checkQuery(kind, query)
-      const { text, values } = conditionsOf(kind, query)
-      const rows = await ask(`SELECT * FROM ${table(kind)} ${text}`, ...values)
+      const { text, values } = selectionOf(kind, table(kind), query)
+      const rows = await ask(text, ...values)
       return rows.map((row) => toldOf(kind, row))
     },
 
