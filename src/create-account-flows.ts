@@ -20,13 +20,8 @@ import type { InteractionPolicy } from './oidc/policy.ts'
 import { checkOptions } from './check-options.ts'
 import type { AccountFlowsOptions } from './options.ts'
 import { createMailPipeline } from './outbox/pipeline.ts'
-import type {
-  CarriedParameters,
-  EndedAccount,
-  MailOutbox,
-  RefusedNewPassword,
-  User,
-} from './ports/index.ts'
+import type { CarriedParameters, EndedAccount, RefusedNewPassword, User } from './ports/index.ts'
+import type { MailOutbox } from './records/index.ts'
 import { createPasswords } from './passwords/passwords.ts'
 import { createMailCheck } from './smtp/check.ts'
 import { createRefreshTokens } from './smtp/refresh-tokens.ts'

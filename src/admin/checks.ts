@@ -2,7 +2,7 @@
 import { reachCodeOf } from '../answer.ts'
 import { timeout, type Clock } from '../clock.ts'
 import { isInRange, RangeServiceError } from '../passwords/range-service.ts'
-import type { AccountFlowsStore } from '../ports/index.ts'
+import type { AccountFlowsStore } from '../records/index.ts'
 import { unmetBy } from '../settings/recommended.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'
 import type { Settings } from '../settings/table.ts'

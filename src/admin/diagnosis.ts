@@ -1,7 +1,8 @@
 /** Finds why somebody got no mail, out of the account, its mails and events. What a cause says is in `causes.ts`. */
-import type { AuditEventType, MailJobStatus, RecordedEvent } from '../ports/index.ts'
+import type { AuditEventType, RecordedEvent } from '../ports/index.ts'
 import { isBlockedBy } from '../flows/not-me.ts'
 import { MAIL_KINDS, linkKinds } from '../ports/mail-kinds.ts'
+import type { MailJobStatus } from '../records/index.ts'
 import {
   blocked,
   changedSince,

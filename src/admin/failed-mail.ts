@@ -1,6 +1,7 @@
 import { atStep, type MailFault } from '../errors.ts'
-import type { MailJobStatus, RecordedEvent, User } from '../ports/index.ts'
+import type { RecordedEvent, User } from '../ports/index.ts'
 import type { LinkKind } from '../ports/mail-kinds.ts'
+import type { MailJobStatus } from '../records/index.ts'
 import { nameOf, sendLink, type Diagnosis } from './causes.ts'
 
 /**

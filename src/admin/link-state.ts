@@ -1,5 +1,6 @@
-import type { AccountFlowsStore, Token, TokenStore, User } from '../ports/index.ts'
+import type { User } from '../ports/index.ts'
 import { MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
+import type { AccountFlowsStore, Token, TokenStore } from '../records/index.ts'
 import { isVoided } from '../flows/account.ts'
 import { linkState } from '../flows/link.ts'
 import type { Link } from './description.ts'

@@ -1,6 +1,7 @@
-import type { RecordedEvent, Token, User } from '../ports/index.ts'
+import type { RecordedEvent, User } from '../ports/index.ts'
 import { isIssuedUnder, isVerified, isVoided, refusesInvitation } from '../flows/account.ts'
 import { MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
+import type { Token } from '../records/index.ts'
 import type { LinkExplanation } from './description.ts'
 import { hasPassword } from './invitation.ts'
 

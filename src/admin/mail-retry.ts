@@ -1,5 +1,5 @@
-import type { AccountFlowsStore, MailJobStatus } from '../ports/index.ts'
 import { isLinkKind, MAIL_KINDS } from '../ports/mail-kinds.ts'
+import type { AccountFlowsStore, MailJobStatus } from '../records/index.ts'
 import { tokensOf } from './link-state.ts'
 
 /** `superseded`: the account asked again since, and a mail for this request would end the newer link. */

@@ -1,5 +1,6 @@
-import type { AccountFlowsStore, MailJobStatus, RecordedEvent } from '../ports/index.ts'
+import type { RecordedEvent } from '../ports/index.ts'
 import { MAIL_KINDS, mailKinds } from '../ports/mail-kinds.ts'
+import type { AccountFlowsStore, MailJobStatus } from '../records/index.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
 import type { Settings } from '../settings/table.ts'
 import type { RenderedMail, Views } from '../views/index.ts'

@@ -5,16 +5,14 @@ import type { OwnKeyRing } from '../crypto/key-rings.ts'
 import type { Invitation } from '../flows/invitation.ts'
 import type { CheckedOptions } from '../check-options.ts'
 import type {
-  AccountFlowsStore,
   AuditEvent,
   CheckMail,
-  ClientLogout,
   EndedAccount,
   Log,
-  MailOutbox,
   Requester,
   UserStore,
 } from '../ports/index.ts'
+import type { AccountFlowsStore, ClientLogout, MailOutbox } from '../records/index.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'
 import type { Views } from '../views/index.ts'
 import type { OperationName, Operations, Problem, ReadQuery } from './description.ts'

@@ -1,12 +1,7 @@
 import { linkKinds } from '../ports/mail-kinds.ts'
-import type {
-  ClientLogout,
-  ClientLogoutState,
-  RecordedEvent,
-  SessionCutoffs,
-  User,
-} from '../ports/index.ts'
+import type { RecordedEvent, SessionCutoffs, User } from '../ports/index.ts'
 import { foldTyped } from '../ports/users.ts'
+import type { ClientLogout, ClientLogoutState } from '../records/index.ts'
 import { findUser } from '../flows/account.ts'
 import { eventShape } from './audit.ts'
 import { noMailAtAll, noPassword, NOT_CONFIGURED, unverified, VERIFIED } from './causes.ts'

@@ -1,5 +1,6 @@
 import type { SecretBox } from './secret-box.ts'
-import type { CapturedRequest, PendingLogin, PendingLoginStore } from '../ports/index.ts'
+import type { CapturedRequest } from '../ports/index.ts'
+import type { PendingLogin, PendingLoginStore } from '../records/index.ts'
 
 /** What of a captured request opens something, or tells about a person, to a reader of the database. */
 interface Secrets {

@@ -1,13 +1,8 @@
 import { passwordDigest } from '../crypto/password.ts'
 import { type LinkKind, linkKinds, MAIL_KINDS, type TokenPart } from '../ports/mail-kinds.ts'
 import { equalsInAsciiCase, withoutBlanks } from '../ports/users.ts'
-import type {
-  AccountFlowsStore,
-  ClaimedReset,
-  MailOutbox,
-  User,
-  UserStore,
-} from '../ports/index.ts'
+import type { User, UserStore } from '../ports/index.ts'
+import type { AccountFlowsStore, ClaimedReset, MailOutbox } from '../records/index.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
 import type { FlowParts } from './parts.ts'
 

@@ -1,14 +1,8 @@
 import { EventEmitter } from 'node:events'
 import type { Clock } from '../clock.ts'
 import { framesOf } from '../log.ts'
-import type {
-  AuditEvent,
-  AuditEventOf,
-  AuditEventType,
-  AuditLog,
-  Log,
-  Requester,
-} from '../ports/index.ts'
+import type { AuditEvent, AuditEventOf, AuditEventType, Log, Requester } from '../ports/index.ts'
+import type { AuditLog } from '../records/index.ts'
 
 /** `audit` hears all events; the name of a type hears those of that type. */
 export type AuditEvents = EventEmitter<

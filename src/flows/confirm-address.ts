@@ -1,5 +1,6 @@
 import { carriedBy } from '../ports/carried-query.ts'
-import type { PendingLogin, Requester, Token } from '../ports/index.ts'
+import type { Requester } from '../ports/index.ts'
+import type { PendingLogin, Token } from '../records/index.ts'
 import { isVerified, isVoided } from './account.ts'
 import { about, refuse, type LinkRefusal } from './link-refusal.ts'
 import { MOST_MAILED } from './link.ts'

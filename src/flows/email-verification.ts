@@ -12,17 +12,11 @@
  */
 import { hashToken, isToken } from '../crypto/token.ts'
 import { requestMail, type MailRequest } from '../outbox/request.ts'
-import type {
-  CapturedRequest,
-  CarriedParameters,
-  PendingLogin,
-  Requester,
-  Token,
-  User,
-} from '../ports/index.ts'
+import type { CapturedRequest, CarriedParameters, Requester, User } from '../ports/index.ts'
 import { carriedBy, isSameCarried } from '../ports/carried-query.ts'
-import { isVoid } from '../ports/logins.ts'
 import type { VerificationLink } from '../ports/links.ts'
+import type { PendingLogin, Token } from '../records/index.ts'
+import { isVoid } from '../records/logins.ts'
 import { contextOf, findLink, verificationState } from './link.ts'
 import { codeWait } from './login-code.ts'
 import { createConfirm, type OpenedLink } from './confirm-address.ts'

@@ -3,13 +3,13 @@ import { BY_HOST, requestNotice } from '../outbox/password-changed.ts'
 import { secondAfter } from '../ports/login-end.ts'
 import { refusesMail, type VoidLinks } from './account.ts'
 import type {
-  ClientLogout,
   EndedAccount,
   EndedClients,
   LiveSession,
   Requester,
   SessionEnd,
 } from '../ports/index.ts'
+import type { ClientLogout } from '../records/index.ts'
 import { NOBODY, type FlowParts } from './parts.ts'
 import { isTold, type ToldClients } from './told-clients.ts'
 

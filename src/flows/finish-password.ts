@@ -1,15 +1,9 @@
 /** From the claim of a link to its end: the effects of section 3.3, in their order. */
 import { newId } from '../crypto/token.ts'
 import { requestNotice } from '../outbox/password-changed.ts'
-import type {
-  ClaimedReset,
-  LinkEnd,
-  Requester,
-  ResetTokenStore,
-  Token,
-  User,
-} from '../ports/index.ts'
+import type { LinkEnd, Requester, User } from '../ports/index.ts'
 import { MAIL_KINDS, type PasswordLinkKind } from '../ports/mail-kinds.ts'
+import type { ClaimedReset, ResetTokenStore, Token } from '../records/index.ts'
 import { isIssuedUnder, isStillFor, verifyByReset } from './account.ts'
 import { forgetWrongCodes } from './login-code.ts'
 import type { FlowParts } from './parts.ts'

@@ -1,5 +1,6 @@
-import type { CarriedParameters, LinkEnd, Requester, Token } from '../ports/index.ts'
+import type { CarriedParameters, LinkEnd, Requester } from '../ports/index.ts'
 import type { VerificationReason } from '../ports/links.ts'
+import type { Token } from '../records/index.ts'
 import { contextOf, type LinkContext } from './link.ts'
 import type { FlowParts } from './parts.ts'
 

@@ -1,16 +1,10 @@
 /** What both kinds of mailed links have in common: how they stand, what they carry, and how an address that was opened is read. */
 import { hashToken, isToken } from '../crypto/token.ts'
 import { appendCarried, CARRIED } from '../ports/carried-query.ts'
-import type {
-  CarriedParameters,
-  LinkEnd,
-  Token,
-  TokenStore,
-  User,
-  UserStore,
-} from '../ports/index.ts'
+import type { CarriedParameters, LinkEnd, User, UserStore } from '../ports/index.ts'
 import { endOf } from '../ports/token-end.ts'
 import type { LinkReason, VerificationLink } from '../ports/links.ts'
+import type { Token, TokenStore } from '../records/index.ts'
 import { isStillFor, isVerified } from './account.ts'
 import type { FlowParts } from './parts.ts'
 

@@ -4,7 +4,8 @@
  */
 import { readCode } from '../crypto/login-code.ts'
 import { newId } from '../crypto/token.ts'
-import type { PendingLogin, Requester } from '../ports/index.ts'
+import type { Requester } from '../ports/index.ts'
+import type { PendingLogin } from '../records/index.ts'
 import { mailboxKey, mailboxOf } from '../settings/mail-address.ts'
 import type { FlowParts } from './parts.ts'
 

@@ -1,15 +1,9 @@
 /** "This wasn't me": the receiver of a mail takes back what it may have done. It can only take away (3.6). */
 import { hashToken, idOf, isToken, newToken } from '../crypto/token.ts'
-import type {
-  AccountFlowsStore,
-  DisownedOutcome,
-  NotMeToken,
-  Requester,
-  Token,
-  User,
-} from '../ports/index.ts'
+import type { DisownedOutcome, Requester, User } from '../ports/index.ts'
 import { isLinkKind } from '../ports/mail-kinds.ts'
 import { isLater } from '../ports/request-order.ts'
+import type { AccountFlowsStore, NotMeToken, Token } from '../records/index.ts'
 import { refusesMail, type VoidLinks } from './account.ts'
 import { MOST_MAILED } from './link.ts'
 import type { FlowParts } from './parts.ts'

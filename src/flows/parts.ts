@@ -2,16 +2,15 @@ import type { Clock } from '../clock.ts'
 import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
 import type { LoginCodes } from '../crypto/login-code.ts'
 import type {
-  AccountFlowsStore,
   AccountSessions,
   AuditEvent,
-  MailOutbox,
   Requester,
   SessionCutoffs,
   UserStore,
 } from '../ports/index.ts'
 import type { PasswordJudge } from '../passwords/judge.ts'
 import type { TokenPart } from '../ports/mail-kinds.ts'
+import type { AccountFlowsStore, MailOutbox } from '../records/index.ts'
 import type { Settings } from '../settings/table.ts'
 
 /** What the flows work with. */

@@ -3,7 +3,7 @@ import { oneAtATime } from '../crypto/hash-queue.ts'
 import { refusePassword } from '../crypto/password.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
 import { requestMail } from '../outbox/request.ts'
-import type { CarriedParameters, Requester, Token } from '../ports/index.ts'
+import type { CarriedParameters, Requester } from '../ports/index.ts'
 import { MAIL_KINDS, type PasswordLinkKind } from '../ports/mail-kinds.ts'
 import { endOf } from '../ports/token-end.ts'
 import { isVoided } from './account.ts'
@@ -14,6 +14,7 @@ import {
   type PasswordLinkParts,
 } from './finish-password.ts'
 import type { LinkReason } from '../ports/links.ts'
+import type { Token } from '../records/index.ts'
 import { contextOf, findLink, linkState, type FoundLink, type LinkContext } from './link.ts'
 import type { FlowParts } from './parts.ts'
 

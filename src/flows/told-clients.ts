@@ -1,4 +1,5 @@
-import type { ClientLogout, ClientLogoutState, ClientLogoutStore, Log } from '../ports/index.ts'
+import type { Log } from '../ports/index.ts'
+import type { ClientLogout, ClientLogoutState, ClientLogoutStore } from '../records/index.ts'
 import type { ShownApps, SignedOutApps } from '../views/page-locals.ts'
 
 export type ToldClients = ReturnType<typeof createToldClients>

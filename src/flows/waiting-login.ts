@@ -1,17 +1,11 @@
 /** The page that logged in and waits for its address to be verified. It goes on once, with the original request of the client. */
 import { passwordDigest } from '../crypto/password.ts'
 import { hashToken, idOf, isToken, newId } from '../crypto/token.ts'
-import type {
-  CapturedRequest,
-  PendingLogin,
-  PendingLoginStore,
-  Requester,
-  SessionCutoffs,
-  User,
-} from '../ports/index.ts'
+import type { CapturedRequest, Requester, SessionCutoffs, User } from '../ports/index.ts'
 import { isEnded } from '../ports/login-end.ts'
-import { isVoid } from '../ports/logins.ts'
 import { WEEK_MS } from '../ports/week.ts'
+import type { PendingLogin, PendingLoginStore } from '../records/index.ts'
+import { isVoid } from '../records/logins.ts'
 import { isStillFor } from './account.ts'
 import type { FlowParts } from './parts.ts'
 import { tryCode } from './login-code.ts'

@@ -1,5 +1,5 @@
 import type { Context } from 'koa'
-import type { NotMeToken } from '../ports/index.ts'
+import type { NotMeToken } from '../records/index.ts'
 import type { PageLocals } from '../views/index.ts'
 import { isPressed } from './cross-site.ts'
 import { readForm, tokenInQuery, uiLocalesIn } from './form.ts'

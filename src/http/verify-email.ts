@@ -1,7 +1,7 @@
 import type { Context, Next } from 'koa'
 import type { OpenedLink } from '../flows/confirm-address.ts'
-import type { PendingLogin } from '../ports/index.ts'
 import { loginSecond } from '../ports/login-end.ts'
+import type { PendingLogin } from '../records/index.ts'
 import { isUnattended } from './cross-site.ts'
 import { linkInQuery } from './form.ts'
 import type { HttpParts } from './parts.ts'

@@ -1,7 +1,8 @@
 /** OpenID Connect Back-Channel Logout 1.0, by the provider's own means. */
 import { randomUUID } from 'node:crypto'
 import { errors, type Provider } from 'oidc-provider'
-import type { ClientLogout, Log, TellClient } from '../ports/index.ts'
+import type { Log } from '../ports/index.ts'
+import type { ClientLogout, TellClient } from '../records/index.ts'
 import { readClient } from './clients.ts'
 import type { PostForm } from './post-form.ts'
 import type { Client } from './request-check.ts'

@@ -1,5 +1,6 @@
 import type { Adapter, AdapterConstructor, AdapterFactory } from 'oidc-provider'
-import type { EndedSessions, Log, SessionCutoffStore, SessionEnd } from '../ports/index.ts'
+import type { EndedSessions, Log, SessionEnd } from '../ports/index.ts'
+import type { SessionCutoffStore } from '../records/index.ts'
 import { accountRecords } from './account-records.ts'
 import { IDP_MODELS, OAUTH_MODELS } from './account-stamp.ts'
 import type { NoteClients } from './ended-clients.ts'

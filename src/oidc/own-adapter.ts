@@ -1,5 +1,5 @@
 import { hashToken } from '../crypto/token.ts'
-import type { ProviderRecord, ProviderRecords } from '../ports/provider-records.ts'
+import type { ProviderRecord, ProviderRecords } from '../records/index.ts'
 import type { AccountAdapter } from './account-adapter.ts'
 import { isOver, opened, sealed, type SealedParts, storedId, toRecord } from './sealed-records.ts'
 import { isUsedOnce, mayReplace, refuseReuse, refuseUsed } from './single-use.ts'

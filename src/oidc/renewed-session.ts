@@ -6,8 +6,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Provider, Session } from 'oidc-provider'
 import type { Clock } from '../clock.ts'
-import type { LiveSession, Log, SessionCutoffStore } from '../ports/index.ts'
+import type { LiveSession, Log } from '../ports/index.ts'
 import { loginSecond, seenAll } from '../ports/login-end.ts'
+import type { SessionCutoffStore } from '../records/index.ts'
 import type { SeenLogins } from './seen-logins.ts'
 
 /** A request, and its answer, of which nothing has left yet. */

@@ -3,7 +3,8 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Context, Next } from 'koa'
 import type { Clock } from '../clock.ts'
 import { loginSecond, type DatedLogin, type SeenCutoffs } from '../ports/login-end.ts'
-import type { SessionCutoffs, SessionCutoffStore, User, UserStore } from '../ports/index.ts'
+import type { SessionCutoffs, User, UserStore } from '../ports/index.ts'
+import type { SessionCutoffStore } from '../records/index.ts'
 import { earliest } from './account-stamp.ts'
 
 /** A login behind records. */

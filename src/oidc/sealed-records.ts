@@ -3,7 +3,7 @@ import type { AdapterPayload, InteractionResults } from 'oidc-provider'
 import type { Clock } from '../clock.ts'
 import type { SecretBox } from '../crypto/secret-box.ts'
 import { hashToken } from '../crypto/token.ts'
-import type { ProviderRecord } from '../ports/provider-records.ts'
+import type { ProviderRecord } from '../records/index.ts'
 
 /** Ids that open nothing: admins look for clients by hand, and what was seen once is only compared. */
 const ID_IN_CLEAR = new Set(['Client', 'ReplayDetection'])

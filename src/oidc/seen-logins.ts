@@ -2,8 +2,9 @@
 import type { AdapterPayload } from 'oidc-provider'
 import type { Clock } from '../clock.ts'
 import { passwordDigest } from '../crypto/password.ts'
-import type { SessionCutoffs, SessionCutoffStore, UserStore } from '../ports/index.ts'
+import type { SessionCutoffs, UserStore } from '../ports/index.ts'
 import { isEnded, loginSecond, seenAll, seenBy, seenNone } from '../ports/login-end.ts'
+import type { SessionCutoffStore } from '../records/index.ts'
 import { accountStamp, OAUTH_MODELS, SEEN, withLogin } from './account-stamp.ts'
 import { createRequestMemory, type RequestMemory } from './request-memory.ts'
 

@@ -1,4 +1,4 @@
-import type { RateLimits } from '../ports/index.ts'
+import type { RateLimits } from '../records/index.ts'
 import type { Settings } from '../settings/table.ts'
 
 const MINUTE_MS = 60_000

@@ -1,13 +1,12 @@
 import { later, type Clock } from '../clock.ts'
 import { isStoreUnavailable } from '../errors.ts'
+import type { AuditEvent, Log } from '../ports/index.ts'
 import type {
-  AuditEvent,
   ClientLogoutJob,
   ClientLogoutStore,
-  Log,
   LogoutFailure,
   TellClient,
-} from '../ports/index.ts'
+} from '../records/index.ts'
 import { backoffMs } from './backoff.ts'
 import { createLane, createLanes } from './lane.ts'
 

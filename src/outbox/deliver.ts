@@ -1,5 +1,6 @@
 import { AccountFlowsError, isStoreUnavailable } from '../errors.ts'
-import type { MailJob, SentMail } from '../ports/index.ts'
+import type { SentMail } from '../ports/index.ts'
+import type { MailJob } from '../records/index.ts'
 import { backoffMs } from './backoff.ts'
 import { endUnsent, giveUp, isHeld } from './end.ts'
 import { recordFailed, recordSent } from './events.ts'

@@ -1,4 +1,5 @@
-import type { MailJob, NoMail } from '../ports/index.ts'
+import type { NoMail } from '../ports/index.ts'
+import type { MailJob } from '../records/index.ts'
 import { recordFailed, wasSent } from './events.ts'
 import type { OutboxParts } from './parts.ts'
 

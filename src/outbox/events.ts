@@ -1,8 +1,9 @@
 /** What the audit log learns of a mail job. Each event is recorded once, however often the job is taken. */
 import type { MailFault } from '../errors.ts'
-import type { MailFailure, MailJob, MailKind, NoMail, SentMail } from '../ports/index.ts'
+import type { MailFailure, MailKind, NoMail, SentMail } from '../ports/index.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import { foldTyped } from '../ports/users.ts'
+import type { MailJob } from '../records/index.ts'
 import type { MailParts } from './parts.ts'
 
 /** Anybody may have written it. */

@@ -4,8 +4,9 @@
  * so that strangers lock nobody out. A notice waits.
  */
 import { passwordDigest } from '../crypto/password.ts'
-import type { MailJob, User } from '../ports/index.ts'
+import type { User } from '../ports/index.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
+import type { MailJob } from '../records/index.ts'
 import { mailboxKey } from '../settings/mail-address.ts'
 import { isOtherUnderWay } from './newest.ts'
 import type { OutboxParts } from './parts.ts'

@@ -1,5 +1,6 @@
 import type { SignedOutApps } from '../views/page-locals.ts'
-import type { MailJob, MailKind, NoMail, User } from '../ports/index.ts'
+import type { MailKind, NoMail, User } from '../ports/index.ts'
+import type { MailJob } from '../records/index.ts'
 import type { Settings } from '../settings/table.ts'
 
 /** What is particular to one kind of mail; looking up, sending and giving up are the same for all. A kind leaves out what it has no need of. */

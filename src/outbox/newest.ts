@@ -1,7 +1,8 @@
 /** Of the requests of one account, of one kind, the newest wins. Which of two is newer, `ports/request-order.ts` says. */
-import type { MailJob, RequestOfAccount, User } from '../ports/index.ts'
+import type { User } from '../ports/index.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import { isLater, orderOf } from '../ports/request-order.ts'
+import type { MailJob, RequestOfAccount } from '../records/index.ts'
 import type { OutboxParts } from './parts.ts'
 
 /** A mail leaves earlier than this where nothing is in its way. */

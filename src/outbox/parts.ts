@@ -2,15 +2,14 @@ import type { Clock } from '../clock.ts'
 import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
 import type { LoginCodes } from '../crypto/login-code.ts'
 import type {
-  AccountFlowsStore,
   AuditEvent,
   CarriedParameters,
   IdentifiedClient,
   Log,
   MailSender,
-  PendingLoginStore,
   UserStore,
 } from '../ports/index.ts'
+import type { AccountFlowsStore, PendingLoginStore } from '../records/index.ts'
 import type { Settings } from '../settings/table.ts'
 import type { SignedOutApps, Views } from '../views/index.ts'
 import type { MailBrake } from './brake.ts'

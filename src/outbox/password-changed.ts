@@ -1,6 +1,7 @@
-import type { CarriedParameters, MailOutbox, Requester } from '../ports/index.ts'
+import type { CarriedParameters, Requester } from '../ports/index.ts'
 import { formQuery } from '../ports/carried-query.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
+import type { MailOutbox } from '../records/index.ts'
 import type { MailFlow } from './mail-flow.ts'
 import type { MailParts } from './parts.ts'
 import { localeOf } from './render.ts'

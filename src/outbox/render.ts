@@ -1,7 +1,8 @@
-import type { MailJob, OutgoingMail, User } from '../ports/index.ts'
+import type { OutgoingMail, User } from '../ports/index.ts'
 import { hashToken, newToken } from '../crypto/token.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import { attemptOf } from '../ports/request-order.ts'
+import type { MailJob } from '../records/index.ts'
 import type { MailLink, Recipient } from './mail-flow.ts'
 import type { MailParts } from './parts.ts'
 

@@ -1,8 +1,9 @@
 import { idOf, newId } from '../crypto/token.ts'
 import { acceptedTags, askedTags, keptTags } from '../views/languages.ts'
-import type { CarriedParameters, MailOutbox, Requester } from '../ports/index.ts'
+import type { CarriedParameters, Requester } from '../ports/index.ts'
 import { MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
 import { WEEK_MS } from '../ports/week.ts'
+import type { MailOutbox } from '../records/index.ts'
 import type { Settings } from '../settings/table.ts'
 
 /** No username or address is longer; nothing is looked up for one that is (RFC 5321, 4.5.3.1.3). */

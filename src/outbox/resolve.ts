@@ -1,5 +1,6 @@
-import type { MailJob, NoMail, User } from '../ports/index.ts'
+import type { NoMail, User } from '../ports/index.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
+import type { MailJob } from '../records/index.ts'
 import { refusesMail } from '../flows/account.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
 import { endJob, endUnsent, isHeld } from './end.ts'
@@ -60,9 +61,8 @@ async function hold(
     if (!(await isHeld(parts, job))) return 'lost'
     if (!(await takesSpare(parts, job, user))) return 'throttled'
   }
-  const at = clock.now()
-  const heldUntil = new Date(at.getTime() + SEND_LEASE_MS)
-  return (await store.outbox.resolve(job, user.id, at, heldUntil)) ? heldUntil : 'lost'
+  const heldUntil = new Date(clock.now().getTime() + SEND_LEASE_MS)
+  return (await store.outbox.resolve(job, user.id, heldUntil)) ? heldUntil : 'lost'
 }
 
 /** A notice over a limit waits until that allows it, in place of the earlier ones that wait. */

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts'
-import type { Log, MailJob, MailOutbox, MailStage } from '../ports/index.ts'
+import type { Log } from '../ports/index.ts'
+import type { MailJob, MailOutbox, MailStage } from '../records/index.ts'
 import { createLane, createLanes } from './lane.ts'
 import { createSendTurns, SEND_LEASE_MS, type SendTurn } from './send-turn.ts'
 

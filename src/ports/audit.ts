@@ -1,6 +1,5 @@
 import type { ErrorCode, MailFault } from '../errors.ts'
 import type { MailKind } from './mail-kinds.ts'
-import type { DisownedDetails } from './not-me-tokens.ts'
 import type { EndedSessions } from './sessions.ts'
 import type { TokenEnd } from './token-end.ts'
 
@@ -242,6 +241,23 @@ interface OfClient {
   clientId: string
 }
 
+/**
+ * What "This wasn't me" did. `stopped`: the links of that kind are void, and no login waits. `secured`: the password is blocked, and
+ * everything is ended. `later`: a link that was mailed later set a password, so nothing was done. `unverified`: so is the address, and
+ * everything is ended. `signed_out`: everything is ended, and nothing else could be done. `done`: it was done before.
+ */
+export type DisownedOutcome = 'stopped' | 'secured' | 'later' | 'unverified' | 'signed_out' | 'done'
+
+/** What the event `mail_disowned` tells. */
+type DisownedDetails = {
+  /** Its kind. */
+  mail: MailKind
+  password: 'blocked' | 'kept'
+  done: DisownedOutcome
+  /** Names the blocked password. */
+  blocked?: string
+}
+
 /** Why a request gets no mail; for the audit log and the dead letters. */
 export type NoMail =
   /** Nobody has this name or verified address. */
@@ -297,27 +313,4 @@ export interface RecordedEvent extends EventBase, Sometimes {
   type: AuditEventType
   /** When it was recorded, by the clock of that process. The event itself may be earlier. */
   recordedAt: Date
-}
-
-/** Keeps the audit events, in `audit_events`. */
-export interface AuditLog {
-  /**
-   * Keeps the event for `keepMs` from now on; it is removed then or a little later. `false`: an event with this id was recorded
-   * before; nothing changed.
-   */
-  record(event: AuditEvent, keepMs: number): Promise<boolean>
-  /** The one that was recorded last comes first. */
-  list(query: AuditQuery): Promise<RecordedEvent[]>
-}
-
-export interface AuditQuery {
-  /** That one alone. */
-  id?: string
-  accountId?: string
-  /** `details.identifier_hash` of what somebody typed who was not found, as `foldTyped` makes it. */
-  identifierHash?: string
-  types?: AuditEventType[]
-  /** Only what was recorded at this time or later. */
-  recordedFrom?: Date
-  limit: number
 }

@@ -1,4 +1,3 @@
-import type { MailJob } from './mails.ts'
 import type { RequestOrder } from './requests.ts'
 
 /** Whether one request is later than the other, or the later attempt of the same. */
@@ -10,11 +9,11 @@ export function isLater(one: RequestOrder, other: RequestOrder): boolean {
 }
 
 /** Where a job stands among the requests, before any attempt. */
-export function orderOf({ id, requestedAt }: Pick<MailJob, 'id' | 'requestedAt'>): RequestOrder {
-  return { requestedAt, mailJobId: id, attempt: 0 }
+export function orderOf(job: { id: string; requestedAt: Date }): RequestOrder {
+  return { requestedAt: job.requestedAt, mailJobId: job.id, attempt: 0 }
 }
 
 /** The same for the attempt under way. */
-export function attemptOf(job: Pick<MailJob, 'id' | 'requestedAt' | 'attempts'>): RequestOrder {
+export function attemptOf(job: Parameters<typeof orderOf>[0] & { attempts: number }): RequestOrder {
   return { ...orderOf(job), attempt: job.attempts }
 }

@@ -19,18 +19,6 @@ export interface SessionEnd {
   isExact?: boolean
 }
 
-/** Keeps the cut-offs of accounts, in `session_cutoffs`. Reads see every write that was answered before, in any process. */
-export interface SessionCutoffStore {
-  /** `undefined`: nothing was ever ended for this account. */
-  read(accountId: string): Promise<SessionCutoffs | undefined>
-  /**
-   * Effects 3 and 4, in one atomic step. A cut-off only moves forward, to the time of the end. If it is there already or later, it
-   * moves by one millisecond: each end differs from the one before, whatever the clocks say. With `isExact`, the exact cut-off
-   * moves instead, to this time at least. The same end once more changes nothing, so that it can be repeated. Answers the cut-offs.
-   */
-  end(accountId: string, end: SessionEnd): Promise<SessionCutoffs>
-}
-
 /** How many records were deleted. `undefined`: the adapter cannot tell; they are dead all the same. */
 export type EndedCount = number | undefined
 

@@ -1,5 +1,3 @@
-import type { Token } from './tokens.ts'
-
 export type TokenEnd =
   /** A newer link was asked for, or the account was signed out everywhere. */
   | 'invalidated'
@@ -8,11 +6,16 @@ export type TokenEnd =
   /** Its time was over. */
   | 'expired'
 
+interface Ends {
+  usedAt: Date | undefined
+  claimedAt: Date | undefined
+  invalidatedAt: Date | undefined
+  expiresAt: Date
+}
+
 /** What ended a token at that time. `undefined`: nothing did; whether its account is as it was is another question. At exactly `expiresAt` it is over. */
-export function endOf(
-  { usedAt, claimedAt, invalidatedAt, expiresAt }: Token,
-  at: Date,
-): TokenEnd | undefined {
+export function endOf(token: Ends, at: Date): TokenEnd | undefined {
+  const { usedAt, claimedAt, invalidatedAt, expiresAt } = token
   if (invalidatedAt) return 'invalidated'
   if (usedAt || claimedAt) return 'used'
   return expiresAt > at ? undefined : 'expired'

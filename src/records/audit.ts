@@ -1,29 +1,11 @@
 /** What happened (6): each event once. */
 import type { Clock } from '../clock.ts'
-import type { AuditEvent, AuditLog, AuditQuery, RecordedEvent } from '../ports/index.ts'
-import type { Stored } from '../ports/record-store.ts'
-import { kindOf } from './kind.ts'
+import type { AuditEvent, AuditEventType, RecordedEvent } from '../ports/audit.ts'
+import { defined, holds, kindOf, type RecordOf } from './kind.ts'
 import type { Records } from './records.ts'
-import { firstWanted } from './scan.ts'
-import { type QueryOf, tableOf } from './table.ts'
+import { firstWanted, type QueryOf, tableOf } from './table.ts'
 
-interface EventRecord {
-  id: string
-  type: string
-  at: Date
-  accountId: string | undefined
-  address: string | undefined
-  userAgent: string | undefined
-  clientId: string | undefined
-  reason: string | undefined
-  details: Record<string, unknown> | undefined
-  /** Of the details, to be found by. */
-  identifierHash: string | undefined
-  recordedAt: Date
-  purgeAt: Date
-}
-
-export const AUDIT_EVENTS = kindOf<EventRecord>({
+export const AUDIT_EVENTS = kindOf({
   name: 'audit_events',
   fields: {
     type: 'text',
@@ -33,7 +15,8 @@ export const AUDIT_EVENTS = kindOf<EventRecord>({
     userAgent: 'text?',
     clientId: 'text?',
     reason: 'text?',
-    details: 'json?',
+    details: holds<Record<string, unknown> | undefined>('json?'),
+    /** Of the details, to be found by. */
     identifierHash: 'text?',
     recordedAt: 'time',
     purgeAt: 'time',
@@ -48,10 +31,26 @@ export const AUDIT_EVENTS = kindOf<EventRecord>({
   isWhole: ({ details = {} }) => !Array.isArray(details) && typeof details === 'object',
 })
 
+type EventRecord = RecordOf<typeof AUDIT_EVENTS>
+
+export interface AuditQuery {
+  /** That one alone. */
+  id?: string
+  accountId?: string
+  /** `details.identifier_hash` of what somebody typed who was not found, as `foldTyped` makes it. */
+  identifierHash?: string
+  types?: AuditEventType[]
+  /** Only what was recorded at this time or later. */
+  recordedFrom?: Date
+  limit: number
+}
+
 /** Of more at once, the order is lost. */
 const MOST_AHEAD_MS = 100
 
-export function auditLog(records: Records, { now }: Pick<Clock, 'now'>): AuditLog {
+export type AuditLog = ReturnType<typeof auditLog>
+
+export function auditLog(records: Records, { now }: Pick<Clock, 'now'>) {
   const events = tableOf(records, AUDIT_EVENTS)
   let last = -Infinity
   /** Events of one process are told in the order in which they were recorded, though several come in a millisecond. */
@@ -62,9 +61,15 @@ export function auditLog(records: Records, { now }: Pick<Clock, 'now'>): AuditLo
   }
 
   return {
-    record: (event, keepMs) => events.insert(newRecord(event, inOrder(), keepMs)),
+    /**
+     * Keeps the event for `keepMs` from now on; it is removed then or a little later. `false`: an event with this id was recorded
+     * before; nothing changed.
+     */
+    record: (event: AuditEvent, keepMs: number): Promise<boolean> =>
+      events.insert(newRecord(event, inOrder(), keepMs)),
 
-    async list(query) {
+    /** The one that was recorded last comes first. */
+    async list(query: AuditQuery): Promise<RecordedEvent[]> {
       if (query.id !== undefined) {
         const event = await events.getReadable(query.id)
         return event && isAsked(event, query) ? [eventOf(event)] : []
@@ -104,7 +109,8 @@ function isAsked(event: EventRecord, query: AuditQuery): boolean {
 }
 
 function newRecord(event: AuditEvent, recordedAt: Date, keepMs: number): EventRecord {
-  const { id, type, at, accountId, address, userAgent, clientId, reason, details }: Told = event
+  const told: Omit<RecordedEvent, 'recordedAt'> = event
+  const { id, type, at, accountId, address, userAgent, clientId, reason, details } = told
   const hash = details?.['identifier_hash']
   return {
     id,
@@ -122,18 +128,7 @@ function newRecord(event: AuditEvent, recordedAt: Date, keepMs: number): EventRe
   }
 }
 
-type Told = Omit<RecordedEvent, 'recordedAt'>
-
-/** The event of what was read, without the time at which it was recorded. */
-export function toldEvent(stored: Stored): AuditEvent[] {
-  if (!stored.fields) return []
-  const { recordedAt: _recordedAt, ...event } = eventOf(AUDIT_EVENTS.toRecord(stored))
+export function eventOf({ identifierHash: _hash, purgeAt: _purgeAt, ...event }: EventRecord) {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a record holds what an event was
-  return [event as AuditEvent]
-}
-
-function eventOf({ identifierHash: _hash, purgeAt: _purgeAt, ...record }: EventRecord) {
-  const told = Object.entries(record).filter(([, value]) => value !== undefined)
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a record holds what an event was
-  return Object.fromEntries(told) as unknown as RecordedEvent
+  return defined(event) as unknown as RecordedEvent
 }

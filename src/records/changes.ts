@@ -13,7 +13,7 @@ export interface Changed<N, A> {
 /**
  * A pure function of the record as it is; `undefined`: there is none. It may be called many times, and only the last answer counts.
  */
-export type ChangeOf<A> = (before: Stored | undefined) => Changed<Fields, A>
+type ChangeOf<A> = (before: Stored | undefined) => Changed<Fields, A>
 
 /** As many may wait for one record, and for all of them. */
 const MOST_OF_RECORD = 1_000

@@ -1,41 +1,34 @@
-/** Clients that are told of an ended account. */
-import type {
-  ClientLogout,
-  ClientLogoutJob,
-  ClientLogoutStore,
-  NewClientLogout,
-} from '../ports/index.ts'
+/** Clients that are told of an ended account (OpenID Connect Back-Channel Logout 1.0): who is to be told, and who was. */
 import { newId } from '../crypto/token.ts'
 import { weekAfter } from '../ports/week.ts'
-import { kindOf } from './kind.ts'
+import { kindOf, type RecordOf } from './kind.ts'
 import type { Records } from './records.ts'
-import { firstWanted } from './scan.ts'
-import { tableOf } from './table.ts'
+import { firstWanted, tableOf } from './table.ts'
 
-interface LogoutRecord extends Omit<ClientLogout, 'state'> {
-  state: string
-  /** `undefined`: nobody holds it. */
-  leaseId: string | undefined
-  /** Nobody may claim it before: the end of the lease, or of the pause before another attempt. */
-  availableAt: Date
-  purgeAt: Date
-}
-
-export const CLIENT_LOGOUTS = kindOf<LogoutRecord>({
+export const CLIENT_LOGOUTS = kindOf({
   name: 'client_logouts',
   fields: {
+    /** The `SessionEnd` that it is of. */
     endId: 'text',
     accountId: 'text',
     clientId: 'text',
+    /** The session at the client. `undefined`: all sessions of the account there. */
     sid: 'text?',
+    /** `false`: the client has no `backchannel_logout_uri`. Nobody tries; it is kept for the person to be told. */
     canBeTold: 'boolean',
     requestedAt: 'time',
+    /** After this time nobody tries any more. */
     expiresAt: 'time',
     state: 'text',
+    /** How often it was taken to be sent. */
     attempts: 'number',
+    /** Why the last attempt failed. */
     reason: 'text?',
+    /** Its account was forgotten since: it goes once it is over, and no event tells of it. */
     isForgotten: 'boolean',
+    /** Names the claim; a write with the id of an earlier claim changes nothing. `undefined`: nobody holds it. */
     leaseId: 'text?',
+    /** Nobody may claim it before: the end of the lease, or of the pause before another attempt. */
     availableAt: 'time',
     purgeAt: 'time',
   },
@@ -46,17 +39,71 @@ export const CLIENT_LOGOUTS = kindOf<LogoutRecord>({
   purgedAt: 'purgeAt',
 })
 
+type LogoutRecord = RecordOf<typeof CLIENT_LOGOUTS>
+
+/** How far it is. `dead`: nobody will try again. `untold`: it cannot be told. */
+export type ClientLogoutState = 'waiting' | 'sent' | 'dead' | 'untold'
+
+/** One that was asked for, and how far it is. */
+export interface ClientLogout extends Omit<
+  LogoutRecord,
+  'state' | 'leaseId' | 'availableAt' | 'purgeAt'
+> {
+  state: ClientLogoutState
+}
+
+/** A client that an ended session or grant was of. Its id is made of the end, the client and its session: asked for again, it is the same one. */
+export type NewClientLogout = Omit<ClientLogout, 'state' | 'attempts' | 'reason' | 'isForgotten'>
+
+/** One that a worker has claimed. */
+export interface ClientLogoutJob extends ClientLogout {
+  leaseId: string
+}
+
+/** What became of an attempt. Without a `reason`, the one before stays. */
+type ClientLogoutOutcome =
+  { state: 'sent' | 'dead'; at: Date; reason?: string } | { retryAt: Date; reason?: string }
+
+/**
+ * Tells a client, and answers `undefined` once it has ended its sessions. Otherwise why it did not, such as `http_500`, `timeout`
+ * or `client_gone`. Once the signal aborts, it answers soon.
+ */
+export type TellClient = (
+  logout: ClientLogout,
+  signal: AbortSignal,
+) => Promise<LogoutFailure | undefined>
+
+/** Why a client was not told. */
+export interface LogoutFailure {
+  reason: string
+  /** It will not help to try again. */
+  isFinal: boolean
+}
+
 /** So many are told of one account at most. */
 const MOST_FOUND = 100
 
-export function clientLogouts(records: Records): ClientLogoutStore {
+export type ClientLogoutStore = ReturnType<typeof clientLogouts>
+
+/** Each stays for a week after it is over. */
+export function clientLogouts(records: Records) {
   const logouts = tableOf(records, CLIENT_LOGOUTS)
   return {
-    async add(added) {
+    /** One write. What is there already stays as it is. */
+    async add(added: readonly NewClientLogout[]): Promise<void> {
       await Promise.all(added.map((logout) => logouts.insert(newRecord(logout))))
     },
 
-    async claim(most, at, heldUntil, except) {
+    /**
+     * Takes at most this many that wait, are due and nobody holds, the longest due first. It takes one of each client, and none of
+     * those in `except`. So a client with many leaves room for the others. Those past `expiresAt` are among them.
+     */
+    async claim(
+      most: number,
+      at: Date,
+      heldUntil: Date,
+      except: readonly string[],
+    ): Promise<ClientLogoutJob[]> {
       const seen = new Set(except)
       const below = new Date(at.getTime() + 1)
       const waiting = { equal: { state: 'waiting' }, by: 'availableAt', below } as const
@@ -66,32 +113,33 @@ export function clientLogouts(records: Records): ClientLogoutStore {
         return true
       })
       const claims = due.map((logout) =>
-        logouts.change(logout, (record): { next: typeof record; answer: ClientLogoutJob[] } => {
+        logouts.change(logout, (record) => {
           if (record?.state !== 'waiting' || record.availableAt > at)
-            return { next: record, answer: [] }
+            return { next: record, answer: undefined }
           const leaseId = newId()
           const attempts = record.attempts + 1
           const next = { ...record, attempts, leaseId, availableAt: heldUntil }
-          return { next, answer: [{ ...logoutOf(next), leaseId }] }
+          return { next, answer: { ...logoutOf(next), leaseId } }
         }),
       )
-      return (await Promise.all(claims)).flat()
+      return (await Promise.all(claims)).filter((job) => job !== undefined)
     },
 
-    async settle({ id, leaseId }, outcome) {
-      await logouts.change(id, (record) => {
-        if (record?.leaseId !== leaseId) return { next: record, answer: undefined }
+    /** Ends a claimed one, or gives it back to be claimed again from `retryAt` on. It changes nothing once the lease is lost. */
+    async settle({ id, leaseId }: ClientLogoutJob, outcome: ClientLogoutOutcome): Promise<void> {
+      await logouts.update(id, (record) => {
+        if (record.leaseId !== leaseId) return record
         const { reason = record.reason } = outcome
         const free = { ...record, reason, leaseId: undefined }
-        if ('retryAt' in outcome)
-          return { next: { ...free, availableAt: outcome.retryAt }, answer: undefined }
+        if ('retryAt' in outcome) return { ...free, availableAt: outcome.retryAt }
         const { state, at } = outcome
-        const over = { ...free, state, purgeAt: weekAfter(at) }
-        return { next: record.isForgotten ? undefined : over, answer: undefined }
+        return record.isForgotten ? undefined : { ...free, state, purgeAt: weekAfter(at) }
       })
     },
 
-    async find({ accountId, endId }) {
+    /** Of one account, or of one of its ends; newest first, at most 100. */
+    async find(which: { accountId: string; endId?: string }): Promise<ClientLogout[]> {
+      const { accountId, endId } = which
       const newest = { equal: { accountId }, by: 'requestedAt', isDescending: true } as const
       const isOfEnd = (record: LogoutRecord) => endId === undefined || record.endId === endId
       return (await firstWanted(logouts, newest, MOST_FOUND, isOfEnd)).map(logoutOf)

@@ -1,41 +1,49 @@
 /** Up to when the sessions of an account are dead (2.4). */
-import type { SessionCutoffs, SessionCutoffStore, SessionEnd } from '../ports/index.ts'
-import { kindOf } from './kind.ts'
+import type { SessionCutoffs, SessionEnd } from '../ports/sessions.ts'
+import { defined, holds, kindOf, type RecordOf } from './kind.ts'
 import type { Records } from './records.ts'
 import { tableOf } from './table.ts'
 
-interface CutoffRecord {
-  /** The account. */
-  id: string
-  idpAt: Date | undefined
-  oauthAt: Date | undefined
-  exactAt: Date | undefined
-  /** The latest, so that each moves the cut-offs once. */
-  ends: string[] | undefined
-}
-
-export const CUTOFFS = kindOf<CutoffRecord>({
+/** The id of a record is that of the account. */
+export const CUTOFFS = kindOf({
   name: 'session_cutoffs',
   isMostlyNew: true,
-  fields: { idpAt: 'time?', oauthAt: 'time?', exactAt: 'time?', ends: 'json?' },
+  fields: {
+    idpAt: 'time?',
+    oauthAt: 'time?',
+    exactAt: 'time?',
+    /** The latest, so that each moves the cut-offs once. */
+    ends: holds<string[] | undefined>('json?'),
+  },
   // What ended something has a time.
   isWhole: ({ idpAt, oauthAt, ends = [] }) =>
     Array.isArray(ends) && [idpAt, oauthAt].every((at) => (at !== undefined) === ends.length > 0),
 })
 
+type CutoffRecord = RecordOf<typeof CUTOFFS>
+
 /** A reset that failed between two effects is repeated within seconds. No account is reset so often meanwhile. */
 const ENDS_KEPT = 20
 
-export function cutoffStore(records: Records): SessionCutoffStore {
+export type SessionCutoffStore = ReturnType<typeof cutoffStore>
+
+/** Reads see every write that was answered before, in any process. */
+export function cutoffStore(records: Records) {
   const cutoffs = tableOf(records, CUTOFFS)
   // A damaged one throws: "nothing was ended" would revive ended sessions.
   return {
-    async read(accountId) {
+    /** `undefined`: nothing was ever ended for this account. */
+    async read(accountId: string): Promise<SessionCutoffs | undefined> {
       const record = await cutoffs.get(accountId)
       return record && cutoffsOf(record)
     },
 
-    end: (accountId, end) =>
+    /**
+     * Effects 3 and 4, in one atomic step. A cut-off only moves forward, to the time of the end. If it is there already or later, it
+     * moves by one millisecond: each end differs from the one before, whatever the clocks say. With `isExact`, the exact cut-off
+     * moves instead, to this time at least. The same end once more changes nothing, so that it can be repeated. Answers the cut-offs.
+     */
+    end: (accountId: string, end: SessionEnd): Promise<SessionCutoffs> =>
       cutoffs.change(accountId, (before) => {
         const next = ended(before ?? none(accountId), end)
         return { next, answer: cutoffsOf(next) }
@@ -69,5 +77,5 @@ const later = (at: Date, ms = -Infinity) => new Date(Math.max(at.getTime(), ms))
 const cutoffsOf = ({ idpAt, oauthAt, exactAt }: CutoffRecord): SessionCutoffs => ({
   idpAt,
   oauthAt,
-  ...(exactAt && { exactAt }),
+  ...defined({ exactAt }),
 })

@@ -1,5 +1,4 @@
 /** What is about one account goes, but for what is under way. */
-import type { ForgottenAccount } from '../ports/index.ts'
 import { AUDIT_EVENTS } from './audit.ts'
 import type { Changed } from './changes.ts'
 import { CLIENT_LOGOUTS } from './client-logouts.ts'
@@ -16,13 +15,13 @@ const PAGE = 500
 /** `keep`: it stays as that. `undefined`: it goes. */
 type Fate<T> = { keep: T; isUnderWay: boolean } | undefined
 
-/** Mails first, which become links, and events last, which tell of all others. */
+/** Mails first, which become links, and events last, which tell of all others. Answers how many records were removed, by what they are. */
 export async function forgetAccount(
   records: Records,
   accountId: string,
   at: Date,
   accountHash: string,
-): Promise<ForgottenAccount> {
+) {
   let underWay = 0
   async function forget<T extends { id: string }>(
     kind: KindOf<T>,
@@ -52,6 +51,7 @@ export async function forgetAccount(
       const details = { ...event.details, account_hash: accountHash }
       return { keep: { ...event, accountId: undefined, details }, isUnderWay: false }
     }),
+    /** Resets that are being finished, mails that a worker holds, client logouts that are still to be told: they are still there. */
     underWay,
   }
 }

@@ -1,40 +1,42 @@
-/** The keys of the processes that share the store. */
-import type { KeyRings } from '../ports/index.ts'
-import { kindOf } from './kind.ts'
+/** The keys of the processes that share the store, by ids that tell nothing about them. */
+import { holds, kindOf } from './kind.ts'
 import type { Records } from './records.ts'
 import { tableOf } from './table.ts'
 
-interface RingRecord {
-  /** The process. */
-  id: string
-  keyIds: string[]
-  notedAt: Date
-  purgeAt: Date
-}
-
-export const KEY_RINGS = kindOf<RingRecord>({
+/** The id of a ring is that of its process. */
+export const KEY_RINGS = kindOf({
   name: 'key_rings',
-  fields: { keyIds: 'json', notedAt: 'time', purgeAt: 'time' },
+  fields: { keyIds: holds<string[]>('json'), notedAt: 'time', purgeAt: 'time' },
   indexes: [['notedAt']],
   purgedAt: 'purgeAt',
   isWhole: ({ keyIds }) => Array.isArray(keyIds) && keyIds.every((id) => typeof id === 'string'),
 })
 
+/** The keys of one process: the first signs, all verify. */
+export interface NotedKeyRing {
+  processId: string
+  keyIds: string[]
+}
+
 const HOUR_MS = 3_600_000
 const MOST_PROCESSES = 1_000
 
+export type KeyRings = ReturnType<typeof keyRings>
+
 /** @param now - of the database: the notes are of several processes. */
-export function keyRings(records: Records, now: () => Promise<Date>): KeyRings {
+export function keyRings(records: Records, now: () => Promise<Date>) {
   const rings = tableOf(records, KEY_RINGS)
   return {
-    async note(id, keyIds) {
+    /** Notes the ids of the keys of a process, in place of those of before. None: it has ended, and its note goes. */
+    async note(id: string, keyIds: readonly string[]): Promise<void> {
       if (keyIds.length === 0) return rings.remove(id)
       const notedAt = await now()
       const purgeAt = new Date(notedAt.getTime() + HOUR_MS)
       await rings.overwrite({ id, keyIds: [...keyIds], notedAt, purgeAt })
     },
 
-    async noted(withinMs) {
+    /** What was noted within the last so many milliseconds, by the time of the database. */
+    async noted(withinMs: number): Promise<NotedKeyRing[]> {
       const from = new Date((await now()).getTime() - withinMs + 1)
       const found = await rings.find({ by: 'notedAt', from, limit: MOST_PROCESSES })
       return found.map(({ id, keyIds }) => ({ processId: id, keyIds }))

@@ -1,45 +1,58 @@
 /** The kinds of the domain: a record of TypeScript on one side, the fields of a `Kind` on the other. */
-import type { FieldType, Fields, Kind, Stored, Value } from '../ports/record-store.ts'
+import type { FieldType, Fields, Stored, Value } from '../ports/record-store.ts'
 import { AccountFlowsError } from '../errors.ts'
+import type { ChangedKind } from './changes.ts'
 
-type TypeOf<T> = [T] extends [string]
-  ? 'text'
-  : [T] extends [number]
-    ? 'number'
-    : [T] extends [boolean]
-      ? 'boolean'
-      : [T] extends [Date]
-        ? 'time'
-        : 'json'
+/** What a field of each type holds. */
+interface Values {
+  text: string
+  number: number
+  boolean: boolean
+  time: Date
+  json: object
+}
 
-type Name<T> = Exclude<keyof T & string, 'id'>
+/** The type of a field; with a `?` where a record may lack it. */
+type TypeOf = FieldType | `${FieldType}?`
 
-/** Of each field its type; with a `?` where a record may lack it. */
-type TypesOf<T> = {
-  readonly [N in Name<T>]-?: undefined extends T[N]
-    ? `${TypeOf<Exclude<T[N], undefined>>}?`
-    : TypeOf<T[N]>
+/** A field of which the code knows more: TypeScript alone is told. What is wrong in the database, `isWhole` finds. */
+export const holds = <T>(type: TypeOf) =>
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a note for TypeScript, and no property
+  type as TypeOf & { readonly of: T }
+
+type ValueOf<Type> = Type extends { of: infer T }
+  ? T
+  : Type extends FieldType
+    ? Values[Type]
+    : Type extends `${infer Name extends FieldType}?`
+      ? Values[Name] | undefined
+      : never
+
+type TypesOf = Readonly<Record<string, TypeOf>>
+
+/** A record with these fields. */
+export type RecordWith<F extends TypesOf> = { id: string } & {
+  -readonly [N in keyof F]: ValueOf<F[N]>
 }
 
 /** What `kindOf` makes a kind of. */
-export interface Definition<T> {
-  name: string
-  fields: TypesOf<T>
-  indexes?: readonly (readonly Name<T>[])[]
-  unique?: readonly Name<T>[]
-  insertedAt?: Name<T>
-  purgedAt?: Name<T>
+export interface Definition<F extends TypesOf> extends Pick<ChangedKind, 'name' | Handling> {
+  /** Of each field its type. */
+  fields: F
+  indexes?: readonly (readonly (keyof F & string)[])[]
+  unique?: readonly (keyof F & string)[]
+  insertedAt?: keyof F & string
+  purgedAt?: keyof F & string
   /** What is right in a whole record, besides the types of its fields. */
-  isWhole?(record: T): boolean
+  isWhole?(record: RecordWith<F>): boolean
   /** A change takes a damaged record for none, and begins anew. Otherwise it throws. */
   damagedIsNone?: boolean
-  /** See `ChangedKind`. */
-  isRemembered?: boolean
-  isMostlyNew?: boolean
 }
 
+type Handling = 'isRemembered' | 'isMostlyNew'
+
 /** A kind whose records are of this type. */
-export interface KindOf<T extends { id: string }> extends Kind {
+export interface KindOf<T extends { id: string }> extends ChangedKind {
   /** The name under which a field is stored. */
   nameOf(field: string): string
   /** The fields of a record, without those that are `undefined`. */
@@ -48,42 +61,40 @@ export interface KindOf<T extends { id: string }> extends Kind {
   read(stored: Stored): T | undefined
   /** @throws AccountFlowsError where the record is damaged. */
   toRecord(stored: Stored): T
-  damagedIsNone: boolean
-  isRemembered: boolean
-  isMostlyNew: boolean
+  damagedIsNone?: boolean
 }
 
+/** The records of a kind. */
+export type RecordOf<K> = K extends KindOf<infer T> ? T : never
+
 /** Names are in camelCase in the code, and in snake_case where they are stored. */
-export function kindOf<T extends { id: string }>(definition: Definition<T>): KindOf<T> {
-  const { name, indexes = [], unique = [], insertedAt, purgedAt } = definition
-  const { isWhole = () => true, damagedIsNone = false } = definition
-  const { isRemembered = false, isMostlyNew = false } = definition
+export function kindOf<const F extends TypesOf>(definition: Definition<F>): KindOf<RecordWith<F>> {
+  const { indexes = [], unique = [], insertedAt, purgedAt, isWhole, ...handling } = definition
   const types = Object.entries<string>(definition.fields)
   const names = new Map(types.map(([field]) => [field, snakeCase(field)]))
   const required = types.filter(([, type]) => !type.endsWith('?'))
   const typed = types.map(([field, type]) => [snakeCase(field), type.replace('?', '')])
 
-  function read({ id, fields }: Stored): T | undefined {
+  function read({ id, fields }: Stored): RecordWith<F> | undefined {
     if (!fields) return undefined
     const named = [...names].map(([field, stored]) => [field, fields[stored]])
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the store has checked each type
-    const record = { id, ...Object.fromEntries(named) } as T
-    return isWhole(record) ? record : undefined
+    const record = { id, ...Object.fromEntries(named) } as RecordWith<F>
+    return !isWhole || isWhole(record) ? record : undefined
   }
 
   return {
-    name,
-    damagedIsNone,
-    isRemembered,
-    isMostlyNew,
+    ...handling,
     read,
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the definition has nothing else
     fields: Object.fromEntries(typed) as Record<string, FieldType>,
     required: required.map(([field]) => snakeCase(field)),
     indexes: indexes.map((fields) => fields.map(snakeCase)),
     unique: unique.map(snakeCase),
-    ...(insertedAt !== undefined && { insertedAt: snakeCase(insertedAt) }),
-    ...(purgedAt !== undefined && { purgedAt: snakeCase(purgedAt) }),
+    ...defined({
+      insertedAt: insertedAt && snakeCase(insertedAt),
+      purgedAt: purgedAt && snakeCase(purgedAt),
+    }),
 
     nameOf: snakeCase,
 
@@ -100,9 +111,16 @@ export function kindOf<T extends { id: string }>(definition: Definition<T>): Kin
     toRecord(stored) {
       const record = read(stored)
       if (record) return record
-      throw damaged(name, stored)
+      throw damaged(definition.name, stored)
     },
   }
+}
+
+/** The same without the parts that are `undefined`. */
+export function defined<T extends object>(parts: T) {
+  const known = Object.entries(parts).filter(([, value]) => value !== undefined)
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- nothing else was left out
+  return Object.fromEntries(known) as { [N in keyof T]?: Exclude<T[N], undefined> }
 }
 
 const snakeCase = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)

@@ -1,18 +1,11 @@
-/** Counts in windows that begin with the first hit. */
+/** Counts in windows that begin with the first hit. The caller decides how much is too much. */
 import type { Clock } from '../clock.ts'
-import type { Hit, RateLimits } from '../ports/index.ts'
-import { kindOf } from './kind.ts'
+import { kindOf, type RecordOf } from './kind.ts'
 import type { Records } from './records.ts'
 import { tableOf } from './table.ts'
 
-interface WindowRecord {
-  /** The key. */
-  id: string
-  count: number
-  endsAt: Date
-}
-
-export const RATE_LIMITS = kindOf<WindowRecord>({
+/** The id of a window is its key. */
+export const RATE_LIMITS = kindOf({
   name: 'rate_limits',
   fields: { count: 'number', endsAt: 'time' },
   purgedAt: 'endsAt',
@@ -22,10 +15,25 @@ export const RATE_LIMITS = kindOf<WindowRecord>({
   isMostlyNew: true,
 })
 
-export function rateLimits(records: Records, { now }: Pick<Clock, 'now'>): RateLimits {
+type WindowRecord = RecordOf<typeof RATE_LIMITS>
+
+/** What was counted under one key. */
+export interface Hit {
+  count: number
+  /** Milliseconds until the window of the key ends; from 0 to its length. */
+  msToEnd: number
+}
+
+export type RateLimits = ReturnType<typeof rateLimits>
+
+export function rateLimits(records: Records, { now }: Pick<Clock, 'now'>) {
   const windows = tableOf(records, RATE_LIMITS)
   return {
-    hit: (key, windowMs) =>
+    /**
+     * Counts one more under the key, atomically: of concurrent callers, in any process, no two get the same count. A window that
+     * would last longer than `windowMs` ends after that; a clock was set back, or the window was longer before.
+     */
+    hit: (key: string, windowMs: number): Promise<Hit> =>
       windows.change(key, (before) => {
         const at = now()
         const isOn = isOnAt(before, at)
@@ -36,13 +44,15 @@ export function rateLimits(records: Records, { now }: Pick<Clock, 'now'>): RateL
         return { next, answer: hitOf(next, at) }
       }),
 
-    async peek(key) {
+    /** How the key stands. Counts nothing; without a window all is 0. */
+    async peek(key: string): Promise<Hit> {
       const window = await windows.getReadable(key)
       const at = now()
       return isOnAt(window, at) ? hitOf(window, at) : { count: 0, msToEnd: 0 }
     },
 
-    giveBack: (key, hits = 1) =>
+    /** Takes so many hits of the window back, all at most: 1 if not given. Answers how many, atomically; without a window 0. */
+    giveBack: (key: string, hits = 1): Promise<number> =>
       windows.change(key, (window) => {
         if (!isOnAt(window, now())) return { next: window, answer: 0 }
         const answer = Math.min(hits, window.count)

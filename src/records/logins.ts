@@ -1,16 +1,11 @@
-/** Logins that wait for a verification link (3.2). */
+/** Logins that wait for a verification link (3.2): by whom they are finished. */
 import { z } from 'zod'
-import type { CarriedParameters, PendingLogin, PendingLoginStore } from '../ports/index.ts'
 import { carriedBy } from '../ports/carried-query.ts'
-import { isVoid, type SomeLogins } from '../ports/logins.ts'
-import { kindOf } from './kind.ts'
+import type { CapturedRequest } from '../ports/logins.ts'
+import type { CarriedParameters } from '../ports/requests.ts'
+import { holds, kindOf, type RecordOf } from './kind.ts'
 import type { Records } from './records.ts'
 import { type Table, tableOf } from './table.ts'
-
-interface LoginRecord extends PendingLogin {
-  /** The name of the turn that has set `continuedAt`. */
-  turn: string | undefined
-}
 
 /** What a wrong login would be made of is looked at; the rest the provider checks again when it resumes. */
 const Captured = z.object({
@@ -18,17 +13,22 @@ const Captured = z.object({
   login: z.object({ accountId: z.string(), ts: z.number() }),
 })
 
-export const PENDING_LOGINS = kindOf<LoginRecord>({
+export const PENDING_LOGINS = kindOf({
   name: 'pending_logins',
   fields: {
     accountId: 'text',
+    /** The address and the digest of the password hash that the login was checked with; it is void under others. */
     email: 'text?',
     passwordDigest: 'text',
-    captured: 'json',
+    captured: holds<CapturedRequest>('json'),
+    /** Lower-case hex SHA-256 of the cookie of the browser that logged in. `undefined`: no page waits for it. */
     browserHash: 'text?',
     createdAt: 'time',
+    /** When the browser that logged in went on, which it does once. `undefined`: not yet. */
     continuedAt: 'time?',
+    /** The name of the turn that has set `continuedAt`. */
     turn: 'text?',
+    /** After this time the record may be removed. */
     purgeAt: 'time',
   },
   indexes: [['accountId', 'createdAt']],
@@ -36,13 +36,43 @@ export const PENDING_LOGINS = kindOf<LoginRecord>({
   isWhole: ({ captured }) => Captured.safeParse(captured).success,
 })
 
+type LoginRecord = RecordOf<typeof PENDING_LOGINS>
+
+/** A login that waits for a verification link. */
+export type PendingLogin = Omit<LoginRecord, 'turn'>
+
+/** Whether `isVoid` was set (`LoginChanges`). */
+export const isVoid = ({ passwordDigest }: PendingLogin) => passwordDigest === ''
+
+/** What changes of logins that wait, repeated or in any order with the same end. */
+export interface LoginChanges {
+  /** To a later time; never to an earlier one. */
+  purgeAt?: Date
+  /** Makes them logins without a password, so that nothing finishes them. Their pages still know where to lead. */
+  isVoid?: true
+}
+
+/** One login that waits, or all of an account but one. */
+type SomeLogins = { id: string } | { accountId: string; except?: string | undefined }
+
+type WantedLogin =
+  | { id: string }
+  | { accountId: string; carried: CarriedParameters }
+  | { accountId: string; browserHash: string }
+
 /** So many are read; other limits keep an account below it. */
 const MOST = 1_000
 
-export function pendingLogins(records: Records): PendingLoginStore {
+export type PendingLoginStore = ReturnType<typeof pendingLogins>
+
+export function pendingLogins(records: Records) {
   const logins = tableOf(records, PENDING_LOGINS)
   return {
-    async save(login, most) {
+    /**
+     * Saves it, or replaces the one with its id, but none that became void while it waited. Besides it, only the newest of its account
+     * stay: `most` in all.
+     */
+    async save(login: PendingLogin, most: number): Promise<void> {
       const record = { ...login, turn: undefined }
       if (!(await logins.insert(record))) {
         await logins.change(login.id, (before) => {
@@ -52,16 +82,19 @@ export function pendingLogins(records: Records): PendingLoginStore {
       }
       const others = (await newestOf(logins, login.accountId)).filter(({ id }) => id !== login.id)
       // Not one that began anew meanwhile.
-      const ends = others.slice(most - 1).map((other) =>
-        logins.change(other, (now) => {
-          const isNewer = now && now.createdAt > other.createdAt
-          return { next: isNewer ? now : undefined, answer: undefined }
-        }),
-      )
+      const ends = others
+        .slice(most - 1)
+        .map((other) =>
+          logins.update(other, (now) => (now.createdAt > other.createdAt ? now : undefined)),
+        )
       await Promise.all(ends)
     },
 
-    async find(which) {
+    /**
+     * By its id. Or the account's newest one with exactly this client, redirect URI and state, absent distinct from empty. Or its newest one
+     * of this browser that is neither void nor continued.
+     */
+    async find(which: WantedLogin): Promise<PendingLogin | undefined> {
       if ('id' in which) {
         const record = await logins.getReadable(which.id)
         return record && loginOf(record)
@@ -74,23 +107,21 @@ export function pendingLogins(records: Records): PendingLoginStore {
       return found && loginOf(found)
     },
 
-    async change(which, changes) {
-      const change = (login: LoginRecord): LoginRecord => {
+    async change(which: SomeLogins, changes: LoginChanges): Promise<void> {
+      await logins.updateAll(await someOf(logins, which), (login) => {
         const purgeAt = later(login.purgeAt, changes.purgeAt)
         return { ...login, purgeAt, ...(changes.isVoid && { passwordDigest: '' }) }
-      }
-      await Promise.all(
-        (await someOf(logins, which)).map((one) =>
-          logins.change(one, (login) => ({ next: login && change(login), answer: undefined })),
-        ),
-      )
+      })
     },
 
-    setTurn: (id, turn, at) =>
-      logins.change(id, (login) => {
-        if (!login || (at ? login.continuedAt : login.turn !== turn))
-          return { next: login, answer: false }
-        return { next: { ...login, continuedAt: at, turn: at && turn }, answer: true }
+    /**
+     * Compare and set, atomically. With a time: sets `continuedAt` if it is not set; of concurrent callers exactly one gets
+     * `true`. Without a time: unsets it if the turn of this name has set it.
+     */
+    setTurn: (id: string, turn: string, at: Date | undefined): Promise<boolean> =>
+      logins.update(id, (login) => {
+        if (at ? login.continuedAt : login.turn !== turn) return login
+        return { ...login, continuedAt: at, turn: at && turn }
       }),
   }
 }

@@ -1,20 +1,43 @@
-import type { MailJobQuery, OutboxAdministration } from '../ports/index.ts'
+import { defined } from './kind.ts'
 import { revived } from './outbox-changes.ts'
-import { isHeldAt, type JobRecord, statusOf } from './outbox-record.ts'
-import { firstWanted } from './scan.ts'
-import type { QueryOf, Table } from './table.ts'
+import { isHeldAt, type JobRecord, type MailJobStatus, statusOf } from './outbox-record.ts'
+import { firstWanted, type QueryOf, type Table } from './table.ts'
 
 type Jobs = Table<JobRecord>
 
 /** So many dead letters are discarded at once. */
 const MOST = 1_000
 
-/** What an admin asks of the outbox. @param now - of the database. */
-export function outboxAdministration(jobs: Jobs, now: () => Promise<Date>): OutboxAdministration {
-  return {
-    list: async (query, at) => (await asked(jobs, query)).map((record) => statusOf(record, at)),
+/** Which records of the outbox an admin asks for. */
+export interface MailJobQuery {
+  /** That one alone. */
+  id?: string
+  state?: MailJobStatus['state']
+  accountId?: string
+  /** Only what was requested before this time. */
+  requestedBefore?: Date
+  /** Only what was requested at this time or later. */
+  requestedFrom?: Date
+  limit: number
+}
 
-    async revive(id, at, expiresAt) {
+/** What the outbox tells an admin, and lets an admin do. @param now - of the database. */
+export function outboxAdministration(jobs: Jobs, now: () => Promise<Date>) {
+  const discardIf = (id: string, isToGo: (job: JobRecord) => boolean): Promise<boolean> =>
+    jobs.update(id, (job) => (isToGo(job) ? undefined : job))
+
+  return {
+    /** Newest request first. A damaged record is not told: it becomes a dead letter. */
+    list: async (query: MailJobQuery, at: Date): Promise<MailJobStatus[]> =>
+      (await asked(jobs, query)).map((record) => statusOf(record, at)),
+
+    /**
+     * A dead letter becomes a request that its account made now, on database time. A waiting job becomes due `at` once. Atomic:
+     * of concurrent callers one gets `revived` for a dead letter. `no_account`: a dead letter whose account is unknown. `held`: a
+     * worker has it, or takes it next because it is due already. `not_found`: also for a record that no worker could read. Except
+     * for `revived`, nothing changed.
+     */
+    async revive(id: string, at: Date, expiresAt: Date) {
       const requestedAt = await now()
       return jobs.change(id, (record) => {
         const next = record ? revived(record, requestedAt, at, expiresAt) : 'not_found'
@@ -24,19 +47,22 @@ export function outboxAdministration(jobs: Jobs, now: () => Promise<Date>): Outb
       })
     },
 
-    async discard(which, at) {
-      const discardOne = (id: string) =>
-        jobs.change(id, (record) => {
-          const isDead = record?.state === 'dead'
-          const isFree = record && record.state !== 'over' && !isHeldAt(record, at)
-          const isGone = which === 'dead' ? isDead : isFree
-          return { next: isGone ? undefined : record, answer: isGone ? 1 : 0 }
+    /** Removes a dead letter or a job that waits, unless a worker holds it; or all dead letters. Answers how many. */
+    async discard(which: { id: string } | 'dead', at: Date): Promise<number> {
+      if (which !== 'dead') {
+        const isFree = (job: JobRecord) => job.state !== 'over' && !isHeldAt(job, at)
+        return (await discardIf(which.id, isFree)) ? 1 : 0
+      }
+      for (let count = 0; ;) {
+        const letters = await jobs.find({
+          equal: { state: 'dead' },
+          by: 'requestedAt',
+          limit: MOST,
         })
-      if (which !== 'dead') return discardOne(which.id)
-      const letters = await jobs.find({ equal: { state: 'dead' }, by: 'requestedAt', limit: MOST })
-      const gone = await Promise.all(letters.map(({ id }) => discardOne(id)))
-      const count = gone.reduce((sum, one) => sum + one, 0)
-      return letters.length < MOST ? count : count + (await this.discard(which, at))
+        const discards = letters.map(({ id }) => discardIf(id, ({ state }) => state === 'dead'))
+        count += (await Promise.all(discards)).filter(Boolean).length
+        if (letters.length < MOST) return count
+      }
     },
   }
 }
@@ -59,8 +85,7 @@ async function asked(jobs: Jobs, query: MailJobQuery): Promise<JobRecord[]> {
     equal,
     by: 'requestedAt',
     isDescending: true,
-    ...(requestedBefore && { below: requestedBefore }),
-    ...(requestedFrom && { from: requestedFrom }),
+    ...defined({ below: requestedBefore, from: requestedFrom }),
   } as const
   return firstWanted(jobs, newest, limit, isAsked)
 }

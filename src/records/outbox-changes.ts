@@ -1,8 +1,13 @@
 /** How a request for a mail changes. */
-import type { MailJob, MailStage } from '../ports/index.ts'
 import { isMailKind } from '../ports/mail-kinds.ts'
 import { weekAfter } from '../ports/week.ts'
-import { isWaiting, type JobRecord, newRecord } from './outbox-record.ts'
+import { isWaiting, type JobRecord, type MailJob, newRecord } from './outbox-record.ts'
+
+/**
+ * Why a job is taken. `resolve`: to look its account up, or to end it if it is superseded. `send`: to send it, once it is
+ * resolved and within its life. `expire`: to end it, if nobody sent it within its life.
+ */
+export type MailStage = 'resolve' | 'send' | 'expire'
 
 export function isFor(record: JobRecord, stage: MailStage, at: Date): boolean {
   const { state, expiresAt, availableAt, kind } = record
@@ -54,30 +59,26 @@ export const dead = (record: JobRecord, at: Date, reason: string): JobRecord => 
 })
 
 /** `undefined`: nothing stays. */
-export function over({ id, isOfForm }: JobRecord, at: Date): JobRecord | undefined {
-  if (!isOfForm) return undefined
-  return {
-    ...newRecord({ ...NOBODY, id, notBefore: at, expiresAt: at }),
-    state: 'over',
-    availableAt: undefined,
-    purgeAt: weekAfter(at),
-  }
-}
-
-const NOBODY = {
-  kind: 'password_reset',
-  identifier: undefined,
-  accountId: undefined,
-  pendingLoginId: undefined,
-  carried: {},
-  requester: { address: undefined, userAgent: undefined },
-} as const
+export const over = ({ id, isOfForm }: JobRecord, at: Date): JobRecord | undefined =>
+  isOfForm
+    ? { ...emptied(id, at), state: 'over', availableAt: undefined, purgeAt: weekAfter(at) }
+    : undefined
 
 /** What a record that cannot be read becomes. */
-export const unreadable = (id: string, at: Date): JobRecord => {
-  const record = newRecord({ ...NOBODY, id, notBefore: at, expiresAt: at })
-  return dead(record, at, 'unreadable')
-}
+export const unreadable = (id: string, at: Date) => dead(emptied(id, at), at, 'unreadable')
+
+const emptied = (id: string, at: Date) =>
+  newRecord({
+    id,
+    kind: 'password_reset',
+    identifier: undefined,
+    accountId: undefined,
+    pendingLoginId: undefined,
+    carried: {},
+    requester: { address: undefined, userAgent: undefined },
+    notBefore: at,
+    expiresAt: at,
+  })
 
 /** A dead letter becomes a request that its account makes now; a waiting job is due at once. */
 export function revived(

@@ -1,38 +1,48 @@
 /** Records of oidc-provider, all models in one place: what an account or a grant has is found by one look. */
-import type {
-  ProviderRecord,
-  ProviderRecordField,
-  ProviderRecords,
-} from '../ports/provider-records.ts'
-import { kindOf } from './kind.ts'
+import { kindOf, type RecordOf } from './kind.ts'
 import type { Records } from './records.ts'
 import { tableOf } from './table.ts'
 
-export const PROVIDER_RECORDS = kindOf<ProviderRecord>({
+/** The id of a record is its model, and the hash of the id that oidc-provider has for it. */
+export const PROVIDER_RECORDS = kindOf({
   name: 'oidc_records',
   fields: {
     model: 'text',
     accountId: 'text?',
     grantId: 'text?',
+    /** As hashes. */
     uid: 'text?',
     userCode: 'text?',
+    /** What admins may read of it. */
     clear: 'json?',
+    /** All else. `undefined`: there is nothing else. */
     sealed: 'text?',
     consumedAt: 'time?',
+    /** `undefined`: it lasts for ever. */
     expiresAt: 'time?',
   },
   indexes: [['accountId'], ['grantId'], ['uid'], ['userCode']],
   purgedAt: 'expiresAt',
 })
 
+export type ProviderRecord = RecordOf<typeof PROVIDER_RECORDS>
+
+/** What a look-up goes by. */
+type Field = 'accountId' | 'grantId' | 'uid' | 'userCode'
+
+type Work = (page: ProviderRecord[]) => Promise<unknown>
+
 /** So many are read at a time. */
 const PAGE = 1_000
 
-export function providerRecords(records: Records): ProviderRecords {
+export type ProviderRecords = ReturnType<typeof providerRecords>
+
+/** One that is damaged is none. */
+export function providerRecords(records: Records) {
   const table = tableOf(records, PROVIDER_RECORDS)
 
   /** Page by page, in the order of ids. */
-  async function* pages(equal: { [F in ProviderRecordField]?: string }, from = '') {
+  async function* pages(equal: { [F in Field]?: string }, from = '') {
     for (let id = from; ;) {
       const found = await table.findAll({ equal, after: { id }, limit: PAGE })
       yield found.flatMap(({ record }) => record ?? [])
@@ -43,13 +53,15 @@ export function providerRecords(records: Records): ProviderRecords {
   }
 
   return {
-    find: (id) => table.getReadable(id),
+    find: table.getReadable,
 
-    async findBy(field, value, work) {
+    /** All of any model that have this value, page by page. */
+    async findBy(field: Field, value: string, work: Work): Promise<void> {
       for await (const page of pages({ [field]: value })) await work(page)
     },
 
-    async findAll(beginning, work) {
+    /** Those whose id begins so, page by page. */
+    async findAll(beginning: string, work: Work): Promise<void> {
       for await (const page of pages({}, beginning)) {
         const wanted = page.filter(({ id }) => id.startsWith(beginning))
         await work(wanted)
@@ -57,9 +69,14 @@ export function providerRecords(records: Records): ProviderRecords {
       }
     },
 
-    overwrite: (record) => table.overwrite(record),
+    /** In place of whatever there is. */
+    overwrite: table.overwrite,
 
-    async save(record, mayReplace) {
+    /** If there is one already, only where `mayReplace` says so. Answers whether it was saved; of those who save at once, one is. */
+    async save(
+      record: ProviderRecord,
+      mayReplace: (before: ProviderRecord) => boolean,
+    ): Promise<boolean> {
       if (await table.insert(record)) return true
       return table.change(record.id, (before) =>
         before && !mayReplace(before)
@@ -68,28 +85,24 @@ export function providerRecords(records: Records): ProviderRecords {
       )
     },
 
-    reseal: (found, next) =>
-      table.change(found, (before) => ({
-        next: before?.sealed === found.sealed ? next : before,
-        answer: undefined,
-      })),
+    /** In place of the record as it was found. Nothing where it is gone by now, or sealed anew. */
+    reseal: (found: ProviderRecord, next: ProviderRecord) =>
+      table.update(found, (before) => (before.sealed === found.sealed ? next : before)),
 
-    consume: (which, consumedAt) =>
-      table.change(which, (record) =>
-        record && !record.consumedAt
-          ? { next: { ...record, consumedAt }, answer: true }
-          : { next: record, answer: false },
-      ),
+    /**
+     * Marks it as consumed. Of those who do so at once, one does.
+     *
+     * @param which - the record, as it was found, saves a look-up.
+     */
+    consume: (which: string | ProviderRecord, consumedAt: Date): Promise<boolean> =>
+      table.update(which, (record) => (record.consumedAt ? record : { ...record, consumedAt })),
 
-    remove: (id) => table.remove(id),
+    remove: table.remove,
 
-    async removeFound(found, isToGo) {
-      const removals = found.map((record) =>
-        table.change(record, (now) =>
-          now && isToGo(now) ? { next: undefined, answer: 1 } : { next: now, answer: 0 },
-        ),
-      )
-      return (await Promise.all(removals)).reduce((sum: number, one) => sum + one, 0)
-    },
+    /** Those of the found ones that still are to go. Answers how many. */
+    removeFound: (
+      found: readonly ProviderRecord[],
+      isToGo: (record: ProviderRecord) => boolean,
+    ): Promise<number> => table.updateAll(found, (now) => (isToGo(now) ? undefined : now)),
   }
 }

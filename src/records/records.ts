@@ -18,24 +18,13 @@ import {
   type RecordStore,
   type Stored,
 } from '../ports/record-store.ts'
-import { createChanges, type ChangeRecord } from './changes.ts'
+import { createChanges } from './changes.ts'
 import { findAll } from './joined-finds.ts'
 import { together } from './together.ts'
 
-export interface Records {
-  /** `undefined`: there is none. */
-  get(kind: Kind, id: string): Promise<Stored | undefined>
-  find(kind: Kind, query: Query): Promise<Stored[]>
-  /** Answers whether it was inserted: neither its id nor a unique field was taken. */
-  insert(kind: Kind, id: string, fields: Fields): Promise<boolean>
-  /** Whatever there is. */
-  overwrite(kind: Kind, id: string, fields: Fields): Promise<void>
-  /** Whatever there is. */
-  remove(kind: Kind, id: string): Promise<void>
-  change: ChangeRecord
-}
+export type Records = ReturnType<typeof createRecords>
 
-export function createRecords(store: RecordStore, clock: Clock): Records {
+export function createRecords(store: RecordStore, clock: Clock) {
   const ofKinds = new Map<string, ReturnType<typeof batched>>()
   function of(kind: Kind) {
     const known = ofKinds.get(kind.name) ?? batched(store, kind, clock)
@@ -48,11 +37,17 @@ export function createRecords(store: RecordStore, clock: Clock): Records {
     swap(kind, { id, revision, next, becomes: newId() })
 
   return {
+    /** `undefined`: there is none. */
     get,
-    find: (kind, query) => of(kind).find(query),
-    insert: (kind, id, fields) => write(kind, id, undefined, fields),
-    overwrite: async (kind, id, fields) => void (await write(kind, id, ANY, fields)),
-    remove: async (kind, id) => void (await write(kind, id, ANY, undefined)),
+    find: (kind: Kind, query: Query) => of(kind).find(query),
+    /** Answers whether it was inserted: neither its id nor a unique field was taken. */
+    insert: (kind: Kind, id: string, fields: Fields) => write(kind, id, undefined, fields),
+    /** Whatever there is. */
+    overwrite: async (kind: Kind, id: string, fields: Fields): Promise<void> =>
+      void (await write(kind, id, ANY, fields)),
+    /** Whatever there is. */
+    remove: async (kind: Kind, id: string): Promise<void> =>
+      void (await write(kind, id, ANY, undefined)),
     change: createChanges({ get, swap }, clock),
   }
 }

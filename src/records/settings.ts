@@ -1,18 +1,51 @@
 /** The settings (2.5): one record, which people may edit by hand. */
 import { z } from 'zod'
-import type { SettingsStore, SettingsVersion } from '../ports/index.ts'
-import { kindOf } from './kind.ts'
+import { defined, holds, kindOf } from './kind.ts'
 import type { Records } from './records.ts'
 import { tableOf } from './table.ts'
 
 type Json = string | number | boolean | object | null
 
-interface SettingsRecord {
-  id: string
+export const SETTINGS = kindOf({
+  name: 'settings',
+  fields: {
+    version: 'number',
+    /** Texts, unless somebody wrote them by hand. */
+    values: holds<Record<string, Json>>('json'),
+    history: 'json?',
+  },
+  isWhole: ({ version, values }) =>
+    Number.isSafeInteger(version) && version >= 0 && isObject(values),
+  damagedIsNone: true,
+})
+
+/** The settings as the store keeps them. */
+export interface StoredSettings {
+  /** Grows with each write; 0 before the first. */
   version: number
-  /** Texts, unless somebody wrote them by hand. */
-  values: Record<string, Json>
-  history: object | undefined
+  /** As sent over the wire; secrets are encrypted. */
+  values: Record<string, string>
+  /**
+   * A person edited the record, and it cannot be read any more. It is kept as it is: nothing is written until it can be read.
+   */
+  isUnreadable?: boolean
+  /** The history that was written with the values; `undefined`: somebody removed it. */
+  history?: SettingsVersion[]
+}
+
+/** One version of the settings, to show what changed and to go back to it. It holds no secret, not even an encrypted one. */
+export interface SettingsVersion {
+  version: number
+  /**
+   * By the clock of the process that wrote it. `undefined`: time and person are unknown, because somebody wrote it
+   * by hand.
+   */
+  at?: Date
+  actor?: string
+  /** Names of the secrets that were changed with it. */
+  secrets: string[]
+  /** Its values that are no secrets. */
+  values: Record<string, string>
 }
 
 const History = z.object({
@@ -27,20 +60,14 @@ const History = z.object({
   actor: z.string().optional().catch(undefined),
 })
 
-export const SETTINGS = kindOf<SettingsRecord>({
-  name: 'settings',
-  fields: { version: 'number', values: 'json', history: 'json?' },
-  isWhole: ({ version, values }) =>
-    Number.isSafeInteger(version) && version >= 0 && isObject(values),
-  damagedIsNone: true,
-})
-
 const ID = 'settings'
 
-export function settingsStore(records: Records): SettingsStore {
+export type SettingsStore = ReturnType<typeof settingsStore>
+
+export function settingsStore(records: Records) {
   const settings = tableOf(records, SETTINGS)
   return {
-    async read() {
+    async read(): Promise<StoredSettings> {
       const stored = await records.get(SETTINGS, ID)
       if (!stored) return { version: 0, values: {} }
       const record = SETTINGS.read(stored)
@@ -54,8 +81,19 @@ export function settingsStore(records: Records): SettingsStore {
       }
     },
 
-    async write(values, expectedVersion, history) {
-      const kept = history?.map(historyOf)
+    /**
+     * Replaces all values, and the history if one is given, in one atomic step, but only if the version still is
+     * `expectedVersion`. `false`: it was another one, nothing changed.
+     */
+    async write(
+      values: Record<string, string>,
+      expectedVersion: number,
+      history?: readonly SettingsVersion[],
+    ): Promise<boolean> {
+      const kept = history?.map(({ at, ...version }) => ({
+        ...version,
+        ...(at && { at: at.toISOString() }),
+      }))
       return settings.change(ID, (before) => {
         if ((before?.version ?? 0) !== expectedVersion) return { next: before, answer: false }
         const version = expectedVersion + 1
@@ -65,17 +103,12 @@ export function settingsStore(records: Records): SettingsStore {
   }
 }
 
-const historyOf = ({ at, ...version }: SettingsVersion) => ({
-  ...version,
-  ...(at && { at: at.toISOString() }),
-})
-
 /** None where somebody damaged it. */
 function versionOf(kept: unknown): SettingsVersion[] {
   const { data } = History.safeParse(kept)
   if (!data) return []
   const { at, actor, ...version } = data
-  return [{ ...version, ...(at && { at }), ...(actor !== undefined && { actor }) }]
+  return [{ ...version, ...defined({ at, actor }) }]
 }
 
 const isObject = (value: unknown) =>

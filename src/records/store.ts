@@ -1,6 +1,5 @@
 /** Everything that the flows store, told once for every record store. */
 import type { Clock } from '../clock.ts'
-import type { AccountFlowsStore, ForgottenAccount } from '../ports/index.ts'
 import type { Kind, RecordStore } from '../ports/record-store.ts'
 import { AUDIT_EVENTS, auditLog } from './audit.ts'
 import { CLIENT_LOGOUTS, clientLogouts } from './client-logouts.ts'
@@ -10,7 +9,7 @@ import { KEY_RINGS, keyRings } from './key-rings.ts'
 import { RATE_LIMITS, rateLimits } from './limits.ts'
 import { NOT_ME_TOKENS, notMeTokens } from './not-me-tokens.ts'
 import { MAIL_OUTBOX } from './outbox-record.ts'
-import { mailOutbox } from './outbox-store.ts'
+import { mailOutbox } from './outbox.ts'
 import { PENDING_LOGINS, pendingLogins } from './logins.ts'
 import { PROVIDER_RECORDS, providerRecords } from './provider-records.ts'
 import { purge } from './purge.ts'
@@ -34,6 +33,9 @@ export const ALL_KINDS: readonly Kind[] = [
   PROVIDER_RECORDS,
 ]
 
+/** Everything that the flows store, in one store. */
+export type AccountFlowsStore = ReturnType<typeof openStore>
+
 const opened = new WeakMap<RecordStore, AccountFlowsStore>()
 
 /** One for each record store, so that all flows of a process on it wait in the same queues. */
@@ -43,7 +45,7 @@ export function flowsStore(store: RecordStore, clock: Clock): AccountFlowsStore 
   return known
 }
 
-function openStore(store: RecordStore, clock: Clock): AccountFlowsStore {
+function openStore(store: RecordStore, clock: Clock) {
   const records = createRecords(store, clock)
   const now = () => store.now()
   return {
@@ -60,13 +62,26 @@ function openStore(store: RecordStore, clock: Clock): AccountFlowsStore {
     limits: rateLimits(records, clock),
     keyRings: keyRings(records, now),
     providerRecords: providerRecords(records),
+    /** Creates collections and indexes; idempotent, and safe when several processes start at once. */
     start: () => store.start(ALL_KINDS),
+    /** Removes what is over, where the database does not. */
     purge: () => purge(store, ALL_KINDS),
+    /** Time of the database. */
     now,
+    /** Looks whether everything is as `start` left it. */
     inspect: async () => ({
+      /** Indexes that are missing or have other options, as `collection.index`. `undefined`: the store cannot tell. */
       wrongIndexes: await store.inspect?.(ALL_KINDS),
+      /** Whether everything is lost when the process ends. */
       isVolatile: store.isVolatile === true,
     }),
-    forget: (...account): Promise<ForgottenAccount> => forgetAccount(records, ...account),
+    /**
+     * Removes all records about one account, even if there is no user with this id: mails, links, waiting logins,
+     * client logouts and events.
+     * Three things stay. Cut-offs, so that nothing ended comes back. Everything that is under way `at` that time. Events of type
+     * `admin_action`, with `accountHash` as `details.account_hash` in place of the id. Repeated, it removes what came since.
+     */
+    forget: (accountId: string, at: Date, accountHash: string) =>
+      forgetAccount(records, accountId, at, accountHash),
   }
 }

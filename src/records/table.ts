@@ -1,6 +1,6 @@
-import type { Query, Stored, Value } from '../ports/record-store.ts'
+import { checkLimit, type Query, type Stored, type Value } from '../ports/record-store.ts'
 import type { Changed } from './changes.ts'
-import type { KindOf } from './kind.ts'
+import { defined, type KindOf } from './kind.ts'
 import type { Records } from './records.ts'
 
 type Name<T> = Exclude<keyof T & string, 'id'>
@@ -12,27 +12,9 @@ export interface QueryOf<T> extends Omit<Query, 'equal' | 'by'> {
 }
 
 /** The records of one kind. */
-export interface Table<T extends { id: string }> {
-  /** Throws `ERR_STORE_DAMAGED` where the record is damaged. */
-  get(id: string): Promise<T | undefined>
-  /** `undefined`: there is none that can be read. */
-  getReadable(id: string): Promise<T | undefined>
-  /** Those that can be read. */
-  find(query: QueryOf<T>): Promise<T[]>
-  /** Those that cannot be read as well, as `undefined`. */
-  findAll(query: QueryOf<T>): Promise<{ id: string; record: T | undefined }[]>
-  insert(record: T): Promise<boolean>
-  overwrite(record: T): Promise<void>
-  remove(id: string): Promise<void>
-  /**
-   * Changes one record by a pure function of it, which may be called again.
-   *
-   * @param which - its id; or the record as it was found, which is then not read again.
-   */
-  change<A>(which: string | T, change: (before: T | undefined) => Changed<T, A>): Promise<A>
-}
+export type Table<T extends { id: string }> = ReturnType<typeof tableOf<T>>
 
-export function tableOf<T extends { id: string }>(records: Records, kind: KindOf<T>): Table<T> {
+export function tableOf<T extends { id: string }>(records: Records, kind: KindOf<T>) {
   const origins = new WeakMap<T, Stored>()
   function read(stored: Stored): T | undefined {
     const record = kind.read(stored)
@@ -40,43 +22,101 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
     return record
   }
 
+  /** Those that cannot be read as well, as `undefined`. */
   async function findAll({ equal = {}, by, ...query }: QueryOf<T>) {
     const named = Object.entries(equal).map(([name, values]) => [kind.nameOf(name), values])
     const found = await records.find(kind, {
       ...query,
       equal: Object.fromEntries(named),
-      ...(by !== undefined && { by: kind.nameOf(by) }),
+      ...defined({ by: by && kind.nameOf(by) }),
     })
     return found.map((stored) => ({ id: stored.id, record: read(stored) }))
   }
 
+  /**
+   * Changes one record by a pure function of it, which may be called again.
+   *
+   * @param which - its id; or the record as it was found, which is then not read again.
+   */
+  async function change<A>(
+    which: string | T,
+    change: (before: T | undefined) => Changed<T, A>,
+  ): Promise<A> {
+    const [id, known] = typeof which === 'string' ? [which] : [which.id, origins.get(which)]
+    const mayRead = kind.damagedIsNone ? kind.read : kind.toRecord
+    const changeStored = (stored: Stored | undefined) => {
+      const before = stored && mayRead(stored)
+      const { next, answer } = change(before)
+      return { next: next === before ? stored?.fields : next && kind.toFields(next), answer }
+    }
+    return records.change(kind, id, changeStored, known)
+  }
+
+  /** Changes one that is there by such a function. `undefined`: it is removed. Answers whether it became another one. */
+  const update = (which: string | T, next: (record: T) => T | undefined): Promise<boolean> =>
+    change(which, (before) => {
+      const after = before && next(before)
+      return { next: after, answer: after !== before }
+    })
+
   return {
-    async get(id) {
+    /** Throws `ERR_STORE_DAMAGED` where the record is damaged. */
+    async get(id: string): Promise<T | undefined> {
       const stored = await records.get(kind, id)
       return stored && kind.toRecord(stored)
     },
 
-    async getReadable(id) {
+    /** `undefined`: there is none that can be read. */
+    async getReadable(id: string): Promise<T | undefined> {
       const stored = await records.get(kind, id)
       return stored && read(stored)
     },
 
-    find: async (query) => (await findAll(query)).flatMap(({ record }) => record ?? []),
+    /** Those that can be read. */
+    find: async (query: QueryOf<T>) => (await findAll(query)).flatMap(({ record }) => record ?? []),
     findAll,
 
-    insert: (record) => records.insert(kind, record.id, kind.toFields(record)),
-    overwrite: (record) => records.overwrite(kind, record.id, kind.toFields(record)),
-    remove: (id) => records.remove(kind, id),
+    insert: (record: T) => records.insert(kind, record.id, kind.toFields(record)),
+    overwrite: (record: T) => records.overwrite(kind, record.id, kind.toFields(record)),
+    remove: (id: string) => records.remove(kind, id),
+    change,
+    update,
 
-    async change(which, change) {
-      const [id, known] = typeof which === 'string' ? [which] : [which.id, origins.get(which)]
-      const mayRead = kind.damagedIsNone ? kind.read : kind.toRecord
-      const changeStored = (stored: Stored | undefined) => {
-        const before = stored && mayRead(stored)
-        const { next, answer } = change(before)
-        return { next: next === before ? stored?.fields : next && kind.toFields(next), answer }
-      }
-      return records.change(kind, id, changeStored, known)
+    /** Each for itself. Answers how many became another one. */
+    async updateAll(all: readonly (string | T)[], next: (record: T) => T | undefined) {
+      const updates = await Promise.all(all.map((which) => update(which, next)))
+      return updates.filter(Boolean).length
     },
   }
+}
+
+/** So many are read at a time. */
+const PAGE = 200
+
+/**
+ * The first records of a query that are wanted, at most `limit`. It reads on until there are so many, or no more.
+ *
+ * @param query - with a field to order by, which each of its records has.
+ */
+export async function firstWanted<T extends { id: string }>(
+  table: Table<T>,
+  query: Omit<QueryOf<T>, 'limit'> & Required<Pick<QueryOf<T>, 'by'>>,
+  limit: number,
+  isWanted: (record: T) => boolean,
+): Promise<T[]> {
+  checkLimit(limit)
+  const wanted: T[] = []
+  let most = PAGE
+  for (let after = query.after; wanted.length < limit;) {
+    const page = await table.findAll({ ...query, ...(after && { after }), limit: most })
+    const readable = page.flatMap(({ record }) => record ?? [])
+    wanted.push(...readable.filter(isWanted))
+    const last = readable.at(-1)
+    const value = last?.[query.by]
+    if (page.length < most) break
+    // Of damaged records alone: one that tells where to go on stands behind them.
+    if (value instanceof Date) after = { value, id: last?.id ?? '' }
+    else most *= 2
+  }
+  return wanted.slice(0, limit)
 }

@@ -1,23 +1,21 @@
 import { AccountFlowsError } from '../errors.ts'
-import type {
-  RequestOrder,
-  ResetTokenStore,
-  Revoked,
-  TokenStore,
-  VerificationTokenStore,
-} from '../ports/index.ts'
+import type { RequestOrder } from '../ports/requests.ts'
 import { isLater } from '../ports/request-order.ts'
 import type { Records } from './records.ts'
-import { firstWanted } from './scan.ts'
-import { type Table, tableOf } from './table.ts'
+import { firstWanted, type Table, tableOf } from './table.ts'
 import {
   advanced,
   claimed,
+  type ClaimedReset,
   claimedOf,
   expired,
   invalidated,
   KINDS,
   newRecord,
+  type NewToken,
+  type ResetClaim,
+  type ResetStep,
+  type Token,
   tokenOf,
   type TokenRecord,
   used,
@@ -25,17 +23,27 @@ import {
 
 type Tokens = Table<TokenRecord>
 
+/** One token; all of one user; or those of the user's that were issued up to this attempt for a request. */
+type Revoked = { id: string } | { userId: string; upTo?: RequestOrder }
+
 /** So many are read; other limits keep an account below it. */
 const MOST = 1_000
 /** How often another one of the same user is issued first. */
 const MOST_TURNS = 100
 
-export function resetTokens(records: Records, kind: typeof KINDS.resetTokens): ResetTokenStore {
+export type ResetTokenStore = ReturnType<typeof resetTokens>
+
+/** Of reset links (2.1, 3.1); and of invitations, where a reset is the first password (2.6, 3.4). */
+export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
   const tokens = tableOf(records, kind)
   return {
     ...finding(tokens),
 
-    async issue(token) {
+    /**
+     * Saves a live token and invalidates earlier ones: at most one live token per user at any moment, also with concurrent
+     * callers. `false`: a token of a later request or attempt was issued before, whatever its state is now; nothing changed.
+     */
+    async issue(token: NewToken): Promise<boolean> {
       const record = { ...newRecord(token), liveOf: token.userId }
       for (let turn = 0; turn < MOST_TURNS; turn += 1) {
         if (await isSuperseded(tokens, token)) return false
@@ -47,8 +55,13 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens): R
       throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'too many links of one user at once')
     },
 
-    async revoke(which, at) {
-      if ('id' in which) return changeAll(tokens, [which.id], (record) => expired(record, at))
+    /**
+     * Lets what is live of these expire at that time; nothing that was claimed. With `upTo` it is invalidated instead, also what earlier
+     * requests left.
+     */
+    async revoke(which: Revoked, at: Date): Promise<void> {
+      if ('id' in which)
+        return void (await tokens.update(which.id, (record) => expired(record, at)))
       const { userId, upTo } = which
       await endLive(tokens, userId, (record) => {
         if (!upTo) return expired(record, at)
@@ -56,7 +69,12 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens): R
       })
     },
 
-    async claim(tokenHash, claim) {
+    /**
+     * The commit point of a reset, in one step: takes a token that is unused, not claimed, not invalidated and not expired. The
+     * new password hash is stored with it. Of concurrent callers exactly one gets the token. Nobody else finishes
+     * the reset until `leaseUntil`.
+     */
+    async claim(tokenHash: string, claim: ResetClaim): Promise<ClaimedReset | undefined> {
       const [found] = await tokens.find({ equal: { tokenHash }, limit: 1 })
       if (!found) return undefined
       return tokens.change(found, (record) => {
@@ -65,7 +83,8 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens): R
       })
     },
 
-    async takeUnfinished(at, leaseUntil) {
+    /** Takes one claimed reset that is not completed and whose lease ran out; each is given to one caller. */
+    async takeUnfinished(at: Date, leaseUntil: Date): Promise<ClaimedReset | undefined> {
       const below = new Date(at.getTime() + 1)
       const left = await tokens.find({ by: 'leaseUntil', below, limit: MOST })
       for (const token of left) {
@@ -79,7 +98,8 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens): R
       return undefined
     },
 
-    advance: (id, step, at) =>
+    /** Takes a claimed reset one step on, atomically. Repeated, it changes nothing. Answers the token; `undefined`: it may not take this step. */
+    advance: (id: string, step: ResetStep, at: Date): Promise<Token | undefined> =>
       tokens.change(id, (record) => {
         const next = record && advanced(record, step, at)
         return { next: next ?? record, answer: next && tokenOf(next) }
@@ -87,24 +107,31 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens): R
   }
 }
 
-export function verificationTokens(records: Records): VerificationTokenStore {
+export type VerificationTokenStore = ReturnType<typeof verificationTokens>
+
+/** Of verification links (2.2, 3.2). All of a user's links live side by side. */
+export function verificationTokens(records: Records) {
   const tokens = tableOf(records, KINDS.verificationTokens)
   return {
     ...finding(tokens),
-    issue: async (token) => void (await tokens.insert(newRecord(token))),
+    issue: async (token: NewToken): Promise<void> => void (await tokens.insert(newRecord(token))),
 
-    async revoke(which, at) {
-      await changeAll(tokens, await revokedBy(tokens, which), (record) => expired(record, at))
+    /** Lets what nobody used of these expire at that time; with `upTo`, of one mail job alone. */
+    async revoke(which: Revoked, at: Date): Promise<void> {
+      await tokens.updateAll(await revokedBy(tokens, which), (record) => expired(record, at))
     },
 
-    async use({ id, userId, email }, at) {
+    /** Sets `usedAt`, and lets the user's other links for this address expire. Repeated, it changes nothing of the token. */
+    async use(token: Pick<Token, 'id' | 'userId' | 'email'>, at: Date): Promise<void> {
+      const { id, userId, email } = token
       const change = (record: TokenRecord) =>
         record.id === id ? used(record, at) : expired(record, at)
       const isOther = (other: TokenRecord) => other.id !== id && other.email === email
-      await changeAll(tokens, [id, ...(await ofUser(tokens, userId, isOther))], change)
+      await tokens.updateAll([id, ...(await ofUser(tokens, userId, isOther))], change)
     },
 
-    async latestExpiry(at) {
+    /** When the last of all tokens expires that nobody used. `undefined`: all have expired `at` that time. */
+    async latestExpiry(at: Date): Promise<Date | undefined> {
       const from = new Date(at.getTime() + 1)
       const latest = { by: 'expiresAt', from, isDescending: true } as const
       const [last] = await firstWanted(tokens, latest, 1, ({ usedAt }) => !usedAt)
@@ -113,17 +140,20 @@ export function verificationTokens(records: Records): VerificationTokenStore {
   }
 }
 
-function finding(tokens: Tokens): TokenStore {
+export type TokenStore = ReturnType<typeof finding>
+
+/** What all stores of tokens do. A record that no token of ours can be is as if it were not there. */
+function finding(tokens: Tokens) {
   return {
-    async find(tokenHash) {
+    /** `undefined`: there is no such token, or it was removed eight days after it expired. */
+    async find(tokenHash: string): Promise<Token | undefined> {
       const [found] = await tokens.find({ equal: { tokenHash }, limit: 1 })
       return found && tokenOf(found)
     },
 
-    async ofUser(userId, limit) {
-      const newest = { equal: { userId }, by: 'createdAt', isDescending: true } as const
-      return (await firstWanted(tokens, newest, limit, () => true)).map(tokenOf)
-    },
+    /** The user's tokens, newest first, at most `limit`. */
+    ofUser: async (userId: string, limit: number): Promise<Token[]> =>
+      (await ofUser(tokens, userId, () => true, limit)).map(tokenOf),
   }
 }
 
@@ -137,7 +167,7 @@ async function isSuperseded(tokens: Tokens, order: RequestOrder & { userId: stri
 /** Of the live token of a user. A damaged one keeps no place. */
 async function endLive(tokens: Tokens, userId: string, end: (record: TokenRecord) => TokenRecord) {
   for (const { id, record } of await tokens.findAll({ equal: { liveOf: userId }, limit: 1 })) {
-    if (record) await changeAll(tokens, [record], end)
+    if (record) await tokens.update(record, end)
     else await tokens.remove(id)
   }
 }
@@ -153,23 +183,10 @@ async function revokedBy(tokens: Tokens, which: Revoked): Promise<(string | Toke
 }
 
 /** All of a user, newest first. */
-const ofUser = (tokens: Tokens, userId: string, isWanted: (record: TokenRecord) => boolean) =>
-  firstWanted(
-    tokens,
-    { equal: { userId }, by: 'createdAt', isDescending: true },
-    Number.MAX_SAFE_INTEGER,
-    isWanted,
-  )
-
-/** Each for itself; one that is gone is left. */
-async function changeAll(
+const ofUser = (
   tokens: Tokens,
-  all: (string | TokenRecord)[],
-  change: (record: TokenRecord) => TokenRecord,
-) {
-  await Promise.all(
-    all.map((which) =>
-      tokens.change(which, (record) => ({ next: record && change(record), answer: undefined })),
-    ),
-  )
-}
+  userId: string,
+  isWanted: (record: TokenRecord) => boolean,
+  limit = Number.MAX_SAFE_INTEGER,
+) =>
+  firstWanted(tokens, { equal: { userId }, by: 'createdAt', isDescending: true }, limit, isWanted)

@@ -1,72 +1,108 @@
 /** Tokens of resets, invitations and verifications (2.1, 2.2, 2.6): how a record of one changes. */
 import { z } from 'zod'
-import type {
-  CarriedParameters,
-  ClaimedReset,
-  NewToken,
-  Requester,
-  ResetClaim,
-  ResetStep,
-  Token,
-} from '../ports/index.ts'
+import type { CarriedParameters, Requester } from '../ports/requests.ts'
 import { endOf } from '../ports/token-end.ts'
 import { eightDaysAfter } from '../ports/week.ts'
-import { type Definition, kindOf } from './kind.ts'
+import { defined, type Definition, holds, kindOf, type RecordWith } from './kind.ts'
 
-type Carried = { [N in keyof CarriedParameters]-?: string | undefined }
+const FIELDS = {
+  /** Lower-case hex SHA-256 of the 43 characters of the raw token. */
+  tokenHash: 'text',
+  userId: 'text',
+  /** The address that the link was mailed to; the token is void once the user has another one. */
+  email: 'text',
+  /** Digest of the password hash that the token was issued for; void once it is another one. */
+  passwordDigest: 'text',
+  clientId: 'text?',
+  redirectUri: 'text?',
+  scope: 'text?',
+  state: 'text?',
+  /** The language of its mail (BCP 47), for the pages that its link opens. `undefined`: it is not known. */
+  locale: 'text?',
+  /** The login that waits for a verification. `undefined`: none does, or it is no token of a verification. */
+  pendingLoginId: 'text?',
+  requestedAt: 'time',
+  mailJobId: 'text',
+  attempt: 'number',
+  createdAt: 'time',
+  expiresAt: 'time',
+  /** When the link did what it is for: the new password was set (effect 2 of 3.3), or the address verified. `undefined`: not yet. */
+  usedAt: 'time?',
+  /** A reset was decided with it. Always `undefined` for a verification. */
+  claimedAt: 'time?',
+  /** A newer one took its place, its mail was given up, or its reset was refused in the end. Always `undefined` for a verification. */
+  invalidatedAt: 'time?',
+  /** All effects of the reset are done. Always `undefined` for a verification. */
+  completedAt: 'time?',
+  /** The user, while the token is live: one token of a user is. */
+  liveOf: 'text?',
+  claimedBy: holds<Requester | undefined>('json?'),
+  /** From the claim until the password is replaced. */
+  newHash: 'text?',
+  /** From the claim until the reset is over, one way or the other. */
+  leaseUntil: 'time?',
+  purgeAt: 'time',
+} as const
 
 /** A record of a token, with what is never told. */
-export interface TokenRecord extends Omit<Token, 'carried'>, Carried {
-  tokenHash: string
-  /** The user, while the token is live: one token of a user is. */
-  liveOf: string | undefined
-  claimedBy: Requester | undefined
-  /** From the claim until the password is replaced. */
-  newHash: string | undefined
-  /** From the claim until the reset is over, one way or the other. */
-  leaseUntil: Date | undefined
-  purgeAt: Date
+export type TokenRecord = RecordWith<typeof FIELDS>
+
+type Untold = 'tokenHash' | 'liveOf' | 'claimedBy' | 'newHash' | 'leaseUntil' | 'purgeAt'
+
+/**
+ * A token of a reset, an invitation or a verification, dead or alive, with the request that it was issued for. Neither the raw token nor its hash is
+ * in it (5.5). What it means, `endOf` says, and `linkState` of the flows together with its account.
+ */
+export interface Token extends Omit<TokenRecord, Untold | keyof CarriedParameters> {
+  carried: CarriedParameters
 }
+
+type Later = 'usedAt' | 'claimedAt' | 'invalidatedAt' | 'completedAt'
+type Perhaps = 'locale' | 'pendingLoginId'
+
+/** A token as it is issued. */
+export interface NewToken extends Omit<Token, Later | Perhaps>, Partial<Pick<Token, Perhaps>> {
+  /** Lower-case hex SHA-256 of the 43 characters of the raw token. */
+  tokenHash: string
+}
+
+/** A reset, or a first password, that is decided; what is left to do is in the record. */
+export interface ClaimedReset extends Token {
+  claimedAt: Date
+  /** Who posted the new password. */
+  claimedBy: Requester
+  /** `undefined` once the password is replaced and the token is marked used. */
+  newHash: string | undefined
+}
+
+/** What a reset is to do, written in the step that claims its token. */
+export interface ResetClaim {
+  newHash: string
+  by: Requester
+  at: Date
+  leaseUntil: Date
+}
+
+/**
+ * The steps of a claimed reset. `used`: effect 2, which removes the new hash; not after `rejected`. `rejected`: a newer
+ * password won, and the token becomes invalidated; not after `used`. `completed`: all five effects are done; only after `used`.
+ */
+export type ResetStep = 'used' | 'rejected' | 'completed'
 
 /** It was live until it ended. */
 const hasState = ({ liveOf, claimedAt, invalidatedAt }: TokenRecord) =>
   [liveOf, claimedAt, invalidatedAt].some((one) => one !== undefined)
 
-const Requester = z.record(z.string(), z.string().optional()).optional()
+const ClaimedBy = z.record(z.string(), z.string().optional()).optional()
 
-type TokenKind = Pick<Definition<TokenRecord>, 'indexes' | 'unique' | 'isWhole'>
+type TokenKind = Pick<Definition<typeof FIELDS>, 'indexes' | 'unique' | 'isWhole'>
 
 const tokenKind = (name: string, { isWhole = () => true, ...of }: TokenKind) =>
-  kindOf<TokenRecord>({
+  kindOf({
     name,
     ...of,
-    isWhole: (record) => Requester.safeParse(record.claimedBy).success && isWhole(record),
-    fields: {
-      tokenHash: 'text',
-      userId: 'text',
-      email: 'text',
-      passwordDigest: 'text',
-      clientId: 'text?',
-      redirectUri: 'text?',
-      scope: 'text?',
-      state: 'text?',
-      locale: 'text?',
-      pendingLoginId: 'text?',
-      requestedAt: 'time',
-      mailJobId: 'text',
-      attempt: 'number',
-      createdAt: 'time',
-      expiresAt: 'time',
-      usedAt: 'time?',
-      claimedAt: 'time?',
-      invalidatedAt: 'time?',
-      completedAt: 'time?',
-      liveOf: 'text?',
-      claimedBy: 'json?',
-      newHash: 'text?',
-      leaseUntil: 'time?',
-      purgeAt: 'time',
-    },
+    isWhole: (record) => ClaimedBy.safeParse(record.claimedBy).success && isWhole(record),
+    fields: FIELDS,
     purgedAt: 'purgeAt',
     isRemembered: true,
   })
@@ -107,17 +143,10 @@ export function newRecord({ carried, ...token }: NewToken): TokenRecord {
   }
 }
 
-export function tokenOf(record: TokenRecord): Token {
-  const { clientId, redirectUri, scope, state, ...token } = record
-  const { tokenHash: _, liveOf: _live, claimedBy: _by, newHash: _hash, ...told } = token
-  const { leaseUntil: _until, purgeAt: _purge, ...rest } = told
-  const carried = {
-    ...(clientId !== undefined && { clientId }),
-    ...(redirectUri !== undefined && { redirectUri }),
-    ...(scope !== undefined && { scope }),
-    ...(state !== undefined && { state }),
-  }
-  return { ...rest, carried }
+export function tokenOf({ clientId, redirectUri, scope, state, ...record }: TokenRecord): Token {
+  const { tokenHash: _, liveOf: _live, claimedBy: _by, newHash: _hash, ...told } = record
+  const { leaseUntil: _until, purgeAt: _purge, ...token } = told
+  return { ...token, carried: defined({ clientId, redirectUri, scope, state }) }
 }
 
 /** `undefined`: no reset was decided with it. */
@@ -130,7 +159,7 @@ export function claimedOf(record: TokenRecord): ClaimedReset | undefined {
 
 const isLive = ({ liveOf }: TokenRecord) => liveOf !== undefined
 
-const isOpen = (record: TokenRecord, at: Date) => !endOf(tokenOf(record), at)
+const isOpen = (record: TokenRecord, at: Date) => !endOf(record, at)
 
 /** Decided, and not all of its effects are done. */
 export const isUnfinished = ({ leaseUntil }: TokenRecord) => leaseUntil !== undefined

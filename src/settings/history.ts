@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { SettingsVersion, StoredSettings } from '../ports/index.ts'
+import type { SettingsVersion, StoredSettings } from '../records/index.ts'
 import { settingNamed } from './table.ts'
 
 /** How many versions are kept, the present one among them. */

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { MailJobStatus } from '../../src/ports/index.ts'
+import type { MailJobStatus } from '../../src/records/index.ts'
 import { createMailRetry } from '../../src/admin/mail-retry.ts'
 import { type AdminClient } from '../../src/index.ts'
 import { changesNothing, codeOf, expectAudited, outcomeOf, suiteAdmin } from '../support/admin.ts'

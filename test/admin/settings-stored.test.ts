@@ -1,4 +1,4 @@
-import type { SettingsStore } from '../../src/ports/index.ts'
+import type { SettingsStore } from '../../src/records/index.ts'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { expect } from 'chai'
 import { memoryMailbox, type AccountFlowsOptions } from '../../src/index.ts'

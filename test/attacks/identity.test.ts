@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { NewMailJob } from '../../src/ports/index.ts'
+import type { NewMailJob } from '../../src/records/index.ts'
 import type { User, UserStore } from '../../src/index.ts'
 import { expectPage, createUserAgent } from '../support/user-agent.ts'
 import { onBothStores, suiteHarness } from '../support/harness.ts'

@@ -5,8 +5,8 @@ export const requestMutants: Mutant[] = [
   {
     name: 'a code is redeemed by everybody who read it before it was consumed',
     in: 'provider-records:consume',
-    find: 'record && !record.consumedAt',
-    becomes: 'record',
+    find: 'record.consumedAt ? record : ',
+    becomes: '',
     caughtBy: 'RACE-12',
     store: 'mongodb',
   },

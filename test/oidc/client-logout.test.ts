@@ -1,7 +1,7 @@
 import { createHook } from 'node:async_hooks'
 import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
-import type { ClientLogout } from '../../src/ports/index.ts'
+import type { ClientLogout } from '../../src/records/index.ts'
 import { decodeJwt } from 'jose'
 import { type Adapter, type ClientMetadata, errors } from 'oidc-provider'
 import { AccountFlowsError, type AuditEventOf, type User } from '../../src/index.ts'

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { expect } from 'chai'
-import type { ClientLogout } from '../../src/ports/index.ts'
+import type { ClientLogout } from '../../src/records/index.ts'
 import { createRemoteJWKSet, type JWTPayload, jwtVerify } from 'jose'
 import type { ClientMetadata, Configuration } from 'oidc-provider'
 import type { User } from '../../src/index.ts'

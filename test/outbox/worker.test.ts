@@ -17,8 +17,9 @@ import { mailFlows } from '../../src/outbox/pipeline.ts'
 import { recipientOf, resolveJob } from '../../src/outbox/resolve.ts'
 import { SEND_LEASE_MS, type SendTurn } from '../../src/outbox/send-turn.ts'
 import { createOutboxWorker } from '../../src/outbox/worker.ts'
-import type { MailJob, MailStage, NewMailJob, OutgoingMail } from '../../src/ports/index.ts'
+import type { OutgoingMail } from '../../src/ports/index.ts'
 import { endOf } from '../../src/ports/token-end.ts'
+import type { MailJob, MailStage, NewMailJob } from '../../src/records/index.ts'
 import { createSettingsKeeper } from '../../src/settings/settings.ts'
 import { createViews } from '../../src/views/index.ts'
 import { eventually } from '../support/eventually.ts'
@@ -151,7 +152,7 @@ describe('The worker of the outbox', () => {
       outbox,
       async resolve(job) {
         const heldUntil = new Date(Date.now() + 60_000)
-        await outbox.resolve(job, job.id, new Date(), heldUntil)
+        await outbox.resolve(job, job.id, heldUntil)
         return { ...job, heldUntil }
       },
       send: (_job: MailJob, { take }: SendTurn) =>

@@ -28,7 +28,7 @@ interface Counter {
   count: number
 }
 
-const COUNTED = kindOf<Counter>({
+const COUNTED = kindOf({
   name: 'counters',
   fields: { count: 'number' },
   indexes: [['count']],
@@ -161,7 +161,7 @@ describe('Changes of records', () => {
     const strict = tableOf(records, COUNTED)
     const lenient = tableOf(
       records,
-      kindOf<Counter>({ name: 'counters', fields: { count: 'number' }, damagedIsNone: true }),
+      kindOf({ name: 'counters', fields: { count: 'number' }, damagedIsNone: true }),
     )
     for (const revision of ['r', '']) {
       await damage(revision)
@@ -187,7 +187,7 @@ describe('Changes of records', () => {
     const first = isMostlyNew ? 'with an insert' : 'with a look'
     it(`of a kind that is remembered are one command, begin ${first}, and are right all the same where another process counts as well`, async () => {
       const { records, store, commands } = service()
-      const remembered = kindOf<Counter>({
+      const remembered = kindOf({
         name: 'counters',
         fields: { count: 'number' },
         isRemembered: true,

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { SettingsStore } from '../../src/ports/index.ts'
+import type { SettingsStore } from '../../src/records/index.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { parseDuration } from '../../src/settings/kinds.ts'

@@ -15,7 +15,7 @@ import {
   sampleResetToken,
   sampleVerificationToken,
 } from '../records/contract/samples.ts'
-import type { MailOutbox, NewMailJob } from '../../src/ports/index.ts'
+import type { MailOutbox, NewMailJob } from '../../src/records/index.ts'
 import { describeWithMongo, suiteDatabase } from '../support/mongod.ts'
 import { keptOn } from '../support/kept.ts'
 
@@ -106,7 +106,7 @@ describeWithMongo('mongoStore()', () => {
       await outbox.add(sampleMailJob())
       const job = mustExist(await claimOne(outbox, 'resolve', 1))
       expect(await stored('mail_outbox').findOne()).to.include({ identifier: 'ann' })
-      await outbox.resolve(job, 'id of ann', later(1), later(minute))
+      await outbox.resolve(job, 'id of ann', later(minute))
       expect(await stored('mail_outbox').findOne()).to.include({ identifier: null })
 
       await stored('mail_outbox').updateOne({}, { $set: { identifier: 'ann' } })
@@ -388,7 +388,7 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
     it('is not revived as a dead letter', async () => {
       const { outbox } = await oneJob()
       const job = mustExist(await claimOne(outbox, 'resolve', 1))
-      await outbox.resolve(job, 'ann', later(1), later(minute))
+      await outbox.resolve(job, 'ann', later(minute))
       await outbox.giveUp(job, later(2), 'refused')
       const letter = await storedOne(JOBS)
       const revive = () => outbox.revive('job', later(3), later(hour))

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import type { Db } from 'mongodb'
 import { systemClock, type Clock } from '../../src/clock.ts'
-import type { AccountFlowsStore } from '../../src/ports/index.ts'
-import { AUDIT_EVENTS, toldEvent } from '../../src/records/audit.ts'
+import type { AuditEvent } from '../../src/ports/index.ts'
+import type { AccountFlowsStore } from '../../src/records/index.ts'
+import { AUDIT_EVENTS, eventOf } from '../../src/records/audit.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { createOwnAdapter } from '../../src/oidc/own-adapter.ts'
@@ -17,7 +18,11 @@ export function keptInMemory(
 ) {
   const records = memoryStore(clock)
   const store = flowsStore(records, clock)
-  const recorded = () => records.all(AUDIT_EVENTS).flatMap(toldEvent)
+  const recorded = () =>
+    records.all(AUDIT_EVENTS).map((stored) => {
+      const { recordedAt: _recordedAt, ...event } = eventOf(AUDIT_EVENTS.toRecord(stored))
+      return event as AuditEvent
+    })
   return Object.assign(store, changes({ ...store }), { records, recorded })
 }
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { expect } from 'chai'
-import type { Token } from '../../src/ports/index.ts'
 import { endOf } from '../../src/ports/token-end.ts'
+import type { Token } from '../../src/records/index.ts'
 import type { Harness } from './harness.ts'
 import { isIdle } from './jobs.ts'
 import { eventually } from './eventually.ts'

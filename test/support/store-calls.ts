@@ -66,7 +66,7 @@ export function storeCalls(
     ['cutoffs.read', text],
     ['outbox.add', job],
     ['outbox.claim', 'resolve', 1, soon, then],
-    ['outbox.resolve', job, text, soon, then],
+    ['outbox.resolve', job, text, then],
     ['outbox.requestsOf', text, 'password_reset'],
     ['outbox.supersede', [text], soon],
     ['outbox.release', job, soon],

@@ -12,12 +12,7 @@ import {
   type Value,
 } from '../../ports/record-store.ts'
 
-interface Kept {
-  id: string
-  fields: Fields
-  revision: string
-  was: string | undefined
-}
+type Kept = Stored & { fields: Fields }
 
 /** Of records that would be purged, so many of a kind are kept at most: a new one takes the place of the oldest. */
 const MOST = 10_000

@@ -1,4 +1,5 @@
-import type { Collection, CollectionOptions, Db, Document } from 'mongodb'
+import type { CollectionOptions, Db, Document } from 'mongodb'
+import type { Kind } from '../../ports/record-store.ts'
 
 /**
  * The options of every operation, whatever the host chose for its own. Reads see every write that was answered before. Values
@@ -15,9 +16,6 @@ export const operationOptions = {
   useBigInt64: false,
 } satisfies CollectionOptions
 
-/** Opens a collection of one database, under a name that every host has the same. */
-export type OpenCollection = <T extends Document>(name: string) => Collection<T>
-
 export interface MongoOptions {
   /** What the names of all collections begin with, such as `shop_`; nothing by default. Two issuers in one database need one each. */
   prefix?: string | undefined
@@ -26,16 +24,15 @@ export interface MongoOptions {
 /** No dollar, no NUL, and room for the longest name in the 235 bytes of a sharded namespace. */
 const PREFIX = /^(?!system\.)[A-Za-z_][\w.-]{0,63}$/
 
-/** @throws TypeError where names with that prefix would be none of MongoDB's, or reserved. */
-export function checkPrefix(prefix: string | undefined): string {
-  if (prefix === undefined) return ''
-  if (typeof prefix === 'string' && PREFIX.test(prefix)) return prefix
-  throw new TypeError(
-    'prefix must be 1 to 64 letters, digits, "_", "-" and ".", begin with a letter or "_", and not with "system."; leave it out for none',
-  )
-}
-
-export function collectionsOf(db: Db, prefix: string | undefined): OpenCollection {
-  const before = checkPrefix(prefix)
-  return (name) => db.collection(before + name, operationOptions)
+/**
+ * The collection of each kind, under a name that every host has the same.
+ *
+ * @throws TypeError where names with that prefix would be none of MongoDB's, or reserved.
+ */
+export function collectionsOf<T extends Document>(db: Db, prefix: string | undefined) {
+  if (prefix !== undefined && !(typeof prefix === 'string' && PREFIX.test(prefix)))
+    throw new TypeError(
+      'prefix must be 1 to 64 letters, digits, "_", "-" and ".", begin with a letter or "_", and not with "system."; leave it out for none',
+    )
+  return ({ name }: Kind) => db.collection<T>(`${prefix ?? ''}${name}`, operationOptions)
 }

@@ -19,9 +19,8 @@ import {
   toldOf,
   updateOf,
 } from './record-document.ts'
-import { duplicatesIn } from './errors.ts'
+import { duplicatesIn, withUnavailable } from './errors.ts'
 import { createIndexes, wrongIndexes } from './indexes.ts'
-import { withUnavailable } from './unavailable.ts'
 import { keptText } from '../text.ts'
 
 /**
@@ -31,8 +30,7 @@ import { keptText } from '../text.ts'
  * @throws TypeError where no name of a collection can begin with that prefix.
  */
 export function mongoStore(db: Db, { prefix }: MongoOptions = {}): RecordStore {
-  const open = collectionsOf(db, prefix)
-  const collectionOf = ({ name }: Kind) => open<Kept>(name)
+  const collectionOf = collectionsOf<Kept>(db, prefix)
 
   return withUnavailable<RecordStore>({
     purges: true,

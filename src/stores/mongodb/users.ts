@@ -4,10 +4,8 @@ import { equalsInAsciiCase } from '../../ports/users.ts'
 import { systemClock } from '../../clock.ts'
 import { together } from '../../records/together.ts'
 import { operationOptions } from './collection.ts'
-import { isDuplicateKey } from './errors.ts'
+import { isDuplicateKey, withUnavailable } from './errors.ts'
 import { createIndexes, type NamedIndex } from './indexes.ts'
-
-import { withUnavailable } from './unavailable.ts'
 import { toUser } from './user-document.ts'
 
 /** `db.collection('users')`, with the host's own document type or without. */

@@ -5,7 +5,7 @@ import type {
   MailJobStatus,
   MailOutbox,
   NewMailJob,
-} from '../../../src/ports/index.ts'
+} from '../../../src/records/index.ts'
 import { jobsIn } from './mail-jobs.ts'
 import { after, atOnce, hour, minute, mustExist, oddTexts, statusIn } from './samples.ts'
 
@@ -187,7 +187,7 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
     const letter = await dead({ expiresAt: after(minute) })
     await revive(letter.id)
     const job = await taken('resolve', 3)
-    await resolve(job, 'ann', 3)
+    await resolve(job)
     await port().release(job, after(3))
     expect(await claim('expire', hour)).to.equal(undefined)
     expect(await claim('send', hour)).to.include({ id: letter.id, attempts: 2 })
@@ -204,7 +204,7 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
     expect(await isOvertaken(newer)).to.equal(false)
     await supersedeEarlier(revived, 3)
     expect(await isOvertaken(newer)).to.equal(false)
-    expect(await resolve(revived, 'ann', 3)).to.equal(true)
+    expect(await resolve(revived)).to.equal(true)
     expect(await isOvertaken(newer)).to.equal(true)
     expect(await claim('resolve', 3)).to.include({ id: newer.id, isSuperseded: true })
   })

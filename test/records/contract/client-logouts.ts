@@ -4,7 +4,7 @@ import type {
   ClientLogoutJob,
   ClientLogoutStore,
   NewClientLogout,
-} from '../../../src/ports/index.ts'
+} from '../../../src/records/index.ts'
 import { after, atOnce, hour, minute, mustExist, oddTexts, sampleClientLogout } from './samples.ts'
 
 export function itKeepsClientLogouts(port: () => ClientLogoutStore): void {

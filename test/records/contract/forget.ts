@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
 import { randomUUID } from 'node:crypto'
-import type { AccountFlowsStore } from '../../../src/ports/index.ts'
+import type { AccountFlowsStore } from '../../../src/records/index.ts'
 import {
   after,
   claimOne,
@@ -176,7 +176,7 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     expect(await forget('ann')).to.include({ mails: 0, underWay: 1 })
     expect(await outbox.isHeld(held)).to.equal(true)
     expect(await forget('ann', 2 * minute)).to.deep.equal({ ...NOTHING, mails: 1 })
-    expect(await outbox.resolve(held, 'ann', after(2 * minute), after(2 * minute))).to.equal(false)
+    expect(await outbox.resolve(held, 'ann', after(2 * minute))).to.equal(false)
 
     await recorded('bob')
     const dead = mustExist(await claimOne(outbox, 'resolve', 1))

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { after, issuedAs, sampleClaim, sampleResetToken } from './samples.ts'
-import type { AccountFlowsStore } from '../../../src/ports/index.ts'
+import type { AccountFlowsStore } from '../../../src/records/index.ts'
 import { itAdministersMailJobs } from './administration.ts'
 import { itKeepsClientLogouts } from './client-logouts.ts'
 import { itForgetsAccounts } from './forget.ts'

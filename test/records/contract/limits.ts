@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { MailOutbox, RateLimits } from '../../../src/ports/index.ts'
+import type { MailOutbox, RateLimits } from '../../../src/records/index.ts'
 import { claimedAgain, jobsIn } from './mail-jobs.ts'
 import { after, hour, minute } from './samples.ts'
 

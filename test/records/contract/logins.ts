@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
-import type { PendingLoginStore, SessionCutoffStore, SessionEnd } from '../../../src/ports/index.ts'
+import type { SessionEnd } from '../../../src/ports/index.ts'
+import type { PendingLoginStore, SessionCutoffStore } from '../../../src/records/index.ts'
 import { after, atOnce, hour, minute, mustExist, samplePendingLogin } from './samples.ts'
 
 const MANY = 100

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { setTimeout as delay } from 'node:timers/promises'
 import { earlierThan, isOtherUnderWay, isOvertaken } from '../../../src/outbox/newest.ts'
-import type { MailJob, MailOutbox, MailStage, NewMailJob } from '../../../src/ports/index.ts'
+import type { MailJob, MailOutbox, MailStage, NewMailJob } from '../../../src/records/index.ts'
 import { after, claimOne, minute, mustExist, sampleMailJob } from './samples.ts'
 
 /** What the suites do with the jobs of an outbox. */
@@ -18,8 +18,7 @@ export function jobsIn(port: () => MailOutbox) {
 
   const taken = async (stage: MailStage, at?: number) => mustExist(await claim(stage, at))
 
-  const resolve = (job: MailJob, accountId = 'ann', at = 1) =>
-    port().resolve(job, accountId, after(at), after(minute))
+  const resolve = (job: MailJob, accountId = 'ann') => port().resolve(job, accountId, after(minute))
 
   /** To be looked up. */
   async function claimed(changes?: Partial<NewMailJob>) {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
-import type { NotMeToken, NotMeTokenStore } from '../../../src/ports/index.ts'
+import type { NotMeToken, NotMeTokenStore } from '../../../src/records/index.ts'
 import { after, atOnce, hour, oddTexts, sampleNotMeToken } from './samples.ts'
 
 export function itKeepsNotMeTokens(port: () => NotMeTokenStore): void {

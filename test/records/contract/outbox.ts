@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { MailJob, MailOutbox } from '../../../src/ports/index.ts'
+import type { MailJob, MailOutbox } from '../../../src/records/index.ts'
 import { claimedAgain, jobsIn } from './mail-jobs.ts'
 import { after, atOnce, hour, idOf, minute, mustExist, sampleMailJob } from './samples.ts'
 
@@ -210,8 +210,7 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
     const again = mustExist(taken.find(({ id }) => id === lost.id))
     const beside = mustExist(taken.find(({ id }) => id === other.id))
 
-    const resolve = (job: MailJob, accountId: string) =>
-      port().resolve(job, accountId, after(minute + 1), after(hour))
+    const resolve = (job: MailJob, accountId: string) => port().resolve(job, accountId, after(hour))
     const resolved = await Promise.all([
       resolve(lost, 'eve'),
       resolve(again, `owner of ${again.id}`),

@@ -2,14 +2,8 @@ import { expect } from 'chai'
 import { it } from 'mocha'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import type {
-  AuditEvent,
-  AuditLog,
-  AuditQuery,
-  KeyRings,
-  RecordedEvent,
-  SettingsStore,
-} from '../../../src/ports/index.ts'
+import type { AuditEvent, RecordedEvent } from '../../../src/ports/index.ts'
+import type { AuditLog, AuditQuery, KeyRings, SettingsStore } from '../../../src/records/index.ts'
 import { after, atOnce, eventIn, hour, minute, mustExist, oddTexts } from './samples.ts'
 
 export function itKeepsAuditEvents(port: () => AuditLog): void {

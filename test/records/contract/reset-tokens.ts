@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
-import type { NewToken, ResetTokenStore, Token } from '../../../src/ports/index.ts'
+import type { NewToken, ResetTokenStore, Token } from '../../../src/records/index.ts'
 import {
   after,
   atOnce,

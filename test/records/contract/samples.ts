@@ -1,4 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
+import { endOf } from '../../../src/ports/token-end.ts'
 import type {
   AuditLog,
   MailJob,
@@ -12,8 +13,7 @@ import type {
   ResetClaim,
   Token,
   TokenStore,
-} from '../../../src/ports/index.ts'
-import { endOf } from '../../../src/ports/token-end.ts'
+} from '../../../src/records/index.ts'
 
 /** A fixed time that the contract counts from; far enough ahead that no broom sweeps its records away. */
 const start = Date.now() + 60_000

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
-import type { NewToken, Token, TokenStore } from '../../../src/ports/index.ts'
+import type { NewToken, Token, TokenStore } from '../../../src/records/index.ts'
 import { after, issuedAs, minute, mustExist, oddTexts } from './samples.ts'
 
 /** That the token is told, with what happened to it. */

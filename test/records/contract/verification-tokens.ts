@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
-import type { NewToken, Token, VerificationTokenStore } from '../../../src/ports/index.ts'
+import type { NewToken, Token, VerificationTokenStore } from '../../../src/records/index.ts'
 import { after, atOnce, endIn, mustExist, sampleVerificationToken } from './samples.ts'
 import { expectToken, itFindsTokens } from './tokens.ts'
 
