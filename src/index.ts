@@ -5,7 +5,7 @@ export {
   type SettingsOptions,
   type Tagged,
 } from './admin/client.ts'
-export type * as AdminApi from './admin/description.ts'
+export type * as AdminApi from './admin/operations.ts'
 export { systemClock, type Clock, type SleepOptions } from './clock.ts'
 export { createAccountFlows, type AccountFlows } from './create-account-flows.ts'
 export type { AccountFlowsOptions } from './options.ts'

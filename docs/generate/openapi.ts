@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import * as description from '../../src/admin/description.ts'
+import * as description from '../../src/admin/operations.ts'
 
 type Operation = description.Operation
 
@@ -9,8 +9,8 @@ for (const [id, value] of Object.entries<unknown>(description)) {
   if (value instanceof z.ZodType) named.add(value, { id })
 }
 
+// What is sent as a body is read as it is. A query gets its defaults.
 const jsonSchema = {
-  io: 'input',
   uri: (id: string) => `#/components/schemas/${id}`,
   // Any whole number of JavaScript is below.
   override: ({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }) => {
@@ -86,7 +86,9 @@ function describe(operationId: string, operation: Operation): object {
   const headers = etag && {
     headers: { ETag: { description: 'Of the settings.', schema: { type: 'string' } } },
   }
-  const { properties = {}, required = [] } = query ? z.toJSONSchema(query, jsonSchema) : {}
+  const { properties = {}, required = [] } = query
+    ? z.toJSONSchema(query, { ...jsonSchema, io: 'input' })
+    : {}
   const parameters = [
     ...Object.entries(properties).map(([name, parameter]) => {
       const { description, ...schema } = Object(parameter)

@@ -1,5 +1,5 @@
 import { createMount, type Mount } from '../http/mount.ts'
-import type { AdminParts } from './parts.ts'
+import type { AdminParts } from './operation.ts'
 import type { AdminRouter } from './router.ts'
 
 /**

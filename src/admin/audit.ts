@@ -1,15 +1,62 @@
+import * as z from 'zod'
 import { newId } from '../crypto/token.ts'
 import type { RecordedEvent } from '../ports/index.ts'
-import type { AuditEvent } from './description.ts'
+import { AUDIT_EVENT_TYPES } from '../ports/audit.ts'
+import { operation, type AdminCaller, type AdminParts } from './operation.ts'
+import { given, givenTime, limit, object, oneOf, optional, text, time } from './schema.ts'
 import { usernamesOf, type NameOf } from './usernames.ts'
-import type { AdminEndpoints, AdminParts, AdminRequest, Sent } from './parts.ts'
+
+export type AuditEvent = z.infer<typeof AuditEvent>
+export const AuditEvent = object('An event of the audit log.', {
+  id: text,
+  type: text,
+  at: time,
+  recorded_at: time,
+  account_id: optional(text),
+  username: optional(text, 'Of the account, as it is now.'),
+  address: optional(text),
+  user_agent: optional(text),
+  client_id: optional(text),
+  reason: optional(text),
+  details: optional(z.record(z.string(), z.unknown())),
+})
+
+export type AuditLog = z.infer<typeof AuditLog>
+export const AuditLog = object('Events, the last recorded one first.', {
+  events: z.array(AuditEvent),
+})
+
+export const auditOperations = {
+  listAudit: operation({
+    route: 'GET /audit',
+    scope: 'account-flows:read',
+    summary: 'Events of the audit log.',
+    query: z.strictObject({
+      account_id: optional(given, 'Of one account.'),
+      type: optional(
+        z
+          .array(oneOf(AUDIT_EVENT_TYPES), `one of ${AUDIT_EVENT_TYPES.join(', ')}`)
+          .describe('Type of event; may be repeated.'),
+      ),
+      recorded_from: optional(givenTime, 'Only what was recorded then or later.'),
+      limit,
+    }),
+    answer: AuditLog,
+    async run({ query }, { store, users }) {
+      const { account_id: accountId, type: types, recorded_from: recordedFrom, limit } = query
+      const events = await store.audit.list({ accountId, types, recordedFrom, limit })
+      const nameOf = await usernamesOf(users, events)
+      return { answer: { events: events.map((event) => eventShape(event, nameOf)) } }
+    },
+  }),
+}
 
 /** Records what an admin does, and who it is; before it is done. */
 export function recordAction(
   { audit, clock }: AdminParts,
-  { actor, requester }: Pick<AdminRequest, 'actor' | 'requester'>,
+  { actor, requester }: AdminCaller,
   action: string,
-  about: { accountId?: string; details?: Record<string, string | string[]> } = {},
+  about: { accountId?: string | undefined; details?: Record<string, string | string[]> } = {},
 ): Promise<void> {
   return audit({
     id: newId(),
@@ -21,22 +68,7 @@ export function recordAction(
   })
 }
 
-export function auditOperations({ store, users }: AdminParts) {
-  return {
-    async listAudit({ query: { account_id: accountId, type: types, recorded_from: from, limit } }) {
-      const events = await store.audit.list({
-        ...(accountId !== undefined && { accountId }),
-        ...(types !== undefined && { types }),
-        ...(from !== undefined && { recordedFrom: new Date(from) }),
-        limit,
-      })
-      const nameOf = await usernamesOf(users, events)
-      return { answer: { events: events.map((event) => eventShape(event, nameOf)) } }
-    },
-  } satisfies Partial<AdminEndpoints>
-}
-
-export function eventShape(event: RecordedEvent, nameOf: NameOf): Sent<AuditEvent> {
+export function eventShape(event: RecordedEvent, nameOf: NameOf): z.input<typeof AuditEvent> {
   return {
     id: event.id,
     type: event.type,

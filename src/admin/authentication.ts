@@ -1,6 +1,7 @@
 import type { Context } from 'koa'
-import type { AdminParts } from './parts.ts'
-import { createAdminAuthentication, type Admin, type AdminScope } from './bearer-tokens.ts'
+import type { AdminParts } from './operation.ts'
+import { createTokenCheck, type Admin, type AdminScope } from './bearer-tokens.ts'
+import { createJwtCheck } from './jwt.ts'
 import { newId } from '../crypto/token.ts'
 import { isStoreUnavailable } from '../errors.ts'
 import type { Requester } from '../ports/index.ts'
@@ -19,7 +20,8 @@ const REALM = 'Bearer realm="account-flows"'
  */
 export function createAdminAuth(parts: AdminParts) {
   const { options, store, audit, clock, log } = parts
-  const authenticate = createAdminAuthentication(options.adminTokens, options.adminJwt, clock)
+  const { adminTokens, adminJwt } = options
+  const judge = adminJwt ? createJwtCheck(adminJwt, clock) : createTokenCheck(adminTokens)
   type Refusal =
     | { reason: 'no_token' | 'wrong_token' | 'keys_unavailable'; details?: undefined }
     | { reason: 'insufficient_scope'; details: { actor: string; scope: AdminScope } }
@@ -73,7 +75,7 @@ export function createAdminAuth(parts: AdminParts) {
 
   return async (ctx: Context, scope: AdminScope | undefined): Promise<Admin | undefined> => {
     const [, token] = /^Bearer +([\x21-\x7e]+)$/i.exec(ctx.get('Authorization')) ?? []
-    const verdict = token === undefined ? 'no_token' : await authenticate(token)
+    const verdict = token === undefined ? 'no_token' : await judge(token)
     if (typeof verdict === 'string') {
       await refuse(ctx, { reason: verdict })
     } else if (scope !== undefined && !verdict.scopes.includes(scope)) {

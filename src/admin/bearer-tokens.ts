@@ -1,6 +1,4 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import type { Clock } from '../clock.ts'
-import { createJwtCheck, type AdminJwtOptions } from './jwt.ts'
 
 /** What a token may do, each apart from the others: `read` looks, `support` acts on an account or a mail, `settings` decides where mails go. */
 export const ADMIN_SCOPES = [
@@ -36,28 +34,16 @@ export interface Admin {
   scopes: readonly AdminScope[]
 }
 
-const MAX_ACTOR_LENGTH = 256
-
 /**
- * Tells who presented a bearer token, and what it may do; or why nobody is let in.
- *
- * @param tokens - the fixed tokens in force; without any, and without `jwt`, nobody is let in.
+ * Who presented a token. `wrong_token`: nobody's, or not for us, or not at this time. `keys_unavailable`: the issuer's keys cannot be
+ * fetched.
  */
-export function createAdminAuthentication(
+export type Verdict = Admin | 'wrong_token' | 'keys_unavailable'
+
+/** Judges fixed tokens. Without any, nobody is let in. */
+export function createTokenCheck(
   tokens: readonly ScopedToken[],
-  jwt: AdminJwtOptions | undefined,
-  clock: Clock,
-): (token: string) => Promise<Admin | 'wrong_token' | 'keys_unavailable'> {
-  if (jwt) {
-    const check = createJwtCheck(jwt, clock)
-    return async (token) => {
-      const verdict = await check(token)
-      if (typeof verdict === 'string') return verdict
-      const { subject, granted } = verdict
-      const scopes = scopesOf(granted, jwt.scope)
-      return { actor: Array.from(`sub:${subject}`).slice(0, MAX_ACTOR_LENGTH).join(''), scopes }
-    }
-  }
+): (token: string) => Promise<Verdict> {
   const find = createBearerCheck(tokens.map(({ token, scopes }) => [token, scopes]))
   return async (token) => {
     const [scopes] = find(token)

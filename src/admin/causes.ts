@@ -1,10 +1,38 @@
+import * as z from 'zod'
 import type { RecordedEvent, User } from '../ports/index.ts'
 import { MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
-import type { UserStatus } from './description.ts'
+import { text } from './schema.ts'
 
 /** Why somebody gets no mail, in one sentence, and what to do next in another. */
-export type Diagnosis = Pick<UserStatus, 'cause' | 'summary' | 'advice'>
+export type Diagnosis = z.infer<typeof Diagnosis>
+export const Diagnosis = z.strictObject({
+  cause: z
+    .enum([
+      'disabled',
+      'no_address',
+      'bad_address',
+      'no_password',
+      'has_password',
+      'unverified',
+      'ambiguous',
+      'verified',
+      'changed',
+      'limited',
+      'blocked',
+      'refused',
+      'mail_server_down',
+      'waiting',
+      'sent',
+      'ended',
+      'not_asked',
+    ])
+    .describe(
+      'The outcome of the newest mail, or why there is none. refused: the mail server refused this mail. mail_server_down: it accepts no mail. ambiguous: several accounts have this verified address. blocked: somebody pressed "This wasn\'t me" in a mail, and nobody can sign in with the password. changed: the reason is gone.',
+    ),
+  summary: text.describe('The cause in one sentence, with what the mail server said.'),
+  advice: text.describe('What to do next.'),
+})
 
 /** An account as it is now. */
 export interface Present {
@@ -40,6 +68,12 @@ export const noPassword = (user: User): Diagnosis => ({
   cause: 'no_password',
   summary: 'The account has no password, so it gets no reset link.',
   advice: `Ask the person to sign in the other way, for example with Google. Or let them choose a password: ${sendLink(user, 'invitation')}`,
+})
+
+export const hasPassword = (user: User): Diagnosis => ({
+  cause: 'has_password',
+  summary: 'The account has a password: it gets no invitation.',
+  advice: `Have the person sign in, or send a reset link: ${sendLink(user, 'password_reset')}`,
 })
 
 export const VERIFIED: Diagnosis = {

@@ -1,8 +1,8 @@
 import { exchange, isAnswer, queryText, refusalOf, rootOf, type QueryValues } from './exchange.ts'
 // Types alone: whoever asks has no need of what the server reads with.
-import type { OperationName as Name, Operations, Settings } from './description.ts'
+import type { OperationName as Name, Operations, Settings } from './operations.ts'
 
-export type * from './description.ts'
+export type * from './operations.ts'
 export { AdminApiError } from './exchange.ts'
 
 type Answer<N extends Name> = Operations[N]['answer']
@@ -115,12 +115,37 @@ export function createAdminClient(
   adminPath = '/admin/api',
   options: ClientOptions = {},
 ): AdminClient {
+  const { timeoutMs, onServerTime } = options
   const root = rootOf(url) + adminPath
   // A host in JavaScript may give what an environment does not have.
   if (typeof token !== 'string' || !/^[\x21-\x7e]+$/.test(token))
     throw new TypeError('token must be ASCII without spaces, and not empty')
 
-  const call = sender(root, token, options)
+  const call = async <N extends Name>(
+    name: N,
+    { query = {}, body, ifMatch, signal }: Call,
+  ): Promise<Tagged<Answer<N>>> => {
+    const [route, field] = OPERATIONS[name]
+    const [method, path = ''] = route.split(' ')
+    const answered = await exchange(`${root}${path}${queryText(query)}`, {
+      method,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal,
+      timeoutMs,
+      headers: {
+        authorization: `Bearer ${token}`,
+        accept: 'application/json, application/problem+json',
+        'user-agent': 'oidc-account-flows',
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...(ifMatch !== undefined && { 'if-match': ifMatch }),
+      },
+    })
+    const { status, headers, json } = answered
+    if (headers.date && Date.parse(headers.date)) onServerTime?.(new Date(headers.date))
+    if (status < 200 || status >= 300 || !isAnswer(json, field)) throw refusalOf(answered, root)
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- that the server answers as described is tested there
+    return { answer: json as Answer<N>, etag: headers.etag }
+  }
   const asking = Object.entries(OPERATIONS).map(([name, [route]]) => {
     const given = route.startsWith('GET') ? 'query' : 'body'
     const ask = async (input: object = {}, options: CallOptions = {}) =>
@@ -138,36 +163,6 @@ export function createAdminClient(
     unsetSettings: (key, { dryRun, ...options } = {}) =>
       call('unsetSettings', { ...options, query: { key, dry_run: dryRun } }),
     rotateKeys: async (options = {}) => (await call('rotateKeys', options)).answer,
-  }
-}
-
-function sender(root: string, token: string, { timeoutMs, onServerTime }: ClientOptions) {
-  return async <N extends Name>(
-    name: N,
-    { query = {}, body, ifMatch, signal }: Call,
-  ): Promise<Tagged<Answer<N>>> => {
-    const [route, field] = OPERATIONS[name]
-    const [method, path = ''] = route.split(' ')
-    const answered = await exchange(`${root}${path}${queryText(query)}`, {
-      method,
-      body: body === undefined ? undefined : JSON.stringify(body),
-      ...(signal && { signal }),
-      ...(timeoutMs !== undefined && { timeoutMs }),
-      headers: {
-        authorization: `Bearer ${token}`,
-        accept: 'application/json, application/problem+json',
-        'user-agent': 'oidc-account-flows',
-        ...(body !== undefined && { 'content-type': 'application/json' }),
-        ...(ifMatch !== undefined && { 'if-match': ifMatch }),
-      },
-    })
-    const { status, headers, json } = answered
-    if (headers.date && Date.parse(headers.date)) onServerTime?.(new Date(headers.date))
-    if (status >= 200 && status < 300 && isAnswer(json, field)) {
-      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- that the server answers as described is tested there
-      return { answer: json as Answer<N>, etag: headers.etag }
-    }
-    throw refusalOf(answered, root)
   }
 }
 

@@ -1,26 +1,11 @@
 /** Finds why somebody got no mail, out of the account, its mails and events. What a cause says is in `causes.ts`. */
 import type { AuditEventType, RecordedEvent } from '../ports/index.ts'
+import type { MailJobStatus } from '../records/index.ts'
 import { isBlockedBy } from '../flows/not-me.ts'
 import { MAIL_KINDS, linkKinds } from '../ports/mail-kinds.ts'
-import type { MailJobStatus } from '../records/index.ts'
-import {
-  blocked,
-  changedSince,
-  ended,
-  noMailAtAll,
-  noPassword,
-  NOT_CONFIGURED,
-  sendLink,
-  sent,
-  shared,
-  timeOf,
-  unverified,
-  VERIFIED,
-  type Diagnosis,
-  type Present,
-} from './causes.ts'
+import type { Diagnosis, Present } from './causes.ts'
+import * as causes from './causes.ts'
 import { failed } from './failed-mail.ts'
-import { hasPassword } from './invitation.ts'
 
 export interface MailHistory extends Present {
   /** Newest first. */
@@ -46,10 +31,10 @@ export const MAIL_EVENTS: AuditEventType[] = linkKinds.flatMap((kind) =>
 export function diagnose(history: MailHistory): Diagnosis {
   const { user, mails, askedInVain, canSend, disowned } = history
   const block = disowned.find(({ details }) => isBlockedBy(user, details))
-  if (block) return blocked(block, user)
-  const [noMail] = noMailAtAll(user)
+  if (block) return causes.blocked(block, user)
+  const [noMail] = causes.noMailAtAll(user)
   if (noMail) return noMail
-  if (!canSend) return NOT_CONFIGURED
+  if (!canSend) return causes.NOT_CONFIGURED
   const last = lastOf(history)
   const since = last?.recordedAt ?? new Date(0)
   const asked = askedInVain && askedInVain.recordedAt > since ? askedInVain : undefined
@@ -67,13 +52,13 @@ export function diagnose(history: MailHistory): Diagnosis {
   }
   if (asked) return ofVain(history, asked)
   if (last) return ofLastMail(last, history)
-  if (user.passwordHash === undefined) return noPassword(user)
-  if (!user.emailVerified) return unverified(history)
-  if (history.isShared) return shared()
+  if (user.passwordHash === undefined) return causes.noPassword(user)
+  if (!user.emailVerified) return causes.unverified(history)
+  if (history.isShared) return causes.shared()
   return {
     cause: 'not_asked',
     summary: 'The audit log has no request for a mail to this account.',
-    advice: `Ask the person to try again, or send a link: ${sendLink(user, 'password_reset')}`,
+    advice: `Ask the person to try again, or send a link: ${causes.sendLink(user, 'password_reset')}`,
   }
 }
 
@@ -83,14 +68,14 @@ function ofVain(history: MailHistory, asked: RecordedEvent): Diagnosis {
     const kind = asked.type.startsWith('password_reset') ? 'password_reset' : 'email_verification'
     return {
       cause: 'ended',
-      summary: `The last request, at ${timeOf(asked)}, was denied by your own check (beforeForgotPassword).`,
-      advice: `Look at this check, or send a link: ${sendLink(history.user, kind)}`,
+      summary: `The last request, at ${causes.timeOf(asked)}, was denied by your own check (beforeForgotPassword).`,
+      advice: `Look at this check, or send a link: ${causes.sendLink(history.user, kind)}`,
     }
   }
-  if (history.user.passwordHash === undefined) return noPassword(history.user)
-  if (!history.user.emailVerified) return unverified(history, asked)
-  if (history.isShared) return shared(asked)
-  return changedSince(asked, history, 'no account was found by its address')
+  if (history.user.passwordHash === undefined) return causes.noPassword(history.user)
+  if (!history.user.emailVerified) return causes.unverified(history, asked)
+  if (history.isShared) return causes.shared(asked)
+  return causes.changedSince(asked, history, 'no account was found by its address')
 }
 
 /** What ended the newest request that tells anything. Who asked too often has no mail to use while none came. */
@@ -119,22 +104,23 @@ function ofLastMail(event: RecordedEvent, history: MailHistory): Diagnosis {
   if (event.type.endsWith('_mail_sent')) {
     // Such an invitation has done its work, or has none left.
     const isOver = kind === 'invitation' && user.passwordHash !== undefined
-    return isOver ? hasPassword(user) : sent(event, user, kind)
+    return isOver ? causes.hasPassword(user) : causes.sent(event, user, kind)
   }
   const { reason = '' } = event
   const past = PAST.get(reason)
   if (past !== undefined) {
-    return ofNow(reason, history) ?? changedSince(event, history, past, kind)
+    return ofNow(reason, history) ?? causes.changedSince(event, history, past, kind)
   }
   if (reason === 'throttled') {
     return {
       cause: 'limited',
-      summary: `The last request, at ${timeOf(event)}, got no mail: the account had too many mails recently.`,
+      summary: `The last request, at ${causes.timeOf(event)}, got no mail: the account had too many mails recently.`,
       advice:
         'Ask the person to use the newest mail, or to try again later (mails_per_account_per_hour, resend_cooldown).',
     }
   }
-  if (reason !== 'ERR_MAIL_REFUSED' && reason !== 'ERR_MAIL_FAILED') return ended(event, user, kind)
+  if (reason !== 'ERR_MAIL_REFUSED' && reason !== 'ERR_MAIL_FAILED')
+    return causes.ended(event, user, kind)
   const job = mails.find(({ id }) => event.id.startsWith(`mail_failed:${id}:`))
   return failed(event, user, kind, job)
 }
@@ -153,9 +139,10 @@ const PAST = new Map([
 /** What ends a request still; `undefined`: that is so no more. What ends every request was looked at before. */
 function ofNow(reason: string, present: Present): Diagnosis | undefined {
   const { user, needsVerified } = present
-  if (reason === 'not_verified' && needsVerified && !user.emailVerified) return unverified(present)
-  if (reason === 'already_verified' && user.emailVerified) return VERIFIED
+  if (reason === 'not_verified' && needsVerified && !user.emailVerified)
+    return causes.unverified(present)
+  if (reason === 'already_verified' && user.emailVerified) return causes.VERIFIED
   const hasNone = user.passwordHash === undefined
-  if (reason === 'has_password' && !hasNone) return hasPassword(user)
-  return reason === 'no_password' && hasNone ? noPassword(user) : undefined
+  if (reason === 'has_password' && !hasNone) return causes.hasPassword(user)
+  return reason === 'no_password' && hasNone ? causes.noPassword(user) : undefined
 }

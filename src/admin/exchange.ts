@@ -1,7 +1,7 @@
 import { jsonOf, reachCodeOf, textOf } from '../answer.ts'
-import { later, systemClock } from '../clock.ts'
+import { systemClock, timeout } from '../clock.ts'
 import type { IncomingHttpHeaders, IncomingMessage, RequestOptions } from 'node:http'
-import type { Problem } from './description.ts'
+import type { Problem } from './operation.ts'
 
 /** Longer than the longest check of the server. */
 const TIMEOUT_MS = 60_000
@@ -45,15 +45,16 @@ export async function exchange(
     signal,
     timeoutMs = TIMEOUT_MS,
     ...options
-  }: RequestOptions & { body?: string | undefined; timeoutMs?: number },
+  }: Pick<RequestOptions, 'method' | 'headers'> & {
+    body: string | undefined
+    signal: AbortSignal | undefined
+    timeoutMs: number | undefined
+  },
 ): Promise<Exchange> {
   const { request } = await (url.startsWith('https:') ? import('node:https') : import('node:http'))
-  const sent = request(url, { ...options, ...(signal && { signal }) })
-  let isLate = false
-  const cancel = later(systemClock, timeoutMs, () => {
-    isLate = true
-    sent.destroy()
-  })
+  const late = timeout(systemClock, timeoutMs)
+  const ends = AbortSignal.any(signal ? [signal, late.signal] : [late.signal])
+  const sent = request(url, { ...options, signal: ends })
   try {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       sent.on('response', resolve).on('error', reject).end(body)
@@ -62,11 +63,11 @@ export async function exchange(
     return { status: statusCode, headers, json: await readJson(response) }
   } catch (cause) {
     if (signal?.aborted) throw new AdminApiError('Aborted.', 'aborted', { cause })
-    const reason = isLate ? 'it did not answer in time' : reachCodeOf(cause, FAILED)
+    const reason = late.signal.aborted ? 'it did not answer in time' : reachCodeOf(cause, FAILED)
     const message = `${new URL(url).origin} cannot be reached: ${reason}.`
     throw new AdminApiError(message, 'unreachable', { cause })
   } finally {
-    cancel()
+    late.cancel()
   }
 }
 

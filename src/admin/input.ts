@@ -2,17 +2,22 @@ import type { Context } from 'koa'
 import * as z from 'zod'
 import { jsonOf } from '../answer.ts'
 import { readBody, type BodyRefusal } from '../http/body.ts'
-import { Settings, type Operation, type Problem, type SettingProblem } from './description.ts'
+import {
+  invalid,
+  refusal,
+  type AdminCaller,
+  type AdminRequest,
+  type Operation,
+  type Problem,
+  type SettingProblem,
+} from './operation.ts'
+import { Settings } from './settings-schema.ts'
 
 type Values = Record<string, unknown>
 
-interface Input {
-  query: Values
-  body: Values | undefined
-  /** ETags of `If-Match`; `undefined`: there is no such header. */
-  ifMatch: string[] | undefined
-}
+type Input = Omit<AdminRequest<Values, Values | undefined>, keyof AdminCaller>
 
+const INVALID = 'Nothing was done: the request is not valid.'
 const BODY_PROBLEMS: Record<BodyRefusal, [status: number, title: string]> = {
   unsupported_media_type: [415, 'Send a body with the type application/json.'],
   body_too_large: [413, 'The body is too long: send at most 64 KiB.'],
@@ -22,16 +27,16 @@ const BODY_PROBLEMS: Record<BodyRefusal, [status: number, title: string]> = {
 /** Reads what an operation takes; whatever is not as described is refused, so that a misspelled `dry_run` changes nothing. */
 export async function readInput(ctx: Context, operation: Operation): Promise<Input | Problem> {
   const query = readQuery(ctx, operation.query ?? NO_QUERY)
-  if (Array.isArray(query)) return invalid(query)
+  if (Array.isArray(query)) return invalid(INVALID, ...query)
   const ifMatch = etagsOf(ctx)
   if (!operation.body) return { query, body: undefined, ifMatch }
   const given = await readObject(ctx)
   if (typeof given === 'string') {
     const [status, title] = BODY_PROBLEMS[given]
-    return { status, code: given, title }
+    return refusal(status, given, title)
   }
   const body = operation.body === Settings ? given : judged(given, operation.body, 'field')
-  return Array.isArray(body) ? invalid(body) : { query, body, ifMatch }
+  return Array.isArray(body) ? invalid(INVALID, ...body) : { query, body, ifMatch }
 }
 
 const NO_QUERY = z.strictObject({})
@@ -89,11 +94,6 @@ async function readObject(ctx: Context): Promise<Values | BodyRefusal> {
   if (typeof body === 'string') return body
   const value = 'text' in body ? jsonOf(body.text) : body.parsed
   return isObject(value) ? value : 'bad_request'
-}
-
-function invalid(errors: SettingProblem[]): Problem {
-  const title = 'Nothing was done: the request is not valid.'
-  return { status: 400, code: 'invalid_request', title, errors }
 }
 
 // RFC 9110, 13.1.1: strong comparison, so that a weak ETag equals none; `*` stands alone.

@@ -1,7 +1,6 @@
 import type { InvitationRefusal } from '../flows/invitation.ts'
 import type { Requester, User } from '../ports/index.ts'
-import { sendLink, type Diagnosis } from './causes.ts'
-import type { AdminAnswer, AdminParts, AdminRefusal, AdminRequest } from './parts.ts'
+import { refusal, type AdminCaller, type AdminParts, type Problem } from './operation.ts'
 
 /** Mails are asked for in the name of an admin: neither language nor browser are those of the reader. */
 export const byAdmin = ({ address, userAgent }: Requester): Requester => ({
@@ -11,19 +10,17 @@ export const byAdmin = ({ address, userAgent }: Requester): Requester => ({
 })
 
 export async function invite(
-  parts: Pick<AdminParts, 'invite'>,
   { id }: User,
-  { requester }: Pick<AdminRequest, 'requester'>,
-): Promise<AdminAnswer<'inviteUser'> | AdminRefusal> {
+  { requester }: AdminCaller,
+  parts: Pick<AdminParts, 'invite'>,
+): Promise<{ answer: { mail_id: string } } | Problem> {
   const invited = await parts.invite(id, {}, byAdmin(requester))
   if ('mailId' in invited) return { answer: { mail_id: invited.mailId } }
   const { refused } = invited
-  const isGone = refused === 'not_found'
-  return {
-    status: isGone ? 404 : 409,
-    code: isGone ? 'unknown_account' : refused,
-    title: `Nobody was invited: ${WHY[refused]}`,
-  }
+  const title = `Nobody was invited: ${WHY[refused]}`
+  return refused === 'not_found'
+    ? refusal(404, 'unknown_account', title)
+    : refusal(409, refused, title)
 }
 
 const WHY: Record<InvitationRefusal, string> = {
@@ -34,9 +31,3 @@ const WHY: Record<InvitationRefusal, string> = {
   has_password: 'the account has a password. Use user send-reset if it was forgotten.',
   unsupported: 'the users of this host have no setFirstPassword. Add it where your users are.',
 }
-
-export const hasPassword = (user: User): Diagnosis => ({
-  cause: 'has_password',
-  summary: 'The account has a password: it gets no invitation.',
-  advice: `Have the person sign in, or send a reset link: ${sendLink(user, 'password_reset')}`,
-})

@@ -9,6 +9,7 @@ import {
 } from 'jose'
 
 import type { Clock } from '../clock.ts'
+import { scopesOf, type Verdict } from './bearer-tokens.ts'
 
 /** How an admin's JWT is judged: RFC 7519, and RFC 9068 for its type and scope. */
 export interface AdminJwtOptions {
@@ -29,21 +30,20 @@ export interface AdminJwtOptions {
   type?: string
 }
 
-/**
- * `wrong_token`: nobody's, or not for us, or not at this time. `keys_unavailable`: the issuer's keys cannot be fetched. Without scopes of ours
- * it is genuine, and for something else.
- */
-type JwtVerdict = { subject: string; granted: string[] } | 'wrong_token' | 'keys_unavailable'
-
+const MAX_ACTOR_LENGTH = 256
 const CLOCK_TOLERANCE_S = 5
 const RETRY_AFTER_MS = 1_000
 const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]+$/
 
-/** Keys come from the options alone, whatever the header of a token names (`jku`, `jwk`, `x5u`, `x5c`). */
+/**
+ * Judges JWTs. One that is for something else is genuine, and has none of our scopes.
+ *
+ * Keys come from the options alone, whatever the header of a token names (`jku`, `jwk`, `x5u`, `x5c`).
+ */
 export function createJwtCheck(
   options: AdminJwtOptions,
   { now }: Clock,
-): (token: string) => Promise<JwtVerdict> {
+): (token: string) => Promise<Verdict> {
   const { issuer, audience, algorithms, keys } = options
   const keyOf = keys instanceof URL ? createRemoteJWKSet(keys) : createLocalJWKSet(keys)
   const expected = () => ({
@@ -88,7 +88,8 @@ export function createJwtCheck(
       const { sub, scope: granted } = await payloadOf(token)
       if (typeof sub !== 'string' || sub === '') return 'wrong_token'
       const names = typeof granted === 'string' ? granted.split(' ') : []
-      return { subject: sub, granted: names }
+      const actor = Array.from(`sub:${sub}`).slice(0, MAX_ACTOR_LENGTH).join('')
+      return { actor, scopes: scopesOf(names, options.scope) }
     } catch (error) {
       if (isOneOf(ABOUT_TOKEN, error)) return 'wrong_token'
       retryAt = now().getTime() + RETRY_AFTER_MS

@@ -1,15 +1,34 @@
+import * as z from 'zod'
 import type { User } from '../ports/index.ts'
-import { MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
 import type { AccountFlowsStore, Token, TokenStore } from '../records/index.ts'
+import { linkKinds, MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
 import { isVoided } from '../flows/account.ts'
 import { linkState } from '../flows/link.ts'
-import type { Link } from './description.ts'
+import type { AdminParts } from './operation.ts'
+import { object, optional, text, time } from './schema.ts'
 
-/** `superseded`: a newer one took its place; `void`: the account changed since, or all of its links were voided. */
-export type LinkState = Link['state']
+const MOST_OF_KIND = 20
 
-/** What became of a link, as the flows judge it. */
-export function shownState(token: Token, user: User | undefined, at: Date): LinkState {
+export const LINK_KIND = z.enum(linkKinds)
+
+export type Link = z.infer<typeof Link>
+export const Link = object('The state of a link; never the link itself.', {
+  kind: LINK_KIND,
+  state: z.enum(['live', 'used', 'superseded', 'expired', 'void']),
+  created_at: time,
+  expires_at: time,
+  used_at: optional(time),
+  invalidated_at: optional(time),
+  completed_at: optional(time, 'When all effects of the reset, or of the invitation, were done.'),
+  client_id: optional(text),
+  mail_id: text.describe('The mail request that it was made for.'),
+})
+
+/**
+ * What became of a link, as the flows judge it. `superseded`: a newer one took its place. `void`: the account changed since, or all
+ * of its links were voided.
+ */
+export function shownState(token: Token, user: User | undefined, at: Date): Link['state'] {
   const state = linkState(token, user, at)
   if (state === 'usable') return 'live'
   if (state === 'changed') return 'void'
@@ -32,4 +51,18 @@ export function tokenShape(token: Token) {
     client_id: token.carried.clientId,
     mail_id: token.mailJobId,
   }
+}
+
+/** The newest of each kind, newest first. */
+export async function linksOf({ store, clock }: AdminParts, user: User) {
+  const at = clock.now()
+  const links = await Promise.all(
+    linkKinds.map(async (kind) => {
+      const tokens = await tokensOf(store, kind).ofUser(user.id, MOST_OF_KIND)
+      return tokens.map((token) =>
+        Object.assign(tokenShape(token), { kind, state: shownState(token, user, at) }),
+      )
+    }),
+  )
+  return links.flat().sort((a, b) => b.created_at.getTime() - a.created_at.getTime())
 }

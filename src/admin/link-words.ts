@@ -1,9 +1,35 @@
+import * as z from 'zod'
 import type { RecordedEvent, User } from '../ports/index.ts'
+import type { Token } from '../records/index.ts'
 import { isIssuedUnder, isVerified, isVoided, refusesInvitation } from '../flows/account.ts'
 import { MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
-import type { Token } from '../records/index.ts'
-import type { LinkExplanation } from './description.ts'
-import { hasPassword } from './invitation.ts'
+import { AuditEvent } from './audit.ts'
+import { hasPassword } from './causes.ts'
+import { LINK_KIND } from './link-state.ts'
+import { list, object, optional, text, time } from './schema.ts'
+
+export type LinkExplanation = z.infer<typeof LinkExplanation>
+export const LinkExplanation = object('What a link is, and what became of it.', {
+  kind: optional(LINK_KIND),
+  state: z
+    .enum(['live', 'used', 'superseded', 'expired', 'void', 'altered', 'unknown', 'not_a_link'])
+    .describe(
+      'void: the account changed since; altered: its parameters are not those that were signed.',
+    ),
+  summary: text.describe('One sentence for the person who asks.'),
+  advice: text.describe('What to do.'),
+  signature: optional(z.enum(['valid', 'invalid', 'missing']), 'Of a verification link.'),
+  altered: list(text, 'Names of the parameters that were changed after the mail was sent.'),
+  account_id: optional(text),
+  client_id: optional(text),
+  created_at: optional(time),
+  expires_at: optional(time),
+  used_at: optional(time),
+  invalidated_at: optional(time),
+  completed_at: optional(time),
+  mail_id: optional(text),
+  history: list(AuditEvent, 'What was recorded since it was made, oldest first.'),
+})
 
 export type Signature = NonNullable<LinkExplanation['signature']>
 
@@ -13,13 +39,13 @@ export interface LinkFacts {
   /** `altered`: alive, and its parameters are not those that were signed; `unknown`: no token of ours, or gone for a week. */
   state: LinkExplanation['state']
   /** Of a verification link (5.4). */
-  signature?: Signature
+  signature?: Signature | undefined
   /** Names of the parameters that are not as they were mailed. */
   altered: string[]
   token?: Token
-  user?: User
+  user?: User | undefined
   /** The newest token of the account and kind, where it is another one. */
-  newer?: Token
+  newer?: Token | undefined
   /** How many characters the token has. */
   tokenLength?: number
   events: RecordedEvent[]
@@ -49,27 +75,33 @@ const WORDS: Record<LinkFacts['state'], (facts: LinkFacts, another: string) => W
   }),
   unknown,
   used: ({ token }, another) => ({
-    summary: `The link was used ${time(token?.usedAt ?? token?.claimedAt)}.`,
+    summary: `The link was used ${when(token?.usedAt ?? token?.claimedAt)}.`,
     advice: `A link works once. ${another}`,
   }),
   superseded: ({ token, newer }, another) =>
     newer
       ? {
-          summary: `The link was replaced by a newer one: ${time(newer.createdAt)}.`,
+          summary: `The link was replaced by a newer one: ${when(newer.createdAt)}.`,
           advice: 'Only the link in the newest mail works.',
         }
       : {
-          summary: `The link was voided ${time(token?.invalidatedAt)}.`,
+          summary: `The link was voided ${when(token?.invalidatedAt)}.`,
           advice: `Somebody asked again, or the mail could not be sent. ${another}`,
         },
-  expired,
+  expired: ({ token }, another) => ({
+    summary: `The link expired ${when(token?.expiresAt)}.`,
+    advice: another,
+  }),
   void: voided,
   altered: ({ altered }) => ({
     summary: `The link still works, but these parameters were changed: ${altered.join(', ')}.`,
     advice:
       'Something changed it on the way, for example a mail program. Open the link in the mail itself, or send a new one.',
   }),
-  live,
+  live: ({ token }) => ({
+    summary: `The link works until ${when(token?.expiresAt)}.`,
+    advice: 'The person may open it on any device.',
+  }),
 }
 
 function unknown({ tokenLength = 0, signature }: LinkFacts, another: string): Words {
@@ -93,10 +125,6 @@ function unknown({ tokenLength = 0, signature }: LinkFacts, another: string): Wo
       }
 }
 
-function expired({ token }: LinkFacts, another: string): Words {
-  return { summary: `The link expired ${time(token?.expiresAt)}.`, advice: another }
-}
-
 function voided({ token, user }: LinkFacts, another: string): Words {
   if (!user)
     return {
@@ -114,7 +142,7 @@ function voided({ token, user }: LinkFacts, another: string): Words {
   return {
     summary: changed
       ? `The ${changed} of the account was changed after the link was made.`
-      : `The link was refused ${time(token?.claimedAt)}: the account changed after the link was made.`,
+      : `The link was refused ${when(token?.claimedAt)}: the account changed after the link was made.`,
     advice: another,
   }
 }
@@ -124,13 +152,6 @@ function changeSince(token: Token | undefined, user: User): string | undefined {
   return isIssuedUnder(token, user) ? undefined : 'password'
 }
 
-function live({ token }: LinkFacts): Words {
-  return {
-    summary: `The link works until ${time(token?.expiresAt)}.`,
-    advice: 'The person may open it on any device.',
-  }
-}
-
-function time(at: Date | undefined): string {
+function when(at: Date | undefined): string {
   return at ? at.toISOString().replace(/\.\d+Z$/, 'Z') : 'at an unknown time'
 }

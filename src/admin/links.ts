@@ -1,27 +1,34 @@
-import { CARRIED } from '../ports/carried-query.ts'
+import type * as z from 'zod'
 import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
-import { isSameCarried } from '../ports/carried-query.ts'
+import { CARRIED, isSameCarried } from '../ports/carried-query.ts'
 import type { CarriedParameters, RecordedEvent } from '../ports/index.ts'
+import type { Token } from '../records/index.ts'
 import { eventShape, recordAction } from './audit.ts'
 import { MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
-import type { Token } from '../records/index.ts'
 import { shownState, tokenShape, tokensOf } from './link-state.ts'
-import { linkWords, type LinkFacts, type Signature } from './link-words.ts'
-import type { AdminEndpoints, AdminParts } from './parts.ts'
+import { LinkExplanation, linkWords, type LinkFacts, type Signature } from './link-words.ts'
+import { operation, type AdminParts } from './operation.ts'
 import { readPastedLink, type PastedLink } from './pasted-link.ts'
+import { given, object } from './schema.ts'
 
 const MAX_EVENTS = 500
 
-export function linkOperations(parts: AdminParts) {
-  return {
-    async explainLink(request) {
+export type LinkQuery = z.infer<typeof LinkQuery>
+export const LinkQuery = object('A link from a mail. It stays usable.', { link: given })
+
+export const linkOperations = {
+  explainLink: operation({
+    route: 'POST /links/explain',
+    scope: 'account-flows:read',
+    summary: 'What a link is, and what happened to it. The link stays usable. Audited.',
+    body: LinkQuery,
+    answer: LinkExplanation,
+    async run(request, parts) {
       const facts = await factsOf(parts, request.body.link)
       const { kind, state, signature, altered, token, events } = facts
-      await recordAction(parts, request, 'link_explain', {
-        ...(token && { accountId: token.userId }),
-        details: { state },
-      })
+      const about = { accountId: token?.userId, details: { state } }
+      await recordAction(parts, request, 'link_explain', about)
       const { summary, advice } = linkWords(facts)
       return {
         answer: {
@@ -36,7 +43,7 @@ export function linkOperations(parts: AdminParts) {
         },
       }
     },
-  } satisfies Partial<AdminEndpoints>
+  }),
 }
 
 /** Looks a link up without consuming it: nothing is written. */
@@ -54,14 +61,15 @@ async function factsOf(
 
   const { kind, token: raw } = read
   const tokens = tokensOf(store, kind)
-  const signed = MAIL_KINDS[kind].link.isSigned && { signature: signatureOf(read, authorizeSig) }
+  const { isSigned } = MAIL_KINDS[kind].link
+  const signature = isSigned ? signatureOf(read, authorizeSig) : undefined
   const token = isToken(raw) ? await tokens.find(hashToken(raw)) : undefined
-  const common = { kind, ...signed, tokenLength: raw.length }
+  const common = { kind, signature, tokenLength: raw.length }
   if (!token) return { ...common, state: 'unknown', altered: [], events: [] }
 
   const user = await users.findById(token.userId)
   const state = shownState(token, user, clock.now())
-  const changed = signed ? alteredIn(signed.signature, read.carried, token.carried) : []
+  const changed = signature ? alteredIn(signature, read.carried, token.carried) : []
   const altered = [...new Set([...changed, ...read.refused])]
   const [newest] = await tokens.ofUser(token.userId, 1)
   const events = await store.audit.list({ accountId: token.userId, limit: MAX_EVENTS })
@@ -70,8 +78,8 @@ async function factsOf(
     state: state === 'live' && altered.length > 0 ? 'altered' : state,
     altered,
     token,
-    ...(user && { user }),
-    ...(newest && newest.id !== token.id && { newer: newest }),
+    user,
+    newer: newest?.id === token.id ? undefined : newest,
     events: eventsAbout(kind, token, events),
   }
 }

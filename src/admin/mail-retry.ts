@@ -1,16 +1,11 @@
+import type { Clock } from '../clock.ts'
+import type { MailJobStatus } from '../records/index.ts'
 import { isLinkKind, MAIL_KINDS } from '../ports/mail-kinds.ts'
-import type { AccountFlowsStore, MailJobStatus } from '../records/index.ts'
 import { tokensOf } from './link-state.ts'
+import type { AdminParts } from './operation.ts'
 
 /** `superseded`: the account asked again since, and a mail for this request would end the newer link. */
 export type RetryOutcome = 'revived' | 'superseded' | 'held' | 'no_account' | 'not_found'
-
-interface MailRetryPorts {
-  store: AccountFlowsStore
-  /** Tells the workers that a mail is due. */
-  wake(at: Date): void
-  now(): Date
-}
 
 const LIFE_MS = 24 * 3_600_000
 const MOST_AT_ONCE = 300
@@ -18,7 +13,11 @@ const MOST_AT_ONCE = 300
 const MOST_OF_ACCOUNT = 100
 
 /** Has mails sent that wait, or that nobody would try to send again. */
-export function createMailRetry({ store, wake, now }: MailRetryPorts) {
+export function createMailRetry({
+  store,
+  wake,
+  now,
+}: Pick<AdminParts, 'store' | 'wake'> & Pick<Clock, 'now'>) {
   const { outbox } = store
 
   async function revive(id: string): Promise<RetryOutcome> {
@@ -52,10 +51,8 @@ export function createMailRetry({ store, wake, now }: MailRetryPorts) {
      * @returns `moreBefore`: there may be further ones, from before this time.
      */
     async allDead(requestedBefore?: Date) {
-      const letters = await outbox.list(
-        { state: 'dead', limit: MOST_AT_ONCE, ...(requestedBefore && { requestedBefore }) },
-        now(),
-      )
+      const asked = { state: 'dead', requestedBefore, limit: MOST_AT_ONCE } as const
+      const letters = await outbox.list(asked, now())
       const settled = new Set<string>()
       let changed = 0
       for (const letter of letters) {
@@ -66,7 +63,7 @@ export function createMailRetry({ store, wake, now }: MailRetryPorts) {
         if ((await revive(id)) === 'revived') changed += 1
       }
       const oldest = letters.length === MOST_AT_ONCE ? letters.at(-1)?.requestedAt : undefined
-      return { changed, ...(oldest && { moreBefore: oldest }) }
+      return { changed, moreBefore: oldest }
     },
   }
 }

@@ -1,132 +1,95 @@
-import type { RecordedEvent } from '../ports/index.ts'
-import { MAIL_KINDS, mailKinds } from '../ports/mail-kinds.ts'
-import type { AccountFlowsStore, MailJobStatus } from '../records/index.ts'
+import * as z from 'zod'
+import { MAIL_KINDS, mailKinds, mailTemplates } from '../ports/mail-kinds.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
+import { givenFor } from '../settings/secrets.ts'
 import type { Settings } from '../settings/table.ts'
 import type { RenderedMail, Views } from '../views/index.ts'
-import { eventShape, recordAction } from './audit.ts'
-import { usernamesOf, type NameOf } from './usernames.ts'
-import { notAcceptable, withSecretsLeft } from './settings.ts'
-import type { CheckReport, MailJob, MailOutcome, MailRecord } from './description.ts'
-import type { AdminEndpoints, AdminParts, AdminRefusal, Sent } from './parts.ts'
+import { recordAction } from './audit.ts'
+import { CheckReport, reportOf, type Check } from './checks.ts'
+import { MailOutcome, outcomeOf, readMail } from './mail-record.ts'
+import { invalid, invalidSettings, notAnAddress, operation } from './operation.ts'
+import { given, object, oneOf, optional, text } from './schema.ts'
+
+export type MailTest = z.infer<typeof MailTest>
+export const MailTest = object('Where a test mail goes.', {
+  to: given.describe('One plain e-mail address.'),
+  settings: optional(
+    z
+      .record(z.string(), z.string())
+      .describe('Settings to try instead of those in force. They are not stored.'),
+  ),
+})
+
+export type MailPreview = z.infer<typeof MailPreview>
+export const MailPreview = object(
+  'A mail as it would be sent, with sample values and a link that does not work.',
+  { subject: text, text, html: text },
+)
 
 /** Mails to try the settings with, and what became of one. */
-export function mailOperations(parts: AdminParts) {
-  const { store, users, settings, views, oauthUrl, clock } = parts
-  return {
-    async testMail(request) {
+export const mailOperations = {
+  testMail: operation({
+    route: 'POST /mail/test',
+    scope: 'account-flows:settings',
+    summary: 'Sends a test mail now, and reports each step.',
+    body: MailTest,
+    answer: CheckReport,
+    async run(request, parts) {
       const { to, settings: wanted = {} } = request.body
       if (!isMailAddress(to)) return notAnAddress(to, 'sent')
+      const { settings, views, clock } = parts
       await settings.refresh()
       const tried = settings.tried(wanted)
-      if (Array.isArray(tried)) return notAcceptable('sent', tried)
+      if (Array.isArray(tried)) return invalidSettings('sent', tried)
       const keys = Object.keys(wanted)
-      await recordAction(parts, request, 'mail_test', {
-        ...(keys.length > 0 && { details: { keys } }),
-      })
+      const about = keys.length > 0 ? { details: { keys } } : {}
+      await recordAction(parts, request, 'mail_test', about)
       const mail = testMail(views, clock.now())
       const checks = await parts.checkMail(tried.settings, { to, mail })
       return { answer: reportOf(checks.map((check) => withSecretsLeft(check, tried.secretsLeft))) }
     },
+  }),
 
-    async previewMail({ query: { template: name, locale } }) {
+  previewMail: operation({
+    route: 'GET /mail/preview',
+    scope: 'account-flows:read',
+    summary: 'Renders a mail.',
+    query: z.strictObject({
+      template: oneOf(mailTemplates).describe('Which mail.'),
+      locale: given.default('en').describe('In which language.'),
+    }),
+    answer: MailPreview,
+    async run({ query: { template: name, locale } }, { views, oauthUrl, settings, clock }) {
       const wish = { name, locale, oauthUrl, settings: settings.current(), at: clock.now() }
       const mail = previewMail(views, wish)
       if (mail) return { answer: mail }
       const expected = `one of ${views.locales.join(', ')}`
-      const errors = [{ key: 'locale', expected, got: 'another locale' }]
-      return { status: 400, code: 'invalid_request', title: 'There is no such locale.', errors }
+      return invalid('There is no such locale.', { key: 'locale', expected, got: 'another locale' })
     },
+  }),
 
-    async mailOutcome({ query }) {
+  mailOutcome: operation({
+    route: 'GET /mail/outcome',
+    scope: 'account-flows:read',
+    summary: 'What became of a mail that was asked for.',
+    query: z.strictObject({ mail_id: given.describe('From `Accepted`.') }),
+    answer: MailOutcome,
+    async run({ query }, { store, clock }) {
       return { answer: outcomeOf(await readMail(store, query.mail_id, clock.now())) }
     },
-
-    async showMail({ query }) {
-      const kept = await readMail(store, query.mail_id, clock.now())
-      return { answer: recordOf(kept, await usernamesOf(users, [kept])) }
-    },
-  } satisfies Partial<AdminEndpoints>
+  }),
 }
 
-export function mailShape(job: MailJobStatus, nameOf: NameOf): Sent<MailJob> {
+/** Whoever reads that a secret is missing would set the one that is stored. */
+function withSecretsLeft(check: Check, [secret, ...more]: string[]): Check {
+  if (secret === undefined || check.step !== 'configuration' || check.status !== 'warning')
+    return check
+  const names = [secret, ...more].join(' and ')
   return {
-    id: job.id,
-    kind: job.kind,
-    state: job.state,
-    account_id: job.accountId,
-    username: nameOf(job.accountId),
-    reason: job.reason,
-    requested_at: job.requestedAt,
-    next_attempt_at: job.nextAttemptAt,
-    expires_at: job.expiresAt,
-    attempts: job.attempts,
-    is_held: job.isHeld,
+    ...check,
+    message: `The stored ${names} ${more.length > 0 ? 'belong' : 'belongs'} to another ${givenFor(secret).join(' or ')} and stays there: no login was tried.`,
+    advice: `Give it again: --set ${secret} asks for it.`,
   }
-}
-
-export function reportOf(checks: CheckReport['checks']): CheckReport {
-  return { ok: checks.every(({ status }) => status !== 'failed'), checks }
-}
-
-export function notAnAddress(to: string, what: 'sent' | 'checked'): AdminRefusal {
-  const got = JSON.stringify(to).slice(0, 64)
-  const errors = [{ key: 'to', expected: 'one plain e-mail address', got }]
-  const title = `Nothing was ${what}: this is not an e-mail address.`
-  return { status: 400, code: 'invalid_request', title, errors }
-}
-
-/** More than one mail fails in its life. */
-const MAX_FAILURES = 1_000
-
-/** What is kept of a mail. The outbox is asked first: a job leaves it after its end is recorded. */
-async function readMail({ outbox, audit }: AccountFlowsStore, id: string, at: Date) {
-  const [job] = await outbox.list({ id, limit: 1 }, at)
-  const [[requested], [sent]] = await Promise.all([
-    audit.list({ id: `requested:${id}`, limit: 1 }),
-    audit.list({ id: `mail_sent:${id}`, limit: 1 }),
-  ])
-  const accountId = job?.accountId ?? requested?.accountId ?? sent?.accountId
-  return { id, job, requested, sent, accountId, failures: await failuresOf(audit, id, accountId) }
-}
-
-type KeptMail = Awaited<ReturnType<typeof readMail>>
-
-function outcomeOf({ id, job, sent, requested, failures }: KeptMail): Sent<MailOutcome> {
-  if (job) {
-    const { state, reason, attempts, nextAttemptAt } = job
-    return { mail_id: id, state, reason, attempts, next_attempt_at: nextAttemptAt }
-  }
-  if (sent) return { mail_id: id, state: 'sent', sent_at: sent.at }
-  if (!requested) return { mail_id: id, state: 'unknown' }
-  // A dead letter that was retried ended for another reason than at first.
-  return { mail_id: id, state: 'ended', reason: failures[0]?.reason ?? requested.reason }
-}
-
-function recordOf(kept: KeptMail, nameOf: NameOf): Sent<MailRecord> {
-  const { job, requested, sent, failures } = kept
-  const history = [sent, ...failures, requested].filter((event) => event !== undefined).toReversed()
-  return {
-    ...outcomeOf(kept),
-    mail: job && mailShape(job, nameOf),
-    message_id: textOf(sent?.details?.['message_id']),
-    queue_id: textOf(sent?.details?.['queue_id']),
-    history: history.map((event) => eventShape(event, nameOf)),
-  }
-}
-
-const textOf = (detail: unknown) => (typeof detail === 'string' ? detail : undefined)
-
-/** Newest first. */
-async function failuresOf(
-  audit: AccountFlowsStore['audit'],
-  id: string,
-  accountId: string | undefined,
-): Promise<RecordedEvent[]> {
-  if (accountId === undefined) return []
-  const types = new Set(mailKinds.map((kind) => `${MAIL_KINDS[kind].flow}_mail_failed` as const))
-  const failures = await audit.list({ accountId, types: [...types], limit: MAX_FAILURES })
-  return failures.filter((event) => event.id.startsWith(`mail_failed:${id}:`))
 }
 
 const BROWSER = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'

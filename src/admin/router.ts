@@ -1,19 +1,11 @@
 import type { Context } from 'koa'
 import { reportFailure, showProblem } from '../http/failure.ts'
-import { accountOperations } from './accounts.ts'
-import { auditOperations } from './audit.ts'
 import { createAdminAuth } from './authentication.ts'
-import { operations, type Operation, type OperationName } from './description.ts'
-import { doctorOperations } from './doctor.ts'
 import { readInput } from './input.ts'
-import { linkOperations } from './links.ts'
-import { mailOperations } from './mails.ts'
-import { outboxOperations } from './outbox.ts'
-import type { AdminEndpoints, AdminParts, AdminRefusal } from './parts.ts'
-import { settingsOperations } from './settings.ts'
+import type { AdminParts, Operation } from './operation.ts'
+import { operations } from './operations.ts'
 
-// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type is made of it
-const NAMES = Object.keys(operations) as OperationName[]
+const LIST = Object.values<Operation>(operations)
 
 const FAILURES = {
   unavailable: [503, 'The database cannot be reached. Try again in a minute.'],
@@ -29,24 +21,15 @@ export type AdminRouter = (ctx: Context, path: string) => Promise<void>
 export function createAdminRouter(parts: AdminParts): AdminRouter {
   const { log } = parts
   const authenticate = createAdminAuth(parts)
-  const endpoints: AdminEndpoints = {
-    ...settingsOperations(parts),
-    ...accountOperations(parts),
-    ...mailOperations(parts),
-    ...outboxOperations(parts),
-    ...auditOperations(parts),
-    ...linkOperations(parts),
-    ...doctorOperations(parts),
-  }
 
-  async function operate(ctx: Context, name: OperationName, actor: string): Promise<void> {
-    const operation: Operation = operations[name]
+  async function operate(ctx: Context, operation: Operation, actor: string): Promise<void> {
     const input = await readInput(ctx, operation)
-    if ('code' in input) return refuse(ctx, input)
-    const request = { ...input, actor, requester: parts.requesterOf(ctx.req) }
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- read by the description that the types are made of
-    const outcome = await endpoints[name](request as never)
-    if ('code' in outcome) return refuse(ctx, outcome)
+    const caller = { actor, requester: parts.requesterOf(ctx.req) }
+    const outcome = 'code' in input ? input : await operation.run({ ...input, ...caller }, parts)
+    if ('code' in outcome) {
+      const { status, code, title, ...more } = outcome
+      return showProblem(ctx, status, code, title, more)
+    }
     ctx.status = operation.status ?? 200
     ctx.set('Cache-Control', 'no-store')
     ctx.set('X-Content-Type-Options', 'nosniff')
@@ -57,11 +40,11 @@ export function createAdminRouter(parts: AdminParts): AdminRouter {
   return async (ctx, path) => {
     try {
       const method = ctx.method === 'HEAD' ? 'GET' : ctx.method
-      const there = NAMES.filter((name) => operations[name].route.endsWith(` ${path}`))
-      const name = there.find((name) => operations[name].route === `${method} ${path}`)
-      const admin = await authenticate(ctx, name && operations[name].scope)
+      const there = LIST.filter(({ route }) => route.endsWith(` ${path}`))
+      const operation = there.find(({ route }) => route === `${method} ${path}`)
+      const admin = await authenticate(ctx, operation?.scope)
       if (!admin) return
-      if (name) await operate(ctx, name, admin.actor)
+      if (operation) await operate(ctx, operation, admin.actor)
       else refuseMethod(ctx, there)
     } catch (error) {
       const code = reportFailure(ctx, { message: 'admin request failed', path, log }, error)
@@ -71,16 +54,12 @@ export function createAdminRouter(parts: AdminParts): AdminRouter {
   }
 }
 
-function refuseMethod(ctx: Context, there: OperationName[]): void {
+function refuseMethod(ctx: Context, there: Operation[]): void {
   if (there.length === 0) return showProblem(ctx, 404, 'not_found', 'There is no such operation.')
-  const methods = there.flatMap((name) => {
-    const [method = ''] = operations[name].route.split(' ')
+  const methods = there.flatMap(({ route }) => {
+    const [method = ''] = route.split(' ')
     return method === 'GET' ? ['GET', 'HEAD'] : method
   })
   ctx.set('Allow', methods.join(', '))
   showProblem(ctx, 405, 'method_not_allowed', `Use ${methods.join(' or ')} here.`)
-}
-
-function refuse(ctx: Context, { status, code, title, ...more }: AdminRefusal): void {
-  showProblem(ctx, status, code, title, more)
 }

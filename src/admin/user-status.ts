@@ -1,22 +1,51 @@
-import { linkKinds } from '../ports/mail-kinds.ts'
+import * as z from 'zod'
 import type { RecordedEvent, SessionCutoffs, User } from '../ports/index.ts'
-import { foldTyped } from '../ports/users.ts'
 import type { ClientLogout, ClientLogoutState } from '../records/index.ts'
+import { foldTyped } from '../ports/users.ts'
 import { findUser } from '../flows/account.ts'
-import { eventShape } from './audit.ts'
-import { noMailAtAll, noPassword, NOT_CONFIGURED, unverified, VERIFIED } from './causes.ts'
+import { AuditEvent, eventShape } from './audit.ts'
+import * as causes from './causes.ts'
 import { diagnose, MAIL_EVENTS, type MailHistory } from './diagnosis.ts'
-import type { Link, UserStatus } from './description.ts'
-import { shownState, tokenShape, tokensOf } from './link-state.ts'
-import { mailShape } from './mails.ts'
-import type { AdminParts, Sent } from './parts.ts'
+import { Link, linksOf } from './link-state.ts'
+import { MailJob, mailShape } from './mail-record.ts'
+import type { AdminParts } from './operation.ts'
+import { count, list, object, optional, text, time } from './schema.ts'
+
+export type UserStatus = z.infer<typeof UserStatus>
+export const UserStatus = object('What support needs to know of an account.', {
+  ...causes.Diagnosis.shape,
+  id: text,
+  username: text,
+  email: optional(text),
+  email_verified: z.boolean(),
+  disabled: z.boolean(),
+  has_password: z.boolean(),
+  oauth_sessions_ended_at: optional(time, 'Grants, codes and tokens from then or before are dead.'),
+  idp_sessions_ended_at: optional(time, 'Sessions from then or before are dead.'),
+  clients: optional(
+    object(
+      'The clients of the last end of sessions, by what became of them. Left out if there are none.',
+      {
+        ended_at: time,
+        told: count.describe('They signed the person out.'),
+        waiting: count.describe('They will be told.'),
+        failed: count.describe('They were not told, and nobody tries again. See the hints.'),
+        untold: count.describe('They cannot be told: they have no `backchannel_logout_uri`.'),
+      },
+    ),
+  ),
+  hints: list(text, 'Why this account may get no mail, or is signed in still, and what to do.'),
+  links: list(Link, 'Newest first.'),
+  mails: list(MailJob, 'Newest first.'),
+  events: list(AuditEvent, 'Newest first.'),
+})
 
 const MOST = 20
 /** Who asks again and again, and is told to wait, hides no failure. */
 const MOST_MAIL_EVENTS = 200
 
 /** What support needs to know of an account. */
-export async function statusOf(parts: AdminParts, user: User): Promise<Sent<UserStatus>> {
+export async function statusOf(parts: AdminParts, user: User): Promise<z.input<typeof UserStatus>> {
   const { store, clock } = parts
   const settings = parts.settings.current()
   const [links, mails, events, ended, clients, mailEvents, disowned, asked, named] =
@@ -79,25 +108,12 @@ async function askedInVain(
   return last
 }
 
-async function linksOf({ store, clock }: AdminParts, user: User): Promise<Sent<Link>[]> {
-  const at = clock.now()
-  const links = await Promise.all(
-    linkKinds.map(async (kind) => {
-      const tokens = await tokensOf(store, kind).ofUser(user.id, MOST)
-      return tokens.map((token) =>
-        Object.assign(tokenShape(token), { kind, state: shownState(token, user, at) }),
-      )
-    }),
-  )
-  return links.flat().sort((a, b) => b.created_at.getTime() - a.created_at.getTime())
-}
-
 /** All that is so of the account, as far as a mail may need it. */
 function hintsOf({ user, mails, needsVerified, canSend }: MailHistory): string[] {
-  const hints = [...(canSend ? [] : [NOT_CONFIGURED]), ...noMailAtAll(user)]
-  if (user.passwordHash === undefined) hints.push(noPassword(user))
+  const hints = [...(canSend ? [] : [causes.NOT_CONFIGURED]), ...causes.noMailAtAll(user)]
+  if (user.passwordHash === undefined) hints.push(causes.noPassword(user))
   else if (user.email !== undefined)
-    hints.push(user.emailVerified ? VERIFIED : unverified({ user, needsVerified }))
+    hints.push(user.emailVerified ? causes.VERIFIED : causes.unverified({ user, needsVerified }))
   const summaries = hints.map(({ summary }) => summary)
   if (mails.some(({ state }) => state === 'dead'))
     summaries.push(
@@ -111,7 +127,7 @@ function sessionsEndedAt({ idpAt, oauthAt }: SessionCutoffs): Date | undefined {
   return idpAt && oauthAt && idpAt > oauthAt ? idpAt : (oauthAt ?? idpAt)
 }
 
-function clientCounts(clients: ClientLogout[] = []): Sent<UserStatus>['clients'] {
+function clientCounts(clients: ClientLogout[] = []): z.input<typeof UserStatus>['clients'] {
   const [first] = clients
   if (!first) return undefined
   const count = (state: ClientLogoutState) => clients.filter((each) => each.state === state).length

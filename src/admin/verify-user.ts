@@ -1,8 +1,16 @@
+import * as z from 'zod'
 import type { User, UserStore } from '../ports/index.ts'
 import { recordAction } from './audit.ts'
-import type { AdminParts, AdminRefusal, AdminRequest } from './parts.ts'
+import { refusal, type AdminCaller, type AdminParts, type Problem } from './operation.ts'
+import { object, text } from './schema.ts'
 
-type Outcome = { answer: { email: string; changed: boolean } } | AdminRefusal
+export type Verification = z.infer<typeof Verification>
+export const Verification = object('What became of the address of an account.', {
+  email: text,
+  changed: z.boolean().describe('false: it was in this state before.'),
+})
+
+type Outcome = { answer: Verification } | Problem
 
 /** A verified account has no use for the links that are under way; a login that waits goes on by its button. */
 export async function verify(
@@ -27,21 +35,26 @@ export async function unverify(users: UserStore, { id, email }: User): Promise<O
   return { answer: { email, changed: await users.markEmailUnverified(id, email) } }
 }
 
-/** Records that something was changed: what was asked for was recorded before. A failure of this does not make the request fail. */
-export async function recordChange(
-  parts: AdminParts,
-  request: Pick<AdminRequest, 'actor' | 'requester'>,
-  { user, action }: { user: User; action: string },
-  changing: Promise<Outcome>,
-): Promise<Outcome> {
-  const outcome = await changing
-  if (!('answer' in outcome) || !outcome.answer.changed) return outcome
-  try {
-    await recordAction(parts, request, action, { accountId: user.id, details: { changed: 'true' } })
-  } catch (error) {
-    parts.log('error', 'a change of an account was not recorded', { action, error: String(error) })
+/**
+ * Changes an account, and records that something was changed: what was asked for was recorded before. A failure to record does not
+ * make the request fail.
+ */
+export function changing(
+  action: string,
+  change: (users: UserStore, user: User) => Promise<Outcome>,
+) {
+  return async (user: User, caller: AdminCaller, parts: AdminParts): Promise<Outcome> => {
+    const outcome = await change(parts.users, user)
+    if (!('answer' in outcome) || !outcome.answer.changed) return outcome
+    try {
+      const details = { changed: 'true' }
+      await recordAction(parts, caller, action, { accountId: user.id, details })
+    } catch (error) {
+      const about = { action, error: String(error) }
+      parts.log('error', 'a change of an account was not recorded', about)
+    }
+    return outcome
   }
-  return outcome
 }
 
 async function hasVerified(users: UserStore, id: string, email: string): Promise<boolean> {
@@ -49,28 +62,24 @@ async function hasVerified(users: UserStore, id: string, email: string): Promise
   return user?.emailVerified === true && user.email === email
 }
 
-const refusal = (code: string, why: string): AdminRefusal => ({
-  status: 409,
-  code,
-  title: `Nothing was changed: ${why}`,
-})
+const unchanged = (code: string, why: string) => refusal(409, code, `Nothing was changed: ${why}`)
 
-const NO_ADDRESS = refusal(
+const NO_ADDRESS = unchanged(
   'no_address',
   'the account has no e-mail address. Add one in your user store.',
 )
 
-const UNCHANGED = refusal(
+const UNCHANGED = unchanged(
   'not_verified',
   'the account is disabled, its address was changed just now, or another account has it. See user status.',
 )
 
-const TAKEN = refusal(
+const TAKEN = unchanged(
   'address_taken',
   'another account has this verified address. With two, no mail could be sent to it. Correct one in your user store.',
 )
 
-const UNSUPPORTED = refusal(
+const UNSUPPORTED = unchanged(
   'unsupported',
   'your user store has no markEmailUnverified. Change it there directly.',
 )

@@ -35,13 +35,13 @@ type EventRecord = RecordOf<typeof AUDIT_EVENTS>
 
 export interface AuditQuery {
   /** That one alone. */
-  id?: string
-  accountId?: string
+  id?: string | undefined
+  accountId?: string | undefined
   /** `details.identifier_hash` of what somebody typed who was not found, as `foldTyped` makes it. */
-  identifierHash?: string
-  types?: AuditEventType[]
+  identifierHash?: string | undefined
+  types?: AuditEventType[] | undefined
   /** Only what was recorded at this time or later. */
-  recordedFrom?: Date
+  recordedFrom?: Date | undefined
   limit: number
 }
 

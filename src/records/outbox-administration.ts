@@ -11,13 +11,13 @@ const MOST = 1_000
 /** Which records of the outbox an admin asks for. */
 export interface MailJobQuery {
   /** That one alone. */
-  id?: string
-  state?: MailJobStatus['state']
-  accountId?: string
+  id?: string | undefined
+  state?: MailJobStatus['state'] | undefined
+  accountId?: string | undefined
   /** Only what was requested before this time. */
-  requestedBefore?: Date
+  requestedBefore?: Date | undefined
   /** Only what was requested at this time or later. */
-  requestedFrom?: Date
+  requestedFrom?: Date | undefined
   limit: number
 }
 

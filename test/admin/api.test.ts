@@ -8,7 +8,7 @@ import * as z from 'zod'
 import { generatedFiles } from '../../docs/generate.ts'
 import { openApiDocument } from '../../docs/generate/openapi.ts'
 import { ADMIN_SCOPES } from '../../src/admin/bearer-tokens.ts'
-import { operations, type Operation, type OperationName } from '../../src/admin/description.ts'
+import { operations, type Operation, type OperationName } from '../../src/admin/operations.ts'
 import {
   AdminApiError,
   createAdminClient,

@@ -60,7 +60,7 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'support sends test mails to whomever it likes',
-    in: 'operations',
+    in: 'mailOperations',
     find: "route: 'POST /mail/test', scope: 'account-flows:settings'",
     becomes: "route: 'POST /mail/test', scope: 'account-flows:support'",
     caughtBy: 'ADM-15',
@@ -109,7 +109,7 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'the event of forgetting names the account',
-    in: 'forget:forget',
+    in: 'forgetOperations',
     find: 'parts.keyedHash(id)',
     becomes: 'id',
     caughtBy: 'LOG-12',

@@ -1,0 +1,91 @@
+import type * as z from 'zod'
+import type { User, UserStore } from '../ports/index.ts'
+import { equalsInAsciiCase, withoutBlanks } from '../ports/users.ts'
+import { invalid, refusal, type Problem } from './operation.ts'
+import { given, object, optional } from './schema.ts'
+
+export type AccountQuery = z.infer<typeof AccountQuery>
+export const AccountQuery = object(
+  'One account: `id`, or `user`. `user` is a username, a verified e-mail address or an id, and must match only one account.',
+  { user: optional(given), id: optional(given) },
+)
+
+/**
+ * Finds the account that an admin means: by its id, or by a text. The text is the username, the verified address or the id, and
+ * must match only one account. No kind of match wins over another, unlike in the forms.
+ *
+ * @param withEmail - finds users by an address.
+ */
+export async function findAccount(
+  users: UserStore,
+  { id, user }: AccountQuery,
+  withEmail: (email: string) => Promise<User[]>,
+): Promise<User | Problem> {
+  if (id !== undefined) {
+    return user === undefined ? ((await users.findById(id)) ?? unknown(users, [])) : INVALID
+  }
+  if (user === undefined) return INVALID
+  const [only, another, ...others] = await named(users, [user], withEmail)
+  if (only && another) {
+    const title = 'Several accounts match. Name one by its id.'
+    return { ...refusal(409, 'ambiguous_account', title), ...among([only, another, ...others]) }
+  }
+  return only ?? unknown(users, await meant(users, user), user)
+}
+
+/** Every user who has one of these texts for a username, an address or an id. */
+async function named(
+  users: UserStore,
+  texts: string[],
+  withEmail: (email: string) => Promise<User[]>,
+): Promise<User[]> {
+  const found = await Promise.all(
+    texts.flatMap((text) => [users.findByUsername(text), users.findById(text), withEmail(text)]),
+  )
+  return onceEach(found.flat().filter((user) => user !== undefined))
+}
+
+const onceEach = (users: User[]) => [...new Map(users.map((user) => [user.id, user])).values()]
+
+/**
+ * Accounts that a text without a match may mean: with other blanks or another case, by address instead of name, or by an
+ * unverified address.
+ */
+async function meant(users: UserStore, typed: string): Promise<User[]> {
+  const text = withoutBlanks(typed)
+  const names = [text, text.slice(0, Math.max(text.indexOf('@'), 0))].filter((name) => name !== '')
+  const [found, ...inAnyCase] = await Promise.all([
+    named(users, names, anyEmail(users)),
+    ...names.map((name) => users.findByUsernameInAnyCase?.(name) ?? []),
+  ])
+  return onceEach([...found, ...inAnyCase.flat()])
+}
+
+/** Finds users by an address that need not be verified, where the host can. */
+export const anyEmail = (users: UserStore) => (email: string) =>
+  users.findByEmail ? users.findByEmail(email) : users.findByVerifiedEmail(email)
+
+const INVALID = invalid('Name one account, by id or by user.', {
+  key: 'user',
+  expected: 'either id or user',
+  got: 'both or neither',
+})
+
+function unknown(users: UserStore, candidates: User[], typed = ''): Problem {
+  const isAddress = candidates.some(({ email = '' }) => equalsInAsciiCase(email, typed))
+  if (candidates.length > 0) {
+    const title = isAddress
+      ? 'This address is not verified, so it names no account. Did you mean this one? Give its id or username.'
+      : 'There is no account with exactly this name, address or id. Did you mean this one?'
+    return { ...refusal(404, 'unknown_account', title), ...among(candidates) }
+  }
+  const next = users.findByEmail
+    ? 'Ask the person how it is spelled.'
+    : 'Ask for the username: an unverified address finds no account here.'
+  const title = `There is no account with this username, e-mail address or id. ${next}`
+  return refusal(404, 'unknown_account', title)
+}
+
+const among = (users: User[]) => ({
+  candidates: users.map(({ id, username }) => ({ id, username })),
+})

@@ -1,0 +1,144 @@
+import type { IncomingMessage } from 'node:http'
+import * as z from 'zod'
+import type { Clock } from '../clock.ts'
+import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
+import type { OwnKeyRing } from '../crypto/key-rings.ts'
+import type { Invitation } from '../flows/invitation.ts'
+import type { CheckedOptions } from '../check-options.ts'
+import type {
+  AuditEvent,
+  CheckMail,
+  EndedAccount,
+  Log,
+  Requester,
+  UserStore,
+} from '../ports/index.ts'
+import type { AccountFlowsStore, ClientLogout, MailOutbox } from '../records/index.ts'
+import type { SettingsKeeper } from '../settings/settings.ts'
+import type { Views } from '../views/index.ts'
+import type { AdminScope } from './bearer-tokens.ts'
+import { object, optional, text } from './schema.ts'
+
+/** What the admin API is made of; every operation is handed all of it. */
+export interface AdminParts {
+  options: CheckedOptions
+  /** Where links start: base URL and OAuth path, the issuer. */
+  oauthUrl: string
+  store: AccountFlowsStore
+  users: UserStore
+  settings: SettingsKeeper
+  keyRing: Pick<OwnKeyRing, 'all'>
+  /** Where jobs are added, so that workers hear of them. */
+  outbox: Pick<MailOutbox, 'add'>
+  /** Tells the workers that a mail is due. */
+  wake(at: Date): void
+  checkMail: CheckMail
+  /** Whether there is anywhere to send mails to. */
+  canSend(): boolean
+  invite: Invitation['invite']
+  /** Of the stored hashes that cost too much for everybody to pay for, as far as this process saw one. */
+  dearestCost(): number | undefined
+  endSessions(accountId: string): Promise<EndedAccount>
+  /** The clients of the newest end of an account, each once. `undefined`: the provider tells no clients. */
+  clientsOf(accountId: string): Promise<ClientLogout[] | undefined>
+  /** Stands for an account that is forgotten, in what is kept of it. */
+  keyedHash(text: string): string
+  authorizeSig: AuthorizeSig
+  views: Views
+  audit(event: AuditEvent): Promise<void>
+  requesterOf(req: IncomingMessage): Requester
+  log: Log
+  clock: Clock
+}
+
+/** Who asks, for the audit log. */
+export interface AdminCaller {
+  /** Whose token it is. */
+  actor: string
+  requester: Requester
+}
+
+export interface AdminRequest<Query = {}, Body = undefined> extends AdminCaller {
+  /** With its defaults. */
+  query: Query
+  body: Body
+  /** ETags of `If-Match`; `undefined`: there is no such header. */
+  ifMatch: string[] | undefined
+}
+
+export type SettingProblem = z.infer<typeof SettingProblem>
+export const SettingProblem = object('One thing wrong with a request to change settings.', {
+  key: text,
+  expected: text.describe('What a value must be.'),
+  got: text.describe('What was sent; never the value of a secret, or of an unknown setting.'),
+})
+
+export type Candidate = z.infer<typeof Candidate>
+export const Candidate = object('One of several accounts that match.', {
+  id: text,
+  username: text,
+})
+
+export type Problem = z.infer<typeof Problem>
+export const Problem = object('RFC 9457. `code` is stable, `title` is a sentence and may change.', {
+  title: text,
+  status: z.int(),
+  code: text,
+  errors: optional(z.array(SettingProblem)),
+  candidates: optional(z.array(Candidate)),
+})
+
+/** One operation of the admin API (4.5): what it takes and answers, who may ask, and what it does. */
+export interface Operation<
+  Route extends string = string,
+  Query extends z.ZodObject = z.ZodObject,
+  Body extends z.ZodType = z.ZodType,
+  Answer extends z.ZodType = z.ZodType,
+> {
+  /** Method, and path below that of the API. */
+  route: Route & `${'GET' | 'PUT' | 'POST'} /${string}`
+  /** What the token must have. */
+  scope: AdminScope
+  summary: string
+  query?: Query
+  body?: Body
+  answer: Answer
+  status?: 200 | 202
+  /** Whether it answers an ETag, or honours `If-Match`. */
+  etag?: true
+  run(
+    request: AdminRequest<z.output<Query>, z.output<Body>>,
+    parts: AdminParts,
+  ): Promise<{ answer: z.input<Answer>; etag?: string } | Problem>
+}
+
+/** So that `run` is given and answers what the schemas beside it say. */
+export function operation<
+  const Route extends string,
+  Answer extends z.ZodType,
+  Query extends z.ZodObject = z.ZodObject<{}>,
+  Body extends z.ZodType = z.ZodUndefined,
+>(described: Operation<Route, Query, Body, Answer>): Operation<Route, Query, Body, Answer> {
+  return described
+}
+
+/** Why nothing was done: a stable code, and a sentence. */
+export function refusal(status: number, code: string, title: string): Problem {
+  return { status, code, title }
+}
+
+/** Of a request that is not as described; each error names what is wrong. */
+export function invalid(title: string, ...errors: SettingProblem[]): Problem {
+  return { ...refusal(400, 'invalid_request', title), errors }
+}
+
+export function invalidSettings(what: 'changed' | 'sent', errors: SettingProblem[]): Problem {
+  const title = `Nothing was ${what}: some settings are not valid.`
+  return { ...refusal(400, 'invalid_settings', title), errors }
+}
+
+export function notAnAddress(to: string, what: 'sent' | 'checked'): Problem {
+  const got = JSON.stringify(to).slice(0, 64)
+  const title = `Nothing was ${what}: this is not an e-mail address.`
+  return invalid(title, { key: 'to', expected: 'one plain e-mail address', got })
+}
