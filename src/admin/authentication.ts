@@ -29,7 +29,7 @@ export function createAdminAuth(parts: AdminParts) {
   /** How many seconds the network has to wait; none: it is within the limit. */
   async function count(requester: Requester, refusal: Refusal): Promise<number | undefined> {
     const key = `admin_failures:${networkOf(requester.address)}`
-    const { count, msToEnd } = await store.limits.hit(key, MINUTE_MS)
+    const { count, msToEnd } = await store.limits.hit(key, MINUTE_MS, FAILURES_PER_MINUTE)
     const event = { id: newId(), type: 'admin_auth_failed', at: clock.now(), ...requester } as const
     if (count <= FAILURES_PER_MINUTE) {
       await audit({ ...event, ...refusal })

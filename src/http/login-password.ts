@@ -51,7 +51,7 @@ export function createLoginPassword(parts: Parts, verifyPassword: VerifyPassword
   return {
     async limitLogin(req, username) {
       const key = keyOf(parts, req, username)
-      const { count, msToEnd } = await limits.hit(key, WINDOW_MS)
+      const { count, msToEnd } = await limits.hit(key, WINDOW_MS, MOST_TRIES)
       if (count > MOST_TRIES) return Math.max(1, Math.ceil(msToEnd / 1000))
       counted.set(req, key)
       return undefined

@@ -51,7 +51,7 @@ export function createRequestLimit(parts: HttpParts, trustedProxies: number): Re
     if (most === 0 || isExempt(ctx)) return undefined
     const requester = requesterOf(ctx.req)
     const key = `requests:${networkOf(requester.address)}`
-    const { count, msToEnd } = await limits.hit(key, MINUTE_MS)
+    const { count, msToEnd } = await limits.hit(key, MINUTE_MS, most)
     if (count <= most) return undefined
     const type = EVENTS[ctx.path]
     if (count === most + 1 && type) {

@@ -17,7 +17,7 @@ export function createMailBrake(limits: RateLimits, settings: () => Settings, no
     async mayLeave(): Promise<boolean> {
       const { mailsPerMinute: most } = settings()
       if (most === 0) return true
-      const { count, msToEnd } = await limits.hit('mails:all', MINUTE_MS)
+      const { count, msToEnd } = await limits.hit('mails:all', MINUTE_MS, most)
       if (count <= most) return true
       full = { until: new Date(now().getTime() + msToEnd), most }
       return false

@@ -78,7 +78,9 @@ export async function takesSpare(parts: OutboxParts, job: MailJob, user: User): 
 async function msOver({ store }: OutboxParts, lists: Limit[][]): Promise<number> {
   for (const list of lists) {
     const limits = list.filter(([, windowMs, most]) => windowMs > 0 && most > 0)
-    const hits = limits.map(([key, windowMs]) => store.limits.hit(`mails:${key}`, windowMs))
+    const hits = limits.map(([key, windowMs, most]) =>
+      store.limits.hit(`mails:${key}`, windowMs, most),
+    )
     const over = (await Promise.all(hits)).filter(({ count }, i) => count > (limits[i]?.[2] ?? 0))
     if (over.length > 0) return Math.max(1, ...over.map(({ msToEnd }) => msToEnd))
   }

@@ -101,8 +101,8 @@ export function createChanges({ get, swap }: Verbs, { now, sleep }: Clock): Chan
       const change: Change = { id, revision: revisionOf(found), next, becomes: newId() }
       const isUnchanged = next === found?.fields
       const isDone = isUnchanged ? !isGuessed : await swap(kind, change)
-      const kept = isDone && next && { id, revision: change.becomes, was: undefined, fields: next }
-      remember(kind, key, isUnchanged ? undefined : kept || undefined)
+      const written = next && { id, revision: change.becomes, was: undefined, fields: next }
+      remember(kind, key, isDone ? (isUnchanged ? found : written) : undefined)
       if (!isDone) return answered.map(([one]) => one)
       for (const [{ resolve }, answer] of answered) resolve(answer)
     } catch (error) {

@@ -53,6 +53,19 @@ export function itCountsHits(port: () => RateLimits): void {
     expect(await port().hit('a key', minute)).to.include({ count: 1 })
   })
 
+  it('counts nothing above the limit that it is told, until that is raised', async () => {
+    const counts = async (most: number, times: number) => {
+      const all: number[] = []
+      for (let n = 0; n < times; n += 1) all.push((await port().hit('a key', minute, most)).count)
+      return all
+    }
+    expect(await counts(2, 5)).to.deep.equal([1, 2, 3, 4, 4])
+    expect((await port().peek('a key')).count).to.equal(3)
+    expect(await counts(4, 4)).to.deep.equal([4, 5, 6, 6])
+    expect(await port().giveBack('a key', 3)).to.equal(3)
+    expect(await counts(2, 2)).to.deep.equal([3, 4])
+  })
+
   it('counts each key by itself', async () => {
     await port().hit('a', minute)
     await port().hit('a', minute)
