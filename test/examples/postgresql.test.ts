@@ -1,50 +1,44 @@
 import { randomBytes } from 'node:crypto'
-import { PGlite } from '@electric-sql/pglite'
 import { expect } from 'chai'
 import { postgresUsers, storageIn } from '../../examples/server/postgresql.ts'
 import { itIsAUserStore } from '../../src/contract/index.ts'
 import { startHarness } from '../support/harness.ts'
+import { describeOnPostgresql } from '../support/postgresql.ts'
 
-describe('examples/server/postgresql.ts', () => {
-  let database: PGlite
+describeOnPostgresql('examples/server/postgresql.ts', (database) => {
   const signingKey = () => randomBytes(32).toString('base64url')
   const keys = [signingKey()]
 
-  before(async function () {
-    this.timeout(60_000)
-    database = await PGlite.create()
-    await storageIn(database, keys)
-  })
-  beforeEach(() => database.query('TRUNCATE users'))
-  after(() => database.close())
+  before(() => storageIn(database(), keys))
+  beforeEach(() => database().query('TRUNCATE users'))
 
   itIsAUserStore('postgresUsers()', async (users) => {
     for (const { id, username, email, emailVerified, passwordHash, disabled } of users)
-      await database.query(
+      await database().query(
         `INSERT INTO users (id, username, email, email_verified, password_hash, disabled)
          VALUES ($1, $2, $3, $4, $5, $6)`,
         [id, username, email, emailVerified, passwordHash, disabled],
       )
-    return { users: postgresUsers(database), close: async () => {} }
+    return { users: postgresUsers(database()), close: async () => {} }
   })
 
   it('has the same keys for each process, also while SIGNING_KEYS is rotated, and for no other', async () => {
     const next = [signingKey(), ...keys]
-    const all = await Promise.all([keys, keys, next].map((ring) => storageIn(database, ring)))
+    const all = await Promise.all([keys, keys, next].map((ring) => storageIn(database(), ring)))
     const [first, ...others] = all.map(({ providerKeys }) => providerKeys)
     for (const each of others) expect(each).to.deep.equal(first)
-    const refused: unknown = await storageIn(database, [signingKey()]).catch((error) => error)
+    const refused: unknown = await storageIn(database(), [signingKey()]).catch((error) => error)
     expect(String(refused)).to.include('SIGNING_KEYS holds no key')
-    const { rows } = await database.query('SELECT * FROM provider_jwks')
+    const { rows } = await database().query('SELECT * FROM provider_jwks')
     expect(JSON.stringify(rows)).not.to.include('"kty"')
   })
 
   it('adds a user once, who resets the password, with all that is kept in PostgreSQL', async () => {
-    const { store, users, addUser } = await storageIn(database, keys)
+    const { store, users, addUser } = await storageIn(database(), keys)
     const ann = { username: 'ann', email: 'ann@users.example', passwordHash: '$2b$04$old' }
     const user = { ...ann, emailVerified: true, disabled: false }
     await Promise.all([1, 2, 3].map(() => addUser(user)))
-    const { rows } = await database.query('SELECT username FROM users')
+    const { rows } = await database().query('SELECT username FROM users')
     expect(rows).to.deep.equal([{ username: 'ann' }])
     const h = await startHarness({ flows: { store, users } })
     await h.forgot('ann')

@@ -1,11 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { EventEmitter, once } from 'node:events'
-import { PGlite } from '@electric-sql/pglite'
 import { expect } from 'chai'
 import type { Document } from 'mongodb'
 import type { AdapterPayload } from 'oidc-provider'
 import { itIsAnAdapter } from '../../src/contract/index.ts'
-import { systemClock } from '../../src/clock.ts'
 import { type AccountAdapter, postgresStore } from '../../src/index.ts'
 import { flowsStore } from '../../src/records/store.ts'
 import { PAR_ONLY, pushedLogin } from '../support/clients.ts'
@@ -18,6 +16,7 @@ import {
   suiteHarness,
 } from '../support/harness.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import { describeOnPostgresql } from '../support/postgresql.ts'
 import {
   beginDevice,
   CLIENTS,
@@ -175,19 +174,20 @@ describe('flows.adapter() in memory', () => {
   itEndsRecords(inMemory)
 })
 
-describe('flows.adapter() on PostgreSQL', () => {
-  let database: PGlite
-  before(async () => {
-    database = await PGlite.create()
-  })
-  after(() => database.close())
-  itIsAnAdapter('flows.adapter() on PostgreSQL', async () => {
-    const store = flowsStore(postgresStore(database), systemClock)
+describeOnPostgresql('flows.adapter() on PostgreSQL', (database, empty) => {
+  const adapterOf = async () => {
+    const store = flowsStore(postgresStore(database()), movableClock)
     await store.start()
-    return {
-      adapterOf: adapterOn(store).of,
-      close: async () => void (await database.exec('TRUNCATE oidc_records')),
-    }
+    return adapterOn(store, [randomBytes(32)], movableClock).of
+  }
+  itIsAnAdapter('flows.adapter() on PostgreSQL', async () => ({
+    adapterOf: await adapterOf(),
+    close: empty,
+  }))
+  describe('with its own time', () => {
+    before(resetTime)
+    afterEach(empty)
+    itEndsRecords(adapterOf)
   })
 })
 

@@ -1,10 +1,10 @@
-import { PGlite } from '@electric-sql/pglite'
 import { itIsAnAccountFlowsStore } from './contract/index.ts'
 import { flowsStore } from '../../src/records/store.ts'
 import { memoryStore } from '../../src/stores/memory/store.ts'
 import { mongoStore } from '../../src/stores/mongodb/store.ts'
 import { postgresStore } from '../../src/stores/postgresql/store.ts'
 import { describeWithMongo, suiteDatabase } from '../support/mongod.ts'
+import { describeOnPostgresql } from '../support/postgresql.ts'
 import { movableClock } from '../support/time.ts'
 
 itIsAnAccountFlowsStore('the store on memoryStore()', async () => ({
@@ -22,16 +22,9 @@ describeWithMongo('With records', () => {
   }))
 })
 
-describe('With records', () => {
-  let database: PGlite
-  before(async () => {
-    database = await PGlite.create()
-  })
-  after(() => database.close())
+describeOnPostgresql('With records', (database, empty) => {
   itIsAnAccountFlowsStore('the store on postgresStore()', async () => ({
-    store: flowsStore(postgresStore(database), movableClock),
-    async close() {
-      await database.exec('DROP SCHEMA public CASCADE; CREATE SCHEMA public')
-    },
+    store: flowsStore(postgresStore(database()), movableClock),
+    close: empty,
   }))
 })

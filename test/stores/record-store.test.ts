@@ -1,9 +1,9 @@
-import { PGlite } from '@electric-sql/pglite'
 import { itIsARecordStore } from '../../src/contract/record-store.ts'
 import { memoryStore } from '../../src/stores/memory/store.ts'
 import { mongoStore } from '../../src/stores/mongodb/store.ts'
 import { postgresStore } from '../../src/stores/postgresql/store.ts'
 import { describeWithMongo, suiteDatabase } from '../support/mongod.ts'
+import { describeOnPostgresql } from '../support/postgresql.ts'
 
 itIsARecordStore('memoryStore()', async () => ({
   store: memoryStore(),
@@ -21,17 +21,9 @@ describeWithMongo('On MongoDB', () => {
   }))
 })
 
-describe('On PostgreSQL', () => {
-  let database: PGlite
-  before(async () => {
-    database = await PGlite.create()
-  })
-  after(() => database.close())
-
+describeOnPostgresql('On PostgreSQL', (database, empty) => {
   itIsARecordStore('postgresStore()', async () => ({
-    store: postgresStore(database),
-    async close() {
-      await database.exec('DROP SCHEMA public CASCADE; CREATE SCHEMA public')
-    },
+    store: postgresStore(database()),
+    close: empty,
   }))
 })

@@ -1,4 +1,4 @@
-import { readdirSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, rmSync, statfsSync } from 'node:fs'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -27,6 +27,20 @@ export function suiteFolder(): (name: string) => string {
   })
   after(() => rm(folder, { recursive: true, force: true }))
   return (name) => join(folder, name)
+}
+
+const MEMORY_FOLDER = '/dev/shm'
+/** More than all servers of a test run need. */
+const ROOM = 2 ** 30
+const NO_ROOM = { bavail: 0, bsize: 0 }
+
+/** Where databases are, without those that were left behind: in memory where there is room, as most of their time goes into waits for a disk. */
+export function folderForData(prefix: string): string {
+  const { bavail, bsize } = existsSync(MEMORY_FOLDER) ? statfsSync(MEMORY_FOLDER) : NO_ROOM
+  const isRoomy = Math.min(bavail * bsize, process.availableMemory()) > ROOM
+  const folder = isRoomy ? MEMORY_FOLDER : tmpdir()
+  removeAbandoned(folder, prefix)
+  return folder
 }
 
 /** Removes what processes left behind that were killed: everything that begins with the prefix and a pid that is gone. */

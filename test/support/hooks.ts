@@ -6,6 +6,7 @@ import { IN_CHROMIUM, setUpChromium } from './chromium.ts'
 import { setUpMongo } from './find-mongo.ts'
 import { collectAdvice, tellAdvice } from './missing.ts'
 import { WITH_MONGO } from './mongod.ts'
+import { setUpPostgresql, WITH_POSTGRESQL } from './postgresql.ts'
 import { resetTime } from './time.ts'
 
 /** A worker of `mocha --parallel` runs it after each file, and more files follow. What a process has started ends with it. */
@@ -16,11 +17,17 @@ export async function mochaGlobalSetup(this: Runner & { isParallelMode(): boolea
   // oxlint-disable-next-line oxc/no-this-in-exported-function -- mocha passes its runner as `this`
   const runner = this.on('fail', nameFile).on('fail', tellFailure)
   collectAdvice()
-  // In the files that only workers read, there are all.
-  const parts = runner.isParallelMode() ? [WITH_MONGO, IN_CHROMIUM] : titlesThatRun(runner)
+  // In the files that only workers read, there are all; PostgreSQL in the full tier alone.
+  const inFiles = [
+    WITH_MONGO,
+    IN_CHROMIUM,
+    ...(process.env['TESTS'] === 'full' ? [WITH_POSTGRESQL] : []),
+  ]
+  const parts = runner.isParallelMode() ? inFiles : titlesThatRun(runner)
   const needs = (part: string) => parts.some((title) => title.startsWith(part))
   if (needs(WITH_MONGO)) console.warn(await setUpMongo())
   if (needs(IN_CHROMIUM)) console.warn(await setUpChromium())
+  if (needs(WITH_POSTGRESQL)) console.warn(await setUpPostgresql())
 }
 
 /** Tells what was missing, and one line `passed failed skipped` to the program that runs the tests, in the file that it named. */

@@ -4,15 +4,14 @@
  * @module
  */
 import { randomBytes } from 'node:crypto'
-import { existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Suite } from 'mocha'
 import { type CommandStartedEvent, MongoClient, type Db } from 'mongodb'
 import { MongoMemoryReplSet, MongoMemoryServer } from 'mongodb-memory-server'
 import { systemClock, within } from '../../src/clock.ts'
 import { findMongo } from './find-mongo.ts'
-import { removeAbandoned } from './folders.ts'
+import { folderForData } from './folders.ts'
 import { describeWith } from './missing.ts'
 import { freePort } from './serve.ts'
 
@@ -38,11 +37,7 @@ export const WITH_MONGO = 'with a MongoDB'
 
 const LAUNCH_LIMIT = 60_000
 const ANSWER_LIMIT = 10_000
-const MEMORY_FOLDER = '/dev/shm'
 const DATA = 'mongo-of-tests-'
-/** More than all servers of a test run need. */
-const ROOM = 2 ** 30
-const NO_ROOM = { bavail: 0, bsize: 0 }
 
 /** A suite that needs MongoDB: pending where there is none, and under `CI=true` a failure. */
 export function describeWithMongo(title: string, body: (this: Suite) => void): void {
@@ -177,15 +172,8 @@ async function instanceOptions() {
 
 let dataFolder: string | undefined
 
-/** In memory where there is room: most of what it takes to create a collection is to wait for a disk. */
 function newDataFolder(): string {
-  if (dataFolder === undefined) {
-    const { bavail, bsize } = existsSync(MEMORY_FOLDER) ? statfsSync(MEMORY_FOLDER) : NO_ROOM
-    const isRoomy = Math.min(bavail * bsize, process.availableMemory()) > ROOM
-    const folder = isRoomy ? MEMORY_FOLDER : tmpdir()
-    removeAbandoned(folder, DATA)
-    dataFolder = mkdtempSync(join(folder, `${DATA}${process.pid}-`))
-  }
+  dataFolder ??= mkdtempSync(join(folderForData(DATA), `${DATA}${process.pid}-`))
   return mkdtempSync(join(dataFolder, 'server-'))
 }
 

@@ -1,0 +1,246 @@
+/**
+ * A real PostgreSQL for the tests: one server per process, which ends with it.
+ *
+ * @module
+ */
+import { execFile, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { chownSync, existsSync, mkdtempSync, readdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { PGlite } from '@electric-sql/pglite'
+import type { Suite } from 'mocha'
+import { Client, Pool } from 'pg'
+import type { PostgresPool } from '../../src/index.ts'
+import { folderForData } from './folders.ts'
+import { describeWith, install, messageOf, onPath } from './missing.ts'
+import { freePort } from './serve.ts'
+
+export interface PostgresServer {
+  /** With the database of that name. */
+  url(database?: string): string
+  /** All of its processes at once, as where the machine stops; answers once they are gone. */
+  crash(): Promise<void>
+  /** On the same port and data; answers once it takes connections. */
+  start(): Promise<void>
+  /** All of its processes stand still until the function that it answers is called. */
+  freeze(): Promise<() => Promise<void>>
+}
+
+export interface FreshPostgresql {
+  pool: Pool
+  /** With the database's name, so that a child process can be given it as it is. */
+  url: string
+  /** Closes the pool and drops the database, whoever is connected. */
+  drop(): Promise<void>
+}
+
+/** By this the set-up knows what a run needs. */
+export const WITH_POSTGRESQL = 'with a PostgreSQL'
+
+/** What one process has found, or why it has not, is not looked for again by those that it starts. */
+const FOUND = 'ACCOUNT_FLOWS_TESTS_POSTGRESQL'
+const MISSING = 'ACCOUNT_FLOWS_TESTS_NO_POSTGRESQL'
+const HOW_TO_GET_ONE = 'run the tests as root on Debian or Ubuntu, or put initdb on the PATH'
+
+const DEBIAN = '/usr/lib/postgresql'
+const START_LIMIT = 60_000
+const DATA = 'postgresql-of-tests-'
+
+/** Nobody needs the data once the machine has stopped, and each of several processes opens several pools. */
+const SETTINGS = {
+  listen_addresses: '127.0.0.1',
+  unix_socket_directories: '',
+  fsync: 'off',
+  max_connections: '300',
+  max_wal_size: '64MB',
+  min_wal_size: '32MB',
+  shared_buffers: '32MB',
+}
+
+/** Its input ends with the process of the tests, however that ends: then the server ends, and its data go. */
+const KEEPER = `read -r _; kill -QUIT $(head -n 1 postmaster.pid)
+cd /; rm -rf "$PGDATA" || { sleep 1; rm -rf "$PGDATA"; }`
+
+const run = promisify(execFile)
+
+/** A suite that needs PostgreSQL: pending where there is none, and under `CI=true` a failure. */
+export function describeWithPostgresql(title: string, body: (this: Suite) => void): void {
+  describeWith(WITH_POSTGRESQL, sharedServer, title, body)
+}
+
+/** The same suite on PGlite and, in the full tier, on a real server: a database of its own, which `empty` makes a new one. */
+export function describeOnPostgresql(
+  title: string,
+  body: (database: () => PostgresPool, empty: () => Promise<void>) => void,
+): void {
+  const empty = async () => {
+    for (const text of ['DROP SCHEMA public CASCADE', 'CREATE SCHEMA public'])
+      await current?.query(text)
+  }
+  let current: PostgresPool | undefined
+  const database = () => {
+    if (!current) throw new TypeError('there is no database yet')
+    return current
+  }
+  const suite = (start: () => Promise<{ pool: PostgresPool; drop(): Promise<void> }>) => () => {
+    let drop = async () => {}
+    before('there is an empty database', async function () {
+      this.timeout(START_LIMIT)
+      const fresh = await start()
+      current = fresh.pool
+      drop = fresh.drop
+    })
+    after(() => drop())
+    body(database, empty)
+  }
+  const inProcess = async () => {
+    const pool = await PGlite.create()
+    return { pool, drop: () => pool.close() }
+  }
+  describe(`${title}, in PGlite`, suite(inProcess))
+  describeWithPostgresql(`${title}, on a server [full]`, suite(freshPostgresql))
+}
+
+/** A new, empty database with a random name. Throws where no PostgreSQL can be had. */
+export async function freshPostgresql(from?: PostgresServer): Promise<FreshPostgresql> {
+  const server = from ?? (await sharedServer())
+  const name = `test_${randomBytes(8).toString('hex')}`
+  await administer(server, `CREATE DATABASE ${name}`)
+  const url = server.url(name)
+  const pool = new Pool({ connectionString: url })
+  // Of a connection that is lost while nobody uses it.
+  pool.on('error', () => {})
+  return {
+    pool,
+    url,
+    async drop() {
+      await pool.end()
+      await administer(server, `DROP DATABASE ${name} WITH (FORCE)`)
+    },
+  }
+}
+
+async function administrator(server: PostgresServer): Promise<Client> {
+  const admin = new Client({ connectionString: server.url() })
+  await admin.connect()
+  return admin
+}
+
+async function administer(server: PostgresServer, statement: string): Promise<void> {
+  const admin = await administrator(server)
+  await admin.query(statement).finally(() => admin.end())
+}
+
+let shared: Promise<PostgresServer> | undefined
+
+function sharedServer(): Promise<PostgresServer> {
+  shared ??= newPostgresql()
+  return shared
+}
+
+/** One of its own for the caller, which ends with the process. What stands in the way is thrown as one sentence. */
+export async function newPostgresql(): Promise<PostgresServer> {
+  const { bin } = await findPostgresql()
+  const port = await freePort()
+  const user = await userOfServers()
+  const data = mkdtempSync(join(folderForData(DATA), `${DATA}${process.pid}-`))
+  if (user) chownSync(data, user.uid, user.gid)
+  const env = { ...process.env, PGDATA: data, LC_ALL: 'C.UTF-8' }
+  // A group of its own: what a terminal sends to all is not for the server.
+  const options = { ...user, cwd: data, env, detached: true }
+  spawn('/bin/sh', ['-c', KEEPER], { ...options, stdio: ['pipe', 'ignore', 'ignore'] })
+  const how = ['--encoding=UTF8', '--auth=trust', '--username=postgres', '--no-sync']
+  await run(join(bin, 'initdb'), how, { ...options, timeout: START_LIMIT })
+
+  const set = Object.entries({ ...SETTINGS, port }).map(([name, value]) => `--${name}=${value}`)
+  const start = async () => {
+    const child = spawn(join(bin, 'postgres'), set, {
+      ...options,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    const limit = setTimeout(() => child.kill('SIGQUIT'), START_LIMIT)
+    let said = ''
+    await new Promise<void>((resolve, reject) => {
+      child.stderr.setEncoding('utf8').on('data', (text: string) => {
+        said = (said + text).slice(-1_000)
+        if (said.includes('ready to accept connections')) resolve()
+      })
+      child.once('close', () => reject(new Error(`PostgreSQL does not start: ${said}`)))
+      child.once('error', reject)
+    }).finally(() => clearTimeout(limit))
+    return child
+  }
+  let child = await start()
+  const server: PostgresServer = {
+    url: (database = 'postgres') => `postgres://postgres@127.0.0.1:${port}/${database}`,
+
+    async crash() {
+      const gone = once(child, 'exit')
+      child.kill('SIGQUIT')
+      await gone
+    },
+
+    async start() {
+      child = await start()
+    },
+
+    async freeze() {
+      const admin = await administrator(server)
+      child.kill('SIGSTOP')
+      const { rows } = await admin.query<{ pid: number }>('SELECT pid FROM pg_stat_activity')
+      const signal = (name: NodeJS.Signals) => {
+        for (const { pid } of rows) process.kill(pid, name)
+        child.kill(name)
+      }
+      signal('SIGSTOP')
+      return async () => {
+        signal('SIGCONT')
+        await admin.end()
+      }
+    },
+  }
+  return server
+}
+
+/** PostgreSQL refuses to run as root. `undefined`: as oneself. */
+async function userOfServers(): Promise<{ uid: number; gid: number } | undefined> {
+  if (process.getuid?.() !== 0) return undefined
+  const id = async (which: string) => Number((await run('id', [which, 'postgres'])).stdout)
+  return { uid: await id('-u'), gid: await id('-g') }
+}
+
+/** Finds it, for the processes that this one starts too, and tells where it is from. */
+export async function setUpPostgresql(): Promise<string> {
+  try {
+    const found = await findPostgresql()
+    const { stdout } = await run(join(found.bin, 'postgres'), ['--version'])
+    process.env[FOUND] = JSON.stringify(found)
+    return `${stdout.trim()}: ${found.bin}, from ${found.origin}.`
+  } catch (error) {
+    return (process.env[MISSING] = `No PostgreSQL (${messageOf(error)}): ${HOW_TO_GET_ONE}.`)
+  }
+}
+
+async function findPostgresql(): Promise<{ bin: string; origin: string }> {
+  const { [FOUND]: before, [MISSING]: missing } = process.env
+  if (before) return JSON.parse(before)
+  if (missing) throw new Error(missing)
+  const named = onPath('initdb')
+  if (named && onPath('postgres')) return { bin: dirname(named), origin: 'the PATH' }
+  const bin = newestOfDebian()
+  if (bin) return { bin, origin: 'Debian' }
+  await install(['postgresql'])
+  const installed = newestOfDebian()
+  if (!installed) throw new Error(`postgresql of Debian has no initdb in ${DEBIAN}`)
+  return { bin: installed, origin: 'Debian, installed now' }
+}
+
+function newestOfDebian(): string | undefined {
+  const versions = existsSync(DEBIAN) ? readdirSync(DEBIAN) : []
+  return versions
+    .toSorted((a, b) => Number(b) - Number(a))
+    .map((version) => join(DEBIAN, version, 'bin'))
+    .find((bin) => existsSync(join(bin, 'initdb')))
+}
