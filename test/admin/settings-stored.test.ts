@@ -4,7 +4,7 @@ import { expect } from 'chai'
 import { memoryMailbox, type AccountFlowsOptions } from '../../src/index.ts'
 import { adminOf, codeOf, problemOf, settingsOf } from '../support/admin.ts'
 import {
-  onBothStores,
+  onEachStore,
   startHarness,
   type Harness,
   type HarnessOptions,
@@ -28,7 +28,7 @@ async function doctorOf(h: Harness, step: string): Promise<string> {
   return `${status}: ${message}`
 }
 
-onBothStores('The setting smtp_password (2.5) is', (technology) => {
+onEachStore('The setting smtp_password (2.5) is', (technology) => {
   const h = suiteHarness({ technology })
   const { get, put } = settingsOf(h)
   let smtp: LoginRecorder
@@ -84,7 +84,7 @@ onBothStores('The setting smtp_password (2.5) is', (technology) => {
 })
 
 // What processes take from each other while keys are rotated is in test/http/links.test.ts.
-onBothStores('Keys of which a new one was put in front', (technology) => {
+onEachStore('Keys of which a new one was put in front', (technology) => {
   const [oldKey, newKey, lostKey] = [randomBytes(32), randomBytes(32), randomBytes(32)]
   let first: Harness
   let smtp: LoginRecorder

@@ -450,7 +450,7 @@ describeWithMongo(
       expect(lines.filter(({ code }) => code === 'ERR_STORE_UNAVAILABLE')).not.to.deep.equal([])
 
       const log = lines.map((line) => JSON.stringify(line)).join('\n')
-      const stored = await dumpOf(database.db)
+      const stored = await dumpOf(database)
       const args = await readFile(`/proc/${server.pid}/cmdline`, 'utf8').catch(() => '')
       for (const [where, text] of Object.entries({ log, stored, args })) {
         expect(found(text, { ...secrets, ...typed, ...tokens, mistyped }), where).to.deep.equal([])

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { expectPage, type Answer, createUserAgent } from '../support/user-agent.ts'
-import { CLIENT, CONFIDENTIAL, onBothStores, PASSWORD, suiteHarness } from '../support/harness.ts'
+import { CLIENT, CONFIDENTIAL, onEachStore, PASSWORD, suiteHarness } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { outcomeOf, refresh, signedIn } from '../support/oauth-requests.ts'
 import { ask, usableRecord } from '../support/observe.ts'
@@ -187,7 +187,7 @@ describe('What a link proves, and to whom (VER-05)', () => {
   })
 })
 
-onBothStores('Requests at the same moment', (technology) => {
+onEachStore('Requests at the same moment', (technology) => {
   const h = suiteHarness({ technology })
 
   it('give one reset of one link, whatever the bodies are written in (RACE-01, RACE-04)', async () => {

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { memoryUsers, type User } from '../../src/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage, linksOf, createUserAgent } from '../support/user-agent.ts'
-import { CLIENT, type Harness, onBothStores, suiteHarness } from '../support/harness.ts'
+import { CLIENT, type Harness, onEachStore, suiteHarness } from '../support/harness.ts'
 import { withoutLeases } from '../support/jobs.ts'
 import { sha256 } from '../support/observe.ts'
 import { OTHER_HASH, type Person, tokenOf } from '../support/person.ts'
@@ -20,7 +20,7 @@ async function invited(h: Harness, changes: Partial<User> = {}) {
   return { user, link: await user.isInvited() }
 }
 
-onBothStores('An invitation (3.4)', (technology) => {
+onEachStore('An invitation (3.4)', (technology) => {
   const h = suiteHarness({ technology, mayLogErrors: true })
 
   const completed = (user: Person) => user.events('invitation_completed')

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { onBothStores, CLIENT, PASSWORD, type Harness, suiteHarness } from '../support/harness.ts'
+import { onEachStore, CLIENT, PASSWORD, type Harness, suiteHarness } from '../support/harness.ts'
 import { eventually } from '../support/eventually.ts'
 import { APP } from '../support/clients.ts'
 import { ask } from '../support/observe.ts'
@@ -9,7 +9,7 @@ import { createUserAgent } from '../support/user-agent.ts'
 
 const NEW = 'a new password'
 
-onBothStores('What an account was mailed before it was disabled (TOK-25)', (technology) => {
+onEachStore('What an account was mailed before it was disabled (TOK-25)', (technology) => {
   const h: Harness = suiteHarness({ technology })
 
   async function mailed() {
@@ -192,7 +192,7 @@ describe('The audit log (6)', () => {
   })
 })
 
-onBothStores('What the audit log holds', (technology) => {
+onEachStore('What the audit log holds', (technology) => {
   const h = suiteHarness({ technology })
 
   it('keeps a hash of what a stranger typed, and no token (LOG-07)', async () => {

@@ -10,7 +10,7 @@ import {
   CLIENT,
   CONFIDENTIAL,
   type Harness,
-  onBothStores,
+  onEachStore,
   PASSWORD,
   suiteHarness,
 } from '../support/harness.ts'
@@ -423,7 +423,7 @@ async function noticeOf(h: Harness, user: Person): Promise<string> {
   return (mail.text ?? '').replaceAll(/[\u2060\u2068\u2069]/g, '').replaceAll(/\s+/g, ' ')
 }
 
-onBothStores('The apps that a person was signed in to', (technology) => {
+onEachStore('The apps that a person was signed in to', (technology) => {
   const apps = {} as Record<'shop' | 'nameless' | 'mail' | 'refusing' | 'down', App>
   const others: App[] = []
   let close = async () => {}

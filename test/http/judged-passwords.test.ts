@@ -3,7 +3,7 @@ import type { JudgePassword, User } from '../../src/index.ts'
 import { bcryptWork } from '../support/bcrypt-work.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage, type Answer, createUserAgent, decodeEntities } from '../support/user-agent.ts'
-import { onBothStores, PASSWORD, suiteHarness } from '../support/harness.ts'
+import { onEachStore, PASSWORD, suiteHarness } from '../support/harness.ts'
 import { dump } from '../support/records.ts'
 import { type Person, tokenOf } from '../support/person.ts'
 import { padding, type RangeAnswer, type RangeServer, startRangeServer } from '../support/serve.ts'
@@ -18,7 +18,7 @@ const faultOf = ({ text }: Answer) =>
   decodeEntities(/(?<=class="hint fault"[^>]*>)[^<]+/.exec(text)?.[0] ?? '')
 const saying = (mode: string) => words[`reset-password.${mode}.refusal`]
 
-onBothStores('A new password that everybody can guess (PWD-11)', (technology) => {
+onEachStore('A new password that everybody can guess (PWD-11)', (technology) => {
   const h = suiteHarness({
     technology,
     settings: { [COMMON]: 'common' },

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { adminOf, settingsOf } from '../support/admin.ts'
 import {
-  onBothStores,
+  onEachStore,
   PASSWORD,
   startHarness,
   type Harness,
@@ -277,7 +277,7 @@ const languageOf = ({ headers }: Answer) => headers.get('content-language')
 /** Its reader's browser speaks French; the mail was German. */
 const FRENCH = { 'accept-language': 'fr' }
 
-onBothStores('A way to another link', (technology) => {
+onEachStore('A way to another link', (technology) => {
   const h = suiteHarness({ technology })
   const agent = createUserAgent()
   const french = {
@@ -452,7 +452,7 @@ async function doctorSaid(h: Harness, about = 'keys') {
   return checks.find(({ step }) => step === about)
 }
 
-onBothStores('Keys that are rotated in steps, process by process', (technology) => {
+onEachStore('Keys that are rotated in steps, process by process', (technology) => {
   let running: Harness[] = []
   afterEach(async () => {
     for (const h of running.toReversed()) await h.close()

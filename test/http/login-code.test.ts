@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { outcomeOf, suiteAdmin, withDeleted } from '../support/admin.ts'
 import {
-  onBothStores,
+  onEachStore,
   PASSWORD,
   type FinishLogin,
   type Harness,
@@ -399,7 +399,7 @@ describe('A login that is checked while its account verifies its address', () =>
 })
 
 /** Somebody made an account with the address of another person, knows its password, and waits. */
-onBothStores(
+onEachStore(
   'A login of a stranger that waits for the owner of the mailbox (VER-26)',
   (technology) => {
     const h = suiteHarness({ technology, settings: CAREFUL })
@@ -458,7 +458,7 @@ onBothStores(
   },
 )
 
-onBothStores('1,000 guesses, 250 at once, at 50 accounts of one mailbox [full]', (technology) => {
+onEachStore('1,000 guesses, 250 at once, at 50 accounts of one mailbox [full]', (technology) => {
   const h = suiteHarness({ technology, settings: CAREFUL, flows: { trustedProxies: 1 } })
 
   it('from 100 addresses: 20 are compared, then no code of this mailbox for an hour; its links work, and codes of others', async function () {

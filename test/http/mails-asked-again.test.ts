@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { onBothStores, suiteHarness } from '../support/harness.ts'
+import { onEachStore, suiteHarness } from '../support/harness.ts'
 import { shapeOf } from '../support/observe.ts'
 import { tokenOf, type Person } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
@@ -100,7 +100,7 @@ describe('The countdown to the next mail (resend_cooldown)', () => {
 /** A form as it was sent, so that it can be sent again. */
 type Sent = Pick<PageForm, 'action' | 'fields'>
 
-onBothStores('A form that asks for a mail, sent again', (technology) => {
+onEachStore('A form that asks for a mail, sent again', (technology) => {
   const h = suiteHarness({ technology })
   const agent = createUserAgent()
   const post = ({ action, fields }: Sent) => agent.post(action, fields)

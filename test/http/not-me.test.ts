@@ -8,7 +8,7 @@ import { eventually } from '../support/eventually.ts'
 import { expectPage, linksOf, press, createUserAgent } from '../support/user-agent.ts'
 import {
   type Harness,
-  onBothStores,
+  onEachStore,
   PASSWORD,
   startHarness,
   suiteHarness,
@@ -47,7 +47,7 @@ async function expectDeadReset(link: string) {
   expectPage(await agent.get(link), 400, 'reset-password', 'invalid')
 }
 
-onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
+onEachStore('"This wasn\'t me" of a mail (3.6)', (technology) => {
   const h = suiteHarness({
     technology,
     settings: { password_changed_email: 'true' },

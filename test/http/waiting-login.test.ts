@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import type { CheckedLogin } from '../../src/index.ts'
 import { withDeleted } from '../support/admin.ts'
 import {
-  onBothStores,
+  onEachStore,
   PASSWORD,
   startHarness,
   type Harness,
@@ -288,7 +288,7 @@ async function pendingOf(h: Harness, login: Person) {
   return pending
 }
 
-onBothStores('The window that logged in, and posts many times at once', (technology) => {
+onEachStore('The window that logged in, and posts many times at once', (technology) => {
   const h = suiteHarness({ technology })
 
   it('has one answer to 20 concurrent posts, whatever they ask for, and the others get neither code nor session (VER-20, VER-25)', async () => {

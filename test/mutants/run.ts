@@ -11,6 +11,7 @@ import { availableParallelism, tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { allMutants } from './all-mutants.ts'
 import { ROOT } from '../support/folders.ts'
+import { WITH_POSTGRESQL } from '../support/postgresql.ts'
 import { applied, type Mutant } from './mutant.ts'
 
 const LINKED = ['node_modules', '.cache']
@@ -98,7 +99,9 @@ const SET_UP = '--require=./test/support/hooks.ts'
 
 function patternOf({ caughtBy, store }: Mutant): string {
   const text = caughtBy.replaceAll(/[^\w ]/g, '.')
-  return store === 'mongodb' ? `^[^]*[Mm]ongo[^]*${text}` : `^(?![^]*[Mm]ongo)[^]*${text}`
+  return store === 'mongodb'
+    ? `^[^]*[Mm]ongo[^]*${text}`
+    : `^(?![^]*(?:[Mm]ongo|${WITH_POSTGRESQL}))[^]*${text}`
 }
 
 /** The files that have tests of a mutant, wherever those are written. */

@@ -11,7 +11,7 @@ import { expectPage, createUserAgent } from '../support/user-agent.ts'
 import {
   CONFIDENTIAL,
   type Harness,
-  onBothStores,
+  onEachStore,
   startHarness,
   suiteHarness,
 } from '../support/harness.ts'
@@ -89,7 +89,7 @@ function itEndsRecords(create: () => Promise<Factory>): void {
   })
 }
 
-onBothStores('Two windows of one browser', (technology) => {
+onEachStore('Two windows of one browser', (technology) => {
   const gate = new EventEmitter()
   let isHeldUp = false
   const h = suiteHarness({
@@ -121,13 +121,13 @@ onBothStores('Two windows of one browser', (technology) => {
   })
 })
 
-onBothStores('What a client may use once', (technology) => {
+onEachStore('What a client may use once', (technology) => {
   const h = suiteHarness({ technology, provider: { rotateRefreshToken: true } })
 
   /** By the process that began, and by another one on the same database. */
   async function inTwoProcesses<T>(use: (process: Harness) => Promise<T>): Promise<T[]> {
-    const { db } = h
-    const other = db && (await startHarness({ technology, database: { db, drop: async () => {} } }))
+    const { database } = h
+    const other = database && (await startHarness({ technology, database }))
     try {
       const processes = Array.from({ length: 12 }, (_, i) => (i % 2 === 1 && other) || h)
       return await Promise.all(processes.map(use))

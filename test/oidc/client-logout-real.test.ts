@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { expect } from 'chai'
 import type { ClientMetadata } from 'oidc-provider'
 import { eventually } from '../support/eventually.ts'
-import { CLIENT, onBothStores, PASSWORD, suiteHarness } from '../support/harness.ts'
+import { CLIENT, onEachStore, PASSWORD, suiteHarness } from '../support/harness.ts'
 import type { Person } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
@@ -26,7 +26,7 @@ const REGISTERED: Record<string, Partial<ClientMetadata>> = {
   '-pairwise': { subject_type: 'pairwise' },
 }
 
-onBothStores('Clients that others wrote are signed out [full]', (technology) => {
+onEachStore('Clients that others wrote are signed out [full]', (technology) => {
   const clients: LogoutClient[] = []
   const clientNamed = (name: string) => {
     const found = clients.find(({ metadata }) => metadata.client_id === name)

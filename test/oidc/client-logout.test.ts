@@ -8,7 +8,7 @@ import { AccountFlowsError, type AuditEventOf, type User } from '../../src/index
 import { createPostForm, isPublicAddress } from '../../src/oidc/post-form.ts'
 import { instead } from '../support/records.ts'
 import { eventually } from '../support/eventually.ts'
-import { type Harness, onBothStores, startHarness, suiteHarness } from '../support/harness.ts'
+import { type Harness, onEachStore, startHarness, suiteHarness } from '../support/harness.ts'
 import { withoutLeases } from '../support/jobs.ts'
 import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
 import { OFFLINE } from '../support/oauth-requests.ts'
@@ -43,7 +43,7 @@ type Kind = keyof typeof METADATA
 
 const KINDS = Object.keys(METADATA) as Kind[]
 
-onBothStores('Clients are told that an account is ended', (technology) => {
+onEachStore('Clients are told that an account is ended', (technology) => {
   const clients = {} as Record<Kind, LogoutClient>
   const h: Harness = suiteHarness(async () => {
     for (const name of KINDS) clients[name] = await startLogoutClient(name, METADATA[name])

@@ -10,7 +10,7 @@ import {
   CONFIDENTIAL,
   type Harness,
   type HarnessOptions,
-  onBothStores,
+  onEachStore,
   PASSWORD,
   startHarness,
   suiteHarness,
@@ -301,7 +301,7 @@ describe('What a password reset cannot end', () => {
   })
 })
 
-onBothStores('flows.endSessions(accountId), and what it counts', (technology) => {
+onEachStore('flows.endSessions(accountId), and what it counts', (technology) => {
   const h = suiteHarness({ technology })
 
   it('ends everything of the account and nothing of any other, tells how much that was, and audits it', async () => {

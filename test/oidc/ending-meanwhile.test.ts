@@ -12,7 +12,7 @@ import {
   CLIENT,
   CONFIDENTIAL,
   type Harness,
-  onBothStores,
+  onEachStore,
   PASSWORD,
   startHarness,
   suiteHarness,
@@ -300,7 +300,7 @@ const ahead =
   <T>(work: () => Promise<T>) =>
     byAnotherClock(seconds * 1_000, work)
 
-onBothStores('A reset, where another process has another clock (FLT-14)', (technology) => {
+onEachStore('A reset, where another process has another clock (FLT-14)', (technology) => {
   const h: Harness = suiteHarness({ technology, finishLogin: finishLogin(() => h) })
   afterEach(() => (beforeFinish = async () => {}))
 
@@ -382,7 +382,7 @@ describe('A login on its way, whose password is another one by the time it is fi
   })
 })
 
-onBothStores(
+onEachStore(
   'A link without a login, where another process has another clock (FLT-14)',
   (technology) => {
     const h: Harness = suiteHarness({ technology })
@@ -490,7 +490,7 @@ describe('A sign-in that the client asks for by itself (CIBA), and a reset', () 
   }
 })
 
-onBothStores('A reset, and the logins of its own second (3.3)', (technology) => {
+onEachStore('A reset, and the logins of its own second (3.3)', (technology) => {
   const h: Harness = suiteHarness({ technology })
 
   it('ends those before it, keeps those after it, and lets nobody wait for the next second', async () => {

@@ -9,7 +9,7 @@ import {
   type Harness,
   type HarnessOptions,
   type Host,
-  onBothStores,
+  onEachStore,
   suiteHarness,
 } from '../support/harness.ts'
 import * as ask from '../support/oauth-requests.ts'
@@ -46,7 +46,7 @@ async function outcomeWith(h: Harness, cookie: string): Promise<string> {
   return ask.outcomeOf(await createUserAgent().get(url, { cookie }))
 }
 
-onBothStores('flows.passwordChanged(accountId, { req, res })', (technology) => {
+onEachStore('flows.passwordChanged(accountId, { req, res })', (technology) => {
   const h = harnessOf({ technology })
 
   it('ends everything, makes this browser a new session of the same login, and records what ended', async () => {

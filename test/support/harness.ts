@@ -16,6 +16,8 @@ import {
   memoryUsers,
   mongoStore,
   mongoUsers,
+  type PostgresPool,
+  postgresStore,
   type AccountFlows,
   type AccountFlowsOptions,
   type AuditEvent,
@@ -25,6 +27,7 @@ import {
 import { createChangePassword } from '../../examples/hosts/change-password.ts'
 import type { HostParts } from '../../examples/hosts/host-parts.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
+import { postgresUsers, storageIn } from '../../examples/server/postgresql.ts'
 import { startMailServer, type MailServerOptions } from './mail-server.ts'
 import {
   atHand,
@@ -36,6 +39,7 @@ import {
   type Service,
 } from './person.ts'
 import { describeWithMongo, freshDatabase } from './mongod.ts'
+import { describeWithPostgresql, freshPostgresql } from './postgresql.ts'
 import { serve } from './serve.ts'
 import { movableClock, resetTime } from './time.ts'
 import { createRelyingParty, followWithin } from './relying-party.ts'
@@ -47,13 +51,20 @@ export { PASSWORD }
 
 export const ADMIN_TOKEN = 'an admin token of the tests, long enough'.replaceAll(/[ ,]/g, '-')
 
-export type Technology = 'memory' | 'mongodb'
+export type Technology = 'memory' | 'mongodb' | 'postgresql'
+
+/** MongoDB's or PostgreSQL's. */
+export interface Database {
+  db?: Db
+  pool?: PostgresPool
+  drop(): Promise<void>
+}
 
 export interface HarnessOptions {
   technology?: Technology
   /** A database of the caller's, in place of a fresh one. */
-  database?: { db: Db; drop(): Promise<void> }
-  /** Of the names of the collections, those of the users too. */
+  database?: Database
+  /** Of the names of the collections and tables, in MongoDB those of the users too. */
   prefix?: string
   settings?: Record<string, string>
   oauthPath?: string
@@ -90,7 +101,9 @@ export type Host = (parts: HostParts) => Promise<Listener> | Listener
 export interface Harness extends Service, ReturnType<typeof atHand> {
   baseUrl: string
   provider: Provider
-  /** The database, where there is one. */
+  /** Where there is one, for another harness that has it too. */
+  database: Database | undefined
+  /** MongoDB's. */
   db: Db | undefined
   /** Somebody with an account of their own, and what an attacker has. */
   attacker(): Promise<Attacker>
@@ -130,15 +143,10 @@ let running = 0
 export async function startHarness(options: HarnessOptions = {}): Promise<Harness> {
   const { technology = 'memory', oauthPath = '/oauth2', usesHook = true, host = koaHost } = options
   const { basePath = '', adapter: replace } = options
-  const database =
-    options.database ?? (technology === 'mongodb' ? await freshDatabase() : undefined)
-  const inMemory = memoryUsers()
-  const userCollection = `${options.prefix ?? ''}users`
-  const users = database ? mongoUsers(database.db.collection(userCollection)) : inMemory
-  const ownStore = database
-    ? mongoStore(database.db, { prefix: options.prefix })
-    : memoryStore(movableClock)
-  const records = options.flows?.store ?? ownStore
+  const { prefix } = options
+  const database = options.database ?? (await freshDatabaseOf(technology))
+  const { users, addUser, changeUser } = await usersIn(database, prefix)
+  const records = options.flows?.store ?? storeIn(database, prefix)
   const store = flowsStore(records, options.flows?.clock ?? movableClock)
   const own = adapterOn(store, SECRETS, movableClock)
   const mail = await startMailServer(options.mail)
@@ -227,6 +235,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
     store,
     records,
     users,
+    database: database && { ...database, drop: async () => {} },
     db: database?.db,
     mail,
     events,
@@ -242,20 +251,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
         disabled: false,
         ...user,
       }
-      if (!database) inMemory.add(complete)
-      else {
-        await database.db.collection<{ _id: string }>(userCollection).insertOne({
-          _id: complete.id,
-          ...(({ username, email, emailVerified, disabled, locale }) => ({
-            username,
-            email,
-            email_verified: emailVerified,
-            disabled,
-            ...(locale !== undefined && { locale }),
-          }))(complete),
-          password_hash: complete.passwordHash,
-        } as never)
-      }
+      await addUser(complete)
       return personAt(harness, complete)
     },
 
@@ -263,20 +259,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
       attackerAt(harness, await harness.addUser({ username: `mallory-${added}` })),
 
     async changeUser(user, changes) {
-      const current = { ...((await users.findById(user.id)) ?? user), ...changes }
-      if (!database) return inMemory.add(current)
-      await database.db.collection<{ _id: string }>(userCollection).updateOne(
-        { _id: user.id },
-        {
-          $set: {
-            username: current.username,
-            email: current.email,
-            email_verified: current.emailVerified,
-            disabled: current.disabled,
-            password_hash: current.passwordHash,
-          },
-        },
-      )
+      await changeUser({ ...((await users.findById(user.id)) ?? user), ...changes })
     },
 
     async put(settings) {
@@ -321,6 +304,63 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
     },
   }
   return Object.assign(harness, atHand(harness))
+}
+
+/** A new, empty one. `undefined`: none is needed. */
+export async function freshDatabaseOf(technology: Technology): Promise<Database | undefined> {
+  if (technology === 'mongodb') return freshDatabase()
+  return technology === 'postgresql' ? freshPostgresql() : undefined
+}
+
+/** With a clock that moves, where it is in memory. */
+export function storeIn({ db, pool }: Partial<Database> = {}, prefix?: string) {
+  if (db) return mongoStore(db, { prefix })
+  return pool ? postgresStore(pool, { prefix }) : memoryStore(movableClock)
+}
+
+/** Those of the host, and how it adds and changes one. */
+async function usersIn({ db, pool }: Partial<Database> = {}, prefix = '') {
+  if (db) {
+    const collection = db.collection<{ _id: string }>(`${prefix}users`)
+    const fieldsOf = ({
+      username,
+      email,
+      emailVerified,
+      passwordHash,
+      disabled,
+      locale,
+    }: User) => ({
+      username,
+      email,
+      email_verified: emailVerified,
+      password_hash: passwordHash,
+      disabled,
+      ...(locale !== undefined && { locale }),
+    })
+    return {
+      users: mongoUsers(db.collection(`${prefix}users`)),
+      addUser: (user: User) => collection.insertOne({ _id: user.id, ...fieldsOf(user) }),
+      changeUser: (user: User) => collection.updateOne({ _id: user.id }, { $set: fieldsOf(user) }),
+    }
+  }
+  // The recipe has one table: whoever shares the database by a prefix has users elsewhere.
+  if (!pool || prefix) {
+    const users = memoryUsers()
+    const add = async (user: User) => users.add(user)
+    return { users, addUser: add, changeUser: add }
+  }
+  await storageIn(pool, [SECRETS[0].toString('base64url')])
+  const write = (text: string) => async (user: User) => {
+    const { id, username, email, emailVerified, passwordHash, disabled } = user
+    await pool.query(text, [id, username, email, emailVerified, passwordHash, disabled])
+  }
+  const columns = '(id, username, email, email_verified, password_hash, disabled)'
+  const values = '($1, $2, $3, $4, $5, $6)'
+  return {
+    users: postgresUsers(pool),
+    addUser: write(`INSERT INTO users ${columns} VALUES ${values}`),
+    changeUser: write(`UPDATE users SET ${columns} = ${values} WHERE id = $1`),
+  }
 }
 
 function hostLogin(
@@ -400,8 +440,9 @@ export function suiteHarness(
   return h
 }
 
-/** The same suite on the embedded store and, in the full tier, on MongoDB. */
-export function onBothStores(title: string, body: (technology: Technology) => void): void {
+/** The same suite on the embedded store and, in the full tier, on MongoDB and PostgreSQL. */
+export function onEachStore(title: string, body: (technology: Technology) => void): void {
   describe(`${title}, in memory`, () => body('memory'))
   describeWithMongo(`${title}, on MongoDB [full]`, () => body('mongodb'))
+  describeWithPostgresql(`${title}, on PostgreSQL [full]`, () => body('postgresql'))
 }

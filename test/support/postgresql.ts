@@ -9,7 +9,6 @@ import { once } from 'node:events'
 import { chownSync, existsSync, mkdtempSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { PGlite } from '@electric-sql/pglite'
 import type { Suite } from 'mocha'
 import { Client, Pool } from 'pg'
 import type { PostgresPool } from '../../src/index.ts'
@@ -96,6 +95,7 @@ export function describeOnPostgresql(
     body(database, empty)
   }
   const inProcess = async () => {
+    const { PGlite } = await import('@electric-sql/pglite')
     const pool = await PGlite.create()
     return { pool, drop: () => pool.close() }
   }
