@@ -3,13 +3,16 @@
  *
  * @module
  */
+import { expect } from 'chai'
+import type { Database } from '../support/harness.ts'
+import { recordsIn, ofLink, setColumn } from '../support/records.ts'
+import type { Document } from 'mongodb'
 import { type Account, addAccounts, forgot, PASSWORD } from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
-import { sha256 } from '../support/observe.ts'
 import { tokenOf } from '../support/person.ts'
 import { followWithin } from '../support/relying-party.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
-import type { Service } from './servers.ts'
+import type { Processes, Service } from './servers.ts'
 
 export interface Person extends Account {
   agent: UserAgent
@@ -28,55 +31,81 @@ interface UserDocument {
   email_verified: boolean
 }
 
-interface TokenDocument {
+interface TokenRecord {
   _id: string
   token_hash: string
   live_of?: string
+  new_hash: string | null
   claimed_at: Date | null
   used_at: Date | null
   invalidated_at: Date | null
   completed_at: Date | null
 }
 
-type At = Pick<Service, 'oauthUrl' | 'party' | 'database'>
+type Place = { database: Database }
+type At = Pick<Processes, 'oauthUrl' | 'party'> & Place
 type Browsing = Pick<Person, 'agent' | 'username'>
-type Url = Pick<Service, 'baseUrl'>
+type Url = Pick<Processes, 'baseUrl'>
 
 let added = 0
 
-export async function addPerson({ database }: At, verified = true): Promise<Person> {
-  const [account] = (await addAccounts(database.db, `person-${(added += 1)}`, 1, { verified })) as [
-    Account,
-  ]
+/** For what looks into one of them by itself. */
+export function oneOf({ db, pool }: Database) {
+  const one = db ?? pool
+  if (!one) throw new TypeError('there is no database')
+  return one
+}
+
+export async function addPerson({ database }: Place, verified = true): Promise<Person> {
+  const name = `person-${(added += 1)}`
+  const [account] = (await addAccounts(oneOf(database), name, 1, { verified })) as [Account]
   return { ...account, agent: createUserAgent() }
 }
 
-export function usersOf<More = unknown>({ database }: Pick<At, 'database'>) {
+export function usersOf<More = unknown>({ database }: Pick<Service, 'database'>) {
   return database.db.collection<UserDocument & More>('users')
 }
 
-export async function isVerified(at: At, { id }: Pick<Account, 'id'>): Promise<boolean> {
-  return (await usersOf(at).findOne({ _id: id }))?.email_verified === true
+/** What the host has of somebody. */
+async function storedUser({ database }: Place, { username }: Pick<Account, 'username'>) {
+  return (await recordsIn(database, 'users', { username }))[0]
+}
+
+export async function isVerified(at: Place, account: Pick<Account, 'username'>): Promise<boolean> {
+  return (await storedUser(at, account))?.['email_verified'] === true
+}
+
+export async function passwordHashOf(at: Place, account: Account): Promise<string> {
+  return String((await storedUser(at, account))?.['password_hash'])
+}
+
+export async function disable({ database }: Place, { username }: Account): Promise<void> {
+  const disabled = { $set: { disabled: true } }
+  if (database.db) await database.db.collection('users').updateOne({ username }, disabled)
+  else await setColumn(database.pool, 'users', { username }, 'disabled', true)
+  expect(await recordsIn(database, 'users', { username })).to.have.nested.property(
+    '[0].disabled',
+    true,
+  )
 }
 
 /** What is stored of a reset link. */
-export async function storedToken({ database }: Pick<At, 'database'>, link: string) {
-  const tokens = database.db.collection<TokenDocument>('password_reset_tokens')
-  const stored = await tokens.findOne({ token_hash: sha256(tokenOf(link)) })
+export async function storedToken({ database }: Place, link: string): Promise<TokenRecord> {
+  const [stored] = await recordsIn(database, 'password_reset_tokens', ofLink(link))
   if (!stored) throw new Error('the token is gone')
-  return stored
+  return stored as Document as TokenRecord
 }
 
 /** Hashes of the reset tokens of the account that nothing has ended yet. */
-export async function liveTokensOf({ database }: Pick<At, 'database'>, { id }: Account) {
+export async function liveTokensOf({ database }: Pick<Service, 'database'>, { id }: Account) {
   const live = { user_id: id, used_at: null, invalidated_at: null }
   const found = await database.db.collection('password_reset_tokens').find(live).toArray()
   return found.map(({ token_hash }) => String(token_hash))
 }
 
 /** How many events of the account the audit log has. */
-export function countEvents({ database }: Pick<At, 'database'>, { id }: Account, type: string) {
-  return database.db.collection('audit_events').countDocuments({ type, account_id: id })
+export async function countEvents({ database }: Place, { id }: Account, type: string) {
+  return (await recordsIn(database, 'audit_events', { type, account_id: id })).length
 }
 
 /** Opens an authorization request and posts the credentials; answers the login POST. */
@@ -149,18 +178,18 @@ export async function isSignedIn(at: At, { agent }: Pick<Person, 'agent'>): Prom
 }
 
 /** Until the mail that the person asked for has left, and nothing more will be done about it. */
-export async function mailed({ database }: At, { id, email }: Account): Promise<void> {
-  const events = database.db.collection('audit_events')
-  const outbox = database.db.collection('mail_outbox')
+export async function mailed({ database }: Place, { id, email }: Account): Promise<void> {
+  const its = { account_id: id }
   await eventually(`a mail to ${email}`, async () => {
-    const sent = await events.countDocuments({ account_id: id, type: /_mail_sent$/ })
-    return sent > 0 && (await outbox.countDocuments({ account_id: id })) === 0
+    const events = await recordsIn(database, 'audit_events', its)
+    const isSent = events.some((event) => String(event['type']).endsWith('_mail_sent'))
+    return isSent && (await recordsIn(database, 'mail_outbox', its)).length === 0
   })
 }
 
 /** Asks for a reset link, and has it in the first mail. */
 export async function linkFor(
-  at: Pick<Service, 'baseUrl' | 'mail'>,
+  at: Pick<Processes, 'baseUrl' | 'mail'>,
   { username, email }: Account,
   withinMs?: number,
 ): Promise<string> {

@@ -11,6 +11,13 @@ import {
 } from '../support/example-server.ts'
 import { ROOT } from '../support/folders.ts'
 import { startMailServer, type MailServer, type MailServerOptions } from '../support/mail-server.ts'
+import type { Database } from '../support/harness.ts'
+import {
+  type FreshPostgresql,
+  freshPostgresql,
+  type PostgresServer,
+} from '../support/postgresql.ts'
+import { recordsIn } from '../support/records.ts'
 import { startMongoProxy, type MongoProxy } from '../support/mongo-proxy.ts'
 import { type FreshDatabase, freshDatabase, type Topology } from '../support/mongod.ts'
 import { createRelyingParty, type RelyingParty } from '../support/relying-party.ts'
@@ -29,12 +36,8 @@ export const OUTAGES = {
   'accepts connections and is silent': (proxy: MongoProxy) => proxy.stall(),
 }
 
-/** The example server on a database of its own, with its mails over a real SMTP server. Its process can be killed and started again. */
-export interface Service {
-  topology: Topology
-  database: FreshDatabase
-  /** Between the process and its database. */
-  proxy: MongoProxy
+/** The example server with its mails over a real SMTP server. Its process can be killed and started again. */
+export interface Processes {
   mail: MailServer
   /** The process that was started last. */
   server: ExampleServer
@@ -55,15 +58,31 @@ export interface Service {
   close(): Promise<void>
 }
 
-interface ServiceOptions {
-  topology?: Topology
-  /** In place of a new one. */
-  database?: FreshDatabase
+/** On a MongoDB of its own. */
+export interface Service extends Processes {
+  topology: Topology
+  database: FreshDatabase
+  /** Between the process and its database. */
+  proxy: MongoProxy
+}
+
+/** On a PostgreSQL of its own. */
+export interface PostgresqlService extends Processes {
+  database: FreshPostgresql
+}
+
+interface ProcessOptions {
   settings?: Record<string, string>
   /** What it knows beside the demo client. */
   clients?: ClientMetadata[]
   variables?: Variables
   mail?: MailServerOptions
+}
+
+interface ServiceOptions extends ProcessOptions {
+  topology?: Topology
+  /** In place of a new one. */
+  database?: FreshDatabase
   /** The proxy is left out. */
   isDirect?: boolean
 }
@@ -73,9 +92,38 @@ export async function startService(
   options: ServiceOptions = {},
   service = {} as Service,
 ): Promise<Service> {
-  const { topology = 'standalone', settings, clients = [], variables } = options
+  const { topology = 'standalone' } = options
   const database = options.database ?? (await freshDatabase(topology))
   const proxy = await startMongoProxy(database)
+  const uri = options.isDirect ? database.uri : proxy.uri
+  const of = { MONGODB_URI: uri }
+  Object.assign(service, { topology, database, proxy })
+  await startProcesses(service, options, of, { MONGODB_URI: database.uri })
+  const { close } = service
+  return Object.assign(service, {
+    async close() {
+      await proxy.restore()
+      await close()
+      await proxy.close()
+    },
+  })
+}
+
+export async function startOnPostgresql(
+  options: ProcessOptions & { server?: PostgresServer } = {},
+  service = {} as PostgresqlService,
+): Promise<PostgresqlService> {
+  Object.assign(service, { database: await freshPostgresql(options.server) })
+  return startProcesses(service, options, { DATABASE_URL: service.database.url })
+}
+
+/** @param uri - names the database to the process, and `uriOfOthers` to others. */
+async function startProcesses<At extends Processes & { database: Database }>(
+  service: At,
+  { settings, clients = [], variables, ...options }: ProcessOptions,
+  uri: Variables,
+  uriOfOthers = uri,
+): Promise<At> {
   const mail = await startMailServer({ port: await freePort(), ...options.mail })
   const folder = await mkdtemp(join(tmpdir(), 'account-flows-'))
   const seedFile = join(folder, 'seed.json')
@@ -84,19 +132,14 @@ export async function startService(
   await writeFile(seedFile, JSON.stringify(seed))
   const shared = { SEED_FILE: seedFile, ...variables }
   const own = { PORT: String(await freePort()), ...shared }
-  const uri = options.isDirect ? database.uri : proxy.uri
   const others: ExampleServer[] = []
 
-  const server = await startExampleServer({ MONGODB_URI: uri, ...own })
+  const server = await startExampleServer({ ...uri, ...own })
   await putSettings(server, { ...smtpSettings(mail.port), ...settings })
   const { baseUrl } = server
   const oauthUrl = `${baseUrl}/oauth2`
   const client = { clientId: 'demo', redirectUri: `${baseUrl}/demo/callback` }
-
-  return Object.assign(service, {
-    topology,
-    database,
-    proxy,
+  const processes: Processes = {
     mail,
     server,
     baseUrl,
@@ -105,7 +148,7 @@ export async function startService(
     kill: () => service.server.kill(),
 
     async start() {
-      service.server = await startExampleServer({ MONGODB_URI: uri, ...own })
+      service.server = await startExampleServer({ ...uri, ...own })
     },
 
     async restart() {
@@ -114,32 +157,44 @@ export async function startService(
     },
 
     async another(more: Variables = {}) {
-      const own = { MONGODB_URI: database.uri, ...shared, BASE_URL: baseUrl, ...more }
+      const own = { ...uriOfOthers, ...shared, BASE_URL: baseUrl, ...more }
       const other = await startExampleServer(own)
       others.push(other)
       return { ...other, baseUrl: `http://localhost:${other.port}` }
     },
 
     async close() {
-      await proxy.restore()
       for (const each of [service.server, ...others]) await each.kill()
-      await proxy.close()
       await service.mail.close()
-      await database.drop()
+      await service.database.drop()
       await rm(folder, { recursive: true, force: true })
     },
-  })
+  }
+  return Object.assign(service, processes)
 }
 
 /** That of the suite that asks for it, from its first hook to its end. Options that a hook makes are given as a function. */
 export function suiteService(
   options: ServiceOptions | (() => Promise<ServiceOptions>) = {},
 ): Service {
-  const service = {} as Service
+  return suiteOf(async (service: Service) => {
+    await startService(typeof options === 'function' ? await options() : options, service)
+  })
+}
+
+export function suiteOnPostgresql(
+  options: () => Promise<Parameters<typeof startOnPostgresql>[0]> = async () => ({}),
+): PostgresqlService {
+  return suiteOf(async (service: PostgresqlService) => {
+    await startOnPostgresql(await options(), service)
+  })
+}
+
+function suiteOf<At extends Processes>(start: (service: At) => Promise<void>): At {
+  const service = {} as At
   before('the service runs', async function () {
     this.timeout(300_000)
-    const given = typeof options === 'function' ? await options() : options
-    await startService(given, service)
+    await start(service)
   })
   after(async function () {
     this.timeout(60_000)
@@ -152,22 +207,26 @@ export function suiteService(
 const LONGEST_MS = 60_000
 
 /** The database as it is a minute later, while no process runs: what they held is free. Throws where it would not be by then. */
-export async function endLeases(at: Pick<Service, 'database'>): Promise<void> {
+export async function endLeases(at: { database: Database }): Promise<void> {
   await free(at.database, 'mail_outbox', 'available_at')
   await free(at.database, 'client_logouts', 'available_at')
   await endResetLeases(at)
 }
 
 /** Likewise of the resets alone, which may be finished twice, so that a process may run. */
-export async function endResetLeases({ database }: Pick<Service, 'database'>): Promise<void> {
+export async function endResetLeases({ database }: { database: Database }): Promise<void> {
   await free(database, 'password_reset_tokens', 'lease_until')
 }
 
-async function free({ db }: FreshDatabase, name: string, field: string): Promise<void> {
+async function free(database: Database, name: string, field: string): Promise<void> {
   const now = new Date()
-  const collection = db.collection(name)
-  const tooLong = { [field]: { $gt: new Date(now.getTime() + LONGEST_MS) } }
-  const held = await collection.findOne(tooLong)
-  if (held) throw new Error(`held for too long: ${JSON.stringify(held)}`)
-  await collection.updateMany({ [field]: { $gt: now } }, { $set: { [field]: now } })
+  const held = (await recordsIn(database, name)).filter(
+    (record) => Number(record[field]) > Number(now),
+  )
+  const tooLong = held.find((record) => Number(record[field]) > Number(now) + LONGEST_MS)
+  if (tooLong) throw new Error(`held for too long: ${JSON.stringify(tooLong)}`)
+  await database.db
+    ?.collection(name)
+    .updateMany({ [field]: { $gt: now } }, { $set: { [field]: now } })
+  await database.pool?.query(`UPDATE ${name} SET ${field} = $1 WHERE ${field} > $1`, [now])
 }

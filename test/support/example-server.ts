@@ -11,6 +11,8 @@ import { expect } from 'chai'
 import type { Db } from 'mongodb'
 import { createBrowser, expectPage, createUserAgent, type Answer } from './user-agent.ts'
 import { compiledCheckout } from './compiled-checkout.ts'
+import type { PostgresPool } from '../../src/index.ts'
+import { recordsIn, type Stored } from './records.ts'
 import { eventually } from './eventually.ts'
 import { freePort } from './serve.ts'
 import { ROOT } from './folders.ts'
@@ -157,9 +159,9 @@ export const PASSWORD = 'a password of the tests'
 
 const passwordHash = bcrypt.hashSync(PASSWORD, 4)
 
-/** Accounts `<name>-0`, `<name>-1` and so on, in the collection of a server that has started before. */
+/** Accounts `<name>-0`, `<name>-1` and so on, in the collection or the table of a server that has started before. */
 export async function addAccounts(
-  db: Db,
+  database: Db | PostgresPool,
   name: string,
   count: number,
   { verified = true } = {},
@@ -175,8 +177,14 @@ export async function addAccounts(
     password_changed_at: null,
     disabled: false,
   }
-  const documents = accounts.map(({ id, ...account }) => ({ _id: id, ...account, ...rest }))
-  await db.collection<{ _id: string }>('users').insertMany(documents)
+  const users = accounts.map((account) => ({ ...account, ...rest }))
+  if ('query' in database) {
+    const rows = 'json_populate_recordset(NULL::users, $1)'
+    await database.query(`INSERT INTO users SELECT * FROM ${rows}`, [JSON.stringify(users)])
+  } else {
+    const documents = users.map(({ id, ...user }) => ({ _id: id, ...user }))
+    await database.collection<{ _id: string }>('users').insertMany(documents)
+  }
   return accounts
 }
 
@@ -248,8 +256,10 @@ export async function resetPassword(link: string, password: string): Promise<voi
 }
 
 /** No job waits for anything any more. */
-export async function outboxIsQuiet(db: Db, withinMs?: number): Promise<void> {
-  const open = { state: { $nin: ['dead', 'superseded', 'over'] } }
-  const isQuiet = async () => (await db.collection('mail_outbox').countDocuments(open)) === 0
+export async function outboxIsQuiet(database: Db | PostgresPool, withinMs?: number): Promise<void> {
+  const over = ['dead', 'superseded', 'over']
+  const isOver = (job: Stored) => over.includes(String(job['state']))
+  const of = 'query' in database ? { pool: database } : { db: database }
+  const isQuiet = async () => (await recordsIn(of, 'mail_outbox')).every(isOver)
   await eventually('the outbox is quiet', isQuiet, withinMs)
 }

@@ -58,23 +58,38 @@ export async function dump(h: Harness, without?: Parameters<typeof dumpOf>[1]): 
   return JSON.stringify(h.events) + stored
 }
 
-/** That of which this field is so, whichever database it is in; for suites that have one. */
-export async function recordOf(h: Harness, name: string, which: Record<string, string>) {
-  if (h.db) return (await records(h, name).findOne(which)) ?? undefined
-  const { where, value } = conditionOf(which)
-  return (await rowsOf(h.database?.pool, `SELECT * FROM ${name} ${where}`, [value]))[0]
+type Which = Record<string, string>
+
+/** Those with these fields, whichever database they are in. */
+export async function recordsIn({ db, pool }: Partial<Database>, name: string, which: Which = {}) {
+  if (db) return db.collection<Stored>(name).find(which).toArray()
+  return rowsOf(pool, `SELECT * FROM ${name} ${whereOf(which)}`, Object.values(which))
 }
 
-export async function removeRecord(h: Harness, name: string, which: Record<string, string>) {
-  const { where, value } = conditionOf(which)
+/** For suites that have a database. */
+export async function recordOf(h: Harness, name: string, which: Which) {
+  return (await recordsIn(h.database ?? {}, name, which))[0]
+}
+
+export async function removeRecord(h: Harness, name: string, which: Which) {
   if (h.db) await records(h, name).deleteOne(which)
-  else await rowsOf(h.database?.pool, `DELETE FROM ${name} ${where}`, [value])
+  else await rowsOf(h.database?.pool, `DELETE FROM ${name} ${whereOf(which)}`, Object.values(which))
   expect(await recordOf(h, name, which)).to.equal(undefined)
 }
 
-function conditionOf(which: Record<string, string>) {
-  const [[field, value] = []] = Object.entries(which)
-  return { where: `WHERE ${field} = $1`, value }
+const whereOf = (which: Which) =>
+  ['WHERE true', ...Object.keys(which).map((field, at) => `${field} = $${at + 1}`)].join(' AND ')
+
+/** Writes one field of such a row of PostgreSQL. */
+export async function setColumn(
+  pool: PostgresPool | undefined,
+  name: string,
+  which: Which,
+  field: string,
+  value: unknown,
+) {
+  const set = `UPDATE ${name} SET ${field} = $${Object.keys(which).length + 1} ${whereOf(which)} RETURNING *`
+  expect(await rowsOf(pool, set, [...Object.values(which), value])).to.have.length(1)
 }
 
 /** Does something with each damage that a record can have; afterwards it is whole again. */
@@ -96,25 +111,22 @@ export async function withDamages(
 export async function withoutField(
   { database }: Harness,
   name: string,
-  which: Record<string, string>,
+  which: Which,
   field: string,
   work: () => Promise<unknown>,
 ): Promise<void> {
-  const { where, value } = conditionOf(which)
-  const select = `SELECT ${field} AS kept FROM ${name} ${where}`
-  const kept = (await rowsOf(database?.pool, select, [value]))[0]?.['kept']
-  expect(kept).to.not.be.oneOf([null, undefined])
-  const set = `UPDATE ${name} SET ${field} = $2 ${where}`
-  await rowsOf(database?.pool, set, [value, null])
+  const before = (await recordsIn({ ...database }, name, which))[0]?.[field]
+  expect(before).to.not.be.oneOf([null, undefined])
+  await setColumn(database?.pool, name, which, field, null)
   await work()
-  await rowsOf(database?.pool, set, [value, kept])
+  await setColumn(database?.pool, name, which, field, before)
 }
 
 /** As a process would have written one whose clock is so many minutes ahead of ours. */
 export async function shiftTimes(
   h: Harness,
   name: string,
-  which: Record<string, string>,
+  which: Which,
   times: string[],
   minutes: number,
 ): Promise<void> {
@@ -124,9 +136,8 @@ export async function shiftTimes(
     const shifted = Object.fromEntries(times.map((time) => [time, shift(time)]))
     await records(h, name).updateOne(which, { $set: shifted })
   }
-  const { where, value } = conditionOf(which)
   for (const time of h.db ? [] : times)
-    await rowsOf(h.database?.pool, `UPDATE ${name} SET ${time} = $2 ${where}`, [value, shift(time)])
+    await setColumn(h.database?.pool, name, which, time, shift(time))
   const after = await recordOf(h, name, which)
   for (const time of times) expect(after?.[time]).to.deep.equal(shift(time))
 }
