@@ -2,9 +2,8 @@ import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import { systemClock } from '../../src/clock.ts'
 import { secondAfter } from '../../src/ports/login-end.ts'
-import { forgot, opensForm, PASSWORD } from '../support/example-server.ts'
+import { PASSWORD } from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
-import type { ReceivedMail } from '../support/mail-server.ts'
 import type { MongoCommand } from '../support/mongo-proxy.ts'
 import { sha256 } from '../support/observe.ts'
 import { tokenOf } from '../support/person.ts'
@@ -12,7 +11,6 @@ import { createUserAgent } from '../support/user-agent.ts'
 import { scaled, startService, type Service } from './servers.ts'
 import {
   describeOnBothTopologies,
-  type Fault,
   isWriteTo,
   type KillMoment,
   momentsAround,
@@ -27,30 +25,29 @@ import {
   type Trail,
 } from './rounds.ts'
 import {
-  addPerson,
+  ANOTHER_PASSWORD,
+  judgeReset,
+  NEW_PASSWORD,
+  noticeOf,
+  prepareReset,
+  type Reset,
+  RETRIED_PASSWORD,
+} from './resets.ts'
+import {
   answered,
   countEvents,
-  finishes,
-  heldBackLogin,
   isSignedIn,
-  mailed,
   opens,
   postReset,
-  refresh,
-  refreshTokenOf,
   storedToken,
   usersOf,
-  type HeldBackLogin,
 } from './people.ts'
 
 const RANDOM_ROUNDS = scaled({ full: 12, short: 1 })
 const RANDOM_WITHIN_MS = 50
 /** Until somebody is ready for what happens when it is taken up. */
 const HELD_MS = 50_000
-const NEW_PASSWORD = 'the password of the form'
-const RETRIED_PASSWORD = 'the password of a second try'
 const NEWER_PASSWORD = 'the password that the host sets'
-const ANOTHER_PASSWORD = 'the password of somebody later'
 
 /** While the process is dead, the host sets a newer password, where it is overtaken. */
 interface Planned {
@@ -58,17 +55,10 @@ interface Planned {
   isOvertaken: boolean
 }
 
-/** A person who is signed in, has a reset link, and posts its form to a process that is killed. */
-interface ResetRound extends Round, Planned {
-  link: string
-  refreshToken: string
-  heldBack: HeldBackLogin
-  /** Whether the form was answered with the page that says so. */
-  isTold: boolean
+/** Its form is posted to a process that is killed. */
+interface ResetRound extends Round, Planned, Omit<Reset, 'title' | 'at'> {
   /** Tries the same link again as soon as the process is back. */
   retries: boolean
-  /** Whether that was answered with the page that says so. */
-  isRetryTold: boolean
 }
 
 describeOnBothTopologies('A reset whose process is killed (FLT-12)', () => {
@@ -84,29 +74,15 @@ describeOnBothTopologies('A reset whose process is killed (FLT-12)', () => {
       const last = overtaken.findLast((round) => round.at === at)
       if (last) await killAgain(last, index === 0 ? 'password_reset_tokens' : 'audit_events')
     },
-    judge,
+    async judge(round) {
+      count(await judgeReset(round, (...found) => fault(round, ...found)))
+    },
   })
 
   async function prepare(at: Service, planned: Planned, index: number): Promise<ResetRound> {
-    const person = await addPerson(at)
-    expect(await opens(at, person, PASSWORD, person.agent)).to.equal(true)
-    const refreshToken = await refreshTokenOf(at, person)
-    const heldBack = await heldBackLogin(at, person)
-    await forgot(at, person.username)
-    await mailed(at, person)
-    const { link } = await at.mail.mailTo(person.email)
-    return {
-      ...planned,
-      title: `${at.topology}, killed ${nameOf(planned.moment)}`,
-      at,
-      person,
-      link,
-      refreshToken,
-      heldBack,
-      isTold: false,
-      retries: index % 4 === 2,
-      isRetryTold: false,
-    }
+    const reset = await prepareReset(at)
+    const title = `${at.topology}, killed ${nameOf(planned.moment)}`
+    return { ...planned, ...reset, title, at, retries: index % 4 === 2 }
   }
 
   /** One reset that nobody disturbs tells the steps. */
@@ -200,80 +176,6 @@ describeOnBothTopologies('A reset whose process is killed (FLT-12)', () => {
     expect(matchedCount, 'unfinished').to.equal(1)
   }
 
-  async function judge(round: ResetRound): Promise<void> {
-    const { at, person, link } = round
-    const wrong = (is: boolean, kind: Fault, what: string) => fault(round, is, kind, what)
-
-    const outcome = await eventually(
-      `settled: ${round.title}`,
-      async () => {
-        if (await opensForm(link)) return 'not begun'
-        if ((await storedToken(at, link)).completed_at) return 'complete'
-        return undefined
-      },
-      SETTLED_WITHIN_MS,
-    )
-    count(outcome)
-    if (outcome === 'not begun') {
-      wrong(round.isTold || round.isRetryTold, 'half done', 'told done, and is not')
-      const completed = await countEvents(at, person, 'password_reset_completed')
-      wrong(completed > 0, 'half done', 'has an event')
-      wrong(Boolean((await cutoffsOf(round))?.oauth_at), 'half done', 'has a cut-off')
-      wrong(!(await opens(at, person, PASSWORD)), 'half done', 'the old password is gone')
-      wrong(await opens(at, person, NEW_PASSWORD), 'half done', 'the new password is there')
-      wrong(!(await allLives(round)), 'half done', 'signed out')
-      const retry = await answered(postReset(at, link, RETRIED_PASSWORD))
-      round.isRetryTold = true
-      wrong(retry?.mode !== 'done', 'half done', 'the link does not work')
-    }
-    const password = round.isRetryTold ? RETRIED_PASSWORD : NEW_PASSWORD
-
-    const { used_at: usedAt, ...stored } = await storedToken(at, link)
-    // Logins are dated in whole seconds: those of the second of the reset end with it.
-    if (usedAt) await secondAfter(systemClock, usedAt)
-    const cutoffs = await cutoffsOf(round)
-    const isCut = (cutoff: Date | undefined) => usedAt && cutoff && usedAt <= cutoff
-    wrong(!isCut(cutoffs?.oauth_at), 'half done', 'OAuth sessions are not cut off')
-    wrong(!isCut(cutoffs?.idp_at), 'half done', 'IdP sessions are not cut off')
-    wrong(
-      Reflect.get(stored, 'new_hash') !== null,
-      'half done',
-      'the new hash is still with the token',
-    )
-    const events = await countEvents(at, person, 'password_reset_completed')
-    wrong(events === 0, 'half done', 'no event')
-    wrong(events > 1, 'double event', `${events} events`)
-    wrong(await anyLives(round), 'session that came back', 'still signed in')
-
-    const again = await answered(postReset(at, link, ANOTHER_PASSWORD))
-    const isRefused = again?.status === 400 && again.mode === 'invalid'
-    wrong(!isRefused, 'token used twice', `${again?.status} ${again?.mode}`)
-    const tried = [PASSWORD, NEW_PASSWORD, RETRIED_PASSWORD, ANOTHER_PASSWORD]
-    const working = []
-    for (const each of tried) if (await opens(at, person, each)) working.push(each)
-    wrong(working.join() !== password, 'half done', `opened by: ${working.join()}`)
-  }
-
-  const cutoffsOf = ({ at, person }: ResetRound) =>
-    at.database.db
-      .collection<{ _id: string; oauth_at?: Date; idp_at?: Date }>('session_cutoffs')
-      .findOne({ _id: person.id })
-
-  /** Uses up what is used once, and keeps what comes of it. */
-  async function allLives(round: ResetRound): Promise<boolean> {
-    const { at, person, refreshToken, heldBack } = round
-    const next = await refresh(at, refreshToken)
-    if (next === undefined) return false
-    round.refreshToken = next
-    return (await finishes(at, heldBack)) && (await isSignedIn(at, person))
-  }
-
-  async function anyLives({ at, person, refreshToken, heldBack }: ResetRound): Promise<boolean> {
-    if ((await refresh(at, refreshToken)) !== undefined) return true
-    if ((await finishes(at, heldBack)) || (await isSignedIn(at, heldBack))) return true
-    return isSignedIn(at, person)
-  }
-
   it('is complete in the end or not begun, and then its link still works (FLT-07)', () => {
     expect(faults('half done', 'missed moment')).to.deep.equal([])
     expect([...outcomes.keys()]).to.include('complete')
@@ -293,15 +195,7 @@ describeOnBothTopologies('A reset whose process is killed (FLT-12)', () => {
 
   it('is told to the account by mail', async function () {
     this.timeout(2 * SETTLED_WITHIN_MS)
-    for (const { at, person, title } of rounds) {
-      const isNotice = ({ to, kind }: ReceivedMail) =>
-        kind === 'password_changed' && to.includes(person.email)
-      await eventually(
-        `the notice: ${title}`,
-        () => at.mail.mails.some(isNotice),
-        SETTLED_WITHIN_MS,
-      )
-    }
+    for (const round of rounds) await noticeOf(round)
   })
 
   it('never overwrites a newer password, and is rejected', async function () {

@@ -1,30 +1,16 @@
 import { expect } from 'chai'
 import { systemClock } from '../../src/clock.ts'
 import { secondAfter } from '../../src/ports/login-end.ts'
-import { createBrowser, createUserAgent, type Answer } from '../support/user-agent.ts'
 import { eventually } from '../support/eventually.ts'
-import { forgot, PASSWORD } from '../support/example-server.ts'
+import { PASSWORD } from '../support/example-server.ts'
 import { describeWithMongo } from '../support/mongod.ts'
-import { shapeOf } from '../support/observe.ts'
-import { tokenOf } from '../support/person.ts'
-import {
-  addPerson,
-  countEvents,
-  linkFor,
-  opens,
-  postForgot,
-  postReset,
-  storedToken,
-  usersOf,
-} from './people.ts'
+import { addPerson, countEvents, linkFor, opens, postReset, storedToken } from './people.ts'
+import { itSurvivesOutages, type Outage, RECOVERY_MS } from './outages.ts'
 import { isWriteTo } from './rounds.ts'
-import { endResetLeases, IS_SHORT, OUTAGES, scaled, suiteService } from './servers.ts'
+import { endResetLeases, IS_SHORT, OUTAGES, scaled, type Service, suiteService } from './servers.ts'
 
 const OUTAGE_MS = scaled({ full: 30_000, short: 3_000 })
 const NEW_PASSWORD = 'a brand new password'
-/** Longer than a lease, after which another worker takes a job. */
-const RECOVERY_MS = 90_000
-const UNKNOWN_LINK = `http://localhost/?token=${'x'.repeat(43)}`
 
 /** One step of a reset, by the command that it sends. */
 interface Step {
@@ -48,63 +34,17 @@ const STEPS: Step[] = [
 ]
 const steps = scaled({ full: STEPS, short: STEPS.filter((_, index) => index % 3 === 0) })
 
+const takingAway = Object.entries(OUTAGES).map(([kind, takeAway]): Outage<Service> => ({
+  kind,
+  async begin({ proxy }) {
+    await takeAway(proxy)
+    return proxy.restore
+  },
+}))
+
 describeWithMongo('The example server while MongoDB is gone', () => {
   const at = suiteService({ settings: { require_email_verification: 'true' } })
-  for (const [kind, takeAway] of Object.entries(OUTAGES)) {
-    it(`answers alike for everybody while it ${kind}, survives, and goes on by itself`, async function () {
-      this.timeout(OUTAGE_MS + 3 * RECOVERY_MS)
-      const [known, waiting] = [await addPerson(at), await addPerson(at, false)]
-      const [banned, early] = [await addPerson(at), await addPerson(at)]
-      await usersOf(at).updateOne({ _id: banned.id }, { $set: { disabled: true } })
-      const link = await linkFor(at, known)
-      const typed: [username: string, password: string][] = [
-        [known.username, PASSWORD],
-        [known.username, 'wrong'],
-        [waiting.username, PASSWORD],
-        [waiting.username, 'wrong'],
-        [banned.username, PASSWORD],
-        ['nobody', PASSWORD],
-      ]
-      const logins = await Promise.all(typed.map(prepareLogin))
-      await forgot(at, early.username)
-
-      await takeAway(at.proxy)
-      const names = [known.username, known.email, waiting.username, banned.username]
-      names.push('nobody', 'no@body.example')
-      let rounds = 0
-      for (const end = performance.now() + OUTAGE_MS; performance.now() < end; rounds += 1) {
-        const answered = await Promise.all([
-          ...names.map((name) => postForgot(at, name)),
-          ...names.map((name) => postResend(name)),
-          createBrowser(at.baseUrl).visit('/demo/start', { accept: 'text/html' }),
-          ...[link, UNKNOWN_LINK].map(openReset),
-          ...[link, UNKNOWN_LINK].map((each) => postReset(at, each, NEW_PASSWORD)),
-        ])
-        expectAlike(answered)
-        expectAlike(await Promise.all(logins.map((login) => login())))
-      }
-      expect(rounds).to.be.greaterThan(0)
-      await at.proxy.restore()
-
-      const isBack = async () => (await postForgot(at, 'nobody')).status === 200
-      await eventually('the server answers as ever', isBack)
-      const later = await addPerson(at)
-      const done = await postReset(at, await linkFor(at, later, RECOVERY_MS), NEW_PASSWORD)
-      expect([done.status, done.mode]).to.deep.equal([200, 'done'])
-      expect(await opens(at, later, NEW_PASSWORD)).to.equal(true)
-      const arrived = await eventually(
-        'the mail asked for before the outage',
-        () => at.mail.mails.find(({ to }) => to.includes(early.email)),
-        RECOVERY_MS,
-      )
-      for (const login of logins.slice(0, 2)) expect((await login()).status).to.not.equal(503)
-      expect((await postReset(at, arrived.link, NEW_PASSWORD)).mode).to.equal('done')
-      const spent = await postReset(at, link, NEW_PASSWORD)
-      expect(spent.mode, 'the link that was opened during the outage').to.equal('done')
-      expect(at.server.output()).not.to.match(/unhandled/i)
-      expect(at.server.output(), 'the log').not.to.include(new URL(at.proxy.uri).host)
-    })
-  }
+  itSurvivesOutages(at, OUTAGE_MS, takingAway, () => new URL(at.proxy.uri).host)
 
   for (const [index, step] of steps.entries()) {
     it(`leaves a reset complete or not begun when it goes away ${step.when} ${step.title} (FLT-09)`, async function () {
@@ -136,20 +76,6 @@ describeWithMongo('The example server while MongoDB is gone', () => {
     })
   }
 
-  /** A browser that shows the login page already; answers how to post it. */
-  async function prepareLogin([username, password]: [string, string]) {
-    const browser = createBrowser(at.baseUrl)
-    const { hidden, page } = await browser.visit('/demo/start')
-    expect(page).to.equal('login')
-    return () => browser.postForm('/oauth2/login', { ...hidden, username, password })
-  }
-
-  const postResend = (username: string) =>
-    createUserAgent().post(`${at.oauthUrl}/resend-verification`, { username })
-
-  const openReset = (link: string) =>
-    createUserAgent().get(`${at.oauthUrl}/reset-password?token=${tokenOf(link)}`)
-
   async function isSettled(link: string, isBegun: boolean): Promise<boolean> {
     const { live_of, claimed_at, used_at, completed_at } = await storedToken(at, link)
     return isBegun
@@ -157,11 +83,3 @@ describeWithMongo('The example server while MongoDB is gone', () => {
       : claimed_at === null && live_of !== undefined
   }
 })
-
-function expectAlike(answers: Answer[]): void {
-  const [first, ...others] = answers
-  if (!first) throw new TypeError('nobody asked')
-  expect([first.status, first.page, first.mode]).to.deep.equal([503, 'error', 'unavailable'])
-  expect(first.headers.get('retry-after')).to.equal('60')
-  for (const other of others) expect(shapeOf(other), other.url).to.deep.equal(shapeOf(first))
-}

@@ -130,7 +130,11 @@ async function administrator(server: PostgresServer): Promise<Client> {
 
 async function administer(server: PostgresServer, statement: string): Promise<void> {
   const admin = await administrator(server)
-  await admin.query(statement).finally(() => admin.end())
+  try {
+    await admin.query(statement)
+  } finally {
+    await admin.end()
+  }
 }
 
 let shared: Promise<PostgresServer> | undefined

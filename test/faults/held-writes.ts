@@ -1,0 +1,70 @@
+import { Client } from 'pg'
+import { eventually } from '../support/eventually.ts'
+import type { FreshPostgresql } from '../support/postgresql.ts'
+
+/** The tables that a reset writes to. */
+const TABLES = ['password_reset_tokens', 'users', 'session_cutoffs', 'audit_events']
+
+/** A lock of this class stands for each write, by its number. */
+const CLASS = 7
+
+const DEFINITIONS = [
+  'CREATE SEQUENCE writes',
+  `CREATE FUNCTION counted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+     PERFORM pg_advisory_xact_lock_shared(${CLASS}, nextval('writes')::int); RETURN NULL;
+   END $$`,
+  ...TABLES.map(
+    (table) =>
+      `CREATE TRIGGER counted BEFORE INSERT OR UPDATE ON ${table} EXECUTE FUNCTION counted()`,
+  ),
+]
+
+export interface HeldWrite {
+  /** Whether it has come, and is not done. */
+  waits(): Promise<boolean>
+  /** Lets it be done; answers once it is. */
+  letGo(): Promise<void>
+}
+
+/** From now on the writes of resets are counted, and one of them can be held up inside the database, whatever becomes of who sent it. */
+export async function countingWrites({ pool, url }: Pick<FreshPostgresql, 'pool' | 'url'>) {
+  for (const definition of DEFINITIONS) await pool.query(definition)
+  const startOver = () => pool.query(`SELECT setval('writes', 1, false)`)
+
+  return {
+    /** How many there are in this work. */
+    async count(work: () => Promise<unknown>): Promise<number> {
+      await startOver()
+      await work()
+      const { rows } = await pool.query<{ last: number }>(
+        'SELECT last_value::int AS last FROM writes',
+      )
+      return rows[0]?.last ?? 0
+    },
+
+    /** The one of that number, from 1. */
+    async hold(number: number): Promise<HeldWrite> {
+      const holder = new Client({ connectionString: url })
+      // Where the database goes away, the lock does too.
+      holder.on('error', () => {})
+      await holder.connect()
+      await holder.query('SELECT pg_advisory_lock($1, $2)', [CLASS, number])
+      await startOver()
+      const others = async () => {
+        const { rowCount } = await pool.query(
+          `SELECT FROM pg_locks JOIN pg_database ON pg_database.oid = database
+           WHERE datname = current_database() AND locktype = 'advisory' AND classid = $1 AND objid = $2 AND mode = 'ShareLock'`,
+          [CLASS, number],
+        )
+        return (rowCount ?? 0) > 0
+      }
+      return {
+        waits: others,
+        async letGo() {
+          await holder.end()
+          await eventually('the write is done', async () => !(await others()))
+        },
+      }
+    },
+  }
+}

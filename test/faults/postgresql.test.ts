@@ -1,0 +1,229 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'chai'
+import { eventually } from '../support/eventually.ts'
+import { type ExampleServer, opensForm } from '../support/example-server.ts'
+import { SMTP_POINTS, type SmtpPoint } from '../support/mail-server.ts'
+import {
+  describeWithPostgresql,
+  newPostgresql,
+  type PostgresServer,
+} from '../support/postgresql.ts'
+import { recordsIn } from '../support/records.ts'
+import { countingWrites, type HeldWrite } from './held-writes.ts'
+import { several } from './load.ts'
+import { itSurvivesOutages, type Outage } from './outages.ts'
+import { addPerson, answered, type Person, postForgot, postReset, storedToken } from './people.ts'
+import { judgeReset, NEW_PASSWORD, noticeOf, prepareReset, type Reset } from './resets.ts'
+import { randomTimes, SETTLED_WITHIN_MS } from './rounds.ts'
+import {
+  endLeases,
+  endResetLeases,
+  IS_SHORT,
+  type PostgresqlService,
+  scaled,
+  suiteOnPostgresql,
+} from './servers.ts'
+import { itTakesTurns } from './taking-turns.ts'
+
+const RANDOM_ROUNDS = scaled({ full: 60, short: 6 })
+const MAIL_ROUNDS = scaled({ full: 6, short: 1 })
+const AT_ONCE = 4
+const OUTAGE_MS = scaled({ full: 30_000, short: 3_000 })
+const LIMIT_MS = scaled({ full: 3_600_000, short: 600_000 })
+
+/** Resets to which something happens, and what was wrong with them in the end. */
+function tellResets(at: PostgresqlService, disturb: (writes: Writes) => Promise<void>) {
+  const resets: Reset[] = []
+  const wrong: string[] = []
+  const outcomes: string[] = []
+
+  before(async function () {
+    this.timeout(LIMIT_MS)
+    const writes = await countingWrites(at.database)
+    const reset = await prepareReset(at)
+    let milliseconds = 0
+    const count = await writes.count(async () => {
+      const startedAt = performance.now()
+      expect((await postReset(at, reset.link, NEW_PASSWORD)).mode).to.equal('done')
+      milliseconds = performance.now() - startedAt
+    })
+    await disturb({
+      ...writes,
+      steps: Array.from({ length: count }, (_, of) => of + 1),
+      milliseconds,
+    })
+    await several(resets, 4, async (each) => {
+      const found = (is: boolean, kind: string, what: string) =>
+        is && wrong.push(`${kind}: ${each.title}: ${what}`)
+      outcomes.push(await judgeReset(each, found))
+    })
+    console.log(
+      `resets on PostgreSQL: ${outcomes.length}, wrong ${wrong.length}, of ${count} writes`,
+    )
+  })
+
+  it('is complete in the end or not begun, told once, and nothing comes back', () => {
+    expect(wrong).to.deep.equal([])
+    expect(outcomes).to.include.members(['complete', 'not begun'])
+  })
+
+  it('is told to the account by mail', async function () {
+    this.timeout(2 * SETTLED_WITHIN_MS)
+    for (const each of resets) await noticeOf(each)
+  })
+
+  return {
+    async prepare(title: string): Promise<Reset> {
+      const reset = await prepareReset(at, title)
+      resets.push(reset)
+      return reset
+    },
+
+    /** The status of the answer. `undefined`: there was none. */
+    async post(reset: Reset): Promise<number | undefined> {
+      const answer = await answered(postReset(at, reset.link, NEW_PASSWORD))
+      reset.isTold = answer?.mode === 'done'
+      return answer?.status
+    },
+  }
+}
+
+type Writes = Omit<Awaited<ReturnType<typeof countingWrites>>, 'count'> & {
+  /** The numbers of those of a reset that nobody disturbs, and how long it took. */
+  steps: number[]
+  milliseconds: number
+}
+
+/** Until it is held up, or the work is over without it. */
+async function heldUp(write: HeldWrite, working: Promise<unknown>): Promise<void> {
+  let isOver = false
+  void working.then(() => (isOver = true))
+  await eventually('the write has come', async () => isOver || write.waits())
+}
+
+describeWithPostgresql('A reset on PostgreSQL whose process is killed (FLT-07, FLT-12)', () => {
+  const at = suiteOnPostgresql()
+  const { prepare, post } = tellResets(at, async ({ steps, milliseconds, hold }) => {
+    for (const step of steps) {
+      for (const isLate of scaled({ full: [false, true], short: [step % 2 === 0] })) {
+        const when = isLate ? 'is done after all that follows' : 'is done before the next start'
+        const reset = await prepare(`killed in write ${step}, which ${when}`)
+        const write = await hold(step)
+        const posting = post(reset)
+        await heldUp(write, posting)
+        await at.kill()
+        await posting
+        if (isLate) await goOnWithout(reset)
+        await write.letGo()
+        if (!isLate) await at.restart()
+        else if (IS_SHORT) await endResetLeases(at)
+      }
+    }
+    for (const time of randomTimes(RANDOM_ROUNDS, milliseconds)) {
+      const reset = await prepare(`killed after ${time} ms`)
+      const posting = post(reset)
+      await sleep(time)
+      await at.kill()
+      await posting
+      await at.restart()
+    }
+  })
+
+  /** Another process does what the dead one left, while a write of that one is still to come. */
+  async function goOnWithout({ link, title }: Reset): Promise<void> {
+    await endLeases(at)
+    await at.start()
+    const isSettled = async () =>
+      (await opensForm(link)) || (await storedToken(at, link)).completed_at !== null
+    await eventually(`settled: ${title}`, isSettled, SETTLED_WITHIN_MS)
+  }
+})
+
+/** Something that happens once a dialogue about that recipient has come to that point. */
+interface Strike {
+  point: SmtpPoint
+  recipient: string
+}
+
+describeWithPostgresql('Mails whose process is killed, on PostgreSQL (FLT-06)', function () {
+  this.timeout(LIMIT_MS)
+  let strike: Strike | undefined
+  const at = suiteOnPostgresql(async () => ({ mail: { reaches } }))
+
+  async function reaches(point: SmtpPoint, recipient = strike?.recipient): Promise<void> {
+    if (!strike || recipient !== strike.recipient) return
+    if (SMTP_POINTS.indexOf(point) < SMTP_POINTS.indexOf(strike.point)) return
+    strike = undefined
+    await at.kill()
+  }
+
+  it('are all sent in the end, no job is left, and the newest link of each works', async () => {
+    const owed: Person[] = []
+    for (const point of Array.from({ length: MAIL_ROUNDS }, () => SMTP_POINTS).flat()) {
+      const people = await several(Array.from({ length: AT_ONCE }), AT_ONCE, () => addPerson(at))
+      strike = { point, recipient: people[owed.length % AT_ONCE]?.email ?? '' }
+      await several(people, AT_ONCE, async (person) => {
+        const answer = await answered(postForgot(at, person.username))
+        if (answer?.mode === 'sent') owed.push(person)
+      })
+      await eventually(`killed: ${point}`, () => !strike)
+      await at.kill()
+      await at.restart()
+    }
+    const isQuiet = async () => (await recordsIn(at.database, 'mail_outbox')).length === 0
+    await eventually('no job is left', isQuiet, SETTLED_WITHIN_MS)
+    expect(owed.length).to.be.at.least(MAIL_ROUNDS * SMTP_POINTS.length)
+    for (const { email, username } of owed) {
+      const links = at.mail.mails.flatMap(({ to, link }) => (to.includes(email) ? link : []))
+      const opened = await several(links, 1, opensForm)
+      expect(opened, username).to.deep.equal(links.map((_, index) => index === links.length - 1))
+      const answer = await postReset(at, links.at(-1) ?? '', NEW_PASSWORD)
+      expect(answer.mode, username).to.equal('done')
+    }
+  })
+})
+
+describeWithPostgresql('Two processes on one PostgreSQL', function () {
+  this.timeout(scaled({ full: 300_000, short: 120_000 }))
+  const at = suiteOnPostgresql()
+  let second: ExampleServer
+  before(async () => {
+    second = await at.another({ BASE_URL: undefined })
+  })
+  itTakesTurns(at, () => second)
+})
+
+describeWithPostgresql('The example server whose PostgreSQL goes away', () => {
+  let server: PostgresServer
+  const at = suiteOnPostgresql(async () => {
+    server = await newPostgresql()
+    return { server, settings: { require_email_verification: 'true' } }
+  })
+  const outages: Outage<PostgresqlService>[] = [
+    {
+      kind: 'is crashed',
+      async begin() {
+        await server.crash()
+        return server.start
+      },
+    },
+    { kind: 'hangs', begin: () => server.freeze() },
+  ]
+  itSurvivesOutages(at, OUTAGE_MS, outages, () => new URL(at.database.url).host)
+
+  describe('in the middle of a reset (FLT-09)', () => {
+    const { prepare, post } = tellResets(at, async ({ steps, hold }) => {
+      for (const step of steps) {
+        const reset = await prepare(`the database crashed in write ${step}`)
+        const write = await hold(step)
+        const posting = post(reset)
+        await heldUp(write, posting)
+        await server.crash()
+        expect(await posting, reset.title).to.equal(503)
+        await server.start()
+        await write.letGo()
+        if (IS_SHORT) await endResetLeases(at)
+      }
+    })
+  })
+})
