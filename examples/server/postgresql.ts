@@ -24,9 +24,12 @@ const TABLES = `
     password_changed_at timestamptz,
     disabled boolean NOT NULL DEFAULT false
   );
-  CREATE INDEX IF NOT EXISTS users_username_in_any_case ON users (lower(username COLLATE "C"));
-  CREATE INDEX IF NOT EXISTS users_email_in_any_case ON users (lower(email COLLATE "C"));
   CREATE TABLE IF NOT EXISTS provider_jwks (id text PRIMARY KEY, jwe text NOT NULL, jwes_of_others jsonb NOT NULL)`
+
+const INDEXES = {
+  users_username_in_any_case: 'users (lower(username COLLATE "C"))',
+  users_email_in_any_case: 'users (lower(email COLLATE "C"))',
+}
 
 export async function postgresStorage(url: string, signingKeys: string[]): Promise<Storage> {
   const pool = new Pool({ connectionString: url, ...LIMITS_MS })
@@ -48,6 +51,9 @@ export async function storageIn(
 ): Promise<Omit<Storage, 'close'>> {
   // In one transaction, under a lock: two processes that make the same table at once would fail.
   const create = TABLES.split(';').map((text) => `EXECUTE $text$${text}$text$`)
+  // IF NOT EXISTS would wait for all who write to the table.
+  for (const [name, on] of Object.entries(INDEXES))
+    create.push(`IF to_regclass('${name}') IS NULL THEN CREATE INDEX ${name} ON ${on}; END IF`)
   await pool.query(
     `DO $$ BEGIN PERFORM pg_advisory_xact_lock(314159265); ${create.join(';')}; END $$`,
   )

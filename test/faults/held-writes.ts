@@ -24,6 +24,8 @@ export interface HeldWrite {
   waits(): Promise<boolean>
   /** Lets it be done; answers once it is. */
   letGo(): Promise<void>
+  /** It is never done. */
+  undo(): Promise<void>
 }
 
 /** From now on the writes of resets are counted, and one of them can be held up inside the database, whatever becomes of who sent it. */
@@ -50,19 +52,26 @@ export async function countingWrites({ pool, url }: Pick<FreshPostgresql, 'pool'
       await holder.connect()
       await holder.query('SELECT pg_advisory_lock($1, $2)', [CLASS, number])
       await startOver()
-      const others = async () => {
+      const ofOthers = async (what: string) => {
         const { rowCount } = await pool.query(
-          `SELECT FROM pg_locks JOIN pg_database ON pg_database.oid = database
-           WHERE datname = current_database() AND locktype = 'advisory' AND classid = $1 AND objid = $2 AND mode = 'ShareLock'`,
+          `SELECT ${what} FROM pg_locks JOIN pg_database ON pg_database.oid = database
+           WHERE datname = current_database() AND classid = $1 AND objid = $2 AND mode = 'ShareLock'`,
           [CLASS, number],
         )
         return (rowCount ?? 0) > 0
       }
+      const waits = () => ofOthers('pid')
+      const letGo = async () => {
+        await holder.end()
+        await eventually('the write is over', async () => !(await waits()))
+      }
       return {
-        waits: others,
-        async letGo() {
-          await holder.end()
-          await eventually('the write is done', async () => !(await others()))
+        waits,
+        letGo,
+        async undo() {
+          await ofOthers('pg_terminate_backend(pid)')
+          await eventually('the write is undone', async () => !(await waits()))
+          await letGo()
         },
       }
     },
