@@ -1,23 +1,30 @@
 import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
+import { Client } from 'pg'
+import { eventually } from './support/eventually.ts'
 import { ROOT, suiteFolder } from './support/folders.ts'
 import { onPath } from './support/missing.ts'
 import { describeWithMongo, freshDatabase, kill, startMongo } from './support/mongod.ts'
+import { describeWithPostgresql, freshPostgresql } from './support/postgresql.ts'
 
 const SUITES = `
 import { describeInChromium } from '${ROOT}test/support/chromium.ts'
 import { describeWithMongo } from '${ROOT}test/support/mongod.ts'
+import { describeWithPostgresql } from '${ROOT}test/support/postgresql.ts'
 
 const never = () => { throw new Error('this hook should not run') }
 
 describeWithMongo('with MongoDB', () => { before(never); after(never); it('runs', () => {}) })
+describeWithPostgresql('with tables', () => { before(never); after(never); it('runs', () => {}) })
 describeInChromium('in a window', () => { before(never); after(never); it('runs', () => {}) })
-describe('with neither', () => { it('runs', () => {}) })
+describe('with none', () => { it('runs', () => {}) })
 `
 
-const NEITHER = {
+const NONE = {
+  ACCOUNT_FLOWS_TESTS_NO_POSTGRESQL: 'none is to be had',
   MONGODB_URI: 'mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=500',
   CHROMIUM: '/nowhere',
 }
@@ -53,10 +60,11 @@ describe('The set-up of the tests, where something is missing [full]', () => {
   }
 
   it('leaves out whole suites, runs the rest, and says in one line at the end what to do', async () => {
-    const { code, said, advice } = await testsWith(NEITHER)
-    expect(said).to.include('1 passing').and.include('2 pending')
+    const { code, said, advice } = await testsWith(NONE)
+    expect(said).to.include('1 passing').and.include('3 pending')
     expect(advice)
       .to.include('No MongoDB (connect ECONNREFUSED 127.0.0.1:1): correct MONGODB_URI or unset it.')
+      .and.include('No PostgreSQL (none is to be had): run the tests as root')
       .and.include('No Chromium (/nowhere does not start): correct CHROMIUM or unset it.')
     expect(code).to.equal(0)
   })
@@ -65,17 +73,18 @@ describe('The set-up of the tests, where something is missing [full]', () => {
     const { code, said } = await testsWith({
       MONGOMS_SYSTEM_BINARY: '/nowhere',
       CHROMIUM: '/nowhere',
+      ACCOUNT_FLOWS_TESTS_NO_POSTGRESQL: 'none is to be had',
       CI: 'true',
     })
-    expect(said).to.include('1 passing').and.include('2 failing')
-    expect(code).to.equal(2)
+    expect(said).to.include('1 passing').and.include('3 failing')
+    expect(code).to.equal(3)
   })
 
   it('looks for nothing that the tests of this run do not need', async () => {
-    const { code, said } = await testsWith(NEITHER, 'neither')
+    const { code, said } = await testsWith(NONE, 'none')
     expect(said)
       .to.include('1 passing')
-      .and.not.match(/MongoDB|Chromium/)
+      .and.not.match(/MongoDB|Chromium|PostgreSQL/)
     expect(code).to.equal(0)
   })
 
@@ -135,5 +144,37 @@ describeWithMongo('The MongoDB of the tests [full]', () => {
     const fresh = await freshDatabase()
     expect(fresh.uri).not.to.include(dead.uri)
     await fresh.drop()
+  })
+})
+
+describeWithPostgresql('The PostgreSQL of the tests [full]', () => {
+  it('gives each suite a database of its own, which is gone after the drop', async () => {
+    const [fresh, other] = [await freshPostgresql(), await freshPostgresql()]
+    await other.pool.query('CREATE TABLE users ()')
+    const { rows } = await fresh.pool.query(`SELECT to_regclass('users') AS found`)
+    expect(rows).to.deep.equal([{ found: null }])
+    await other.drop()
+    const name = new URL(other.url).pathname.slice(1)
+    const found = await fresh.pool.query('SELECT FROM pg_database WHERE datname = $1', [name])
+    expect(found.rowCount).to.equal(0)
+    await fresh.drop()
+  })
+
+  it('ends with its process, however that ends, and leaves nothing behind', async () => {
+    const program = `
+      import { freshPostgresql } from '${ROOT}test/support/postgresql.ts'
+      const { pool, url } = await freshPostgresql()
+      const { rows } = await pool.query('SHOW data_directory')
+      console.log(JSON.stringify({ url, data: rows[0].data_directory }))
+      process.kill(process.pid, 'SIGKILL')`
+    const args = ['--import=tsx/esm', '--input-type=module', `--eval=${program}`]
+    const printed = await new Promise<string>((resolve) => {
+      execFile(process.execPath, args, { cwd: ROOT }, (_error, stdout) => resolve(stdout))
+    })
+    const { url, data } = JSON.parse(printed) as { url: string; data: string }
+    await eventually('its data are gone', () => !existsSync(data))
+    const client = new Client({ connectionString: url })
+    const refusal: unknown = await client.connect().catch((error: unknown) => error)
+    expect(refusal).to.include({ code: 'ECONNREFUSED' })
   })
 })

@@ -1,9 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
+import { Pool } from 'pg'
 import { postgresUsers, storageIn } from '../../examples/server/postgresql.ts'
 import { itIsAUserStore } from '../../src/contract/index.ts'
 import { startHarness } from '../support/harness.ts'
-import { describeOnPostgresql } from '../support/postgresql.ts'
+import {
+  describeOnPostgresql,
+  describeWithPostgresql,
+  freshPostgresql,
+} from '../support/postgresql.ts'
 
 describeOnPostgresql('examples/server/postgresql.ts', (database) => {
   const signingKey = () => randomBytes(32).toString('base64url')
@@ -49,5 +54,21 @@ describeOnPostgresql('examples/server/postgresql.ts', (database) => {
       .to.match(/^\$2[aby]\$/)
       .and.not.equal('$2b$04$old')
     await h.close()
+  })
+})
+
+describeWithPostgresql('examples/server/postgresql.ts beside others [full]', () => {
+  it('starts again while somebody writes to its tables', async () => {
+    const { pool, url, drop } = await freshPostgresql()
+    const keys = [randomBytes(32).toString('base64url')]
+    await storageIn(pool, keys)
+    const writer = await pool.connect()
+    await writer.query('BEGIN; DELETE FROM users; DELETE FROM provider_jwks WHERE false')
+    const starting = new Pool({ connectionString: url, options: '-c lock_timeout=5000' })
+    await storageIn(starting, keys)
+    await starting.end()
+    await writer.query('ROLLBACK')
+    writer.release()
+    await drop()
   })
 })

@@ -215,16 +215,18 @@ describeWithPostgresql('The example server whose PostgreSQL goes away', () => {
 
   describe('in the middle of a reset (FLT-09)', () => {
     const { prepare, post } = tellResets(at, async ({ steps, hold }) => {
-      for (const step of steps) {
-        const reset = await prepare(`the database crashed in write ${step}`)
-        const write = await hold(step)
-        const posting = post(reset)
-        await heldUp(write, posting)
-        await server.crash()
-        expect(await posting, reset.title).to.equal(503)
-        await server.start()
-        await write.letGo()
-        if (IS_SHORT) await endResetLeases(at)
+      for (const { kind, begin } of scaled({ full: outages, short: outages.slice(0, 1) })) {
+        for (const step of steps) {
+          const reset = await prepare(`PostgreSQL ${kind} in write ${step}`)
+          const write = await hold(step)
+          const posting = post(reset)
+          await heldUp(write, posting)
+          const end = await begin(at)
+          expect(await posting, reset.title).to.equal(503)
+          await end()
+          await write.letGo()
+          if (IS_SHORT) await endResetLeases(at)
+        }
       }
     })
   })
