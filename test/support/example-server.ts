@@ -257,8 +257,8 @@ export async function resetPassword(link: string, password: string): Promise<voi
 
 /** No job waits for anything any more. */
 export async function outboxIsQuiet(database: Db | PostgresPool, withinMs?: number): Promise<void> {
-  const over = ['dead', 'superseded', 'over']
-  const isOver = (job: Stored) => over.includes(String(job['state']))
+  const over = new Set(['dead', 'superseded', 'over'])
+  const isOver = (job: Stored) => over.has(String(job['state']))
   const of = 'query' in database ? { pool: database } : { db: database }
   const isQuiet = async () => (await recordsIn(of, 'mail_outbox')).every(isOver)
   await eventually('the outbox is quiet', isQuiet, withinMs)
