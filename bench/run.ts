@@ -9,6 +9,8 @@ const BENCHES = {
   'password-queue': 'password-queue.ts',
   'client-logout': 'client-logout.ts',
   blocklist: 'blocklist.ts',
+  stores: 'stores.ts',
+  plans: 'plans.ts',
   comparison: 'comparison/main.ts',
 }
 
