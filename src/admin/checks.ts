@@ -101,7 +101,7 @@ async function orFailed(clock: Clock, find: () => Promise<Finding>): Promise<Fin
 }
 
 async function indexCheck(store: AccountFlowsStore): Promise<Finding> {
-  const { wrongIndexes, isVolatile } = await store.inspect()
+  const { wrongIndexes, isVolatile, isDurable } = await store.inspect()
   if (wrongIndexes && wrongIndexes.length > 0) {
     const message = `Indexes are missing or have other options: ${wrongIndexes.join(', ')}.`
     const advice =
@@ -111,6 +111,11 @@ async function indexCheck(store: AccountFlowsStore): Promise<Finding> {
   if (isVolatile) {
     const message = 'All data is in the memory of this process, and is lost when it ends.'
     return warning(message, 'Use mongoStore(db) or postgresStore(pool) in production.')
+  }
+  if (!isDurable) {
+    const message =
+      'After a crash the database may have forgotten the last writes: a used link may work again.'
+    return warning(message, 'Set synchronous_commit to on.')
   }
   if (!wrongIndexes) return { ...SKIPPED, message: 'This store does not report its indexes.' }
   return ok('All indexes of the store exist. The indexes of your users are not checked.')

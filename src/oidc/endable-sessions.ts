@@ -23,11 +23,13 @@ export function createEndableSessions(outside: EndableParts) {
   const { own, factories } = parts
   const { alive, stamped, ...logins } = createSeenLogins(parts)
   const wrappers = new WeakSet<object>()
+  let isOwn = false
 
   return {
     ...logins,
     /** Wraps any adapter of oidc-provider, so that what a cut-off ended is never found again. */
     adapter(wrapped: AdapterConstructor | AdapterFactory = own.of): AdapterFactory {
+      if (wrapped === own.of) isOwn = true
       const factory = onePerModel(asFactory(wrapped))
       factories.push(factory)
       return (model) => {
@@ -47,7 +49,9 @@ export function createEndableSessions(outside: EndableParts) {
 
     end: endSessions.bind(undefined, parts),
 
-    start: own.start,
+    async start() {
+      if (isOwn) await own.start()
+    },
   }
 }
 

@@ -74,6 +74,9 @@ export interface RecordStore {
   /** Whether everything is lost when the process ends. Left out: it is not. */
   isVolatile?: boolean
 
+  /** Whether what was answered outlives a crash of the database. Left out: it does. */
+  isDurable?(): Promise<boolean>
+
   /** Makes collections or tables and their indexes. It can be called again, and by several processes at once. */
   start(kinds: readonly Kind[]): Promise<void>
 

@@ -74,6 +74,8 @@ function openStore(store: RecordStore, clock: Clock) {
       wrongIndexes: await store.inspect?.(ALL_KINDS),
       /** Whether everything is lost when the process ends. */
       isVolatile: store.isVolatile === true,
+      /** Whether what was answered outlives a crash of the database. */
+      isDurable: (await store.isDurable?.()) ?? true,
     }),
     /**
      * Removes all records about one account, even if there is no user with this id: mails, links, waiting logins,

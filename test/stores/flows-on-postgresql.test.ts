@@ -67,6 +67,17 @@ describe('Flows on postgresStore()', () => {
     expect(await wrong()).to.deep.equal([])
   })
 
+  it('are told by the doctor that a crash may lose writes, where commits do not wait for the disk', async () => {
+    const found = async () => {
+      const { checks } = await adminOf(h).runDoctor()
+      return checks.find(({ step }) => step === 'indexes')
+    }
+    expect((await found())?.status).to.equal('ok')
+    await database.exec('SET synchronous_commit = off')
+    expect(await found()).to.include({ status: 'warning', advice: 'Set synchronous_commit to on.' })
+    await database.exec('SET synchronous_commit = on')
+  })
+
   it('start again without a lock that a backup waits for', async () => {
     const modes = await database.transaction(async (transaction) => {
       await postgresStore(transaction).start(ALL_KINDS)

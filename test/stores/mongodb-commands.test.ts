@@ -151,7 +151,7 @@ describeWithMongo('mongoStore().inspect() [full]', () => {
 
   async function expectFound(wrongIndexes: string[], db = fresh.db) {
     const found = await keptOn(db).inspect()
-    expect(found).to.deep.equal({ wrongIndexes, isVolatile: false })
+    expect(found).to.deep.equal({ wrongIndexes, isVolatile: false, isDurable: true })
   }
 
   /** That this and nothing else is wrong, and nothing any more after a start. */

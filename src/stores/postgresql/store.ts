@@ -53,6 +53,11 @@ export function postgresStore(
       return kinds.flatMap((kind) => indexNamesOf(kind, prefix)).filter((name) => !found.has(name))
     },
 
+    async isDurable() {
+      const [row] = await ask('SHOW synchronous_commit')
+      return row?.['synchronous_commit'] !== 'off'
+    },
+
     async now() {
       const [row] = await ask('SELECT clock_timestamp()::timestamptz(3) AS now')
       if (row?.['now'] instanceof Date) return row['now']
@@ -76,25 +81,28 @@ export function postgresStore(
 
     async swap(kind, changes) {
       const done = new Set<string>()
-      const write = async (which: (change: Change) => boolean, statement: string) => {
-        const chosen = changes.filter(which)
-        if (chosen.length === 0) return
-        for (const { id } of await ask(statement, rowsOf(kind, chosen))) done.add(id)
-      }
       const statements = statementsOf(kind, table(kind))
-      await Promise.all([
-        write(({ revision, next }) => revision === undefined && !!next, statements.insert),
-        write(({ revision, next }) => revision === ANY && !!next, statements.overwrite),
-        write(({ revision, next }) => typeof revision === 'string' && !!next, statements.update),
-        write(({ next }) => !next, statements.remove),
-      ])
+      const write = async (sort: Sort) => {
+        const chosen = changes.filter((change) => sortOf(change) === sort)
+        if (chosen.length === 0) return
+        for (const { id } of await ask(statements[sort], rowsOf(kind, chosen))) done.add(id)
+      }
+      await Promise.all((['insert', 'overwrite', 'update', 'remove'] as const).map(write))
       return changes.map(({ id }) => done.has(keptText(id)))
     },
   }
 }
 
+type Sort = 'insert' | 'overwrite' | 'update' | 'remove'
+
+function sortOf({ revision, next }: Change): Sort {
+  if (!next) return 'remove'
+  if (revision === undefined) return 'insert'
+  return revision === ANY ? 'overwrite' : 'update'
+}
+
 /** Each answers the ids that were done. Rows are locked in the order of their ids. */
-function statementsOf(kind: Kind, table: string) {
+function statementsOf(kind: Kind, table: string): Record<Sort, string> {
   const names = Object.keys(kind.fields).map(nameOf)
   const given = `jsonb_to_recordset($1::jsonb) AS g (${givenOf(kind)})`
   const insertedAt = kind.insertedAt === undefined ? undefined : nameOf(kind.insertedAt)
