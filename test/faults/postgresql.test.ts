@@ -8,11 +8,19 @@ import {
   newPostgresql,
   type PostgresServer,
 } from '../support/postgresql.ts'
-import { recordsIn } from '../support/records.ts'
+import { recordsIn, setColumn } from '../support/records.ts'
 import { countingWrites, type HeldWrite } from './held-writes.ts'
 import { several } from './load.ts'
 import { itSurvivesOutages, type Outage } from './outages.ts'
-import { addPerson, answered, type Person, postForgot, postReset, storedToken } from './people.ts'
+import {
+  addPerson,
+  answered,
+  passwordHashOf,
+  type Person,
+  postForgot,
+  postReset,
+  storedToken,
+} from './people.ts'
 import { judgeReset, NEW_PASSWORD, noticeOf, prepareReset, type Reset } from './resets.ts'
 import { randomTimes, SETTLED_WITHIN_MS } from './rounds.ts'
 import {
@@ -32,7 +40,7 @@ const OUTAGE_MS = scaled({ full: 30_000, short: 3_000 })
 const LIMIT_MS = scaled({ full: 3_600_000, short: 600_000 })
 
 /** Of the write that a process had sent when it died. Late is after another one did all that was left. */
-const FATES = ['is never done', 'is done', 'is done late']
+const FATES = ['is never done', 'is done late', 'is done']
 
 /** Resets to which something happens, and what was wrong with them in the end. */
 function tellResets(at: PostgresqlService, disturb: (writes: Writes) => Promise<void>) {
@@ -115,10 +123,11 @@ describeWithPostgresql('A reset on PostgreSQL whose process is killed (FLT-07, F
         await heldUp(write, posting)
         await at.kill()
         await posting
-        if (fate === 'is done late') await goOnWithout(reset)
-        await (fate === 'is never done' ? write.undo() : write.letGo())
-        if (fate !== 'is done late') await at.restart()
-        else if (IS_SHORT) await endResetLeases(at)
+        if (fate === 'is done late') await goOnWithout(reset, write)
+        else {
+          await (fate === 'is done' ? write.letGo() : write.undo())
+          await at.restart()
+        }
       }
     }
     for (const time of randomTimes(RANDOM_ROUNDS, milliseconds)) {
@@ -131,13 +140,21 @@ describeWithPostgresql('A reset on PostgreSQL whose process is killed (FLT-07, F
     }
   })
 
-  /** Another process does what the dead one left, while a write of that one is still to come. */
-  async function goOnWithout({ link, title }: Reset): Promise<void> {
+  /** Another process does what the dead one left, and the host sets a password, while a write of the dead one is still to come. */
+  async function goOnWithout({ link, title, person }: Reset, write: HeldWrite): Promise<void> {
     await endLeases(at)
     await at.start()
     const isSettled = async () =>
       (await opensForm(link)) || (await storedToken(at, link)).completed_at !== null
     await eventually(`settled: ${title}`, isSettled, SETTLED_WITHIN_MS)
+    const [hash, ofHost] = [await passwordHashOf(at, person), 'a hash that the host has set']
+    const setHash = (next: string) =>
+      setColumn(at.database.pool, 'users', { id: person.id }, 'password_hash', next)
+    await setHash(ofHost)
+    await write.letGo()
+    expect(await passwordHashOf(at, person), title).to.equal(ofHost)
+    await setHash(hash)
+    if (IS_SHORT) await endResetLeases(at)
   }
 })
 
