@@ -239,7 +239,7 @@ describe('The package', () => {
     expect(dead).to.deep.equal([])
   })
 
-  it('brings the list of common passwords to where the built code looks for it [full]', async function () {
+  it('brings the list of common passwords to where the built code looks for it, and types that need no driver [full]', async function () {
     this.timeout(240_000)
     const cwd = await mkdtemp(join(tmpdir(), 'package-'))
     try {
@@ -253,6 +253,16 @@ describe('The package', () => {
         "import { isCommon } from './dist/src/passwords/common.js'; console.log(await isCommon('password'))"
       const { stdout } = await run(process.execPath, ['--input-type=module', '-e', code], { cwd })
       expect(stdout).to.equal('true\n')
+      const entries = ['src/index.js', 'src/admin/client.js', 'src/contract/index.js']
+      const consumer = entries.map((entry, n) => `export * as entry${n} from './${entry}'`)
+      const dist = join(cwd, 'dist')
+      await writeFile(join(dist, 'consumer.ts'), consumer.join('\n'))
+      const options =
+        '--noEmit --module nodenext --skipLibCheck false --listFiles --ignoreConfig --types node'
+      const tsc = [join(ROOT, 'node_modules/typescript/bin/tsc'), ...options.split(' ')]
+      const compiled = await run(process.execPath, [...tsc, 'consumer.ts'], { cwd: dist })
+      expect(compiled.stdout).to.include('dist/src/admin/client.d.ts')
+      expect(compiled.stdout).not.to.match(/node_modules\/(?:@types\/)?(?:mongodb|pg)\//)
     } finally {
       await rm(cwd, { recursive: true })
     }

@@ -90,10 +90,9 @@ export const userOperations = {
       'Ends all sessions, grants and tokens of the account, and voids every link mailed to it. Audited.',
     body: AccountQuery,
     answer: EndedSessions,
-    run: forAccount('end_sessions', async ({ id }, _, { endSessions }) => {
-      const { oauth, idp, clients } = await endSessions(id)
-      return { answer: { oauth, idp, clients } }
-    }),
+    run: forAccount('end_sessions', async ({ id }, _, { endSessions }) => ({
+      answer: await endSessions(id),
+    })),
   }),
 
   verifyUser: operation({

@@ -360,9 +360,10 @@ export function itIsARecordStore(
         expect(await idsOf(ofAnn)).to.deep.equal(['c', 'd'])
       })
 
-      it('is told what no index answers', async () => {
+      it('is told what no index answers, and an order or a place without its field', async () => {
         const unanswered = [{ equal: { count: 1 } }, { by: 'count' }, { equal: { is_open: true } }]
-        for (const query of unanswered) {
+        const incomplete = [{ isDescending: true }, { by: 'due_at', after: { id: 'a' } }]
+        for (const query of [...unanswered, ...incomplete]) {
           const error = await store.find(THINGS, { ...query, limit: 1 }).catch((e: unknown) => e)
           expect(error, JSON.stringify(query)).to.be.instanceOf(TypeError)
         }

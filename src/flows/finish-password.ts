@@ -33,12 +33,10 @@ export async function finishPassword(parts: PasswordLinkParts, reset: ClaimedRes
     if (!usedAt) throw new Error(`The reset ${id} was rejected meanwhile`)
   }
   const details = await sessions.end(userId, { id, at: usedAt }) // 3, 4
+  if (settings().passwordChangedEmail) await requestNotice(outbox, changeBy(reset), now())
   const type = `${MAIL_KINDS[kind].flow}_completed` as const
   const event = { id: `completed:${id}`, type, at: now(), accountId: userId }
-  await Promise.all([
-    settings().passwordChangedEmail && requestNotice(outbox, changeBy(reset), now()),
-    audit({ ...event, clientId: carried.clientId, details, ...claimedBy }), // 5
-  ])
+  await audit({ ...event, clientId: carried.clientId, details, ...claimedBy }) // 5
   if (kind === 'password_reset') {
     await forgetWrongCodes(parts, reset.email)
     if (settings().resetVerifiesEmail) await verifyByReset(parts, reset, by === 'sweep')

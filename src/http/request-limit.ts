@@ -22,6 +22,7 @@ const EVENTS: Record<
   '/reset-password': 'password_reset_rejected',
   '/accept-invitation': 'invitation_rejected',
   '/resend-verification': 'email_verification_requested',
+  '/not-me': 'password_reset_rejected',
   '/verify-email/waiting': 'email_verification_rejected',
 }
 

@@ -31,7 +31,7 @@ export function createResendCooldown(parts: Pick<FlowParts, 'limits' | 'keyedHas
     async count(wish: MailWish): Promise<number | undefined> {
       const { resendCooldown } = settings()
       if (resendCooldown === 0) return undefined
-      const { count, msToEnd } = await limits.hit(keyOf(wish), resendCooldown)
+      const { count, msToEnd } = await limits.hit(keyOf(wish), resendCooldown, 1)
       return count === 1 ? resendCooldown : msToEnd
     },
 

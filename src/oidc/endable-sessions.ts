@@ -23,13 +23,11 @@ export function createEndableSessions(outside: EndableParts) {
   const { own, factories } = parts
   const { alive, stamped, ...logins } = createSeenLogins(parts)
   const wrappers = new WeakSet<object>()
-  let isOwn = false
 
   return {
     ...logins,
     /** Wraps any adapter of oidc-provider, so that what a cut-off ended is never found again. */
     adapter(wrapped: AdapterConstructor | AdapterFactory = own.of): AdapterFactory {
-      if (wrapped === own.of) isOwn = true
       const factory = onePerModel(asFactory(wrapped))
       factories.push(factory)
       return (model) => {
@@ -49,9 +47,7 @@ export function createEndableSessions(outside: EndableParts) {
 
     end: endSessions.bind(undefined, parts),
 
-    async start() {
-      if (isOwn) await own.start()
-    },
+    start: own.start,
   }
 }
 

@@ -74,7 +74,7 @@ export interface RecordStore {
   /** Whether everything is lost when the process ends. Left out: it is not. */
   isVolatile?: boolean
 
-  /** Whether what was answered outlives a crash of the database. Left out: it does. */
+  /** Whether writes wait for the disk before they are answered. Left out: they do. */
   isDurable?(): Promise<boolean>
 
   /** Makes collections or tables and their indexes. It can be called again, and by several processes at once. */
@@ -101,13 +101,19 @@ export interface RecordStore {
 
 /**
  * Throws a `TypeError` unless each value is of the type of its field, and the limit is a positive integer. A declared index must begin with
- * the equal fields, and go on with the one in `by`.
+ * the equal fields, and go on with the one in `by`. An order that descends, and the value of a place, need a field in `by`.
  */
-export function checkQuery(kind: Kind, { equal = {}, by, from, below, after, limit }: Query): void {
+export function checkQuery(
+  kind: Kind,
+  { equal = {}, by, isDescending, from, below, after, limit }: Query,
+): void {
   checkLimit(limit)
   for (const [name, values] of Object.entries(equal)) check(kind, name, [values].flat())
   const bounds = [from, below, after?.value].filter((value) => value !== undefined)
   if (by !== undefined) check(kind, by, bounds)
+  if (by === undefined && isDescending) throw new TypeError('isDescending is of the field in by')
+  if (by !== undefined && after && after.value === undefined)
+    throw new TypeError(`after needs a value of ${by}`)
   const equals = Object.keys(equal)
   const isAnsweredBy = (index: readonly string[]) =>
     equals.every((field) => index.indexOf(field) >= 0 && index.indexOf(field) < equals.length) &&

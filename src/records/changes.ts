@@ -21,7 +21,7 @@ const MOST = 10_000
 /** Others, in other processes, may change the record first for so long. */
 const LONGEST_MS = 5_000
 
-/** So many records of kinds that are remembered are known from the last swap. */
+/** So many records of kinds that are remembered are known. */
 const MOST_REMEMBERED = 5_000
 
 interface Waiting {
@@ -33,7 +33,7 @@ interface Waiting {
 }
 
 /**
- * `isRemembered`: what the last swap of a record made of it is known, so that the next one need not read it. `isMostlyNew`: what is not known
+ * `isRemembered`: the record is known as the last change left it, so that the next one need not read it. `isMostlyNew`: what is not known
  * begins with an insert.
  */
 export type ChangedKind = Kind & { isRemembered?: boolean; isMostlyNew?: boolean }

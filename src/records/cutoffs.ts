@@ -15,7 +15,7 @@ export const CUTOFFS = kindOf({
     /** The latest, so that each moves the cut-offs once. */
     ends: holds<string[] | undefined>('json?'),
   },
-  // What ended something has a time.
+  // The first end sets both times.
   isWhole: ({ idpAt, oauthAt, ends = [] }) =>
     Array.isArray(ends) && [idpAt, oauthAt].every((at) => (at !== undefined) === ends.length > 0),
 })

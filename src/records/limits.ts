@@ -33,19 +33,18 @@ export function rateLimits(records: Records, { now }: Pick<Clock, 'now'>) {
      * Counts one more under the key, atomically: of concurrent callers, in any process, no two get the same count. A window that
      * would last longer than `windowMs` ends after that; a clock was set back, or the window was longer before.
      *
-     * @param most - above it nothing is counted, and nothing written: all further callers get the same count.
+     * @param most - the first hit above it is the last that is counted and written. All later ones get that count.
      */
     hit: (key: string, windowMs: number, most = Infinity): Promise<Hit> =>
       windows.change(key, (before) => {
         const at = now()
         const isOn = isOnAt(before, at)
-        if (isOn && before.count > most && msTo(before, at) <= windowMs)
-          return { next: before, answer: { ...hitOf(before, at), count: before.count + 1 } }
         // A clock was set back, or is not that of the process that began it, or the window was longer before.
         const ms = isOn ? Math.min(msTo(before, at), windowMs) : windowMs
         const endsAt = new Date(at.getTime() + ms)
         const next = { id: key, count: (isOn ? before.count : 0) + 1, endsAt }
-        return { next, answer: hitOf(next, at) }
+        const isFull = isOn && before.count > most && Number(endsAt) === Number(before.endsAt)
+        return { next: isFull ? before : next, answer: hitOf(next, at) }
       }),
 
     /** How the key stands. Counts nothing; without a window all is 0. */

@@ -74,7 +74,7 @@ function openStore(store: RecordStore, clock: Clock) {
       wrongIndexes: await store.inspect?.(ALL_KINDS),
       /** Whether everything is lost when the process ends. */
       isVolatile: store.isVolatile === true,
-      /** Whether what was answered outlives a crash of the database. */
+      /** Whether writes wait for the disk before they are answered. */
       isDurable: (await store.isDurable?.()) ?? true,
     }),
     /**

@@ -110,6 +110,7 @@ async function watchedFlow(users: User[]) {
   const store = keptInMemory()
   const calls: string[] = []
   const hashing = { fails: 0, error: new Error('no thread is left') }
+  const outbox = { isGone: false }
   const watched = <T extends object>(what: string, port: T) =>
     new Proxy(port, {
       get(target, name, receiver) {
@@ -133,6 +134,7 @@ async function watchedFlow(users: User[]) {
     outbox: {
       add(job) {
         calls.push('outbox.add')
+        if (outbox.isGone) throw new Error('the outbox is gone')
         return store.outbox.add(job)
       },
     },
@@ -155,6 +157,7 @@ async function watchedFlow(users: User[]) {
     flow,
     calls,
     hashing,
+    outbox,
 
     /** Of a link that the user could open by now; what that took is not among the calls. */
     async issuedTo({ id: userId, email = '' }: User): Promise<string> {
@@ -209,6 +212,18 @@ describe('The flow of a password reset', () => {
       'password_reset_completed',
       'tokens.advance',
     ])
+  })
+
+  it('records no event before the owner is sure to be told', async () => {
+    const { calls, outbox, issuedTo, post } = await watchedFlow([ann])
+    const token = await issuedTo(ann)
+    outbox.isGone = true
+    const failed: unknown = await post(token).catch((error: unknown) => error)
+    expect(String(failed)).to.include('the outbox is gone')
+    expect(calls.at(-1)).to.equal('outbox.add')
+    const another = await issuedTo({ ...ann, id: 'nobody' })
+    outbox.isGone = false
+    expect(await post(another)).to.deep.include({ fault: 'changed' })
   })
 
   it('hashes one password of a token, however many are posted at once, and lets no other token wait (RATE-15)', async () => {

@@ -271,6 +271,7 @@ describe('Forms from one address', () => {
       ['resend-verification', 'email_verification_requested'],
       ['reset-password', 'password_reset_rejected'],
       ['verify-email/waiting', 'email_verification_rejected'],
+      ['not-me', 'password_reset_rejected'],
     ] as const) {
       const address = newAddress()
       await useUp(address)

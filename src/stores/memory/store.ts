@@ -11,6 +11,7 @@ import {
   type Stored,
   type Value,
 } from '../../ports/record-store.ts'
+import { keptText } from '../text.ts'
 
 type Kept = Stored & { fields: Fields }
 
@@ -142,15 +143,9 @@ function inOrder({ by, isDescending }: Query) {
 const isSame = (a: Value, b: Value) =>
   a === b || (a instanceof Date && b instanceof Date && a.getTime() === b.getTime())
 
-/** Here the order of code units is that of bytes. */
-const UP_TO_SURROGATES = /^[\0-\ud7ff]*$/
-
-/** Texts in the order of their bytes, as databases have them. */
+/** Texts in the order of their bytes, as databases keep them. */
 function order(a: Value, b: Value): number {
   if (a === b) return 0
-  if (typeof a === 'string' && typeof b === 'string') {
-    if (UP_TO_SURROGATES.test(a) && UP_TO_SURROGATES.test(b)) return a < b ? -1 : 1
-    return Buffer.compare(Buffer.from(a), Buffer.from(b))
-  }
-  return Number(a) - Number(b)
+  if (typeof a !== 'string' || typeof b !== 'string') return Number(a) - Number(b)
+  return Buffer.compare(Buffer.from(keptText(a)), Buffer.from(keptText(b)))
 }

@@ -16,11 +16,6 @@ export const operationOptions = {
   useBigInt64: false,
 } satisfies CollectionOptions
 
-export interface MongoOptions {
-  /** What the names of all collections begin with, such as `shop_`; nothing by default. Two issuers in one database need one each. */
-  prefix?: string | undefined
-}
-
 /** No dollar, no NUL, and room for the longest name in the 235 bytes of a sharded namespace. */
 const PREFIX = /^(?!system\.)[A-Za-z_][\w.-]{0,63}$/
 

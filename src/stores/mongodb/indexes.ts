@@ -1,11 +1,11 @@
-import type { Db, IndexDescription, IndexDescriptionInfo } from 'mongodb'
+import type { IndexDescription, IndexDescriptionInfo } from 'mongodb'
 import { AccountFlowsError } from '../../errors.ts'
 import { isDuplicateKey, serverErrorCode } from './errors.ts'
 
 export type NamedIndex = IndexDescription & { name: string }
 
 interface IndexedCollection {
-  db: Db
+  db: { createCollection(name: string, options?: object): Promise<object> }
   collectionName: string
   createIndexes(indexes: NamedIndex[]): Promise<unknown>
 }

@@ -9,7 +9,7 @@ import {
   type RecordStore,
   type Stored,
 } from '../../ports/record-store.ts'
-import { collectionsOf, type MongoOptions } from './collection.ts'
+import { collectionsOf } from './collection.ts'
 import {
   documentOf,
   filterOf,
@@ -23,13 +23,26 @@ import { duplicatesIn, withUnavailable } from './errors.ts'
 import { createIndexes, wrongIndexes } from './indexes.ts'
 import { keptText } from '../text.ts'
 
+/** The `Db` of the driver, in any of its versions. Its types are not imported: hosts with another database do not have them. */
+export interface MongoDatabase {
+  collection(name: string, options?: object): object
+  command(command: object, options?: object): Promise<object>
+}
+
+export interface MongoOptions {
+  /** What the names of all collections begin with, such as `shop_`; nothing by default. Two issuers in one database need one each. */
+  prefix?: string | undefined
+}
+
 /**
  * Keeps each kind in a collection, under the names of its fields. `_rev` and `_was` are the two revisions; what is absent is `null`, but
  * for unique fields. Reads come from the primary and writes go to the majority, whatever the host chose for its `Db`.
  *
  * @throws TypeError where no name of a collection can begin with that prefix.
  */
-export function mongoStore(db: Db, { prefix }: MongoOptions = {}): RecordStore {
+export function mongoStore(database: MongoDatabase, { prefix }: MongoOptions = {}): RecordStore {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it is what the host got from the driver
+  const db = database as Db
   const collectionOf = collectionsOf<Kept>(db, prefix)
 
   return withUnavailable<RecordStore>({

@@ -1,4 +1,4 @@
-import type { Db, FindOptions, ObjectId, UpdateOptions } from 'mongodb'
+import type { FindOptions, ObjectId } from 'mongodb'
 import type { User, UserStore } from '../../ports/index.ts'
 import { equalsInAsciiCase } from '../../ports/users.ts'
 import { systemClock } from '../../clock.ts'
@@ -10,15 +10,11 @@ import { toUser } from './user-document.ts'
 
 /** `db.collection('users')`, with the host's own document type or without. */
 export interface UserCollection {
-  db: Db
+  db: { createCollection(name: string, options?: object): Promise<object> }
   collectionName: string
-  find(filter: object, options: FindOptions): { toArray(): Promise<object[]> }
-  updateOne(
-    filter: object,
-    update: object,
-    options: UpdateOptions,
-  ): Promise<{ matchedCount: number }>
-  createIndexes(indexes: NamedIndex[]): Promise<unknown>
+  find(filter: object, options: object): { toArray(): Promise<object[]> }
+  updateOne(filter: object, update: object, options: object): Promise<{ matchedCount: number }>
+  createIndexes(indexes: { name: string; key: Record<string, 1> }[]): Promise<unknown>
 }
 
 /** Exact bytes, whatever collation the host's collection has. */

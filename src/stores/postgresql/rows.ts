@@ -63,8 +63,10 @@ export function selectionOf(
   const conditions = Object.entries(equal).map(([name, value]) => {
     const list = [...new Set([value].flat().map(kept))]
     if (list.length === 1) return `${nameOf(name)} = ${given(list[0], typeOfField(name))}`
-    lists.push(`unnest(${given(list, `${typeOfField(name)}[]`)}) AS ${nameOf(`any_${name}`)}`)
-    return `${nameOf(name)} = ${nameOf(`any_${name}`)}`
+    // No field has a name with a blank.
+    const any = nameOf(`any ${name}`)
+    lists.push(`unnest(${given(list, `${typeOfField(name)}[]`)}) AS ${any}`)
+    return `${nameOf(name)} = ${any}`
   })
   let order = conditions.length > 0 && !after ? '' : 'ORDER BY id'
   if (by === undefined && after) conditions.push(`id > ${given(keptText(after.id), 'text')}`)
