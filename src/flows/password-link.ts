@@ -49,10 +49,12 @@ export function createPasswordLink(flow: FlowParts, kind: PasswordLinkKind) {
      */
     async complete(form: PasswordForm, requester: Requester) {
       // Of many forms with one token one is hashed: the others find the token used, and cost no more than a look-up.
-      const reset = await inTurn(form.token, () => claim(parts, form, requester))
-      if (!reset) return refuse(parts, await find(parts, form.token), requester)
-      if ('refusal' in reset) return reset
-      if (!(await finishPassword(parts, reset, 'request'))) return faultOf(reset, 'changed')
+      const claimed = await inTurn(form.token, () => claim(parts, form, requester))
+      if (!claimed) return refuse(parts, await find(parts, form.token), requester)
+      if ('refusal' in claimed) return claimed
+      const { reset, account } = claimed
+      if (!(await finishPassword(parts, reset, account, 'request')))
+        return faultOf(reset, 'changed')
       return { carried: reset.carried, ended: { accountId: reset.userId, endId: reset.id } }
     },
 
@@ -61,7 +63,8 @@ export function createPasswordLink(flow: FlowParts, kind: PasswordLinkKind) {
       for (;;) {
         const reset = await parts.tokens.takeUnfinished(clock.now(), leaseEnd(parts))
         if (!reset) return
-        await finishPassword(parts, reset, 'sweep')
+        const account = await parts.users.findById(reset.userId)
+        await finishPassword(parts, reset, account, 'sweep')
       }
     },
   }
@@ -108,10 +111,9 @@ async function refuse(
 
 /** Hashes before it claims, so that a process that dies meanwhile leaves the token good. `undefined`: the token cannot be used. */
 async function claim(parts: PasswordLinkParts, form: PasswordForm, by: Requester) {
-  const { tokens, settings, clock } = parts
+  const { tokens, users, settings, clock } = parts
   if (!isToken(form.token)) return undefined
-  const tokenHash = hashToken(form.token)
-  const found = await tokens.find(tokenHash)
+  const found = await tokens.find(hashToken(form.token))
   if (!found || endOf(found, clock.now())) return undefined
   const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
   const refused =
@@ -121,7 +123,12 @@ async function claim(parts: PasswordLinkParts, form: PasswordForm, by: Requester
 
   const newHash = await parts.hashPassword(form.password, by)
   const leaseUntil = leaseEnd(parts)
-  return tokens.claim(tokenHash, { newHash, by, at: clock.now(), leaseUntil })
+  // The account is looked at no earlier than the claim, so that a change up to the last moment counts.
+  const [reset, account] = await Promise.all([
+    tokens.claim(found.id, { newHash, by, at: clock.now(), leaseUntil }),
+    users.findById(found.userId),
+  ])
+  return reset && { reset, account }
 }
 
 /** Of an account that the link is no longer for, nothing is told: neither its names nor its password. */

@@ -74,14 +74,11 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
      * new password hash is stored with it. Of concurrent callers exactly one gets the token. Nobody else finishes
      * the reset until `leaseUntil`.
      */
-    async claim(tokenHash: string, claim: ResetClaim): Promise<ClaimedReset | undefined> {
-      const [found] = await tokens.find({ equal: { tokenHash }, limit: 1 })
-      if (!found) return undefined
-      return tokens.change(found, (record) => {
+    claim: (id: string, claim: ResetClaim): Promise<ClaimedReset | undefined> =>
+      tokens.change(id, (record) => {
         const next = record && claimed(record, claim)
         return { next: next ?? record, answer: next && claimedOf(next) }
-      })
-    },
+      }),
 
     /** Takes one claimed reset that is not completed and whose lease ran out; each is given to one caller. */
     async takeUnfinished(at: Date, leaseUntil: Date): Promise<ClaimedReset | undefined> {
