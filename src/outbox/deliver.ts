@@ -12,8 +12,6 @@ import type { SendTurn } from './send-turn.ts'
 
 const LAST_RETRY_MS = 60_000
 const SETTLE_AGAIN_MS = 1_000
-/** For so long a look at who holds a job is as good as one right before its mail leaves. */
-const LOOK_MS = 250
 
 /** Sends the mail of one resolved job: what cannot be sent is tried again, or given up. */
 export async function deliverMail(parts: OutboxParts, job: MailJob, turn: SendTurn): Promise<void> {
@@ -65,24 +63,16 @@ async function send(
       return 'over'
     }
     const mail = await renderMail(parts, job, recipient, link)
-    // While mails flow, the look comes before the wait for a connection: it is one for all that got ready together.
-    const lookedAt = clock.now()
-    const isLost = isFlowing && !(await isHeld(parts, job))
-    if (!isLost) connection ??= await sender.connect(settings, signal)
-    const isFresh = isFlowing && isRecent(clock.now(), lookedAt) && clock.now() < job.heldUntil
-    if (!connection || (!isFresh && !(await isHeld(parts, job)))) {
-      await flow.revoke?.(link)
-      return 'over'
+    // After the link is made: what ends a job ends its links next, and this one may not have been among them.
+    if (await isHeld(parts, job)) {
+      connection ??= await sender.connect(settings, signal)
+      if (clock.now() < job.heldUntil) return await connection.send(mail)
     }
-    return await connection.send(mail)
+    await flow.revoke?.(link)
+    return 'over'
   } finally {
     connection?.release()
   }
-}
-
-// A clock may be set back.
-function isRecent(now: Date, lookedAt: Date): boolean {
-  return Math.abs(now.getTime() - lookedAt.getTime()) < LOOK_MS
 }
 
 // It left: it is not sent again because the database is away for a moment, or because the event cannot be recorded.
