@@ -58,6 +58,10 @@ What is written:
 
 ${list('ports/record-store.ts', 'Change')}
 
+What is read:
+
+${block('ports/record-store.ts', 'export type Stored =')}
+
 ## A transport of your own
 
 The option \`transport\` sends mails in the place of SMTP ([examples](mail.md#send-through-a-service)). It has:
