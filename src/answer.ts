@@ -24,6 +24,11 @@ export function jsonOf(text: string): unknown {
   }
 }
 
+/** Whether it is neither a list nor a simple value. */
+export function isJsonObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
 /** Why there was no answer: a code alone, because messages may quote what was sent. */
 export function reachCodeOf(error: unknown, otherwise = 'not reached'): string {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {

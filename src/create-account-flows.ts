@@ -137,7 +137,6 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const adminParts = {
     ...core,
     options: checked,
-    settings: core.settingsKeeper,
     outbox,
     wake: mail.wake,
     canSend: sender.canSend,

@@ -1,7 +1,10 @@
 import * as z from 'zod'
 import * as description from '../../src/admin/operations.ts'
+import { ROUTES } from '../../src/admin/routes.ts'
 
 type Operation = description.Operation
+
+const operationIds = Object.keys(description.operations) as description.OperationName[]
 
 // Whatever the description names is a component, by that name.
 const named = z.registry<{ id: string }>()
@@ -48,10 +51,10 @@ const REFUSALS: Record<number, string> = {
 /** The OpenAPI 3.1 document; paths are below `{base_url}/admin/api`. */
 export function openApiDocument() {
   const paths: Record<string, Record<string, object>> = {}
-  for (const [operationId, operation] of Object.entries<Operation>(description.operations)) {
-    const [method = '', path = ''] = operation.route.split(' ')
+  for (const operationId of operationIds) {
+    const [method = '', path = ''] = ROUTES[operationId][0].split(' ')
     const there = (paths[path] ??= {})
-    there[method.toLowerCase()] = describe(operationId, operation)
+    there[method.toLowerCase()] = describe(operationId)
   }
   return {
     openapi: '3.1.0',
@@ -81,8 +84,11 @@ export function openApiDocument() {
   }
 }
 
-function describe(operationId: string, operation: Operation): object {
-  const { summary, scope, query, body, answer, status = 200, etag } = operation
+function describe(operationId: description.OperationName): object {
+  const operation: Operation = description.operations[operationId]
+  const { summary, query, body, answer, status = 200, etag } = operation
+  const [route, scope] = ROUTES[operationId]
+  const mayBeStale = etag && !route.startsWith('GET')
   const headers = etag && {
     headers: { ETag: { description: 'Of the settings.', schema: { type: 'string' } } },
   }
@@ -94,7 +100,7 @@ function describe(operationId: string, operation: Operation): object {
       const { description, ...schema } = Object(parameter)
       return { name, in: 'query', description, required: required.includes(name), schema }
     }),
-    ...(etag && !operation.route.startsWith('GET')
+    ...(mayBeStale
       ? [
           {
             name: 'If-Match',
@@ -120,7 +126,7 @@ function describe(operationId: string, operation: Operation): object {
         content: { 'application/json': { schema: ref(answer) } },
       },
       ...Object.fromEntries(
-        refusalsOf(operation).map((code) => [
+        refusalsOf(operation, mayBeStale).map((code) => [
           code,
           { description: REFUSALS[code], content: problem },
         ]),
@@ -131,7 +137,7 @@ function describe(operationId: string, operation: Operation): object {
 
 const NAMING = new Set<unknown>([description.AccountQuery, description.MailChoice])
 
-function refusalsOf({ route, body, etag }: Operation): number[] {
+function refusalsOf({ body }: Operation, mayBeStale = false): number[] {
   return [
     400,
     401,
@@ -139,7 +145,7 @@ function refusalsOf({ route, body, etag }: Operation): number[] {
     ...(body && NAMING.has(body) ? [404] : []),
     405,
     ...(body && NAMING.has(body) ? [409] : []),
-    ...(etag && !route.startsWith('GET') ? [412] : []),
+    ...(mayBeStale ? [412] : []),
     ...(body ? [413, 415] : []),
     429,
     500,

@@ -1,9 +1,10 @@
 import * as z from 'zod'
 import { newId } from '../crypto/token.ts'
+import { isStoreUnavailable } from '../errors.ts'
 import type { RecordedEvent } from '../ports/index.ts'
 import { AUDIT_EVENT_TYPES } from '../ports/audit.ts'
 import { operation, type AdminCaller, type AdminParts } from './operation.ts'
-import { given, givenTime, limit, object, oneOf, optional, text, time } from './schema.ts'
+import { given, givenTime, limit, object, oneOf, optional, text, time, wireOf } from './schema.ts'
 import { usernamesOf, type NameOf } from './usernames.ts'
 
 export type AuditEvent = z.infer<typeof AuditEvent>
@@ -28,8 +29,6 @@ export const AuditLog = object('Events, the last recorded one first.', {
 
 export const auditOperations = {
   listAudit: operation({
-    route: 'GET /audit',
-    scope: 'account-flows:read',
     summary: 'Events of the audit log.',
     query: z.strictObject({
       account_id: optional(given, 'Of one account.'),
@@ -46,7 +45,7 @@ export const auditOperations = {
       const { account_id: accountId, type: types, recorded_from: recordedFrom, limit } = query
       const events = await store.audit.list({ accountId, types, recordedFrom, limit })
       const nameOf = await usernamesOf(users, events)
-      return { answer: { events: events.map((event) => eventShape(event, nameOf)) } }
+      return { events: events.map((event) => eventShape(event, nameOf)) }
     },
   }),
 }
@@ -68,18 +67,22 @@ export function recordAction(
   })
 }
 
-export function eventShape(event: RecordedEvent, nameOf: NameOf): z.input<typeof AuditEvent> {
-  return {
-    id: event.id,
-    type: event.type,
-    at: event.at,
-    recorded_at: event.recordedAt,
-    account_id: event.accountId,
-    username: nameOf(event.accountId),
-    address: event.address,
-    user_agent: event.userAgent,
-    client_id: event.clientId,
-    reason: event.reason,
-    details: event.details,
+/** Whether something was recorded that is so already: whoever asked is not told that it failed. Where it was not, the log says so. */
+export async function isRecorded(
+  { log }: AdminParts,
+  recorded: Promise<void>,
+  what: string,
+  details?: Parameters<AdminParts['log']>[2],
+): Promise<boolean> {
+  try {
+    await recorded
+    return true
+  } catch (error) {
+    const code = isStoreUnavailable(error) ? 'ERR_STORE_UNAVAILABLE' : String(error)
+    log('error', `${what} was not recorded`, { ...details, error: code })
+    return false
   }
 }
+
+export const eventShape = (event: RecordedEvent, nameOf: NameOf) =>
+  wireOf(AuditEvent, { ...event, username: nameOf(event.accountId) })

@@ -1,9 +1,10 @@
-import { exchange, isAnswer, queryText, refusalOf, rootOf, type QueryValues } from './exchange.ts'
+import { exchange, rootOf, type ClientOptions, type QueryValues } from './exchange.ts'
 // Types alone: whoever asks has no need of what the server reads with.
 import type { OperationName as Name, Operations, Settings } from './operations.ts'
+import { ROUTES } from './routes.ts'
 
 export type * from './operations.ts'
-export { AdminApiError } from './exchange.ts'
+export { AdminApiError, type ClientOptions } from './exchange.ts'
 
 type Answer<N extends Name> = Operations[N]['answer']
 type Body<N extends Name> = Operations[N]['body']
@@ -12,13 +13,6 @@ type Body<N extends Name> = Operations[N]['body']
 export interface Tagged<T> {
   answer: T
   etag: string | undefined
-}
-
-export interface ClientOptions {
-  /** How long to wait for one answer, in milliseconds; 60,000 by default. A test mail or `runDoctor` may take 35 s. */
-  timeoutMs?: number
-  /** Called with the time that the server tells with each answer, to the second. */
-  onServerTime?(time: Date): void
 }
 
 export interface CallOptions {
@@ -39,39 +33,7 @@ export interface PutOptions extends SettingsOptions {
   unset?: string[]
 }
 
-/** Where each operation is, and a field that all of its answers have, to tell them from answers of something else. */
-const OPERATIONS = {
-  getSettings: ['GET /settings', 'password_reset_expiration'],
-  settingsHistory: ['GET /settings/history', 'versions'],
-  putSettings: ['PUT /settings', 'password_reset_expiration'],
-  unsetSettings: ['POST /settings/unset', 'password_reset_expiration'],
-  testMail: ['POST /mail/test', 'checks'],
-  previewMail: ['GET /mail/preview', 'subject'],
-  mailOutcome: ['GET /mail/outcome', 'state'],
-  runDoctor: ['POST /doctor', 'checks'],
-  userStatus: ['POST /users/status', 'username'],
-  sendReset: ['POST /users/send-reset', 'mail_id'],
-  /** Throws with the code `has_password` where there is nothing to invite to, and likewise for other reasons. */
-  inviteUser: ['POST /users/invite', 'mail_id'],
-  sendVerification: ['POST /users/send-verification', 'mail_id'],
-  endSessions: ['POST /users/end-sessions', undefined],
-  verifyUser: ['POST /users/verify', 'changed'],
-  unverifyUser: ['POST /users/unverify', 'changed'],
-  /** Erases the records about an account; the user and its sessions stay. */
-  forgetUser: ['POST /users/forget', 'under_way'],
-  listOutbox: ['GET /outbox', 'mails'],
-  /** All that is known of a mail. */
-  showMail: ['GET /outbox/mail', 'history'],
-  retryMails: ['POST /outbox/retry', 'changed'],
-  purgeMails: ['POST /outbox/purge', 'changed'],
-  listAudit: ['GET /audit', 'events'],
-  explainLink: ['POST /links/explain', 'state'],
-  rotateKeys: ['POST /keys/rotate', 'resealed'],
-} as const satisfies {
-  [N in Name]: readonly [Operations[N]['route'], RequiredKey<Answer<N>> | undefined]
-}
-
-type Table = typeof OPERATIONS
+type Table = typeof ROUTES
 type Asking = {
   [N in keyof Table as N extends OnSettings ? never : N]: (
     ...asked: [
@@ -115,61 +77,47 @@ export function createAdminClient(
   adminPath = '/admin/api',
   options: ClientOptions = {},
 ): AdminClient {
-  const { timeoutMs, onServerTime } = options
   const root = rootOf(url) + adminPath
   // A host in JavaScript may give what an environment does not have.
   if (typeof token !== 'string' || !/^[\x21-\x7e]+$/.test(token))
     throw new TypeError('token must be ASCII without spaces, and not empty')
 
-  const call = async <N extends Name>(
+  async function call<N extends Name>(
     name: N,
-    { query = {}, body, ifMatch, signal }: Call,
-  ): Promise<Tagged<Answer<N>>> => {
-    const [route, field] = OPERATIONS[name]
+    { query = {}, body }: { query?: QueryValues; body?: unknown },
+    { ifMatch, signal }: SettingsOptions = {},
+  ): Promise<Tagged<Answer<N>>> {
+    const [route, , field] = ROUTES[name]
     const [method, path = ''] = route.split(' ')
-    const answered = await exchange(`${root}${path}${queryText(query)}`, {
-      method,
-      body: body === undefined ? undefined : JSON.stringify(body),
-      signal,
-      timeoutMs,
-      headers: {
-        authorization: `Bearer ${token}`,
-        accept: 'application/json, application/problem+json',
-        'user-agent': 'oidc-account-flows',
-        ...(body !== undefined && { 'content-type': 'application/json' }),
-        ...(ifMatch !== undefined && { 'if-match': ifMatch }),
-      },
-    })
-    const { status, headers, json } = answered
-    if (headers.date && Date.parse(headers.date)) onServerTime?.(new Date(headers.date))
-    if (status < 200 || status >= 300 || !isAnswer(json, field)) throw refusalOf(answered, root)
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- that the server answers as described is tested there
-    return { answer: json as Answer<N>, etag: headers.etag }
+    const headers = {
+      authorization: `Bearer ${token}`,
+      accept: 'application/json, application/problem+json',
+      'user-agent': 'oidc-account-flows',
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...(ifMatch !== undefined && { 'if-match': ifMatch }),
+    }
+    const question = { ...options, method, path, query, body, field, signal, headers }
+    // That the server answers as described is tested there.
+    return exchange(root, question)
   }
-  const asking = Object.entries(OPERATIONS).map(([name, [route]]) => {
+  const asking = Object.entries(ROUTES).map(([name, [route]]) => {
     const given = route.startsWith('GET') ? 'query' : 'body'
-    const ask = async (input: object = {}, options: CallOptions = {}) =>
+    const ask = async (input: object = {}, options?: CallOptions) =>
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it is a name of the table
-      (await call(name as Name, { ...options, [given]: input })).answer
+      (await call(name as Name, { [given]: input }, options)).answer
     return [name, ask]
   })
   return {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type is made of the table
     ...(Object.fromEntries(asking) as Asking),
-    getSettings: (options = {}) => call('getSettings', options),
-    settingsHistory: (options = {}) => call('settingsHistory', options),
-    putSettings: (body, { dryRun, unset, ...options } = {}) =>
-      call('putSettings', { ...options, query: { unset, dry_run: dryRun }, body }),
-    unsetSettings: (key, { dryRun, ...options } = {}) =>
-      call('unsetSettings', { ...options, query: { key, dry_run: dryRun } }),
-    rotateKeys: async (options = {}) => (await call('rotateKeys', options)).answer,
+    getSettings: (options) => call('getSettings', {}, options),
+    settingsHistory: (options) => call('settingsHistory', {}, options),
+    putSettings: (body, options = {}) => {
+      const { dryRun, unset } = options
+      return call('putSettings', { query: { unset, dry_run: dryRun }, body }, options)
+    },
+    unsetSettings: (key, options = {}) =>
+      call('unsetSettings', { query: { key, dry_run: options.dryRun } }, options),
+    rotateKeys: async (options) => (await call('rotateKeys', {}, options)).answer,
   }
-}
-
-type RequiredKey<T> = { [K in keyof T]-?: {} extends Pick<T, K> ? never : K }[keyof T]
-
-interface Call extends CallOptions {
-  query?: QueryValues
-  body?: unknown
-  ifMatch?: string | undefined
 }

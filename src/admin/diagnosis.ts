@@ -1,81 +1,94 @@
 /** Finds why somebody got no mail, out of the account, its mails and events. What a cause says is in `causes.ts`. */
-import type { AuditEventType, RecordedEvent } from '../ports/index.ts'
-import type { MailJobStatus } from '../records/index.ts'
+import { findUser, refusesMail } from '../flows/account.ts'
 import { isBlockedBy } from '../flows/not-me.ts'
 import { MAIL_KINDS, linkKinds } from '../ports/mail-kinds.ts'
-import type { Diagnosis, Present } from './causes.ts'
-import * as causes from './causes.ts'
-import { failed } from './failed-mail.ts'
+import type { AuditEventType, RecordedEvent, User } from '../ports/index.ts'
+import { foldTyped } from '../ports/users.ts'
+import { diagnosisOf, type Cause, type Diagnosis } from './causes.ts'
+import { isRefusal } from './failed-mail.ts'
+import type { Facts } from './facts.ts'
+import type { AdminParts } from './operation.ts'
 
-export interface MailHistory extends Present {
-  /** Newest first. */
-  mails: MailJobStatus[]
-  /** Of the types of `MAIL_EVENTS`, newest first. */
-  events: RecordedEvent[]
-  /** What "This wasn't me" did, newest first. */
-  disowned: RecordedEvent[]
-  /** When somebody asked with the address of the account, and was not found by it; or was denied by the host, by whatever name. */
-  askedInVain: RecordedEvent | undefined
-  /** Whether several accounts have its address verified, so that it names none of them. */
-  isShared: boolean
-  /** Whether mails can leave under the settings in force. */
-  canSend: boolean
-}
+const MOST = 20
+/** Who asks again and again, and is told to wait, hides no failure. */
+const MOST_MAIL_EVENTS = 200
 
-export const MAIL_EVENTS: AuditEventType[] = linkKinds.flatMap((kind) =>
+const MAIL_EVENTS: AuditEventType[] = linkKinds.flatMap((kind) =>
   (['requested', 'mail_sent', 'mail_failed'] as const).map(
     (what) => `${MAIL_KINDS[kind].flow}_${what}` as const,
   ),
 )
 
-export function diagnose(history: MailHistory): Diagnosis {
-  const { user, mails, askedInVain, canSend, disowned } = history
-  const block = disowned.find(({ details }) => isBlockedBy(user, details))
-  if (block) return causes.blocked(block, user)
-  const [noMail] = causes.noMailAtAll(user)
-  if (noMail) return noMail
-  if (!canSend) return causes.NOT_CONFIGURED
-  const last = lastOf(history)
-  const since = last?.recordedAt ?? new Date(0)
-  const asked = askedInVain && askedInVain.recordedAt > since ? askedInVain : undefined
-  const known = asked?.recordedAt ?? since
-  const waiting = mails.find(
-    ({ state, reason, requestedAt = known }) =>
-      state === 'waiting' && reason === undefined && requestedAt > known,
-  )
-  if (waiting?.requestedAt) {
-    return {
-      cause: 'waiting',
-      summary: `A mail, requested at ${waiting.requestedAt.toISOString()}, waits to be sent.`,
-      advice: 'Look again in a minute. If it still waits, run account-flows doctor.',
-    }
-  }
-  if (asked) return ofVain(history, asked)
-  if (last) return ofLastMail(last, history)
-  if (user.passwordHash === undefined) return causes.noPassword(user)
-  if (!user.emailVerified) return causes.unverified(history)
-  if (history.isShared) return causes.shared()
+export type MailHistory = Awaited<ReturnType<typeof mailHistory>>
+
+/** What a diagnosis is made of; everything newest first. */
+export async function mailHistory(parts: AdminParts, user: User) {
+  const { store, users, clock, settings } = parts
+  const { id: accountId, email } = user
+  const [mails, events, disowned, askedInVain, named] = await Promise.all([
+    store.outbox.list({ accountId, limit: MOST }, clock.now()),
+    store.audit.list({ accountId, types: MAIL_EVENTS, limit: MOST_MAIL_EVENTS }),
+    store.audit.list({ accountId, types: ['mail_disowned'], limit: MOST }),
+    lastInVain(parts, user),
+    email === undefined ? 'unknown' : findUser(users, email),
+  ])
   return {
-    cause: 'not_asked',
-    summary: 'The audit log has no request for a mail to this account.',
-    advice: `Ask the person to try again, or send a link: ${causes.sendLink(user, 'password_reset')}`,
+    user,
+    needsVerified: settings().resetRequiresVerifiedEmail,
+    mails,
+    events,
+    /** What "This wasn't me" did. */
+    disowned,
+    askedInVain,
+    /** Whether several accounts have its address verified, so that it names none of them. */
+    isShared: named === 'ambiguous',
+    /** Whether mails can leave under the settings in force. */
+    canSend: parts.canSend(),
   }
 }
 
-/** Of a request that the host denied, or with the address, which named nobody. */
-function ofVain(history: MailHistory, asked: RecordedEvent): Diagnosis {
-  if (asked.reason === 'denied') {
-    const kind = asked.type.startsWith('password_reset') ? 'password_reset' : 'email_verification'
-    return {
-      cause: 'ended',
-      summary: `The last request, at ${causes.timeOf(asked)}, was denied by your own check (beforeForgotPassword).`,
-      advice: `Look at this check, or send a link: ${causes.sendLink(history.user, kind)}`,
-    }
+/** The newest request with its address that named nobody, or that the host denied; of one that was denied, with its username too. */
+async function lastInVain(
+  { store, keyedHash }: AdminParts,
+  { email, username }: User,
+): Promise<RecordedEvent | undefined> {
+  const newest = async (typed: string | undefined, reasons: string[]) => {
+    if (typed === undefined) return []
+    const identifierHash = keyedHash(foldTyped(typed))
+    const asked = await store.audit.list({ identifierHash, limit: 1 })
+    return asked.filter(({ reason }) => reasons.includes(reason ?? ''))
   }
-  if (history.user.passwordHash === undefined) return causes.noPassword(history.user)
-  if (!history.user.emailVerified) return causes.unverified(history, asked)
-  if (history.isShared) return causes.shared(asked)
-  return causes.changedSince(asked, history, 'no account was found by its address')
+  const found = await Promise.all([
+    newest(email, ['unknown', 'ambiguous', 'denied']),
+    newest(username, ['denied']),
+  ])
+  const [last] = found.flat().toSorted((a, b) => b.recordedAt.getTime() - a.recordedAt.getTime())
+  return last
+}
+
+export function diagnose(history: MailHistory): Diagnosis {
+  const { user, mails, askedInVain, canSend, disowned } = history
+  const told = (cause: Cause, of?: Partial<Facts>) => diagnosisOf(cause, { ...history, ...of })
+  const block = disowned.find(({ details }) => isBlockedBy(user, details))
+  if (block) return told('blocked', { event: block })
+  const refused = refusesMail(user) ?? (canSend ? undefined : 'mail_server_down')
+  if (refused) return told(refused)
+  const last = lastOf(history)
+  const since = last?.recordedAt ?? new Date(0)
+  const event = askedInVain && askedInVain.recordedAt > since ? askedInVain : undefined
+  const known = event?.recordedAt ?? since
+  const job = mails.find(
+    ({ state, reason, requestedAt = known }) =>
+      state === 'waiting' && reason === undefined && requestedAt > known,
+  )
+  if (job) return told('waiting', { job })
+  if (last && !event) return told(...ofLastMail(last, history))
+  if (event?.reason === 'denied') return told('ended', { event, kind: kindOf(event) })
+  const asked = event && { event }
+  if (user.passwordHash === undefined) return told('no_password')
+  if (!user.emailVerified) return told('unverified', asked)
+  if (history.isShared) return told('ambiguous', asked)
+  return asked ? told('changed', asked) : told('not_asked')
 }
 
 /** What ended the newest request that tells anything. Who asked too often has no mail to use while none came. */
@@ -96,53 +109,40 @@ function isDecisive({ type, reason, details }: RecordedEvent): boolean {
     : reason !== 'superseded' && reason !== 'sent_before'
 }
 
+const kindOf = ({ type }: RecordedEvent) =>
+  linkKinds.find((kind) => type.startsWith(MAIL_KINDS[kind].flow)) ?? 'password_reset'
+
 /** What the event that ended the newest mail, or a request for one, says. */
-function ofLastMail(event: RecordedEvent, history: MailHistory): Diagnosis {
-  const { user, mails } = history
-  const kind =
-    linkKinds.find((each) => event.type.startsWith(MAIL_KINDS[each].flow)) ?? 'password_reset'
+function ofLastMail(event: RecordedEvent, history: MailHistory): [Cause, Partial<Facts>?] {
+  const kind = kindOf(event)
+  const about = { event, kind }
   if (event.type.endsWith('_mail_sent')) {
     // Such an invitation has done its work, or has none left.
-    const isOver = kind === 'invitation' && user.passwordHash !== undefined
-    return isOver ? causes.hasPassword(user) : causes.sent(event, user, kind)
+    const isOver = kind === 'invitation' && history.user.passwordHash !== undefined
+    return isOver ? ['has_password'] : ['sent', about]
   }
   const { reason = '' } = event
-  const past = PAST.get(reason)
-  if (past !== undefined) {
-    return ofNow(reason, history) ?? causes.changedSince(event, history, past, kind)
-  }
-  if (reason === 'throttled') {
-    return {
-      cause: 'limited',
-      summary: `The last request, at ${causes.timeOf(event)}, got no mail: the account had too many mails recently.`,
-      advice:
-        'Ask the person to use the newest mail, or to try again later (mails_per_account_per_hour, resend_cooldown).',
-    }
-  }
-  if (reason !== 'ERR_MAIL_REFUSED' && reason !== 'ERR_MAIL_FAILED')
-    return causes.ended(event, user, kind)
-  const job = mails.find(({ id }) => event.id.startsWith(`mail_failed:${id}:`))
-  return failed(event, user, kind, job)
+  const [still, isSo] = REASONS.get(reason) ?? []
+  if (still) return isSo?.(history) ? [still] : ['changed', about]
+  if (reason === 'throttled') return ['limited', about]
+  if (reason === 'ERR_MAIL_ADDRESS') return ['bad_address', about]
+  if (reason !== 'ERR_MAIL_REFUSED' && reason !== 'ERR_MAIL_FAILED') return ['ended', about]
+  const job = history.mails.find(({ id }) => event.id.startsWith(`mail_failed:${id}:`))
+  return [isRefusal(event) ? 'refused' : 'mail_server_down', { ...about, job }]
 }
 
-/** What was so of the account when a request ended for such a reason. */
-const PAST = new Map([
-  ['not_verified', 'the address was not verified'],
-  ['already_verified', 'the address was verified already'],
-  ['no_password', 'the account had no password'],
-  ['has_password', 'the account had a password'],
-  ['disabled', 'the account was disabled'],
-  ['no_address', 'the account had no e-mail address'],
-  ['bad_address', 'the address was not one plain e-mail address'],
+type Reason = [cause: Cause, isSo?: (history: MailHistory) => boolean]
+
+/** Why a request got no mail, and whether it would get none now. What ends every request was looked at before. */
+const REASONS = new Map<string, Reason>([
+  [
+    'not_verified',
+    ['unverified', ({ user, needsVerified }) => needsVerified && !user.emailVerified],
+  ],
+  ['already_verified', ['verified', ({ user }) => user.emailVerified]],
+  ['no_password', ['no_password', ({ user }) => user.passwordHash === undefined]],
+  ['has_password', ['has_password', ({ user }) => user.passwordHash !== undefined]],
+  ['disabled', ['disabled']],
+  ['no_address', ['no_address']],
+  ['bad_address', ['bad_address']],
 ])
-
-/** What ends a request still; `undefined`: that is so no more. What ends every request was looked at before. */
-function ofNow(reason: string, present: Present): Diagnosis | undefined {
-  const { user, needsVerified } = present
-  if (reason === 'not_verified' && needsVerified && !user.emailVerified)
-    return causes.unverified(present)
-  if (reason === 'already_verified' && user.emailVerified) return causes.VERIFIED
-  const hasNone = user.passwordHash === undefined
-  if (reason === 'has_password' && !hasNone) return causes.hasPassword(user)
-  return reason === 'no_password' && hasNone ? causes.noPassword(user) : undefined
-}

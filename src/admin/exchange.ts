@@ -1,6 +1,6 @@
-import { jsonOf, reachCodeOf, textOf } from '../answer.ts'
+import { isJsonObject, jsonOf, reachCodeOf, textOf } from '../answer.ts'
 import { systemClock, timeout } from '../clock.ts'
-import type { IncomingHttpHeaders, IncomingMessage, RequestOptions } from 'node:http'
+import type { IncomingMessage, RequestOptions } from 'node:http'
 import type { Problem } from './operation.ts'
 
 /** Longer than the longest check of the server. */
@@ -30,54 +30,65 @@ export class AdminApiError extends Error {
   }
 }
 
-export interface Exchange {
-  status: number
-  headers: IncomingHttpHeaders
-  /** `undefined`: it is not JSON, or longer than 16 MiB. */
-  json: unknown
+export type QueryValues = { [name: string]: string | number | boolean | string[] | undefined }
+
+export interface ClientOptions {
+  /** How long to wait for one answer, in milliseconds; 60,000 by default. A test mail or `runDoctor` may take 35 s. */
+  timeoutMs?: number
+  /** Called with the time that the server tells with each answer, to the second. */
+  onServerTime?(time: Date): void
 }
 
-/** Sends one request and reads the answer; redirects are answers like others. Throws `AdminApiError`. */
-export async function exchange(
-  url: string,
-  {
-    body,
-    signal,
-    timeoutMs = TIMEOUT_MS,
-    ...options
-  }: Pick<RequestOptions, 'method' | 'headers'> & {
-    body: string | undefined
-    signal: AbortSignal | undefined
-    timeoutMs: number | undefined
-  },
-): Promise<Exchange> {
-  const { request } = await (url.startsWith('https:') ? import('node:https') : import('node:http'))
+/** What is asked of one operation. */
+interface Question extends ClientOptions, Pick<RequestOptions, 'method' | 'headers'> {
+  path: string
+  query: QueryValues
+  /** Sent as JSON; `undefined`: nothing is. */
+  body: unknown
+  /** What every answer has; `undefined`: it may have nothing. A newer or older server may have other fields besides. */
+  field: PropertyKey | undefined
+  signal: AbortSignal | undefined
+}
+
+/**
+ * Sends one request and reads the answer; redirects are answers like others. Throws `AdminApiError`.
+ *
+ * @param root - of the admin API, to tell where something else answers.
+ */
+export async function exchange(root: string, question: Question) {
+  const { field, onServerTime } = question
+  const { status, headers, json } = await answered(root, question)
+  const time = new Date(headers.date ?? '')
+  if (time.getTime()) onServerTime?.(time)
+  const isDone = status >= 200 && status < 300
+  if (isDone && isJsonObject(json) && (field === undefined || Object.hasOwn(json, field)))
+    return { answer: json, etag: headers.etag }
+  if (isProblem(json)) throw new AdminApiError(json.title, json.code, { status, problem: json })
+  const message = `${root} answers ${status}, but it is not an admin API. Is this the base URL of the service?`
+  throw new AdminApiError(message, 'not_an_admin_api', { status })
+}
+
+async function answered(root: string, question: Question) {
+  const { path, query, body, signal, timeoutMs = TIMEOUT_MS, method, headers } = question
+  const text = body === undefined ? undefined : JSON.stringify(body)
+  const { request } = await (root.startsWith('https:') ? import('node:https') : import('node:http'))
   const late = timeout(systemClock, timeoutMs)
   const ends = AbortSignal.any(signal ? [signal, late.signal] : [late.signal])
-  const sent = request(url, { ...options, signal: ends })
+  const sent = request(root + path + queryText(query), { method, headers, signal: ends })
   try {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
-      sent.on('response', resolve).on('error', reject).end(body)
+      sent.on('response', resolve).on('error', reject).end(text)
     })
-    const { statusCode = 0, headers } = response
-    return { status: statusCode, headers, json: await readJson(response) }
+    const { statusCode: status = 0, headers } = response
+    return { status, headers, json: await readJson(response) }
   } catch (cause) {
     if (signal?.aborted) throw new AdminApiError('Aborted.', 'aborted', { cause })
     const reason = late.signal.aborted ? 'it did not answer in time' : reachCodeOf(cause, FAILED)
-    const message = `${new URL(url).origin} cannot be reached: ${reason}.`
+    const message = `${new URL(root).origin} cannot be reached: ${reason}.`
     throw new AdminApiError(message, 'unreachable', { cause })
   } finally {
     late.cancel()
   }
-}
-
-/** @param root - path of the admin API, to tell where something else answers. */
-export function refusalOf({ status, json }: Exchange, root: string): AdminApiError {
-  if (!isProblem(json)) {
-    const message = `${root} answers ${status}, but it is not an admin API. Is this the base URL of the service?`
-    return new AdminApiError(message, 'not_an_admin_api', { status })
-  }
-  return new AdminApiError(json.title, json.code, { status, problem: json })
 }
 
 async function readJson(response: IncomingMessage): Promise<unknown> {
@@ -104,9 +115,7 @@ function isListOf(value: unknown, texts: string[]): boolean {
   return value === undefined || (Array.isArray(value) && value.every(isOne))
 }
 
-export type QueryValues = { [name: string]: string | number | boolean | string[] | undefined }
-
-export function queryText(query: QueryValues): string {
+function queryText(query: QueryValues): string {
   const given = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) {
     if (value === undefined) continue
@@ -125,10 +134,4 @@ export function rootOf(url: string): string {
     throw new TypeError('url must have no query, fragment or credentials')
   }
   return parsed.href.replace(/(?<!\/)\/+$/, '')
-}
-
-/** A newer or older server may have other fields besides. */
-export function isAnswer(answer: unknown, field: PropertyKey | undefined): boolean {
-  const isObject = typeof answer === 'object' && answer !== null && !Array.isArray(answer)
-  return isObject && (field === undefined || Object.hasOwn(answer, field))
 }

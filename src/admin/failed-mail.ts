@@ -1,50 +1,42 @@
 import { atStep, type MailFault } from '../errors.ts'
-import type { RecordedEvent, User } from '../ports/index.ts'
-import type { LinkKind } from '../ports/mail-kinds.ts'
-import type { MailJobStatus } from '../records/index.ts'
-import { nameOf, sendLink, type Diagnosis } from './causes.ts'
+import type { RecordedEvent } from '../ports/index.ts'
+import { nameOf, sendLink, type Facts, type Words } from './facts.ts'
 
-/**
- * Of a mail that the mail server did not take.
- *
- * @param job - what is left of it. `undefined`: it is gone.
- */
-export function failed(
-  event: RecordedEvent,
-  user: User,
-  kind: LinkKind,
-  job: MailJobStatus | undefined,
-): Diagnosis {
-  const { step, code = 'unknown reason', reply }: Partial<MailFault> = event.details ?? {}
-  const said = reply === undefined ? code : `"${reply.replaceAll('"', "'")}"`
-  const fault = step === undefined ? said : `${said} ${atStep({ step })}`
-  const isAnswer = /^\d/.test(code) && (step === 'RCPT TO' || step === 'DATA')
-  const isTransport = step === 'transport'
-  const look = isTransport || (reply === undefined && isAnswer) ? 'mail test' : 'doctor'
-  const advice = `See account-flows ${look} --to ${user.email ?? ''}. ${nextOf(job, user, kind)}`
-  const mail = `the last ${nameOf(kind)}`
-  const isRefused = event.reason === 'ERR_MAIL_REFUSED'
-  if (isTransport) {
-    const cause = isRefused ? 'refused' : 'mail_server_down'
-    const verb = isRefused ? `refused ${mail} for good` : `did not accept ${mail}`
-    return { cause, summary: `The transport ${verb}: ${said}.`, advice }
-  }
-  if (isRefused) {
-    // RFC 3463: x.1.x is about an address, all else is not.
-    const isOfAddress = !/^\d{3} \d\.(?!1\.)/.test(code)
-    const check = isOfAddress ? 'Check the address.' : 'Ask the operator of the mail server.'
-    const summary = `The mail server refused ${mail} for good: ${fault}.`
-    return { cause: 'refused', summary, advice: `${check} ${advice}` }
-  }
-  const cause = isAnswer ? 'refused' : 'mail_server_down'
-  const verb = isAnswer ? `does not accept ${mail} now` : `could not be used for ${mail}`
-  return { cause, summary: `The mail server ${verb}: ${fault}.`, advice }
+const faultOf = (event?: RecordedEvent): Partial<MailFault> => event?.details ?? {}
+
+/** Whether the mail server said so of this mail; otherwise it accepts none. */
+export function isRefusal(event: RecordedEvent): boolean {
+  return event.reason === 'ERR_MAIL_REFUSED' || isAnswer(faultOf(event))
 }
 
-function nextOf(job: MailJobStatus | undefined, user: User, kind: LinkKind): string {
+const isAnswer = ({ step = '', code = '' }: Partial<MailFault>) =>
+  /^\d/.test(code) && ['RCPT TO', 'DATA'].includes(step)
+
+/** Of a mail that the mail server did not take, or a transport in its place. */
+export function failedWords(facts: Facts): Words {
+  const { event, user } = facts
+  const fault = faultOf(event)
+  const { step, code = 'unknown reason', reply } = fault
+  const isTransport = step === 'transport'
+  const isForGood = event?.reason === 'ERR_MAIL_REFUSED'
+  const mail = `the last ${nameOf(facts)}`
+  const failed = isAnswer(fault) ? `does not accept ${mail} now` : `could not be used for ${mail}`
+  const later = isTransport ? `did not accept ${mail}` : failed
+  const said = reply === undefined ? code : `"${reply.replaceAll('"', "'")}"`
+  const at = step === undefined || isTransport ? '' : ` ${atStep({ step })}`
+  // RFC 3463: x.1.x is about an address, all else is not.
+  const isOfAddress = !/^\d{3} \d\.(?!1\.)/.test(code)
+  const check = isOfAddress ? 'Check the address. ' : 'Ask the operator of the mail server. '
+  const look = isTransport || (reply === undefined && isAnswer(fault)) ? 'mail test' : 'doctor'
+  return [
+    `The ${isTransport ? 'transport' : 'mail server'} ${isForGood ? `refused ${mail} for good` : later}: ${said}${at}.`,
+    `${isForGood && !isTransport ? check : ''}See account-flows ${look} --to ${user.email ?? ''}. ${nextOf(facts)}`,
+  ]
+}
+
+function nextOf({ job, ...facts }: Facts): string {
   const next = job?.state === 'waiting' ? job.nextAttemptAt : undefined
   if (next) return `The next attempt is at ${next.toISOString()}.`
-  const again =
-    job?.state === 'dead' ? `account-flows outbox retry ${job.id}` : sendLink(user, kind)
+  const again = job?.state === 'dead' ? `account-flows outbox retry ${job.id}` : sendLink(facts)
   return `When this is fixed: ${again}`
 }

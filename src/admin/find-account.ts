@@ -10,37 +10,39 @@ export const AccountQuery = object(
   { user: optional(given), id: optional(given) },
 )
 
+/** Finds users by an address; by one that is not verified too, where that is asked for and the host can. */
+const withEmail = (users: UserStore, email: string, isAny: boolean) =>
+  isAny && users.findByEmail ? users.findByEmail(email) : users.findByVerifiedEmail(email)
+
 /**
  * Finds the account that an admin means: by its id, or by a text. The text is the username, the verified address or the id, and
  * must match only one account. No kind of match wins over another, unlike in the forms.
  *
- * @param withEmail - finds users by an address.
+ * @param isAny - whether the address need not be verified.
  */
 export async function findAccount(
   users: UserStore,
   { id, user }: AccountQuery,
-  withEmail: (email: string) => Promise<User[]>,
+  isAny: boolean,
 ): Promise<User | Problem> {
-  if (id !== undefined) {
-    return user === undefined ? ((await users.findById(id)) ?? unknown(users, [])) : INVALID
-  }
-  if (user === undefined) return INVALID
-  const [only, another, ...others] = await named(users, [user], withEmail)
-  if (only && another) {
+  if ((id === undefined) === (user === undefined)) return INVALID
+  if (user === undefined) return (await users.findById(id ?? '')) ?? unknown(users, [])
+  const found = await named(users, [user], isAny)
+  if (found.length > 1) {
     const title = 'Several accounts match. Name one by its id.'
-    return { ...refusal(409, 'ambiguous_account', title), ...among([only, another, ...others]) }
+    return { ...refusal(409, 'ambiguous_account', title), ...among(found) }
   }
-  return only ?? unknown(users, await meant(users, user), user)
+  return found[0] ?? unknown(users, await meant(users, user), user)
 }
 
 /** Every user who has one of these texts for a username, an address or an id. */
-async function named(
-  users: UserStore,
-  texts: string[],
-  withEmail: (email: string) => Promise<User[]>,
-): Promise<User[]> {
+async function named(users: UserStore, texts: string[], isAny: boolean): Promise<User[]> {
   const found = await Promise.all(
-    texts.flatMap((text) => [users.findByUsername(text), users.findById(text), withEmail(text)]),
+    texts.flatMap((text) => [
+      users.findByUsername(text),
+      users.findById(text),
+      withEmail(users, text, isAny),
+    ]),
   )
   return onceEach(found.flat().filter((user) => user !== undefined))
 }
@@ -55,15 +57,11 @@ async function meant(users: UserStore, typed: string): Promise<User[]> {
   const text = withoutBlanks(typed)
   const names = [text, text.slice(0, Math.max(text.indexOf('@'), 0))].filter((name) => name !== '')
   const [found, ...inAnyCase] = await Promise.all([
-    named(users, names, anyEmail(users)),
+    named(users, names, true),
     ...names.map((name) => users.findByUsernameInAnyCase?.(name) ?? []),
   ])
   return onceEach([...found, ...inAnyCase.flat()])
 }
-
-/** Finds users by an address that need not be verified, where the host can. */
-export const anyEmail = (users: UserStore) => (email: string) =>
-  users.findByEmail ? users.findByEmail(email) : users.findByVerifiedEmail(email)
 
 const INVALID = invalid('Name one account, by id or by user.', {
   key: 'user',

@@ -1,7 +1,7 @@
 import type * as z from 'zod'
 import { recordAction } from './audit.ts'
 import { operation } from './operation.ts'
-import { count, given, object } from './schema.ts'
+import { count, given, object, wireOf } from './schema.ts'
 
 export type AccountId = z.infer<typeof AccountId>
 export const AccountId = object('One account by its id. The user may be deleted already.', {
@@ -25,8 +25,6 @@ export const ForgottenAccount = object('How many records of the account were rem
 
 export const forgetOperations = {
   forgetUser: operation({
-    route: 'POST /users/forget',
-    scope: 'account-flows:support',
     summary:
       'Erases the records about an account: mails, links, waiting logins, events. Actions of admins stay, without the id. Audited, without the id.',
     body: AccountId,
@@ -37,18 +35,14 @@ export const forgetOperations = {
       const accountHash = parts.keyedHash(id)
       await recordAction(parts, request, 'user_forget', { details: { account_hash: accountHash } })
       const forgotten = await parts.store.forget(id, parts.clock.now(), accountHash)
-      const answer = {
-        mails: forgotten.mails,
-        reset_links: forgotten.resetTokens,
-        verification_links: forgotten.verificationTokens,
-        invitation_links: forgotten.invitationTokens,
-        not_me_links: forgotten.notMeTokens,
-        waiting_logins: forgotten.pendingLogins,
-        client_logouts: forgotten.clientLogouts,
-        events: forgotten.events,
-        under_way: forgotten.underWay,
-      }
-      return { answer }
+      return wireOf(ForgottenAccount, {
+        ...forgotten,
+        resetLinks: forgotten.resetTokens,
+        verificationLinks: forgotten.verificationTokens,
+        invitationLinks: forgotten.invitationTokens,
+        notMeLinks: forgotten.notMeTokens,
+        waitingLogins: forgotten.pendingLogins,
+      })
     },
   }),
 }

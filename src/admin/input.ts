@@ -1,11 +1,10 @@
 import type { Context } from 'koa'
 import * as z from 'zod'
-import { jsonOf } from '../answer.ts'
+import { isJsonObject, jsonOf } from '../answer.ts'
 import { readBody, type BodyRefusal } from '../http/body.ts'
 import {
   invalid,
   refusal,
-  type AdminCaller,
   type AdminRequest,
   type Operation,
   type Problem,
@@ -15,7 +14,7 @@ import { Settings } from './settings-schema.ts'
 
 type Values = Record<string, unknown>
 
-type Input = Omit<AdminRequest<Values, Values | undefined>, keyof AdminCaller>
+type Input = Pick<AdminRequest<Values, Values | undefined>, 'query' | 'body' | 'ifMatch'>
 
 const INVALID = 'Nothing was done: the request is not valid.'
 const BODY_PROBLEMS: Record<BodyRefusal, [status: number, title: string]> = {
@@ -93,15 +92,11 @@ async function readObject(ctx: Context): Promise<Values | BodyRefusal> {
   const body = await readBody(ctx, 'application/json')
   if (typeof body === 'string') return body
   const value = 'text' in body ? jsonOf(body.text) : body.parsed
-  return isObject(value) ? value : 'bad_request'
+  return isJsonObject(value) ? value : 'bad_request'
 }
 
 // RFC 9110, 13.1.1: strong comparison, so that a weak ETag equals none; `*` stands alone.
 function etagsOf(ctx: Context): string[] | undefined {
   const etags = ctx.req.headers['if-match']?.split(',').map((etag) => etag.trim())
   return etags && etags.length > 1 ? etags.filter((etag) => etag !== '*') : etags
-}
-
-function isObject(value: unknown): value is Values {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

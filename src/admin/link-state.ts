@@ -5,7 +5,7 @@ import { linkKinds, MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
 import { isVoided } from '../flows/account.ts'
 import { linkState } from '../flows/link.ts'
 import type { AdminParts } from './operation.ts'
-import { object, optional, text, time } from './schema.ts'
+import { object, optional, text, time, wireOf } from './schema.ts'
 
 const MOST_OF_KIND = 20
 
@@ -28,7 +28,7 @@ export const Link = object('The state of a link; never the link itself.', {
  * What became of a link, as the flows judge it. `superseded`: a newer one took its place. `void`: the account changed since, or all
  * of its links were voided.
  */
-export function shownState(token: Token, user: User | undefined, at: Date): Link['state'] {
+function shownState(token: Token, user: User | undefined, at: Date): Link['state'] {
   const state = linkState(token, user, at)
   if (state === 'usable') return 'live'
   if (state === 'changed') return 'void'
@@ -39,19 +39,15 @@ export function tokensOf(store: AccountFlowsStore, kind: LinkKind): TokenStore {
   return store[MAIL_KINDS[kind].link.tokens]
 }
 
-/** What is told of the token of a link, whoever asks. */
-export function tokenShape(token: Token) {
-  const { usedAt, claimedAt, invalidatedAt } = token
-  return {
-    created_at: token.createdAt,
-    expires_at: token.expiresAt,
-    used_at: usedAt ?? (invalidatedAt ? undefined : claimedAt),
-    invalidated_at: invalidatedAt,
-    completed_at: token.completedAt,
-    client_id: token.carried.clientId,
-    mail_id: token.mailJobId,
-  }
-}
+/** What is told of a link, whoever asks. */
+export const toldOf = (token: Token, user: User | undefined, at: Date) => ({
+  ...token,
+  accountId: token.userId,
+  state: shownState(token, user, at),
+  usedAt: token.usedAt ?? (token.invalidatedAt ? undefined : token.claimedAt),
+  clientId: token.carried.clientId,
+  mailId: token.mailJobId,
+})
 
 /** The newest of each kind, newest first. */
 export async function linksOf({ store, clock }: AdminParts, user: User) {
@@ -59,9 +55,7 @@ export async function linksOf({ store, clock }: AdminParts, user: User) {
   const links = await Promise.all(
     linkKinds.map(async (kind) => {
       const tokens = await tokensOf(store, kind).ofUser(user.id, MOST_OF_KIND)
-      return tokens.map((token) =>
-        Object.assign(tokenShape(token), { kind, state: shownState(token, user, at) }),
-      )
+      return tokens.map((token) => wireOf(Link, { ...toldOf(token, user, at), kind }))
     }),
   )
   return links.flat().sort((a, b) => b.created_at.getTime() - a.created_at.getTime())

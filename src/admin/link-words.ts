@@ -1,11 +1,13 @@
 import * as z from 'zod'
-import type { RecordedEvent, User } from '../ports/index.ts'
+import type { User } from '../ports/index.ts'
 import type { Token } from '../records/index.ts'
 import { isIssuedUnder, isVerified, isVoided, refusesInvitation } from '../flows/account.ts'
-import { MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
+import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import { AuditEvent } from './audit.ts'
-import { hasPassword } from './causes.ts'
+import { diagnosisOf } from './causes.ts'
+import type { Words } from './facts.ts'
 import { LINK_KIND } from './link-state.ts'
+import type { PastedLink } from './pasted-link.ts'
 import { list, object, optional, text, time } from './schema.ts'
 
 export type LinkExplanation = z.infer<typeof LinkExplanation>
@@ -31,125 +33,102 @@ export const LinkExplanation = object('What a link is, and what became of it.', 
   history: list(AuditEvent, 'What was recorded since it was made, oldest first.'),
 })
 
-export type Signature = NonNullable<LinkExplanation['signature']>
-
 /** What a link out of a mail is, and what became of it. */
 export interface LinkFacts {
-  kind?: LinkKind
+  /** `undefined`: it is none of ours. */
+  link?: PastedLink
   /** `altered`: alive, and its parameters are not those that were signed; `unknown`: no token of ours, or gone for a week. */
   state: LinkExplanation['state']
-  /** Of a verification link (5.4). */
-  signature?: Signature | undefined
   /** Names of the parameters that are not as they were mailed. */
   altered: string[]
   token?: Token
   user?: User | undefined
   /** The newest token of the account and kind, where it is another one. */
   newer?: Token | undefined
-  /** How many characters the token has. */
-  tokenLength?: number
-  events: RecordedEvent[]
 }
-
-type Words = Pick<LinkExplanation, 'summary' | 'advice'>
 
 const TOKEN_LENGTH = 43
 
 /** Puts an explanation into words: what is so, and what to do. */
-export function linkWords(facts: LinkFacts): Words {
-  const { command } = MAIL_KINDS[facts.kind ?? 'password_reset'].link
-  const words = WORDS[facts.state](facts, `Send a new link: account-flows ${command}.`)
-  const { kind, token, user } = facts
+export function linkWords(facts: LinkFacts): Pick<LinkExplanation, 'summary' | 'advice'> {
+  const { link, token, user } = facts
+  const { kind = 'password_reset' } = link ?? {}
+  const { command } = MAIL_KINDS[kind].link
+  const [summary, advice] = WORDS[facts.state](facts, `Send a new link: account-flows ${command}.`)
   if (kind === 'invitation' && user && !user.disabled && refusesInvitation(user)) {
-    return { ...words, advice: hasPassword(user).advice }
+    return { summary, advice: diagnosisOf('has_password', { user }).advice }
   }
-  if (kind !== 'email_verification' || !token || !isVerified(token, user)) return words
-  const summary = `${words.summary} The address is verified already.`
-  return { summary, advice: 'There is nothing left to do: the person can sign in.' }
+  if (kind !== 'email_verification' || !token || !isVerified(token, user))
+    return { summary, advice }
+  return {
+    summary: `${summary} The address is verified already.`,
+    advice: 'There is nothing left to do: the person can sign in.',
+  }
 }
 
 const WORDS: Record<LinkFacts['state'], (facts: LinkFacts, another: string) => Words> = {
-  not_a_link: () => ({
-    summary: 'This is no reset or verification link, or invitation, of this service.',
-    advice: 'Paste the whole link as it is in the mail, from https:// to its last character.',
-  }),
+  not_a_link: () => [
+    'This is no reset or verification link, or invitation, of this service.',
+    'Paste the whole link as it is in the mail, from https:// to its last character.',
+  ],
   unknown,
-  used: ({ token }, another) => ({
-    summary: `The link was used ${when(token?.usedAt ?? token?.claimedAt)}.`,
-    advice: `A link works once. ${another}`,
-  }),
+  used: ({ token }, another) => [
+    `The link was used ${when(token?.usedAt ?? token?.claimedAt)}.`,
+    `A link works once. ${another}`,
+  ],
   superseded: ({ token, newer }, another) =>
     newer
-      ? {
-          summary: `The link was replaced by a newer one: ${when(newer.createdAt)}.`,
-          advice: 'Only the link in the newest mail works.',
-        }
-      : {
-          summary: `The link was voided ${when(token?.invalidatedAt)}.`,
-          advice: `Somebody asked again, or the mail could not be sent. ${another}`,
-        },
-  expired: ({ token }, another) => ({
-    summary: `The link expired ${when(token?.expiresAt)}.`,
-    advice: another,
-  }),
+      ? [
+          `The link was replaced by a newer one: ${when(newer.createdAt)}.`,
+          'Only the link in the newest mail works.',
+        ]
+      : [
+          `The link was voided ${when(token?.invalidatedAt)}.`,
+          `Somebody asked again, or the mail could not be sent. ${another}`,
+        ],
+  expired: ({ token }, another) => [`The link expired ${when(token?.expiresAt)}.`, another],
   void: voided,
-  altered: ({ altered }) => ({
-    summary: `The link still works, but these parameters were changed: ${altered.join(', ')}.`,
-    advice:
-      'Something changed it on the way, for example a mail program. Open the link in the mail itself, or send a new one.',
-  }),
-  live: ({ token }) => ({
-    summary: `The link works until ${when(token?.expiresAt)}.`,
-    advice: 'The person may open it on any device.',
-  }),
+  altered: ({ altered }) => [
+    `The link still works, but these parameters were changed: ${altered.join(', ')}.`,
+    'Something changed it on the way, for example a mail program. Open the link in the mail itself, or send a new one.',
+  ],
+  live: ({ token }) => [
+    `The link works until ${when(token?.expiresAt)}.`,
+    'The person may open it on any device.',
+  ],
 }
 
-function unknown({ tokenLength = 0, signature }: LinkFacts, another: string): Words {
-  if (tokenLength === 0) {
-    return { summary: 'The link has no token.', advice: `A part of it is missing. ${another}` }
+function unknown({ link }: LinkFacts, another: string): Words {
+  const { length } = link?.token ?? ''
+  if (length === 0) return ['The link has no token.', `A part of it is missing. ${another}`]
+  if (length !== TOKEN_LENGTH) {
+    return [
+      `The token of the link has ${length} characters, not ${TOKEN_LENGTH}.`,
+      'Perhaps a mail program cut or wrapped it. Copy the whole link again.',
+    ]
   }
-  if (tokenLength !== TOKEN_LENGTH) {
-    return {
-      summary: `The token of the link has ${tokenLength} characters, not ${TOKEN_LENGTH}.`,
-      advice: 'Perhaps a mail program cut or wrapped it. Copy the whole link again.',
-    }
-  }
-  return signature === 'valid'
-    ? {
-        summary: 'The link is genuine, but too old: its record was removed.',
-        advice: another,
-      }
-    : {
-        summary: 'No link with this token is known.',
-        advice: `It was typed wrong, is from another service, or expired more than a week ago. ${another}`,
-      }
+  if (link?.signature === 'valid')
+    return ['The link is genuine, but too old: its record was removed.', another]
+  return [
+    'No link with this token is known.',
+    `It was typed wrong, is from another service, or expired more than a week ago. ${another}`,
+  ]
 }
 
 function voided({ token, user }: LinkFacts, another: string): Words {
   if (!user)
-    return {
-      summary: 'The account of the link does not exist any more.',
-      advice: 'The link can never work again.',
-    }
-  if (user.disabled) {
-    return { summary: 'The account of the link is disabled.', advice: 'Enable the account first.' }
-  }
+    return ['The account of the link does not exist any more.', 'The link can never work again.']
+  if (user.disabled) return ['The account of the link is disabled.', 'Enable the account first.']
   if (token && isVoided(token)) {
     const summary = 'The link was voided: the account was disabled, or all its sessions were ended.'
-    return { summary, advice: another }
+    return [summary, another]
   }
-  const changed = changeSince(token, user)
-  return {
-    summary: changed
-      ? `The ${changed} of the account was changed after the link was made.`
-      : `The link was refused ${when(token?.claimedAt)}: the account changed after the link was made.`,
-    advice: another,
-  }
-}
-
-function changeSince(token: Token | undefined, user: User): string | undefined {
-  if (!token || user.email !== token.email) return 'address'
-  return isIssuedUnder(token, user) ? undefined : 'password'
+  const isMoved = !token || user.email !== token.email
+  const summary =
+    isMoved || !isIssuedUnder(token, user)
+      ? `The ${isMoved ? 'address' : 'password'} of the account was changed after the link was made.`
+      : `The link was refused ${when(token.claimedAt)}: the account changed after the link was made.`
+  return [summary, another]
 }
 
 function when(at: Date | undefined): string {

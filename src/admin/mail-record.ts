@@ -3,7 +3,7 @@ import type { RecordedEvent } from '../ports/index.ts'
 import type { AccountFlowsStore, MailJobStatus } from '../records/index.ts'
 import { MAIL_KINDS, mailKinds } from '../ports/mail-kinds.ts'
 import { AuditEvent, eventShape } from './audit.ts'
-import { count, list, object, optional, text, time } from './schema.ts'
+import { count, list, object, optional, text, time, wireOf } from './schema.ts'
 import type { NameOf } from './usernames.ts'
 
 export type MailJob = z.infer<typeof MailJob>
@@ -43,21 +43,8 @@ export const MailRecord = MailOutcome.extend({
   history: list(AuditEvent, 'What was recorded of it, oldest first.'),
 }).describe('All that is known of a mail that was asked for.')
 
-export function mailShape(job: MailJobStatus, nameOf: NameOf): z.input<typeof MailJob> {
-  return {
-    id: job.id,
-    kind: job.kind,
-    state: job.state,
-    account_id: job.accountId,
-    username: nameOf(job.accountId),
-    reason: job.reason,
-    requested_at: job.requestedAt,
-    next_attempt_at: job.nextAttemptAt,
-    expires_at: job.expiresAt,
-    attempts: job.attempts,
-    is_held: job.isHeld,
-  }
-}
+export const mailShape = (job: MailJobStatus, nameOf: NameOf) =>
+  wireOf(MailJob, { ...job, username: nameOf(job.accountId) })
 
 /** More than one mail fails in its life. */
 const MAX_FAILURES = 1_000
@@ -75,21 +62,13 @@ export async function readMail({ outbox, audit }: AccountFlowsStore, id: string,
 
 type KeptMail = Awaited<ReturnType<typeof readMail>>
 
-export function outcomeOf({
-  id,
-  job,
-  sent,
-  requested,
-  failures,
-}: KeptMail): z.input<typeof MailOutcome> {
-  if (job) {
-    const { state, reason, attempts, nextAttemptAt } = job
-    return { mail_id: id, state, reason, attempts, next_attempt_at: nextAttemptAt }
-  }
-  if (sent) return { mail_id: id, state: 'sent', sent_at: sent.at }
-  if (!requested) return { mail_id: id, state: 'unknown' }
+export function outcomeOf({ id: mailId, job, sent, requested, failures }: KeptMail) {
+  if (job) return wireOf(MailOutcome, { ...job, mailId })
+  if (sent) return wireOf(MailOutcome, { mailId, state: 'sent', sentAt: sent.at })
+  if (!requested) return wireOf(MailOutcome, { mailId, state: 'unknown' })
   // A dead letter that was retried ended for another reason than at first.
-  return { mail_id: id, state: 'ended', reason: failures[0]?.reason ?? requested.reason }
+  const reason = failures[0]?.reason ?? requested.reason
+  return wireOf(MailOutcome, { mailId, state: 'ended', reason })
 }
 
 export function recordOf(kept: KeptMail, nameOf: NameOf): z.input<typeof MailRecord> {

@@ -20,9 +20,10 @@ export function createMailRetry({
 }: Pick<AdminParts, 'store' | 'wake'> & Pick<Clock, 'now'>) {
   const { outbox } = store
 
-  async function revive(id: string): Promise<RetryOutcome> {
+  async function one(job: MailJobStatus): Promise<RetryOutcome> {
+    if (await isSuperseded(job)) return 'superseded'
     const at = now()
-    const outcome = await outbox.revive(id, at, new Date(at.getTime() + LIFE_MS))
+    const outcome = await outbox.revive(job.id, at, new Date(at.getTime() + LIFE_MS))
     if (outcome === 'revived') wake(at)
     return outcome
   }
@@ -38,11 +39,7 @@ export function createMailRetry({
   }
 
   return {
-    async one(id: string): Promise<RetryOutcome> {
-      const [job] = await outbox.list({ id, limit: 1 }, now())
-      if (!job) return 'not_found'
-      return (await isSuperseded(job)) ? 'superseded' : revive(id)
-    },
+    one,
 
     /**
      * Of each account and kind the newest dead letter; so many at once that a request is answered in time.
@@ -56,11 +53,10 @@ export function createMailRetry({
       const settled = new Set<string>()
       let changed = 0
       for (const letter of letters) {
-        const { id, kind, accountId } = letter
-        const whose = JSON.stringify([accountId ?? id, kind])
-        if (settled.has(whose) || (await isSuperseded(letter))) continue
-        settled.add(whose)
-        if ((await revive(id)) === 'revived') changed += 1
+        const whose = JSON.stringify([letter.accountId ?? letter.id, letter.kind])
+        const outcome = settled.has(whose) ? 'superseded' : await one(letter)
+        if (outcome !== 'superseded') settled.add(whose)
+        if (outcome === 'revived') changed += 1
       }
       const oldest = letters.length === MOST_AT_ONCE ? letters.at(-1)?.requestedAt : undefined
       return { changed, moreBefore: oldest }

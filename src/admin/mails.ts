@@ -2,12 +2,11 @@ import * as z from 'zod'
 import { MAIL_KINDS, mailKinds, mailTemplates } from '../ports/mail-kinds.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
 import { givenFor } from '../settings/secrets.ts'
-import type { Settings } from '../settings/table.ts'
-import type { RenderedMail, Views } from '../views/index.ts'
+import type { RenderedMail } from '../views/index.ts'
 import { recordAction } from './audit.ts'
 import { CheckReport, reportOf, type Check } from './checks.ts'
 import { MailOutcome, outcomeOf, readMail } from './mail-record.ts'
-import { invalid, invalidSettings, notAnAddress, operation } from './operation.ts'
+import { invalid, invalidSettings, notAnAddress, operation, type AdminParts } from './operation.ts'
 import { given, object, oneOf, optional, text } from './schema.ts'
 
 export type MailTest = z.infer<typeof MailTest>
@@ -29,53 +28,46 @@ export const MailPreview = object(
 /** Mails to try the settings with, and what became of one. */
 export const mailOperations = {
   testMail: operation({
-    route: 'POST /mail/test',
-    scope: 'account-flows:settings',
     summary: 'Sends a test mail now, and reports each step.',
     body: MailTest,
     answer: CheckReport,
     async run(request, parts) {
       const { to, settings: wanted = {} } = request.body
       if (!isMailAddress(to)) return notAnAddress(to, 'sent')
-      const { settings, views, clock } = parts
-      await settings.refresh()
-      const tried = settings.tried(wanted)
+      const { settingsKeeper, views, clock } = parts
+      await settingsKeeper.refresh()
+      const tried = settingsKeeper.tried(wanted)
       if (Array.isArray(tried)) return invalidSettings('sent', tried)
       const keys = Object.keys(wanted)
       const about = keys.length > 0 ? { details: { keys } } : {}
       await recordAction(parts, request, 'mail_test', about)
-      const mail = testMail(views, clock.now())
+      const mail = views.mail('test', { username: '', link: '', at: clock.now() })
       const checks = await parts.checkMail(tried.settings, { to, mail })
-      return { answer: reportOf(checks.map((check) => withSecretsLeft(check, tried.secretsLeft))) }
+      return reportOf(checks.map((check) => withSecretsLeft(check, tried.secretsLeft)))
     },
   }),
 
   previewMail: operation({
-    route: 'GET /mail/preview',
-    scope: 'account-flows:read',
     summary: 'Renders a mail.',
     query: z.strictObject({
       template: oneOf(mailTemplates).describe('Which mail.'),
       locale: given.default('en').describe('In which language.'),
     }),
     answer: MailPreview,
-    async run({ query: { template: name, locale } }, { views, oauthUrl, settings, clock }) {
-      const wish = { name, locale, oauthUrl, settings: settings.current(), at: clock.now() }
-      const mail = previewMail(views, wish)
-      if (mail) return { answer: mail }
-      const expected = `one of ${views.locales.join(', ')}`
+    async run({ query }, parts) {
+      const mail = previewMail(parts, query)
+      if (mail) return mail
+      const expected = `one of ${parts.views.locales.join(', ')}`
       return invalid('There is no such locale.', { key: 'locale', expected, got: 'another locale' })
     },
   }),
 
   mailOutcome: operation({
-    route: 'GET /mail/outcome',
-    scope: 'account-flows:read',
     summary: 'What became of a mail that was asked for.',
     query: z.strictObject({ mail_id: given.describe('From `Accepted`.') }),
     answer: MailOutcome,
     async run({ query }, { store, clock }) {
-      return { answer: outcomeOf(await readMail(store, query.mail_id, clock.now())) }
+      return outcomeOf(await readMail(store, query.mail_id, clock.now()))
     },
   }),
 }
@@ -94,18 +86,12 @@ function withSecretsLeft(check: Check, [secret, ...more]: string[]): Check {
 
 const BROWSER = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
 
-interface PreviewWish {
-  name: string
-  locale: string
-  oauthUrl: string
-  settings: Settings
-  at: Date
-}
+type PreviewParts = Pick<AdminParts, 'views' | 'oauthUrl' | 'settings' | 'clock'>
 
 /** A mail as it would leave, with made-up values and no token. `undefined`: there is no such mail or locale. */
 export function previewMail(
-  views: Views,
-  { name, locale, oauthUrl, settings, at }: PreviewWish,
+  { views, oauthUrl, settings, clock }: PreviewParts,
+  { template: name, locale }: { template: string; locale: string },
 ): RenderedMail | undefined {
   const kind = mailKinds.find((each) => MAIL_KINDS[each].template === name)
   if (!kind || !views.locales.includes(locale)) return undefined
@@ -114,15 +100,10 @@ export function previewMail(
     username: 'ann',
     link: `${oauthUrl}${page}`,
     notMe: `${oauthUrl}/not-me`,
-    at,
-    ...(link && { lifetimeMs: settings[link.lifetime] }),
+    at: clock.now(),
+    ...(link && { lifetimeMs: settings()[link.lifetime] }),
     clientName: 'Example App',
     userAgent: BROWSER,
   }
   return views.mail(template, locals, { asked: locale })
-}
-
-/** What is sent to try the settings out. */
-export function testMail(views: Views, at: Date): RenderedMail {
-  return views.mail('test', { username: '', link: '', at })
 }

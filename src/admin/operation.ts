@@ -1,33 +1,14 @@
-import type { IncomingMessage } from 'node:http'
 import * as z from 'zod'
-import type { Clock } from '../clock.ts'
-import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
-import type { OwnKeyRing } from '../crypto/key-rings.ts'
-import type { Invitation } from '../flows/invitation.ts'
 import type { CheckedOptions } from '../check-options.ts'
-import type {
-  AuditEvent,
-  CheckMail,
-  EndedAccount,
-  Log,
-  Requester,
-  UserStore,
-} from '../ports/index.ts'
-import type { AccountFlowsStore, ClientLogout, MailOutbox } from '../records/index.ts'
-import type { SettingsKeeper } from '../settings/settings.ts'
-import type { Views } from '../views/index.ts'
-import type { AdminScope } from './bearer-tokens.ts'
+import type { Core } from '../core.ts'
+import type { Invitation } from '../flows/invitation.ts'
+import type { CheckMail, EndedAccount, Requester } from '../ports/index.ts'
+import type { MailOutbox } from '../records/index.ts'
 import { object, optional, text } from './schema.ts'
 
 /** What the admin API is made of; every operation is handed all of it. */
-export interface AdminParts {
+export interface AdminParts extends Core {
   options: CheckedOptions
-  /** Where links start: base URL and OAuth path, the issuer. */
-  oauthUrl: string
-  store: AccountFlowsStore
-  users: UserStore
-  settings: SettingsKeeper
-  keyRing: Pick<OwnKeyRing, 'all'>
   /** Where jobs are added, so that workers hear of them. */
   outbox: Pick<MailOutbox, 'add'>
   /** Tells the workers that a mail is due. */
@@ -39,16 +20,6 @@ export interface AdminParts {
   /** Of the stored hashes that cost too much for everybody to pay for, as far as this process saw one. */
   dearestCost(): number | undefined
   endSessions(accountId: string): Promise<EndedAccount>
-  /** The clients of the newest end of an account, each once. `undefined`: the provider tells no clients. */
-  clientsOf(accountId: string): Promise<ClientLogout[] | undefined>
-  /** Stands for an account that is forgotten, in what is kept of it. */
-  keyedHash(text: string): string
-  authorizeSig: AuthorizeSig
-  views: Views
-  audit(event: AuditEvent): Promise<void>
-  requesterOf(req: IncomingMessage): Requester
-  log: Log
-  clock: Clock
 }
 
 /** Who asks, for the audit log. */
@@ -64,6 +35,8 @@ export interface AdminRequest<Query = {}, Body = undefined> extends AdminCaller 
   body: Body
   /** ETags of `If-Match`; `undefined`: there is no such header. */
   ifMatch: string[] | undefined
+  /** Gives the answer this ETag. */
+  tag(etag: string): void
 }
 
 export type SettingProblem = z.infer<typeof SettingProblem>
@@ -88,17 +61,15 @@ export const Problem = object('RFC 9457. `code` is stable, `title` is a sentence
   candidates: optional(z.array(Candidate)),
 })
 
-/** One operation of the admin API (4.5): what it takes and answers, who may ask, and what it does. */
+/** No answer has a `code`. */
+export const isProblem = (answer: object): answer is Problem => 'code' in answer
+
+/** One operation of the admin API (4.5): what it takes and answers, and what it does. Where it is, and who may ask, is in `routes.ts`. */
 export interface Operation<
-  Route extends string = string,
   Query extends z.ZodObject = z.ZodObject,
   Body extends z.ZodType = z.ZodType,
   Answer extends z.ZodType = z.ZodType,
 > {
-  /** Method, and path below that of the API. */
-  route: Route & `${'GET' | 'PUT' | 'POST'} /${string}`
-  /** What the token must have. */
-  scope: AdminScope
   summary: string
   query?: Query
   body?: Body
@@ -109,16 +80,15 @@ export interface Operation<
   run(
     request: AdminRequest<z.output<Query>, z.output<Body>>,
     parts: AdminParts,
-  ): Promise<{ answer: z.input<Answer>; etag?: string } | Problem>
+  ): Promise<(z.input<Answer> & object) | Problem>
 }
 
 /** So that `run` is given and answers what the schemas beside it say. */
 export function operation<
-  const Route extends string,
   Answer extends z.ZodType,
   Query extends z.ZodObject = z.ZodObject<{}>,
   Body extends z.ZodType = z.ZodUndefined,
->(described: Operation<Route, Query, Body, Answer>): Operation<Route, Query, Body, Answer> {
+>(described: Operation<Query, Body, Answer>): Operation<Query, Body, Answer> {
   return described
 }
 

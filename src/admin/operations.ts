@@ -2,12 +2,11 @@ import type * as z from 'zod'
 import { auditOperations } from './audit.ts'
 import { doctorOperations } from './doctor.ts'
 import { forgetOperations } from './forget.ts'
-import { keysOperations } from './keys.ts'
 import { linkOperations } from './links.ts'
 import { mailOperations } from './mails.ts'
 import type { Operation } from './operation.ts'
 import { outboxOperations } from './outbox.ts'
-import { settingsOperations } from './settings.ts'
+import { keysOperations, settingsOperations } from './settings.ts'
 import { userOperations } from './users.ts'
 
 // What is sent and answered, by the names of docs/openapi.json.
@@ -16,7 +15,6 @@ export { Check, CheckReport } from './checks.ts'
 export { DoctorRequest } from './doctor.ts'
 export { AccountQuery } from './find-account.ts'
 export { AccountId, ForgottenAccount } from './forget.ts'
-export { KeysRotation } from './keys.ts'
 export { Link } from './link-state.ts'
 export { LinkExplanation } from './link-words.ts'
 export { LinkQuery } from './links.ts'
@@ -24,12 +22,13 @@ export { MailJob, MailOutcome, MailRecord } from './mail-record.ts'
 export { MailPreview, MailTest } from './mails.ts'
 export { MailChoice, MailsChanged, Outbox } from './outbox.ts'
 export { Candidate, Problem, SettingProblem, type Operation } from './operation.ts'
-export { Settings, SettingsHistory, SettingsInForce, SettingsVersion } from './settings-schema.ts'
+export { KeysRotation, Settings, SettingsHistory } from './settings-schema.ts'
+export { SettingsInForce, SettingsVersion } from './settings-schema.ts'
 export { UserStatus } from './user-status.ts'
 export { Accepted, EndedSessions } from './users.ts'
 export { Verification } from './verify-user.ts'
 
-/** The admin API (4.5), by the names of the methods of `AdminClient`. Its router, its client and docs/openapi.json are made of this list. */
+/** The admin API (4.5), by the names of the methods of `AdminClient`. Its router, its client and docs/openapi.json are made of this list, and of `routes.ts`. */
 export const operations = {
   ...settingsOperations,
   ...mailOperations,
@@ -47,7 +46,7 @@ export type OperationName = keyof List
 
 /** What a client sends, and is answered. */
 export type Operations = {
-  [N in OperationName]: List[N] extends Operation<infer R, infer Q, infer B, infer A>
-    ? { route: R; query: z.input<Q>; body: z.input<B>; answer: z.output<A> }
+  [N in OperationName]: List[N] extends Operation<infer Q, infer B, infer A>
+    ? { query: z.input<Q>; body: z.input<B>; answer: z.output<A> }
     : never
 }

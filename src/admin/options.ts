@@ -1,4 +1,5 @@
 import { createPublicKey } from 'node:crypto'
+import { isJsonObject } from '../answer.ts'
 import {
   ADMIN_SCOPES,
   ALL_SCOPES,
@@ -23,31 +24,23 @@ interface AdminOptions {
   adminJwt?: AdminJwtOptions
 }
 
+type Weak = (problem: string) => void
+
 /** Who may use the admin API: one of the two ways, so that nobody forgets the other. */
-export function checkAdmin(
-  { adminToken, adminJwt }: AdminOptions,
-  weak: (problem: string) => void,
-): { adminTokens: readonly ScopedToken[]; adminJwt: AdminJwtOptions | undefined } {
-  const isBoth = adminToken !== undefined && adminJwt !== undefined
-  must(!isBoth, 'give adminToken or adminJwt, not both')
+export function checkAdmin({ adminToken, adminJwt }: AdminOptions, weak: Weak) {
+  must(adminToken === undefined || adminJwt === undefined, 'give adminToken or adminJwt, not both')
   return {
     adminTokens: checkTokens(adminToken, weak),
     adminJwt: adminJwt === undefined ? undefined : checkJwt(adminJwt),
   }
 }
 
-function checkTokens(
-  given: AdminOptions['adminToken'],
-  weak: (problem: string) => void,
-): readonly ScopedToken[] {
+function checkTokens(given: AdminOptions['adminToken'], weak: Weak): readonly ScopedToken[] {
   const tokens = given === undefined ? [] : [given].flat().map(withScopes)
   const texts = new Set(tokens.map(({ token }) => token))
   must(texts.size === tokens.length, 'adminToken must not have the same token twice')
-  for (const { token } of tokens) {
-    if (token.length < MIN_ADMIN_TOKEN_LENGTH) {
-      weak(`adminToken must have ${MIN_ADMIN_TOKEN_LENGTH} characters or more`)
-    }
-  }
+  if (tokens.some(({ token }) => token.length < MIN_ADMIN_TOKEN_LENGTH))
+    weak(`adminToken must have ${MIN_ADMIN_TOKEN_LENGTH} characters or more`)
   return tokens
 }
 
@@ -66,7 +59,7 @@ function withScopes(given: AdminToken): ScopedToken {
 }
 
 function checkJwt(options: AdminJwtOptions): AdminJwtOptions {
-  must(isObject(options), 'adminJwt must be an object')
+  must(isJsonObject(options), 'adminJwt must be an object')
   const { issuer, audience, algorithms, keys, scope, type } = options
   must(isText(issuer), 'adminJwt.issuer must be a text, and not empty')
   must(isText(audience), 'adminJwt.audience must be a text, and not empty')
@@ -82,7 +75,7 @@ function checkJwt(options: AdminJwtOptions): AdminJwtOptions {
     const problem = `adminJwt.algorithms: ${String(one)} is not an algorithm with public keys`
     must(ASYMMETRIC.test(one), problem)
   }
-  return { ...options, issuer, audience, algorithms: [...algorithms], keys: checkKeys(keys) }
+  return { ...options, algorithms: [...algorithms], keys: checkKeys(keys) }
 }
 
 function checkKeys(keys: AdminJwtOptions['keys']): AdminJwtOptions['keys'] {
@@ -106,7 +99,7 @@ function checkKeys(keys: AdminJwtOptions['keys']): AdminJwtOptions['keys'] {
 const PRIVATE = ['d', 'k', 'p', 'q', 'dp', 'dq', 'qi', 'oth']
 
 function isPublicKey(key: unknown): boolean {
-  if (!isObject(key) || PRIVATE.some((member) => member in key)) return false
+  if (!isJsonObject(key) || PRIVATE.some((member) => member in key)) return false
   try {
     createPublicKey({ key: { ...key }, format: 'jwk' })
     return true
@@ -122,8 +115,4 @@ const isVisible = (value: unknown): value is string =>
 
 function must(isSo: boolean, problem: string): asserts isSo {
   if (!isSo) throw new TypeError(problem)
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null
 }

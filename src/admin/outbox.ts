@@ -1,10 +1,21 @@
 import * as z from 'zod'
-import type { AccountFlowsStore } from '../records/index.ts'
+import type { MailJobStatus } from '../records/index.ts'
 import { recordAction } from './audit.ts'
 import { MailJob, MailRecord, mailShape, readMail, recordOf } from './mail-record.ts'
 import { createMailRetry, type RetryOutcome } from './mail-retry.ts'
-import { invalid, operation, refusal, type Problem } from './operation.ts'
-import { count, flag, given, givenTime, limit, object, oneOf, optional, time } from './schema.ts'
+import { invalid, operation, refusal, type AdminParts, type Problem } from './operation.ts'
+import {
+  count,
+  flag,
+  given,
+  givenTime,
+  limit,
+  object,
+  oneOf,
+  optional,
+  time,
+  wireOf,
+} from './schema.ts'
 import { usernamesOf } from './usernames.ts'
 
 export type Outbox = z.infer<typeof Outbox>
@@ -29,8 +40,6 @@ export const MailsChanged = object('How many mails were changed.', {
 /** Mails that wait, and mails that could not be sent. */
 export const outboxOperations = {
   listOutbox: operation({
-    route: 'GET /outbox',
-    scope: 'account-flows:read',
     summary: 'Mails that wait, and dead letters.',
     query: z.strictObject({
       state: optional(oneOf(['waiting', 'dead']), 'Both by default.'),
@@ -44,72 +53,74 @@ export const outboxOperations = {
       const asked = { state, accountId, requestedFrom, limit }
       const jobs = await store.outbox.list(asked, clock.now())
       const nameOf = await usernamesOf(users, jobs)
-      return { answer: { mails: jobs.map((job) => mailShape(job, nameOf)) } }
+      return { mails: jobs.map((job) => mailShape(job, nameOf)) }
     },
   }),
 
   showMail: operation({
-    route: 'GET /outbox/mail',
-    scope: 'account-flows:read',
     summary: 'All about one mail: its outcome, each attempt, its ids.',
     query: z.strictObject({ mail_id: given.describe('From `Accepted` or `MailJob`.') }),
     answer: MailRecord,
     async run({ query }, { store, users, clock }) {
       const kept = await readMail(store, query.mail_id, clock.now())
-      return { answer: recordOf(kept, await usernamesOf(users, [kept])) }
+      return recordOf(kept, await usernamesOf(users, [kept]))
     },
   }),
 
   retryMails: operation({
-    route: 'POST /outbox/retry',
-    scope: 'account-flows:support',
     summary: 'Sends a waiting mail now, or tries a dead letter again. Audited.',
     body: MailChoice,
     answer: MailsChanged,
     async run(request, parts) {
-      const { body } = request
-      const before = body.before === undefined ? undefined : new Date(body.before)
-      if (!isOneChoice(body) || Number.isNaN(before?.getTime())) return INVALID
-      const { store, wake, clock } = parts
-      if (!(await isThere(store, body.id, clock.now()))) return REFUSALS.not_found
-      await recordAction(parts, request, 'outbox_retry', detailsOf(body.id))
-      const retry = createMailRetry({ store, wake, now: clock.now })
-      if (body.id === undefined) {
-        const { changed, moreBefore } = await retry.allDead(before)
-        return { answer: { changed, more_before: moreBefore } }
+      const { before } = request.body
+      const requestedBefore = before === undefined ? undefined : new Date(before)
+      if (Number.isNaN(requestedBefore?.getTime())) return INVALID
+      const chosen = await chosenOf(parts, request.body)
+      if ('code' in chosen) return chosen
+      await recordAction(parts, request, 'outbox_retry', detailsOf(chosen))
+      const retry = createMailRetry({ ...parts, now: parts.clock.now })
+      if (chosen.job) {
+        const outcome = await retry.one(chosen.job)
+        return outcome === 'revived' ? { changed: 1 } : REFUSALS[outcome]
       }
-      const outcome = await retry.one(body.id)
-      return outcome === 'revived' ? { answer: { changed: 1 } } : REFUSALS[outcome]
+      return wireOf(MailsChanged, await retry.allDead(requestedBefore))
     },
   }),
 
   purgeMails: operation({
-    route: 'POST /outbox/purge',
-    scope: 'account-flows:support',
     summary: 'Removes a waiting mail, or dead letters. Audited.',
     body: MailChoice,
     answer: MailsChanged,
     async run(request, parts) {
-      const { id, before } = request.body
-      if (!isOneChoice(request.body) || before !== undefined) return INVALID
-      const { store, clock } = parts
-      if (!(await isThere(store, id, clock.now()))) return REFUSALS.not_found
-      await recordAction(parts, request, 'outbox_purge', detailsOf(id))
-      const changed = await store.outbox.discard(id === undefined ? 'dead' : { id }, clock.now())
-      if (id === undefined || changed === 1) return { answer: { changed } }
-      return (await isThere(store, id, clock.now())) ? REFUSALS.held : REFUSALS.not_found
+      if (request.body.before !== undefined) return INVALID
+      const chosen = await chosenOf(parts, request.body)
+      if ('code' in chosen) return chosen
+      await recordAction(parts, request, 'outbox_purge', detailsOf(chosen))
+      const changed = await parts.store.outbox.discard(chosen.job ?? 'dead', parts.clock.now())
+      if (!chosen.job || changed === 1) return { changed }
+      const left = await chosenOf(parts, request.body)
+      return 'code' in left ? left : REFUSALS.held
     },
   }),
 }
 
-/** Not both, and not neither. */
-const isOneChoice = (choice: MailChoice) => (choice.all_dead === true) === (choice.id === undefined)
+interface Chosen {
+  /** `undefined`: all dead letters. */
+  job?: MailJobStatus
+}
 
-// What is no mail may be anything that was pasted by mistake, such as a link: it is not recorded.
-const isThere = async ({ outbox }: AccountFlowsStore, id: string | undefined, at: Date) =>
-  id === undefined || (await outbox.list({ id, limit: 1 }, at)).length === 1
+/** What is no mail may be anything that was pasted by mistake, such as a link: it is not recorded. */
+async function chosenOf(
+  { store, clock }: AdminParts,
+  { id, all_dead: isAll = false }: MailChoice,
+): Promise<Chosen | Problem> {
+  if (isAll !== (id === undefined)) return INVALID
+  if (id === undefined) return {}
+  const [job] = await store.outbox.list({ id, limit: 1 }, clock.now())
+  return job ? { job } : REFUSALS.not_found
+}
 
-const detailsOf = (id: string | undefined) => ({ details: { mail_id: id ?? 'all dead letters' } })
+const detailsOf = ({ job }: Chosen) => ({ details: { mail_id: job?.id ?? 'all dead letters' } })
 
 const INVALID = invalid('Name one mail by id, or set all_dead to true.', {
   key: 'id',

@@ -2,15 +2,23 @@ import type { Context } from 'koa'
 import { reportFailure, showProblem } from '../http/failure.ts'
 import { createAdminAuth } from './authentication.ts'
 import { readInput } from './input.ts'
-import type { AdminParts, Operation } from './operation.ts'
+import { isProblem, refusal, type AdminParts, type Operation, type Problem } from './operation.ts'
 import { operations } from './operations.ts'
+import { ROUTES } from './routes.ts'
 
-const LIST = Object.values<Operation>(operations)
+const BY_NAME = new Map<string, Operation>(Object.entries(operations))
+const LIST = Object.entries(ROUTES).map(([name, [route, scope]]) => {
+  return { route, scope, operation: BY_NAME.get(name) }
+})
 
 const FAILURES = {
-  unavailable: [503, 'The database cannot be reached. Try again in a minute.'],
-  error: [500, 'Something went wrong on our side. Try again in a moment.'],
-} as const
+  unavailable: refusal(
+    503,
+    'unavailable',
+    'The database cannot be reached. Try again in a minute.',
+  ),
+  error: refusal(500, 'error', 'Something went wrong on our side. Try again in a moment.'),
+}
 
 /** @param path - below that of the admin API. */
 export type AdminRouter = (ctx: Context, path: string) => Promise<void>
@@ -19,47 +27,45 @@ export type AdminRouter = (ctx: Context, path: string) => Promise<void>
  * The admin API (4.5, 5). It finds the operation, checks the token and its scope, reads the request, and answers.
  */
 export function createAdminRouter(parts: AdminParts): AdminRouter {
-  const { log } = parts
   const authenticate = createAdminAuth(parts)
 
-  async function operate(ctx: Context, operation: Operation, actor: string): Promise<void> {
+  /** `undefined`: it is answered. */
+  async function operate(ctx: Context, path: string): Promise<Problem | undefined> {
+    const method = ctx.method === 'HEAD' ? 'GET' : ctx.method
+    const there = LIST.filter(({ route }) => route.endsWith(` ${path}`))
+    const { scope, operation } = there.find(({ route }) => route === `${method} ${path}`) ?? {}
+    const admin = await authenticate(ctx, scope)
+    if ('code' in admin) return admin
+    if (!operation) return refusedMethod(ctx, there)
     const input = await readInput(ctx, operation)
-    const caller = { actor, requester: parts.requesterOf(ctx.req) }
-    const outcome = 'code' in input ? input : await operation.run({ ...input, ...caller }, parts)
-    if ('code' in outcome) {
-      const { status, code, title, ...more } = outcome
-      return showProblem(ctx, status, code, title, more)
-    }
+    if ('code' in input) return input
+    const caller = { actor: admin.actor, requester: parts.requesterOf(ctx.req) }
+    const tag = (etag: string) => ctx.set('ETag', etag)
+    const outcome = await operation.run({ ...input, ...caller, tag }, parts)
+    if (isProblem(outcome)) return outcome
     ctx.status = operation.status ?? 200
     ctx.set('Cache-Control', 'no-store')
     ctx.set('X-Content-Type-Options', 'nosniff')
-    if (outcome.etag !== undefined) ctx.set('ETag', outcome.etag)
-    ctx.body = outcome.answer
+    ctx.body = outcome
+    return undefined
   }
 
   return async (ctx, path) => {
-    try {
-      const method = ctx.method === 'HEAD' ? 'GET' : ctx.method
-      const there = LIST.filter(({ route }) => route.endsWith(` ${path}`))
-      const operation = there.find(({ route }) => route === `${method} ${path}`)
-      const admin = await authenticate(ctx, operation?.scope)
-      if (!admin) return
-      if (operation) await operate(ctx, operation, admin.actor)
-      else refuseMethod(ctx, there)
-    } catch (error) {
-      const code = reportFailure(ctx, { message: 'admin request failed', path, log }, error)
-      const [status, title] = FAILURES[code]
-      showProblem(ctx, status, code, title)
-    }
+    const failed = (error: unknown) =>
+      FAILURES[reportFailure(ctx, { message: 'admin request failed', path, log: parts.log }, error)]
+    const problem = await operate(ctx, path).catch(failed)
+    if (!problem) return
+    const { status, code, title, ...more } = problem
+    showProblem(ctx, status, code, title, more)
   }
 }
 
-function refuseMethod(ctx: Context, there: Operation[]): void {
-  if (there.length === 0) return showProblem(ctx, 404, 'not_found', 'There is no such operation.')
+function refusedMethod(ctx: Context, there: { route: string }[]): Problem {
+  if (there.length === 0) return refusal(404, 'not_found', 'There is no such operation.')
   const methods = there.flatMap(({ route }) => {
     const [method = ''] = route.split(' ')
     return method === 'GET' ? ['GET', 'HEAD'] : method
   })
   ctx.set('Allow', methods.join(', '))
-  showProblem(ctx, 405, 'method_not_allowed', `Use ${methods.join(' or ')} here.`)
+  return refusal(405, 'method_not_allowed', `Use ${methods.join(' or ')} here.`)
 }

@@ -1,5 +1,6 @@
 /** The kinds of which the schemas of the admin API are made. */
 import * as z from 'zod'
+import { snakeCase } from '../records/kind.ts'
 
 const MAX_TEXT = 8_192
 
@@ -23,19 +24,14 @@ export const limit = z
   .max(1000, LIMIT)
   .default(50)
   .describe('At most this many.')
+// Also without seconds.
+const TIMES = z.iso.datetime().or(z.iso.datetime({ precision: -1 }))
 const TIME = 'a time such as 2026-01-31T08:00:00Z'
 export const givenTime = z
   .string(TIME)
-  .refine(isTime, TIME)
+  .refine((text) => TIMES.safeParse(text).success, TIME)
   .meta({ format: 'date-time' })
   .transform((text) => new Date(text))
-
-/** The 30th of February, which `Date` reads as the 2nd of March, is no time. */
-function isTime(text: string): boolean {
-  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?Z$/.test(text)) return false
-  const time = new Date(text)
-  return !Number.isNaN(time.getTime()) && time.toISOString().startsWith(text.slice(0, 10))
-}
 
 export const text = z.string()
 /** A handler answers a `Date`; JSON makes this of it. */
@@ -45,13 +41,24 @@ export const time = z
   .pipe(z.string().meta({ format: 'date-time' }))
 export const count = z.int().min(0)
 /** JSON leaves `undefined` out. */
-export const optional = <T extends z.ZodType>(kind: T, description = '') =>
-  described(z.optional(kind), description)
-export const list = <T extends z.ZodType>(kind: T, description = '') =>
-  described(z.array(kind), description)
+export const optional = <T extends z.ZodType>(kind: T, description?: string) =>
+  description === undefined ? z.optional(kind) : z.optional(kind).describe(description)
+export const list = <T extends z.ZodType>(kind: T, description: string) =>
+  z.array(kind).describe(description)
 export const object = <S extends z.core.$ZodLooseShape>(description: string, shape: S) =>
-  described(z.strictObject(shape), description)
+  z.strictObject(shape).describe(description)
 
-function described<T extends z.ZodType>(kind: T, description: string): T {
-  return description === '' ? kind : kind.describe(description)
+type CamelCase<Name extends string> = Name extends `${infer Start}_${infer Rest}`
+  ? `${Start}${Capitalize<CamelCase<Rest>>}`
+  : Name
+
+/** What a schema describes of a record, and nothing else of it. Names are in camelCase in the code, and in snake_case on the wire. */
+export function wireOf<S extends z.ZodObject>(
+  { shape }: S,
+  record: { [N in keyof z.input<S> as CamelCase<N & string>]: z.input<S>[N] },
+): z.input<S> {
+  const values = new Map(Object.entries(record).map(([name, value]) => [snakeCase(name), value]))
+  const told = Object.keys(shape).map((name) => [name, values.get(name)])
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the record has them by their other names
+  return Object.fromEntries(told) as z.input<S>
 }

@@ -61,3 +61,17 @@ export type SettingsHistory = z.infer<typeof SettingsHistory>
 export const SettingsHistory = object('The last versions, newest first: the first is in force.', {
   versions: z.array(SettingsVersion),
 })
+
+export type KeysRotation = z.infer<typeof KeysRotation>
+export const KeysRotation = object(
+  'All secrets are now encrypted with the first key of the ring.',
+  {
+    resealed: list(text, 'Settings that another key had encrypted.'),
+    unreadable: list(text, 'Settings that no key of the ring decrypts: set them again.'),
+    keys: count.describe('How many keys the ring has.'),
+    old_keys_needed_until: optional(
+      time,
+      'Until this time, verification links may need the other keys of the ring.',
+    ),
+  },
+)

@@ -14,18 +14,15 @@ export async function usernamesOf(
   users: UserStore,
   records: { accountId?: string | undefined }[],
 ): Promise<NameOf> {
-  const ids = new Set(records.map(({ accountId }) => accountId))
-  const wanted = [...ids].filter((id) => id !== undefined)
-  const names = new Map<string, string>()
+  const ids = [...new Set(records.flatMap(({ accountId }) => accountId ?? []))]
+  const names = new Map<string | undefined, string>()
   try {
-    for (let at = 0; at < wanted.length; at += AT_ONCE) {
-      const found = await Promise.all(
-        wanted.slice(at, at + AT_ONCE).map((id) => users.findById(id)),
-      )
+    for (let at = 0; at < ids.length; at += AT_ONCE) {
+      const found = await Promise.all(ids.slice(at, at + AT_ONCE).map((id) => users.findById(id)))
       for (const user of found) if (user) names.set(user.id, user.username)
     }
   } catch (error) {
     if (!isStoreUnavailable(error)) throw error
   }
-  return (id) => (id === undefined ? undefined : names.get(id))
+  return (id) => names.get(id)
 }

@@ -1,12 +1,12 @@
 import type * as z from 'zod'
 import { newId } from '../crypto/token.ts'
+import type { InvitationRefusal } from '../flows/invitation.ts'
 import { requestMail } from '../outbox/request.ts'
-import type { User, UserStore } from '../ports/index.ts'
+import type { Requester, User } from '../ports/index.ts'
 import type { LinkKind } from '../ports/mail-kinds.ts'
 import { recordAction } from './audit.ts'
-import { AccountQuery, anyEmail, findAccount } from './find-account.ts'
-import { byAdmin, invite } from './invitation.ts'
-import { operation, type AdminCaller, type AdminParts, type Problem } from './operation.ts'
+import { AccountQuery, findAccount } from './find-account.ts'
+import { operation, refusal, type AdminCaller, type AdminParts, type Problem } from './operation.ts'
 import { count, object, optional, text } from './schema.ts'
 import { statusOf, UserStatus } from './user-status.ts'
 import { changing, unverify, Verification, verify } from './verify-user.ts'
@@ -34,82 +34,58 @@ export const EndedSessions = object(
   },
 )
 
+const BY_MAIL = { body: AccountQuery, answer: Accepted, status: 202 } as const
+
 /** What an admin does with one account; the host's users are asked through their port alone. */
 export const userOperations = {
   userStatus: operation({
-    route: 'POST /users/status',
-    scope: 'account-flows:read',
+    body: AccountQuery,
     summary:
       'An account, its links and mails, and why it got no mail. Also by an unverified address, if the user store supports it. Audited.',
-    body: AccountQuery,
     answer: UserStatus,
     // Nothing is done to whoever is found, so that an address need not be verified.
-    run: forAccount(
-      'user_status',
-      async (user, _, parts) => ({ answer: await statusOf(parts, user) }),
-      anyEmail,
-    ),
+    run: forAccount('user_status', (user, _, parts) => statusOf(parts, user), true),
   }),
 
   sendReset: operation({
-    route: 'POST /users/send-reset',
-    scope: 'account-flows:support',
+    ...BY_MAIL,
     summary: 'Requests a reset link for the account. Audited.',
-    body: AccountQuery,
-    answer: Accepted,
-    status: 202,
     run: forAccount('send_reset', ask('password_reset')),
   }),
 
   inviteUser: operation({
-    route: 'POST /users/invite',
-    scope: 'account-flows:support',
+    ...BY_MAIL,
     summary:
       'Asks for an invitation of an account without a password, to its address. Found by an unverified address too, where the host can. Audited.',
-    body: AccountQuery,
-    answer: Accepted,
-    status: 202,
     // The mail goes to the address of the account, and to no other: like those of the status, it need not be verified.
-    run: forAccount('user_invite', invite, anyEmail),
+    run: forAccount('user_invite', invite, true),
   }),
 
   sendVerification: operation({
-    route: 'POST /users/send-verification',
-    scope: 'account-flows:support',
+    ...BY_MAIL,
     summary: 'Requests a verification link for the account. Audited.',
-    body: AccountQuery,
-    answer: Accepted,
-    status: 202,
     run: forAccount('send_verification', ask('email_verification')),
   }),
 
   endSessions: operation({
-    route: 'POST /users/end-sessions',
-    scope: 'account-flows:support',
+    body: AccountQuery,
     summary:
       'Ends all sessions, grants and tokens of the account, and voids every link mailed to it. Audited.',
-    body: AccountQuery,
     answer: EndedSessions,
-    run: forAccount('end_sessions', async ({ id }, _, { endSessions }) => ({
-      answer: await endSessions(id),
-    })),
+    run: forAccount('end_sessions', ({ id }, _, { endSessions }) => endSessions(id)),
   }),
 
   verifyUser: operation({
-    route: 'POST /users/verify',
-    scope: 'account-flows:support',
-    summary: 'Makes the address of an account verified, without a mail. Audited.',
     body: AccountQuery,
+    summary: 'Makes the address of an account verified, without a mail. Audited.',
     answer: Verification,
     run: forAccount('user_verify', changing('user_verified', verify)),
   }),
 
   unverifyUser: operation({
-    route: 'POST /users/unverify',
-    scope: 'account-flows:support',
+    body: AccountQuery,
     summary:
       'Makes the address of an account unverified, if the user store supports it. Sessions and links stay. Audited.',
-    body: AccountQuery,
     answer: Verification,
     run: forAccount('user_unverify', changing('user_unverified', unverify)),
   }),
@@ -117,29 +93,55 @@ export const userOperations = {
 
 type Work<Answer> = (user: User, caller: AdminCaller, parts: AdminParts) => Promise<Answer>
 
-/** Finds the account, records who looked, and does the work. */
-function forAccount<Answer>(
-  action: string,
-  work: Work<Answer>,
-  withEmail = (users: UserStore) => (email: string) => users.findByVerifiedEmail(email),
-) {
+/**
+ * Finds the account, records who looked, and does the work.
+ *
+ * @param isAny - whether an address that finds it need not be verified.
+ */
+function forAccount<Answer>(action: string, work: Work<Answer>, isAny = false) {
   return async (
     request: AdminCaller & { body: AccountQuery },
     parts: AdminParts,
   ): Promise<Answer | Problem> => {
-    const { users } = parts
-    const found = await findAccount(users, request.body, withEmail(users))
+    const found = await findAccount(parts.users, request.body, isAny)
     if ('code' in found) return found
     await recordAction(parts, request, action, { accountId: found.id })
     return work(found, request, parts)
   }
 }
 
-function ask(kind: LinkKind): Work<{ answer: Accepted }> {
-  return async ({ id: accountId }, { requester }, { outbox, settings, clock }) => {
+/** Mails are asked for in the name of an admin: neither language nor browser are those of the reader. */
+const byAdmin = ({ address, userAgent }: Requester) => ({ address, userAgent, isAdmin: true })
+
+function ask(kind: LinkKind): Work<Accepted> {
+  return async ({ id: accountId }, caller, { outbox, settings, clock }) => {
     const id = newId()
-    const request = { id, kind, accountId, carried: {}, requester: byAdmin(requester) }
-    await requestMail(outbox, request, settings.current(), clock.now())
-    return { answer: { mail_id: id } }
+    const requester = byAdmin(caller.requester)
+    const request = { id, kind, accountId, carried: {}, requester }
+    await requestMail(outbox, request, settings(), clock.now())
+    return { mail_id: id }
   }
+}
+
+async function invite(
+  { id }: User,
+  { requester }: AdminCaller,
+  parts: AdminParts,
+): Promise<Accepted | Problem> {
+  const invited = await parts.invite(id, {}, byAdmin(requester))
+  if ('mailId' in invited) return { mail_id: invited.mailId }
+  const { refused } = invited
+  const title = `Nobody was invited: ${WHY[refused]}`
+  return refused === 'not_found'
+    ? refusal(404, 'unknown_account', title)
+    : refusal(409, refused, title)
+}
+
+const WHY: Record<InvitationRefusal, string> = {
+  not_found: 'the account is gone.',
+  disabled: 'the account is disabled. Enable it where your users are.',
+  no_address: 'the account has no e-mail address. Give it one where your users are.',
+  bad_address: 'the address is not one plain e-mail address. Correct it where your users are.',
+  has_password: 'the account has a password. Use user send-reset if it was forgotten.',
+  unsupported: 'the users of this host have no setFirstPassword. Add it where your users are.',
 }

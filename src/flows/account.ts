@@ -48,7 +48,7 @@ function mayBeMeant(typed: string, named: UserMatch): boolean {
 }
 
 /** Why no mail at all can be sent to the account. `undefined`: one can. */
-export function refusesMail({ disabled, email }: User) {
+export function refusesMail({ disabled, email }: Pick<User, 'disabled' | 'email'>) {
   if (disabled) return 'disabled'
   if (email === undefined) return 'no_address'
   return isMailAddress(email) ? undefined : 'bad_address'

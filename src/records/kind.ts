@@ -123,7 +123,8 @@ export function defined<T extends object>(parts: T) {
   return Object.fromEntries(known) as { [N in keyof T]?: Exclude<T[N], undefined> }
 }
 
-const snakeCase = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+export const snakeCase = (name: string) =>
+  name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
 /** Says which record it is, and what is wrong with it. */
 function damaged(name: string, { id, damaged = 'its fields do not go together' }: Stored) {

@@ -9,6 +9,7 @@ import { generatedFiles } from '../../docs/generate.ts'
 import { openApiDocument } from '../../docs/generate/openapi.ts'
 import { ADMIN_SCOPES } from '../../src/admin/bearer-tokens.ts'
 import { operations, type Operation, type OperationName } from '../../src/admin/operations.ts'
+import { ROUTES } from '../../src/admin/routes.ts'
 import {
   AdminApiError,
   createAdminClient,
@@ -54,7 +55,7 @@ interface DescribedResponse {
 
 /** What the document says of each answer of an operation, by its status. */
 function responsesOf(name: OperationName): Record<string, DescribedResponse> {
-  const [method = '', path = ''] = operations[name].route.split(' ')
+  const [method = '', path = ''] = ROUTES[name][0].split(' ')
   const described = document.paths[path]?.[method.toLowerCase()]
   return Object(Reflect.get(Object(described), 'responses'))
 }
@@ -70,7 +71,7 @@ interface Request {
 /** Asks for operations of the admin API; every answer, be it a refusal, must be one that the document describes. */
 function documentedAnswers({ baseUrl }: Pick<Harness, 'baseUrl'>) {
   return async (name: OperationName, request: Request = {}) => {
-    const [method = '', path] = operations[name].route.split(' ')
+    const [method = '', path] = ROUTES[name][0].split(' ')
     const { query = {}, body, headers } = request
     const type = body !== undefined && { 'content-type': 'application/json' }
     const search = new URLSearchParams(query).toString()
@@ -205,7 +206,8 @@ describe('What is made out of the table of settings and the description of the a
     )
     expect(described).to.have.members(operationNames)
     for (const name of operationNames) {
-      const { route, scope, status = 200 }: Operation = operations[name]
+      const { status = 200 }: Operation = operations[name]
+      const [route, scope] = ROUTES[name]
       const [method = '', path = ''] = route.split(' ')
       expect(paths[path]?.[method.toLowerCase()]).to.deep.include({
         security: [{ bearer: [scope] }],
@@ -258,10 +260,10 @@ describe('Each operation of the admin API, as docs/openapi.json says (5, 5.1):',
     const { status = 200, body, query = z.object({}) }: Operation = operations[name]
     const [needed] = OPERATIONS[name]
     const right = requestOf(name)
-    const isRead = operations[name].route.startsWith('GET ')
+    const isRead = ROUTES[name][0].startsWith('GET ')
 
     async function head(authorization: string) {
-      const path = `${operations[name].route.split(' ')[1]}?${new URLSearchParams(right.query)}`
+      const path = `${ROUTES[name][0].split(' ')[1]}?${new URLSearchParams(right.query)}`
       const init = { method: 'HEAD', headers: { authorization } }
       return (await fetch(`${h.baseUrl}/admin/api${path}`, init)).status
     }
@@ -276,9 +278,9 @@ describe('Each operation of the admin API, as docs/openapi.json says (5, 5.1):',
         const refused = await ask(name, { ...right, headers })
         expect([refused.status, refused.code]).to.deep.equal([401, 'unauthorized'])
       }
-      const routes = Object.values<Operation>(operations).map(({ route }) => route.split(' '))
+      const routes = Object.values(ROUTES).map(([route]) => route.split(' '))
       const there = routes
-        .filter(([, path]) => operations[name].route.endsWith(` ${path}`))
+        .filter(([, path]) => ROUTES[name][0].endsWith(` ${path}`))
         .map(([method]) => method)
       const override = { 'x-http-method-override': there[0] ?? '' }
       const others = ['POST', 'PATCH', 'DELETE', 'OPTIONS']

@@ -8,7 +8,8 @@ import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { Browser } from 'playwright-core'
-import { previewMail, testMail } from '../../src/admin/mails.ts'
+import { previewMail } from '../../src/admin/mails.ts'
+import { systemClock } from '../../src/clock.ts'
 import { mailTemplates } from '../../src/ports/mail-kinds.ts'
 import { parseAll } from '../../src/settings/parse-all.ts'
 import { createViews, type Views } from '../../src/views/index.ts'
@@ -77,16 +78,19 @@ async function picturesOfExample(browser: Browser) {
 }
 
 function everyMail(views: Views): { title: string; html: string }[] {
-  const settings = parseAll({})
+  const oauthUrl = 'https://id.example.com/oauth2'
+  const clock = { ...systemClock, now: () => AT }
+  const parts = { views, oauthUrl, settings: () => parseAll({}), clock }
   const samples = views.locales.flatMap((locale) =>
     mailTemplates.flatMap((name) => {
-      const oauthUrl = 'https://id.example.com/oauth2'
-      const wish = { name, locale, oauthUrl, settings, at: AT }
-      const mail = previewMail(views, wish)
+      const mail = previewMail(parts, { template: name, locale })
       return mail ? [{ title: `mail.${name}.${locale}`, html: mail.html }] : []
     }),
   )
-  return [...samples, { title: 'mail.test', html: testMail(views, AT).html }]
+  return [
+    ...samples,
+    { title: 'mail.test', html: views.mail('test', { username: '', link: '', at: AT }).html },
+  ]
 }
 
 async function picturesOfMails(browser: Browser, views: Views, colorScheme: 'light' | 'dark') {

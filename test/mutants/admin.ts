@@ -54,15 +54,15 @@ export const adminMutants: Mutant[] = [
   {
     name: 'whoever may look may change settings',
     in: 'createAdminAuth',
-    find: 'scope !== undefined && !verdict.scopes.includes(scope)',
-    becomes: 'verdict.scopes.length === 0',
+    find: 'scope === undefined || scopes.includes(scope)',
+    becomes: 'scopes.length > 0',
     caughtBy: 'ADM-15',
   },
   {
     name: 'support sends test mails to whomever it likes',
-    in: 'mailOperations',
-    find: "route: 'POST /mail/test', scope: 'account-flows:settings'",
-    becomes: "route: 'POST /mail/test', scope: 'account-flows:support'",
+    in: 'ROUTES',
+    find: "testMail: ['POST /mail/test', 'account-flows:settings'",
+    becomes: "testMail: ['POST /mail/test', 'account-flows:support'",
     caughtBy: 'ADM-15',
   },
   {

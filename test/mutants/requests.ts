@@ -72,9 +72,15 @@ export const requestMutants: Mutant[] = [
   {
     name: 'a refused admin request goes on',
     in: 'createAdminRouter',
-    find: 'if (!admin) return',
+    find: "if ('code' in admin) return admin",
     becomes: '',
-    and: [{ in: 'createAdminRouter', find: 'admin.actor', becomes: "(admin?.actor ?? 'nobody')" }],
+    and: [
+      {
+        in: 'createAdminRouter',
+        find: 'admin.actor',
+        becomes: "('actor' in admin ? admin.actor : 'nobody')",
+      },
+    ],
     caughtBy: 'ADM-07',
   },
   {
