@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { reachCodeOf } from '../src/answer.ts'
 import { run } from './program.ts'
 
 const args = process.argv.slice(2)
@@ -9,11 +10,13 @@ let isUnread = false
 
 process.stdout.on('error', (error) => {
   // Whoever read this has read enough; what is under way ends as it would, and with its own exit code.
-  isUnread ||= codeOf(error) === 'EPIPE'
+  isUnread ||= reachCodeOf(error) === 'EPIPE'
   if (isUnread && isEndless) process.exit()
   if (isUnread) return
   process.exitCode = 1
-  process.stderr.write(`The answer cannot be written: ${codeOf(error)}.\n`, () => process.exit())
+  process.stderr.write(`The answer cannot be written: ${reachCodeOf(error)}.\n`, () =>
+    process.exit(),
+  )
 })
 process.stderr.on('error', () => {})
 const exitCode = await run(args, process)
@@ -23,7 +26,3 @@ process.exitCode ??= exitCode
 process.stdout.write('', (error) => {
   if (!error || isUnread) process.stderr.write('', () => process.exit())
 })
-
-function codeOf(error: Error): string {
-  return String(Reflect.get(error, 'code'))
-}

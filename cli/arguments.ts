@@ -1,6 +1,4 @@
 import { type Command, InvalidArgumentError } from 'commander'
-import { usageError } from './exit-codes.ts'
-import type { AccountQuery } from '../src/admin/client.ts'
 
 export function withExamples(command: Command, ...lines: string[]): Command {
   const shown = lines.map((line) => `  $ account-flows ${line}`.trimEnd())
@@ -16,18 +14,5 @@ export function wholeNumber(least: number, most: number) {
   }
 }
 
-export interface AccountOptions {
-  id?: string
-}
-
-export function withAccount(command: Command): Command {
-  return command
-    .argument('[user]', 'username, verified e-mail address or account id')
-    .option('--id <id>', 'account id, instead of <user>')
-}
-
-export function accountOf(user: string | undefined, { id }: AccountOptions): AccountQuery {
-  if (user !== undefined && id === undefined) return { user }
-  if (id !== undefined && user === undefined) return { id }
-  throw usageError('Which account? Give <user> or --id <id>.')
-}
+/** Reads an option that may be given several times. */
+export const collect = (value: string, values: string[] = []) => [...values, value]

@@ -2,14 +2,17 @@ import type { Command } from 'commander'
 import { isInTheClear } from '../src/settings/loopback-host.ts'
 import { usageError } from './exit-codes.ts'
 import { runOf, type Run } from './io.ts'
+import { outputOf, type Output } from './output.ts'
 import { utf8Text } from './plain-text.ts'
 import { createAdminClient, type AdminClient } from '../src/admin/client.ts'
 
+/** What a command works with. */
 export interface Connection {
   admin: AdminClient
   /** Base URL of the service. */
   url: string
   run: Run
+  output: Output
 }
 
 interface Given {
@@ -31,7 +34,7 @@ export async function connect(command: Command): Promise<Connection> {
       ...(timeout !== undefined && { timeoutMs: timeout * 1_000 }),
       onServerTime: (time) => (run.serverTime = time),
     })
-    return { admin, url, run }
+    return { admin, url, run, output: outputOf(command) }
   } catch (error) {
     throw error instanceof TypeError ? usageError(`The ${error.message}.`) : error
   }

@@ -50,23 +50,13 @@ function textOf(error: unknown, columns: number | undefined): string {
   const problem = error instanceof AdminApiError ? plainAnswer(error.problem) : undefined
   const { errors = [], candidates = [] }: Partial<Problem> = problem ?? {}
   const advice = error instanceof AdminApiError ? adviceOn(error.status) : undefined
+  const rows = candidates.map(({ id, username }) => [id, username])
   return [
     plainAnswer(messageOf(error)),
     ...(advice === undefined ? [] : [advice]),
     ...errors.map(({ key, expected, got }) => `${key}: expected ${expected}, got ${got}`),
-    ...(candidates.length === 0 ? [] : ['', candidateTable(candidates, columns)]),
+    ...(rows.length === 0 ? [] : ['', table(['id', 'username'], rows, columns)]),
   ].join('\n')
-}
-
-function candidateTable(
-  candidates: { id: string; username: string }[],
-  columns: number | undefined,
-): string {
-  return table(
-    ['id', 'username'],
-    candidates.map(({ id, username }) => [id, username]),
-    columns,
-  )
 }
 
 function messageOf(error: unknown): string {

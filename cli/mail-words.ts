@@ -1,5 +1,5 @@
 import { eventText } from './event-text.ts'
-import { table } from './table.ts'
+import { factLines, table, type Fact } from './table.ts'
 import type { MailJob, MailOutcome, MailRecord } from '../src/admin/client.ts'
 import type { MailFailure, NoMail } from '../src/ports/audit.ts'
 
@@ -73,8 +73,8 @@ export function outcomeText({ mail_id: id, state, reason, ...outcome }: MailOutc
 
 /** What became of a mail, and what is known of it. */
 export function recordText({ mail, history, ...outcome }: MailRecord): string {
-  const facts: [string, string | undefined][] = [
-    ['account', mail && accountText(mail)],
+  const facts: Fact[] = [
+    ['account', mail && (accountText(mail) || undefined)],
     ['kind', mail?.kind],
     ['requested', mail?.requested_at],
     ['expires', mail?.expires_at],
@@ -84,7 +84,7 @@ export function recordText({ mail, history, ...outcome }: MailRecord): string {
   ]
   return [
     outcomeText(outcome),
-    ...facts.flatMap(([name, value]) => (value ? [`${name.padEnd(10)}  ${value}`] : [])),
+    ...factLines(facts),
     ...(history.length === 0 ? [] : ['', 'History', ...history.map(eventText)]),
   ].join('\n')
 }

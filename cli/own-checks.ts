@@ -1,11 +1,13 @@
 import { lookup } from 'node:dns/promises'
-import { connect, isIP } from 'node:net'
-import { connect as connectTls, type TLSSocket } from 'node:tls'
+import { connect, isIP, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { reachCodeOf } from '../src/answer.ts'
 import type { Connection } from './connection.ts'
 import { adviceOn, exitCodeOf, exitCodes, type ExitCode } from './exit-codes.ts'
 import { AdminApiError, type Check } from '../src/admin/client.ts'
 
 const TIMEOUT_MS = 10_000
+const FAILED = 'the connection failed'
 
 interface Target {
   host: string
@@ -23,18 +25,12 @@ interface Finding {
 export async function* ownChecks(connection: Connection): AsyncGenerator<Finding> {
   const target = targetOf(connection.url)
   yield { check: { step: 'url', status: 'ok', message: connection.url } }
-  const steps = [
-    () => checkName(target),
-    () => checkConnection(target),
-    ...(target.isTls ? [() => checkCertificate(target)] : []),
-  ]
+  const steps = [checkName, checkConnection, ...(target.isTls ? [checkCertificate] : [])]
   for (const step of steps) {
-    const check = await step()
-    if (check.status === 'failed') {
-      yield { check, exitCode: exitCodes.unreachable }
-      return
-    }
-    yield { check }
+    const check = await step(target)
+    const isFailed = check.status === 'failed'
+    yield { check, ...(isFailed && { exitCode: exitCodes.unreachable }) }
+    if (isFailed) return
   }
   yield* checkAdminApi(connection)
 }
@@ -52,17 +48,15 @@ async function checkName({ host }: Target): Promise<Check> {
     const addresses = found.map(({ address }) => address).join(', ')
     return { step: 'server_dns', status: 'ok', message: `${host} is ${addresses}` }
   } catch (error) {
-    const message = `${host} has no address (${codeOf(error)})`
+    const message = `${host} has no address (${reachCodeOf(error, FAILED)})`
     const advice = 'Check the host name in the URL, and the DNS server of this machine.'
     return { step: 'server_dns', status: 'failed', message, advice }
   }
 }
 
 async function checkConnection({ host, port }: Target): Promise<Check> {
-  const socket = connect({ host, port, timeout: TIMEOUT_MS })
-  const reason = await failureOf(socket, 'connect')
-  socket.destroy()
   const step = 'server_connect'
+  const reason = await failureOf(connect({ host, port, timeout: TIMEOUT_MS }), 'connect')
   if (reason === undefined)
     return { step, status: 'ok', message: `${host} port ${port} accepts connections` }
   const message = `no connection to ${host} port ${port}: ${reason}`
@@ -74,21 +68,17 @@ async function checkConnection({ host, port }: Target): Promise<Check> {
 }
 
 async function checkCertificate({ host, port }: Target): Promise<Check> {
-  const socket: TLSSocket = connectTls({
-    host,
-    port,
-    timeout: TIMEOUT_MS,
-    ...(!isIP(host) && { servername: host }),
-  })
+  const step = 'server_tls'
+  const servername = isIP(host) ? {} : { servername: host }
+  const socket = connectTls({ host, port, timeout: TIMEOUT_MS, ...servername })
+  let protocol: string | null = null
+  socket.once('secureConnect', () => (protocol = socket.getProtocol()))
   const reason = await failureOf(socket, 'secureConnect')
-  const protocol = socket.getProtocol()
-  socket.destroy()
-  if (reason === undefined) {
-    return { step: 'server_tls', status: 'ok', message: `the certificate is trusted, ${protocol}` }
-  }
+  if (reason === undefined)
+    return { step, status: 'ok', message: `the certificate is trusted, ${protocol}` }
   const message = `the certificate is not trusted, or there is no TLS: ${reason}`
   const advice = certificateAdvice[reason] ?? 'Check that this is an https port.'
-  return { step: 'server_tls', status: 'failed', message, advice }
+  return { step, status: 'failed', message, advice }
 }
 
 const OWN_AUTHORITY =
@@ -105,17 +95,15 @@ const certificateAdvice: { [code: string]: string } = {
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: OWN_AUTHORITY,
 }
 
-/** The code of what went wrong; `undefined`: nothing. */
-function failureOf(socket: NodeJS.EventEmitter, done: string): Promise<string | undefined> {
-  return new Promise((resolve) => {
+/** The code of what went wrong; `undefined`: nothing. The connection is ended. */
+async function failureOf(socket: Socket, done: string): Promise<string | undefined> {
+  const failure = await new Promise<string | undefined>((resolve) => {
     socket.once(done, () => resolve(undefined))
     socket.once('timeout', () => resolve('no answer in time'))
-    socket.on('error', (error) => resolve(codeOf(error)))
+    socket.on('error', (error) => resolve(reachCodeOf(error, FAILED)))
   })
-}
-
-function codeOf(error: unknown): string {
-  return String(Reflect.get(Object(error), 'code') ?? 'the connection failed')
+  socket.destroy()
+  return failure
 }
 
 async function* checkAdminApi({ admin, url }: Connection): AsyncGenerator<Finding> {
@@ -127,23 +115,20 @@ async function* checkAdminApi({ admin, url }: Connection): AsyncGenerator<Findin
     yield { check: accepted }
   } catch (error) {
     if (!(error instanceof AdminApiError)) throw error
-    const { message, problem } = error
+    const { message, problem, status } = error
+    const failed = { status: 'failed', message } as const
     const exitCode = exitCodeOf(error)
-    if (problem === undefined) {
-      yield { exitCode, check: { ...answers, status: 'failed', message } }
-    } else if (exitCode === exitCodes.notAllowed) {
-      yield { check: answers }
-      yield { exitCode, check: refusedToken(error) }
-    } else {
-      yield { check: answers }
-      yield { check: accepted }
-      // Why, the checks of the server tell.
-      yield { check: { step: 'settings', status: 'failed', message } }
+    if (!problem) {
+      yield { exitCode, check: { ...answers, ...failed } }
+      return
     }
+    yield { check: answers }
+    if (exitCode === exitCodes.notAllowed) {
+      yield { exitCode, check: { ...accepted, ...failed, advice: adviceOn(status) } }
+      return
+    }
+    yield { check: accepted }
+    // Why, the checks of the server tell.
+    yield { check: { step: 'settings', ...failed } }
   }
-}
-
-function refusedToken({ message, status }: AdminApiError): Check {
-  const advice = adviceOn(status)
-  return { step: 'token', status: 'failed', message, ...(advice !== undefined && { advice }) }
 }

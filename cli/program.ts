@@ -16,7 +16,7 @@ export async function run(args: string[], io: Io): Promise<ExitCode> {
     refuseTokens(args)
     for (const [index, arg] of args.entries()) utf8Text(arg, `Argument ${index + 1}`)
     const isHelp =
-      args.some((arg) => TELLS_ALL.has(arg)) || !groups.some(({ name }) => args.includes(name))
+      args.some((arg) => TELLS_ALL.has(arg)) || !groups.some(([name]) => args.includes(name))
     const program = createProgram(run, isHelp)
     if (isHelp) await Promise.all(program.commands.map((group) => load(group, true)))
     // Only what is asked for, as it takes time.
@@ -74,15 +74,16 @@ function createProgram(run: Run, isHelp: boolean): Command {
   // It is read from a file.
   if (isHelp) program.version(version())
   withExamples(program, 'settings list', 'doctor --to me@example.com', 'user status alice')
-  for (const { name, description } of groups) {
+  for (const [name, description] of groups) {
     program.command(name).description(description).helpCommand(false)
   }
   return program
 }
 
 async function load(group: Command, isHelp: boolean): Promise<void> {
-  const add = await groups.find(({ name }) => name === group.name())?.load()
-  await add?.(group, isHelp)
+  const [, , load] = groups.find(([name]) => name === group.name()) ?? []
+  const commands = await load?.()
+  await commands?.add(group, isHelp)
 }
 
 function version(): string {
@@ -91,61 +92,29 @@ function version(): string {
   return version
 }
 
-/** @param isHelp - whether the help is asked for, which tells more. */
-type AddCommands = (group: Command, isHelp: boolean) => void | Promise<void>
-
-interface Group {
-  name: string
-  description: string
-  /** Imports what it needs, which takes time. */
-  load(): Promise<AddCommands>
+/** The commands of a group. */
+interface Commands {
+  /** @param isHelp - whether the help is asked for, which tells more. */
+  add(group: Command, isHelp: boolean): void | Promise<void>
 }
 
-export const groups: Group[] = [
-  {
-    name: 'settings',
-    description: 'Read and change settings.',
-    load: async () => (await import('./commands/settings.ts')).addSettings,
-  },
-  {
-    name: 'mail',
-    description: 'Test the mail server, and preview mails.',
-    load: async () => (await import('./commands/mail.ts')).addMail,
-  },
-  {
-    name: 'doctor',
-    description:
-      'Check the connection to the server. Then the server checks keys, database, clock, base URL and mail server.',
-    load: async () => (await import('./commands/doctor.ts')).addDoctor,
-  },
-  {
-    name: 'user',
-    description: 'Accounts, their links and their mails.',
-    load: async () => (await import('./commands/user.ts')).addUser,
-  },
-  {
-    name: 'link',
-    description: 'Links from mails.',
-    load: async () => (await import('./commands/link.ts')).addLink,
-  },
-  {
-    name: 'audit',
-    description: 'The audit log.',
-    load: async () => (await import('./commands/audit.ts')).addAudit,
-  },
-  {
-    name: 'outbox',
-    description: 'Mails that wait, and dead letters.',
-    load: async () => (await import('./commands/outbox.ts')).addOutbox,
-  },
-  {
-    name: 'keys',
-    description: 'Keys that encrypt the stored secrets.',
-    load: async () => (await import('./commands/keys.ts')).addKeys,
-  },
-  {
-    name: 'completion',
-    description: 'Print a completion script for your shell.',
-    load: async () => (await import('./commands/completion.ts')).addCompletion,
-  },
+/** To import the commands of a group takes time. */
+const groups: [name: string, description: string, load: () => Promise<Commands>][] = [
+  ['settings', 'Read and change settings.', () => import('./commands/settings.ts')],
+  ['mail', 'Test the mail server, and preview mails.', () => import('./commands/mail.ts')],
+  [
+    'doctor',
+    'Check the connection to the server. Then the server checks keys, database, clock, base URL and mail server.',
+    () => import('./commands/doctor.ts'),
+  ],
+  ['user', 'Accounts, their links and their mails.', () => import('./commands/user.ts')],
+  ['link', 'Links from mails.', () => import('./commands/link.ts')],
+  ['audit', 'The audit log.', () => import('./commands/audit.ts')],
+  ['outbox', 'Mails that wait, and dead letters.', () => import('./commands/outbox.ts')],
+  ['keys', 'Keys that encrypt the stored secrets.', () => import('./commands/keys.ts')],
+  [
+    'completion',
+    'Print a completion script for your shell.',
+    () => import('./commands/completion.ts'),
+  ],
 ]

@@ -1,3 +1,4 @@
+import { reachCodeOf } from '../src/answer.ts'
 import { usageError } from './exit-codes.ts'
 import type { Io, Run } from './io.ts'
 import { utf8Text } from './plain-text.ts'
@@ -31,7 +32,7 @@ export async function readTextFile(path: string, what: string): Promise<string> 
     const { readFile } = await import('node:fs/promises')
     bytes = await readFile(path)
   } catch (error) {
-    throw usageError(`${what} cannot be read (${String(Reflect.get(Object(error), 'code'))}).`)
+    throw usageError(`${what} cannot be read (${reachCodeOf(error)}).`)
   }
   return withoutLineBreak(textOf(bytes, what))
 }

@@ -1,5 +1,6 @@
 import {
   AdminApiError,
+  type Settings,
   type SettingsInForce,
   type SettingsOptions,
   type Tagged,
@@ -10,7 +11,7 @@ import type { Output } from './output.ts'
 const TRIES = 3
 const HIDDEN = '***'
 
-export interface SettingChange {
+interface SettingChange {
   key: string
   /** `null`: none. A secret is never told. */
   before: string | null
@@ -34,31 +35,22 @@ export interface ChangeOptions {
 /**
  * Changes settings that nobody else changes meanwhile, and tells the difference.
  *
- * @param given - values by key; `undefined` is given where the setting is unset.
+ * @param given - values by key, where the change gives some.
  */
 export async function changeSettings(
-  { admin }: Connection,
-  given: { [key: string]: string | undefined },
-  {
-    options,
-    output,
-    change,
-  }: {
-    options: ChangeOptions
-    output: Output
-    change(options: SettingsOptions, before: SettingsInForce): Promise<Tagged<SettingsInForce>>
-  },
+  { admin, output }: Connection,
+  { dryRun = false, ifMatch }: ChangeOptions,
+  change: (options: SettingsOptions, before: SettingsInForce) => Promise<Tagged<SettingsInForce>>,
+  given?: Settings,
 ): Promise<void> {
-  const { dryRun = false } = options
   for (let tries = 1; ; tries++) {
     const { answer: before, etag } = await admin.getSettings()
     try {
-      const ifMatch = options.ifMatch ?? etag
-      const { answer: after } = await change({ dryRun, ifMatch }, before)
-      return tell(changed(before, after, { dryRun, given }), output)
+      const { answer: after } = await change({ dryRun, ifMatch: ifMatch ?? etag }, before)
+      return tell(changed(before, after, dryRun, given), output)
     } catch (error) {
       const isStale = error instanceof AdminApiError && error.status === 412
-      if (!isStale || options.ifMatch !== undefined || tries === TRIES) throw error
+      if (!isStale || ifMatch !== undefined || tries === TRIES) throw error
     }
   }
 }
@@ -66,7 +58,8 @@ export async function changeSettings(
 export function changed(
   before: SettingsInForce,
   after: SettingsInForce,
-  { dryRun, given = {} }: { dryRun: boolean; given?: { [key: string]: string | undefined } },
+  isDryRun: boolean,
+  given: { [key: string]: string | undefined } = {},
 ): ToldChange {
   const old = new Map(valuesOf(before))
   const now = new Map(valuesOf(after))
@@ -75,7 +68,7 @@ export function changed(
     const isReplaced = change.after === HIDDEN && (given[key] ?? HIDDEN) !== HIDDEN
     return change.before === change.after && !isReplaced ? [] : [change]
   })
-  return { dry_run: dryRun, changes, warnings: after.warnings ?? [] }
+  return { dry_run: isDryRun, changes, warnings: after.warnings ?? [] }
 }
 
 /** The settings by name, without what is said beside them. */
@@ -86,12 +79,16 @@ export function valuesOf(settings: SettingsInForce): [string, string][] {
 }
 
 export function tell(told: ToldChange, output: Output): void {
-  for (const warning of told.warnings) output.note(`Warning: ${warning}`)
+  tellWarnings(told, output)
   output.answer(told, ({ changes, dry_run: dryRun }) => {
     if (changes.length === 0) return dryRun ? 'Nothing would change.' : 'Nothing changed.'
     const lines = changes.map(lineOf)
     return [...(dryRun ? ['Nothing was changed. These are the changes:'] : []), ...lines].join('\n')
   })
+}
+
+export function tellWarnings({ warnings = [] }: { warnings?: string[] }, output: Output): void {
+  for (const warning of warnings) output.note(`Warning: ${warning}`)
 }
 
 export function lineOf({ key, before, after }: SettingChange): string {

@@ -1,4 +1,5 @@
 import type { Settings } from '../src/admin/client.ts'
+import { isJsonObject, jsonOf } from '../src/answer.ts'
 import { usageError } from './exit-codes.ts'
 import type { Io, Run } from './io.ts'
 import { askSecret, canAsk } from './prompt.ts'
@@ -14,40 +15,26 @@ export interface ValueSources {
 
 const KEPT = '***'
 
+/** A setting that a command line names, and how its value is read. */
+type Named = [key: string, read: (run: Run) => string | Promise<string>]
+
 interface NamedSettings {
-  assigned: [key: string, value: string][]
-  fromEnv: [key: string, name: string][]
-  fromFile: [key: string, path: string][]
-  fromStdin?: string | undefined
-  /** Key of a secret to ask for. */
-  asked?: string | undefined
+  named: Named[]
   /** Path of a file of settings. */
-  file?: string | undefined
+  file: string | undefined
 }
 
 /** The settings that a command line names, from wherever their values are. */
-export async function givenSettings(run: Run, named: NamedSettings): Promise<Settings> {
-  const { assigned, fromEnv, fromFile, fromStdin, asked, file } = named
+export async function givenSettings(run: Run, { named, file }: NamedSettings): Promise<Settings> {
   const settings = new Map<string, unknown>()
   const add = (key: string, value: unknown) => {
     if (settings.has(key)) throw usageError('One setting is given twice.')
     settings.set(key, value)
   }
-
-  for (const [key, value] of assigned) add(key, value)
-  for (const [key, name] of fromEnv) {
-    add(key, usable(key, readVariable(run.io, name, `The environment variable for ${key}`)))
-  }
-  for (const [key, path] of fromFile) {
-    add(key, usable(key, await readTextFile(path, `The file for ${key}`)))
-  }
-  if (fromStdin !== undefined) {
-    add(fromStdin, usable(fromStdin, await readStdin(run, `${fromStdin}: `)))
-  }
   if (file !== undefined) {
     for (const [key, value] of await readSettingsFile(run, file)) add(key, value)
   }
-  if (asked !== undefined) add(asked, usable(asked, await askSecret(run.io, `${asked}: `)))
+  for (const [key, read] of named) add(key, await read(run))
   if (settings.size === 0) throw usageError('Which setting? Give <key>=<value>, or see --help.')
   // The server judges values, and the names that are in a file.
   return Object.fromEntries(settings)
@@ -56,19 +43,24 @@ export async function givenSettings(run: Run, named: NamedSettings): Promise<Set
 /** Refuses a secret, and what is no name. No argument is repeated in a message: it may be the secret. */
 export function readNames(io: Io, args: string[], sources: ValueSources): NamedSettings {
   const given = readArguments(io, args)
-  const fromEnv = pairs(sources.fromEnv, '--from-env <key>=<NAME>')
-  const fromFile = pairs(sources.fromFile, '--from-file <key>=<path>')
   const { fromStdin, file } = sources
-  requireNames([
-    ...[...given.assigned, ...fromEnv, ...fromFile].map(([key]) => key),
-    ...(fromStdin === undefined ? [] : [fromStdin]),
-  ])
-  return { ...given, fromEnv, fromFile, fromStdin, file }
+  const elsewhere: Named[] = [
+    ...pairs(sources.fromEnv, '--from-env <key>=<NAME>').map(([key, name]): Named => {
+      return [key, ({ io }) => readVariable(io, name, `The environment variable for ${key}`)]
+    }),
+    ...pairs(sources.fromFile, '--from-file <key>=<path>').map(([key, path]): Named => {
+      return [key, () => readTextFile(path, `The file for ${key}`)]
+    }),
+  ]
+  if (fromStdin !== undefined)
+    elsewhere.push([fromStdin, (run) => readStdin(run, `${fromStdin}: `)])
+  requireNames([...given, ...elsewhere].map(([key]) => key))
+  return { named: [...given, ...elsewhere.map(usable)], file }
 }
 
-function readArguments(io: Io, args: string[]): Pick<NamedSettings, 'assigned' | 'asked'> {
+function readArguments(io: Io, args: string[]): Named[] {
   const [first = '', second = ''] = args
-  if (args.length === 1 && !first.includes('=')) return { assigned: [], asked: askedFor(io, first) }
+  if (args.length === 1 && !first.includes('=')) return [usable(askedFor(io, first))]
   const isPair = args.length === 2 && !first.includes('=')
   const assigned: [string, string][] = isPair ? [[first, second]] : pairs(args, '<key>=<value>')
   // A key before its pair is a slip that would make a value of the secret.
@@ -82,14 +74,14 @@ function readArguments(io: Io, args: string[]): Pick<NamedSettings, 'assigned' |
       )
     }
   }
-  return { assigned }
+  return assigned.map(([key, value]) => [key, () => value])
 }
 
-function askedFor(io: Io, name: string): string {
+function askedFor(io: Io, name: string): Named {
   if (!meansSecret(name)) throw usageError('Which value? Give <key> <value>, or <key>=<value>.')
   if (!isSecret(name)) throw usageError(`A secret has another name. ${WAYS_TO_GIVE_A_SECRET}`)
   if (!canAsk(io)) throw usageError(`There is no terminal to ask. ${WAYS_TO_GIVE_A_SECRET}`)
-  return name
+  return [name, (run) => askSecret(run.io, `${name}: `)]
 }
 
 function pairs(texts: string[] = [], form: string): [string, string][] {
@@ -101,30 +93,27 @@ function pairs(texts: string[] = [], form: string): [string, string][] {
 }
 
 /** An empty secret is what a failed command pipes; to forget one is said on purpose. */
-function usable(key: string, value: string): string {
-  if (value === '' && isSecret(key)) {
-    throw usageError(`The value is empty. To remove it: account-flows settings unset ${key}`)
-  }
-  return value
+function usable([key, read]: Named): Named {
+  return [
+    key,
+    async (run) => {
+      const value = await read(run)
+      if (value !== '' || !isSecret(key)) return value
+      throw usageError(`The value is empty. To remove it: account-flows settings unset ${key}`)
+    },
+  ]
 }
 
 async function readSettingsFile(run: Run, path: string): Promise<[string, unknown][]> {
   const text =
     path === '-' ? await readStdin(run, 'Settings: ') : await readTextFile(path, 'The file')
-  const value = parseJson(text)
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+  const value = jsonOf(text)
+  if (value === undefined) throw usageError('The file is not JSON.')
+  if (!isJsonObject(value)) {
     throw usageError('The file must be one JSON object with settings by name.')
   }
   // What `settings get --json` says beside the settings.
   return Object.entries(value).filter(
     ([key, value]) => !(key === 'warnings' && Array.isArray(value)),
   )
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    throw usageError('The file is not JSON.')
-  }
 }

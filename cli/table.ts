@@ -45,6 +45,16 @@ function records(head: string[], rows: string[][], columns = Infinity): string {
     .join('\n\n')
 }
 
+export type Fact = [name: string, value: string | undefined]
+
+/** A line for each fact that there is. */
+export function factLines(facts: Fact[], indent = ''): string[] {
+  const width = Math.max(...facts.map(([name]) => name.length))
+  return facts.flatMap(([name, value]) =>
+    value === undefined ? [] : `${indent}${name.padEnd(width)}  ${value}`,
+  )
+}
+
 /** The same lines, those that are too long in several, a word too where it has to be. All but their first are indented. */
 export function fitted(text: string, columns = Infinity): string {
   return text

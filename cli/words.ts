@@ -1,7 +1,7 @@
 import { eventText } from './event-text.ts'
 import { mailTable } from './mail-words.ts'
 import type { Colour, Output } from './output.ts'
-import { table } from './table.ts'
+import { factLines, table, type Fact } from './table.ts'
 import type { Check, Link, UserStatus } from '../src/admin/client.ts'
 
 const words: Record<Check['status'], [string, Colour]> = {
@@ -26,7 +26,7 @@ export function checkText({ step, status, message, reply, advice }: Check, outpu
 
 export function userText(user: UserStatus, output: Output): string {
   const { links, mails, events, hints } = user
-  const facts: [string, string][] = [
+  const facts: Fact[] = [
     ['id', user.id],
     ['username', user.username],
     ['e-mail', user.email ?? 'none'],
@@ -35,12 +35,11 @@ export function userText(user: UserStatus, output: Output): string {
     ['password', yesOrNo(user.has_password)],
     ['grants, codes and tokens ended', user.oauth_sessions_ended_at ?? 'never'],
     ['sessions ended', user.idp_sessions_ended_at ?? 'never'],
-    ...clientFacts(user.clients),
+    ['clients of the last end', clientText(user.clients)],
   ]
-  const nameWidth = Math.max(...facts.map(([name]) => name.length))
   const sections = [
     output.paint('bold', `${user.summary} ${user.advice}`),
-    facts.map(([name, value]) => `${name.padEnd(nameWidth)}  ${value}`).join('\n'),
+    factLines(facts).join('\n'),
     ...(hints.length === 0 ? [] : [['Hints', ...hints.map((hint) => `- ${hint}`)].join('\n')]),
     section('Links', links, () => linkTable(links, output.columns)),
     section('Mails', mails, () => mailTable(mails, output.columns)),
@@ -53,11 +52,10 @@ export function userText(user: UserStatus, output: Output): string {
   }
 }
 
-function clientFacts(clients: UserStatus['clients']): [string, string][] {
-  if (!clients) return []
+function clientText(clients: UserStatus['clients']): string | undefined {
+  if (!clients) return undefined
   const { told, waiting, failed, untold } = clients
-  const counts = `${told} told, ${waiting} waiting, ${failed} failed, ${untold} cannot be told`
-  return [['clients of the last end', counts]]
+  return `${told} told, ${waiting} waiting, ${failed} failed, ${untold} cannot be told`
 }
 
 function linkTable(links: Link[], columns: number | undefined): string {

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { withExamples, wholeNumber } from '../arguments.ts'
 import { connect, type Connection } from '../connection.ts'
 import { exitCodeOf, exitCodes } from '../exit-codes.ts'
-import { outputOf, type Output } from '../output.ts'
+import type { Output } from '../output.ts'
 import { timeSince } from '../time-since.ts'
 import { eventText } from '../event-text.ts'
 import {
@@ -25,7 +25,7 @@ interface TailOptions {
   type?: AuditEventType[]
 }
 
-export function addAudit(audit: Command): void {
+export function add(audit: Command): void {
   withExamples(audit, 'audit tail --follow')
 
   const tail = audit
@@ -52,23 +52,17 @@ export function addAudit(audit: Command): void {
 }
 
 async function tailAudit({ lines, follow, account, since, type }: TailOptions, command: Command) {
-  const output = outputOf(command)
   const connection = await connect(command)
-  const filter: AuditFilter = {
-    ...(account !== undefined && { account_id: account }),
-    ...(type !== undefined && { type }),
-  }
+  const { admin, output } = connection
+  const filter: AuditFilter = { account_id: account, type }
   const most = lines ?? (since === undefined ? 20 : MOST)
-  const { events } = await connection.admin.listAudit({
-    ...filter,
-    ...(since !== undefined && { recorded_from: since }),
-    limit: Math.max(most, 1),
-  })
+  const query = { ...filter, recorded_from: since, limit: Math.max(most, 1) }
+  const { events } = await admin.listAudit(query)
   const shown = events.slice(0, most).toReversed()
   if (since !== undefined && shown.length === most) {
     output.note(`Only the last ${most} events are shown. There may be more.`)
   }
-  if (follow) await followAudit(connection, { filter, known: events, shown, output })
+  if (follow) await followAudit(connection, { filter, known: events, shown })
   else if (output.isJson || shown.length > 0) {
     output.answer({ events: shown }, ({ events }) => events.map(eventText).join('\n'))
   } else output.note('There is no such event.')
@@ -86,27 +80,27 @@ interface Following {
   known: AuditEvent[]
   /** Those of them that are shown, newest last. */
   shown: AuditEvent[]
-  output: Output
 }
 
 /** Shows each new event once, until Ctrl-C, which ends the request under way too. */
-async function followAudit({ admin, run }: Connection, following: Following): Promise<void> {
+async function followAudit(connection: Connection, following: Following): Promise<void> {
+  const { run, output } = connection
   const interruption = new AbortController()
   const { signal } = interruption
   const interrupt = () => interruption.abort()
   // Before anything is shown: whoever reads it may press Ctrl-C at once.
   run.io.once('SIGINT', interrupt)
-  for (const event of following.shown) following.output.entry(event, eventText)
+  for (const event of following.shown) output.entry(event, eventText)
   try {
-    await Promise.race([once(signal, 'abort'), follow(admin, following, signal)])
+    await Promise.race([once(signal, 'abort'), follow(connection, following, signal)])
   } finally {
     run.io.off('SIGINT', interrupt)
   }
 }
 
 async function follow(
-  admin: AdminClient,
-  { filter, known, output }: Following,
+  { admin, output }: Connection,
+  { filter, known }: Following,
   signal: AbortSignal,
 ): Promise<never> {
   const oldest = known.at(-1)?.recorded_at
@@ -116,7 +110,7 @@ async function follow(
   for (;;) {
     await sleep(INTERVAL_MS, undefined, { signal })
     const from = newest && new Date(Date.parse(newest) - OVERLAP_MS).toISOString()
-    const query = { ...filter, limit: MOST, ...(from && { recorded_from: from }) }
+    const query = { ...filter, limit: MOST, recorded_from: from }
     const events = await readEvents(admin, query, signal)
     warn('The server cannot be reached; still trying.', events === undefined)
     if (events === undefined || events.length === 0) continue

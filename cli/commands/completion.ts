@@ -4,7 +4,7 @@ import { outputOf } from '../output.ts'
 
 const shells = ['bash', 'zsh', 'fish'] as const
 
-export function addCompletion(completion: Command): void {
+export function add(completion: Command): void {
   completion.addArgument(new Argument('<shell>', 'which shell').choices(shells)).action(print)
   withExamples(
     completion,

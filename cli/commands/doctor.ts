@@ -2,12 +2,11 @@ import type { Command } from 'commander'
 import { withExamples } from '../arguments.ts'
 import { connect } from '../connection.ts'
 import { exitCodes } from '../exit-codes.ts'
-import { outputOf } from '../output.ts'
 import { ownChecks } from '../own-checks.ts'
 import { checkText } from '../words.ts'
 import type { Check } from '../../src/admin/client.ts'
 
-export function addDoctor(doctor: Command): void {
+export function add(doctor: Command): void {
   doctor
     .option(
       '--to <address>',
@@ -18,8 +17,8 @@ export function addDoctor(doctor: Command): void {
 }
 
 async function examine({ to }: { to?: string }, command: Command) {
-  const output = outputOf(command)
   const connection = await connect(command)
+  const { admin, output, run } = connection
   const checks: Check[] = []
   const tell = (check: Check) => {
     checks.push(check)
@@ -27,13 +26,13 @@ async function examine({ to }: { to?: string }, command: Command) {
   }
   for await (const { check, exitCode } of ownChecks(connection)) {
     tell(check)
-    if (exitCode !== undefined) connection.run.exitCode = exitCode
+    if (exitCode !== undefined) run.exitCode = exitCode
   }
-  if (connection.run.exitCode === exitCodes.done) {
-    const report = await connection.admin.runDoctor(to === undefined ? {} : { to })
+  if (run.exitCode === exitCodes.done) {
+    const report = await admin.runDoctor({ to })
     report.checks.forEach(tell)
   }
   const ok = checks.every(({ status }) => status !== 'failed')
-  if (!ok) connection.run.exitCode ||= exitCodes.refused
+  if (!ok) run.exitCode ||= exitCodes.refused
   if (output.isJson) output.answer({ ok, checks }, () => '')
 }

@@ -2,9 +2,8 @@ import type { Command } from 'commander'
 import { withExamples } from '../arguments.ts'
 import { connect } from '../connection.ts'
 import { exitCodes } from '../exit-codes.ts'
-import { outputOf } from '../output.ts'
 
-export function addKeys(keys: Command): void {
+export function add(keys: Command): void {
   withExamples(keys, 'keys rotate')
 
   const rotate = keys
@@ -15,8 +14,7 @@ export function addKeys(keys: Command): void {
 }
 
 async function rotateKeys(_: unknown, command: Command) {
-  const output = outputOf(command)
-  const { admin, run } = await connect(command)
+  const { admin, output, run } = await connect(command)
   const rotation = await admin.rotateKeys()
   output.answer(rotation, ({ resealed, unreadable, keys, old_keys_needed_until: until }) =>
     [

@@ -3,13 +3,14 @@ import { withExamples } from '../arguments.ts'
 import { connect } from '../connection.ts'
 import { exitCodes, usageError } from '../exit-codes.ts'
 import { runOf } from '../io.ts'
-import { outputOf, type Output } from '../output.ts'
+import type { Output } from '../output.ts'
 import { canAsk } from '../prompt.ts'
 import { readStdin } from '../secrets.ts'
+import { factLines, type Fact } from '../table.ts'
 import { eventText } from '../event-text.ts'
 import type { LinkExplanation } from '../../src/admin/client.ts'
 
-export function addLink(link: Command): void {
+export function add(link: Command): void {
   withExamples(link, 'link explain')
 
   const explain = link
@@ -23,12 +24,11 @@ export function addLink(link: Command): void {
 }
 
 async function explainLink(given: string | undefined, _: unknown, command: Command) {
-  const output = outputOf(command)
   const run = runOf(command)
   if (given === undefined && !canAsk(run.io)) {
     throw usageError('Which link? Without a terminal, give - and write the link to stdin.')
   }
-  const { admin } = await connect(command)
+  const { admin, output } = await connect(command)
   const isArgument = given !== undefined && given !== '-'
   if (isArgument) {
     output.note(
@@ -42,7 +42,7 @@ async function explainLink(given: string | undefined, _: unknown, command: Comma
 }
 
 function textOf(link: LinkExplanation, output: Output): string {
-  const facts: [string, string | undefined][] = [
+  const facts: Fact[] = [
     ['state', link.state],
     ['kind', link.kind],
     ['signature', link.signature],
@@ -56,13 +56,10 @@ function textOf(link: LinkExplanation, output: Output): string {
     ['completed', link.completed_at],
     ['mail', link.mail_id],
   ]
-  const lines = facts.flatMap(([name, value]) =>
-    value === undefined ? [] : [`  ${name.padEnd(11)}  ${value}`],
-  )
   const history = link.history.map((event) => `  ${eventText(event)}`)
   return [
     output.paint('bold', link.summary),
-    ...lines,
+    ...factLines(facts, '  '),
     ...(history.length === 0 ? [] : ['History:', ...history]),
     link.advice,
   ].join('\n')

@@ -3,11 +3,10 @@ import { spawn } from 'node:child_process'
 import { mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { withExamples } from '../arguments.ts'
+import { collect, withExamples } from '../arguments.ts'
 import { connect } from '../connection.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { runOf, type Io } from '../io.ts'
-import { outputOf } from '../output.ts'
 import type { ValueSources } from '../setting-values.ts'
 import { checkText } from '../words.ts'
 import { mailTemplates, type MailTemplate } from '../../src/ports/mail-kinds.ts'
@@ -17,8 +16,6 @@ interface TestOptions extends Pick<ValueSources, 'fromFile' | 'fromEnv'> {
   set?: string[]
 }
 
-const collect = (value: string, values: string[] = []) => [...values, value]
-
 interface PreviewOptions {
   template: MailTemplate
   locale?: string
@@ -27,7 +24,7 @@ interface PreviewOptions {
   open?: true
 }
 
-export function addMail(mail: Command): void {
+export function add(mail: Command): void {
   withExamples(mail, 'mail test --to me@example.com', 'mail preview --template password-reset')
 
   const test = mail
@@ -74,11 +71,10 @@ async function testMail(
   { to, set = [], fromFile = [], fromEnv = [] }: TestOptions,
   command: Command,
 ) {
-  const output = outputOf(command)
   const isTrial = set.length + fromFile.length + fromEnv.length > 0
   const values = () => import('../setting-values.ts')
   const named = isTrial && (await values()).readNames(runOf(command).io, set, { fromFile, fromEnv })
-  const { admin, run } = await connect(command)
+  const { admin, output, run } = await connect(command)
   const settings = named && (await (await values()).givenSettings(run, named))
   const report = await admin.testMail({ to, ...(settings && { settings }) })
   output.answer(report, ({ checks }) => checks.map((check) => checkText(check, output)).join('\n'))
@@ -87,9 +83,8 @@ async function testMail(
 
 async function previewMail(options: PreviewOptions, command: Command) {
   const { template, locale } = options
-  const output = outputOf(command)
-  const { admin, run } = await connect(command)
-  const preview = await admin.previewMail({ template, ...(locale !== undefined && { locale }) })
+  const { admin, output, run } = await connect(command)
+  const preview = await admin.previewMail({ template, locale })
   if (options.open) {
     const { path, isOpened } = await openInBrowser(preview.html, run.io)
     output.answer({ path, opened: isOpened }, ({ path }) => path)

@@ -2,7 +2,7 @@ import { Option, type Command } from 'commander'
 import { withExamples, wholeNumber } from '../arguments.ts'
 import { connect, type Connection } from '../connection.ts'
 import { exitCodes, usageError } from '../exit-codes.ts'
-import { outputOf, withProgress } from '../output.ts'
+import { withProgress } from '../output.ts'
 import { confirm, canAsk } from '../prompt.ts'
 import { timeSince } from '../time-since.ts'
 import { mailTable, recordText } from '../mail-words.ts'
@@ -15,7 +15,7 @@ interface Choice {
   yes?: true
 }
 
-export function addOutbox(outbox: Command): void {
+export function add(outbox: Command): void {
   withExamples(outbox, 'outbox list --state dead', 'outbox retry --all-dead')
 
   const list = outbox
@@ -37,23 +37,21 @@ export function addOutbox(outbox: Command): void {
     .action(showMail)
   withExamples(show, 'outbox show 3f0c')
 
-  const retry = outbox
-    .command('retry')
-    .description('Send a waiting mail now, or try a dead letter again.')
-    .argument('[id]', 'id of a mail')
-    .option('--all-dead', 'all dead letters')
-    .option('--yes', 'do not ask')
-    .action(retryMails)
-  withExamples(retry, 'outbox retry 3f0c', 'outbox retry --all-dead --yes')
+  addChange(outbox, 'retry', 'Send a waiting mail now, or try a dead letter again.', retryMails)
+  addChange(outbox, 'purge', 'Remove a waiting mail, or dead letters.', purgeMails)
+}
 
-  const purge = outbox
-    .command('purge')
-    .description('Remove a waiting mail, or dead letters.')
+type Change = (id: string | undefined, options: Choice, command: Command) => Promise<void>
+
+function addChange(outbox: Command, name: string, description: string, change: Change) {
+  const command = outbox
+    .command(name)
+    .description(description)
     .argument('[id]', 'id of a mail')
     .option('--all-dead', 'all dead letters')
     .option('--yes', 'do not ask')
-    .action(purgeMails)
-  withExamples(purge, 'outbox purge 3f0c', 'outbox purge --all-dead --yes')
+    .action(change)
+  withExamples(command, `outbox ${name} 3f0c`, `outbox ${name} --all-dead --yes`)
 }
 
 async function listMails(
@@ -65,14 +63,9 @@ async function listMails(
   }: { state?: MailJob['state']; account?: string; since?: string; limit?: number },
   command: Command,
 ) {
-  const output = outputOf(command)
-  const { admin } = await connect(command)
-  const answer = await admin.listOutbox({
-    ...(state !== undefined && { state }),
-    ...(account !== undefined && { account_id: account }),
-    ...(since !== undefined && { requested_from: since }),
-    ...(limit !== undefined && { limit }),
-  })
+  const { admin, output } = await connect(command)
+  const query = { state, account_id: account, requested_from: since, limit }
+  const answer = await admin.listOutbox(query)
   if (answer.mails.length === (limit ?? 50)) {
     output.note(`Only the newest ${limit ?? 50} are shown. For more, use --limit <n>.`)
   }
@@ -84,8 +77,7 @@ async function listMails(
 }
 
 async function showMail(id: string, _: unknown, command: Command) {
-  const output = outputOf(command)
-  const { admin, run } = await connect(command)
+  const { admin, output, run } = await connect(command)
   const record = await admin.showMail({ mail_id: id })
   output.answer(record, recordText)
   if (record.state === 'unknown') run.exitCode = exitCodes.refused
@@ -95,8 +87,7 @@ async function retryMails(id: string | undefined, options: Choice, command: Comm
   const choice = choiceOf(id, options)
   const connection = await connect(command)
   if (id === undefined) await confirmAll('Ask again for', connection, options)
-  const changed = await forAll(connection, 'retryMails', choice)
-  tell(changed, 'to be sent now', command)
+  await forAll(connection, 'retryMails', choice, 'to be sent now')
 }
 
 async function purgeMails(id: string | undefined, options: Choice, command: Command) {
@@ -104,8 +95,7 @@ async function purgeMails(id: string | undefined, options: Choice, command: Comm
   const connection = await connect(command)
   if (id === undefined) await confirmAll('Remove', connection, options)
   else await confirm(connection.run.io, `Remove the mail ${id} on ${connection.url}?`, options.yes)
-  const changed = await forAll(connection, 'purgeMails', choice)
-  tell(changed, 'removed', command)
+  await forAll(connection, 'purgeMails', choice, 'removed')
 }
 
 async function confirmAll(verb: string, { admin, url, run }: Connection, { yes }: Choice) {
@@ -117,13 +107,14 @@ async function confirmAll(verb: string, { admin, url, run }: Connection, { yes }
   await confirm(run.io, `${verb} all dead letters${count} on ${url}?`, yes)
 }
 
-/** Asks until there are no more. Answers how many mails were changed. */
-function forAll(
-  { admin, run }: Connection,
+/** Asks until there are no more, and tells how many mails were changed. */
+async function forAll(
+  { admin, run, output }: Connection,
   change: 'retryMails' | 'purgeMails',
   choice: MailChoice,
-): Promise<number> {
-  return withProgress(run.io, async (tell) => {
+  done: string,
+) {
+  const changed = await withProgress(run.io, async (tell) => {
     let total = 0
     let asked = choice
     for (;;) {
@@ -135,6 +126,10 @@ function forAll(
       tell(`${total} so far …`)
     }
   })
+  output.answer(
+    { changed },
+    ({ changed }) => `${changed} ${changed === 1 ? 'mail' : 'mails'} ${done}.`,
+  )
 }
 
 function choiceOf(id: string | undefined, { allDead }: Choice): MailChoice {
@@ -142,11 +137,4 @@ function choiceOf(id: string | undefined, { allDead }: Choice): MailChoice {
     throw usageError('Which mail? Give its id, or --all-dead.')
   }
   return id === undefined ? { all_dead: true } : { id }
-}
-
-function tell(changed: number, done: string, command: Command) {
-  outputOf(command).answer(
-    { changed },
-    ({ changed }) => `${changed} ${changed === 1 ? 'mail' : 'mails'} ${done}.`,
-  )
 }

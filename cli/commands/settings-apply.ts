@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
 import { withExamples } from '../arguments.ts'
 import { connect } from '../connection.ts'
-import { outputOf } from '../output.ts'
 import { changeSettings, valuesOf, type ChangeOptions } from '../setting-changes.ts'
 
 export function addApply(settings: Command): void {
@@ -23,17 +22,9 @@ async function applyRecommended(options: Pick<ChangeOptions, 'dryRun'>, command:
   const { unmetBy } = await import('../../src/settings/recommended.ts')
   const { parseAll } = await import('../../src/settings/parse-all.ts')
   const connection = await connect(command)
-  await changeSettings(
-    connection,
-    {},
-    {
-      options,
-      output: outputOf(command),
-      change(options, before) {
-        const unmet = unmetBy(parseAll(Object.fromEntries(valuesOf(before))))
-        const wanted = Object.fromEntries(unmet.map(({ name, value }) => [name, value]))
-        return connection.admin.putSettings(wanted, options)
-      },
-    },
-  )
+  await changeSettings(connection, options, (options, before) => {
+    const unmet = unmetBy(parseAll(Object.fromEntries(valuesOf(before))))
+    const wanted = Object.fromEntries(unmet.map(({ name, value }) => [name, value]))
+    return connection.admin.putSettings(wanted, options)
+  })
 }

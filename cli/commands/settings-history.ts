@@ -2,7 +2,6 @@ import type { Command } from 'commander'
 import { wholeNumber, withExamples } from '../arguments.ts'
 import { connect } from '../connection.ts'
 import { CliError, exitCodes } from '../exit-codes.ts'
-import { outputOf } from '../output.ts'
 import { confirm } from '../prompt.ts'
 import { changed, lineOf, tell, type ToldChange } from '../setting-changes.ts'
 import { AdminApiError } from '../../src/admin/client.ts'
@@ -32,8 +31,7 @@ export function addHistory(settings: Command): void {
 }
 
 async function showHistory(_: unknown, command: Command) {
-  const output = outputOf(command)
-  const { admin } = await connect(command)
+  const { admin, output } = await connect(command)
   const { answer } = await admin.settingsHistory()
   const { historyText } = await words()
   output.answer(answer, ({ versions }) => historyText(versions, output))
@@ -45,8 +43,7 @@ async function showHistory(_: unknown, command: Command) {
 }
 
 async function rollBack(version: number, { dryRun, yes }: RollbackOptions, command: Command) {
-  const output = outputOf(command)
-  const { admin, run, url } = await connect(command)
+  const { admin, output, run, url } = await connect(command)
   const { answer, etag } = await admin.settingsHistory()
   const { planOf, aboutSecrets, nameOf } = await words()
   const { values, unset, takesBack } = planOf(version, answer.versions)
@@ -55,7 +52,7 @@ async function rollBack(version: number, { dryRun, yes }: RollbackOptions, comma
   async function change(isDryRun: boolean): Promise<ToldChange> {
     const options = { unset, ifMatch: etag, dryRun: isDryRun }
     const { answer: after } = await admin.putSettings(values, options).catch(explainStale)
-    const told = changed(before, after, { dryRun: isDryRun })
+    const told = changed(before, after, isDryRun)
     return { ...told, takes_back: takesBack.map((one) => one.version) }
   }
 

@@ -1,18 +1,15 @@
 import type { Command } from 'commander'
-import { withExamples } from '../arguments.ts'
+import { collect, withExamples } from '../arguments.ts'
 import { connect } from '../connection.ts'
 import { runOf, widthOf } from '../io.ts'
-import { outputOf, type Output } from '../output.ts'
-import { changeSettings, valuesOf, type ChangeOptions } from '../setting-changes.ts'
+import { changeSettings, tellWarnings, valuesOf, type ChangeOptions } from '../setting-changes.ts'
 import type { ValueSources } from '../setting-values.ts'
 import { table } from '../table.ts'
 import { addApply } from './settings-apply.ts'
 import { addHistory } from './settings-history.ts'
-import type { SettingsInForce } from '../../src/admin/client.ts'
+import type { SettingsOptions } from '../../src/admin/client.ts'
 
-const collect = (value: string, values: string[] = []) => [...values, value]
-
-export async function addSettings(settings: Command, isHelp: boolean): Promise<void> {
+export async function add(settings: Command, isHelp: boolean): Promise<void> {
   withExamples(settings, 'settings list', 'settings set smtp_host=mail.example.com smtp_port=587')
 
   const get = settings
@@ -65,8 +62,7 @@ export async function addSettings(settings: Command, isHelp: boolean): Promise<v
 }
 
 async function printSettings(key: string | undefined, _: unknown, command: Command) {
-  const output = outputOf(command)
-  const { admin } = await connect(command)
+  const { admin, output } = await connect(command)
   const { answer } = await admin.getSettings()
   if (key === undefined) {
     tellWarnings(answer, output)
@@ -79,8 +75,7 @@ async function printSettings(key: string | undefined, _: unknown, command: Comma
 }
 
 async function listSettings(_: unknown, command: Command) {
-  const output = outputOf(command)
-  const { admin } = await connect(command)
+  const { admin, output } = await connect(command)
   const { answer } = await admin.getSettings()
   const { allSettings } = await import('../../src/settings/table.ts')
   const values = new Map(valuesOf(answer))
@@ -88,12 +83,11 @@ async function listSettings(_: unknown, command: Command) {
     const { name, type, bounds, expected, meaning, secret } = setting
     const value = values.get(name) || null
     const byDefault = setting.default ?? null
-    const isDefault = value === byDefault
     return {
       name,
       value,
       default: byDefault,
-      is_default: isDefault,
+      is_default: value === byDefault,
       type,
       bounds,
       expected,
@@ -118,10 +112,6 @@ async function listSettings(_: unknown, command: Command) {
   )
 }
 
-function tellWarnings({ warnings = [] }: SettingsInForce, output: Output) {
-  for (const warning of warnings) output.note(`Warning: ${warning}`)
-}
-
 async function setSettings(
   args: string[],
   options: ValueSources & ChangeOptions,
@@ -131,28 +121,14 @@ async function setSettings(
   const named = readNames(runOf(command).io, args, options)
   const connection = await connect(command)
   const settings = await givenSettings(connection.run, named)
-  await changeSettings(
-    connection,
-    { ...settings },
-    {
-      options,
-      output: outputOf(command),
-      change: (options) => connection.admin.putSettings(settings, options),
-    },
-  )
+  const put = (options: SettingsOptions) => connection.admin.putSettings(settings, options)
+  await changeSettings(connection, options, put, settings)
 }
 
 async function unsetSettings(keys: string[], options: ChangeOptions, command: Command) {
   const { requireNames } = await import('../setting-names.ts')
   requireNames(keys)
   const connection = await connect(command)
-  await changeSettings(
-    connection,
-    {},
-    {
-      options,
-      output: outputOf(command),
-      change: (options) => connection.admin.unsetSettings(keys, options),
-    },
-  )
+  const unset = (options: SettingsOptions) => connection.admin.unsetSettings(keys, options)
+  await changeSettings(connection, options, unset)
 }

@@ -1,57 +1,37 @@
 import type { Command } from 'commander'
-import {
-  accountOf,
-  withAccount,
-  type AccountOptions,
-  withExamples,
-  wholeNumber,
-} from '../arguments.ts'
-import { connect } from '../connection.ts'
-import { exitCodes } from '../exit-codes.ts'
-import { outputOf } from '../output.ts'
+import { withExamples, wholeNumber } from '../arguments.ts'
+import { connect, type Connection } from '../connection.ts'
+import { exitCodes, usageError } from '../exit-codes.ts'
 import { confirm } from '../prompt.ts'
 import { sendAndWait, type Ask } from '../send-and-wait.ts'
 import { userText } from '../words.ts'
 import {
   AdminApiError,
   type AccountQuery,
-  type AdminClient,
   type ForgottenAccount,
   type UserStatus,
-  type Verification,
 } from '../../src/admin/client.ts'
 
 const DEFAULT_WAIT_S = 30
 const MOST_WAIT_S = 3_600
 
-export function addUser(user: Command): void {
+export function add(user: Command): void {
   withExamples(user, 'user status alice', 'user send-reset alice@example.com')
 
-  const status = withAccount(user.command('status'))
-    .description('Show an account, and why it may get no mail.')
-    .action(showStatus)
+  const status = accountCommand(user, 'status', showStatus).description(
+    'Show an account, and why it may get no mail.',
+  )
   withExamples(status, 'user status alice', 'user status --id 507f1f77bcf86cd799439011')
 
-  addSending(user, 'send-reset', {
-    what: 'reset link',
-    ask: (admin, account) => admin.sendReset(account),
-  })
-  addSending(user, 'invite', {
-    what: 'link to choose the first password',
-    ask: (admin, account) => admin.inviteUser(account),
-  })
-  addSending(user, 'send-verification', {
-    what: 'verification link',
-    ask: (admin, account) => admin.sendVerification(account),
-  })
+  addSending(user, 'send-reset', 'sendReset', 'reset link')
+  addSending(user, 'invite', 'inviteUser', 'link to choose the first password')
+  addSending(user, 'send-verification', 'sendVerification', 'verification link')
+  addVerification(user, 'verify')
+  addVerification(user, 'unverify')
 
-  addVerification(user, 'verify', (admin, account) => admin.verifyUser(account))
-  addVerification(user, 'unverify', (admin, account) => admin.unverifyUser(account))
-
-  const end = withAccount(user.command('end-sessions'))
+  const end = accountCommand(user, 'end-sessions', endSessions)
     .description('End all sessions, grants and tokens of an account, and void its links.')
     .option('--yes', 'do not ask')
-    .action(endSessions)
   withExamples(end, 'user end-sessions alice', 'user end-sessions alice --yes')
 
   const forget = user
@@ -63,24 +43,40 @@ export function addUser(user: Command): void {
   withExamples(forget, 'user forget 507f1f77bcf86cd799439011')
 }
 
-type Change = (admin: AdminClient, account: AccountQuery) => Promise<Verification>
+type Work<Options> = (
+  account: AccountQuery,
+  connection: Connection,
+  options: Options,
+) => void | Promise<void>
 
-function addVerification(user: Command, name: 'verify' | 'unverify', change: Change) {
-  const state = name === 'verify' ? 'verified' : 'unverified'
-  const command = withAccount(user.command(name))
-    .description(`Make the address of an account ${state}; no mail is sent.`)
-    .action(async (user: string | undefined, options: AccountOptions, command: Command) => {
-      const account = accountOf(user, options)
-      const { admin } = await connect(command)
-      outputOf(command).answer(await change(admin, account), ({ email, changed }) =>
-        changed ? `${email} is ${state} now.` : `Nothing changed: ${email} was ${state} before.`,
-      )
+/** A command on one account. */
+function accountCommand<Options>(user: Command, name: string, work: Work<Options>): Command {
+  return user
+    .command(name)
+    .argument('[user]', 'username, verified e-mail address or account id')
+    .option('--id <id>', 'account id, instead of <user>')
+    .action(async (user: string | undefined, options: Options & { id?: string }, command) => {
+      const { id } = options
+      if ((user === undefined) === (id === undefined))
+        throw usageError('Which account? Give <user> or --id <id>.')
+      await work({ user, id }, await connect(command), options)
     })
+}
+
+function addVerification(user: Command, name: 'verify' | 'unverify') {
+  const state = name === 'verify' ? 'verified' : 'unverified'
+  const command = accountCommand(user, name, async (account, { admin, output }) =>
+    output.answer(await admin[`${name}User`](account), ({ email, changed }) =>
+      changed ? `${email} is ${state} now.` : `Nothing changed: ${email} was ${state} before.`,
+    ),
+  ).description(`Make the address of an account ${state}; no mail is sent.`)
   withExamples(command, `user ${name} alice`)
 }
 
-function addSending(user: Command, name: string, { what, ask }: { what: string; ask: Ask }) {
-  const command = withAccount(user.command(name))
+function addSending(user: Command, name: string, ask: Ask, what: string) {
+  const send: Work<{ wait: number }> = (account, connection, { wait }) =>
+    sendAndWait(ask, account, connection, wait)
+  const command = accountCommand(user, name, send)
     .description(`Mail a ${what} to the address of an account, and wait until it is sent.`)
     .option(
       '--wait <seconds>',
@@ -88,14 +84,10 @@ function addSending(user: Command, name: string, { what, ask }: { what: string; 
       wholeNumber(0, MOST_WAIT_S),
       DEFAULT_WAIT_S,
     )
-    .action(sendAndWait(ask))
   withExamples(command, `user ${name} alice`, `user ${name} alice --wait 0`)
 }
 
-async function showStatus(user: string | undefined, options: AccountOptions, command: Command) {
-  const account = accountOf(user, options)
-  const output = outputOf(command)
-  const { admin } = await connect(command)
+async function showStatus(account: AccountQuery, { admin, output }: Connection) {
   const tell = (status: UserStatus, end = '') =>
     output.answer(status, (status) => userText(status, output) + end)
   try {
@@ -111,13 +103,10 @@ async function showStatus(user: string | undefined, options: AccountOptions, com
 }
 
 async function endSessions(
-  user: string | undefined,
-  { yes, ...options }: AccountOptions & { yes?: true },
-  command: Command,
+  account: AccountQuery,
+  { admin, output, url, run }: Connection,
+  { yes }: { yes?: true },
 ) {
-  const account = accountOf(user, options)
-  const output = outputOf(command)
-  const { admin, url, run } = await connect(command)
   const who = account.user ?? account.id ?? ''
   await confirm(run.io, `End all sessions, grants and tokens of ${who} on ${url}?`, yes)
   const ended = await admin.endSessions(account)
@@ -137,8 +126,7 @@ async function endSessions(
 }
 
 async function forgetUser(id: string, { yes }: { yes?: true }, command: Command) {
-  const output = outputOf(command)
-  const { admin, url, run } = await connect(command)
+  const { admin, output, url, run } = await connect(command)
   await confirm(run.io, `Erase all records about the account ${id} on ${url}?`, yes)
   const forgotten = await admin.forgetUser({ id })
   output.answer(forgotten, forgottenText)
