@@ -71,9 +71,7 @@ export function itIsARecordStore(
     let close = async () => {}
 
     beforeEach(async () => {
-      const opened = await create()
-      store = opened.store
-      close = opened.close
+      ;({ store, close } = await create())
       await store.start([THINGS, OTHERS])
     })
     afterEach(() => close())
@@ -88,8 +86,8 @@ export function itIsARecordStore(
       if (!stored) throw new Error(`there is no record ${id}`)
       return stored
     }
-    const idsOf = async (query: Query, kind = THINGS) =>
-      (await store.find(kind, query)).map(({ id }) => id)
+    const idsOf = async (query: Omit<Query, 'limit'> & { limit?: number }, kind = THINGS) =>
+      (await store.find(kind, { limit: 9, ...query })).map(({ id }) => id)
     /** As read, but for the time that the database has set. */
     const fieldsOf = ({ fields = {} }: Stored) => {
       const { made_at: _madeAt, ...others } = fields
@@ -97,7 +95,7 @@ export function itIsARecordStore(
     }
 
     describe('a record', () => {
-      it('is read as it was written: each type, and what is absent', async () => {
+      it('is read as it was written: each type, and what is absent or was dropped', async () => {
         const all: Fields = {
           owner: 'ann',
           live_of: 'ann',
@@ -112,8 +110,9 @@ export function itIsARecordStore(
           expect(stored.damaged).to.equal(undefined)
           expect(stored.was).to.equal(undefined)
           await changed([change(stored.id, stored.revision, { owner: 'eve' })])
-          const { revision } = await found(stored.id)
-          await changed([change(stored.id, revision, fields)])
+          const other = await found(stored.id)
+          expect(fieldsOf(other)).to.deep.equal({ owner: 'eve' })
+          await changed([change(stored.id, other.revision, fields)])
           expect(fieldsOf(await found(stored.id))).to.deep.equal(fields)
         }
       })
@@ -125,7 +124,7 @@ export function itIsARecordStore(
           const fields = { owner: text, live_of: text, carried: { [text]: text } }
           expect(fieldsOf(await found(text)), JSON.stringify(text)).to.deep.equal(fields)
           for (const equal of [{ owner: text }, { live_of: [text] }])
-            expect(await idsOf({ equal, limit: 9 }), JSON.stringify(text)).to.deep.equal([text])
+            expect(await idsOf({ equal }), JSON.stringify(text)).to.deep.equal([text])
         }
       })
 
@@ -173,12 +172,6 @@ export function itIsARecordStore(
         const { revision, was, ...stored } = await found('a')
         expect([revision, was]).to.deep.equal([second.becomes, first.becomes])
         expect(fieldsOf({ revision, was, ...stored })).to.deep.equal({ owner: 'ann', count: 2 })
-      })
-
-      it('drops a field that is no longer there', async () => {
-        const { id, revision } = await inserted({ owner: 'ann', count: 1, due_at: at(1) })
-        await changed([change(id, revision, { owner: 'ann' })])
-        expect(fieldsOf(await found(id))).to.deep.equal({ owner: 'ann' })
       })
 
       it('removes what was read alone; a record that is gone can be inserted again', async () => {
@@ -253,8 +246,7 @@ export function itIsARecordStore(
         )
         const answers = await Promise.all(changes.map((one) => changed([one])))
         expect(answers.flat()).to.deep.equal(changes.map(() => true))
-        const { revision } = await found('a')
-        expect(changes.map(({ becomes }) => becomes)).to.include(revision)
+        expect(changes.map(({ becomes }) => becomes)).to.include((await found('a')).revision)
       })
 
       it('changes many records of two callers at once, in opposite orders', async () => {
@@ -280,7 +272,7 @@ export function itIsARecordStore(
         const answers = await Promise.all(inserts.map((one) => changed([one])))
         expect(answers.flat().filter(Boolean)).to.have.length(1)
         for (const _ of [1, 2]) await inserted({ owner: 'ann' })
-        expect(await idsOf({ equal: { live_of: 'ann' }, limit: 9 })).to.have.length(1)
+        expect(await idsOf({ equal: { live_of: 'ann' } })).to.have.length(1)
       })
 
       it('is kept by a swap, free once it is left or its record is removed', async () => {
@@ -307,48 +299,44 @@ export function itIsARecordStore(
       })
 
       it('tells what is equal, of one value or of several', async () => {
-        expect(await idsOf({ equal: { owner: 'bob' }, limit: 9 })).to.deep.equal(['of bob'])
-        expect(await idsOf({ equal: { owner: ['bob', 'eve'] }, limit: 9 })).to.deep.equal([
-          'of bob',
-        ])
-        expect(await idsOf({ equal: { owner: ['bob', 'ann'] }, limit: 9 })).to.have.length(6)
-        expect(await idsOf({ equal: { owner: [] }, limit: 9 })).to.deep.equal([])
+        expect(await idsOf({ equal: { owner: 'bob' } })).to.deep.equal(['of bob'])
+        expect(await idsOf({ equal: { owner: ['bob', 'eve'] } })).to.deep.equal(['of bob'])
+        expect(await idsOf({ equal: { owner: ['bob', 'ann'] } })).to.have.length(6)
+        expect(await idsOf({ equal: { owner: [] } })).to.deep.equal([])
         const open = { owner: 'ann', is_open: true }
-        expect(await idsOf({ equal: open, limit: 9 })).to.deep.equal(['without'])
-        expect(await idsOf({ equal: { ...open, is_open: false }, limit: 9 })).to.deep.equal([])
+        expect(await idsOf({ equal: open })).to.deep.equal(['without'])
+        expect(await idsOf({ equal: { ...open, is_open: false } })).to.deep.equal([])
       })
 
       it('tells them in the order of a field, those with the same value by id, both ways', async () => {
-        const query = { equal: { owner: 'ann' }, by: 'due_at', limit: 9 }
+        const [equal, both] = [{ owner: 'ann' }, { owner: ['ann', 'bob'] }]
+        const query = { equal, by: 'due_at' }
         expect(await idsOf(query)).to.deep.equal(['a', 'c', 'd', 'b'])
         expect(await idsOf({ ...query, isDescending: true })).to.deep.equal(['b', 'd', 'c', 'a'])
         expect(await idsOf({ ...query, limit: 2 })).to.deep.equal(['a', 'c'])
-        expect(await idsOf({ ...query, equal: { owner: ['ann', 'bob'] }, limit: 3 })).to.deep.equal(
-          ['a', 'c', 'of bob'],
-        )
+        const first = await idsOf({ ...query, equal: both, limit: 3 })
+        expect(first).to.deep.equal(['a', 'c', 'of bob'])
       })
 
       it('keeps to a range: from a value on, below another', async () => {
-        const query = { equal: { owner: 'ann' }, by: 'due_at', limit: 9 }
+        const query = { equal: { owner: 'ann' }, by: 'due_at' }
         expect(await idsOf({ ...query, from: at(2) })).to.deep.equal(['d', 'b'])
         expect(await idsOf({ ...query, below: at(2) })).to.deep.equal(['a', 'c'])
         expect(await idsOf({ ...query, from: at(1), below: at(1) })).to.deep.equal([])
         const below = new Date((await store.now()).getTime() + 60_000)
-        expect(await idsOf({ by: 'made_at', below, limit: 9 })).to.have.length(6)
+        expect(await idsOf({ by: 'made_at', below })).to.have.length(6)
       })
 
       it('goes on behind a record, both ways, also among those with the same value', async () => {
         for (const isDescending of [false, true]) {
-          const query: Query = { equal: { owner: 'ann' }, by: 'due_at', isDescending, limit: 1 }
-          const all = await idsOf({ ...query, limit: 9 })
-          const read: string[] = []
-          for (let after: Query['after']; read.length < 9;) {
-            const [one] = await store.find(THINGS, { ...query, ...(after && { after }) })
-            if (!one) break
-            read.push(one.id)
-            after = { value: one.fields?.['due_at'] ?? 0, id: one.id }
+          const query = { equal: { owner: 'ann' }, by: 'due_at', isDescending }
+          const all = await store.find(THINGS, { ...query, limit: 9 })
+          for (const [index, { id, fields }] of all.entries()) {
+            const after = { value: fields?.['due_at'] ?? 0, id }
+            const next = all.slice(index + 1, index + 2).map((one) => one.id)
+            expect(await idsOf({ ...query, after, limit: 1 })).to.deep.equal(next)
           }
-          expect(read).to.deep.equal(all)
+          expect(all).to.have.length(4)
         }
       })
 
@@ -381,7 +369,7 @@ export function itIsARecordStore(
       const later = new Date((await store.now()).getTime() + 3_600_000)
       await inserted({ owner: 'ann', purge_at: later }, 'later', OTHERS)
       await inserted({ owner: 'ann' }, 'never', OTHERS)
-      const ids = await idsOf({ equal: { owner: 'ann' }, limit: 9 }, OTHERS)
+      const ids = await idsOf({ equal: { owner: 'ann' } }, OTHERS)
       expect(ids).to.have.members(['later', 'never'])
     })
   })

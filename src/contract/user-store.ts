@@ -37,12 +37,11 @@ export function itIsAUserStore(
     afterEach(() => close())
 
     it('finds a user by id, with every field and with the least', async () => {
-      const bob = { id: 'bob', username: 'b', email: undefined, passwordHash: undefined }
-      const users = await having({}, { ...bob, emailVerified: false, disabled: true })
+      const none = { email: undefined, passwordHash: undefined, emailVerified: false }
+      const bob = { id: 'bob', username: 'b', ...none, disabled: true }
+      const users = await having({}, bob)
       expect(await users.findById('ann')).to.deep.equal(sampleUser())
-      expect(await users.findById('bob')).to.deep.equal(
-        sampleUser({ ...bob, emailVerified: false, disabled: true }),
-      )
+      expect(await users.findById('bob')).to.deep.equal(sampleUser(bob))
       expect(await users.findById('Ann')).to.equal(undefined)
       expect(await users.findById('')).to.equal(undefined)
       for (const typed of ['Ann@Example.com', 'a b', 'ä', '$ne', 'x'.repeat(300), '0'.repeat(24)]) {
@@ -79,12 +78,6 @@ export function itIsAUserStore(
         expect(await find(typed), JSON.stringify(typed)).to.deep.equal([])
     })
 
-    it('finds a verified address in either case of ASCII letters (IDN-05)', async () => {
-      const users = await having({})
-      for (const typed of ['Ann@Example.com', 'ann@example.com', 'ANN@EXAMPLE.COM'])
-        expect(await users.findByVerifiedEmail(typed), typed).to.deep.equal([sampleUser()])
-    })
-
     it('never takes one letter for another (IDN-01, IDN-02)', async () => {
       const users = await having(
         { email: 'mike@jose.example' },
@@ -104,14 +97,17 @@ export function itIsAUserStore(
       expect(await users.findByVerifiedEmail('mike@jos\u00c9.example')).to.deep.equal([])
     })
 
-    it('finds every user of an address, and none whose address is unverified', async () => {
+    it('finds every user of an address in either case of ASCII letters, and none whose address is unverified (IDN-05)', async () => {
       const users = await having(
         {},
         { id: 'two', username: 'two', email: 'ANN@example.com' },
         { id: 'three', username: 'three', emailVerified: false },
       )
-      const found = await users.findByVerifiedEmail('ann@example.com')
-      expect(found.map(({ id }) => id)).to.have.members(['ann', 'two'])
+      for (const typed of ['Ann@Example.com', 'ann@example.com', 'ANN@EXAMPLE.COM']) {
+        const found = await users.findByVerifiedEmail(typed)
+        expect(found.map(({ id }) => id)).to.have.members(['ann', 'two'])
+        expect(found).to.deep.include(sampleUser())
+      }
     })
 
     it('finds every user of an address, verified or not, where it can be asked that', async () => {
@@ -130,24 +126,18 @@ export function itIsAUserStore(
       expect(await users.findByEmail('ANN@EXAMPLE.COM')).to.have.length(2)
     })
 
-    it('replaces the password hash only while it is the expected one (3.3, effect 1)', async () => {
+    it('replaces the password hash only while it is the expected one, for one of 20 at once (3.3, effect 1)', async () => {
       const users = await having({}, { id: 'bob', username: 'bob' })
       expect(await users.replacePasswordHash('ann', '$2b$12$OLD', 'next')).to.equal(false)
       expect(await users.replacePasswordHash('eve', '$2b$12$old', 'next')).to.equal(false)
       expect(await users.findById('ann')).to.deep.equal(sampleUser())
-      expect(await users.replacePasswordHash('ann', '$2b$12$old', 'next')).to.equal(true)
-      expect(await users.findById('ann')).to.deep.equal(sampleUser({ passwordHash: 'next' }))
-      expect(await users.findById('bob')).to.include({ passwordHash: '$2b$12$old' })
-    })
-
-    it('replaces the password hash for one of 20 at once', async () => {
-      const users = await having({})
       const answers = await atOnce((caller) =>
         users.replacePasswordHash('ann', '$2b$12$old', `hash ${caller}`),
       )
       expect(answers.filter(Boolean)).to.have.length(1)
       const passwordHash = `hash ${answers.indexOf(true)}`
-      expect(await users.findById('ann')).to.include({ passwordHash })
+      expect(await users.findById('ann')).to.deep.equal(sampleUser({ passwordHash }))
+      expect(await users.findById('bob')).to.include({ passwordHash: '$2b$12$old' })
     })
 
     it('verifies an address once, when 20 follow a link at once (3.2)', async () => {
@@ -163,12 +153,12 @@ export function itIsAUserStore(
         { emailVerified: false },
         { id: 'off', username: 'off', emailVerified: false, disabled: true },
       )
-      expect(await users.markEmailVerified('ann', 'ann@example.com')).to.equal(false)
-      expect(await users.markEmailVerified('ann', '')).to.equal(false)
-      expect(await users.markEmailVerified('off', 'Ann@Example.com')).to.equal(false)
-      expect(await users.markEmailVerified('eve', 'Ann@Example.com')).to.equal(false)
-      expect(await users.findById('ann')).to.include({ emailVerified: false })
-      expect(await users.findById('off')).to.include({ emailVerified: false })
+      for (const email of ['ann@example.com', ''])
+        expect(await users.markEmailVerified('ann', email), email).to.equal(false)
+      for (const id of ['off', 'eve'])
+        expect(await users.markEmailVerified(id, 'Ann@Example.com'), id).to.equal(false)
+      for (const id of ['ann', 'off'])
+        expect(await users.findById(id)).to.include({ emailVerified: false })
     })
 
     it('makes an address unverified once, when 20 do at once, where it can; and verified again', async () => {
