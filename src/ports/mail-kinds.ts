@@ -1,52 +1,27 @@
-import type { Settings } from '../settings/table.ts'
-
-/** A setting that is a number of milliseconds, among others. */
-type NumberSetting = {
-  [K in keyof Settings]: Settings[K] extends number ? K : never
-}[keyof Settings]
-
-/** What everybody knows of one kind of mail. What it does is in `outbox/`; its looks and words are in `views/`. */
-interface MailKindRow {
-  /** The name of its files in `views/mails/`, and of its words. */
-  template: string
-  /** What the types of its audit events begin with: those of `ports/audit.ts`. */
-  flow: 'password_reset' | 'email_verification' | 'invitation'
-  /** It tells of what was done to an account. Nobody asks for it, a limit puts it off, and it leaves whatever became of the account since. */
-  isNotice: boolean
-  /** Only the newest request of an account gets a mail, however early the others are. Otherwise each does that can be sent at once. */
-  newestOnly: boolean
-  /** Where its link leads, below the OAuth path. */
-  page: string
-  /** `undefined`: its link holds no secret, and leads to a page that anybody may open. */
-  link:
-    | undefined
-    | {
-        /** The setting that says how long the link is good. */
-        lifetime: NumberSetting
-        /** The part of the store that its tokens are in. One kind for each part: a token does not tell its kind. */
-        tokens: 'resetTokens' | 'verificationTokens' | 'invitationTokens'
-        /** Whether `authorize_sig` covers what it carries. */
-        isSigned: boolean
-        /** What support reads of it. */
-        called: string
-        /** The command by which support sends another one. */
-        command: string
-      }
-}
-
-/** Every kind of mail. */
+/** What everybody knows of each kind of mail. What it does is in `outbox/`; its looks and words are in `views/`. */
 export const MAIL_KINDS = {
   password_reset: {
+    /** The name of its files in `views/mails/`, and of its words. */
     template: 'password-reset',
+    /** What the types of its audit events begin with: those of `ports/audit.ts`. */
     flow: 'password_reset',
+    /** It tells of what was done to an account. Nobody asks for it, a limit puts it off, and it leaves whatever became of the account since. */
     isNotice: false,
+    /** Only the newest request of an account gets a mail, however early the others are. Otherwise each does that can be sent at once. */
     newestOnly: true,
+    /** Where its link leads, below the OAuth path. */
     page: '/reset-password',
+    /** `undefined`: its link holds no secret, and leads to a page that anybody may open. */
     link: {
+      /** The setting that says how long the link is good. */
       lifetime: 'passwordResetExpiration',
+      /** The part of the store that its tokens are in. One kind for each part: a token does not tell its kind. */
       tokens: 'resetTokens',
+      /** Whether `authorize_sig` covers what it carries. */
       isSigned: false,
+      /** What support reads of it. */
       called: 'reset link',
+      /** The command by which support sends another one. */
       command: 'user send-reset',
     },
   },
@@ -86,7 +61,7 @@ export const MAIL_KINDS = {
     page: '/forgot-password',
     link: undefined,
   },
-} as const satisfies Record<string, MailKindRow>
+} as const
 
 type Rows = typeof MAIL_KINDS
 
