@@ -70,4 +70,5 @@ export {
   type Stored,
   type Value,
 } from './ports/record-store.ts'
-export { jsonOf, keptText, textOf } from './stores/text.ts'
+export { jsonOf } from './answer.ts'
+export { keptText, textOf } from './stores/text.ts'

@@ -156,23 +156,19 @@ export function checkId({ name }: Kind, id: string): void {
 
 /** What was read, judged: its revision is a text, and each field is of its type. */
 export function storedOf(
-  { fields: types, required }: Kind,
+  kind: Kind,
   id: string,
-  { revision, was, ...of }: { revision: unknown; was: unknown; fields: Record<string, unknown> },
+  read: { revision: unknown; was: unknown; fields: Record<string, unknown> },
 ): Stored {
   const fields: Record<string, Value> = {}
-  const wrong = typeof revision === 'string' ? [] : ['revision']
-  for (const [name, type] of Object.entries(types)) {
-    const value = of.fields[name]
+  const wrong = typeof read.revision === 'string' ? [] : ['revision']
+  for (const [name, type] of Object.entries(kind.fields)) {
+    const value = read.fields[name] ?? undefined
     if (isOfType(value, type)) fields[name] = value
-    else if (value !== undefined && value !== null) wrong.push(name)
-    else if (required.includes(name)) wrong.push(name)
+    else if (value !== undefined || kind.required.includes(name)) wrong.push(name)
   }
-  const named = {
-    id,
-    revision: typeof revision === 'string' ? revision : '',
-    was: typeof was === 'string' ? was : undefined,
-  }
+  const textOf = (value: unknown) => (typeof value === 'string' ? value : undefined)
+  const named = { id, revision: textOf(read.revision) ?? '', was: textOf(read.was) }
   if (wrong.length === 0) return { ...named, fields }
   return { ...named, damaged: `${wrong.join(', ')} of the record is missing or of another type` }
 }

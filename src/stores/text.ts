@@ -1,3 +1,5 @@
+import { jsonOf } from '../answer.ts'
+
 /** NUL and halves of surrogate pairs, which databases refuse or replace; and what looks like a text that was changed for that. */
 const UNKEPT = /[\0\p{Surrogate}]|^\\"/u
 
@@ -10,13 +12,4 @@ export function textOf(kept: string): string {
   const text = kept.startsWith('\\"') ? jsonOf(kept.slice(1)) : kept
   // Nobody else's text that looks like one.
   return typeof text === 'string' && keptText(text) === kept ? text : kept
-}
-
-/** `undefined`: it is no JSON. */
-export function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

@@ -18,9 +18,6 @@ type Kept = Stored & { fields: Fields }
 /** Of records that would be purged, so many of a kind are kept at most: a new one takes the place of the oldest. */
 const MOST = 10_000
 
-/** What is over is purged as late as a database may do it. */
-const SWEEP_MS = 5 * 60_000
-
 /** A store in memory, which tests can read whole. */
 export interface MemoryStore extends RecordStore {
   /** All records of a kind, oldest first. */
@@ -32,15 +29,10 @@ export interface MemoryStore extends RecordStore {
  */
 export function memoryStore({ now }: Pick<Clock, 'now'> = systemClock): MemoryStore {
   const tables = new Map<string, Map<string, Kept>>()
-  const sweptAt = new Map<string, number>()
 
-  function tableOf({ name, purgedAt }: Kind): Map<string, Kept> {
+  function tableOf({ name }: Kind): Map<string, Kept> {
     const table = tables.get(name) ?? new Map<string, Kept>()
     tables.set(name, table)
-    const at = Number(now())
-    if (purgedAt === undefined || at - (sweptAt.get(name) ?? 0) < SWEEP_MS) return table
-    sweptAt.set(name, at)
-    for (const [id, { fields }] of table) if (Number(fields[purgedAt]) <= at) table.delete(id)
     return table
   }
 
@@ -52,30 +44,32 @@ export function memoryStore({ now }: Pick<Clock, 'now'> = systemClock): MemorySt
     if (next === undefined) return table.delete(id)
     if (isTaken(kind, table, change)) return false
     const isFirst = revision === undefined && kind.insertedAt !== undefined
-    const fields = copyOf(kind, isFirst ? { ...next, [`${kind.insertedAt}`]: now() } : next)
+    const fields = isFirst ? { ...next, [`${kind.insertedAt}`]: now() } : next
     const was = typeof revision === 'string' ? revision : undefined
-    table.set(id, { id, fields, revision: becomes, was })
-    const oldest = table.size > MOST ? oldestOf(kind, table) : undefined
-    if (oldest !== undefined) table.delete(oldest)
+    table.set(id, structuredClone({ id, fields, revision: becomes, was }))
+    if (table.size > MOST) dropOldest(kind, table)
     return true
   }
 
   return {
-    purges: true,
+    purges: false,
     isVolatile: true,
     start: async () => {},
     now: async () => now(),
 
     async get(kind, ids) {
       const table = tableOf(kind)
-      return ids.map((id) => toldOf(kind, table.get(id)))
+      return ids.map((id) => {
+        const kept = table.get(id)
+        return kept && toldOf(kind, kept)
+      })
     },
 
     async find(kind, query) {
       checkQuery(kind, query)
       const found = [...tableOf(kind).values()].filter((kept) => isFound(query, kept))
       const sorted = found.toSorted(inOrder(query))
-      return sorted.slice(0, query.limit).flatMap((kept) => toldOf(kind, kept) ?? [])
+      return sorted.slice(0, query.limit).map((kept) => toldOf(kind, kept))
     },
 
     async swap(kind, changes) {
@@ -83,31 +77,17 @@ export function memoryStore({ now }: Pick<Clock, 'now'> = systemClock): MemorySt
       return changes.map((change) => applied(kind, table, change))
     },
 
-    all: (kind) => [...tableOf(kind).values()].flatMap((kept) => toldOf(kind, kept) ?? []),
+    all: (kind) => [...tableOf(kind).values()].map((kept) => toldOf(kind, kept)),
   }
 }
 
-/** `undefined`: each is kept for good. */
-function oldestOf({ purgedAt }: Kind, table: Map<string, Kept>): string | undefined {
-  if (purgedAt === undefined) return undefined
-  for (const [id, { fields }] of table) if (fields[purgedAt] !== undefined) return id
-  return undefined
+/** Of those that are not kept for good. */
+function dropOldest({ purgedAt = '' }: Kind, table: Map<string, Kept>): void {
+  for (const [id, { fields }] of table)
+    if (fields[purgedAt] !== undefined) return void table.delete(id)
 }
 
-function toldOf(kind: Kind, kept: Kept | undefined): Stored | undefined {
-  return kept && copied(kind, storedOf(kind, kept.id, kept))
-}
-
-const copied = (kind: Kind, stored: Stored): Stored =>
-  stored.fields ? { ...stored, fields: copyOf(kind, stored.fields) } : stored
-
-/** What is in it can be changed in objects alone. */
-function copyOf({ fields: types }: Kind, fields: Fields): Fields {
-  const copy: Record<string, Value> = { ...fields }
-  for (const [name, value] of Object.entries(fields))
-    if (types[name] === 'json') copy[name] = structuredClone(value)
-  return copy
-}
+const toldOf = (kind: Kind, kept: Kept): Stored => storedOf(kind, kept.id, structuredClone(kept))
 
 function isTaken({ unique }: Kind, table: Map<string, Kept>, { id, next }: Change): boolean {
   const held = unique.filter((field) => next?.[field] !== undefined)
@@ -117,30 +97,29 @@ function isTaken({ unique }: Kind, table: Map<string, Kept>, { id, next }: Chang
   )
 }
 
-function isFound({ equal = {}, by, from, below, ...query }: Query, { id, fields }: Kept): boolean {
-  for (const [name, wanted] of Object.entries(equal)) {
-    const value = fields[name]
-    if (value === undefined || ![wanted].flat().some((one) => isSame(value, one))) return false
-  }
-  const { after, isDescending } = query
-  if (by === undefined) return !after || order(id, after.id) > 0
-  const value = fields[by]
-  if (value === undefined || (from !== undefined && order(value, from) < 0)) return false
+function isFound(query: Query, { id, fields }: Kept): boolean {
+  const { equal = {}, by, from, below, after, isDescending } = query
+  const value = by === undefined ? '' : fields[by]
+  if (value === undefined) return false
+  const isEqual = ([name, wanted]: [string, Value | readonly Value[]]) =>
+    [wanted].flat().some((one) => isSame(fields[name], one))
+  if (!Object.entries(equal).every(isEqual)) return false
+  if (from !== undefined && order(value, from) < 0) return false
   if (below !== undefined && order(value, below) >= 0) return false
   if (!after) return true
-  const distance = order(value, after.value ?? NaN) || order(id, after.id)
+  const distance = order(value, after.value ?? '') || order(id, after.id)
   return isDescending ? distance < 0 : distance > 0
 }
 
-function inOrder({ by, isDescending }: Query) {
-  return (a: Kept, b: Kept): number => {
+const inOrder =
+  ({ by, isDescending }: Query) =>
+  (a: Kept, b: Kept): number => {
     const [first = '', second = ''] = by === undefined ? [] : [a.fields[by], b.fields[by]]
     const distance = order(first, second) || order(a.id, b.id)
     return isDescending ? -distance : distance
   }
-}
 
-const isSame = (a: Value, b: Value) =>
+const isSame = (a: Value | undefined, b: Value) =>
   a === b || (a instanceof Date && b instanceof Date && a.getTime() === b.getTime())
 
 /** Texts in the order of their bytes, as databases keep them. */

@@ -3,19 +3,13 @@ import { equalsInAsciiCase } from '../../ports/users.ts'
 
 /** Users in memory: for a first try and for tests. */
 export function memoryUsers(initial: User[] = []): UserStore & { add(user: User): void } {
-  const users = new Map<string, User>()
-
-  function add(user: User) {
-    users.set(user.id, { ...user })
-  }
-  for (const user of initial) add(user)
-
+  const users = new Map(initial.map((user) => [user.id, { ...user }]))
   const withEmail = (email: string) =>
     [...users.values()].filter((user) => user.email && equalsInAsciiCase(user.email, email))
 
   return {
     /** Adds a user, or replaces the one with this id. */
-    add,
+    add: (user) => void users.set(user.id, { ...user }),
 
     findById: async (id) => structuredClone(users.get(id)),
 

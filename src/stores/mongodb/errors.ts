@@ -13,9 +13,7 @@ export function isDuplicateKey(error: unknown): error is Error {
   return serverErrorCode(error) === DUPLICATE_KEY
 }
 
-/**
- * The places of the writes whose key was taken, in an unordered command with many writes. The others are done. Other failures are thrown, such as the write concern: the driver then names no failed writes.
- */
+/** The places of the writes whose key was taken, in an unordered command with many writes. The others are done. Other failures are thrown, such as the write concern: the driver then names no failed writes. */
 export async function duplicatesIn(command: Promise<unknown>): Promise<Set<number>> {
   try {
     await command
@@ -64,22 +62,22 @@ const SOCKET_CODES = /^(EPIPE|ECONN(RESET|ABORTED)|ETIMEDOUT|E(HOST|NET)UNREACH|
  * failed so may have been done all the same. All methods must answer promises.
  */
 export function withUnavailable<T extends object>(port: T): T {
-  const members = Object.keys(port).map((name) => {
-    const member: unknown = Reflect.get(port, name)
-    return [name, typeof member === 'function' ? translating(member) : member]
+  const members = Object.entries(port).map(([name, member]: [string, unknown]) => {
+    if (typeof member !== 'function') return [name, member]
+    const translated = async (...args: unknown[]): Promise<unknown> => {
+      try {
+        return await Reflect.apply(member, undefined, args)
+      } catch (error) {
+        if (!isUnavailable(error)) throw error
+        // Without the driver's message, which tells the address of the database.
+        const message = `MongoDB cannot be reached, or does not answer in time (${error.name})`
+        throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', message, { cause: error })
+      }
+    }
+    return [name, translated]
   })
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the same members
   return Object.fromEntries(members) as T
-}
-
-function translating(method: Function) {
-  return async (...args: unknown[]): Promise<unknown> => {
-    try {
-      return await Reflect.apply(method, undefined, args)
-    } catch (error) {
-      throw isUnavailable(error) ? unavailable(error) : error
-    }
-  }
 }
 
 // By name, not `instanceof`: the host's driver may be another copy of the package.
@@ -95,10 +93,4 @@ function isUnavailable(error: unknown): error is Error {
     // A command with many writes wraps what the driver threw.
     isUnavailable(Reflect.get(error, 'errorResponse'))
   )
-}
-
-// Without the driver's message, which tells the address of the database.
-function unavailable(cause: Error): AccountFlowsError {
-  const message = `MongoDB cannot be reached, or does not answer in time (${cause.name})`
-  return new AccountFlowsError('ERR_STORE_UNAVAILABLE', message, { cause })
 }

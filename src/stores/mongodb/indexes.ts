@@ -1,4 +1,4 @@
-import type { IndexDescription, IndexDescriptionInfo } from 'mongodb'
+import type { Collection, IndexDescription } from 'mongodb'
 import { AccountFlowsError } from '../../errors.ts'
 import { isDuplicateKey, serverErrorCode } from './errors.ts'
 
@@ -10,10 +10,6 @@ interface IndexedCollection {
   createIndexes(indexes: NamedIndex[]): Promise<unknown>
 }
 
-interface ListedCollection extends IndexedCollection {
-  indexes(): Promise<IndexDescriptionInfo[]>
-}
-
 const NAMESPACE_NOT_FOUND = 26
 const NAMESPACE_EXISTS = 48
 const INDEX_OPTIONS_CONFLICT = 85
@@ -21,25 +17,20 @@ const INDEX_KEY_SPECS_CONFLICT = 86
 
 /** The indexes that are missing or have other options, as `collection.index`; all of them where there is no collection. */
 export async function wrongIndexes(
-  collection: ListedCollection,
+  collection: Pick<Collection, 'collectionName' | 'indexes'>,
   indexes: NamedIndex[],
 ): Promise<string[]> {
-  const found = new Set((await indexesOf(collection)).map(definitionOf))
+  const listed = await collection.indexes().catch((error: unknown) => {
+    if (serverErrorCode(error) === NAMESPACE_NOT_FOUND) return []
+    throw error
+  })
+  const found = new Set(listed.map(definitionOf))
   return [ofEveryCollection, ...indexes]
     .filter((index) => !found.has(definitionOf(index)))
     .map(({ name }) => `${collection.collectionName}.${name}`)
 }
 
 const ofEveryCollection: NamedIndex = { name: '_id_', key: { _id: 1 } }
-
-async function indexesOf(collection: ListedCollection): Promise<IndexDescriptionInfo[]> {
-  try {
-    return await collection.indexes()
-  } catch (error) {
-    if (serverErrorCode(error) === NAMESPACE_NOT_FOUND) return []
-    throw error
-  }
-}
 
 /** As text: the order of the fields in a key matters. */
 function definitionOf(index: IndexDescription): string {
@@ -58,26 +49,15 @@ const OPTIONS = [
 ] as const
 
 /** Creates the collection and the indexes that are missing, one after the other. */
-export async function createIndexes(
-  collection: IndexedCollection,
-  indexes: NamedIndex[],
-): Promise<void> {
-  await createCollection(collection)
-  for (const index of indexes) {
-    try {
-      await collection.createIndexes([index])
-    } catch (error) {
-      throw explained(error, collection.collectionName, index.name)
-    }
-  }
-}
-
-async function createCollection({ db, collectionName }: IndexedCollection): Promise<void> {
-  try {
-    await db.createCollection(collectionName, { writeConcern: { w: 'majority' } })
-  } catch (error) {
+export async function createIndexes(collection: IndexedCollection, indexes: NamedIndex[]) {
+  const { db, collectionName: name } = collection
+  await db.createCollection(name, { writeConcern: { w: 'majority' } }).catch((error: unknown) => {
     if (serverErrorCode(error) !== NAMESPACE_EXISTS) throw error
-  }
+  })
+  for (const index of indexes)
+    await collection.createIndexes([index]).catch((error: unknown) => {
+      throw explained(error, name, index.name)
+    })
 }
 
 function explained(error: unknown, collection: string, index: string): unknown {

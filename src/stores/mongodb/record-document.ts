@@ -7,7 +7,7 @@ import {
   type Stored,
   type Value,
 } from '../../ports/record-store.ts'
-import { jsonOf, keptText, textOf } from '../text.ts'
+import { keptText, textOf } from '../text.ts'
 import type { NamedIndex } from './indexes.ts'
 
 export type Kept = Document & { _id: string }
@@ -42,7 +42,7 @@ const kept = (value: Value) => (typeof value === 'string' ? keptText(value) : va
 /** As objects and lists, which people can read and edit. What `JSON.stringify` leaves out is not kept. */
 const keptJson = (value: Value): unknown => withTexts(JSON.parse(JSON.stringify(value)), keptText)
 const toldJson = (value: unknown): unknown =>
-  withTexts(jsonOf(JSON.stringify(value) ?? 'null'), textOf)
+  withTexts(JSON.parse(JSON.stringify(value) ?? 'null'), textOf)
 
 /** JSON whose texts and names are other ones. */
 function withTexts(json: unknown, other: (text: string) => string): unknown {
@@ -70,14 +70,8 @@ export function sortOf({ equal = {}, by, after, isDescending }: Query): Record<s
   return Object.keys(equal).length > 0 && !after ? {} : { _id: 1 }
 }
 
-export function filterOf({
-  equal = {},
-  by,
-  from,
-  below,
-  after,
-  isDescending,
-}: Query): Filter<Kept> {
+export function filterOf(query: Query): Filter<Kept> {
+  const { equal = {}, by, from, below, after, isDescending } = query
   const filter: Document = {}
   for (const [name, value] of Object.entries(equal))
     filter[name] = Array.isArray(value) ? { $in: value.map(kept) } : { $eq: kept(value) }
@@ -94,17 +88,16 @@ export function filterOf({
 }
 
 export function indexesOf({ indexes, unique, purgedAt }: Kind): NamedIndex[] {
+  const keyOf = (fields: readonly string[]) =>
+    Object.fromEntries(fields.map((field) => [field, 1 as const]))
   const ordered = indexes.map((fields) => ({
     name: fields.join('_'),
-    key: { ...Object.fromEntries(fields.map((field) => [field, 1 as const])), _id: 1 as const },
+    key: keyOf([...fields, '_id']),
   }))
-  const single = unique.map((field) => ({
-    name: `${field}_unique`,
-    key: { [field]: 1 as const },
-    unique: true,
-    sparse: true,
-  }))
+  const single = unique.map((field) => {
+    return { name: `${field}_unique`, key: keyOf([field]), unique: true, sparse: true }
+  })
   if (purgedAt === undefined) return [...ordered, ...single]
-  const purge = { name: `${purgedAt}_ttl`, key: { [purgedAt]: 1 as const }, expireAfterSeconds: 0 }
+  const purge = { name: `${purgedAt}_ttl`, key: keyOf([purgedAt]), expireAfterSeconds: 0 }
   return [...ordered, ...single, purge]
 }

@@ -29,18 +29,17 @@ export interface MongoDatabase {
   command(command: object, options?: object): Promise<object>
 }
 
-export interface MongoOptions {
-  /** What the names of all collections begin with, such as `shop_`; nothing by default. Two issuers in one database need one each. */
-  prefix?: string | undefined
-}
-
 /**
  * Keeps each kind in a collection, under the names of its fields. `_rev` and `_was` are the two revisions; what is absent is `null`, but
  * for unique fields. Reads come from the primary and writes go to the majority, whatever the host chose for its `Db`.
  *
+ * @param prefix - what the names of all collections begin with, such as `shop_`; nothing by default. Two issuers in one database need one each.
  * @throws TypeError where no name of a collection can begin with that prefix.
  */
-export function mongoStore(database: MongoDatabase, { prefix }: MongoOptions = {}): RecordStore {
+export function mongoStore(
+  database: MongoDatabase,
+  { prefix }: { prefix?: string | undefined } = {},
+): RecordStore {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it is what the host got from the driver
   const db = database as Db
   const collectionOf = collectionsOf<Kept>(db, prefix)
@@ -78,12 +77,12 @@ export function mongoStore(database: MongoDatabase, { prefix }: MongoOptions = {
       const collection = collectionOf(kind)
       const isNew = ({ revision }: Change) => revision === undefined || revision === ANY
       const [news, others] = [changes.filter(isNew), changes.filter((one) => !isNew(one))]
-      const done = new Map<Change, boolean>()
-      await Promise.all([
-        insert(collection, kind, news, done),
-        replace(collection, kind, others, done),
+      const done = await Promise.all([
+        insert(collection, kind, news),
+        replace(collection, kind, others),
       ])
-      return changes.map((change) => done.get(change) === true)
+      const all = new Set(done.flat())
+      return changes.map((change) => all.has(change))
     },
   })
 }
@@ -97,17 +96,19 @@ async function read(collection: Collection<Kept>, kind: Kind, ids: readonly stri
   return ids.map((id) => found.get(keptText(id)))
 }
 
-type Done = Map<Change, boolean>
-
-/** Inserts, and what overwrites or removes any revision. */
-async function insert(collection: Collection<Kept>, kind: Kind, changes: Change[], done: Done) {
-  if (changes.length === 0) return
+/** Inserts, and what overwrites or removes any revision. Answers those that were done. */
+async function insert(
+  collection: Collection<Kept>,
+  kind: Kind,
+  changes: Change[],
+): Promise<Change[]> {
+  if (changes.length === 0) return []
   const writes = changes.map((change) => insertion(kind, change))
   const taken = await duplicatesIn(collection.bulkWrite(writes, { ordered: false }))
-  for (const [index, change] of changes.entries()) done.set(change, !taken.has(index))
   // Two that overwrite a record which is not there yet: the later one finds it now.
-  const again = changes.filter((change, index) => taken.has(index) && change.revision === ANY)
-  await insert(collection, kind, again, done)
+  const again = changes.filter(({ revision }, index) => taken.has(index) && revision === ANY)
+  const done = changes.filter((_, index) => !taken.has(index))
+  return [...done, ...(await insert(collection, kind, again))]
 }
 
 function insertion(kind: Kind, change: Change): AnyBulkWriteOperation<Kept> {
@@ -123,9 +124,9 @@ function insertion(kind: Kind, change: Change): AnyBulkWriteOperation<Kept> {
   return { updateOne: { filter, update: [{ $replaceWith: set }], upsert: true } }
 }
 
-/** Swaps and removals of what was read. */
-async function replace(collection: Collection<Kept>, kind: Kind, changes: Change[], done: Done) {
-  if (changes.length === 0) return
+/** Swaps and removals of what was read. Answers those that were done. */
+async function replace(collection: Collection<Kept>, kind: Kind, changes: Change[]) {
+  if (changes.length === 0) return []
   const writes = changes.map((change): AnyBulkWriteOperation<Kept> => {
     const filter = { _id: keptText(change.id), _rev: change.revision }
     const document = documentOf(kind, change)
@@ -134,22 +135,13 @@ async function replace(collection: Collection<Kept>, kind: Kind, changes: Change
       : { deleteOne: { filter } }
   })
   const { matchedCount, deletedCount } = await collection.bulkWrite(writes, { ordered: false })
-  if (matchedCount + deletedCount === changes.length)
-    return changes.forEach((change) => done.set(change, true))
+  if (matchedCount + deletedCount === changes.length) return changes
   // The driver tells how many were done, and not which.
-  const found = await read(
-    collection,
-    kind,
-    changes.map(({ id }) => id),
-  )
-  for (const [index, change] of changes.entries())
-    done.set(change, isDone(change, found[index]) === true)
-  const won = changes.filter((change) => change.next && done.get(change))
-  if (won.length !== matchedCount) throw changedAgain()
-}
-
-// A record that moved on twice since tells nothing.
-function changedAgain() {
+  const ids = changes.map(({ id }) => id)
+  const found = await read(collection, kind, ids)
+  const done = changes.filter((change, index) => isDone(change, found[index]))
+  if (done.filter(({ next }) => next).length === matchedCount) return done
+  // A record that moved on twice since tells nothing.
   const message = 'records changed again before it could be read which changes were done'
-  return new AccountFlowsError('ERR_STORE_UNAVAILABLE', message)
+  throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', message)
 }

@@ -6,7 +6,8 @@ import {
   type Stored,
   type Value,
 } from '../../ports/record-store.ts'
-import { jsonOf, keptText, textOf } from '../text.ts'
+import { jsonOf } from '../../answer.ts'
+import { keptText, textOf } from '../text.ts'
 import { nameOf, typeOf } from './tables.ts'
 
 export type Row = { id: string } & Record<string, unknown>
@@ -50,11 +51,7 @@ export function toldOf(kind: Kind, { id, _rev: revision, _was: was, ...row }: Ro
 }
 
 /** Each value of a list is looked up by itself: an index then has what is found in its order. */
-export function selectionOf(
-  kind: Kind,
-  table: string,
-  query: Query,
-): { text: string; values: unknown[] } {
+export function selectionOf(kind: Kind, table: string, query: Query) {
   const { equal = {}, by, from, below, after, isDescending, limit } = query
   const values: unknown[] = []
   const given = (value: unknown, type: string) => `$${values.push(value)}::${type}`
