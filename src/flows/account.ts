@@ -61,7 +61,7 @@ export function refusesInvitation({ passwordHash }: User) {
 
 /** The account as it was when something was issued for it, or when its password was checked. */
 export interface IssuedFor {
-  email: string | undefined
+  email?: string | undefined
   passwordDigest: string
 }
 

@@ -6,15 +6,12 @@ export type TokenEnd =
   /** Its time was over. */
   | 'expired'
 
-interface Ends {
-  usedAt: Date | undefined
-  claimedAt: Date | undefined
-  invalidatedAt: Date | undefined
-  expiresAt: Date
+type Times = { expiresAt: Date } & {
+  [N in 'usedAt' | 'claimedAt' | 'invalidatedAt']?: Date | undefined
 }
 
 /** What ended a token at that time. `undefined`: nothing did; whether its account is as it was is another question. At exactly `expiresAt` it is over. */
-export function endOf(token: Ends, at: Date): TokenEnd | undefined {
+export function endOf(token: Times, at: Date): TokenEnd | undefined {
   const { usedAt, claimedAt, invalidatedAt, expiresAt } = token
   if (invalidatedAt) return 'invalidated'
   if (usedAt || claimedAt) return 'used'

@@ -65,66 +65,29 @@ export function auditLog(records: Records, { now }: Pick<Clock, 'now'>) {
      * Keeps the event for `keepMs` from now on; it is removed then or a little later. `false`: an event with this id was recorded
      * before; nothing changed.
      */
-    record: (event: AuditEvent, keepMs: number): Promise<boolean> =>
-      events.insert(newRecord(event, inOrder(), keepMs)),
+    record(event: AuditEvent, keepMs: number): Promise<boolean> {
+      const hash = event.details && Reflect.get(event.details, 'identifier_hash')
+      const identifierHash = typeof hash === 'string' ? hash : undefined
+      const recordedAt = inOrder()
+      const purgeAt = new Date(recordedAt.getTime() + keepMs)
+      return events.insert({ ...event, identifierHash, recordedAt, purgeAt })
+    },
 
     /** The one that was recorded last comes first. */
     async list(query: AuditQuery): Promise<RecordedEvent[]> {
-      if (query.id !== undefined) {
-        const event = await events.getReadable(query.id)
-        return event && isAsked(event, query) ? [eventOf(event)] : []
-      }
-      const { recordedFrom: from, limit } = query
-      const newest = { by: 'recordedAt', isDescending: true, ...(from && { from }) } as const
-      const found = await firstWanted(
-        events,
-        { ...newest, equal: equalIn(query) },
-        limit,
-        (event) => isAsked(event, query),
-      )
-      return found.map(eventOf)
+      const { id, accountId, identifierHash, types, recordedFrom: from, limit } = query
+      const isAsked = (event: EventRecord) =>
+        (accountId === undefined || event.accountId === accountId) &&
+        (identifierHash === undefined || event.identifierHash === identifierHash) &&
+        (!types || types.some((type) => type === event.type)) &&
+        (!from || event.recordedAt >= from)
+      // What an index answers; the rest is looked at.
+      let equal: QueryOf<EventRecord>['equal'] = types ? { type: types } : {}
+      if (accountId !== undefined) equal = { accountId }
+      if (identifierHash !== undefined) equal = { identifierHash }
+      const newest = { id, equal, by: 'recordedAt', isDescending: true, limit } as const
+      return (await firstWanted(events, { ...newest, ...defined({ from }) }, isAsked)).map(eventOf)
     },
-  }
-}
-
-/** What an index answers; the rest is looked at. */
-function equalIn({
-  accountId,
-  identifierHash,
-  types,
-}: AuditQuery): NonNullable<QueryOf<EventRecord>['equal']> {
-  if (identifierHash !== undefined) return { identifierHash }
-  if (accountId !== undefined) return { accountId }
-  return types ? { type: types } : {}
-}
-
-function isAsked(event: EventRecord, query: AuditQuery): boolean {
-  const { accountId, identifierHash, types, recordedFrom } = query
-  return (
-    (accountId === undefined || event.accountId === accountId) &&
-    (identifierHash === undefined || event.identifierHash === identifierHash) &&
-    (!types || types.some((type) => type === event.type)) &&
-    (!recordedFrom || event.recordedAt >= recordedFrom)
-  )
-}
-
-function newRecord(event: AuditEvent, recordedAt: Date, keepMs: number): EventRecord {
-  const told: Omit<RecordedEvent, 'recordedAt'> = event
-  const { id, type, at, accountId, address, userAgent, clientId, reason, details } = told
-  const hash = details?.['identifier_hash']
-  return {
-    id,
-    type,
-    at,
-    accountId,
-    address,
-    userAgent,
-    clientId,
-    reason,
-    details,
-    identifierHash: typeof hash === 'string' ? hash : undefined,
-    recordedAt,
-    purgeAt: new Date(recordedAt.getTime() + keepMs),
   }
 }
 

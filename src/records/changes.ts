@@ -45,35 +45,19 @@ interface Verbs {
   swap(kind: Kind, change: Change): Promise<boolean>
 }
 
-/**
- * Changes a record by a function of what it is.
- *
- * @param known - the record as the caller has just found it: it is not read again, unless somebody else has changed it since.
- * @throws AccountFlowsError `ERR_STORE_UNAVAILABLE` where too many wait, or other processes change the record first for too long.
- */
-export type ChangeRecord = <A>(
-  kind: ChangedKind,
-  id: string,
-  change: ChangeOf<A>,
-  known?: Stored,
-) => Promise<A>
-
-export function createChanges({ get, swap }: Verbs, { now, sleep }: Clock): ChangeRecord {
+export function createChanges({ get, swap }: Verbs, { now, sleep }: Clock) {
   const queues = new Map<string, Waiting[]>()
   const remembered = new Map<string, Stored>()
   let all = 0
 
   async function work(kind: ChangedKind, id: string, key: string, waiting: Waiting[]) {
     for (let lost = 0; waiting.length > 0;) {
-      const turn = waiting.splice(0)
       const began = now().getTime()
-      const losers = await tryOnce(kind, id, turn, lost > 0)
-      all -= turn.length - losers.length
+      const losers = await tryOnce(kind, id, waiting.splice(0), lost > 0)
       lost = losers.length > 0 ? lost + 1 : 0
-      const tooLate = losers.filter(({ since }) => now().getTime() - since > LONGEST_MS)
-      for (const { reject } of tooLate) reject(contention())
-      all -= tooLate.length
-      waiting.unshift(...losers.filter((one) => !tooLate.includes(one)))
+      const isTooLate = ({ since }: Waiting) => now().getTime() - since > LONGEST_MS
+      for (const { reject } of losers.filter(isTooLate)) reject(contention())
+      waiting.unshift(...losers.filter((one) => !isTooLate(one)))
       // Another process reads the record before it swaps it: without a pause this one would always come first.
       const longest = lost > 0 ? 2 ** lost : 2 * (now().getTime() - began)
       if (waiting.length > 0) await sleep(Math.random() * Math.min(200, longest))
@@ -81,18 +65,14 @@ export function createChanges({ get, swap }: Verbs, { now, sleep }: Clock): Chan
     queues.delete(key)
   }
 
-  function remember(kind: ChangedKind, key: string, known: Stored | undefined) {
-    if (!kind.isRemembered) return
-    remembered.delete(key)
-    if (known) remembered.set(key, known)
-    const [oldest] = remembered.keys()
-    if (remembered.size > MOST_REMEMBERED && oldest !== undefined) remembered.delete(oldest)
-  }
+  const remember = (kind: ChangedKind, key: string, known: Stored | undefined) =>
+    kind.isRemembered && replace(remembered, key, known)
 
   /** Answers those whose change must be tried again. @param isLost - they have lost before. */
   async function tryOnce(kind: ChangedKind, id: string, turn: Waiting[], isLost: boolean) {
     const key = keyOf(kind, id)
-    const known = isLost ? undefined : turn.find((one) => one.known)?.known
+    // What one caller has found may be gone, and a removal of what is gone is done: who has found nothing reads first.
+    const known = !isLost && turn.every((one) => one.known) ? turn.at(-1)?.known : undefined
     const last = isLost || known ? undefined : remembered.get(key)
     const isGuessed = last !== undefined || (kind.isMostlyNew === true && !isLost && !known)
     try {
@@ -112,40 +92,60 @@ export function createChanges({ get, swap }: Verbs, { now, sleep }: Clock): Chan
     return []
   }
 
-  return (kind, id, change, known) =>
-    new Promise((resolve, reject) => {
-      const key = keyOf(kind, id)
-      const waiting = queues.get(key) ?? []
-      if (all >= MOST || waiting.length >= MOST_OF_RECORD) return reject(contention())
-      all += 1
-      waiting.push({ change, known, since: now().getTime(), resolve, reject })
-      if (queues.has(key)) return
+  /**
+   * Changes a record by a function of what it is.
+   *
+   * @param known - the record as the caller has just found it: it is not read again, unless somebody else has changed it since.
+   * @throws AccountFlowsError `ERR_STORE_UNAVAILABLE` where too many wait, or other processes change the record first for too long.
+   */
+  return async <A>(
+    kind: ChangedKind,
+    id: string,
+    change: ChangeOf<A>,
+    known?: Stored,
+  ): Promise<A> => {
+    const key = keyOf(kind, id)
+    const waiting = queues.get(key) ?? []
+    if (all >= MOST || waiting.length >= MOST_OF_RECORD) throw contention()
+    all += 1
+    const answer = new Promise<A>((resolve, reject) =>
+      waiting.push({ change, known, since: now().getTime(), resolve, reject }),
+    )
+    if (!queues.has(key)) {
       queues.set(key, waiting)
       void work(kind, id, key, waiting)
-    })
+    }
+    return answer.finally(() => (all -= 1))
+  }
+}
+
+/** Of more than are remembered, the oldest goes. */
+function replace(remembered: Map<string, Stored>, key: string, known: Stored | undefined) {
+  remembered.delete(key)
+  if (known) remembered.set(key, known)
+  const [oldest] = remembered.keys()
+  if (remembered.size > MOST_REMEMBERED && oldest !== undefined) remembered.delete(oldest)
 }
 
 /** A damaged record may have lost its revision. */
-const revisionOf = (found: Stored | undefined): Change['revision'] =>
-  found?.damaged !== undefined && found.revision === '' ? ANY : found?.revision
+export const revisionOf = (found: Stored | undefined): Change['revision'] =>
+  found?.revision === '' ? ANY : found?.revision
 
 /** All changes in turn. One that throws fails its caller alone. */
 function applied(id: string, found: Stored | undefined, turn: Waiting[]) {
   const answered: [Waiting, unknown][] = []
-  let next = found?.fields
   let before = found
   for (const one of turn) {
     try {
-      const changed = one.change(before)
-      answered.push([one, changed.answer])
-      if (changed.next === before?.fields) continue
-      next = changed.next
-      before = next && { id, revision: '', was: undefined, fields: next }
+      const { next, answer } = one.change(before)
+      answered.push([one, answer])
+      if (next !== before?.fields)
+        before = next && { id, revision: '', was: undefined, fields: next }
     } catch (error) {
       one.reject(error)
     }
   }
-  return { answered, next }
+  return { answered, next: before?.fields }
 }
 
 const contention = () =>

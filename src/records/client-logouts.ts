@@ -1,9 +1,14 @@
 /** Clients that are told of an ended account (OpenID Connect Back-Channel Logout 1.0): who is to be told, and who was. */
-import { newId } from '../crypto/token.ts'
 import { weekAfter } from '../ports/week.ts'
-import { kindOf, type RecordOf } from './kind.ts'
+import { holds, kindOf, type RecordOf } from './kind.ts'
+import { queueOf } from './queue.ts'
 import type { Records } from './records.ts'
 import { firstWanted, tableOf } from './table.ts'
+
+const STATES = ['waiting', 'sent', 'dead', 'untold'] as const
+
+/** How far it is. `dead`: nobody will try again. `untold`: it cannot be told. */
+export type ClientLogoutState = (typeof STATES)[number]
 
 export const CLIENT_LOGOUTS = kindOf({
   name: 'client_logouts',
@@ -19,7 +24,7 @@ export const CLIENT_LOGOUTS = kindOf({
     requestedAt: 'time',
     /** After this time nobody tries any more. */
     expiresAt: 'time',
-    state: 'text',
+    state: holds<ClientLogoutState>('text'),
     /** How often it was taken to be sent. */
     attempts: 'number',
     /** Why the last attempt failed. */
@@ -37,28 +42,20 @@ export const CLIENT_LOGOUTS = kindOf({
     ['accountId', 'requestedAt'],
   ],
   purgedAt: 'purgeAt',
+  isWhole: ({ state }) => STATES.includes(state),
 })
 
-type LogoutRecord = RecordOf<typeof CLIENT_LOGOUTS>
-
-/** How far it is. `dead`: nobody will try again. `untold`: it cannot be told. */
-export type ClientLogoutState = 'waiting' | 'sent' | 'dead' | 'untold'
-
 /** One that was asked for, and how far it is. */
-export interface ClientLogout extends Omit<
-  LogoutRecord,
-  'state' | 'leaseId' | 'availableAt' | 'purgeAt'
-> {
-  state: ClientLogoutState
-}
+export type ClientLogout = RecordOf<typeof CLIENT_LOGOUTS>
 
 /** A client that an ended session or grant was of. Its id is made of the end, the client and its session: asked for again, it is the same one. */
-export type NewClientLogout = Omit<ClientLogout, 'state' | 'attempts' | 'reason' | 'isForgotten'>
+export type NewClientLogout = Pick<
+  ClientLogout,
+  'id' | 'endId' | 'accountId' | 'clientId' | 'sid' | 'canBeTold' | 'requestedAt' | 'expiresAt'
+>
 
 /** One that a worker has claimed. */
-export interface ClientLogoutJob extends ClientLogout {
-  leaseId: string
-}
+export type ClientLogoutJob = ClientLogout & { leaseId: string }
 
 /** What became of an attempt. Without a `reason`, the one before stays. */
 type ClientLogoutOutcome =
@@ -88,6 +85,7 @@ export type ClientLogoutStore = ReturnType<typeof clientLogouts>
 /** Each stays for a week after it is over. */
 export function clientLogouts(records: Records) {
   const logouts = tableOf(records, CLIENT_LOGOUTS)
+  const queue = queueOf(logouts)
   return {
     /** One write. What is there already stays as it is. */
     async add(added: readonly NewClientLogout[]): Promise<void> {
@@ -98,72 +96,54 @@ export function clientLogouts(records: Records) {
      * Takes at most this many that wait, are due and nobody holds, the longest due first. It takes one of each client, and none of
      * those in `except`. So a client with many leaves room for the others. Those past `expiresAt` are among them.
      */
-    async claim(
-      most: number,
-      at: Date,
-      heldUntil: Date,
-      except: readonly string[],
-    ): Promise<ClientLogoutJob[]> {
+    async claim(most: number, at: Date, heldUntil: Date, except: readonly string[]) {
       const seen = new Set(except)
       const below = new Date(at.getTime() + 1)
-      const waiting = { equal: { state: 'waiting' }, by: 'availableAt', below } as const
-      const due = await firstWanted(logouts, waiting, most, ({ clientId }) => {
+      const equal = { state: 'waiting' }
+      const waiting = { equal, by: 'availableAt', below, limit: most } as const
+      const due = await firstWanted(logouts, waiting, ({ clientId }) => {
         if (seen.has(clientId)) return false
         seen.add(clientId)
         return true
       })
-      const claims = due.map((logout) =>
-        logouts.change(logout, (record) => {
-          if (record?.state !== 'waiting' || record.availableAt > at)
-            return { next: record, answer: undefined }
-          const leaseId = newId()
-          const attempts = record.attempts + 1
-          const next = { ...record, attempts, leaseId, availableAt: heldUntil }
-          return { next, answer: { ...logoutOf(next), leaseId } }
-        }),
-      )
-      return (await Promise.all(claims)).filter((job) => job !== undefined)
+      const isDue = ({ state, availableAt }: ClientLogout) =>
+        state === 'waiting' && availableAt <= at
+      return queue.claim(due, isDue, (logout) => ({
+        ...logout,
+        attempts: logout.attempts + 1,
+        availableAt: heldUntil,
+      }))
     },
 
     /** Ends a claimed one, or gives it back to be claimed again from `retryAt` on. It changes nothing once the lease is lost. */
-    async settle({ id, leaseId }: ClientLogoutJob, outcome: ClientLogoutOutcome): Promise<void> {
-      await logouts.update(id, (record) => {
-        if (record.leaseId !== leaseId) return record
-        const { reason = record.reason } = outcome
-        const free = { ...record, reason, leaseId: undefined }
+    async settle(job: ClientLogoutJob, outcome: ClientLogoutOutcome): Promise<void> {
+      await queue.settle(job, (logout) => {
+        const { reason = logout.reason } = outcome
+        const free = { ...logout, reason, leaseId: undefined }
         if ('retryAt' in outcome) return { ...free, availableAt: outcome.retryAt }
         const { state, at } = outcome
-        return record.isForgotten ? undefined : { ...free, state, purgeAt: weekAfter(at) }
+        return logout.isForgotten ? undefined : { ...free, state, purgeAt: weekAfter(at) }
       })
     },
 
     /** Of one account, or of one of its ends; newest first, at most 100. */
-    async find(which: { accountId: string; endId?: string }): Promise<ClientLogout[]> {
-      const { accountId, endId } = which
-      const newest = { equal: { accountId }, by: 'requestedAt', isDescending: true } as const
-      const isOfEnd = (record: LogoutRecord) => endId === undefined || record.endId === endId
-      return (await firstWanted(logouts, newest, MOST_FOUND, isOfEnd)).map(logoutOf)
+    find({ accountId, endId }: { accountId: string; endId?: string }): Promise<ClientLogout[]> {
+      const newest = { by: 'requestedAt', isDescending: true, limit: MOST_FOUND } as const
+      const isOfEnd = (logout: ClientLogout) => endId === undefined || logout.endId === endId
+      return firstWanted(logouts, { ...newest, equal: { accountId } }, isOfEnd)
     },
   }
 }
 
-function newRecord(logout: NewClientLogout): LogoutRecord {
+function newRecord(logout: NewClientLogout): ClientLogout {
   const { canBeTold, requestedAt, expiresAt } = logout
   return {
     ...logout,
     state: canBeTold ? 'waiting' : 'untold',
     attempts: 0,
-    reason: undefined,
     isForgotten: false,
-    leaseId: undefined,
     availableAt: requestedAt,
     // Also of one that nobody takes up.
     purgeAt: weekAfter(canBeTold ? expiresAt : requestedAt),
   }
-}
-
-function logoutOf(record: LogoutRecord): ClientLogout {
-  const { leaseId: _lease, availableAt: _available, purgeAt: _purge, state, ...logout } = record
-  const known = (['sent', 'dead', 'untold'] as const).find((one) => one === state)
-  return { ...logout, state: known ?? 'waiting' }
 }

@@ -1,5 +1,5 @@
 /** The kinds of the domain: a record of TypeScript on one side, the fields of a `Kind` on the other. */
-import type { FieldType, Fields, Stored, Value } from '../ports/record-store.ts'
+import type { FieldType, Fields, Stored } from '../ports/record-store.ts'
 import { AccountFlowsError } from '../errors.ts'
 import type { ChangedKind } from './changes.ts'
 
@@ -30,14 +30,17 @@ type ValueOf<Type> = Type extends { of: infer T }
 
 type TypesOf = Readonly<Record<string, TypeOf>>
 
-/** A record with these fields. */
+/** A record with these fields. What it may lack may be left out; read from a store, it is there as `undefined`. */
 export type RecordWith<F extends TypesOf> = { id: string } & {
-  -readonly [N in keyof F]: ValueOf<F[N]>
+  -readonly [N in keyof F as undefined extends ValueOf<F[N]> ? never : N]: ValueOf<F[N]>
+} & {
+  -readonly [N in keyof F as undefined extends ValueOf<F[N]> ? N : never]?: ValueOf<F[N]>
 }
 
-/** What `kindOf` makes a kind of. */
-export interface Definition<F extends TypesOf> extends Pick<ChangedKind, 'name' | Handling> {
-  /** Of each field its type. */
+interface Definition<F extends TypesOf> extends Pick<
+  ChangedKind,
+  'name' | 'isRemembered' | 'isMostlyNew'
+> {
   fields: F
   indexes?: readonly (readonly (keyof F & string)[])[]
   unique?: readonly (keyof F & string)[]
@@ -48,8 +51,6 @@ export interface Definition<F extends TypesOf> extends Pick<ChangedKind, 'name' 
   /** A change takes a damaged record for none, and begins anew. Otherwise it throws. */
   damagedIsNone?: boolean
 }
-
-type Handling = 'isRemembered' | 'isMostlyNew'
 
 /** A kind whose records are of this type. */
 export interface KindOf<T extends { id: string }> extends ChangedKind {
@@ -69,15 +70,14 @@ export type RecordOf<K> = K extends KindOf<infer T> ? T : never
 
 /** Names are in camelCase in the code, and in snake_case where they are stored. */
 export function kindOf<const F extends TypesOf>(definition: Definition<F>): KindOf<RecordWith<F>> {
-  const { indexes = [], unique = [], insertedAt, purgedAt, isWhole, ...handling } = definition
+  const { name, indexes = [], unique = [], insertedAt, purgedAt, isWhole, ...handling } = definition
   const types = Object.entries<string>(definition.fields)
-  const names = new Map(types.map(([field]) => [field, snakeCase(field)]))
-  const required = types.filter(([, type]) => !type.endsWith('?'))
+  const names = types.map(([field]) => [field, snakeCase(field)] as const)
   const typed = types.map(([field, type]) => [snakeCase(field), type.replace('?', '')])
 
   function read({ id, fields }: Stored): RecordWith<F> | undefined {
     if (!fields) return undefined
-    const named = [...names].map(([field, stored]) => [field, fields[stored]])
+    const named = names.map(([field, stored]) => [field, fields[stored]])
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the store has checked each type
     const record = { id, ...Object.fromEntries(named) } as RecordWith<F>
     return !isWhole || isWhole(record) ? record : undefined
@@ -85,33 +85,29 @@ export function kindOf<const F extends TypesOf>(definition: Definition<F>): Kind
 
   return {
     ...handling,
+    name,
     read,
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the definition has nothing else
     fields: Object.fromEntries(typed) as Record<string, FieldType>,
-    required: required.map(([field]) => snakeCase(field)),
+    required: types.flatMap(([field, type]) => (type.endsWith('?') ? [] : [snakeCase(field)])),
     indexes: indexes.map((fields) => fields.map(snakeCase)),
     unique: unique.map(snakeCase),
-    ...defined({
-      insertedAt: insertedAt && snakeCase(insertedAt),
-      purgedAt: purgedAt && snakeCase(purgedAt),
-    }),
+    ...(insertedAt !== undefined && { insertedAt: snakeCase(insertedAt) }),
+    ...(purgedAt !== undefined && { purgedAt: snakeCase(purgedAt) }),
 
     nameOf: snakeCase,
 
     toFields(record) {
-      const fields: Record<string, Value> = {}
-      for (const [field, stored] of names) {
-        const value: unknown = Reflect.get(record, field)
-        // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the definition says its type
-        if (value !== undefined) fields[stored] = value as Value
-      }
-      return fields
+      const named = names.map(([field, stored]) => [stored, Reflect.get(record, field)])
+      return defined(Object.fromEntries(named))
     },
 
     toRecord(stored) {
       const record = read(stored)
       if (record) return record
-      throw damaged(definition.name, stored)
+      const { id, damaged = 'its fields do not go together' } = stored
+      const message = `A record of ${name} is damaged: ${damaged}. Remove it, or mend it; its id is ${id}`
+      throw new AccountFlowsError('ERR_STORE_DAMAGED', message)
     },
   }
 }
@@ -125,9 +121,3 @@ export function defined<T extends object>(parts: T) {
 
 export const snakeCase = (name: string) =>
   name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
-
-/** Says which record it is, and what is wrong with it. */
-function damaged(name: string, { id, damaged = 'its fields do not go together' }: Stored) {
-  const message = `A record of ${name} is damaged: ${damaged}. Remove it, or mend it; its id is ${id}`
-  return new AccountFlowsError('ERR_STORE_DAMAGED', message)
-}

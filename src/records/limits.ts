@@ -17,13 +17,6 @@ export const RATE_LIMITS = kindOf({
 
 type WindowRecord = RecordOf<typeof RATE_LIMITS>
 
-/** What was counted under one key. */
-export interface Hit {
-  count: number
-  /** Milliseconds until the window of the key ends; from 0 to its length. */
-  msToEnd: number
-}
-
 export type RateLimits = ReturnType<typeof rateLimits>
 
 export function rateLimits(records: Records, { now }: Pick<Clock, 'now'>) {
@@ -35,7 +28,7 @@ export function rateLimits(records: Records, { now }: Pick<Clock, 'now'>) {
      *
      * @param most - the first hit above it is the last that is counted and written. All later ones get that count.
      */
-    hit: (key: string, windowMs: number, most = Infinity): Promise<Hit> =>
+    hit: (key: string, windowMs: number, most = Infinity) =>
       windows.change(key, (before) => {
         const at = now()
         const isOn = isOnAt(before, at)
@@ -48,7 +41,7 @@ export function rateLimits(records: Records, { now }: Pick<Clock, 'now'>) {
       }),
 
     /** How the key stands. Counts nothing; without a window all is 0. */
-    async peek(key: string): Promise<Hit> {
+    async peek(key: string) {
       const window = await windows.getReadable(key)
       const at = now()
       return isOnAt(window, at) ? hitOf(window, at) : { count: 0, msToEnd: 0 }
@@ -71,7 +64,8 @@ const msTo = ({ endsAt }: WindowRecord, at: Date) => endsAt.getTime() - at.getTi
 const isOnAt = (window: WindowRecord | undefined, at: Date): window is WindowRecord =>
   window !== undefined && msTo(window, at) > 0 && window.count > 0
 
-const hitOf = (window: WindowRecord, at: Date): Hit => ({
+/** `msToEnd`: milliseconds until the window ends; from 0 to its length. */
+const hitOf = (window: WindowRecord, at: Date) => ({
   count: window.count,
   msToEnd: msTo(window, at),
 })

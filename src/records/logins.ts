@@ -36,10 +36,8 @@ export const PENDING_LOGINS = kindOf({
   isWhole: ({ captured }) => Captured.safeParse(captured).success,
 })
 
-type LoginRecord = RecordOf<typeof PENDING_LOGINS>
-
 /** A login that waits for a verification link. */
-export type PendingLogin = Omit<LoginRecord, 'turn'>
+export type PendingLogin = RecordOf<typeof PENDING_LOGINS>
 
 /** Whether `isVoid` was set (`LoginChanges`). */
 export const isVoid = ({ passwordDigest }: PendingLogin) => passwordDigest === ''
@@ -73,21 +71,12 @@ export function pendingLogins(records: Records) {
      * stay: `most` in all.
      */
     async save(login: PendingLogin, most: number): Promise<void> {
-      const record = { ...login, turn: undefined }
-      if (!(await logins.insert(record))) {
-        await logins.change(login.id, (before) => {
-          const isOver = before && isVoid(before) && !before.continuedAt
-          return { next: isOver ? before : record, answer: undefined }
-        })
-      }
+      await logins.save(login, (before) => !(isVoid(before) && !before.continuedAt))
       const others = (await newestOf(logins, login.accountId)).filter(({ id }) => id !== login.id)
       // Not one that began anew meanwhile.
-      const ends = others
-        .slice(most - 1)
-        .map((other) =>
-          logins.update(other, (now) => (now.createdAt > other.createdAt ? now : undefined)),
-        )
-      await Promise.all(ends)
+      const end = (other: PendingLogin) =>
+        logins.update(other, (now) => (now.createdAt > other.createdAt ? now : undefined))
+      await Promise.all(others.slice(most - 1).map(end))
     },
 
     /**
@@ -95,21 +84,18 @@ export function pendingLogins(records: Records) {
      * of this browser that is neither void nor continued.
      */
     async find(which: WantedLogin): Promise<PendingLogin | undefined> {
-      if ('id' in which) {
-        const record = await logins.getReadable(which.id)
-        return record && loginOf(record)
-      }
-      const found = (await newestOf(logins, which.accountId)).find((login) =>
+      if ('id' in which) return logins.getReadable(which.id)
+      return (await newestOf(logins, which.accountId)).find((login) =>
         'carried' in which
           ? isOfRequest(login, which.carried)
           : login.browserHash === which.browserHash && !login.continuedAt && !isVoid(login),
       )
-      return found && loginOf(found)
     },
 
     async change(which: SomeLogins, changes: LoginChanges): Promise<void> {
+      const { purgeAt: asked = new Date(0) } = changes
       await logins.updateAll(await someOf(logins, which), (login) => {
-        const purgeAt = later(login.purgeAt, changes.purgeAt)
+        const purgeAt = asked > login.purgeAt ? asked : login.purgeAt
         return { ...login, purgeAt, ...(changes.isVoid && { passwordDigest: '' }) }
       })
     },
@@ -126,18 +112,12 @@ export function pendingLogins(records: Records) {
   }
 }
 
-const newestOf = (logins: Table<LoginRecord>, accountId: string) =>
+const newestOf = (logins: Table<PendingLogin>, accountId: string) =>
   logins.find({ equal: { accountId }, by: 'createdAt', isDescending: true, limit: MOST })
 
-async function someOf(logins: Table<LoginRecord>, which: SomeLogins) {
+async function someOf(logins: Table<PendingLogin>, which: SomeLogins) {
   if ('id' in which) return [which.id]
   return (await newestOf(logins, which.accountId)).filter(({ id }) => id !== which.except)
-}
-
-const later = (one: Date, other: Date = one) => (other > one ? other : one)
-
-function loginOf({ turn: _turn, ...login }: LoginRecord): PendingLogin {
-  return login
 }
 
 function isOfRequest({ captured }: PendingLogin, carried: CarriedParameters): boolean {

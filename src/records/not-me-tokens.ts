@@ -48,7 +48,7 @@ export function notMeTokens(records: Records) {
   return {
     async issue(issued: Omit<NotMeToken, 'usedAt'>): Promise<void> {
       const { tokenHash: id, expiresAt: purgeAt, ...token } = issued
-      await tokens.insert({ ...token, id, purgeAt, usedAt: undefined, blockedHash: undefined })
+      await tokens.insert({ ...token, id, purgeAt })
     },
 
     /** `undefined`: there is no such token. A record that no token of ours can be is as if it were not there. */
@@ -60,12 +60,10 @@ export function notMeTokens(records: Records) {
     /** Notes the hash that takes the place of a password, in one step. Answers the one that was noted first; also where the record is gone. */
     block: (tokenHash: string, hash: string): Promise<string> =>
       tokens.change(tokenHash, (record) => {
-        const blockedHash = record?.blockedHash ?? hash
-        const isNoted = record?.blockedHash === blockedHash
-        return {
-          next: record && !isNoted ? { ...record, blockedHash } : record,
-          answer: blockedHash,
-        }
+        const { blockedHash = hash } = record ?? {}
+        const next =
+          record?.blockedHash === undefined ? record && { ...record, blockedHash } : record
+        return { next, answer: blockedHash }
       }),
 
     /** Sets `usedAt`, in one step. Repeated, it changes nothing. */

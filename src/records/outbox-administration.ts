@@ -1,9 +1,8 @@
+import { isMailKind } from '../ports/mail-kinds.ts'
+import type { Changed } from './changes.ts'
 import { defined } from './kind.ts'
-import { revived } from './outbox-changes.ts'
 import { isHeldAt, type JobRecord, type MailJobStatus, statusOf } from './outbox-record.ts'
 import { firstWanted, type QueryOf, type Table } from './table.ts'
-
-type Jobs = Table<JobRecord>
 
 /** So many dead letters are discarded at once. */
 const MOST = 1_000
@@ -22,14 +21,27 @@ export interface MailJobQuery {
 }
 
 /** What the outbox tells an admin, and lets an admin do. @param now - of the database. */
-export function outboxAdministration(jobs: Jobs, now: () => Promise<Date>) {
-  const discardIf = (id: string, isToGo: (job: JobRecord) => boolean): Promise<boolean> =>
-    jobs.update(id, (job) => (isToGo(job) ? undefined : job))
+export function outboxAdministration(jobs: Table<JobRecord>, now: () => Promise<Date>) {
+  /** Removes those of these that are to go still. Answers how many. */
+  const discardIf = (ids: string[], isToGo: (job: JobRecord) => boolean) =>
+    jobs.updateAll(ids, (job) => (isToGo(job) ? undefined : job))
 
   return {
     /** Newest request first. A damaged record is not told: it becomes a dead letter. */
-    list: async (query: MailJobQuery, at: Date): Promise<MailJobStatus[]> =>
-      (await asked(jobs, query)).map((record) => statusOf(record, at)),
+    async list(query: MailJobQuery, at: Date): Promise<MailJobStatus[]> {
+      const { id, state, accountId, requestedBefore: below, requestedFrom: from, limit } = query
+      const isAsked = (job: JobRecord) =>
+        job.state !== 'over' &&
+        (state === undefined || (state === 'dead') === (job.state === 'dead')) &&
+        (accountId === undefined || job.accountId === accountId) &&
+        (!below || job.requestedAt < below) &&
+        (!from || job.requestedAt >= from)
+      let equal: QueryOf<JobRecord>['equal'] = state === 'dead' ? { state } : {}
+      if (accountId !== undefined) equal = { accountId }
+      const newest = { id, equal, by: 'requestedAt', isDescending: true, limit } as const
+      const found = await firstWanted(jobs, { ...newest, ...defined({ below, from }) }, isAsked)
+      return found.map((job) => statusOf(job, at))
+    },
 
     /**
      * A dead letter becomes a request that its account made now, on database time. A waiting job becomes due `at` once. Atomic:
@@ -38,54 +50,39 @@ export function outboxAdministration(jobs: Jobs, now: () => Promise<Date>) {
      * for `revived`, nothing changed.
      */
     async revive(id: string, at: Date, expiresAt: Date) {
-      const requestedAt = await now()
-      return jobs.change(id, (record) => {
-        const next = record ? revived(record, requestedAt, at, expiresAt) : 'not_found'
-        return typeof next === 'string'
-          ? { next: record, answer: next }
-          : { next, answer: 'revived' as const }
-      })
+      const request = { requestedAt: await now(), expiresAt }
+      return jobs.change(id, (job) => revived(job, at, request))
     },
 
     /** Removes a dead letter or a job that waits, unless a worker holds it; or all dead letters. Answers how many. */
     async discard(which: { id: string } | 'dead', at: Date): Promise<number> {
-      if (which !== 'dead') {
-        const isFree = (job: JobRecord) => job.state !== 'over' && !isHeldAt(job, at)
-        return (await discardIf(which.id, isFree)) ? 1 : 0
-      }
+      if (which !== 'dead')
+        return discardIf([which.id], (job) => job.state !== 'over' && !isHeldAt(job, at))
+      const letters = { equal: { state: 'dead' }, by: 'requestedAt', limit: MOST } as const
       for (let count = 0; ;) {
-        const letters = await jobs.find({
-          equal: { state: 'dead' },
-          by: 'requestedAt',
-          limit: MOST,
-        })
-        const discards = letters.map(({ id }) => discardIf(id, ({ state }) => state === 'dead'))
-        count += (await Promise.all(discards)).filter(Boolean).length
-        if (letters.length < MOST) return count
+        const found = await jobs.find(letters)
+        const ids = found.map(({ id }) => id)
+        count += await discardIf(ids, ({ state }) => state === 'dead')
+        if (found.length < MOST) return count
       }
     },
   }
 }
 
-async function asked(jobs: Jobs, query: MailJobQuery): Promise<JobRecord[]> {
-  const { id, state, accountId, requestedBefore, requestedFrom, limit } = query
-  const isAsked = (job: JobRecord) =>
-    job.state !== 'over' &&
-    (state === undefined || (state === 'dead') === (job.state === 'dead')) &&
-    (accountId === undefined || job.accountId === accountId) &&
-    (!requestedBefore || job.requestedAt < requestedBefore) &&
-    (!requestedFrom || job.requestedAt >= requestedFrom)
-  if (id !== undefined) {
-    const job = await jobs.getReadable(id)
-    return job && isAsked(job) ? [job] : []
+function revived(
+  job: JobRecord | undefined,
+  at: Date,
+  request: Pick<JobRecord, 'requestedAt' | 'expiresAt'>,
+): Changed<JobRecord, 'revived' | 'no_account' | 'held' | 'not_found'> {
+  if (!job || job.state === 'over' || !isMailKind(job.kind))
+    return { next: job, answer: 'not_found' }
+  const { state, accountId, leaseId, availableAt } = job
+  const due = { ...job, availableAt: at }
+  if (state !== 'dead') {
+    const isHeld = leaseId !== undefined || !availableAt || availableAt <= at
+    return isHeld ? { next: job, answer: 'held' } : { next: due, answer: 'revived' }
   }
-  const equal: NonNullable<QueryOf<JobRecord>['equal']> =
-    accountId !== undefined ? { accountId } : state === 'dead' ? { state } : {}
-  const newest = {
-    equal,
-    by: 'requestedAt',
-    isDescending: true,
-    ...defined({ below: requestedBefore, from: requestedFrom }),
-  } as const
-  return firstWanted(jobs, newest, limit, isAsked)
+  if (accountId === undefined) return { next: job, answer: 'no_account' }
+  const anew = { isResolved: false, reason: undefined, purgeAt: undefined } as const
+  return { next: { ...due, ...request, ...anew, state: 'requested' }, answer: 'revived' }
 }

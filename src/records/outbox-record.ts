@@ -1,8 +1,9 @@
 /** A request for a mail, as it is kept. */
 import { z } from 'zod'
-import { isMailKind, type MailKind } from '../ports/mail-kinds.ts'
+import type { MailKind } from '../ports/mail-kinds.ts'
 import type { CarriedParameters, Requester } from '../ports/requests.ts'
-import { defined, holds, kindOf, type RecordOf } from './kind.ts'
+import { weekAfter } from '../ports/week.ts'
+import { holds, kindOf, type RecordOf } from './kind.ts'
 
 /** `over`: nothing but its id stays, which a form would send again. */
 type State = 'requested' | 'resolved' | 'superseded' | 'dead' | 'over'
@@ -66,24 +67,21 @@ export const MAIL_OUTBOX = kindOf({
   },
   damagedIsNone: true,
   isRemembered: true,
-  isMostlyNew: true,
 })
 
 export type JobRecord = RecordOf<typeof MAIL_OUTBOX>
 
-type Asked = 'identifier' | 'accountId' | 'pendingLoginId' | 'carried' | 'requester' | 'notBefore'
-
 /** A request for one mail. */
-export interface NewMailJob
-  extends
-    Pick<JobRecord, 'id' | 'expiresAt' | Asked>,
-    Partial<Pick<JobRecord, 'sendTo' | 'isClaim' | 'isOfForm'>> {
+export interface NewMailJob extends Omit<
+  JobRecord,
+  'state' | 'isResolved' | 'requestedAt' | 'attempts' | 'leaseId' | 'reason'
+> {
   kind: MailKind
 }
 
 /** A mail that a worker has claimed. */
-export interface MailJob
-  extends NewMailJob, Pick<JobRecord, 'isResolved' | 'requestedAt' | 'attempts'> {
+export interface MailJob extends JobRecord {
+  kind: MailKind
   /** Whether the account asked again since: then this job ends without a mail. */
   isSuperseded: boolean
   leaseId: string
@@ -91,46 +89,37 @@ export interface MailJob
   heldUntil: Date
 }
 
-/** A request of a known account, also one that ended as a dead letter. */
-export interface RequestOfAccount extends Pick<
-  JobRecord,
-  'id' | 'requestedAt' | 'expiresAt' | 'isResolved' | 'pendingLoginId'
-> {
-  /** Whether its mail may leave yet: it is neither superseded nor a dead letter. */
-  isWaiting: boolean
-}
+/** A request of a known account, also one that ended as a dead letter. `isWaiting`: its mail may leave yet. */
+export type RequestOfAccount = JobRecord & { isWaiting: boolean }
 
 /** A record of the outbox without what was typed, and without its lease. */
-export interface MailJobStatus extends Pick<JobRecord, 'id' | 'accountId' | 'attempts' | 'reason'> {
-  /** A `string` that is no kind of ours: the record was damaged. */
-  kind: MailKind | (string & {})
-  /** `dead`: nobody will try again. */
-  state: 'waiting' | 'dead'
-  /** When a worker takes it next; in the past while all are busy. `undefined`: never. */
-  nextAttemptAt: Date | undefined
-  requestedAt: Date | undefined
-  expiresAt: Date | undefined
-  /** Whether a worker holds it. */
-  isHeld: boolean
-}
+export type MailJobStatus = ReturnType<typeof statusOf>
 
-export function newRecord(job: NewMailJob): JobRecord {
-  return {
-    sendTo: undefined,
-    isClaim: undefined,
-    isOfForm: undefined,
-    ...job,
-    state: 'requested',
-    isResolved: false,
-    // The database has the last word.
-    requestedAt: job.notBefore,
-    attempts: 0,
-    leaseId: undefined,
-    availableAt: job.notBefore,
-    reason: undefined,
-    purgeAt: undefined,
-  }
-}
+/** Nobody will try again. */
+export const dead = (record: JobRecord, at: Date, reason: string): JobRecord => ({
+  ...record,
+  state: 'dead',
+  reason,
+  identifier: undefined,
+  leaseId: undefined,
+  availableAt: undefined,
+  purgeAt: weekAfter(at),
+})
+
+/** Nothing but an id. */
+export const emptied = (id: string, at: Date): JobRecord => ({
+  id,
+  kind: 'password_reset',
+  state: 'over',
+  carried: {},
+  requester: { address: undefined, userAgent: undefined },
+  isResolved: false,
+  requestedAt: at,
+  notBefore: at,
+  expiresAt: at,
+  attempts: 0,
+  purgeAt: weekAfter(at),
+})
 
 export const isWaiting = ({ state }: { state: State }): boolean =>
   state === 'requested' || state === 'resolved'
@@ -138,41 +127,22 @@ export const isWaiting = ({ state }: { state: State }): boolean =>
 export const isHeldAt = ({ leaseId, availableAt }: JobRecord, at: Date) =>
   leaseId !== undefined && availableAt !== undefined && availableAt > at
 
-/** `undefined`: it is no readable job that somebody holds. */
-export function jobOf(record: JobRecord): MailJob | undefined {
-  const { state, reason: _reason, purgeAt: _purgeAt, availableAt, leaseId, kind, ...job } = record
-  if (!leaseId || !availableAt || !isMailKind(kind)) return undefined
-  const { sendTo, isClaim, isOfForm, requester, ...others } = job
-  return {
-    ...others,
-    ...defined({ sendTo, isClaim, isOfForm }),
-    kind,
-    // What is undefined is not kept.
-    requester: Object.assign({ address: undefined, userAgent: undefined }, requester),
-    isSuperseded: state === 'superseded',
-    leaseId,
-    heldUntil: availableAt,
-  }
-}
-
-export function requestOf(record: JobRecord): RequestOfAccount {
-  const { id, requestedAt, expiresAt, isResolved, pendingLoginId } = record
-  return { id, requestedAt, expiresAt, isResolved, isWaiting: isWaiting(record), pendingLoginId }
-}
-
-export function statusOf(record: JobRecord, at: Date): MailJobStatus {
-  const { id, kind, accountId, requestedAt, expiresAt, attempts, reason } = record
-  const isDead = record.state === 'dead'
+export function statusOf(record: JobRecord, at: Date) {
+  const { id, kind, accountId, requestedAt, availableAt, expiresAt, attempts, reason } = record
   return {
     id,
+    /** Another text than a kind of ours: the record was damaged. */
     kind,
-    state: isDead ? 'dead' : 'waiting',
+    /** `dead`: nobody will try again. */
+    state: record.state === 'dead' ? ('dead' as const) : ('waiting' as const),
     accountId,
     requestedAt,
-    nextAttemptAt: isDead ? undefined : record.availableAt,
+    /** When a worker takes it next; in the past while all are busy. `undefined`: never. */
+    nextAttemptAt: availableAt,
     expiresAt,
     attempts,
     reason,
+    /** Whether a worker holds it. */
     isHeld: isHeldAt(record, at),
   }
 }

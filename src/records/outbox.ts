@@ -3,35 +3,27 @@
  * is superseded; a boolean answer is then `false`.
  */
 import type { Clock } from '../clock.ts'
-import { newId } from '../crypto/token.ts'
-import type { MailKind } from '../ports/mail-kinds.ts'
+import { isMailKind, type MailKind } from '../ports/mail-kinds.ts'
 import { outboxAdministration } from './outbox-administration.ts'
 import {
   dead,
-  isFor,
-  isHeldBy,
-  leased,
-  type MailStage,
-  over,
-  released,
-  resolved,
-  superseded,
-  unreadable,
-} from './outbox-changes.ts'
-import {
+  emptied,
+  isWaiting,
   type JobRecord,
-  jobOf,
   MAIL_OUTBOX,
   type MailJob,
-  newRecord,
   type NewMailJob,
   type RequestOfAccount,
-  requestOf,
 } from './outbox-record.ts'
+import { queueOf } from './queue.ts'
 import type { Records } from './records.ts'
 import { firstWanted, type Table, tableOf } from './table.ts'
 
-type Jobs = Table<JobRecord>
+/**
+ * Why a job is taken. `resolve`: to look its account up, or to end it if it is superseded. `send`: to send it, once it is
+ * resolved and within its life. `expire`: to end it, if nobody sent it within its life.
+ */
+export type MailStage = 'resolve' | 'send' | 'expire'
 
 /** So many are read; other limits keep an account below it. */
 const MOST = 1_000
@@ -39,66 +31,96 @@ const MOST = 1_000
 export type MailOutbox = ReturnType<typeof mailOutbox>
 
 /** @param now - of the database. */
-export function mailOutbox(
-  records: Records,
-  { clock, now }: { clock: Clock; now(): Promise<Date> },
-) {
+export function mailOutbox(records: Records, clock: Clock, now: () => Promise<Date>) {
   const jobs = tableOf(records, MAIL_OUTBOX)
-
-  let seen: string | undefined
-
-  /** Answers whether the job was held by that caller. */
-  const changeHeld = (job: MailJob, change: (record: JobRecord) => JobRecord): Promise<boolean> =>
-    jobs.update(job.id, (record) => (isHeldBy(record, job) ? change(record) : record))
 
   return {
     ...outboxAdministration(jobs, now),
+    ...workOn(jobs, clock),
 
     /** One write, the same for everybody. It changes nothing if the id exists or is still taken. */
-    add: async (job: NewMailJob): Promise<void> => void (await jobs.insert(newRecord(job))),
-
-    /** Takes at most this many jobs that nobody holds, the longest due first. Each is given to one caller. */
-    claim: (stage: MailStage, most: number, at: Date, heldUntil: Date): Promise<MailJob[]> =>
-      claim(jobs, { stage, most, at, heldUntil }),
-
-    /**
-     * Keeps the account, and erases the typed identifier. The job counts as resolved from here on, also as a dead letter; and as taken
-     * to be sent, by the same caller.
-     */
-    resolve: (job: MailJob, accountId: string, heldUntil: Date) =>
-      changeHeld(job, (record) => resolved(record, accountId, heldUntil)),
+    async add(job: NewMailJob): Promise<void> {
+      const due = { availableAt: job.notBefore, requestedAt: job.notBefore }
+      await jobs.insert({ ...job, ...due, state: 'requested', isResolved: false, attempts: 0 })
+    },
 
     /** What an account asked for, of one kind, as far as it was not removed. */
     async requestsOf(accountId: string, kind: MailKind): Promise<RequestOfAccount[]> {
       const newest = { equal: { accountId }, by: 'requestedAt', isDescending: true } as const
       const found = (await jobs.find({ ...newest, limit: MOST })).toReversed()
-      return found.filter((job) => job.kind === kind && job.state !== 'over').map(requestOf)
+      return found
+        .filter((job) => job.kind === kind && job.state !== 'over')
+        .map((job) => Object.assign(job, { isWaiting: isWaiting(job) }))
     },
 
     /** Ends what waits of these, whoever holds it: a worker takes it once more, and removes it. */
-    supersede: async (ids: readonly string[], at: Date) =>
-      void (await jobs.updateAll(ids, (record) => superseded(record, at))),
+    async supersede(ids: readonly string[], at: Date): Promise<void> {
+      await jobs.updateAll(ids, (job) =>
+        isWaiting(job) ? { ...job, state: 'superseded', leaseId: undefined, availableAt: at } : job,
+      )
+    },
+  }
+}
 
-    async isHeld(job: MailJob): Promise<boolean> {
-      const record = await jobs.getReadable(job.id)
-      return record !== undefined && isHeldBy(record, job)
+/** What a worker does with a job that it has claimed. */
+function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
+  const { claim, settle } = queueOf(jobs)
+  let seen: string | undefined
+
+  return {
+    /** Takes at most this many jobs that nobody holds, the longest due first. Each is given to one caller. */
+    async claim(stage: MailStage, most: number, at: Date, heldUntil: Date): Promise<MailJob[]> {
+      const isDue = (job: JobRecord) => isFor(job, stage, at)
+      const counted = stage === 'send' ? 1 : 0
+      const claimed = await claim(await dueFor(jobs, stage, most, at), isDue, (job) => ({
+        ...job,
+        attempts: job.attempts + counted,
+        availableAt: heldUntil,
+      }))
+      return claimed.flatMap((job) => heldJob(job, heldUntil))
     },
 
+    /**
+     * Keeps the account, and erases the typed identifier. The job counts as resolved from here on, also as a dead letter; and as taken
+     * to be sent, by the same caller.
+     */
+    resolve: (held: MailJob, accountId: string, heldUntil: Date): Promise<boolean> =>
+      settle(held, (job) => ({
+        ...job,
+        attempts: job.attempts + 1,
+        accountId,
+        identifier: undefined,
+        isResolved: true,
+        state: 'resolved',
+        availableAt: heldUntil,
+      })),
+
+    isHeld: async ({ id, leaseId }: MailJob): Promise<boolean> =>
+      (await jobs.getReadable(id))?.leaseId === leaseId,
+
     /** Gives the job back, to be claimed again from `at` on. Without a reason nobody tried to send it, and that counts as no attempt. */
-    release: async (job: MailJob, at: Date, reason?: string): Promise<void> =>
-      void (await changeHeld(job, (record) => released(record, at, reason))),
+    async release(held: MailJob, at: Date, reason?: string): Promise<void> {
+      const uncounted = reason === undefined ? 1 : 0
+      await settle(held, (job) => ({
+        ...job,
+        leaseId: undefined,
+        availableAt: at,
+        reason: reason ?? job.reason,
+        attempts: job.attempts - uncounted,
+      }))
+    },
 
     /** The job is over; nothing of it stays but the id of one of a form. Also whoever held it before may remove a superseded one: it was just sent. */
-    async remove(job: MailJob): Promise<void> {
-      await jobs.update(job.id, (record) => {
-        const isTheirs = isHeldBy(record, job) || record.state === 'superseded'
-        return isTheirs ? over(record, clock.now()) : record
+    async remove({ id, leaseId }: MailJob): Promise<void> {
+      await jobs.update(id, (job) => {
+        if (job.leaseId !== leaseId && job.state !== 'superseded') return job
+        return job.isOfForm ? emptied(id, now()) : undefined
       })
     },
 
     /** Nobody will try again; the record stays for a week as a dead letter, with its reason and without the typed identifier. */
-    giveUp: (job: MailJob, at: Date, reason: string) =>
-      changeHeld(job, (record) => dead(record, at, reason)),
+    giveUp: (held: MailJob, at: Date, reason: string): Promise<boolean> =>
+      settle(held, (job) => dead(job, at, reason)),
 
     /** Makes a dead letter of each record that is no readable job, and answers their ids. */
     async giveUpUnreadable(at: Date): Promise<string[]> {
@@ -107,47 +129,43 @@ export function mailOutbox(
       const found = await jobs.findAll(page)
       seen = found.length < MOST ? undefined : found.at(-1)?.id
       const damaged = found.filter(({ record }) => !record)
-      const ended = damaged.map(({ id }) =>
-        jobs.change(id, (job) => ({ next: job ?? unreadable(id, at), answer: job ? [] : [id] })),
-      )
+      const ended = damaged.map(({ id }) => {
+        const letter = dead(emptied(id, at), at, 'unreadable')
+        return jobs.change(id, (job) => ({ next: job ?? letter, answer: job ? [] : [id] }))
+      })
       return (await Promise.all(ended)).flat()
     },
   }
 }
 
-interface Claim {
-  stage: MailStage
-  most: number
-  at: Date
-  heldUntil: Date
-}
-
-async function claim(jobs: Jobs, { stage, most, at, heldUntil }: Claim): Promise<MailJob[]> {
-  const due = await dueFor(jobs, stage, most, at)
-  const leaseId = newId()
-  const claims = due.map((job) =>
-    jobs.change(job, (record) => {
-      if (!record || !isFor(record, stage, at)) return { next: record, answer: undefined }
-      const next = leased(record, stage, leaseId, heldUntil)
-      return { next, answer: jobOf(next) }
-    }),
-  )
-  const claimed = (await Promise.all(claims)).filter((job) => job !== undefined)
-  return claimed.toSorted((one, other) => one.requestedAt.getTime() - other.requestedAt.getTime())
+function isFor(job: JobRecord, stage: MailStage, at: Date): boolean {
+  const { state, expiresAt, availableAt, kind } = job
+  if (!availableAt || availableAt > at || !isMailKind(kind)) return false
+  if (stage === 'resolve') return state === 'requested' || state === 'superseded'
+  return state === 'resolved' && (stage === 'send') === expiresAt > at
 }
 
 /** The longest due first; of those that are due since the same moment, the one that was asked for first. */
-async function dueFor(jobs: Jobs, stage: MailStage, most: number, at: Date) {
-  const below = new Date(at.getTime() + 1)
-  const state = stage === 'resolve' ? ['requested', 'superseded'] : 'resolved'
-  const by = stage === 'expire' ? 'expiresAt' : 'availableAt'
-  const query = { equal: { state }, by, below } as const
-  const due = await firstWanted(jobs, query, Math.max(most, 200), (job) => isFor(job, stage, at))
-  const dueSince = ({ availableAt }: JobRecord) => Number(availableAt)
-  return due
-    .toSorted(
-      (one, other) =>
-        dueSince(one) - dueSince(other) || one.requestedAt.getTime() - other.requestedAt.getTime(),
-    )
-    .slice(0, most)
+async function dueFor(jobs: Table<JobRecord>, stage: MailStage, most: number, at: Date) {
+  const query = {
+    equal: { state: stage === 'resolve' ? ['requested', 'superseded'] : 'resolved' },
+    by: stage === 'expire' ? 'expiresAt' : 'availableAt',
+    below: new Date(at.getTime() + 1),
+    limit: Math.max(most, 200),
+  } as const
+  const due = await firstWanted(jobs, query, (job) => isFor(job, stage, at))
+  const sorted = due.toSorted(
+    (one, other) =>
+      Number(one.availableAt) - Number(other.availableAt) ||
+      Number(one.requestedAt) - Number(other.requestedAt),
+  )
+  return sorted.slice(0, most)
+}
+
+function heldJob(job: JobRecord & { leaseId: string }, heldUntil: Date): MailJob[] {
+  const { kind, state } = job
+  // What is undefined is not kept.
+  const requester = Object.assign({ address: undefined, userAgent: undefined }, job.requester)
+  if (!isMailKind(kind)) return []
+  return [{ ...job, kind, requester, isSuperseded: state === 'superseded', heldUntil }]
 }

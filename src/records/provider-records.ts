@@ -41,14 +41,15 @@ export type ProviderRecords = ReturnType<typeof providerRecords>
 export function providerRecords(records: Records) {
   const table = tableOf(records, PROVIDER_RECORDS)
 
-  /** Page by page, in the order of ids. */
-  async function* pages(equal: { [F in Field]?: string }, from = '') {
-    for (let id = from; ;) {
-      const found = await table.findAll({ equal, after: { id }, limit: PAGE })
-      yield found.flatMap(({ record }) => record ?? [])
-      const last = found.at(-1)
-      if (!last || found.length < PAGE) return
-      id = last.id
+  /** Page by page, in the order of ids, those whose ids begin so. */
+  async function walk(equal: { [F in Field]?: string }, beginning: string, work: Work) {
+    for (let after = { id: beginning }; ;) {
+      const page = await table.findAll({ equal, after, limit: PAGE })
+      const wanted = page.filter(({ id }) => id.startsWith(beginning))
+      await work(wanted.flatMap(({ record }) => record ?? []))
+      const last = wanted.at(-1)
+      if (!last || wanted.length < PAGE) return
+      after = { id: last.id }
     }
   }
 
@@ -56,34 +57,15 @@ export function providerRecords(records: Records) {
     find: table.getReadable,
 
     /** All of any model that have this value, page by page. */
-    async findBy(field: Field, value: string, work: Work): Promise<void> {
-      for await (const page of pages({ [field]: value })) await work(page)
-    },
+    findBy: (field: Field, value: string, work: Work) => walk({ [field]: value }, '', work),
 
     /** Those whose id begins so, page by page. */
-    async findAll(beginning: string, work: Work): Promise<void> {
-      for await (const page of pages({}, beginning)) {
-        const wanted = page.filter(({ id }) => id.startsWith(beginning))
-        await work(wanted)
-        if (wanted.length < page.length) return
-      }
-    },
+    findAll: (beginning: string, work: Work) => walk({}, beginning, work),
 
     /** In place of whatever there is. */
     overwrite: table.overwrite,
 
-    /** If there is one already, only where `mayReplace` says so. Answers whether it was saved; of those who save at once, one is. */
-    async save(
-      record: ProviderRecord,
-      mayReplace: (before: ProviderRecord) => boolean,
-    ): Promise<boolean> {
-      if (await table.insert(record)) return true
-      return table.change(record.id, (before) =>
-        before && !mayReplace(before)
-          ? { next: before, answer: false }
-          : { next: record, answer: true },
-      )
-    },
+    save: table.save,
 
     /** In place of the record as it was found. Nothing where it is gone by now, or sealed anew. */
     reseal: (found: ProviderRecord, next: ProviderRecord) =>

@@ -31,110 +31,93 @@ export function createRecords(store: RecordStore, clock: Clock) {
     ofKinds.set(kind.name, known)
     return known
   }
-  const get = (kind: Kind, id: string) => of(kind).get(id)
-  const swap = (kind: Kind, change: Change) => of(kind).swap(change)
-  const write = (kind: Kind, id: string, revision: Change['revision'], next: Fields | undefined) =>
+
+  // Each item is checked before it joins others.
+  async function get(kind: Kind, id: string): Promise<Stored | undefined> {
+    checkId(kind, id)
+    return of(kind).get(id)
+  }
+
+  async function swap(kind: Kind, change: Change): Promise<boolean> {
+    checkChange(kind, change)
+    const done = await of(kind).swap(change)
+    if (done instanceof Error) throw done
+    return done
+  }
+
+  const write = (kind: Kind, id: string, revision: Change['revision'], next?: Fields) =>
     swap(kind, { id, revision, next, becomes: newId() })
 
   return {
     /** `undefined`: there is none. */
     get,
-    find: (kind: Kind, query: Query) => of(kind).find(query),
+    async find(kind: Kind, query: Query): Promise<Stored[]> {
+      checkQuery(kind, query)
+      return of(kind).find(query)
+    },
     /** Answers whether it was inserted: neither its id nor a unique field was taken. */
     insert: (kind: Kind, id: string, fields: Fields) => write(kind, id, undefined, fields),
     /** Whatever there is. */
     overwrite: async (kind: Kind, id: string, fields: Fields): Promise<void> =>
       void (await write(kind, id, ANY, fields)),
     /** Whatever there is. */
-    remove: async (kind: Kind, id: string): Promise<void> =>
-      void (await write(kind, id, ANY, undefined)),
+    remove: async (kind: Kind, id: string): Promise<void> => void (await write(kind, id, ANY)),
     change: createChanges({ get, swap }, clock),
   }
 }
 
 /** The verbs for one kind, one item a call. */
-function batched(store: RecordStore, kind: Kind, clock: Clock) {
-  const got = together(clock, (ids: string[]) => store.get(kind, ids))
-  const swapped = together(clock, (changes: Change[]) => swapAll(store, kind, changes))
-  const findByOne = together(clock, (queries: Query[]) => findAll(store, kind, queries))
-
-  // Each item is checked before it joins others.
-  return {
-    async get(id: string): Promise<Stored | undefined> {
-      checkId(kind, id)
-      return got(id)
-    },
-
-    async swap(change: Change): Promise<boolean> {
-      checkChange(kind, change)
-      const done = await swapped(change)
-      if (done instanceof Error) throw done
-      return done
-    },
-
-    async find(query: Query): Promise<Stored[]> {
-      checkQuery(kind, query)
-      return findByOne(query)
-    },
-  }
-}
+const batched = (store: RecordStore, kind: Kind, clock: Clock) => ({
+  get: together(clock, (ids: string[]) => store.get(kind, ids)),
+  find: together(clock, (queries: Query[]) => findAll(store, kind, queries)),
+  swap: together(clock, (changes: Change[]) => swapAll(store, kind, changes)),
+})
 
 /** Whether a change was done, or why that is not known. */
 type Answer = boolean | Error
 
 async function swapAll(store: RecordStore, kind: Kind, changes: Change[]): Promise<Answer[]> {
-  const answers = new Map<Change, Answer>()
   // Of several that overwrite a record the last one is enough: nobody has seen the others.
   const overwrites = changes.filter(({ revision }) => revision === ANY)
   const last = new Map(overwrites.map((change) => [change.id, change]))
-  const sent = (change: Change) => (change.revision === ANY && last.get(change.id)) || change
-  let left = [...new Set(changes.map(sent))]
-  while (left.length > 0) {
+  const sent = changes.map((change) => (change.revision === ANY && last.get(change.id)) || change)
+  const answers = new Map<Change, Answer>()
+  for (let left = [...new Set(sent)]; left.length > 0;) {
     // A command has one change of a record.
-    const ids = new Set<string>()
-    const now = left.filter(({ id }) => !ids.has(id) && ids.add(id))
-    left = left.filter((change) => !now.includes(change))
-    for (const [change, answer] of await swapOnce(store, kind, now)) answers.set(change, answer)
+    const firsts = new Map(left.toReversed().map((change) => [change.id, change]))
+    const now = left.filter((change) => firsts.get(change.id) === change)
+    left = left.filter((change) => firsts.get(change.id) !== change)
+    const done = await swapOnce(store, kind, now)
+    for (const [index, change] of now.entries()) answers.set(change, done[index] ?? false)
   }
-  return changes.map((change) => answers.get(sent(change)) ?? false)
-}
-
-async function swapOnce(store: RecordStore, kind: Kind, changes: Change[]) {
-  const done = await store.swap(kind, changes).catch(() => undefined)
-  if (done) return new Map<Change, Answer>(changes.map((change, at) => [change, done[at] === true]))
-  return answersFound(store, kind, changes).catch(
-    (error: Error) => new Map<Change, Answer>(changes.map((change) => [change, error])),
-  )
+  return sent.map((change) => answers.get(change) ?? false)
 }
 
 /**
  * Where a swap failed, some changes of it may be done, and others may be under way still. What is there tells. What did not arrive is sent
  * once more, under the same name, and alone: what one caller gave fails for that caller.
  */
-async function answersFound(store: RecordStore, kind: Kind, changes: Change[]) {
-  const found = await store.get(
-    kind,
-    changes.map(({ id }) => id),
-  )
-  const answers = changes.map(async (change, index): Promise<[Change, Answer]> => {
+async function swapOnce(store: RecordStore, kind: Kind, changes: Change[]): Promise<Answer[]> {
+  const done = await store.swap(kind, changes).catch(() => undefined)
+  if (done) return done
+  const ids = changes.map(({ id }) => id)
+  const found = await store.get(kind, ids).catch((error: Error) => error)
+  if (found instanceof Error) return changes.map(() => found)
+  const answers = changes.map(async (change, index): Promise<Answer> => {
     const { revision } = change
     const isUnsent = revision === ANY || revision === found[index]?.revision
-    const again = () => (isUnsent ? alone(store, kind, change) : lost())
-    return [change, isDone(change, found[index]) ?? (await again())]
+    const again = () => alone(store, kind, change).catch((error: Error) => error)
+    return isDone(change, found[index]) ?? (isUnsent ? again() : lost())
   })
-  return new Map(await Promise.all(answers))
+  return Promise.all(answers)
 }
 
 async function alone(store: RecordStore, kind: Kind, change: Change): Promise<Answer> {
-  try {
-    const [done] = await store.swap(kind, [change])
-    if (done) return true
-    // It may be the first one that came in between.
-    const [found] = await store.get(kind, [change.id])
-    return found ? (isDone(change, found) ?? lost()) : false
-  } catch (error) {
-    return error instanceof Error ? error : new Error(String(error))
-  }
+  const [done] = await store.swap(kind, [change])
+  if (done) return true
+  // It may be the first one that came in between.
+  const [found] = await store.get(kind, [change.id])
+  return found ? (isDone(change, found) ?? lost()) : false
 }
 
 const lost = () =>

@@ -6,6 +6,8 @@ import { tableOf } from './table.ts'
 
 type Json = string | number | boolean | object | null
 
+const Whole = z.object({ version: z.int().min(0), values: z.record(z.string(), z.unknown()) })
+
 export const SETTINGS = kindOf({
   name: 'settings',
   fields: {
@@ -14,8 +16,7 @@ export const SETTINGS = kindOf({
     values: holds<Record<string, Json>>('json'),
     history: 'json?',
   },
-  isWhole: ({ version, values }) =>
-    Number.isSafeInteger(version) && version >= 0 && isObject(values),
+  isWhole: (record) => Whole.safeParse(record).success,
   damagedIsNone: true,
 })
 
@@ -33,25 +34,13 @@ export interface StoredSettings {
   history?: SettingsVersion[]
 }
 
-/** One version of the settings, to show what changed and to go back to it. It holds no secret, not even an encrypted one. */
-export interface SettingsVersion {
-  version: number
-  /**
-   * By the clock of the process that wrote it. `undefined`: time and person are unknown, because somebody wrote it
-   * by hand.
-   */
-  at?: Date
-  actor?: string
-  /** Names of the secrets that were changed with it. */
-  secrets: string[]
-  /** Its values that are no secrets. */
-  values: Record<string, string>
-}
-
-const History = z.object({
+const Version = z.object({
   version: z.int().min(0),
+  /** Names of the secrets that were changed with it. */
   secrets: z.array(z.string()).catch([]),
+  /** Its values that are no secrets. */
   values: z.record(z.string(), z.json().transform(textOf)),
+  /** By the clock of the process that wrote it. `undefined`: time and person are unknown, because somebody wrote it by hand. */
   at: z.iso
     .datetime()
     .transform((at) => new Date(at))
@@ -59,6 +48,9 @@ const History = z.object({
     .catch(undefined),
   actor: z.string().optional().catch(undefined),
 })
+
+/** One version of the settings, to show what changed and to go back to it. It holds no secret, not even an encrypted one. */
+export type SettingsVersion = z.output<typeof Version>
 
 const ID = 'settings'
 
@@ -90,10 +82,8 @@ export function settingsStore(records: Records) {
       expectedVersion: number,
       history?: readonly SettingsVersion[],
     ): Promise<boolean> {
-      const kept = history?.map(({ at, ...version }) => ({
-        ...version,
-        ...(at && { at: at.toISOString() }),
-      }))
+      // Times as texts.
+      const kept: object | undefined = history && JSON.parse(JSON.stringify(history))
       return settings.change(ID, (before) => {
         if ((before?.version ?? 0) !== expectedVersion) return { next: before, answer: false }
         const version = expectedVersion + 1
@@ -105,14 +95,11 @@ export function settingsStore(records: Records) {
 
 /** None where somebody damaged it. */
 function versionOf(kept: unknown): SettingsVersion[] {
-  const { data } = History.safeParse(kept)
+  const { data } = Version.safeParse(kept)
   if (!data) return []
   const { at, actor, ...version } = data
   return [{ ...version, ...defined({ at, actor }) }]
 }
-
-const isObject = (value: unknown) =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function textOf(value: Json): string {
   return typeof value === 'string' ? value : JSON.stringify(value)

@@ -56,7 +56,7 @@ function openStore(store: RecordStore, clock: Clock) {
     pendingLogins: pendingLogins(records),
     cutoffs: cutoffStore(records),
     clientLogouts: clientLogouts(records),
-    outbox: mailOutbox(records, { clock, now }),
+    outbox: mailOutbox(records, clock, now),
     audit: auditLog(records, clock),
     settings: settingsStore(records),
     limits: rateLimits(records, clock),
@@ -70,11 +70,8 @@ function openStore(store: RecordStore, clock: Clock) {
     now,
     /** Looks whether everything is as `start` left it. */
     inspect: async () => ({
-      /** Indexes that are missing or have other options, as `collection.index`. `undefined`: the store cannot tell. */
       wrongIndexes: await store.inspect?.(ALL_KINDS),
-      /** Whether everything is lost when the process ends. */
       isVolatile: store.isVolatile === true,
-      /** Whether writes wait for the disk before they are answered. */
       isDurable: (await store.isDurable?.()) ?? true,
     }),
     /**

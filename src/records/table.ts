@@ -11,6 +11,11 @@ export interface QueryOf<T> extends Omit<Query, 'equal' | 'by'> {
   by?: Name<T>
 }
 
+/** One with a field to order by, which each of its records has. */
+type Ordered<T> = QueryOf<T> & Required<Pick<QueryOf<T>, 'by'>>
+
+type ChangeOf<T, A> = (before: T | undefined) => Changed<T, A>
+
 /** The records of one kind. */
 export type Table<T extends { id: string }> = ReturnType<typeof tableOf<T>>
 
@@ -38,10 +43,7 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
    *
    * @param which - its id; or the record as it was found, which is then not read again.
    */
-  async function change<A>(
-    which: string | T,
-    change: (before: T | undefined) => Changed<T, A>,
-  ): Promise<A> {
+  async function change<A>(which: string | T, change: ChangeOf<T, A>): Promise<A> {
     const [id, known] = typeof which === 'string' ? [which] : [which.id, origins.get(which)]
     const mayRead = kind.damagedIsNone ? kind.read : kind.toRecord
     const changeStored = (stored: Stored | undefined) => {
@@ -58,6 +60,8 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
       const after = before && next(before)
       return { next: after, answer: after !== before }
     })
+
+  const insert = (record: T) => records.insert(kind, record.id, kind.toFields(record))
 
   return {
     /** Throws `ERR_STORE_DAMAGED` where the record is damaged. */
@@ -76,17 +80,22 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
     find: async (query: QueryOf<T>) => (await findAll(query)).flatMap(({ record }) => record ?? []),
     findAll,
 
-    insert: (record: T) => records.insert(kind, record.id, kind.toFields(record)),
+    insert,
+    /** If there is one already, only where `mayReplace` says so. Answers whether it was saved; of those who save at once, one is. */
+    save: async (record: T, mayReplace: (before: T) => boolean): Promise<boolean> =>
+      (await insert(record)) ||
+      change(record.id, (before) => {
+        const isKept = before !== undefined && !mayReplace(before)
+        return { next: isKept ? before : record, answer: !isKept }
+      }),
     overwrite: (record: T) => records.overwrite(kind, record.id, kind.toFields(record)),
     remove: (id: string) => records.remove(kind, id),
     change,
     update,
 
     /** Each for itself. Answers how many became another one. */
-    async updateAll(all: readonly (string | T)[], next: (record: T) => T | undefined) {
-      const updates = await Promise.all(all.map((which) => update(which, next)))
-      return updates.filter(Boolean).length
-    },
+    updateAll: async (all: readonly (string | T)[], next: (record: T) => T | undefined) =>
+      (await Promise.all(all.map((which) => update(which, next)))).filter(Boolean).length,
   }
 }
 
@@ -94,16 +103,18 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
 const PAGE = 200
 
 /**
- * The first records of a query that are wanted, at most `limit`. It reads on until there are so many, or no more.
- *
- * @param query - with a field to order by, which each of its records has.
+ * The first records of a query that are wanted, at most `limit`. It reads on until there are so many, or no more. Where an `id` is given,
+ * that one alone.
  */
 export async function firstWanted<T extends { id: string }>(
   table: Table<T>,
-  query: Omit<QueryOf<T>, 'limit'> & Required<Pick<QueryOf<T>, 'by'>>,
-  limit: number,
+  { id, limit, ...query }: Ordered<T> & { id?: string | undefined },
   isWanted: (record: T) => boolean,
 ): Promise<T[]> {
+  if (id !== undefined) {
+    const record = await table.getReadable(id)
+    return record && isWanted(record) ? [record] : []
+  }
   checkLimit(limit)
   const wanted: T[] = []
   let most = PAGE

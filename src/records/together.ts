@@ -15,12 +15,7 @@ export function together<Item, Result>(
   { now }: Pick<Clock, 'now'>,
   run: (items: Item[]) => Promise<Result[]>,
 ): (item: Item) => Promise<Result> {
-  interface Call {
-    item: Item
-    resolve(result: Result): void
-    reject(error: unknown): void
-  }
-  const waiting: Call[] = []
+  const waiting: { item: Item; resolve(result: Result): void; reject(error: unknown): void }[] = []
   let underWay = 0
   let begunAt = 0
 

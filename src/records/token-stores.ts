@@ -18,13 +18,12 @@ import {
   type Token,
   tokenOf,
   type TokenRecord,
-  used,
 } from './tokens.ts'
 
 type Tokens = Table<TokenRecord>
 
 /** One token; all of one user; or those of the user's that were issued up to this attempt for a request. */
-type Revoked = { id: string } | { userId: string; upTo?: RequestOrder }
+type Revoked = { id: string; upTo?: undefined } | { userId: string; upTo?: RequestOrder }
 
 /** So many are read; other limits keep an account below it. */
 const MOST = 1_000
@@ -115,24 +114,29 @@ export function verificationTokens(records: Records) {
 
     /** Lets what nobody used of these expire at that time; with `upTo`, of one mail job alone. */
     async revoke(which: Revoked, at: Date): Promise<void> {
-      await tokens.updateAll(await revokedBy(tokens, which), (record) => expired(record, at))
+      const { upTo } = which
+      const isOfJob = ({ mailJobId, attempt }: TokenRecord) =>
+        !upTo || (mailJobId === upTo.mailJobId && attempt <= upTo.attempt)
+      const some = 'id' in which ? [which.id] : await ofUser(tokens, which.userId, isOfJob)
+      await tokens.updateAll(some, (record) => expired(record, at))
     },
 
     /** Sets `usedAt`, and lets the user's other links for this address expire. Repeated, it changes nothing of the token. */
     async use(token: Pick<Token, 'id' | 'userId' | 'email'>, at: Date): Promise<void> {
       const { id, userId, email } = token
-      const change = (record: TokenRecord) =>
-        record.id === id ? used(record, at) : expired(record, at)
       const isOther = (other: TokenRecord) => other.id !== id && other.email === email
-      await tokens.updateAll([id, ...(await ofUser(tokens, userId, isOther))], change)
+      await tokens.updateAll([id, ...(await ofUser(tokens, userId, isOther))], (record) => {
+        if (record.id !== id) return expired(record, at)
+        return record.usedAt ? record : { ...record, usedAt: at }
+      })
     },
 
     /** When the last of all tokens expires that nobody used. `undefined`: all have expired `at` that time. */
     async latestExpiry(at: Date): Promise<Date | undefined> {
       const from = new Date(at.getTime() + 1)
-      const latest = { by: 'expiresAt', from, isDescending: true } as const
-      const [last] = await firstWanted(tokens, latest, 1, ({ usedAt }) => !usedAt)
-      return last?.expiresAt
+      const last = { by: 'expiresAt', from, isDescending: true, limit: 1 } as const
+      const [token] = await firstWanted(tokens, last, ({ usedAt }) => !usedAt)
+      return token?.expiresAt
     },
   }
 }
@@ -169,16 +173,6 @@ async function endLive(tokens: Tokens, userId: string, end: (record: TokenRecord
   }
 }
 
-async function revokedBy(tokens: Tokens, which: Revoked): Promise<(string | TokenRecord)[]> {
-  if ('id' in which) return [which.id]
-  const { userId, upTo } = which
-  return ofUser(
-    tokens,
-    userId,
-    ({ mailJobId, attempt }) => !upTo || (mailJobId === upTo.mailJobId && attempt <= upTo.attempt),
-  )
-}
-
 /** All of a user, newest first. */
 const ofUser = (
   tokens: Tokens,
@@ -186,4 +180,4 @@ const ofUser = (
   isWanted: (record: TokenRecord) => boolean,
   limit = Number.MAX_SAFE_INTEGER,
 ) =>
-  firstWanted(tokens, { equal: { userId }, by: 'createdAt', isDescending: true }, limit, isWanted)
+  firstWanted(tokens, { equal: { userId }, by: 'createdAt', isDescending: true, limit }, isWanted)

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { CarriedParameters, Requester } from '../ports/requests.ts'
 import { endOf } from '../ports/token-end.ts'
 import { eightDaysAfter } from '../ports/week.ts'
-import { defined, type Definition, holds, kindOf, type RecordWith } from './kind.ts'
+import { defined, holds, kindOf, type RecordWith } from './kind.ts'
 
 const FIELDS = {
   /** Lower-case hex SHA-256 of the 43 characters of the raw token. */
@@ -57,11 +57,8 @@ export interface Token extends Omit<TokenRecord, Untold | keyof CarriedParameter
   carried: CarriedParameters
 }
 
-type Later = 'usedAt' | 'claimedAt' | 'invalidatedAt' | 'completedAt'
-type Perhaps = 'locale' | 'pendingLoginId'
-
 /** A token as it is issued. */
-export interface NewToken extends Omit<Token, Later | Perhaps>, Partial<Pick<Token, Perhaps>> {
+export interface NewToken extends Token {
   /** Lower-case hex SHA-256 of the 43 characters of the raw token. */
   tokenHash: string
 }
@@ -89,59 +86,40 @@ export interface ResetClaim {
  */
 export type ResetStep = 'used' | 'rejected' | 'completed'
 
-/** It was live until it ended. */
-const hasState = ({ liveOf, claimedAt, invalidatedAt }: TokenRecord) =>
-  [liveOf, claimedAt, invalidatedAt].some((one) => one !== undefined)
-
 const ClaimedBy = z.record(z.string(), z.string().optional()).optional()
 
-type TokenKind = Pick<Definition<typeof FIELDS>, 'indexes' | 'unique' | 'isWhole'>
+const OF_TOKENS = { fields: FIELDS, purgedAt: 'purgeAt', isRemembered: true } as const
 
-const tokenKind = (name: string, { isWhole = () => true, ...of }: TokenKind) =>
+const isSound = ({ claimedBy }: TokenRecord) => ClaimedBy.safeParse(claimedBy).success
+
+const ofResets = (name: string) =>
   kindOf({
+    ...OF_TOKENS,
     name,
-    ...of,
-    isWhole: (record) => ClaimedBy.safeParse(record.claimedBy).success && isWhole(record),
-    fields: FIELDS,
-    purgedAt: 'purgeAt',
-    isRemembered: true,
+    indexes: [['userId', 'requestedAt'], ['userId', 'createdAt'], ['leaseUntil']],
+    unique: ['tokenHash', 'liveOf'],
+    // It was live until it ended.
+    isWhole: (record) =>
+      isSound(record) && (record.liveOf ?? record.claimedAt ?? record.invalidatedAt) !== undefined,
   })
 
-const OF_RESETS: TokenKind = {
-  indexes: [['userId', 'requestedAt'], ['userId', 'createdAt'], ['leaseUntil']],
-  unique: ['tokenHash', 'liveOf'],
-  isWhole: hasState,
-}
-
 export const KINDS = {
-  resetTokens: tokenKind('password_reset_tokens', OF_RESETS),
-  invitationTokens: tokenKind('invitation_tokens', OF_RESETS),
-  verificationTokens: tokenKind('email_verification_tokens', {
+  resetTokens: ofResets('password_reset_tokens'),
+  invitationTokens: ofResets('invitation_tokens'),
+  verificationTokens: kindOf({
+    ...OF_TOKENS,
+    name: 'email_verification_tokens',
     indexes: [['userId', 'createdAt'], ['expiresAt']],
     unique: ['tokenHash'],
+    isWhole: isSound,
   }),
 }
 
-export function newRecord({ carried, ...token }: NewToken): TokenRecord {
-  return {
-    clientId: carried.clientId,
-    redirectUri: carried.redirectUri,
-    scope: carried.scope,
-    state: carried.state,
-    locale: undefined,
-    pendingLoginId: undefined,
-    ...token,
-    usedAt: undefined,
-    claimedAt: undefined,
-    invalidatedAt: undefined,
-    completedAt: undefined,
-    liveOf: undefined,
-    claimedBy: undefined,
-    newHash: undefined,
-    leaseUntil: undefined,
-    purgeAt: eightDaysAfter(token.expiresAt),
-  }
-}
+export const newRecord = ({ carried, ...token }: NewToken): TokenRecord => ({
+  ...carried,
+  ...token,
+  purgeAt: eightDaysAfter(token.expiresAt),
+})
 
 export function tokenOf({ clientId, redirectUri, scope, state, ...record }: TokenRecord): Token {
   const { tokenHash: _, liveOf: _live, claimedBy: _by, newHash: _hash, ...told } = record
@@ -191,6 +169,3 @@ export function advanced(record: TokenRecord, step: ResetStep, at: Date): TokenR
     return usedAt ? undefined : { ...record, ...over, invalidatedAt: invalidatedAt ?? at }
   return invalidatedAt ? undefined : { ...record, newHash: undefined, usedAt: usedAt ?? at }
 }
-
-export const used = (record: TokenRecord, at: Date): TokenRecord =>
-  record.usedAt ? record : { ...record, usedAt: at }

@@ -206,7 +206,7 @@ describe('createMailRetry()', () => {
       accountId,
       requestedAt: new Date(start - index),
       nextAttemptAt: undefined,
-      expiresAt: undefined,
+      expiresAt: new Date(start),
       attempts: 1,
       reason: 'ERR_MAIL_REFUSED',
       isHeld: false,
@@ -214,7 +214,7 @@ describe('createMailRetry()', () => {
     const store = keptInMemory()
     const list: typeof store.outbox.list = async ({ limit, requestedBefore: before = Infinity }) =>
       letters
-        .filter(({ id, requestedAt = 0 }) => !revived.includes(id) && requestedAt < before)
+        .filter(({ id, requestedAt }) => !revived.includes(id) && requestedAt < before)
         .slice(0, limit)
     async function revive(id: string) {
       revived.push(id)

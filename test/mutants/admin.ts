@@ -104,7 +104,7 @@ export const adminMutants: Mutant[] = [
     name: 'the events of a forgotten account stay',
     in: 'forgetAccount',
     find: "if (event.type !== 'admin_action') return undefined",
-    becomes: "if (event.type !== 'admin_action') return { keep: event, isUnderWay: false }",
+    becomes: "if (event.type !== 'admin_action') return event",
     caughtBy: 'LOG-12',
   },
   {

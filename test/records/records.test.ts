@@ -172,6 +172,22 @@ describe('Changes of records', () => {
     }
   })
 
+  it('of what one caller has found take it for no other one that is there', async () => {
+    const { records } = service()
+    await records.insert(COUNTERS, 'a', { count: 1 })
+    const found = await records.get(COUNTERS, 'a')
+    const removal = (before: Stored | undefined) => ({
+      next: undefined,
+      answer: before !== undefined,
+    })
+    const removed = await Promise.all([
+      records.change(COUNTERS, 'a', removal),
+      records.change(COUNTERS, 'a', removal),
+      records.change(COUNTERS, 'a', (before) => ({ next: before?.fields, answer: false }), found),
+    ])
+    expect(removed).to.deep.equal([true, false, false])
+  })
+
   it('of what was just found are one command; of what somebody else has changed since, it is read again', async () => {
     const { records, commands } = service()
     const counters = tableOf(records, COUNTED)

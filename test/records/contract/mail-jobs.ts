@@ -64,5 +64,5 @@ export function jobsIn(port: () => MailOutbox) {
 
 /** The same job, claimed once more. */
 export function claimedAgain(job: MailJob, { leaseId, heldUntil }: MailJob): MailJob {
-  return { ...job, leaseId, heldUntil }
+  return { ...job, leaseId, heldUntil, availableAt: heldUntil }
 }

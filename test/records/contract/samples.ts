@@ -95,6 +95,7 @@ export function samplePendingLogin(
     browserHash: 'hash of a browser',
     createdAt: after(0),
     continuedAt: undefined,
+    turn: undefined,
     purgeAt: after(hour),
     ...changes,
   }
