@@ -70,5 +70,4 @@ export {
   type Stored,
   type Value,
 } from './ports/record-store.ts'
-export { jsonOf } from './answer.ts'
-export { keptText, textOf } from './stores/text.ts'
+export { keptText, storedJson, textOf } from './stores/text.ts'

@@ -6,8 +6,8 @@
 import {
   ANY,
   checkQuery,
-  jsonOf,
   keptText,
+  storedJson,
   storedOf,
   textOf,
   type Change,
@@ -45,7 +45,10 @@ export function sqliteStore(db: Database): RecordStore {
     const set: [string, Column][] = [
       ['_rev', becomes],
       ['_was', was],
-      ...Object.keys(kind.fields).map((name): [string, Column] => [name, kept(next[name])]),
+      ...Object.entries(kind.fields).map(([name, type]): [string, Column] => [
+        name,
+        kept(next[name], type),
+      ]),
     ]
     if (kind.insertedAt !== undefined && revision === undefined)
       set.push([kind.insertedAt, Date.now()])
@@ -116,12 +119,12 @@ function* definitionOf({ name, fields, indexes, unique, purgedAt }: Kind): Gener
 }
 
 /** Times are milliseconds, JSON is text. */
-function kept(value: Value | undefined): Column {
+function kept(value: Value | undefined, type?: FieldType): Column {
   if (value === undefined) return null
   if (value instanceof Date) return value.getTime()
+  if (type === 'json' || typeof value === 'object') return JSON.stringify(value)
   if (typeof value === 'boolean') return Number(value)
-  if (typeof value === 'string') return keptText(value)
-  return typeof value === 'object' ? JSON.stringify(value) : value
+  return typeof value === 'string' ? keptText(value) : value
 }
 
 /** What is of another type than its field is left as it is: `storedOf` then says that the record is damaged. */
@@ -129,7 +132,7 @@ function toldValue(type: FieldType, value: unknown): unknown {
   if (type === 'time' && typeof value === 'number') return new Date(value)
   if (type === 'boolean' && (value === 0 || value === 1)) return value === 1
   if (type === 'text' && typeof value === 'string') return textOf(value)
-  if (type === 'json') return typeof value === 'string' ? jsonOf(value) : undefined
+  if (type === 'json' && typeof value === 'string') return storedJson(value)
   return value
 }
 
@@ -144,7 +147,7 @@ function conditionsOf({ equal = {}, by, from, below, after, isDescending }: Quer
   const values: Column[] = []
   function must(text: string, ...given: Value[]) {
     conditions.push(text)
-    values.push(...given.map(kept))
+    values.push(...given.map((one) => kept(one)))
   }
   for (const [name, value] of Object.entries(equal)) {
     const wanted = [value].flat()

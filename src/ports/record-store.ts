@@ -19,7 +19,7 @@ export interface Kind {
   indexes: readonly (readonly string[])[]
   /** Texts of which two records never hold the same. They are set by the insert, and later left out at most. */
   unique: readonly string[]
-  /** A time that the database sets in the insert. */
+  /** A time that the database sets in the insert, whatever is given for it. Later it is a field like others. */
   insertedAt?: string
   /** A time from which the record may be gone. */
   purgedAt?: string
@@ -37,14 +37,15 @@ export type Stored = { id: string; revision: string; was: string | undefined } &
 export interface Query {
   /** Each field has this value, or one of these. */
   equal?: Readonly<Record<string, Value | readonly Value[]>>
-  /** The records that have this field, in its order; those with the same value by id. Without it, the order of ids if all are asked for, or if `after` is given; otherwise none. */
+  /** The records that have this field, in its order; those with the same value by id. Without it, the order of ids if nothing is in `equal`, or if `after` is given; otherwise none. */
   by?: string
   /** Of the field in `by`: from this value on. */
   from?: Value
   /** Of the field in `by`: smaller than this value. */
   below?: Value
+  /** The values descend, and the ids of the same value. */
   isDescending?: boolean
-  /** Goes on behind this record. */
+  /** Goes on behind this record, within the range. */
   after?: { value?: Value; id: string }
   limit: number
 }
@@ -55,7 +56,7 @@ export const ANY = Symbol('any revision')
 /** One write. It is done as a whole, or not at all. */
 export interface Change {
   id: string
-  /** The revision that was read. `undefined`: there is no such record yet. */
+  /** The revision that was read. `undefined`: there is no such record yet; never of a removal. */
   revision: string | typeof ANY | undefined
   /** What the record is from now on. `undefined`: it is removed. */
   next: Fields | undefined
@@ -77,7 +78,7 @@ export interface RecordStore {
   /** Whether writes wait for the disk before they are answered. Left out: they do. */
   isDurable?(): Promise<boolean>
 
-  /** Makes collections or tables and their indexes. It can be called again, and by several processes at once. */
+  /** Makes collections or tables and their indexes, and adds what an earlier version did not have. It can be called again, and by several processes at once. */
   start(kinds: readonly Kind[]): Promise<void>
 
   /** The time of the database. */
@@ -137,11 +138,13 @@ export function checkLimit(limit: number): void {
 }
 
 /**
- * Throws a `TypeError` unless the id is a text, and the next state a whole record of its kind. A record that may hold a unique place is never
+ * Throws a `TypeError` unless the id is a text, and the next state a whole record of its kind. A removal says of which revision. A record that may hold a unique place is never
  * overwritten whatever it is: the place may be held by another one.
  */
 export function checkChange(kind: Kind, { id, revision, next }: Omit<Change, 'becomes'>): void {
   checkId(kind, id)
+  if (!next && revision === undefined)
+    throw new TypeError(`a record of ${kind.name} is removed by the revision that was read`)
   if (!next) return
   if (revision === ANY && kind.unique.length > 0)
     throw new TypeError(`a record of ${kind.name} is swapped by the revision that was read`)

@@ -13,3 +13,8 @@ export function textOf(kept: string): string {
   // Nobody else's text that looks like one.
   return typeof text === 'string' && keptText(text) === kept ? text : kept
 }
+
+const NO_JSON = Symbol('no JSON')
+
+/** What a database keeps as the text of some JSON. A symbol where it is none: `storedOf` then says that the record is damaged. */
+export const storedJson = (text: string): unknown => jsonOf(text) ?? NO_JSON

@@ -13,17 +13,23 @@ itIsARecordStore('memoryStore()', async () => ({
 describeWithMongo('On MongoDB', () => {
   const fresh = suiteDatabase()
 
-  itIsARecordStore('mongoStore()', async () => ({
-    store: mongoStore(fresh.db),
-    async close() {
-      for (const collection of await fresh.db.collections()) await collection.deleteMany({})
-    },
-  }))
+  itIsARecordStore(
+    'mongoStore()',
+    async () => ({
+      store: mongoStore(fresh.db),
+      async close() {
+        for (const collection of await fresh.db.collections()) await collection.deleteMany({})
+      },
+    }),
+    ({ name }, id) =>
+      fresh.db.collection(name).updateOne({ owner: 'ann', count: 1 }, { $set: { count: id } }),
+  )
 })
 
 describeOnPostgresql('On PostgreSQL', (database, empty) => {
-  itIsARecordStore('postgresStore()', async () => ({
-    store: postgresStore(database()),
-    close: empty,
-  }))
+  itIsARecordStore(
+    'postgresStore()',
+    async () => ({ store: postgresStore(database()), close: empty }),
+    ({ name }, id) => database().query(`UPDATE ${name} SET carried = '{' WHERE id = $1`, [id]),
+  )
 })

@@ -6,8 +6,7 @@ import {
   type Stored,
   type Value,
 } from '../../ports/record-store.ts'
-import { jsonOf } from '../../answer.ts'
-import { keptText, textOf } from '../text.ts'
+import { keptText, storedJson, textOf } from '../text.ts'
 import { nameOf, typeOf } from './tables.ts'
 
 export type Row = { id: string } & Record<string, unknown>
@@ -44,7 +43,7 @@ export function toldOf(kind: Kind, { id, _rev: revision, _was: was, ...row }: Ro
   for (const [name, type] of Object.entries(kind.fields)) {
     const value = row[name]
     const isText = typeof value === 'string'
-    if (type === 'json') fields[name] = isText ? jsonOf(value) : undefined
+    if (type === 'json') fields[name] = isText ? storedJson(value) : value
     else fields[name] = isText && type === 'text' ? textOf(value) : value
   }
   return storedOf(kind, textOf(id), { revision, was, fields })
