@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { SettingsVersion, StoredSettings } from '../records/index.ts'
+import type { Values } from './setting.ts'
 import { settingNamed } from './table.ts'
 
 /** How many versions are kept, the present one among them. */
@@ -8,12 +9,10 @@ const KEPT = 20
 /** Who changes settings, and when. */
 export type Author = Required<Pick<SettingsVersion, 'at' | 'actor'>>
 
-/** What the settings become. */
+/** What the settings become. `changed`: names of those that are others now. `by`: `undefined`: nobody is named. */
 export interface Change {
-  values: Record<string, string>
-  /** Names of those that are others now. */
+  values: Values
   changed: string[]
-  /** `undefined`: nobody is named. */
   by: Author | undefined
 }
 
@@ -56,10 +55,11 @@ function versionsOf({
   history = [],
 }: StoredSettings): [earlier: SettingsVersion[], present: SettingsVersion] {
   const open = withoutSecrets(values)
-  const present = history.find((one) => one.version === version)
-  const isAsWritten = present && isDeepStrictEqual(withoutSecrets(present.values), open)
+  const kept = history.map(opened)
+  const present = kept.find((one) => one.version === version)
+  const isAsWritten = present && isDeepStrictEqual(present.values, open)
   return [
-    history.filter((one) => one.version < version).map(opened),
+    kept.filter((one) => one.version < version),
     isAsWritten ? present : { version, secrets: [], values: open },
   ]
 }
@@ -70,17 +70,13 @@ function opened(version: SettingsVersion): SettingsVersion {
 }
 
 /** What is no setting may be a misspelled secret. */
-function withoutSecrets(values: Record<string, string>): Record<string, string> {
+function withoutSecrets(values: Values): Values {
   return Object.fromEntries(
     Object.entries(values).filter(([name]) => settingNamed(name)?.secret === false),
   )
 }
 
-function changesOf(
-  before: Record<string, string>,
-  after: Record<string, string>,
-  secrets: string[],
-): NonNullable<ToldVersion['changes']> {
+function changesOf(before: Values, after: Values, secrets: string[]) {
   const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])].toSorted()
   return [
     ...keys

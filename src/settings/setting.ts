@@ -21,6 +21,9 @@ export interface Setting<T> {
   parse(value: string): T | undefined
 }
 
+/** Settings by name, as sent over the wire. */
+export type Values = Record<string, string>
+
 /** Tells what is wrong with a stored value, never the value. */
 export type Report = (key: string, value: string, problem: string) => void
 

@@ -414,7 +414,12 @@ describe('account-flows settings history and rollback', () => {
 
     const { values, version: held, history: [first = expect.fail(), ...rest] = [] } = await stored()
     const damaged = { ...first, values: { ...first.values, smtp_password: 'canary' } }
-    await writeByHand(values, held, [damaged, ...rest])
+    const present = {
+      version: held + 1,
+      secrets: [],
+      values: { ...values, smtp_password: 'canary' },
+    }
+    await writeByHand(values, held, [damaged, ...rest, present])
     expect(JSON.stringify(await versions())).not.to.include('canary')
     expect((await cli.done(HISTORY)).stdout).not.to.include('canary')
   })
