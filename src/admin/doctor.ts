@@ -1,7 +1,7 @@
 import type * as z from 'zod'
 import { jsonOf } from '../answer.ts'
 import { timeout, type Clock } from '../clock.ts'
-import { isInRange, RangeServiceError } from '../passwords/range-service.ts'
+import { isInRange } from '../passwords/range-service.ts'
 import { defined } from '../records/kind.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
 import { isSmtpConfigured, type Settings } from '../settings/table.ts'
@@ -80,14 +80,11 @@ async function rangeCheck(settings: Settings, clock: Clock): Promise<Finding | u
   if (settings.passwordBlocklist !== 'pwned') return undefined
   const advice =
     'Check password_range_url, and whether this server may connect to it. Until then the list of the package judges alone.'
-  try {
-    const isKnown = await isInRange('password', settings.passwordRangeUrl, clock)
-    if (isKnown) return finding('ok', 'The range service answers, and knows a leaked password.')
-    return finding('warning', 'The range service does not know the most common password.', advice)
-  } catch (error) {
-    if (!(error instanceof RangeServiceError)) throw error
-    return finding('warning', `The range service cannot be asked (${error.message}).`, advice)
-  }
+  const answer = await isInRange('password', settings.passwordRangeUrl, clock)
+  if (typeof answer !== 'boolean')
+    return finding('warning', `The range service cannot be asked (${answer.fault}).`, advice)
+  if (answer) return finding('ok', 'The range service answers, and knows a leaked password.')
+  return finding('warning', 'The range service does not know the most common password.', advice)
 }
 
 /** Fetched from here: whether the world reaches it is another question. */

@@ -17,37 +17,26 @@ interface HashQueueLimits {
   waitingOfOne: number
 }
 
-interface Waiting {
-  begin(): void
-  refuse(error: Error): void
-}
-
-const overloaded = () =>
-  new AccountFlowsError('ERR_OVERLOADED', 'Too many passwords wait to be hashed')
-
 /** Networks take turns, and in each it is first come, first served. So nobody waits behind the many of another network. */
 export function createHashQueue({ atOnce, waiting, waitingOfOne }: HashQueueLimits): HashQueue {
   let running = 0
-  let waitingNow = 0
-  /** In the order of their turns. No line is empty. */
-  const lines = new Map<string, Waiting[]>()
+  /** In the order of their turns. No line is empty. Who waits in one is told whether the turn came. */
+  const lines = new Map<string, ((isTurn: boolean) => void)[]>()
 
-  function turnOf(network = UNKNOWN): Promise<void> {
+  async function isTurnOf(network = UNKNOWN): Promise<boolean> {
     const line = lines.get(network) ?? []
     const most = network === UNKNOWN ? Math.ceil(waiting / 2) : waitingOfOne
-    if (line.length >= most || (waitingNow >= waiting && !makeRoom(line.length + 1)))
-      throw overloaded()
-    waitingNow += 1
+    const waitingNow = [...lines.values()].flat().length
+    if (line.length >= most || (waitingNow >= waiting && !makeRoom(line.length + 1))) return false
     lines.set(network, line)
-    return new Promise<void>((begin, refuse) => line.push({ begin, refuse }))
+    return new Promise((tell) => line.push(tell))
   }
 
   /** Where all places are taken, the last one of the longest line goes, so that nobody is kept out by the many of others. */
   function makeRoom(length: number): boolean {
     const [longest] = [...lines.values()].sort((one, other) => other.length - one.length)
     if (!longest || longest.length <= length) return false
-    waitingNow -= 1
-    longest.pop()?.refuse(overloaded())
+    longest.pop()?.(false)
     return true
   }
 
@@ -61,13 +50,13 @@ export function createHashQueue({ atOnce, waiting, waitingOfOne }: HashQueueLimi
     const [network, [first, ...others]] = next
     lines.delete(network)
     if (others.length > 0) lines.set(network, others)
-    waitingNow -= 1
-    first?.begin()
+    first?.(true)
   }
 
   return async (work, network) => {
     if (running < atOnce) running += 1
-    else await turnOf(network)
+    else if (!(await isTurnOf(network)))
+      throw new AccountFlowsError('ERR_OVERLOADED', 'Too many passwords wait to be hashed')
     try {
       return await work()
     } finally {
@@ -118,8 +107,7 @@ export function oneAtATime() {
   const latest = new Map<string, Promise<unknown>>()
 
   return async <T>(key: string, work: () => Promise<T>): Promise<T> => {
-    const before = latest.get(key)
-    const mine = before ? before.then(work, work) : work()
+    const mine = (latest.get(key) ?? Promise.resolve()).then(work, work)
     latest.set(key, mine)
     try {
       return await mine

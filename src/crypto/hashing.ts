@@ -1,6 +1,6 @@
 import bcrypt from 'bcrypt'
 import type { User } from '../ports/index.ts'
-import type { HashQueue } from './hash-queue.ts'
+import { hashQueue, type HashQueue } from './hash-queue.ts'
 import { hashPassword, isReadWhole } from './password.ts'
 import { newToken } from './token.ts'
 
@@ -26,24 +26,23 @@ export type VerifyPassword = (
 export function createHashing(
   hashing: Hashing | undefined,
   bcryptCost: number,
-  queue: HashQueue,
   tellDearer: (cost: number) => void,
 ) {
   const hash = (password: string) =>
     hashing ? hashing.hash(password) : hashPassword(password, bcryptCost)
   return {
-    hashPassword: (password: string, network?: string) => queue(() => hash(password), network),
+    hashPassword: (password: string, network?: string) => hashQueue(() => hash(password), network),
     verifyPassword: hashing
-      ? verifyWith(hashing, queue)
-      : createVerifyPassword(bcryptCost, queue, tellDearer),
+      ? verifyWith(hashing)
+      : createVerifyPassword(bcryptCost, hashQueue, tellDearer),
   }
 }
 
 /** The same for every user, known or not: one `verify`. Where there is no hash, it is of one that nobody has the password of. */
-function verifyWith(hashing: Hashing, queue: HashQueue): VerifyPassword {
+function verifyWith(hashing: Hashing): VerifyPassword {
   let nobodys: string | undefined
   return async (user, password, network) =>
-    queue(async () => {
+    hashQueue(async () => {
       // For everybody, or the first unknown user would take longer.
       nobodys ??= await hashing.hash(newToken())
       const stored = user?.passwordHash
@@ -94,13 +93,10 @@ export function createVerifyPassword(
   }
 }
 
-interface ReadableHash {
-  text: string
-  cost: number
-}
+type ReadableHash = NonNullable<ReturnType<typeof readable>>
 
 /** `undefined`: no password can match, and bcrypt would say so without any work. */
-export function readable(stored: string | undefined): ReadableHash | undefined {
+export function readable(stored: string | undefined) {
   const [, cost, rest] = READABLE.exec(stored ?? '') ?? []
   if (stored === undefined || cost === undefined) return undefined
   // `y` is what PHP writes for the same algorithm, and what bcrypt refuses.

@@ -34,54 +34,41 @@ export function createOwnKeyRing(rings: KeyRings, keys: KeyRing, oauthUrl: strin
 
     /** Whether a process runs whose links lead elsewhere. */
     async isShared() {
-      const places = (await rings.noted(NOTED_WITHIN_MS)).map(({ processId }) =>
-        processId.split('.'),
-      )
-      return places.some(([first, ...others]) => others.length > 0 && first !== place)
+      const noted = await rings.noted(NOTED_WITHIN_MS)
+      return noted.some(({ processId: id }) => id.includes('.') && !id.startsWith(`${place}.`))
     },
   }
 }
 
 /** Whether each process takes what every other one signs and seals, and whether the next step of a rotation may be taken. */
 export function ringsCheck(rings: readonly string[][]): CheckedStep<'keys'> {
-  const step = 'keys'
   const all = rings.length
-  const count = (is: (ring: string[]) => boolean) => rings.filter(is).length
-  const told = (is: (ring: string[], key: string) => boolean) => (key: string) =>
-    `${key} in ${count((ring) => is(ring, key))} of ${all} processes`
-  const verifies = told((ring, key) => ring.includes(key))
-  const signs = told((ring, key) => ring[0] === key)
+  const told = (those: readonly string[][]) => `in ${those.length} of ${all} processes`
+  const verifies = (key: string) => `${key} ${told(rings.filter((ring) => ring.includes(key)))}`
+  const signs = (key: string) => `${key} ${told(rings.filter(([first]) => first === key))}`
   const known = [...new Set(rings.flat())].toSorted()
   const signing = known.filter((key) => rings.some(([first]) => first === key))
   const partly = known.filter((key) => !rings.every((ring) => ring.includes(key)))
   const missing = signing.filter((key) => partly.includes(key))
 
   if (missing.length > 0) {
-    return {
-      step,
-      status: 'failed',
-      message: `A process lacks a key that another one signs with: ${missing.map(verifies).join(', ')}.`,
-      advice: 'Add each of these keys at the end of the ring, in every process that lacks it.',
-    }
+    const message = `A process lacks a key that another one signs with: ${missing.map(verifies).join(', ')}.`
+    const advice = 'Add each of these keys at the end of the ring, in every process that lacks it.'
+    return { step: 'keys', status: 'failed', message, advice }
   }
   if (partly.length > 0) {
-    return {
-      step,
-      status: 'warning',
-      message: `Every process knows the keys that sign. Of the other keys: ${partly.map(verifies).join(', ')}.`,
-      advice: 'Give every process the same keys before you put one of these first.',
-    }
+    const message = `Every process knows the keys that sign. Of the other keys: ${partly.map(verifies).join(', ')}.`
+    const advice = 'Give every process the same keys before you put one of these first.'
+    return { step: 'keys', status: 'warning', message, advice }
   }
   if (signing.length > 1) {
-    return {
-      step,
-      status: 'warning',
-      message: `Every process knows all keys, but the first keys differ: ${signing.map(signs).join(', ')}.`,
-      advice: 'Put the same key first in every process, then run account-flows keys rotate.',
-    }
+    const message = `Every process knows all keys, but the first keys differ: ${signing.map(signs).join(', ')}.`
+    const advice = 'Put the same key first in every process, then run account-flows keys rotate.'
+    return { step: 'keys', status: 'warning', message, advice }
   }
   const [front, ...others] = rings[0] ?? []
   const processes = all === 1 ? 'The one process signs' : `All ${all} processes sign`
   const verified = others.length > 0 ? `, and also verify with ${others.join(', ')}` : ''
-  return { step, status: 'ok', message: `${processes} with the key ${front}${verified}.` }
+  const message = `${processes} with the key ${front}${verified}.`
+  return { step: 'keys', status: 'ok', message }
 }

@@ -1,28 +1,29 @@
 import { createHash, createHmac, hkdfSync } from 'node:crypto'
 
-/** Each purpose has its own key; the ring itself signs and encrypts nothing. */
-export type KeyPurpose = 'authorize_sig' | 'jwe' | 'keyed_hash' | 'login_code'
-
 export interface DerivedKey {
   /** Names the key in what it signed or encrypted, without telling anything about it. */
   kid: string
   bytes: Buffer
 }
 
+/** Each purpose has its own key; the ring itself signs and encrypts nothing. */
+export type KeyPurpose = 'authorize_sig' | 'jwe' | 'keyed_hash' | 'login_code'
+
 /** The first key signs and encrypts, all verify and decrypt. */
 export type KeyRing = (purpose: KeyPurpose) => readonly [DerivedKey, ...DerivedKey[]]
 
 /** Derives per-purpose keys by HKDF-SHA-256 (RFC 5869) from a ring of secrets, the first of which is in force. */
 export function createKeyRing(secrets: readonly [Buffer, ...Buffer[]]): KeyRing {
-  const derived = new Map<KeyPurpose, readonly [DerivedKey, ...DerivedKey[]]>()
-  return (purpose) => {
-    const known = derived.get(purpose)
-    if (known) return known
-    const [first, ...others] = secrets
-    const keys = [derive(first, purpose), ...others.map((s) => derive(s, purpose))] as const
-    derived.set(purpose, keys)
-    return keys
+  const [first, ...others] = secrets
+  const ringOf = (purpose: KeyPurpose) =>
+    [derive(first, purpose), ...others.map((secret) => derive(secret, purpose))] as const
+  const rings = {
+    authorize_sig: ringOf('authorize_sig'),
+    jwe: ringOf('jwe'),
+    keyed_hash: ringOf('keyed_hash'),
+    login_code: ringOf('login_code'),
   }
+  return (purpose) => rings[purpose]
 }
 
 function derive(secret: Buffer, purpose: KeyPurpose): DerivedKey {

@@ -3,9 +3,7 @@ import type { CapturedRequest } from '../ports/index.ts'
 import type { PendingLogin, PendingLoginStore } from '../records/index.ts'
 
 /** What of a captured request opens something, or tells about a person, to a reader of the database. */
-interface Secrets {
-  deviceCode?: string | undefined
-  parJti?: string | undefined
+interface Secrets extends Pick<CapturedRequest, 'deviceCode' | 'parJti'> {
   idTokenHint?: unknown
   /** It repeats the hint. */
   prompt?: unknown
@@ -30,7 +28,7 @@ function seal(captured: CapturedRequest, id: string, box: SecretBox): CapturedRe
   const { deviceCode, parJti, ...rest } = captured
   const { id_token_hint: idTokenHint, ...params } = captured.params
   const prompt = idTokenHint === undefined ? undefined : captured.prompt
-  const secrets = JSON.stringify({ deviceCode, parJti, idTokenHint, prompt } satisfies Secrets)
+  const secrets = JSON.stringify({ deviceCode, parJti, idTokenHint, prompt })
   if (secrets === '{}') return captured
   const sealed = box.seal(secrets, purposeOf(id))
   return { ...rest, params, prompt: prompt === undefined ? rest.prompt : undefined, sealed }
@@ -41,14 +39,9 @@ function open(stored: CapturedRequest, id: string, box: SecretBox): CapturedRequ
   if (sealed === undefined) return stored
   const secrets = box.open(sealed, purposeOf(id))
   if (secrets === undefined) return undefined
-  const { deviceCode, parJti, idTokenHint, prompt = rest.prompt }: Secrets = JSON.parse(secrets)
-  return {
-    ...rest,
-    prompt,
-    ...(deviceCode !== undefined && { deviceCode }),
-    ...(parJti !== undefined && { parJti }),
-    params: { ...rest.params, ...(idTokenHint !== undefined && { id_token_hint: idTokenHint }) },
-  }
+  const { idTokenHint, ...others }: Secrets = JSON.parse(secrets)
+  const hint = idTokenHint !== undefined && { id_token_hint: idTokenHint }
+  return { ...rest, ...others, params: { ...rest.params, ...hint } }
 }
 
 const purposeOf = (id: string) => `login that waits ${id}`

@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
+import { jsonOf } from '../answer.ts'
 import type { DerivedKey, KeyRing } from './keys.ts'
 
 const IV_BYTES = 12
@@ -52,12 +53,6 @@ function headerOf({ kid }: DerivedKey, purpose: string): string {
 }
 
 function kidOf(sealed: string): unknown {
-  try {
-    const header: unknown = JSON.parse(
-      Buffer.from(sealed.split('.')[0] ?? '', 'base64url').toString(),
-    )
-    return Reflect.get(Object(header), 'kid')
-  } catch {
-    return undefined
-  }
+  const header = jsonOf(Buffer.from(sealed.split('.')[0] ?? '', 'base64url').toString())
+  return Reflect.get(Object(header), 'kid')
 }

@@ -8,7 +8,7 @@ import type {
   SessionCutoffs,
   UserStore,
 } from '../ports/index.ts'
-import type { PasswordJudge } from '../passwords/judge.ts'
+import type { PasswordJudge } from '../passwords/passwords.ts'
 import type { TokenPart } from '../ports/mail-kinds.ts'
 import type { AccountFlowsStore, MailOutbox } from '../records/index.ts'
 import type { Settings } from '../settings/table.ts'

@@ -13,16 +13,13 @@ let list: Promise<Buffer> | undefined
 
 /** Reads the list, once in a process: 2 MB of memory, and nothing before. */
 export function loadCommonPasswords(): Promise<Buffer> {
-  list ??= read().catch((error: unknown) => {
+  const unpacked = async () => promisify(brotliDecompress)(await readFile(LIST))
+  list ??= unpacked().catch((error: unknown) => {
     // The next one may find a file handle again.
     list = undefined
     throw error
   })
   return list
-}
-
-async function read(): Promise<Buffer> {
-  return promisify(brotliDecompress)(await readFile(LIST))
 }
 
 /** Whether it is one of the common passwords, also in another case, in other forms of its letters, or with blanks around. Blanks alone are one. */

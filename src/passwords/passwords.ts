@@ -1,13 +1,22 @@
-import { hashQueue } from '../crypto/hash-queue.ts'
-import { createHashing } from '../crypto/hashing.ts'
 import type { CheckedOptions } from '../check-options.ts'
+import { within, type Clock } from '../clock.ts'
+import { createHashing } from '../crypto/hashing.ts'
+import { refusePassword } from '../crypto/password.ts'
+import { AccountFlowsError } from '../errors.ts'
+import type { JudgePassword, ReasonWords, RefusedNewPassword, User } from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
-import { createPasswordJudge } from './judge.ts'
+import { isCommon, loadCommonPasswords } from './common.ts'
+import { isMadeOf, namesOf } from './personal.ts'
 import { createIsLeaked } from './range-service.ts'
 
-/** All that is done with passwords: they are hashed, compared and judged. */
+export type PasswordJudge = ReturnType<typeof createPasswords>['passwordJudge']
+
+/** All that is done with passwords: they are hashed, compared, and judged beyond their length. */
 export function createPasswords(options: CheckedOptions, settings: () => Settings) {
   const { hashing, bcryptCost, brand, baseUrl, judgePassword, clock, log } = options
+  const service = [brand.name, baseUrl.hostname]
+  const isLeaked = createIsLeaked(clock, log)
+  const isOn = () => settings().passwordBlocklist !== 'off'
   let dearestCost: number | undefined
 
   function tellDearer(cost: number) {
@@ -17,14 +26,83 @@ export function createPasswords(options: CheckedOptions, settings: () => Setting
     dearestCost = Math.max(cost, dearestCost ?? 0)
   }
 
-  const means = createHashing(hashing, bcryptCost, hashQueue, tellDearer)
-  const passwordJudge = createPasswordJudge({
-    settings,
-    service: [brand.name, baseUrl.hostname],
-    verifyPassword: means.verifyPassword,
-    isLeaked: createIsLeaked(clock, log),
-    judgePassword,
-    clock,
-  })
+  const means = createHashing(hashing, bcryptCost, tellDearer)
+
+  /**
+   * @returns `undefined` when the password is good. `excess`, the refusals of the length and `password_current` are never in it.
+   * @throws `ERR_JUDGE_FAILED` if the host's judgement failed.
+   */
+  async function judge(password: string, user: User): Promise<RefusedNewPassword | undefined> {
+    const { passwordBlocklist, passwordRangeUrl } = settings()
+    if (isOn()) {
+      if (isMadeOf(password, namesOf(user, service))) return { refusal: 'password_personal' }
+      if (await isCommon(password)) return { refusal: 'password_common' }
+      if (passwordBlocklist === 'pwned' && (await isLeaked(password, passwordRangeUrl)))
+        return { refusal: 'password_common' }
+    }
+    return judgePassword && askHost(judgePassword, password, user, clock)
+  }
+
+  const passwordJudge = {
+    /** Whether anything is judged at all, by the settings as they are. */
+    isAsked: () => isOn() || judgePassword !== undefined,
+    judge,
+
+    /** The same, between the limits of the length and the current password. That costs a hash: `ERR_OVERLOADED`. */
+    async judgeAll(password: string, user: User): Promise<RefusedNewPassword | undefined> {
+      const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
+      const refused = refusePassword(password, password, { minLength, maxLength })
+      if (refused && refused.refusal !== 'password_mismatch') {
+        const { refusal, excess } = refused
+        return { refusal, ...(excess && { excess }) }
+      }
+      const judged = await judge(password, user)
+      if (judged || !isOn() || user.passwordHash === undefined) return judged
+      const isCurrent = await means.verifyPassword(user, password)
+      return isCurrent ? { refusal: 'password_current' } : undefined
+    },
+
+    /** Loads what the settings ask for, so that the first person need not wait for it. */
+    async load() {
+      if (isOn()) await loadCommonPasswords()
+    },
+  }
   return { ...means, passwordJudge, dearestCost: () => dearestCost }
+}
+
+const HOST_MS = 2_000
+const MAX_REASON = 300
+
+/** Fails closed, and says nothing of what the host threw but its name: its message may quote the password. */
+async function askHost(
+  judge: JudgePassword,
+  password: string,
+  user: User,
+  clock: Clock,
+): Promise<RefusedNewPassword | undefined> {
+  let why = 'its answer has no reason'
+  try {
+    const answer: unknown = await within(clock, HOST_MS, judge(password, { ...user }))
+    if (answer === undefined) return undefined
+    const reason = answer === 'late' ? undefined : wordsOf(Reflect.get(Object(answer), 'reason'))
+    if (reason !== undefined) return { refusal: 'password_host', reason }
+    if (answer === 'late') why = 'no answer in 2 seconds'
+  } catch (error) {
+    why = `it threw ${error instanceof Error ? error.name : typeof error}`
+  }
+  throw new AccountFlowsError('ERR_JUDGE_FAILED', `judgePassword failed: ${why}`)
+}
+
+/** `undefined`: there are none. */
+function wordsOf(reason: unknown): ReasonWords | undefined {
+  if (typeof reason === 'string') return shortened(reason)
+  if (typeof reason !== 'object' || reason === null) return undefined
+  const words = Object.entries<unknown>({ ...reason }).flatMap(([tag, text]) =>
+    typeof text === 'string' ? [[tag, shortened(text)] as const] : [],
+  )
+  return words.length > 0 ? Object.fromEntries(words) : undefined
+}
+
+function shortened(text: string): string {
+  return Array.from(text).slice(0, MAX_REASON).join('')
 }

@@ -12,41 +12,32 @@ const TELL_EVERY_MS = 60_000
 /** The rest of a hash, and how often its password was leaked. */
 const LINE = /^([0-9A-F]{35}):(\d{1,15})$/i
 
-/** The service gave no answer that can be used. The message is short, and has nothing of what was sent or answered. */
-export class RangeServiceError extends Error {}
-
 /**
  * Whether the password was leaked, as a service for ranges of hashes says (k-anonymity). The service gets the first 5 digits of
  * the SHA-1 hash, which hundreds of other leaked passwords have too. With padding, the length of its answer tells nothing either.
  *
  * @param url - what the 5 digits are put after. `undefined`: that of Have I Been Pwned.
- * @throws RangeServiceError
+ * @returns `fault`: why there is no answer that can be used, in short, and with nothing of what was sent or answered.
  */
 export async function isInRange(
   password: string,
   url: string | undefined,
   clock: Clock,
-): Promise<boolean> {
+): Promise<boolean | { fault: string }> {
   const hash = createHash('sha1').update(password).digest('hex').toUpperCase()
-  const rest = hash.slice(PREFIX_LENGTH)
-  const counts = await readRange(`${url ?? PUBLIC_URL}${hash.slice(0, PREFIX_LENGTH)}`, clock)
-  return (counts.get(rest) ?? 0) > 0
-}
-
-async function readRange(url: string, clock: Clock): Promise<Map<string, number>> {
+  const range = `${url ?? PUBLIC_URL}${hash.slice(0, PREFIX_LENGTH)}`
   const { signal, cancel } = timeout(clock, ANSWER_MS)
   try {
     const headers = { 'Add-Padding': 'true', 'User-Agent': 'oidc-account-flows' }
-    const response = await fetch(url, { headers, redirect: 'manual', signal })
+    const response = await fetch(range, { headers, redirect: 'manual', signal })
     const text = await textOf(response, response.status === 200 ? MAX_ANSWER_BYTES : 0)
-    if (response.status !== 200) throw new RangeServiceError(`status ${response.status}`)
-    if (text === undefined) throw new RangeServiceError('an answer that is too long')
+    if (response.status !== 200) return { fault: `status ${response.status}` }
+    if (text === undefined) return { fault: 'an answer that is too long' }
     const counts = countsIn(text)
-    if (counts.size === 0) throw new RangeServiceError('no hashes in the answer')
-    return counts
+    if (counts.size === 0) return { fault: 'no hashes in the answer' }
+    return (counts.get(hash.slice(PREFIX_LENGTH)) ?? 0) > 0
   } catch (error) {
-    if (error instanceof RangeServiceError) throw error
-    throw new RangeServiceError(signal.aborted ? 'no answer in time' : reachCodeOf(error))
+    return { fault: signal.aborted ? 'no answer in time' : reachCodeOf(error) }
   } finally {
     cancel()
   }
@@ -62,23 +53,18 @@ function countsIn(text: string): Map<string, number> {
 }
 
 /** Asks the service. `false` also where it cannot be asked, which the log tells once a minute. */
-export type IsLeaked = (password: string, url: string | undefined) => Promise<boolean>
-
-export function createIsLeaked(clock: Clock, log: Log): IsLeaked {
+export function createIsLeaked(clock: Clock, log: Log) {
   let toldAt = -Infinity
-  return async (password, url) => {
-    try {
-      return await isInRange(password, url, clock)
-    } catch (error) {
-      if (!(error instanceof RangeServiceError)) throw error
-      const now = clock.now().getTime()
-      if (now - toldAt >= TELL_EVERY_MS) {
-        toldAt = now
-        const message =
-          'the range service for leaked passwords cannot be asked; the list judges alone'
-        log('warn', message, { reason: error.message })
-      }
-      return false
+  return async (password: string, url: string | undefined): Promise<boolean> => {
+    const answer = await isInRange(password, url, clock)
+    if (typeof answer === 'boolean') return answer
+    const now = clock.now().getTime()
+    if (now - toldAt >= TELL_EVERY_MS) {
+      toldAt = now
+      const message =
+        'the range service for leaked passwords cannot be asked; the list judges alone'
+      log('warn', message, { reason: answer.fault })
     }
+    return false
   }
 }
