@@ -20,7 +20,7 @@ export function addApply(settings: Command): void {
 
 async function applyRecommended(options: Pick<ChangeOptions, 'dryRun'>, command: Command) {
   const { unmetBy } = await import('../../src/settings/recommended.ts')
-  const { parseAll } = await import('../../src/settings/parse-all.ts')
+  const { parseAll } = await import('../../src/settings/rules.ts')
   const connection = await connect(command)
   await changeSettings(connection, options, (options, before) => {
     const unmet = unmetBy(parseAll(Object.fromEntries(valuesOf(before))))

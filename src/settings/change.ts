@@ -1,9 +1,10 @@
-import type { Setting, SettingProblem } from './setting.ts'
-import { failClosed, parseAll } from './parse-all.ts'
+import type { Setting, SettingProblem, Values } from './setting.ts'
 import {
   contradiction,
+  failClosed,
   missingForLogin,
   MASK,
+  parseAll,
   straysOf,
   type OpenedSettings,
   type WantedSettings,
@@ -67,7 +68,7 @@ function kindOf(value: unknown): string {
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`
 }
 
-function warningsOf(values: Record<string, string>, hasTransport: boolean): string[] {
+function warningsOf(values: Values, hasTransport: boolean): string[] {
   const settings = parseAll(values)
   const { smtpTls, smtpAuth } = settings
   const isConfigured = isSmtpConfigured(settings)

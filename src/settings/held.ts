@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
+import { oneAtATime } from '../crypto/hash-queue.ts'
 import type { SecretBox } from '../crypto/secret-box.ts'
 import { AccountFlowsError } from '../errors.ts'
 import { nextVersion, type Change } from './history.ts'
 import type { Log } from '../ports/index.ts'
 import type { SettingsStore, StoredSettings } from '../records/index.ts'
-import type { Report } from './setting.ts'
-import { failClosed, parseAll, strictestValues } from './parse-all.ts'
-import { type OpenedSettings } from './rules.ts'
+import type { Report, Values } from './setting.ts'
+import { failClosed, parseAll, strictestValues, type OpenedSettings } from './rules.ts'
 import { openedSettings, purposeOf } from './secrets.ts'
 import { settingNamed, type Settings } from './table.ts'
 
@@ -14,6 +14,8 @@ const MAX_ATTEMPTS = 10
 const UNREADABLE =
   'the stored settings cannot be read. Repair the record, or delete it. Until then no change is stored. ' +
   'A running process keeps its settings; a new process uses the strictest values'
+const LOCKED =
+  'this stored secret cannot be decrypted: its key is missing, or it was given for another server. Set it again'
 
 const UNREAD: Settings = {
   ...parseAll(strictestValues),
@@ -28,7 +30,6 @@ export function createHeldSettings(store: SettingsStore, box: SecretBox, log: Lo
   let held: Held = { version: -1, values: {}, plain: {}, inForce: strictestValues }
   let current = UNREAD
   let reported = new Map<string, { value: string; problem: string }>()
-  let last: Promise<unknown> = Promise.resolve()
   let waiting: Promise<void> | undefined
 
   // What is wrong with it is told once.
@@ -49,12 +50,9 @@ export function createHeldSettings(store: SettingsStore, box: SecretBox, log: Lo
     reported = wrong
   }
 
+  const ofAll = oneAtATime()
   // One look or change after the other: none sees half of another, or takes back a newer one.
-  function inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const turn = last.then(work, work)
-    last = turn.catch(() => {})
-    return turn
-  }
+  const inTurn = <T>(work: () => Promise<T>) => ofAll('settings', work)
 
   // Whoever asks while others wait for their turn gets what they get: in an outage nobody waits for more than two reads.
   function follow(): Promise<void> {
@@ -104,24 +102,19 @@ export function etagOf({ version, values, isUnreadable = false }: StoredSettings
 }
 
 /** Opens what is sealed; a secret that cannot be opened is left out. */
-function openAll(values: Record<string, string>, box: SecretBox, report: Report) {
-  const opened: Record<string, string> = {}
+function openAll(values: Values, box: SecretBox, report: Report) {
+  const opened: Values = {}
   for (const [name, value] of Object.entries(values)) {
     const plain = isSealed(name, value) ? box.open(value, purposeOf(name, values)) : value
-    if (plain === undefined)
-      report(
-        name,
-        value,
-        'this stored secret cannot be decrypted: its key is missing, or it was given for another server. Set it again',
-      )
+    if (plain === undefined) report(name, value, LOCKED)
     else opened[name] = plain
   }
   return opened
 }
 
 /** Seals the secrets among these settings. */
-export function sealAll(names: string[], values: Record<string, string>, box: SecretBox) {
-  const sealed: Record<string, string> = {}
+export function sealAll(names: string[], values: Values, box: SecretBox) {
+  const sealed: Values = {}
   for (const [name, value] of Object.entries(values))
     if (names.includes(name))
       sealed[name] = isSealed(name, value) ? box.seal(value, purposeOf(name, values)) : value

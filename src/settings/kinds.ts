@@ -12,8 +12,11 @@ interface About {
   strictest?: string
 }
 
-/** What most settings have not. */
-const PLAIN = { bounds: undefined, values: undefined, secret: false }
+/** With what most settings have not. */
+function row<T extends string, N extends string, D, A>(type: T, name: N, byDefault: D, about: A) {
+  const plain = { bounds: undefined, values: undefined, secret: false }
+  return { ...plain, ...about, type, name, default: byDefault }
+}
 
 export function duration<N extends string, D>(
   name: N,
@@ -21,15 +24,11 @@ export function duration<N extends string, D>(
   max: number,
   { minDays = 0, ...about }: About & { minDays?: number },
 ) {
-  const least = minDays === 0 ? '1s' : `${minDays}d`
+  const bounds = `${minDays === 0 ? '1s' : `${minDays}d`} to ${max / DAY}d`
   return {
-    ...PLAIN,
-    ...about,
-    name,
-    type: 'duration' as const,
-    default: byDefault,
-    bounds: `${least} to ${max / DAY}d`,
-    expected: `a duration from ${least} to ${max / DAY}d, such as ${minDays === 0 ? '1h, 90m, 1h30m or 7d' : '90d'}`,
+    ...row('duration', name, byDefault, about),
+    bounds,
+    expected: `a duration from ${bounds}, such as ${minDays === 0 ? '1h, 90m, 1h30m or 7d' : '90d'}`,
     parse(value: string) {
       const ms = parseDuration(value)
       return ms === undefined || ms < minDays * DAY || ms > max ? undefined : ms
@@ -38,9 +37,9 @@ export function duration<N extends string, D>(
 }
 
 export function pause<N extends string, D>(name: N, byDefault: D, max: number, about: About) {
-  const { bounds, parse, ...row } = duration(name, byDefault, max, about)
+  const { bounds, parse, ...others } = duration(name, byDefault, max, about)
   return {
-    ...row,
+    ...others,
     bounds: `0s, which is none; ${bounds}`,
     expected: `"0s" for none, or a duration from ${bounds}, such as 30s or 5m`,
     parse: (value: string) => (value === '0s' ? 0 : parse(value)),
@@ -49,26 +48,17 @@ export function pause<N extends string, D>(name: N, byDefault: D, max: number, a
 
 export function number<N extends string, D>(name: N, byDefault: D, most: number, about: About) {
   return {
-    ...PLAIN,
-    ...about,
-    name,
-    type: 'number' as const,
-    default: byDefault,
+    ...row('number', name, byDefault, about),
     bounds: `1 to ${most}`,
     expected: `a decimal number from 1 to ${most}`,
     parse: (value: string) => parseWhole(value, most),
   }
 }
 
-/** Of a password. */
-export function length<N extends string, D>(name: N, byDefault: D, about: About) {
-  return number(name, byDefault, MAX_PASSWORD_BYTES, about)
-}
-
 export function limit<N extends string, D>(name: N, byDefault: D, about: About) {
-  const { bounds, expected, parse, ...row } = number(name, byDefault, MAX_LIMIT, about)
+  const { bounds, expected, parse, ...others } = number(name, byDefault, MAX_LIMIT, about)
   return {
-    ...row,
+    ...others,
     bounds: `0, which is no limit; ${bounds}`,
     expected: `"0" for no limit, or ${expected}`,
     parse: (value: string) => (value === '0' ? 0 : parse(value)),
@@ -77,11 +67,7 @@ export function limit<N extends string, D>(name: N, byDefault: D, about: About) 
 
 export function boolean<N extends string, D>(name: N, byDefault: D, about: About) {
   return {
-    ...PLAIN,
-    ...about,
-    name,
-    type: 'boolean' as const,
-    default: byDefault,
+    ...row('boolean', name, byDefault, about),
     expected: '"true" or "false"',
     values: ['true', 'false'] as const,
     parse: (value: string) => (value === 'true' ? true : value === 'false' ? false : undefined),
@@ -96,11 +82,7 @@ export function choice<N extends string, T extends string>(
 ) {
   const quoted = values.map((value) => `"${value}"`)
   return {
-    ...PLAIN,
-    ...about,
-    name,
-    type: 'choice' as const,
-    default: byDefault,
+    ...row('choice', name, byDefault, about),
     values,
     expected: `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}`,
     parse: (value: string) => values.find((known) => known === value),
@@ -118,11 +100,7 @@ export function text<N extends string>(
   { expected = 'at most 255 printable characters', accepts = isPrintable, ...about }: Text,
 ) {
   return {
-    ...PLAIN,
-    ...about,
-    name,
-    type: 'text' as const,
-    default: undefined,
+    ...row('text', name, undefined, about),
     expected: `${expected}; or an empty string for none`,
     parse: (value: string) => (value === '' || accepts(value) ? value : undefined),
   }
@@ -132,8 +110,6 @@ function parseWhole(value: string, most: number): number | undefined {
   if (!/^[1-9]\d{0,4}$/.test(value)) return undefined
   return Number(value) <= most ? Number(value) : undefined
 }
-
-const UNITS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000 } as const
 
 const DURATION =
   /^(?:([1-9]\d{0,5})d)?(?:([1-9]\d{0,5})h)?(?:([1-9]\d{0,5})m)?(?:([1-9]\d{0,5})s)?$/
@@ -147,7 +123,7 @@ export function parseDuration(value: string): number | undefined {
   const match = DURATION.exec(value)
   if (value === '' || !match) return undefined
   const [, days = 0, hours = 0, minutes = 0, seconds = 0] = match
-  return +days * UNITS.d + +hours * UNITS.h + +minutes * UNITS.m + +seconds * UNITS.s
+  return (((+days * 24 + +hours) * 60 + +minutes) * 60 + +seconds) * 1000
 }
 
 const LABEL = '[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?'

@@ -1,7 +1,7 @@
-/** What holds between settings, be each of them valid: the minimum is not above the maximum, and what a login needs. */
+/** What stored values mean, and what holds between settings, be each of them valid. */
 import { MAX_PASSWORD_BYTES } from './kinds.ts'
-import { parseOne, type Report, type SettingProblem } from './setting.ts'
-import { settingsTable, type SettingKey, type Settings } from './table.ts'
+import { parseOne, type Report, type SettingProblem, type Values } from './setting.ts'
+import { allSettings, settingsTable, type SettingKey, type Settings } from './table.ts'
 
 /** What the admin API shows in place of a secret, and what sent back keeps it. */
 export const MASK = '***'
@@ -11,25 +11,68 @@ export type WantedSettings = Record<string, unknown>
 
 /** The settings as stored, with their secrets opened where a key does. */
 export interface OpenedSettings {
-  values: Record<string, string>
-  plain: Record<string, string>
+  values: Values
+  plain: Values
   /** `plain`, but for what fails closed. */
-  inForce: Record<string, string>
+  inForce: Values
+}
+
+/**
+ * Reads opened values. A missing or invalid value becomes the default, and of two that contradict each other the minimum stays.
+ * `report` gets each invalid one.
+ */
+export function parseAll(values: Values, report?: Report): Settings {
+  const consistent = withoutContradiction(values, report)
+  const parsed = Object.entries(settingsTable).map(([key, setting]) => [
+    key,
+    parseOne<unknown>(setting, consistent[setting.name], report),
+  ])
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- each key of the table was parsed by its own entry
+  return Object.fromEntries(parsed) as Settings
+}
+
+/** What is in force of a process that has read no settings yet. */
+export const strictestValues: Values = Object.fromEntries(
+  allSettings.flatMap(({ name, strictest }) =>
+    strictest === undefined ? [] : [[name, strictest]],
+  ),
+)
+
+/** Opened values, where each setting with a strictest value that is not valid is as it was `before`; `report` is told. */
+export function failClosed(values: Values, before: Values, report?: Report): Values {
+  const closed = { ...values }
+  for (const { name, strictest, default: byDefault, parse } of allSettings) {
+    const value = values[name]
+    if (strictest === undefined || value === undefined || parse(value) !== undefined) continue
+    const kept = before[name] ?? byDefault ?? strictest
+    closed[name] = kept
+    report?.(name, value, `the stored value is not valid; ${kept} is in force`)
+  }
+  return closed
+}
+
+/** As sent over the wire: secrets masked, those without a value left out. */
+export function shownOf(stored: Values): Values {
+  const values = withoutContradiction(stored)
+  const shown: Values = {}
+  for (const { name, default: byDefault, secret, parse } of allSettings) {
+    const stored = values[name]
+    const value = stored !== undefined && parse(stored) !== undefined ? stored : byDefault
+    if (value) shown[name] = secret ? MASK : value
+  }
+  return shown
 }
 
 const { minPasswordLength: min, maxPasswordLength: max } = settingsTable
 
 /** The minimum and the maximum that these values mean. */
-function lengthsOf(values: Record<string, string>): [least: number, most: number] {
+function lengthsOf(values: Values): [least: number, most: number] {
   const least = parseOne(min, values[min.name]) ?? Number(min.default)
   return [least, parseOne(max, values[max.name]) ?? Number(max.default)]
 }
 
 /** Somebody may have stored a maximum below the minimum by hand: then the greatest one is in force. */
-export function withoutContradiction(
-  values: Record<string, string>,
-  report?: Report,
-): Record<string, string> {
+function withoutContradiction(values: Values, report?: Report): Values {
   const [least, most] = lengthsOf(values)
   if (least <= most) return values
   const problem = `it is below ${min.name}; ${MAX_PASSWORD_BYTES} is in force`
@@ -38,17 +81,13 @@ export function withoutContradiction(
 }
 
 /** What to take away besides: a maximum that was stored by hand below the minimum goes with a change of either. */
-export function straysOf(inForce: Record<string, string>, given: WantedSettings): WantedSettings {
+export function straysOf(inForce: Values, given: WantedSettings): WantedSettings {
   const isMeant = min.name in given || max.name in given
-  if (!isMeant || withoutContradiction(inForce) === inForce) return {}
-  return { [max.name]: undefined }
+  return isMeant && withoutContradiction(inForce) !== inForce ? { [max.name]: undefined } : {}
 }
 
 // Two that were stored by hand and exclude each other are no reason to refuse a change of something else.
-export function contradiction(
-  values: Record<string, string>,
-  wanted: WantedSettings,
-): SettingProblem[] {
+export function contradiction(values: Values, wanted: WantedSettings): SettingProblem[] {
   const [least, most] = lengthsOf(values)
   if (least <= most) return []
   if (min.name in wanted) {

@@ -1,7 +1,6 @@
 /** Each secret is for one server. */
-import { MASK, type OpenedSettings, type WantedSettings } from './rules.ts'
-import { parseAll } from './parse-all.ts'
-import type { Report } from './setting.ts'
+import { MASK, parseAll, type OpenedSettings, type WantedSettings } from './rules.ts'
+import type { Report, Values } from './setting.ts'
 import type { Settings, SettingTexts } from './table.ts'
 
 /** What each secret was given for: it is sealed for that, forgotten with it, and never sent to another server. */
@@ -17,13 +16,13 @@ const SECRETS = Object.entries(GIVEN_FOR)
 export const givenFor = (secret: string): readonly string[] => GIVEN_FOR[secret] ?? []
 
 /** What a secret is sealed for: nobody who can write to the database gets it sent to another server. */
-export function purposeOf(name: string, values: Record<string, string>): string {
+export function purposeOf(name: string, values: Values): string {
   const given = givenFor(name).map((each) => values[each] ?? '')
   return `${name} for ${given.join(' port ')}`
 }
 
 /** Names of what is sealed anew: given again for another server, a secret is sealed for that one. */
-export function toSeal(changed: string[], values: Record<string, string>): string[] {
+export function toSeal(changed: string[], values: Values): string[] {
   const moved = SECRETS.filter(
     ([secret, servers]) => secret in values && servers.some((name) => changed.includes(name)),
   )
@@ -37,7 +36,7 @@ export type Forgotten = [secret: string, moved: string[]]
 export function forgetSecretsOfOtherServer(
   held: OpenedSettings,
   wanted: WantedSettings,
-  values: Record<string, string>,
+  values: Values,
 ): Forgotten[] {
   return SECRETS.flatMap<Forgotten>(([secret, servers]) => {
     const moved = servers.filter((name) => values[name] !== held.plain[name])
@@ -49,7 +48,7 @@ export function forgetSecretsOfOtherServer(
 }
 
 /** Whether the way of logging in that these values mean uses the secret. */
-export function isOfLogin(secret: string, values: Record<string, string>): boolean {
+export function isOfLogin(secret: string, values: Values): boolean {
   return (secret !== 'smtp_password') === (values['smtp_auth'] === 'xoauth2')
 }
 
@@ -63,7 +62,7 @@ export function openedSettings({ values, inForce }: OpenedSettings, report?: Rep
 }
 
 /** Those of `wanted` that have no stored value; a secret comes with its server, or not at all. */
-export function unset(wanted: WantedSettings, stored: Record<string, string>): WantedSettings {
+export function unset(wanted: WantedSettings, stored: Values): WantedSettings {
   const isForAnotherServer = (secret: string) =>
     givenFor(secret).some((name) => stored[name] !== undefined && stored[name] !== wanted[name])
   return Object.fromEntries(

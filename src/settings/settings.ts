@@ -4,22 +4,18 @@ import type { SettingsStore } from '../records/index.ts'
 import { applied } from './change.ts'
 import { createHeldSettings, etagOf, isSealed, sealAll, type Held } from './held.ts'
 import { historyOf, type Author } from './history.ts'
-import type { SettingProblem } from './setting.ts'
-import { shownOf } from './parse-all.ts'
-import { missingForLogin, type WantedSettings } from './rules.ts'
+import type { SettingProblem, Values } from './setting.ts'
+import { missingForLogin, shownOf, type WantedSettings } from './rules.ts'
 import { isOfLogin, openedSettings, toSeal, unset } from './secrets.ts'
 import { settingNamed } from './table.ts'
 
 export type { SettingProblem } from './setting.ts'
 
-/** The settings in force, as sent over the wire: secrets masked, those without a value left out. */
-export interface ShownSettings {
-  settings: Record<string, string>
+interface SettingsChange {
+  /** In force, as sent over the wire: secrets masked, those without a value left out. */
+  settings: Values
   /** Another one whenever anything stored is another one (RFC 9110, 8.8.3). */
   etag: string
-}
-
-interface SettingsChange extends ShownSettings {
   /** Names of the settings whose value is another one now. */
   changed: string[]
   warnings: string[]
@@ -96,7 +92,7 @@ export function createSettingsKeeper(
     },
 
     /** Takes over what is stored, and shows it: one read. */
-    async read(): Promise<ShownSettings> {
+    async read() {
       await follow()
       return { settings: shownOf(held.now().inForce), etag: etagOf(held.now()) }
     },
@@ -140,7 +136,7 @@ function triedOn(held: Held, wanted: WantedSettings, hasTransport: boolean) {
   return { settings, secretsLeft }
 }
 
-function changedBy(held: Held, wanted: WantedSettings, values: Record<string, string>): string[] {
+function changedBy(held: Held, wanted: WantedSettings, values: Values): string[] {
   const names = [...new Set([...Object.keys(values), ...Object.keys(wanted)])]
   return names.filter((name) => {
     // What no key opens can be taken away too.

@@ -2,7 +2,17 @@
  * The settings of section 2.5, in one place: names, types, defaults, bounds, what is accepted and what they mean. Parsing, the help
  * of the command line, docs/settings.md and the OpenAPI file come from here.
  */
-import { boolean, choice, duration, isEndpoint, length, limit, pause, text } from './kinds.ts'
+import {
+  boolean,
+  choice,
+  duration,
+  isEndpoint,
+  limit,
+  MAX_PASSWORD_BYTES,
+  number,
+  pause,
+  text,
+} from './kinds.ts'
 import type { Setting } from './setting.ts'
 import { smtpTable } from './smtp-table.ts'
 
@@ -76,11 +86,11 @@ export const settingsTable = {
     minDays: 7,
     meaning: 'How long the audit log keeps an event after it was recorded.',
   }),
-  minPasswordLength: length('validation_min_password_length', '8', {
+  minPasswordLength: number('validation_min_password_length', '8', MAX_PASSWORD_BYTES, {
     meaning: 'Minimum length of a new password, in characters.',
     strictest: '15',
   }),
-  maxPasswordLength: length('validation_max_password_length', '64', {
+  maxPasswordLength: number('validation_max_password_length', '64', MAX_PASSWORD_BYTES, {
     meaning: 'Maximum length of a new password, in characters.',
   }),
   passwordBlocklist: choice('password_blocklist', 'off', ['off', 'common', 'pwned'], {
@@ -123,16 +133,13 @@ export type DefaultedName = {
   [K in SettingKey]: Table[K]['default'] extends string ? Table[K]['name'] : never
 }[SettingKey]
 
-const byName = new Map<string, Setting<string | number | boolean>>(
-  Object.values(settingsTable).map((setting) => [setting.name, setting]),
-)
+export const allSettings: readonly Setting<string | number | boolean>[] =
+  Object.values(settingsTable)
+
+const byName = new Map(allSettings.map((setting) => [setting.name, setting]))
 
 /** `undefined`: there is no setting of that name. */
-export function settingNamed(name: string): Setting<string | number | boolean> | undefined {
-  return byName.get(name)
-}
-
-export const allSettings: readonly Setting<string | number | boolean>[] = [...byName.values()]
+export const settingNamed = (name: string) => byName.get(name)
 
 /** Whether mails leave by SMTP, or wait for it: host, port and sender are set, or cannot be read. */
 export function isSmtpConfigured({ smtpHost, smtpPort, smtpFrom, smtpFault }: Settings): boolean {
