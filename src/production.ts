@@ -11,3 +11,8 @@ export function refuseWeak(log: Log): (problem: string) => void {
     log('warn', `${problem}; in production this is refused`)
   }
 }
+
+/** @throws TypeError where it is not so. */
+export function must(isSo: unknown, problem: string): asserts isSo {
+  if (!isSo) throw new TypeError(problem)
+}

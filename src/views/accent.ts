@@ -1,37 +1,18 @@
-/** Colours of one scheme that were made of a brand's, as `#rrggbb`. */
-export interface Accent {
-  /** Of buttons and links. */
-  accent: string
-  /** The same under the pointer. */
-  strong: string
-  /** Of the text on both. */
-  on: string
-  /** Behind what stands out a little. */
-  soft: string
-}
+/**
+ * Colours of one scheme that were made of a brand's, as `#rrggbb`. `accent` is of buttons and links, `strong` is the same under the
+ * pointer. `on` is of the text on both, and `soft` is behind what stands out a little.
+ */
+type Accent = Record<'accent' | 'strong' | 'on' | 'soft', string>
 
-/** What is behind a text, as in `views/account-flows.css`. */
-interface Scheme {
-  card: string
-  page: string
-  on: string
-  /** Where the search for an accent begins, and which way it goes. */
-  from(lightness: number): number
-  step: number
-  /** How much of the accent is in `soft`. */
-  tint: number
-}
+type Scheme = (typeof SCHEMES)['light' | 'dark']
 
-export const SCHEMES: Record<'light' | 'dark', Scheme> = {
-  light: { card: '#ffffff', page: '#f4f5f8', on: '#ffffff', from: (l) => l, step: -1, tint: 0.08 },
-  dark: {
-    card: '#171b22',
-    page: '#0e1116',
-    on: '#0c1220',
-    from: (l) => Math.max(l, 76),
-    step: 1,
-    tint: 0.12,
-  },
+/**
+ * What is behind a text, as in `views/account-flows.css`. The search for an accent begins no darker than `least`, and goes the way of
+ * `step`. As much as `tint` says of the accent is in `soft`.
+ */
+export const SCHEMES = {
+  light: { card: '#ffffff', page: '#f4f5f8', on: '#ffffff', least: 0, step: -1, tint: 0.08 },
+  dark: { card: '#171b22', page: '#0e1116', on: '#0c1220', least: 76, step: 1, tint: 0.12 },
 }
 
 /** The least contrast of text (WCAG 2.2, 1.4.3). */
@@ -46,13 +27,13 @@ const HOVER = 8
  */
 export function accentOf(colour: string, scheme: Scheme): Accent {
   const [hue, saturation, lightness] = hslOf(colour)
-  const { card, page, on, step, tint } = scheme
+  const { card, page, on, least, step, tint } = scheme
   const shade = (l: number) => hexOf(hue, saturation, Math.min(100, Math.max(0, l)))
   const isReadable = ({ accent, strong, soft }: Accent) =>
     [card, page, soft, on].every((other) => contrast(accent, other) >= READABLE) &&
     contrast(strong, on) >= READABLE
   const last = step < 0 ? 0 : 100
-  for (let l = scheme.from(lightness); ; l += step) {
+  for (let l = Math.max(lightness, least); ; l += step) {
     const accent = shade(l)
     const made = { accent, strong: shade(l + step * HOVER), on, soft: mixed(accent, card, tint) }
     if (isReadable(made) || (last - l) * step <= 0) return made

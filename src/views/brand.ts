@@ -1,3 +1,4 @@
+import { must } from '../production.ts'
 import { accentOf, SCHEMES } from './accent.ts'
 import { displayName } from './wording.ts'
 
@@ -30,23 +31,20 @@ const IMAGE_PATH = /^\/(?!\/)[^\s\\]*$/
  */
 export function checkBrand(brand: Brand | undefined, baseUrl: URL): Brand {
   if (brand === undefined) return {}
-  if (typeof brand !== 'object' || brand === null) throw new TypeError('brand must be an object')
+  must(typeof brand === 'object' && brand, 'brand must be an object')
   const { name, logo, colour, homeUrl, signInUrl, supportUrl, ...others } = brand
   const [other] = Object.keys(others)
-  if (other !== undefined) {
-    throw new TypeError(
-      `brand.${other} is unknown. Known: name, logo, colour, homeUrl, signInUrl, supportUrl`,
-    )
-  }
-  if (name !== undefined && (typeof name !== 'string' || !name || name !== displayName(name))) {
-    throw new TypeError('brand.name must be one line of 1 to 64 characters')
-  }
-  if (name === undefined && (logo !== undefined || homeUrl !== undefined)) {
-    throw new TypeError('brand.name must be set if brand.logo or brand.homeUrl is')
-  }
-  if (colour !== undefined && (typeof colour !== 'string' || !/^#[\da-f]{6}$/i.test(colour))) {
-    throw new TypeError('brand.colour must be #rrggbb')
-  }
+  must(
+    other === undefined,
+    `brand.${other} is unknown. Known: name, logo, colour, homeUrl, signInUrl, supportUrl`,
+  )
+  const isNamed = name !== undefined
+  const isLine = typeof name === 'string' && name && name === displayName(name)
+  must(!isNamed || isLine, 'brand.name must be one line of 1 to 64 characters')
+  const needsName = logo !== undefined || homeUrl !== undefined
+  must(isNamed || !needsName, 'brand.name must be set if brand.logo or brand.homeUrl is')
+  const isColour = typeof colour === 'string' && /^#[\da-f]{6}$/i.test(colour)
+  must(colour === undefined || isColour, 'brand.colour must be #rrggbb')
   checkAddress('homeUrl', homeUrl)
   checkAddress('signInUrl', signInUrl)
   checkAddress('supportUrl', supportUrl, 'mailto:')
@@ -57,9 +55,10 @@ function checkAddress(name: keyof Brand, address: string | undefined, other?: 'm
   if (address === undefined) return
   const isOneWord = typeof address === 'string' && !/[\s\p{C}]/u.test(address)
   const protocol = isOneWord && URL.canParse(address) ? new URL(address).protocol : ''
-  if (protocol === 'https:' || protocol === 'http:' || (other && protocol === other)) return
-  throw new TypeError(
-    `brand.${name} must be an absolute ${other ? 'http, https or mailto' : 'http or https'} address`,
+  const allowed = other ? 'http, https or mailto' : 'http or https'
+  must(
+    protocol === 'https:' || protocol === 'http:' || (other && protocol === other),
+    `brand.${name} must be an absolute ${allowed} address`,
   )
 }
 
@@ -67,10 +66,11 @@ function checkAddress(name: keyof Brand, address: string | undefined, other?: 'm
 function logoOf(logo: string, { origin }: URL): string {
   const isAddress = typeof logo === 'string' && (IMAGE_PATH.test(logo) || URL.canParse(logo))
   const url = isAddress ? new URL(logo, origin) : undefined
-  if (url?.origin === origin && /^https?:/.test(url.href) && !url.pathname.startsWith('//')) {
-    return url.href
-  }
-  throw new TypeError('brand.logo must be on the origin of baseUrl, or a path on it')
+  must(
+    url?.origin === origin && /^https?:/.test(url.href) && !url.pathname.startsWith('//'),
+    'brand.logo must be on the origin of baseUrl, or a path on it',
+  )
+  return url.href
 }
 
 /** As templates use it. */

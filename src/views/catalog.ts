@@ -9,19 +9,18 @@ export type Catalog = ReturnType<typeof createCatalog>
  *
  * @param fallbacks - asked in their order for what the locale has no word for.
  */
-export function createCatalog(
-  { locale: lang, dir, words }: LocaleWords,
-  fallbacks: readonly LocaleWords[],
-) {
-  const sources = [words, ...fallbacks.map((fallback) => fallback.words)]
-  const wordFor = (key: string) => sources.find((source) => source.has(key))?.get(key)
+export function createCatalog(spoken: LocaleWords, fallbacks: readonly LocaleWords[]) {
+  const { locale: lang, dir } = spoken
+  const all = new Map<string, string>()
+  for (const { words } of [...fallbacks.toReversed(), spoken])
+    for (const [key, word] of words) all.set(key, word)
   return {
     lang,
     dir,
-    has: (key: string) => wordFor(key) !== undefined,
+    has: (key: string) => all.has(key),
     /** A missing word is a defect of a template: thrown, never shown to a user. */
     t(key: string, values: Values = {}): string {
-      const word = wordFor(key)
+      const word = all.get(key)
       if (word === undefined) throw new TypeError(`locales/${lang}.json has no text ${key}`)
       return fill(word, (name) => values[name])
     },

@@ -1,12 +1,12 @@
 import type { Log } from '../ports/index.ts'
 import { placeholdersOf } from './catalog.ts'
 import type { LocaleWords } from './locale-files.ts'
-import type { LayeredTemplates } from './templates.ts'
-import type { ViewFile, ViewFiles } from './view-files.ts'
+import type { ViewFiles } from './view-files.ts'
 
 interface Overrides {
   files: ViewFiles
-  templates: LayeredTemplates
+  /** Names of the files that pages and mails are made of. */
+  used: ReadonlySet<string>
   locales: ReadonlyMap<string, LocaleWords>
   defaultLocale: LocaleWords
   /** Ours, which has every word. */
@@ -15,40 +15,29 @@ interface Overrides {
 
 /** What cannot be right in the files of a host. */
 export function findProblems({ files, locales, defaultLocale, reference }: Overrides): string[] {
-  function problemsOfFile({ name, text }: ViewFile): string[] {
+  const isWord = (key: string) => defaultLocale.words.has(key) || reference.words.has(key)
+  const inFiles = [...files.hosts.values()].flatMap(({ name, text }) => {
+    const missing = literalKeys(name, text).filter((key) => !isWord(key))
     const isEmpty = text.trim() === '' && /^(pages|mails)\/[^/]+$/.test(name)
-    return [
-      ...(isEmpty ? [`${name} is empty`] : []),
-      ...literalKeys(name, text)
-        .filter((key) => !defaultLocale.words.has(key) && !reference.words.has(key))
-        .map((key) => `${name}: there is no text ${key}`),
-    ]
-  }
-
-  function problemsOfLocale({ locale, hosts }: LocaleWords): string[] {
-    return [...hosts].flatMap(([key, word]) => {
-      const ours = reference.own.get(key) ?? reference.own.get(otherForm(key))
+    return isEmpty ? [`${name} is empty`] : missing.map((key) => `${name}: there is no text ${key}`)
+  })
+  const inLocales = [...locales.values()].flatMap(({ locale, hosts }) =>
+    [...hosts].flatMap(([key, word]) => {
+      const ours = ourWord(reference, key)
       if (ours === undefined) return []
       const known = placeholdersOf(ours)
-      return placeholdersOf(word)
-        .filter((placeholder) => !known.includes(placeholder))
-        .map((placeholder) => `locales/${locale}.json: ${key} has no value for {${placeholder}}`)
-    })
-  }
-
-  return [
-    ...[...files.hosts.values()].flatMap(problemsOfFile),
-    ...[...locales.values()].flatMap(problemsOfLocale),
-  ]
+      const unknown = placeholdersOf(word).filter((each) => !known.includes(each))
+      return unknown.map((each) => `locales/${locale}.json: ${key} has no value for {${each}}`)
+    }),
+  )
+  return [...inFiles, ...inLocales]
 }
 
 /** What is probably not meant so; the host goes on. */
-export function warnOfOddities(
-  { files, templates, locales, defaultLocale, reference }: Overrides,
-  log: Log,
-): void {
+export function warnOfOddities(overrides: Overrides, log: Log): void {
+  const { files, used, locales, defaultLocale, reference } = overrides
   const unused = [...files.hosts.keys()].filter(
-    (name) => !files.own.has(name) && !templates.used.has(name) && !isReadAnyway(name),
+    (name) => !files.own.has(name) && !used.has(name) && !READ_ANYWAY.test(name),
   )
   if (unused.length > 0)
     log('warn', 'viewsDirectory has files that are not used: check their names', {
@@ -59,22 +48,16 @@ export function warnOfOddities(
     .filter(({ name }) => /\.(pug|txt)$/.test(name))
     .map(({ text }) => text)
   for (const { locale, own, hosts, words } of locales.values()) {
-    const unknown = [...hosts.keys()].filter(
+    const keys = [...hosts.keys()].filter(
       (key) =>
-        !reference.own.has(key) &&
-        !reference.own.has(otherForm(key)) &&
-        !templateTexts.some((text) => text.includes(key)),
+        ourWord(reference, key) === undefined && !templateTexts.some((text) => text.includes(key)),
     )
-    if (unknown.length > 0) {
-      log('warn', 'viewsDirectory has texts that are not used: check their keys', {
-        locale,
-        keys: unknown,
-      })
-    }
+    if (keys.length > 0)
+      log('warn', 'viewsDirectory has texts that are not used: check their keys', { locale, keys })
     const missing = [...reference.own.keys()].filter(
       (key) => !words.has(key) && isSaidIn(locale, key),
     )
-    if (own.size === 0 && missing.length > 0) {
+    if (own.size === 0 && missing.length > 0)
       log('warn', 'a locale lacks texts; the default locale is used for them', {
         locale,
         default: defaultLocale.locale,
@@ -82,19 +65,15 @@ export function warnOfOddities(
         of: reference.own.size,
         keys: missing.slice(0, 10),
       })
-    }
   }
 }
 
-function isReadAnyway(name: string): boolean {
-  return name === 'theme.css' || /^locales\/[^/]+\.json$/.test(name)
-}
-
+const READ_ANYWAY = /^(theme\.css|locales\/[^/]+\.json)$/
 const PLURAL_FORM = /\.(zero|one|two|few|many|other)$/
 
-/** Languages have different plural forms; each has this one. */
-function otherForm(key: string): string {
-  return key.replace(PLURAL_FORM, '.other')
+/** Languages have different plural forms; each has `other`. */
+function ourWord({ own }: LocaleWords, key: string): string | undefined {
+  return own.get(key) ?? own.get(key.replace(PLURAL_FORM, '.other'))
 }
 
 function isSaidIn(locale: string, key: string): boolean {

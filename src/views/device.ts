@@ -5,23 +5,21 @@ import { eitherOf } from './wording.ts'
 const VERSION = String.raw`\d{1,4}(?:\.\d{1,5}){0,3}`
 const WEBKIT = String.raw`AppleWebKit/${VERSION} \(KHTML, like Gecko\)`
 const CHROMIUM = `${WEBKIT} Chrome/${VERSION}(?: Mobile)? Safari/${VERSION}`
+const IOS = String.raw`Mobile/\w{1,10} Safari/${VERSION}`
 
-const BROWSERS: readonly (readonly [string, RegExp])[] = [
-  ['Chrome', whole(CHROMIUM)],
-  ['Chrome', whole(`${WEBKIT} CriOS/${VERSION} Mobile/\\w{1,10} Safari/${VERSION}`)],
-  ['Edge', whole(`${CHROMIUM} EdgA?/${VERSION}`)],
-  [
-    'Edge',
-    whole(`${WEBKIT} Version/${VERSION} EdgiOS/${VERSION} Mobile/\\w{1,10} Safari/${VERSION}`),
-  ],
-  ['Firefox', whole(`Gecko/${VERSION} Firefox/${VERSION}`)],
-  ['Firefox', whole(`Gecko/\\d{8} Firefox/${VERSION}`)],
-  ['Firefox', whole(`${WEBKIT} FxiOS/${VERSION} Mobile/\\w{1,10} Safari/${VERSION}`)],
-  ['Opera', whole(`${CHROMIUM} OPR/${VERSION}`)],
-  ['Safari', whole(`${WEBKIT} Version/${VERSION}(?: Mobile/\\w{1,10})? Safari/${VERSION}`)],
+const BROWSERS: readonly (readonly [string, string])[] = [
+  ['Chrome', CHROMIUM],
+  ['Chrome', `${WEBKIT} CriOS/${VERSION} ${IOS}`],
+  ['Edge', `${CHROMIUM} EdgA?/${VERSION}`],
+  ['Edge', `${WEBKIT} Version/${VERSION} EdgiOS/${VERSION} ${IOS}`],
+  ['Firefox', `Gecko/${VERSION} Firefox/${VERSION}`],
+  ['Firefox', `Gecko/\\d{8} Firefox/${VERSION}`],
+  ['Firefox', `${WEBKIT} FxiOS/${VERSION} ${IOS}`],
+  ['Opera', `${CHROMIUM} OPR/${VERSION}`],
+  ['Safari', `${WEBKIT} Version/${VERSION}(?: Mobile/\\w{1,10})? Safari/${VERSION}`],
   [
     'Samsung Internet',
-    whole(`${WEBKIT} SamsungBrowser/${VERSION} Chrome/${VERSION}(?: Mobile)? Safari/${VERSION}`),
+    `${WEBKIT} SamsungBrowser/${VERSION} Chrome/${VERSION}(?: Mobile)? Safari/${VERSION}`,
   ],
 ]
 
@@ -43,7 +41,7 @@ const SYSTEMS: readonly (readonly [readonly string[], RegExp])[] = [
  */
 export function deviceOf(userAgent: string) {
   const [, system = '', rest = ''] = /^Mozilla\/5\.0 \(([^()]{1,120})\) (.+)$/.exec(userAgent) ?? []
-  const browser = BROWSERS.find(([, says]) => says.test(rest))
+  const browser = BROWSERS.find(([, says]) => new RegExp(`^${says}$`).test(rest))
   const systems = SYSTEMS.find(([, says]) => says.test(system))
   // Of an app that shows a web page the browser says `wv`.
   if (!browser || !systems || /; wv\b/.test(system)) return undefined
@@ -56,8 +54,4 @@ export function deviceText({ t, lang }: Catalog, userAgent = ''): string | undef
   return (
     device && t('mail.device', { browser: device.browser, system: eitherOf(device.systems, lang) })
   )
-}
-
-function whole(pattern: string): RegExp {
-  return new RegExp(`^${pattern}$`)
 }

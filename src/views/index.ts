@@ -1,15 +1,15 @@
-import { fileURLToPath } from 'node:url'
 import { accentCss } from './accent.ts'
-import { asksForMail } from './asks-for-mail.ts'
 import { shownBrand } from './brand.ts'
 import { logJsonLines } from '../log.ts'
 import type { AccountFlowsOptions } from '../options.ts'
+import { must } from '../production.ts'
 import { createCatalog } from './catalog.ts'
 import { findProblems, warnOfOddities } from './check-overrides.ts'
 import { chooseLocale, type Languages } from './languages.ts'
 import { canonicalLocale, readLocales } from './locale-files.ts'
 import { renderMail, type MailLocals, type MailName } from './mails.ts'
 import type { PageLocals, PageName } from './page-locals.ts'
+import { asksForMail } from './page-modes.ts'
 import { assetOf, frameOf, renderPage } from './pages.ts'
 import { createTemplates } from './templates.ts'
 import { tryAll } from './trial.ts'
@@ -29,7 +29,6 @@ type ViewsOptions = Pick<
   'viewsDirectory' | 'defaultLocale' | 'brand' | 'captcha' | 'log'
 >
 
-const DIRECTORY = fileURLToPath(new URL('../../views/', import.meta.url))
 const REFERENCE_LOCALE = 'en'
 
 /**
@@ -42,32 +41,33 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}) {
   const { viewsDirectory, defaultLocale = REFERENCE_LOCALE, log = logJsonLines } = options
   const { brand = {}, captcha: { html: captcha } = {} } = options
   const problems: string[] = []
-  const files = readViewFiles(DIRECTORY, viewsDirectory, problems)
+  const files = readViewFiles(viewsDirectory, problems)
   const locales = readLocales(files, problems)
   const templates = createTemplates(files, log, problems)
   const reference = locales.get(REFERENCE_LOCALE)
-  if (!reference) throw new TypeError(`locales/${REFERENCE_LOCALE}.json is missing`)
+  must(reference, `locales/${REFERENCE_LOCALE}.json is missing`)
   const wanted = locales.get(canonicalLocale(defaultLocale) ?? '')
   const byDefault = wanted ?? reference
-  const overrides = { files, templates, locales, reference, defaultLocale: byDefault }
+  const { used } = templates
+  const overrides = { files, used, locales, reference, defaultLocale: byDefault }
   problems.push(...findProblems(overrides))
   const shown = shownBrand(brand)
   const theme = files.hosts.get('theme.css')?.text
+  const icon = templates.read('account-flows.svg')
   const styles = [templates.read('account-flows.css'), accentCss(brand.colour), theme]
   const assets = {
     stylesheet: assetOf(styles.filter((css) => css !== undefined).join('\n')),
     script: assetOf(templates.read('account-flows.js')),
-    favicon: assetOf(favicon(templates.read('account-flows.svg'), shown.accent)),
+    // Ours is in our colour, which no other file has.
+    favicon: assetOf(shown.accent ? icon.replaceAll('#1d4fb4', shown.accent) : icon),
   }
   const frame = frameOf(oauthPath, assets, shown)
   const fallback = createCatalog(byDefault, [reference])
   if (files.hasHostsTemplates && problems.length === 0) {
     problems.push(...tryAll(templates.strict, fallback, { ...frame, captcha }))
   }
-  if (problems.length > 0) throw new TypeError(`viewsDirectory: ${problems.join('; ')}`)
-  if (!wanted) {
-    throw new TypeError(`defaultLocale must be one of ${[...locales.keys()].join(', ')}`)
-  }
+  must(problems.length === 0, `viewsDirectory: ${problems.join('; ')}`)
+  must(wanted, `defaultLocale must be one of ${[...locales.keys()].join(', ')}`)
   warnOfOddities(overrides, log)
 
   const catalogs = new Map(
@@ -101,9 +101,4 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}) {
     mail: (name: MailName, locals: MailLocals, languages: Languages = {}) =>
       renderMail(templates, catalogFor(languages), name, locals, shown),
   }
-}
-
-/** Ours is in our colour, which no other file has. */
-function favicon(svg: string, accent: string | undefined): string {
-  return accent ? svg.replaceAll('#1d4fb4', accent) : svg
 }

@@ -49,23 +49,16 @@ function isShorter(tag: string, earlier: string): boolean {
 /** What begins like the tag (RFC 4647, section 3.4) and is written like it, then what is written like it, then what begins like it. */
 function bestOf(locales: readonly string[], tag: string): string | undefined {
   const script = writingOf(tag)
-  const writings = writingsOf(locales)
-  const written = locales.filter((_, at) => script !== undefined && writings[at] === script)
-  return longestStart(written, tag) ?? written[0] ?? longestStart(locales, tag)
+  const isWritten = (locale: string) => script !== undefined && writingOf(locale) === script
+  const near = longestStart(locales, tag)
+  if (near !== undefined && isWritten(near)) return near
+  const written = locales.filter(isWritten)
+  return longestStart(written, tag) ?? written[0] ?? near
 }
 
 function longestStart(locales: readonly string[], tag: string): string | undefined {
   const starts = (locale: string) => `${tag}-`.toLowerCase().startsWith(`${locale}-`.toLowerCase())
   return locales.filter(starts).toSorted((one, other) => other.length - one.length)[0]
-}
-
-const known = new WeakMap<readonly string[], (string | undefined)[]>()
-
-/** Told once for a list, which does not change. */
-function writingsOf(locales: readonly string[]): (string | undefined)[] {
-  const writings = known.get(locales) ?? locales.map(writingOf)
-  known.set(locales, writings)
-  return writings
 }
 
 /** Language and script, such as `zh-Hant` for `zh-TW`. `undefined`: it is no language tag. */

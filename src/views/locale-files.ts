@@ -1,4 +1,5 @@
 import { basename } from 'node:path'
+import { isJsonObject, jsonOf } from '../answer.ts'
 import type { ViewFile, ViewFiles } from './view-files.ts'
 
 /** The words of one locale. */
@@ -14,18 +15,17 @@ export interface LocaleWords {
 
 /** @param problems - takes what is wrong with the host's files. */
 export function readLocales(files: ViewFiles, problems: string[]): Map<string, LocaleWords> {
-  const owns = readLayer(files.own, problems)
-  const hosts = readLayer(files.hosts, problems)
-  const locales = new Set([...owns.keys(), ...hosts.keys()])
-  return new Map(
-    [...locales].map((locale) => [locale, layered(locale, owns.get(locale), hosts.get(locale))]),
-  )
-}
-
-function layered(locale: string, own: Layer = NOTHING, hosts: Layer = NOTHING): LocaleWords {
-  const dir = hosts.dir ?? own.dir ?? (isRightToLeft(locale) ? 'rtl' : 'ltr')
-  const words = new Map([...own.words, ...hosts.words])
-  return { locale, dir, words, own: own.words, hosts: hosts.words }
+  const ours = readLayer(files.own, problems)
+  const theirs = readLayer(files.hosts, problems)
+  const locales = new Map<string, LocaleWords>()
+  for (const locale of [...ours.keys(), ...theirs.keys()]) {
+    const own = ours.get(locale) ?? NOTHING
+    const hosts = theirs.get(locale) ?? NOTHING
+    const dir = hosts.dir ?? own.dir ?? (isRightToLeft(locale) ? 'rtl' : 'ltr')
+    const words = new Map([...own.words, ...hosts.words])
+    locales.set(locale, { locale, dir, words, own: own.words, hosts: hosts.words })
+  }
+  return locales
 }
 
 /** The words of one file. `dir`: of the text, where the file says it. */
@@ -62,41 +62,22 @@ export function canonicalLocale(tag: string): string | undefined {
 
 /** A text says what is wrong with the file. */
 function wordsOf({ name, text }: ViewFile): Layer | string {
-  const parsed = parse(text)
-  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
-    return `${name} is not a JSON object of texts`
+  const parsed = jsonOf(text.replace(/^\uFEFF/, ''))
+  if (!isJsonObject(parsed)) return `${name} is not a JSON object of texts`
+  const words = new Map<string, string>()
+  for (const [key, word] of Object.entries(parsed)) {
+    if (typeof word !== 'string') return `${name}: ${key} is not a text`
+    words.set(key, word)
   }
-  const entries = Object.entries(parsed)
-  const bad = entries.find(([, word]) => typeof word !== 'string')
-  if (bad) return `${name}: ${bad[0]} is not a text`
-  const words = new Map<string, string>(entries)
   const dir = words.get('dir')
   words.delete('dir')
   if (dir !== undefined && dir !== 'ltr' && dir !== 'rtl') return `${name}: dir must be ltr or rtl`
   return { dir, words }
 }
 
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text.replace(/^\uFEFF/, ''))
-  } catch {
-    return undefined
-  }
-}
-
-const RIGHT_TO_LEFT = new Set([
-  'Adlm',
-  'Arab',
-  'Hebr',
-  'Mand',
-  'Nkoo',
-  'Rohg',
-  'Samr',
-  'Syrc',
-  'Thaa',
-])
+const RIGHT_TO_LEFT = /^(Adlm|Arab|Hebr|Mand|Nkoo|Rohg|Samr|Syrc|Thaa)$/
 
 /** By the script that the language is mostly written in. */
 function isRightToLeft(locale: string): boolean {
-  return RIGHT_TO_LEFT.has(new Intl.Locale(locale).maximize().script ?? '')
+  return RIGHT_TO_LEFT.test(new Intl.Locale(locale).maximize().script ?? '')
 }

@@ -2,11 +2,10 @@ import { MAIL_KINDS, type MailTemplate } from '../ports/mail-kinds.ts'
 import type { ShownBrand } from './brand.ts'
 import { fill, type Catalog, type Values } from './catalog.ts'
 import { deviceText } from './device.ts'
-import { factsOf } from './login-facts.ts'
 import type { SignedOutApps } from './page-locals.ts'
-import { appsText } from './signed-out-apps.ts'
+import { appsText, factsOf, nameText } from './named.ts'
 import type { Templates } from './templates.ts'
-import { displayName, isolated, lifetimeText, timeText, unlinkable, wrapped } from './wording.ts'
+import { lifetimeText, timeText, unlinkable, wrapped } from './wording.ts'
 
 export type MailName = MailTemplate | 'test'
 
@@ -74,14 +73,13 @@ function addressOf(supportUrl: string): string {
 
 /** What a template may say beside the words of the catalog. */
 function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals) {
-  const { t, lang, dir } = catalog
+  const { t, lang } = catalog
   const { username, link, notMe = '', lifetimeMs, apps } = locals
   const { isByAdmin = false, isByHost = false } = locals
   const isNotice = NOTICES.has(name)
   const word = (key: string, values: Values) => t(`mail.${name}.${key}`, values)
-  const shown = (name: string) => isolated(unlinkable(displayName(name)), dir)
-  const user = shown(username)
-  const client = shown(locals.clientName ?? '')
+  const user = nameText(catalog, username, unlinkable)
+  const client = nameText(catalog, locals.clientName ?? '', unlinkable)
   const lifetime = lifetimeMs === undefined ? '' : lifetimeText(lifetimeMs, lang)
   const host = isByHost ? '_host' : ''
   const form = isByAdmin ? '_admin' : host || (client && '_client')

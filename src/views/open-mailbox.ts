@@ -1,10 +1,5 @@
-/** Where somebody reads mail that comes to an address. */
-export interface Mailbox {
-  name: string
-  href: string
-}
-
-const MAILBOXES: readonly (Mailbox & { domains: RegExp })[] = [
+/** Where somebody reads mail that comes to an address of these domains. */
+const MAILBOXES = [
   { name: 'Gmail', href: 'https://mail.google.com/', domains: /^(gmail|googlemail)\.com$/ },
   {
     name: 'Outlook',
@@ -21,8 +16,7 @@ const MAILBOXES: readonly (Mailbox & { domains: RegExp })[] = [
 ]
 
 /** By what was typed, and by nothing else. `undefined`: it is no address, or its mail can be read in many ways. */
-export function mailboxOf(address: string | undefined = ''): Mailbox | undefined {
+export function mailboxOf(address = '') {
   const domain = address.includes('@') ? (address.split('@').at(-1) ?? '').trim().toLowerCase() : ''
-  const found = MAILBOXES.find(({ domains }) => domains.test(domain))
-  return found && { name: found.name, href: found.href }
+  return MAILBOXES.find(({ domains }) => domains.test(domain))
 }

@@ -31,18 +31,13 @@ export type SignedOutApps = Record<'told' | 'untold', ShownApps>
 export type CodeFault =
   { reason: 'not_yet' | 'unread' | 'wrong' } | { reason: 'too_many'; waitMs: number }
 
-/** A page that may name the client of its request. */
-interface OfClient {
-  client?: ShownClient | undefined
-}
-
 /** A page whose forms go on with the request. */
-interface Carries extends OfClient {
+interface Carries {
   carried: CarriedParameters
 }
 
 /** A mail was asked for. */
-interface Sent {
+export interface Sent {
   mode: 'sent'
   /** What was typed. `undefined`: nothing was. It is not shown. */
   typed?: string | undefined
@@ -67,15 +62,14 @@ export interface ResetFaults {
 }
 
 type ResetPassword =
-  | (OfClient &
-      ResetFaults & { mode: ResetFormMode; token: string; minLength: number; maxLength: number })
+  | (ResetFaults & { mode: ResetFormMode; token: string; minLength: number; maxLength: number })
   /** `renew`: the genuine token that a new mail is one click away with. */
   | (Carries & { mode: 'invalid'; reason: LinkReason; renew?: string | undefined })
   /** `apps`: left out where it is not known which apps the person was signed in to. */
-  | (OfClient & { mode: 'done'; apps?: SignedOutApps | undefined })
+  | { mode: 'done'; apps?: SignedOutApps | undefined }
 
 /** `sent`: at one click, in the place of an invitation that expired. */
-type AcceptInvitation = ResetPassword | (OfClient & Sent)
+type AcceptInvitation = ResetPassword | Sent
 
 /** The page of a login that waits. */
 interface Blocked extends Carries {
@@ -92,7 +86,7 @@ interface Blocked extends Carries {
 }
 
 /** The link was opened where no login of its account waits: nothing is verified. */
-interface Elsewhere extends OfClient {
+interface Elsewhere {
   mode: 'elsewhere'
   username: string
   /** For the page that waits. `undefined`: that login waits no more. */
@@ -117,10 +111,10 @@ type VerifyEmail =
       reason: VerificationReason
       renew?: VerificationLink | undefined
     })
-  | (OfClient & Sent & { waiting?: string | undefined })
+  | (Sent & { waiting?: string | undefined })
   | (Carries & { mode: 'invalid'; waiting?: string | undefined })
-  | (OfClient & { mode: 'confirm'; link: VerificationLink })
-  | (OfClient & { mode: 'verified' | 'other_account' | 'signed_in' | 'ended' })
+  | { mode: 'confirm'; link: VerificationLink }
+  | { mode: 'verified' | 'other_account' | 'signed_in' | 'ended' }
 
 /** The same for all kinds of mails, and all accounts. `isNotYet`: it was answered, and nobody pressed the button. */
 type NotMe =
@@ -129,26 +123,34 @@ type NotMe =
   | { mode: DisownedOutcome; carried?: CarriedParameters }
   | { mode: 'invalid'; reason: 'unknown' }
 
-export type ErrorMode =
-  | 'refused'
-  | 'not_found'
-  | 'method_not_allowed'
-  | 'unsupported_media_type'
-  | 'body_too_large'
-  | 'bad_request'
-  | 'request_too_long'
-  | 'too_many_requests'
-  | 'unavailable'
-  | 'error'
+/** The pages for what cannot be answered in another way, and the status of each. */
+export const ERROR_STATUS = {
+  refused: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  unsupported_media_type: 415,
+  body_too_large: 413,
+  bad_request: 400,
+  request_too_long: 400,
+  too_many_requests: 429,
+  unavailable: 503,
+  error: 500,
+}
 
-/** What each page needs, by its `data-page`; `mode` is its `data-mode`. */
-export interface PageLocals {
+export type ErrorMode = keyof typeof ERROR_STATUS
+
+interface Needed {
   'forgot-password': ForgotPassword
   'reset-password': ResetPassword
   'accept-invitation': AcceptInvitation
   'verify-email': VerifyEmail
   'not-me': NotMe
   error: { mode: ErrorMode }
+}
+
+/** What each page needs, by its `data-page`; `mode` is its `data-mode`. It may name the client of its request. */
+export type PageLocals = {
+  [N in keyof Needed]: Needed[N] & { client?: ShownClient | undefined }
 }
 
 export type PageName = keyof PageLocals

@@ -6,14 +6,11 @@ import type { PageLocals, PageName } from './page-locals.ts'
 import { formQuery } from '../ports/carried-query.ts'
 import { MAX_PASSWORD_BYTES } from '../settings/kinds.ts'
 import { maskedAddress } from '../settings/mail-address.ts'
-import { faultsOf, refusalOf } from './faults.ts'
-import { factsOf } from './login-facts.ts'
-import { stateIcon } from './state-icon.ts'
+import { appsText, factsOf, nameText } from './named.ts'
+import { faultsOf, stateIcon, titlesOf } from './page-modes.ts'
 import type { Templates } from './templates.ts'
-import { appsText } from './signed-out-apps.ts'
 import {
   amountText,
-  displayName,
   initialOf,
   isolated,
   lifetimeText,
@@ -34,10 +31,11 @@ export function renderPage<N extends PageName>(
   const { t, has, lang, dir } = catalog
   const limits =
     'minLength' in locals ? limitsText(locals.minLength, locals.maxLength, catalog) : undefined
-  const refusal = refusalOf(name, locals, catalog)
+  // What no field can mend.
+  const isNotYet = 'isNotYet' in locals && locals.isNotYet
+  const refusal = isNotYet ? t(`${name}.${locals.mode}.refusal`) : undefined
   const faults = faultsOf(name, locals, catalog, limits)
   const waitMs = 'waitMs' in locals ? locals.waitMs : undefined
-  const codeWaitMs = locals.mode === 'elsewhere' ? locals.waitMs : undefined
   const sentTo = 'sentTo' in locals ? maskedAddress(locals.sentTo) : undefined
   return render(`pages/${name}`, {
     ...locals,
@@ -62,25 +60,17 @@ export function renderPage<N extends PageName>(
     limits,
     maxBytes: MAX_PASSWORD_BYTES,
     sentTo: sentTo === undefined ? undefined : isolated(sentTo, dir),
-    codeWait: codeWaitMs === undefined ? undefined : waitText(codeWaitMs, lang),
-    account: 'username' in locals ? isolated(displayName(locals.username), dir) : undefined,
+    codeWait: waitMs === undefined ? undefined : waitText(waitMs, lang),
+    account: 'username' in locals ? nameText(catalog, locals.username) : undefined,
     lifetime: 'lifetimeMs' in locals ? lifetimeText(locals.lifetimeMs, lang) : undefined,
     wait: waitMs !== undefined && waitMs > 0 ? waitOf(waitMs, lang) : undefined,
-    client: 'client' in locals ? shownClient(locals.client) : undefined,
+    client: shownClient(locals.client),
     ...appsText(catalog, 'apps' in locals ? locals.apps : undefined),
     icon: stateIcon(name, locals),
     mailbox: mailboxOf(
       'typed' in locals ? locals.typed : 'sentTo' in locals ? locals.sentTo : undefined,
     ),
   })
-}
-
-/** The most special first. */
-function titlesOf(name: PageName, locals: PageLocals[PageName]): string[] {
-  const { mode } = locals
-  if (mode === 'elsewhere' && !locals.code) return [`${name}.elsewhere.over.title`]
-  if (!('reason' in locals)) return [`${name}.${mode}.title`]
-  return [name, 'reset-password'].map((each) => `${each}.${mode}.${locals.reason}.title`)
 }
 
 /** The limits of a password, as bare numbers and with the word that is counted. */

@@ -1,5 +1,11 @@
 import type { LinkReason } from '../ports/links.ts'
-import type { CodeFault, PageLocals, PageName, ResetFormMode } from './page-locals.ts'
+import {
+  ERROR_STATUS,
+  type CodeFault,
+  type PageLocals,
+  type PageName,
+  type ResetFormMode,
+} from './page-locals.ts'
 import { APPS as apps } from './sample-mails.ts'
 
 type PageSamples = { [N in PageName]: Record<PageLocals[N]['mode'], PageLocals[N][]> }
@@ -46,15 +52,15 @@ const PASSWORD_PAGES: PageSamples['reset-password'] = {
 }
 
 const blocked = { mode: 'blocked', username: 'ann', lifetimeMs, carried: {} } as const
-const blockedBy = (fault?: CodeFault) => ({
-  ...blocked,
-  sentTo: 'ann@example.com',
-  carried,
-  client,
-  waiting,
-  waitMs: 30_000,
-  fault,
-})
+const waits = { sentTo: 'ann@example.com', carried, client, waiting, waitMs: 30_000 }
+const blockedBy = (fault?: CodeFault) => ({ ...blocked, ...waits, fault })
+const FAULTS: (CodeFault | undefined)[] = [
+  undefined,
+  { reason: 'not_yet' },
+  { reason: 'unread' },
+  { reason: 'wrong' },
+  { reason: 'too_many', waitMs: 3_600_000 },
+]
 
 /** Each page in each mode, with little and with much to say. */
 export const SAMPLE_PAGES: PageSamples = {
@@ -66,14 +72,7 @@ export const SAMPLE_PAGES: PageSamples = {
   'reset-password': PASSWORD_PAGES,
   'accept-invitation': { ...PASSWORD_PAGES, sent: both({ mode: 'sent' }, { client }) },
   'verify-email': {
-    blocked: [
-      blocked,
-      blockedBy(),
-      blockedBy({ reason: 'not_yet' }),
-      blockedBy({ reason: 'unread' }),
-      blockedBy({ reason: 'wrong' }),
-      blockedBy({ reason: 'too_many', waitMs: 3_600_000 }),
-    ],
+    blocked: [blocked, ...FAULTS.map(blockedBy)],
     expired: VERIFICATION_REASONS.flatMap((reason) =>
       both({ mode: 'expired', reason, carried: {} }, { carried, client, renew: link }),
     ),
@@ -99,18 +98,10 @@ export const SAMPLE_PAGES: PageSamples = {
     done: both({ mode: 'done' }, { carried: {} }),
     invalid: [{ mode: 'invalid', reason: 'unknown' }],
   },
-  error: {
-    refused: [{ mode: 'refused' }],
-    not_found: [{ mode: 'not_found' }],
-    method_not_allowed: [{ mode: 'method_not_allowed' }],
-    unsupported_media_type: [{ mode: 'unsupported_media_type' }],
-    body_too_large: [{ mode: 'body_too_large' }],
-    bad_request: [{ mode: 'bad_request' }],
-    request_too_long: [{ mode: 'request_too_long' }],
-    too_many_requests: [{ mode: 'too_many_requests' }],
-    unavailable: [{ mode: 'unavailable' }],
-    error: [{ mode: 'error' }],
-  },
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- made of the table that the type is made of
+  error: Object.fromEntries(
+    Object.keys(ERROR_STATUS).map((mode) => [mode, [{ mode }]]),
+  ) as PageSamples['error'],
 }
 
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type is made of it

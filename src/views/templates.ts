@@ -5,24 +5,9 @@ import type { Log } from '../ports/index.ts'
 import type { ViewFile, ViewFiles } from './view-files.ts'
 
 /** The files of `views/`, each in the host's copy where there is one. */
-export interface Templates {
-  /**
-   * What a host's template fails at is logged, and ours is rendered in its place.
-   *
-   * @param name - such as `pages/error`.
-   */
-  render(name: string, locals: object): string
-  /** A file as it is. */
-  read(name: string): string
-}
+export type Templates = Pick<ReturnType<typeof createTemplates>, 'render' | 'read'>
 
-export type LayeredTemplates = ReturnType<typeof createTemplates>
-
-interface Compiled {
-  render: pug.compileTemplate
-  /** What it is made of, itself included. */
-  files: readonly ViewFile[]
-}
+type Compiled = ReturnType<typeof compile>
 
 /** With the first page: until then it would be a good part of what a process holds. */
 const load = createRequire(import.meta.url)
@@ -31,54 +16,48 @@ const loadPug = (): typeof pug => load('pug')
 const compiledOwn = new WeakMap<ViewFile, Compiled>()
 
 /** Ours are compiled once in a process, each when it is first used. */
-function ownTemplate({ own }: ViewFiles, name: string): Compiled {
+function renderOwn({ own }: ViewFiles, name: string, locals: object): string {
   const file = own.get(`${name}.pug`)
   if (!file) throw new TypeError(`views have no ${name}`)
   const template = compiledOwn.get(file) ?? compile(file, (wanted) => own.get(wanted), false)
   compiledOwn.set(file, template)
-  return template
+  return template.render(locals)
 }
 
 /**
- * What a host has templates for is compiled at once, so that a mistake is told now.
+ * Where a host has templates, all that they may be part of is compiled at once, so that a mistake is told now.
  *
  * @param problems - takes what does not compile.
  */
 export function createTemplates(files: ViewFiles, log: Log, problems: string[]) {
   const hosts = new Map<string, Compiled>()
-  /** What the host's pages and mails are made of. */
+  /** What pages and mails are made of. */
   const used = new Set<string>()
 
-  // The host's copy, but for the one that asks for what it replaces itself: that extends ours.
-  const find = (name: string, from?: ViewFile) =>
-    name === from?.name ? files.own.get(name) : files.find(name)
-
   function compileHosts() {
+    // The host's copy, but for the one that asks for what it replaces itself: that extends ours.
+    const find = (name: string, from?: ViewFile) =>
+      name === from?.name ? files.own.get(name) : files.find(name)
     for (const file of new Map([...files.own, ...files.hosts]).values()) {
-      if (!file.name.endsWith('.pug')) continue
-      const name = file.name.slice(0, -'.pug'.length)
-      const isEntry = files.own.has(file.name) && /^(pages|mails)\/[^/]+$/.test(name)
-      if (!file.isHosts && !(isEntry && isMadeOfHosts(name))) continue
+      const isEntry = files.own.has(file.name) && /^(pages|mails)\/[^/]+\.pug$/.test(file.name)
+      if (!isEntry && !(file.isHosts && file.name.endsWith('.pug'))) continue
       try {
         const template = compile(file, find, true)
-        hosts.set(name, template)
-        if (isEntry) for (const part of template.files) used.add(part.name)
+        hosts.set(file.name, template)
+        if (isEntry) for (const name of template.names) used.add(name)
       } catch (error) {
         problems.push(problemOf(file.name, error))
       }
     }
   }
 
-  function isMadeOfHosts(name: string): boolean {
-    return ownTemplate(files, name).files.some((part) => files.hosts.has(part.name))
-  }
-
   function renderStrictly(name: string, locals: object): string {
-    const html = (hosts.get(name) ?? ownTemplate(files, name)).render(locals)
+    const html = hosts.get(`${name}.pug`)?.render(locals) ?? renderOwn(files, name, locals)
     if (html === '') throw new TypeError('the template has no output')
     return html
   }
 
+  /** A file as it is. */
   function read(name: string): string {
     const file = files.find(name)
     if (!file) throw new TypeError(`views have no ${name}`)
@@ -93,26 +72,33 @@ export function createTemplates(files: ViewFiles, log: Log, problems: string[]) 
     /** The same, but what a host's template fails at is thrown. */
     strict: { render: renderStrictly, read },
 
+    /**
+     * What a host's template fails at is logged, and ours is rendered in its place.
+     *
+     * @param name - such as `pages/error`.
+     */
     render(name: string, locals: object): string {
-      if (!hosts.has(name)) return ownTemplate(files, name).render(locals)
       try {
         return renderStrictly(name, locals)
       } catch (error) {
+        if (!files.hasHostsTemplates) throw error
         const { where, message } = failureOf(error)
         log('error', 'a template of viewsDirectory failed; the built-in one is shown', {
           template: name,
           ...(where && { where }),
           error: message,
         })
-        return ownTemplate(files, name).render(locals)
+        return renderOwn(files, name, locals)
       }
     },
   }
 }
 
-type Find = (name: string, from?: ViewFile) => ViewFile | undefined
-
-function compile(file: ViewFile, find: Find, compileDebug: boolean): Compiled {
+function compile(
+  file: ViewFile,
+  find: (name: string, from?: ViewFile) => ViewFile | undefined,
+  compileDebug: boolean,
+) {
   const loaded = new Map([[nameOf(file), file]])
   // What each was loaded for, from the page on; a file is loaded again for each that includes it.
   const above = new Map<string, string[]>([[nameOf(file), []]])
@@ -138,7 +124,8 @@ function compile(file: ViewFile, find: Find, compileDebug: boolean): Compiled {
     compileDebug,
     plugins: [{ resolve, read: (path: string) => loaded.get(path)?.text ?? '' }],
   }
-  return { render: loadPug().compile(file.text, options), files: [...loaded.values()] }
+  const render = loadPug().compile(file.text, options)
+  return { render, names: [...loaded.values()].map(({ name }) => name) }
 }
 
 /** Tells a host's file and ours of the same name apart. */

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { join, sep } from 'node:path'
+import { fileURLToPath } from 'node:url'
 
 /** A file of a views directory, read once. */
 export interface ViewFile {
@@ -10,83 +11,63 @@ export interface ViewFile {
 }
 
 /** Ours, and what a host puts in their place; nothing else on the disk can be named. */
-export interface ViewFiles {
-  own: ReadonlyMap<string, ViewFile>
-  hosts: ReadonlyMap<string, ViewFile>
-  /** The host's where there is one, otherwise ours. */
-  find(name: string): ViewFile | undefined
-  hasHostsTemplates: boolean
-}
+export type ViewFiles = ReturnType<typeof readViewFiles>
 
 const FOLDERS = new Set(['pages', 'mails', 'locales'])
 
-const read = new Map<string, ReadonlyMap<string, ViewFile>>()
+const OURS = fileURLToPath(new URL('../../views/', import.meta.url))
+
+let own: ReadonlyMap<string, ViewFile> | undefined
 
 /**
  * The package's own files never change: they are read once in a process.
  *
  * @param problems - takes what is wrong with the host's directory.
  */
-export function readViewFiles(
-  ownDirectory: string,
-  directory: string | undefined,
-  problems: string[],
-): ViewFiles {
-  const own = read.get(ownDirectory) ?? readDirectory(ownDirectory, false, problems)
-  read.set(ownDirectory, own)
+export function readViewFiles(directory: string | undefined, problems: string[]) {
+  const ours = (own ??= readDirectory(OURS, false, problems))
   const hosts =
     directory === undefined ? new Map<string, ViewFile>() : readDirectory(directory, true, problems)
   return {
-    own,
+    own: ours,
     hosts,
-    find: (name) => hosts.get(name) ?? own.get(name),
+    /** The host's where there is one, otherwise ours. */
+    find: (name: string) => hosts.get(name) ?? ours.get(name),
     hasHostsTemplates: [...hosts.keys()].some((name) => /^(pages|mails)\//.test(name)),
   }
 }
 
-function readDirectory(
-  directory: string,
-  isHosts: boolean,
-  problems: string[],
-): Map<string, ViewFile> {
+function readDirectory(directory: string, isHosts: boolean, problems: string[]) {
   const files = new Map<string, ViewFile>()
   const root = realpathSync(directory)
 
-  function add(name: string, path: string) {
+  function attempt<T>(work: () => T, problem: string): T | undefined {
     try {
-      files.set(name, { name, text: readFileSync(path, 'utf8'), isHosts })
+      return work()
     } catch {
-      problems.push(`${name} cannot be read`)
-    }
-  }
-
-  /** So that it can be told of. */
-  function addUnread(name: string) {
-    files.set(name, { name, text: '', isHosts })
-  }
-
-  function entriesOf(folder: string): string[] {
-    try {
-      return readdirSync(join(root, folder)).filter(isShown).toSorted()
-    } catch {
-      problems.push(`${folder || directory} cannot be read`)
-      return []
+      problems.push(problem)
+      return undefined
     }
   }
 
   // Links within the directory are followed: mounted configuration is made of them.
   function walk(folder: string, above: readonly string[]) {
-    for (const entry of entriesOf(folder)) {
+    const read = () => readdirSync(join(root, folder)).filter(isShown).toSorted()
+    for (const entry of attempt(read, `${folder || directory} cannot be read`) ?? []) {
       const name = folder ? `${folder}/${entry}` : entry
-      const path = realPath(join(root, name))
-      const kind = path === undefined ? undefined : statSync(path)
-      if (path === undefined || kind === undefined)
-        problems.push(`${name} is a link to a file that does not exist`)
-      else if (isHosts && !path.startsWith(root + sep))
+      const missing = `${name} is a link to a file that does not exist`
+      const path = attempt(() => realpathSync(join(root, name)), missing)
+      if (path === undefined) continue
+      const kind = statSync(path)
+      if (isHosts && !path.startsWith(root + sep))
         problems.push(`${name} is a link to a file outside the directory`)
-      else if (kind.isFile()) add(name, path)
-      else if (!kind.isDirectory()) problems.push(`${name} is not a file`)
-      else if (!folder && !FOLDERS.has(entry)) addUnread(`${name}/`)
+      else if (kind.isFile()) {
+        const text = attempt(() => readFileSync(path, 'utf8'), `${name} cannot be read`)
+        if (text !== undefined) files.set(name, { name, text, isHosts })
+      } else if (!kind.isDirectory()) problems.push(`${name} is not a file`)
+      // So that it can be told of.
+      else if (!folder && !FOLDERS.has(entry))
+        files.set(`${name}/`, { name: `${name}/`, text: '', isHosts })
       else if (!above.includes(path)) walk(name, [...above, path])
     }
   }
@@ -98,12 +79,4 @@ function readDirectory(
 /** Not what editors and systems keep beside the files. */
 function isShown(name: string): boolean {
   return !/^\.|~$|\.md$/.test(name)
-}
-
-function realPath(path: string): string | undefined {
-  try {
-    return realpathSync(path)
-  } catch {
-    return undefined
-  }
 }

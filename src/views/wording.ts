@@ -59,17 +59,13 @@ const times = madeOnce(
 
 /** Such as `macOS or iPadOS`. */
 export function eitherOf(names: readonly string[], lang: string): string {
-  return alternatives(lang).format(names)
+  return new Intl.ListFormat(lang, { type: 'disjunction' }).format(names)
 }
-
-const alternatives = madeOnce((lang) => new Intl.ListFormat(lang, { type: 'disjunction' }))
 
 /** Such as `Shop, Mail, and 3 more`. */
 export function allOf(names: readonly string[], lang: string): string {
-  return lists(lang).format(names)
+  return new Intl.ListFormat(lang).format(names)
 }
-
-const lists = madeOnce((lang) => new Intl.ListFormat(lang))
 
 /** To make a formatter takes longer than to use it. There are as many as languages of ours. */
 function madeOnce<Format>(make: (key: string) => Format): (key: string) => Format {

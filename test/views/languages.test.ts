@@ -41,7 +41,7 @@ const FRAME = {
   brand: BRAND,
 }
 const problems: string[] = []
-const files = readViewFiles(VIEWS, undefined, problems)
+const files = readViewFiles(undefined, problems)
 /** Without fallbacks: a word that is missing is thrown. */
 const catalogs = new Map(
   [...readLocales(files, problems)].map(([locale, words]) => [locale, createCatalog(words, [])]),

@@ -1,0 +1,70 @@
+/** What follows from the name of a page and its mode, or from the reason and the fault of a page that has one. */
+import { maskedAddress } from '../settings/mail-address.ts'
+import type { Catalog, Values } from './catalog.ts'
+import { wordsIn } from './languages.ts'
+import type { PageLocals, PageName } from './page-locals.ts'
+import { numberText, waitText } from './wording.ts'
+
+/** Keys of words for the title, the most special first. */
+export function titlesOf(name: PageName, locals: PageLocals[PageName]): string[] {
+  const { mode } = locals
+  if (mode === 'elsewhere' && !locals.code) return [`${name}.elsewhere.over.title`]
+  if (!('reason' in locals)) return [`${name}.${mode}.title`]
+  return [name, 'reset-password'].map((each) => `${each}.${mode}.${locals.reason}.title`)
+}
+
+/** What became of it, as a picture. `undefined`: nothing yet, there is a form to fill in. */
+export function stateIcon(name: PageName, locals: PageLocals[PageName]): string | undefined {
+  const what = 'reason' in locals ? locals.reason : locals.mode
+  if (name === 'verify-email' && what === 'used') return 'good'
+  const [icon] = ICONS.find(([, all]) => all.test(what)) ?? []
+  return icon ?? ('reason' in locals || name === 'error' ? 'bad' : undefined)
+}
+
+const ICONS: readonly (readonly [icon: string, of: RegExp])[] = [
+  ['mail', /^(sent|confirm|elsewhere|superseded)$/],
+  ['good', /^(done|stopped|secured|unverified|signed_out|verified|signed_in)$/],
+  ['late', /^(later|ended|expired)$/],
+  ['who', /^other_account$/],
+]
+
+/**
+ * Whether the page has a form that names who is to get a link. A captcha is in these forms alone: the one click that replaces an expired
+ * link is for whoever holds that.
+ */
+export function asksForMail(name: PageName, locals: PageLocals[PageName]): boolean {
+  if (name === 'forgot-password') return locals.mode !== 'sent'
+  if (name !== 'verify-email') return false
+  if (locals.mode === 'blocked') return maskedAddress(locals.sentTo) !== undefined
+  if (locals.mode === 'expired') return locals.renew === undefined
+  return locals.mode === 'invalid'
+}
+
+/** What is wrong, by the field to mend it in. */
+export function faultsOf(
+  name: PageName,
+  locals: PageLocals[PageName],
+  { t, lang }: Catalog,
+  limits: Values | undefined,
+): Record<string, string> {
+  if ('fault' in locals && locals.fault) {
+    const { reason, ...wait } = locals.fault
+    const time = 'waitMs' in wait ? waitText(wait.waitMs, lang) : ''
+    return { code: t(`verify-email.blocked.${reason}`, { time }) }
+  }
+  if (name === 'forgot-password' || name === 'verify-email') {
+    const field = name === 'forgot-password' ? 'identifier' : 'username'
+    return locals.mode === 'invalid' ? { [field]: t(`${name}.invalid.refusal`) } : {}
+  }
+  if (!('minLength' in locals)) return {}
+  const { mode, also, excess = 0, hostReason } = locals
+  const wrong = [mode, also].filter((each) => each !== undefined && each !== 'form')
+  const values = { ...limits, excess: numberText(excess, lang) }
+  return Object.fromEntries(
+    wrong.map((fault) => [
+      fault === 'password_mismatch' ? 'confirm_password' : 'password',
+      (fault === 'password_host' && wordsIn(lang, hostReason)) ||
+        t(`reset-password.${fault}.refusal`, values),
+    ]),
+  )
+}
