@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { createRequire } from 'node:module'
 import type { Context } from 'koa'
 import type * as KoaBody from 'koa-body'
@@ -47,15 +48,9 @@ function readBytes(mediaType: string) {
   })
 }
 
-function decoded(bytes: unknown): string | undefined {
-  if (typeof bytes !== 'string') return ''
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(
-      Buffer.from(bytes, 'latin1'),
-    )
-  } catch {
-    return undefined
-  }
+function decoded(read: unknown): string | undefined {
+  const bytes = Buffer.from(typeof read === 'string' ? read : '', 'latin1')
+  return isUtf8(bytes) ? bytes.toString() : undefined
 }
 
 function refusalOf(error: unknown): BodyRefusal {

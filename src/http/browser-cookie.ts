@@ -14,10 +14,8 @@ export function createBrowserCookie(isSecure: boolean) {
   /** `undefined`: the browser sent none, or something else. */
   function read({ headers: { cookie = '' } }: IncomingMessage) {
     const pairs = cookie.split(';').map((pair) => pair.trim())
-    const values = pairs.flatMap((pair) =>
-      pair.startsWith(`${name}=`) ? [pair.slice(name.length + 1)] : [],
-    )
-    return values.find(isToken)
+    const ours = pairs.filter((pair) => pair.startsWith(`${name}=`))
+    return ours.map((pair) => pair.slice(name.length + 1)).find(isToken)
   }
 
   return {

@@ -1,3 +1,4 @@
+import { must, type refuseWeak } from '../production.ts'
 import { isInTheClear } from '../settings/loopback-host.ts'
 
 const DIRECTIVES = [
@@ -29,72 +30,50 @@ export interface Captcha {
 }
 
 /** What is no address, and where it may be. */
-const KEYWORDS: Readonly<Record<string, readonly Directive[]>> = {
-  "'self'": DIRECTIVES,
+const KEYWORDS = new Map<unknown, readonly Directive[]>([
+  ["'self'", DIRECTIVES],
   // Compiles WebAssembly, and turns no text into a script: for proofs of work.
-  "'wasm-unsafe-eval'": ['script-src'],
-  'blob:': ['worker-src'],
-  'data:': ['img-src'],
-}
+  ["'wasm-unsafe-eval'", ['script-src']],
+  ['blob:', ['worker-src']],
+  ['data:', ['img-src']],
+])
 
 /** As CSP writes it: a host, or all hosts below a domain that is no top-level one; a port, a path. */
 const ADDRESS =
   /^https?:\/\/(?:\*\.[a-z\d-]+\.)?[a-z\d-]+(?:\.[a-z\d-]+)*(?::\d{1,5})?(?:\/[\w.~/-]*)?$/i
 
+type Weak = ReturnType<typeof refuseWeak>
+
 /**
  * @param weak - is told of an address that others can change on its way.
  * @throws TypeError naming what is not acceptable.
  */
-export function checkCaptcha(
-  captcha: Captcha | undefined,
-  weak: (problem: string) => void,
-): Captcha | undefined {
+export function checkCaptcha(captcha: Captcha | undefined, weak: Weak): Captcha | undefined {
   if (captcha === undefined) return undefined
-  if (typeof captcha !== 'object' || captcha === null) {
-    throw new TypeError('captcha must be an object')
-  }
+  must(typeof captcha === 'object' && captcha, 'captcha must be an object')
   const { html, sources = {}, ...others } = captcha
   const [other] = Object.keys(others)
-  if (other !== undefined) throw new TypeError(`captcha.${other} is not known: html, sources are`)
-  if (typeof html !== 'string' || html.trim() === '') {
-    throw new TypeError('captcha.html must be the tags of the widget')
-  }
-  return { html, sources: checkSources(sources, weak) }
+  must(other === undefined, `captcha.${other} is not known: html, sources are`)
+  must(typeof html === 'string' && html.trim(), 'captcha.html must be the tags of the widget')
+  checkSources(sources, weak)
+  return { html, sources: structuredClone(sources) }
 }
 
-function checkSources(sources: CaptchaSources, weak: (problem: string) => void): CaptchaSources {
-  if (typeof sources !== 'object' || sources === null) {
-    throw new TypeError('captcha.sources must be an object')
-  }
-  const checked = Object.entries(sources).map(([name, list]) => {
+function checkSources(sources: CaptchaSources, weak: Weak): void {
+  must(typeof sources === 'object' && sources, 'captcha.sources must be an object')
+  for (const [name, list] of Object.entries(sources)) {
     const directive = DIRECTIVES.find((each) => each === name)
     const option = `captcha.sources[${JSON.stringify(name)}]`
-    if (!directive) throw new TypeError(`${option} is not known: ${DIRECTIVES.join(', ')} are`)
-    if (!Array.isArray(list)) throw new TypeError(`${option} must be a list of sources`)
+    must(directive, `${option} is not known: ${DIRECTIVES.join(', ')} are`)
+    must(Array.isArray(list), `${option} must be a list of sources`)
     for (const source of list) checkSource(option, directive, source, weak)
-    return [directive, [...list]] as const
-  })
-  return Object.fromEntries(checked)
-}
-
-function checkSource(
-  option: string,
-  directive: Directive,
-  source: unknown,
-  weak: (problem: string) => void,
-): void {
-  if (typeof source === 'string') {
-    if (Object.hasOwn(KEYWORDS, source) && KEYWORDS[source]?.includes(directive)) return
-    const url = addressOf(source)
-    if (url && isInTheClear(url)) {
-      return weak(`${option} has ${source}: others can change what comes over http`)
-    }
-    if (url) return
   }
-  throw new TypeError(`${option} cannot have ${JSON.stringify(source)}`)
 }
 
-function addressOf(source: string): URL | undefined {
-  const address = source.replace('*.', '')
-  return ADDRESS.test(source) && URL.canParse(address) ? new URL(address) : undefined
+function checkSource(option: string, directive: Directive, source: unknown, weak: Weak): void {
+  if (KEYWORDS.get(source)?.includes(directive)) return
+  const address = typeof source === 'string' && ADDRESS.test(source) && source.replace('*.', '')
+  must(address && URL.canParse(address), `${option} cannot have ${JSON.stringify(source)}`)
+  if (isInTheClear(new URL(address)))
+    weak(`${option} has ${source}: others can change what comes over http`)
 }

@@ -26,15 +26,18 @@ export function reportFailure(
   return 'unavailable'
 }
 
+/** The page of a request that failed. */
+export function showFailure(pages: Pages, log: Log, ctx: Context, error: unknown): void {
+  const mode = reportFailure(ctx, { message: 'request failed', path: ctx.path, log }, error)
+  pages.showError(ctx, mode)
+  ctx.remove('Location')
+  ctx.remove('Set-Cookie')
+}
+
 /** What everybody is told while the database cannot be reached: a page, or, as clients expect of the provider, JSON. */
 export function unavailableAnswer(pages: Pages, log: Log): (ctx: Context, error: unknown) => void {
   return (ctx, error) => {
-    pages.showError(
-      ctx,
-      reportFailure(ctx, { message: 'request failed', path: ctx.path, log }, error),
-    )
-    ctx.remove('Location')
-    ctx.remove('Set-Cookie')
+    showFailure(pages, log, ctx, error)
     if (ctx.accepts('json', 'html') === 'html') return
     const error_description = 'the database cannot be reached'
     ctx.body = { error: 'temporarily_unavailable', error_description }

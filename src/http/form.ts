@@ -1,4 +1,5 @@
 import type { Context } from 'koa'
+import type { Requester } from '../ports/index.ts'
 import { readBody, type BodyRefusal } from './body.ts'
 import { carriedFrom } from '../ports/carried-query.ts'
 import { isId, isToken } from '../crypto/token.ts'
@@ -7,6 +8,18 @@ import type { VerificationLink } from '../ports/links.ts'
 
 /** Names and values, each name exactly once. */
 export type Fields = ReadonlyMap<string, string>
+
+/** A form of our pages, as it was sent. */
+export interface SentForm {
+  fields: Fields
+  uiLocales: string | undefined
+  /** The id of the form itself: sent again, it is the same request. `undefined`: it is none of our pages'. */
+  formId: string | undefined
+  /** Who asks for a mail by it, and in which language. */
+  requester: Requester
+  /** The random delay, which began when the form was read. */
+  waited: () => Promise<void>
+}
 
 /** Nobody reads more languages. */
 const MAX_UI_LOCALES = 100
@@ -22,10 +35,10 @@ export function uiLocalesInUrl(url = ''): string | undefined {
   return uiLocalesIn(parseFields(query, (name) => name === 'ui_locales'))
 }
 
-/** The id of the form itself. `undefined`: it is none of our pages'. */
-export function formIdIn(fields: Fields): string | undefined {
-  const id = fields.get('form_id')
-  return id !== undefined && isId(id) ? id : undefined
+/** `undefined`: it is no id of ours. */
+export function idIn(fields: Fields, name: 'form_id' | 'login'): string | undefined {
+  const id = fields.get(name) ?? ''
+  return isId(id) ? id : undefined
 }
 
 /** Reads a form: only `application/x-www-form-urlencoded`, every field exactly one string. */

@@ -3,30 +3,32 @@ import { within } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
 import type { BeforeForgotPassword, ForgotPasswordRequest } from '../ports/index.ts'
 import { foldTyped } from '../ports/users.ts'
+import type { SentForm } from './form.ts'
 import type { HttpParts } from './parts.ts'
 
-/** A form that the host is asked about. */
-interface AskedForm extends ForgotPasswordRequest {
-  /** Does what the form asks for. It is not called where the host denies that. */
-  request: () => Promise<void>
-  /** The random delay, which has begun. */
-  waited: () => Promise<void>
-}
+/** By which name a form asks for which link. */
+type Asked = Pick<ForgotPasswordRequest, 'kind' | 'identifier' | 'clientId'>
 
 export type HostCheck = ReturnType<typeof createHostCheck>
 
 /**
- * Asks the host, does what the form asks for where that allows it, and waits. `false`: the check failed, and a page says so. Whoever is
- * denied is answered like everybody else.
+ * Asks the host, does what the form asks for where that allows it, and waits. Whoever is denied is answered like everybody else.
+ * `undefined`: the name cannot be one, or the check failed, and a page says so.
  */
 export function createHostCheck(parts: HttpParts, before: BeforeForgotPassword | undefined) {
-  return async (ctx: Context, { request, waited, ...asked }: AskedForm): Promise<boolean> => {
-    const verdict = before ? await verdictOf(parts, before, asked) : 'allow'
+  const { pages, cooldown } = parts
+  return async (ctx: Context, form: SentForm, asked: Asked, request: () => Promise<void>) => {
+    const { kind, identifier } = asked
+    const { requester, fields, waited } = form
+    if (identifier.includes('\0')) return pages.showError(ctx, 'bad_request')
+    const waitMs = await cooldown.count(kind, identifier, requester)
+    const verdict = before
+      ? await verdictOf(parts, before, { ...asked, requester, fields })
+      : 'allow'
     if (verdict === 'allow') await request()
     await waited()
-    if (verdict !== 'failed') return true
-    parts.pages.showError(ctx, 'unavailable')
-    return false
+    if (verdict !== 'failed') return { waitMs }
+    return pages.showError(ctx, 'unavailable')
   }
 }
 
@@ -34,10 +36,10 @@ export function createHostCheck(parts: HttpParts, before: BeforeForgotPassword |
 async function verdictOf(
   { audit, keyedHash, clock, log }: HttpParts,
   before: BeforeForgotPassword,
-  { fields: form, ...request }: ForgotPasswordRequest,
+  request: ForgotPasswordRequest,
 ): Promise<'allow' | 'deny' | 'failed'> {
   const { kind, identifier, clientId, requester } = request
-  const fields = new Map(form)
+  const fields = new Map(request.fields)
   fields.delete(kind === 'password_reset' ? 'identifier' : 'username')
   try {
     const asked = { ...request, requester: { ...requester }, fields }

@@ -3,6 +3,8 @@ import { passwordDigest } from '../crypto/password.ts'
 import { KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
 import { loginSecond } from '../ports/login-end.ts'
 import type { LoginResult, User } from '../ports/index.ts'
+import { must } from '../production.ts'
+import { defined } from '../records/kind.ts'
 import { isCrossSite } from './cross-site.ts'
 import { blockedPage, type BlockedLogin } from './verify-email-pages.ts'
 import { errorPage } from './pages.ts'
@@ -76,33 +78,32 @@ export interface Login {
 export function createLogin(parts: HttpParts): Login {
   const { interactions, pages, clock } = parts
 
-  async function answerBlocked(
-    req: IncomingMessage,
-    res: ServerResponse,
-    login: CheckedLogin,
-    result: Promise<LoginResult>,
-  ): Promise<boolean> {
-    const blocked = await block(parts, req, res, login, result)
-    if (!blocked) return false
+  async function judge(req: IncomingMessage, res: ServerResponse, login: CheckedLogin) {
+    const result = dated(parts, login)
+    return { result, blocked: await block(parts, req, res, login, result) }
+  }
+
+  async function show(req: IncomingMessage, res: ServerResponse, blocked: BlockedLogin | Unkept) {
     const isKept = typeof blocked === 'object'
     pages.send(req, res, isKept ? await blockedPage(parts, blocked) : errorPage(blocked))
-    return true
   }
 
   return {
     loginStarted: () => loginSecond(clock.now()),
 
-    blockUnverified: async (req, res, login) => answerBlocked(req, res, login, dated(parts, login)),
+    async blockUnverified(req, res, login) {
+      const { blocked } = await judge(req, res, login)
+      if (blocked) await show(req, res, blocked)
+      return blocked !== undefined
+    },
 
     async finishLogin(req, res, login) {
-      const result = dated(parts, login)
-      if (await answerBlocked(req, res, login, result)) return
-      await interactions.finish(req, res, result)
+      const { result, blocked } = await judge(req, res, login)
+      await (blocked ? show(req, res, blocked) : interactions.finish(req, res, result))
     },
 
     async decideLogin(req, res, login) {
-      const result = dated(parts, login)
-      const blocked = await block(parts, req, res, login, result)
+      const { result, blocked } = await judge(req, res, login)
       if (!blocked) return { location: await interactions.result(req, res, result) }
       if (typeof blocked === 'string') return { blocked: { reason: blocked } }
       const { lifetimeMs, waitMs } = blocked
@@ -135,8 +136,7 @@ async function block(
   const requester = { ...parts.requesterOf(req), browser }
   const login = await verification.block(user, captured, requester)
   if (!login) return 'request_too_long'
-  const wish = { kind: 'email_verification', typed: user.username, requester } as const
-  const waitMs = await parts.cooldown.count(wish)
+  const waitMs = await parts.cooldown.count('email_verification', user.username, requester)
   return { user, login, lifetimeMs, waitMs }
 }
 
@@ -171,14 +171,11 @@ function dated({ seenByLogin, clock }: HttpParts, login: CheckedLogin): Promise<
 // A time in milliseconds, or in the future, would outlive every cut-off to come.
 function resultOf({ account, startedAt, acr, amr, remember }: CheckedLogin, at: Date): LoginResult {
   const now = loginSecond(at)
-  if (!Number.isInteger(startedAt) || startedAt > now + CLOCK_STEP_SECONDS) {
-    throw new TypeError('startedAt must be the result of loginStarted()')
-  }
+  const isSecond = Number.isInteger(startedAt) && startedAt <= now + CLOCK_STEP_SECONDS
+  must(isSecond, 'startedAt must be the result of loginStarted()')
   return {
     accountId: typeof account === 'string' ? account : account.id,
     ts: Math.min(startedAt, now),
-    ...(acr !== undefined && { acr }),
-    ...(amr !== undefined && { amr }),
-    ...(remember !== undefined && { remember }),
+    ...defined({ acr, amr, remember }),
   }
 }

@@ -2,7 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context } from 'koa'
 import type { CaptchaSources } from './captcha.ts'
 import { languagesOf } from './language.ts'
-import type { ErrorMode, PageLocals, PageName, Views } from '../views/index.ts'
+import type { PageLocals, PageName, Views } from '../views/index.ts'
+import { ERROR_STATUS, type ErrorMode } from '../views/page-locals.ts'
 
 export interface Page<N extends PageName = PageName> {
   status: number
@@ -20,19 +21,6 @@ export type Pages = ReturnType<typeof createPages>
 
 /** As the page says: "wait a minute". */
 export const RETRY_AFTER_SECONDS = '60'
-
-const ERROR_STATUS: Record<ErrorMode, number> = {
-  bad_request: 400,
-  refused: 403,
-  not_found: 404,
-  method_not_allowed: 405,
-  body_too_large: 413,
-  unsupported_media_type: 415,
-  request_too_long: 400,
-  too_many_requests: 429,
-  error: 500,
-  unavailable: 503,
-}
 
 /** The page for what cannot be answered in another way. */
 export const errorPage = (mode: ErrorMode): Page<'error'> => ({
@@ -73,22 +61,14 @@ export function createPages(views: Views, sources?: CaptchaSources) {
   }
 }
 
-function pageHeaders(
-  { name, formMayLeadTo }: Page,
-  lang: string,
-  sources: CaptchaSources | undefined,
-): Record<string, string> {
+function pageHeaders(page: Page, lang: string, sources?: CaptchaSources): Record<string, string> {
+  const { name, formMayLeadTo } = page
   return {
     'Content-Type': 'text/html; charset=utf-8',
     'Content-Language': lang,
     Vary: 'Accept-Language',
     'Cache-Control': 'no-store',
-    'Content-Security-Policy': policyOf({
-      ...withSources(sources),
-      'form-action': ["'self'", ...sourceOf(formMayLeadTo)],
-      'base-uri': ["'none'"],
-      'frame-ancestors': ["'none'"],
-    }),
+    'Content-Security-Policy': policyOf(sources, formMayLeadTo),
     // Opened out of a mail: whatever opened it may not lead its window elsewhere while a password is typed. The other pages can
     // be part of a login in a pop-up window, which has to find its opener at the end.
     ...((name === 'reset-password' || name === 'accept-invitation') && {
@@ -102,27 +82,18 @@ function pageHeaders(
   }
 }
 
-type Policy = Readonly<Record<string, readonly string[]>>
-
-const LOADED: Policy = {
-  'default-src': ["'none'"],
-  'style-src': ["'self'"],
-  'script-src': ["'self'"],
-  'connect-src': ["'self'"],
-  'img-src': ["'self'"],
-}
-
-function withSources(sources: CaptchaSources = {}): Policy {
-  const more = Object.entries(sources).map(([directive, list]) => {
-    return [directive, [...new Set([...(LOADED[directive] ?? []), ...list])]] as const
-  })
-  return { ...LOADED, ...Object.fromEntries(more.filter(([, list]) => list.length > 0)) }
-}
-
-function policyOf(directives: Policy): string {
-  return Object.entries(directives)
-    .map(([name, list]) => [name, ...list].join(' '))
-    .join('; ')
+function policyOf(sources: CaptchaSources = {}, redirectUri: string | undefined): string {
+  const policy = new Map([['default-src', new Set(["'none'"])]])
+  const allow = (directive: string, ...more: string[]) => {
+    if (more.length > 0) policy.set(directive, new Set([...(policy.get(directive) ?? []), ...more]))
+  }
+  for (const loaded of ['style-src', 'script-src', 'connect-src', 'img-src'])
+    allow(loaded, "'self'")
+  for (const [directive, list] of Object.entries(sources)) allow(directive, ...list)
+  allow('form-action', "'self'", ...sourceOf(redirectUri))
+  allow('base-uri', "'none'")
+  allow('frame-ancestors', "'none'")
+  return [...policy].map(([directive, list]) => [directive, ...list].join(' ')).join('; ')
 }
 
 // Chromium holds form-action against every redirect that follows the post, also those of the client (decision 0023).

@@ -4,7 +4,6 @@ import type { Interactions } from '../oidc/interactions.ts'
 import type { BrowserCookie } from './browser-cookie.ts'
 import type { ResendCooldown } from './resend-cooldown.ts'
 import type { Pages } from './pages.ts'
-import type { StartDelay } from './response-delay.ts'
 
 /** What the handlers work with. */
 export interface HttpParts extends Core, Flows {
@@ -12,5 +11,4 @@ export interface HttpParts extends Core, Flows {
   browserCookie: BrowserCookie
   pages: Pages
   cooldown: ResendCooldown
-  startDelay: StartDelay
 }

@@ -3,7 +3,7 @@ import { newId } from '../crypto/token.ts'
 import type { CompletedLink, RefusedLink } from '../flows/password-link.ts'
 import type { CarriedParameters } from '../ports/index.ts'
 import type { ResetFaults, ResetFormMode } from '../views/index.ts'
-import { type Fields, formIdIn, readForm, tokenInQuery, uiLocalesIn } from './form.ts'
+import { tokenInQuery, type SentForm } from './form.ts'
 import { forgetTries } from './login-password.ts'
 import type { HttpParts } from './parts.ts'
 
@@ -17,7 +17,7 @@ type PasswordPage = keyof typeof PASSWORD_PAGES
 
 /** The form for a password, which the link of a reset (4.3, 4.4) or of an invitation (4.9) opens. */
 export function passwordPage(parts: HttpParts, name: PasswordPage) {
-  const { clients, pages, settings, startDelay, requesterOf } = parts
+  const { clients, pages, settings, requesterOf } = parts
   const { flow: flowName, sent } = PASSWORD_PAGES[name]
   const flow = parts[flowName]
 
@@ -34,36 +34,28 @@ export function passwordPage(parts: HttpParts, name: PasswordPage) {
     pages.show(ctx, { status, name, locals, uiLocales })
   }
 
-  const showUnknown = (ctx: Context, uiLocales?: string) =>
-    showInvalidLink(parts, ctx, name, { fault: 'unknown', carried: {} }, '', uiLocales)
-
   return {
     async get(ctx: Context) {
-      const token = tokenInQuery(ctx.querystring)
-      if (!token) return showUnknown(ctx)
+      const token = tokenInQuery(ctx.querystring) ?? ''
       const outcome = await flow.open(token)
-      if ('fault' in outcome)
-        return showInvalidLink(parts, ctx, name, outcome, token, outcome.locale)
+      if ('fault' in outcome) return showInvalidLink(parts, ctx, name, outcome, token)
       await showForm(ctx, outcome.carried, { mode: 'form', token }, outcome.locale)
     },
 
-    async post(ctx: Context) {
-      const form = await readForm(ctx)
-      const waited = startDelay()
-      if (typeof form === 'string') return pages.showError(ctx, form)
-      if (sent === name && form.get('action') === 'renew')
-        return renewLink(parts, ctx, name, form, waited)
-      const token = form.get('token')
-      const uiLocales = uiLocalesIn(form)
-      if (!token) return showUnknown(ctx, uiLocales)
-      const password = form.get('password') ?? ''
-      const confirmPassword = form.get('confirm_password') ?? ''
+    async post(ctx: Context, form: SentForm) {
+      const { fields, uiLocales } = form
+      if (sent === name && fields.get('action') === 'renew')
+        return renewLink(parts, ctx, name, form)
+      const token = fields.get('token') ?? ''
+      const password = fields.get('password') ?? ''
+      const confirmPassword = fields.get('confirm_password') ?? ''
       const outcome = await flow.complete(
         { token, password, confirmPassword },
         requesterOf(ctx.req),
       )
       if ('fault' in outcome) {
-        return showInvalidLink(parts, ctx, name, outcome, token, uiLocales ?? outcome.locale)
+        const locale = uiLocales ?? outcome.locale
+        return showInvalidLink(parts, ctx, name, { ...outcome, locale }, token)
       }
       const { carried } = outcome
       if ('refusal' in outcome) {
@@ -92,15 +84,11 @@ async function showDone(
 }
 
 // The password is changed: a failure here is no reason to say that something went wrong.
-async function wayOn(
-  { clients, openLogin, log }: HttpParts,
-  ctx: Context,
-  carried: CarriedParameters,
-) {
+async function wayOn(parts: HttpParts, ctx: Context, carried: CarriedParameters) {
   try {
-    return await clients.restart(carried, await openLogin.pageFor(ctx, carried))
+    return await parts.clients.restart(carried, await parts.openLogin.pageFor(ctx, carried))
   } catch (error) {
-    log('error', 'after a new password the way on is not known', { error: String(error) })
+    parts.log('error', 'after a new password the way on is not known', { error: String(error) })
     return undefined
   }
 }
@@ -110,19 +98,13 @@ async function showInvalidLink(
   { pages, clients }: HttpParts,
   ctx: Context,
   name: PasswordPage,
-  { fault: reason, carried }: RefusedLink,
+  { fault: reason, carried, locale: uiLocales }: RefusedLink,
   token: string,
-  uiLocales: string | undefined,
 ): Promise<void> {
   const { client } = await clients.identify(carried)
   const renew = reason === 'expired' ? token : undefined
-  pages.show(ctx, {
-    status: 400,
-    name,
-    locals: { mode: 'invalid', reason, carried, client, renew },
-    uiLocales,
-    formId: renew && newId(),
-  })
+  const locals = { mode: 'invalid', reason, carried, client, renew } as const
+  pages.show(ctx, { status: 400, name, locals, uiLocales, formId: renew && newId() })
 }
 
 /** Sends a new link in the place of one that expired. Its token says whose it is, and nothing is typed. */
@@ -130,22 +112,20 @@ export async function renewLink(
   parts: HttpParts,
   ctx: Context,
   page: PasswordPage,
-  form: Fields,
-  waited: () => Promise<void>,
+  { fields, uiLocales, formId, requester, waited }: SentForm,
 ): Promise<void> {
   const { flow, kind, sent: name } = PASSWORD_PAGES[page]
-  const token = form.get('token') ?? ''
-  const requester = { ...parts.requesterOf(ctx.req), uiLocales: uiLocalesIn(form) }
-  const outcome = await parts[flow].renew(token, requester, formIdIn(form))
-  const { carried, locale } = outcome
-  const uiLocales = requester.uiLocales ?? locale
+  const token = fields.get('token') ?? ''
+  const outcome = await parts[flow].renew(token, requester, formId)
+  const locale = uiLocales ?? outcome.locale
   if ('fault' in outcome) {
     await waited()
-    return showInvalidLink(parts, ctx, page, outcome, token, uiLocales)
+    return showInvalidLink(parts, ctx, page, { ...outcome, locale }, token)
   }
-  const waitMs = await parts.cooldown.count({ kind, typed: token, requester })
+  const { carried } = outcome
+  const waitMs = await parts.cooldown.count(kind, token, requester)
   await waited()
   const { client } = await parts.clients.identify(carried)
   const locals = { mode: 'sent', carried, client, isRenewed: true, waitMs } as const
-  parts.pages.show(ctx, { status: 200, name, locals, uiLocales })
+  parts.pages.show(ctx, { status: 200, name, locals, uiLocales: locale })
 }

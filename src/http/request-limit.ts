@@ -1,5 +1,6 @@
 import { Server, type Socket } from 'node:net'
 import type { Context } from 'koa'
+import type { AuditEvent } from '../ports/index.ts'
 import { newId } from '../crypto/token.ts'
 import { isLoopbackHost } from '../settings/loopback-host.ts'
 import { networkOf } from './requester.ts'
@@ -7,17 +8,8 @@ import type { HttpParts } from './parts.ts'
 
 const MINUTE_MS = 60_000
 
-/**
- * Counts a form that was sent to us, and answers for how many seconds its network has to wait. `undefined`: it is within
- * the limit. One bucket for all forms; nothing of the form is looked at, so that the answer tells nothing about an account.
- */
-export type RequestLimit = (ctx: Context) => Promise<number | undefined>
-
 /** What is audited, once for a network and window. */
-const EVENTS: Record<
-  string,
-  `${'password_reset' | 'email_verification' | 'invitation'}_${'requested' | 'rejected'}`
-> = {
+const EVENTS: Record<string, Extract<AuditEvent, { reason: 'too_many_requests' }>['type']> = {
   '/forgot-password': 'password_reset_requested',
   '/reset-password': 'password_reset_rejected',
   '/accept-invitation': 'invitation_rejected',
@@ -26,8 +18,13 @@ const EVENTS: Record<
   '/verify-email/waiting': 'email_verification_rejected',
 }
 
-/** @param trustedProxies - how many proxies are declared; 0: whatever a request says of its way is ignored. */
-export function createRequestLimit(parts: HttpParts, trustedProxies: number): RequestLimit {
+/**
+ * Counts a form that was sent to us, and answers for how many seconds its network has to wait. `undefined`: it is within
+ * the limit. One bucket for all forms; nothing of the form is looked at, so that the answer tells nothing about an account.
+ *
+ * @param trustedProxies - how many proxies are declared; 0: whatever a request says of its way is ignored.
+ */
+export function createRequestLimit(parts: HttpParts, trustedProxies: number) {
   const { limits, settings, requesterOf, audit, clock, log } = parts
   let hasWarned = false
 
@@ -46,7 +43,7 @@ export function createRequestLimit(parts: HttpParts, trustedProxies: number): Re
     trustedProxies === 0 &&
     (isLoopbackHost(req.socket.remoteAddress ?? '') || isUnixSocket(req.socket))
 
-  return async (ctx) => {
+  return async (ctx: Context): Promise<number | undefined> => {
     warnOfUndeclaredProxy(ctx)
     const { requestsPerIpPerMinute: most } = settings()
     if (most === 0 || isExempt(ctx)) return undefined
@@ -55,10 +52,8 @@ export function createRequestLimit(parts: HttpParts, trustedProxies: number): Re
     const { count, msToEnd } = await limits.hit(key, MINUTE_MS, most)
     if (count <= most) return undefined
     const type = EVENTS[ctx.path]
-    if (count === most + 1 && type) {
-      const event = { id: newId(), type, at: clock.now() }
-      await audit({ ...event, reason: 'too_many_requests', ...requester })
-    }
+    if (count === most + 1 && type)
+      await audit({ id: newId(), type, at: clock.now(), reason: 'too_many_requests', ...requester })
     return Math.max(1, Math.ceil(msToEnd / 1000))
   }
 }

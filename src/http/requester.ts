@@ -37,15 +37,11 @@ const NAT64 = ipaddr.IPv6.parse('64:ff9b::')
 export function networkOf(address: string | undefined, bits: 48 | 64 = 64): string {
   const ip = ipOf(withoutPort(address))
   if (!ip) return UNKNOWN
-  if (ip.kind() === 'ipv4') return ip.toString()
+  if (ip instanceof ipaddr.IPv4) return ip.toString()
   const bytes = ip.toByteArray()
-  const range = ip.range()
   if (ip.match(NAT64, 96)) return bytes.slice(12).join('.')
-  if (range === '6to4') return bytes.slice(2, 6).join('.')
-  const groups = ip
-    .toNormalizedString()
-    .split(':')
-    .slice(0, bits / 16)
+  if (ip.range() === '6to4') return bytes.slice(2, 6).join('.')
+  const groups = ip.parts.slice(0, bits / 16).map((part) => part.toString(16))
   return `${groups.join(':')}::/${bits}`
 }
 

@@ -3,13 +3,6 @@ import type { MailKind, Requester } from '../ports/index.ts'
 import { foldTyped } from '../ports/users.ts'
 import { networkOf } from './requester.ts'
 
-/** Who asked for a mail, of which kind, by what was typed. */
-interface MailWish {
-  kind: MailKind
-  typed: string
-  requester: Requester
-}
-
 export type ResendCooldown = ReturnType<typeof createResendCooldown>
 
 /**
@@ -21,25 +14,25 @@ export function createResendCooldown(parts: Pick<FlowParts, 'limits' | 'keyedHas
 
   // By network: otherwise a stranger would learn from the countdown that somebody else asked for that name lately.
   // In whatever case and with whatever blanks: that mostly is the same account.
-  const keyOf = ({ kind, typed, requester }: MailWish) => {
+  const keyOf = (kind: MailKind, typed: string, requester: Requester) => {
     const name = foldTyped(typed)
     return `asked:${keyedHash(JSON.stringify([kind, name, networkOf(requester.address)]))}`
   }
 
   return {
     /** Counts a request. `undefined`: no cooldown is set, and nothing was counted. */
-    async count(wish: MailWish): Promise<number | undefined> {
+    async count(...wish: Parameters<typeof keyOf>): Promise<number | undefined> {
       const { resendCooldown } = settings()
       if (resendCooldown === 0) return undefined
-      const { count, msToEnd } = await limits.hit(keyOf(wish), resendCooldown, 1)
+      const { count, msToEnd } = await limits.hit(keyOf(...wish), resendCooldown, 1)
       return count === 1 ? resendCooldown : msToEnd
     },
 
     /** What is left of it. `undefined`: nothing, or no cooldown is set. */
-    async left(wish: MailWish): Promise<number | undefined> {
+    async left(...wish: Parameters<typeof keyOf>): Promise<number | undefined> {
       const { resendCooldown } = settings()
       if (resendCooldown === 0) return undefined
-      const { msToEnd } = await limits.peek(keyOf(wish))
+      const { msToEnd } = await limits.peek(keyOf(...wish))
       return msToEnd > 0 ? Math.min(msToEnd, resendCooldown) : undefined
     },
   }

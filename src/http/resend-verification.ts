@@ -1,91 +1,75 @@
 import type { Context } from 'koa'
+import type { CarriedParameters } from '../ports/index.ts'
 import { carriedFrom } from '../ports/carried-query.ts'
-import { isId } from '../crypto/token.ts'
-import type { LinkRefusal } from '../flows/link-refusal.ts'
-import { formIdIn, readForm, uiLocalesIn, type Fields, linkInForm } from './form.ts'
+import { unknown } from '../flows/link-refusal.ts'
+import type { Sent } from '../views/index.ts'
+import { idIn, linkInForm, type SentForm } from './form.ts'
 import type { HostCheck } from './host-check.ts'
 import { verifyEmailPages } from './verify-email-pages.ts'
 import type { HttpParts } from './parts.ts'
 
 /** The form that asks for another verification link (4.7). */
 export function resendVerification(parts: HttpParts, check: HostCheck) {
-  const { verification, clients, pages, startDelay, cooldown, requesterOf } = parts
+  const { verification, clients, pages, cooldown } = parts
 
   /** A page that waits goes on waiting, whatever name was typed. */
-  async function answer(ctx: Context, form: Fields, { mode, uiLocales, ...sent }: Answer) {
-    const login = form.get('login') ?? ''
+  async function answer(ctx: Context, form: SentForm, answered: Answered) {
     // Its form leads nowhere without the cookie of that login.
-    const waiting = isId(login) ? login : undefined
-    const carried = carriedFrom(form)
+    const waiting = idIn(form.fields, 'login')
+    const carried = carriedFrom(form.fields)
     const { scope: _scope, state: _state, ...named } = carried
     const { client } = await clients.identify(named)
     pages.show(ctx, {
-      status: mode === 'sent' ? 200 : 400,
+      status: answered.mode === 'sent' ? 200 : 400,
       name: 'verify-email',
-      locals:
-        mode === 'sent' ? { mode, waiting, client, ...sent } : { mode, waiting, client, carried },
+      locals: { waiting, client, ...answered },
       formMayLeadTo: waiting && client && carried.redirectUri,
-      uiLocales,
-      formId: formIdIn(form),
+      uiLocales: form.uiLocales,
+      formId: form.formId,
     })
   }
 
   /** A new link in the place of one that expired. It says whose it is, and nothing is typed. */
-  async function renew(ctx: Context, form: Fields, token: string, waited: () => Promise<void>) {
-    const link = linkInForm(form)
-    const requester = { ...requesterOf(ctx.req), uiLocales: uiLocalesIn(form) }
-    const outcome = link ? await verification.renew(link, requester, formIdIn(form)) : UNKNOWN
-    const uiLocales = requester.uiLocales ?? outcome.locale
+  async function renew(ctx: Context, form: SentForm, token: string) {
+    const { fields, formId, requester, waited } = form
+    const link = linkInForm(fields)
+    const outcome = link ? await verification.renew(link, requester, formId) : unknown({})
+    const uiLocales = form.uiLocales ?? outcome.locale
     if (outcome.refusal) {
       await waited()
-      return verifyEmailPages(parts, uiLocales).expired(ctx, outcome)
+      return verifyEmailPages(parts).refused(ctx, { ...outcome, locale: uiLocales })
     }
-    const wish = { kind: 'email_verification', typed: token, requester } as const
-    const waitMs = await cooldown.count(wish)
+    const waitMs = await cooldown.count('email_verification', token, requester)
     await waited()
-    return answer(ctx, form, { mode: 'sent', isRenewed: true, waitMs, uiLocales })
+    return answer(ctx, { ...form, uiLocales }, { mode: 'sent', isRenewed: true, waitMs })
   }
 
   return {
-    async post(ctx: Context) {
-      const form = await readForm(ctx)
-      const waited = startDelay()
-      if (typeof form === 'string') return pages.showError(ctx, form)
-      const username = form.get('username')
-      const token = form.get('token')
-      if (username === undefined && token !== undefined) return renew(ctx, form, token, waited)
-      const uiLocales = uiLocalesIn(form)
-      if (!username) return answer(ctx, form, { mode: 'invalid', uiLocales })
-      if (username.includes('\0')) return pages.showError(ctx, 'bad_request')
-      const requester = { ...requesterOf(ctx.req), uiLocales }
-      const carried = carriedFrom(form)
-      const kind = 'email_verification'
-      const waitMs = await cooldown.count({ kind, typed: username, requester })
+    async post(ctx: Context, form: SentForm) {
+      const { fields, formId, requester } = form
+      const username = fields.get('username')
+      const token = fields.get('token')
+      const carried = carriedFrom(fields)
+      if (username === undefined && token !== undefined) return renew(ctx, form, token)
+      if (!username) return answer(ctx, form, { mode: 'invalid', carried })
       const whose = (await ownLogin(parts, ctx, form)) ?? { identifier: username }
-      const request = () => verification.resend(whose, carried, requester, formIdIn(form))
-      const asked = { identifier: username, clientId: carried.clientId, requester, fields: form }
-      if (!(await check(ctx, { kind, ...asked, request, waited }))) return
-      await answer(ctx, form, { mode: 'sent', typed: username, waitMs, uiLocales })
+      const request = () => verification.resend(whose, carried, requester, formId)
+      const { clientId } = carried
+      const asked = { kind: 'email_verification', identifier: username, clientId } as const
+      const checked = await check(ctx, form, asked, request)
+      if (checked) await answer(ctx, form, { mode: 'sent', typed: username, ...checked })
     },
   }
 }
 
+type Answered = Sent | { mode: 'invalid'; carried: CarriedParameters }
+
 /** The login that waits on the page of the form, if it is of the typed name: its mails have its code. */
-async function ownLogin({ waitingLogins, browserCookie }: HttpParts, ctx: Context, form: Fields) {
-  const pendingLoginId = form.get('login')
+async function ownLogin(parts: HttpParts, ctx: Context, { fields }: SentForm) {
+  const pendingLoginId = fields.get('login')
   if (pendingLoginId === undefined) return undefined
-  const waiting = { pendingLoginId, browser: browserCookie.read(ctx.req) }
-  const login = await waitingLogins.find(waiting)
-  if (!('user' in login) || login.user.username !== form.get('username')) return undefined
+  const waiting = { pendingLoginId, browser: parts.browserCookie.read(ctx.req) }
+  const login = await parts.waitingLogins.find(waiting)
+  if (!('user' in login) || login.user.username !== fields.get('username')) return undefined
   return { accountId: login.user.id, pendingLoginId }
-}
-
-const UNKNOWN: LinkRefusal = { refusal: 'expired', reason: 'unknown', carried: {} }
-
-interface Answer {
-  mode: 'sent' | 'invalid'
-  isRenewed?: boolean
-  typed?: string
-  waitMs?: number | undefined
-  uiLocales: string | undefined
 }

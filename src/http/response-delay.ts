@@ -8,14 +8,10 @@ export interface ResponseDelay {
 }
 
 /**
- * Starts to count, which must be after the body was read, or a slow body would use the delay up.
- *
- * @returns waits until the floor and a random part of the jitter have passed since.
+ * The random delay of 4.2 and 4.7, by a time that nobody sets back. It starts after the body was read, or a slow body would use it up.
+ * It is over when the floor and a random part of the jitter have passed since.
  */
-export type StartDelay = () => () => Promise<void>
-
-/** The random delay of 4.2 and 4.7, by a time that nobody sets back. */
-export function responseDelay({ sleep }: Clock, { floorMs, jitterMs }: ResponseDelay): StartDelay {
+export function responseDelay({ sleep }: Clock, { floorMs, jitterMs }: ResponseDelay) {
   return () => {
     const jitter = jitterMs > 0 ? randomInt(jitterMs * 1000) / 1000 : 0
     const until = performance.now() + floorMs + jitter

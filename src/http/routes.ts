@@ -1,31 +1,35 @@
 import type { Context, Middleware, Next } from 'koa'
+import type { CheckedOptions } from '../check-options.ts'
+import type { Log } from '../ports/index.ts'
 import { isCrossSite } from './cross-site.ts'
-import { reportFailure } from './failure.ts'
+import { showFailure } from './failure.ts'
+import { idIn, readForm, uiLocalesIn, type SentForm } from './form.ts'
 import { pathOf as pathOfRequest } from './mount.ts'
 import type { HttpParts } from './parts.ts'
-import type { RequestLimit } from './request-limit.ts'
+import { createRequestLimit } from './request-limit.ts'
+import { responseDelay } from './response-delay.ts'
 import type { Asset } from '../views/index.ts'
-
-type Handler = (ctx: Context, next: Next) => Promise<void>
 
 /** The methods that a path answers; GET answers HEAD too. */
 export interface Route {
-  get?: Handler
-  post?: Handler
+  get?(ctx: Context, next: Next): Promise<void>
+  post?(ctx: Context, form: SentForm, next: Next): Promise<void>
 }
 
-interface RoutesParts extends Pick<HttpParts, 'pages' | 'origin' | 'log'> {
-  /** By path below the OAuth path. */
-  routes: Record<string, Route>
-  limit: RequestLimit
-  /** Where the provider should be mounted. */
-  oauthPath: string
-}
-
-/** Answers our paths, and leaves every other to the provider. */
-export function createRoutes(parts: RoutesParts): Middleware {
-  const { routes, pages, origin, limit, log } = parts
-  const expectMounted = createMountCheck(parts)
+/**
+ * Answers our paths, and leaves every other to the provider.
+ *
+ * @param routes - by path below the OAuth path.
+ */
+export function createRoutes(
+  parts: HttpParts,
+  routes: Record<string, Route>,
+  options: Pick<CheckedOptions, 'oauthPath' | 'trustedProxies' | 'responseDelay'>,
+): Middleware {
+  const { pages, origin, requesterOf, clock, log } = parts
+  const limit = createRequestLimit(parts, options.trustedProxies)
+  const startDelay = responseDelay(clock, options.responseDelay)
+  const expectMounted = createMountCheck(options.oauthPath, log)
 
   // What a foreign page makes a browser send is not counted: it would use up what its person may ask for.
   async function isRefused(ctx: Context): Promise<boolean> {
@@ -38,6 +42,16 @@ export function createRoutes(parts: RoutesParts): Middleware {
     ctx.set('Retry-After', String(seconds))
     pages.showError(ctx, 'too_many_requests')
     return true
+  }
+
+  async function readAndAnswer(ctx: Context, next: Next, answer: NonNullable<Route['post']>) {
+    const fields = await readForm(ctx)
+    const waited = startDelay()
+    if (typeof fields === 'string') return pages.showError(ctx, fields)
+    const uiLocales = uiLocalesIn(fields)
+    const requester = { ...requesterOf(ctx.req), uiLocales }
+    const form = { fields, uiLocales, formId: idIn(fields, 'form_id'), requester, waited }
+    await answer(ctx, form, next)
   }
 
   return async (ctx, next) => {
@@ -53,26 +67,21 @@ export function createRoutes(parts: RoutesParts): Middleware {
       return
     }
     expectMounted(ctx, path)
-    const handler = ctx.method === 'POST' ? route.post : route.get
-    if (!handler || !['GET', 'HEAD', 'POST'].includes(ctx.method)) {
-      ctx.set('Allow', allowed(route))
-      pages.showError(ctx, 'method_not_allowed')
-      return
-    }
+    const { get, post } = route
     try {
-      if (ctx.method === 'POST' && (await isRefused(ctx))) return
-      await handler(ctx, next)
+      if (get && ['GET', 'HEAD'].includes(ctx.method)) await get(ctx, next)
+      else if (!post || ctx.method !== 'POST') {
+        ctx.set('Allow', [get && 'GET, HEAD', post && 'POST'].filter(Boolean).join(', '))
+        pages.showError(ctx, 'method_not_allowed')
+      } else if (!(await isRefused(ctx))) await readAndAnswer(ctx, next, post)
     } catch (error) {
-      const mode = reportFailure(ctx, { message: 'request failed', path, log }, error)
-      ctx.remove('Location')
-      ctx.remove('Set-Cookie')
-      pages.showError(ctx, mode)
+      showFailure(pages, log, ctx, error)
     }
   }
 }
 
 // A proxy in front may strip the path of the base URL, so what is in front of `oauthPath` is not looked at.
-function createMountCheck({ oauthPath, log }: RoutesParts) {
+function createMountCheck(oauthPath: string, log: Log) {
   let isTold = false
   return (ctx: Context, path: string) => {
     const asked = pathOfRequest(ctx.req, ctx.originalUrl)
@@ -94,26 +103,14 @@ function pathOf(ctx: Context): string | undefined {
   }
 }
 
-function allowed({ get, post }: Route): string {
-  return [get && 'GET, HEAD', post && 'POST'].filter(Boolean).join(', ')
-}
-
-const YEAR_SECONDS = 31_536_000
-
 /** A file that our pages load: the style sheet, the script or the icon. */
-export function asset(
-  type: 'text/css' | 'text/javascript' | 'image/svg+xml',
-  { text, version }: Asset,
-): Route {
+export function asset(type: string, { text, version }: Asset): Route {
   return {
     async get(ctx) {
       // A page asks for the version that it was made with; another process, older or newer, may answer.
       const isVersion = ctx.querystring === `v=${version}`
-      ctx.set(
-        'Cache-Control',
-        isVersion ? `public, max-age=${YEAR_SECONDS}, immutable` : 'no-cache',
-      )
-      ctx.set('X-Content-Type-Options', 'nosniff')
+      const kept = isVersion ? 'public, max-age=31536000, immutable' : 'no-cache'
+      ctx.set({ 'Cache-Control': kept, 'X-Content-Type-Options': 'nosniff' })
       ctx.status = 200
       ctx.type = `${type}; charset=utf-8`
       ctx.etag = version

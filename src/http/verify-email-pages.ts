@@ -2,84 +2,70 @@ import type { Context } from 'koa'
 import { newId } from '../crypto/token.ts'
 import type { OpenedLink } from '../flows/confirm-address.ts'
 import type { LinkRefusal } from '../flows/link-refusal.ts'
-import type { LinkContext } from '../flows/link.ts'
 import { carriedBy } from '../ports/carried-query.ts'
-import type { CapturedRequest, CarriedParameters, User } from '../ports/index.ts'
+import type { CapturedRequest, User } from '../ports/index.ts'
 import type { VerificationLink } from '../ports/links.ts'
 import type { PendingLogin } from '../records/index.ts'
 import { isVoid } from '../records/logins.ts'
-import type { CodeFault } from '../views/index.ts'
+import type { CodeFault, PageLocals } from '../views/index.ts'
 import type { Page } from './pages.ts'
 import type { HttpParts } from './parts.ts'
 
-/** @param asked - `ui_locales` of the form that they answer. `undefined`: they are in the language of the mail. */
-export function verifyEmailPages(parts: HttpParts, asked?: string) {
-  const { pages, clients, verification } = parts
+/** What a verification link opens, in the language of its mail. */
+export function verifyEmailPages({ pages, clients, verification }: HttpParts) {
   const name = 'verify-email'
 
   // A link without parameters may finish a request that has them: they were too long for an address.
-  function requestOf({ login, token }: OpenedLink): RequestOfPage {
-    const uiLocales = asked ?? token.locale
-    if (!login) return { formMayLeadTo: token.carried.redirectUri, uiLocales }
-    const page = pageOf(login.captured)
-    return { ...page, uiLocales: uiLocales ?? page.uiLocales }
-  }
-
-  async function showVerified(ctx: Context, carried: CarriedParameters, request: RequestOfPage) {
-    const client = await clients.restart(carried)
-    pages.show(ctx, { status: 200, name, locals: { mode: 'verified', client }, ...request })
+  async function show(
+    ctx: Context,
+    { login, token: { carried, locale } }: OpenedLink,
+    status: number,
+    locals: PageLocals['verify-email'],
+  ) {
+    const client = await clients.restart(login ? carriedBy(login.captured) : carried)
+    const page: RequestOfPage = login
+      ? pageOf(login.captured)
+      : { formMayLeadTo: carried.redirectUri }
+    const uiLocales = locale ?? page.uiLocales
+    pages.show(ctx, { status, name, locals: { ...locals, client }, ...page, uiLocales })
   }
 
   return {
     /** `link`: the one that was opened, if it is genuine. */
-    async expired(
+    async refused(
       ctx: Context,
-      { reason, carried, locale }: Omit<LinkRefusal, 'refusal'>,
+      { refusal, reason, carried, locale: uiLocales }: LinkRefusal,
       link?: VerificationLink,
     ) {
       const client = await clients.restart(carried)
+      const verified = { status: 200, name, locals: { mode: 'verified', client } } as const
+      if (refusal === 'verified') return pages.show(ctx, { ...verified, uiLocales })
       const renew = reason === 'expired' ? link : undefined
       const locals = { mode: 'expired', reason, carried, client, renew } as const
       // Of all links that nobody was given, the page is the same.
       const formId = reason === 'unknown' ? undefined : newId()
-      pages.show(ctx, { status: 400, name, locals, uiLocales: asked ?? locale, formId })
+      pages.show(ctx, { status: 400, name, locals, uiLocales, formId })
     },
 
-    verified: (ctx: Context, { carried, locale }: LinkContext) =>
-      showVerified(ctx, carried, { uiLocales: asked ?? locale }),
-
-    confirmed: (ctx: Context, opened: OpenedLink) =>
-      showVerified(ctx, opened.token.carried, requestOf(opened)),
+    confirmed: (ctx: Context, opened: OpenedLink) => show(ctx, opened, 200, { mode: 'verified' }),
 
     /** Nobody looks at it: a browser throws away what it fetched ahead, and where it is shown all the same, its button opens the link. */
-    async confirm(ctx: Context, link: VerificationLink, opened: OpenedLink) {
-      const { client } = await clients.identify(link.carried)
-      const locals = { mode: 'confirm', link, client } as const
-      pages.show(ctx, { status: 403, name, locals, ...requestOf(opened) })
-    },
+    confirm: (ctx: Context, link: VerificationLink, opened: OpenedLink) =>
+      show(ctx, opened, 403, { mode: 'confirm', link }),
 
     /** Nothing is verified: the code is for the page that waits. */
     async elsewhere(ctx: Context, opened: OpenedLink) {
-      const { username, login, token } = opened
-      const carried = login ? carriedBy(login.captured) : token.carried
+      const { username, login } = opened
       const shown = await verification.codeOf(opened)
       // A login that could not be led to its client is over.
       const mayFinish = login && (await clients.mayFinish(ctx, login.captured))
-      const locals = {
-        mode: 'elsewhere',
-        username,
-        client: (await clients.identify(carried)).client,
-        ...(shown && mayFinish && { ...shown, at: login.createdAt }),
-      } as const
-      pages.show(ctx, { status: 200, name, locals, ...requestOf(opened) })
+      const code = shown && mayFinish && { ...shown, at: login.createdAt }
+      await show(ctx, opened, 200, { mode: 'elsewhere', username, ...code })
     },
 
     /** Nothing is verified either. */
-    async otherAccount(ctx: Context, opened: OpenedLink) {
-      const { client } = await clients.identify(opened.token.carried)
-      const locals = { mode: 'other_account', client } as const
-      pages.show(ctx, { status: 200, name, locals, ...requestOf(opened) })
-    },
+    otherAccount: (ctx: Context, opened: OpenedLink) =>
+      show(ctx, opened, 200, { mode: 'other_account' }),
   }
 }
 
@@ -99,35 +85,37 @@ export interface BlockedLogin {
 
 /** The verification page in mode `blocked` (4.8), or in mode `ended` of a login that is over. */
 export async function blockedPage(
-  { clients }: HttpParts,
+  parts: HttpParts,
   { user, login, ...asked }: BlockedLogin,
 ): Promise<Page<'verify-email'>> {
   const { id, captured } = login
+  if (isVoid(login)) return endPage(parts, 'ended', captured)
   const carried = carriedBy(captured)
-  if (isVoid(login)) {
-    const locals = { mode: 'ended', client: await clients.restart(carried) } as const
-    return { status: 400, name: 'verify-email', locals, ...pageOf(captured) }
-  }
-  const { client } = await clients.identify(carried)
+  const { client } = await parts.clients.identify(carried)
+  const whose = { username: user.username, sentTo: user.email ?? undefined, waiting: id }
+  const locals = { mode: 'blocked', ...whose, carried, client, ...asked } as const
+  const status = asked.fault && asked.fault.reason !== 'not_yet' ? 400 : 200
+  return { status, name: 'verify-email', locals, ...pageOf(captured), formId: newId() }
+}
+
+/** The page of a login that waits no more. `captured`: its request, if it is one of this browser. */
+export async function endPage(
+  { clients }: HttpParts,
+  mode: 'verified' | 'signed_in' | 'ended',
+  captured: CapturedRequest | undefined,
+): Promise<Page<'verify-email'>> {
+  const client = captured && (await clients.restart(carriedBy(captured)))
+  const status = mode === 'ended' ? 400 : 200
   return {
-    status: asked.fault && asked.fault.reason !== 'not_yet' ? 400 : 200,
+    status,
     name: 'verify-email',
-    locals: {
-      mode: 'blocked',
-      username: user.username,
-      sentTo: user.email ?? undefined,
-      carried,
-      client,
-      waiting: id,
-      ...asked,
-    },
-    ...pageOf(captured),
-    formId: newId(),
+    locals: { mode, client },
+    ...(captured && pageOf(captured)),
   }
 }
 
 /** What a page takes over from the request that its form goes on with: where that may lead, and its languages. */
-export function pageOf(captured: CapturedRequest): Pick<Page, 'formMayLeadTo' | 'uiLocales'> {
+function pageOf(captured: CapturedRequest): RequestOfPage {
   const uiLocales = captured.params['ui_locales']
   return {
     formMayLeadTo: carriedBy(captured).redirectUri,

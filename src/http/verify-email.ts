@@ -1,5 +1,6 @@
 import type { Context, Next } from 'koa'
 import type { OpenedLink } from '../flows/confirm-address.ts'
+import { unknown } from '../flows/link-refusal.ts'
 import { loginSecond } from '../ports/login-end.ts'
 import type { PendingLogin } from '../records/index.ts'
 import { isUnattended } from './cross-site.ts'
@@ -13,7 +14,6 @@ interface Opening {
   ctx: Context
   next: Next
   opened: OpenedLink
-  browser: string | undefined
 }
 
 /**
@@ -27,16 +27,12 @@ export function verifyEmail(parts: HttpParts) {
   return {
     async get(ctx: Context, next: Next) {
       const link = linkInQuery(ctx.querystring, verification.isGenuine)
-      if (!link) return show.expired(ctx, { reason: 'unknown', carried: {} })
+      if (!link) return show.refused(ctx, unknown({}))
       const browser = parts.browserCookie.read(ctx.req)
       const opened = await verification.open(link, { ...parts.requesterOf(ctx.req), browser })
-      if ('refusal' in opened) {
-        return opened.refusal === 'verified'
-          ? show.verified(ctx, opened)
-          : show.expired(ctx, opened, link)
-      }
+      if ('refusal' in opened) return show.refused(ctx, opened, link)
       if (isUnattended(ctx)) return show.confirm(ctx, link, opened)
-      const opening = { ctx, next, opened, browser }
+      const opening = { ctx, next, opened }
       if (settings().emailLinkConfirmation === 'off') return goByLink(parts, opening)
       if (!opened.here) return show.elsewhere(ctx, opened)
       return goOnHere(parts, opening, opened.here)
@@ -46,12 +42,12 @@ export function verifyEmail(parts: HttpParts) {
 
 /** Verifies, and the login that waits in this browser goes on. */
 async function goOnHere(parts: HttpParts, opening: Opening, login: PendingLogin) {
-  const { ctx, next, opened, browser } = opening
+  const { ctx, next, opened } = opening
   // Before: where the provider fails, the link is not used up.
   await parts.clients.mayFinish(ctx, login.captured)
   if (!(await confirmed(parts, opening, login.id))) return
   if (login.continuedAt) return verifyEmailPages(parts).confirmed(ctx, opened)
-  const waiting = { pendingLoginId: login.id, browser }
+  const waiting = { pendingLoginId: login.id, browser: parts.browserCookie.read(ctx.req) }
   await finish(parts, { ctx, next, waiting }, login.captured)
 }
 
@@ -92,7 +88,7 @@ async function confirmed(parts: HttpParts, { ctx, opened }: Opening, goesOn?: st
   const requester = parts.requesterOf(ctx.req)
   const outcome = await verification.confirm(opened, requester, goesOn)
   if (outcome !== 'confirmed') {
-    await verifyEmailPages(parts).expired(ctx, outcome)
+    await verifyEmailPages(parts).refused(ctx, outcome)
     return false
   }
   // The link is spent: a failure to record it is no reason to leave the login unfinished.

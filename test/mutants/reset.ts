@@ -33,8 +33,8 @@ export const resetMutants: Mutant[] = [
   {
     name: '"this was not me" is done by a script',
     in: 'not-me:post',
-    find: 'isPressed(ctx, form)',
-    becomes: 'form.size > 0',
+    find: 'isPressed(ctx, fields)',
+    becomes: 'fields.size > 0',
     caughtBy: 'NOT-02',
   },
   {
@@ -280,13 +280,13 @@ export const resetMutants: Mutant[] = [
   {
     name: 'a new password is trimmed',
     in: 'password-page:post',
-    find: "form.get('password') ?? ''",
-    becomes: "(form.get('password') ?? '').trim()",
+    find: "fields.get('password') ?? ''",
+    becomes: "(fields.get('password') ?? '').trim()",
     and: [
       {
         in: 'password-page:post',
-        find: "form.get('confirm_password') ?? ''",
-        becomes: "(form.get('confirm_password') ?? '').trim()",
+        find: "fields.get('confirm_password') ?? ''",
+        becomes: "(fields.get('confirm_password') ?? '').trim()",
       },
     ],
     caughtBy: 'PWD-05',
@@ -379,8 +379,8 @@ export const resetMutants: Mutant[] = [
   {
     name: 'what pads the answer of the range service counts as leaked',
     in: 'isInRange',
-    find: '(counts.get(rest) ?? 0) > 0',
-    becomes: 'counts.has(rest)',
+    find: '(counts.get(hash.slice(PREFIX_LENGTH)) ?? 0) > 0',
+    becomes: 'counts.has(hash.slice(PREFIX_LENGTH))',
     caughtBy: 'PWD-19',
   },
   {

@@ -47,12 +47,10 @@ export const secrecyMutants: Mutant[] = [
   },
   {
     name: 'the delay counts from the arrival of the request',
-    in: 'forgot-password:post',
-    find: "const form = await readForm(ctx) const waited = startDelay() if (typeof form === 'string') return pages.showError(ctx, form) const identifier",
+    in: 'readAndAnswer',
+    find: 'const fields = await readForm(ctx) const waited = startDelay()',
     becomes: `const waited = startDelay()
-      const form = await readForm(ctx)
-      if (typeof form === 'string') return pages.showError(ctx, form)
-      const identifier`,
+      const fields = await readForm(ctx)`,
     caughtBy: 'counts from the end of the body',
   },
   {

@@ -128,8 +128,8 @@ export const verificationMutants: Mutant[] = [
   {
     name: 'a browser may keep the page of a link that it fetched ahead',
     in: 'verify-email-pages:confirm',
-    find: 'status: 403',
-    becomes: 'status: 200',
+    find: 'opened, 403,',
+    becomes: 'opened, 200,',
     caughtBy: 'VER-02',
   },
   {

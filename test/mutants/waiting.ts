@@ -337,14 +337,14 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a waiting window says signed in whoever is',
-    in: 'showOver',
+    in: 'waiting-login:show',
     find: 'live && live.accountId === captured?.login.accountId',
     becomes: "status === 'continued'",
     caughtBy: 'says that it is over, not',
   },
   {
     name: 'a waiting window says signed in of any account',
-    in: 'showOver',
+    in: 'waiting-login:show',
     find: '=== captured?.login.accountId',
     becomes: '!== captured?.params',
     caughtBy: 'says of a window that went on before',
