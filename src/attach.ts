@@ -2,25 +2,57 @@ import type { Provider } from 'oidc-provider'
 import type { Core } from './core.ts'
 import type { BrowserSide } from './http/browser-side.ts'
 import { unavailableAnswer } from './http/failure.ts'
-import { checkProvider, sessionAdapterOf, tellWhereTooLate } from './oidc/check-provider.ts'
-import { answeringOutages } from './oidc/outages.ts'
-import { watchAnswers } from './oidc/provider-answers.ts'
-import { restoreRequest } from './oidc/restore-request.ts'
-import { onSignOut } from './oidc/sign-out.ts'
+import { answeringOutages, isOurs, watchAnswers } from './oidc/provider-answers.ts'
+import { restoreRequest } from './oidc/reenter.ts'
+import type { Log } from './ports/index.ts'
+import { must, refuseWeak } from './production.ts'
 
-/** Adds our routes to a provider, once it is known to fit. */
+const TOO_LATE =
+  'Call flows.attach(provider) before provider.callback(), and before the provider is mounted: later, our pages are not found'
+
+/**
+ * Adds our routes to a provider, once it is known to fit.
+ *
+ * @throws TypeError with a sentence that says what to do.
+ */
 export function attach(core: Core, browser: BrowserSide, provider: Provider) {
   const { sessions, policy, openLogin, oauthUrl, log } = core
   const { routes, pages, browserCookie } = browser
-  sessions.expectOurs(sessionAdapterOf(provider))
+  // It may be something else, such as its callback(), or an app around it.
+  const { Session }: { Session?: { adapter?: object } } = Object(provider)
+  must(Session?.adapter, 'flows.attach takes the provider itself: flows.attach(new Provider(…))')
+  sessions.expectOurs(Session.adapter)
   policy.expectMade()
-  checkProvider(provider, oauthUrl, log)
+  checkIssuer(provider, oauthUrl, log)
+  // Koa adds this listener in callback().
+  must(!provider.listeners('error').includes(provider.onerror), TOO_LATE)
   core.attach(provider)
-  tellWhereTooLate(provider, log)
+  // What was mounted without a call of callback() tells so with its first login.
+  provider.once('interaction.started', () => {
+    if (!isOurs()) log('error', TOO_LATE)
+  })
   provider.use(answeringOutages(unavailableAnswer(pages, log)))
   watchAnswers(provider)
   for (const ours of [restoreRequest, sessions.perRequest, openLogin.watch, routes]) {
     provider.use(ours)
   }
-  onSignOut(provider, (req, res) => browserCookie.read(req) && browserCookie.drop(res))
+  // Who signs out (RP-Initiated Logout), before the answer leaves. Not so who stays, or a request without a session: the provider asks no
+  // question then, and any site can send a browser there.
+  provider.on('end_session.success', ({ req, res, oidc: { params, session } }) => {
+    const isOut = params?.['logout'] && session?.accountId !== undefined
+    if (isOut && browserCookie.read(req)) browserCookie.drop(res)
+  })
+}
+
+function checkIssuer({ issuer }: Provider, oauthUrl: string, log: Log): void {
+  const [given, wanted] = [new URL(issuer), new URL(oauthUrl)]
+  if (given.origin !== wanted.origin) {
+    refuseWeak(log)(
+      `baseUrl must be at the address of the issuer: links in mails lead to ${oauthUrl}, and the issuer is ${issuer}`,
+    )
+  } else if (given.href !== wanted.href) {
+    // Not refused: an issuer without a path may have its endpoints below one.
+    const message = 'the issuer of the provider should be baseUrl and oauthPath together'
+    log('warn', message, { issuer, links: oauthUrl })
+  }
 }

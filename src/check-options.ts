@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { checkAdmin } from './admin/options.ts'
 import { systemClock } from './clock.ts'
@@ -8,7 +8,7 @@ import { logJsonLines, withoutValues } from './log.ts'
 import { MIN_KEY_BYTES, type AccountFlowsOptions } from './options.ts'
 import type { Log } from './ports/index.ts'
 import { checkClientLogout } from './oidc/post-form.ts'
-import { isProduction, refuseWeak } from './production.ts'
+import { isProduction, must, refuseWeak } from './production.ts'
 import { isInTheClear } from './settings/loopback-host.ts'
 import { checkBrand } from './views/brand.ts'
 import { canonicalLocale } from './views/locale-files.ts'
@@ -23,15 +23,15 @@ export function checkOptions(options: AccountFlowsOptions) {
   const weak = refuseWeak(log)
 
   for (const name of ['store', 'users'] as const)
-    if (!isObject(options[name])) throw new TypeError(`${name} is missing`)
-  for (const name of ['beforeForgotPassword', 'judgePassword'] as const) {
-    if (options[name] === undefined || typeof options[name] === 'function') continue
-    throw new TypeError(`${name} must be a function`)
-  }
-  if (options.captcha && !beforeForgotPassword)
-    throw new TypeError('captcha needs beforeForgotPassword, which judges its answer')
-  checkFunctions('clock', clock, ['now', 'sleep'])
-  if (hashing !== undefined) checkFunctions('hashing', hashing, ['hash', 'verify'])
+    must(typeof options[name] === 'object' && options[name], `${name} is missing`)
+  for (const name of ['beforeForgotPassword', 'judgePassword'] as const)
+    if (options[name] !== undefined) checkFunctions(options, [name])
+  must(
+    !options.captcha || beforeForgotPassword,
+    'captcha needs beforeForgotPassword, which judges its answer',
+  )
+  checkFunctions(clock, ['now', 'sleep'], 'clock.')
+  if (hashing !== undefined) checkFunctions(hashing, ['hash', 'verify'], 'hashing.')
   checkNumber('bcryptCost', bcryptCost, 4, 31)
   checkNumber('trustedProxies', trustedProxies, 0, 100)
   for (const name of ['floorMs', 'jitterMs'] as const)
@@ -42,20 +42,16 @@ export function checkOptions(options: AccountFlowsOptions) {
   checkPaths(oauthPath, adminPath)
   const baseUrl = checkBaseUrl(options.baseUrl, weak)
   return {
+    ...options,
+    ...checkAdmin(options, weak),
     baseUrl,
     oauthPath,
-    secrets: checkSecrets(options.secrets, weak),
-    store: options.store,
-    users: options.users,
-    ...checkAdmin(options, weak),
     adminPath,
+    secrets: checkSecrets(options.secrets, weak),
     bcryptCost,
-    hashing,
     responseDelay,
     tellsPrivate: checkClientLogout(options.clientLogout),
     trustedProxies,
-    beforeForgotPassword,
-    judgePassword: options.judgePassword,
     captcha: checkCaptcha(options.captcha, weak),
     initialSettings: options.initialSettings ?? {},
     transport: checkTransport(options.transport),
@@ -79,12 +75,9 @@ type Weak = (problem: string) => void
 
 function checkBaseUrl(baseUrl: string, weak: Weak): URL {
   const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined
-  if (!url || !/^https?:$/.test(url.protocol)) {
-    throw new TypeError('baseUrl must be an absolute http or https address')
-  }
-  if (url.search || url.hash || url.username || url.password) {
-    throw new TypeError('baseUrl must have no query, fragment or credentials')
-  }
+  must(url && /^https?:$/.test(url.protocol), 'baseUrl must be an absolute http or https address')
+  const isBare = !url.search && !url.hash && !url.username && !url.password
+  must(isBare, 'baseUrl must have no query, fragment or credentials')
   if (isInTheClear(url))
     weak('baseUrl is http: others on the network can read the links; use https')
   return url
@@ -93,43 +86,33 @@ function checkBaseUrl(baseUrl: string, weak: Weak): URL {
 const PATH = /^(\/[A-Za-z0-9._~-]+)*$/
 
 function checkPaths(oauthPath: string, adminPath: string): void {
-  if (!PATH.test(oauthPath)) {
-    throw new TypeError('oauthPath must be empty, or start with / and not end with /')
-  }
+  must(PATH.test(oauthPath), 'oauthPath must be empty, or start with / and not end with /')
   // The admin API takes all that is below its path.
-  if (adminPath && PATH.test(adminPath) && !`${oauthPath}/`.startsWith(`${adminPath}/`)) return
-  throw new TypeError(
+  must(
+    adminPath && PATH.test(adminPath) && !`${oauthPath}/`.startsWith(`${adminPath}/`),
     'adminPath must start with / and not end with /, and must not be a parent of oauthPath',
   )
 }
 
 function checkViewsDirectory(directory: string | undefined): string | undefined {
   if (directory === undefined) return undefined
-  if (typeof directory !== 'string' || !isDirectory(directory)) {
-    throw new TypeError('viewsDirectory must be an existing directory')
-  }
+  const isDirectory = typeof directory === 'string' && directory && existsSync(`${directory}/.`)
+  must(isDirectory, 'viewsDirectory must be an existing directory')
   return resolve(directory)
 }
 
-function isDirectory(path: string): boolean {
-  try {
-    return statSync(path).isDirectory()
-  } catch {
-    return false
-  }
-}
-
 function checkDefaultLocale(locale: string | undefined): string | undefined {
-  if (locale === undefined || (typeof locale === 'string' && canonicalLocale(locale))) return locale
-  throw new TypeError('defaultLocale must be a language tag (BCP 47)')
+  const isTag = typeof locale === 'string' && canonicalLocale(locale)
+  must(locale === undefined || isTag, 'defaultLocale must be a language tag (BCP 47)')
+  return locale
 }
 
 function checkSecrets(secrets: readonly (string | Uint8Array)[], weak: Weak) {
   const keys = Array.isArray(secrets) ? secrets.map(keyBytes) : []
   const [first, ...others] = keys
-  if (!first) throw new TypeError('secrets must hold at least one key')
+  must(first, 'secrets must hold at least one key')
   for (const key of keys) {
-    if (key.length === 0) throw new TypeError('secrets must be bytes, or base64url text')
+    must(key.length > 0, 'secrets must be bytes, or base64url text')
     if (key.length < MIN_KEY_BYTES) weak(`secrets must each have ${MIN_KEY_BYTES} bytes or more`)
   }
   return [first, ...others] as const
@@ -138,20 +121,17 @@ function checkSecrets(secrets: readonly (string | Uint8Array)[], weak: Weak) {
 /** Nobody is told of a link that only a process remembers. */
 function checkTransport(transport: AccountFlowsOptions['transport']) {
   if (transport === undefined) return undefined
-  checkFunctions('transport', transport, ['send'])
-  if (!transport.isStandIn || !isProduction()) return transport
-  throw new TypeError('transport delivers nothing: a development mailbox is refused in production')
+  checkFunctions(transport, ['send'], 'transport.')
+  const mayBe = !transport.isStandIn || !isProduction()
+  must(mayBe, 'transport delivers nothing: a development mailbox is refused in production')
+  return transport
 }
 
-function checkFunctions(option: string, value: unknown, names: string[]): void {
+function checkFunctions(owner: unknown, names: string[], prefix = ''): void {
   for (const name of names) {
-    if (typeof Reflect.get(Object(value), name) === 'function') continue
-    throw new TypeError(`${option}.${name} must be a function`)
+    const isFunction = typeof Reflect.get(Object(owner), name) === 'function'
+    must(isFunction, `${prefix}${name} must be a function`)
   }
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null
 }
 
 function keyBytes(secret: unknown): Buffer {
@@ -161,7 +141,6 @@ function keyBytes(secret: unknown): Buffer {
 }
 
 function checkNumber(name: string, value: number, min: number, max: number): void {
-  if (!Number.isInteger(value) || value < min || value > max) {
-    throw new TypeError(`${name} must be a whole number from ${min} to ${max}`)
-  }
+  const isInRange = Number.isInteger(value) && value >= min && value <= max
+  must(isInRange, `${name} must be a whole number from ${min} to ${max}`)
 }

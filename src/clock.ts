@@ -23,9 +23,11 @@ export const systemClock: Clock = {
 
 /** Does `act` after so many milliseconds, unless the function that it answers is called before. */
 export function later(clock: Clock, ms: number, act: () => void): () => void {
-  const { signal, cancel } = cancellation()
+  const waiting = new AbortController()
+  const { signal } = waiting
   void clock.sleep(ms, { signal }).then(() => (signal.aborted ? undefined : act()))
-  return cancel
+  // With a reason of its own: to make the usual one takes time.
+  return () => waiting.abort('cancelled')
 }
 
 /** The answer of `work`, or `late` when it is not there after so many milliseconds. The process may end meanwhile. */
@@ -34,12 +36,12 @@ export async function within<T>(
   ms: number,
   work: T | Promise<T>,
 ): Promise<T | 'late'> {
-  const { signal, cancel } = cancellation()
+  const waiting = new AbortController()
   try {
-    const late = clock.sleep(ms, { signal, ref: false }).then(() => 'late' as const)
-    return await Promise.race([work, late])
+    const asleep = clock.sleep(ms, { signal: waiting.signal, ref: false })
+    return await Promise.race([work, asleep.then(() => 'late' as const)])
   } finally {
-    cancel()
+    waiting.abort('answered')
   }
 }
 
@@ -48,11 +50,4 @@ export function timeout(clock: Clock, ms: number): { signal: AbortSignal; cancel
   const late = new AbortController()
   const reason = () => new DOMException('The time is up', 'TimeoutError')
   return { signal: late.signal, cancel: later(clock, ms, () => late.abort(reason())) }
-}
-
-/** A signal that aborts when it is told to. */
-export function cancellation(): { signal: AbortSignal; cancel(): void } {
-  const controller = new AbortController()
-  // With a reason of its own: to make the usual one takes time.
-  return { signal: controller.signal, cancel: () => controller.abort('cancelled') }
 }

@@ -10,22 +10,24 @@ import { AccountFlowsError } from './errors.ts'
 import { createVoidLinks, usersWithLinks } from './flows/account.ts'
 import { createAudit } from './flows/audit.ts'
 import { createToldClients } from './flows/told-clients.ts'
-import { requesterOf } from './http/requester.ts'
+import { networkOf, requesterOf } from './http/requester.ts'
 import { createTellClient, tellsClients } from './oidc/backchannel-logout.ts'
 import { createClients } from './oidc/clients.ts'
 import { createEndableSessions } from './oidc/endable-sessions.ts'
 import { createNoteClients } from './oidc/ended-clients.ts'
 import { createOpenLogin } from './oidc/open-login.ts'
 import { createOwnAdapter } from './oidc/own-adapter.ts'
+import type { OidcParts } from './oidc/parts.ts'
 import { createAccountPolicy } from './oidc/policy.ts'
 import { createPostForm } from './oidc/post-form.ts'
 import { createLiveSession } from './oidc/renewed-session.ts'
 import { createResume } from './oidc/resume.ts'
 import type { CheckedOptions } from './check-options.ts'
 import { createClientLogouts } from './outbox/client-logouts.ts'
-import type { AuditEvent } from './ports/index.ts'
-import type { AccountFlowsStore } from './records/index.ts'
+import { createPasswords } from './passwords/passwords.ts'
+import type { AuditEvent, Requester } from './ports/index.ts'
 import { flowsStore } from './records/store.ts'
+import { must } from './production.ts'
 import { createSettingsKeeper } from './settings/settings.ts'
 import { createViews } from './views/index.ts'
 
@@ -35,7 +37,6 @@ export type Core = ReturnType<typeof createCore>
 export function createCore(options: CheckedOptions) {
   const { baseUrl, oauthPath, users, clock, log } = options
   const store = flowsStore(options.store, clock)
-  const { resetTokens, verificationTokens, invitationTokens, notMeTokens } = store
   const basePath = baseUrl.pathname.replace(/\/$/, '')
   const { provider, attach } = attachment()
   const keys = createKeyRing(options.secrets)
@@ -44,34 +45,24 @@ export function createCore(options: CheckedOptions) {
   const settingsKeeper = createSettingsKeeper(store.settings, box, log, hasTransport)
   const settings = settingsKeeper.current
   const keepMs = () => settings().auditRetention
-  const { record: audit, events } = createAudit({ store: store.audit, keepMs, clock, log })
-  const voidLinks = createVoidLinks(store)
-  const readsAccounts = () => settings().requireEmailVerification
-  const { noteClients, ...clientSide } = createClientSide(provider, options, store, audit)
-  const ended = { cutoffs: store.cutoffs, noteClients, readsAccounts }
-  const own = createOwnAdapter({ records: store.providerRecords, box, clock })
-  const sessions = createEndableSessions({ ...ended, users, clock, log, own })
+  const { record: audit, events } = createAudit(store.audit, keepMs, clock, log)
+  const { voidLinks, voidEverything } = createVoidLinks(store)
+  const passwords = createPasswords(options, settings)
+  const oidc = { ...store, provider, users, box, clock, log }
+  const { noteClients, ...clientSide } = createClientSide(oidc, options, audit)
+  const sessions = createEndableSessions({ ...oidc, noteClients, own: createOwnAdapter(oidc) })
   const oauthUrl = `${baseUrl.origin}${basePath}${oauthPath}`
   const openLogin = createOpenLogin(provider, box, `${oauthUrl}/reset-password`)
   return {
+    ...oidc,
+    store,
     basePath,
     oauthUrl,
     origin: baseUrl.origin,
-    provider,
     attach,
-    store,
-    limits: store.limits,
-    resetTokens,
-    verificationTokens,
-    invitationTokens,
-    notMeTokens,
-    users,
-    voidLinks,
+    voidLinks: voidEverything,
     watchedUsers: usersWithLinks(users, voidLinks),
     pendingLogins: sealedLogins(store.pendingLogins, box),
-    clock,
-    log,
-    keys,
     keyRing: createOwnKeyRing(store.keyRings, keys, oauthUrl),
     keyedHash: (text: string) => keyedHash(keys, text),
     authorizeSig: createAuthorizeSig(keys),
@@ -83,32 +74,34 @@ export function createCore(options: CheckedOptions) {
     sessions,
     readCutoffs: sessions.readCutoffs,
     seenByLogin: sessions.seenByLogin,
-    policy: createAccountPolicy(sessions.readAccount, settings, log),
+    policy: createAccountPolicy(users, settings, log),
     ...clientSide,
+    ...passwords,
+    hashPassword: (password: string, by?: Requester) =>
+      passwords.hashPassword(password, by && networkOf(by.address, 48)),
     openLogin,
-    resume: createResume({ provider, clock, openLogin }),
+    resume: createResume({ ...oidc, openLogin }),
     views: createViews(`${basePath}${oauthPath}`, options),
-    liveSession: createLiveSession({ provider, sessions, cutoffs: store.cutoffs, clock, log }),
+    liveSession: createLiveSession({ ...oidc, sessions }),
     requesterOf: (req: IncomingMessage) => requesterOf(req, options.trustedProxies),
   }
 }
 
 /** The clients, who tells them that accounts are ended, and who notes which. */
 function createClientSide(
-  provider: () => Provider,
-  { baseUrl, tellsPrivate, clock, log }: CheckedOptions,
-  { clientLogouts: logouts }: Pick<AccountFlowsStore, 'clientLogouts'>,
+  oidc: OidcParts,
+  { baseUrl, tellsPrivate }: CheckedOptions,
   audit: (event: AuditEvent) => Promise<void>,
 ) {
+  const { provider, clientLogouts: logouts, clock, log } = oidc
   const tell = createTellClient({ provider, post: createPostForm(tellsPrivate), log })
   const isOn = () => tellsClients(provider())
   const clientLogouts = createClientLogouts({ isOn, logouts, tell, audit, clock, log })
-  const { ring } = clientLogouts
   const clients = createClients(provider, baseUrl.origin)
   return {
     clients,
     clientLogouts,
-    noteClients: createNoteClients({ provider, logouts, ring, clock, log }),
+    noteClients: createNoteClients(oidc, clientLogouts.ring),
     ...createToldClients(isOn, logouts, clients.nameOf, log),
   }
 }
@@ -120,7 +113,7 @@ function attachment() {
   let attached: Provider | undefined
   return {
     attach(provider: Provider) {
-      if (attached) throw new TypeError(ATTACHED)
+      must(!attached, ATTACHED)
       attached = provider
     },
     provider() {

@@ -2,27 +2,23 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AdapterConstructor, AdapterFactory, Provider } from 'oidc-provider'
 import { attach } from './attach.ts'
 import { createAdminApi } from './admin/admin-api.ts'
-import { createCore, type Core } from './core.ts'
-import { createVoidEverything } from './flows/account.ts'
+import { createCore } from './core.ts'
 import type { AuditEvents } from './flows/audit.ts'
 import { createEndSessions, createPasswordChanged } from './flows/end-sessions.ts'
 import { createFlows } from './flows/flows.ts'
 import type { Invited } from './flows/invitation.ts'
-import type { NotMeParts } from './flows/not-me.ts'
 import { loadBodyReader } from './http/body.ts'
 import { createBrowserSide } from './http/browser-side.ts'
 import type { Mount } from './http/mount.ts'
 import { createWellKnown, type WellKnown } from './http/well-known.ts'
 import { type Login } from './http/login.ts'
 import { createLoginPassword, type LoginPassword } from './http/login-password.ts'
-import { networkOf } from './http/requester.ts'
 import type { InteractionPolicy } from './oidc/policy.ts'
 import { checkOptions } from './check-options.ts'
 import type { AccountFlowsOptions } from './options.ts'
 import { createMailPipeline } from './outbox/pipeline.ts'
 import type { CarriedParameters, EndedAccount, RefusedNewPassword, User } from './ports/index.ts'
 import type { MailOutbox } from './records/index.ts'
-import { createPasswords } from './passwords/passwords.ts'
 import { createMailCheck } from './smtp/check.ts'
 import { createRefreshTokens } from './smtp/refresh-tokens.ts'
 import { createMailSender } from './smtp/sender.ts'
@@ -122,16 +118,11 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const core = createCore(checked)
   const { store, users, sessions, policy, events, settings, clock, clientLogouts } = core
   const outbox = wakingOutbox(store.outbox, (at) => mail.wake(at))
-  const passwords = createPasswords(checked, settings)
-  const voidEverything = createVoidEverything(store.outbox, core.voidLinks)
-  const ending = { ...core, outbox, voidLinks: voidEverything }
-  const endSessions = createEndSessions(ending)
-  const means = { ...passwords, outbox, voidEverything, endSessions }
-  const flows = createFlows(flowParts(core, means))
+  const endSessions = createEndSessions({ ...core, outbox })
+  const flows = createFlows({ ...core, outbox, endSessions, users: core.watchedUsers })
   const refreshTokens = createRefreshTokens(core.settingsKeeper, checked.log)
   const sender = createMailSender(settings, clock, refreshTokens, checked.transport)
-  const { identify } = core.clients
-  const mail = createMailPipeline({ ...core, users: core.watchedUsers, identify, sender })
+  const mail = createMailPipeline({ ...core, ...core.clients, users: core.watchedUsers, sender })
   const upkeep = createUpkeep({ ...core, ...flows, mail })
   const browser = createBrowserSide(core, flows, checked)
   const adminParts = {
@@ -143,13 +134,12 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     checkMail: createMailCheck(clock, refreshTokens, checked.transport),
     endSessions,
     invite: flows.invitation.invite,
-    dearestCost: passwords.dearestCost,
   }
 
   return {
     ...browser.login,
-    ...createLoginPassword(core, passwords.verifyPassword),
-    judgePassword: passwords.passwordJudge.judgeAll,
+    ...createLoginPassword(core, core.verifyPassword),
+    judgePassword: core.passwordJudge.judgeAll,
     ...createWellKnown(`${core.oauthUrl}/forgot-password`),
     adapter: sessions.adapter,
     policy: policy.add,
@@ -157,12 +147,14 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
     async start({ workers = true } = {}) {
       if (workers) core.provider()
-      await loadForRequests()
+      // Not with the first request: an import that fails once, because no file is left, fails for ever.
+      loadBodyReader()
+      await import('./admin/router.ts')
       await store.start()
       await users.start?.()
       await sessions.start()
       await upkeep.start(checked.initialSettings, workers)
-      await passwords.passwordJudge.load()
+      await core.passwordJudge.load()
       if (workers) [mail, clientLogouts].forEach(({ start }) => start())
     },
 
@@ -174,15 +166,9 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     adminApi: createAdminApi(adminParts, `${core.basePath}${checked.adminPath}`),
     events,
     endSessions,
-    passwordChanged: createPasswordChanged(ending),
+    passwordChanged: createPasswordChanged({ ...core, outbox }),
     invite: (user, carried) => flows.invitation.invite(user, carried),
   }
-}
-
-// Not with the first request: an import that fails once, because no file is left, fails for ever.
-async function loadForRequests() {
-  loadBodyReader()
-  await import('./admin/router.ts')
 }
 
 function wakingOutbox(outbox: MailOutbox, wake: (at: Date) => void): Pick<MailOutbox, 'add'> {
@@ -193,14 +179,3 @@ function wakingOutbox(outbox: MailOutbox, wake: (at: Date) => void): Pick<MailOu
     },
   }
 }
-
-type Means = ReturnType<typeof createPasswords> &
-  Pick<NotMeParts, 'outbox' | 'voidEverything' | 'endSessions'>
-
-const flowParts = (core: Core, means: Means): NotMeParts => ({
-  ...core,
-  ...means,
-  hashPassword: (password, by) => means.hashPassword(password, by && networkOf(by.address, 48)),
-  users: core.watchedUsers,
-  readCutoffs: core.sessions.readCutoffs,
-})

@@ -19,10 +19,7 @@ export const logJsonLines: Log = withoutValues((level, message, details) => {
  */
 export function withoutValues(log: Log): Log {
   return (level, message, details = {}) => {
-    const cleaned = Object.entries(details).map(([name, value]) => [
-      name,
-      cleanedDetail(name, value),
-    ])
+    const cleaned = Object.entries(details).map(cleanedDetail)
     log(level, cleanedText(withoutQuotes(message)), Object.fromEntries(cleaned))
   }
 }
@@ -61,10 +58,10 @@ function escaped(json: string): string {
   )
 }
 
-function cleanedDetail(name: string, value: string | number | string[]) {
-  if (Array.isArray(value)) return value.map(cleanedText)
-  if (typeof value !== 'string') return value
-  return cleanedText(name === 'error' ? withoutQuotes(value) : value)
+function cleanedDetail([name, value]: [name: string, value: string | number | string[]]) {
+  if (Array.isArray(value)) return [name, value.map(cleanedText)]
+  if (typeof value !== 'string') return [name, value]
+  return [name, cleanedText(name === 'error' ? withoutQuotes(value) : value)]
 }
 
 /** From the first quote or brace on, as what is quoted may hold quotes; an apostrophe within a word is none. */

@@ -7,7 +7,7 @@ import type { MailOutbox } from '../records/index.ts'
 import { object, optional, text } from './schema.ts'
 
 /** What the admin API is made of; every operation is handed all of it. */
-export interface AdminParts extends Core {
+export interface AdminParts extends Omit<Core, 'outbox'> {
   options: CheckedOptions
   /** Where jobs are added, so that workers hear of them. */
   outbox: Pick<MailOutbox, 'add'>

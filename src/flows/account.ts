@@ -2,7 +2,7 @@ import { passwordDigest } from '../crypto/password.ts'
 import { type LinkKind, linkKinds, MAIL_KINDS, type TokenPart } from '../ports/mail-kinds.ts'
 import { equalsInAsciiCase, withoutBlanks } from '../ports/users.ts'
 import type { User, UserStore } from '../ports/index.ts'
-import type { AccountFlowsStore, ClaimedReset, MailOutbox } from '../records/index.ts'
+import type { AccountFlowsStore, ClaimedReset } from '../records/index.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
 import type { FlowParts } from './parts.ts'
 
@@ -107,34 +107,31 @@ export type VoidLinks = (accountId: string, kinds?: readonly LinkKind[]) => Prom
 const BEFORE_EVERY_CLOCK = new Date(0)
 
 export function createVoidLinks(
-  store: Pick<AccountFlowsStore, 'pendingLogins' | TokenPart>,
-): VoidLinks {
-  return async (userId, kinds = linkKinds) => {
+  store: Pick<AccountFlowsStore, 'pendingLogins' | 'outbox' | TokenPart>,
+) {
+  const voidLinks: VoidLinks = async (userId, kinds = linkKinds) => {
     if (kinds.includes('email_verification'))
       await store.pendingLogins.change({ accountId: userId }, { isVoid: true })
     for (const kind of kinds)
       await store[MAIL_KINDS[kind].link.tokens].revoke({ userId }, BEFORE_EVERY_CLOCK)
   }
+
+  /** Voids what is still to be mailed to the account too, also what is on its way to the mail server. */
+  const voidEverything: VoidLinks = async (userId, kinds = linkKinds) => {
+    for (const kind of kinds) {
+      const requests = await store.outbox.requestsOf(userId, kind)
+      const ids = requests.map(({ id }) => id)
+      await store.outbox.supersede(ids, BEFORE_EVERY_CLOCK)
+    }
+    await voidLinks(userId, kinds)
+  }
+
+  return { voidLinks, voidEverything }
 }
 
 /** Whether it was voided with all others of its account. */
 export function isVoided({ expiresAt }: { expiresAt: Date }): boolean {
   return expiresAt.getTime() === BEFORE_EVERY_CLOCK.getTime()
-}
-
-/** Voids what is still to be mailed to the account too, also what is on its way to the mail server. */
-export function createVoidEverything(
-  outbox: Pick<MailOutbox, 'requestsOf' | 'supersede'>,
-  voidLinks: VoidLinks,
-): VoidLinks {
-  return async (accountId, kinds = linkKinds) => {
-    for (const kind of kinds) {
-      const requests = await outbox.requestsOf(accountId, kind)
-      const ids = requests.map(({ id }) => id)
-      await outbox.supersede(ids, BEFORE_EVERY_CLOCK)
-    }
-    await voidLinks(accountId, kinds)
-  }
 }
 
 /** The users as the flows see them: a user who is met disabled has no link any more, also once enabled again. */

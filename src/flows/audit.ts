@@ -9,15 +9,8 @@ export type AuditEvents = EventEmitter<
   { audit: [AuditEvent] } & { [Type in AuditEventType]: [AuditEventOf<Type>] }
 >
 
-interface AuditParts {
-  store: AuditLog
-  /** How long an event is kept that is recorded now. */
-  keepMs: () => number
-  clock: Clock
-  log: Log
-}
-
-export function createAudit({ store, keepMs, clock, log }: AuditParts) {
+/** @param keepMs - how long an event is kept that is recorded now. */
+export function createAudit(store: AuditLog, keepMs: () => number, clock: Clock, log: Log) {
   const events: AuditEvents = new EventEmitter()
   const failed = failureLog(log, clock)
 

@@ -8,7 +8,6 @@ import type { FlowParts } from './parts.ts'
 
 /** A genuine, usable link and the account it is for. Nothing is consumed yet. */
 export interface OpenedLink {
-  accountId: string
   username: string
   token: Token
   /** The login that the link was mailed for. `undefined`: there was none, or it is over. */
@@ -29,37 +28,39 @@ export function createConfirm(parts: FlowParts) {
       by: Requester,
       goesOn = login?.id,
     ): Promise<'confirmed' | LinkRefusal> {
-      const isOurs = ({ id }: Token) => id === token.id
-      if (await verifyAddress(parts, token, goesOn, isOurs)) return 'confirmed'
+      if (await verifyAddress(parts, token, goesOn, ({ id }) => id === token.id)) {
+        await recordVerified(parts, token.id, token, by)
+        return 'confirmed'
+      }
       const state = isVerified(token, await parts.users.findById(token.userId)) ? 'used' : 'changed'
       return refuse(parts, token, state, 'account_changed', by)
     },
 
     /** The same by the right code, typed where the login waits: its links expire. `false`: somebody else was first, or the account changed. */
-    confirmByCode: ({ accountId: userId, email = '', id }: PendingLogin): Promise<boolean> =>
-      verifyAddress(parts, { userId, email }, id, ({ pendingLoginId }) => pendingLoginId === id),
-
-    /** Records that an address is verified by a link: once for each link, however often it is recorded. */
-    recordConfirmed: ({ token }: OpenedLink, by: Requester) =>
-      recordVerified(parts, token.id, token, by),
-
-    /** The same of a code: once for each login. */
-    recordConfirmedByCode: ({ id, accountId: userId, captured }: PendingLogin, by: Requester) =>
-      recordVerified(parts, id, { userId, carried: carriedBy(captured) }, by),
+    async confirmByCode(login: PendingLogin, by: Requester): Promise<boolean> {
+      const { id, accountId: userId, email = '', captured } = login
+      const isOurs = ({ pendingLoginId }: Token) => pendingLoginId === id
+      if (!(await verifyAddress(parts, { userId, email }, id, isOurs))) return false
+      await recordVerified(parts, id, { userId, carried: carriedBy(captured) }, by)
+      return true
+    },
   }
 }
 
-const recordVerified = (
+/** Once for each link or login. The link is spent: a failure to record it is no reason to leave the login unfinished. */
+async function recordVerified(
   parts: FlowParts,
   id: string,
   whose: Pick<Token, 'userId' | 'carried'>,
   by: Requester,
-) =>
-  parts.audit({
-    ...about(parts, whose, by),
-    id: `verified:${id}`,
-    type: 'email_verification_completed',
-  })
+) {
+  const event = { ...about(parts, whose, by), id: `verified:${id}` }
+  try {
+    await parts.audit({ ...event, type: 'email_verification_completed' })
+  } catch (error) {
+    parts.log('error', 'a verification was not recorded', { error: String(error) })
+  }
+}
 
 /**
  * `false`: it was not the one to verify the address, or somebody voided its links just now.

@@ -48,8 +48,8 @@ export function createEmailVerification(parts: FlowParts) {
       if (isLate) await parts.pendingLogins.change({ id }, { isVoid: true })
       const kept = await parts.pendingLogins.find({ id })
       if (!kept || isVoid(kept)) return { ...login, passwordDigest: '' }
-      const asked = { accountId: user.id, carried: carriedBy(captured), requester }
-      await request(parts, { ...asked, pendingLoginId: id })
+      const carried = carriedBy(captured)
+      await request(parts, { accountId: user.id, pendingLoginId: id, carried, requester })
       return login
     },
 
@@ -62,10 +62,10 @@ export function createEmailVerification(parts: FlowParts) {
     ) => request(parts, { ...whose, carried, requester, form }),
 
     /** Whether we signed exactly this link (5.4). */
-    isGenuine: (link: VerificationLink) => isGenuine(parts, link),
+    isGenuine: isGenuine.bind(undefined, parts),
 
     /** Judges a link without consuming it. */
-    open: (link: VerificationLink, opener: LinkOpener) => open(parts, link, opener),
+    open: open.bind(undefined, parts),
 
     /**
      * The code of the login that the link was mailed for, and for how long none is compared. `undefined`: there is none, or it waits no
@@ -78,8 +78,19 @@ export function createEmailVerification(parts: FlowParts) {
     },
 
     /** Asks for a fresh link in the place of a genuine one that expired. */
-    renew: (link: VerificationLink, requester: Requester, form?: string) =>
-      renew(parts, link, requester, form),
+    async renew(link: VerificationLink, by: Requester, form?: string) {
+      const found = await find(parts, link)
+      if ('refusal' in found) return found
+      const { userId: accountId, pendingLoginId, carried, locale } = found.token
+      // One that is good still is as good for this as one that expired.
+      const state = verificationState(found)
+      if (state !== 'expired' && state !== 'usable') {
+        return refuse(parts, found.token, state, 'account_changed', by)
+      }
+      const requester = { ...by, uiLocales: by.uiLocales ?? locale }
+      await request(parts, { accountId, pendingLoginId, carried, requester, form })
+      return { refusal: undefined, ...contextOf(found.token) }
+    },
 
     ...createConfirm(parts),
   }
@@ -117,8 +128,8 @@ async function open(
   if (state !== 'usable' || !account) {
     return refuse(parts, token, state === 'usable' ? 'changed' : state, end, requester)
   }
-  const opened = { accountId: account.id, username: account.username, token }
-  return { ...opened, ...(await loginsOf(parts, token, account, browser)) }
+  const { username } = account
+  return { username, token, ...(await loginsOf(parts, token, account, browser)) }
 }
 
 async function loginsOf(
@@ -137,18 +148,4 @@ async function loginsOf(
   if (own && isWaitingPage(own)) return { login, here: own }
   const newest = await pendingLogins.find({ accountId: user.id, browserHash })
   return { login, here: alive(newest) ?? own }
-}
-
-async function renew(parts: FlowParts, link: VerificationLink, by: Requester, form?: string) {
-  const found = await find(parts, link)
-  if ('refusal' in found) return found
-  const { userId: accountId, pendingLoginId, carried, locale } = found.token
-  // One that is good still is as good for this as one that expired.
-  const state = verificationState(found)
-  if (state !== 'expired' && state !== 'usable') {
-    return refuse(parts, found.token, state, 'account_changed', by)
-  }
-  const requester = { ...by, uiLocales: by.uiLocales ?? locale }
-  await request(parts, { accountId, pendingLoginId, carried, requester, form })
-  return { refusal: undefined, ...contextOf(found.token) }
 }

@@ -9,7 +9,7 @@ import { MOST_MAILED } from './link.ts'
 import type { FlowParts } from './parts.ts'
 
 export interface NotMeParts extends FlowParts, Pick<AccountFlowsStore, 'notMeTokens'> {
-  voidEverything: VoidLinks
+  voidLinks: VoidLinks
   endSessions(accountId: string): Promise<unknown>
 }
 
@@ -33,12 +33,8 @@ export function createNotMe(parts: NotMeParts) {
       const account = await users.findById(accountId)
       if (account && outcome !== 'done') {
         const password = outcome === 'secured' ? 'blocked' : 'kept'
-        const details = {
-          mail: kind,
-          password,
-          done: outcome,
-          ...markOf(account, outcome),
-        } as const
+        const told = { mail: kind, password, done: outcome } as const
+        const details = { ...told, ...markOf(account, outcome) }
         const id = `disowned:${mailJobId}:${attempt}`
         await audit({ id, type: 'mail_disowned', at: clock.now(), accountId, details, ...by })
       }
@@ -89,7 +85,7 @@ async function takeBack(
   mail: NotMeToken,
   by: Requester,
 ): Promise<DisownedOutcome | 'under_way'> {
-  const { users, pendingLogins, voidEverything, endSessions } = parts
+  const { users, pendingLogins, voidLinks, endSessions } = parts
   const { kind, userId, email } = mail
   const user = await users.findById(userId)
   if (!user) return 'stopped'
@@ -97,7 +93,7 @@ async function takeBack(
   if (effect === 'unused') {
     // The old mailbox may not void mails to the new address.
     if (isLinkKind(kind) && user.email === email) {
-      await voidEverything(userId, [kind])
+      await voidLinks(userId, [kind])
       await pendingLogins.change({ accountId: userId }, { isVoid: true })
     }
     // A form may have used the link while it was voided.
@@ -134,12 +130,10 @@ async function block(
     // Who has left the mailbox needs support in any case.
     const mayBlock = user && (user.email !== email || mayComeBack(parts, user))
     const current = mayBlock ? user.passwordHash : undefined
-    const isBlocked =
-      current !== undefined &&
-      (current === unusable || (await users.replacePasswordHash(userId, current, unusable)))
-    if (current !== undefined && !isBlocked) continue
+    const isToReplace = current !== undefined && current !== unusable
+    if (isToReplace && !(await users.replacePasswordHash(userId, current, unusable))) continue
     await endSessions(userId)
-    return isBlocked ? 'secured' : 'signed_out'
+    return current === undefined ? 'signed_out' : 'secured'
   }
   return 'under_way'
 }

@@ -4,6 +4,7 @@ import type { LoginCodes } from '../crypto/login-code.ts'
 import type {
   AccountSessions,
   AuditEvent,
+  Log,
   Requester,
   SessionCutoffs,
   UserStore,
@@ -29,6 +30,7 @@ export interface FlowParts extends Pick<AccountFlowsStore, 'pendingLogins' | 'li
   audit(event: AuditEvent): Promise<void>
   settings(): Settings
   clock: Clock
+  log: Log
 }
 
 /** Who asks where it is the host by itself, and no request. */

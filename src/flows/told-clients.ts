@@ -1,5 +1,6 @@
 import type { Log } from '../ports/index.ts'
 import type { ClientLogout, ClientLogoutState, ClientLogoutStore } from '../records/index.ts'
+import { defined } from '../records/kind.ts'
 import type { ShownApps, SignedOutApps } from '../views/page-locals.ts'
 
 export type ToldClients = ReturnType<typeof createToldClients>
@@ -22,15 +23,14 @@ export function createToldClients(
     try {
       return isOn() ? await work() : undefined
     } catch (error) {
-      log('error', 'it is not known which clients are told of an ended account', {
-        error: String(error),
-      })
+      const message = 'it is not known which clients are told of an ended account'
+      log('error', message, { error: String(error) })
       return undefined
     }
   }
 
   const find = async (accountId: string, endId?: string) =>
-    clientsOfNewest(await logouts.find({ accountId, ...(endId !== undefined && { endId }) }))
+    clientsOfNewest(await logouts.find({ accountId, ...defined({ endId }) }))
 
   async function shown(clients: ClientLogout[]): Promise<ShownApps> {
     const named = clients.slice(0, MOST_NAMES).map(({ clientId }) => nameOf(clientId))

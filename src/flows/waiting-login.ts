@@ -1,10 +1,10 @@
 /** The page that logged in and waits for its address to be verified. It goes on once, with the original request of the client. */
 import { passwordDigest } from '../crypto/password.ts'
 import { hashToken, idOf, isToken, newId } from '../crypto/token.ts'
-import type { CapturedRequest, Requester, SessionCutoffs, User } from '../ports/index.ts'
+import type { CapturedRequest, SessionCutoffs, User } from '../ports/index.ts'
 import { isEnded } from '../ports/login-end.ts'
 import { WEEK_MS } from '../ports/week.ts'
-import type { PendingLogin, PendingLoginStore } from '../records/index.ts'
+import type { PendingLogin } from '../records/index.ts'
 import { isVoid } from '../records/logins.ts'
 import { isStillFor } from './account.ts'
 import type { FlowParts } from './parts.ts'
@@ -41,8 +41,19 @@ export function createWaitingLogins(parts: FlowParts) {
     return isOwn ? pending : undefined
   }
 
-  const inTurn = ({ pendingLoginId }: WaitingPage, goOn: () => Promise<void>) =>
-    inLoginTurn(pendingLogins, pendingLoginId, clock.now(), goOn)
+  // Each turn has a name, so that nobody gives back the turn of another.
+  async function inTurn({ pendingLoginId }: WaitingPage, goOn: () => Promise<void>) {
+    const turn = newId()
+    try {
+      if (!(await pendingLogins.setTurn(pendingLoginId, turn, clock.now()))) return false
+      await goOn()
+      return true
+    } catch (error) {
+      // Where that fails too, the turn stays taken: the next sign-in goes through.
+      await pendingLogins.setTurn(pendingLoginId, turn, undefined).catch(() => {})
+      throw error
+    }
+  }
 
   return {
     /** Judges account, address, password and cut-offs as they are now. Does not take the turn. */
@@ -69,10 +80,12 @@ export function createWaitingLogins(parts: FlowParts) {
     },
 
     /** Judges the code that was typed into its page. */
-    tryCode: (login: PendingLogin, typed: string, by: Requester) =>
-      tryCode(parts, login, typed, by),
+    tryCode: tryCode.bind(undefined, parts),
 
-    /** Goes on, in the one turn, which a failure gives back. `false`: it was taken before, and nothing was done. */
+    /**
+     * Goes on, in the one turn. Where that fails, or nobody knows whether the turn was taken, the turn is given back. `false`: it was taken
+     * before, and nothing was done.
+     */
     inTurn,
 
     /** Likewise, and ends the login: its link verifies, and signs nobody in. */
@@ -143,28 +156,4 @@ export function isLoginOf(
     isStillFor(pending, user) &&
     !isEnded('idp', { second, seen }, cutoffs)
   )
-}
-
-/**
- * Does the work in the one turn of a waiting login. If the work fails, or nobody knows whether the turn was taken, the turn is
- * given back. Each turn has a name, so that nobody gives back the turn of another.
- *
- * @returns `false`: the turn was taken before, and nothing was done.
- */
-export async function inLoginTurn(
-  pendingLogins: Pick<PendingLoginStore, 'setTurn'>,
-  pendingLoginId: string,
-  at: Date,
-  work: () => Promise<void>,
-): Promise<boolean> {
-  const turn = newId()
-  try {
-    if (!(await pendingLogins.setTurn(pendingLoginId, turn, at))) return false
-    await work()
-    return true
-  } catch (error) {
-    // Where that fails too, the turn stays taken: the next sign-in goes through.
-    await pendingLogins.setTurn(pendingLoginId, turn, undefined).catch(() => {})
-    throw error
-  }
 }

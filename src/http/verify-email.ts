@@ -55,17 +55,18 @@ async function goOnHere(parts: HttpParts, opening: Opening, login: PendingLogin)
 async function goByLink(parts: HttpParts, opening: Opening) {
   const { resume, clients, seenByLogin, clock } = parts
   const { ctx, next, opened } = opening
-  const { accountId, login, here, token } = opened
+  const { login, here, token } = opened
+  const { userId: accountId } = token
   const show = verifyEmailPages(parts)
-  const second = loginSecond(clock.now())
+  const ts = loginSecond(clock.now())
   const live = await resume.liveSession(ctx)
   if (live && live.accountId !== accountId) return show.otherAccount(ctx, opened)
   const isOwnBrowser = login && here?.browserHash === login.browserHash
   if (isOwnBrowser) return goOnHere(parts, opening, login)
 
   const byEmail = async () => {
-    const seen = await seenByLogin(accountId, second, token.passwordDigest)
-    return { accountId, second, seen }
+    const accountFlowsSeen = await seenByLogin(accountId, ts, token.passwordDigest)
+    return { accountId, ts, accountFlowsSeen, amr: ['email'] }
   }
   if (token.pendingLoginId === undefined) {
     const { carried } = await clients.identify(token.carried)
@@ -84,16 +85,9 @@ async function goByLink(parts: HttpParts, opening: Opening) {
 
 /** `false`: the link did nothing, and the page says why. */
 async function confirmed(parts: HttpParts, { ctx, opened }: Opening, goesOn?: string) {
-  const { verification, log } = parts
   const requester = parts.requesterOf(ctx.req)
-  const outcome = await verification.confirm(opened, requester, goesOn)
-  if (outcome !== 'confirmed') {
-    await verifyEmailPages(parts).refused(ctx, outcome)
-    return false
-  }
-  // The link is spent: a failure to record it is no reason to leave the login unfinished.
-  await verification.recordConfirmed(opened, requester).catch((error: unknown) => {
-    log('error', 'a verification was not recorded', { error: String(error) })
-  })
-  return true
+  const outcome = await parts.verification.confirm(opened, requester, goesOn)
+  if (outcome === 'confirmed') return true
+  await verifyEmailPages(parts).refused(ctx, outcome)
+  return false
 }

@@ -75,7 +75,7 @@ export async function finish(parts: HttpParts, asked: Asked, captured: CapturedR
 
 /** Verifies the address by a code. `undefined`: the login stands in another way now. A fault: it waits still. */
 async function confirmByCode(
-  { waitingLogins, verification, requesterOf, log }: HttpParts,
+  { waitingLogins, verification, requesterOf }: HttpParts,
   ctx: Context,
   { login }: WaitingLogin,
   code: string,
@@ -85,10 +85,7 @@ async function confirmByCode(
   const outcome = await waitingLogins.tryCode(login, code, by)
   if (typeof outcome === 'number') return { reason: 'too_many', waitMs: outcome }
   if (outcome === 'unread' || outcome === 'wrong') return { reason: outcome }
-  if (outcome === 'over' || !(await verification.confirmByCode(login))) return undefined
-  await verification.recordConfirmedByCode(login, by).catch((error: unknown) => {
-    log('error', 'a verification was not recorded', { error: String(error) })
-  })
+  if (outcome === 'over' || !(await verification.confirmByCode(login, by))) return undefined
   return 'confirmed'
 }
 

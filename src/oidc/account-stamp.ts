@@ -27,30 +27,30 @@ export interface AccountStamp extends DatedLogin {
   kind: keyof SeenCutoffs
 }
 
+/** A login behind records, and what it has seen. */
+export interface KnownLogin extends DatedLogin {
+  seen: SeenCutoffs
+}
+
 /** `undefined`: the record belongs to no account, and no cut-off ends it. */
 export function accountStamp(model: string, payload: AdapterPayload): AccountStamp | undefined {
-  if (model === 'Interaction') return interactionStamp(payload)
-  const { accountId } = payload
+  const { accountId, loginTs, result, lastSubmission, iat } = payload
+  if (model === 'Interaction') {
+    // A login result may be held back for as long as the interaction lives, before or behind the consent page.
+    const login = result?.login ?? lastSubmission?.login
+    if (!login) return undefined
+    const { accountId, ts: second = iat } = login
+    return { accountId, second, seen: seenOf(login).seen, kind: 'idp' }
+  }
   if (accountId === undefined) return undefined
   const { second, seen } = seenOf(payload)
   return model === 'Session'
-    ? { accountId, second: payload.loginTs, seen, kind: 'idp' }
+    ? { accountId, second: loginTs, seen, kind: 'idp' }
     : { accountId, second: earliest(second, oauthSecond(model, payload)), seen, kind: 'oauth' }
 }
 
-// A login result may be held back for as long as the interaction lives, before or behind the consent page.
-function interactionStamp({ result, lastSubmission, iat }: AdapterPayload) {
-  const login = result?.login ?? lastSubmission?.login
-  if (!login) return undefined
-  const { accountId, ts: second = iat } = login
-  return { accountId, second, seen: seenOf(login).seen, kind: 'idp' as const }
-}
-
 /** The record with the login that it comes from. */
-export function withLogin(
-  payload: AdapterPayload,
-  { second, seen }: { second: number | undefined; seen: SeenCutoffs },
-): AdapterPayload {
+export function withLogin(payload: AdapterPayload, { second, seen }: KnownLogin): AdapterPayload {
   return { ...payload, [SEEN]: { ...seen, second } }
 }
 

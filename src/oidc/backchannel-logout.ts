@@ -1,9 +1,9 @@
 /** OpenID Connect Back-Channel Logout 1.0, by the provider's own means. */
 import { randomUUID } from 'node:crypto'
 import { errors, type Provider } from 'oidc-provider'
-import type { Log } from '../ports/index.ts'
 import type { ClientLogout, TellClient } from '../records/index.ts'
 import { readClient } from './clients.ts'
+import type { OidcParts } from './parts.ts'
 import type { PostForm } from './post-form.ts'
 import type { Client } from './request-check.ts'
 
@@ -25,11 +25,7 @@ export function tellsClients({ Client }: Provider): boolean {
   }
 }
 
-interface TellParts {
-  provider(): Provider
-  post: PostForm
-  log: Log
-}
+type TellParts = Pick<OidcParts, 'provider' | 'log'> & { post: PostForm }
 
 /** The client and its keys are looked up, and the token is made, when it is told: none of that is ever stored. */
 export function createTellClient({ provider, post, log }: TellParts): TellClient {
@@ -39,14 +35,13 @@ export function createTellClient({ provider, post, log }: TellParts): TellClient
     if (!client) return { reason: 'client_gone', isFinal: true }
     const { backchannelLogoutUri: uri } = client
     if (uri === undefined) return { reason: 'no_uri', isFinal: true }
-    let token: string
-    try {
-      token = await logoutToken(provider(), client, logout)
-    } catch (error) {
-      const { clientId } = logout
-      log('warn', 'no logout token could be made', { client: clientId, error: String(error) })
-      return { reason: 'no_token', isFinal: false }
-    }
+    const token = await logoutToken(provider(), client, logout).catch((error: unknown) =>
+      log('warn', 'no logout token could be made', {
+        client: logout.clientId,
+        error: String(error),
+      }),
+    )
+    if (token === undefined) return { reason: 'no_token', isFinal: false }
     const reason = await post(uri, { logout_token: token }, signal)
     // Also 400: it says that the token is wrong, or that the client could not end its session this time.
     return reason === undefined ? undefined : { reason, isFinal: false }
@@ -54,11 +49,11 @@ export function createTellClient({ provider, post, log }: TellParts): TellClient
 }
 
 /** As `client.backchannelLogout` of oidc-provider makes it: subject, keys, algorithms and encryption are the provider's. */
-function logoutToken(
+async function logoutToken(
   { IdToken }: Provider,
   client: Client,
   { accountId, sid }: ClientLogout,
-): Promise<string> {
+) {
   const token = Object.assign(new IdToken({ sub: accountId }, { client }), { mask: { sub: null } })
   token.set('events', { 'http://schemas.openid.net/event/backchannel-logout': {} })
   token.set('jti', randomUUID())

@@ -11,10 +11,6 @@ const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 /** Servers and proxies refuse addresses that are much longer than this. */
 const MAX_CARRIED_LENGTH = 4_000
 
-function isTooLong(carried: CarriedParameters): boolean {
-  return appendCarried(new URLSearchParams(), carried).toString().length > MAX_CARRIED_LENGTH
-}
-
 export type Clients = ReturnType<typeof createClients>
 
 /** @param origin - of the base URL; a logo of any other is not shown. */
@@ -23,24 +19,31 @@ export function createClients(provider: () => Provider, origin: string) {
 
   async function genuineClient(carried: CarriedParameters) {
     const { clientId, redirectUri } = carried
-    if (clientId === undefined || redirectUri === undefined || isTooLong(carried)) return undefined
+    if (clientId === undefined || redirectUri === undefined) return undefined
+    const query = appendCarried(new URLSearchParams(), carried).toString()
+    if (query.length > MAX_CARRIED_LENGTH) return undefined
     const client = await findClient(provider(), clientId)
     return client?.redirectUriAllowed(redirectUri) ? client : undefined
   }
 
   function shownClient(client: Client): ShownClient {
-    const { clientName = '', logoUri } = client
-    const isOwn = logoUri !== undefined && originOf(logoUri) === origin
-    return {
-      clientName: isSeen(clientName) ? clientName : client.clientId,
-      ...(isOwn && { logo: logoUri }),
-    }
+    const { clientName = '', logoUri: logo = '' } = client
+    const isOwn = URL.canParse(logo) && new URL(logo).origin === origin
+    return { clientName: isSeen(clientName) ? clientName : client.clientId, ...(isOwn && { logo }) }
   }
 
-  function hrefOf(client: Client, carried: CarriedParameters) {
-    const { issuer } = provider()
-    if (client.initiateLoginUri !== undefined) return withIssuer(client.initiateLoginUri, issuer)
-    return client.clientUri ?? frontPage(client, carried)
+  function hrefOf(client: Client, { redirectUri = '' }: CarriedParameters) {
+    const { initiateLoginUri, clientUri, applicationType } = client
+    if (initiateLoginUri !== undefined) {
+      const url = new URL(initiateLoginUri)
+      url.searchParams.set('iss', provider().issuer)
+      return url.href
+    }
+    if (clientUri !== undefined) return clientUri
+    const { protocol, hostname, origin } = new URL(redirectUri)
+    // An app that listens on a loopback address does so only while it waits for an answer.
+    const isListening = applicationType === 'native' && isLoopbackHost(hostname)
+    return /^https?:$/.test(protocol) && !isListening ? `${origin}/` : undefined
   }
 
   return {
@@ -99,7 +102,7 @@ export function createClients(provider: () => Provider, origin: string) {
 }
 
 /** A client whose registration cannot be read is as good as none. */
-export async function findClient(provider: Provider, clientId: string) {
+async function findClient(provider: Provider, clientId: string) {
   const client = await readClient(provider, clientId)
   return client === 'unreadable' ? undefined : client
 }
@@ -121,26 +124,5 @@ async function stateOfDevice({ DeviceCode }: Provider, deviceCode: string) {
   return code.accountId === undefined && code.error === undefined ? 'waiting' : 'answered'
 }
 
-// An app that listens on a loopback address does so only while it waits for an answer.
-function frontPage(
-  { applicationType }: Client,
-  { redirectUri = '' }: CarriedParameters,
-): string | undefined {
-  const { protocol, hostname, origin } = new URL(redirectUri)
-  const isHttp = protocol === 'https:' || protocol === 'http:'
-  if (!isHttp || (applicationType === 'native' && isLoopbackHost(hostname))) return undefined
-  return `${origin}/`
-}
-
 /** Some letters are blank: the Hangul fillers and the empty pattern of Braille. */
 const isSeen = (name: string) => /[^\p{C}\p{Z}\p{M}\u115F\u1160\u2800\u3164\uFFA0]/u.test(name)
-
-function originOf(url: string): string | undefined {
-  return URL.canParse(url) ? new URL(url).origin : undefined
-}
-
-function withIssuer(address: string, issuer: string): string {
-  const url = new URL(address)
-  url.searchParams.set('iss', issuer)
-  return url.href
-}

@@ -1,37 +1,35 @@
 import type { Adapter, AdapterConstructor, AdapterFactory } from 'oidc-provider'
-import type { EndedSessions, Log, SessionEnd } from '../ports/index.ts'
-import type { SessionCutoffStore } from '../records/index.ts'
+import type { EndedSessions, SessionEnd } from '../ports/index.ts'
+import { must } from '../production.ts'
 import { accountRecords } from './account-records.ts'
 import { IDP_MODELS, OAUTH_MODELS } from './account-stamp.ts'
 import type { NoteClients } from './ended-clients.ts'
-import { waitingOnce } from './outages.ts'
 import type { OwnAdapter } from './own-adapter.ts'
-import { createSeenLogins, type SeenLogins, type SeenParts } from './seen-logins.ts'
+import type { OidcParts } from './parts.ts'
+import { waitingOnce } from './provider-answers.ts'
+import { createSeenLogins, type SeenLogins } from './seen-logins.ts'
 
-export interface EndableParts extends SeenParts {
-  cutoffs: SessionCutoffStore
-  log: Log
+type EndableParts = Pick<OidcParts, 'cutoffs' | 'users' | 'clock' | 'log'> & {
   /** Keeps records where the flows keep theirs. */
   own: OwnAdapter
   noteClients: NoteClients
 }
 
-type Parts = EndableParts & { factories: AdapterFactory[] }
-
-export function createEndableSessions(outside: EndableParts) {
-  const parts: Parts = { ...outside, factories: [] }
-  const { own, factories } = parts
-  const { alive, stamped, ...logins } = createSeenLogins(parts)
+export function createEndableSessions(parts: EndableParts) {
+  const { own, cutoffs, noteClients, log } = parts
+  const logins = createSeenLogins(parts)
+  const factories: AdapterFactory[] = []
   const wrappers = new WeakSet<object>()
 
   return {
     ...logins,
+
     /** Wraps any adapter of oidc-provider, so that what a cut-off ended is never found again. */
     adapter(wrapped: AdapterConstructor | AdapterFactory = own.of): AdapterFactory {
-      const factory = onePerModel(asFactory(wrapped))
+      const factory = onePerModel(wrapped)
       factories.push(factory)
       return (model) => {
-        const outer = wrap({ alive, stamped }, model, factory(model))
+        const outer = wrap(logins, model, factory(model))
         wrappers.add(outer)
         return outer
       }
@@ -39,35 +37,23 @@ export function createEndableSessions(outside: EndableParts) {
 
     /** Throws a `TypeError` where this adapter was not made here. */
     expectOurs(adapter: object) {
-      if (wrappers.has(adapter)) return
-      throw new TypeError(
-        'adapter of the provider must be flows.adapter(), or flows.adapter(yours)',
-      )
+      const problem = 'adapter of the provider must be flows.adapter(), or flows.adapter(yours)'
+      must(wrappers.has(adapter), problem)
     },
 
-    end: endSessions.bind(undefined, parts),
+    async end(accountId: string, end: SessionEnd): Promise<EndedSessions> {
+      const ends = await cutoffs.end(accountId, end)
+      const records = accountRecords(factories, log, accountId, ends)
+      await noteClients(accountId, end, records)
+      const [oauth, idp] = await Promise.all([OAUTH_MODELS, IDP_MODELS].map(records.deleteEnded))
+      return { oauth, idp }
+    },
 
     start: own.start,
   }
 }
 
-async function endSessions(
-  parts: Parts,
-  accountId: string,
-  end: SessionEnd,
-): Promise<EndedSessions> {
-  const ends = await parts.cutoffs.end(accountId, end)
-  const records = accountRecords(parts, accountId, ends)
-  await parts.noteClients(accountId, end, records)
-  const [oauth, idp] = await Promise.all([OAUTH_MODELS, IDP_MODELS].map(records.deleteEnded))
-  return { oauth, idp }
-}
-
-function wrap(
-  { alive, stamped }: Pick<SeenLogins, 'alive' | 'stamped'>,
-  model: string,
-  inner: Adapter,
-): Adapter {
+function wrap({ alive, stamped }: SeenLogins, model: string, inner: Adapter): Adapter {
   return {
     upsert: (id, payload, expiresIn) =>
       waitingOnce(async () => {
@@ -84,23 +70,20 @@ function wrap(
   }
 }
 
-// oidc-provider takes a class or a factory; it tells them apart by the prototype, and so do we.
-function asFactory(adapter: AdapterConstructor | AdapterFactory): AdapterFactory {
-  return isConstructor(adapter) ? (model) => new adapter(model) : adapter
-}
-
 // An adapter may keep its data in the instance.
-function onePerModel(factory: AdapterFactory): AdapterFactory {
+function onePerModel(adapter: AdapterConstructor | AdapterFactory): AdapterFactory {
   const made = new Map<string, Adapter>()
   return (model) => {
-    const adapter = made.get(model) ?? factory(model)
-    made.set(model, adapter)
-    return adapter
+    const known = made.get(model)
+    if (known) return known
+    const one = isConstructor(adapter) ? new adapter(model) : adapter(model)
+    made.set(model, one)
+    return one
   }
 }
 
-function isConstructor(
+// oidc-provider takes a class or a factory; it tells them apart by the prototype, and so do we.
+const isConstructor = (
   adapter: AdapterConstructor | AdapterFactory,
-): adapter is AdapterConstructor {
-  return typeof adapter.prototype === 'object' && adapter.prototype !== null
-}
+): adapter is AdapterConstructor =>
+  typeof adapter.prototype === 'object' && adapter.prototype !== null

@@ -2,7 +2,7 @@ import type { Context, Next } from 'koa'
 import type { Provider } from 'oidc-provider'
 import type { SecretBox } from '../crypto/secret-box.ts'
 import type { CarriedParameters } from '../ports/index.ts'
-import { begunInteraction } from './provider-answers.ts'
+import { outcomeOf } from './provider-answers.ts'
 
 const NAME = 'account_flows_login'
 
@@ -27,7 +27,7 @@ export function createOpenLogin(provider: () => Provider, box: SecretBox, sentTo
     /** Middleware: notes where the provider leads a browser for an interaction. */
     async watch(ctx: Context, next: Next) {
       await next()
-      const interaction = begunInteraction(ctx.req)
+      const { interaction } = outcomeOf(ctx.req)
       const location = ctx.response.get('Location')
       // An answer that was withdrawn leads nowhere.
       if (!interaction || !location) return

@@ -1,17 +1,28 @@
+import { errors } from 'oidc-provider'
 import { hashToken } from '../crypto/token.ts'
-import type { ProviderRecord, ProviderRecords } from '../records/index.ts'
-import type { AccountAdapter } from './account-adapter.ts'
+import type { ProviderRecord } from '../records/index.ts'
+import type { AccountAdapter } from './account-records.ts'
+import { OAUTH_MODELS } from './account-stamp.ts'
+import type { OidcParts } from './parts.ts'
 import { isOver, opened, sealed, type SealedParts, storedId, toRecord } from './sealed-records.ts'
-import { isUsedOnce, mayReplace, refuseReuse, refuseUsed } from './single-use.ts'
 
 /** Models whose records may have no time to expire. */
 const LASTING = ['Client', 'InitialAccessToken', 'RegistrationAccessToken']
+/** Models whose records are used once: the first `consume` wins, and no later `upsert` makes them fresh again. */
+const CONSUMED_ONCE = new Set([
+  'AuthorizationCode',
+  'RefreshToken',
+  'DeviceCode',
+  'BackchannelAuthenticationRequest',
+  'PreAuthorizedCode',
+  'PushedAuthorizationRequest',
+])
+
 /** So many records that were found are known until they are consumed. */
 const MOST_FOUND = 1_000
 
-export interface OwnAdapterParts extends SealedParts {
-  records: ProviderRecords
-}
+type Parts = SealedParts & Pick<OidcParts, 'providerRecords'>
+type Found = Map<string, ProviderRecord>
 
 export type OwnAdapter = ReturnType<typeof createOwnAdapter>
 
@@ -19,21 +30,18 @@ export type OwnAdapter = ReturnType<typeof createOwnAdapter>
  * Keeps the records of oidc-provider in the store of the flows. The id of a record is hashed, and all but what it is looked for by is
  * sealed with the first secret. Of a client only its secret is sealed.
  */
-export function createOwnAdapter(parts: OwnAdapterParts) {
-  const found = new Map<string, ProviderRecord>()
-  const of = (model: string): AccountAdapter => adapterOf(parts, model, found, of)
+export function createOwnAdapter(parts: Parts) {
+  const found: Found = new Map()
   return {
-    of,
+    of: (model: string) => adapterOf(parts, model, found),
 
     /** Seals anew, with the first secret, what never expires: it would be lost with the secret that sealed it. */
     async start() {
-      const { records, box } = parts
-      const isOld = ({ sealed }: ProviderRecord) => sealed !== undefined && !box.isCurrent(sealed)
+      const { providerRecords: records, box } = parts
       const sealAnew = async (record: ProviderRecord) => {
-        const payload = isOld(record) && opened(parts, record)
-        if (!payload) return
-        const next = { ...record, ...sealed(box, record, payload) }
-        await records.reseal(record, next)
+        const isOld = record.sealed !== undefined && !box.isCurrent(record.sealed)
+        const payload = isOld && opened(parts, record)
+        if (payload) await records.reseal(record, { ...record, ...sealed(box, record, payload) })
       }
       for (const model of LASTING)
         await records.findAll(`${model}:`, (page) => Promise.all(page.map(sealAnew)))
@@ -41,22 +49,22 @@ export function createOwnAdapter(parts: OwnAdapterParts) {
   }
 }
 
-function adapterOf(
-  parts: OwnAdapterParts,
-  model: string,
-  found: Map<string, ProviderRecord>,
-  of: (model: string) => AccountAdapter,
-): AccountAdapter {
-  const { records, clock } = parts
-  const isOurs = (record: ProviderRecord) => record.model === model
+function adapterOf(parts: Parts, model: string, found: Found): AccountAdapter {
+  const { providerRecords: records, clock } = parts
+  const ofModels = (page: ProviderRecord[], models: string[]) =>
+    page.filter((record) => models.includes(record.model))
+  const revoke = (grantId: string, models: string[]) =>
+    records.findBy('grantId', grantId, (page) =>
+      records.removeFound(ofModels(page, models), (record) => record.grantId === grantId),
+    )
 
   return {
     async upsert(id, payload, expiresIn) {
       const record = toRecord(parts, model, id, payload, expiresIn)
-      const may = mayReplace(model)
-      if (may === 'any') return records.overwrite(record)
+      const isOnce = CONSUMED_ONCE.has(model)
+      if (!isOnce && model !== 'ReplayDetection') return records.overwrite(record)
       const isSaved = await records.save(record, (before) =>
-        may === 'expired' ? isOver(parts, before) : !before.consumedAt,
+        isOnce ? !before.consumedAt : isOver(parts, before),
       )
       if (!isSaved) refuseUsed(model)
     },
@@ -64,7 +72,7 @@ function adapterOf(
     async find(id) {
       if (typeof id !== 'string') return undefined
       const record = await records.find(storedId(model, id))
-      if (record && isUsedOnce(model)) remember(found, record)
+      if (record && CONSUMED_ONCE.has(model)) remember(found, record)
       return record && opened(parts, record)
     },
 
@@ -76,16 +84,19 @@ function adapterOf(
       const known = found.get(stored)
       found.delete(stored)
       if (await records.consume(known ?? stored, clock.now())) return
-      await refuseReuse(model, (await records.find(stored))?.grantId, of)
+      const { grantId } = (await records.find(stored)) ?? {}
+      // A second use at the same moment as the first ends the whole grant (RFC 6749, 4.1.2; RFC 9700, 4.14). oidc-provider does the same
+      // for a later one. The grant goes first: without it, all that the first use still makes is dead.
+      if (grantId !== undefined) {
+        await records.remove(storedId('Grant', grantId))
+        await revoke(grantId, OAUTH_MODELS)
+      }
+      refuseUsed(model)
     },
 
     destroy: (id) => records.remove(storedId(model, id)),
 
-    async revokeByGrantId(grantId) {
-      await records.findBy('grantId', grantId, (page) =>
-        records.removeFound(page.filter(isOurs), (record) => record.grantId === grantId),
-      )
-    },
+    revokeByGrantId: (grantId) => revoke(grantId, [model]),
 
     async destroyByAccountId(accountId, isEnded) {
       let count = 0
@@ -94,7 +105,7 @@ function adapterOf(
         return payload !== undefined && isEnded(payload)
       }
       await records.findBy('accountId', accountId, async (page) => {
-        count += await records.removeFound(page.filter(isOurs).filter(isToGo), isToGo)
+        count += await records.removeFound(ofModels(page, [model]).filter(isToGo), isToGo)
       })
       return count
     },
@@ -102,15 +113,10 @@ function adapterOf(
 }
 
 /** Of two sessions with one uid: an older request may have saved the one of before. */
-async function findNewest(
-  parts: OwnAdapterParts,
-  model: string,
-  field: 'uid' | 'userCode',
-  value: string,
-) {
+async function findNewest(parts: Parts, model: string, field: 'uid' | 'userCode', value: string) {
   if (typeof value !== 'string') return undefined
   const all: ProviderRecord[] = []
-  await parts.records.findBy(field, hashToken(value), async (page) => all.push(...page))
+  await parts.providerRecords.findBy(field, hashToken(value), async (page) => all.push(...page))
   return all
     .filter((record) => record.model === model)
     .toSorted((one, other) => Number(other.expiresAt) - Number(one.expiresAt))
@@ -118,8 +124,17 @@ async function findNewest(
     .find((payload) => payload !== undefined)
 }
 
-function remember(found: Map<string, ProviderRecord>, record: ProviderRecord) {
+function remember(found: Found, record: ProviderRecord) {
   found.set(record.id, record)
   const [oldest] = found.keys()
   if (found.size > MOST_FOUND && oldest !== undefined) found.delete(oldest)
+}
+
+/** @throws an error of oidc-provider, which is the answer of the token or authorization endpoint. */
+function refuseUsed(model: string): never {
+  if (model === 'ReplayDetection') throw new errors.InvalidRequest('the JWT was already used')
+  if (model === 'PushedAuthorizationRequest') {
+    throw new errors.InvalidRequestUri('request_uri is invalid, expired, or was already used')
+  }
+  throw new errors.InvalidGrant('it was already used')
 }

@@ -1,6 +1,6 @@
 import { interactionPolicy, type KoaContextWithOIDC } from 'oidc-provider'
-import type { Log, User } from '../ports/index.ts'
-import { refuseWeak } from '../production.ts'
+import type { Log, UserStore } from '../ports/index.ts'
+import { must, refuseWeak } from '../production.ts'
 import type { Settings } from '../settings/table.ts'
 
 /** A policy of oidc-provider, such as `interactionPolicy.base()`. */
@@ -10,7 +10,7 @@ type Asks = (ctx: KoaContextWithOIDC) => boolean | Promise<boolean>
 
 /** The provider does not tell which policy it was given, so what is judged is whether ours was ever made. */
 export function createAccountPolicy(
-  readAccount: (accountId: string) => Promise<User | undefined>,
+  users: Pick<UserStore, 'findById'>,
   settings: () => Settings,
   log: Log,
 ) {
@@ -26,13 +26,9 @@ export function createAccountPolicy(
     add(policy: InteractionPolicy): InteractionPolicy {
       isMade = true
       const login = policy.get('login')
-      if (!login) throw new TypeError('policy must have a prompt with the name "login"')
+      must(login, 'policy must have a prompt with the name "login"')
       const add = (reason: string, description: string, asks: Asks) =>
-        login.checks.add(
-          new Check(reason, description, 'login_required', async (ctx) =>
-            (await asks(ctx)) ? Check.REQUEST_PROMPT : Check.NO_NEED_TO_PROMPT,
-          ),
-        )
+        login.checks.add(new Check(reason, description, 'login_required', asks))
 
       add(
         'account_gone',
@@ -42,7 +38,7 @@ export function createAccountPolicy(
       add('email_unverified', 'the e-mail address is not verified', async ({ oidc }) => {
         const accountId = oidc.session?.accountId
         if (accountId === undefined || !settings().requireEmailVerification) return false
-        return (await readAccount(accountId))?.emailVerified !== true
+        return (await users.findById(accountId))?.emailVerified !== true
       })
       return policy
     },

@@ -4,6 +4,7 @@ import { request as requestHttps } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { reachCodeOf } from '../answer.ts'
+import { must } from '../production.ts'
 import { ipOf } from '../settings/loopback-host.ts'
 
 /** How clients are told of an ended account. */
@@ -15,9 +16,9 @@ export interface ClientLogoutOptions {
 /** @throws TypeError where the option is something else. */
 export function checkClientLogout(option: ClientLogoutOptions = {}): boolean {
   const { allowPrivateNetworks = false }: ClientLogoutOptions = Object(option)
-  if (typeof option === 'object' && option !== null && typeof allowPrivateNetworks === 'boolean')
-    return allowPrivateNetworks
-  throw new TypeError('clientLogout must be an object with allowPrivateNetworks: true or false')
+  const isGood = typeof option === 'object' && option && typeof allowPrivateNetworks === 'boolean'
+  must(isGood, 'clientLogout must be an object with allowPrivateNetworks: true or false')
+  return allowPrivateNetworks
 }
 
 const REFUSED = 'refused_address'

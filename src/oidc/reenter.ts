@@ -7,20 +7,17 @@
  * - the route names `resume` and `device_resume`.
  */
 import { randomBytes } from 'node:crypto'
-import type { Context, Next } from 'koa'
-import type { Interaction, Provider } from 'oidc-provider'
+import type { Context, Middleware, Next } from 'koa'
+import type { Interaction } from 'oidc-provider'
 import type { CapturedRequest } from '../ports/index.ts'
 import type { OpenLogin } from './open-login.ts'
-import { rethrowFailure, wasGone } from './provider-answers.ts'
-import { injectCookie } from './request-cookies.ts'
+import type { OidcParts } from './parts.ts'
+import { outcomeOf } from './provider-answers.ts'
 
 /** The record only has to live for the one request that makes and uses it. */
 export const HANDOVER_SECONDS = 60
 
-export interface ReenterParts {
-  provider: () => Provider
-  openLogin: Pick<OpenLogin, 'forget'>
-}
+export type ReenterParts = Pick<OidcParts, 'provider' | 'clock'> & { openLogin: OpenLogin }
 
 /** Sends a request through the provider again, as after a page of its host that had this result. */
 export async function reopen(
@@ -34,16 +31,11 @@ export async function reopen(
   const route = request.deviceCode === undefined ? 'resume' : 'device_resume'
   const path = provider().pathFor(route, { uid, mountPath: '' })
   const returnTo = new URL(provider().pathFor(route, { uid }), provider().issuer).href
-  await saveInteraction(provider(), uid, { ...request, returnTo })
+  const payload = { ...request, returnTo }
+  const interaction: Interaction = Reflect.construct(provider().Interaction, [uid, payload])
+  await interaction.save(HANDOVER_SECONDS)
   injectCookie(ctx, provider().cookieName('resume'), uid)
   await reenter(parts, ctx, next, path)
-}
-
-async function saveInteraction(provider: Provider, uid: string, payload: object): Promise<void> {
-  const Interaction: unknown = provider.Interaction
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- its constructor is not typed
-  const create = Interaction as new (uid: string, payload: object) => Interaction
-  await new create(uid, payload).save(HANDOVER_SECONDS)
 }
 
 /** Answers this request as the provider answers a GET of that path. */
@@ -57,10 +49,51 @@ export async function reenter({ openLogin }: ReenterParts, ctx: Context, next: N
   ctx.url = path
   ctx.method = 'GET'
   await next()
+  const { failure, isGone } = outcomeOf(ctx.req)
   // The provider has answered then as well, and finished nothing.
-  rethrowFailure(ctx.req)
-  if (!wasGone(ctx.req)) openLogin.forget(ctx)
+  if (failure) throw failure
+  if (!isGone) openLogin.forget(ctx)
   if (ctx.status === 303) ctx.status = 302
   // The link is in the address of this answer. A form that posts itself to the client says at least where it comes from.
   ctx.set('Referrer-Policy', ctx.status === 302 ? 'no-referrer' : 'strict-origin')
+}
+
+/** Hands the request back to the host as it came, whatever a resumption had to make of it. */
+export const restoreRequest: Middleware = async (ctx, next) => {
+  const { url, method } = ctx
+  const { cookie } = ctx.req.headers
+  const original: unknown = Reflect.get(ctx.req, 'originalUrl')
+  try {
+    await next()
+  } finally {
+    ctx.url = url
+    ctx.method = method
+    if (cookie === undefined) delete ctx.req.headers.cookie
+    else ctx.req.headers.cookie = cookie
+    if (original !== undefined) Reflect.set(ctx.req, 'originalUrl', original)
+  }
+}
+
+/**
+ * Adds a cookie to the request that the browser did not send, signed as the provider expects. So one response does what would
+ * otherwise need a redirect to ourselves.
+ */
+export function injectCookie(ctx: Context, name: string, value: string): void {
+  const kept = withoutCookie(ctx.req.headers.cookie, name)
+  const pairs = [...kept, `${name}=${value}`]
+  // The key ring of the cookies is there at run time, but not in the types.
+  const { keys }: { keys?: { sign(data: string): string } } = Object(ctx.cookies)
+  if (keys) pairs.push(`${name}.sig=${keys.sign(`${name}=${value}`)}`)
+  ctx.req.headers.cookie = pairs.join('; ')
+}
+
+export function dropCookie(ctx: Context, name: string): void {
+  ctx.req.headers.cookie = withoutCookie(ctx.req.headers.cookie, name).join('; ')
+}
+
+function withoutCookie(header: string | undefined, name: string): string[] {
+  const pairs = (header ?? '').split(';').map((pair) => pair.trim())
+  return pairs.filter(
+    (pair) => pair !== '' && !pair.startsWith(`${name}=`) && !pair.startsWith(`${name}.sig=`),
+  )
 }

@@ -3,27 +3,18 @@
  *
  * oidc-provider does not document that `Session.get` reads its cookie with the options that it sets it with. A test pins that.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Context } from 'koa'
 import type { Provider, Session } from 'oidc-provider'
-import type { Clock } from '../clock.ts'
-import type { LiveSession, Log } from '../ports/index.ts'
+import type { LiveSession } from '../ports/index.ts'
 import { loginSecond, seenAll } from '../ports/login-end.ts'
-import type { SessionCutoffStore } from '../records/index.ts'
+import { must } from '../production.ts'
+import type { OidcParts } from './parts.ts'
 import type { SeenLogins } from './seen-logins.ts'
 
 /** A request, and its answer, of which nothing has left yet. */
-export interface Browser {
-  req: IncomingMessage
-  res: ServerResponse
-}
+type Browser = Pick<Context, 'req' | 'res'>
 
-interface Parts {
-  provider(): Provider
-  sessions: Pick<SeenLogins, 'readCutoffs' | 'ofLogin'>
-  cutoffs: Pick<SessionCutoffStore, 'read'>
-  clock: Clock
-  log: Log
-}
+type Parts = Pick<OidcParts, 'provider' | 'cutoffs' | 'clock' | 'log'> & { sessions: SeenLogins }
 
 /** Looks for the live session of this account in a browser. */
 export function createLiveSession({ provider, sessions, cutoffs, clock, log }: Parts) {
@@ -73,11 +64,11 @@ async function sessionIn(provider: Provider, { req, res }: Browser) {
   )
 
   function setCookie(id: string, exp: number | undefined) {
-    if (!options) throw new TypeError('oidc-provider does not tell how it sets its session cookie')
+    must(options, 'oidc-provider does not tell how it sets its session cookie')
     // A host behind a proxy may have told its own framework so, and not the provider.
     cookies.secure ||= provider.issuer.startsWith('https:')
-    const expires = exp === undefined ? undefined : new Date(exp * 1000)
-    cookies.set(provider.cookieName('session'), id, { ...options, ...(expires && { expires }) })
+    const expires = exp !== undefined && { expires: new Date(exp * 1000) }
+    cookies.set(provider.cookieName('session'), id, { ...options, ...expires })
   }
 
   return { session, setCookie }

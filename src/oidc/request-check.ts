@@ -4,7 +4,7 @@ import type { Context } from 'koa'
 import type { Provider } from 'oidc-provider'
 import { AccountFlowsError } from '../errors.ts'
 import type { CapturedRequest } from '../ports/index.ts'
-import { begunInteraction, rethrowFailure } from './provider-answers.ts'
+import { outcomeOf } from './provider-answers.ts'
 
 export type Client = NonNullable<Awaited<ReturnType<Provider['Client']['find']>>>
 
@@ -24,11 +24,17 @@ export function createRequestCheck(provider: () => Provider) {
     const req = asNobody(ctx, `${path}?${query.toString()}`)
     const res = new ServerResponse(req)
     await provider().callback()(req, res)
-    const interaction = begunInteraction(req)
+    const { interaction, failure } = outcomeOf(req)
     await interaction?.destroy()
-    rethrowFailure(req)
-    if (!interaction) expectAnswer(res)
-    return interaction !== undefined
+    if (failure) throw failure
+    if (interaction) return true
+    // A refusal is about the request; anything else tells nothing of it.
+    const { statusCode } = res
+    if (statusCode < 500 && statusCode !== 429) return false
+    const message = `The provider answered ${statusCode} when it was asked about a captured request`
+    throw statusCode === 503
+      ? new AccountFlowsError('ERR_STORE_UNAVAILABLE', message)
+      : new Error(message)
   }
 
   async function pushed(ctx: Context, { params, trusted }: CapturedRequest): Promise<boolean> {
@@ -56,15 +62,6 @@ export function createRequestCheck(provider: () => Provider) {
   }
 }
 
-/** A refusal is about the request; anything else tells nothing of it. */
-function expectAnswer({ statusCode }: ServerResponse) {
-  if (statusCode < 500 && statusCode !== 429) return
-  const message = `The provider answered ${statusCode} when it was asked about a captured request`
-  throw statusCode === 503
-    ? new AccountFlowsError('ERR_STORE_UNAVAILABLE', message)
-    : new Error(message)
-}
-
 function isRegistered({ params }: CapturedRequest, client: Client): boolean {
   const { redirect_uri: redirectUri, response_type: responseType } = params
   return (
@@ -84,13 +81,12 @@ function takesPushed(provider: Provider): boolean {
 }
 
 function queryOf(params: CapturedRequest['params']): URLSearchParams {
-  const query = new URLSearchParams()
-  for (const [name, value] of Object.entries(params)) {
-    for (const each of Array.isArray(value) ? value : [value]) {
-      if (each !== undefined && each !== null) query.append(name, String(each))
-    }
-  }
-  return query
+  const pairs = Object.entries(params).flatMap(([name, value]) => {
+    const values = Array.isArray(value) ? value : [value]
+    const given = values.filter((each) => each !== undefined && each !== null)
+    return given.map((each): [string, string] => [name, String(each)])
+  })
+  return new URLSearchParams(pairs)
 }
 
 /** The same connection, without the cookies and the body. */

@@ -5,37 +5,33 @@
 import type { Context, Next } from 'koa'
 import type { Session } from 'oidc-provider'
 import { appendCarried } from '../ports/carried-query.ts'
-import type { Clock } from '../clock.ts'
-import { loginSecond, type SeenCutoffs } from '../ports/login-end.ts'
+import { loginSecond } from '../ports/login-end.ts'
 import type { CapturedRequest, CarriedParameters, LoginResult } from '../ports/index.ts'
-import { wasGone } from './provider-answers.ts'
-import { HANDOVER_SECONDS, reenter, reopen, type ReenterParts } from './reenter.ts'
-import { dropCookie, injectCookie } from './request-cookies.ts'
+import { defined } from '../records/kind.ts'
+import { outcomeOf } from './provider-answers.ts'
+import {
+  dropCookie,
+  HANDOVER_SECONDS,
+  injectCookie,
+  reenter,
+  reopen,
+  type ReenterParts,
+} from './reenter.ts'
 
-/** A login that only the link proves. */
-export interface EmailLogin {
-  accountId: string
-  /** In which the request with the link arrived. */
-  second: number
-  /** What decides which cut-offs it outlives. */
-  seen: SeenCutoffs
-}
+/** A login that only the link proves; of the second in which the request with the link arrived. */
+export type EmailLogin = Omit<LoginResult, 'remember'> & { amr: string[] }
 
 export type WayOut = 'denied' | 'asked_again'
 
-interface Parts extends ReenterParts {
-  clock: Clock
-}
-
 export type Resume = ReturnType<typeof createResume>
 
-export function createResume(parts: Parts) {
+export function createResume(parts: ReenterParts) {
   const { provider } = parts
   return {
-    /** The live session in this browser; its `uid` stays the same while it lives. `undefined`: nobody is signed in. */
+    /** The live session in this browser. `undefined`: nobody is signed in. */
     async liveSession(ctx: Context) {
-      const { accountId, uid } = await provider().Session.get(ctx)
-      return accountId === undefined ? undefined : { accountId, uid }
+      const { accountId } = await provider().Session.get(ctx)
+      return accountId === undefined ? undefined : { accountId }
     },
 
     /** Ends a live session of another account; nothing of it may reach the one to come. */
@@ -79,11 +75,11 @@ export function createResume(parts: Parts) {
     async carried(
       ctx: Context,
       next: Next,
-      { accountId, second }: EmailLogin,
+      { accountId, ts: loginTs, amr }: EmailLogin,
       carried: CarriedParameters,
     ) {
       const session = await provider().Session.get(ctx)
-      session.loginAccount({ accountId, loginTs: second, amr: ['email'] })
+      session.loginAccount({ accountId, loginTs, amr })
       session.resetIdentifier()
       await session.save(HANDOVER_SECONDS)
       injectCookie(ctx, provider().cookieName('session'), session.jti)
@@ -94,12 +90,12 @@ export function createResume(parts: Parts) {
   }
 }
 
-async function findPushed({ provider }: Parts, parJti: string | undefined) {
+async function findPushed({ provider }: ReenterParts, parJti: string | undefined) {
   return parJti === undefined ? undefined : provider().PushedAuthorizationRequest.find(parJti)
 }
 
 async function withoutPushed<T>(
-  parts: Parts,
+  parts: ReenterParts,
   { parJti, ...request }: CapturedRequest,
   goOn: (request: CapturedRequest) => Promise<T>,
 ): Promise<T> {
@@ -111,14 +107,13 @@ async function withoutPushed<T>(
 }
 
 async function askAgain(
-  parts: Parts,
+  parts: ReenterParts,
   ctx: Context,
   next: Next,
-  { parJti, ...captured }: CapturedRequest,
+  // Consent was of the account that is left, and so is a hint at it.
+  { parJti, lastSubmission: _consent, ...request }: CapturedRequest,
 ): Promise<void> {
   const pushed = await findPushed(parts, parJti)
-  // Consent was of the account that is left, and so is a hint at it.
-  const { lastSubmission: _consent, ...request } = captured
   const { login_hint: _hint, prompt = '', ...others } = request.params
   const prompts = new Set(String(prompt).split(' ').filter(Boolean)).add('login')
   const params = { ...others, prompt: [...prompts].join(' ') }
@@ -130,59 +125,31 @@ async function askAgain(
 const DENIED = { error: 'access_denied', error_description: 'End-User aborted interaction' }
 
 async function finish(
-  parts: Parts,
+  parts: ReenterParts,
   ctx: Context,
   next: Next,
   captured: CapturedRequest,
   byEmail?: EmailLogin,
 ): Promise<boolean> {
   const { provider, clock } = parts
-  const { lastSubmission: _consent, ...request } = captured
-  const own = byEmail ? loginByEmail(byEmail, captured.login) : captured.login
+  const { lastSubmission, ...request } = captured
+  const { remember, accountId } = captured.login
+  const own = byEmail ? { ...byEmail, ...defined({ remember }) } : captured.login
   const newer = newerLogin(await provider().Session.get(ctx), own)
   const { ts: checkedAt } = newer ?? captured.login
-  await reopen(parts, ctx, next, {
-    ...request,
-    // The provider counts max_age from now, not from the password check; so it is asked again where that was too long ago.
-    ...(!isTooOld(captured, checkedAt, clock.now()) && {
-      result: { ...consentOf(captured), login: newer ?? own },
-    }),
-  })
-  return !wasGone(ctx.req)
+  // The provider counts max_age from now, not from the password check; so it is asked again where that was too long ago.
+  const { max_age: maxAge } = captured.params
+  const isTooOld = maxAge !== undefined && loginSecond(clock.now()) - checkedAt > Number(maxAge)
+  // What somebody else had answered before is none of this account's.
+  const isSame = Reflect.get(Object(lastSubmission?.['login']), 'accountId') === accountId
+  const result = { ...(isSame && lastSubmission), login: newer ?? own }
+  await reopen(parts, ctx, next, { ...request, ...(!isTooOld && { result }) })
+  return !outcomeOf(ctx.req).isGone
 }
 
 // What the person did in this browser since is what is true there: a session never goes back to an earlier login.
 function newerLogin(session: Session, than: LoginResult): LoginResult | undefined {
   const { accountId, loginTs = 0, acr, amr, transient } = session
   if (accountId !== than.accountId || loginTs <= than.ts) return undefined
-  return {
-    accountId,
-    ts: loginTs,
-    ...(acr !== undefined && { acr }),
-    ...(amr !== undefined && { amr }),
-    remember: transient !== true,
-  }
-}
-
-function loginByEmail(
-  { accountId, second: ts, seen }: EmailLogin,
-  { remember }: LoginResult,
-): LoginResult {
-  const login = { accountId, ts, accountFlowsSeen: seen, amr: ['email'] }
-  return { ...login, ...(remember !== undefined && { remember }) }
-}
-
-// What somebody else had answered before is none of this account's.
-function consentOf({ lastSubmission, login }: CapturedRequest): Record<string, unknown> {
-  const before: unknown = lastSubmission?.['login']
-  const isSame =
-    typeof before === 'object' &&
-    before !== null &&
-    Reflect.get(before, 'accountId') === login.accountId
-  return isSame ? { ...lastSubmission } : {}
-}
-
-function isTooOld({ params }: CapturedRequest, checkedAt: number, at: Date): boolean {
-  const maxAge = params['max_age']
-  return maxAge !== undefined && loginSecond(at) - checkedAt > Number(maxAge)
+  return { accountId, ts: loginTs, ...defined({ acr, amr }), remember: transient !== true }
 }

@@ -1,17 +1,14 @@
 /** A record of oidc-provider as it lies in the store: who reads it there can use nothing of it. */
-import type { AdapterPayload, InteractionResults } from 'oidc-provider'
-import type { Clock } from '../clock.ts'
-import type { SecretBox } from '../crypto/secret-box.ts'
+import type { AdapterPayload } from 'oidc-provider'
 import { hashToken } from '../crypto/token.ts'
 import type { ProviderRecord } from '../records/index.ts'
+import { accountStamp } from './account-stamp.ts'
+import type { OidcParts } from './parts.ts'
 
 /** Ids that open nothing: admins look for clients by hand, and what was seen once is only compared. */
 const ID_IN_CLEAR = new Set(['Client', 'ReplayDetection'])
 
-export interface SealedParts {
-  box: SecretBox
-  clock: Pick<Clock, 'now'>
-}
+export type SealedParts = Pick<OidcParts, 'box' | 'clock'>
 
 /** Elsewhere the id itself opens what it names, so that the database holds its hash. */
 export const storedId = (model: string, id: string) =>
@@ -31,8 +28,8 @@ export function toRecord(
   const named = { id: storedId(model, id), model }
   return {
     ...named,
-    expiresAt: expiresIn === undefined ? undefined : timeIn(clock, expiresIn),
-    accountId: model === 'Interaction' ? loginOf(payload)?.accountId : payload.accountId,
+    expiresAt: expiresIn === undefined ? undefined : timeIn(clock.now(), expiresIn),
+    accountId: accountStamp(model, payload)?.accountId,
     grantId,
     uid: uid === undefined ? undefined : hashToken(uid),
     userCode: userCode === undefined ? undefined : hashToken(userCode),
@@ -42,14 +39,11 @@ export function toRecord(
 }
 
 /** A client may choose the time of what it signs. Databases know four digits of a year. */
-const timeIn = ({ now }: SealedParts['clock'], seconds: number) =>
-  new Date(Math.min(now().getTime() + seconds * 1000, Date.UTC(9998)))
-
-const loginOf = ({ result, lastSubmission }: AdapterPayload): InteractionResults['login'] =>
-  result?.login ?? lastSubmission?.login
+const timeIn = (now: Date, seconds: number) =>
+  new Date(Math.min(now.getTime() + seconds * 1000, Date.UTC(9998)))
 
 export function sealed(
-  box: SecretBox,
+  box: OidcParts['box'],
   { id, model }: Pick<ProviderRecord, 'id' | 'model'>,
   payload: AdapterPayload,
 ): Pick<ProviderRecord, 'clear' | 'sealed'> {

@@ -1,45 +1,78 @@
 /** What each request knows of the logins that its records come from, and of the cut-offs that these have seen. */
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Context, Next } from 'koa'
 import type { AdapterPayload } from 'oidc-provider'
 import type { Clock } from '../clock.ts'
 import { passwordDigest } from '../crypto/password.ts'
-import type { SessionCutoffs, UserStore } from '../ports/index.ts'
-import { isEnded, loginSecond, seenAll, seenBy, seenNone } from '../ports/login-end.ts'
-import type { SessionCutoffStore } from '../records/index.ts'
-import { accountStamp, OAUTH_MODELS, SEEN, withLogin } from './account-stamp.ts'
-import { createRequestMemory, type RequestMemory } from './request-memory.ts'
+import type { SessionCutoffs } from '../ports/index.ts'
+import {
+  isEnded,
+  loginSecond,
+  seenAll,
+  seenBy,
+  type SeenCutoffs,
+  seenNone,
+} from '../ports/login-end.ts'
+import {
+  accountStamp,
+  earliest,
+  type KnownLogin,
+  OAUTH_MODELS,
+  SEEN,
+  withLogin,
+} from './account-stamp.ts'
+import type { OidcParts } from './parts.ts'
 
 const SAVED_BY_HOSTS = new Set(['Session', 'BackchannelAuthenticationRequest'])
 const ENDED_MODELS = new Set(['Session', ...OAUTH_MODELS])
 
-export interface SeenParts {
-  cutoffs: Pick<SessionCutoffStore, 'read'>
-  users: Pick<UserStore, 'findById'>
-  clock: Clock
-  /** Whether the accounts of logins that are finished will be asked for. */
-  readsAccounts: () => boolean
-}
+type SeenParts = Pick<OidcParts, 'cutoffs' | 'users' | 'clock'>
 
-interface Parts extends SeenParts {
-  memory: RequestMemory
+interface Parts {
+  clock: Clock
+  memory(): Memory
+  readCutoffs(accountId: string): Promise<SessionCutoffs | undefined>
 }
 
 export type SeenLogins = ReturnType<typeof createSeenLogins>
 
-export function createSeenLogins(outside: SeenParts) {
-  const memory = createRequestMemory(outside.cutoffs, outside.users, outside.clock)
-  const parts = { ...outside, memory }
-  const { perRequest, ofLogin, readCutoffs, readAccount } = memory
+export function createSeenLogins({ cutoffs, users, clock }: SeenParts) {
+  const request = new AsyncLocalStorage<Memory>()
+  // Outside of requests nothing is remembered, and everything is read anew.
+  const memory = () => request.getStore() ?? newMemory()
+
+  /** The account's cut-offs, as this request sees them. */
+  function readCutoffs(accountId: string): Promise<SessionCutoffs | undefined> {
+    const known = memory().cutoffs
+    const reading = known.get(accountId) ?? cutoffs.read(accountId)
+    known.set(accountId, reading)
+    return reading
+  }
+
   return {
-    perRequest,
-    ofLogin,
     readCutoffs,
-    readAccount,
+
+    /** Middleware: each request of the provider has a memory of its own. */
+    perRequest: (_ctx: Context, next: Next) =>
+      request.run(newMemory(loginSecond(clock.now())), next),
+
+    /** What this work makes of the account is of that login, whatever its request knows. */
+    ofLogin: <T>(accountId: string, login: KnownLogin, work: () => Promise<T>) =>
+      request.run(newMemory(undefined, [[accountId, login]]), work),
 
     /** What an adapter asks for each record: it, unless a cut-off ended it. */
-    alive: alive.bind(undefined, parts),
+    async alive(model: string, payload: AdapterPayload | void) {
+      const stamp = payload && accountStamp(model, payload)
+      if (!stamp) return payload
+      const { accountId, kind, second } = stamp
+      const ends = await readCutoffs(accountId)
+      if (isEnded(kind, stamp, ends)) return undefined
+      remember(memory(), accountId, { second, seen: stamp.seen ?? seenBy(second, ends) }, kind)
+      return payload
+    },
 
     /** The record with what the login behind it has seen. `before`: the one that it takes the place of. */
-    stamped: stamped.bind(undefined, parts),
+    stamped: stamped.bind(undefined, { clock, memory, readCutoffs }),
 
     /**
      * Reads the cut-offs that came before a login, before the login makes anything: all later ones end it. If the account has
@@ -49,39 +82,57 @@ export function createSeenLogins(outside: SeenParts) {
      * @param second - in which it arrived.
      * @param digest - of the password hash that it was checked with. `undefined`: nobody knows, and the clock decides.
      */
-    seenByLogin: seenByLogin.bind(undefined, parts),
+    async seenByLogin(accountId: string, second: number, digest?: string) {
+      const ends = await readCutoffs(accountId)
+      let seen = seenBy(second, ends)
+      if (ends && digest !== undefined) {
+        const user = await users.findById(accountId)
+        const isOfNow = user !== undefined && passwordDigest(user.passwordHash) === digest
+        seen = isOfNow ? seenAll(ends) : seenNone()
+      }
+      remember(memory(), accountId, { second, seen }, 'idp')
+      return seen
+    },
   }
 }
 
-async function alive(
-  { memory, readsAccounts }: Parts,
-  model: string,
-  payload: AdapterPayload | void,
+/** `arrivedAt`: the second in which the request arrived. `undefined`: there is none. `logins`: what it may make things of, by account. */
+const newMemory = (arrivedAt?: number, logins: [accountId: string, login: KnownLogin][] = []) => ({
+  arrivedAt,
+  cutoffs: new Map<string, Promise<SessionCutoffs | undefined>>(),
+  logins: new Map(logins),
+})
+
+type Memory = ReturnType<typeof newMemory>
+
+/** Notes that something of this login was found or made. Of all of them the request has seen no more than each. */
+function remember(
+  { logins }: Memory,
+  accountId: string,
+  { second, seen }: KnownLogin,
+  kind: keyof SeenCutoffs,
 ) {
-  const stamp = payload && accountStamp(model, payload)
-  if (!stamp) return payload
-  const { accountId, kind, second } = stamp
-  // Not of a session: a link is opened in it before it verifies its account. Whoever needs the account gets a failure.
-  if (model === 'Interaction' && memory.arrivedAt() !== undefined && readsAccounts())
-    memory.readAccount(accountId).catch(() => {})
-  const ends = await memory.readCutoffs(accountId)
-  if (isEnded(kind, stamp, ends)) return undefined
-  memory.remember(accountId, { second, seen: stamp.seen ?? seenBy(second, ends) }, kind)
-  return payload
+  const known = logins.get(accountId) ?? { second, seen }
+  const oauth = Math.min(known.seen.oauth, seen.oauth)
+  // A host may keep a grant for longer than a session: of the session it tells nothing.
+  const session = kind === 'oauth' ? known : { second, seen }
+  const idp = Math.min(known.seen.idp, session.seen.idp)
+  logins.set(accountId, { second: earliest(known.second, session.second), seen: { idp, oauth } })
 }
 
 // A record has seen the cut-offs of the login that it comes from, or of its own request. So a request that began before a
 // cut-off, and ends after it, makes nothing that lives.
 async function stamped(
-  { memory, clock }: Parts,
+  parts: Parts,
   model: string,
   payload: AdapterPayload,
   before: () => Promise<AdapterPayload | void>,
 ): Promise<AdapterPayload> {
-  if (model === 'Interaction') return withSeenLogin(memory, clock, payload)
+  if (model === 'Interaction') return withSeenLogin(parts, payload)
   const { accountId } = payload
   if (accountId === undefined || !ENDED_MODELS.has(model)) return payload
-  const login = memory.loginOf(accountId)
+  const { logins, arrivedAt } = parts.memory()
+  const login = logins.get(accountId)
   if (login) return withLogin(payload, login)
   // A page of the host saves sessions and CIBA requests, and makes grants, outside our middleware.
   if (SAVED_BY_HOSTS.has(model)) {
@@ -91,9 +142,8 @@ async function stamped(
       return withLogin(payload, { second: stamp.second, seen: stamp.seen })
     if (model === 'Session') return payload
   }
-  const arrivedAt = memory.arrivedAt()
   if (arrivedAt === undefined && model !== 'Grant') return payload
-  const ends = await memory.readCutoffs(accountId)
+  const ends = await parts.readCutoffs(accountId)
   // These two open nothing without a login that lives or the person's consent, so that they need not be of a password.
   const isOfNone = arrivedAt === undefined || model === 'BackchannelAuthenticationRequest'
   return isOfNone
@@ -102,31 +152,13 @@ async function stamped(
 }
 
 // Without a time, oidc-provider dates the login at the moment the result is used, however late that is.
-async function withSeenLogin(memory: RequestMemory, { now }: Clock, payload: AdapterPayload) {
+async function withSeenLogin({ memory, readCutoffs, clock }: Parts, payload: AdapterPayload) {
   const login = payload.result?.login
   if (!login) return payload
-  const { accountId, ts = loginSecond(now()) } = login
+  const { accountId, ts = loginSecond(clock.now()) } = login
   const stamp = accountStamp('Interaction', payload)
-  const known = stamp?.seen ?? memory.loginOf(accountId)?.seen
-  const seen = known ?? seenBy(ts, await memory.readCutoffs(accountId))
-  memory.remember(accountId, { second: ts, seen }, 'idp')
+  const known = stamp?.seen ?? memory().logins.get(accountId)?.seen
+  const seen = known ?? seenBy(ts, await readCutoffs(accountId))
+  remember(memory(), accountId, { second: ts, seen }, 'idp')
   return { ...payload, result: { ...payload.result, login: { ...login, ts, [SEEN]: seen } } }
-}
-
-async function seenByLogin(
-  { memory, users }: Parts,
-  accountId: string,
-  second: number,
-  digest?: string,
-) {
-  const ends = await memory.readCutoffs(accountId)
-  const seen = !ends || digest === undefined ? seenBy(second, ends) : await judged(ends)
-  memory.remember(accountId, { second, seen }, 'idp')
-  return seen
-
-  async function judged(before: SessionCutoffs) {
-    const user = await users.findById(accountId)
-    const isOfNow = user !== undefined && passwordDigest(user.passwordHash) === digest
-    return isOfNow ? seenAll(before) : seenNone()
-  }
 }

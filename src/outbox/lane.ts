@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import { cancellation, within, type Clock } from '../clock.ts'
+import { within, type Clock } from '../clock.ts'
 import type { Log } from '../ports/index.ts'
 
 const AFTER_FAILURE_MS = 2_000
@@ -102,15 +102,15 @@ export function createLane<Job extends LaneJob>(parts: LaneParts<Job>) {
 
 /** Lets one loop sleep until there is something to do. */
 function createBell({ sleep }: Clock) {
-  let rung = cancellation()
+  let rung = new AbortController()
 
   return {
     /** Ends the wait under way, or the next one. */
-    ring: () => rung.cancel(),
+    ring: () => rung.abort('rung'),
 
     async wait(atMostMs: number): Promise<void> {
       await sleep(atMostMs, { signal: rung.signal, ref: false })
-      rung = cancellation()
+      rung = new AbortController()
     },
   }
 }

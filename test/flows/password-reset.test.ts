@@ -150,6 +150,7 @@ async function watchedFlow(users: User[]) {
     audit: async ({ type }) => void calls.push(type),
     settings: keeper.current,
     clock: movableClock,
+    log: () => {},
   })
   await keeper.refresh()
 

@@ -75,16 +75,16 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a login whose password is another one by now outlives the cut-offs',
-    in: 'seen-logins:judged',
+    in: 'seen-logins:seenByLogin',
     find: 'seenNone()',
-    becomes: 'seenAll(before)',
+    becomes: 'seenAll(ends)',
     caughtBy: 'FLT-14',
   },
   {
     name: 'a login with the new password is judged by its clock',
-    in: 'seen-logins:judged',
-    find: 'isOfNow ? seenAll(before)',
-    becomes: 'isOfNow ? seenBy(second, before)',
+    in: 'seen-logins:seenByLogin',
+    find: 'isOfNow ? seenAll(ends)',
+    becomes: 'isOfNow ? seenBy(second, ends)',
     caughtBy: 'FLT-14',
   },
   {
@@ -170,8 +170,8 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'sessions are deleted, without a cut-off',
-    in: 'endable-sessions:endSessions',
-    find: 'await parts.cutoffs.end(accountId, end)',
+    in: 'endable-sessions:end',
+    find: 'await cutoffs.end(accountId, end)',
     becomes: '{ idpAt: end.at, oauthAt: end.at }',
     caughtBy: 'SES-04',
   },
@@ -198,8 +198,8 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a mail that is on its way outlives the end of everything',
-    in: 'createVoidEverything',
-    find: 'await outbox.supersede(ids, BEFORE_EVERY_CLOCK)',
+    in: 'voidEverything',
+    find: 'await store.outbox.supersede(ids, BEFORE_EVERY_CLOCK)',
     becomes: '',
     caughtBy: 'TOK-25',
   },
@@ -400,7 +400,7 @@ export const resetMutants: Mutant[] = [
   {
     name: '"this was not me" leaves the links of an unused mail',
     in: 'takeBack',
-    find: 'await voidEverything(userId, [kind])',
+    find: 'await voidLinks(userId, [kind])',
     becomes: '',
     caughtBy: 'of a reset mail voids its link',
   },

@@ -46,7 +46,7 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'signing out leaves the windows of the browser waiting',
-    in: 'onSignOut',
+    in: 'attach',
     find: '&& session?.accountId !== undefined',
     becomes: '&& session?.accountId === undefined',
     caughtBy: 'once the person has signed out of the browser',

@@ -41,7 +41,7 @@ export const waitingMutants: Mutant[] = [
     name: 'a login is left without its turn',
     in: 'waiting-login:leave',
     find: 'inTurn(waiting, async () => {',
-    becomes: "inTurn({ ...window, pendingLoginId: '' }, async () => {}).then(async () => {",
+    becomes: "inTurn({ ...waiting, pendingLoginId: '' }, async () => {}).then(async () => {",
     and: [
       {
         in: 'waiting-login:leave',
@@ -230,7 +230,7 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a code is in the event of its verification',
-    in: 'recordConfirmedByCode',
+    in: 'confirm-address:confirmByCode',
     find: '{ userId, carried: carriedBy(captured) }',
     becomes:
       '{ userId, carried: { ...carriedBy(captured), clientId: parts.loginCodes.codeOf(id) } }',
@@ -386,7 +386,7 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a failure of the provider uses the turn up',
-    in: 'inLoginTurn',
+    in: 'waiting-login:inTurn',
     find: 'await pendingLogins.setTurn(pendingLoginId, turn, undefined).catch(() => {})',
     becomes: '',
     caughtBy: 'RACE-13',
@@ -394,7 +394,7 @@ export const waitingMutants: Mutant[] = [
   {
     name: 'what broke inside the provider is taken for an answer',
     in: 'reenter',
-    find: 'rethrowFailure(ctx.req)',
+    find: 'if (failure) throw failure',
     becomes: '',
     caughtBy: 'RACE-13',
   },

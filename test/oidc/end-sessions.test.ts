@@ -475,7 +475,6 @@ describe('A request that began before a cut-off and ends after it', () => {
         clock: movableClock,
         log: () => {},
         own: adapterOn(store),
-        readsAccounts: () => false,
         noteClients: async () => {},
       })
       const adapter = sessions.adapter()(model)

@@ -28,12 +28,12 @@ export function keptInMemory(
 
 /** An adapter that keeps its records there, sealed with these secrets. */
 export function adapterOn(
-  { providerRecords: records }: Pick<AccountFlowsStore, 'providerRecords'>,
+  { providerRecords }: Pick<AccountFlowsStore, 'providerRecords'>,
   [first = randomBytes(32), ...others]: readonly Buffer[] = [],
   clock: Clock = systemClock,
 ) {
   return createOwnAdapter({
-    records,
+    providerRecords,
     box: createSecretBox(createKeyRing([first, ...others])),
     clock,
   })
