@@ -78,7 +78,7 @@ export function diagnose(history: MailHistory): Diagnosis {
   const event = askedInVain && askedInVain.recordedAt > since ? askedInVain : undefined
   const known = event?.recordedAt ?? since
   const job = mails.find(
-    ({ state, reason, requestedAt = known }) =>
+    ({ state, reason, requestedAt }) =>
       state === 'waiting' && reason === undefined && requestedAt > known,
   )
   if (job) return told('waiting', { job })
