@@ -3,7 +3,7 @@ import { oneAtATime } from '../crypto/hash-queue.ts'
 import { refusePassword } from '../crypto/password.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
 import { requestMail } from '../outbox/request.ts'
-import type { CarriedParameters, Requester } from '../ports/index.ts'
+import type { CarriedParameters, Requester, User } from '../ports/index.ts'
 import { MAIL_KINDS, type PasswordLinkKind } from '../ports/mail-kinds.ts'
 import { endOf } from '../ports/token-end.ts'
 import { isVoided } from './account.ts'
@@ -53,9 +53,9 @@ export function createPasswordLink(flow: FlowParts, kind: PasswordLinkKind) {
       if (!claimed) return refuse(parts, await find(parts, form.token), requester)
       if ('refusal' in claimed) return claimed
       const { reset, account } = claimed
-      if (!(await finishPassword(parts, reset, account, 'request')))
-        return faultOf(reset, 'changed')
-      return { carried: reset.carried, ended: { accountId: reset.userId, endId: reset.id } }
+      const isDone = await finishPassword(parts, reset, account, 'request')
+      if (!isDone || !account) return faultOf(reset, 'changed')
+      return { carried: reset.carried, account, endId: reset.id }
     },
 
     /** Finishes what a dead process left between two effects. */
@@ -80,8 +80,10 @@ export type RefusedLink = LinkContext & { fault: LinkReason }
 
 export interface CompletedLink {
   carried: CarriedParameters
+  /** As it was at the claim. Nobody is shown whose it is. */
+  account: User
   /** Names the end of the sessions. It is not shown. */
-  ended: { accountId: string; endId: string }
+  endId: string
 }
 
 const UNKNOWN = { fault: 'unknown', carried: {} } as const
