@@ -2,7 +2,8 @@ import type { Provider } from 'oidc-provider'
 import type { Core } from './core.ts'
 import type { BrowserSide } from './http/browser-side.ts'
 import { unavailableAnswer } from './http/failure.ts'
-import { answeringOutages, isOurs, watchAnswers } from './oidc/provider-answers.ts'
+import { answeringOutages, passedOurMiddleware } from './oidc/outages.ts'
+import { watchAnswers } from './oidc/provider-answers.ts'
 import { restoreRequest } from './oidc/reenter.ts'
 import type { Log } from './ports/index.ts'
 import { must, refuseWeak } from './production.ts'
@@ -29,7 +30,7 @@ export function attach(core: Core, browser: BrowserSide, provider: Provider) {
   core.attach(provider)
   // What was mounted without a call of callback() tells so with its first login.
   provider.once('interaction.started', () => {
-    if (!isOurs()) log('error', TOO_LATE)
+    if (!passedOurMiddleware()) log('error', TOO_LATE)
   })
   provider.use(answeringOutages(unavailableAnswer(pages, log)))
   watchAnswers(provider)

@@ -60,7 +60,7 @@ export function createCore(options: CheckedOptions) {
     oauthUrl,
     origin: baseUrl.origin,
     attach,
-    voidLinks: voidEverything,
+    voidEverything,
     watchedUsers: usersWithLinks(users, voidLinks),
     pendingLogins: sealedLogins(store.pendingLogins, box),
     keyRing: createOwnKeyRing(store.keyRings, keys, oauthUrl),

@@ -1,4 +1,4 @@
-/** What is said of each cause why somebody gets no mail: it in one sentence, and what to do next in another. */
+/** Of each cause of a missing mail two sentences: what it is, and what to do next. */
 import * as z from 'zod'
 import { failedWords } from './failed-mail.ts'
 import { nameOf, sendLink, timeOf, type Facts, type Words } from './facts.ts'

@@ -7,7 +7,7 @@ export interface Facts {
   user: User
   /** Whether a reset link goes to verified addresses alone; no by default. */
   needsVerified?: boolean
-  /** What ended a request or a mail, or what named nobody. `undefined`: the account is told of as it is. */
+  /** The event that ended the request or the mail. `undefined`: the account is described as it is now. */
   event?: RecordedEvent
   /** Of the mail that is meant; a reset by default. */
   kind?: LinkKind

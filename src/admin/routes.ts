@@ -3,8 +3,8 @@ import type { AdminScope } from './bearer-tokens.ts'
 import type { OperationName as Name, Operations } from './operations.ts'
 
 /**
- * Where each operation is, and the scope that a token must have. Last a field that all of its answers have, to tell them from answers
- * of something else. Router, client and docs/openapi.json read it.
+ * Path and scope of each operation, and a field that each of its answers has. By that field the client knows our answer from that of a
+ * proxy. Router, client and docs/openapi.json read this table.
  */
 export const ROUTES = {
   getSettings: ['GET /settings', 'account-flows:read', 'password_reset_expiration'],
@@ -17,7 +17,7 @@ export const ROUTES = {
   runDoctor: ['POST /doctor', 'account-flows:support', 'checks'],
   userStatus: ['POST /users/status', 'account-flows:read', 'username'],
   sendReset: ['POST /users/send-reset', 'account-flows:support', 'mail_id'],
-  /** Throws with the code `has_password` where there is nothing to invite to, and likewise for other reasons. */
+  /** The client throws `has_password` if there is nothing to invite to, and likewise for other reasons. */
   inviteUser: ['POST /users/invite', 'account-flows:support', 'mail_id'],
   sendVerification: ['POST /users/send-verification', 'account-flows:support', 'mail_id'],
   endSessions: ['POST /users/end-sessions', 'account-flows:support', undefined],

@@ -17,7 +17,7 @@ interface EndSessionsParts
   extends
     Pick<FlowParts, 'users' | 'sessions' | 'outbox' | 'audit' | 'settings' | 'clock'>,
     Pick<ToldClients, 'clientsOf'> {
-  voidLinks: VoidLinks
+  voidEverything: VoidLinks
 }
 
 /** Ends everything that an account is signed in with, or could be by a link that was mailed before. */
@@ -65,12 +65,12 @@ export function createPasswordChanged<Request, Browser extends { req: Request }>
 }
 
 async function endAll(
-  { sessions, voidLinks, clientsOf }: EndSessionsParts,
+  { sessions, voidEverything, clientsOf }: EndSessionsParts,
   accountId: string,
   end: SessionEnd,
   idpAt = end.at,
 ): Promise<EndedAccount> {
-  await voidLinks(accountId)
+  await voidEverything(accountId)
   const ended = await sessions.end(accountId, { ...end, idpAt })
   const clients = await clientsOf(accountId, end.id)
   return { ...ended, ...(clients && { clients: countsOf(clients) }) }

@@ -9,7 +9,7 @@ import { MOST_MAILED } from './link.ts'
 import type { FlowParts } from './parts.ts'
 
 export interface NotMeParts extends FlowParts, Pick<AccountFlowsStore, 'notMeTokens'> {
-  voidLinks: VoidLinks
+  voidEverything: VoidLinks
   endSessions(accountId: string): Promise<unknown>
 }
 
@@ -85,7 +85,7 @@ async function takeBack(
   mail: NotMeToken,
   by: Requester,
 ): Promise<DisownedOutcome | 'under_way'> {
-  const { users, pendingLogins, voidLinks, endSessions } = parts
+  const { users, pendingLogins, voidEverything, endSessions } = parts
   const { kind, userId, email } = mail
   const user = await users.findById(userId)
   if (!user) return 'stopped'
@@ -93,7 +93,7 @@ async function takeBack(
   if (effect === 'unused') {
     // The old mailbox may not void mails to the new address.
     if (isLinkKind(kind) && user.email === email) {
-      await voidLinks(userId, [kind])
+      await voidEverything(userId, [kind])
       await pendingLogins.change({ accountId: userId }, { isVoid: true })
     }
     // A form may have used the link while it was voided.

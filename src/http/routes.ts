@@ -31,7 +31,7 @@ export function createRoutes(
   const startDelay = responseDelay(clock, options.responseDelay)
   const expectMounted = createMountCheck(options.oauthPath, log)
 
-  // What a foreign page makes a browser send is not counted: it would use up what its person may ask for.
+  // Other sites are refused before anything is counted: they must not use up the limit of a person.
   async function isRefused(ctx: Context): Promise<boolean> {
     if (isCrossSite(ctx.req, origin)) {
       pages.showError(ctx, 'refused')
@@ -94,7 +94,7 @@ function createMountCheck(oauthPath: string, log: Log) {
   }
 }
 
-/** `undefined`: there is none, as in `GET http://[ HTTP/1.1`, for which Koa throws. */
+/** `undefined`: the request has no valid path, as in `GET http://[ HTTP/1.1`, for which Koa throws. */
 function pathOf(ctx: Context): string | undefined {
   try {
     return ctx.path ?? undefined

@@ -15,7 +15,7 @@ import type { HttpParts } from './parts.ts'
 export function verifyEmailPages({ pages, clients, verification }: HttpParts) {
   const name = 'verify-email'
 
-  // A link without parameters may finish a request that has them: they were too long for an address.
+  // Parameters that were too long for the link are taken from the login that waits.
   async function show(
     ctx: Context,
     { login, token: { carried, locale } }: OpenedLink,
@@ -42,14 +42,14 @@ export function verifyEmailPages({ pages, clients, verification }: HttpParts) {
       if (refusal === 'verified') return pages.show(ctx, { ...verified, uiLocales })
       const renew = reason === 'expired' ? link : undefined
       const locals = { mode: 'expired', reason, carried, client, renew } as const
-      // Of all links that nobody was given, the page is the same.
+      // The page of an unknown link is the same for everybody, so it has no id of its own.
       const formId = reason === 'unknown' ? undefined : newId()
       pages.show(ctx, { status: 400, name, locals, uiLocales, formId })
     },
 
     confirmed: (ctx: Context, opened: OpenedLink) => show(ctx, opened, 200, { mode: 'verified' }),
 
-    /** Nobody looks at it: a browser throws away what it fetched ahead, and where it is shown all the same, its button opens the link. */
+    /** A browser that fetched the link ahead gets this page, and throws it away. If a person sees it, its button opens the link. */
     confirm: (ctx: Context, link: VerificationLink, opened: OpenedLink) =>
       show(ctx, opened, 403, { mode: 'confirm', link }),
 
@@ -57,7 +57,7 @@ export function verifyEmailPages({ pages, clients, verification }: HttpParts) {
     async elsewhere(ctx: Context, opened: OpenedLink) {
       const { username, login } = opened
       const shown = await verification.codeOf(opened)
-      // A login that could not be led to its client is over.
+      // No code is shown if the login could not reach its client.
       const mayFinish = login && (await clients.mayFinish(ctx, login.captured))
       const code = shown && mayFinish && { ...shown, at: login.createdAt }
       await show(ctx, opened, 200, { mode: 'elsewhere', username, ...code })

@@ -6,7 +6,7 @@ import { IDP_MODELS, OAUTH_MODELS } from './account-stamp.ts'
 import type { NoteClients } from './ended-clients.ts'
 import type { OwnAdapter } from './own-adapter.ts'
 import type { OidcParts } from './parts.ts'
-import { waitingOnce } from './provider-answers.ts'
+import { waitingOnce } from './outages.ts'
 import { createSeenLogins, type SeenLogins } from './seen-logins.ts'
 
 type EndableParts = Pick<OidcParts, 'cutoffs' | 'users' | 'clock' | 'log'> & {

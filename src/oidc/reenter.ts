@@ -19,7 +19,7 @@ export const HANDOVER_SECONDS = 60
 
 export type ReenterParts = Pick<OidcParts, 'provider' | 'clock'> & { openLogin: OpenLogin }
 
-/** Sends a request through the provider again, as after a page of its host that had this result. */
+/** Sends a request through the provider again, as if the login page had answered with this result. */
 export async function reopen(
   parts: ReenterParts,
   ctx: Context,
@@ -50,7 +50,7 @@ export async function reenter({ openLogin }: ReenterParts, ctx: Context, next: N
   ctx.method = 'GET'
   await next()
   const { failure, isGone } = outcomeOf(ctx.req)
-  // The provider has answered then as well, and finished nothing.
+  // The provider has answered with an error, and finished nothing.
   if (failure) throw failure
   if (!isGone) openLogin.forget(ctx)
   if (ctx.status === 303) ctx.status = 302
@@ -58,7 +58,7 @@ export async function reenter({ openLogin }: ReenterParts, ctx: Context, next: N
   ctx.set('Referrer-Policy', ctx.status === 302 ? 'no-referrer' : 'strict-origin')
 }
 
-/** Hands the request back to the host as it came, whatever a resumption had to make of it. */
+/** Restores address, method and cookies of the request for the host. */
 export const restoreRequest: Middleware = async (ctx, next) => {
   const { url, method } = ctx
   const { cookie } = ctx.req.headers

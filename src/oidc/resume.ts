@@ -44,9 +44,8 @@ export function createResume(parts: ReenterParts) {
 
     /**
      * Signs the account in and finishes the captured request: 302 to the client, or the next page that it needs. With `byEmail` the
-     * session says that, and when: this browser has shown the link alone, and no password. Where the account signed in again in this
-     * browser since, the session stays of that login, and the request is finished with it. `false`: the login was ended meanwhile, nobody
-     * is signed in, and the answer is the caller's to make.
+     * session says that this browser has shown the link alone. If the account signed in here again since, that login is used. `false`:
+     * the login was ended, nobody is signed in, and the caller answers.
      */
     captured: finish.bind(undefined, parts),
 
@@ -110,14 +109,14 @@ async function askAgain(
   parts: ReenterParts,
   ctx: Context,
   next: Next,
-  // Consent was of the account that is left, and so is a hint at it.
+  // Consent and `login_hint` belong to the account that is left: both are dropped.
   { parJti, lastSubmission: _consent, ...request }: CapturedRequest,
 ): Promise<void> {
   const pushed = await findPushed(parts, parJti)
   const { login_hint: _hint, prompt = '', ...others } = request.params
   const prompts = new Set(String(prompt).split(' ').filter(Boolean)).add('login')
   const params = { ...others, prompt: [...prompts].join(' ') }
-  // One that a link used up elsewhere is good for no other answer. A client that has to push its requests needs any other.
+  // A pushed request that was used elsewhere is not kept. A client that has to push its requests needs any other.
   const isPushed = parJti !== undefined && pushed?.consumed === undefined
   await reopen(parts, ctx, next, { ...request, params, ...(isPushed && { parJti }) })
 }
@@ -140,14 +139,14 @@ async function finish(
   // The provider counts max_age from now, not from the password check; so it is asked again where that was too long ago.
   const { max_age: maxAge } = captured.params
   const isTooOld = maxAge !== undefined && loginSecond(clock.now()) - checkedAt > Number(maxAge)
-  // What somebody else had answered before is none of this account's.
+  // The last submission counts only if it is of this account.
   const isSame = Reflect.get(Object(lastSubmission?.['login']), 'accountId') === accountId
   const result = { ...(isSame && lastSubmission), login: newer ?? own }
   await reopen(parts, ctx, next, { ...request, ...(!isTooOld && { result }) })
   return !outcomeOf(ctx.req).isGone
 }
 
-// What the person did in this browser since is what is true there: a session never goes back to an earlier login.
+// A session never goes back to an earlier login.
 function newerLogin(session: Session, than: LoginResult): LoginResult | undefined {
   const { accountId, loginTs = 0, acr, amr, transient } = session
   if (accountId !== than.accountId || loginTs <= than.ts) return undefined

@@ -1,4 +1,4 @@
-/** What each request knows of the logins that its records come from, and of the cut-offs that these have seen. */
+/** Of each request: the logins that its records come from, and the cut-offs that each login has seen. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Context, Next } from 'koa'
 import type { AdapterPayload } from 'oidc-provider'
@@ -56,11 +56,11 @@ export function createSeenLogins({ cutoffs, users, clock }: SeenParts) {
     perRequest: (_ctx: Context, next: Next) =>
       request.run(newMemory(loginSecond(clock.now())), next),
 
-    /** What this work makes of the account is of that login, whatever its request knows. */
+    /** Stamps all records that `work` makes for the account with this login. */
     ofLogin: <T>(accountId: string, login: KnownLogin, work: () => Promise<T>) =>
       request.run(newMemory(undefined, [[accountId, login]]), work),
 
-    /** What an adapter asks for each record: it, unless a cut-off ended it. */
+    /** Answers the record; `undefined` if a cut-off ended it. */
     async alive(model: string, payload: AdapterPayload | void) {
       const stamp = payload && accountStamp(model, payload)
       if (!stamp) return payload
@@ -71,7 +71,7 @@ export function createSeenLogins({ cutoffs, users, clock }: SeenParts) {
       return payload
     },
 
-    /** The record with what the login behind it has seen. `before`: the one that it takes the place of. */
+    /** Adds to a record what its login has seen. `before` reads the record that it replaces. */
     stamped: stamped.bind(undefined, { clock, memory, readCutoffs }),
 
     /**
@@ -105,7 +105,7 @@ const newMemory = (arrivedAt?: number, logins: [accountId: string, login: KnownL
 
 type Memory = ReturnType<typeof newMemory>
 
-/** Notes that something of this login was found or made. Of all of them the request has seen no more than each. */
+/** Adds a login to what the request knows. Of each cut-off the lowest value stays. */
 function remember(
   { logins }: Memory,
   accountId: string,
@@ -114,7 +114,7 @@ function remember(
 ) {
   const known = logins.get(accountId) ?? { second, seen }
   const oauth = Math.min(known.seen.oauth, seen.oauth)
-  // A host may keep a grant for longer than a session: of the session it tells nothing.
+  // A grant may outlive its session, so it tells nothing about the session.
   const session = kind === 'oauth' ? known : { second, seen }
   const idp = Math.min(known.seen.idp, session.seen.idp)
   logins.set(accountId, { second: earliest(known.second, session.second), seen: { idp, oauth } })
@@ -144,7 +144,7 @@ async function stamped(
   }
   if (arrivedAt === undefined && model !== 'Grant') return payload
   const ends = await parts.readCutoffs(accountId)
-  // These two open nothing without a login that lives or the person's consent, so that they need not be of a password.
+  // A grant of a host's page, and a CIBA request, open nothing alone. So they count as having seen all cut-offs.
   const isOfNone = arrivedAt === undefined || model === 'BackchannelAuthenticationRequest'
   return isOfNone
     ? withLogin(payload, { second: undefined, seen: seenAll(ends) })

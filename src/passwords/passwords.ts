@@ -29,7 +29,7 @@ export function createPasswords(options: CheckedOptions, settings: () => Setting
   const means = createHashing(hashing, bcryptCost, tellDearer)
 
   /**
-   * @returns `undefined` when the password is good. `excess`, the refusals of the length and `password_current` are never in it.
+   * @returns `undefined`: the password is good. It never answers `excess`, a refusal of the length, or `password_current`.
    * @throws `ERR_JUDGE_FAILED` if the host's judgement failed.
    */
   async function judge(password: string, user: User): Promise<RefusedNewPassword | undefined> {
@@ -48,7 +48,7 @@ export function createPasswords(options: CheckedOptions, settings: () => Setting
     isAsked: () => isOn() || judgePassword !== undefined,
     judge,
 
-    /** The same, between the limits of the length and the current password. That costs a hash: `ERR_OVERLOADED`. */
+    /** Checks the length, then `judge`, then the current password. The last costs a hash, and may throw `ERR_OVERLOADED`. */
     async judgeAll(password: string, user: User): Promise<RefusedNewPassword | undefined> {
       const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
       const refused = refusePassword(password, password, { minLength, maxLength })

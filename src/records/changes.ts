@@ -1,4 +1,4 @@
-/** Changes of records. Those that wait in a process for the same record are written by one swap; processes compete. */
+/** Writes changes of records. Changes of one record that wait in a process share a swap. Processes compete. */
 import { AccountFlowsError } from '../errors.ts'
 import type { Clock } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
@@ -15,13 +15,13 @@ export interface Changed<N, A> {
  */
 type ChangeOf<A> = (before: Stored | undefined) => Changed<Fields, A>
 
-/** As many may wait for one record, and for all of them. */
+/** So many changes may wait for one record, and in all. */
 const MOST_OF_RECORD = 1_000
 const MOST = 10_000
-/** Others, in other processes, may change the record first for so long. */
+/** A change fails once other processes were first for so long. */
 const LONGEST_MS = 5_000
 
-/** So many records of kinds that are remembered are known. */
+/** At most so many records are remembered. */
 const MOST_REMEMBERED = 5_000
 
 interface Waiting {
@@ -33,8 +33,8 @@ interface Waiting {
 }
 
 /**
- * `isRemembered`: the record is known as the last change left it, so that the next one need not read it. `isMostlyNew`: what is not known
- * begins with an insert.
+ * `isRemembered`: the process keeps the state after its last change, and need not read it. `isMostlyNew`: an unknown record is inserted
+ * first.
  */
 export type ChangedKind = Kind & { isRemembered?: boolean; isMostlyNew?: boolean }
 
@@ -58,7 +58,7 @@ export function createChanges({ get, swap }: Verbs, { now, sleep }: Clock) {
       const isTooLate = ({ since }: Waiting) => now().getTime() - since > LONGEST_MS
       for (const { reject } of losers.filter(isTooLate)) reject(contention())
       waiting.unshift(...losers.filter((one) => !isTooLate(one)))
-      // Another process reads the record before it swaps it: without a pause this one would always come first.
+      // Other processes read before they swap. Without a pause this one would always be first.
       const longest = lost > 0 ? 2 ** lost : 2 * (now().getTime() - began)
       if (waiting.length > 0) await sleep(Math.random() * Math.min(200, longest))
     }
@@ -71,7 +71,7 @@ export function createChanges({ get, swap }: Verbs, { now, sleep }: Clock) {
   /** Answers those whose change must be tried again. @param isLost - they have lost before. */
   async function tryOnce(kind: ChangedKind, id: string, turn: Waiting[], isLost: boolean) {
     const key = keyOf(kind, id)
-    // What one caller has found may be gone, and a removal of what is gone is done: who has found nothing reads first.
+    // A removal of what is gone counts as done. So what callers have found is used only if each of them has found it.
     const known = !isLost && turn.every((one) => one.known) ? turn.at(-1)?.known : undefined
     const last = isLost || known ? undefined : remembered.get(key)
     const isGuessed = last !== undefined || (kind.isMostlyNew === true && !isLost && !known)

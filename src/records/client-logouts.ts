@@ -77,7 +77,7 @@ export interface LogoutFailure {
   isFinal: boolean
 }
 
-/** So many are told of one account at most. */
+/** At most so many are answered for an account. */
 const MOST_FOUND = 100
 
 export type ClientLogoutStore = ReturnType<typeof clientLogouts>
@@ -93,8 +93,8 @@ export function clientLogouts(records: Records) {
     },
 
     /**
-     * Takes at most this many that wait, are due and nobody holds, the longest due first. It takes one of each client, and none of
-     * those in `except`. So a client with many leaves room for the others. Those past `expiresAt` are among them.
+     * Claims at most this many due logouts, the longest due first, and one of each client: a client with many leaves room for the
+     * others. Clients in `except` are left out. Logouts past `expiresAt` are included.
      */
     async claim(most: number, at: Date, heldUntil: Date, except: readonly string[]) {
       const seen = new Set(except)
@@ -115,7 +115,7 @@ export function clientLogouts(records: Records) {
       }))
     },
 
-    /** Ends a claimed one, or gives it back to be claimed again from `retryAt` on. It changes nothing once the lease is lost. */
+    /** Ends a claimed logout, or gives it back until `retryAt`. Nothing changes once the lease is lost. */
     async settle(job: ClientLogoutJob, outcome: ClientLogoutOutcome): Promise<void> {
       await queue.settle(job, (logout) => {
         const { reason = logout.reason } = outcome

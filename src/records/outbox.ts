@@ -1,6 +1,6 @@
 /**
- * The requests for mails (3.1, 3.2). A job never holds a token or a link. A write for a job changes nothing if its lease was lost or it
- * is superseded; a boolean answer is then `false`.
+ * The requests for mails (3.1, 3.2). A job never holds a token or a link. A worker that lost its lease, or whose job is superseded,
+ * changes nothing; a boolean answer is then `false`. Only `remove` still removes a superseded job.
  */
 import type { Clock } from '../clock.ts'
 import { isMailKind, type MailKind } from '../ports/mail-kinds.ts'
@@ -38,7 +38,7 @@ export function mailOutbox(records: Records, clock: Clock, now: () => Promise<Da
     ...outboxAdministration(jobs, now),
     ...workOn(jobs, clock),
 
-    /** One write, the same for everybody. It changes nothing if the id exists or is still taken. */
+    /** Writes once, the same for everybody. If the id exists, even of a job that is over, nothing changes. */
     async add(job: NewMailJob): Promise<void> {
       const due = { availableAt: job.notBefore, requestedAt: job.notBefore }
       await jobs.insert({ ...job, ...due, state: 'requested', isResolved: false, attempts: 0 })
@@ -53,7 +53,7 @@ export function mailOutbox(records: Records, clock: Clock, now: () => Promise<Da
         .map((job) => Object.assign(job, { isWaiting: isWaiting(job) }))
     },
 
-    /** Ends what waits of these, whoever holds it: a worker takes it once more, and removes it. */
+    /** Marks those of the jobs that wait as superseded, held or not. A worker takes each once more, and removes it. */
     async supersede(ids: readonly string[], at: Date): Promise<void> {
       await jobs.updateAll(ids, (job) =>
         isWaiting(job) ? { ...job, state: 'superseded', leaseId: undefined, availableAt: at } : job,
@@ -81,8 +81,8 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
     },
 
     /**
-     * Keeps the account, and erases the typed identifier. The job counts as resolved from here on, also as a dead letter; and as taken
-     * to be sent, by the same caller.
+     * Stores the account, and erases the typed identifier. From now on the job is resolved, even as a dead letter. It also counts as
+     * taken to be sent.
      */
     resolve: (held: MailJob, accountId: string, heldUntil: Date): Promise<boolean> =>
       settle(held, (job) => ({
@@ -98,7 +98,7 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
     isHeld: async ({ id, leaseId }: MailJob): Promise<boolean> =>
       (await jobs.getReadable(id))?.leaseId === leaseId,
 
-    /** Gives the job back, to be claimed again from `at` on. Without a reason nobody tried to send it, and that counts as no attempt. */
+    /** Gives the job back until `at`. Without a reason nobody tried to send it, and no attempt is counted. */
     async release(held: MailJob, at: Date, reason?: string): Promise<void> {
       const uncounted = reason === undefined ? 1 : 0
       await settle(held, (job) => ({
@@ -110,7 +110,7 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
       }))
     },
 
-    /** The job is over; nothing of it stays but the id of one of a form. Also whoever held it before may remove a superseded one: it was just sent. */
+    /** Removes the job. Of a job of a form, the id stays. A former holder may remove a superseded job too: it has just sent it. */
     async remove({ id, leaseId }: MailJob): Promise<void> {
       await jobs.update(id, (job) => {
         if (job.leaseId !== leaseId && job.state !== 'superseded') return job
@@ -124,7 +124,7 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
 
     /** Makes a dead letter of each record that is no readable job, and answers their ids. */
     async giveUpUnreadable(at: Date): Promise<string[]> {
-      // A page a turn, and round again.
+      // Each call looks at the next page, and after the last one at the first.
       const page = { ...(seen !== undefined && { after: { id: seen } }), limit: MOST }
       const found = await jobs.findAll(page)
       seen = found.length < MOST ? undefined : found.at(-1)?.id
@@ -164,7 +164,7 @@ async function dueFor(jobs: Table<JobRecord>, stage: MailStage, most: number, at
 
 function heldJob(job: JobRecord & { leaseId: string }, heldUntil: Date): MailJob[] {
   const { kind, state } = job
-  // What is undefined is not kept.
+  // Stores keep no `undefined`.
   const requester = Object.assign({ address: undefined, userAgent: undefined }, job.requester)
   if (!isMailKind(kind)) return []
   return [{ ...job, kind, requester, isSuperseded: state === 'superseded', heldUntil }]

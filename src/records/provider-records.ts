@@ -37,7 +37,7 @@ const PAGE = 1_000
 
 export type ProviderRecords = ReturnType<typeof providerRecords>
 
-/** One that is damaged is none. */
+/** Reads find no damaged record. A change of one throws. */
 export function providerRecords(records: Records) {
   const table = tableOf(records, PROVIDER_RECORDS)
 

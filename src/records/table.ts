@@ -5,13 +5,13 @@ import type { Records } from './records.ts'
 
 type Name<T> = Exclude<keyof T & string, 'id'>
 
-/** A query by the names of the code. */
+/** A query with the field names of the code. */
 export interface QueryOf<T> extends Omit<Query, 'equal' | 'by'> {
   equal?: { readonly [N in Name<T>]?: Value | readonly Value[] }
   by?: Name<T>
 }
 
-/** One with a field to order by, which each of its records has. */
+/** A query with an order. Each record of the kind has the field `by`. */
 type Ordered<T> = QueryOf<T> & Required<Pick<QueryOf<T>, 'by'>>
 
 type ChangeOf<T, A> = (before: T | undefined) => Changed<T, A>
@@ -27,7 +27,7 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
     return record
   }
 
-  /** Those that cannot be read as well, as `undefined`. */
+  /** Finds damaged records too: their `record` is `undefined`. */
   async function findAll({ equal = {}, by, ...query }: QueryOf<T>) {
     const named = Object.entries(equal).map(([name, values]) => [kind.nameOf(name), values])
     const found = await records.find(kind, {
@@ -54,7 +54,7 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
     return records.change(kind, id, changeStored, known)
   }
 
-  /** Changes one that is there by such a function. `undefined`: it is removed. Answers whether it became another one. */
+  /** Changes a record if it exists. `undefined` removes it. Answers whether anything changed. */
   const update = (which: string | T, next: (record: T) => T | undefined): Promise<boolean> =>
     change(which, (before) => {
       const after = before && next(before)
@@ -70,18 +70,18 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
       return stored && kind.toRecord(stored)
     },
 
-    /** `undefined`: there is none that can be read. */
+    /** `undefined`: there is no record, or it is damaged. */
     async getReadable(id: string): Promise<T | undefined> {
       const stored = await records.get(kind, id)
       return stored && read(stored)
     },
 
-    /** Those that can be read. */
+    /** Leaves out damaged records. */
     find: async (query: QueryOf<T>) => (await findAll(query)).flatMap(({ record }) => record ?? []),
     findAll,
 
     insert,
-    /** If there is one already, only where `mayReplace` says so. Answers whether it was saved; of those who save at once, one is. */
+    /** Inserts a record. If its id is taken, `mayReplace` decides. Answers whether it was saved. */
     save: async (record: T, mayReplace: (before: T) => boolean): Promise<boolean> =>
       (await insert(record)) ||
       change(record.id, (before) => {
@@ -93,7 +93,7 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
     change,
     update,
 
-    /** Each for itself. Answers how many became another one. */
+    /** Changes each alone. Answers how many changed. */
     updateAll: async (all: readonly (string | T)[], next: (record: T) => T | undefined) =>
       (await Promise.all(all.map((which) => update(which, next)))).filter(Boolean).length,
   }
@@ -125,7 +125,7 @@ export async function firstWanted<T extends { id: string }>(
     const last = readable.at(-1)
     const value = last?.[query.by]
     if (page.length < most) break
-    // Of damaged records alone: one that tells where to go on stands behind them.
+    // No record of this page can be read, so the next page is larger.
     if (value instanceof Date) after = { value, id: last?.id ?? '' }
     else most *= 2
   }

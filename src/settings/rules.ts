@@ -1,9 +1,9 @@
-/** What stored values mean, and what holds between settings, be each of them valid. */
+/** What stored values mean, and which valid values contradict each other. */
 import { MAX_PASSWORD_BYTES } from './kinds.ts'
 import { parseOne, type Report, type SettingProblem, type Values } from './setting.ts'
 import { allSettings, settingsTable, type SettingKey, type Settings } from './table.ts'
 
-/** What the admin API shows in place of a secret, and what sent back keeps it. */
+/** Stands for a secret in the admin API. Sent back, it keeps the secret. */
 export const MASK = '***'
 
 /** Settings by name; `undefined` takes the stored value away. */
@@ -31,14 +31,14 @@ export function parseAll(values: Values, report?: Report): Settings {
   return Object.fromEntries(parsed) as Settings
 }
 
-/** What is in force of a process that has read no settings yet. */
+/** In force until a process has read its settings. */
 export const strictestValues: Values = Object.fromEntries(
   allSettings.flatMap(({ name, strictest }) =>
     strictest === undefined ? [] : [[name, strictest]],
   ),
 )
 
-/** Opened values, where each setting with a strictest value that is not valid is as it was `before`; `report` is told. */
+/** Replaces each invalid value whose setting has a strictest one: by that of `before`, else the default, else the strictest. `report` is told. */
 export function failClosed(values: Values, before: Values, report?: Report): Values {
   const closed = { ...values }
   for (const { name, strictest, default: byDefault, parse } of allSettings) {
@@ -71,7 +71,7 @@ function lengthsOf(values: Values): [least: number, most: number] {
   return [least, parseOne(max, values[max.name]) ?? Number(max.default)]
 }
 
-/** Somebody may have stored a maximum below the minimum by hand: then the greatest one is in force. */
+/** If the stored maximum is below the minimum, the greatest possible one is in force. */
 function withoutContradiction(values: Values, report?: Report): Values {
   const [least, most] = lengthsOf(values)
   if (least <= most) return values
@@ -80,7 +80,7 @@ function withoutContradiction(values: Values, report?: Report): Values {
   return { ...values, [max.name]: String(MAX_PASSWORD_BYTES) }
 }
 
-/** What to take away besides: a maximum that was stored by hand below the minimum goes with a change of either. */
+/** A change of either length also removes a stored maximum that is below the minimum. */
 export function straysOf(inForce: Values, given: WantedSettings): WantedSettings {
   const isMeant = min.name in given || max.name in given
   return isMeant && withoutContradiction(inForce) !== inForce ? { [max.name]: undefined } : {}
@@ -97,7 +97,7 @@ export function contradiction(values: Values, wanted: WantedSettings): SettingPr
   return [{ key: max.name, expected: `at least ${min.name}, which is ${least}`, got: `"${most}"` }]
 }
 
-/** Names of what a login needs and has not. One that has nothing at all is none. */
+/** Names of the settings that the login at the mail server still needs. Without any of them nothing is missing. */
 export function missingForLogin(settings: Settings): string[] {
   const isByToken = settings.smtpAuth === 'xoauth2'
   if (!isByToken && !settings.smtpUsername && !settings.smtpPassword) return []

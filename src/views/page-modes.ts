@@ -1,4 +1,4 @@
-/** What follows from the name of a page and its mode, or from the reason and the fault of a page that has one. */
+/** Title, picture, captcha and errors at fields: they follow from the name of a page, its mode, reason and fault. */
 import { maskedAddress } from '../settings/mail-address.ts'
 import type { Catalog, Values } from './catalog.ts'
 import { wordsIn } from './languages.ts'
@@ -13,7 +13,7 @@ export function titlesOf(name: PageName, locals: PageLocals[PageName]): string[]
   return [name, 'reset-password'].map((each) => `${each}.${mode}.${locals.reason}.title`)
 }
 
-/** What became of it, as a picture. `undefined`: nothing yet, there is a form to fill in. */
+/** The picture of the outcome. `undefined`: there is a form to fill in. */
 export function stateIcon(name: PageName, locals: PageLocals[PageName]): string | undefined {
   const what = 'reason' in locals ? locals.reason : locals.mode
   if (name === 'verify-email' && what === 'used') return 'good'
@@ -40,7 +40,7 @@ export function asksForMail(name: PageName, locals: PageLocals[PageName]): boole
   return locals.mode === 'invalid'
 }
 
-/** What is wrong, by the field to mend it in. */
+/** What is wrong, by the form field. */
 export function faultsOf(
   name: PageName,
   locals: PageLocals[PageName],

@@ -206,7 +206,7 @@ export const resetMutants: Mutant[] = [
   {
     name: 'ending everything of an account leaves its links',
     in: 'endAll',
-    find: 'await voidLinks(accountId)',
+    find: 'await voidEverything(accountId)',
     becomes: '',
     caughtBy: 'TOK-25',
   },
@@ -400,7 +400,7 @@ export const resetMutants: Mutant[] = [
   {
     name: '"this was not me" leaves the links of an unused mail',
     in: 'takeBack',
-    find: 'await voidLinks(userId, [kind])',
+    find: 'await voidEverything(userId, [kind])',
     becomes: '',
     caughtBy: 'of a reset mail voids its link',
   },
