@@ -20,23 +20,14 @@ const LEASE_MS = 10_000
 export const leaseEnd = ({ clock }: Pick<FlowParts, 'clock'>) =>
   new Date(clock.now().getTime() + LEASE_MS)
 
-/**
- * unused → used, with the effects of section 3.3 in their order; each may be repeated. `undefined`: it was refused.
- *
- * @param account - as it was at the claim, or later.
- */
-export async function finishPassword(
-  parts: PasswordLinkParts,
-  reset: ClaimedReset,
-  account: User | undefined,
-  by: Finisher,
-) {
+/** unused → used, with the effects of section 3.3 in their order; each may be repeated. `undefined`: it was refused. */
+export async function finishPassword(parts: PasswordLinkParts, reset: ClaimedReset, by: Finisher) {
   const { kind, tokens, sessions, outbox, audit, settings } = parts
   const { now } = parts.clock
   const { id, userId, carried, claimedBy } = reset
   let { usedAt } = reset
   if (!usedAt) {
-    const obstacle = await setPassword(parts, reset, account) // 1
+    const obstacle = await setPassword(parts, reset) // 1
     if (obstacle) return reject(parts, reset, obstacle, by)
     usedAt = (await tokens.advance(id, 'used', now()))?.usedAt // 2
     if (!usedAt) throw new Error(`The reset ${id} was rejected meanwhile`)
@@ -62,13 +53,14 @@ function changeBy({ id, userId, email, carried, claimedBy }: ClaimedReset) {
 type Obstacle = 'account_changed' | 'newer_password'
 type Finisher = 'request' | 'sweep'
 
+// The account is judged after the claim, so that a change up to the last moment counts.
 async function setPassword(
   parts: PasswordLinkParts,
   reset: ClaimedReset,
-  user: User | undefined,
 ): Promise<Obstacle | undefined> {
   const { kind, users } = parts
   const { userId, newHash } = reset
+  const user = await users.findById(userId)
   if (!user || newHash === undefined) return 'account_changed'
   if (user.passwordHash === newHash) return undefined
   if (!isIssuedUnder(reset, user)) return 'newer_password'

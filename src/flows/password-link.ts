@@ -3,7 +3,7 @@ import { oneAtATime } from '../crypto/hash-queue.ts'
 import { refusePassword } from '../crypto/password.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
 import { requestMail } from '../outbox/request.ts'
-import type { CarriedParameters, Requester, User } from '../ports/index.ts'
+import type { CarriedParameters, Requester } from '../ports/index.ts'
 import { MAIL_KINDS, type PasswordLinkKind } from '../ports/mail-kinds.ts'
 import { endOf } from '../ports/token-end.ts'
 import { isVoided } from './account.ts'
@@ -49,13 +49,11 @@ export function createPasswordLink(flow: FlowParts, kind: PasswordLinkKind) {
      */
     async complete(form: PasswordForm, requester: Requester) {
       // Of many forms with one token one is hashed: the others find the token used, and cost no more than a look-up.
-      const claimed = await inTurn(form.token, () => claim(parts, form, requester))
-      if (!claimed) return refuse(parts, await find(parts, form.token), requester)
-      if ('refusal' in claimed) return claimed
-      const { reset, account } = claimed
-      const isDone = await finishPassword(parts, reset, account, 'request')
-      if (!isDone || !account) return faultOf(reset, 'changed')
-      return { carried: reset.carried, account, endId: reset.id }
+      const reset = await inTurn(form.token, () => claim(parts, form, requester))
+      if (!reset) return refuse(parts, await find(parts, form.token), requester)
+      if ('refusal' in reset) return reset
+      if (!(await finishPassword(parts, reset, 'request'))) return faultOf(reset, 'changed')
+      return { carried: reset.carried, ended: { accountId: reset.userId, endId: reset.id } }
     },
 
     /** Finishes what a dead process left between two effects. */
@@ -63,8 +61,7 @@ export function createPasswordLink(flow: FlowParts, kind: PasswordLinkKind) {
       for (;;) {
         const reset = await parts.tokens.takeUnfinished(clock.now(), leaseEnd(parts))
         if (!reset) return
-        const account = await parts.users.findById(reset.userId)
-        await finishPassword(parts, reset, account, 'sweep')
+        await finishPassword(parts, reset, 'sweep')
       }
     },
   }
@@ -80,10 +77,8 @@ export type RefusedLink = LinkContext & { fault: LinkReason }
 
 export interface CompletedLink {
   carried: CarriedParameters
-  /** As it was at the claim. Nobody is shown whose it is. */
-  account: User
   /** Names the end of the sessions. It is not shown. */
-  endId: string
+  ended: { accountId: string; endId: string }
 }
 
 const UNKNOWN = { fault: 'unknown', carried: {} } as const
@@ -113,7 +108,7 @@ async function refuse(
 
 /** Hashes before it claims, so that a process that dies meanwhile leaves the token good. `undefined`: the token cannot be used. */
 async function claim(parts: PasswordLinkParts, form: PasswordForm, by: Requester) {
-  const { tokens, users, settings, clock } = parts
+  const { tokens, settings, clock } = parts
   if (!isToken(form.token)) return undefined
   const found = await tokens.find(hashToken(form.token))
   if (!found || endOf(found, clock.now())) return undefined
@@ -125,12 +120,7 @@ async function claim(parts: PasswordLinkParts, form: PasswordForm, by: Requester
 
   const newHash = await parts.hashPassword(form.password, by)
   const leaseUntil = leaseEnd(parts)
-  // The account is looked at no earlier than the claim, so that a change up to the last moment counts.
-  const [reset, account] = await Promise.all([
-    tokens.claim(found.id, { newHash, by, at: clock.now(), leaseUntil }),
-    users.findById(found.userId),
-  ])
-  return reset && { reset, account }
+  return tokens.claim(found.id, { newHash, by, at: clock.now(), leaseUntil })
 }
 
 /** Of an account that the link is no longer for, nothing is told: neither its names nor its password. */

@@ -26,9 +26,15 @@ export function reportFailure(
   return 'unavailable'
 }
 
-/** The page of a request that failed. */
-export function showFailure(pages: Pages, log: Log, ctx: Context, error: unknown): void {
-  const mode = reportFailure(ctx, { message: 'request failed', path: ctx.path, log }, error)
+/** The page of a request that failed. @param path - of the request as it came. */
+export function showFailure(
+  pages: Pages,
+  log: Log,
+  ctx: Context,
+  error: unknown,
+  path = ctx.path,
+): void {
+  const mode = reportFailure(ctx, { message: 'request failed', path, log }, error)
   pages.showError(ctx, mode)
   ctx.remove('Location')
   ctx.remove('Set-Cookie')

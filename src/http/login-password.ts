@@ -81,17 +81,17 @@ export function createLoginPassword(parts: Parts, verifyPassword: VerifyPassword
 export async function forgetTries(
   parts: Parts & Pick<HttpParts, 'users'>,
   req: IncomingMessage,
-  { id, username, email }: User,
+  accountId: string,
 ): Promise<void> {
+  const { username, email } = (await parts.users.findById(accountId)) ?? {}
   // A name that folds to another one may be somebody else's, and so may an address that is a username alone.
   const names = [username, email]
     .filter((name) => name !== undefined)
     .filter((name) => foldName(name) === foldTyped(name))
     .filter((name) => name === email || !name.includes('@'))
-  const forget = async (name: string) =>
-    (await isOnlyOf(parts.users, name, id)) &&
-    parts.limits.giveBack(keyOf(parts, req, name), Infinity)
-  await Promise.all(names.map(forget))
+  for (const name of names)
+    if (await isOnlyOf(parts.users, name, accountId))
+      await parts.limits.giveBack(keyOf(parts, req, name), Infinity)
 }
 
 /** Whether no other account has it as its username, in any case. */

@@ -7,7 +7,7 @@ import { tokenInQuery, type SentForm } from './form.ts'
 import { forgetTries } from './login-password.ts'
 import type { HttpParts } from './parts.ts'
 
-/** Of each page with a form for a password: its flow, its kind of mail, and the page that says `sent`. */
+/** The pages with a form for a password, the flow that each is of, and the page that says that a new link was sent. */
 const PASSWORD_PAGES = {
   'reset-password': { flow: 'passwordReset', kind: 'password_reset', sent: 'forgot-password' },
   'accept-invitation': { flow: 'invitation', kind: 'invitation', sent: 'accept-invitation' },
@@ -62,7 +62,7 @@ export function passwordPage(parts: HttpParts, name: PasswordPage) {
         const { refusal: mode, reason: hostReason, also, excess } = outcome
         return showForm(ctx, carried, { mode, token, hostReason, also, excess }, uiLocales)
       }
-      await forgetTries(parts, ctx.req, outcome.account)
+      await forgetTries(parts, ctx.req, outcome.ended.accountId)
       await showDone(parts, ctx, name, outcome, uiLocales)
     },
   }
@@ -72,18 +72,18 @@ async function showDone(
   parts: HttpParts,
   ctx: Context,
   name: PasswordPage,
-  { carried, account, endId }: CompletedLink,
+  { carried, ended: { accountId, endId } }: CompletedLink,
   uiLocales: string | undefined,
 ) {
   const [client, apps] = await Promise.all([
     wayOn(parts, ctx, carried),
-    parts.appsOf(account.id, endId),
+    parts.appsOf(accountId, endId),
   ])
   const locals = { mode: 'done', ...(client && { client }), apps } as const
   parts.pages.show(ctx, { status: 200, name, locals, uiLocales })
 }
 
-// The password is changed already, so a failure is only logged.
+// The password is changed: a failure here is no reason to say that something went wrong.
 async function wayOn(parts: HttpParts, ctx: Context, carried: CarriedParameters) {
   try {
     return await parts.clients.restart(carried, await parts.openLogin.pageFor(ctx, carried))
@@ -93,7 +93,7 @@ async function wayOn(parts: HttpParts, ctx: Context, carried: CarriedParameters)
   }
 }
 
-/** Says why a link is not valid. For one that expired there is a button. */
+/** A new link is one click away from one that expired. */
 async function showInvalidLink(
   { pages, clients }: HttpParts,
   ctx: Context,

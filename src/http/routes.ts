@@ -68,6 +68,8 @@ export function createRoutes(
     }
     expectMounted(ctx, path)
     const { get, post } = route
+    // A resumption makes another request of it.
+    const from = ctx.path
     try {
       if (get && ['GET', 'HEAD'].includes(ctx.method)) await get(ctx, next)
       else if (!post || ctx.method !== 'POST') {
@@ -75,7 +77,7 @@ export function createRoutes(
         pages.showError(ctx, 'method_not_allowed')
       } else if (!(await isRefused(ctx))) await readAndAnswer(ctx, next, post)
     } catch (error) {
-      showFailure(pages, log, ctx, error)
+      showFailure(pages, log, ctx, error, from)
     }
   }
 }

@@ -51,7 +51,7 @@ async function send(
   signal: AbortSignal,
   isFlowing: boolean,
 ): Promise<SentMail | 'over' | undefined> {
-  const { flows, brake, sender, clock } = parts
+  const { flows, brake, sender } = parts
   const settings = parts.settings()
   if (!(await brake.mayLeave())) return undefined
   const flow = flows[job.kind]
@@ -63,11 +63,9 @@ async function send(
       return 'over'
     }
     const mail = await renderMail(parts, job, recipient, link)
-    // After the link is made: what ends a job ends its links next, and this one may not have been among them.
-    if (await isHeld(parts, job)) {
-      connection ??= await sender.connect(settings, signal)
-      if (clock.now() < job.heldUntil) return await connection.send(mail)
-    }
+    connection ??= await sender.connect(settings, signal)
+    // Right before it leaves, and after its link is made. What ends a job ends its links next: this one may come too late for that.
+    if (await isHeld(parts, job)) return await connection.send(mail)
     await flow.revoke?.(link)
     return 'over'
   } finally {

@@ -41,7 +41,7 @@ export function createRecords(store: RecordStore, clock: Clock) {
   async function swap(kind: Kind, change: Change): Promise<boolean> {
     checkChange(kind, change)
     const done = await of(kind).swap(change)
-    if (done instanceof Error) throw done
+    if (typeof done !== 'boolean') throw done
     return done
   }
 
@@ -74,7 +74,7 @@ const batched = (store: RecordStore, kind: Kind, clock: Clock) => ({
 })
 
 /** Whether a change was done, or why that is not known. */
-type Answer = boolean | Error
+type Answer = unknown
 
 async function swapAll(store: RecordStore, kind: Kind, changes: Change[]): Promise<Answer[]> {
   // Of several that overwrite a record the last one is enough: nobody has seen the others.
@@ -101,12 +101,12 @@ async function swapOnce(store: RecordStore, kind: Kind, changes: Change[]): Prom
   const done = await store.swap(kind, changes).catch(() => undefined)
   if (done) return done
   const ids = changes.map(({ id }) => id)
-  const found = await store.get(kind, ids).catch((error: Error) => error)
-  if (found instanceof Error) return changes.map(() => found)
+  const found = await store.get(kind, ids).catch((error: unknown) => error)
+  if (!Array.isArray(found)) return changes.map(() => found)
   const answers = changes.map(async (change, index): Promise<Answer> => {
     const { revision } = change
     const isUnsent = revision === ANY || revision === found[index]?.revision
-    const again = () => alone(store, kind, change).catch((error: Error) => error)
+    const again = () => alone(store, kind, change).catch((error: unknown) => error)
     return isDone(change, found[index]) ?? (isUnsent ? again() : lost())
   })
   return Promise.all(answers)

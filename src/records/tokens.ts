@@ -115,8 +115,14 @@ export const KINDS = {
   }),
 }
 
-export const newRecord = ({ carried, ...token }: NewToken): TokenRecord => ({
-  ...carried,
+export const newRecord = ({
+  carried: { clientId, redirectUri, scope, state },
+  ...token
+}: NewToken): TokenRecord => ({
+  clientId,
+  redirectUri,
+  scope,
+  state,
   ...token,
   purgeAt: eightDaysAfter(token.expiresAt),
 })

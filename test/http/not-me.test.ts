@@ -16,7 +16,7 @@ import {
 import { describeWithMongo } from '../support/mongod.ts'
 import { shapeOf } from '../support/observe.ts'
 import { disown, type Person, personAt, tokenOf } from '../support/person.ts'
-import { moveTime } from '../support/time.ts'
+import { movableClock, moveTime } from '../support/time.ts'
 
 const DAY_MS = 86_400_000
 const STOLEN = 'the password of a thief'
@@ -496,6 +496,12 @@ describe('The page behind "This wasn\'t me" (4.10)', () => {
     await (await h.addVerified()).forgets()
     expectPage(await disown(ofReset), 200, 'not-me', 'secured')
     expectPage(await disown(ofOther), 200, 'not-me', 'later')
+    // One that is over, and not purged yet.
+    const token = await h.store.notMeTokens.find(hashToken(tokenOf(ofNotice)))
+    const over = { tokenHash: hashToken('x'.repeat(43)), expiresAt: movableClock.now() }
+    if (token) await h.store.notMeTokens.issue({ ...token, ...over })
+    const ofOver = ofNotice.replace(tokenOf(ofNotice), 'x'.repeat(43))
+    expectPage(await agent.get(ofOver), 400, 'not-me', 'invalid')
     await moveTime(60_000)
     expectPage(await agent.get(ofNotice), 400, 'not-me', 'invalid')
     await h.put({ password_changed_email: 'false' })

@@ -155,9 +155,9 @@ export const resetMutants: Mutant[] = [
   {
     name: 'used_at is set before the password is replaced',
     in: 'finishPassword',
-    find: 'const obstacle = await setPassword(parts, reset, account)',
+    find: 'const obstacle = await setPassword(parts, reset)',
     becomes: `usedAt = (await tokens.advance(id, 'used', now()))?.usedAt
-      const obstacle = await setPassword(parts, reset, account)`,
+      const obstacle = await setPassword(parts, reset)`,
     caughtBy: 'its effects in the order of section 3.3',
   },
   {
