@@ -11,14 +11,14 @@ const CLASS = 7
 const DEFINITIONS = [
   'CREATE SEQUENCE writes',
   `CREATE FUNCTION counted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-     PERFORM pg_advisory_xact_lock_shared(${CLASS}, nextval('writes')::int); RETURN NULL;
+     PERFORM pg_advisory_xact_lock_shared(${CLASS}, nextval('writes')::int); RETURN NEW;
    END $$`,
   ...TABLES.map(
     (table) =>
       `CREATE TRIGGER counted BEFORE INSERT OR UPDATE ON ${table} EXECUTE FUNCTION counted()`,
   ),
   // The notice that is sent meanwhile has an event too.
-  `CREATE TRIGGER counted AFTER INSERT ON audit_events
+  `CREATE TRIGGER counted BEFORE INSERT ON audit_events
      FOR EACH ROW WHEN (NEW.type = 'password_reset_completed') EXECUTE FUNCTION counted()`,
 ]
 
