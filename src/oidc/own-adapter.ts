@@ -1,6 +1,7 @@
 import { errors } from 'oidc-provider'
 import { hashToken } from '../crypto/token.ts'
 import type { ProviderRecord } from '../records/index.ts'
+import { setNewest } from '../records/newest.ts'
 import type { AccountAdapter } from './account-records.ts'
 import { OAUTH_MODELS } from './account-stamp.ts'
 import type { OidcParts } from './parts.ts'
@@ -72,7 +73,7 @@ function adapterOf(parts: Parts, model: string, found: Found): AccountAdapter {
     async find(id) {
       if (typeof id !== 'string') return undefined
       const record = await records.find(storedId(model, id))
-      if (record && CONSUMED_ONCE.has(model)) remember(found, record)
+      if (record && CONSUMED_ONCE.has(model)) setNewest(found, record.id, record, MOST_FOUND)
       return record && opened(parts, record)
     },
 
@@ -122,12 +123,6 @@ async function findNewest(parts: Parts, model: string, field: 'uid' | 'userCode'
     .toSorted((one, other) => Number(other.expiresAt) - Number(one.expiresAt))
     .map((record) => opened(parts, record))
     .find((payload) => payload !== undefined)
-}
-
-function remember(found: Found, record: ProviderRecord) {
-  found.set(record.id, record)
-  const [oldest] = found.keys()
-  if (found.size > MOST_FOUND && oldest !== undefined) found.delete(oldest)
 }
 
 /** @throws an error of oidc-provider, which is the answer of the token or authorization endpoint. */

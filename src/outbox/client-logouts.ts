@@ -7,6 +7,7 @@ import type {
   LogoutFailure,
   TellClient,
 } from '../records/index.ts'
+import { setNewest } from '../records/newest.ts'
 import { backoffMs } from './backoff.ts'
 import { createLane, createLanes } from './lane.ts'
 
@@ -65,19 +66,13 @@ export function createClientLogouts(parts: ClientLogoutParts) {
     try {
       const told = await tried(parts, job, lanes.giveBack())
       // Before it is no longer busy: another one may ring at any moment.
-      if (told !== 'stopped' && told?.reason === 'timeout') rest(clientId)
+      if (told !== 'stopped' && told?.reason === 'timeout')
+        setNewest(resting, clientId, after(REST_MS), MOST_RESTING)
       return told
     } finally {
       busy.delete(clientId)
       lane.ring()
     }
-  }
-
-  function rest(clientId: string) {
-    resting.delete(clientId)
-    resting.set(clientId, after(REST_MS))
-    const [oldest] = resting.keys()
-    if (resting.size > MOST_RESTING && oldest !== undefined) resting.delete(oldest)
   }
 
   return {

@@ -3,6 +3,7 @@ import { AccountFlowsError } from '../errors.ts'
 import type { Clock } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
 import { ANY, type Change, type Fields, type Kind, type Stored } from '../ports/record-store.ts'
+import { setNewest } from './newest.ts'
 
 /** What a record becomes, and what the caller is answered. `next` as it was: nothing is written. */
 export interface Changed<N, A> {
@@ -66,7 +67,7 @@ export function createChanges({ get, swap }: Verbs, { now, sleep }: Clock) {
   }
 
   const remember = (kind: ChangedKind, key: string, known: Stored | undefined) =>
-    kind.isRemembered && replace(remembered, key, known)
+    kind.isRemembered && setNewest(remembered, key, known, MOST_REMEMBERED)
 
   /** Answers those whose change must be tried again. @param isLost - they have lost before. */
   async function tryOnce(kind: ChangedKind, id: string, turn: Waiting[], isLost: boolean) {
@@ -117,14 +118,6 @@ export function createChanges({ get, swap }: Verbs, { now, sleep }: Clock) {
     }
     return answer.finally(() => (all -= 1))
   }
-}
-
-/** Of more than are remembered, the oldest goes. */
-function replace(remembered: Map<string, Stored>, key: string, known: Stored | undefined) {
-  remembered.delete(key)
-  if (known) remembered.set(key, known)
-  const [oldest] = remembered.keys()
-  if (remembered.size > MOST_REMEMBERED && oldest !== undefined) remembered.delete(oldest)
 }
 
 /** A damaged record may have lost its revision. */
