@@ -58,7 +58,7 @@ export interface Token extends Omit<TokenRecord, Untold | keyof CarriedParameter
 }
 
 /** A token as it is issued. */
-export interface NewToken extends Token {
+export interface NewToken extends Omit<Token, keyof typeof NOTHING_YET> {
   /** Lower-case hex SHA-256 of the 43 characters of the raw token. */
   tokenHash: string
 }
@@ -115,6 +115,14 @@ export const KINDS = {
   }),
 }
 
+/** Of a token that is issued, whatever the one was that it is made like. */
+const NOTHING_YET = {
+  usedAt: undefined,
+  claimedAt: undefined,
+  invalidatedAt: undefined,
+  completedAt: undefined,
+}
+
 export const newRecord = ({
   carried: { clientId, redirectUri, scope, state },
   ...token
@@ -124,6 +132,7 @@ export const newRecord = ({
   scope,
   state,
   ...token,
+  ...NOTHING_YET,
   purgeAt: eightDaysAfter(token.expiresAt),
 })
 

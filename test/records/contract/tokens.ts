@@ -26,6 +26,15 @@ export function itFindsTokens(
     }
   })
 
+  it('keeps nothing of what was carried but its four parameters, and no end that came before', async () => {
+    const more = { clientId: 'app', pendingLoginId: 'x', userId: 'eve', newHash: 'x' }
+    const ends = { usedAt: after(0), claimedAt: after(0), completedAt: after(0) }
+    const token = await issue({ carried: more, ...ends })
+    const carried = { clientId: 'app' }
+    const open = { usedAt: undefined, claimedAt: undefined, completedAt: undefined }
+    await expectToken(port(), { ...token, ...open, carried })
+  })
+
   it('finds none by another hash, and none of another user', async () => {
     const token = await issue()
     for (const each of [...oddTexts, '0'.repeat(64), token.id, token.tokenHash.toUpperCase()])
