@@ -17,6 +17,7 @@ import { CLIENT, type Harness, onEachStore, PASSWORD, suiteHarness } from '../su
 import { withoutLeases } from '../support/jobs.ts'
 import { shapeOf, usableRecord } from '../support/observe.ts'
 import {
+  instead,
   databaseOf,
   dump,
   ofLink,
@@ -157,6 +158,25 @@ onEachStore('A reset', (technology) => {
       expect(steps).to.deep.equal(Object.values(STEPS))
     })
   }
+
+  it('is not done where the address changes while the link is claimed', async () => {
+    const { user, link } = await h.userWithLink()
+    const answer = await instead(
+      h.store.resetTokens,
+      'claim',
+      (claim) =>
+        async (...of) => {
+          await user.becomes({ email: `new-${user.email}` })
+          return claim(...of)
+        },
+      () => h.reset(link, NEW),
+    )
+    expect([answer.status, answer.mode]).to.deep.equal([400, 'invalid'])
+    expect(user.events('password_reset_rejected', 'account_changed')).to.have.length(1)
+    expect(await user.hasPassword(PASSWORD)).to.equal(true)
+    await user.becomes({ email: user.email })
+    await user.getsBackIn()
+  })
 
   if (technology !== 'memory') {
     it('with used_at set, and no hash left in the token record', async () => {

@@ -420,8 +420,10 @@ describeWithMongo('A login that waits, when the database fails between two steps
 
 describe('A login that waits, when the provider fails', () => {
   let fault: { model: string; error: Error } | undefined
+  const logged: unknown[][] = []
   const h = suiteHarness({
     mayLogErrors: true,
+    flows: { log: (...line) => logged.push(line) },
     clients: [CLIENT, CONFIDENTIAL, PAR_ONLY],
     provider: {
       features: { ...THEIR_FEATURES, clientCredentials: { enabled: true } },
@@ -479,6 +481,8 @@ describe('A login that waits, when the provider fails', () => {
     const user = await h.addUnverified()
     await user.asksAgain(SERVER)
     await failing('AuthorizationCode', () => user.opensLink())
+    const [, , details] = logged.findLast(([, message]) => message === 'request failed') ?? []
+    expect(details).to.include({ path: '/verify-email' })
     expect(await user.isVerified()).to.equal(true)
     expect((await user.signsIn()).location).to.match(/[?&]code=/)
   })

@@ -256,6 +256,18 @@ describe('A swap whose answer is lost', () => {
     })
   }
 
+  it('is never taken for done where what the store throws is no error of ours', async () => {
+    const { store, records } = service(() => ({
+      swap: () => Promise.reject('the driver throws a text'),
+    }))
+    const failed = (error: unknown) => error
+    const insert = records.insert(COUNTERS, 'a', { count: 1 }).catch(failed)
+    expect(await insert).to.equal('the driver throws a text')
+    const change = records.change(COUNTERS, 'a', counted).catch(failed)
+    expect(await change).to.equal('the driver throws a text')
+    expect(await store.get(COUNTERS, ['a'])).to.deep.equal([undefined])
+  })
+
   it('is done where it came in after the look, and what was sent again found it there', async () => {
     let late = () => Promise.resolve([true])
     let isLate = true
