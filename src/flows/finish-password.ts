@@ -33,14 +33,15 @@ export async function finishPassword(parts: PasswordLinkParts, reset: ClaimedRes
     if (!usedAt) throw new Error(`The reset ${id} was rejected meanwhile`)
   }
   const details = await sessions.end(userId, { id, at: usedAt }) // 3, 4
-  if (settings().passwordChangedEmail) await requestNotice(outbox, changeBy(reset), now())
+  const isReset = kind === 'password_reset'
+  await Promise.all([
+    settings().passwordChangedEmail && requestNotice(outbox, changeBy(reset), now()),
+    isReset && forgetWrongCodes(parts, reset.email),
+  ])
   const type = `${MAIL_KINDS[kind].flow}_completed` as const
   const event = { id: `completed:${id}`, type, at: now(), accountId: userId }
   await audit({ ...event, clientId: carried.clientId, details, ...claimedBy }) // 5
-  if (kind === 'password_reset') {
-    await forgetWrongCodes(parts, reset.email)
-    if (settings().resetVerifiesEmail) await verifyByReset(parts, reset, by === 'sweep')
-  }
+  if (isReset && settings().resetVerifiesEmail) await verifyByReset(parts, reset, by === 'sweep')
   await tokens.advance(id, 'completed', now())
   return usedAt
 }

@@ -62,7 +62,6 @@ export function passwordPage(parts: HttpParts, name: PasswordPage) {
         const { refusal: mode, reason: hostReason, also, excess } = outcome
         return showForm(ctx, carried, { mode, token, hostReason, also, excess }, uiLocales)
       }
-      await forgetTries(parts, ctx.req, outcome.ended.accountId)
       await showDone(parts, ctx, name, outcome, uiLocales)
     },
   }
@@ -78,6 +77,7 @@ async function showDone(
   const [client, apps] = await Promise.all([
     wayOn(parts, ctx, carried),
     parts.appsOf(accountId, endId),
+    forgetTries(parts, ctx.req, accountId),
   ])
   const locals = { mode: 'done', ...(client && { client }), apps } as const
   parts.pages.show(ctx, { status: 200, name, locals, uiLocales })
