@@ -1,4 +1,4 @@
-import { later, type Clock } from '../clock.ts'
+import { timeout, unlessAborted, type Clock } from '../clock.ts'
 import { isStoreUnavailable } from '../errors.ts'
 import type { AuditEvent, Log } from '../ports/index.ts'
 import type {
@@ -9,9 +9,8 @@ import type {
 } from '../records/index.ts'
 import { setNewest } from '../records/newest.ts'
 import { backoffMs } from './backoff.ts'
-import { createLane, createLanes } from './lane.ts'
+import { createLane } from './lane.ts'
 
-const POLL_MS = 1_000
 const AT_ONCE = 100
 const REST_MS = 60_000
 const MOST_RESTING = 1_000
@@ -52,19 +51,17 @@ export function createClientLogouts(parts: ClientLogoutParts) {
     name: 'client logout',
     atOnce: AT_ONCE,
     wave: 1,
-    pollMs: POLL_MS,
     claim: (most) => logouts.claim(most, clock.now(), after(LEASE_MS), unavailable()),
-    work: (job) => attempt(of(job), job, () => tell(job)),
+    work: (job, stop) => attempt(of(job), job, () => tell(job, stop)),
     clock,
     log,
   })
-  const lanes = createLanes(clock, [lane], AT_ONCE)
 
-  async function tell(job: ClientLogoutJob) {
+  async function tell(job: ClientLogoutJob, stop: AbortSignal) {
     const { clientId } = job
     busy.add(clientId)
     try {
-      const told = await tried(parts, job, lanes.giveBack())
+      const told = await tried(parts, job, stop)
       // Before it is no longer busy: another one may ring at any moment.
       if (told !== 'stopped' && told?.reason === 'timeout')
         setNewest(resting, clientId, after(REST_MS), MOST_RESTING)
@@ -77,10 +74,10 @@ export function createClientLogouts(parts: ClientLogoutParts) {
 
   return {
     start() {
-      if (parts.isOn()) lanes.start()
+      if (parts.isOn()) lane.start()
     },
 
-    stop: lanes.stop,
+    stop: lane.stop,
 
     /** There is somebody to be told. */
     ring: lane.ring,
@@ -114,26 +111,17 @@ async function tried(
   job: ClientLogoutJob,
   stop: AbortSignal,
 ): Promise<Told> {
-  const trying = new AbortController()
-  const { signal } = trying
-  const ended = new Promise<Told>((resolve) => {
-    const end = (outcome: Told) => () => {
-      resolve(outcome)
-      trying.abort('ended')
-    }
-    const cancel = later(clock, ATTEMPT_MS, end({ reason: 'timeout', isFinal: false }))
-    signal.addEventListener('abort', cancel)
-    stop.addEventListener('abort', end('stopped'), { signal })
-    if (stop.aborted) end('stopped')()
-  })
+  const { signal, cancel } = timeout(clock, ATTEMPT_MS, stop)
   try {
-    return await Promise.race([tell(job, signal), ended])
+    return await unlessAborted(signal, () => tell(job, signal))
   } catch (error) {
+    if (stop.aborted) return 'stopped'
+    if (signal.aborted) return { reason: 'timeout', isFinal: false }
     if (isStoreUnavailable(error)) throw error
     log('error', 'a client could not be told', { client: job.clientId, error: String(error) })
     return { reason: 'unexpected_error', isFinal: false }
   } finally {
-    trying.abort('over')
+    cancel()
   }
 }
 

@@ -1,5 +1,5 @@
 import { AccountFlowsError, isStoreUnavailable } from '../errors.ts'
-import type { SentMail } from '../ports/index.ts'
+import type { MailPlace, SentMail } from '../ports/index.ts'
 import type { MailJob } from '../records/index.ts'
 import { backoffMs } from './backoff.ts'
 import { endUnsent, giveUp, isHeld } from './end.ts'
@@ -8,69 +8,65 @@ import type { Recipient } from './mail-flow.ts'
 import type { OutboxParts } from './parts.ts'
 import { renderMail } from './render.ts'
 import { recipientOf } from './resolve.ts'
-import type { SendTurn } from './send-turn.ts'
 
 const LAST_RETRY_MS = 60_000
 const SETTLE_AGAIN_MS = 1_000
 
-/** Sends the mail of one resolved job: what cannot be sent is tried again, or given up. */
-export async function deliverMail(parts: OutboxParts, job: MailJob, turn: SendTurn): Promise<void> {
-  const sent = await trySending(parts, job, turn)
-  if (sent) await settle(parts, job, sent, turn)
+/**
+ * Sends the mail of one resolved job: what cannot be sent is tried again, or given up.
+ *
+ * @param stop - aborts where the job is to be given back.
+ */
+export async function deliverMail(
+  parts: OutboxParts,
+  job: MailJob,
+  stop: AbortSignal,
+): Promise<void> {
+  const sent = await trySending(parts, job, stop)
+  if (sent) await settle(parts, job, sent, stop)
 }
 
 /** `undefined`: it did not leave, and what becomes of the job is written down. */
 async function trySending(
   parts: OutboxParts,
   job: MailJob,
-  turn: SendTurn,
+  stop: AbortSignal,
 ): Promise<SentMail | undefined> {
   try {
     const recipient = await recipientOf(parts, job)
-    if (typeof recipient === 'string') {
-      await endUnsent(parts, job, recipient)
-      return undefined
-    }
-    const outcome = await turn.take((signal, isFlowing) =>
-      send(parts, job, recipient, signal, isFlowing),
-    )
+    if (typeof recipient === 'string') return await endUnsent(parts, job, recipient)
+    const outcome = await parts.sender.inTurn(stop, (place) => send(parts, job, recipient, place))
     if (outcome === undefined) await parts.store.outbox.release(job, job.notBefore)
     return outcome === 'over' ? undefined : outcome
   } catch (error) {
-    await fail(parts, job, error, turn)
+    await fail(parts, job, error, stop)
     return undefined
   }
 }
 
-// The token is made when a connection is free, or will be in a moment as mails leave. It counts only while this worker holds
+// The token is made when a connection is open, or will be in a moment as mails leave. It counts only while this worker holds
 // the job. `undefined`: it has to wait.
 async function send(
   parts: OutboxParts,
   job: MailJob,
   recipient: Recipient,
-  signal: AbortSignal,
-  isFlowing: boolean,
+  place: MailPlace,
 ): Promise<SentMail | 'over' | undefined> {
-  const { flows, brake, sender } = parts
-  const settings = parts.settings()
+  const { flows, brake, settings } = parts
   if (!(await brake.mayLeave())) return undefined
   const flow = flows[job.kind]
-  let connection = isFlowing ? undefined : await sender.connect(settings, signal)
-  try {
-    const link = await flow.mint(job, recipient, settings)
-    if (link === 'superseded') {
-      if (await isHeld(parts, job)) await endUnsent(parts, job, link)
-      return 'over'
-    }
-    const mail = await renderMail(parts, job, recipient, link)
-    connection ??= await sender.connect(settings, signal)
-    // Right before it leaves, and after its link is made. What ends a job ends its links next: this one may come too late for that.
-    if (await isHeld(parts, job)) return await connection.send(mail)
-    await flow.revoke?.(link)
+  if (!place.isFlowing) await place.open()
+  const link = await flow.mint(job, recipient, settings())
+  if (link === 'superseded') {
+    if (await isHeld(parts, job)) await endUnsent(parts, job, link)
     return 'over'
-  } finally {
-    connection?.release()
   }
+  const mail = await renderMail(parts, job, recipient, link)
+  const connection = await place.open()
+  // Right before it leaves, and after its link is made. What ends a job ends its links next: this one may come too late for that.
+  if (await isHeld(parts, job)) return connection.send(mail)
+  await flow.revoke?.(link)
+  return 'over'
 }
 
 // It left: it is not sent again because the database is away for a moment, or because the event cannot be recorded.
@@ -78,7 +74,7 @@ async function settle(
   parts: OutboxParts,
   job: MailJob,
   sent: SentMail,
-  turn: SendTurn,
+  stop: AbortSignal,
 ): Promise<void> {
   const { store, clock } = parts
   let isRecorded = false
@@ -88,7 +84,7 @@ async function settle(
       await store.outbox.remove(job)
       return
     } catch (error) {
-      const mayTryAgain = !turn.isStopping() && clock.now() < job.heldUntil
+      const mayTryAgain = !stop.aborted && clock.now() < job.heldUntil
       if (!isStoreUnavailable(error) || !mayTryAgain) throw error
     }
     await clock.sleep(SETTLE_AGAIN_MS)
@@ -105,10 +101,10 @@ async function recorded(parts: OutboxParts, job: MailJob, sent: SentMail): Promi
   return true
 }
 
-async function fail(parts: OutboxParts, job: MailJob, error: unknown, turn: SendTurn) {
+async function fail(parts: OutboxParts, job: MailJob, error: unknown, stop: AbortSignal) {
   const { store, clock, log } = parts
   if (isStoreUnavailable(error)) throw error
-  if (turn.isStopping()) return store.outbox.release(job, clock.now(), 'stopped')
+  if (stop.aborted) return store.outbox.release(job, clock.now(), 'stopped')
   const ours = error instanceof AccountFlowsError ? error : undefined
   const reason = ours?.code ?? 'unexpected_error'
   log(ours ? 'warn' : 'error', String(error), { job: job.id, kind: job.kind, reason })

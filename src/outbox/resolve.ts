@@ -10,7 +10,9 @@ import type { Recipient } from './mail-flow.ts'
 import { earlierThan, isOvertakenAtLookUp, isOvertakenAtSending } from './newest.ts'
 import type { OutboxParts } from './parts.ts'
 import { isIdentifier } from './request.ts'
-import { SEND_LEASE_MS } from './send-turn.ts'
+
+/** How long a job is held to be sent: longer than the time in line and the attempt together. */
+export const SEND_LEASE_MS = 60_000
 
 /**
  * Looks the account of a job up, and does what is due whether or not the mail will arrive. Answers the job, held to be sent.

@@ -1,8 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { expect } from 'chai'
-import { systemClock, type Clock } from '../../src/clock.ts'
+import type { Clock } from '../../src/clock.ts'
 import { endIn, sampleMailJob, sampleResetToken } from '../records/contract/samples.ts'
 import { createAuthorizeSig } from '../../src/crypto/authorize-sig.ts'
 import { createLoginCodes } from '../../src/crypto/login-code.ts'
@@ -14,15 +12,12 @@ import { deliverMail } from '../../src/outbox/deliver.ts'
 import type { OutboxParts } from '../../src/outbox/parts.ts'
 import { requestNotice } from '../../src/outbox/password-changed.ts'
 import { mailFlows } from '../../src/outbox/pipeline.ts'
-import { recipientOf, resolveJob } from '../../src/outbox/resolve.ts'
-import { SEND_LEASE_MS, type SendTurn } from '../../src/outbox/send-turn.ts'
-import { createOutboxWorker } from '../../src/outbox/worker.ts'
-import type { OutgoingMail } from '../../src/ports/index.ts'
+import { recipientOf, resolveJob, SEND_LEASE_MS } from '../../src/outbox/resolve.ts'
+import type { MailPlace, OutgoingMail } from '../../src/ports/index.ts'
 import { endOf } from '../../src/ports/token-end.ts'
 import type { MailJob, MailStage, NewMailJob } from '../../src/records/index.ts'
 import { createSettingsKeeper } from '../../src/settings/settings.ts'
 import { createViews } from '../../src/views/index.ts'
-import { eventually } from '../support/eventually.ts'
 import { sha256 } from '../support/observe.ts'
 import { tokenOf } from '../support/person.ts'
 import { keptInMemory } from '../support/kept.ts'
@@ -40,11 +35,7 @@ const ANN = {
   disabled: false,
 }
 
-/** A connection is free at once. */
-const turn = (isFlowing = false): SendTurn => ({
-  take: (send) => send(new AbortController().signal, isFlowing),
-  isStopping: () => false,
-})
+const goesOn = () => new AbortController().signal
 
 const views = createViews('', { log: () => {} })
 
@@ -75,13 +66,17 @@ async function outboxByHand(settings: Record<string, string> = {}) {
     keyedHash: (text: string) => text,
     sender: {
       canSend: () => true,
-      connect: async () => ({
-        async send(mail: OutgoingMail) {
-          mails.push(mail)
-          return {}
-        },
-        release() {},
-      }),
+      // A connection is free at once.
+      inTurn: <T>(_stop: AbortSignal, work: (place: MailPlace) => Promise<T>) =>
+        work({
+          isFlowing: false,
+          open: async () => ({
+            async send(mail) {
+              mails.push(mail)
+              return {}
+            },
+          }),
+        }),
       close() {},
     },
     clock,
@@ -122,79 +117,40 @@ async function outboxByHand(settings: Record<string, string> = {}) {
       for (let jobs = await claim(); jobs.length > 0; jobs = await claim())
         for (const job of jobs) {
           const held = await resolveJob(parts, job)
-          if (held) await deliverMail(parts, held, turn())
+          if (held) await deliverMail(parts, held, goesOn())
         }
       return mails.length
     },
     /** Before each connection, something happens. */
-    delayed(happens: () => unknown): OutboxParts {
+    delayed(happens: () => unknown, isFlowing: boolean): OutboxParts {
       const { sender } = parts
-      const connect: typeof sender.connect = async (...which) => {
-        await happens()
-        return sender.connect(...which)
-      }
-      return { ...parts, sender: { ...sender, connect } }
+      const inTurn: typeof sender.inTurn = (stop, work) =>
+        sender.inTurn(stop, ({ open }) =>
+          work({
+            isFlowing,
+            async open() {
+              await happens()
+              return open()
+            },
+          }),
+        )
+      return { ...parts, sender: { ...sender, inTurn } }
     },
   }
 }
-
-describe('The worker of the outbox', () => {
-  function collectGarbage() {
-    setFlagsFromString('--expose-gc')
-    const collect: unknown = runInNewContext('gc')
-    if (typeof collect === 'function') collect()
-  }
-
-  it('ends every attempt at its deadline, whatever the garbage collector does', async () => {
-    const outbox = keptInMemory().outbox
-    const ended: unknown[] = []
-    const worker = createOutboxWorker({
-      outbox,
-      async resolve(job) {
-        const heldUntil = new Date(Date.now() + 60_000)
-        await outbox.resolve(job, job.id, heldUntil)
-        return { ...job, heldUntil }
-      },
-      send: (_job: MailJob, { take }: SendTurn) =>
-        take(
-          (signal) =>
-            new Promise<void>((resolve) => {
-              signal.addEventListener('abort', () => resolve(void ended.push(signal.reason)))
-            }),
-        ),
-      async expire() {},
-      canSend: () => true,
-      clock: systemClock,
-      log() {},
-      attemptMs: 60,
-    })
-    const [notBefore, expiresAt] = [new Date(), new Date(Date.now() + HOUR_MS)]
-    for (const id of ['a', 'b', 'c', 'd', 'e'])
-      await outbox.add(sampleMailJob({ id, notBefore, expiresAt }))
-    worker.start()
-    const garbage = setInterval(collectGarbage, 5)
-    try {
-      await eventually('all attempts are over', () => ended.length === 5)
-    } finally {
-      clearInterval(garbage)
-      await worker.stop(1_000)
-    }
-    for (const reason of ended) expect(reason).to.include({ name: 'TimeoutError' })
-  })
-})
 
 describe('A mail whose worker was held up until its hold on it was over', () => {
   for (const isFlowing of [false, true]) {
     it(`is not sent by it: whoever takes it next sends it (mails ${isFlowing ? 'flow' : 'do not flow'})`, async () => {
       const { parts, mails, ask, hold, claimOne, move, after, delayed } = await outboxByHand()
       await ask()
-      const slow = delayed(() => move(SEND_LEASE_MS))
-      await deliverMail(slow, await hold(), turn(isFlowing))
+      const slow = delayed(() => move(SEND_LEASE_MS), isFlowing)
+      await deliverMail(slow, await hold(), goesOn())
       expect(mails).to.deep.equal([])
       const [letter] = await parts.store.resetTokens.ofUser(ANN.id, 10)
       expect(letter?.expiresAt).to.satisfy((at: Date) => at <= after(0))
 
-      await deliverMail(parts, await claimOne('send'), turn(isFlowing))
+      await deliverMail(parts, await claimOne('send'), goesOn())
       expect(mails.map(({ to }) => to)).to.deep.equal([ANN.email])
       const token = tokenOf(/https:\S+/.exec(mails[0]?.text ?? '')?.[0] ?? '')
       const sent = await parts.store.resetTokens.find(sha256(token))
@@ -213,12 +169,12 @@ describe('A mail whose worker was held up until its hold on it was over', () => 
       if (!isFirst) return
       isFirst = false
       const [again] = await claim('send')
-      if (again) await deliverMail(parts, again, turn())
-    })
+      if (again) await deliverMail(parts, again, goesOn())
+    }, true)
     await ask()
     const held = await hold()
     move(SEND_LEASE_MS - 100)
-    await deliverMail(slow, held, turn(true))
+    await deliverMail(slow, held, goesOn())
     expect(mails).to.have.length(1)
   })
 })
@@ -241,7 +197,7 @@ describe('A request within every limit', () => {
     const third = await claimOne()
     expect(await resolveJob(parts, second)).to.equal(undefined)
     const held = await resolveJob(parts, third)
-    if (held) await deliverMail(parts, held, turn())
+    if (held) await deliverMail(parts, held, goesOn())
     expect(events.map(({ reason }) => reason)).to.not.include('throttled')
     expect(mails.map(({ to }) => to)).to.deep.equal([ANN.email])
   })
