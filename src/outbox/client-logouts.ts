@@ -13,7 +13,7 @@ import { createLane } from './lane.ts'
 
 const AT_ONCE = 100
 const REST_MS = 60_000
-const MOST_RESTING = 1_000
+const MOST_UNAVAILABLE = 1_000
 const ATTEMPT_MS = 5_000
 /** Longer than an attempt, and what is written down of it. */
 const LEASE_MS = 20_000
@@ -36,13 +36,15 @@ export interface ClientLogoutParts {
 export function createClientLogouts(parts: ClientLogoutParts) {
   const { logouts, clock, log } = parts
   const after = (ms: number) => new Date(clock.now().getTime() + ms)
-  const busy = new Set<string>()
-  /** Until when. */
-  const resting = new Map<string, Date>()
+  /** Those that are being told, and those that rest; until when. */
+  const unavailable = new Map<string, Date>()
+  const keepFrom = (client: string, ms: number) =>
+    setNewest(unavailable, client, after(ms), MOST_UNAVAILABLE)
 
-  function unavailable() {
-    for (const [client, until] of resting) if (until <= clock.now()) resting.delete(client)
-    return [...busy, ...resting.keys()]
+  function claim(most: number): Promise<ClientLogoutJob[]> {
+    const now = clock.now()
+    for (const [client, until] of unavailable) if (until <= now) unavailable.delete(client)
+    return logouts.claim(most, now, after(LEASE_MS), [...unavailable.keys()])
   }
 
   const of = ({ isForgotten }: ClientLogoutJob) =>
@@ -51,23 +53,21 @@ export function createClientLogouts(parts: ClientLogoutParts) {
     name: 'client logout',
     atOnce: AT_ONCE,
     wave: 1,
-    claim: (most) => logouts.claim(most, clock.now(), after(LEASE_MS), unavailable()),
+    claim,
     work: (job, stop) => attempt(of(job), job, () => tell(job, stop)),
     clock,
     log,
   })
 
   async function tell(job: ClientLogoutJob, stop: AbortSignal) {
-    const { clientId } = job
-    busy.add(clientId)
+    keepFrom(job.clientId, LEASE_MS)
+    let restMs = 0
     try {
       const told = await tried(parts, job, stop)
-      // Before it is no longer busy: another one may ring at any moment.
-      if (told !== 'stopped' && told?.reason === 'timeout')
-        setNewest(resting, clientId, after(REST_MS), MOST_RESTING)
+      if (told !== 'stopped' && told?.reason === 'timeout') restMs = REST_MS
       return told
     } finally {
-      busy.delete(clientId)
+      keepFrom(job.clientId, restMs)
       lane.ring()
     }
   }

@@ -4,6 +4,7 @@ import type { MailJob } from '../records/index.ts'
 import { backoffMs } from './backoff.ts'
 import { endUnsent, giveUp, isHeld } from './end.ts'
 import { recordFailed, recordSent } from './events.ts'
+import { tokensOf } from './link-tokens.ts'
 import type { Recipient } from './mail-flow.ts'
 import type { OutboxParts } from './parts.ts'
 import { renderMail } from './render.ts'
@@ -22,26 +23,23 @@ export async function deliverMail(
   job: MailJob,
   stop: AbortSignal,
 ): Promise<void> {
-  const sent = await trySending(parts, job, stop)
+  const sent = await trySending(parts, job, stop).catch((error: unknown) =>
+    fail(parts, job, error, stop),
+  )
   if (sent) await settle(parts, job, sent, stop)
 }
 
-/** `undefined`: it did not leave, and what becomes of the job is written down. */
+/** `undefined`: there is no mail, or it has to wait. */
 async function trySending(
   parts: OutboxParts,
   job: MailJob,
   stop: AbortSignal,
 ): Promise<SentMail | undefined> {
-  try {
-    const recipient = await recipientOf(parts, job)
-    if (typeof recipient === 'string') return await endUnsent(parts, job, recipient)
-    const outcome = await parts.sender.inTurn(stop, (place) => send(parts, job, recipient, place))
-    if (outcome === undefined) await parts.store.outbox.release(job, job.notBefore)
-    return outcome === 'over' ? undefined : outcome
-  } catch (error) {
-    await fail(parts, job, error, stop)
-    return undefined
-  }
+  const recipient = await recipientOf(parts, job)
+  if (typeof recipient === 'string') return endUnsent(parts, job, recipient)
+  const outcome = await parts.sender.inTurn(stop, (place) => send(parts, job, recipient, place))
+  if (outcome === undefined) await parts.store.outbox.release(job, job.notBefore)
+  return outcome === 'over' ? undefined : outcome
 }
 
 // The token is made when a connection is open, or will be in a moment as mails leave. It counts only while this worker holds
@@ -52,11 +50,10 @@ async function send(
   recipient: Recipient,
   place: MailPlace,
 ): Promise<SentMail | 'over' | undefined> {
-  const { flows, brake, settings } = parts
+  const { flows, brake, settings, clock } = parts
   if (!(await brake.mayLeave())) return undefined
-  const flow = flows[job.kind]
   if (!place.isFlowing) await place.open()
-  const link = await flow.mint(job, recipient, settings())
+  const link = await flows[job.kind].mint(job, recipient, settings())
   if (link === 'superseded') {
     if (await isHeld(parts, job)) await endUnsent(parts, job, link)
     return 'over'
@@ -65,7 +62,7 @@ async function send(
   const connection = await place.open()
   // Right before it leaves, and after its link is made. What ends a job ends its links next: this one may come too late for that.
   if (await isHeld(parts, job)) return connection.send(mail)
-  await flow.revoke?.(link)
+  if (link.token) await tokensOf(parts, job.kind)?.revoke({ id: link.token.id }, clock.now())
   return 'over'
 }
 
@@ -76,29 +73,20 @@ async function settle(
   sent: SentMail,
   stop: AbortSignal,
 ): Promise<void> {
-  const { store, clock } = parts
-  let isRecorded = false
+  const { store, clock, log } = parts
   for (;;) {
     try {
-      isRecorded ||= await recorded(parts, job, sent)
-      await store.outbox.remove(job)
-      return
+      await recordSent(parts, job, sent).catch((error: unknown) => {
+        if (isStoreUnavailable(error)) throw error
+        log('error', 'a sent mail was not recorded', { job: job.id, error: String(error) })
+      })
+      return await store.outbox.remove(job)
     } catch (error) {
       const mayTryAgain = !stop.aborted && clock.now() < job.heldUntil
       if (!isStoreUnavailable(error) || !mayTryAgain) throw error
     }
     await clock.sleep(SETTLE_AGAIN_MS)
   }
-}
-
-async function recorded(parts: OutboxParts, job: MailJob, sent: SentMail): Promise<true> {
-  try {
-    await recordSent(parts, job, sent)
-  } catch (error) {
-    if (isStoreUnavailable(error)) throw error
-    parts.log('error', 'a sent mail was not recorded', { job: job.id, error: String(error) })
-  }
-  return true
 }
 
 async function fail(parts: OutboxParts, job: MailJob, error: unknown, stop: AbortSignal) {

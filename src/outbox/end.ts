@@ -1,6 +1,8 @@
 import type { NoMail } from '../ports/index.ts'
+import { attemptOf } from '../ports/request-order.ts'
 import type { MailJob } from '../records/index.ts'
 import { recordFailed, wasSent } from './events.ts'
+import { tokensOf } from './link-tokens.ts'
 import type { OutboxParts } from './parts.ts'
 
 /** What an admin can mend, or should know of; the others are ordinary, and nothing of them stays. */
@@ -43,16 +45,15 @@ export async function isHeld({ store, clock }: OutboxParts, job: MailJob): Promi
 }
 
 /** Makes a dead letter of a job, and voids its links. `false`: somebody else holds it. */
-export async function giveUp(
-  { store: { outbox }, flows, clock }: OutboxParts,
-  job: MailJob,
-  reason: string,
-): Promise<boolean> {
+export async function giveUp(parts: OutboxParts, job: MailJob, reason: string): Promise<boolean> {
+  const { outbox } = parts.store
   // Its links first: nobody takes a dead letter up again.
   if (!(await outbox.isHeld(job))) return false
-  const { kind, accountId } = job
-  if (accountId !== undefined) await flows[kind].abandon?.(job, accountId)
-  return outbox.giveUp(job, clock.now(), reason)
+  const { kind, accountId: userId } = job
+  const now = parts.clock.now()
+  if (userId !== undefined)
+    await tokensOf(parts, kind)?.revoke({ userId, upTo: attemptOf(job) }, now)
+  return outbox.giveUp(job, now, reason)
 }
 
 /** Makes dead letters of all records that are no readable job. */

@@ -8,6 +8,8 @@ import type { User } from '../ports/index.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import type { MailJob } from '../records/index.ts'
 import { mailboxKey } from '../settings/mail-address.ts'
+import { hasUsableLink } from '../flows/link.ts'
+import { tokensOf } from './link-tokens.ts'
 import { isOtherUnderWay } from './newest.ts'
 import type { OutboxParts } from './parts.ts'
 
@@ -67,11 +69,13 @@ export function msOverLimit(parts: OutboxParts, job: MailJob, user: User): Promi
 
 /** Whether the account of a request over a limit gets a mail all the same. The spare is gone by that, whatever becomes of the mail. */
 export async function takesSpare(parts: OutboxParts, job: MailJob, user: User): Promise<boolean> {
-  const { store, flows, clock } = parts
+  const { store, clock } = parts
   // The outbox first: a mail that leaves between the two looks has left its link.
   const requests = await store.outbox.requestsOf(user.id, job.kind)
   if (isOtherUnderWay(job, requests, clock.now())) return false
-  if (await flows[job.kind].hasUsable(user, job.pendingLoginId)) return false
+  const tokens = tokensOf(parts, job.kind)
+  const hasLink = tokens && (await hasUsableLink(tokens, user, clock.now(), job.pendingLoginId))
+  if (hasLink) return false
   return (await msOver(parts, tableOf(parts, job, user).spares)) === 0
 }
 

@@ -9,18 +9,8 @@ export interface MailFlow {
   findUser?(identifier: string): Promise<User | 'unknown' | 'ambiguous'>
   /** Why this account gets no such mail. `undefined`: it gets one. */
   refuses?(user: User): NoMail | undefined
-  /** Whether the account has a link of this kind that could still be used, and that finishes this login, if one is named. */
-  hasUsable(user: User, pendingLoginId: string | undefined): Promise<boolean>
-  /** What is due once the account is known, whether or not the mail will arrive. Repeated, however late, it changes nothing. */
-  onRequest?(job: MailJob, user: User): Promise<void>
   /** Makes the link of the mail, and stores the hash of its token. `superseded`: the user has asked for another one since. */
   mint(job: MailJob, recipient: Recipient, settings: Settings): Promise<MailLink | 'superseded'>
-  /** Whether a later request of the account, for the same login or likewise for none, has got its mail. */
-  isServedLater?(job: MailJob, user: User): Promise<boolean>
-  /** Voids a link that was made and not handed over, because somebody else holds the job. */
-  revoke?(link: MailLink): Promise<void>
-  /** Voids the links of a job that ends as a dead letter. */
-  abandon?(job: MailJob, accountId: string): Promise<void>
 }
 
 export type MailFlows = Record<MailKind, MailFlow>

@@ -54,7 +54,6 @@ export function requestNotice(
 /** The mail that tells of a changed password. Its link leads to the forgot-password form, and holds no secret. */
 export function createNoticeMail(parts: MailParts): MailFlow {
   return {
-    hasUsable: async () => false,
     async mint(job, { user }) {
       const { client } = await parts.identify(job.carried)
       const locale = localeOf(parts, job, user)

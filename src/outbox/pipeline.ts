@@ -100,18 +100,19 @@ function createWaking(clock: Clock, ring: () => void): (at: Date) => void {
   let dueAt = 0
   let isWaking = false
 
-  async function wakeOnce() {
+  async function ringWhenDue() {
     isWaking = true
-    const due = dueAt
-    const ms = due - clock.now().getTime() + Math.random() * WAKE_WITHIN_MS
-    await clock.sleep(ms, { ref: false })
+    for (let due = 0; due < dueAt;) {
+      due = dueAt
+      const ms = due - clock.now().getTime() + Math.random() * WAKE_WITHIN_MS
+      await clock.sleep(ms, { ref: false })
+      ring()
+    }
     isWaking = false
-    ring()
-    if (dueAt > due) void wakeOnce()
   }
 
   return (at) => {
     dueAt = Math.max(dueAt, at.getTime())
-    if (!isWaking) void wakeOnce()
+    if (!isWaking) void ringWhenDue()
   }
 }

@@ -1,9 +1,6 @@
-import { passwordDigest } from '../crypto/password.ts'
-import { hashToken, newId, newToken } from '../crypto/token.ts'
 import { MAIL_KINDS, type PasswordLinkKind } from '../ports/mail-kinds.ts'
-import { attemptOf, orderOf } from '../ports/request-order.ts'
 import { findUser, refusesInvitation } from '../flows/account.ts'
-import { hasUsableLink } from '../flows/link.ts'
+import { newLinkToken } from './link-tokens.ts'
 import type { MailFlow } from './mail-flow.ts'
 import type { MailParts } from './parts.ts'
 import { localeOf } from './render.ts'
@@ -25,55 +22,24 @@ export function createResetMail(parts: MailParts): MailFlow {
 
 /** The mail with an invitation: the same of section 3.4. */
 export function createInvitationMail(parts: MailParts): MailFlow {
-  return {
-    ...passwordLinkMail(parts, 'invitation'),
-    refuses: refusesInvitation,
-  }
+  return { ...passwordLinkMail(parts, 'invitation'), refuses: refusesInvitation }
 }
 
 /** A link to a form for a password; of each account the newest alone is alive. */
-function passwordLinkMail(
-  parts: MailParts,
-  kind: PasswordLinkKind,
-): Omit<MailFlow, 'findUser' | 'refuses'> {
+function passwordLinkMail(parts: MailParts, kind: PasswordLinkKind): Pick<MailFlow, 'mint'> {
   const { page, link } = MAIL_KINDS[kind]
   const tokens = parts.store[link.tokens]
-  const { now } = parts.clock
 
   return {
-    hasUsable: (user) => hasUsableLink(tokens, user, now()),
-
-    onRequest: (job, user) => tokens.revoke({ userId: user.id, upTo: orderOf(job) }, now()),
-
-    async mint(job, { user, email }, settings) {
-      const lifetimeMs = settings[link.lifetime]
-      const token = newToken()
-      const id = newId()
-      const createdAt = now()
-      const locale = localeOf(parts, job, user)
+    async mint(job, recipient, settings) {
+      const locale = localeOf(parts, job, recipient.user)
       const { carried, client } = await parts.identify(job.carried)
-      const isIssued = await tokens.issue({
-        id,
-        tokenHash: hashToken(token),
-        userId: user.id,
-        email,
-        passwordDigest: passwordDigest(user.passwordHash),
-        carried,
-        locale,
-        ...attemptOf(job),
-        createdAt,
-        expiresAt: new Date(createdAt.getTime() + lifetimeMs),
-      })
+      const now = parts.clock.now()
+      const { token, record, told } = newLinkToken(job, recipient, settings[link.lifetime], now)
       // It is not issued after that of a later request.
-      if (!isIssued) return 'superseded'
+      if (!(await tokens.issue({ ...record, carried, locale }))) return 'superseded'
       const url = `${parts.oauthUrl}${page}?token=${token}`
-      return { url, token: { id, lifetimeMs }, clientName: client?.clientName, locale }
+      return { url, token: told, clientName: client?.clientName, locale }
     },
-
-    async revoke({ token }) {
-      if (token) await tokens.revoke({ id: token.id }, now())
-    },
-
-    abandon: (job, userId) => tokens.revoke({ userId, upTo: attemptOf(job) }, now()),
   }
 }

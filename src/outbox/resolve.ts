@@ -7,12 +7,14 @@ import { endJob, endUnsent, isHeld } from './end.ts'
 import { recordRequested, wasSent } from './events.ts'
 import { msOverLimit, takesSpare } from './limits.ts'
 import type { Recipient } from './mail-flow.ts'
-import { earlierThan, isOvertakenAtLookUp, isOvertakenAtSending } from './newest.ts'
+import { earlierThan, isOvertakenElseEndsEarlier } from './newest.ts'
 import type { OutboxParts } from './parts.ts'
 import { isIdentifier } from './request.ts'
 
 /** How long a job is held to be sent: longer than the time in line and the attempt together. */
 export const SEND_LEASE_MS = 60_000
+/** A mail leaves earlier than this where nothing is in its way. */
+const LATE_MS = 2_000
 
 /**
  * Looks the account of a job up, and does what is due whether or not the mail will arrive. Answers the job, held to be sent.
@@ -42,7 +44,8 @@ export async function resolveJob(parts: OutboxParts, job: MailJob): Promise<Mail
   }
   await recordRequested(parts, found, refusal)
   if (refusal) return endUnsent(parts, found, refusal)
-  if (await isOvertakenAtLookUp(parts, found, user)) return endUnsent(parts, found, 'superseded')
+  if (MAIL_KINDS[job.kind].newestOnly && (await isOvertakenElseEndsEarlier(parts, found, user)))
+    return endUnsent(parts, found, 'superseded')
   return { ...found, attempts: job.attempts + 1, heldUntil: held }
 }
 
@@ -91,7 +94,10 @@ export async function recipientOf(parts: OutboxParts, job: MailJob): Promise<Rec
   // The process that looked the account up may have died before it recorded the request.
   if (job.attempts > 1) await recordRequested(parts, job)
   if (typeof user === 'string') return user
-  if (await isOvertakenAtSending(parts, job, user)) return 'superseded'
+  // Nobody wants two mails at once after an outage, and the process may have died before it ended what was earlier.
+  const lateMs = parts.clock.now().getTime() - job.requestedAt.getTime()
+  const isLate = job.attempts > 1 || lateMs > LATE_MS
+  if (isLate && (await isOvertakenElseEndsEarlier(parts, job, user))) return 'superseded'
   const email = job.sendTo ?? user.email
   if (email === undefined) return 'no_address'
   return refusalOf(parts, job, user) ?? { user, email }
