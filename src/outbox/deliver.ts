@@ -6,7 +6,8 @@ import { endUnsent, giveUp, isHeld } from './end.ts'
 import { recordFailed, recordSent } from './events.ts'
 import { tokensOf } from './link-tokens.ts'
 import type { Recipient } from './mail-flow.ts'
-import type { OutboxParts } from './parts.ts'
+import { MAIL_FLOWS } from './mail-flows.ts'
+import type { MailParts } from './parts.ts'
 import { renderMail } from './render.ts'
 import { recipientOf } from './resolve.ts'
 
@@ -19,7 +20,7 @@ const SETTLE_AGAIN_MS = 1_000
  * @param stop - aborts where the job is to be given back.
  */
 export async function deliverMail(
-  parts: OutboxParts,
+  parts: MailParts,
   job: MailJob,
   stop: AbortSignal,
 ): Promise<void> {
@@ -31,7 +32,7 @@ export async function deliverMail(
 
 /** `undefined`: there is no mail, or it has to wait. */
 async function trySending(
-  parts: OutboxParts,
+  parts: MailParts,
   job: MailJob,
   stop: AbortSignal,
 ): Promise<SentMail | undefined> {
@@ -45,15 +46,15 @@ async function trySending(
 // The token is made when a connection is open, or will be in a moment as mails leave. It counts only while this worker holds
 // the job. `undefined`: it has to wait.
 async function send(
-  parts: OutboxParts,
+  parts: MailParts,
   job: MailJob,
   recipient: Recipient,
   place: MailPlace,
 ): Promise<SentMail | 'over' | undefined> {
-  const { flows, brake, settings, clock } = parts
+  const { brake, clock } = parts
   if (!(await brake.mayLeave())) return undefined
   if (!place.isFlowing) await place.open()
-  const link = await flows[job.kind].mint(job, recipient, settings())
+  const link = await MAIL_FLOWS[job.kind].mint(parts, job, recipient)
   if (link === 'superseded') {
     if (await isHeld(parts, job)) await endUnsent(parts, job, link)
     return 'over'
@@ -68,7 +69,7 @@ async function send(
 
 // It left: it is not sent again because the database is away for a moment, or because the event cannot be recorded.
 async function settle(
-  parts: OutboxParts,
+  parts: MailParts,
   job: MailJob,
   sent: SentMail,
   stop: AbortSignal,
@@ -89,7 +90,7 @@ async function settle(
   }
 }
 
-async function fail(parts: OutboxParts, job: MailJob, error: unknown, stop: AbortSignal) {
+async function fail(parts: MailParts, job: MailJob, error: unknown, stop: AbortSignal) {
   const { store, clock, log } = parts
   if (isStoreUnavailable(error)) throw error
   if (stop.aborted) return store.outbox.release(job, clock.now(), 'stopped')

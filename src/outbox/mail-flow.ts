@@ -1,19 +1,17 @@
 import type { SignedOutApps } from '../views/page-locals.ts'
-import type { MailKind, NoMail, User } from '../ports/index.ts'
+import type { NoMail, User } from '../ports/index.ts'
 import type { MailJob } from '../records/index.ts'
-import type { Settings } from '../settings/table.ts'
+import type { MailParts } from './parts.ts'
 
 /** What is particular to one kind of mail; looking up, sending and giving up are the same for all. A kind leaves out what it has no need of. */
 export interface MailFlow {
   /** Finds whom a typed identifier means. Left out: it is never asked for by one. */
-  findUser?(identifier: string): Promise<User | 'unknown' | 'ambiguous'>
+  findUser?(parts: MailParts, identifier: string): Promise<User | 'unknown' | 'ambiguous'>
   /** Why this account gets no such mail. `undefined`: it gets one. */
-  refuses?(user: User): NoMail | undefined
+  refuses?(user: User, parts: MailParts): NoMail | undefined
   /** Makes the link of the mail, and stores the hash of its token. `superseded`: the user has asked for another one since. */
-  mint(job: MailJob, recipient: Recipient, settings: Settings): Promise<MailLink | 'superseded'>
+  mint(parts: MailParts, job: MailJob, recipient: Recipient): Promise<MailLink | 'superseded'>
 }
-
-export type MailFlows = Record<MailKind, MailFlow>
 
 export interface Recipient {
   user: User

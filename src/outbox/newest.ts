@@ -5,14 +5,14 @@ import { attemptOf, isLater, orderOf } from '../ports/request-order.ts'
 import { MOST_LINKS } from '../flows/link.ts'
 import type { MailJob, RequestOfAccount } from '../records/index.ts'
 import { tokensOf } from './link-tokens.ts'
-import type { OutboxParts } from './parts.ts'
+import type { MailParts } from './parts.ts'
 
 /**
  * Whether the account asked again since. If not, what it asked for earlier ends where only the newest counts. Repeated, it changes
  * nothing. The job counts as resolved by now, so that of two at once at least one sees the other.
  */
 export async function isOvertakenElseEndsEarlier(
-  parts: OutboxParts,
+  parts: MailParts,
   job: MailJob,
   user: User,
 ): Promise<boolean> {

@@ -4,12 +4,8 @@ import { createMailBrake } from './brake.ts'
 import { deliverMail } from './deliver.ts'
 import { endExpired, endUnreadable } from './end.ts'
 import { createLane } from './lane.ts'
-import type { MailFlows } from './mail-flow.ts'
 import type { MailParts } from './parts.ts'
-import { createNoticeMail } from './password-changed.ts'
-import { createInvitationMail, createResetMail } from './reset-mail.ts'
 import { resolveJob, SEND_LEASE_MS } from './resolve.ts'
-import { createVerificationMail } from './verification-mail.ts'
 
 const WAKE_WITHIN_MS = 250
 const RESOLVE_AT_ONCE = 50
@@ -21,11 +17,11 @@ const SEND_AT_ONCE = 100
  * From an outbox job to a mail that left, in any number of processes. Accounts are looked up apart from sending, so that earlier
  * links die also while the mail server is slow.
  */
-export function createMailPipeline(given: MailParts) {
+export function createMailPipeline(given: Omit<MailParts, 'brake'>) {
   const { store, settings, sender, clock, log } = given
   const { outbox } = store
   const brake = createMailBrake(store.limits, settings, clock.now)
-  const parts = { ...given, flows: mailFlows(given), brake }
+  const parts = { ...given, brake }
   // While there is nowhere to send to, jobs are resolved, and wait.
   const canSend = () => sender.canSend() && brake.isOpen()
 
@@ -82,16 +78,6 @@ export function createMailPipeline(given: MailParts) {
       await Promise.all([resolving, sending].map((lane) => lane.stop(withinMs)))
       sender.close()
     },
-  }
-}
-
-/** What each kind of `ports/mail-kinds.ts` does. */
-export function mailFlows(parts: MailParts): MailFlows {
-  return {
-    password_reset: createResetMail(parts),
-    email_verification: createVerificationMail(parts),
-    invitation: createInvitationMail(parts),
-    password_changed: createNoticeMail(parts),
   }
 }
 

@@ -202,12 +202,12 @@ export const waitingMutants: Mutant[] = [
         becomes: 'parts.loginCodes.codeOf(login.accountId)',
       },
       {
-        in: 'createVerificationMail',
+        in: 'verificationMail',
         find: 'loginCodes.codeOf(id)',
         becomes: 'loginCodes.codeOf(accountId)',
       },
       {
-        in: 'createVerificationMail',
+        in: 'verificationMail',
         find: '({ id, createdAt: at }: PendingLogin)',
         becomes: '({ accountId, createdAt: at }: PendingLogin)',
       },

@@ -10,9 +10,8 @@ import { memoryUsers, type AuditEvent } from '../../src/index.ts'
 import { hasUsableLink } from '../../src/flows/link.ts'
 import { createMailBrake } from '../../src/outbox/brake.ts'
 import { deliverMail } from '../../src/outbox/deliver.ts'
-import type { OutboxParts } from '../../src/outbox/parts.ts'
+import type { MailParts } from '../../src/outbox/parts.ts'
 import { requestNotice } from '../../src/outbox/password-changed.ts'
-import { mailFlows } from '../../src/outbox/pipeline.ts'
 import { recipientOf, resolveJob, SEND_LEASE_MS } from '../../src/outbox/resolve.ts'
 import type { MailPlace, OutgoingMail } from '../../src/ports/index.ts'
 import { endOf } from '../../src/ports/token-end.ts'
@@ -84,7 +83,7 @@ async function outboxByHand(settings: Record<string, string> = {}) {
     log: () => {},
   }
   const brake = createMailBrake(store.limits, keeper.current, clock.now)
-  const parts: OutboxParts = { ...given, flows: mailFlows(given), brake }
+  const parts: MailParts = { ...given, brake }
   const after = (ms: number) => new Date(time + ms)
   const move = (ms: number) => void (time += ms)
   const claim = (stage: MailStage = 'resolve', at = after(0)): Promise<MailJob[]> =>
@@ -124,7 +123,7 @@ async function outboxByHand(settings: Record<string, string> = {}) {
     },
     hasLink: (user: typeof ANN) => hasUsableLink(store.resetTokens, user, after(0)),
     /** Before each connection, something happens. */
-    delayed(happens: () => unknown, isFlowing: boolean): OutboxParts {
+    delayed(happens: () => unknown, isFlowing: boolean): MailParts {
       const { sender } = parts
       const inTurn: typeof sender.inTurn = (stop, work) =>
         sender.inTurn(stop, ({ open }) =>
