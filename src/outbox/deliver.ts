@@ -54,12 +54,13 @@ async function send(
   const { brake, clock } = parts
   if (!(await brake.mayLeave())) return undefined
   if (!place.isFlowing) await place.open()
-  const link = await MAIL_FLOWS[job.kind].mint(parts, job, recipient)
+  const { carried, client } = await parts.identify(job.carried)
+  const link = await MAIL_FLOWS[job.kind].mint(parts, job, recipient, carried)
   if (link === 'superseded') {
     if (await isHeld(parts, job)) await endUnsent(parts, job, link)
     return 'over'
   }
-  const mail = await renderMail(parts, job, recipient, link)
+  const mail = await renderMail(parts, job, recipient, link, client)
   const connection = await place.open()
   // Right before it leaves, and after its link is made. What ends a job ends its links next: this one may come too late for that.
   if (await isHeld(parts, job)) return connection.send(mail)

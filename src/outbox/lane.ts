@@ -32,7 +32,7 @@ export function createLane<Job extends LaneJob>(parts: LaneParts<Job>) {
   const { name, atOnce, wave, clock, log } = parts
   const underWay = new Set<Promise<void>>()
   let rung = new AbortController()
-  let { stopping, giving } = newSignals(atOnce)
+  let ends = newEnds(atOnce)
   let running = Promise.resolve()
   let mayBeMore = false
 
@@ -52,7 +52,7 @@ export function createLane<Job extends LaneJob>(parts: LaneParts<Job>) {
 
   function begin(job: Job) {
     const working = parts
-      .work(job, giving.signal)
+      .work(job, ends.giving.signal)
       .catch(failed('job', toldOf(job)))
       .finally(() => {
         underWay.delete(working)
@@ -78,31 +78,31 @@ export function createLane<Job extends LaneJob>(parts: LaneParts<Job>) {
     ring,
 
     start() {
-      stopping.abort()
-      ;({ stopping, giving } = newSignals(atOnce))
-      running = run(stopping)
+      ends.stopping.abort()
+      ends = newEnds(atOnce)
+      running = run(ends.stopping)
     },
 
     /** Takes a job that somebody else claimed. `false`: there is no room. */
     accept(job: Job): boolean {
-      const hasRoom = underWay.size < atOnce && !stopping.signal.aborted
+      const hasRoom = underWay.size < atOnce && !ends.stopping.signal.aborted
       if (hasRoom) begin(job)
       return hasRoom
     },
 
     /** Takes no more jobs, waits for those under way, and gives back what does not end in time: all within `withinMs`. */
     async stop(withinMs: number) {
-      stopping.abort()
+      ends.stopping.abort()
       ring()
       await within(clock, withinMs * GRACE, running)
-      giving.abort()
+      ends.giving.abort()
       await within(clock, withinMs * (1 - GRACE), running)
     },
   }
 }
 
 /** One says to take no more, the other to give back what is under way. */
-function newSignals(atOnce: number) {
+function newEnds(atOnce: number) {
   const giving = new AbortController()
   setMaxListeners(2 * atOnce, giving.signal)
   return { stopping: new AbortController(), giving }

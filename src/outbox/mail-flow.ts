@@ -1,5 +1,5 @@
 import type { SignedOutApps } from '../views/page-locals.ts'
-import type { NoMail, User } from '../ports/index.ts'
+import type { CarriedParameters, NoMail, User } from '../ports/index.ts'
 import type { MailJob } from '../records/index.ts'
 import type { MailParts } from './parts.ts'
 
@@ -9,8 +9,17 @@ export interface MailFlow {
   findUser?(parts: MailParts, identifier: string): Promise<User | 'unknown' | 'ambiguous'>
   /** Why this account gets no such mail. `undefined`: it gets one. */
   refuses?(user: User, parts: MailParts): NoMail | undefined
-  /** Makes the link of the mail, and stores the hash of its token. `superseded`: the user has asked for another one since. */
-  mint(parts: MailParts, job: MailJob, recipient: Recipient): Promise<MailLink | 'superseded'>
+  /**
+   * Makes the link of the mail, and stores the hash of its token. `superseded`: the user has asked for another one since.
+   *
+   * @param carried - what is genuine of it.
+   */
+  mint(
+    parts: MailParts,
+    job: MailJob,
+    recipient: Recipient,
+    carried: CarriedParameters,
+  ): Promise<MailLink | 'superseded'>
 }
 
 export interface Recipient {
@@ -26,8 +35,6 @@ export interface MailLink {
   token: { id: string; lifetimeMs: number } | undefined
   /** The login that waits for it. Left out: none does. */
   login?: { code: string; at: Date }
-  /** The client that the request came from. `undefined`: none, or none that is genuine. */
-  clientName: string | undefined
   /** It tells of a password that the host changed. */
   isByHost?: boolean
   /** Left out but of a notice: the apps that the account was signed in to. */

@@ -53,7 +53,6 @@ export function requestNotice(
 /** The mail that tells of a changed password. Its link leads to the forgot-password form, and holds no secret. */
 export const noticeMail: MailFlow = {
   async mint(parts, job, { user }) {
-    const { client } = await parts.identify(job.carried)
     const locale = localeOf(parts, job, user)
     // A stranger may have chosen what the reset carried.
     const query = formQuery({}, locale)
@@ -61,7 +60,6 @@ export const noticeMail: MailFlow = {
     return {
       url: `${parts.oauthUrl}${MAIL_KINDS.password_changed.page}${query}`,
       token: undefined,
-      clientName: client?.clientName,
       apps: await parts.appsOf(user.id, endId),
       isByHost: endId.startsWith(BY_HOST),
       locale,

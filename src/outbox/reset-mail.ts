@@ -27,17 +27,16 @@ function passwordLinkMail(kind: PasswordLinkKind): Pick<MailFlow, 'mint'> {
   const { page, link } = MAIL_KINDS[kind]
 
   return {
-    async mint(parts, job, recipient) {
+    async mint(parts, job, recipient, carried) {
       const { store, settings, clock } = parts
       const locale = localeOf(parts, job, recipient.user)
-      const { carried, client } = await parts.identify(job.carried)
       const lifetimeMs = settings()[link.lifetime]
       const { token, record, told } = newLinkToken(job, recipient, lifetimeMs, clock.now())
       // It is not issued after that of a later request.
       const isIssued = await store[link.tokens].issue({ ...record, carried, locale })
       if (!isIssued) return 'superseded'
       const url = `${parts.oauthUrl}${page}?token=${token}`
-      return { url, token: told, clientName: client?.clientName, locale }
+      return { url, token: told, locale }
     },
   }
 }

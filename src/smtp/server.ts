@@ -6,8 +6,7 @@ import type { AccessTokens } from './access-tokens.ts'
 import { composeMail, newMessageId } from './compose.ts'
 import { smtpConnection, type SmtpConnection } from './connection.ts'
 import { answersTheMail, errorOf } from './error.ts'
-import type { Gate } from './gate.ts'
-import { newConnections, type Peer } from './line.ts'
+import { newConnections, type Gate, type Peer } from './line.ts'
 import { receiptOf } from './receipt.ts'
 import type { SmtpSettings } from './settings.ts'
 
@@ -21,8 +20,8 @@ const FRESH_MS = 1_000
 interface Kept extends SmtpConnection {
   mails: number
   freeSince: number
-  /** How its last mail went: the server took or refused it, or did neither. */
-  last: 'good' | 'refused' | 'failed'
+  /** It is asked for an answer before the next mail, however short ago it gave one. */
+  isDoubtful: boolean
 }
 
 /** The connections to one mail server. */
@@ -33,7 +32,7 @@ export function createMailServer(settings: SmtpSettings, clock: Clock, tokens: A
 
   async function isAnswering(kept: Kept): Promise<boolean> {
     const idleMs = clock.now().getTime() - kept.freeSince
-    const isFresh = kept.last === 'good' && idleMs < FRESH_MS && kept.isOpen()
+    const isFresh = !kept.isDoubtful && idleMs < FRESH_MS && kept.isOpen()
     if (isFresh || (await kept.reset())) return true
     kept.socket.destroy()
     await kept.closed
@@ -41,7 +40,6 @@ export function createMailServer(settings: SmtpSettings, clock: Clock, tokens: A
   }
 
   async function giveBack(kept: Kept): Promise<void> {
-    if (kept.last === 'failed') kept.socket.destroy()
     if (isClosed || kept.mails >= MAX_MAILS || !kept.isOpen()) await kept.quit()
     else idle.add(kept)
   }
@@ -90,7 +88,7 @@ export function createMailServer(settings: SmtpSettings, clock: Clock, tokens: A
 }
 
 function newConnection(settings: SmtpSettings, clock: Clock, tokens: AccessTokens): Kept {
-  return { ...smtpConnection(settings, clock, tokens), mails: 0, freeSince: 0, last: 'good' }
+  return { ...smtpConnection(settings, clock, tokens), mails: 0, freeSince: 0, isDoubtful: false }
 }
 
 /** Connections that nobody needs now. One that is being closed takes the place of an open one. */
@@ -138,14 +136,14 @@ async function handOver(
   const messageId = newMessageId(settings.from)
   const message = composeMail(mail, settings, messageId)
   kept.mails += 1
-  kept.last = 'failed'
   try {
     const reply = await kept.send(mail.to, message)
-    kept.last = 'good'
+    kept.isDoubtful = false
     const isInMail = (id: string) => message.includes(id) || mail.text.includes(id)
     return receiptOf(messageId, reply, isInMail)
   } catch (cause) {
-    if (answersTheMail(cause)) kept.last = 'refused'
+    kept.isDoubtful = true
+    if (!answersTheMail(cause)) kept.socket.destroy()
     throw errorOf(cause, signal, 'handing the mail over', settings)
   }
 }

@@ -203,13 +203,8 @@ export const waitingMutants: Mutant[] = [
       },
       {
         in: 'verificationMail',
-        find: 'loginCodes.codeOf(id)',
-        becomes: 'loginCodes.codeOf(accountId)',
-      },
-      {
-        in: 'verificationMail',
-        find: '({ id, createdAt: at }: PendingLogin)',
-        becomes: '({ accountId, createdAt: at }: PendingLogin)',
+        find: 'loginCodes.codeOf(pending.id)',
+        becomes: 'loginCodes.codeOf(pending.accountId)',
       },
     ],
     caughtBy: 'of another account or another login',
