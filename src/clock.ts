@@ -45,9 +45,29 @@ export async function within<T>(
   }
 }
 
-/** A signal that aborts with a `TimeoutError` after so many milliseconds, unless it is cancelled before. */
-export function timeout(clock: Clock, ms: number): { signal: AbortSignal; cancel(): void } {
-  const late = new AbortController()
-  const reason = () => new DOMException('The time is up', 'TimeoutError')
-  return { signal: late.signal, cancel: later(clock, ms, () => late.abort(reason())) }
+/** A signal that aborts with a `TimeoutError` after so many milliseconds, or when `stop` does, unless it is cancelled before. */
+export function timeout(
+  clock: Clock,
+  ms: number,
+  stop?: AbortSignal,
+): { signal: AbortSignal; cancel(): void } {
+  const over = new AbortController()
+  const { signal } = over
+  const late = () => over.abort(new DOMException('The time is up', 'TimeoutError'))
+  void clock.sleep(ms, { signal }).then(() => signal.aborted || late())
+  // Not `AbortSignal.any`: in Node 20 the collector takes a time-out before its time.
+  stop?.addEventListener('abort', () => over.abort(stop.reason), { signal })
+  if (stop?.aborted) over.abort(stop.reason)
+  return { signal, cancel: () => over.abort('cancelled') }
+}
+
+/** The answer of `work`. It throws once the signal aborts: of work that does not heed that, nothing counts that comes later. */
+export async function unlessAborted<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  signal.throwIfAborted()
+  let stop = () => {}
+  const aborted = new Promise<never>((_, reject) => {
+    stop = () => reject(new Error('The signal aborted'))
+  })
+  signal.addEventListener('abort', stop)
+  return Promise.race([work(), aborted]).finally(() => signal.removeEventListener('abort', stop))
 }

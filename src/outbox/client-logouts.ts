@@ -1,4 +1,4 @@
-import { later, type Clock } from '../clock.ts'
+import { timeout, unlessAborted, type Clock } from '../clock.ts'
 import { isStoreUnavailable } from '../errors.ts'
 import type { AuditEvent, Log } from '../ports/index.ts'
 import type {
@@ -9,12 +9,11 @@ import type {
 } from '../records/index.ts'
 import { setNewest } from '../records/newest.ts'
 import { backoffMs } from './backoff.ts'
-import { createLane, createLanes } from './lane.ts'
+import { createLane } from './lane.ts'
 
-const POLL_MS = 1_000
 const AT_ONCE = 100
 const REST_MS = 60_000
-const MOST_RESTING = 1_000
+const MOST_UNAVAILABLE = 1_000
 const ATTEMPT_MS = 5_000
 /** Longer than an attempt, and what is written down of it. */
 const LEASE_MS = 20_000
@@ -37,13 +36,15 @@ export interface ClientLogoutParts {
 export function createClientLogouts(parts: ClientLogoutParts) {
   const { logouts, clock, log } = parts
   const after = (ms: number) => new Date(clock.now().getTime() + ms)
-  const busy = new Set<string>()
-  /** Until when. */
-  const resting = new Map<string, Date>()
+  /** Those that are being told, and those that rest; until when. */
+  const unavailable = new Map<string, Date>()
+  const keepFrom = (client: string, ms: number) =>
+    setNewest(unavailable, client, after(ms), MOST_UNAVAILABLE)
 
-  function unavailable() {
-    for (const [client, until] of resting) if (until <= clock.now()) resting.delete(client)
-    return [...busy, ...resting.keys()]
+  function claim(most: number): Promise<ClientLogoutJob[]> {
+    const now = clock.now()
+    for (const [client, until] of unavailable) if (until <= now) unavailable.delete(client)
+    return logouts.claim(most, now, after(LEASE_MS), [...unavailable.keys()])
   }
 
   const of = ({ isForgotten }: ClientLogoutJob) =>
@@ -52,35 +53,31 @@ export function createClientLogouts(parts: ClientLogoutParts) {
     name: 'client logout',
     atOnce: AT_ONCE,
     wave: 1,
-    pollMs: POLL_MS,
-    claim: (most) => logouts.claim(most, clock.now(), after(LEASE_MS), unavailable()),
-    work: (job) => attempt(of(job), job, () => tell(job)),
+    claim,
+    work: (job, stop) => attempt(of(job), job, () => tell(job, stop)),
     clock,
     log,
   })
-  const lanes = createLanes(clock, [lane], AT_ONCE)
 
-  async function tell(job: ClientLogoutJob) {
-    const { clientId } = job
-    busy.add(clientId)
+  async function tell(job: ClientLogoutJob, stop: AbortSignal) {
+    keepFrom(job.clientId, LEASE_MS)
+    let restMs = 0
     try {
-      const told = await tried(parts, job, lanes.giveBack())
-      // Before it is no longer busy: another one may ring at any moment.
-      if (told !== 'stopped' && told?.reason === 'timeout')
-        setNewest(resting, clientId, after(REST_MS), MOST_RESTING)
+      const told = await tried(parts, job, stop)
+      if (told !== 'stopped' && told?.reason === 'timeout') restMs = REST_MS
       return told
     } finally {
-      busy.delete(clientId)
+      keepFrom(job.clientId, restMs)
       lane.ring()
     }
   }
 
   return {
     start() {
-      if (parts.isOn()) lanes.start()
+      if (parts.isOn()) lane.start()
     },
 
-    stop: lanes.stop,
+    stop: lane.stop,
 
     /** There is somebody to be told. */
     ring: lane.ring,
@@ -114,26 +111,17 @@ async function tried(
   job: ClientLogoutJob,
   stop: AbortSignal,
 ): Promise<Told> {
-  const trying = new AbortController()
-  const { signal } = trying
-  const ended = new Promise<Told>((resolve) => {
-    const end = (outcome: Told) => () => {
-      resolve(outcome)
-      trying.abort('ended')
-    }
-    const cancel = later(clock, ATTEMPT_MS, end({ reason: 'timeout', isFinal: false }))
-    signal.addEventListener('abort', cancel)
-    stop.addEventListener('abort', end('stopped'), { signal })
-    if (stop.aborted) end('stopped')()
-  })
+  const { signal, cancel } = timeout(clock, ATTEMPT_MS, stop)
   try {
-    return await Promise.race([tell(job, signal), ended])
+    return await unlessAborted(signal, () => tell(job, signal))
   } catch (error) {
+    if (stop.aborted) return 'stopped'
+    if (signal.aborted) return { reason: 'timeout', isFinal: false }
     if (isStoreUnavailable(error)) throw error
     log('error', 'a client could not be told', { client: job.clientId, error: String(error) })
     return { reason: 'unexpected_error', isFinal: false }
   } finally {
-    trying.abort('over')
+    cancel()
   }
 }
 

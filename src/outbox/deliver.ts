@@ -1,114 +1,100 @@
 import { AccountFlowsError, isStoreUnavailable } from '../errors.ts'
-import type { SentMail } from '../ports/index.ts'
+import type { MailPlace, SentMail } from '../ports/index.ts'
 import type { MailJob } from '../records/index.ts'
 import { backoffMs } from './backoff.ts'
 import { endUnsent, giveUp, isHeld } from './end.ts'
 import { recordFailed, recordSent } from './events.ts'
+import { tokensOf } from './link-tokens.ts'
 import type { Recipient } from './mail-flow.ts'
-import type { OutboxParts } from './parts.ts'
+import { MAIL_FLOWS } from './mail-flows.ts'
+import type { MailParts } from './parts.ts'
 import { renderMail } from './render.ts'
 import { recipientOf } from './resolve.ts'
-import type { SendTurn } from './send-turn.ts'
 
 const LAST_RETRY_MS = 60_000
 const SETTLE_AGAIN_MS = 1_000
 
-/** Sends the mail of one resolved job: what cannot be sent is tried again, or given up. */
-export async function deliverMail(parts: OutboxParts, job: MailJob, turn: SendTurn): Promise<void> {
-  const sent = await trySending(parts, job, turn)
-  if (sent) await settle(parts, job, sent, turn)
-}
-
-/** `undefined`: it did not leave, and what becomes of the job is written down. */
-async function trySending(
-  parts: OutboxParts,
+/**
+ * Sends the mail of one resolved job: what cannot be sent is tried again, or given up.
+ *
+ * @param stop - aborts where the job is to be given back.
+ */
+export async function deliverMail(
+  parts: MailParts,
   job: MailJob,
-  turn: SendTurn,
-): Promise<SentMail | undefined> {
-  try {
-    const recipient = await recipientOf(parts, job)
-    if (typeof recipient === 'string') {
-      await endUnsent(parts, job, recipient)
-      return undefined
-    }
-    const outcome = await turn.take((signal, isFlowing) =>
-      send(parts, job, recipient, signal, isFlowing),
-    )
-    if (outcome === undefined) await parts.store.outbox.release(job, job.notBefore)
-    return outcome === 'over' ? undefined : outcome
-  } catch (error) {
-    await fail(parts, job, error, turn)
-    return undefined
-  }
+  stop: AbortSignal,
+): Promise<void> {
+  const sent = await trySending(parts, job, stop).catch((error: unknown) =>
+    fail(parts, job, error, stop),
+  )
+  if (sent) await settle(parts, job, sent, stop)
 }
 
-// The token is made when a connection is free, or will be in a moment as mails leave. It counts only while this worker holds
+/** `undefined`: there is no mail, or it has to wait. */
+async function trySending(
+  parts: MailParts,
+  job: MailJob,
+  stop: AbortSignal,
+): Promise<SentMail | undefined> {
+  const recipient = await recipientOf(parts, job)
+  if (typeof recipient === 'string') return endUnsent(parts, job, recipient)
+  const outcome = await parts.sender.inTurn(stop, (place) => send(parts, job, recipient, place))
+  if (outcome === undefined) await parts.store.outbox.release(job, job.notBefore)
+  return outcome === 'over' ? undefined : outcome
+}
+
+// The token is made when a connection is open, or will be in a moment as mails leave. It counts only while this worker holds
 // the job. `undefined`: it has to wait.
 async function send(
-  parts: OutboxParts,
+  parts: MailParts,
   job: MailJob,
   recipient: Recipient,
-  signal: AbortSignal,
-  isFlowing: boolean,
+  place: MailPlace,
 ): Promise<SentMail | 'over' | undefined> {
-  const { flows, brake, sender } = parts
-  const settings = parts.settings()
+  const { brake, clock } = parts
   if (!(await brake.mayLeave())) return undefined
-  const flow = flows[job.kind]
-  let connection = isFlowing ? undefined : await sender.connect(settings, signal)
-  try {
-    const link = await flow.mint(job, recipient, settings)
-    if (link === 'superseded') {
-      if (await isHeld(parts, job)) await endUnsent(parts, job, link)
-      return 'over'
-    }
-    const mail = await renderMail(parts, job, recipient, link)
-    connection ??= await sender.connect(settings, signal)
-    // Right before it leaves, and after its link is made. What ends a job ends its links next: this one may come too late for that.
-    if (await isHeld(parts, job)) return await connection.send(mail)
-    await flow.revoke?.(link)
+  if (!place.isFlowing) await place.open()
+  const { carried, client } = await parts.identify(job.carried)
+  const link = await MAIL_FLOWS[job.kind].mint(parts, job, recipient, carried)
+  if (link === 'superseded') {
+    if (await isHeld(parts, job)) await endUnsent(parts, job, link)
     return 'over'
-  } finally {
-    connection?.release()
   }
+  const mail = await renderMail(parts, job, recipient, link, client)
+  const connection = await place.open()
+  // Right before it leaves, and after its link is made. What ends a job ends its links next: this one may come too late for that.
+  if (await isHeld(parts, job)) return connection.send(mail)
+  if (link.token) await tokensOf(parts, job.kind)?.revoke({ id: link.token.id }, clock.now())
+  return 'over'
 }
 
 // It left: it is not sent again because the database is away for a moment, or because the event cannot be recorded.
 async function settle(
-  parts: OutboxParts,
+  parts: MailParts,
   job: MailJob,
   sent: SentMail,
-  turn: SendTurn,
+  stop: AbortSignal,
 ): Promise<void> {
-  const { store, clock } = parts
-  let isRecorded = false
+  const { store, clock, log } = parts
   for (;;) {
     try {
-      isRecorded ||= await recorded(parts, job, sent)
-      await store.outbox.remove(job)
-      return
+      await recordSent(parts, job, sent).catch((error: unknown) => {
+        if (isStoreUnavailable(error)) throw error
+        log('error', 'a sent mail was not recorded', { job: job.id, error: String(error) })
+      })
+      return await store.outbox.remove(job)
     } catch (error) {
-      const mayTryAgain = !turn.isStopping() && clock.now() < job.heldUntil
+      const mayTryAgain = !stop.aborted && clock.now() < job.heldUntil
       if (!isStoreUnavailable(error) || !mayTryAgain) throw error
     }
     await clock.sleep(SETTLE_AGAIN_MS)
   }
 }
 
-async function recorded(parts: OutboxParts, job: MailJob, sent: SentMail): Promise<true> {
-  try {
-    await recordSent(parts, job, sent)
-  } catch (error) {
-    if (isStoreUnavailable(error)) throw error
-    parts.log('error', 'a sent mail was not recorded', { job: job.id, error: String(error) })
-  }
-  return true
-}
-
-async function fail(parts: OutboxParts, job: MailJob, error: unknown, turn: SendTurn) {
+async function fail(parts: MailParts, job: MailJob, error: unknown, stop: AbortSignal) {
   const { store, clock, log } = parts
   if (isStoreUnavailable(error)) throw error
-  if (turn.isStopping()) return store.outbox.release(job, clock.now(), 'stopped')
+  if (stop.aborted) return store.outbox.release(job, clock.now(), 'stopped')
   const ours = error instanceof AccountFlowsError ? error : undefined
   const reason = ours?.code ?? 'unexpected_error'
   log(ours ? 'warn' : 'error', String(error), { job: job.id, kind: job.kind, reason })

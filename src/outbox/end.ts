@@ -1,7 +1,9 @@
 import type { NoMail } from '../ports/index.ts'
+import { attemptOf } from '../ports/request-order.ts'
 import type { MailJob } from '../records/index.ts'
 import { recordFailed, wasSent } from './events.ts'
-import type { OutboxParts } from './parts.ts'
+import { tokensOf } from './link-tokens.ts'
+import type { MailParts } from './parts.ts'
 
 /** What an admin can mend, or should know of; the others are ordinary, and nothing of them stays. */
 const DEAD_LETTERS: ReadonlySet<NoMail> = new Set<NoMail>([
@@ -14,7 +16,7 @@ const DEAD_LETTERS: ReadonlySet<NoMail> = new Set<NoMail>([
 ])
 
 /** Ends a job that gets no mail. */
-export async function endJob(parts: OutboxParts, job: MailJob, reason: NoMail): Promise<undefined> {
+export async function endJob(parts: MailParts, job: MailJob, reason: NoMail): Promise<undefined> {
   if (!DEAD_LETTERS.has(reason)) await parts.store.outbox.remove(job)
   else if (await giveUp(parts, job, reason)) {
     const { id, kind } = job
@@ -24,7 +26,7 @@ export async function endJob(parts: OutboxParts, job: MailJob, reason: NoMail): 
 
 /** Likewise, and records why; for a job whose request is recorded without a reason. */
 export async function endUnsent(
-  parts: OutboxParts,
+  parts: MailParts,
   job: MailJob,
   reason: NoMail,
 ): Promise<undefined> {
@@ -33,30 +35,29 @@ export async function endUnsent(
 }
 
 /** Ends a job that nobody sent within its life. Its process may have sent it, and died before it could remove the job. */
-export async function endExpired(parts: OutboxParts, job: MailJob): Promise<void> {
+export async function endExpired(parts: MailParts, job: MailJob): Promise<void> {
   await endUnsent(parts, job, (await wasSent(parts, job)) ? 'sent_before' : 'expired')
 }
 
 /** Not so after the end of the hold, though nobody else took the job yet: somebody may at any moment. */
-export async function isHeld({ store, clock }: OutboxParts, job: MailJob): Promise<boolean> {
+export async function isHeld({ store, clock }: MailParts, job: MailJob): Promise<boolean> {
   return (await store.outbox.isHeld(job)) && clock.now() < job.heldUntil
 }
 
 /** Makes a dead letter of a job, and voids its links. `false`: somebody else holds it. */
-export async function giveUp(
-  { store: { outbox }, flows, clock }: OutboxParts,
-  job: MailJob,
-  reason: string,
-): Promise<boolean> {
+export async function giveUp(parts: MailParts, job: MailJob, reason: string): Promise<boolean> {
+  const { outbox } = parts.store
   // Its links first: nobody takes a dead letter up again.
   if (!(await outbox.isHeld(job))) return false
-  const { kind, accountId } = job
-  if (accountId !== undefined) await flows[kind].abandon?.(job, accountId)
-  return outbox.giveUp(job, clock.now(), reason)
+  const { kind, accountId: userId } = job
+  const now = parts.clock.now()
+  if (userId !== undefined)
+    await tokensOf(parts, kind)?.revoke({ userId, upTo: attemptOf(job) }, now)
+  return outbox.giveUp(job, now, reason)
 }
 
 /** Makes dead letters of all records that are no readable job. */
-export async function endUnreadable({ store, clock, log }: OutboxParts): Promise<void> {
+export async function endUnreadable({ store, clock, log }: MailParts): Promise<void> {
   for (const job of await store.outbox.giveUpUnreadable(clock.now()))
     log('error', 'a mail job is damaged and cannot be read; it is a dead letter now', {
       job,

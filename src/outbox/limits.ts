@@ -8,8 +8,10 @@ import type { User } from '../ports/index.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import type { MailJob } from '../records/index.ts'
 import { mailboxKey } from '../settings/mail-address.ts'
+import { hasUsableLink } from '../flows/link.ts'
+import { tokensOf } from './link-tokens.ts'
 import { isOtherUnderWay } from './newest.ts'
-import type { OutboxParts } from './parts.ts'
+import type { MailParts } from './parts.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
@@ -21,7 +23,7 @@ const LATE_MS = 1_000
 type Limit = [key: string, windowMs: number, most: number]
 
 /** The limits of a mail. What is in one list is counted at once; the next list is counted if nothing of that is over. */
-function tableOf({ settings, keyedHash }: OutboxParts, job: MailJob, user: User) {
+function tableOf({ settings, keyedHash }: MailParts, job: MailJob, user: User) {
   const { kind, sendTo = user.email } = job
   const { link } = MAIL_KINDS[kind]
   const { mailsPerAccountPerHour: most, resendCooldown } = settings()
@@ -60,22 +62,24 @@ function tableOf({ settings, keyedHash }: OutboxParts, job: MailJob, user: User)
 }
 
 /** Counts a mail, and answers for how many milliseconds it is over a limit. 0: it is within all. */
-export function msOverLimit(parts: OutboxParts, job: MailJob, user: User): Promise<number> {
+export function msOverLimit(parts: MailParts, job: MailJob, user: User): Promise<number> {
   const { notices, requests } = tableOf(parts, job, user)
   return msOver(parts, MAIL_KINDS[job.kind].isNotice ? notices : requests)
 }
 
 /** Whether the account of a request over a limit gets a mail all the same. The spare is gone by that, whatever becomes of the mail. */
-export async function takesSpare(parts: OutboxParts, job: MailJob, user: User): Promise<boolean> {
-  const { store, flows, clock } = parts
+export async function takesSpare(parts: MailParts, job: MailJob, user: User): Promise<boolean> {
+  const { store, clock } = parts
   // The outbox first: a mail that leaves between the two looks has left its link.
   const requests = await store.outbox.requestsOf(user.id, job.kind)
   if (isOtherUnderWay(job, requests, clock.now())) return false
-  if (await flows[job.kind].hasUsable(user, job.pendingLoginId)) return false
+  const tokens = tokensOf(parts, job.kind)
+  const hasLink = tokens && (await hasUsableLink(tokens, user, clock.now(), job.pendingLoginId))
+  if (hasLink) return false
   return (await msOver(parts, tableOf(parts, job, user).spares)) === 0
 }
 
-async function msOver({ store }: OutboxParts, lists: Limit[][]): Promise<number> {
+async function msOver({ store }: MailParts, lists: Limit[][]): Promise<number> {
   for (const list of lists) {
     const limits = list.filter(([, windowMs, most]) => windowMs > 0 && most > 0)
     const hits = limits.map(([key, windowMs, most]) =>

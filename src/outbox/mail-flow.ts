@@ -1,29 +1,26 @@
 import type { SignedOutApps } from '../views/page-locals.ts'
-import type { MailKind, NoMail, User } from '../ports/index.ts'
+import type { CarriedParameters, NoMail, User } from '../ports/index.ts'
 import type { MailJob } from '../records/index.ts'
-import type { Settings } from '../settings/table.ts'
+import type { MailParts } from './parts.ts'
 
 /** What is particular to one kind of mail; looking up, sending and giving up are the same for all. A kind leaves out what it has no need of. */
 export interface MailFlow {
   /** Finds whom a typed identifier means. Left out: it is never asked for by one. */
-  findUser?(identifier: string): Promise<User | 'unknown' | 'ambiguous'>
+  findUser?(parts: MailParts, identifier: string): Promise<User | 'unknown' | 'ambiguous'>
   /** Why this account gets no such mail. `undefined`: it gets one. */
-  refuses?(user: User): NoMail | undefined
-  /** Whether the account has a link of this kind that could still be used, and that finishes this login, if one is named. */
-  hasUsable(user: User, pendingLoginId: string | undefined): Promise<boolean>
-  /** What is due once the account is known, whether or not the mail will arrive. Repeated, however late, it changes nothing. */
-  onRequest?(job: MailJob, user: User): Promise<void>
-  /** Makes the link of the mail, and stores the hash of its token. `superseded`: the user has asked for another one since. */
-  mint(job: MailJob, recipient: Recipient, settings: Settings): Promise<MailLink | 'superseded'>
-  /** Whether a later request of the account, for the same login or likewise for none, has got its mail. */
-  isServedLater?(job: MailJob, user: User): Promise<boolean>
-  /** Voids a link that was made and not handed over, because somebody else holds the job. */
-  revoke?(link: MailLink): Promise<void>
-  /** Voids the links of a job that ends as a dead letter. */
-  abandon?(job: MailJob, accountId: string): Promise<void>
+  refuses?(user: User, parts: MailParts): NoMail | undefined
+  /**
+   * Makes the link of the mail, and stores the hash of its token. `superseded`: the user has asked for another one since.
+   *
+   * @param carried - what is genuine of it.
+   */
+  mint(
+    parts: MailParts,
+    job: MailJob,
+    recipient: Recipient,
+    carried: CarriedParameters,
+  ): Promise<MailLink | 'superseded'>
 }
-
-export type MailFlows = Record<MailKind, MailFlow>
 
 export interface Recipient {
   user: User
@@ -38,8 +35,6 @@ export interface MailLink {
   token: { id: string; lifetimeMs: number } | undefined
   /** The login that waits for it. Left out: none does. */
   login?: { code: string; at: Date }
-  /** The client that the request came from. `undefined`: none, or none that is genuine. */
-  clientName: string | undefined
   /** It tells of a password that the host changed. */
   isByHost?: boolean
   /** Left out but of a notice: the apps that the account was signed in to. */

@@ -1,54 +1,37 @@
 /** Of the requests of one account, of one kind, the newest wins. Which of two is newer, `ports/request-order.ts` says. */
 import type { User } from '../ports/index.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
-import { isLater, orderOf } from '../ports/request-order.ts'
+import { attemptOf, isLater, orderOf } from '../ports/request-order.ts'
+import { MOST_LINKS } from '../flows/link.ts'
 import type { MailJob, RequestOfAccount } from '../records/index.ts'
-import type { OutboxParts } from './parts.ts'
-
-/** A mail leaves earlier than this where nothing is in its way. */
-const LATE_MS = 2_000
+import { tokensOf } from './link-tokens.ts'
+import type { MailParts } from './parts.ts'
 
 /**
- * Whether the account asked again since, just after it was looked up. If not, what it asked for earlier ends where only the newest
- * counts. Repeated, it changes nothing.
+ * Whether the account asked again since. If not, what it asked for earlier ends where only the newest counts. Repeated, it changes
+ * nothing. The job counts as resolved by now, so that of two at once at least one sees the other.
  */
-export async function isOvertakenAtLookUp(
-  parts: OutboxParts,
+export async function isOvertakenElseEndsEarlier(
+  parts: MailParts,
   job: MailJob,
   user: User,
 ): Promise<boolean> {
-  // The job counts as resolved by now, so that of two at once at least one sees the other.
+  const { outbox } = parts.store
   const { newestOnly } = MAIL_KINDS[job.kind]
-  if (newestOnly && (await isOvertakenElseEndsEarlier(parts, job, user))) return true
-  await parts.flows[job.kind].onRequest?.(job, user)
-  return false
-}
-
-/** The same before it is sent: nobody wants two mails at once after an outage. */
-export async function isOvertakenAtSending(
-  parts: OutboxParts,
-  job: MailJob,
-  user: User,
-): Promise<boolean> {
-  const { flows, clock } = parts
-  const isRetried = job.attempts > 1
-  if (!isRetried && clock.now().getTime() - job.requestedAt.getTime() <= LATE_MS) return false
-  if (await isOvertakenElseEndsEarlier(parts, job, user)) return true
-  // The process that looked the account up may have died before it did all that is due then.
-  if (isRetried) await flows[job.kind].onRequest?.(job, user)
-  return (await flows[job.kind].isServedLater?.(job, user)) ?? false
-}
-
-async function isOvertakenElseEndsEarlier(
-  { store, clock }: OutboxParts,
-  job: MailJob,
-  user: User,
-): Promise<boolean> {
-  const requests = await store.outbox.requestsOf(user.id, job.kind)
-  if (MAIL_KINDS[job.kind].newestOnly) {
-    await store.outbox.supersede(earlierThan(job, requests), clock.now())
+  const now = parts.clock.now()
+  const tokens = tokensOf(parts, job.kind)
+  const requests = await outbox.requestsOf(user.id, job.kind)
+  if (newestOnly) await outbox.supersede(earlierThan(job, requests), now)
+  if (isOvertaken(job, requests)) return true
+  if (newestOnly) {
+    await tokens?.revoke({ userId: user.id, upTo: orderOf(job) }, now)
+    return false
   }
-  return isOvertaken(job, requests)
+  // A later one that got its mail is not there any more.
+  const links = (await tokens?.ofUser(user.id, MOST_LINKS)) ?? []
+  return links.some(
+    (link) => link.pendingLoginId === job.pendingLoginId && isLater(link, attemptOf(job)),
+  )
 }
 
 /** Whether a later one for the same login, or likewise for none, was looked up and is still there, be it as a dead letter. */

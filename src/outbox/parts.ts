@@ -13,9 +13,8 @@ import type { AccountFlowsStore, PendingLoginStore } from '../records/index.ts'
 import type { Settings } from '../settings/table.ts'
 import type { SignedOutApps, Views } from '../views/index.ts'
 import type { MailBrake } from './brake.ts'
-import type { MailFlows } from './mail-flow.ts'
 
-/** What a mail is made of. */
+/** What a mail is made of; every step is handed all of it. */
 export interface MailParts {
   store: AccountFlowsStore
   users: UserStore
@@ -34,12 +33,7 @@ export interface MailParts {
   /** Stands for an account, a mailbox or what was typed, and tells nothing about it. */
   keyedHash(text: string): string
   sender: MailSender
+  brake: MailBrake
   clock: Clock
   log: Log
-}
-
-/** The same with what the outbox makes of it; every step is handed all of it. */
-export interface OutboxParts extends MailParts {
-  flows: MailFlows
-  brake: MailBrake
 }

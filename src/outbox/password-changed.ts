@@ -3,7 +3,6 @@ import { formQuery } from '../ports/carried-query.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import type { MailOutbox } from '../records/index.ts'
 import type { MailFlow } from './mail-flow.ts'
-import type { MailParts } from './parts.ts'
 import { localeOf } from './render.ts'
 import { keptRequester } from './request.ts'
 
@@ -52,26 +51,18 @@ export function requestNotice(
 }
 
 /** The mail that tells of a changed password. Its link leads to the forgot-password form, and holds no secret. */
-export function createNoticeMail(parts: MailParts): MailFlow {
-  return {
-    hasUsable: async () => false,
-    async mint(job, { user }) {
-      const { client } = await parts.identify(job.carried)
-      const locale = localeOf(parts, job, user)
-      // A stranger may have chosen what the reset carried.
-      const query = formQuery({}, locale)
-      const url = `${parts.oauthUrl}${MAIL_KINDS.password_changed.page}${query}`
-      const endId = job.id.slice(OF_END.length)
-      const apps = await parts.appsOf(user.id, endId)
-      const clientName = client?.clientName
-      return {
-        url,
-        token: undefined,
-        clientName,
-        apps,
-        isByHost: endId.startsWith(BY_HOST),
-        locale,
-      }
-    },
-  }
+export const noticeMail: MailFlow = {
+  async mint(parts, job, { user }) {
+    const locale = localeOf(parts, job, user)
+    // A stranger may have chosen what the reset carried.
+    const query = formQuery({}, locale)
+    const endId = job.id.slice(OF_END.length)
+    return {
+      url: `${parts.oauthUrl}${MAIL_KINDS.password_changed.page}${query}`,
+      token: undefined,
+      apps: await parts.appsOf(user.id, endId),
+      isByHost: endId.startsWith(BY_HOST),
+      locale,
+    }
+  },
 }

@@ -1,4 +1,4 @@
-import type { OutgoingMail, User } from '../ports/index.ts'
+import type { IdentifiedClient, OutgoingMail, User } from '../ports/index.ts'
 import { hashToken, newToken } from '../crypto/token.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import { attemptOf } from '../ports/request-order.ts'
@@ -15,6 +15,7 @@ export async function renderMail(
   job: MailJob,
   { user, email }: Recipient,
   link: MailLink,
+  client: IdentifiedClient['client'],
 ): Promise<OutgoingMail> {
   const { kind, requester, requestedAt } = job
   const token = newToken()
@@ -37,7 +38,7 @@ export async function renderMail(
     at: requestedAt,
     ...(link.token && { lifetimeMs: link.token.lifetimeMs }),
     login: link.login,
-    ...(link.clientName !== undefined && { clientName: link.clientName }),
+    ...(client && { clientName: client.clientName }),
     apps: link.apps,
     userAgent: requester.userAgent,
     isByAdmin: requester.isAdmin ?? false,

@@ -7,16 +7,21 @@ import { endJob, endUnsent, isHeld } from './end.ts'
 import { recordRequested, wasSent } from './events.ts'
 import { msOverLimit, takesSpare } from './limits.ts'
 import type { Recipient } from './mail-flow.ts'
-import { earlierThan, isOvertakenAtLookUp, isOvertakenAtSending } from './newest.ts'
-import type { OutboxParts } from './parts.ts'
+import { MAIL_FLOWS } from './mail-flows.ts'
+import { earlierThan, isOvertakenElseEndsEarlier } from './newest.ts'
+import type { MailParts } from './parts.ts'
 import { isIdentifier } from './request.ts'
-import { SEND_LEASE_MS } from './send-turn.ts'
+
+/** How long a job is held to be sent: longer than the time in line and the attempt together. */
+export const SEND_LEASE_MS = 60_000
+/** A mail leaves earlier than this where nothing is in its way. */
+const LATE_MS = 2_000
 
 /**
  * Looks the account of a job up, and does what is due whether or not the mail will arrive. Answers the job, held to be sent.
  * `undefined`: it is over.
  */
-export async function resolveJob(parts: OutboxParts, job: MailJob): Promise<MailJob | undefined> {
+export async function resolveJob(parts: MailParts, job: MailJob): Promise<MailJob | undefined> {
   if (job.isSuperseded) {
     await recordRequested(parts, job)
     return endUnsent(parts, job, 'superseded')
@@ -40,13 +45,14 @@ export async function resolveJob(parts: OutboxParts, job: MailJob): Promise<Mail
   }
   await recordRequested(parts, found, refusal)
   if (refusal) return endUnsent(parts, found, refusal)
-  if (await isOvertakenAtLookUp(parts, found, user)) return endUnsent(parts, found, 'superseded')
+  if (MAIL_KINDS[job.kind].newestOnly && (await isOvertakenElseEndsEarlier(parts, found, user)))
+    return endUnsent(parts, found, 'superseded')
   return { ...found, attempts: job.attempts + 1, heldUntil: held }
 }
 
 /** Until when the job is held to be sent. `lost`: somebody else holds it. */
 async function hold(
-  parts: OutboxParts,
+  parts: MailParts,
   job: MailJob,
   user: User,
   refusal: NoMail | undefined,
@@ -67,7 +73,7 @@ async function hold(
 
 /** A notice over a limit waits until that allows it, in place of the earlier ones that wait. */
 async function putOff(
-  { store, clock }: OutboxParts,
+  { store, clock }: MailParts,
   job: MailJob,
   { id }: User,
   ms: number,
@@ -82,32 +88,31 @@ async function putOff(
 }
 
 /** The recipient as the account is now, or why there is none. */
-export async function recipientOf(parts: OutboxParts, job: MailJob): Promise<Recipient | NoMail> {
+export async function recipientOf(parts: MailParts, job: MailJob): Promise<Recipient | NoMail> {
   // A notice may be asked for again once it is sent. Any other mail is better sent twice: a later attempt has voided its link.
   if (MAIL_KINDS[job.kind].isNotice && (await wasSent(parts, job))) return 'sent_before'
   const user = await findUser(parts, job)
   // The process that looked the account up may have died before it recorded the request.
   if (job.attempts > 1) await recordRequested(parts, job)
   if (typeof user === 'string') return user
-  if (await isOvertakenAtSending(parts, job, user)) return 'superseded'
+  // Nobody wants two mails at once after an outage, and the process may have died before it ended what was earlier.
+  const lateMs = parts.clock.now().getTime() - job.requestedAt.getTime()
+  const isLate = job.attempts > 1 || lateMs > LATE_MS
+  if (isLate && (await isOvertakenElseEndsEarlier(parts, job, user))) return 'superseded'
   const email = job.sendTo ?? user.email
   if (email === undefined) return 'no_address'
   return refusalOf(parts, job, user) ?? { user, email }
 }
 
-async function findUser({ users, flows }: OutboxParts, { kind, accountId, identifier }: MailJob) {
-  if (accountId !== undefined) return (await users.findById(accountId)) ?? 'account_gone'
+async function findUser(parts: MailParts, { kind, accountId, identifier }: MailJob) {
+  if (accountId !== undefined) return (await parts.users.findById(accountId)) ?? 'account_gone'
   const isMeant = identifier !== undefined && isIdentifier(identifier)
-  const found = isMeant ? await flows[kind].findUser?.(identifier) : undefined
+  const found = isMeant ? await MAIL_FLOWS[kind].findUser?.(parts, identifier) : undefined
   return found ?? 'unknown'
 }
 
 // A notice of what was done to an account leaves, whatever became of the account since.
-function refusalOf(
-  { flows }: OutboxParts,
-  { kind, sendTo }: MailJob,
-  user: User,
-): NoMail | undefined {
+function refusalOf(parts: MailParts, { kind, sendTo }: MailJob, user: User): NoMail | undefined {
   if (sendTo !== undefined) return isMailAddress(sendTo) ? undefined : 'bad_address'
-  return refusesMail(user) ?? flows[kind].refuses?.(user)
+  return refusesMail(user) ?? MAIL_FLOWS[kind].refuses?.(user, parts)
 }

@@ -56,18 +56,27 @@ export interface MailTransport {
   isStandIn?: boolean
 }
 
-/** A connection to the mail server, free for one mail. */
+/** A connection to the mail server, for one mail. */
 export interface MailConnection {
   /**
    * Throws one of three errors. `ERR_MAIL_ADDRESS`: nothing was said to the server yet. `ERR_MAIL_REFUSED`: the server will
    * never accept this mail. `ERR_MAIL_FAILED`: a later attempt may succeed.
    */
   send(mail: OutgoingMail): Promise<SentMail>
-  /** Gives it back for the next mail; one that failed is closed. Repeated, it changes nothing. */
-  release(): void
 }
 
-/** So many are open to the mail server, at most. */
+/** A mail's place at the few connections. */
+export interface MailPlace {
+  /** Mails leave just now. So a connection will be free in a moment, and the mail can be made until then. */
+  isFlowing: boolean
+  /**
+   * Opens a connection, or takes an idle one that still answers; a transport replaces it. It waits until one may be open.
+   * Repeated, it answers the same. Throws `ERR_MAIL_FAILED`.
+   */
+  open(): Promise<MailConnection>
+}
+
+/** So many are open to one mail server, at most. */
 export const MOST_CONNECTIONS = 5
 
 /** Sends through the transport of the host, or through an SMTP server. */
@@ -75,11 +84,12 @@ export interface MailSender {
   /** Whether there is anywhere to send to under the settings in force. */
   canSend(): boolean
   /**
-   * Opens a connection with these settings, or takes an idle one that still answers; a transport replaces it. At most
-   * `MOST_CONNECTIONS` are open, and later callers wait. Aborting the signal destroys the socket at any stage until its
-   * release; the running step fails with `ERR_MAIL_FAILED`.
+   * Waits in line under the settings in force, and calls `work` with a place. At its deadline, or when `stop` aborts, the
+   * connection is destroyed at any stage. The running step fails with `ERR_MAIL_FAILED`.
+   *
+   * @returns `undefined`: no place got free in time, or under these settings, or `stop` aborted. Nothing was tried.
    */
-  connect(settings: Settings, signal: AbortSignal): Promise<MailConnection>
+  inTurn<T>(stop: AbortSignal, work: (place: MailPlace) => Promise<T>): Promise<T | undefined>
   /** Idle connections at once, busy ones when their mail is through. */
   close(): void
 }

@@ -10,12 +10,12 @@ const REQUEST_MS = 10_000
 
 /** Where refresh tokens are kept: some endpoints give a new one with each access token. */
 export interface RefreshTokens {
-  /** The one in force for this endpoint and client. `undefined`: there is none. */
+  /** The newest one for this endpoint and client. `undefined`: there is none. */
   current(oauth: OAuthSettings): string | undefined
   /** As `current`, after a look at what another process stored meanwhile. */
   latest(oauth: OAuthSettings): Promise<string | undefined>
-  /** Stores `next` in the place of `stored`, where that is stored still. It never throws. */
-  keep(stored: string, next: string): Promise<void>
+  /** Stores `next` in the place of `used`, where that is in force still; if it cannot be stored, with the next call. It never throws. */
+  keep(used: string, next: string): Promise<void>
 }
 
 export type AccessTokens = ReturnType<typeof createAccessTokens>
@@ -24,36 +24,25 @@ export type AccessTokens = ReturnType<typeof createAccessTokens>
 export function createAccessTokens(clock: Clock, refreshTokens: RefreshTokens) {
   let held: { key: string; token: string; renewAt: number } | undefined
   let asked: { key: string; token: Promise<string> } | undefined
-  /** The newest refresh token, until it is stored. */
-  let rotated: { stored: string; newest: string } | undefined
   const now = () => clock.now().getTime()
 
-  async function request(oauth: OAuthSettings, used?: string, stored = used): Promise<IssuedToken> {
+  async function request(oauth: OAuthSettings, used: string | undefined): Promise<IssuedToken> {
     const { signal, cancel } = timeout(clock, REQUEST_MS)
     const issued = await requestToken(oauth, used, signal).finally(cancel)
-    // Not every answer brings a new one, and the last one may not be stored yet.
-    const newest = issued.refreshToken ?? used
-    if (stored === undefined || newest === undefined || newest === stored) return issued
-    rotated = { stored, newest }
-    await refreshTokens.keep(stored, newest)
-    if (refreshTokens.current(oauth) !== stored) rotated = undefined
+    // Not every answer brings a new one.
+    if (used !== undefined) await refreshTokens.keep(used, issued.refreshToken ?? used)
     return issued
   }
 
-  // Another process may have used it up a moment ago.
-  async function requestAgain(oauth: OAuthSettings, used: string | undefined, error: unknown) {
-    const isUsedUp = error instanceof TokenError && error.why.endsWith('invalid_grant')
-    const latest = used !== undefined && isUsedUp ? await refreshTokens.latest(oauth) : undefined
-    if (latest === undefined || latest === used) throw error
-    return request(oauth, latest)
-  }
-
   async function renewed(oauth: OAuthSettings, key: string): Promise<string> {
-    const stored = refreshTokens.current(oauth)
-    const used = rotated && rotated.stored === stored ? rotated.newest : stored
-    const issued = await request(oauth, used, stored).catch((error: unknown) =>
-      requestAgain(oauth, used, error),
-    )
+    const used = refreshTokens.current(oauth)
+    const issued = await request(oauth, used).catch(async (error: unknown) => {
+      // Another process may have used it up a moment ago.
+      const isUsedUp = error instanceof TokenError && error.why.endsWith('invalid_grant')
+      const latest = used !== undefined && isUsedUp ? await refreshTokens.latest(oauth) : undefined
+      if (latest === undefined || latest === used) throw error
+      return request(oauth, latest)
+    })
     const { token, lifeMs = UNKNOWN_LIFE_MS } = issued
     held = { key, token, renewAt: now() + Math.max(lifeMs - RENEW_BEFORE_MS, lifeMs / 2) }
     return token

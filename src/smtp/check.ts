@@ -32,9 +32,9 @@ export function createMailCheck(
   // What is tried may not be what is in force, and a token that is held would not show that no new one comes.
   const newTokens = () =>
     createAccessTokens(clock, {
+      ...refreshTokens,
       current: ({ refreshToken }) => refreshToken,
       latest: async () => undefined,
-      keep: refreshTokens.keep,
     })
 
   return async (settings, options) => {

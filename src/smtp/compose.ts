@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import { AccountFlowsError } from '../errors.ts'
 import type { OutgoingMail } from '../ports/index.ts'
+import { isMailAddress } from '../settings/mail-address.ts'
 import { nodemailer } from './nodemailer.ts'
 import type { SmtpSettings } from './settings.ts'
 
@@ -12,6 +14,7 @@ export function composeMail(
   { from, fromName = '' }: Pick<SmtpSettings, 'from' | 'fromName'>,
   messageId = newMessageId(from),
 ): Buffer {
+  mustBeAddress(to)
   const { MimeNode } = nodemailer()
   const node = new MimeNode('multipart/alternative')
   node.setHeader([
@@ -25,6 +28,12 @@ export function composeMail(
   const parts = [partOf('plain', text), partOf('html', html)]
   const lines = [headers, '', ...parts.flatMap((part) => [`--${node.boundary}`, part])]
   return Buffer.from([...lines, `--${node.boundary}--`, ''].join('\r\n'))
+}
+
+/** Before anything is said to a server. */
+export function mustBeAddress(to: string): void {
+  if (isMailAddress(to)) return
+  throw new AccountFlowsError('ERR_MAIL_ADDRESS', 'The recipient is not one plain address')
 }
 
 /** What every mail says of itself to machines. */

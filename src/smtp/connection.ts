@@ -77,13 +77,8 @@ export function smtpConnection(
     /** Whether the server still answers. It forgets a mail that it refused. */
     async reset(): Promise<boolean> {
       const cancel = later(clock, RESET_MS, () => socket.destroy())
-      const answers = underWay((done) => smtp.reset(done))
-      return answers
-        .then(
-          () => true,
-          () => false,
-        )
-        .finally(cancel)
+      const answer = underWay((done) => smtp.reset(done)).then(() => true)
+      return answer.catch(() => false).finally(cancel)
     },
 
     /** Says goodbye where somebody listens. The socket is closed within 2 seconds. */

@@ -15,19 +15,33 @@ export function answersTheMail(cause: unknown): boolean {
 
 /**
  * Says what happened, and at which step: the message in codes alone, as it is logged; the words of the server beside it, for admins. The
- * cause is not kept. A refused login or sender (RFC 3463: 5.1.7, 5.1.8) is the admin's to mend, so the mail itself may still succeed.
+ * cause is not kept. An aborted signal ended it, whatever came of that.
  */
-function smtpError(cause: unknown, doing: string, settings?: SmtpSettings): AccountFlowsError {
-  const { responseCode = 0, response, command } = detailsOf(cause)
-  // A nodemailer of the host's may be older, and not say `permanent`.
-  const { permanent = responseCode >= 500 } = detailsOf(cause)
+export function errorOf(
+  cause: unknown,
+  { aborted, reason }: AbortSignal,
+  doing: string,
+  settings?: SmtpSettings,
+): AccountFlowsError {
+  if (aborted) {
+    const isLate = reason instanceof Error && reason.name === 'TimeoutError'
+    return failed({ code: isLate ? 'out of time' : 'stopped', step: doing })
+  }
+  if (cause instanceof TokenError) return failed({ code: cause.why, step: 'token' })
   const fault = faultOf(cause, doing, settings)
-  const isForAdmin =
-    responseCode === 530 || command === 'MAIL FROM' || /^5\d\d[ -]5\.1\.[78]\b/.test(response ?? '')
-  const isRefused = permanent && answersTheMail(cause) && !isForAdmin
-  if (!isRefused) return failed(fault)
+  if (!isForGood(cause)) return failed(fault)
   const message = `The mail server refused the mail for good (${fault.code} ${atStep(fault)})`
   return new AccountFlowsError('ERR_MAIL_REFUSED', message, { fault })
+}
+
+/** A refused login or sender (RFC 3463: 5.1.7, 5.1.8) is the admin's to mend, so the mail itself may still succeed. */
+function isForGood(cause: unknown): boolean {
+  const { responseCode = 0, response = '', command } = detailsOf(cause)
+  // A nodemailer of the host's may be older, and not say `permanent`.
+  const { permanent = responseCode >= 500 } = detailsOf(cause)
+  const isForAdmin =
+    responseCode === 530 || command === 'MAIL FROM' || /^5\d\d[ -]5\.1\.[78]\b/.test(response)
+  return permanent && answersTheMail(cause) && !isForAdmin
 }
 
 function faultOf(cause: unknown, doing: string, settings?: SmtpSettings): MailFault {
@@ -41,19 +55,6 @@ function faultOf(cause: unknown, doing: string, settings?: SmtpSettings): MailFa
     code: replyCodes(responseCode, response),
     ...(isTold && { reply: harmless(response, settings) }),
   }
-}
-
-/** An aborted signal ended it, whatever came of that. */
-export function errorOf(
-  cause: unknown,
-  { aborted, reason }: AbortSignal,
-  doing: string,
-  settings?: SmtpSettings,
-): AccountFlowsError {
-  if (!aborted && cause instanceof TokenError) return failed({ code: cause.why, step: 'token' })
-  if (!aborted) return smtpError(cause, doing, settings)
-  const isLate = reason instanceof Error && reason.name === 'TimeoutError'
-  return failed({ code: isLate ? 'out of time' : 'stopped', step: doing })
 }
 
 function failed(fault: MailFault): AccountFlowsError {

@@ -8,38 +8,35 @@ export function createRefreshTokens(
   { current, refresh, change }: Pick<SettingsKeeper, 'current' | 'refresh' | 'change'>,
   log: Log,
 ): RefreshTokens {
-  function inForce({ endpoint, clientId, refreshToken }: OAuthSettings): string | undefined {
+  let unstored: { next: string; placeOf: string } | undefined
+
+  function newest({ endpoint, clientId, refreshToken }: OAuthSettings): string | undefined {
     const { smtpOauthTokenEndpoint, smtpOauthClientId, smtpOauthRefreshToken } = current()
     const isSame = smtpOauthTokenEndpoint === endpoint && smtpOauthClientId === clientId
-    return isSame ? smtpOauthRefreshToken : refreshToken
+    const stored = isSame ? smtpOauthRefreshToken : refreshToken
+    return unstored && unstored.placeOf === stored ? unstored.next : stored
   }
 
   return {
-    current: inForce,
+    current: newest,
 
     async latest(oauth) {
       await refresh()
-      return inForce(oauth)
+      return newest(oauth)
     },
 
-    async keep(stored, next) {
-      let isReplaced = false
-      try {
-        const outcome = await change(
-          { smtp_oauth_refresh_token: next },
-          {
-            // It is called with what is stored in force. An admin who set another one meant that.
-            async announce() {
-              isReplaced = current().smtpOauthRefreshToken !== stored
-              if (isReplaced) throw new Error('replaced')
-            },
-          },
-        )
-        if (typeof outcome === 'string' || Array.isArray(outcome)) throw new Error('not taken')
-      } catch {
-        if (!isReplaced)
-          log('warn', 'a new refresh token could not be stored. This is tried again later')
+    async keep(used, next) {
+      const placeOf = unstored?.next === used ? unstored.placeOf : used
+      if (next === placeOf) return
+      unstored = { next, placeOf }
+      const isPlaceLeft = () => current().smtpOauthRefreshToken === placeOf
+      // It is called with what is stored in force. An admin who set another one meant that.
+      const announce = async () => {
+        if (!isPlaceLeft()) throw new Error('replaced')
       }
+      await change({ smtp_oauth_refresh_token: next }, { announce }).catch(() => {})
+      if (!isPlaceLeft()) unstored = undefined
+      else log('warn', 'a new refresh token could not be stored. This is tried again later')
     },
   }
 }

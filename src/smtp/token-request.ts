@@ -68,7 +68,7 @@ function issuedBy(
   }
   if (status !== 200) throw new TokenError(String(status))
   if (typeof json !== 'object' || json === null) throw new TokenError('not JSON')
-  if (typeof token !== 'string' || !TOKEN.test(token)) throw new TokenError('no token in it')
+  if (!isToken(token)) throw new TokenError('no token in it')
   if (typeof type !== 'string' || type.toLowerCase() !== 'bearer') {
     throw new TokenError('another kind of token')
   }

@@ -1,17 +1,9 @@
+import { unlessAborted } from '../clock.ts'
 import { AccountFlowsError } from '../errors.ts'
-import type {
-  MailConnection,
-  MailTransport,
-  OutgoingMail,
-  SentMail,
-  TransportMail,
-} from '../ports/index.ts'
-import { MOST_CONNECTIONS } from '../ports/mails.ts'
-import { isMailAddress } from '../settings/mail-address.ts'
+import type { MailTransport, OutgoingMail, SentMail, TransportMail } from '../ports/index.ts'
 import { isSmtpConfigured, type Settings } from '../settings/table.ts'
-import { headersOf, newMessageId } from './compose.ts'
+import { headersOf, mustBeAddress, newMessageId } from './compose.ts'
 import { errorOf } from './error.ts'
-import { createLine } from './line.ts'
 import { harmless } from './reply-text.ts'
 import { sharesPiece } from './receipt.ts'
 
@@ -28,29 +20,6 @@ export function isInUse(
   return transport !== undefined && !(transport.isStandIn && isSmtpConfigured(settings))
 }
 
-/** Five mails at most are with the transport at the same time. Whoever comes later waits, until the signal aborts. */
-export function createConnectTransport(transport: MailTransport) {
-  const line = createLine()
-  let busy = 0
-  const take = () => (busy < MOST_CONNECTIONS ? (busy += 1) : undefined)
-
-  return async (settings: Settings, signal: AbortSignal): Promise<MailConnection> => {
-    await line.wait(take, signal).catch((cause: unknown) => {
-      throw errorOf(cause, signal, 'waiting for the transport')
-    })
-    let isReleased = false
-    return {
-      send: (mail) => handOver(transport, mail, settings, signal),
-      release() {
-        if (isReleased) return
-        isReleased = true
-        busy -= 1
-        line.call()
-      },
-    }
-  }
-}
-
 /** Throws as `MailConnection.send` does. */
 export async function handOver(
   transport: MailTransport,
@@ -58,9 +27,7 @@ export async function handOver(
   settings: Settings,
   signal: AbortSignal,
 ): Promise<SentMail> {
-  if (!isMailAddress(mail.to)) {
-    throw new AccountFlowsError('ERR_MAIL_ADDRESS', 'The recipient is not one plain address')
-  }
+  mustBeAddress(mail.to)
   const handed = transportMail(mail, settings)
   let answer: unknown
   try {
@@ -100,17 +67,6 @@ function transportMail(
   // A transport may write it into a header as it is.
   const line = subject.replaceAll(/\p{Cc}+/gu, ' ')
   return { ...sender, to, subject: line, text, html, headers: headersOf(kind) }
-}
-
-/** Of a transport that does not heed the signal, nothing counts that comes later. */
-async function unlessAborted<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-  signal.throwIfAborted()
-  let stop = () => {}
-  const aborted = new Promise<never>((_, reject) => {
-    stop = () => reject(new Error('The signal aborted'))
-  })
-  signal.addEventListener('abort', stop)
-  return Promise.race([work(), aborted]).finally(() => signal.removeEventListener('abort', stop))
 }
 
 function failure(isRefused: boolean, code: string, reason: string): AccountFlowsError {

@@ -243,8 +243,8 @@ export const requestMutants: Mutant[] = [
   {
     name: 'a client that hangs fills all places',
     in: 'createClientLogouts',
-    find: '[...busy, ...resting.keys()]',
-    becomes: '[...resting.keys()]',
+    find: 'keepFrom(job.clientId, LEASE_MS)',
+    becomes: '',
     caughtBy: 'told before any of fifty',
   },
   {

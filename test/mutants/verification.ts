@@ -191,7 +191,7 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'a verified account gets verification mails',
-    in: 'createVerificationMail',
+    in: 'verificationMail',
     find: "(emailVerified ? 'already_verified'",
     becomes: "(emailVerified === undefined ? 'already_verified'",
     caughtBy: 'VER-12',

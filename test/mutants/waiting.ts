@@ -202,14 +202,9 @@ export const waitingMutants: Mutant[] = [
         becomes: 'parts.loginCodes.codeOf(login.accountId)',
       },
       {
-        in: 'createVerificationMail',
-        find: 'loginCodes.codeOf(id)',
-        becomes: 'loginCodes.codeOf(accountId)',
-      },
-      {
-        in: 'createVerificationMail',
-        find: '({ id, createdAt: at }: PendingLogin)',
-        becomes: '({ accountId, createdAt: at }: PendingLogin)',
+        in: 'verificationMail',
+        find: 'loginCodes.codeOf(pending.id)',
+        becomes: 'loginCodes.codeOf(pending.accountId)',
       },
     ],
     caughtBy: 'of another account or another login',

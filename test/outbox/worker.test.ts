@@ -1,28 +1,23 @@
 import { randomBytes } from 'node:crypto'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { expect } from 'chai'
-import { systemClock, type Clock } from '../../src/clock.ts'
+import type { Clock } from '../../src/clock.ts'
 import { endIn, sampleMailJob, sampleResetToken } from '../records/contract/samples.ts'
 import { createAuthorizeSig } from '../../src/crypto/authorize-sig.ts'
 import { createLoginCodes } from '../../src/crypto/login-code.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { memoryUsers, type AuditEvent } from '../../src/index.ts'
+import { hasUsableLink } from '../../src/flows/link.ts'
 import { createMailBrake } from '../../src/outbox/brake.ts'
 import { deliverMail } from '../../src/outbox/deliver.ts'
-import type { OutboxParts } from '../../src/outbox/parts.ts'
+import type { MailParts } from '../../src/outbox/parts.ts'
 import { requestNotice } from '../../src/outbox/password-changed.ts'
-import { mailFlows } from '../../src/outbox/pipeline.ts'
-import { recipientOf, resolveJob } from '../../src/outbox/resolve.ts'
-import { SEND_LEASE_MS, type SendTurn } from '../../src/outbox/send-turn.ts'
-import { createOutboxWorker } from '../../src/outbox/worker.ts'
-import type { OutgoingMail } from '../../src/ports/index.ts'
+import { recipientOf, resolveJob, SEND_LEASE_MS } from '../../src/outbox/resolve.ts'
+import type { MailPlace, OutgoingMail } from '../../src/ports/index.ts'
 import { endOf } from '../../src/ports/token-end.ts'
 import type { MailJob, MailStage, NewMailJob } from '../../src/records/index.ts'
 import { createSettingsKeeper } from '../../src/settings/settings.ts'
 import { createViews } from '../../src/views/index.ts'
-import { eventually } from '../support/eventually.ts'
 import { sha256 } from '../support/observe.ts'
 import { tokenOf } from '../support/person.ts'
 import { keptInMemory } from '../support/kept.ts'
@@ -40,11 +35,7 @@ const ANN = {
   disabled: false,
 }
 
-/** A connection is free at once. */
-const turn = (isFlowing = false): SendTurn => ({
-  take: (send) => send(new AbortController().signal, isFlowing),
-  isStopping: () => false,
-})
+const goesOn = () => new AbortController().signal
 
 const views = createViews('', { log: () => {} })
 
@@ -75,20 +66,24 @@ async function outboxByHand(settings: Record<string, string> = {}) {
     keyedHash: (text: string) => text,
     sender: {
       canSend: () => true,
-      connect: async () => ({
-        async send(mail: OutgoingMail) {
-          mails.push(mail)
-          return {}
-        },
-        release() {},
-      }),
+      // A connection is free at once.
+      inTurn: <T>(_stop: AbortSignal, work: (place: MailPlace) => Promise<T>) =>
+        work({
+          isFlowing: false,
+          open: async () => ({
+            async send(mail) {
+              mails.push(mail)
+              return {}
+            },
+          }),
+        }),
       close() {},
     },
     clock,
     log: () => {},
   }
   const brake = createMailBrake(store.limits, keeper.current, clock.now)
-  const parts: OutboxParts = { ...given, flows: mailFlows(given), brake }
+  const parts: MailParts = { ...given, brake }
   const after = (ms: number) => new Date(time + ms)
   const move = (ms: number) => void (time += ms)
   const claim = (stage: MailStage = 'resolve', at = after(0)): Promise<MailJob[]> =>
@@ -122,79 +117,41 @@ async function outboxByHand(settings: Record<string, string> = {}) {
       for (let jobs = await claim(); jobs.length > 0; jobs = await claim())
         for (const job of jobs) {
           const held = await resolveJob(parts, job)
-          if (held) await deliverMail(parts, held, turn())
+          if (held) await deliverMail(parts, held, goesOn())
         }
       return mails.length
     },
+    hasLink: (user: typeof ANN) => hasUsableLink(store.resetTokens, user, after(0)),
     /** Before each connection, something happens. */
-    delayed(happens: () => unknown): OutboxParts {
+    delayed(happens: () => unknown, isFlowing: boolean): MailParts {
       const { sender } = parts
-      const connect: typeof sender.connect = async (...which) => {
-        await happens()
-        return sender.connect(...which)
-      }
-      return { ...parts, sender: { ...sender, connect } }
+      const inTurn: typeof sender.inTurn = (stop, work) =>
+        sender.inTurn(stop, ({ open }) =>
+          work({
+            isFlowing,
+            async open() {
+              await happens()
+              return open()
+            },
+          }),
+        )
+      return { ...parts, sender: { ...sender, inTurn } }
     },
   }
 }
-
-describe('The worker of the outbox', () => {
-  function collectGarbage() {
-    setFlagsFromString('--expose-gc')
-    const collect: unknown = runInNewContext('gc')
-    if (typeof collect === 'function') collect()
-  }
-
-  it('ends every attempt at its deadline, whatever the garbage collector does', async () => {
-    const outbox = keptInMemory().outbox
-    const ended: unknown[] = []
-    const worker = createOutboxWorker({
-      outbox,
-      async resolve(job) {
-        const heldUntil = new Date(Date.now() + 60_000)
-        await outbox.resolve(job, job.id, heldUntil)
-        return { ...job, heldUntil }
-      },
-      send: (_job: MailJob, { take }: SendTurn) =>
-        take(
-          (signal) =>
-            new Promise<void>((resolve) => {
-              signal.addEventListener('abort', () => resolve(void ended.push(signal.reason)))
-            }),
-        ),
-      async expire() {},
-      canSend: () => true,
-      clock: systemClock,
-      log() {},
-      attemptMs: 60,
-    })
-    const [notBefore, expiresAt] = [new Date(), new Date(Date.now() + HOUR_MS)]
-    for (const id of ['a', 'b', 'c', 'd', 'e'])
-      await outbox.add(sampleMailJob({ id, notBefore, expiresAt }))
-    worker.start()
-    const garbage = setInterval(collectGarbage, 5)
-    try {
-      await eventually('all attempts are over', () => ended.length === 5)
-    } finally {
-      clearInterval(garbage)
-      await worker.stop(1_000)
-    }
-    for (const reason of ended) expect(reason).to.include({ name: 'TimeoutError' })
-  })
-})
 
 describe('A mail whose worker was held up until its hold on it was over', () => {
   for (const isFlowing of [false, true]) {
     it(`is not sent by it: whoever takes it next sends it (mails ${isFlowing ? 'flow' : 'do not flow'})`, async () => {
       const { parts, mails, ask, hold, claimOne, move, after, delayed } = await outboxByHand()
       await ask()
-      const slow = delayed(() => move(SEND_LEASE_MS))
-      await deliverMail(slow, await hold(), turn(isFlowing))
+      const slow = delayed(() => move(SEND_LEASE_MS), isFlowing)
+      await deliverMail(slow, await hold(), goesOn())
       expect(mails).to.deep.equal([])
       const [letter] = await parts.store.resetTokens.ofUser(ANN.id, 10)
       expect(letter?.expiresAt).to.satisfy((at: Date) => at <= after(0))
 
-      await deliverMail(parts, await claimOne('send'), turn(isFlowing))
+      await deliverMail(parts, await claimOne('send'), goesOn())
       expect(mails.map(({ to }) => to)).to.deep.equal([ANN.email])
       const token = tokenOf(/https:\S+/.exec(mails[0]?.text ?? '')?.[0] ?? '')
       const sent = await parts.store.resetTokens.find(sha256(token))
@@ -213,12 +170,12 @@ describe('A mail whose worker was held up until its hold on it was over', () => 
       if (!isFirst) return
       isFirst = false
       const [again] = await claim('send')
-      if (again) await deliverMail(parts, again, turn())
-    })
+      if (again) await deliverMail(parts, again, goesOn())
+    }, true)
     await ask()
     const held = await hold()
     move(SEND_LEASE_MS - 100)
-    await deliverMail(slow, held, turn(true))
+    await deliverMail(slow, held, goesOn())
     expect(mails).to.have.length(1)
   })
 })
@@ -241,7 +198,7 @@ describe('A request within every limit', () => {
     const third = await claimOne()
     expect(await resolveJob(parts, second)).to.equal(undefined)
     const held = await resolveJob(parts, third)
-    if (held) await deliverMail(parts, held, turn())
+    if (held) await deliverMail(parts, held, goesOn())
     expect(events.map(({ reason }) => reason)).to.not.include('throttled')
     expect(mails.map(({ to }) => to)).to.deep.equal([ANN.email])
   })
@@ -307,7 +264,7 @@ describe('The end of a cooldown, which the page counted from a moment before', (
 describe('An account that a stranger asks links for all the time', () => {
   for (const minutes of [5, 60]) {
     it(`has one that works all the time, and gets few (links live ${minutes} minutes)`, async () => {
-      const { parts, mails, ask, work, move } = await outboxByHand({
+      const { hasLink, mails, ask, work, move } = await outboxByHand({
         mails_per_account_per_hour: String(CAP),
         password_reset_expiration: `${minutes}m`,
       })
@@ -317,7 +274,7 @@ describe('An account that a stranger asks links for all the time', () => {
           await work()
         }
         move(59_000)
-        expect(await parts.flows.password_reset.hasUsable(ANN, undefined)).to.equal(true)
+        expect(await hasLink(ANN)).to.equal(true)
         move(1_000)
       }
       expect(mails.length).to.be.within(1, 2 * (CAP + 60 / minutes))
@@ -455,7 +412,7 @@ describe('Verification mails to one mailbox', () => {
 describe('Strangers who know a name, or claim the same mailbox,', () => {
   it('lock no account out of its mails: without a working link it gets one, and so does its login (RATE-08)', async () => {
     const outbox = await outboxByHand({ mails_per_account_per_hour: String(CAP) })
-    const { add, ask, mails, move, work, parts } = outbox
+    const { add, ask, hasLink, mails, move, work } = outbox
     async function count(wanted: Partial<NewMailJob>) {
       const before = mails.length
       move(1)
@@ -482,7 +439,7 @@ describe('Strangers who know a name, or claim the same mailbox,', () => {
     add({ id: 'newbie', emailVerified: false })
 
     await flood()
-    expect(await parts.flows.password_reset.hasUsable(ANN, undefined)).to.equal(true)
+    expect(await hasLink(ANN)).to.equal(true)
     const newbie = { kind, identifier: undefined, accountId: 'newbie' } as const
     expect(await count({ ...newbie, pendingLoginId: 'a login' })).to.equal(1)
     expect(await count({ ...newbie, pendingLoginId: 'another login' })).to.equal(0)
@@ -490,7 +447,7 @@ describe('Strangers who know a name, or claim the same mailbox,', () => {
     const changed = { ...ANN, passwordHash: 'another hash' }
     add(changed)
     await flood()
-    expect(await parts.flows.password_reset.hasUsable(changed, undefined)).to.equal(true)
+    expect(await hasLink(changed)).to.equal(true)
     move(DAY_MS)
     await flood()
     expect(await count({ ...newbie, pendingLoginId: 'of another day' })).to.equal(1)

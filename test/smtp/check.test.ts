@@ -51,7 +51,7 @@ const { to, ...mail } = MAIL
 const allOk = STEPS.map(() => 'ok')
 
 describe('The check of the mail server', () => {
-  const { start, slotsFor, check, sockets, endWith } = suiteSmtp()
+  const { start, senderFor, check, sockets, endWith } = suiteSmtp()
 
   it('sends the given mail, and tells at each step what the server said', async () => {
     const queued = answers('dot', '250 2.0.0 queued as 4Fx1')
@@ -255,11 +255,11 @@ describe('The check of the mail server', () => {
         expect(stepOf(steps, 'auth').message).to.include(`AUTH ${mechanism}`)
         const wrong = failureIn(await check(settingsFor(server, { password: 'another' })))
         expect([wrong.step, wrong.reply?.slice(0, 3)]).to.deep.equal(['auth', '535'])
-        const slots = slotsFor(server)
-        await sendThrough(slots)
-        slots.close()
+        const sender = senderFor(server)
+        await sendThrough(sender)
+        sender.close()
         expect(server.logins).to.deep.equal([mechanism, mechanism, mechanism])
-        await eventually('no connection is left', () => slots.isEmpty())
+        await eventually('no connection is left', () => sockets.open() === 0)
       })
     }
 
@@ -413,7 +413,7 @@ async function nothingWasSent(server: FaultySmtp) {
 }
 
 describe('The setting smtp_tls', () => {
-  const { start, slotsFor, check, sockets } = suiteSmtp()
+  const { start, senderFor, check, sockets } = suiteSmtp()
 
   it('decides by the port where it is auto, and demands less of a loopback host only then', () => {
     const policy = (tls: Tls, port: number, host: string) => {
@@ -589,12 +589,12 @@ describe('The setting smtp_tls', () => {
       const failed = failureIn(await check(settings))
       expect(failed.step).to.equal('tls')
       if (told) expect(`${failed.message} ${failed.advice}`).to.match(told)
-      const slots = slotsFor(server, other)
-      expect((await failureOf(sendThrough(slots))).code).to.equal('ERR_MAIL_FAILED')
+      const sender = senderFor(server, other)
+      expect((await failureOf(sendThrough(sender))).code).to.equal('ERR_MAIL_FAILED')
       await eventually('the socket is closed', () => sockets.open() === 0)
       await nothingWasSent(server)
       const honest = await start({ tls: { ...good, maxVersion: 'TLSv1.2' } })
-      await sendThrough(slotsFor(honest))
+      await sendThrough(senderFor(honest))
       expect(honest.mails.map(({ isSecure }) => isSecure)).to.deep.equal([true])
     })
   }
@@ -613,10 +613,10 @@ describe('The setting smtp_tls', () => {
 
   it('auto: the next mail goes over another connection, once a loopback host goes through with STARTTLS', async () => {
     const server = await start({ fault: onFirst(1, speaksHttp) })
-    const slots = slotsFor(server)
-    expect((await failureOf(sendThrough(slots))).code).to.equal('ERR_MAIL_FAILED')
+    const sender = senderFor(server)
+    expect((await failureOf(sendThrough(sender))).code).to.equal('ERR_MAIL_FAILED')
     await nothingWasSent(server)
-    await sendThrough(slots)
+    await sendThrough(sender)
     expect(server.mails).to.have.length(1)
   })
 
@@ -624,7 +624,7 @@ describe('The setting smtp_tls', () => {
     const fault: Fault = (step, dialogue) => (dialogue.isSecure ? '' : injects(step, dialogue))
     const server = await start({ tls: good, fault })
     const deadline = new AbortController()
-    const connecting = failureOf(slotsFor(server).connect(deadline.signal))
+    const connecting = failureOf(sendThrough(senderFor(server), MAIL, deadline.signal))
     await server.reaches('EHLO', 2)
     deadline.abort()
     expect((await connecting).message).to.include('stopped while connecting')
@@ -648,8 +648,8 @@ describe('The setting smtp_tls', () => {
     expect(statuses(steps)).to.deep.equal(['ok', 'ok', 'warning', 'warning', 'ok', 'ok', 'ok'])
     expect(stepOf(steps, 'tls').advice).to.include('offers STARTTLS')
     expect(stepOf(steps, 'auth').message).to.include('unencrypted')
-    await sendThrough(slotsFor(server, open))
-    await sendThrough(slotsFor(server, { tls: 'none', host: 'localhost' }))
+    await sendThrough(senderFor(server, open))
+    await sendThrough(senderFor(server, { tls: 'none', host: 'localhost' }))
     expect(server.steps.STARTTLS).to.equal(0)
     expect(server.mails).to.have.length(3)
     for (const mail of server.mails)

@@ -18,28 +18,28 @@ import {
 import { freePort } from '../support/serve.ts'
 import { moveTime } from '../support/time.ts'
 import {
+  connectTo,
   CREDENTIALS,
   failureOf,
   MAIL,
   NO_LOGIN,
-  noSignal,
   sendThrough,
   suiteSmtp,
 } from './smtp-suite.ts'
 
 describe('Sending, where the mail server', () => {
-  const { start: startServer, slotsFor, sockets } = suiteSmtp()
+  const { start: startServer, senderFor, sockets } = suiteSmtp()
 
   async function start(options: FaultySmtpOptions = {}) {
     const server = await startServer(options)
-    const slots = slotsFor(server)
+    const sender = senderFor(server)
 
     /** The next mail is sent; how many connections and mails there were with it. */
     async function next(connections: number, mails = 1) {
-      await sendThrough(slots)
+      await sendThrough(sender)
       expect([server.connections, server.mails.length]).to.deep.equal([connections, mails])
     }
-    return { server, slots, next }
+    return { server, sender, next }
   }
 
   /** Nothing was sent, and it may be tried again; answers why. */
@@ -58,8 +58,8 @@ describe('Sending, where the mail server', () => {
 
   /** The first mail fails, once, and leaves nothing; the next one goes over another connection. */
   async function failsOnce(at: Step, fault: Fault, how = /./, mail = MAIL) {
-    const { server, slots, next } = await start({ fault: onFirst(1, fault) })
-    expect(await fails(sendThrough(slots, mail))).to.match(how)
+    const { server, sender, next } = await start({ fault: onFirst(1, fault) })
+    expect(await fails(sendThrough(sender, mail))).to.match(how)
     expect(server.connections).to.equal(1)
     // At its last step it was handed over, and nobody knows whether it was taken.
     server.mails.splice(0, at === 'dot' ? 1 : 0)
@@ -76,9 +76,9 @@ describe('Sending, where the mail server', () => {
       for (const step of TALK) {
         it(`${what}, from ${step} on: the deadline ends it, and its socket${offersPipelining ? ' (pipelined)' : ''}`, async () => {
           const fault = onFirst(1, faultAt(step))
-          const { server, slots, next } = await start({ fault, offersPipelining })
+          const { server, sender, next } = await start({ fault, offersPipelining })
           const deadline = new AbortController()
-          const failing = fails(sendThrough(slots, MAIL, deadline.signal))
+          const failing = fails(sendThrough(sender, MAIL, deadline.signal))
           await server.reaches(step)
           deadline.abort()
           const doing = TALK.indexOf(step) < 3 ? 'connecting' : 'handing the mail over'
@@ -92,8 +92,8 @@ describe('Sending, where the mail server', () => {
   }
 
   it('says nothing: a deadline of AbortSignal.timeout is named in the error', async () => {
-    const { server, slots } = await start({ fault: fallsSilent('greeting') })
-    const told = await fails(slots.connect(AbortSignal.timeout(50)))
+    const { server, sender } = await start({ fault: fallsSilent('greeting') })
+    const told = await fails(sendThrough(sender, MAIL, AbortSignal.timeout(50)))
     expect(told).to.equal('The mail was not sent (out of time while connecting)')
     await nothingIsLeft(server)
   })
@@ -117,8 +117,8 @@ describe('Sending, where the mail server', () => {
     ['dot', '451 Not this one', 'ERR_MAIL_FAILED'],
   ] as const) {
     it(`answers ${reply} at ${at}: it is ${code}, as an admin can mend what is said of the sender`, async () => {
-      const { server, slots } = await start({ fault: onFirst(1, answers(at, reply)) })
-      const error = await failureOf(sendThrough(slots))
+      const { server, sender } = await start({ fault: onFirst(1, answers(at, reply)) })
+      const error = await failureOf(sendThrough(sender))
       expect(error.code).to.equal(code)
       expect(error.message).to.include(reply.slice(0, 3))
       if (at === 'MAIL') expect(error.message).to.include('MAIL FROM')
@@ -127,7 +127,7 @@ describe('Sending, where the mail server', () => {
   }
 
   it('does not listen: it is tried again', async () => {
-    await fails(sendThrough(slotsFor({ port: await freePort() })))
+    await fails(sendThrough(senderFor({ port: await freePort() })))
   })
 
   const large = { ...MAIL, html: `<p>${'long '.repeat(2_000_000)}</p>` }
@@ -137,9 +137,9 @@ describe('Sending, where the mail server', () => {
 
   it('stops reading in the middle of a large mail: the deadline ends it, and its socket', async () => {
     const pauses = acts('content', (socket) => socket.pause())
-    const { server, slots, next } = await start({ fault: onFirst(1, pauses) })
+    const { server, sender, next } = await start({ fault: onFirst(1, pauses) })
     const deadline = new AbortController()
-    const failing = fails(sendThrough(slots, large, deadline.signal))
+    const failing = fails(sendThrough(sender, large, deadline.signal))
     await server.reaches('content')
     deadline.abort()
     await failing
@@ -154,8 +154,8 @@ describe('Sending, where the mail server', () => {
     it(`greylists: a later attempt over the same connection is taken${how}`, async () => {
       const fault: Fault = (step, { count }) =>
         step === 'RCPT' && count === 1 ? '451 4.7.1 Come again later' : undefined
-      const { server, slots, next } = await start({ fault, offersPipelining })
-      const told = await fails(sendThrough(slots))
+      const { server, sender, next } = await start({ fault, offersPipelining })
+      const told = await fails(sendThrough(sender))
       expect(told).to.equal('The mail was not sent (451 4.7.1 at RCPT TO)')
       expect(server.mails).to.deep.equal([])
       await next(1)
@@ -165,8 +165,8 @@ describe('Sending, where the mail server', () => {
     it(`refuses a recipient for good: another one is taken over the same connection${how}`, async () => {
       const fault: Fault = (step, { line }) =>
         step === 'RCPT' && line.includes('nobody') ? '550 5.1.1 No such user' : undefined
-      const { server, slots, next } = await start({ fault, offersPipelining })
-      const error = await failureOf(sendThrough(slots, { ...MAIL, to: 'nobody@example.org' }))
+      const { server, sender, next } = await start({ fault, offersPipelining })
+      const error = await failureOf(sendThrough(sender, { ...MAIL, to: 'nobody@example.org' }))
       const told = 'The mail server refused the mail for good (550 5.1.1 at RCPT TO)'
       expect([error.code, error.message]).to.deep.equal(['ERR_MAIL_REFUSED', told])
       expect(server.mails).to.deep.equal([])
@@ -185,7 +185,7 @@ describe('Sending, where the mail server', () => {
       const server = await startServer({ fault })
       const half = { ...NO_LOGIN, username: 'service' }
       for (const credentials of [NO_LOGIN, half, { ...half, password: 'wrong' }]) {
-        expect(await fails(sendThrough(slotsFor(server, credentials)))).not.to.contain('wrong')
+        expect(await fails(sendThrough(senderFor(server, credentials)))).not.to.contain('wrong')
       }
       expect(server.logins).to.have.length(1)
       expect([server.steps.RCPT, server.mails]).to.deep.equal([0, []])
@@ -194,8 +194,8 @@ describe('Sending, where the mail server', () => {
     it('repeats what it was sent: the error holds nothing of the password', async () => {
       const fault: Fault = (step, { line }) =>
         step === 'AUTH' ? `535 5.7.8 ${CREDENTIALS.password} in ${line} is wrong` : undefined
-      const { server, slots } = await start({ fault: onFirst(1, fault) })
-      const error = await failureOf(sendThrough(slots))
+      const { server, sender } = await start({ fault: onFirst(1, fault) })
+      const error = await failureOf(sendThrough(sender))
       expect(error.code).to.equal('ERR_MAIL_FAILED')
       expect(error.message).to.equal('The mail was not sent (535 5.7.8 at AUTH PLAIN)')
       const everything = inspect(error, { depth: 10, showHidden: true })
@@ -204,18 +204,18 @@ describe('Sending, where the mail server', () => {
         expect(everything).not.to.include(secret)
       }
       expect(server.steps.MAIL).to.equal(0)
-      await sendThrough(slots)
+      await sendThrough(sender)
       expect(server.mails.map(({ user }) => user)).to.deep.equal([CREDENTIALS.username])
     })
   })
 
   describe('never answers many at once:', () => {
     it('at most 5 sockets are open, and each that ends makes room for the next', async () => {
-      const { server, slots } = await start({ fault: onFirst(5, fallsSilent('greeting')) })
+      const { server, sender } = await start({ fault: onFirst(5, fallsSilent('greeting')) })
       const deadlines = Array.from({ length: 20 }, () => new AbortController())
       const outcomes = deadlines.map(({ signal }) =>
-        sendThrough(slots, MAIL, signal).then(
-          () => 'sent',
+        sendThrough(sender, MAIL, signal).then(
+          (sent) => (sent ? 'sent' : 'no place'),
           ({ message }: Error) => message,
         ),
       )
@@ -223,7 +223,7 @@ describe('Sending, where the mail server', () => {
       expect(sockets.open()).to.equal(5)
       // The last of the line gives up while it waits.
       deadlines[19]?.abort()
-      expect(await outcomes[19]).to.include('waiting for a free connection')
+      expect(await outcomes[19]).to.equal('no place')
       for (const stalled of deadlines.slice(0, 5)) stalled.abort()
       const ends = await Promise.all(outcomes)
       for (const end of ends.slice(0, 5)) expect(end).to.include('stopped while connecting')
@@ -237,8 +237,8 @@ describe('Sending, where the mail server', () => {
         socket.allowHalfOpen = true
         return step === 'greeting' ? '421 4.3.2 Not now' : undefined
       }
-      const { server, slots, next } = await start({ fault: onFirst(40, fault) })
-      await Promise.all(Array.from({ length: 40 }, () => fails(sendThrough(slots))))
+      const { server, sender, next } = await start({ fault: onFirst(40, fault) })
+      await Promise.all(Array.from({ length: 40 }, () => fails(sendThrough(sender))))
       expect(sockets.most()).to.equal(5)
       expect(server.connections).to.equal(40)
       await next(41)
@@ -266,16 +266,16 @@ describe('Sending, where the mail server', () => {
       ['answers for ever', neverEnds('RSET')],
     ] as const) {
       it(`${what} when it is asked: another is opened before a link is minted`, async () => {
-        const { server, slots } = await start({ fault: onFirst(1, fault) })
-        await sendThrough(slots)
+        const { server, sender } = await start({ fault: onFirst(1, fault) })
+        await sendThrough(sender)
         await moveTime(1_000)
-        const connecting = slots.connect(noSignal())
+        const connecting = connectTo(sender)
         await server.reaches('RSET')
         await moveTime(5_000)
         const connection = await connecting
         expect([server.connections, server.steps.RSET]).to.deep.equal([2, 1])
         await connection.send(MAIL)
-        connection.release()
+        await connection.release()
         expect(server.mails).to.have.length(2)
         expect(sockets.most()).to.be.at.most(2)
       })
@@ -286,19 +286,18 @@ describe('Sending, where the mail server', () => {
         if (step === 'dot') setImmediate(() => socket.end('421 4.4.2 Idle for too long\r\n'))
         return undefined
       }
-      const { server, slots, next } = await start({ fault: onFirst(1, fault) })
-      await sendThrough(slots)
+      const { server, sender, next } = await start({ fault: onFirst(1, fault) })
+      await sendThrough(sender)
       await eventually('it is closed', () => server.open === 0 && sockets.open() === 0)
       await moveTime(15_000)
-      expect(slots.isEmpty(), 'its slot is free').to.equal(true)
       await next(2, 2)
     })
 
     for (const options of [{}, { fault: answers('QUIT', '') }]) {
       const how = options.fault ? ', also where nobody answers that' : ''
       it(`nobody needs: it says QUIT, and is closed${how}`, async () => {
-        const { server, slots, next } = await start(options)
-        await sendThrough(slots)
+        const { server, sender, next } = await start(options)
+        await sendThrough(sender)
         await moveTime(15_000)
         await server.reaches('QUIT')
         await moveTime(5_000)
@@ -308,8 +307,8 @@ describe('Sending, where the mail server', () => {
     }
 
     it('carried 100 mails: another one carries the next', async () => {
-      const { server, slots, next } = await start()
-      for (let mail = 0; mail < 100; mail += 1) await sendThrough(slots)
+      const { server, sender, next } = await start()
+      for (let mail = 0; mail < 100; mail += 1) await sendThrough(sender)
       expect(server.connections).to.equal(1)
       await next(2, 101)
     })
@@ -317,52 +316,27 @@ describe('Sending, where the mail server', () => {
 
   describe('answers well, and the caller', () => {
     it('stops between connecting and sending, or before: the socket is closed, and nothing is sent', async () => {
-      const { server, slots, next } = await start()
-      await fails(slots.connect(AbortSignal.abort()))
+      const { server, sender, next } = await start()
+      expect(await sendThrough(sender, MAIL, AbortSignal.abort())).to.equal(undefined)
       expect(server.connections).to.equal(0)
       const deadline = new AbortController()
-      const connection = await slots.connect(deadline.signal)
+      const connection = await connectTo(sender, deadline.signal)
       deadline.abort()
       await fails(connection.send(MAIL))
-      connection.release()
+      await connection.release()
       await nothingIsLeft(server)
       await next(2)
     })
 
     it('gives the connection back, and stops, or gives it back unused: it stays for the next', async () => {
-      const { slots, next } = await start()
+      const { sender, next } = await start()
       const deadline = new AbortController()
-      await sendThrough(slots, MAIL, deadline.signal)
+      await sendThrough(sender, MAIL, deadline.signal)
       deadline.abort()
       await next(1, 2)
-      const connection = await slots.connect(noSignal())
-      connection.release()
-      await fails(connection.send(MAIL))
+      const connection = await connectTo(sender)
+      await connection.release()
       await next(1, 3)
-    })
-
-    it('gives a connection back twice: it is not given to two', async () => {
-      const { server, slots } = await start()
-      const connection = await slots.connect(noSignal())
-      connection.release()
-      const one = await slots.connect(noSignal())
-      connection.release()
-      const other = await slots.connect(noSignal())
-      await Promise.all([one.send(MAIL), other.send(MAIL)])
-      expect([server.connections, server.mails.length]).to.deep.equal([2, 2])
-      one.release()
-      other.release()
-    })
-
-    it('gives a connection back while a mail is under way: it is closed', async () => {
-      const { server, slots, next } = await start({ fault: onFirst(1, fallsSilent('MAIL')) })
-      const connection = await slots.connect(noSignal())
-      const failing = fails(connection.send(MAIL))
-      await server.reaches('MAIL')
-      connection.release()
-      await failing
-      await nothingIsLeft(server)
-      await next(2)
     })
   })
 })

@@ -25,11 +25,11 @@ import {
 const MALFORMED = ['victim@example.com\r\nBcc: x@evil.example', 'a@x.io,b@x.io', '<a@b.io>', '']
 
 describe('A mail over SMTP', () => {
-  const { start: startServer, slotsFor } = suiteSmtp()
+  const { start: startServer, senderFor } = suiteSmtp()
 
   function startMailer(server: { port: number }, settings: Partial<SmtpSettings> = {}) {
-    const slots = slotsFor(server, { ...NO_LOGIN, ...settings })
-    return { slots, send: (mail: OutgoingMail) => sendThrough(slots, mail) }
+    const sender = senderFor(server, { ...NO_LOGIN, ...settings })
+    return { send: (mail: OutgoingMail) => sendThrough(sender, mail) }
   }
 
   it('hands over a text part and an HTML part, from one plain address to one other (MAIL-06)', async () => {
@@ -69,9 +69,7 @@ describe('A mail over SMTP', () => {
     ]
     for (const [answer, queueId] of said) {
       const server = await startServer({ fault: answers('dot', `250 2.0.0 ${answer}`) })
-      const connection = await slotsFor(server).connect(noSignal())
-      const receipt = await connection.send({ ...MAIL, text })
-      connection.release()
+      const receipt = await sendThrough(senderFor(server), { ...MAIL, text })
       expect(receipt?.queueId, answer).to.equal(queueId)
       expect(JSON.stringify(receipt)).to.not.include(token.slice(0, 20))
       const mail = await simpleParser(server.mails[0]?.raw ?? '')
@@ -107,13 +105,12 @@ describe('A mail over SMTP', () => {
 
   it('refuses a recipient that is not one plain address before it says anything, and such a sender before it connects', async () => {
     const server = await startServer()
-    const { slots, send } = startMailer(server)
+    const { send } = startMailer(server)
     for (const to of MALFORMED) {
       const { code, message } = await failureOf(send({ ...MAIL, to }))
       expect(code, JSON.stringify(to)).to.equal('ERR_MAIL_ADDRESS')
       expect(message).to.equal('The recipient is not one plain address')
     }
-    expect(slots.isEmpty(), 'the connection stays for the next').to.equal(false)
     await send(MAIL)
     expect([server.connections, server.logins, server.steps.MAIL]).to.deep.equal([1, [], 1])
     expect(server.mails.map(({ to }) => to)).to.deep.equal([[MAIL.to]])

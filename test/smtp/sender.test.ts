@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { createTransport } from 'nodemailer'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
+import type { AccountFlowsError } from '../../src/errors.ts'
 import type { MailTransport, TransportAnswer, TransportMail, User } from '../../src/index.ts'
 import type { MailSender } from '../../src/ports/index.ts'
 import { createSettingsKeeper, type SettingsKeeper } from '../../src/settings/settings.ts'
@@ -14,7 +15,7 @@ import { type Person, tokenOf } from '../support/person.ts'
 import { suiteHarness } from '../support/harness.ts'
 import { movableClock, moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
-import { failureOf, MAIL, NO_ROTATION, noSignal, suiteSmtp } from './smtp-suite.ts'
+import { connectTo, failureOf, MAIL, NO_ROTATION, sendThrough, suiteSmtp } from './smtp-suite.ts'
 import { keptInMemory } from '../support/kept.ts'
 
 const FLIPS = 100
@@ -42,14 +43,7 @@ describe('createMailSender()', () => {
     smtp_password: `password of ${name}`,
   })
 
-  async function send(subject = MAIL.subject): Promise<void> {
-    const connection = await sender.connect(keeper.current(), noSignal())
-    try {
-      await connection.send({ ...MAIL, subject })
-    } finally {
-      connection.release()
-    }
-  }
+  const send = () => sendThrough(sender)
 
   it('sends under the settings given, with user and password as a pair', async () => {
     const server = await start()
@@ -88,9 +82,7 @@ describe('createMailSender()', () => {
     expect(senderOf(newKeeper(), mailbox).canSend()).to.equal(false)
     const developing = senderOf(keeper, mailbox)
     expect(developing.canSend()).to.equal(true)
-    const connection = await developing.connect(keeper.current(), noSignal())
-    await connection.send(MAIL)
-    connection.release()
+    await sendThrough(developing)
     expect(mailbox.messages()).to.have.length(1)
 
     await keeper.change({ smtp_from })
@@ -103,13 +95,13 @@ describe('createMailSender()', () => {
   it('closes idle connections when the settings change, and busy ones when their mail is through', async () => {
     const [a, b] = [await start(), await start()]
     await keeper.change(settingsOf(a, 'a'))
-    const busy = await sender.connect(keeper.current(), noSignal())
+    const busy = await connectTo(sender)
     await send()
     await keeper.change(settingsOf(b, 'b'))
     await send()
     await eventually('the idle one says goodbye', () => a.steps.QUIT === 1 && a.open === 1)
     await busy.send(MAIL)
-    busy.release()
+    await busy.release()
     await eventually('the busy one says goodbye', () => a.steps.QUIT === 2 && a.open === 0)
     expect(a.mails.map(({ from }) => from)).to.deep.equal(Array(2).fill('accounts@a.example'))
     expect(b.mails.map(({ from }) => from)).to.deep.equal(['accounts@b.example'])
@@ -148,21 +140,25 @@ describe('createMailSender()', () => {
     const [a, b] = [await start({ fault: fallsSilent('greeting') }), await start()]
     await keeper.change(settingsOf(a, 'a'))
     const deadline = new AbortController()
-    const fails = () => failureOf(sender.connect(keeper.current(), deadline.signal))
-    const stalled = Array.from({ length: 8 }, fails)
+    const outcome = () =>
+      sendThrough(sender, MAIL, deadline.signal).then(
+        () => 'no place',
+        ({ code }: AccountFlowsError) => code,
+      )
+    const stalled = Array.from({ length: 8 }, outcome)
     await eventually('five wait for the server', () => a.connections === 5)
     await keeper.change(settingsOf(b, 'b'))
     await send()
     expect(b.mails).to.have.length(1)
     // The settings that come back find the same five sockets.
     await keeper.change(settingsOf(a, 'a'))
-    const again = fails()
+    const again = outcome()
     await eventually('b is left', () => b.open === 0)
     expect(sockets.open()).to.equal(5)
     deadline.abort()
-    for (const { code } of await Promise.all([...stalled, again])) {
-      expect(code).to.equal('ERR_MAIL_FAILED')
-    }
+    const failed = Array<string>(5).fill('ERR_MAIL_FAILED')
+    const waited = Array<string>(4).fill('no place')
+    expect(await Promise.all([...stalled, again])).to.deep.equal([...failed, ...waited])
     await eventually('all are closed', () => sockets.open() === 0)
     expect(a.connections).to.equal(5)
   })
@@ -183,17 +179,18 @@ describe('createMailSender()', () => {
     async function sendMany(loop: number) {
       for (let mail = 0; !isOver || mail < 10; mail += 1) {
         const subject = `mail ${loop}-${mail}`
-        const settings = keeper.current()
         const deadline = new AbortController()
         waiting.set(deadline, flips)
         try {
-          const connection = await sender.connect(settings, deadline.signal)
-          waiting.delete(deadline)
-          await connection.send({ ...MAIL, subject })
-          connection.release()
-          subjects.set(subject, String(settings.smtpFrom))
-          sent += 1
-          goOn()
+          await sender.inTurn(deadline.signal, async ({ open }) => {
+            const { smtpFrom } = keeper.current()
+            const connection = await open()
+            waiting.delete(deadline)
+            await connection.send({ ...MAIL, subject })
+            subjects.set(subject, String(smtpFrom))
+            sent += 1
+            goOn()
+          })
         } catch (error) {
           expect(error).to.have.property('code', 'ERR_MAIL_FAILED')
           expect(deadline.signal.aborted).to.equal(true)

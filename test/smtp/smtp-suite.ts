@@ -11,13 +11,16 @@ import { AccountFlowsError } from '../../src/errors.ts'
 import type {
   CheckedStep,
   MailCheckOptions,
+  MailConnection,
+  MailSender,
   MailStep,
   OutgoingMail,
+  SentMail,
 } from '../../src/ports/index.ts'
 import type { Settings } from '../../src/settings/table.ts'
-import { createAccessTokens, type RefreshTokens } from '../../src/smtp/access-tokens.ts'
+import type { RefreshTokens } from '../../src/smtp/access-tokens.ts'
 import { createMailCheck } from '../../src/smtp/check.ts'
-import { smtpSlots, type SmtpSlots } from '../../src/smtp/sender.ts'
+import { createMailSender } from '../../src/smtp/sender.ts'
 import type { SmtpSettings } from '../../src/smtp/settings.ts'
 import { newCertificate } from '../support/certificates.ts'
 import { startFaultySmtp, type FaultySmtp, type FaultySmtpOptions } from '../support/mail-server.ts'
@@ -109,10 +112,10 @@ export function suiteSmtp() {
       return server
     },
 
-    slotsFor(server: { host?: string; port: number }, other?: Partial<SmtpSettings>): SmtpSlots {
-      const slots = newSlots(settingsFor(server, other))
-      endWith(slots.close)
-      return slots
+    senderFor(server: { host?: string; port: number }, other?: Partial<SmtpSettings>): MailSender {
+      const sender = newSender(settingsFor(server, other))
+      endWith(sender.close)
+      return sender
     },
 
     /** Sends a mail. Every answer is whole, and has no socket behind it. */
@@ -125,20 +128,39 @@ export function suiteSmtp() {
   }
 }
 
-function newSlots(settings: SmtpSettings): SmtpSlots {
-  return smtpSlots(settings, movableClock, createAccessTokens(movableClock, NO_ROTATION))
-}
+const newSender = (settings: SmtpSettings) =>
+  createMailSender(() => allOf(settings), movableClock, NO_ROTATION)
 
-export async function sendThrough(
-  slots: SmtpSlots,
+/** `undefined`: it got no place. */
+export function sendThrough(
+  sender: MailSender,
   mail = MAIL,
   signal = noSignal(),
-): Promise<void> {
-  const connection = await slots.connect(signal)
-  try {
-    await connection.send(mail)
-  } finally {
-    connection.release()
+): Promise<SentMail | undefined> {
+  return sender.inTurn(signal, async ({ open }) => (await open()).send(mail))
+}
+
+/** An open connection, until it is given back. */
+export async function connectTo(
+  sender: MailSender,
+  signal = noSignal(),
+): Promise<MailConnection & { release(): Promise<unknown> }> {
+  let end = () => {}
+  const ended = new Promise<void>((resolve) => (end = resolve))
+  let over: Promise<unknown> = ended
+  const { send } = await new Promise<MailConnection>((resolve, reject) => {
+    over = sender.inTurn(signal, async ({ open }) => {
+      resolve(await open())
+      await ended
+    })
+    over.then(() => reject(new Error('It got no place')), reject)
+  })
+  return {
+    send,
+    release() {
+      end()
+      return over
+    },
   }
 }
 
@@ -155,12 +177,16 @@ export async function failureOf(trying: Promise<unknown>): Promise<AccountFlowsE
 export const STEPS: MailStep[] = ['dns', 'connect', 'tls', 'auth', 'from', 'rcpt', 'data']
 const { to, ...mail } = MAIL
 
+function allOf({ host, port, tls, from, fromName, username, password }: SmtpSettings) {
+  const smtp = { smtpHost: host, smtpPort: port, smtpTls: tls, smtpFrom: from }
+  const named = { ...smtp, smtpFromName: fromName }
+  return { ...named, smtpUsername: username, smtpPassword: password } as Settings
+}
+
 /** What the check finds out about the server, after its step about the settings. */
 async function checked(settings: SmtpSettings, options: MailCheckOptions = { to, mail }) {
-  const { host, port, tls, from, username, password } = settings
-  const smtp = { smtpHost: host, smtpPort: port, smtpTls: tls, smtpFrom: from }
-  const all = { ...smtp, smtpUsername: username, smtpPassword: password } as Settings
-  const [, ...steps] = await createMailCheck(movableClock, NO_ROTATION)(all, options)
+  const check = createMailCheck(movableClock, NO_ROTATION)
+  const [, ...steps] = await check(allOf(settings), options)
   return steps as CheckedStep[]
 }
 
@@ -210,12 +236,12 @@ export async function inTrustingProcess(settings: SmtpSettings[]): Promise<Outco
 }
 
 async function outcomeOf(settings: SmtpSettings): Promise<Outcome> {
-  const slots = newSlots(settings)
-  const sent = await sendThrough(slots, MAIL, AbortSignal.timeout(20_000)).then(
+  const sender = newSender(settings)
+  const sent = await sendThrough(sender, MAIL, AbortSignal.timeout(20_000)).then(
     () => 'sent',
     ({ code, message }: AccountFlowsError) => `${code}: ${message}`,
   )
-  slots.close()
+  sender.close()
   return { sent, steps: await checked(settings) }
 }
 
