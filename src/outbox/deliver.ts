@@ -88,7 +88,7 @@ async function settle(
       await store.outbox.remove(job)
       return
     } catch (error) {
-      const mayTryAgain = !turn.isStopping() && clock.now() < job.heldUntil
+      const mayTryAgain = !turn.isStopping() && clock.now() < job.availableAt
       if (!isStoreUnavailable(error) || !mayTryAgain) throw error
     }
     await clock.sleep(SETTLE_AGAIN_MS)

@@ -17,7 +17,7 @@ import { SEND_LEASE_MS } from './send-turn.ts'
  * `undefined`: it is over.
  */
 export async function resolveJob(parts: OutboxParts, job: MailJob): Promise<MailJob | undefined> {
-  if (job.isSuperseded) {
+  if (job.state === 'superseded') {
     await recordRequested(parts, job)
     return endUnsent(parts, job, 'superseded')
   }
@@ -41,7 +41,7 @@ export async function resolveJob(parts: OutboxParts, job: MailJob): Promise<Mail
   await recordRequested(parts, found, refusal)
   if (refusal) return endUnsent(parts, found, refusal)
   if (await isOvertakenAtLookUp(parts, found, user)) return endUnsent(parts, found, 'superseded')
-  return { ...found, attempts: job.attempts + 1, heldUntil: held }
+  return { ...found, attempts: job.attempts + 1, availableAt: held }
 }
 
 /** Until when the job is held to be sent. `lost`: somebody else holds it. */

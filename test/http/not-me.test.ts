@@ -109,7 +109,7 @@ onEachStore('"This wasn\'t me" of a mail (3.6)', (technology) => {
       await h.forgot(user.username)
       await eventually('it waits to be sent', async () =>
         (await h.store.outbox.requestsOf(user.id, 'password_reset')).some(
-          ({ isResolved, isWaiting }) => isResolved && isWaiting,
+          ({ state }) => state === 'resolved',
         ),
       )
       expectPage(await disown(notMe), 200, 'not-me', 'stopped')

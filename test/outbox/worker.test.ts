@@ -151,9 +151,9 @@ describe('The worker of the outbox', () => {
     const worker = createOutboxWorker({
       outbox,
       async resolve(job) {
-        const heldUntil = new Date(Date.now() + 60_000)
-        await outbox.resolve(job, job.id, heldUntil)
-        return { ...job, heldUntil }
+        const availableAt = new Date(Date.now() + 60_000)
+        await outbox.resolve(job, job.id, availableAt)
+        return { ...job, availableAt }
       },
       send: (_job: MailJob, { take }: SendTurn) =>
         take(
