@@ -33,8 +33,6 @@ type Field = 'accountId' | 'grantId' | 'uid' | 'userCode'
 /** So many are read at a time. */
 const PAGE = 1_000
 
-export type ProviderRecords = ReturnType<typeof providerRecords>
-
 /** Reads find no damaged record. A change of one throws. */
 export function providerRecords(records: Records) {
   const table = tableOf(records, PROVIDER_RECORDS)
