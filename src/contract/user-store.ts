@@ -9,7 +9,7 @@ const atOnce = <T>(act: (caller: number) => Promise<T>): Promise<T[]> =>
 export function sampleUser(changes: Partial<User> = {}): User {
   return {
     id: 'ann',
-    username: 'Ann',
+    username: changes.id ?? 'Ann',
     email: 'Ann@Example.com',
     emailVerified: true,
     passwordHash: '$2b$12$old',
@@ -38,15 +38,13 @@ export function itIsAUserStore(
 
     it('finds a user by id, with every field and with the least', async () => {
       const none = { email: undefined, passwordHash: undefined, emailVerified: false }
-      const bob = { id: 'bob', username: 'b', ...none, disabled: true }
+      const bob = { id: 'bob', ...none, disabled: true }
       const users = await having({}, bob)
       expect(await users.findById('ann')).to.deep.equal(sampleUser())
       expect(await users.findById('bob')).to.deep.equal(sampleUser(bob))
-      expect(await users.findById('Ann')).to.equal(undefined)
-      expect(await users.findById('')).to.equal(undefined)
-      for (const typed of ['Ann@Example.com', 'a b', 'ä', '$ne', 'x'.repeat(300), '0'.repeat(24)]) {
+      const long = ['x'.repeat(300), '0'.repeat(24)]
+      for (const typed of ['Ann', '', 'Ann@Example.com', 'a b', 'ä', '$ne', ...long])
         expect(await users.findById(typed), typed).to.equal(undefined)
-      }
     })
 
     it('finds a username by its exact bytes', async () => {
@@ -81,16 +79,10 @@ export function itIsAUserStore(
     it('never takes one letter for another (IDN-01, IDN-02)', async () => {
       const users = await having(
         { email: 'mike@jose.example' },
-        { id: 'accent', username: 'accent', email: 'mike@jos\u00e9.example' },
+        { id: 'accent', email: 'mike@jos\u00e9.example' },
       )
-      const lookalikes = [
-        ...letters.map((letter) => `${letter}@jose.example`),
-        'mike@jo\u017fe.example',
-        'mike@jose.example\0',
-        'mike+a@jose.example',
-        '',
-      ]
-      for (const typed of lookalikes)
+      const others = ['mike@jo\u017fe.example', 'mike@jose.example\0', 'mike+a@jose.example', '']
+      for (const typed of [...letters.map((letter) => `${letter}@jose.example`), ...others])
         expect(await users.findByVerifiedEmail(typed), JSON.stringify(typed)).to.deep.equal([])
       expect(await users.findByVerifiedEmail('MIKE@JOSE.EXAMPLE')).to.have.length(1)
       expect(await users.findByVerifiedEmail('MIKE@JOS\u00e9.EXAMPLE')).to.have.length(1)
@@ -100,8 +92,8 @@ export function itIsAUserStore(
     it('finds every user of an address in either case of ASCII letters, and none whose address is unverified (IDN-05)', async () => {
       const users = await having(
         {},
-        { id: 'two', username: 'two', email: 'ANN@example.com' },
-        { id: 'three', username: 'three', emailVerified: false },
+        { id: 'two', email: 'ANN@example.com' },
+        { id: 'three', emailVerified: false },
       )
       for (const typed of ['Ann@Example.com', 'ann@example.com', 'ANN@EXAMPLE.COM']) {
         const found = await users.findByVerifiedEmail(typed)
@@ -113,9 +105,9 @@ export function itIsAUserStore(
     it('finds every user of an address, verified or not, where it can be asked that', async () => {
       const users = await having(
         {},
-        { id: 'two', username: 'two', email: 'ANN@example.com', emailVerified: false },
-        { id: 'accent', username: 'accent', email: '\u00e4nn@example.com', emailVerified: false },
-        { id: 'none', username: 'none', email: undefined, emailVerified: false },
+        { id: 'two', email: 'ANN@example.com', emailVerified: false },
+        { id: 'accent', email: '\u00e4nn@example.com', emailVerified: false },
+        { id: 'none', email: undefined, emailVerified: false },
       )
       if (!users.findByEmail) return
       const found = await users.findByEmail('ann@example.com')
@@ -127,7 +119,7 @@ export function itIsAUserStore(
     })
 
     it('replaces the password hash only while it is the expected one, for one of 20 at once (3.3, effect 1)', async () => {
-      const users = await having({}, { id: 'bob', username: 'bob' })
+      const users = await having({}, { id: 'bob' })
       expect(await users.replacePasswordHash('ann', '$2b$12$OLD', 'next')).to.equal(false)
       expect(await users.replacePasswordHash('eve', '$2b$12$old', 'next')).to.equal(false)
       expect(await users.findById('ann')).to.deep.equal(sampleUser())
@@ -151,7 +143,7 @@ export function itIsAUserStore(
     it('verifies no other address, and none of a disabled or unknown user', async () => {
       const users = await having(
         { emailVerified: false },
-        { id: 'off', username: 'off', emailVerified: false, disabled: true },
+        { id: 'off', emailVerified: false, disabled: true },
       )
       for (const email of ['ann@example.com', ''])
         expect(await users.markEmailVerified('ann', email), email).to.equal(false)
@@ -162,7 +154,7 @@ export function itIsAUserStore(
     })
 
     it('makes an address unverified once, when 20 do at once, where it can; and verified again', async () => {
-      const users = await having({}, { id: 'bob', username: 'bob' })
+      const users = await having({}, { id: 'bob' })
       const { markEmailUnverified: unverify } = users
       if (!unverify) return
       expect(await unverify('ann', 'ann@example.com')).to.equal(false)
@@ -177,7 +169,7 @@ export function itIsAUserStore(
 
     it('sets the first password, if at all, of one of 20 callers, and makes the address verified in the same step (3.4)', async function () {
       const none = { passwordHash: undefined, emailVerified: false }
-      const users = await having(none, { id: 'bob', username: 'bob', ...none })
+      const users = await having(none, { id: 'bob', ...none })
       if (!users.setFirstPassword) this.skip()
       const set = async (id: string, email: string, hash: string) =>
         users.setFirstPassword?.(id, email, hash)
@@ -194,25 +186,20 @@ export function itIsAUserStore(
       const none = { passwordHash: undefined, emailVerified: false }
       const users = await having(
         { emailVerified: false },
-        { id: 'off', username: 'off', ...none, disabled: true },
-        { id: 'bob', username: 'bob', ...none },
-        { id: 'eve', username: 'eve', ...none, email: undefined },
+        { id: 'off', ...none, disabled: true },
+        { id: 'bob', ...none },
+        { id: 'eve', ...none, email: undefined },
       )
       if (!users.setFirstPassword) this.skip()
       const ids = ['ann', 'off', 'bob', 'eve']
       const before = await Promise.all(ids.map((id) => users.findById(id)))
-      const refused: [string, string][] = [
-        ['ann', 'Ann@Example.com'],
-        ['off', 'Ann@Example.com'],
-        ['bob', 'ann@example.com'],
-        ['bob', ''],
-        ['eve', 'Ann@Example.com'],
-        ['nobody', 'Ann@Example.com'],
-      ]
-      for (const [id, email] of refused)
-        expect(await users.setFirstPassword?.(id, email, 'hash'), `${id} ${email}`).to.equal(false)
+      const set = async (id: string, email = 'Ann@Example.com') =>
+        users.setFirstPassword?.(id, email, 'hash')
+      for (const id of ['ann', 'off', 'eve', 'nobody']) expect(await set(id), id).to.equal(false)
+      for (const email of ['ann@example.com', ''])
+        expect(await set('bob', email), email).to.equal(false)
       expect(await Promise.all(ids.map((id) => users.findById(id)))).to.deep.equal(before)
-      expect(await users.setFirstPassword?.('bob', 'Ann@Example.com', 'hash')).to.equal(true)
+      expect(await set('bob')).to.equal(true)
     })
   })
 }

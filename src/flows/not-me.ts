@@ -19,7 +19,7 @@ export function createNotMe(parts: NotMeParts) {
     /** `undefined`: it is no token of a mail, or too old. */
     async open(token: string): Promise<NotMeToken | undefined> {
       const mail = isToken(token) ? await notMeTokens.find(hashToken(token)) : undefined
-      return mail && mail.expiresAt > clock.now() ? mail : undefined
+      return mail && mail.purgeAt > clock.now() ? mail : undefined
     },
 
     /**
@@ -27,7 +27,7 @@ export function createNotMe(parts: NotMeParts) {
      * being set just now, so ask again in a moment. `mayReset`: a reset link would go to the mailbox of the mail.
      */
     async disown(mail: NotMeToken, by: Requester) {
-      const { kind, userId: accountId, mailJobId, attempt, tokenHash } = mail
+      const { kind, userId: accountId, mailJobId, attempt } = mail
       const outcome = mail.usedAt ? 'done' : await takeBack(parts, mail, by)
       if (outcome === 'under_way') return outcome
       const account = await users.findById(accountId)
@@ -38,7 +38,7 @@ export function createNotMe(parts: NotMeParts) {
         const id = `disowned:${mailJobId}:${attempt}`
         await audit({ id, type: 'mail_disowned', at: clock.now(), accountId, details, ...by })
       }
-      if (outcome !== 'later') await notMeTokens.use(tokenHash, clock.now())
+      if (outcome !== 'later') await notMeTokens.use(mail.id, clock.now())
       const isSame = account?.email === mail.email && refusesMail(account) === undefined
       const isHelped = kind !== 'email_verification' && outcome !== 'stopped'
       return { outcome, mayReset: isHelped && isSame && mayComeBack(parts, account) }
@@ -121,8 +121,8 @@ async function block(
   by: Requester,
 ): Promise<DisownedOutcome | 'under_way'> {
   const { users, notMeTokens, endSessions, hashPassword } = parts
-  const { userId, tokenHash, email } = mail
-  const unusable = await notMeTokens.block(tokenHash, await hashPassword(newToken(), by))
+  const { id, userId, email } = mail
+  const unusable = await notMeTokens.block(id, await hashPassword(newToken(), by))
   for (let turn = 0; turn < MOST_TURNS; turn += 1) {
     const user = await users.findById(userId)
     const effect = await effectOf(parts, mail)

@@ -45,7 +45,7 @@ export function createOwnAdapter(parts: Parts) {
         if (payload) await records.reseal(record, { ...record, ...sealed(box, record, payload) })
       }
       for (const model of LASTING)
-        await records.findAll(`${model}:`, (page) => Promise.all(page.map(sealAnew)))
+        for await (const page of records.findAll(`${model}:`)) await Promise.all(page.map(sealAnew))
     },
   }
 }
@@ -54,10 +54,10 @@ function adapterOf(parts: Parts, model: string, found: Found): AccountAdapter {
   const { providerRecords: records, clock } = parts
   const ofModels = (page: ProviderRecord[], models: string[]) =>
     page.filter((record) => models.includes(record.model))
-  const revoke = (grantId: string, models: string[]) =>
-    records.findBy('grantId', grantId, (page) =>
-      records.removeFound(ofModels(page, models), (record) => record.grantId === grantId),
-    )
+  async function revoke(grantId: string, models: string[]): Promise<void> {
+    for await (const page of records.findBy('grantId', grantId))
+      await records.removeFound(ofModels(page, models), (record) => record.grantId === grantId)
+  }
 
   return {
     async upsert(id, payload, expiresIn) {
@@ -105,9 +105,8 @@ function adapterOf(parts: Parts, model: string, found: Found): AccountAdapter {
         const payload = opened(parts, record)
         return payload !== undefined && isEnded(payload)
       }
-      await records.findBy('accountId', accountId, async (page) => {
+      for await (const page of records.findBy('accountId', accountId))
         count += await records.removeFound(ofModels(page, [model]).filter(isToGo), isToGo)
-      })
       return count
     },
   }
@@ -117,7 +116,7 @@ function adapterOf(parts: Parts, model: string, found: Found): AccountAdapter {
 async function findNewest(parts: Parts, model: string, field: 'uid' | 'userCode', value: string) {
   if (typeof value !== 'string') return undefined
   const all: ProviderRecord[] = []
-  await parts.providerRecords.findBy(field, hashToken(value), async (page) => all.push(...page))
+  for await (const page of parts.providerRecords.findBy(field, hashToken(value))) all.push(...page)
   return all
     .filter((record) => record.model === model)
     .toSorted((one, other) => Number(other.expiresAt) - Number(one.expiresAt))

@@ -84,7 +84,7 @@ async function settle(
       })
       return await store.outbox.remove(job)
     } catch (error) {
-      const mayTryAgain = !stop.aborted && clock.now() < job.heldUntil
+      const mayTryAgain = !stop.aborted && clock.now() < job.availableAt
       if (!isStoreUnavailable(error) || !mayTryAgain) throw error
     }
     await clock.sleep(SETTLE_AGAIN_MS)

@@ -41,7 +41,7 @@ export async function endExpired(parts: MailParts, job: MailJob): Promise<void> 
 
 /** Not so after the end of the hold, though nobody else took the job yet: somebody may at any moment. */
 export async function isHeld({ store, clock }: MailParts, job: MailJob): Promise<boolean> {
-  return (await store.outbox.isHeld(job)) && clock.now() < job.heldUntil
+  return (await store.outbox.isHeld(job)) && clock.now() < job.availableAt
 }
 
 /** Makes a dead letter of a job, and voids its links. `false`: somebody else holds it. */

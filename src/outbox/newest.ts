@@ -3,7 +3,8 @@ import type { User } from '../ports/index.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import { attemptOf, isLater, orderOf } from '../ports/request-order.ts'
 import { MOST_LINKS } from '../flows/link.ts'
-import type { MailJob, RequestOfAccount } from '../records/index.ts'
+import type { JobRecord, MailJob } from '../records/index.ts'
+import { isWaiting } from '../records/outbox-record.ts'
 import { tokensOf } from './link-tokens.ts'
 import type { MailParts } from './parts.ts'
 
@@ -35,7 +36,7 @@ export async function isOvertakenElseEndsEarlier(
 }
 
 /** Whether a later one for the same login, or likewise for none, was looked up and is still there, be it as a dead letter. */
-export function isOvertaken(job: MailJob, requests: RequestOfAccount[]): boolean {
+export function isOvertaken(job: MailJob, requests: JobRecord[]): boolean {
   return requests.some(
     (other) =>
       other.isResolved &&
@@ -45,19 +46,19 @@ export function isOvertaken(job: MailJob, requests: RequestOfAccount[]): boolean
 }
 
 /** Those that the job ends. */
-export function earlierThan(job: MailJob, requests: RequestOfAccount[]): string[] {
+export function earlierThan(job: MailJob, requests: JobRecord[]): string[] {
   return requests
-    .filter((other) => other.isWaiting && isLater(orderOf(job), orderOf(other)))
+    .filter((other) => isWaiting(other) && isLater(orderOf(job), orderOf(other)))
     .map(({ id }) => id)
 }
 
 /** Whether another one was looked up, and its mail may leave yet. To a request of a login only others of that login count. */
-export function isOtherUnderWay(job: MailJob, requests: RequestOfAccount[], at: Date): boolean {
+export function isOtherUnderWay(job: MailJob, requests: JobRecord[], at: Date): boolean {
   return requests.some(
     (other) =>
       other.id !== job.id &&
       other.isResolved &&
-      other.isWaiting &&
+      isWaiting(other) &&
       other.expiresAt > at &&
       (job.pendingLoginId === undefined || other.pendingLoginId === job.pendingLoginId),
   )

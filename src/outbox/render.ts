@@ -21,7 +21,7 @@ export async function renderMail(
   const token = newToken()
   const createdAt = clock.now()
   await store.notMeTokens.issue({
-    tokenHash: hashToken(token),
+    id: hashToken(token),
     kind,
     userId: user.id,
     linkId: link.token?.id,
@@ -29,7 +29,7 @@ export async function renderMail(
     locale: link.locale,
     ...attemptOf(job),
     createdAt,
-    expiresAt: new Date(createdAt.getTime() + NOT_ME_MS),
+    purgeAt: new Date(createdAt.getTime() + NOT_ME_MS),
   })
   const locals = {
     username: user.username,

@@ -22,7 +22,7 @@ const LATE_MS = 2_000
  * `undefined`: it is over.
  */
 export async function resolveJob(parts: MailParts, job: MailJob): Promise<MailJob | undefined> {
-  if (job.isSuperseded) {
+  if (job.state === 'superseded') {
     await recordRequested(parts, job)
     return endUnsent(parts, job, 'superseded')
   }
@@ -47,7 +47,7 @@ export async function resolveJob(parts: MailParts, job: MailJob): Promise<MailJo
   if (refusal) return endUnsent(parts, found, refusal)
   if (MAIL_KINDS[job.kind].newestOnly && (await isOvertakenElseEndsEarlier(parts, found, user)))
     return endUnsent(parts, found, 'superseded')
-  return { ...found, attempts: job.attempts + 1, heldUntil: held }
+  return { ...found, attempts: job.attempts + 1, availableAt: held }
 }
 
 /** Until when the job is held to be sent. `lost`: somebody else holds it. */

@@ -46,9 +46,9 @@ interface Verbs {
   swap(kind: Kind, change: Change): Promise<boolean>
 }
 
-export function createChanges({ get, swap }: Verbs, { now, sleep }: Clock) {
+export function createChanges(verbs: Verbs, { now, sleep }: Clock) {
+  const tryOnce = turnsWith(verbs)
   const queues = new Map<string, Waiting[]>()
-  const remembered = new Map<string, Stored>()
   let all = 0
 
   async function work(kind: ChangedKind, id: string, key: string, waiting: Waiting[]) {
@@ -64,33 +64,6 @@ export function createChanges({ get, swap }: Verbs, { now, sleep }: Clock) {
       if (waiting.length > 0) await sleep(Math.random() * Math.min(200, longest))
     }
     queues.delete(key)
-  }
-
-  const remember = (kind: ChangedKind, key: string, known: Stored | undefined) =>
-    kind.isRemembered && setNewest(remembered, key, known, MOST_REMEMBERED)
-
-  /** Answers those whose change must be tried again. @param isLost - they have lost before. */
-  async function tryOnce(kind: ChangedKind, id: string, turn: Waiting[], isLost: boolean) {
-    const key = keyOf(kind, id)
-    // A removal of what is gone counts as done. So what callers have found is used only if each of them has found it.
-    const known = !isLost && turn.every((one) => one.known) ? turn.at(-1)?.known : undefined
-    const last = isLost || known ? undefined : remembered.get(key)
-    const isGuessed = last !== undefined || (kind.isMostlyNew === true && !isLost && !known)
-    try {
-      const found = isGuessed ? last : (known ?? (await get(kind, id)))
-      const { answered, next } = applied(id, found, turn)
-      const change: Change = { id, revision: revisionOf(found), next, becomes: newId() }
-      const isUnchanged = next === found?.fields
-      const isDone = isUnchanged ? !isGuessed : await swap(kind, change)
-      const written = next && { id, revision: change.becomes, was: undefined, fields: next }
-      remember(kind, key, isDone ? (isUnchanged ? found : written) : undefined)
-      if (!isDone) return answered.map(([one]) => one)
-      for (const [{ resolve }, answer] of answered) resolve(answer)
-    } catch (error) {
-      remember(kind, key, undefined)
-      for (const { reject } of turn) reject(error)
-    }
-    return []
   }
 
   /**
@@ -117,6 +90,43 @@ export function createChanges({ get, swap }: Verbs, { now, sleep }: Clock) {
       void work(kind, id, key, waiting)
     }
     return answer.finally(() => (all -= 1))
+  }
+}
+
+/** Of one record, one turn at a time. */
+function turnsWith({ get, swap }: Verbs) {
+  const remembered = new Map<string, Stored>()
+
+  /** What the record is. `isGuess`: that was not looked up, and only a swap tells whether it still is so. */
+  async function lookUp(kind: ChangedKind, id: string, turn: Waiting[], hasLost: boolean) {
+    const key = keyOf(kind, id)
+    const last = remembered.get(key)
+    remembered.delete(key)
+    if (!hasLost) {
+      // A removal of what is gone counts as done. So what callers have found is used only if each of them has found it.
+      if (turn.every(({ known }) => known)) return { found: turn.at(-1)?.known, isGuess: false }
+      if (last || kind.isMostlyNew) return { found: last, isGuess: true }
+    }
+    return { found: await get(kind, id), isGuess: false }
+  }
+
+  /** Answers those whose change must be tried again. @param hasLost - they have lost before. */
+  return async function tryOnce(kind: ChangedKind, id: string, turn: Waiting[], hasLost: boolean) {
+    try {
+      const { found, isGuess } = await lookUp(kind, id, turn, hasLost)
+      const { answered, next } = applied(id, found, turn)
+      const change: Change = { id, revision: revisionOf(found), next, becomes: newId() }
+      const isUnchanged = next === found?.fields
+      const isDone = isUnchanged ? !isGuess : await swap(kind, change)
+      if (!isDone) return answered.map(([one]) => one)
+      const written = next && { id, revision: change.becomes, was: undefined, fields: next }
+      const known = isUnchanged ? found : written
+      if (known && kind.isRemembered) setNewest(remembered, keyOf(kind, id), known, MOST_REMEMBERED)
+      for (const [{ resolve }, answer] of answered) resolve(answer)
+    } catch (error) {
+      for (const { reject } of turn) reject(error)
+    }
+    return []
   }
 }
 

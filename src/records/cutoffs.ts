@@ -45,19 +45,11 @@ export function cutoffStore(records: Records) {
      */
     end: (accountId: string, end: SessionEnd): Promise<SessionCutoffs> =>
       cutoffs.change(accountId, (before) => {
-        const next = ended(before ?? none(accountId), end)
+        const next = ended(before ?? { id: accountId }, end)
         return { next, answer: cutoffsOf(next) }
       }),
   }
 }
-
-const none = (id: string): CutoffRecord => ({
-  id,
-  idpAt: undefined,
-  oauthAt: undefined,
-  exactAt: undefined,
-  ends: undefined,
-})
 
 /** Cut-offs move forward alone, and with each end. */
 function ended(record: CutoffRecord, { id, at, idpAt = at, isExact }: SessionEnd): CutoffRecord {

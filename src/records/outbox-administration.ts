@@ -2,7 +2,7 @@ import { isMailKind } from '../ports/mail-kinds.ts'
 import type { Changed } from './changes.ts'
 import { defined } from './kind.ts'
 import { isHeldAt, type JobRecord, type MailJobStatus, statusOf } from './outbox-record.ts'
-import { firstWanted, type QueryOf, type Table } from './table.ts'
+import { firstWanted, pagesOf, type QueryOf, type Table } from './table.ts'
 
 /** So many dead letters are discarded at once. */
 const MOST = 1_000
@@ -59,12 +59,12 @@ export function outboxAdministration(jobs: Table<JobRecord>, now: () => Promise<
       if (which !== 'dead')
         return discardIf([which.id], (job) => job.state !== 'over' && !isHeldAt(job, at))
       const letters = { equal: { state: 'dead' }, by: 'requestedAt', limit: MOST } as const
-      for (let count = 0; ;) {
-        const found = await jobs.find(letters)
-        const ids = found.map(({ id }) => id)
+      let count = 0
+      for await (const page of pagesOf(jobs, letters)) {
+        const ids = page.map(({ id }) => id)
         count += await discardIf(ids, ({ state }) => state === 'dead')
-        if (found.length < MOST) return count
       }
+      return count
     },
   }
 }

@@ -79,18 +79,8 @@ export interface NewMailJob extends Omit<
   kind: MailKind
 }
 
-/** A mail that a worker has claimed. */
-export interface MailJob extends JobRecord {
-  kind: MailKind
-  /** Whether the account asked again since: then this job ends without a mail. */
-  isSuperseded: boolean
-  leaseId: string
-  /** When it may be given to another caller. */
-  heldUntil: Date
-}
-
-/** A request of a known account, also one that ended as a dead letter. `isWaiting`: its mail may leave yet. */
-export type RequestOfAccount = JobRecord & { isWaiting: boolean }
+/** A mail that a worker has claimed, until `availableAt`. If its state is `superseded`, it ends without a mail. */
+export type MailJob = JobRecord & { kind: MailKind; leaseId: string; availableAt: Date }
 
 /** A record of the outbox without what was typed, and without its lease. */
 export type MailJobStatus = ReturnType<typeof statusOf>
@@ -121,6 +111,7 @@ export const emptied = (id: string, at: Date): JobRecord => ({
   purgeAt: weekAfter(at),
 })
 
+/** Its mail may leave yet. */
 export const isWaiting = ({ state }: { state: State }): boolean =>
   state === 'requested' || state === 'resolved'
 

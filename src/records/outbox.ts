@@ -13,7 +13,6 @@ import {
   MAIL_OUTBOX,
   type MailJob,
   type NewMailJob,
-  type RequestOfAccount,
 } from './outbox-record.ts'
 import { queueOf } from './queue.ts'
 import type { Records } from './records.ts'
@@ -44,13 +43,11 @@ export function mailOutbox(records: Records, clock: Clock, now: () => Promise<Da
       await jobs.insert({ ...job, ...due, state: 'requested', isResolved: false, attempts: 0 })
     },
 
-    /** What an account asked for, of one kind, as far as it was not removed. */
-    async requestsOf(accountId: string, kind: MailKind): Promise<RequestOfAccount[]> {
+    /** What an account asked for, of one kind, as far as it was not removed; also what ended as a dead letter. */
+    async requestsOf(accountId: string, kind: MailKind): Promise<JobRecord[]> {
       const newest = { equal: { accountId }, by: 'requestedAt', isDescending: true } as const
       const found = (await jobs.find({ ...newest, limit: MOST })).toReversed()
-      return found
-        .filter((job) => job.kind === kind && job.state !== 'over')
-        .map((job) => Object.assign(job, { isWaiting: isWaiting(job) }))
+      return found.filter((job) => job.kind === kind && job.state !== 'over')
     },
 
     /** Marks those of the jobs that wait as superseded, held or not. A worker takes each once more, and removes it. */
@@ -77,7 +74,7 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
         attempts: job.attempts + counted,
         availableAt: heldUntil,
       }))
-      return claimed.flatMap((job) => heldJob(job, heldUntil))
+      return claimed.filter(isMailJob)
     },
 
     /**
@@ -162,10 +159,5 @@ async function dueFor(jobs: Table<JobRecord>, stage: MailStage, most: number, at
   return sorted.slice(0, most)
 }
 
-function heldJob(job: JobRecord & { leaseId: string }, heldUntil: Date): MailJob[] {
-  const { kind, state } = job
-  // Stores keep no `undefined`.
-  const requester = Object.assign({ address: undefined, userAgent: undefined }, job.requester)
-  if (!isMailKind(kind)) return []
-  return [{ ...job, kind, requester, isSuperseded: state === 'superseded', heldUntil }]
-}
+const isMailJob = (job: JobRecord & { leaseId: string }): job is MailJob =>
+  job.availableAt !== undefined && isMailKind(job.kind)

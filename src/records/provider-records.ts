@@ -1,7 +1,7 @@
 /** Records of oidc-provider, all models in one place: what an account or a grant has is found by one look. */
 import { kindOf, type RecordOf } from './kind.ts'
 import type { Records } from './records.ts'
-import { tableOf } from './table.ts'
+import { pagesOf, tableOf } from './table.ts'
 
 /** The id of a record is its model, and the hash of the id that oidc-provider has for it. */
 export const PROVIDER_RECORDS = kindOf({
@@ -30,37 +30,28 @@ export type ProviderRecord = RecordOf<typeof PROVIDER_RECORDS>
 /** What a look-up goes by. */
 type Field = 'accountId' | 'grantId' | 'uid' | 'userCode'
 
-type Work = (page: ProviderRecord[]) => Promise<unknown>
-
 /** So many are read at a time. */
 const PAGE = 1_000
-
-export type ProviderRecords = ReturnType<typeof providerRecords>
 
 /** Reads find no damaged record. A change of one throws. */
 export function providerRecords(records: Records) {
   const table = tableOf(records, PROVIDER_RECORDS)
 
-  /** Page by page, in the order of ids, those whose ids begin so. */
-  async function walk(equal: { [F in Field]?: string }, beginning: string, work: Work) {
-    for (let after = { id: beginning }; ;) {
-      const page = await table.findAll({ equal, after, limit: PAGE })
-      const wanted = page.filter(({ id }) => id.startsWith(beginning))
-      await work(wanted.flatMap(({ record }) => record ?? []))
-      const last = wanted.at(-1)
-      if (!last || wanted.length < PAGE) return
-      after = { id: last.id }
-    }
-  }
-
   return {
     find: table.getReadable,
 
     /** All of any model that have this value, page by page. */
-    findBy: (field: Field, value: string, work: Work) => walk({ [field]: value }, '', work),
+    findBy: (field: Field, value: string) =>
+      pagesOf(table, { equal: { [field]: value }, after: { id: '' }, limit: PAGE }),
 
     /** Those whose id begins so, page by page. */
-    findAll: (beginning: string, work: Work) => walk({}, beginning, work),
+    async *findAll(beginning: string) {
+      for await (const page of pagesOf(table, { after: { id: beginning }, limit: PAGE })) {
+        const wanted = page.filter(({ id }) => id.startsWith(beginning))
+        yield wanted
+        if (wanted.length < page.length) return
+      }
+    },
 
     /** In place of whatever there is. */
     overwrite: table.overwrite,

@@ -99,6 +99,24 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
   }
 }
 
+/** Page by page, of at most `limit` records. Leaves out damaged records. */
+export async function* pagesOf<T extends { id: string }>(
+  table: Table<T>,
+  { limit, after, ...query }: QueryOf<T>,
+): AsyncGenerator<T[], void> {
+  for (let [most, place] = [limit, after]; ;) {
+    const page = await table.findAll({ ...query, ...(place && { after: place }), limit: most })
+    const readable = page.flatMap(({ record }) => record ?? [])
+    yield readable
+    if (page.length < most) return
+    const last = readable.at(-1)
+    const value = query.by && last?.[query.by]
+    // No record of this page can be read, so the next page is larger.
+    if (last) place = { id: last.id, ...(value instanceof Date && { value }) }
+    else most *= 2
+  }
+}
+
 /** So many are read at a time. */
 const PAGE = 200
 
@@ -117,17 +135,9 @@ export async function firstWanted<T extends { id: string }>(
   }
   checkLimit(limit)
   const wanted: T[] = []
-  let most = PAGE
-  for (let after = query.after; wanted.length < limit;) {
-    const page = await table.findAll({ ...query, ...(after && { after }), limit: most })
-    const readable = page.flatMap(({ record }) => record ?? [])
-    wanted.push(...readable.filter(isWanted))
-    const last = readable.at(-1)
-    const value = last?.[query.by]
-    if (page.length < most) break
-    // No record of this page can be read, so the next page is larger.
-    if (value instanceof Date) after = { value, id: last?.id ?? '' }
-    else most *= 2
+  for await (const page of pagesOf(table, { ...query, limit: PAGE })) {
+    wanted.push(...page.filter(isWanted))
+    if (wanted.length >= limit) break
   }
   return wanted.slice(0, limit)
 }

@@ -109,7 +109,7 @@ onEachStore('"This wasn\'t me" of a mail (3.6)', (technology) => {
       await h.forgot(user.username)
       await eventually('it waits to be sent', async () =>
         (await h.store.outbox.requestsOf(user.id, 'password_reset')).some(
-          ({ isResolved, isWaiting }) => isResolved && isWaiting,
+          ({ state }) => state === 'resolved',
         ),
       )
       expectPage(await disown(notMe), 200, 'not-me', 'stopped')
@@ -497,7 +497,7 @@ describe('The page behind "This wasn\'t me" (4.10)', () => {
     expectPage(await disown(ofOther), 200, 'not-me', 'later')
     // One that is over, and not purged yet.
     const token = await h.store.notMeTokens.find(hashToken(tokenOf(ofNotice)))
-    const over = { tokenHash: hashToken('x'.repeat(43)), expiresAt: movableClock.now() }
+    const over = { id: hashToken('x'.repeat(43)), purgeAt: movableClock.now() }
     if (token) await h.store.notMeTokens.issue({ ...token, ...over })
     const ofOver = ofNotice.replace(tokenOf(ofNotice), 'x'.repeat(43))
     expectPage(await agent.get(ofOver), 400, 'not-me', 'invalid')

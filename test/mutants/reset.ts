@@ -40,8 +40,8 @@ export const resetMutants: Mutant[] = [
   {
     name: 'the token of "this was not me" is stored as it is',
     in: 'renderMail',
-    find: 'tokenHash: hashToken(token)',
-    becomes: 'tokenHash: token',
+    find: 'id: hashToken(token)',
+    becomes: 'id: token',
     caughtBy: 'NOT-07',
   },
   {
@@ -350,8 +350,8 @@ export const resetMutants: Mutant[] = [
   {
     name: 'an invitation takes the place of a password, in memory',
     in: 'users:setFirstPassword',
-    find: 'user.disabled || user.passwordHash !== undefined ||',
-    becomes: 'user.disabled ||',
+    find: ', passwordHash: undefined }',
+    becomes: ' }',
     caughtBy: 'sets no first password of whoever has one',
   },
   {
@@ -442,7 +442,7 @@ export const resetMutants: Mutant[] = [
   {
     name: '"this was not me" is good for ever',
     in: 'not-me:open',
-    find: 'mail && mail.expiresAt > clock.now()',
+    find: 'mail && mail.purgeAt > clock.now()',
     becomes: 'mail && clock',
     caughtBy: 'is good for eight days',
   },
@@ -450,7 +450,7 @@ export const resetMutants: Mutant[] = [
     name: '"this was not me" is spent before its work',
     in: 'not-me:disown',
     find: 'await takeBack(parts, mail, by)',
-    becomes: 'await notMeTokens.use(tokenHash, clock.now()).then(() => takeBack(parts, mail, by))',
+    becomes: 'await notMeTokens.use(mail.id, clock.now()).then(() => takeBack(parts, mail, by))',
     caughtBy: 'NOT-11',
   },
   {

@@ -12,7 +12,7 @@ export const verificationMutants: Mutant[] = [
   {
     name: 'a worker that was held up past its hold sends all the same',
     in: 'end:isHeld',
-    find: 'clock.now() < job.heldUntil',
+    find: 'clock.now() < job.availableAt',
     becomes: 'true',
     caughtBy: 'whoever takes it next sends it',
   },

@@ -24,7 +24,7 @@ export function storeCalls(
   const login = samplePendingLogin({ id: text, accountId: text })
   const job = { ...sampleMailJob({ id: text }), requestedAt: later(0), attempts: 1, leaseId: text }
   const logout = sampleClientLogout({ id: text, accountId: text })
-  const notMe = sampleNotMeToken({ tokenHash: text, userId: text })
+  const notMe = sampleNotMeToken({ id: text, userId: text })
   const event = { id: text, type: 'sessions_ended', at: later(0) } as const
   const [soon, then] = [later(1), later(2)]
   const ofResets = ['resetTokens', 'invitationTokens'].flatMap((part): Example[] => [

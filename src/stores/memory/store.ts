@@ -112,10 +112,9 @@ function isFound(query: Query, { id, fields }: Kept): boolean {
 }
 
 const inOrder =
-  ({ by, isDescending }: Query) =>
+  ({ by = '', isDescending }: Query) =>
   (a: Kept, b: Kept): number => {
-    const [first = '', second = ''] = by === undefined ? [] : [a.fields[by], b.fields[by]]
-    const distance = order(first, second) || order(a.id, b.id)
+    const distance = order(a.fields[by] ?? '', b.fields[by] ?? '') || order(a.id, b.id)
     return isDescending ? -distance : distance
   }
 

@@ -7,6 +7,16 @@ export function memoryUsers(initial: User[] = []): UserStore & { add(user: User)
   const withEmail = (email: string) =>
     [...users.values()].filter((user) => user.email && equalsInAsciiCase(user.email, email))
 
+  /** Compare and set. */
+  async function isChanged(id: string, expected: Partial<User>, changes: Partial<User>) {
+    const user = users.get(id)
+    const isExpected = Object.entries(expected).every(
+      ([field, value]) => user && Reflect.get(user, field) === value,
+    )
+    if (user && isExpected) Object.assign(user, changes)
+    return isExpected
+  }
+
   return {
     /** Adds a user, or replaces the one with this id. */
     add: (user) => void users.set(user.id, { ...user }),
@@ -24,33 +34,18 @@ export function memoryUsers(initial: User[] = []): UserStore & { add(user: User)
 
     findByEmail: async (email) => structuredClone(withEmail(email)),
 
-    async replacePasswordHash(id, expected, next) {
-      const user = users.get(id)
-      if (!user || user.passwordHash !== expected) return false
-      user.passwordHash = next
-      return true
+    replacePasswordHash: (id, passwordHash, next) =>
+      isChanged(id, { passwordHash }, { passwordHash: next }),
+
+    setFirstPassword(id, email, passwordHash) {
+      const expected = { email, disabled: false, passwordHash: undefined }
+      return isChanged(id, expected, { passwordHash, emailVerified: true })
     },
 
-    async setFirstPassword(id, email, hash) {
-      const user = users.get(id)
-      if (!user || user.disabled || user.passwordHash !== undefined || user.email !== email)
-        return false
-      Object.assign(user, { passwordHash: hash, emailVerified: true })
-      return true
-    },
+    markEmailVerified: (id, email) =>
+      isChanged(id, { email, disabled: false, emailVerified: false }, { emailVerified: true }),
 
-    async markEmailVerified(id, email) {
-      const user = users.get(id)
-      if (!user || user.disabled || user.emailVerified || user.email !== email) return false
-      user.emailVerified = true
-      return true
-    },
-
-    async markEmailUnverified(id, email) {
-      const user = users.get(id)
-      if (!user?.emailVerified || user.email !== email) return false
-      user.emailVerified = false
-      return true
-    },
+    markEmailUnverified: (id, email) =>
+      isChanged(id, { email, emailVerified: true }, { emailVerified: false }),
   }
 }

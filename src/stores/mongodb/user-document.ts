@@ -6,11 +6,11 @@ import type { User } from '../../ports/index.ts'
  */
 export function toUser(document: object): User | undefined {
   const fields = new Map<string, unknown>(Object.entries(document))
-  const id = toId(fields.get('_id'))
-  if (id === undefined) return undefined
+  const id = fields.get('_id')
+  if (!isId(id)) return undefined
   const locale = nonEmpty(fields.get('locale'))
   return {
-    id,
+    id: String(id),
     username: nonEmpty(fields.get('username')) ?? '',
     email: nonEmpty(fields.get('email')),
     emailVerified: fields.get('email_verified') === true,
@@ -25,11 +25,6 @@ function nonEmpty(value: unknown): string | undefined {
 }
 
 /** Not `instanceof ObjectId`: the host's driver may be another copy of the package. */
-function toId(id: unknown): string | undefined {
-  if (typeof id === 'string') return id
-  if (typeof id === 'object' && id && 'toHexString' in id && typeof id.toHexString === 'function') {
-    const hex: unknown = id.toHexString()
-    if (typeof hex === 'string') return hex
-  }
-  return undefined
-}
+const isId = (id: unknown): boolean =>
+  typeof id === 'string' ||
+  (typeof id === 'object' && id !== null && typeof Reflect.get(id, 'toHexString') === 'function')

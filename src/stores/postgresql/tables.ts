@@ -39,17 +39,13 @@ export const indexNamesOf = (kind: Kind, prefix: string) =>
  */
 export function definitionOf(kind: Kind, prefix: string): string {
   const table = nameOf(prefix + kind.name)
-  const columns = Object.entries(kind.fields).map(([name, type]) => [
-    name,
-    `${nameOf(name)} ${TYPES[type]}`,
-  ])
   const statements = [
     `PERFORM pg_advisory_xact_lock(${LOCK})`,
     `CREATE TABLE IF NOT EXISTS ${table} (id text COLLATE "C" PRIMARY KEY, _rev text, _was text) WITH (fillfactor = 80)`,
-    ...columns.map(
-      ([name, column]) =>
+    ...Object.entries(kind.fields).map(
+      ([name, type]) =>
         `IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('${table}') AND attname = '${name}' AND NOT attisdropped)
-         THEN ALTER TABLE ${table} ADD COLUMN ${column}; END IF`,
+         THEN ALTER TABLE ${table} ADD COLUMN ${nameOf(name)} ${TYPES[type]}; END IF`,
     ),
     ...indexesOf(kind, prefix).map(
       ({ name, isUnique, keys }) =>

@@ -205,7 +205,7 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
     expect(await isOvertaken(newer)).to.equal(false)
     expect(await resolve(revived)).to.equal(true)
     expect(await isOvertaken(newer)).to.equal(true)
-    expect(await claim('resolve', 3)).to.include({ id: newer.id, isSuperseded: true })
+    expect(await claim('resolve', 3)).to.include({ id: newer.id, state: 'superseded' })
   })
 
   it('revives a dead letter for one of 20 that do so at once', async () => {

@@ -79,8 +79,8 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     expect(await store().pendingLogins.find({ id: ann.login.id })).to.equal(undefined)
     const { resetTokens, pendingLogins, cutoffs } = store()
     expect(await resetTokens.find(ann.reset.tokenHash)).to.equal(undefined)
-    expect(await store().notMeTokens.find(ann.notMe.tokenHash)).to.equal(undefined)
-    expect(await store().notMeTokens.find(bob.notMe.tokenHash)).to.include({ userId: 'bob' })
+    expect(await store().notMeTokens.find(ann.notMe.id)).to.equal(undefined)
+    expect(await store().notMeTokens.find(bob.notMe.id)).to.include({ userId: 'bob' })
     const ends = { idpAt: after(0), oauthAt: after(1) }
     expect(await cutoffs.read('ann')).to.deep.equal(ends)
 

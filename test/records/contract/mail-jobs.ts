@@ -63,6 +63,8 @@ export function jobsIn(port: () => MailOutbox) {
 }
 
 /** The same job, claimed once more. */
-export function claimedAgain(job: MailJob, { leaseId, heldUntil }: MailJob): MailJob {
-  return { ...job, leaseId, heldUntil, availableAt: heldUntil }
-}
+export const claimedAgain = (job: MailJob, { leaseId, availableAt }: MailJob): MailJob => ({
+  ...job,
+  leaseId,
+  availableAt,
+})

@@ -56,12 +56,11 @@ export function sampleVerificationToken(changes: Partial<NewToken> = {}): NewTok
   return sampleResetToken({ pendingLoginId: 'pending', ...changes })
 }
 
-export function sampleNotMeToken(changes: Partial<NotMeToken> = {}): Omit<NotMeToken, 'usedAt'> {
-  const { tokenHash, userId, email, requestedAt, mailJobId, attempt, createdAt, expiresAt } =
-    sampleResetToken()
+export function sampleNotMeToken(changes: Partial<NotMeToken> = {}): NotMeToken {
+  const { tokenHash: id, userId, email, requestedAt, mailJobId, attempt } = sampleResetToken()
   const mail = { kind: 'password_reset', linkId: randomUUID(), locale: 'de-AT' } as const
-  const request = { requestedAt, mailJobId, attempt, createdAt, expiresAt }
-  return { ...mail, tokenHash, userId, email, ...request, ...changes }
+  const times = { requestedAt, createdAt: after(0), purgeAt: after(hour) }
+  return { ...mail, id, userId, email, mailJobId, attempt, ...times, ...changes }
 }
 
 /** What is told of a token that nothing happened to. */
