@@ -15,24 +15,20 @@ interface Target {
   isTls: boolean
 }
 
-interface Finding {
-  check: Check
-  /** `undefined`: what comes next may be tried. */
-  exitCode?: ExitCode
-}
-
-/** Whether this program reaches the admin API: each check as it is done, until one failed. */
-export async function* ownChecks(connection: Connection): AsyncGenerator<Finding> {
+/** Whether this program reaches the admin API. Tells each check as it is done, until one failed, and answers the exit code. */
+export async function ownChecks(
+  connection: Connection,
+  tell: (check: Check) => void,
+): Promise<ExitCode> {
   const target = targetOf(connection.url)
-  yield { check: { step: 'url', status: 'ok', message: connection.url } }
+  tell({ step: 'url', status: 'ok', message: connection.url })
   const steps = [checkName, checkConnection, ...(target.isTls ? [checkCertificate] : [])]
   for (const step of steps) {
     const check = await step(target)
-    const isFailed = check.status === 'failed'
-    yield { check, ...(isFailed && { exitCode: exitCodes.unreachable }) }
-    if (isFailed) return
+    tell(check)
+    if (check.status === 'failed') return exitCodes.unreachable
   }
-  yield* checkAdminApi(connection)
+  return checkAdminApi(connection, tell)
 }
 
 function targetOf(url: string): Target {
@@ -106,29 +102,31 @@ async function failureOf(socket: Socket, done: string): Promise<string | undefin
   return failure
 }
 
-async function* checkAdminApi({ admin, url }: Connection): AsyncGenerator<Finding> {
+async function checkAdminApi(
+  { admin, url }: Connection,
+  tell: (check: Check) => void,
+): Promise<ExitCode> {
   const answers: Check = { step: 'admin_api', status: 'ok', message: `${url}/admin/api answers` }
   const accepted: Check = { step: 'token', status: 'ok', message: 'the token is accepted' }
-  try {
-    await admin.getSettings()
-    yield { check: answers }
-    yield { check: accepted }
-  } catch (error) {
-    if (!(error instanceof AdminApiError)) throw error
-    const { message, problem, status } = error
-    const failed = { status: 'failed', message } as const
-    const exitCode = exitCodeOf(error)
-    if (!problem) {
-      yield { exitCode, check: { ...answers, ...failed } }
-      return
-    }
-    yield { check: answers }
-    if (exitCode === exitCodes.notAllowed) {
-      yield { exitCode, check: { ...accepted, ...failed, advice: adviceOn(status) } }
-      return
-    }
-    yield { check: accepted }
-    // Why, the checks of the server tell.
-    yield { check: { step: 'settings', ...failed } }
+  const error = await admin.getSettings().then(() => undefined, adminApiError)
+  const exitCode = error ? exitCodeOf(error) : exitCodes.done
+  const failed = { status: 'failed', message: error?.message ?? '' } as const
+  if (error && !error.problem) {
+    tell({ ...answers, ...failed })
+    return exitCode
   }
+  tell(answers)
+  if (exitCode === exitCodes.notAllowed) {
+    tell({ ...accepted, ...failed, advice: adviceOn[error?.status ?? 0] })
+    return exitCode
+  }
+  tell(accepted)
+  // Why, the checks of the server tell.
+  if (error) tell({ step: 'settings', ...failed })
+  return exitCodes.done
+}
+
+function adminApiError(error: unknown): AdminApiError {
+  if (error instanceof AdminApiError) return error
+  throw error
 }

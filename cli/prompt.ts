@@ -1,5 +1,5 @@
-import type { Key } from 'node:readline'
-import { CliError, exitCodes, usageError } from './exit-codes.ts'
+import { emitKeypressEvents, type Key } from 'node:readline'
+import { refused, usageError } from './exit-codes.ts'
 import { endings, type Io } from './io.ts'
 
 /**
@@ -13,17 +13,11 @@ export function askSecret(io: Io, question: string): Promise<string> {
   return ask(io, question, false)
 }
 
-/** Whether the answer begins with y. */
-async function askYes(io: Io, question: string): Promise<boolean> {
-  return /^y(es)?$/i.test((await ask(io, `${question} [y/N] `, true)).trim())
-}
-
 export function canAsk({ stdin }: Io): boolean {
   return stdin.isTTY === true
 }
 
 async function ask(io: Io, question: string, isShown: boolean): Promise<string> {
-  const { emitKeypressEvents } = await import('node:readline')
   const { stdin, stderr } = io
   const interruption = new AbortController()
   const interrupt = () => interruption.abort()
@@ -57,7 +51,7 @@ function lineFrom(
     }
     const interrupted = () => {
       end()
-      reject(new CliError(exitCodes.refused, 'interrupted', 'Interrupted. Nothing was changed.'))
+      reject(refused('interrupted', 'Interrupted. Nothing was changed.'))
     }
     const read = (text: string | undefined, { name, ctrl = false }: Key) => {
       const isEnd = ctrl && name === 'd'
@@ -91,7 +85,6 @@ export async function confirm(
 ): Promise<void> {
   if (isConfirmed) return
   if (!canAsk(io)) throw usageError('There is no terminal to ask: confirm with --yes.')
-  if (!(await askYes(io, question))) {
-    throw new CliError(exitCodes.refused, 'not_confirmed', 'Nothing was changed.')
-  }
+  const answer = await ask(io, `${question} [y/N] `, true)
+  if (!/^y(es)?$/i.test(answer.trim())) throw refused('not_confirmed', 'Nothing was changed.')
 }

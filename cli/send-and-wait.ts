@@ -1,8 +1,13 @@
-import { awaitMail } from './await-mail.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Connection } from './connection.ts'
-import { exitCodes } from './exit-codes.ts'
+import { exitCodeOf, exitCodes } from './exit-codes.ts'
 import { outcomeText } from './mail-words.ts'
-import type { Accepted, AccountQuery } from '../src/admin/client.ts'
+import { withProgress } from './output.ts'
+import type { Accepted, AccountQuery, MailOutcome } from '../src/admin/client.ts'
+
+const INTERVAL_MS = 500
+/** For one answer, also when the time is over. */
+const LEAST_MS = 5_000
 
 export type Ask = 'sendReset' | 'inviteUser' | 'sendVerification'
 
@@ -21,11 +26,34 @@ export async function sendAndWait(
   const accepted = await admin[ask](account)
   if (wait === 0) return output.answer(accepted, acceptedText)
   if (!output.isJson) output.note(acceptedText(accepted))
-  const outcome = await awaitMail(connection, accepted.mail_id, wait)
+  const outcome = await awaitMail(connection, accepted.mail_id, Date.now() + wait * 1_000)
   output.answer(outcome, outcomeText)
   if (outcome.state !== 'sent') run.exitCode = exitCodes.refused
 }
 
 function acceptedText({ mail_id }: Accepted): string {
   return `The mail was asked for: ${mail_id}`
+}
+
+/**
+ * What became of a mail, as soon as that is final; after the time given: what is so then. A server that is away meanwhile may come
+ * back.
+ *
+ * @throws AdminApiError where it is away at the end.
+ */
+function awaitMail({ admin, run }: Connection, mailId: string, end: number): Promise<MailOutcome> {
+  const left = () => Math.max(0, end - Date.now())
+  return withProgress(run.io, async (tell) => {
+    for (;;) {
+      try {
+        const signal = AbortSignal.timeout(Math.max(LEAST_MS, left()))
+        const outcome = await admin.mailOutcome({ mail_id: mailId }, { signal })
+        if (outcome.state !== 'waiting' || left() === 0) return outcome
+      } catch (error) {
+        if (exitCodeOf(error) !== exitCodes.unreachable || left() === 0) throw error
+      }
+      tell(`The mail waits to be sent (${Math.ceil(left() / 1_000)} s) …`)
+      await sleep(Math.min(INTERVAL_MS, left()))
+    }
+  })
 }

@@ -1,11 +1,10 @@
 import { Option, type Command } from 'commander'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { withExamples, wholeNumber } from '../arguments.ts'
+import { timeSince, wholeNumber, withExamples } from '../arguments.ts'
 import { connect, type Connection } from '../connection.ts'
 import { exitCodeOf, exitCodes } from '../exit-codes.ts'
 import type { Output } from '../output.ts'
-import { timeSince } from '../time-since.ts'
 import { eventText } from '../event-text.ts'
 import {
   AdminApiError,
@@ -25,7 +24,7 @@ interface TailOptions {
   type?: AuditEventType[]
 }
 
-export function add(audit: Command): void {
+export function addAudit(audit: Command): void {
   withExamples(audit, 'audit tail --follow')
 
   const tail = audit
