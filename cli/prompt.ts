@@ -2,13 +2,7 @@ import { emitKeypressEvents, type Key } from 'node:readline'
 import { refused, usageError } from './exit-codes.ts'
 import { endings, type Io } from './io.ts'
 
-/**
- * Asks on stderr, so that stdout stays the answer. What is typed is not shown. It takes one line, to Enter or Ctrl-D; Backspace and
- * Ctrl-U take back, all other control characters and keys that are no characters are ignored.
- *
- * @throws CliError `interrupted` at Ctrl-C, SIGINT, SIGTERM, SIGHUP, the end of the input, or Ctrl-D before anything is typed; the
- * terminal is as it was.
- */
+/** Asks on stderr, so that stdout stays the answer. What is typed is not shown. An interruption leaves the terminal as it was. */
 export function askSecret(io: Io, question: string): Promise<string> {
   return ask(io, question, false)
 }

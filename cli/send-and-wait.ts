@@ -11,11 +11,7 @@ const LEAST_MS = 5_000
 
 export type Ask = 'sendReset' | 'inviteUser' | 'sendVerification'
 
-/**
- * Asks for a mail, and tells what became of it.
- *
- * @param wait - how many seconds.
- */
+/** @param wait - how many seconds. */
 export async function sendAndWait(
   ask: Ask,
   account: AccountQuery,
@@ -35,12 +31,7 @@ function acceptedText({ mail_id }: Accepted): string {
   return `The mail was asked for: ${mail_id}`
 }
 
-/**
- * What became of a mail, as soon as that is final; after the time given: what is so then. A server that is away meanwhile may come
- * back.
- *
- * @throws AdminApiError where it is away at the end.
- */
+/** As soon as it is final, or what is so at the end. A server that is away meanwhile may come back. */
 function awaitMail({ admin, run }: Connection, mailId: string, end: number): Promise<MailOutcome> {
   const left = () => Math.max(0, end - Date.now())
   return withProgress(run.io, async (tell) => {

@@ -13,16 +13,11 @@ export type AdminScope = (typeof ADMIN_SCOPES)[number]
 /** Stands for all three. */
 export const ALL_SCOPES = 'account-flows:admin'
 
-/**
- * The scopes that these names give, whatever else is among them.
- *
- * @param all - the name that stands for all three.
- */
+/** @param all - the name that stands for all three. */
 export function scopesOf(names: readonly string[], all: string = ALL_SCOPES): AdminScope[] {
   return ADMIN_SCOPES.filter((scope) => names.includes(scope) || names.includes(all))
 }
 
-/** A fixed token, and what it may do. */
 export interface ScopedToken {
   token: string
   scopes: readonly AdminScope[]
