@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { MailJobStatus } from '../../src/records/index.ts'
-import { createMailRetry } from '../../src/admin/mail-retry.ts'
+import { retryAllDead } from '../../src/admin/mail-retry.ts'
 import { type AdminClient } from '../../src/index.ts'
 import { changesNothing, codeOf, expectAudited, outcomeOf, suiteAdmin } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
@@ -193,7 +193,7 @@ describe('The admin API about the outbox (5)', () => {
   })
 })
 
-describe('createMailRetry()', () => {
+describe('retryAllDead()', () => {
   const start = Date.UTC(2026, 0, 1)
 
   /** Dead letters of these accounts, the first the newest, as an outbox tells of them. */
@@ -221,8 +221,9 @@ describe('createMailRetry()', () => {
       return 'revived' as const
     }
     const outbox = { ...store.outbox, list, revive }
-    const ports = { wake: () => {}, now: () => new Date(start) }
-    return { revived, retry: createMailRetry({ ...ports, store: { ...store, outbox } }) }
+    const clock = { now: () => new Date(start) }
+    const parts = { wake: () => {}, clock, store: { ...store, outbox } }
+    return { revived, retry: (before?: Date) => retryAllDead(parts, before) }
   }
 
   it('asks again for the newest letter of each account; looks at so many at once, be they of one account, and says where to go on', async () => {
@@ -230,7 +231,7 @@ describe('createMailRetry()', () => {
     let before: Date | undefined
     let calls = 0
     do {
-      before = (await retry.allDead(before)).moreBefore
+      before = (await retry(before)).moreBefore
       calls += 1
     } while (before)
     expect(calls).to.equal(4)
