@@ -9,6 +9,13 @@ import type { MailChoice, MailJob } from '../../src/admin/client.ts'
 
 const MOST = 1_000
 
+interface Filter {
+  state?: MailJob['state']
+  account?: string
+  since?: string
+  limit?: number
+}
+
 interface Choice {
   allDead?: true
   yes?: true
@@ -63,21 +70,12 @@ function addChange(outbox: Command, name: Change, description: string) {
   withExamples(command, `outbox ${name} 3f0c`, `outbox ${name} --all-dead --yes`)
 }
 
-async function listMails(
-  {
-    state,
-    account,
-    since,
-    limit,
-  }: { state?: MailJob['state']; account?: string; since?: string; limit?: number },
-  command: Command,
-) {
+async function listMails({ state, account, since, limit = 50 }: Filter, command: Command) {
   const { admin, output } = await connect(command)
   const query = { state, account_id: account, requested_from: since, limit }
   const answer = await admin.listOutbox(query)
-  if (answer.mails.length === (limit ?? 50)) {
-    output.note(`Only the newest ${limit ?? 50} are shown. For more, use --limit <n>.`)
-  }
+  if (answer.mails.length === limit)
+    output.note(`Only the newest ${limit} are shown. For more, use --limit <n>.`)
   output.answer(answer, ({ mails }) =>
     mails.length === 0
       ? 'No mail waits, and there are no dead letters.'
