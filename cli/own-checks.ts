@@ -9,6 +9,12 @@ import { AdminApiError, type Check } from '../src/admin/client.ts'
 const TIMEOUT_MS = 10_000
 const FAILED = 'the connection failed'
 
+const ok = (step: string, message: string): Check => ({ step, status: 'ok', message })
+
+function failed(step: string, message: string, advice?: string): Check {
+  return { step, status: 'failed', message, ...(advice !== undefined && { advice }) }
+}
+
 interface Target {
   host: string
   port: number
@@ -21,7 +27,7 @@ export async function ownChecks(
   tell: (check: Check) => void,
 ): Promise<ExitCode> {
   const target = targetOf(connection.url)
-  tell({ step: 'url', status: 'ok', message: connection.url })
+  tell(ok('url', connection.url))
   const steps = [checkName, checkConnection, ...(target.isTls ? [checkCertificate] : [])]
   for (const step of steps) {
     const check = await step(target)
@@ -42,39 +48,35 @@ async function checkName({ host }: Target): Promise<Check> {
   try {
     const found = await lookup(host, { all: true })
     const addresses = found.map(({ address }) => address).join(', ')
-    return { step: 'server_dns', status: 'ok', message: `${host} is ${addresses}` }
+    return ok('server_dns', `${host} is ${addresses}`)
   } catch (error) {
     const message = `${host} has no address (${reachCodeOf(error, FAILED)})`
     const advice = 'Check the host name in the URL, and the DNS server of this machine.'
-    return { step: 'server_dns', status: 'failed', message, advice }
+    return failed('server_dns', message, advice)
   }
 }
 
 async function checkConnection({ host, port }: Target): Promise<Check> {
-  const step = 'server_connect'
   const reason = await failureOf(connect({ host, port, timeout: TIMEOUT_MS }), 'connect')
-  if (reason === undefined)
-    return { step, status: 'ok', message: `${host} port ${port} accepts connections` }
+  if (reason === undefined) return ok('server_connect', `${host} port ${port} accepts connections`)
   const message = `no connection to ${host} port ${port}: ${reason}`
   const advice =
     reason === 'ECONNREFUSED'
       ? 'Nothing listens there: check that the service runs, and that the port is right.'
       : 'Check for a firewall on the way, and that the service is on this host.'
-  return { step, status: 'failed', message, advice }
+  return failed('server_connect', message, advice)
 }
 
 async function checkCertificate({ host, port }: Target): Promise<Check> {
-  const step = 'server_tls'
   const servername = isIP(host) ? {} : { servername: host }
   const socket = connectTls({ host, port, timeout: TIMEOUT_MS, ...servername })
   let protocol: string | null = null
   socket.once('secureConnect', () => (protocol = socket.getProtocol()))
   const reason = await failureOf(socket, 'secureConnect')
-  if (reason === undefined)
-    return { step, status: 'ok', message: `the certificate is trusted, ${protocol}` }
+  if (reason === undefined) return ok('server_tls', `the certificate is trusted, ${protocol}`)
   const message = `the certificate is not trusted, or there is no TLS: ${reason}`
   const advice = certificateAdvice[reason] ?? 'Check that this is an https port.'
-  return { step, status: 'failed', message, advice }
+  return failed('server_tls', message, advice)
 }
 
 const OWN_AUTHORITY =
@@ -106,23 +108,21 @@ async function checkAdminApi(
   { admin, url }: Connection,
   tell: (check: Check) => void,
 ): Promise<ExitCode> {
-  const answers: Check = { step: 'admin_api', status: 'ok', message: `${url}/admin/api answers` }
-  const accepted: Check = { step: 'token', status: 'ok', message: 'the token is accepted' }
   const error = await admin.getSettings().then(() => undefined, adminApiError)
   const exitCode = error ? exitCodeOf(error) : exitCodes.done
-  const failed = { status: 'failed', message: error?.message ?? '' } as const
+  const message = error?.message ?? ''
   if (error && !error.problem) {
-    tell({ ...answers, ...failed })
+    tell(failed('admin_api', message))
     return exitCode
   }
-  tell(answers)
+  tell(ok('admin_api', `${url}/admin/api answers`))
   if (exitCode === exitCodes.notAllowed) {
-    tell({ ...accepted, ...failed, advice: adviceOn[error?.status ?? 0] })
+    tell(failed('token', message, adviceOn[error?.status ?? 0]))
     return exitCode
   }
-  tell(accepted)
+  tell(ok('token', 'the token is accepted'))
   // Why, the checks of the server tell.
-  if (error) tell({ step: 'settings', ...failed })
+  if (error) tell(failed('settings', message))
   return exitCodes.done
 }
 
