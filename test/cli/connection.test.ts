@@ -293,7 +293,8 @@ describe('account-flows: which server, which token, and how it ends', () => {
 
     it('--version is that of the package', async () => {
       const { default: manifest } = await import('../../package.json', { with: { type: 'json' } })
-      expect(await shown('--version')).to.equal(`${manifest.version}\n`)
+      for (const line of ['--version', 'settings get --version'])
+        expect(await shown(line)).to.equal(`${manifest.version}\n`)
     })
   })
 })
