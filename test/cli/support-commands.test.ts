@@ -270,24 +270,22 @@ describe('account-flows for those who help others', () => {
     })
   })
 
-  describe('link explain', () => {
-    it('tells of a link on stdin, and does not use it up; exit 1 for what is no link', async () => {
-      const person = await cli.h.addUser({ username: 'explained' })
-      await sendReset('explained')
-      const { link } = await person.mail(1)
-      const live = await cli.done(['link', 'explain', '-'], { stdin: `${link}\n` })
-      expect(live.stderr).to.equal('')
-      expect(live.stdout).to.match(/^ +state +live$/m)
-      const json = await cli.done(['link', 'explain', '-', '--json'], { stdin: link })
-      expect(JSON.parse(json.stdout)).to.include({ state: 'live', kind: 'password_reset' })
+  it('link explain tells of a link on stdin, and does not use it up; exit 1 for what is no link', async () => {
+    const person = await cli.h.addUser({ username: 'explained' })
+    await sendReset('explained')
+    const { link } = await person.mail(1)
+    const live = await cli.done(['link', 'explain', '-'], { stdin: `${link}\n` })
+    expect(live.stderr).to.equal('')
+    expect(live.stdout).to.match(/^ +state +live$/m)
+    const json = await cli.done(['link', 'explain', '-', '--json'], { stdin: link })
+    expect(JSON.parse(json.stdout)).to.include({ state: 'live', kind: 'password_reset' })
 
-      await person.choosesPassword('another password of the tests', link)
-      const used = await cli.done(['link', 'explain', link])
-      expect(used.stdout).to.match(/^ +state +used$/m)
-      expect(used.stderr).to.include('your shell history').and.not.include(link)
-      const none = await cli.ended(['link', 'explain', 'https://example.com/'], 1)
-      expect(none.stdout).to.match(/^ +state +not_a_link$/m)
-    })
+    await person.choosesPassword('another password of the tests', link)
+    const used = await cli.done(['link', 'explain', link])
+    expect(used.stdout).to.match(/^ +state +used$/m)
+    expect(used.stderr).to.include('your shell history').and.not.include(link)
+    const none = await cli.ended(['link', 'explain', 'https://example.com/'], 1)
+    expect(none.stdout).to.match(/^ +state +not_a_link$/m)
   })
 
   describe('outbox', () => {
