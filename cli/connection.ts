@@ -4,6 +4,8 @@ import { usageError } from './exit-codes.ts'
 import { runOf, type Run } from './io.ts'
 import { outputOf, type Output } from './output.ts'
 import { utf8Text } from './plain-text.ts'
+import { askSecret, canAsk } from './prompt.ts'
+import { readStdin, readTextFile } from './secrets.ts'
 import { createAdminClient, type AdminClient } from '../src/admin/client.ts'
 
 /** What a command works with. */
@@ -70,10 +72,8 @@ async function adminToken(command: Command): Promise<string> {
   const { ACCOUNT_FLOWS_TOKEN: token, ACCOUNT_FLOWS_TOKEN_FILE: file } = run.io.env
   const path = tokenFile ?? (token ? undefined : file && utf8Text(file, 'ACCOUNT_FLOWS_TOKEN_FILE'))
   if (token && !path) return utf8Text(token, 'ACCOUNT_FLOWS_TOKEN').trim()
-  const { readStdin, readTextFile } = await import('./secrets.ts')
   if (path === '-') return (await readStdin(run, 'Admin token: ')).trim()
   if (path !== undefined && path !== '') return (await readTextFile(path, 'The token file')).trim()
-  const { canAsk, askSecret } = await import('./prompt.ts')
   if (canAsk(run.io)) return (await askSecret(run.io, 'Admin token: ')).trim()
   throw usageError(
     'Which token? Give it in ACCOUNT_FLOWS_TOKEN, or in a file with --token-file or ACCOUNT_FLOWS_TOKEN_FILE.',

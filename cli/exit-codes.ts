@@ -31,6 +31,10 @@ export class CliError extends Error {
   }
 }
 
+export function refused(code: string, message: string): CliError {
+  return new CliError(exitCodes.refused, code, message)
+}
+
 export function usageError(message: string): CliError {
   return new CliError(exitCodes.usage, 'usage', message)
 }
@@ -48,12 +52,8 @@ export function exitCodeOf(error: unknown): ExitCode {
   return NOT_ALLOWED.has(status) ? exitCodes.notAllowed : exitCodes.refused
 }
 
-const byStatus: { [status: number]: string } = {
+/** What to do about a refusal, by its status; none: what the server said is all. */
+export const adviceOn: { [status: number]: string } = {
   401: 'Check that this is the admin token of this server, and that it has not expired.',
   429: 'Wait a minute, and try again.',
-}
-
-/** What to do about a refusal; `undefined`: what the server said is all. */
-export function adviceOn(status: number | undefined): string | undefined {
-  return status === undefined ? undefined : byStatus[status]
 }

@@ -47,9 +47,9 @@ function jsonOf(error: unknown): string {
 
 function textOf(error: unknown, columns: number | undefined): string {
   if (error instanceof CliError) return plainAnswer(error.message)
-  const problem = error instanceof AdminApiError ? plainAnswer(error.problem) : undefined
-  const { errors = [], candidates = [] }: Partial<Problem> = problem ?? {}
-  const advice = error instanceof AdminApiError ? adviceOn(error.status) : undefined
+  const { problem, status = 0 } = error instanceof AdminApiError ? error : {}
+  const { errors = [], candidates = [] }: Partial<Problem> = plainAnswer(problem ?? {})
+  const advice = adviceOn[status]
   const rows = candidates.map(({ id, username }) => [id, username])
   return [
     plainAnswer(messageOf(error)),

@@ -1,4 +1,4 @@
-import { CliError, exitCodes } from './exit-codes.ts'
+import { refused, type CliError } from './exit-codes.ts'
 import type { Output } from './output.ts'
 import { valuesOf, type ToldChange } from './setting-changes.ts'
 import type { Settings, SettingsInForce, SettingsVersion } from '../src/admin/client.ts'
@@ -62,14 +62,14 @@ function noWayBack(version: number, versions: SettingsVersion[]): CliError {
   if (version === present?.version) {
     const undo = before && ` To undo its changes, go back to version ${before.version}.`
     const text = `Nothing was changed: version ${version} is in force already.${undo ?? ''} ${see}`
-    return new CliError(exitCodes.refused, 'version_in_force', text)
+    return refused('version_in_force', text)
   }
   const why =
     version > (present?.version ?? 0)
       ? `there is no version ${version} yet`
       : `version ${version} is not kept any more`
   const text = `Nothing was changed: ${why}. There are versions ${oldest} to ${present?.version}. ${see}`
-  return new CliError(exitCodes.refused, 'unknown_version', text)
+  return refused('unknown_version', text)
 }
 
 /** No secret is in the history, so that none comes back. */

@@ -9,30 +9,32 @@ import { AdminApiError, type Check } from '../src/admin/client.ts'
 const TIMEOUT_MS = 10_000
 const FAILED = 'the connection failed'
 
+const ok = (step: string, message: string): Check => ({ step, status: 'ok', message })
+
+function failed(step: string, message: string, advice?: string): Check {
+  return { step, status: 'failed', message, ...(advice !== undefined && { advice }) }
+}
+
 interface Target {
   host: string
   port: number
   isTls: boolean
 }
 
-interface Finding {
-  check: Check
-  /** `undefined`: what comes next may be tried. */
-  exitCode?: ExitCode
-}
-
-/** Whether this program reaches the admin API: each check as it is done, until one failed. */
-export async function* ownChecks(connection: Connection): AsyncGenerator<Finding> {
+/** Whether this program reaches the admin API. Tells each check as it is done, until one failed, and answers the exit code. */
+export async function ownChecks(
+  connection: Connection,
+  tell: (check: Check) => void,
+): Promise<ExitCode> {
   const target = targetOf(connection.url)
-  yield { check: { step: 'url', status: 'ok', message: connection.url } }
+  tell(ok('url', connection.url))
   const steps = [checkName, checkConnection, ...(target.isTls ? [checkCertificate] : [])]
   for (const step of steps) {
     const check = await step(target)
-    const isFailed = check.status === 'failed'
-    yield { check, ...(isFailed && { exitCode: exitCodes.unreachable }) }
-    if (isFailed) return
+    tell(check)
+    if (check.status === 'failed') return exitCodes.unreachable
   }
-  yield* checkAdminApi(connection)
+  return checkAdminApi(connection, tell)
 }
 
 function targetOf(url: string): Target {
@@ -46,39 +48,35 @@ async function checkName({ host }: Target): Promise<Check> {
   try {
     const found = await lookup(host, { all: true })
     const addresses = found.map(({ address }) => address).join(', ')
-    return { step: 'server_dns', status: 'ok', message: `${host} is ${addresses}` }
+    return ok('server_dns', `${host} is ${addresses}`)
   } catch (error) {
     const message = `${host} has no address (${reachCodeOf(error, FAILED)})`
     const advice = 'Check the host name in the URL, and the DNS server of this machine.'
-    return { step: 'server_dns', status: 'failed', message, advice }
+    return failed('server_dns', message, advice)
   }
 }
 
 async function checkConnection({ host, port }: Target): Promise<Check> {
-  const step = 'server_connect'
   const reason = await failureOf(connect({ host, port, timeout: TIMEOUT_MS }), 'connect')
-  if (reason === undefined)
-    return { step, status: 'ok', message: `${host} port ${port} accepts connections` }
+  if (reason === undefined) return ok('server_connect', `${host} port ${port} accepts connections`)
   const message = `no connection to ${host} port ${port}: ${reason}`
   const advice =
     reason === 'ECONNREFUSED'
       ? 'Nothing listens there: check that the service runs, and that the port is right.'
       : 'Check for a firewall on the way, and that the service is on this host.'
-  return { step, status: 'failed', message, advice }
+  return failed('server_connect', message, advice)
 }
 
 async function checkCertificate({ host, port }: Target): Promise<Check> {
-  const step = 'server_tls'
   const servername = isIP(host) ? {} : { servername: host }
   const socket = connectTls({ host, port, timeout: TIMEOUT_MS, ...servername })
   let protocol: string | null = null
   socket.once('secureConnect', () => (protocol = socket.getProtocol()))
   const reason = await failureOf(socket, 'secureConnect')
-  if (reason === undefined)
-    return { step, status: 'ok', message: `the certificate is trusted, ${protocol}` }
+  if (reason === undefined) return ok('server_tls', `the certificate is trusted, ${protocol}`)
   const message = `the certificate is not trusted, or there is no TLS: ${reason}`
   const advice = certificateAdvice[reason] ?? 'Check that this is an https port.'
-  return { step, status: 'failed', message, advice }
+  return failed('server_tls', message, advice)
 }
 
 const OWN_AUTHORITY =
@@ -106,29 +104,29 @@ async function failureOf(socket: Socket, done: string): Promise<string | undefin
   return failure
 }
 
-async function* checkAdminApi({ admin, url }: Connection): AsyncGenerator<Finding> {
-  const answers: Check = { step: 'admin_api', status: 'ok', message: `${url}/admin/api answers` }
-  const accepted: Check = { step: 'token', status: 'ok', message: 'the token is accepted' }
-  try {
-    await admin.getSettings()
-    yield { check: answers }
-    yield { check: accepted }
-  } catch (error) {
-    if (!(error instanceof AdminApiError)) throw error
-    const { message, problem, status } = error
-    const failed = { status: 'failed', message } as const
-    const exitCode = exitCodeOf(error)
-    if (!problem) {
-      yield { exitCode, check: { ...answers, ...failed } }
-      return
-    }
-    yield { check: answers }
-    if (exitCode === exitCodes.notAllowed) {
-      yield { exitCode, check: { ...accepted, ...failed, advice: adviceOn(status) } }
-      return
-    }
-    yield { check: accepted }
-    // Why, the checks of the server tell.
-    yield { check: { step: 'settings', ...failed } }
+async function checkAdminApi(
+  { admin, url }: Connection,
+  tell: (check: Check) => void,
+): Promise<ExitCode> {
+  const error = await admin.getSettings().then(() => undefined, adminApiError)
+  const exitCode = error ? exitCodeOf(error) : exitCodes.done
+  const message = error?.message ?? ''
+  if (error && !error.problem) {
+    tell(failed('admin_api', message))
+    return exitCode
   }
+  tell(ok('admin_api', `${url}/admin/api answers`))
+  if (exitCode === exitCodes.notAllowed) {
+    tell(failed('token', message, adviceOn[error?.status ?? 0]))
+    return exitCode
+  }
+  tell(ok('token', 'the token is accepted'))
+  // Why, the checks of the server tell.
+  if (error) tell(failed('settings', message))
+  return exitCodes.done
+}
+
+function adminApiError(error: unknown): AdminApiError {
+  if (error instanceof AdminApiError) return error
+  throw error
 }

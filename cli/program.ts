@@ -2,12 +2,19 @@ import { Command } from 'commander'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { wholeNumber, withExamples } from './arguments.ts'
+import { addAudit } from './commands/audit.ts'
+import { addCompletion } from './commands/completion.ts'
+import { addDoctor } from './commands/doctor.ts'
+import { addKeys } from './commands/keys.ts'
+import { addLink } from './commands/link.ts'
+import { addMail } from './commands/mail.ts'
+import { addOutbox } from './commands/outbox.ts'
+import { addSettings } from './commands/settings.ts'
+import { addUser } from './commands/user.ts'
 import { exitCodes, exitCodesHelp, usageError, type ExitCode } from './exit-codes.ts'
+import { tellFailure } from './failure.ts'
 import { USUAL_COLUMNS, widthOf, withRun, type Io, type Run } from './io.ts'
 import { utf8Text } from './plain-text.ts'
-
-/** What has to know all commands. */
-const TELLS_ALL = new Set(['--help', '-h', 'completion'])
 
 /** Runs one command. Whatever happens is told, and is the exit code. */
 export async function run(args: string[], io: Io): Promise<ExitCode> {
@@ -15,16 +22,9 @@ export async function run(args: string[], io: Io): Promise<ExitCode> {
   try {
     refuseTokens(args)
     for (const [index, arg] of args.entries()) utf8Text(arg, `Argument ${index + 1}`)
-    const isHelp =
-      args.some((arg) => TELLS_ALL.has(arg)) || !groups.some(([name]) => args.includes(name))
-    const program = createProgram(run, isHelp)
-    if (isHelp) await Promise.all(program.commands.map((group) => load(group, true)))
-    // Only what is asked for, as it takes time.
-    else program.hook('preSubcommand', (_, group) => load(group, false))
-    await program.parseAsync(args, { from: 'user' })
+    await createProgram(run).parseAsync(args, { from: 'user' })
     return run.exitCode
   } catch (error) {
-    const { tellFailure } = await import('./failure.ts')
     return tellFailure(error, io.stderr, args.includes('--json'))
   }
 }
@@ -39,7 +39,7 @@ function refuseTokens(args: string[]): void {
   }
 }
 
-function createProgram(run: Run, isHelp: boolean): Command {
+function createProgram(run: Run): Command {
   const { stdout, stderr } = run.io
   const program = withRun(new Command('account-flows'), run)
     .description('Password reset and e-mail verification: settings, mails, accounts and links.')
@@ -71,19 +71,12 @@ function createProgram(run: Run, isHelp: boolean): Command {
     .exitOverride()
     .helpCommand(false)
     .addHelpText('after', exitCodesHelp)
-  // It is read from a file.
-  if (isHelp) program.version(version())
+    .version(version())
   withExamples(program, 'settings list', 'doctor --to me@example.com', 'user status alice')
-  for (const [name, description] of groups) {
-    program.command(name).description(description).helpCommand(false)
+  for (const [name, description, add] of groups) {
+    add(program.command(name).description(description).helpCommand(false))
   }
   return program
-}
-
-async function load(group: Command, isHelp: boolean): Promise<void> {
-  const [, , load] = groups.find(([name]) => name === group.name()) ?? []
-  const commands = await load?.()
-  await commands?.add(group, isHelp)
 }
 
 function version(): string {
@@ -92,29 +85,19 @@ function version(): string {
   return version
 }
 
-/** The commands of a group. */
-interface Commands {
-  /** @param isHelp - whether the help is asked for, which tells more. */
-  add(group: Command, isHelp: boolean): void | Promise<void>
-}
-
-/** To import the commands of a group takes time. */
-const groups: [name: string, description: string, load: () => Promise<Commands>][] = [
-  ['settings', 'Read and change settings.', () => import('./commands/settings.ts')],
-  ['mail', 'Test the mail server, and preview mails.', () => import('./commands/mail.ts')],
+/** `add`: puts the commands of the group into it. */
+const groups: [name: string, description: string, add: (group: Command) => void][] = [
+  ['settings', 'Read and change settings.', addSettings],
+  ['mail', 'Test the mail server, and preview mails.', addMail],
   [
     'doctor',
     'Check the connection to the server. Then the server checks keys, database, clock, base URL and mail server.',
-    () => import('./commands/doctor.ts'),
+    addDoctor,
   ],
-  ['user', 'Accounts, their links and their mails.', () => import('./commands/user.ts')],
-  ['link', 'Links from mails.', () => import('./commands/link.ts')],
-  ['audit', 'The audit log.', () => import('./commands/audit.ts')],
-  ['outbox', 'Mails that wait, and dead letters.', () => import('./commands/outbox.ts')],
-  ['keys', 'Keys that encrypt the stored secrets.', () => import('./commands/keys.ts')],
-  [
-    'completion',
-    'Print a completion script for your shell.',
-    () => import('./commands/completion.ts'),
-  ],
+  ['user', 'Accounts, their links and their mails.', addUser],
+  ['link', 'Links from mails.', addLink],
+  ['audit', 'The audit log.', addAudit],
+  ['outbox', 'Mails that wait, and dead letters.', addOutbox],
+  ['keys', 'Keys that encrypt the stored secrets.', addKeys],
+  ['completion', 'Print a completion script for your shell.', addCompletion],
 ]

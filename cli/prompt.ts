@@ -1,21 +1,10 @@
-import type { Key } from 'node:readline'
-import { CliError, exitCodes, usageError } from './exit-codes.ts'
+import { emitKeypressEvents, type Key } from 'node:readline'
+import { refused, usageError } from './exit-codes.ts'
 import { endings, type Io } from './io.ts'
 
-/**
- * Asks on stderr, so that stdout stays the answer. What is typed is not shown. It takes one line, to Enter or Ctrl-D; Backspace and
- * Ctrl-U take back, all other control characters and keys that are no characters are ignored.
- *
- * @throws CliError `interrupted` at Ctrl-C, SIGINT, SIGTERM, SIGHUP, the end of the input, or Ctrl-D before anything is typed; the
- * terminal is as it was.
- */
+/** Asks on stderr, so that stdout stays the answer. What is typed is not shown. An interruption leaves the terminal as it was. */
 export function askSecret(io: Io, question: string): Promise<string> {
   return ask(io, question, false)
-}
-
-/** Whether the answer begins with y. */
-async function askYes(io: Io, question: string): Promise<boolean> {
-  return /^y(es)?$/i.test((await ask(io, `${question} [y/N] `, true)).trim())
 }
 
 export function canAsk({ stdin }: Io): boolean {
@@ -23,7 +12,6 @@ export function canAsk({ stdin }: Io): boolean {
 }
 
 async function ask(io: Io, question: string, isShown: boolean): Promise<string> {
-  const { emitKeypressEvents } = await import('node:readline')
   const { stdin, stderr } = io
   const interruption = new AbortController()
   const interrupt = () => interruption.abort()
@@ -57,7 +45,7 @@ function lineFrom(
     }
     const interrupted = () => {
       end()
-      reject(new CliError(exitCodes.refused, 'interrupted', 'Interrupted. Nothing was changed.'))
+      reject(refused('interrupted', 'Interrupted. Nothing was changed.'))
     }
     const read = (text: string | undefined, { name, ctrl = false }: Key) => {
       const isEnd = ctrl && name === 'd'
@@ -91,7 +79,6 @@ export async function confirm(
 ): Promise<void> {
   if (isConfirmed) return
   if (!canAsk(io)) throw usageError('There is no terminal to ask: confirm with --yes.')
-  if (!(await askYes(io, question))) {
-    throw new CliError(exitCodes.refused, 'not_confirmed', 'Nothing was changed.')
-  }
+  const answer = await ask(io, `${question} [y/N] `, true)
+  if (!/^y(es)?$/i.test(answer.trim())) throw refused('not_confirmed', 'Nothing was changed.')
 }

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import { reachCodeOf } from '../src/answer.ts'
 import { usageError } from './exit-codes.ts'
 import type { Io, Run } from './io.ts'
@@ -29,7 +30,6 @@ export async function readStdin(run: Run, question: string): Promise<string> {
 export async function readTextFile(path: string, what: string): Promise<string> {
   let bytes: Buffer
   try {
-    const { readFile } = await import('node:fs/promises')
     bytes = await readFile(path)
   } catch (error) {
     throw usageError(`${what} cannot be read (${reachCodeOf(error)}).`)

@@ -1,4 +1,4 @@
-import { CliError, exitCodes, usageError } from './exit-codes.ts'
+import { refused, usageError, type CliError } from './exit-codes.ts'
 import { WAYS_TO_GIVE_A_SECRET } from './secrets.ts'
 import { table } from './table.ts'
 import { allSettings, settingNamed } from '../src/settings/table.ts'
@@ -11,11 +11,7 @@ export function isSecret(name: string): boolean {
 
 /** Whether a secret is meant, however it is spelled. */
 export function meansSecret(name: string): boolean {
-  if (settingNamed(name)) return isSecret(name)
-  const given = lettersOf(name)
-  return allSettings.some(
-    ({ name, secret }) => secret && isWithin(MISTYPED_LETTERS, lettersOf(name), given),
-  )
+  return settingNamed(name) ? isSecret(name) : settingsLike(name).some(({ secret }) => secret)
 }
 
 /** Refuses what is no name before anything is sent. It is not repeated: it may hold a secret. */
@@ -27,29 +23,27 @@ export function requireNames(names: string[]): void {
       const ways = meansSecret(name.slice(0, at)) ? ` ${WAYS_TO_GIVE_A_SECRET}` : ''
       throw usageError(`A name must not have "=". Nothing was sent.${ways}`)
     }
-    throw new CliError(
-      exitCodes.refused,
-      'unknown_setting',
-      `Argument ${index + 1} is not the name of a setting. Nothing was sent.${didYouMean(name)} All names: account-flows settings list`,
-    )
+    const what = `Argument ${index + 1} is not the name of a setting. Nothing was sent.`
+    throw unknownSetting(what, name)
   }
 }
 
 /** `null`: there is such a setting, and it has no value. */
 export function valueOfUnset(key: string): null {
   if (settingNamed(key)) return null
-  throw new CliError(
-    exitCodes.refused,
-    'unknown_setting',
-    `There is no setting with this name.${didYouMean(key)} All names: account-flows settings list`,
-  )
+  throw unknownSetting('There is no setting with this name.', key)
 }
 
-/** Never what was typed: it may hold a secret. */
-function didYouMean(typed: string): string {
+/** Does not say what was typed: it may hold a secret. */
+function unknownSetting(what: string, typed: string): CliError {
+  const near = settingsLike(typed).map(({ name }) => name)
+  const meant = near.length === 0 ? '' : ` Did you mean ${near.join(' or ')}?`
+  return refused('unknown_setting', `${what}${meant} All names: account-flows settings list`)
+}
+
+function settingsLike(typed: string) {
   const given = lettersOf(typed)
-  const near = allSettings.filter(({ name }) => isWithin(MISTYPED_LETTERS, lettersOf(name), given))
-  return near.length === 0 ? '' : ` Did you mean ${near.map(({ name }) => name).join(' or ')}?`
+  return allSettings.filter(({ name }) => isWithin(MISTYPED_LETTERS, lettersOf(name), given))
 }
 
 function lettersOf(name: string): string {

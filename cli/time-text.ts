@@ -7,11 +7,7 @@ const UNITS = [
   ['s', 0, 1_000],
 ] as const
 
-/**
- * Every ISO 8601 time in a text as people read it, such as `2026-11-23 08:12:04 UTC (3 min ago)`.
- *
- * @param now - by the server: the clock of this machine may be wrong. `undefined`: without how long ago.
- */
+/** @param now - by the server: the clock of this machine may be wrong. `undefined`: without how long ago. */
 export function withTimes(text: string, now: Date | undefined): string {
   return text.replace(ISO_TIMES, (iso) => {
     const at = `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`

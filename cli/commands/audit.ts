@@ -1,18 +1,12 @@
 import { Option, type Command } from 'commander'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { withExamples, wholeNumber } from '../arguments.ts'
+import { timeSince, wholeNumber, withExamples } from '../arguments.ts'
 import { connect, type Connection } from '../connection.ts'
 import { exitCodeOf, exitCodes } from '../exit-codes.ts'
 import type { Output } from '../output.ts'
-import { timeSince } from '../time-since.ts'
 import { eventText } from '../event-text.ts'
-import {
-  AdminApiError,
-  type AdminClient,
-  type AuditEvent,
-  type Operations,
-} from '../../src/admin/client.ts'
+import { AdminApiError, type AuditEvent, type Operations } from '../../src/admin/client.ts'
 import { AUDIT_EVENT_TYPES, type AuditEventType } from '../../src/ports/audit.ts'
 
 const MOST = 1_000
@@ -25,7 +19,7 @@ interface TailOptions {
   type?: AuditEventType[]
 }
 
-export function add(audit: Command): void {
+export function addAudit(audit: Command): void {
   withExamples(audit, 'audit tail --follow')
 
   const tail = audit
@@ -62,7 +56,7 @@ async function tailAudit({ lines, follow, account, since, type }: TailOptions, c
   if (since !== undefined && shown.length === most) {
     output.note(`Only the last ${most} events are shown. There may be more.`)
   }
-  if (follow) await followAudit(connection, { filter, known: events, shown })
+  if (follow) await followAudit(connection, filter, events, shown)
   else if (output.isJson || shown.length > 0) {
     output.answer({ events: shown }, ({ events }) => events.map(eventText).join('\n'))
   } else output.note('There is no such event.')
@@ -74,25 +68,27 @@ const INTERVAL_MS = 1_000
 /** An event may become visible after one that was recorded later, by another process. */
 const OVERLAP_MS = 10_000
 
-interface Following {
-  filter: AuditFilter
-  /** The newest of those that there are, newest first. */
-  known: AuditEvent[]
-  /** Those of them that are shown, newest last. */
-  shown: AuditEvent[]
-}
-
-/** Shows each new event once, until Ctrl-C, which ends the request under way too. */
-async function followAudit(connection: Connection, following: Following): Promise<void> {
+/**
+ * Shows each new event once, until Ctrl-C, which ends the request under way too.
+ *
+ * @param known - the newest of those that there are, newest first.
+ * @param shown - those of them that are shown, newest last.
+ */
+async function followAudit(
+  connection: Connection,
+  filter: AuditFilter,
+  known: AuditEvent[],
+  shown: AuditEvent[],
+): Promise<void> {
   const { run, output } = connection
   const interruption = new AbortController()
   const { signal } = interruption
   const interrupt = () => interruption.abort()
   // Before anything is shown: whoever reads it may press Ctrl-C at once.
   run.io.once('SIGINT', interrupt)
-  for (const event of following.shown) output.entry(event, eventText)
+  for (const event of shown) output.entry(event, eventText)
   try {
-    await Promise.race([once(signal, 'abort'), follow(connection, following, signal)])
+    await Promise.race([once(signal, 'abort'), follow(connection, filter, known, signal)])
   } finally {
     run.io.off('SIGINT', interrupt)
   }
@@ -100,7 +96,8 @@ async function followAudit(connection: Connection, following: Following): Promis
 
 async function follow(
   { admin, output }: Connection,
-  { filter, known }: Following,
+  filter: AuditFilter,
+  known: AuditEvent[],
   signal: AbortSignal,
 ): Promise<never> {
   const oldest = known.at(-1)?.recorded_at
@@ -111,9 +108,10 @@ async function follow(
     await sleep(INTERVAL_MS, undefined, { signal })
     const from = newest && new Date(Date.parse(newest) - OVERLAP_MS).toISOString()
     const query = { ...filter, limit: MOST, recorded_from: from }
-    const events = await readEvents(admin, query, signal)
-    warn('The server cannot be reached; still trying.', events === undefined)
-    if (events === undefined || events.length === 0) continue
+    const answer = await admin.listAudit(query, { signal }).catch(unlessAway)
+    warn('The server cannot be reached; still trying.', answer === undefined)
+    const { events } = answer ?? { events: [] }
+    if (events.length === 0) continue
     const fresh = events.filter(
       ({ id, recorded_at: at }) => !seen.has(id) && (oldest === undefined || at >= oldest),
     )
@@ -134,19 +132,9 @@ function warnings(output: Output) {
   }
 }
 
-/** `undefined`: the server is away, as it is while it starts anew. */
-async function readEvents(
-  admin: AdminClient,
-  query: Operations['listAudit']['query'],
-  signal: AbortSignal,
-): Promise<AuditEvent[] | undefined> {
-  try {
-    return (await admin.listAudit(query, { signal })).events
-  } catch (error) {
-    const { status } = error instanceof AdminApiError ? error : {}
-    if (exitCodeOf(error) === exitCodes.unreachable || status === 500 || status === 429) {
-      return undefined
-    }
-    throw error
-  }
+/** The server is away while it starts anew. */
+function unlessAway(error: unknown): undefined {
+  const { status } = error instanceof AdminApiError ? error : {}
+  const isAway = exitCodeOf(error) === exitCodes.unreachable || status === 500 || status === 429
+  if (!isAway) throw error
 }

@@ -6,7 +6,7 @@ import { ownChecks } from '../own-checks.ts'
 import { checkText } from '../words.ts'
 import type { Check } from '../../src/admin/client.ts'
 
-export function add(doctor: Command): void {
+export function addDoctor(doctor: Command): void {
   doctor
     .option(
       '--to <address>',
@@ -24,10 +24,7 @@ async function examine({ to }: { to?: string }, command: Command) {
     checks.push(check)
     if (!output.isJson) output.answer(check, (check) => checkText(check, output))
   }
-  for await (const { check, exitCode } of ownChecks(connection)) {
-    tell(check)
-    if (exitCode !== undefined) run.exitCode = exitCode
-  }
+  run.exitCode = await ownChecks(connection, tell)
   if (run.exitCode === exitCodes.done) {
     const report = await admin.runDoctor({ to })
     report.checks.forEach(tell)

@@ -3,7 +3,7 @@ import { withExamples } from '../arguments.ts'
 import { connect } from '../connection.ts'
 import { exitCodes } from '../exit-codes.ts'
 
-export function add(keys: Command): void {
+export function addKeys(keys: Command): void {
   withExamples(keys, 'keys rotate')
 
   const rotate = keys

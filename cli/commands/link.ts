@@ -10,7 +10,7 @@ import { factLines, type Fact } from '../table.ts'
 import { eventText } from '../event-text.ts'
 import type { LinkExplanation } from '../../src/admin/client.ts'
 
-export function add(link: Command): void {
+export function addLink(link: Command): void {
   withExamples(link, 'link explain')
 
   const explain = link

@@ -7,7 +7,7 @@ import { collect, withExamples } from '../arguments.ts'
 import { connect } from '../connection.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { runOf, type Io } from '../io.ts'
-import type { ValueSources } from '../setting-values.ts'
+import { givenSettings, readNames, type ValueSources } from '../setting-values.ts'
 import { checkText } from '../words.ts'
 import { mailTemplates, type MailTemplate } from '../../src/ports/mail-kinds.ts'
 
@@ -24,7 +24,7 @@ interface PreviewOptions {
   open?: true
 }
 
-export function add(mail: Command): void {
+export function addMail(mail: Command): void {
   withExamples(mail, 'mail test --to me@example.com', 'mail preview --template password-reset')
 
   const test = mail
@@ -72,10 +72,9 @@ async function testMail(
   command: Command,
 ) {
   const isTrial = set.length + fromFile.length + fromEnv.length > 0
-  const values = () => import('../setting-values.ts')
-  const named = isTrial && (await values()).readNames(runOf(command).io, set, { fromFile, fromEnv })
+  const named = isTrial && readNames(runOf(command).io, set, { fromFile, fromEnv })
   const { admin, output, run } = await connect(command)
-  const settings = named && (await (await values()).givenSettings(run, named))
+  const settings = named && (await givenSettings(run, named))
   const report = await admin.testMail({ to, ...(settings && { settings }) })
   output.answer(report, ({ checks }) => checks.map((check) => checkText(check, output)).join('\n'))
   if (!report.ok) run.exitCode = exitCodes.refused

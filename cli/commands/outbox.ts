@@ -1,21 +1,27 @@
 import { Option, type Command } from 'commander'
-import { withExamples, wholeNumber } from '../arguments.ts'
+import { timeSince, wholeNumber, withExamples } from '../arguments.ts'
 import { connect, type Connection } from '../connection.ts'
 import { exitCodes, usageError } from '../exit-codes.ts'
 import { withProgress } from '../output.ts'
 import { confirm, canAsk } from '../prompt.ts'
-import { timeSince } from '../time-since.ts'
 import { mailTable, recordText } from '../mail-words.ts'
 import type { MailChoice, MailJob } from '../../src/admin/client.ts'
 
 const MOST = 1_000
+
+interface Filter {
+  state?: MailJob['state']
+  account?: string
+  since?: string
+  limit?: number
+}
 
 interface Choice {
   allDead?: true
   yes?: true
 }
 
-export function add(outbox: Command): void {
+export function addOutbox(outbox: Command): void {
   withExamples(outbox, 'outbox list --state dead', 'outbox retry --all-dead')
 
   const list = outbox
@@ -37,38 +43,39 @@ export function add(outbox: Command): void {
     .action(showMail)
   withExamples(show, 'outbox show 3f0c')
 
-  addChange(outbox, 'retry', 'Send a waiting mail now, or try a dead letter again.', retryMails)
-  addChange(outbox, 'purge', 'Remove a waiting mail, or dead letters.', purgeMails)
+  addChange(outbox, 'retry', 'Send a waiting mail now, or try a dead letter again.')
+  addChange(outbox, 'purge', 'Remove a waiting mail, or dead letters.')
 }
 
-type Change = (id: string | undefined, options: Choice, command: Command) => Promise<void>
+const CHANGES = {
+  retry: { call: 'retryMails', verb: 'Ask again for', done: 'to be sent now' },
+  purge: { call: 'purgeMails', verb: 'Remove', done: 'removed' },
+} as const
 
-function addChange(outbox: Command, name: string, description: string, change: Change) {
+type Change = keyof typeof CHANGES
+
+function addChange(outbox: Command, name: Change, description: string) {
   const command = outbox
     .command(name)
     .description(description)
     .argument('[id]', 'id of a mail')
     .option('--all-dead', 'all dead letters')
     .option('--yes', 'do not ask')
-    .action(change)
+    .action(async (id: string | undefined, options: Choice, command: Command) => {
+      const choice = choiceOf(id, options)
+      const connection = await connect(command)
+      await confirmChange(name, id, connection, options)
+      await forAll(connection, name, choice)
+    })
   withExamples(command, `outbox ${name} 3f0c`, `outbox ${name} --all-dead --yes`)
 }
 
-async function listMails(
-  {
-    state,
-    account,
-    since,
-    limit,
-  }: { state?: MailJob['state']; account?: string; since?: string; limit?: number },
-  command: Command,
-) {
+async function listMails({ state, account, since, limit = 50 }: Filter, command: Command) {
   const { admin, output } = await connect(command)
   const query = { state, account_id: account, requested_from: since, limit }
   const answer = await admin.listOutbox(query)
-  if (answer.mails.length === (limit ?? 50)) {
-    output.note(`Only the newest ${limit ?? 50} are shown. For more, use --limit <n>.`)
-  }
+  if (answer.mails.length === limit)
+    output.note(`Only the newest ${limit} are shown. For more, use --limit <n>.`)
   output.answer(answer, ({ mails }) =>
     mails.length === 0
       ? 'No mail waits, and there are no dead letters.'
@@ -83,42 +90,33 @@ async function showMail(id: string, _: unknown, command: Command) {
   if (record.state === 'unknown') run.exitCode = exitCodes.refused
 }
 
-async function retryMails(id: string | undefined, options: Choice, command: Command) {
-  const choice = choiceOf(id, options)
-  const connection = await connect(command)
-  if (id === undefined) await confirmAll('Ask again for', connection, options)
-  await forAll(connection, 'retryMails', choice, 'to be sent now')
-}
-
-async function purgeMails(id: string | undefined, options: Choice, command: Command) {
-  const choice = choiceOf(id, options)
-  const connection = await connect(command)
-  if (id === undefined) await confirmAll('Remove', connection, options)
-  else await confirm(connection.run.io, `Remove the mail ${id} on ${connection.url}?`, options.yes)
-  await forAll(connection, 'purgeMails', choice, 'removed')
-}
-
-async function confirmAll(verb: string, { admin, url, run }: Connection, { yes }: Choice) {
+/** What is tried again can be removed later; so one mail is only asked about before it goes. */
+async function confirmChange(
+  name: Change,
+  id: string | undefined,
+  { admin, url, run: { io } }: Connection,
+  { yes }: Choice,
+) {
+  if (id !== undefined) {
+    if (name === 'purge') await confirm(io, `Remove the mail ${id} on ${url}?`, yes)
+    return
+  }
   let count = ''
-  if (!yes && canAsk(run.io)) {
+  if (!yes && canAsk(io)) {
     const { mails } = await admin.listOutbox({ state: 'dead', limit: MOST })
     count = mails.length < MOST ? ` (${mails.length})` : ` (${MOST} or more)`
   }
-  await confirm(run.io, `${verb} all dead letters${count} on ${url}?`, yes)
+  await confirm(io, `${CHANGES[name].verb} all dead letters${count} on ${url}?`, yes)
 }
 
 /** Asks until there are no more, and tells how many mails were changed. */
-async function forAll(
-  { admin, run, output }: Connection,
-  change: 'retryMails' | 'purgeMails',
-  choice: MailChoice,
-  done: string,
-) {
+async function forAll({ admin, run, output }: Connection, name: Change, choice: MailChoice) {
+  const { call, done } = CHANGES[name]
   const changed = await withProgress(run.io, async (tell) => {
     let total = 0
     let asked = choice
     for (;;) {
-      const { changed, more_before: before } = await admin[change](asked)
+      const { changed, more_before: before } = await admin[call](asked)
       total += changed
       const isEnd = before === undefined || (asked.before !== undefined && before >= asked.before)
       if (isEnd) return total

@@ -2,6 +2,8 @@ import type { Command } from 'commander'
 import { withExamples } from '../arguments.ts'
 import { connect } from '../connection.ts'
 import { changeSettings, valuesOf, type ChangeOptions } from '../setting-changes.ts'
+import { unmetBy } from '../../src/settings/recommended.ts'
+import { parseAll } from '../../src/settings/rules.ts'
 
 export function addApply(settings: Command): void {
   const apply = settings
@@ -19,8 +21,6 @@ export function addApply(settings: Command): void {
 }
 
 async function applyRecommended(options: Pick<ChangeOptions, 'dryRun'>, command: Command) {
-  const { unmetBy } = await import('../../src/settings/recommended.ts')
-  const { parseAll } = await import('../../src/settings/rules.ts')
   const connection = await connect(command)
   await changeSettings(connection, options, (options, before) => {
     const unmet = unmetBy(parseAll(Object.fromEntries(valuesOf(before))))

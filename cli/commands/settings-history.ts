@@ -1,12 +1,11 @@
 import type { Command } from 'commander'
 import { wholeNumber, withExamples } from '../arguments.ts'
 import { connect } from '../connection.ts'
-import { CliError, exitCodes } from '../exit-codes.ts'
+import { refused } from '../exit-codes.ts'
+import { aboutSecrets, historyText, nameOf, planOf } from '../history-words.ts'
 import { confirm } from '../prompt.ts'
 import { changed, lineOf, tell, type ToldChange } from '../setting-changes.ts'
 import { AdminApiError } from '../../src/admin/client.ts'
-
-const words = () => import('../history-words.ts')
 
 interface RollbackOptions {
   dryRun?: true
@@ -33,7 +32,6 @@ export function addHistory(settings: Command): void {
 async function showHistory(_: unknown, command: Command) {
   const { admin, output } = await connect(command)
   const { answer } = await admin.settingsHistory()
-  const { historyText } = await words()
   output.answer(answer, ({ versions }) => historyText(versions, output))
   if (answer.versions.length === 1) {
     output.note(
@@ -45,7 +43,6 @@ async function showHistory(_: unknown, command: Command) {
 async function rollBack(version: number, { dryRun, yes }: RollbackOptions, command: Command) {
   const { admin, output, run, url } = await connect(command)
   const { answer, etag } = await admin.settingsHistory()
-  const { planOf, aboutSecrets, nameOf } = await words()
   const { values, unset, takesBack } = planOf(version, answer.versions)
   const { answer: before } = await admin.getSettings()
 
@@ -76,8 +73,7 @@ async function rollBack(version: number, { dryRun, yes }: RollbackOptions, comma
 
 function explainStale(error: unknown): never {
   if (!(error instanceof AdminApiError) || error.status !== 412) throw error
-  throw new CliError(
-    exitCodes.refused,
+  throw refused(
     error.code,
     'Nothing was changed: somebody else just changed the settings. See account-flows settings history, then try again.',
   )

@@ -3,13 +3,15 @@ import { collect, withExamples } from '../arguments.ts'
 import { connect } from '../connection.ts'
 import { runOf, widthOf } from '../io.ts'
 import { changeSettings, tellWarnings, valuesOf, type ChangeOptions } from '../setting-changes.ts'
-import type { ValueSources } from '../setting-values.ts'
+import { requireNames, settingsHelp, valueOfUnset } from '../setting-names.ts'
+import { givenSettings, readNames, type ValueSources } from '../setting-values.ts'
 import { table } from '../table.ts'
 import { addApply } from './settings-apply.ts'
 import { addHistory } from './settings-history.ts'
 import type { SettingsOptions } from '../../src/admin/client.ts'
+import { allSettings } from '../../src/settings/table.ts'
 
-export async function add(settings: Command, isHelp: boolean): Promise<void> {
+export function addSettings(settings: Command): void {
   withExamples(settings, 'settings list', 'settings set smtp_host=mail.example.com smtp_port=587')
 
   const get = settings
@@ -44,10 +46,7 @@ export async function add(settings: Command, isHelp: boolean): Promise<void> {
     'settings set smtp_password',
     'settings set --from-file smtp_password=/run/secrets/smtp --dry-run',
   )
-  if (isHelp) {
-    const { settingsHelp } = await import('../setting-names.ts')
-    set.addHelpText('after', settingsHelp(widthOf(runOf(set).io.stdout)))
-  }
+  set.addHelpText('after', () => settingsHelp(widthOf(runOf(set).io.stdout)))
 
   const unset = settings
     .command('unset')
@@ -69,15 +68,13 @@ async function printSettings(key: string | undefined, _: unknown, command: Comma
     output.answer(answer, (answer) => table(['setting', 'value'], valuesOf(answer), output.columns))
     return
   }
-  const names = () => import('../setting-names.ts')
-  const value = new Map(valuesOf(answer)).get(key) ?? (await names()).valueOfUnset(key)
+  const value = new Map(valuesOf(answer)).get(key) ?? valueOfUnset(key)
   output.answer(value, (value) => value ?? '')
 }
 
 async function listSettings(_: unknown, command: Command) {
   const { admin, output } = await connect(command)
   const { answer } = await admin.getSettings()
-  const { allSettings } = await import('../../src/settings/table.ts')
   const values = new Map(valuesOf(answer))
   const rows = allSettings.map((setting) => {
     const { name, type, bounds, expected, meaning, secret } = setting
@@ -117,7 +114,6 @@ async function setSettings(
   options: ValueSources & ChangeOptions,
   command: Command,
 ) {
-  const { givenSettings, readNames } = await import('../setting-values.ts')
   const named = readNames(runOf(command).io, args, options)
   const connection = await connect(command)
   const settings = await givenSettings(connection.run, named)
@@ -126,7 +122,6 @@ async function setSettings(
 }
 
 async function unsetSettings(keys: string[], options: ChangeOptions, command: Command) {
-  const { requireNames } = await import('../setting-names.ts')
   requireNames(keys)
   const connection = await connect(command)
   const unset = (options: SettingsOptions) => connection.admin.unsetSettings(keys, options)

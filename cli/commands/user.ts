@@ -15,7 +15,7 @@ import {
 const DEFAULT_WAIT_S = 30
 const MOST_WAIT_S = 3_600
 
-export function add(user: Command): void {
+export function addUser(user: Command): void {
   withExamples(user, 'user status alice', 'user send-reset alice@example.com')
 
   const status = accountCommand(user, 'status', showStatus).description(

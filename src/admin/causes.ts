@@ -50,7 +50,8 @@ const WORDS = {
     'Ask the person to sign in.',
   ],
   changed: (facts) => {
-    const was = WAS.get(facts.event?.reason ?? '') ?? 'no account was found by its address'
+    const [, was = 'no account was found by its address'] =
+      REASONS.get(facts.event?.reason ?? '') ?? []
     const again = facts.user.emailVerified ? 'try again' : 'try again with the username'
     return [
       `The last request, at ${timeOf(facts)}, got no mail: ${was}. This is no longer so.`,
@@ -107,16 +108,18 @@ const WORDS = {
   ],
 } satisfies Record<string, (facts: Facts) => Words>
 
-/** What was so of the account when a request ended for such a reason. */
-const WAS = new Map([
-  ['not_verified', 'the address was not verified'],
-  ['already_verified', 'the address was verified already'],
-  ['no_password', 'the account had no password'],
-  ['has_password', 'the account had a password'],
-  ['disabled', 'the account was disabled'],
-  ['no_address', 'the account had no e-mail address'],
-  ['bad_address', 'the address was not one plain e-mail address'],
-])
+/** Why a request got no mail: the cause, if that is so still, and what was so then. */
+export const REASONS = new Map(
+  Object.entries({
+    not_verified: ['unverified', 'the address was not verified'],
+    already_verified: ['verified', 'the address was verified already'],
+    no_password: ['no_password', 'the account had no password'],
+    has_password: ['has_password', 'the account had a password'],
+    disabled: ['disabled', 'the account was disabled'],
+    no_address: ['no_address', 'the account had no e-mail address'],
+    bad_address: ['bad_address', 'the address was not one plain e-mail address'],
+  } as const),
+)
 
 const askedWith = (facts: Facts) =>
   facts.event

@@ -85,7 +85,6 @@ async function indexCheck({ store }: AdminParts): Promise<Finding> {
   return finding('ok', 'All indexes of the store exist. The indexes of your users are not checked.')
 }
 
-/** What the doctor says of the stored secrets. */
 async function secretsCheck({ settingsKeeper }: AdminParts): Promise<Finding> {
   const outcome = await settingsKeeper.reseal({ isDryRun: true })
   if (outcome === 'unreadable') return finding('skipped', 'Not tried.')
@@ -103,7 +102,6 @@ async function secretsCheck({ settingsKeeper }: AdminParts): Promise<Finding> {
   )
 }
 
-/** What the doctor says of everything that is stored of the settings. */
 async function settingsCheck({ settingsKeeper }: AdminParts): Promise<Finding> {
   await settingsKeeper.refresh()
   const faults = settingsKeeper.faults()
@@ -115,7 +113,6 @@ async function settingsCheck({ settingsKeeper }: AdminParts): Promise<Finding> {
   )
 }
 
-/** What the doctor says of settings that are good, and could be better. */
 async function recommendedCheck({ settings }: AdminParts): Promise<Finding> {
   const unmet = unmetBy(settings())
   if (unmet.length === 0) return finding('ok', 'The settings are as recommended, or stricter.')

@@ -4,7 +4,7 @@ import { isBlockedBy } from '../flows/not-me.ts'
 import { MAIL_KINDS, linkKinds } from '../ports/mail-kinds.ts'
 import type { AuditEventType, RecordedEvent, User } from '../ports/index.ts'
 import { foldTyped } from '../ports/users.ts'
-import { diagnosisOf, type Cause, type Diagnosis } from './causes.ts'
+import { diagnosisOf, REASONS, type Cause, type Diagnosis } from './causes.ts'
 import { isRefusal } from './failed-mail.ts'
 import type { Facts } from './facts.ts'
 import type { AdminParts } from './operation.ts'
@@ -42,7 +42,6 @@ export async function mailHistory(parts: AdminParts, user: User) {
     askedInVain,
     /** Whether several accounts have its address verified, so that it names none of them. */
     isShared: named === 'ambiguous',
-    /** Whether mails can leave under the settings in force. */
     canSend: parts.canSend(),
   }
 }
@@ -122,8 +121,8 @@ function ofLastMail(event: RecordedEvent, history: MailHistory): [Cause, Partial
     return isOver ? ['has_password'] : ['sent', about]
   }
   const { reason = '' } = event
-  const [still, isSo] = REASONS.get(reason) ?? []
-  if (still) return isSo?.(history) ? [still] : ['changed', about]
+  const [cause] = REASONS.get(reason) ?? []
+  if (cause) return isStillSo(cause, history) ? [cause] : ['changed', about]
   if (reason === 'throttled') return ['limited', about]
   if (reason === 'ERR_MAIL_ADDRESS') return ['bad_address', about]
   if (reason !== 'ERR_MAIL_REFUSED' && reason !== 'ERR_MAIL_FAILED') return ['ended', about]
@@ -131,18 +130,10 @@ function ofLastMail(event: RecordedEvent, history: MailHistory): [Cause, Partial
   return [isRefusal(event) ? 'refused' : 'mail_server_down', { ...about, job }]
 }
 
-type Reason = [cause: Cause, isSo?: (history: MailHistory) => boolean]
-
-/** Why a request got no mail, and whether it would get none now. What ends every request was looked at before. */
-const REASONS = new Map<string, Reason>([
-  [
-    'not_verified',
-    ['unverified', ({ user, needsVerified }) => needsVerified && !user.emailVerified],
-  ],
-  ['already_verified', ['verified', ({ user }) => user.emailVerified]],
-  ['no_password', ['no_password', ({ user }) => user.passwordHash === undefined]],
-  ['has_password', ['has_password', ({ user }) => user.passwordHash !== undefined]],
-  ['disabled', ['disabled']],
-  ['no_address', ['no_address']],
-  ['bad_address', ['bad_address']],
-])
+/** Whether a cause that ended a request would end it now. What ends every request was looked at before. */
+function isStillSo(cause: Cause, { user, needsVerified }: MailHistory): boolean {
+  if (cause === 'unverified') return needsVerified && !user.emailVerified
+  if (cause === 'verified') return user.emailVerified
+  const isFirst = user.passwordHash === undefined
+  return (cause === 'no_password' && isFirst) || (cause === 'has_password' && !isFirst)
+}

@@ -35,10 +35,7 @@ export const doctorOperations = {
   }),
 }
 
-/**
- * Checks, from the server itself, what keys, database, clock, base URL and mail server say of themselves. Nothing is changed; with
- * `to`, the mail server is asked whether it takes mails to that address.
- */
+/** Nothing is changed, and no mail is sent. */
 async function examine(parts: AdminParts, to: string | undefined): Promise<Check[]> {
   const [database, range, baseUrl, mail] = await Promise.all([
     databaseChecks(parts),

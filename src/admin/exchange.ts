@@ -39,7 +39,6 @@ export interface ClientOptions {
   onServerTime?(time: Date): void
 }
 
-/** What is asked of one operation. */
 interface Question extends ClientOptions, Pick<RequestOptions, 'method' | 'headers'> {
   path: string
   query: QueryValues
@@ -50,11 +49,7 @@ interface Question extends ClientOptions, Pick<RequestOptions, 'method' | 'heade
   signal: AbortSignal | undefined
 }
 
-/**
- * Sends one request and reads the answer; redirects are answers like others. Throws `AdminApiError`.
- *
- * @param root - of the admin API, to tell where something else answers.
- */
+/** Redirects are answers like others. Throws `AdminApiError`. */
 export async function exchange(root: string, question: Question) {
   const { field, onServerTime } = question
   const { status, headers, json } = await answered(root, question)

@@ -15,8 +15,7 @@ const withEmail = (users: UserStore, email: string, isAny: boolean) =>
   isAny && users.findByEmail ? users.findByEmail(email) : users.findByVerifiedEmail(email)
 
 /**
- * Finds the account that an admin means: by its id, or by a text. The text is the username, the verified address or the id, and
- * must match only one account. No kind of match wins over another, unlike in the forms.
+ * No kind of match wins over another, unlike in the forms.
  *
  * @param isAny - whether the address need not be verified.
  */
@@ -35,7 +34,6 @@ export async function findAccount(
   return found[0] ?? unknown(users, await meant(users, user), user)
 }
 
-/** Every user who has one of these texts for a username, an address or an id. */
 async function named(users: UserStore, texts: string[], isAny: boolean): Promise<User[]> {
   const found = await Promise.all(
     texts.flatMap((text) => [
@@ -49,10 +47,7 @@ async function named(users: UserStore, texts: string[], isAny: boolean): Promise
 
 const onceEach = (users: User[]) => [...new Map(users.map((user) => [user.id, user])).values()]
 
-/**
- * Accounts that a text without a match may mean: with other blanks or another case, by address instead of name, or by an
- * unverified address.
- */
+/** Other blanks, another case, an address instead of a name, or an unverified address. */
 async function meant(users: UserStore, typed: string): Promise<User[]> {
   const text = withoutBlanks(typed)
   const names = [text, text.slice(0, Math.max(text.indexOf('@'), 0))].filter((name) => name !== '')

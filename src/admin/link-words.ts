@@ -33,13 +33,11 @@ export const LinkExplanation = object('What a link is, and what became of it.', 
   history: list(AuditEvent, 'What was recorded since it was made, oldest first.'),
 })
 
-/** What a link out of a mail is, and what became of it. */
 export interface LinkFacts {
   /** `undefined`: it is none of ours. */
   link?: PastedLink
   /** `altered`: alive, and its parameters are not those that were signed; `unknown`: no token of ours, or gone for a week. */
   state: LinkExplanation['state']
-  /** Names of the parameters that are not as they were mailed. */
   altered: string[]
   token?: Token
   user?: User | undefined
@@ -49,7 +47,6 @@ export interface LinkFacts {
 
 const TOKEN_LENGTH = 43
 
-/** Puts an explanation into words: what is so, and what to do. */
 export function linkWords(facts: LinkFacts): Pick<LinkExplanation, 'summary' | 'advice'> {
   const { link, token, user } = facts
   const { kind = 'password_reset' } = link ?? {}

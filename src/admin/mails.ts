@@ -25,7 +25,6 @@ export const MailPreview = object(
   { subject: text, text, html: text },
 )
 
-/** Mails to try the settings with, and what became of one. */
 export const mailOperations = {
   testMail: operation({
     summary: 'Sends a test mail now, and reports each step.',

@@ -6,7 +6,6 @@ import type { CheckMail, EndedAccount, Requester } from '../ports/index.ts'
 import type { MailOutbox } from '../records/index.ts'
 import { object, optional, text } from './schema.ts'
 
-/** What the admin API is made of; every operation is handed all of it. */
 export interface AdminParts extends Omit<Core, 'outbox'> {
   options: CheckedOptions
   /** Where jobs are added, so that workers hear of them. */
@@ -22,7 +21,6 @@ export interface AdminParts extends Omit<Core, 'outbox'> {
   endSessions(accountId: string): Promise<EndedAccount>
 }
 
-/** Who asks, for the audit log. */
 export interface AdminCaller {
   /** Whose token it is. */
   actor: string
@@ -97,7 +95,6 @@ export function refusal(status: number, code: string, title: string): Problem {
   return { status, code, title }
 }
 
-/** Of a request that is not as described; each error names what is wrong. */
 export function invalid(title: string, ...errors: SettingProblem[]): Problem {
   return { ...refusal(400, 'invalid_request', title), errors }
 }

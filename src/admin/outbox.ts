@@ -2,7 +2,7 @@ import * as z from 'zod'
 import type { MailJobStatus } from '../records/index.ts'
 import { recordAction } from './audit.ts'
 import { MailJob, MailRecord, mailShape, readMail, recordOf } from './mail-record.ts'
-import { createMailRetry, type RetryOutcome } from './mail-retry.ts'
+import { retryAllDead, retryMail, type RetryOutcome } from './mail-retry.ts'
 import { invalid, operation, refusal, type AdminParts, type Problem } from './operation.ts'
 import {
   count,
@@ -37,7 +37,6 @@ export const MailsChanged = object('How many mails were changed.', {
   more_before: optional(time, 'There are more: ask again with this `before`.'),
 })
 
-/** Mails that wait, and mails that could not be sent. */
 export const outboxOperations = {
   listOutbox: operation({
     summary: 'Mails that wait, and dead letters.',
@@ -78,12 +77,9 @@ export const outboxOperations = {
       const chosen = await chosenOf(parts, request.body)
       if ('code' in chosen) return chosen
       await recordAction(parts, request, 'outbox_retry', detailsOf(chosen))
-      const retry = createMailRetry({ ...parts, now: parts.clock.now })
-      if (chosen.job) {
-        const outcome = await retry.one(chosen.job)
-        return outcome === 'revived' ? { changed: 1 } : REFUSALS[outcome]
-      }
-      return wireOf(MailsChanged, await retry.allDead(requestedBefore))
+      if (!chosen.job) return wireOf(MailsChanged, await retryAllDead(parts, requestedBefore))
+      const outcome = await retryMail(parts, chosen.job)
+      return outcome === 'revived' ? { changed: 1 } : refused(outcome)
     },
   }),
 
@@ -99,7 +95,7 @@ export const outboxOperations = {
       const changed = await parts.store.outbox.discard(chosen.job ?? 'dead', parts.clock.now())
       if (!chosen.job || changed === 1) return { changed }
       const left = await chosenOf(parts, request.body)
-      return 'code' in left ? left : REFUSALS.held
+      return 'code' in left ? left : refused('held')
     },
   }),
 }
@@ -117,7 +113,7 @@ async function chosenOf(
   if (isAll !== (id === undefined)) return INVALID
   if (id === undefined) return {}
   const [job] = await store.outbox.list({ id, limit: 1 }, clock.now())
-  return job ? { job } : REFUSALS.not_found
+  return job ? { job } : refused('not_found')
 }
 
 const detailsOf = ({ job }: Chosen) => ({ details: { mail_id: job?.id ?? 'all dead letters' } })
@@ -128,21 +124,14 @@ const INVALID = invalid('Name one mail by id, or set all_dead to true.', {
   got: 'something else',
 })
 
-const REFUSALS: Record<Exclude<RetryOutcome, 'revived'>, Problem> = {
-  superseded: refusal(
-    409,
-    'superseded',
+const WHY = {
+  superseded:
     'The account asked again later: this mail would end the newer link. Send another one with the user commands.',
-  ),
-  held: refusal(409, 'held', 'This mail is being sent now. Look again in a moment.'),
-  not_found: refusal(
-    404,
-    'unknown_mail',
-    'There is no such mail in the outbox: it was sent, or ended without being sent.',
-  ),
-  no_account: refusal(
-    409,
-    'no_account',
+  held: 'This mail is being sent now. Look again in a moment.',
+  not_found: 'There is no such mail in the outbox: it was sent, or ended without being sent.',
+  no_account:
     'The account of this mail is not known any more. Ask the person to request a new mail.',
-  ),
-}
+} satisfies Record<Exclude<RetryOutcome, 'revived'>, string>
+
+const refused = (why: keyof typeof WHY) =>
+  why === 'not_found' ? refusal(404, 'unknown_mail', WHY[why]) : refusal(409, why, WHY[why])

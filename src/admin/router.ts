@@ -23,9 +23,7 @@ const FAILURES = {
 /** @param path - below that of the admin API. */
 export type AdminRouter = (ctx: Context, path: string) => Promise<void>
 
-/**
- * The admin API (4.5, 5). It finds the operation, checks the token and its scope, reads the request, and answers.
- */
+/** The admin API (4.5, 5). */
 export function createAdminRouter(parts: AdminParts): AdminRouter {
   const authenticate = createAdminAuth(parts)
 

@@ -19,7 +19,6 @@ import {
   SettingsVersion,
 } from './settings-schema.ts'
 
-/** What is answered where nothing was changed because of what is stored. */
 const REFUSALS = {
   stale: refusal(
     412,
@@ -33,7 +32,6 @@ const REFUSALS = {
   ),
 }
 
-/** Reads and changes the settings (4.5). */
 export const settingsOperations = {
   getSettings: operation({
     summary: 'The settings in force.',
@@ -97,7 +95,6 @@ export const settingsOperations = {
   }),
 }
 
-/** Seals the secrets anew. */
 export const keysOperations = {
   rotateKeys: operation({
     summary: 'Encrypts the stored secrets with the first key of the ring. Audited.',

@@ -41,7 +41,6 @@ export const UserStatus = object('What support needs to know of an account.', {
 
 const MAX_EVENTS = 20
 
-/** What support needs to know of an account. */
 export async function statusOf(parts: AdminParts, user: User): Promise<z.input<typeof UserStatus>> {
   const { store, clientsOf } = parts
   const { id, username, email, emailVerified, disabled, passwordHash } = user

@@ -36,7 +36,6 @@ export const EndedSessions = object(
 
 const BY_MAIL = { body: AccountQuery, answer: Accepted, status: 202 } as const
 
-/** What an admin does with one account; the host's users are asked through their port alone. */
 export const userOperations = {
   userStatus: operation({
     body: AccountQuery,
@@ -93,11 +92,7 @@ export const userOperations = {
 
 type Work<Answer> = (user: User, caller: AdminCaller, parts: AdminParts) => Promise<Answer>
 
-/**
- * Finds the account, records who looked, and does the work.
- *
- * @param isAny - whether an address that finds it need not be verified.
- */
+/** @param isAny - whether an address that finds the account need not be verified. */
 function forAccount<Answer>(action: string, work: Work<Answer>, isAny = false) {
   return async (
     request: AdminCaller & { body: AccountQuery },

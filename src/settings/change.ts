@@ -6,6 +6,7 @@ import {
   MASK,
   parseAll,
   straysOf,
+  withoutContradiction,
   type OpenedSettings,
   type WantedSettings,
 } from './rules.ts'
@@ -23,7 +24,7 @@ const MAX_SHOWN = 64
 export function applied(held: OpenedSettings, given: WantedSettings, hasTransport: boolean) {
   const problems: SettingProblem[] = []
   const values = { ...held.plain }
-  const wanted = { ...straysOf(held.inForce, given), ...given }
+  const wanted: WantedSettings = { ...straysOf(held, given), ...given }
   for (const [key, value] of Object.entries(wanted)) {
     const setting = settingNamed(key)
     const expected = whyNot(setting, value)
@@ -33,9 +34,10 @@ export function applied(held: OpenedSettings, given: WantedSettings, hasTranspor
   }
   if (problems.length > 0) return { problems }
   const forgotten = forgetSecretsOfOtherServer(held, wanted, values)
-  const inForce = failClosed(values, held.inForce)
-  const crossed = contradiction(inForce, wanted)
+  const closed = failClosed(values, held.inForce)
+  const crossed = contradiction(closed, wanted)
   if (crossed.length > 0) return { problems: crossed }
+  const inForce = withoutContradiction(closed)
   const warnings = [...forgotten.map(toldOf), ...warningsOf(inForce, hasTransport)]
   return { values, inForce, wanted, forgotten: forgotten.map(([secret]) => secret), warnings }
 }

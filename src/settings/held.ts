@@ -6,7 +6,13 @@ import { nextVersion, type Change } from './history.ts'
 import type { Log } from '../ports/index.ts'
 import type { SettingsStore, StoredSettings } from '../records/index.ts'
 import type { Report, Values } from './setting.ts'
-import { failClosed, parseAll, strictestValues, type OpenedSettings } from './rules.ts'
+import {
+  failClosed,
+  parseAll,
+  strictestValues,
+  withoutContradiction,
+  type OpenedSettings,
+} from './rules.ts'
 import { openedSettings, purposeOf } from './secrets.ts'
 import { settingNamed, type Settings } from './table.ts'
 
@@ -44,7 +50,8 @@ export function createHeldSettings(store: SettingsStore, box: SecretBox, log: Lo
       held = { ...held, ...stored }
     } else {
       const plain = openAll(stored.values, box, report)
-      held = { ...stored, plain, inForce: failClosed(plain, held.inForce, report) }
+      const closed = failClosed(plain, held.inForce, report)
+      held = { ...stored, plain, inForce: withoutContradiction(closed, report) }
       current = openedSettings(held, report)
     }
     reported = wrong
@@ -112,7 +119,6 @@ function openAll(values: Values, box: SecretBox, report: Report) {
   return opened
 }
 
-/** Seals the secrets among these settings. */
 export function sealAll(names: string[], values: Values, box: SecretBox) {
   const sealed: Values = {}
   for (const [name, value] of Object.entries(values))

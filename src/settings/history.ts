@@ -6,7 +6,6 @@ import { settingNamed } from './table.ts'
 /** How many versions are kept, the present one among them. */
 const KEPT = 20
 
-/** Who changes settings, and when. */
 export type Author = Required<Pick<SettingsVersion, 'at' | 'actor'>>
 
 /** What the settings become. `changed`: names of those that are others now. `by`: `undefined`: nobody is named. */
@@ -24,8 +23,7 @@ export interface ToldVersion extends Omit<SettingsVersion, 'secrets'> {
 
 /** The versions that are kept, newest first: the present one is always there, as it is stored now. */
 export function historyOf(stored: StoredSettings): ToldVersion[] {
-  const [earlier, present] = versionsOf(stored)
-  const versions = [...earlier, present]
+  const versions = versionsOf(stored).flat()
   const told: ToldVersion[] = []
   for (const [index, { secrets, ...version }] of versions.entries()) {
     const before = versions[index - 1]?.values
@@ -55,18 +53,14 @@ function versionsOf({
   history = [],
 }: StoredSettings): [earlier: SettingsVersion[], present: SettingsVersion] {
   const open = withoutSecrets(values)
-  const kept = history.map(opened)
+  // Somebody may have written a secret into it by hand.
+  const kept = history.map((one) => ({ ...one, values: withoutSecrets(one.values) }))
   const present = kept.find((one) => one.version === version)
   const isAsWritten = present && isDeepStrictEqual(present.values, open)
   return [
     kept.filter((one) => one.version < version),
     isAsWritten ? present : { version, secrets: [], values: open },
   ]
-}
-
-/** Somebody may have written a secret into it by hand. */
-function opened(version: SettingsVersion): SettingsVersion {
-  return { ...version, values: withoutSecrets(version.values) }
 }
 
 /** What is no setting may be a misspelled secret. */

@@ -114,11 +114,7 @@ function parseWhole(value: string, most: number): number | undefined {
 const DURATION =
   /^(?:([1-9]\d{0,5})d)?(?:([1-9]\d{0,5})h)?(?:([1-9]\d{0,5})m)?(?:([1-9]\d{0,5})s)?$/
 
-/**
- * Reads a duration such as `1h`, `90m`, `1h30m` or `7d`: whole numbers without leading zeros, largest unit first.
- *
- * @returns milliseconds; `undefined` when it is anything else.
- */
+/** Milliseconds of a duration such as `1h30m` or `7d`, largest unit first. `undefined`: it is anything else. */
 export function parseDuration(value: string): number | undefined {
   const match = DURATION.exec(value)
   if (value === '' || !match) return undefined

@@ -13,19 +13,15 @@ export type WantedSettings = Record<string, unknown>
 export interface OpenedSettings {
   values: Values
   plain: Values
-  /** `plain`, but for what fails closed. */
+  /** `plain`, but for what fails closed, and for a maximum below the minimum. */
   inForce: Values
 }
 
-/**
- * Reads opened values. A missing or invalid value becomes the default, and of two that contradict each other the minimum stays.
- * `report` gets each invalid one.
- */
+/** Reads values that are in force. A missing or invalid one becomes the default; `report` gets each invalid one. */
 export function parseAll(values: Values, report?: Report): Settings {
-  const consistent = withoutContradiction(values, report)
   const parsed = Object.entries(settingsTable).map(([key, setting]) => [
     key,
-    parseOne<unknown>(setting, consistent[setting.name], report),
+    parseOne<unknown>(setting, values[setting.name], report),
   ])
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- each key of the table was parsed by its own entry
   return Object.fromEntries(parsed) as Settings
@@ -52,12 +48,11 @@ export function failClosed(values: Values, before: Values, report?: Report): Val
 }
 
 /** As sent over the wire: secrets masked, those without a value left out. */
-export function shownOf(stored: Values): Values {
-  const values = withoutContradiction(stored)
+export function shownOf(values: Values): Values {
   const shown: Values = {}
   for (const { name, default: byDefault, secret, parse } of allSettings) {
-    const stored = values[name]
-    const value = stored !== undefined && parse(stored) !== undefined ? stored : byDefault
+    const given = values[name]
+    const value = given !== undefined && parse(given) !== undefined ? given : byDefault
     if (value) shown[name] = secret ? MASK : value
   }
   return shown
@@ -72,7 +67,7 @@ function lengthsOf(values: Values): [least: number, most: number] {
 }
 
 /** If the stored maximum is below the minimum, the greatest possible one is in force. */
-function withoutContradiction(values: Values, report?: Report): Values {
+export function withoutContradiction(values: Values, report?: Report): Values {
   const [least, most] = lengthsOf(values)
   if (least <= most) return values
   const problem = `it is below ${min.name}; ${MAX_PASSWORD_BYTES} is in force`
@@ -81,9 +76,9 @@ function withoutContradiction(values: Values, report?: Report): Values {
 }
 
 /** A change of either length also removes a stored maximum that is below the minimum. */
-export function straysOf(inForce: Values, given: WantedSettings): WantedSettings {
+export function straysOf({ plain, inForce }: OpenedSettings, given: WantedSettings) {
   const isMeant = min.name in given || max.name in given
-  return isMeant && withoutContradiction(inForce) !== inForce ? { [max.name]: undefined } : {}
+  return isMeant && plain[max.name] !== inForce[max.name] ? { [max.name]: undefined } : {}
 }
 
 // Two that were stored by hand and exclude each other are no reason to refuse a change of something else.

@@ -11,22 +11,6 @@ import { settingNamed } from './table.ts'
 
 export type { SettingProblem } from './setting.ts'
 
-interface SettingsChange {
-  /** In force, as sent over the wire: secrets masked, those without a value left out. */
-  settings: Values
-  /** Another one whenever anything stored is another one (RFC 9110, 8.8.3). */
-  etag: string
-  /** Names of the settings whose value is another one now. */
-  changed: string[]
-  warnings: string[]
-}
-
-/**
- * `stale`: the settings have none of the ETags of `ifMatch`. `unreadable`: the record cannot be read, and is not written over.
- * Nothing was changed.
- */
-export type SettingsOutcome = SettingsChange | SettingProblem[] | 'stale' | 'unreadable'
-
 export interface ChangeConditions {
   /** For the history. `undefined`: nobody is named. */
   by?: Author
@@ -38,7 +22,12 @@ export interface ChangeConditions {
   announce?(keys: string[]): Promise<void>
 }
 
-type Outcome = Omit<SettingsChange, 'etag'> | SettingProblem[] | 'stale'
+/**
+ * The settings in force, as sent over the wire, and names of those whose value is another one now. `stale`: they have none of the
+ * ETags of `ifMatch`. Then, and where there are problems, nothing was changed.
+ */
+type Outcome =
+  { settings: Values; changed: string[]; warnings: string[] } | SettingProblem[] | 'stale'
 
 export type SettingsKeeper = ReturnType<typeof createSettingsKeeper>
 
@@ -51,10 +40,11 @@ export function createSettingsKeeper(
   const held = createHeldSettings(store, box, log)
   const { current, faults, inTurn, follow } = held
 
+  /** `unreadable`: the record cannot be read, and is not written over. */
   async function change(
     wantedOf: (held: Held) => WantedSettings,
     { by, ifMatch, isDryRun = false, announce }: ChangeConditions,
-  ): Promise<SettingsOutcome> {
+  ) {
     const outcome = await held.write<Outcome>(async (held) => {
       if (ifMatch && !ifMatch.some((etag) => etag === '*' || etag === etagOf(held))) {
         return { outcome: 'stale' }

@@ -1,10 +1,10 @@
 import { constants, createHmac, generateKeyPairSync, sign, type KeyObject } from 'node:crypto'
 import { expect } from 'chai'
-import { assert, property, string } from 'fast-check'
+import { assert, asyncProperty, string } from 'fast-check'
 import { CompactEncrypt, type JSONWebKeySet } from 'jose'
-import { createBearerCheck } from '../../src/admin/bearer-tokens.ts'
+import { ADMIN_SCOPES, createTokenCheck } from '../../src/admin/bearer-tokens.ts'
 import { createAdminClient } from '../../src/index.ts'
-import { adminOf, changesNothing, problemOf } from '../support/admin.ts'
+import { adminOf, changesNothing, newNetwork, problemOf } from '../support/admin.ts'
 import {
   onEachStore,
   ADMIN_TOKEN,
@@ -61,20 +61,15 @@ async function expectWorks(h: Harness, token: string) {
   expect(await response.json()).to.include({ smtp_username: value })
 }
 
-let networks = 0
-
-/** A network that nobody asked from before: failures are limited by network. */
-function newNetwork(): Headers {
-  networks += 1
-  return { 'x-forwarded-for': `10.0.${networks >> 8}.${networks & 255}` }
-}
-
-describe('createBearerCheck() (5.1)', () => {
+describe('createTokenCheck() (5.1)', () => {
   const TOKEN = 'an-admin-token-of-the-tests-long-enough'
-  const finds = (...tokens: string[]) => createBearerCheck(tokens.map((token) => [token, token]))
+  /** What the first of these may do, and the second. */
+  const scopes = ADMIN_SCOPES.map((scope) => [scope])
+  const checkOf = (...tokens: string[]) =>
+    createTokenCheck(tokens.map((token, at) => ({ token, scopes: scopes[at] ?? [] })))
 
-  it('takes the token itself, and nothing shorter, longer or alike; it never throws (ADM-04, ADM-05, TIM-09)', () => {
-    const find = finds(TOKEN)
+  it('takes the token itself, and nothing shorter, longer or alike; it never throws (ADM-04, ADM-05, TIM-09)', async () => {
+    const check = checkOf(TOKEN)
     const lengths = [0, 1, TOKEN.length - 1, TOKEN.length, TOKEN.length + 1, 1_000_000]
     const longer = [`${TOKEN}x`, `${TOKEN} `, ` ${TOKEN}`, `${TOKEN}\0`, TOKEN + TOKEN]
     const others = [
@@ -85,20 +80,23 @@ describe('createBearerCheck() (5.1)', () => {
       TOKEN.toUpperCase(),
       'undefined',
     ]
-    for (const other of others) expect(find(other), other.slice(0, 50)).to.deep.equal([])
-    const isRight = (text: string) => expect(find(text).length).to.equal(text === TOKEN ? 1 : 0)
-    assert(property(string({ maxLength: 200 }), (text) => void isRight(text)))
-    expect(find(TOKEN)).to.deep.equal([TOKEN])
+    for (const other of others)
+      expect(await check(other), other.slice(0, 50)).to.equal('wrong_token')
+    const isRight = async (text: string) => (await check(text)) !== 'wrong_token'
+    const holds = async (text: string) => (await isRight(text)) === (text === TOKEN)
+    await assert(asyncProperty(string({ maxLength: 200 }), holds))
+    expect(await check(TOKEN)).to.include({ scopes: scopes[0] })
   })
 
-  it('takes each of several that are in force during a rotation, tells which one it was, and takes nothing else (ADM-13, ADM-15)', () => {
-    const find = finds(TOKEN, `next-${TOKEN}`)
-    for (const token of [TOKEN, `next-${TOKEN}`]) expect(find(token)).to.deep.equal([token])
+  it('takes each of several that are in force during a rotation, tells which one it was, and takes nothing else (ADM-13, ADM-15)', async () => {
+    const check = checkOf(TOKEN, `next-${TOKEN}`)
+    for (const [at, token] of [TOKEN, `next-${TOKEN}`].entries())
+      expect(await check(token)).to.include({ scopes: scopes[at] })
     for (const other of [`${TOKEN},next-${TOKEN}`, `last-${TOKEN}`, 'next-', ''])
-      expect(find(other)).to.deep.equal([])
+      expect(await check(other)).to.equal('wrong_token')
     // Nobody is let in where there is no token.
     for (const presented of ['', 'undefined', 'null', TOKEN])
-      expect(finds()(presented)).to.deep.equal([])
+      expect(await checkOf()(presented)).to.equal('wrong_token')
   })
 })
 
@@ -158,12 +156,11 @@ describe('Whoever does not show the admin token: 401, WWW-Authenticate, and an e
 
   it('is counted alike, whatever is shown, wherever and with whatever address in front, and not where the token is right', async () => {
     const from = newNetwork()
-    const address = String(from['x-forwarded-for'])
     const kinds: ((count: number) => Promise<Response>)[] = [
       (count) => guess(from, `${GUESS}-${count}`),
       () => put(h, from),
       () => put(h, { ...from, ...header(`Basic ${btoa(GUESS)}`) }),
-      (count) => guess({ 'x-forwarded-for': `203.0.113.${count}, ${address}` }),
+      (count) => guess({ 'x-forwarded-for': `203.0.113.${count}, ${from['x-forwarded-for']}` }),
       () => put(h, from, { ...GET, path: '/nothing' }),
       () => put(h, from, { ...GET, path: '/audit', method: 'DELETE' }),
     ]

@@ -11,7 +11,6 @@ import { ADMIN_SCOPES } from '../../src/admin/bearer-tokens.ts'
 import { operations, type Operation, type OperationName } from '../../src/admin/operations.ts'
 import { ROUTES } from '../../src/admin/routes.ts'
 import {
-  AdminApiError,
   createAdminClient,
   memoryUsers,
   type AdminClient,
@@ -22,9 +21,11 @@ import {
   actionsOf,
   bearer,
   changesNothing,
+  newNetwork,
   problemOf,
   refusalOf,
   suiteAdmin,
+  thrownBy,
 } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import { ADMIN_TOKEN, startHarness, type Harness, suiteHarness } from '../support/harness.ts'
@@ -234,7 +235,6 @@ describe('Each operation of the admin API, as docs/openapi.json says (5, 5.1):',
   })
   const admin = suiteAdmin(h)
   let ask: ReturnType<typeof documentedAnswers>
-  let networks = 0
 
   before(async () => {
     ask = documentedAnswers(h)
@@ -245,12 +245,6 @@ describe('Each operation of the admin API, as docs/openapi.json says (5, 5.1):',
     await h.addUser({ username: 'another', id: 'twin' })
     await h.signIn(createUserAgent(), 'ann')
   })
-
-  // Failures are limited by network.
-  const fromAnywhere = () => {
-    networks += 1
-    return { 'x-forwarded-for': `10.1.${networks >> 8}.${networks & 255}` }
-  }
 
   it('the client has a method for each, and no other', () => {
     expect(Object.keys(admin)).to.have.members(operationNames)
@@ -274,7 +268,7 @@ describe('Each operation of the admin API, as docs/openapi.json says (5, 5.1):',
 
     it(`${name} answers 401 without a token and with a wrong one, and 405 to another method, whatever a header says of it (ADM-12)`, async () => {
       for (const authorization of ['', 'Bearer wrong']) {
-        const headers = { ...fromAnywhere(), authorization }
+        const headers = { ...newNetwork(), authorization }
         const refused = await ask(name, { ...right, headers })
         expect([refused.status, refused.code]).to.deep.equal([401, 'unauthorized'])
       }
@@ -527,17 +521,6 @@ describe('Each operation of the admin API, as docs/openapi.json says (5, 5.1):',
     })
   }
 })
-
-async function thrownBy(asked: Promise<unknown>): Promise<AdminApiError> {
-  const thrown: unknown = await asked.then(
-    () => undefined,
-    (error: unknown) => error,
-  )
-  if (!(thrown instanceof AdminApiError)) throw new Error(`no AdminApiError: ${String(thrown)}`)
-  const { message, stack, problem } = thrown
-  expect(JSON.stringify({ ...thrown, message, stack, problem })).not.to.include(ADMIN_TOKEN)
-  return thrown
-}
 
 describe('createAdminClient()', () => {
   const h = suiteHarness({ basePath: '/accounts' })

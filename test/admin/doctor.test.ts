@@ -215,6 +215,22 @@ describe('The doctor', () => {
 // The steps of the way to the mail server are in test/smtp/check.test.ts.
 describe('The doctor names the failing step:', () => {
   const h = suiteHarness()
+  const admin = suiteAdmin(h)
+
+  it('a database that does not answer, and keeps nobody waiting for longer than five seconds', async () => {
+    const hangs = () => () => new Promise<never>(() => {})
+    const report = await instead(h.store, 'now', hangs, async () => {
+      let given: Awaited<ReturnType<typeof reportOf>> | undefined
+      void reportOf(admin).then((each) => (given = each))
+      return eventually('the doctor gives up', async () => {
+        await moveTime(5_000)
+        return given
+      })
+    })
+    expect(report.check('database')).to.include({ status: 'failed' })
+    expect(report.check('database').message).to.include('ERR_STORE_UNAVAILABLE')
+    expect((await reportOf(admin)).check('database').status).to.equal('ok')
+  })
 
   it('a key of the ring that is too short, and an admin token that can be guessed', async () => {
     await within({ flows: { secrets: [randomBytes(32), randomBytes(16)] } }, async (weak) => {
@@ -272,26 +288,6 @@ describe('The doctor names the failing step:', () => {
       await close()
       await expectLost(/cannot be reached from this server \(ECONNREFUSED\)/, 'nobody')
     })
-  })
-})
-
-describe('A store that does not answer', () => {
-  const h = suiteHarness()
-  const admin = suiteAdmin(h)
-
-  it('keeps nobody waiting for longer than five seconds', async () => {
-    const hangs = () => () => new Promise<never>(() => {})
-    const report = await instead(h.store, 'now', hangs, async () => {
-      let given: Awaited<ReturnType<typeof reportOf>> | undefined
-      void reportOf(admin).then((each) => (given = each))
-      return eventually('the doctor gives up', async () => {
-        await moveTime(5_000)
-        return given
-      })
-    })
-    expect(report.check('database')).to.include({ status: 'failed' })
-    expect(report.check('database').message).to.include('ERR_STORE_UNAVAILABLE')
-    expect((await reportOf(admin)).check('database').status).to.equal('ok')
   })
 })
 

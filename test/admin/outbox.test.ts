@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { MailJobStatus } from '../../src/records/index.ts'
-import { createMailRetry } from '../../src/admin/mail-retry.ts'
+import { retryAllDead } from '../../src/admin/mail-retry.ts'
 import { type AdminClient } from '../../src/index.ts'
 import { changesNothing, codeOf, expectAudited, outcomeOf, suiteAdmin } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
@@ -71,97 +71,93 @@ describe('The admin API about the outbox (5)', () => {
     await admin.purgeMails({ id: waiting })
   })
 
-  describe('retries', () => {
-    it('all dead letters, page by page where they are more than one request is in time for', async () => {
-      const users = [await addUser(), await addUser(), await addUser()]
-      for (const user of users) await deadLetter(user)
-      const [newest, , oldest] = (await admin.listOutbox()).mails
-      const before = (time: string | undefined, ms: number) =>
-        new Date(Date.parse(time ?? '') + ms).toISOString()
-      const all = { all_dead: true }
-      const none = await admin.retryMails({ ...all, before: before(oldest?.requested_at, 0) })
-      expect(none).to.deep.equal({ changed: 0 })
-      const page = { ...all, before: before(newest?.requested_at, 1) }
-      expect(await admin.retryMails(page)).to.deep.equal({ changed: 3 })
-      for (const user of users) await user.mail(1)
-      const { details } = expectAudited(h, 'outbox_retry')
-      expect(details).to.include({ mail_id: 'all dead letters' })
-      expect(await admin.retryMails(all)).to.deep.equal({ changed: 0 })
-    })
-
-    it('a waiting one: it is due at once', async () => {
-      const user = await addUser()
-      const id = await waitingMail(user)
-      const waiting = await outcomeOf(h, id, 'waiting')
-      expect(waiting).to.include({ reason: 'ERR_MAIL_FAILED', attempts: 1 })
-      expect(waiting).to.include.keys('next_attempt_at')
-      h.mail.answers.delete(user.email ?? '')
-      expect(await admin.retryMails({ id })).to.deep.equal({ changed: 1 })
-      await expectLinkMailed(user)
-    })
-
-    it('none that the account asked again after: its newer link stays alive (3.1)', async () => {
-      const user = await addUser()
-      const old = await deadLetter(user)
-      const { mail_id: newer } = await admin.sendReset({ id: user.id })
-      await outcomeOf(h, newer, 'sent')
-      expect(await codeOf(admin.retryMails({ id: old }))).to.deep.equal([409, 'superseded'])
-      expect(await admin.retryMails({ all_dead: true })).to.deep.equal({ changed: 0 })
-      expect((await admin.mailOutcome({ mail_id: old })).state).to.equal('dead')
-      await expectLinkMailed(user)
-    })
-
-    it('none of which nobody knows for whom it was: 409', async () => {
-      const at = new Date()
-      const [soon, later] = [new Date(Number(at) + 60_000), new Date(Number(at) + 120_000)]
-      await h.store.outbox.add({
-        id: 'nobodys',
-        kind: 'password_reset',
-        identifier: 'typed',
-        accountId: undefined,
-        pendingLoginId: undefined,
-        carried: {},
-        requester: { address: undefined, userAgent: undefined },
-        notBefore: soon,
-        expiresAt: soon,
-      })
-      const [claimed] = await h.store.outbox.claim('resolve', 1, soon, later)
-      expect(claimed?.id).to.equal('nobodys')
-      if (claimed) expect(await h.store.outbox.giveUp(claimed, at, 'expired')).to.equal(true)
-      expect(await codeOf(admin.retryMails({ id: 'nobodys' }))).to.deep.equal([409, 'no_account'])
-      expect(await idsOf({ state: 'dead' })).to.deep.equal(['nobodys'])
-      expect(await admin.retryMails({ all_dead: true })).to.deep.equal({ changed: 0 })
-      expect(await admin.purgeMails({ id: 'nobodys' })).to.deep.equal({ changed: 1 })
-    })
+  it('retries all dead letters, page by page where they are more than one request is in time for', async () => {
+    const users = [await addUser(), await addUser(), await addUser()]
+    for (const user of users) await deadLetter(user)
+    const [newest, , oldest] = (await admin.listOutbox()).mails
+    const before = (time: string | undefined, ms: number) =>
+      new Date(Date.parse(time ?? '') + ms).toISOString()
+    const all = { all_dead: true }
+    const none = await admin.retryMails({ ...all, before: before(oldest?.requested_at, 0) })
+    expect(none).to.deep.equal({ changed: 0 })
+    const page = { ...all, before: before(newest?.requested_at, 1) }
+    expect(await admin.retryMails(page)).to.deep.equal({ changed: 3 })
+    for (const user of users) await user.mail(1)
+    const { details } = expectAudited(h, 'outbox_retry')
+    expect(details).to.include({ mail_id: 'all dead letters' })
+    expect(await admin.retryMails(all)).to.deep.equal({ changed: 0 })
   })
 
-  describe('removes', () => {
-    it('a dead letter, and it never leaves; the other stays', async () => {
-      const [one, other] = [await addUser(), await addUser()]
-      const [id, kept] = [await deadLetter(one), await deadLetter(other)]
-      expect(await admin.purgeMails({ id })).to.deep.equal({ changed: 1 })
-      expect(await idsOf({})).to.deep.equal([kept])
-      expect((await outcomeOf(h, id, 'ended')).reason).to.equal('ERR_MAIL_REFUSED')
-      expect(expectAudited(h, 'outbox_purge').details).to.include({ mail_id: id })
-      expect(await codeOf(admin.retryMails({ id }))).to.deep.equal([404, 'unknown_mail'])
-      await admin.retryMails({ id: kept })
-      await other.mail(1)
-    })
+  it('retries a waiting one: it is due at once', async () => {
+    const user = await addUser()
+    const id = await waitingMail(user)
+    const waiting = await outcomeOf(h, id, 'waiting')
+    expect(waiting).to.include({ reason: 'ERR_MAIL_FAILED', attempts: 1 })
+    expect(waiting).to.include.keys('next_attempt_at')
+    h.mail.answers.delete(user.email ?? '')
+    expect(await admin.retryMails({ id })).to.deep.equal({ changed: 1 })
+    await expectLinkMailed(user)
+  })
 
-    it('all dead letters, and no mail that waits, until that is named: it never leaves', async () => {
-      const [one, other] = [await addUser(), await addUser()]
-      for (const user of [one, one]) await deadLetter(user)
-      const id = await waitingMail(other)
-      expect(await admin.purgeMails({ all_dead: true })).to.deep.equal({ changed: 2 })
-      expectAudited(h, 'outbox_purge')
-      expect(await idsOf({})).to.deep.equal([id])
-      expect(await admin.purgeMails({ id })).to.deep.equal({ changed: 1 })
-      expect(await idsOf({})).to.deep.equal([])
-      h.mail.answers.clear()
-      const link = await other.forgets()
-      expect(other.mailCount()).to.equal(1)
-      expect((await h.reset(link, NEW)).mode).to.equal('done')
+  it('retries none that the account asked again after: its newer link stays alive (3.1)', async () => {
+    const user = await addUser()
+    const old = await deadLetter(user)
+    const { mail_id: newer } = await admin.sendReset({ id: user.id })
+    await outcomeOf(h, newer, 'sent')
+    expect(await codeOf(admin.retryMails({ id: old }))).to.deep.equal([409, 'superseded'])
+    expect(await admin.retryMails({ all_dead: true })).to.deep.equal({ changed: 0 })
+    expect((await admin.mailOutcome({ mail_id: old })).state).to.equal('dead')
+    await expectLinkMailed(user)
+  })
+
+  it('retries none of which nobody knows for whom it was: 409', async () => {
+    const at = new Date()
+    const [soon, later] = [new Date(Number(at) + 60_000), new Date(Number(at) + 120_000)]
+    await h.store.outbox.add({
+      id: 'nobodys',
+      kind: 'password_reset',
+      identifier: 'typed',
+      accountId: undefined,
+      pendingLoginId: undefined,
+      carried: {},
+      requester: { address: undefined, userAgent: undefined },
+      notBefore: soon,
+      expiresAt: soon,
     })
+    const [claimed] = await h.store.outbox.claim('resolve', 1, soon, later)
+    expect(claimed?.id).to.equal('nobodys')
+    if (claimed) expect(await h.store.outbox.giveUp(claimed, at, 'expired')).to.equal(true)
+    expect(await codeOf(admin.retryMails({ id: 'nobodys' }))).to.deep.equal([409, 'no_account'])
+    expect(await idsOf({ state: 'dead' })).to.deep.equal(['nobodys'])
+    expect(await admin.retryMails({ all_dead: true })).to.deep.equal({ changed: 0 })
+    expect(await admin.purgeMails({ id: 'nobodys' })).to.deep.equal({ changed: 1 })
+  })
+
+  it('removes a dead letter, and it never leaves; the other stays', async () => {
+    const [one, other] = [await addUser(), await addUser()]
+    const [id, kept] = [await deadLetter(one), await deadLetter(other)]
+    expect(await admin.purgeMails({ id })).to.deep.equal({ changed: 1 })
+    expect(await idsOf({})).to.deep.equal([kept])
+    expect((await outcomeOf(h, id, 'ended')).reason).to.equal('ERR_MAIL_REFUSED')
+    expect(expectAudited(h, 'outbox_purge').details).to.include({ mail_id: id })
+    expect(await codeOf(admin.retryMails({ id }))).to.deep.equal([404, 'unknown_mail'])
+    await admin.retryMails({ id: kept })
+    await other.mail(1)
+  })
+
+  it('removes all dead letters, and no mail that waits, until that is named: it never leaves', async () => {
+    const [one, other] = [await addUser(), await addUser()]
+    for (const user of [one, one]) await deadLetter(user)
+    const id = await waitingMail(other)
+    expect(await admin.purgeMails({ all_dead: true })).to.deep.equal({ changed: 2 })
+    expectAudited(h, 'outbox_purge')
+    expect(await idsOf({})).to.deep.equal([id])
+    expect(await admin.purgeMails({ id })).to.deep.equal({ changed: 1 })
+    expect(await idsOf({})).to.deep.equal([])
+    h.mail.answers.clear()
+    const link = await other.forgets()
+    expect(other.mailCount()).to.equal(1)
+    expect((await h.reset(link, NEW)).mode).to.equal('done')
   })
 
   it('leaves alone what does not exist: 404, and what was given is not recorded', async () => {
@@ -193,7 +189,7 @@ describe('The admin API about the outbox (5)', () => {
   })
 })
 
-describe('createMailRetry()', () => {
+describe('retryAllDead()', () => {
   const start = Date.UTC(2026, 0, 1)
 
   /** Dead letters of these accounts, the first the newest, as an outbox tells of them. */
@@ -221,8 +217,9 @@ describe('createMailRetry()', () => {
       return 'revived' as const
     }
     const outbox = { ...store.outbox, list, revive }
-    const ports = { wake: () => {}, now: () => new Date(start) }
-    return { revived, retry: createMailRetry({ ...ports, store: { ...store, outbox } }) }
+    const clock = { now: () => new Date(start) }
+    const parts = { wake: () => {}, clock, store: { ...store, outbox } }
+    return { revived, retry: (before?: Date) => retryAllDead(parts, before) }
   }
 
   it('asks again for the newest letter of each account; looks at so many at once, be they of one account, and says where to go on', async () => {
@@ -230,7 +227,7 @@ describe('createMailRetry()', () => {
     let before: Date | undefined
     let calls = 0
     do {
-      before = (await retry.allDead(before)).moreBefore
+      before = (await retry(before)).moreBefore
       calls += 1
     } while (before)
     expect(calls).to.equal(4)

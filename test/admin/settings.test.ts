@@ -19,7 +19,7 @@ import { createUserAgent } from '../support/user-agent.ts'
 
 const CANARY = 'canary of the password'
 
-/** Values by setting. How durations are written, and how many milliseconds they are, test/settings/settings.test.ts shows. */
+/** Values by setting. How durations are written, and what is an address, test/settings/settings.test.ts shows. */
 const host = 'smtp.example'
 const durations = ['', '0', '0s', '-1h', '1', '1.5h', ' 1h', '1h\n', '1H', '30m1h', '1h30m?', '١h']
 const booleans = ['', 'TRUE', 'True', '1', '0', 'yes', 'on', 'false ', ' true', 'null']
@@ -31,8 +31,6 @@ const ports = ['', '0', '-1', '65536', '587.5', '5e2', '0x19', '587abc', ' 587',
 const hosts = ['a b', ' ', 'x'.repeat(300), 'a\0b', '..', '-', ':::', '[::1]', 'bücher.example']
 const otherHosts = [`${host}\r\nX: y`, `${host}\n`, `${host}:25`, '127.0.0.1:25', `.${host}`]
 const hostsInUrls = [`smtp://${host}`, `user@${host}`, `${host}/x`]
-const otherAddresses = ['a@b.example, c@d.example', 'A <a@b.example>', 'ä@b.example']
-const addresses = ['a', '@b.example', 'a@', 'a@b@c.example', 'a @b.example', 'a@.', 'a@-b.example']
 
 const notEndpoints = [
   ...lines,
@@ -70,15 +68,7 @@ const badValues: Record<string, string[]> = {
   smtp_oauth_scope: lines,
   smtp_password: lines,
   smtp_from_name: [...lines, 'x'.repeat(65), ' a', 'a '],
-  smtp_from: [
-    ...addresses,
-    ...otherAddresses,
-    'a@b.example\r\nBcc: c@d.example',
-    ...'<a@b.example> a..b@c.example a@bücher.example .a@b.example'.split(' '),
-    `${'a'.repeat(65)}@b.example`,
-    `a@${'b.'.repeat(130)}example`,
-    'a@b..example',
-  ],
+  smtp_from: ['a', 'a@.', 'A <a@b.example>', 'ä@b.example', 'a@b.example\r\nBcc: c@d.example'],
   validation_min_password_length: [...lengths, '65'],
   validation_max_password_length: lengths,
 }

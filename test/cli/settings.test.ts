@@ -230,19 +230,17 @@ describe('account-flows settings', () => {
     })
   })
 
-  describe('unset', () => {
-    it('gives the default back, or no value; changes nothing with --dry-run, or where one name is none', async () => {
-      await changesNothing(async () => {
-        const dry = await cli.done([...UNSET, 'smtp_port', '--dry-run'])
-        expect(dry.stdout).to.include('smtp_port: 587 -> none')
-        const said = await cli.refused([...UNSET, 'smtp_port', 'canary'], 1)
-        expect(said).to.include('name of a setting')
-      })
-      await cli.h.put({ password_reset_expiration: '2h' })
-      const { stdout } = await cli.done([...UNSET, 'password_reset_expiration', 'smtp_port'])
-      expect(stdout).to.equal('password_reset_expiration: 2h -> 1h\nsmtp_port: 587 -> none\n')
-      expect(await inForce('smtp_port')).to.equal(undefined)
+  it('unset gives the default back, or no value; changes nothing with --dry-run, or where one name is none', async () => {
+    await changesNothing(async () => {
+      const dry = await cli.done([...UNSET, 'smtp_port', '--dry-run'])
+      expect(dry.stdout).to.include('smtp_port: 587 -> none')
+      const said = await cli.refused([...UNSET, 'smtp_port', 'canary'], 1)
+      expect(said).to.include('name of a setting')
     })
+    await cli.h.put({ password_reset_expiration: '2h' })
+    const { stdout } = await cli.done([...UNSET, 'password_reset_expiration', 'smtp_port'])
+    expect(stdout).to.equal('password_reset_expiration: 2h -> 1h\nsmtp_port: 587 -> none\n')
+    expect(await inForce('smtp_port')).to.equal(undefined)
   })
 
   describe('a secret', () => {

@@ -59,21 +59,38 @@ describe('account-flows for those who help others', () => {
     return asked.mail_id
   }
 
+  const verified = { state: 'ended', reason: 'already_verified' }
+  const noAddress = { state: 'dead', reason: 'no_address' }
+  const refusal = { state: 'dead', reason: 'ERR_MAIL_REFUSED' }
+  const inOrder = /^ok +server_connect: .*$[^]*^ok +token: .*$[^]*^ok +rcpt: /m
+  const calls: [call: string, exitCode: number, json: object, ...said: (string | RegExp)[]][] = [
+    ['mail test --to me@example.com', 0, { ok: true }, /^ok +rcpt: /m],
+    ['mail test --to refused@example.com', 1, { ok: false }, /^FAILED +rcpt: .*\n +Answer: 5\d\d/m],
+    ['doctor --to me@example.com', 0, { ok: true }, inOrder],
+    ['doctor --to me@example.com', 0, {}, /^advice +recommended: .*\n +See the changes/m],
+    // What the server says does not steer the terminal.
+    [`user status ${NASTY}`, 0, { username: NASTY }, /^username +mal\[2Jice$/m, /^(\n|\P{C})*$/u],
+    ['user send-verification alice', 1, verified, /^Not sent/, 'no link is needed'],
+    ['user send-reset carol', 1, noAddress, /^Not sent/, 'no e-mail address'],
+    ['user send-reset refused', 1, refusal, /^Not sent/, 'mail server'],
+    ['user send-reset deferred --wait 1', 1, { state: 'waiting' }, /^Not sent yet: it still waits/],
+    ['user end-sessions alice --yes', 0, { oauth: 0, idp: 0 }, /^All sessions, .* are ended\./],
+    ['user status alice', 0, {}, /^grants, codes and tokens ended +\d{4}-/m],
+    ['keys rotate', 0, { keys: 1, unreadable: [] }, 'The ring has 1 key.'],
+  ]
+  for (const [call, exitCode, expected, ...said] of calls) {
+    it(`${JSON.stringify(call)} says what was done, in words and as JSON: exit ${exitCode}`, async () => {
+      const { text, json } = await both(call.split(' '), exitCode)
+      expectSaid(text, ...said)
+      expect(json).to.deep.include(expected)
+    })
+  }
+
   describe('mail', () => {
     const TEST = ['mail', 'test', '--to', 'me@example.com']
     const OPEN = ['mail', 'preview', '--template', 'password-reset', '--open']
     /** Each preview is of the moment it is made. */
     const timeless = (text: string) => text.replace(/\w+ \d+, \d+ at [\d:]+\s[AP]M/g, '').trimEnd()
-
-    it('test sends a mail, and tells each step; or what the mail server said, and what to do: exit 1', async () => {
-      const { text, json } = await both(TEST)
-      await cli.h.mail.mailTo('me@example.com', 2)
-      expect(text).to.match(/^ok +rcpt: /m)
-      expect(json).to.include({ ok: true })
-      const failed = await both(['mail', 'test', '--to', 'refused@example.com'], 1)
-      expect(failed.text).to.match(/^FAILED +rcpt: .*\n +Answer: 5\d\d/m)
-      expect(failed.json).to.include({ ok: false })
-    })
 
     it('test --set tries what is not stored, and stores nothing', async () => {
       const { settings, h } = cli
@@ -143,13 +160,6 @@ describe('account-flows for those who help others', () => {
   })
 
   describe('doctor', () => {
-    it('checks the way to the server, and then from the server', async () => {
-      const { text, json } = await both(['doctor', '--to', 'me@example.com'])
-      expect(text).to.match(/^ok +server_connect: .*$[^]*^ok +token: .*$[^]*^ok +rcpt: /m)
-      expect(text).to.match(/^advice +recommended: .*\n +See the changes/m)
-      expect(json.ok).to.equal(true)
-    })
-
     it('exit 1 where a check of the server failed', async () => {
       await cli.h.put({ smtp_port: DEAF_PORT })
       const { text, json } = await both(['doctor'], 1)
@@ -188,13 +198,6 @@ describe('account-flows for those who help others', () => {
       const { candidates } = JSON.parse(await cli.refused([...args, '--json'], 1)).error
       expect(candidates).to.have.length(2)
       await cli.done(['user', 'status', '--id', candidates[0].id])
-    })
-
-    it('what the server says does not steer the terminal, and JSON says it all', async () => {
-      const { text, json } = await both(['user', 'status', NASTY])
-      expect(text).to.match(/^username +mal\[2Jice$/m)
-      expect(text).not.to.match(/[^\n\P{C}]/u)
-      expect(json.username).to.equal(NASTY)
     })
 
     it('send-reset mails a link that works, tells the mail before it waits, unless with --json, and waits until it is sent', async () => {
@@ -244,33 +247,6 @@ describe('account-flows for those who help others', () => {
       expect((await cli.h.mail.mailTo('bob@example.com')).kind).to.equal('email_verification')
     })
 
-    for (const [args, reason, words] of [
-      [['send-verification', 'alice'], 'already_verified', 'no link is needed'],
-      [['send-reset', 'carol'], 'no_address', 'no e-mail address'],
-      [['send-reset', 'refused'], 'ERR_MAIL', 'mail server'],
-    ] as const) {
-      it(`${args.join(' ')}: exit 1, and says why`, async () => {
-        const { text, json } = await both(['user', ...args], 1)
-        expectSaid(text, /^Not sent/, words)
-        expect(json.reason).to.match(new RegExp(`^${reason}`))
-        expect(json.state).to.be.oneOf(['ended', 'dead'])
-      })
-    }
-
-    it('says that a mail still waits: exit 1', async () => {
-      const { text, json } = await both(['user', 'send-reset', 'deferred', '--wait', '1'], 1)
-      expect(text).to.match(/^Not sent yet: it still waits/)
-      expect(json).to.include({ state: 'waiting' })
-    })
-
-    it('end-sessions --yes ends everything', async () => {
-      const { text, json } = await both(['user', 'end-sessions', 'alice', '--yes'])
-      expect(text).to.match(/^All sessions, grants and tokens are ended\./)
-      expect(json).to.include({ oauth: 0, idp: 0 })
-      const status = await cli.json(['user', 'status', 'alice'])
-      expect(status.oauth_sessions_ended_at).to.be.a('string')
-    })
-
     it('forget --yes erases what is recorded of an id, and tells how much, and what is under way and left: exit 1', async () => {
       const { id } = await cli.h.addUser({ username: 'forgotten' })
       await sendReset('forgotten')
@@ -294,24 +270,22 @@ describe('account-flows for those who help others', () => {
     })
   })
 
-  describe('link explain', () => {
-    it('tells of a link on stdin, and does not use it up; exit 1 for what is no link', async () => {
-      const person = await cli.h.addUser({ username: 'explained' })
-      await sendReset('explained')
-      const { link } = await person.mail(1)
-      const live = await cli.done(['link', 'explain', '-'], { stdin: `${link}\n` })
-      expect(live.stderr).to.equal('')
-      expect(live.stdout).to.match(/^ +state +live$/m)
-      const json = await cli.done(['link', 'explain', '-', '--json'], { stdin: link })
-      expect(JSON.parse(json.stdout)).to.include({ state: 'live', kind: 'password_reset' })
+  it('link explain tells of a link on stdin, and does not use it up; exit 1 for what is no link', async () => {
+    const person = await cli.h.addUser({ username: 'explained' })
+    await sendReset('explained')
+    const { link } = await person.mail(1)
+    const live = await cli.done(['link', 'explain', '-'], { stdin: `${link}\n` })
+    expect(live.stderr).to.equal('')
+    expect(live.stdout).to.match(/^ +state +live$/m)
+    const json = await cli.done(['link', 'explain', '-', '--json'], { stdin: link })
+    expect(JSON.parse(json.stdout)).to.include({ state: 'live', kind: 'password_reset' })
 
-      await person.choosesPassword('another password of the tests', link)
-      const used = await cli.done(['link', 'explain', link])
-      expect(used.stdout).to.match(/^ +state +used$/m)
-      expect(used.stderr).to.include('your shell history').and.not.include(link)
-      const none = await cli.ended(['link', 'explain', 'https://example.com/'], 1)
-      expect(none.stdout).to.match(/^ +state +not_a_link$/m)
-    })
+    await person.choosesPassword('another password of the tests', link)
+    const used = await cli.done(['link', 'explain', link])
+    expect(used.stdout).to.match(/^ +state +used$/m)
+    expect(used.stderr).to.include('your shell history').and.not.include(link)
+    const none = await cli.ended(['link', 'explain', 'https://example.com/'], 1)
+    expect(none.stdout).to.match(/^ +state +not_a_link$/m)
   })
 
   describe('outbox', () => {
@@ -501,12 +475,6 @@ describe('account-flows for those who help others', () => {
       for (const wrong of ['yesterday', '2', '-2h', ...days, ''])
         for (const list of [audit, outbox]) await cli.refused([...list, `--since=${wrong}`], 2)
     })
-  })
-
-  it('keys rotate tells what was encrypted again', async () => {
-    const { text, json } = await both(['keys', 'rotate'])
-    expect(text).to.include('The ring has 1 key.')
-    expect(json).to.deep.include({ keys: 1, unreadable: [] })
   })
 })
 

@@ -63,10 +63,10 @@ export const requestMutants: Mutant[] = [
   },
   {
     name: 'the beginning of the admin token is enough',
-    in: 'createBearerCheck',
-    find: 'timingSafeEqual(given, hash)',
+    in: 'createTokenCheck',
+    find: 'timingSafeEqual(given, each.hash)',
     becomes:
-      'tokens.some(([token]) => token.startsWith(presented)) || timingSafeEqual(given, hash)',
+      'tokens.some(({ token }) => token.startsWith(presented)) || timingSafeEqual(given, each.hash)',
     caughtBy: 'ADM-04',
   },
   {

@@ -60,19 +60,6 @@ describe('createSettingsKeeper() (2.5)', () => {
     expect(keeper.shown()).not.to.have.any.keys('smtp_port', 'smtp_password')
   })
 
-  it('writes nothing when a value is refused, and says what it may be, or when all are as they were', async () => {
-    const store = keptInMemory().settings
-    const keeper = keeperOf(store)
-    await keeper.change({ smtp_port: '587', smtp_password: 'secret' })
-    const before = await store.read()
-    expect(await keeper.change({ smtp_port: '26', smtp_tls: 'STARTTLS' })).to.deep.equal([
-      { key: 'smtp_tls', expected: '"auto", "implicit", "starttls" or "none"', got: '"STARTTLS"' },
-    ])
-    const outcome = await keeper.change({ smtp_port: '587', smtp_password: '***' })
-    expect(outcome).to.deep.include({ changed: [] }).and.have.property('warnings')
-    expect(await store.read()).to.deep.equal(before)
-  })
-
   it('puts initial settings only where nothing is stored, and the initial password for the initial host alone', async () => {
     const store = keptInMemory().settings
     await keeperOf(store).change({ smtp_port: '26', smtp_host: '' })

@@ -26,20 +26,37 @@ export function suiteAdmin(h: Harness): AdminClient {
   return admin
 }
 
-/** With what the admin API refused; fails where it did not. */
-export async function refusalOf(asked: Promise<unknown>): Promise<AdminApi.Problem> {
+/** What the client throws, without the token; fails where it throws nothing, or anything else. */
+export async function thrownBy(asked: Promise<unknown>): Promise<AdminApiError> {
   const error: unknown = await asked.then(
     (answer) => new Error(`it answered ${JSON.stringify(answer)}`),
     (reason: unknown) => reason,
   )
-  if (error instanceof AdminApiError && error.problem) return error.problem
-  throw error
+  if (!(error instanceof AdminApiError)) throw error
+  const { message, stack, problem } = error
+  expect(JSON.stringify({ ...error, message, stack, problem })).not.to.include(ADMIN_TOKEN)
+  return error
+}
+
+/** With what the admin API refused. */
+export async function refusalOf(asked: Promise<unknown>): Promise<AdminApi.Problem> {
+  const thrown = await thrownBy(asked)
+  if (thrown.problem) return thrown.problem
+  throw thrown
 }
 
 /** The status and code of a refusal. */
 export async function codeOf(asked: Promise<unknown>): Promise<[number, string]> {
   const { status, code } = await refusalOf(asked)
   return [status, code]
+}
+
+let networks = 0
+
+/** A network that nobody asked from before: failures are limited by network. */
+export function newNetwork(): { 'x-forwarded-for': string } {
+  networks += 1
+  return { 'x-forwarded-for': `10.0.${networks >> 8}.${networks & 255}` }
 }
 
 /** For what is refused: the same settings, mails and actions of admins after it as before. */
