@@ -167,11 +167,13 @@ describe('A redirect URI that is not registered (RED-01, RED-02, RED-03, RED-04)
       expectNowhere(done)
     }))
 
-  it('leads nowhere from resend-verification and its link, which only verifies', () =>
+  it('leads nowhere from resend-verification and its link, which only verifies: it is neither signed nor mailed (SIG-16)', () =>
     forAll(async (uri) => {
       const user = await h.addUnverified()
       const link = await user.asksAgain(carried(uri))
       expect([...new URL(link).searchParams.keys()]).to.deep.equal(['token', 'authorize_sig'])
+      const { mail } = await user.mail(1)
+      expect(`${mail.text}${String(mail.html)}`).not.to.match(/app\.example|evil|script:/)
       await user.opensLink()
       await user.isOnlyVerified()
       expectNowhere(user.page)

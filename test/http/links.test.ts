@@ -551,7 +551,7 @@ onEachStore('Keys that are rotated in steps, process by process', (technology) =
     }
   })
 
-  it('fail at doctor where the first step was left out, and in no process that takes it back (SIG-17)', async () => {
+  it('fail at doctor where the first step was left out, and in no process that takes it back; a link is expired where its key is none (SIG-13, SIG-17)', async () => {
     const [one, two] = [await start([OLD], true), await start([NEW, OLD], true)]
     await noted(2)
     for (const h of [one, two]) {
@@ -560,7 +560,14 @@ onEachStore('Keys that are rotated in steps, process by process', (technology) =
       expect(said?.message).to.match(/^A process lacks a key .*: [\w-]{11} in 1 of 2 processes\.$/)
       expect(said?.advice).to.include('at the end of the ring')
     }
+    const user = await two.addUnverified()
+    await stop(one)
+    const link = await personAt(two, user).asksAgain()
+    const refused = await user.opensElsewhere(link.replace(two.oauthUrl, one.oauthUrl))
+    expectExpired(refused)
+    await user.getsNothing(refused)
     await stop(two)
+    await one.flows.start()
     await noted(1)
     expect((await doctorSaid(one))?.status).to.equal('ok')
     await expectLinksOpen(one, one)

@@ -38,7 +38,7 @@ const HAS_CODE = /[?&]code=/
 describe('POST {oauth_path}/login (4.8)', () => {
   const h = suiteHarness()
 
-  it('renders the verification page in mode blocked instead of issuing a code, with a form for a new link, mails one to the stored address, and records that', async () => {
+  it('renders the verification page in mode blocked instead of issuing a code, with a form for a new link, mails one to the stored address, and records that (VER-10)', async () => {
     const login = await h.blockedLogin()
     const { blocked, username, request } = login
     expect(blocked.headers.get('cache-control')).to.equal('no-store')
