@@ -10,7 +10,7 @@ import {
 } from '../support/harness.ts'
 import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
 import { shapeOf } from '../support/observe.ts'
-import { records, withDamages } from '../support/records.ts'
+import { records } from '../support/records.ts'
 import {
   expectPlantedReplaced,
   expectReplaced,
@@ -382,11 +382,13 @@ describeWithMongo('The page that waits [full]', () => {
       { captured: 'no JSON' },
       { purge_at: 'never' },
       { browser_hash: 7 },
-    ].map((damage) => ({ $set: damage }))
+    ]
     const logins = records(h, 'pending_logins')
-    await withDamages(logins, { _id }, damages, async () =>
-      expectMode(await login.goesOn(), 400, 'ended'),
-    )
+    for (const damage of damages) {
+      const whole = await logins.findOneAndUpdate({ _id }, { $set: damage })
+      expectMode(await login.goesOn(), 400, 'ended')
+      await logins.replaceOne({ _id }, whole ?? {})
+    }
     await logins.deleteOne({ _id })
     expectMode(await login.goesOn(), 400, 'ended')
     expect((await login.signsIn()).location).to.include('code=')
