@@ -289,7 +289,7 @@ describe('A verification link after something changed meanwhile (4.6)', () => {
     }
   })
 
-  it('is expired once the address is another one, and never verifies that; a new link goes there (RACE-06)', async () => {
+  it('is expired once the address is another one, and never verifies that; a new link goes there (RACE-06, VER-09)', async () => {
     const move = (user: Person) => user.becomes({ email: `new-${user.email}` })
     const [returned, moved] = [await h.blockedLogin(), await h.blockedLogin()]
     await pageAfter(returned, move)
@@ -462,6 +462,11 @@ describe('authorize_sig of GET {oauth_path}/verify-email (5.4)', () => {
       changed(link, (q) => q.append(name, q.get(name) ?? '')),
       changed(link, (q) => q.append(name, 'evil')),
       withQuery(link, `${name}=evil&${query}`),
+      // A line break of a mail program stands before the second value.
+      ...['%0Aer', '%0D%0A', '%0A%20x', '3Dx'].flatMap((value) => [
+        `${link}&${name}=${value}`,
+        withQuery(link, `${name}=${value}&${query}`),
+      ]),
     ]),
   )
 
