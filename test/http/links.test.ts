@@ -242,11 +242,8 @@ const MENDED_RESETS: Record<string, Change> = {
 
 const BROKEN_RESETS: Record<string, Change> = {
   'cut in the middle of the token': (link) => link.slice(0, -20),
-  'cut by one character': (link) => link.slice(0, -1),
   'cut before the token': (link) => link.slice(0, link.indexOf('token=')),
   'without its query': (link) => link.split('?')[0] ?? '',
-  'in lower case': (link) => link.toLowerCase(),
-  'with text glued to its end': plus('Thanks'),
   'pasted twice in a row': (link) => link + link,
   'with the token twice': (link) => `${link}&token=${tokenOf(link)}`,
   'with an encoding that is none': inToken('%ZZ'),
@@ -582,15 +579,15 @@ onEachStore('Keys that are rotated in steps, process by process', (technology) =
       expect(said?.message).to.match(/^A process lacks a key .*: [\w-]{11} in 1 of 2 processes\.$/)
       expect(said?.advice).to.include('at the end of the ring')
     }
-    const user = await two.addUnverified()
+    const user = await one.addUnverified()
     await stop(one)
     await two.put({ smtp_port: String(two.mail.port) })
     const link = await personAt(two, user).asksAgain()
+    await one.flows.start()
     const refused = await user.opensElsewhere(link.replace(two.oauthUrl, one.oauthUrl))
     expectExpired(refused)
     await user.getsNothing(refused)
     await stop(two)
-    await one.flows.start()
     await noted(1)
     expect((await doctorSaid(one))?.status).to.equal('ok')
     await expectLinksOpen(one, one)

@@ -191,6 +191,7 @@ describe('The form for a new password (4.4, 8)', () => {
 
   const SHORT = words['reset-password.password_too_short.refusal']?.replace(/{.*}/, '8 characters')
   const DIFFER = words['reset-password.password_mismatch.refusal']
+  const INVALID = words['reset-password.password_invalid.refusal']
   const tooLong = (excess: string) =>
     words['reset-password.password_too_long.refusal']
       ?.replace('{max_characters}', '64 characters')
@@ -199,6 +200,7 @@ describe('The form for a new password (4.4, 8)', () => {
   for (const [what, told, password, confirm] of [
     ['too short, and they differ', [SHORT, DIFFER], 'short', 'shirt'],
     ['of 73 bytes, and they differ', [tooLong('9'), DIFFER], 'a'.repeat(73), NEW],
+    ['with NUL, and they differ', [INVALID, DIFFER], 'long enough\0', NEW],
     ['of 40 Cyrillic letters', [tooLong('4')], 'я'.repeat(40), 'я'.repeat(40)],
   ] as const) {
     it(`tells all that is wrong with passwords ${what}, each beside its field`, async () => {
