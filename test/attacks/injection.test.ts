@@ -2,7 +2,6 @@ import { expect } from 'chai'
 import * as fc from 'fast-check'
 import { DomUtils, parseDocument } from 'htmlparser2'
 import { parseFields } from '../../src/http/form.ts'
-import { carriedFrom } from '../../src/ports/carried-query.ts'
 import { badForms } from './bad-forms.ts'
 import { eventually } from '../support/eventually.ts'
 import { ADMIN_TOKEN, CLIENT, onEachStore, PASSWORD, suiteHarness } from '../support/harness.ts'
@@ -150,28 +149,6 @@ onEachStore('Forms that are none (INJ)', (technology) => {
       }),
     )
     expect(h.mail.mails).to.have.length(mails)
-  })
-
-  it('are refused with NUL, known or not, and nothing is done', async () => {
-    const mails = h.mail.mails.length
-    const events = h.events.length
-    for (const [path, field] of [
-      ['forgot-password', 'identifier'],
-      ['resend-verification', 'username'],
-    ] as const) {
-      const answers = await Promise.all(
-        ['ann\0', '\0ann', 'nobody\0', 'ann\0@users.example'].map((name) =>
-          rawRequest(`${h.oauthUrl}/${path}`, { body: `${field}=${encodeURIComponent(name)}` }),
-        ),
-      )
-      for (const { status, text } of answers) {
-        expect(status).to.equal(400)
-        expect(text).to.equal(answers[0]?.text)
-      }
-    }
-    expect((await ask(h, 'ann')).reason).to.equal(undefined)
-    expect(h.mail.mails).to.have.length(mails + 1)
-    expect(h.events.slice(events).map(({ accountId }) => accountId)).to.not.include(undefined)
   })
 
   it('keep carried parameters the texts that they are (INJ-07, INJ-08)', async () => {
@@ -448,20 +425,6 @@ describe('The reader of forms, for every form there is', () => {
           new URLSearchParams([pair as [string, string]]).toString(),
         )
         expect(parseFields([...pairs, `${encoded}=b`].join('&'))).to.equal(undefined)
-      }),
-    )
-  })
-
-  it('takes the four carried parameters, an absent one being another than an empty one', () => {
-    const names = ['client_id', 'redirect_uri', 'scope', 'state']
-    const fields = fc.dictionary(fc.constantFrom(...names, 'other'), wellFormed)
-    fc.assert(
-      fc.property(fields, (given) => {
-        const carried = carriedFrom(new Map(Object.entries(given)))
-        expect(Object.keys(carried)).to.have.length(names.filter((name) => name in given).length)
-        expect([carried.clientId, carried.redirectUri, carried.scope, carried.state]).to.deep.equal(
-          names.map((name) => given[name]),
-        )
       }),
     )
   })

@@ -39,22 +39,6 @@ const oneCharacter = fc
     }),
   )
 
-/** Changes one bit of one byte of one value. */
-const oneBit = fc.tuple(name, position, fc.nat(6)).map(([which, at, bit]): Change =>
-  onValue(which, (value) => {
-    if (value === '') return '\u0001'
-    const index = at % value.length
-    const flipped = String.fromCharCode(value.charCodeAt(index) ^ (1 << bit))
-    return (value.slice(0, index) + flipped + value.slice(index + 1)).toWellFormed()
-  }),
-)
-
-const removal = name.map(
-  (which): Change =>
-    (pairs) =>
-      pairs.filter(([each]) => each !== which),
-)
-
 /** A parameter of ours under a name that is not ours: in another case, percent-encoded twice, with a space, or in brackets. */
 const misspelled = fc.constantFrom<((which: string) => string)[]>(
   (which) => which.toUpperCase(),
@@ -105,8 +89,6 @@ const shiftedBoundary = fc
 /** Each makes another link of it, except where it happens to change nothing: see `isSameLink`. */
 export const linkChange: fc.Arbitrary<Change> = fc.oneof(
   oneCharacter,
-  oneBit,
-  removal,
   duplication,
   misspelling,
   shiftedBoundary,

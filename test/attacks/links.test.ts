@@ -1,5 +1,3 @@
-import { randomBytes } from 'node:crypto'
-import { Agent, request as send } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { expect } from 'chai'
@@ -9,111 +7,18 @@ import { createKeyRing } from '../../src/crypto/keys.ts'
 import { newToken } from '../../src/crypto/token.ts'
 import type { CarriedParameters } from '../../src/index.ts'
 import { appendCarried, carriedFrom } from '../../src/ports/carried-query.ts'
-import { expectPage, createUserAgent, type UserAgent } from '../support/user-agent.ts'
-import { CLIENT, type Harness, PASSWORD, suiteHarness } from '../support/harness.ts'
-import { isSameLink, linkChange, type Pairs, SIGNED, spellings, valueOf } from './link-changes.ts'
+import { createUserAgent } from '../support/user-agent.ts'
+import { type Harness, PASSWORD, suiteHarness } from '../support/harness.ts'
+import { isSameLink, linkChange, type Pairs, valueOf } from './link-changes.ts'
 import type { ReceivedMail } from '../support/mail-server.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { ask, sha256, usableRecord } from '../support/observe.ts'
-import { ofLink, records, withDamages } from '../support/records.ts'
-import { type Person, tokenOf } from '../support/person.ts'
-import { FORM } from '../support/raw-request.ts'
+import { ofLink, records } from '../support/records.ts'
+import { tokenOf } from '../support/person.ts'
 import { movableClock, moveTime } from '../support/time.ts'
 import { turns } from '../support/bcrypt-work.ts'
 
 const NEW = 'a new password'
-
-const PASSWORDS = `password=${NEW}&confirm_password=${NEW}`
-
-describe('Guessing tokens (TOK-21)', () => {
-  const secret = randomBytes(32)
-  const signature = createAuthorizeSig(createKeyRing([secret]))
-  const connections = new Agent({ keepAlive: true, maxSockets: 16 })
-  const h = suiteHarness({ flows: { secrets: [secret] } })
-  let user: Person
-  let link: string
-  let login: Person
-
-  before(async () => {
-    user = await h.addVerified()
-    link = await user.forgets()
-    login = await h.blockedLogin()
-  })
-  after(() => connections.destroy())
-
-  // As `fetch` would, at a third of its price.
-  const answerTo = (method: string, path: string, body = '') =>
-    new Promise<string>((resolve, reject) => {
-      const headers = method === 'POST' ? { 'content-type': FORM } : {}
-      const { port } = new URL(h.baseUrl)
-      send({ port, method, path: `/oauth2${path}`, headers, agent: connections }, (response) => {
-        let text = ''
-        response.setEncoding('utf8')
-        response.on('data', (chunk: string) => (text += chunk))
-        response.on('end', () => {
-          const { location = '' } = response.headers
-          const mode = /data-mode="([^"]*)"/.exec(text)?.[1] ?? ''
-          resolve(`${response.statusCode} ${mode} ${location}`.trim())
-        })
-      })
-        .on('error', reject)
-        .end(body)
-    })
-
-  /** What a guess is tried with: with our own signature, so that nothing but the token is wrong. */
-  const attempts: [string, string, (token: string) => Promise<string>][] = [
-    ['GET', '400 invalid', (token) => answerTo('GET', `/reset-password?token=${token}`)],
-    [
-      'POST',
-      '400 invalid',
-      (token) => answerTo('POST', '/reset-password', `token=${token}&${PASSWORDS}`),
-    ],
-    ['GET', '400 expired', (token) => answerTo('GET', `/verify-email?${signed(token)}`)],
-  ]
-
-  function signed(token: string): string {
-    const carried = { clientId: CLIENT.client_id, redirectUri: CLIENT.redirect_uris[0] }
-    const query = appendCarried(new URLSearchParams({ token }), carried)
-    query.append('authorize_sig', signature.sign(token, carried))
-    return query.toString()
-  }
-
-  /** Of 43 characters, in part those of a live token. */
-  function guess(index: number): string {
-    const live = tokenOf(index % 3 === 0 ? link : login.link)
-    const random = newToken()
-    const kept = index % 4 === 0 ? 1 + (index % 42) : 0
-    const token = live.slice(0, kept) + random.slice(kept)
-    return token === live ? random : token
-  }
-
-  it('10,000 times gives nothing, changes no account, and locks nobody out [full]', async function () {
-    this.timeout(300_000)
-    await h.isIdle()
-    const [events, mails] = [h.events.length, h.mail.mails.length]
-    const outcomes = new Map<string, number>()
-    let index = 0
-    const worker = async () => {
-      while (index < 10_000) {
-        const [method, expected, attempt] = attempts[index % attempts.length] ?? attempts[0]!
-        const answer = await attempt(guess(index++))
-        const outcome = answer === expected ? 'refused' : `${method}: ${answer}`
-        outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
-      }
-    }
-    await Promise.all(Array.from({ length: 16 }, worker))
-    expect(Object.fromEntries(outcomes)).to.deep.equal({ refused: 10_000 })
-    expect(h.events.slice(events)).to.deep.equal([])
-    expect(h.mail.mails.slice(mails)).to.deep.equal([])
-    expect(await user.hasPassword(PASSWORD)).to.equal(true)
-    expect(await login.isVerified()).to.equal(false)
-
-    expect((await h.signIn(createUserAgent(), user.username)).location).to.include('code=')
-    await login.stillGetsIn()
-    expect((await h.reset(link, NEW)).mode).to.equal('done')
-    expect(await user.hasPassword(NEW)).to.equal(true)
-  })
-})
 
 describe('The lifetime of a link', () => {
   let at: Date | undefined
@@ -215,93 +120,10 @@ describe('A link', () => {
   })
 })
 
-describeWithMongo('Records that nobody was ever given a token for (TOK-04, TOK-07) [full]', () => {
-  const agent = createUserAgent()
+describeWithMongo('A record that is gone (TOK-23) [full]', () => {
   const h = suiteHarness({ technology: 'mongodb' })
 
-  const nothings: Record<string, string> = {
-    'no token': '',
-    'an empty token': 'token=',
-    'a token without a value': 'token',
-    null: 'token=null',
-    undefined: 'token=undefined',
-    'a space': 'token=%20',
-    NUL: 'token=%00',
-    'an empty list': 'token[]=',
-    'an object': 'token=%7B%7D',
-    'an operator': 'token[$exists]=false',
-    'the hash of nothing': `token=${sha256('')}`,
-  }
-
-  it('are found by none of the ways to say nothing', async () => {
-    const user = await h.addVerified()
-    const login = await h.blockedLogin()
-    const link = await user.forgets()
-    for (const [name, mailed] of [
-      ['password_reset_tokens', link],
-      ['email_verification_tokens', login.link],
-    ] as const) {
-      const tokens = records(h, name)
-      const genuine = await tokens.findOne(ofLink(mailed))
-      if (!genuine) throw new Error('there is no record to copy')
-      const { token_hash: _, ...rest } = genuine as Record<string, unknown>
-      const hashes = [undefined, null, '', {}, [], sha256(''), sha256('null'), sha256('undefined')]
-      for (const [index, token_hash] of hashes.entries()) {
-        const hash = token_hash === undefined ? {} : { token_hash }
-        const _id = `${name}-${index}`
-        // Alive, in a place of its own.
-        const copy = {
-          ...rest,
-          ...hash,
-          _id,
-          user_id: user.id,
-          ...('live_of' in rest && { live_of: _id }),
-        }
-        await tokens.insertOne(copy).catch(() => {})
-      }
-      expect(await tokens.countDocuments({ _id: { $regex: `^${name}` } })).to.be.at.least(6)
-    }
-    for (const [what, query] of Object.entries(nothings)) {
-      for (const page of ['reset-password', 'verify-email', 'not-me']) {
-        const sig = new URL(login.link).searchParams.get('authorize_sig') ?? ''
-        const url = `${h.oauthUrl}/${page}`
-        const answers = [
-          await agent.get(`${url}?${query}`),
-          await agent.get(`${url}?${query}&authorize_sig=${sig}`),
-        ]
-        if (page !== 'verify-email')
-          answers.push(await agent.post(url, `${query}&action=confirm&${PASSWORDS}`))
-        for (const { status, location } of answers)
-          expect([status, location], `${what} at ${page}`).to.deep.equal([400, undefined])
-      }
-    }
-    expect(await user.hasPassword(PASSWORD)).to.equal(true)
-    expect(await login.isVerified()).to.equal(false)
-    await login.stillGetsIn()
-    expect((await h.reset(link, NEW)).mode).to.equal('done')
-  })
-
-  it('a verification link whose time is no date, or is missing, is expired, and so is its answer', async () => {
-    const login = await h.blockedLogin()
-    const later = new Date(Date.now() + 3_600_000)
-    const damages = [
-      { $unset: { expires_at: 1 } },
-      ...[null, '', later.toISOString(), later.getTime(), [later], { $date: later }, true].map(
-        (expires_at) => ({ $set: { expires_at } }),
-      ),
-      { $unset: { used_at: 1 } },
-      { $set: { user_id: null } },
-    ]
-    const tokens = records(h, 'email_verification_tokens')
-    await withDamages(tokens, ofLink(login.link), damages, async () => {
-      await login.opensLink()
-      await login.sees('verify-email', 'expired', 400)
-      await login.getsNothing()
-    })
-    await login.stillGetsIn()
-  })
-
-  it('and one that is removed while its link is used refuses the reset, or lets it be done whole (TOK-23)', async () => {
+  it('refuses the reset, or lets it be done whole, where it goes while its link is used', async () => {
     const tokens = records(h, 'password_reset_tokens')
     for (let round = 0; round < 12; round += 1) {
       const user = await h.addVerified()
@@ -318,7 +140,7 @@ describeWithMongo('Records that nobody was ever given a token for (TOK-04, TOK-0
     }
   })
 
-  it('and one that was removed refuses the verification, and a link that is sent again verifies (TOK-23)', async () => {
+  it('refuses the verification, and a link that is sent again verifies', async () => {
     const login = await h.blockedLogin()
     await records(h, 'email_verification_tokens').deleteOne(ofLink(login.link))
     await login.opensLink()
@@ -454,19 +276,6 @@ describe('authorize_sig, whatever the parameters are (5.4)', () => {
     return [...link]
   }
 
-  it('verifies nothing else: no two links have one signature', () => {
-    fc.assert(
-      fc.property(carried, carried, fc.boolean(), (one, other, isSameToken) => {
-        const token = newToken()
-        const second = isSameToken ? token : newToken()
-        fc.pre(
-          !isSameToken || JSON.stringify(asPairs('', one)) !== JSON.stringify(asPairs('', other)),
-        )
-        expect(sig.verify(sig.sign(token, one), second, other)).to.equal(false)
-      }),
-    )
-  })
-
   it('notices every change of a byte, a boundary or a presence (SIG-07)', () => {
     fc.assert(
       fc.property(carried, linkChange, (parameters, change) => {
@@ -487,71 +296,4 @@ describe('authorize_sig, whatever the parameters are (5.4)', () => {
       { numRuns: 1_000 },
     )
   })
-})
-
-describe('A mailed verification link, whatever becomes of its query (5.4, SIG) [full]', () => {
-  const h = suiteHarness()
-  let login: Person
-  let pairs: Pairs
-  /** Signed in with another account: a link that is accepted asks first, and consumes nothing. */
-  let bystander: UserAgent
-  let url: string
-
-  before(async () => {
-    url = `${h.oauthUrl}/verify-email`
-    const extra = { state: 'a b&c=d+é%26"😀', scope: 'openid email' }
-    login = await h.blockedLogin({ extra })
-    pairs = [...new URL(login.link).searchParams]
-    const other = await h.addVerified()
-    await other.signsIn()
-    bystander = other.agent
-  })
-
-  const query = (changed: Pairs) =>
-    changed.map((pair) => pair.map((each) => encodeURIComponent(each)).join('=')).join('&')
-
-  async function isRefused(agent: UserAgent, changed: string) {
-    const answer = await agent.get(`${url}?${changed}`)
-    expectPage(answer, 400, 'verify-email', 'expired')
-    await login.getsNothing(answer)
-  }
-
-  it('is refused after any change, duplication, removal or bracket, and is unspent (SIG-01, SIG-04)', async () => {
-    await fc.assert(
-      fc.asyncProperty(linkChange, async (change) => {
-        const changed = change(pairs)
-        fc.pre(!isSameLink(pairs, changed))
-        await isRefused(createUserAgent(), query(changed))
-      }),
-      { numRuns: 150 },
-    )
-  })
-
-  it('is refused with a parameter twice, though a line break stands before its second value', async () => {
-    for (const name of SIGNED) {
-      for (const value of ['%0Aer', '%0D%0A', '%0A%20x', '3Dx']) {
-        const again = `${name}=${value}`
-        for (const text of [`${query(pairs)}&${again}`, `${again}&${query(pairs)}`]) {
-          await isRefused(bystander, text)
-        }
-      }
-    }
-    expect((await bystander.get(`${url}?${query(pairs)}`)).mode).to.equal('other_account')
-  })
-
-  it('is accepted in every order and percent-encoding, with foreign parameters beside (SIG-03)', async () => {
-    await fc.assert(
-      fc.asyncProperty(spellings(pairs), async (spelling) => {
-        const answer = await bystander.get(`${url}?${spelling}`)
-        expect([answer.status, answer.mode], spelling).to.deep.equal([200, 'other_account'])
-        const ahead = await bystander.get(`${url}?${spelling}`, { purpose: 'prefetch' })
-        const { ui_locales: _, ...link } = ahead.hidden
-        expect(link).to.deep.equal(Object.fromEntries(pairs))
-        expect(await login.isVerified()).to.equal(false)
-      }),
-      { numRuns: 80 },
-    )
-  })
-
-  it('does all of its work after all of that', () => login.stillGetsIn())
 })

@@ -4,7 +4,7 @@ import { eventually } from '../support/eventually.ts'
 import { APP } from '../support/clients.ts'
 import { ask } from '../support/observe.ts'
 import { dump } from '../support/records.ts'
-import { expectExpired, expectMode, tokenOf, type Person } from '../support/person.ts'
+import { expectExpired, expectMode, tokenOf } from '../support/person.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const NEW = 'a new password'
@@ -124,23 +124,6 @@ describe('The audit log (6)', () => {
       expect(another, type).to.equal(undefined)
     }
   })
-
-  const ends: Record<string, (user: Person, link: string) => Promise<unknown>> = {
-    used: (_user, link) => resetBy(link),
-    invalidated: (user) => user.forgets(),
-    expired: () => h.later(3_600_000),
-    account_changed: (user) => user.becomes({ email: `new-${user.email}` }),
-  }
-  for (const [reason, end] of Object.entries(ends)) {
-    it(`tells why a genuine reset link was refused: ${reason}`, async () => {
-      const { user, link } = await h.userWithLink()
-      await end(user, link)
-      expect((await resetBy(link, 'another password')).mode).to.equal('invalid')
-      const [event, another] = user.events('password_reset_rejected')
-      expect(event).to.include({ reason, ...who })
-      expect(another).to.equal(undefined)
-    })
-  }
 
   it('tells nothing of a token that nobody was ever given', async () => {
     await h.isIdle()

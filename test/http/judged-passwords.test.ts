@@ -65,13 +65,15 @@ onEachStore('A new password that everybody can guess (PWD-11)', (technology) => 
     expectPage(await user.choosesPassword(GOOD, link), 200, 'accept-invitation', 'done')
   })
 
-  it('may be the one in force, which costs no more than another one does, and no link (PWD-13)', async () => {
+  it('may be the one in force, which costs no more than another one does, and no link, and ends all sessions (PWD-13)', async () => {
     const { user, link } = await h.userWithLink()
+    await user.signsIn()
     const work = await bcryptWork(async () => {
       expectPage(await h.reset(link, PASSWORD), 200, 'reset-password', 'done')
     })
     expect(work).to.deep.equal(['bcrypt:SaltAsyncWorker', 'bcrypt:EncryptAsyncWorker'])
     expect(await user.hasPassword(PASSWORD)).to.equal(true)
+    expect(await user.account()).to.equal(undefined)
     expectPage(await h.reset(link, GOOD), 400, 'reset-password', 'invalid')
   })
 

@@ -1,5 +1,4 @@
 import { expect } from 'chai'
-import { DomUtils, parseDocument } from 'htmlparser2'
 import {
   dynamicLogin,
   forgetInteraction,
@@ -12,7 +11,7 @@ import {
 import { CLIENT, CONFIDENTIAL, suiteHarness } from '../support/harness.ts'
 import { outcomeOf, postLogin } from '../support/oauth-requests.ts'
 import { ownerSignedIn } from '../support/other-account.ts'
-import { formsOf, press, createUserAgent, type Answer } from '../support/user-agent.ts'
+import { formsOf, namesAround, press, createUserAgent, type Answer } from '../support/user-agent.ts'
 import { expectMode, setsSession, type Person } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
 
@@ -239,24 +238,14 @@ const DAY_MS = 86_400_000
 const [redirect_uri] = CLIENT.redirect_uris
 const carried = { client_id: CLIENT.client_id, redirect_uri, state: 's' }
 
-/** What is above the page, and below it. */
-function around({ text }: Answer): [header: string, footer: string] {
-  const document = parseDocument(text)
-  const textOf = (tag: string) =>
-    DomUtils.getElementsByTagName(tag, document)
-      .map((element) => DomUtils.getElementsByTagName('bdi', element))
-      .map((names) => DomUtils.textContent(names))
-      .join()
-  return [textOf('header'), textOf('footer')]
-}
-
+// The pages of a reset are in test/http/links.test.ts.
 describe('Whose page it is', () => {
   const h = suiteHarness(() => ({ flows: { brand: { name: 'Acme' } } }))
   const agent = createUserAgent()
 
   /** The name above, and the one below. */
   const expectOf = (page: Answer, mode: string, names: [string, string]) => {
-    expect([page.mode, ...around(page)]).to.deep.equal([mode, ...names])
+    expect([page.mode, ...namesAround(page)]).to.deep.equal([mode, ...names])
     return page
   }
   const expectOfClient = (page: Answer, mode: string) =>
@@ -267,26 +256,6 @@ describe('Whose page it is', () => {
     agent.get(`${h.oauthUrl}/forgot-password?${new URLSearchParams(parameters)}`)
   const asks = (page: Answer, identifier: string) =>
     press(agent, page, '/forgot-password', { typed: { identifier } })
-
-  it('is the client’s, by its name, on every page of a reset, also where its link expired and is renewed', async () => {
-    const user = await h.addVerified()
-    const form = expectOfClient(await start(carried), 'form')
-    expectOfClient(await asks(form, ''), 'invalid')
-    expectOfClient(await asks(form, 'nobody'), 'sent')
-    expectOfClient(await asks(form, user.username), 'sent')
-    const { link: old } = await user.mail(1)
-    await h.later(DAY_MS)
-    const expired = expectOfClient(await agent.get(old), 'invalid')
-    expectOfClient(await press(agent, expired, '/forgot-password'), 'sent')
-    const { link } = await user.mail(2)
-    const page = expectOfClient(await agent.get(link), 'form')
-    const sends = (password: string) =>
-      press(agent, page, '/reset-password', { typed: { password, confirm_password: password } })
-    expectOfClient(await sends('short'), 'password_too_short')
-    expectOfClient(await sends('a good password'), 'done')
-    expectOfClient(await agent.get(link), 'invalid')
-    expectOfClient(await sends('another password'), 'invalid')
-  })
 
   it('is the client’s on every page of a verification, also where its link expired, and where the window goes on', async () => {
     const login = await h.blockedLogin()

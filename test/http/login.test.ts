@@ -1,16 +1,11 @@
 import { expect } from 'chai'
-import { interactionPolicy, Provider } from 'oidc-provider'
-import { createIdentity } from '../../examples/hosts/identity.ts'
-import { nodeHttpHost } from '../../examples/hosts/node-http.ts'
 import { withDeleted } from '../support/admin.ts'
-import { bcryptWork } from '../support/bcrypt-work.ts'
 import { partyOf } from '../support/clients.ts'
 import { expectPage, createUserAgent, type UserAgent } from '../support/user-agent.ts'
 import {
   CLIENT,
   CONFIDENTIAL,
   PASSWORD,
-  startHarness,
   type FinishLogin,
   type Harness,
   suiteHarness,
@@ -26,11 +21,8 @@ import {
   tokenOf,
   type Person,
 } from '../support/person.ts'
-import { followWithin } from '../support/relying-party.ts'
 import { requestFrom } from '../support/raw-request.ts'
-import { serve } from '../support/serve.ts'
 import { moveTime } from '../support/time.ts'
-import { adapterOn } from '../support/kept.ts'
 
 const NEW = 'a brand new password'
 const HAS_CODE = /[?&]code=/
@@ -38,7 +30,7 @@ const HAS_CODE = /[?&]code=/
 describe('POST {oauth_path}/login (4.8)', () => {
   const h = suiteHarness()
 
-  it('renders the verification page in mode blocked instead of issuing a code, with a form for a new link, mails one to the stored address, and records that', async () => {
+  it('renders the verification page in mode blocked instead of issuing a code, with a form for a new link, mails one to the stored address, and records that (VER-10)', async () => {
     const login = await h.blockedLogin()
     const { blocked, username, request } = login
     expect(blocked.headers.get('cache-control')).to.equal('no-store')
@@ -287,52 +279,6 @@ describe('What a host’s login calls (4.8)', () => {
     expect(user.mailCount()).to.equal(1)
     await login.stillGetsIn()
   })
-
-  it('ends a login dead where a reset ran since the check of the old password: no session and no code; the link of a blocked one verifies, and signs nobody in', async () => {
-    const [verified, unverified] = [await h.addVerified(), await h.addUnverified()]
-    for (const user of [verified, unverified]) {
-      const link = await user.forgets()
-      hostLogin = async (...login) => {
-        expect((await h.reset(link, NEW)).mode).to.equal('done')
-        await honestLogin(...login)
-      }
-      const answer = await user.signsIn()
-      expect([answer.location, setsSession(answer)]).to.deep.equal([undefined, false])
-      expect(h.sessionId(user.agent)).to.equal(undefined)
-      expect((await h.silently(user.agent)).get('error')).to.equal('login_required')
-    }
-    expect([verified.page.status, unverified.page.mode]).to.deep.equal([400, 'blocked'])
-    hostLogin = honestLogin
-    expect((await verified.in().signsIn(NEW)).location).to.match(HAS_CODE)
-    // The first mail was the one with the reset link.
-    const { link } = await unverified.mail(2)
-    await unverified.isOnlyVerified(await unverified.opensLink(link))
-  })
-
-  it('refuses to attach to a provider whose adapter is not flows.adapter(…)', async () => {
-    const interactions = { policy: h.flows.policy(interactionPolicy.base()) }
-    const other = await startHarness()
-    for (const adapter of [
-      undefined,
-      adapterOn(h.store).of,
-      class {
-        find = async () => undefined
-        findByUid = async () => undefined
-        findByUserCode = async () => undefined
-        upsert = async () => {}
-        consume = async () => {}
-        destroy = async () => {}
-        revokeByGrantId = async () => {}
-      },
-      other.flows.adapter(),
-    ]) {
-      const provider = new Provider(h.oauthUrl, { interactions, ...(adapter && { adapter }) })
-      const attach = () => h.flows.attach(provider)
-      expect(attach).to.throw(TypeError, /must be flows\.adapter\(\)/)
-    }
-    await other.close()
-    await (await h.blockedLogin()).stillGetsIn()
-  })
 })
 
 describe('require_email_verification on every path to a code', () => {
@@ -482,18 +428,6 @@ describe('Logins that wait for a link are few, and small (RATE-16)', () => {
     await login.comesBack(await next.types(codeIn(mail)))
   })
 
-  it('one that is posted again gets no other mail than its account may have, and is finished by its link; another one is over by that', async () => {
-    await h.put({ mails_per_account_per_hour: '1' })
-    const login = await h.blockedLogin()
-    const repeated = await again(login)
-    const other = await isBlocked(login.in())
-    await h.isIdle()
-    expect(login.mailCount()).to.equal(2)
-    expect(repeated.hidden['login']).to.equal(login.loginId())
-    await login.comesBack(await login.opensElsewhere())
-    expectMode(await other.goesOn(), 400, 'ended')
-  })
-
   it('a request that is too long to be kept is refused by a page, and nothing is written or mailed', async () => {
     const small = await h.blockedLogin()
     const known = await jobs(h)
@@ -604,35 +538,4 @@ describe('Tries at a name (RATE-28)', () => {
     }
     expect(await guess('eve@users.example', 30, '127.0.0.1')).to.equal(10)
   })
-
-  it('end in 429 at the hosts of the examples, with nothing compared; a login elsewhere goes on', async () => {
-    const { server, port, close } = await serve()
-    const baseUrl = `http://localhost:${port}`
-    const transport = { send: async () => ({ accepted: true as const }) }
-    const identity = await createIdentity(baseUrl, transport, '/oauth2', { trustedProxies: 1 })
-    server.on('request', nodeHttpHost(identity))
-    try {
-      const issuer = `${baseUrl}/oauth2`
-      const party = await partyOf({ oauthUrl: issuer }, CLIENT)
-      const agent = createUserAgent()
-      const { url } = await party.begin({ scope: 'openid' })
-      await followWithin(agent, issuer, await agent.get(url))
-      const signIn = (username: string, password: string, from: string) =>
-        agent.post(`${issuer}/login`, { username, password }, { 'x-forwarded-for': from })
-      for (const username of ['ann', 'nobody']) {
-        for (let time = 0; time < 10; time += 1)
-          expect((await signIn(username, 'wrong', HERE)).status).to.equal(401)
-        const work = await bcryptWork(async () => {
-          const { status, headers } = await signIn(username, 'the password of ann', HERE)
-          expect(status).to.equal(429)
-          expect(Number(headers.get('retry-after'))).to.be.within(1, 900)
-        })
-        expect(work).to.deep.equal([])
-      }
-      expect((await signIn('ann', 'the password of ann', ELSEWHERE)).mode).to.equal('blocked')
-    } finally {
-      await identity.flows.stop()
-      await close()
-    }
-  }).timeout(60_000)
 })

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { onEachStore, suiteHarness } from '../support/harness.ts'
 import { shapeOf } from '../support/observe.ts'
-import { tokenOf, type Person } from '../support/person.ts'
+import { type Person } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
 import { type Answer, createUserAgent, formsOf, type PageForm } from '../support/user-agent.ts'
 
@@ -68,16 +68,6 @@ describe('The countdown to the next mail (resend_cooldown)', () => {
     expectRest(await ask('resend-verification', login.username))
     for (const answer of [await login.reloads(), await login.goesOn(), await login.in().signsIn()])
       expectRest(answer, 'blocked')
-  })
-
-  it('is no refusal: whoever has no link to use gets one', async () => {
-    const user = await h.addVerified()
-    const first = await user.forgets()
-    expect((await h.reset(first, 'a new password')).mode).to.equal('done')
-    expectRest(await h.forgot(user.username))
-    const { link: newer } = await user.mail(2)
-    expect(tokenOf(newer)).not.to.equal(tokenOf(first))
-    expect((await h.reset(newer, 'another new password')).mode).to.equal('done')
   })
 
   it('shows nothing and counts nothing where it is 0s, as is the default', async () => {
@@ -207,18 +197,5 @@ onEachStore('A form that asks for a mail, sent again', (technology) => {
     const page = await agent.get(`${h.oauthUrl}/forgot-password?form_id=${id}`)
     const ids = [page.hidden['form_id'], (await forgotForm('x')).fields['form_id']]
     expect(new Set([id, ...ids]).size).to.equal(3)
-  })
-
-  it('is asked for once by a page of a link whose token alone is posted', async () => {
-    const user = await h.addVerified()
-    const link = await user.forgets()
-    await h.later(DAY_MS)
-    const page = await agent.get(link)
-    expect(page.hidden['token']).to.equal(tokenOf(link))
-    const sent = await post(formOf(page, '/forgot-password'))
-    expect(sent.text).not.to.include(user.username)
-    expect(sent.text).to.include('to the same email address')
-    await user.mail(2)
-    await h.isIdle()
   })
 })

@@ -75,7 +75,7 @@ const BY_EVERY_FORM: Refusal[] = [
 
 /** What is no token, though it may look like one, or be close to a genuine one. */
 const NO_TOKENS: [title: string, change: (token: string) => string][] = [
-  ['a token that was never mailed (TOK-04, TOK-05)', () => UNKNOWN],
+  ['a token that was never mailed (TOK-04, TOK-05, TOK-21)', () => UNKNOWN],
   ['an empty token', () => ''],
   ['a blank', () => ' '],
   ['null', () => 'null'],
@@ -227,9 +227,14 @@ function passwords(name: string, page: string): Refusal[] {
     ['no confirmation', '&password=a+new+password', 'password_mismatch'],
     ['no passwords', '', 'password_too_short'],
     ['7 characters', typed('a'.repeat(7)), 'password_too_short'],
+    ['101 characters', typed('a'.repeat(101)), 'password_too_long'],
     ['65 characters', typed('a'.repeat(65)), 'password_too_long'],
-    ['73 bytes in 37 characters', typed(`${'é'.repeat(36)}a`), 'password_too_long'],
-    ['NUL', typed('a new\0password'), 'password_invalid'],
+    [
+      '73 bytes in 37 characters (PWD-01, PWD-02)',
+      typed(`${'é'.repeat(36)}a`),
+      'password_too_long',
+    ],
+    ['NUL (PWD-03)', typed('a new\0password'), 'password_invalid'],
   ]
   return faults.map(([title, fields, mode]) => {
     return [title, `token={${name}}${fields}`, `400 ${page} ${mode}`]

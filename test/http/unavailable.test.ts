@@ -9,13 +9,14 @@ import { bcryptWork, turns } from '../support/bcrypt-work.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage, type Answer, createUserAgent, type UserAgent } from '../support/user-agent.ts'
 import { isWriteOf, SHORT_WAITS, suiteHarnessBehindProxy } from '../support/mongo-proxy.ts'
-import { PASSWORD, suiteHarness } from '../support/harness.ts'
+import { CLIENT, PASSWORD, suiteHarness } from '../support/harness.ts'
+import { partyOf } from '../support/clients.ts'
 import { jobs } from '../support/jobs.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { outcomeOf, refresh, userinfo } from '../support/oauth-requests.ts'
 import { shapeOf, usableRecord } from '../support/observe.ts'
 import { tokenOf } from '../support/person.ts'
-import { createRelyingParty, followWithin } from '../support/relying-party.ts'
+import { followWithin } from '../support/relying-party.ts'
 import { requestFrom } from '../support/raw-request.ts'
 import { serve } from '../support/serve.ts'
 
@@ -328,14 +329,18 @@ describe('Passwords to hash, many at once (RATE-15)', () => {
       expect(refusal).to.include({ name: 'AccountFlowsError', code: 'ERR_OVERLOADED' })
   }
 
-  it('are one alone where one link is posted 60 times at once', async () => {
+  it('are one alone where one link is posted 60 times at once, and no other link waits for that (RACE-01)', async () => {
     const { user, link } = await h.userWithLink()
+    const another = await h.userWithLink()
     const modes: string[] = []
     const jobs = await bcryptWork(async () => {
       const posts = Array.from({ length: 60 }, (_none, index) => h.reset(link, `${NEW} ${index}`))
+      const other = h.reset(another.link, NEW)
       for (const { status, mode } of await Promise.all(posts)) modes.push(`${status} ${mode}`)
+      expect((await other).mode).to.equal('done')
     })
-    expect(jobs).to.deep.equal(['bcrypt:SaltAsyncWorker', 'bcrypt:EncryptAsyncWorker'])
+    const hashing = ['bcrypt:SaltAsyncWorker', 'bcrypt:EncryptAsyncWorker']
+    expect(jobs).to.have.members([...hashing, ...hashing])
     expect(modes.toSorted()).to.deep.equal(['200 done', ...Array<string>(59).fill('400 invalid')])
     expect(await user.hasPassword(`${NEW} ${modes.indexOf('200 done')}`)).to.equal(true)
   })
@@ -377,21 +382,8 @@ describe('Passwords to hash, many at once (RATE-15)', () => {
   })
 
   it('of logins, beyond the queue, too: the hosts of the examples say so, and the login works afterwards', async () => {
-    const { server, port, close } = await serve()
-    const baseUrl = `http://localhost:${port}`
-    const identity = await createIdentity(baseUrl, {
-      send: async () => ({ accepted: true }),
-    })
-    server.on('request', nodeHttpHost(identity))
+    const { signIn, close } = await exampleHost()
     try {
-      const issuer = `${baseUrl}/oauth2`
-      const client = { clientId: 'app', redirectUri: 'https://app.example/cb' }
-      const party = await createRelyingParty(issuer, client)
-      const agent = createUserAgent()
-      const { url } = await party.begin({ scope: 'openid' })
-      await followWithin(agent, issuer, await agent.get(url))
-      const signIn = (username: string) =>
-        agent.post(`${issuer}/login`, { username, password: 'the password of ann' })
       await whileQueueIsFull(async () => {
         const answers = [await signIn('ann'), await signIn('nobody')]
         for (const { status, headers, text } of answers) {
@@ -402,10 +394,53 @@ describe('Passwords to hash, many at once (RATE-15)', () => {
       expect((await signIn('nobody')).status).to.equal(401)
       expect((await signIn('ann')).mode).to.equal('blocked')
     } finally {
-      await identity.flows.stop()
       await close()
     }
   })
+})
+
+/** A host of the examples, and a browser at its login page. */
+async function exampleHost() {
+  const { server, port, close } = await serve()
+  const baseUrl = `http://localhost:${port}`
+  const transport = { send: async () => ({ accepted: true as const }) }
+  const identity = await createIdentity(baseUrl, transport, '/oauth2', { trustedProxies: 1 })
+  server.on('request', nodeHttpHost(identity))
+  const issuer = `${baseUrl}/oauth2`
+  const { url } = await (await partyOf({ oauthUrl: issuer }, CLIENT)).begin({ scope: 'openid' })
+  const agent = createUserAgent()
+  await followWithin(agent, issuer, await agent.get(url))
+  return {
+    signIn: (username: string, password = 'the password of ann', from = '127.0.0.1') =>
+      agent.post(`${issuer}/login`, { username, password }, { 'x-forwarded-for': from }),
+
+    async close() {
+      await identity.flows.stop()
+      await close()
+    },
+  }
+}
+
+describe('Tries at a name (RATE-28), at the hosts of the examples', () => {
+  it('end in 429, with nothing compared; a login elsewhere goes on', async () => {
+    const { signIn, close } = await exampleHost()
+    try {
+      for (const username of ['ann', 'nobody']) {
+        for (let time = 0; time < 10; time += 1)
+          expect((await signIn(username, 'wrong')).status).to.equal(401)
+        const work = await bcryptWork(async () => {
+          const { status, headers } = await signIn(username)
+          expect(status).to.equal(429)
+          expect(Number(headers.get('retry-after'))).to.be.within(1, 900)
+        })
+        expect(work).to.deep.equal([])
+      }
+      const elsewhere = await signIn('ann', 'the password of ann', '198.51.100.1')
+      expect(elsewhere.mode).to.equal('blocked')
+    } finally {
+      await close()
+    }
+  }).timeout(60_000)
 })
 
 describe('A process that had no file left when its first form came [full]', () => {

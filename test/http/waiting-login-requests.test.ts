@@ -11,7 +11,6 @@ import {
   dynamicLogin,
   expectConsentThenCode,
   expectPasswordThenCode,
-  forgetInteraction,
   JAR_ONLY,
   MACHINE,
   PAR_ONLY,
@@ -64,15 +63,6 @@ describe('The waiting window finishes the very request of its client', () => {
   const h = suiteHarness({
     clients: [CLIENT, CONFIDENTIAL, PAR_ONLY, JAR_ONLY],
     provider: { features: THEIR_FEATURES },
-  })
-
-  it('of a client that must sign its requests, with prompt=login, or after the interaction is gone', async () => {
-    const forgotten = await h.blockedLogin()
-    await forgetInteraction(h, forgotten)
-    const again = await h.blockedLogin({ extra: { prompt: 'login' } })
-    for (const login of [forgotten, await signedLogin(h), again]) {
-      await expectGoesOnByLinkElsewhere(login)
-    }
   })
 
   it('though the other browser used a pushed request up, and uses a pushed request up where nobody else did', async () => {
@@ -359,31 +349,6 @@ describeWithMongo('A login that waits, when the database fails between two steps
     await login.comesBack(await login.goesOn())
   })
 
-  it('in the browser that logged in, before the code is saved: the window still has it (RACE-13)', async () => {
-    const login = await h.blockedLogin()
-    const saving: Loss = ['AuthorizationCode', 'before']
-    expectUnavailable(await losing('write', saving, () => login.opensLink()))
-    expect(await login.isVerified()).to.equal(true)
-    await login.comesBack(await login.goesOn())
-  })
-
-  for (const [loss, step] of [
-    // The first is that of the question whether the client may still ask.
-    [['Interaction', 'before', 2], 'the provider was not reached'],
-    [['Session', 'before'], 'the session is not saved'],
-    [['AuthorizationCode', 'before'], 'the code is not saved'],
-  ] satisfies [Loss, string][]) {
-    it(`the turn is taken, and ${step}: the window has its turn again, once (RACE-13)`, async () => {
-      const login = await h.blockedLogin()
-      await login.opensElsewhere()
-      expectUnavailable(await losing('write', loss, () => login.goesOn()))
-      expect(h.sessionId(login.agent)).to.equal(undefined)
-      await login.comesBack(await login.goesOn())
-      expectMode(await login.goesOn(), 200, 'signed_in')
-      await expectNextLoginWorks(login)
-    })
-  }
-
   for (const [what, loss, step] of [
     ['database', ['pending_logins', 'before'], 'before the turn is taken'],
     ['write', ['Interaction', 'before', 2], 'the provider was not reached'],
@@ -449,12 +414,13 @@ describe('A login that waits, when the provider fails', () => {
   })
 
   /** The provider fails once, at this model, and the page says so: nothing is finished, and nothing goes to the client. */
-  async function failing(model: string, work: () => Promise<Answer>) {
-    fault = { model, error: new Error('the disk is full') }
-    const answer = await work()
+  async function failing(model: string, work: () => Promise<Answer>, isStore = false) {
+    const gone = new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'gone')
+    fault = { model, error: isStore ? gone : new Error('the disk is full') }
+    const { status, page, location, headers } = await work()
     expect(fault, 'it failed').to.equal(undefined)
-    expect([answer.status, answer.page, answer.location]).to.deep.equal([500, 'error', undefined])
-    expect(answer.headers.getSetCookie()).to.deep.equal([])
+    expect([status, page, location]).to.deep.equal([isStore ? 503 : 500, 'error', undefined])
+    expect(headers.getSetCookie()).to.deep.equal([])
   }
 
   for (const [model, by] of [
@@ -467,13 +433,17 @@ describe('A login that waits, when the provider fails', () => {
   ] as const) {
     it(`at its ${model}, by the ${by}, in its browser: the window has the turn again, once (RACE-13)`, async () => {
       const isByLink = by !== 'window'
-      const login = by.endsWith('requests') ? (await pushedLogin(h)).login : await h.blockedLogin()
-      if (!isByLink) await login.opensElsewhere()
-      await failing(model, () => (isByLink ? login.opensLink() : login.goesOn()))
-      expect(await login.isVerified()).to.equal(true)
-      expect((await login.opensLink()).location).to.equal(undefined)
-      await login.comesBack(await login.goesOn())
-      expectMode(await login.goesOn(), 200, 'signed_in')
+      for (const isStore of [false, true]) {
+        const login = by.endsWith('requests')
+          ? (await pushedLogin(h)).login
+          : await h.blockedLogin()
+        if (!isByLink) await login.opensElsewhere()
+        await failing(model, () => (isByLink ? login.opensLink() : login.goesOn()), isStore)
+        expect(await login.isVerified()).to.equal(true)
+        expect((await login.opensLink()).location).to.equal(undefined)
+        await login.comesBack(await login.goesOn())
+        expectMode(await login.goesOn(), 200, 'signed_in')
+      }
     })
   }
 

@@ -310,14 +310,14 @@ export const resetMutants: Mutant[] = [
     in: 'linkState',
     find: '!account || !isStillFor(token, account)',
     becomes: "!account || (end === 'expired' && !isStillFor(token, account))",
-    caughtBy: 'a link that was never posted asks for no new one',
+    caughtBy: 'asks for no new one either, changes nothing',
   },
   {
     name: 'an expired reset link outlives a change of its account',
     in: 'linkState',
     find: '!account || !isStillFor(token, account)',
     becomes: '!account || (!end && !isStillFor(token, account))',
-    caughtBy: 'where it expired and the account changed since',
+    caughtBy: 'asks for no new one either, changes nothing',
   },
   {
     name: 'the countdown to the next mail is of the name alone',

@@ -44,6 +44,7 @@ export const secrecyMutants: Mutant[] = [
         .then(async (found) => found[0] ?? (await parts.users.findByUsername(identifier)))
         .then((user) => user && requestMail(outbox, wanted, settings(), clock.now()))`,
     caughtBy: 'FLT-11',
+    store: 'mongodb',
   },
   {
     name: 'the delay counts from the arrival of the request',

@@ -63,7 +63,7 @@ export const verificationMutants: Mutant[] = [
     in: 'signedText',
     find: 'redirectUri, scope, state]',
     becomes: 'redirectUri, scope, state && undefined]',
-    caughtBy: 'does not verify',
+    caughtBy: 'SIG-01',
   },
   {
     name: 'a signature is compared by its beginning',

@@ -167,7 +167,7 @@ export const waitingMutants: Mutant[] = [
     in: 'hasUsableLink',
     find: 'token.pendingLoginId === pendingLoginId',
     becomes: 'token.pendingLoginId !== undefined',
-    caughtBy: 'is, where a login waits, a link that finishes that one',
+    caughtBy: 'is of each login that waits by itself',
   },
   {
     name: 'wrong codes outlive a reset',

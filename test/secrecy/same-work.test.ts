@@ -10,7 +10,6 @@ import {
   type WireAnswer,
 } from '../../bench/secrecy/wire.ts'
 import { newId } from '../../src/crypto/token.ts'
-import { eventually } from '../support/eventually.ts'
 import {
   outboxIsQuiet,
   PASSWORD,
@@ -18,14 +17,12 @@ import {
   startExampleServer,
   type ExampleServer,
 } from '../support/example-server.ts'
-import { CLIENT, startHarness, type Harness, suiteHarness } from '../support/harness.ts'
+import { CLIENT, startHarness, type Harness } from '../support/harness.ts'
 import { startMongoProxy, type MongoProxy } from '../support/mongo-proxy.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
-import { ask } from '../support/observe.ts'
-import { tokenOf, type Person } from '../support/person.ts'
+import { tokenOf } from '../support/person.ts'
 import { suiteFolder } from '../support/folders.ts'
 import { createUserAgent } from '../support/user-agent.ts'
-import { moveTime } from '../support/time.ts'
 
 interface Exchange {
   /** All of the answer, byte for byte; the date is masked. */
@@ -173,7 +170,7 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7)', () => {
   }
 
   for (const form of [FORGOT, RESEND]) {
-    describe(`by POST ${form.path}: the same bytes and the same MongoDB commands for each class (ENU-01, TIM-01, TIM-05, TIM-12)`, () => {
+    describe(`by POST ${form.path}: the same bytes and the same MongoDB commands for each class (ENU-01, TIM-01, TIM-05, TIM-12, FLT-11)`, () => {
       for (const [what, more] of Object.entries(carried)) {
         it(`with ${what} (ENU-01, ENU-02, ENU-07)`, () => expectAllAlike(form, more))
       }
@@ -270,83 +267,6 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7)', () => {
       expect(await open(token.slice(0, 42) + last)).to.deep.equal(wrong)
     }
     expect((await open(token)).answer).to.match(/^HTTP\/1\.1 200 /)
-  })
-})
-
-describe('A process that also works on the outbox', () => {
-  for (const failing of ['refuse', 'defer', 'drop'] as const) {
-    it(`answers alike whoever asks while the mail server ${failing}s (ENU-05)`, async () => {
-      let isFailing = true
-      const mail = { answer: () => (isFailing ? failing : 'take') } as const
-      const h = await startHarness({ mail, mayLogErrors: true })
-      const wire = await openWire(new URL(h.oauthUrl))
-      try {
-        const ann = await h.addUser({ username: 'ann' })
-        await h.addUser({ username: 'ben', emailVerified: false })
-        const seen = new Set<string>()
-        for (let round = 0; round < 3; round += 1) {
-          for (const identifier of ['ann', 'ben', 'eve', 'ann@users.example']) {
-            const url = new URL(`${h.oauthUrl}/${FORGOT.path}`)
-            seen.add(bytesOf(await wire.ask({ bytes: postRequest(url, { identifier }) })))
-          }
-          await eventually('a mail failed', () => h.mail.answered[failing] > round)
-        }
-        expect(seen.size).to.equal(1)
-        isFailing = false
-        await ask(h, 'ann')
-        expect((await ann.mail()).link).to.include('token=')
-      } finally {
-        wire.close()
-        await h.close()
-      }
-    })
-  }
-})
-
-describe('A page about a verification link', () => {
-  const h = suiteHarness()
-  const carried = { client_id: CLIENT.client_id, redirect_uri: CLIENT.redirect_uris[0], state: 'a' }
-  let zoe: Person
-
-  beforeEach(async () => {
-    zoe = await h.addUnverified()
-  })
-
-  /** In another browser than that of the login. */
-  async function expectNobodyNamed(link: string) {
-    const page = await createUserAgent().get(link)
-    expect([page.status, page.mode]).to.deep.equal([400, 'expired'])
-    const shown = page.text.replaceAll(/[\w-]{22,}/g, ' ')
-    for (const secret of [zoe.username, zoe.email ?? '', zoe.id, 'users.example'])
-      expect(shown).not.to.include(secret)
-    expect(page.hidden).not.to.have.any.keys('username', 'email', 'identifier')
-    return page
-  }
-
-  it('names nobody, whether it is used, changed, made up or empty (ENU-09)', async () => {
-    const link = await zoe.asksAgain(carried)
-    const changed = link.replace('state=a', 'state=b')
-    const madeUp = link.replace(/token=[\w-]{43}/, `token=${'x'.repeat(43)}`)
-    expect(new Set([link, changed, madeUp]).size).to.equal(3)
-    await expectNobodyNamed(changed)
-    await expectNobodyNamed(madeUp)
-    expect(await zoe.isVerified()).to.equal(false)
-    await zoe.opensElsewhere(link)
-    expect(await zoe.isVerified()).to.equal(true)
-    await expectNobodyNamed(link)
-    await expectNobodyNamed(madeUp)
-    await expectNobodyNamed(`${h.oauthUrl}/verify-email`)
-  })
-
-  it('names nobody once its time is over, and offers a new link that works (ENU-09)', async () => {
-    await h.put({ email_verification_expiration: '1s' })
-    const link = await zoe.asksAgain(carried)
-    await moveTime(1_100)
-    const page = await expectNobodyNamed(link)
-    expect(page.text).to.match(/<form[^>]*action="[^"]*resend-verification"/)
-    await h.put({ email_verification_expiration: '24h' })
-    await zoe.opensElsewhere(await zoe.asksAgain(carried))
-    expect(await zoe.isVerified()).to.equal(true)
   })
 })
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { Collection, Db, Document } from 'mongodb'
+import type { Db, Document } from 'mongodb'
 import type { PostgresPool } from '../../src/index.ts'
 import type { Database, Harness } from './harness.ts'
 import { sha256 } from './observe.ts'
@@ -90,36 +90,6 @@ export async function setColumn(
 ) {
   const set = `UPDATE ${name} SET ${field} = $${Object.keys(which).length + 1} ${whereOf(which)} RETURNING *`
   expect(await rowsOf(pool, set, [...Object.values(which), value])).to.have.length(1)
-}
-
-/** Does something with each damage that a record can have; afterwards it is whole again. */
-export async function withDamages(
-  all: Collection<Stored>,
-  which: Partial<Stored>,
-  damages: object[],
-  work: () => Promise<unknown>,
-): Promise<void> {
-  for (const damage of damages) {
-    const whole = await all.findOneAndUpdate(which, damage)
-    if (!whole) throw new Error('there is no record to damage')
-    await work()
-    await all.replaceOne(which, whole)
-  }
-}
-
-/** Does something while a row of PostgreSQL has no value in that column; afterwards it is whole again. */
-export async function withoutField(
-  { database }: Harness,
-  name: string,
-  which: Which,
-  field: string,
-  work: () => Promise<unknown>,
-): Promise<void> {
-  const before = (await recordsIn({ ...database }, name, which))[0]?.[field]
-  expect(before).to.not.be.oneOf([null, undefined])
-  await setColumn(database?.pool, name, which, field, null)
-  await work()
-  await setColumn(database?.pool, name, which, field, before)
 }
 
 /** As a process would have written one whose clock is so many minutes ahead of ours. */

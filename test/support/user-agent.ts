@@ -248,6 +248,15 @@ function elements(html: string, tag: string) {
   return DomUtils.getElementsByTagName(tag, parseDocument(html))
 }
 
+/** Whose page it is: the name above it, and the one below. */
+export function namesAround({ text }: Answer): [header: string, footer: string] {
+  const nameIn = (tag: string) => {
+    const names = elements(text, tag).flatMap((part) => DomUtils.getElementsByTagName('bdi', part))
+    return DomUtils.textContent(names)
+  }
+  return [nameIn('header'), nameIn('footer')]
+}
+
 /** One of our pages, in this mode, with this status. */
 export function expectPage(answer: Answer, status: number, page: string, mode: string): void {
   const shown = [answer.status, answer.page, answer.mode]
