@@ -57,7 +57,7 @@ When a verification link is opened in another browser than the one that logged i
 | \`off\` | is sent to the client with a code. The client does not find its state there, and most clients show an error | goes on by its button |
 | \`other_browser\` | verifies nothing, and shows six digits to type where the login waits | goes on once they were typed |
 
-With \`other_browser\` nobody verifies a stranger's account by a click ([how](decisions/0047-mailbox-and-password-meet.md), [what it is good for](security.md)).
+With \`other_browser\` nobody verifies a stranger's account by a click ([how](decisions/README.md#0047-mailbox-and-password-meet), [what it is good for](security.md)).
 
 [clients.md](clients.md) shows this with six clients that others wrote.
 
