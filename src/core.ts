@@ -73,7 +73,7 @@ export function createCore(options: CheckedOptions) {
     events,
     sessions,
     readCutoffs: sessions.readCutoffs,
-    seenByLogin: sessions.seenByLogin,
+    cutoffsSeenAtLogin: sessions.cutoffsSeenAtLogin,
     policy: createAccountPolicy(users, settings, log),
     ...clientSide,
     ...passwords,

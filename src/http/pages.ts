@@ -2,11 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context } from 'koa'
 import type { CaptchaSources } from './captcha.ts'
 import { languagesOf } from './language.ts'
-import type { PageLocals, PageName, Views } from '../views/index.ts'
-import { ERROR_STATUS, type ErrorMode } from '../views/page-locals.ts'
+import type { ErrorMode, PageLocals, PageName, Views } from '../views/index.ts'
 
 export interface Page<N extends PageName = PageName> {
-  status: number
   name: N
   locals: PageLocals[N]
   /** A client that the page's form may lead to: its redirect URI. */
@@ -23,23 +21,20 @@ export type Pages = ReturnType<typeof createPages>
 export const RETRY_AFTER_SECONDS = '60'
 
 /** The page for what cannot be answered in another way. */
-export const errorPage = (mode: ErrorMode): Page<'error'> => ({
-  status: ERROR_STATUS[mode],
-  name: 'error',
-  locals: { mode },
-})
+export const errorPage = (mode: ErrorMode): Page<'error'> => ({ name: 'error', locals: { mode } })
 
 /** @param sources - that pages with a captcha load it from. */
 export function createPages(views: Views, sources?: CaptchaSources) {
   function render<N extends PageName>(req: IncomingMessage, page: Page<N>) {
     const languages = languagesOf(req, page.uiLocales)
-    const { html, lang, hasCaptcha } = views.page(page.name, page.locals, languages, page.formId)
-    return { html, headers: pageHeaders(page, lang, hasCaptcha ? sources : undefined) }
+    const shown = views.page(page.name, page.locals, languages, page.formId)
+    const { html, status, lang, hasCaptcha } = shown
+    return { html, status, headers: pageHeaders(page, lang, hasCaptcha ? sources : undefined) }
   }
 
   function show<N extends PageName>(ctx: Context, page: Page<N>) {
-    const { html, headers } = render(ctx.req, page)
-    ctx.status = page.status
+    const { html, status, headers } = render(ctx.req, page)
+    ctx.status = status
     ctx.set(headers)
     ctx.body = html
   }
@@ -49,8 +44,8 @@ export function createPages(views: Views, sources?: CaptchaSources) {
 
     /** The same on a bare response, for hosts that are no Koa. */
     send<N extends PageName>(req: IncomingMessage, res: ServerResponse, page: Page<N>) {
-      const { html, headers } = render(req, page)
-      res.writeHead(page.status, { ...headers, 'Content-Length': Buffer.byteLength(html) })
+      const { html, status, headers } = render(req, page)
+      res.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(html) })
       res.end(html)
     },
 

@@ -30,8 +30,7 @@ export function passwordPage(parts: HttpParts, name: PasswordPage) {
     const { client } = await clients.identify(carried)
     const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
     const locals = { ...form, minLength, maxLength, client }
-    const status = form.mode === 'form' ? 200 : 400
-    pages.show(ctx, { status, name, locals, uiLocales })
+    pages.show(ctx, { name, locals, uiLocales })
   }
 
   return {
@@ -80,7 +79,7 @@ async function showDone(
     parts.appsOf(accountId, endId),
   ])
   const locals = { mode: 'done', ...(client && { client }), apps } as const
-  parts.pages.show(ctx, { status: 200, name, locals, uiLocales })
+  parts.pages.show(ctx, { name, locals, uiLocales })
 }
 
 // The password is changed: a failure here is no reason to say that something went wrong.
@@ -104,7 +103,7 @@ async function showInvalidLink(
   const { client } = await clients.identify(carried)
   const renew = reason === 'expired' ? token : undefined
   const locals = { mode: 'invalid', reason, carried, client, renew } as const
-  pages.show(ctx, { status: 400, name, locals, uiLocales, formId: renew && newId() })
+  pages.show(ctx, { name, locals, uiLocales, formId: renew && newId() })
 }
 
 /** Sends a new link in the place of one that expired. Its token says whose it is, and nothing is typed. */
@@ -127,5 +126,5 @@ export async function renewLink(
   await waited()
   const { client } = await parts.clients.identify(carried)
   const locals = { mode: 'sent', carried, client, isRenewed: true, waitMs } as const
-  parts.pages.show(ctx, { status: 200, name, locals, uiLocales: locale })
+  parts.pages.show(ctx, { name, locals, uiLocales: locale })
 }

@@ -20,7 +20,6 @@ export function resendVerification(parts: HttpParts, check: HostCheck) {
     const { scope: _scope, state: _state, ...named } = carried
     const { client } = await clients.identify(named)
     pages.show(ctx, {
-      status: answered.mode === 'sent' ? 200 : 400,
       name: 'verify-email',
       locals: { waiting, client, ...answered },
       formMayLeadTo: waiting && client && carried.redirectUri,

@@ -8,7 +8,6 @@ import { pathOf as pathOfRequest } from './mount.ts'
 import type { HttpParts } from './parts.ts'
 import { createRequestLimit } from './request-limit.ts'
 import { responseDelay } from './response-delay.ts'
-import type { Asset } from '../views/index.ts'
 
 /** The methods that a path answers; GET answers HEAD too. */
 export interface Route {
@@ -102,22 +101,5 @@ function pathOf(ctx: Context): string | undefined {
     return ctx.path ?? undefined
   } catch {
     return undefined
-  }
-}
-
-/** A file that our pages load: the style sheet, the script or the icon. */
-export function asset(type: string, { text, version }: Asset): Route {
-  return {
-    async get(ctx) {
-      // A page asks for the version that it was made with; another process, older or newer, may answer.
-      const isVersion = ctx.querystring === `v=${version}`
-      const kept = isVersion ? 'public, max-age=31536000, immutable' : 'no-cache'
-      ctx.set({ 'Cache-Control': kept, 'X-Content-Type-Options': 'nosniff' })
-      ctx.status = 200
-      ctx.type = `${type}; charset=utf-8`
-      ctx.etag = version
-      if (ctx.fresh) ctx.status = 304
-      else ctx.body = text
-    },
   }
 }

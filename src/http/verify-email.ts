@@ -53,33 +53,33 @@ async function goOnHere(parts: HttpParts, opening: Opening, login: PendingLogin)
 
 /** By the letter of 4.6: the link signs in any browser, if its request can still be finished. It never replaces the session of another account. */
 async function goByLink(parts: HttpParts, opening: Opening) {
-  const { resume, clients, seenByLogin, clock } = parts
+  const { resume, clients, cutoffsSeenAtLogin, clock } = parts
   const { ctx, next, opened } = opening
   const { login, here, token } = opened
   const { userId: accountId } = token
   const show = verifyEmailPages(parts)
   const ts = loginSecond(clock.now())
-  const live = await resume.liveSession(ctx)
-  if (live && live.accountId !== accountId) return show.otherAccount(ctx, opened)
+  const signedIn = await resume.signedInAccount(ctx)
+  if (signedIn !== undefined && signedIn !== accountId) return show.otherAccount(ctx, opened)
   const isOwnBrowser = login && here?.browserHash === login.browserHash
   if (isOwnBrowser) return goOnHere(parts, opening, login)
 
   const byEmail = async () => {
-    const accountFlowsSeen = await seenByLogin(accountId, ts, token.passwordDigest)
+    const accountFlowsSeen = await cutoffsSeenAtLogin(accountId, ts, token.passwordDigest)
     return { accountId, ts, accountFlowsSeen, amr: ['email'] }
   }
   if (token.pendingLoginId === undefined) {
     const { carried } = await clients.identify(token.carried)
     if (!(await confirmed(parts, opening))) return
     if (carried.clientId === undefined) return show.confirmed(ctx, opened)
-    return resume.carried(ctx, next, await byEmail(), carried)
+    return resume.authorizeByEmail(ctx, next, await byEmail(), carried)
   }
   const mayFinish = login !== undefined && (await clients.mayFinish(ctx, login.captured))
   if (!(await confirmed(parts, opening))) return
   const isFinished =
     mayFinish &&
     !(await parts.waitingLogins.isLeft(login.id)) &&
-    (await resume.captured(ctx, next, login.captured, await byEmail()))
+    (await resume.finishByEmail(ctx, next, login.captured, await byEmail()))
   if (!isFinished) await show.confirmed(ctx, opened)
 }
 

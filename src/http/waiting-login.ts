@@ -1,11 +1,10 @@
 import type { Context, Next } from 'koa'
 import type { FinishedLogin, WaitingLogin, WaitingPage } from '../flows/waiting-login.ts'
-import type { WayOut } from '../oidc/resume.ts'
 import type { CapturedRequest } from '../ports/index.ts'
 import type { CodeFault } from '../views/index.ts'
 import { parseFields, type SentForm } from './form.ts'
 import type { HttpParts } from './parts.ts'
-import { blockedPage, endPage } from './verify-email-pages.ts'
+import { blockedPage, endPage } from './waiting-login-pages.ts'
 
 /** What one request is about: the page that asks, and the login that it waits for. */
 interface Asked {
@@ -33,8 +32,8 @@ export function waitingLogin(parts: HttpParts) {
     async post(ctx: Context, { fields }: SentForm, next: Next) {
       const action = fields.get('action')
       const asked = { ctx, next, waiting: waitingOn(ctx, fields.get('login')) }
-      if (action === 'cancel') return leave(parts, asked, 'denied')
-      if (action === 'other_account') return leave(parts, asked, 'asked_again')
+      if (action === 'cancel') return leave(parts, asked, 'deny')
+      if (action === 'other_account') return leave(parts, asked, 'askAgain')
       await goOn(parts, asked, fields.get('code'))
     },
   }
@@ -67,7 +66,7 @@ export async function finish(parts: HttpParts, asked: Asked, captured: CapturedR
   let isFinished = true
   const wentOn = await waitingLogins.inTurn(waiting, async () => {
     await resume.endForeignSession(ctx, captured.login.accountId)
-    isFinished = await resume.waiting(ctx, next, captured)
+    isFinished = await resume.finishInWindow(ctx, next, captured)
   })
   if (!wentOn || !isFinished)
     await show(parts, ctx, { status: wentOn ? 'ended' : 'continued', captured })
@@ -90,14 +89,14 @@ async function confirmByCode(
 }
 
 /** Ends the login, whatever became of its address; the request that it was for goes back to the client, or to the login page. */
-async function leave(parts: HttpParts, { ctx, next, waiting }: Asked, how: WayOut) {
+async function leave(parts: HttpParts, { ctx, next, waiting }: Asked, how: 'deny' | 'askAgain') {
   const { waitingLogins, clients, resume } = parts
   const login = await waitingLogins.find(waiting)
   if (!('user' in login)) return show(parts, ctx, login)
   const { captured } = login
   const mayGoBack = await clients.mayFinish(ctx, captured)
   const isLeft = await waitingLogins.leave(waiting, async () => {
-    if (mayGoBack) await resume.left(ctx, next, captured, how)
+    if (mayGoBack) await resume[how](ctx, next, captured)
   })
   if (!isLeft || !mayGoBack)
     await show(parts, ctx, { status: isLeft ? 'ended' : 'continued', captured })
@@ -116,7 +115,9 @@ async function show(parts: HttpParts, ctx: Context, found: Found, fault?: CodeFa
     return pages.show(ctx, await blockedPage(parts, { user, login, lifetimeMs, waitMs, fault }))
   }
   const { status, captured } = found
-  const live = status === 'continued' ? await resume.liveSession(ctx) : undefined
-  const mode = live && live.accountId === captured?.login.accountId ? 'signed_in' : 'ended'
-  pages.show(ctx, await endPage(parts, mode, captured))
+  const isSignedIn =
+    status === 'continued' &&
+    captured !== undefined &&
+    (await resume.signedInAccount(ctx)) === captured.login.accountId
+  pages.show(ctx, await endPage(parts, isSignedIn ? 'signed_in' : 'ended', captured))
 }

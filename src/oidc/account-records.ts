@@ -31,7 +31,7 @@ export function accountRecords(
     models.flatMap((model) => {
       const isOver = (payload: AdapterPayload) => {
         const stamp = accountStamp(model, payload)
-        return stamp?.accountId === accountId && isEnded(stamp.kind, stamp, ends)
+        return stamp?.accountId === accountId && isEnded(stamp.cutoff, stamp, ends)
       }
       const adapters = factories.map((factory) => factory(model)).filter(findsAccounts)
       return adapters.map((adapter) => ({ model, adapter, isOver }))

@@ -53,17 +53,21 @@ export function createEndableSessions(parts: EndableParts) {
   }
 }
 
-function wrap({ alive, stamped }: SeenLogins, model: string, inner: Adapter): Adapter {
+function wrap(
+  { unlessEnded, withSeenCutoffs }: SeenLogins,
+  model: string,
+  inner: Adapter,
+): Adapter {
   return {
     upsert: (id, payload, expiresIn) =>
       waitingOnce(async () => {
-        const saved = await stamped(model, payload, async () => inner.find(id))
+        const saved = await withSeenCutoffs(model, payload, async () => inner.find(id))
         return inner.upsert(id, saved, expiresIn)
       }),
-    find: (id) => waitingOnce(async () => alive(model, await inner.find(id))),
-    findByUid: (uid) => waitingOnce(async () => alive(model, await inner.findByUid(uid))),
+    find: (id) => waitingOnce(async () => unlessEnded(model, await inner.find(id))),
+    findByUid: (uid) => waitingOnce(async () => unlessEnded(model, await inner.findByUid(uid))),
     findByUserCode: (code) =>
-      waitingOnce(async () => alive(model, await inner.findByUserCode(code))),
+      waitingOnce(async () => unlessEnded(model, await inner.findByUserCode(code))),
     consume: (id) => waitingOnce(async () => inner.consume(id)),
     destroy: (id) => waitingOnce(async () => inner.destroy(id)),
     revokeByGrantId: (grantId) => waitingOnce(async () => inner.revokeByGrantId(grantId)),

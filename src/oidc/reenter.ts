@@ -13,6 +13,7 @@ import type { CapturedRequest } from '../ports/index.ts'
 import type { OpenLogin } from './open-login.ts'
 import type { OidcParts } from './parts.ts'
 import { outcomeOf } from './provider-answers.ts'
+import { injectCookie } from './request-cookies.ts'
 
 /** The record only has to live for the one request that makes and uses it. */
 export const HANDOVER_SECONDS = 60
@@ -20,7 +21,7 @@ export const HANDOVER_SECONDS = 60
 export type ReenterParts = Pick<OidcParts, 'provider' | 'clock'> & { openLogin: OpenLogin }
 
 /** Sends a request through the provider again, as if the login page had answered with this result. */
-export async function reopen(
+export async function resumeRequest(
   parts: ReenterParts,
   ctx: Context,
   next: Next,
@@ -72,28 +73,4 @@ export const restoreRequest: Middleware = async (ctx, next) => {
     else ctx.req.headers.cookie = cookie
     if (original !== undefined) Reflect.set(ctx.req, 'originalUrl', original)
   }
-}
-
-/**
- * Adds a cookie to the request that the browser did not send, signed as the provider expects. So one response does what would
- * otherwise need a redirect to ourselves.
- */
-export function injectCookie(ctx: Context, name: string, value: string): void {
-  const kept = withoutCookie(ctx.req.headers.cookie, name)
-  const pairs = [...kept, `${name}=${value}`]
-  // The key ring of the cookies is there at run time, but not in the types.
-  const { keys }: { keys?: { sign(data: string): string } } = Object(ctx.cookies)
-  if (keys) pairs.push(`${name}.sig=${keys.sign(`${name}=${value}`)}`)
-  ctx.req.headers.cookie = pairs.join('; ')
-}
-
-export function dropCookie(ctx: Context, name: string): void {
-  ctx.req.headers.cookie = withoutCookie(ctx.req.headers.cookie, name).join('; ')
-}
-
-function withoutCookie(header: string | undefined, name: string): string[] {
-  const pairs = (header ?? '').split(';').map((pair) => pair.trim())
-  return pairs.filter(
-    (pair) => pair !== '' && !pair.startsWith(`${name}=`) && !pair.startsWith(`${name}.sig=`),
-  )
 }

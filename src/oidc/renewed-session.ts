@@ -34,7 +34,7 @@ export function createLiveSession({ provider, sessions, cutoffs, clock, log }: P
       const { oauth } = seenAll(await cutoffs.read(accountId))
       const login = { second: loginTs, seen: { idp, oauth } }
       const secondsLeft = Math.max(1, exp - loginSecond(clock.now()))
-      await sessions.ofLogin(accountId, login, () => renewed.save(secondsLeft))
+      await sessions.runAsLogin(accountId, login, () => renewed.save(secondsLeft))
     }
 
     return {

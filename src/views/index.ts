@@ -9,7 +9,7 @@ import { chooseLocale, type Languages } from './languages.ts'
 import { canonicalLocale, readLocales } from './locale-files.ts'
 import { renderMail, type MailLocals, type MailName } from './mails.ts'
 import type { PageLocals, PageName } from './page-locals.ts'
-import { asksForMail } from './page-modes.ts'
+import { asksForMail, statusOf } from './page-modes.ts'
 import { assetOf, frameOf, renderPage } from './pages.ts'
 import { createTemplates } from './templates.ts'
 import { tryAll } from './trial.ts'
@@ -95,7 +95,7 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}) {
       const hasCaptcha = captcha !== undefined && asksForMail(name, locals)
       const around = hasCaptcha ? { ...frame, captcha } : frame
       const html = renderPage(templates, catalog, around, name, locals, languages.asked, formId)
-      return { html, lang: catalog.lang, hasCaptcha }
+      return { html, status: statusOf(locals), lang: catalog.lang, hasCaptcha }
     },
 
     mail: (name: MailName, locals: MailLocals, languages: Languages = {}) =>

@@ -1,9 +1,21 @@
-/** Title, picture, captcha and errors at fields: they follow from the name of a page, its mode, reason and fault. */
+/** Status, title, picture, captcha and errors at fields: they follow from the name of a page, its mode, reason and fault. */
 import { maskedAddress } from '../settings/mail-address.ts'
 import type { Catalog, Values } from './catalog.ts'
 import { wordsIn } from './languages.ts'
-import type { PageLocals, PageName } from './page-locals.ts'
+import { ERROR_STATUS, type PageLocals, type PageName } from './page-locals.ts'
 import { numberText, waitText } from './wording.ts'
+
+/** 400 where the page refuses something. */
+export function statusOf(locals: PageLocals[PageName]): number {
+  // No browser keeps the page of a link that it fetched ahead.
+  if ('link' in locals) return 403
+  const isFaulty = 'fault' in locals && locals.fault && locals.fault.reason !== 'not_yet'
+  if (isFaulty || ('isNotYet' in locals && locals.isNotYet)) return 400
+  const ofErrors: Record<string, number> = ERROR_STATUS
+  return ofErrors[locals.mode] ?? (REFUSING.test(locals.mode) ? 400 : 200)
+}
+
+const REFUSING = /^(invalid|expired|ended|password_.*)$/
 
 /** Keys of words for the title, the most special first. */
 export function titlesOf(name: PageName, locals: PageLocals[PageName]): string[] {

@@ -75,16 +75,16 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a login whose password is another one by now outlives the cut-offs',
-    in: 'seen-logins:seenByLogin',
+    in: 'seen-logins:cutoffsSeenAtLogin',
     find: 'seenNone()',
     becomes: 'seenAll(ends)',
     caughtBy: 'FLT-14',
   },
   {
     name: 'a login with the new password is judged by its clock',
-    in: 'seen-logins:seenByLogin',
-    find: 'isOfNow ? seenAll(ends)',
-    becomes: 'isOfNow ? seenBy(second, ends)',
+    in: 'seen-logins:cutoffsSeenAtLogin',
+    find: 'isCurrent ? seenAll(ends)',
+    becomes: 'isCurrent ? seenBy(second, ends)',
     caughtBy: 'FLT-14',
   },
   {

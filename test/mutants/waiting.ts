@@ -296,7 +296,7 @@ export const waitingMutants: Mutant[] = [
   {
     name: 'a login waits that another site sent',
     in: 'login:block',
-    find: 'isCrossSite(req, new URL(parts.oauthUrl).origin)',
+    find: 'isCrossSite(req, parts.origin)',
     becomes: 'false',
     caughtBy: 'no login waits that another site sent',
   },
@@ -338,15 +338,15 @@ export const waitingMutants: Mutant[] = [
   {
     name: 'a waiting window says signed in whoever is',
     in: 'waiting-login:show',
-    find: 'live && live.accountId === captured?.login.accountId',
-    becomes: "status === 'continued'",
+    find: '(await resume.signedInAccount(ctx)) === captured.login.accountId',
+    becomes: 'true',
     caughtBy: 'says that it is over, not',
   },
   {
     name: 'a waiting window says signed in of any account',
     in: 'waiting-login:show',
-    find: '=== captured?.login.accountId',
-    becomes: '!== captured?.params',
+    find: '=== captured.login.accountId',
+    becomes: '!== undefined',
     caughtBy: 'says of a window that went on before',
   },
   {
