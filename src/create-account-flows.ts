@@ -22,7 +22,7 @@ import type { MailOutbox } from './records/index.ts'
 import { createMailCheck } from './smtp/check.ts'
 import { createRefreshTokens } from './smtp/refresh-tokens.ts'
 import { createMailSender } from './smtp/sender.ts'
-import { createUpkeep, type Health } from './upkeep.ts'
+import { createMaintenance, type Health } from './maintenance.ts'
 
 /** What `createAccountFlows` answers. */
 export interface AccountFlows extends Login, LoginPassword, WellKnown {
@@ -123,7 +123,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const refreshTokens = createRefreshTokens(core.settingsKeeper, checked.log)
   const sender = createMailSender(settings, clock, refreshTokens, checked.transport)
   const mail = createMailPipeline({ ...core, ...core.clients, users: core.watchedUsers, sender })
-  const upkeep = createUpkeep({ ...core, ...flows, mail })
+  const maintenance = createMaintenance({ ...core, ...flows, mail })
   const browser = createBrowserSide(core, flows, checked)
   const adminParts = {
     ...core,
@@ -153,16 +153,16 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       await store.start()
       await users.start?.()
       await sessions.start()
-      await upkeep.start(checked.initialSettings, workers)
+      await maintenance.start(checked.initialSettings, workers)
       await core.passwordJudge.load()
       if (workers) [mail, clientLogouts].forEach(({ start }) => start())
     },
 
     async stop({ withinMs = 10_000 } = {}) {
-      await Promise.all([upkeep, mail, clientLogouts].map(({ stop }) => stop(withinMs)))
+      await Promise.all([maintenance, mail, clientLogouts].map(({ stop }) => stop(withinMs)))
     },
 
-    health: upkeep.health,
+    health: maintenance.health,
     adminApi: createAdminApi(adminParts, `${core.basePath}${checked.adminPath}`),
     events,
     endSessions,

@@ -45,9 +45,7 @@ export class AccountFlowsError extends Error {
   }
 }
 
-/**
- * Whether what is stored cannot be reached for now, or too many want it at once. Told by the code alone, so that a store of the host's own can say it too.
- */
+/** Whether the store cannot be reached for now. By the code alone, so that a host's own store can say it too. */
 export function isStoreUnavailable(error: unknown): boolean {
   return hasCode(error, 'ERR_STORE_UNAVAILABLE')
 }

@@ -47,9 +47,7 @@ export interface AccountFlowsOptions {
    * stored, or their users cannot sign in. A new password still has at most 72 bytes.
    */
   hashing?: Hashing | undefined
-  /**
-   * The random delay of 4.2 and 4.7; by default at least 250 ms, and up to 500 ms more. In production, no delay logs a warning.
-   */
+  /** The random delay of 4.2 and 4.7; by default at least 250 ms, and up to 500 ms more. In production, no delay logs a warning. */
   responseDelay?: ResponseDelay
   /**
    * How clients are told that an account is ended there (back-channel logout). By default only clients with a public address are
@@ -64,9 +62,7 @@ export interface AccountFlowsOptions {
    * The check should take the same time with and without an account.
    */
   beforeForgotPassword?: BeforeForgotPassword
-  /**
-   * Your own judgement of each new password, after ours: `undefined` takes it, `{ reason }` refuses it. See `docs/passwords.md`.
-   */
+  /** Your own judgement of each new password, after ours: `undefined` takes it, `{ reason }` refuses it. See `docs/passwords.md`. */
   judgePassword?: JudgePassword | undefined
   /**
    * A widget in these forms, such as a captcha. `beforeForgotPassword` checks its answer, and is required then. See

@@ -104,7 +104,7 @@ export async function verifyByReset(
 export type VoidLinks = (accountId: string, kinds?: readonly LinkKind[]) => Promise<void>
 
 /** Links have expired by it, however far behind the clock of a process is. */
-const BEFORE_EVERY_CLOCK = new Date(0)
+const VOIDED_AT = new Date(0)
 
 export function createVoidLinks(
   store: Pick<AccountFlowsStore, 'pendingLogins' | 'outbox' | TokenPart>,
@@ -113,7 +113,7 @@ export function createVoidLinks(
     if (kinds.includes('email_verification'))
       await store.pendingLogins.change({ accountId: userId }, { isVoid: true })
     for (const kind of kinds)
-      await store[MAIL_KINDS[kind].link.tokens].revoke({ userId }, BEFORE_EVERY_CLOCK)
+      await store[MAIL_KINDS[kind].link.tokens].revoke({ userId }, VOIDED_AT)
   }
 
   /** Voids what is still to be mailed to the account too, also what is on its way to the mail server. */
@@ -121,7 +121,7 @@ export function createVoidLinks(
     for (const kind of kinds) {
       const requests = await store.outbox.requestsOf(userId, kind)
       const ids = requests.map(({ id }) => id)
-      await store.outbox.supersede(ids, BEFORE_EVERY_CLOCK)
+      await store.outbox.supersede(ids, VOIDED_AT)
     }
     await voidLinks(userId, kinds)
   }
@@ -131,11 +131,11 @@ export function createVoidLinks(
 
 /** Whether it was voided with all others of its account. */
 export function isVoided({ expiresAt }: { expiresAt: Date }): boolean {
-  return expiresAt.getTime() === BEFORE_EVERY_CLOCK.getTime()
+  return expiresAt.getTime() === VOIDED_AT.getTime()
 }
 
 /** The users as the flows see them: a user who is met disabled has no link any more, also once enabled again. */
-export function usersWithLinks(users: UserStore, voidLinks: VoidLinks): UserStore {
+export function usersVoidingLinks(users: UserStore, voidLinks: VoidLinks): UserStore {
   async function met<Found extends User | undefined>(user: Found): Promise<Found> {
     if (user?.disabled) await voidLinks(user.id)
     return user

@@ -3,7 +3,7 @@ import type { Requester } from '../ports/index.ts'
 import type { PendingLogin, Token } from '../records/index.ts'
 import { isVerified, isVoided } from './account.ts'
 import { about, refuse, type LinkRefusal } from './link-refusal.ts'
-import { MOST_MAILED } from './link.ts'
+import { MAX_MAILED } from './link.ts'
 import type { FlowParts } from './parts.ts'
 
 /** A genuine, usable link and the account it is for. Nothing is consumed yet. */
@@ -20,8 +20,8 @@ export interface OpenedLink {
 export function createConfirm(parts: FlowParts) {
   return {
     /**
-     * unverified → verified, unused → used. Ends all other logins of the account that wait, but the one that goes on. A refusal: somebody
-     * else was first, or the account changed just now.
+     * unverified → verified, unused → used. Ends all other logins of the account that wait. A refusal: another request was first, or the
+     * account changed just now.
      */
     async confirm(
       { token, login }: OpenedLink,
@@ -63,9 +63,9 @@ async function recordVerified(
 }
 
 /**
- * `false`: it was not the one to verify the address, or somebody voided its links just now.
+ * `false`: another request verified the address, or its links were voided just now.
  *
- * @param isOurs - picks the links to mark as used: "This wasn't me" of their mails takes the verification back.
+ * @param isOurs - picks the links to mark as used. So "This wasn't me" of their mails finds that they verified.
  */
 async function verifyAddress(
   { users, pendingLogins, verificationTokens, clock }: FlowParts,
@@ -75,7 +75,7 @@ async function verifyAddress(
 ): Promise<boolean> {
   const endOthers = () =>
     pendingLogins.change({ accountId: userId, except: goesOn }, { isVoid: true })
-  const ours = async () => (await verificationTokens.ofUser(userId, MOST_MAILED)).filter(isOurs)
+  const ours = async () => (await verificationTokens.ofUser(userId, MAX_MAILED)).filter(isOurs)
   // Before: once the address is verified, each login that is left can go on. And after, for one that began meanwhile.
   await endOthers()
   if (!(await users.markEmailVerified(userId, email))) return false

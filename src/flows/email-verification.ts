@@ -22,7 +22,7 @@ import { codeWait } from './login-code.ts'
 import { createConfirm, type OpenedLink } from './confirm-address.ts'
 import type { FlowParts } from './parts.ts'
 import { refuse, unknown, type LinkRefusal } from './link-refusal.ts'
-import { isLoginOf, isWaitingPage, MOST_LOGINS, newPendingLogin } from './waiting-login.ts'
+import { isLoginOf, isWaitingPage, MAX_LOGINS, newPendingLogin } from './waiting-login.ts'
 
 /** Who opens a link, and the cookie of the browser. `undefined`: it has none. */
 type LinkOpener = Requester & { browser: string | undefined }
@@ -42,7 +42,7 @@ export function createEmailVerification(parts: FlowParts) {
       const login = newPendingLogin(user, captured, browser, parts.clock.now(), lifetimeMs)
       if (!login) return undefined
       const { id } = login
-      await parts.pendingLogins.save(login, MOST_LOGINS)
+      await parts.pendingLogins.save(login, MAX_LOGINS)
       // The host read the account before it compared the password: what was verified since ended this login too.
       const isLate = (await parts.users.findById(user.id))?.emailVerified
       if (isLate) await parts.pendingLogins.change({ id }, { isVoid: true })
@@ -67,10 +67,7 @@ export function createEmailVerification(parts: FlowParts) {
     /** Judges a link without consuming it. */
     open: open.bind(undefined, parts),
 
-    /**
-     * The code of the login that the link was mailed for, and for how long none is compared. `undefined`: there is none, or it waits no
-     * more.
-     */
+    /** The code of the login that the link was mailed for, if that still waits, and for how long no code is compared. */
     async codeOf({ login }: OpenedLink) {
       if (!login || !isWaitingPage(login)) return undefined
       const waitMs = await codeWait(parts, login.email)

@@ -59,10 +59,10 @@ export function verificationState({ token, account, state }: FoundLink) {
 }
 
 /** To one account, while "This wasn't me" of a mail is good. Somebody may ask for many more, so that a link is not among the newest. */
-export const MOST_MAILED = 10_000
+export const MAX_MAILED = 10_000
 
 /** Of one account, whatever asks. */
-export const MOST_LINKS = 100
+export const MAX_LINKS = 100
 
 /** Whether one of the account's links could still be used, and finishes this login, if one is named. */
 export async function hasUsableLink(
@@ -71,7 +71,7 @@ export async function hasUsableLink(
   at: Date,
   pendingLoginId?: string,
 ): Promise<boolean> {
-  const found = await tokens.ofUser(account.id, MOST_LINKS)
+  const found = await tokens.ofUser(account.id, MAX_LINKS)
   return found.some(
     (token) =>
       linkState(token, account, at) === 'usable' &&
@@ -117,14 +117,17 @@ export function readingsOf(query: string): string[] {
 
 function mendedPair(pair: string): string {
   const at = pair.indexOf('=')
-  const name = pair.slice(0, at)
-  return BASE64URL.has(name) ? `${name}=${decoded(pair.slice(at)).replaceAll(/[^\w-]/g, '')}` : pair
+  const [name, value] = [pair.slice(0, at), pair.slice(at)]
+  return BASE64URL.has(name)
+    ? `${name}=${(decode(value) ?? value).replaceAll(/[^\w-]/g, '')}`
+    : pair
 }
 
-function decoded(text: string): string {
+/** Of a name or a value in a query or a form. `undefined`: it is not percent-encoded UTF-8. */
+export function decode(text: string): string | undefined {
   try {
-    return decodeURIComponent(text)
+    return decodeURIComponent(text.replaceAll('+', ' '))
   } catch {
-    return text
+    return undefined
   }
 }

@@ -1,7 +1,4 @@
-/**
- * The code of a login that waits. Its mails hold it, and it is typed into the page that waits. So mailbox and password are in the same
- * hands (3.2).
- */
+/** The code in the mails of a waiting login. Typed into the waiting page, it proves mailbox and password at once (3.2). */
 import { readCode } from '../crypto/login-code.ts'
 import { newId } from '../crypto/token.ts'
 import type { Requester } from '../ports/index.ts'
@@ -13,7 +10,7 @@ const HOUR_MS = 3_600_000
 const MONTH_MS = 30 * 24 * HOUR_MS
 
 /** Wrong codes at one login. It is over with the last. */
-const MOST_OF_LOGIN = 5
+const MAX_OF_LOGIN = 5
 
 /** Wrong codes for one mailbox, over all accounts that claim it. */
 const OF_MAILBOX = [
@@ -21,10 +18,7 @@ const OF_MAILBOX = [
   { windowMs: MONTH_MS, most: 100 },
 ]
 
-/**
- * `unread`: no code of six digits was typed, which is no try. `over`: the login is over. A number: no code of this mailbox is compared
- * for so many milliseconds.
- */
+/** `unread`: not six digits, which is no try. `over`: the login is over. A number: milliseconds until codes of this mailbox are compared. */
 type CodeOutcome = 'right' | 'unread' | 'wrong' | 'over' | number
 
 /** Judges a typed code. A try is counted before it is compared, and the right one is given back. */
@@ -39,7 +33,7 @@ export async function tryCode(
   if (code === undefined) return 'unread'
   const own = keyedHash(`codes:${login.id}`)
   const { count: tries } = await limits.hit(own, MONTH_MS)
-  if (tries > MOST_OF_LOGIN) return endLogin(parts, login)
+  if (tries > MAX_OF_LOGIN) return endLogin(parts, login)
   const counted = [own]
   for (const { key, spelledKey, windowMs, most } of rowsOf(parts, login.email)) {
     const [{ count, msToEnd }] = await Promise.all([
@@ -58,7 +52,7 @@ export async function tryCode(
     return 'right'
   }
   await auditWrong(parts, login, by)
-  return tries === MOST_OF_LOGIN ? endLogin(parts, login) : 'wrong'
+  return tries === MAX_OF_LOGIN ? endLogin(parts, login) : 'wrong'
 }
 
 /** For how many milliseconds no code of this mailbox is compared. `undefined`: it is compared. */

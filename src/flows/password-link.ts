@@ -112,9 +112,8 @@ async function claim(parts: PasswordLinkParts, form: PasswordForm, by: Requester
   if (!isToken(form.token)) return undefined
   const found = await tokens.find(hashToken(form.token))
   if (!found || endOf(found, clock.now())) return undefined
-  const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
   const refused =
-    refusePassword(form.password, form.confirmPassword, { minLength, maxLength }) ??
+    refusePassword(form.password, form.confirmPassword, settings()) ??
     (await judge(parts, found, form.password))
   if (refused) return { ...refused, carried: found.carried }
 

@@ -101,7 +101,7 @@ export function createWaitingLogins(parts: FlowParts) {
 export const KEEP_LOGIN_MS = WEEK_MS
 
 /** Of one account. The newest: somebody who knows its password could otherwise keep its owner out for as long as logins are kept. */
-export const MOST_LOGINS = 10
+export const MAX_LOGINS = 10
 
 /** More than any request that comes in an address. */
 const MAX_CAPTURED_BYTES = 32_768

@@ -4,10 +4,10 @@ import { isPressed } from './cross-site.ts'
 import { tokenInQuery, type SentForm } from './form.ts'
 import type { HttpParts } from './parts.ts'
 
-/** Of all tokens that do nothing, the page is the same. */
+/** The same for every token that does nothing. */
 const INVALID = { mode: 'invalid', reason: 'unknown' } as const
 
-/** "This wasn't me" of any mail (4.10). Opening it does nothing, so it is safe from programs that look into mails. */
+/** "This wasn't me" of any mail (4.10). Opening it does nothing, because programs that scan mails open links too. */
 export function notMe({ notMe: flow, pages, requesterOf }: HttpParts) {
   function show(ctx: Context, locals: PageLocals['not-me'], uiLocales?: string) {
     pages.show(ctx, { name: 'not-me', locals, uiLocales })
@@ -28,7 +28,7 @@ export function notMe({ notMe: flow, pages, requesterOf }: HttpParts) {
       const uiLocales = asked ?? mail.locale
       if (!isPressed(ctx, fields))
         return show(ctx, { mode: 'confirm', token, isNotYet: true }, uiLocales)
-      const done = await flow.disown(mail, requesterOf(ctx.req))
+      const done = await flow.report(mail, requesterOf(ctx.req))
       if (done === 'under_way') return pages.showError(ctx, 'unavailable')
       const { outcome: mode, mayReset } = done
       show(ctx, { mode, ...(mayReset && { carried: {} }) }, uiLocales)

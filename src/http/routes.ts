@@ -15,11 +15,7 @@ export interface Route {
   post?(ctx: Context, form: SentForm, next: Next): Promise<void>
 }
 
-/**
- * Answers our paths, and leaves every other to the provider.
- *
- * @param routes - by path below the OAuth path.
- */
+/** Answers our paths, and leaves every other to the provider. `routes` are by path below the OAuth path. */
 export function createRoutes(
   parts: HttpParts,
   routes: Record<string, Route>,
@@ -30,7 +26,7 @@ export function createRoutes(
   const startDelay = responseDelay(clock, options.responseDelay)
   const expectMounted = createMountCheck(options.oauthPath, log)
 
-  // Other sites are refused before anything is counted: they must not use up the limit of a person.
+  // Other sites are refused before the form is counted. Otherwise they could use up the limit of a person.
   async function isRefused(ctx: Context): Promise<boolean> {
     if (isCrossSite(ctx.req, origin)) {
       pages.showError(ctx, 'refused')
@@ -45,11 +41,11 @@ export function createRoutes(
 
   async function readAndAnswer(ctx: Context, next: Next, answer: NonNullable<Route['post']>) {
     const fields = await readForm(ctx)
-    const waited = startDelay()
+    const randomDelay = startDelay()
     if (typeof fields === 'string') return pages.showError(ctx, fields)
     const uiLocales = uiLocalesIn(fields)
     const requester = { ...requesterOf(ctx.req), uiLocales }
-    const form = { fields, uiLocales, formId: idIn(fields, 'form_id'), requester, waited }
+    const form = { fields, uiLocales, formId: idIn(fields, 'form_id'), requester, randomDelay }
     await answer(ctx, form, next)
   }
 
@@ -67,7 +63,7 @@ export function createRoutes(
     }
     expectMounted(ctx, path)
     const { get, post } = route
-    // A resumption makes another request of it.
+    // A resumed request has another path afterwards.
     const from = ctx.path
     try {
       if (get && ['GET', 'HEAD'].includes(ctx.method)) await get(ctx, next)
@@ -81,7 +77,7 @@ export function createRoutes(
   }
 }
 
-// A proxy in front may strip the path of the base URL, so what is in front of `oauthPath` is not looked at.
+// The end alone, because a proxy may strip the path of the base URL.
 function createMountCheck(oauthPath: string, log: Log) {
   let isTold = false
   return (ctx: Context, path: string) => {

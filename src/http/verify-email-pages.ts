@@ -8,11 +8,11 @@ import type { PageLocals } from '../views/index.ts'
 import type { HttpParts } from './parts.ts'
 import { requestOf, type PageRequest } from './waiting-login-pages.ts'
 
-/** What a verification link opens, in the language of its mail. */
+/** The pages of a verification link, in the language of its mail. */
 export function verifyEmailPages({ pages, clients, verification }: HttpParts) {
   const name = 'verify-email'
 
-  // Parameters that were too long for the link are taken from the login that waits.
+  // From the login that waits, because parameters can be too long for the link.
   async function show(
     ctx: Context,
     { login, token: { carried, locale } }: OpenedLink,
@@ -27,7 +27,7 @@ export function verifyEmailPages({ pages, clients, verification }: HttpParts) {
   }
 
   return {
-    /** `link`: the one that was opened, if it is genuine. */
+    /** @param link - that was opened, if it is genuine. */
     async refused(
       ctx: Context,
       { refusal, reason, carried, locale: uiLocales }: LinkRefusal,
@@ -38,18 +38,18 @@ export function verifyEmailPages({ pages, clients, verification }: HttpParts) {
         return pages.show(ctx, { name, locals: { mode: refusal, client }, uiLocales })
       const renew = reason === 'expired' ? link : undefined
       const locals = { mode: 'expired', reason, carried, client, renew } as const
-      // The page of an unknown link is the same for everybody, so it has no id of its own.
+      // The page of an unknown link is always the same, so it has no id.
       const formId = reason === 'unknown' ? undefined : newId()
       pages.show(ctx, { name, locals, uiLocales, formId })
     },
 
     confirmed: (ctx: Context, opened: OpenedLink) => show(ctx, opened, { mode: 'verified' }),
 
-    /** A browser that fetched the link ahead gets this page, and throws it away. If a person sees it, its button opens the link. */
+    /** For a browser that fetches the link ahead. If a person sees this page after all, its button opens the link. */
     confirm: (ctx: Context, link: VerificationLink, opened: OpenedLink) =>
       show(ctx, opened, { mode: 'confirm', link }),
 
-    /** Nothing is verified: the code is for the page that waits. */
+    /** Nothing is verified. The code is for the page that waits. */
     async elsewhere(ctx: Context, opened: OpenedLink) {
       const { username, login } = opened
       const shown = await verification.codeOf(opened)
@@ -59,7 +59,6 @@ export function verifyEmailPages({ pages, clients, verification }: HttpParts) {
       await show(ctx, opened, { mode: 'elsewhere', username, ...code })
     },
 
-    /** Nothing is verified either. */
     otherAccount: (ctx: Context, opened: OpenedLink) =>
       show(ctx, opened, { mode: 'other_account' }),
   }

@@ -9,7 +9,6 @@ import type { HttpParts } from './parts.ts'
 import { verifyEmailPages } from './verify-email-pages.ts'
 import { finish } from './waiting-login.ts'
 
-/** What one request is about. */
 interface Opening {
   ctx: Context
   next: Next
@@ -17,8 +16,8 @@ interface Opening {
 }
 
 /**
- * What a verification link opens (4.6). With `email_link_confirmation` at `other_browser`, it verifies only where a login of its account
- * waits: there, mailbox and password are in the same hands.
+ * What a verification link opens (4.6). With `email_link_confirmation` at `other_browser`, it verifies only in a browser where a login of
+ * its account waits. There, the same person has the mailbox and the password.
  */
 export function verifyEmail(parts: HttpParts) {
   const { verification, settings } = parts
@@ -40,10 +39,10 @@ export function verifyEmail(parts: HttpParts) {
   }
 }
 
-/** Verifies, and the login that waits in this browser goes on. */
+/** Verifies, and finishes the login that waits in this browser. */
 async function goOnHere(parts: HttpParts, opening: Opening, login: PendingLogin) {
   const { ctx, next, opened } = opening
-  // Before: where the provider fails, the link is not used up.
+  // First, so that the link stays usable if the provider fails.
   await parts.clients.mayFinish(ctx, login.captured)
   if (!(await confirmed(parts, opening, login.id))) return
   if (login.continuedAt) return verifyEmailPages(parts).confirmed(ctx, opened)
@@ -51,7 +50,7 @@ async function goOnHere(parts: HttpParts, opening: Opening, login: PendingLogin)
   await finish(parts, { ctx, next, waiting }, login.captured)
 }
 
-/** By the letter of 4.6: the link signs in any browser, if its request can still be finished. It never replaces the session of another account. */
+/** As 4.6 says: the link signs in any browser, if its request can still be finished. It never replaces the session of another account. */
 async function goByLink(parts: HttpParts, opening: Opening) {
   const { resume, clients, cutoffsSeenAtLogin, clock } = parts
   const { ctx, next, opened } = opening
@@ -83,7 +82,7 @@ async function goByLink(parts: HttpParts, opening: Opening) {
   if (!isFinished) await show.confirmed(ctx, opened)
 }
 
-/** `false`: the link did nothing, and the page says why. */
+/** `false`: the link did nothing, and a page says why. */
 async function confirmed(parts: HttpParts, { ctx, opened }: Opening, goesOn?: string) {
   const requester = parts.requesterOf(ctx.req)
   const outcome = await parts.verification.confirm(opened, requester, goesOn)

@@ -13,11 +13,10 @@ export type PageRequest = Pick<Page, 'formMayLeadTo' | 'uiLocales'>
 export interface BlockedLogin {
   user: User
   login: PendingLogin
-  /** How long its link, and so its page, lives. */
+  /** Of its link, and so of its page. */
   lifetimeMs: number
   /** Until another mail may be asked for. `undefined`: at any time. */
   waitMs: number | undefined
-  /** What is wrong with the code that was sent. */
   fault?: CodeFault | undefined
 }
 
@@ -35,7 +34,7 @@ export async function blockedPage(
   return { name: 'verify-email', locals, ...requestOf(captured), formId: newId() }
 }
 
-/** The page of a login that waits no more. `captured`: its request, if it is one of this browser. */
+/** The page of a login that waits no more. `captured` is its request, if it was a login of this browser. */
 export async function endPage(
   { clients }: HttpParts,
   mode: 'verified' | 'signed_in' | 'ended',
@@ -45,7 +44,6 @@ export async function endPage(
   return { name: 'verify-email', locals: { mode, client }, ...(captured && requestOf(captured)) }
 }
 
-/** What a page takes over from the request that its form goes on with: where that may lead, and its languages. */
 export function requestOf(captured: CapturedRequest): PageRequest {
   const uiLocales = captured.params['ui_locales']
   return {

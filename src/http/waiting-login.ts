@@ -6,7 +6,6 @@ import { parseFields, type SentForm } from './form.ts'
 import type { HttpParts } from './parts.ts'
 import { blockedPage, endPage } from './waiting-login-pages.ts'
 
-/** What one request is about: the page that asks, and the login that it waits for. */
 interface Asked {
   ctx: Context
   next: Next
@@ -23,7 +22,7 @@ export function waitingLogin(parts: HttpParts) {
   })
 
   return {
-    /** The page again, as after a reload; it goes on when its button is pressed. */
+    /** The page again, as after a reload. Only its button goes on. */
     async get(ctx: Context) {
       const query = parseFields(ctx.querystring, (name) => name === 'login')
       await show(parts, ctx, await waitingLogins.find(waitingOn(ctx, query?.get('login'))))
@@ -52,13 +51,13 @@ async function goOn(parts: HttpParts, asked: Asked, code = '') {
 }
 
 /**
- * Finishes a login whose address is verified, once. The session of another account is replaced: the password was typed in this very
- * browser. Another login that verified at the same moment may have ended this one. It came too late, so this one is finished all the same.
+ * Finishes a login whose address is verified, once. It replaces the session of another account, because the password was typed here.
+ * Another login that verified at the same moment does not stop this one: it came too late.
  */
 export async function finish(parts: HttpParts, asked: Asked, captured: CapturedRequest) {
   const { ctx, next, waiting } = asked
   const { waitingLogins, clients, resume, pages } = parts
-  // The device that waited for it, that is.
+  // By its device.
   if (await clients.isFinished(captured))
     return pages.show(ctx, await endPage(parts, 'signed_in', captured))
   if (!(await clients.mayFinish(ctx, captured)))
@@ -72,7 +71,7 @@ export async function finish(parts: HttpParts, asked: Asked, captured: CapturedR
     await show(parts, ctx, { status: wentOn ? 'ended' : 'continued', captured })
 }
 
-/** Verifies the address by a code. `undefined`: the login stands in another way now. A fault: it waits still. */
+/** Verifies the address by a code. `undefined`: the login is over, or the account has changed. */
 async function confirmByCode(
   { waitingLogins, verification, requesterOf }: HttpParts,
   ctx: Context,
@@ -88,7 +87,7 @@ async function confirmByCode(
   return 'confirmed'
 }
 
-/** Ends the login, whatever became of its address; the request that it was for goes back to the client, or to the login page. */
+/** Ends the login. Its request goes back to the client, or to the login page. */
 async function leave(parts: HttpParts, { ctx, next, waiting }: Asked, how: 'deny' | 'askAgain') {
   const { waitingLogins, clients, resume } = parts
   const login = await waitingLogins.find(waiting)
@@ -104,14 +103,14 @@ async function leave(parts: HttpParts, { ctx, next, waiting }: Asked, how: 'deny
 
 type Found = WaitingLogin | FinishedLogin
 
-/** What went on once may have come to nothing since, or be about to sign in: this request was sent before its cookie came. */
+/** A login that went on is not always signed in: its session may be over, or its cookie came after this request was sent. */
 async function show(parts: HttpParts, ctx: Context, found: Found, fault?: CodeFault) {
   const { pages, cooldown, resume } = parts
   if ('user' in found) {
     const { user, login } = found
     const lifetimeMs = parts.settings().emailVerificationExpiration
     const requester = parts.requesterOf(ctx.req)
-    const waitMs = await cooldown.left('email_verification', user.username, requester)
+    const waitMs = await cooldown.remaining('email_verification', user.username, requester)
     return pages.show(ctx, await blockedPage(parts, { user, login, lifetimeMs, waitMs, fault }))
   }
   const { status, captured } = found

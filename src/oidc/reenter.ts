@@ -15,7 +15,7 @@ import type { OidcParts } from './parts.ts'
 import { outcomeOf } from './provider-answers.ts'
 import { injectCookie } from './request-cookies.ts'
 
-/** The record only has to live for the one request that makes and uses it. */
+/** The one request that makes the record also uses it. */
 export const HANDOVER_SECONDS = 60
 
 export type ReenterParts = Pick<OidcParts, 'provider' | 'clock'> & { openLogin: OpenLogin }
@@ -42,7 +42,7 @@ export async function resumeRequest(
 /** Answers this request as the provider answers a GET of that path. */
 export async function reenter({ openLogin }: ReenterParts, ctx: Context, next: Next, path: string) {
   const original: unknown = Reflect.get(ctx.req, 'originalUrl')
-  // Frameworks that strip a prefix keep it here, and the provider builds its addresses from it.
+  // Frameworks that strip a prefix from `url` keep it here, and the provider builds its addresses from it.
   if (typeof original === 'string') {
     const prefix = original.endsWith(ctx.url) ? original.slice(0, -ctx.url.length) : ''
     Reflect.set(ctx.req, 'originalUrl', prefix + path)
@@ -51,11 +51,10 @@ export async function reenter({ openLogin }: ReenterParts, ctx: Context, next: N
   ctx.method = 'GET'
   await next()
   const { failure, isGone } = outcomeOf(ctx.req)
-  // The provider has answered with an error, and finished nothing.
   if (failure) throw failure
   if (!isGone) openLogin.forget(ctx)
   if (ctx.status === 303) ctx.status = 302
-  // The link is in the address of this answer. A form that posts itself to the client says at least where it comes from.
+  // The address has the link. A page that posts a form to the client needs an origin at least.
   ctx.set('Referrer-Policy', ctx.status === 302 ? 'no-referrer' : 'strict-origin')
 }
 

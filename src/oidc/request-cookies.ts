@@ -1,13 +1,10 @@
 import type { Context } from 'koa'
 
-/**
- * Adds a cookie to the request that the browser did not send, signed as the provider expects. So one response does what would
- * otherwise need a redirect to ourselves.
- */
+/** Adds a cookie to the request, signed as the provider expects. That saves a redirect to ourselves. */
 export function injectCookie(ctx: Context, name: string, value: string): void {
   const kept = withoutCookie(ctx.req.headers.cookie, name)
   const pairs = [...kept, `${name}=${value}`]
-  // The key ring of the cookies is there at run time, but not in the types.
+  // The types lack `keys`.
   const { keys }: { keys?: { sign(data: string): string } } = Object(ctx.cookies)
   if (keys) pairs.push(`${name}.sig=${keys.sign(`${name}=${value}`)}`)
   ctx.req.headers.cookie = pairs.join('; ')

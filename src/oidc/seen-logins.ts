@@ -75,12 +75,9 @@ export function createSeenLogins({ cutoffs, users, clock }: SeenParts) {
     withSeenCutoffs: withSeenCutoffs.bind(undefined, { clock, memory, readCutoffs }),
 
     /**
-     * Reads the cut-offs that came before a login, before the login makes anything: all later ones end it. If the account has
-     * cut-offs, the user is read too. With its present password the login is later than all cut-offs; with another one it is
-     * ended.
-     *
-     * @param second - in which it arrived.
-     * @param digest - of the password hash that it was checked with. `undefined`: it is not known, and the clock decides.
+     * Reads the cut-offs that came before a login, before the login makes anything: all later ones end it. `digest` is of the password hash
+     * that it was checked with. If the account has cut-offs, and still that password, the login is later than all of them. With another
+     * password it is ended. Without a digest the clock decides.
      */
     async cutoffsSeenAtLogin(accountId: string, second: number, digest?: string) {
       const ends = await readCutoffs(accountId)
@@ -96,12 +93,7 @@ export function createSeenLogins({ cutoffs, users, clock }: SeenParts) {
   }
 }
 
-/**
- * What one request knows.
- *
- * @param arrivedAt - its second. `undefined`: it came past our middleware.
- * @param logins - that its records come from, by account.
- */
+/** What one request knows. `arrivedAt`: not of a request past our middleware. `logins`: that its records come from, by account. */
 const newMemory = (arrivedAt?: number, logins: [accountId: string, login: KnownLogin][] = []) => ({
   arrivedAt,
   cutoffs: new Map<string, Promise<SessionCutoffs | undefined>>(),
@@ -127,8 +119,8 @@ function remember(
 
 type ReadRecord = () => Promise<AdapterPayload | void>
 
-// A record has the first login that is known: that of its request, that of the record it replaces, or the request itself. So a
-// request that began before a cut-off, and ends after it, makes nothing that lives.
+// A request that began before a cut-off, and ends after it, makes nothing that lives. So a record has the first login that is known:
+// that of its request, that of the record it replaces, or the request itself.
 async function withSeenCutoffs(
   parts: Parts,
   model: string,

@@ -9,7 +9,7 @@ import { isWaitingPage, KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
 import type { MailFlow } from './mail-flow.ts'
 import type { MailParts } from './parts.ts'
 import { localeOf } from './render.ts'
-import { hasUsableLink, linkQuery, MOST_LINKS } from '../flows/link.ts'
+import { hasUsableLink, linkQuery, MAX_LINKS } from '../flows/link.ts'
 
 /** The mail with a verification link: (none) → unused of section 3.2. */
 export function createVerificationMail(parts: MailParts): MailFlow {
@@ -64,7 +64,7 @@ export function createVerificationMail(parts: MailParts): MailFlow {
     },
 
     isServedLater: async (job, user) =>
-      (await verificationTokens.ofUser(user.id, MOST_LINKS)).some(
+      (await verificationTokens.ofUser(user.id, MAX_LINKS)).some(
         (token) => token.pendingLoginId === job.pendingLoginId && isLater(token, attemptOf(job)),
       ),
 

@@ -20,11 +20,7 @@ const READABLE = 4.5
 /** Of 100: how much lighter or darker a button gets under the pointer. */
 const HOVER = 8
 
-/**
- * The brand's colour, as much darker on light and lighter on dark as it takes for every text to be read.
- *
- * @param colour - `#rrggbb`.
- */
+/** The brand's colour, as much darker on light and lighter on dark as it takes for every text to be read. */
 export function accentOf(colour: string, scheme: Scheme): Accent {
   const [hue, saturation, lightness] = hslOf(colour)
   const { card, page, on, least, step, tint } = scheme

@@ -24,11 +24,7 @@ export interface Brand {
 
 const IMAGE_PATH = /^\/(?!\/)[^\s\\]*$/
 
-/**
- * The same, with an absolute `logo`.
- *
- * @throws TypeError that names what is not valid.
- */
+/** The same with an absolute `logo`. @throws TypeError that names what is not valid. */
 export function checkBrand(brand: Brand | undefined, baseUrl: URL): Brand {
   if (brand === undefined) return {}
   must(typeof brand === 'object' && brand, 'brand must be an object')

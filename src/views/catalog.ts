@@ -4,11 +4,7 @@ export type Values = Record<string, string | number>
 
 export type Catalog = ReturnType<typeof createCatalog>
 
-/**
- * The words of one locale; what it lacks is said in the default locale's, and then in ours.
- *
- * @param fallbacks - asked in their order for what the locale has no word for.
- */
+/** The words of one locale. What it lacks is said by the `fallbacks`, in their order. */
 export function createCatalog(spoken: LocaleWords, fallbacks: readonly LocaleWords[]) {
   const { locale: lang, dir } = spoken
   const all = new Map<string, string>()

@@ -40,10 +40,7 @@ const ICONS: readonly (readonly [icon: string, of: RegExp])[] = [
   ['who', /^other_account$/],
 ]
 
-/**
- * Whether the page has a form that names who is to get a link. A captcha is in these forms alone: the one click that replaces an expired
- * link is for whoever holds that.
- */
+/** Whether the page has a form with a name that gets a link. Only these forms have a captcha, not the one click that replaces a link. */
 export function asksForMail(name: PageName, locals: PageLocals[PageName]): boolean {
   if (name === 'forgot-password') return locals.mode !== 'sent'
   if (name !== 'verify-email') return false

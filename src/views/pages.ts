@@ -89,10 +89,7 @@ function charactersText(count: number, { t, has, lang }: Catalog): string {
   return t(has(key) ? key : 'characters.other', { count: numberText(count, lang) })
 }
 
-/**
- * A time that is counted down. Rounds up, so that nobody is told to come back too early. The script of the pages words it in the same
- * way.
- */
+/** A time that is counted down, rounded up. The script of the pages words it in the same way. */
 function waitOf(ms: number, lang: string) {
   const seconds = Math.ceil(ms / 1000)
   const time =

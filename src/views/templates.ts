@@ -24,11 +24,7 @@ function renderOwn({ own }: ViewFiles, name: string, locals: object): string {
   return template.render(locals)
 }
 
-/**
- * Where a host has templates, all that they may be part of is compiled at once, so that a mistake is told now.
- *
- * @param problems - takes what does not compile.
- */
+/** If a host has templates, all that they may be part of is compiled at once, and mistakes become `problems`. */
 export function createTemplates(files: ViewFiles, log: Log, problems: string[]) {
   const hosts = new Map<string, Compiled>()
   /** What pages and mails are made of. */
@@ -72,11 +68,7 @@ export function createTemplates(files: ViewFiles, log: Log, problems: string[]) 
     /** The same, but what a host's template fails at is thrown. */
     strict: { render: renderStrictly, read },
 
-    /**
-     * What a host's template fails at is logged, and ours is rendered in its place.
-     *
-     * @param name - such as `pages/error`.
-     */
+    /** Such as `pages/error`. If a template of the host fails, that is logged, and ours is rendered in its place. */
     render(name: string, locals: object): string {
       try {
         return renderStrictly(name, locals)

@@ -19,11 +19,7 @@ const OURS = fileURLToPath(new URL('../../views/', import.meta.url))
 
 let own: ReadonlyMap<string, ViewFile> | undefined
 
-/**
- * The package's own files never change: they are read once in a process.
- *
- * @param problems - takes what is wrong with the host's directory.
- */
+/** The package's own files never change: they are read once in a process. */
 export function readViewFiles(directory: string | undefined, problems: string[]) {
   const ours = (own ??= readDirectory(OURS, false, problems))
   const hosts =

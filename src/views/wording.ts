@@ -77,10 +77,7 @@ function madeOnce<Format>(make: (key: string) => Format): (key: string) => Forma
   }
 }
 
-/**
- * Lines of at most 76 columns, broken at spaces, and between Chinese and Japanese characters, which are two columns wide. A longer
- * word, such as a link, stays whole.
- */
+/** Lines of at most 76 columns, broken at spaces, and between Chinese and Japanese characters, which are two columns wide. */
 export function wrapped(text: string): string {
   return text.split('\n').map(wrappedLine).join('\n')
 }

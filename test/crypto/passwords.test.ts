@@ -6,7 +6,7 @@ import { hashPassword, passwordDigest, refusePassword } from '../../src/crypto/p
 import { bcryptWork, turns } from '../support/bcrypt-work.ts'
 
 describe('refusePassword() (8)', () => {
-  const LIMITS = { minLength: 8, maxLength: 64 }
+  const LIMITS = { minPasswordLength: 8, maxPasswordLength: 64 }
   const refusalOf = (password: string, limits = LIMITS) =>
     refusePassword(password, password, limits)?.refusal
 
@@ -45,8 +45,8 @@ describe('refusePassword() (8)', () => {
   }
 
   it('counts code points at both limits, and bytes whatever the maximum (PWD-09)', () => {
-    const narrow = { minLength: 3, maxLength: 3 }
-    const wide = { minLength: 1, maxLength: 1_000 }
+    const narrow = { minPasswordLength: 3, maxPasswordLength: 3 }
+    const wide = { minPasswordLength: 1, maxPasswordLength: 1_000 }
     expect(refusalOf('ab🔑', narrow)).to.equal(undefined)
     expect(refusalOf('a🔑', narrow)).to.equal('password_too_short')
     expect(refusalOf('abc🔑', narrow)).to.equal('password_too_long')

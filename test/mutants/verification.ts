@@ -68,8 +68,8 @@ export const verificationMutants: Mutant[] = [
   {
     name: 'a signature is compared by its beginning',
     in: 'authorize-sig:verify',
-    find: 'timingSafeEqual(hmac(key, text), presented)',
-    becomes: 'timingSafeEqual(hmac(key, text).subarray(0, 8), presented.subarray(0, 8))',
+    find: 'timingSafeEqual(expected, presented)',
+    becomes: 'timingSafeEqual(expected.subarray(0, 8), presented.subarray(0, 8))',
     caughtBy: 'every character of a signature',
   },
   {

@@ -54,10 +54,10 @@ export const waitingMutants: Mutant[] = [
   {
     name: 'codes may be guessed until one is right',
     in: 'login-code:tryCode',
-    find: 'tries > MOST_OF_LOGIN',
+    find: 'tries > MAX_OF_LOGIN',
     becomes: 'tries > 999',
     and: [
-      { in: 'login-code:tryCode', find: 'tries === MOST_OF_LOGIN ?', becomes: 'tries === 999 ?' },
+      { in: 'login-code:tryCode', find: 'tries === MAX_OF_LOGIN ?', becomes: 'tries === 999 ?' },
     ],
     caughtBy: 'VER-26',
   },
