@@ -58,7 +58,7 @@ function checkAddress(name: keyof Brand, address: string | undefined, other?: 'm
   )
 }
 
-// Our pages load nothing from elsewhere (decision 0016).
+// Our pages load nothing from other origins (decision 0016).
 function logoOf(logo: string, { origin }: URL): string {
   const isAddress = typeof logo === 'string' && (IMAGE_PATH.test(logo) || URL.canParse(logo))
   const url = isAddress ? new URL(logo, origin) : undefined

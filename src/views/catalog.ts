@@ -14,7 +14,7 @@ export function createCatalog(spoken: LocaleWords, fallbacks: readonly LocaleWor
     lang,
     dir,
     has: (key: string) => all.has(key),
-    /** A missing word is a defect of a template: thrown, never shown to a user. */
+    /** Throws if there is no word: a user never sees that. */
     t(key: string, values: Values = {}): string {
       const word = all.get(key)
       if (word === undefined) throw new TypeError(`locales/${lang}.json has no text ${key}`)
@@ -23,7 +23,7 @@ export function createCatalog(spoken: LocaleWords, fallbacks: readonly LocaleWor
   }
 }
 
-/** One pass: what a value contains is never looked at again. */
+/** In one pass, so that placeholders in a value stay as they are. */
 export function fill(text: string, valueOf: (name: string) => string | number | undefined): string {
   return text.replace(PLACEHOLDER, (braces, name: string) => String(valueOf(name) ?? braces))
 }

@@ -17,7 +17,7 @@ export function statusOf(locals: PageLocals[PageName]): number {
 
 const REFUSING = /^(invalid|expired|ended|password_.*)$/
 
-/** Keys of words for the title, the most special first. */
+/** Keys of the title, the most special first. */
 export function titlesOf(name: PageName, locals: PageLocals[PageName]): string[] {
   const { mode } = locals
   if (mode === 'elsewhere' && !locals.code) return [`${name}.elsewhere.over.title`]
@@ -25,7 +25,7 @@ export function titlesOf(name: PageName, locals: PageLocals[PageName]): string[]
   return [name, 'reset-password'].map((each) => `${each}.${mode}.${locals.reason}.title`)
 }
 
-/** The picture of the outcome. `undefined`: there is a form to fill in. */
+/** `undefined`: there is a form to fill in. */
 export function stateIcon(name: PageName, locals: PageLocals[PageName]): string | undefined {
   const what = 'reason' in locals ? locals.reason : locals.mode
   if (name === 'verify-email' && what === 'used') return 'good'
