@@ -50,7 +50,7 @@ export interface AccountFlows extends Login, LoginPassword, WellKnown {
   /** Takes no more jobs, and waits for running ones: at most `withinMs` milliseconds (10,000 by default). */
   stop(options?: { withinMs?: number }): Promise<void>
   /**
-   * Whether this process can serve people now, for a readiness probe. It tells nothing about accounts or mails, so it may be
+   * Whether this process can serve people now, for a readiness probe. It says nothing about accounts or mails, so it may be
    * public. It answers within 2 seconds and never throws.
    */
   health(): Promise<Health>
@@ -99,7 +99,7 @@ export interface AccountFlows extends Login, LoginPassword, WellKnown {
    * @param carried - the client that the page leads on to afterwards: `clientId` and a `redirectUri` that it registered.
    */
   invite(user: User | string, carried?: CarriedParameters): Promise<Invited>
-  /** Tells `audit` each `AuditEvent` once it is recorded, and the listeners of its type. Nobody waits for them. */
+  /** Calls the listeners of `audit`, and of its type, with each `AuditEvent` once it is recorded. It does not wait for them. */
   events: AuditEvents
 }
 

@@ -39,9 +39,9 @@ export function createOwnKeyRing(rings: KeyRings, keys: KeyRing, oauthUrl: strin
 /** Whether each process accepts what every other one signs and seals, and whether a rotation may take its next step. */
 export function ringsCheck(rings: readonly string[][]): CheckedStep<'keys'> {
   const all = rings.length
-  const told = (those: readonly string[][]) => `in ${those.length} of ${all} processes`
-  const verifies = (key: string) => `${key} ${told(rings.filter((ring) => ring.includes(key)))}`
-  const signs = (key: string) => `${key} ${told(rings.filter(([first]) => first === key))}`
+  const share = (those: readonly string[][]) => `in ${those.length} of ${all} processes`
+  const verifies = (key: string) => `${key} ${share(rings.filter((ring) => ring.includes(key)))}`
+  const signs = (key: string) => `${key} ${share(rings.filter(([first]) => first === key))}`
   const known = [...new Set(rings.flat())].toSorted()
   const signing = known.filter((key) => rings.some(([first]) => first === key))
   const partly = known.filter((key) => !rings.every((ring) => ring.includes(key)))

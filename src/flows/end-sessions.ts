@@ -76,6 +76,6 @@ async function endAll(
 }
 
 function countsOf(clients: ClientLogout[]): EndedClients {
-  const told = clients.filter(isNotified).length
-  return { told, untold: clients.length - told }
+  const notified = clients.filter(isNotified).length
+  return { told: notified, untold: clients.length - notified }
 }

@@ -33,8 +33,8 @@ export function createNotMe(parts: NotMeParts) {
       const account = await users.findById(accountId)
       if (account && outcome !== 'done') {
         const password = outcome === 'secured' ? 'blocked' : 'kept'
-        const told = { mail: kind, password, done: outcome } as const
-        const details = { ...told, ...markOf(account, outcome) }
+        const done = { mail: kind, password, done: outcome } as const
+        const details = { ...done, ...markOf(account, outcome) }
         const id = `disowned:${mailJobId}:${attempt}`
         await audit({ id, type: 'mail_disowned', at: clock.now(), accountId, details, ...by })
       }
@@ -58,7 +58,7 @@ function mayComeBack({ settings }: FlowParts, { passwordHash, emailVerified }: U
   return passwordHash !== undefined && (emailVerified || !settings().resetRequiresVerifiedEmail)
 }
 
-/** What a mail or its link did. `unused`: nothing, or its account is gone. `password`: it set a password, or tells of one. */
+/** What a mail or its link did. `unused`: nothing, or its account is gone. `password`: it set a password, or is the notice of one. */
 type Effect = 'unused' | 'verified' | 'password' | 'later' | 'under_way'
 
 async function effectOf(parts: NotMeParts, mail: NotMeToken): Promise<Effect> {

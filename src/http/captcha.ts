@@ -15,7 +15,7 @@ type Directive = (typeof DIRECTIVES)[number]
 /** By directive of the Content-Security-Policy, as vendors list them. */
 export type CaptchaSources = { readonly [D in Directive]?: readonly string[] }
 
-/** A widget that tells people from robots. It is shown in each form that `beforeForgotPassword` is asked about, and nowhere else. */
+/** A widget against robots. It is shown in each form that `beforeForgotPassword` is asked about, and nowhere else. */
 export interface Captcha {
   /**
    * The tags of the widget, as its vendor shows them. They are put above the button of the form as they are. A script needs a `src`:

@@ -20,8 +20,9 @@ export function isCrossSite({ headers }: IncomingMessage, origin: string): boole
  */
 export function isPressed(ctx: Context, form: Fields): boolean {
   if (!form.has('action')) return false
-  const tells = ctx.get('Sec-Fetch-Site') !== '' && /(Chrome|Firefox)\//.test(ctx.get('User-Agent'))
-  return !tells || ctx.get('Sec-Fetch-User') === '?1'
+  const isSent =
+    ctx.get('Sec-Fetch-Site') !== '' && /(Chrome|Firefox)\//.test(ctx.get('User-Agent'))
+  return !isSent || ctx.get('Sec-Fetch-User') === '?1'
 }
 
 /** Whether no person sees the answer: HEAD, a prefetch, or a request for something other than a page. */

@@ -22,7 +22,7 @@ export function requesterOf(req: IncomingMessage, trustedProxies: number): Reque
   }
 }
 
-/** Requests that cannot be told apart share one bucket. */
+/** Requests without a readable address share one bucket. */
 const UNKNOWN = 'unknown'
 /** An IPv4 address written as IPv6 (RFC 6052, 2.1). */
 const NAT64 = ipaddr.IPv6.parse('64:ff9b::')

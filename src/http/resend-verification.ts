@@ -1,7 +1,7 @@
 import type { Context } from 'koa'
 import type { CarriedParameters } from '../ports/index.ts'
 import { carriedFrom } from '../ports/carried-query.ts'
-import { unknown } from '../flows/link-refusal.ts'
+import { unknownLink } from '../flows/link-refusal.ts'
 import type { Sent } from '../views/index.ts'
 import { idIn, linkInForm, type SentForm } from './form.ts'
 import type { HostCheck } from './host-check.ts'
@@ -32,7 +32,7 @@ export function resendVerification(parts: HttpParts, check: HostCheck) {
   async function renew(ctx: Context, form: SentForm, token: string) {
     const { fields, formId, requester, randomDelay } = form
     const link = linkInForm(fields)
-    const outcome = link ? await verification.renew(link, requester, formId) : unknown({})
+    const outcome = link ? await verification.renew(link, requester, formId) : unknownLink({})
     const uiLocales = form.uiLocales ?? outcome.locale
     if (outcome.refusal) {
       await randomDelay()

@@ -1,6 +1,6 @@
 import type { Context, Next } from 'koa'
 import type { OpenedLink } from '../flows/confirm-address.ts'
-import { unknown } from '../flows/link-refusal.ts'
+import { unknownLink } from '../flows/link-refusal.ts'
 import { loginSecond } from '../ports/login-end.ts'
 import type { PendingLogin } from '../records/index.ts'
 import { isUnattended } from './cross-site.ts'
@@ -26,7 +26,7 @@ export function verifyEmail(parts: HttpParts) {
   return {
     async get(ctx: Context, next: Next) {
       const link = linkInQuery(ctx.querystring, verification.isGenuine)
-      if (!link) return show.refused(ctx, unknown({}))
+      if (!link) return show.refused(ctx, unknownLink({}))
       const browser = parts.browserCookie.read(ctx.req)
       const opened = await verification.open(link, { ...parts.requesterOf(ctx.req), browser })
       if ('refusal' in opened) return show.refused(ctx, opened, link)

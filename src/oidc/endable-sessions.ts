@@ -85,7 +85,7 @@ function onePerModel(adapter: AdapterConstructor | AdapterFactory): AdapterFacto
   }
 }
 
-// Like oidc-provider, which tells a class from a factory by the prototype.
+// By the prototype, like oidc-provider.
 const isConstructor = (
   adapter: AdapterConstructor | AdapterFactory,
 ): adapter is AdapterConstructor =>

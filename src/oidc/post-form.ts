@@ -7,7 +7,7 @@ import { reachCodeOf } from '../answer.ts'
 import { must } from '../production.ts'
 import { ipOf } from '../settings/loopback-host.ts'
 
-/** How clients are told of an ended account. */
+/** How clients are notified that an account is signed out. */
 export interface ClientLogoutOptions {
   /** `false` by default. With `true`, anyone who may register a client can have requests sent into your networks. */
   allowPrivateNetworks?: boolean

@@ -111,7 +111,7 @@ function remember(
 ) {
   const known = logins.get(accountId) ?? { second, seen }
   const oauth = Math.min(known.seen.oauth, seen.oauth)
-  // A grant may outlive its session, so it tells nothing about the session.
+  // A grant may outlive its session, so it says nothing about the session.
   const session = cutoff === 'oauth' ? known : { second, seen }
   const idp = Math.min(known.seen.idp, session.seen.idp)
   logins.set(accountId, { second: earliest(known.second, session.second), seen: { idp, oauth } })

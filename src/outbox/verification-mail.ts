@@ -4,7 +4,7 @@ import type { User } from '../ports/index.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import { attemptOf, isLater } from '../ports/request-order.ts'
 import type { MailJob, PendingLogin } from '../records/index.ts'
-import { findByName, isStillFor } from '../flows/account.ts'
+import { findByName, isUnchanged } from '../flows/account.ts'
 import { isWaitingPage, KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
 import type { MailFlow } from './mail-flow.ts'
 import type { MailParts } from './parts.ts'
@@ -78,7 +78,7 @@ export function createVerificationMail(parts: MailParts): MailFlow {
 
 /** Whether a code can be typed into its page. */
 function isOpen(login: PendingLogin, user: User): boolean {
-  return isWaitingPage(login) && isStillFor(login, user)
+  return isWaitingPage(login) && isUnchanged(login, user)
 }
 
 function uiLocalesOf(pending: PendingLogin | undefined): string | undefined {

@@ -191,7 +191,7 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'links from before come back once an account is enabled again',
-    in: 'met',
+    in: 'voidIfDisabled',
     find: 'user?.disabled',
     becomes: 'false',
     caughtBy: 'TOK-25',
@@ -212,14 +212,14 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a reset link outlives another address',
-    in: 'isStillFor',
+    in: 'isUnchanged',
     find: 'user.email === issued.email',
     becomes: 'true',
     caughtBy: 'TOK-16',
   },
   {
     name: 'a reset link outlives a newer password',
-    in: 'isIssuedUnder',
+    in: 'hasSamePassword',
     find: '=== issued.passwordDigest',
     becomes: '!== issued.email',
     caughtBy: 'its password: POST ends no session',
@@ -308,15 +308,15 @@ export const resetMutants: Mutant[] = [
   {
     name: 'a void reset link that was never posted asks for a new mail',
     in: 'linkState',
-    find: '!account || !isStillFor(token, account)',
-    becomes: "!account || (end === 'expired' && !isStillFor(token, account))",
+    find: '!account || !isUnchanged(token, account)',
+    becomes: "!account || (end === 'expired' && !isUnchanged(token, account))",
     caughtBy: 'a link that was never posted asks for no new one',
   },
   {
     name: 'an expired reset link outlives a change of its account',
     in: 'linkState',
-    find: '!account || !isStillFor(token, account)',
-    becomes: '!account || (!end && !isStillFor(token, account))',
+    find: '!account || !isUnchanged(token, account)',
+    becomes: '!account || (!end && !isUnchanged(token, account))',
     caughtBy: 'where it expired and the account changed since',
   },
   {

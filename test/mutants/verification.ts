@@ -96,7 +96,7 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'a link verifies another address than its own',
-    in: 'isStillFor',
+    in: 'isUnchanged',
     find: 'user.email === issued.email',
     becomes: 'true',
     and: [

@@ -130,15 +130,15 @@ export const waitingMutants: Mutant[] = [
   {
     name: 'a mailbox has any number of wrong codes an hour',
     in: 'OF_MAILBOX',
-    find: 'most: 20',
-    becomes: 'most: 2000',
+    find: 'max: 20',
+    becomes: 'max: 2000',
     caughtBy: 'is compared 20 times an hour',
   },
   {
     name: 'a mailbox has any number of wrong codes a month',
     in: 'OF_MAILBOX',
-    find: 'most: 100',
-    becomes: 'most: 10000',
+    find: 'max: 100',
+    becomes: 'max: 10000',
     caughtBy: 'is compared 20 times an hour',
   },
   {
@@ -302,7 +302,7 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a code verifies the address that the account has by then',
-    in: 'isStillFor',
+    in: 'isUnchanged',
     find: 'user.email === issued.email',
     becomes: 'true',
     and: [
