@@ -53,3 +53,12 @@ export function isStoreUnavailable(error: unknown): boolean {
 export function hasCode(error: unknown, code: ErrorCode): boolean {
   return error instanceof Error && Reflect.get(error, 'code') === code
 }
+
+/** Without its message, which may quote what was typed. To read an error of a host may throw too. */
+export function errorName(error: unknown): string {
+  try {
+    return error instanceof Error ? error.name : typeof error
+  } catch {
+    return typeof error
+  }
+}

@@ -1,6 +1,7 @@
 import type { Context } from 'koa'
 import { within } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
+import { errorName } from '../errors.ts'
 import type { BeforeForgotPassword, ForgotPasswordRequest } from '../ports/index.ts'
 import { foldTyped } from '../ports/users.ts'
 import type { SentForm } from './form.ts'
@@ -48,7 +49,7 @@ async function verdictOf(
     if (verdict !== 'deny') log('error', 'beforeForgotPassword answered neither allow nor deny')
   } catch (error) {
     // Its message may quote what was typed.
-    log('error', 'beforeForgotPassword failed', { error: nameOf(error) })
+    log('error', 'beforeForgotPassword failed', { error: errorName(error) })
     return 'failed'
   }
   await audit({
@@ -65,12 +66,3 @@ async function verdictOf(
 
 const MAX_AUDITED_LENGTH = 256
 const CHECK_WITHIN_MS = 10_000
-
-function nameOf(error: unknown): string {
-  try {
-    return error instanceof Error ? error.name : typeof error
-  } catch {
-    // Reading what was thrown may throw too.
-    return typeof error
-  }
-}

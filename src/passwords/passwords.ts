@@ -2,7 +2,7 @@ import type { CheckedOptions } from '../check-options.ts'
 import { within, type Clock } from '../clock.ts'
 import { createHashing } from '../crypto/hashing.ts'
 import { refuseLength } from '../crypto/password.ts'
-import { AccountFlowsError } from '../errors.ts'
+import { AccountFlowsError, errorName } from '../errors.ts'
 import type { JudgePassword, ReasonWords, RefusedNewPassword, User } from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
 import { isCommon, loadCommonPasswords } from './common.ts'
@@ -84,7 +84,7 @@ async function askHost(
     if (reason !== undefined) return { refusal: 'password_host', reason }
     if (answer === 'late') why = 'no answer in 2 seconds'
   } catch (error) {
-    why = `it threw ${error instanceof Error ? error.name : typeof error}`
+    why = `it threw ${errorName(error)}`
   }
   throw new AccountFlowsError('ERR_JUDGE_FAILED', `judgePassword failed: ${why}`)
 }
