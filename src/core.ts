@@ -49,7 +49,7 @@ export function createCore(options: CheckedOptions) {
   const { voidLinks, voidEverything } = createVoidLinks(store)
   const passwords = createPasswords(options, settings)
   const oidc = { ...store, provider, users, box, clock, log }
-  const { recordLoggedOutClients, ...clientSide } = createClientParts(oidc, options, audit)
+  const { recordLoggedOutClients, ...clientParts } = createClientParts(oidc, options, audit)
   const sessions = createEndableSessions({
     ...oidc,
     recordLoggedOutClients,
@@ -79,7 +79,7 @@ export function createCore(options: CheckedOptions) {
     readCutoffs: sessions.readCutoffs,
     cutoffsSeenAtLogin: sessions.cutoffsSeenAtLogin,
     policy: createAccountPolicy(users, settings, log),
-    ...clientSide,
+    ...clientParts,
     ...passwords,
     hashPassword: (password: string, by?: Requester) =>
       passwords.hashPassword(password, by && networkOf(by.address, 48)),

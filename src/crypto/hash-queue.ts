@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { AccountFlowsError } from '../errors.ts'
 
-/** Does work that keeps a thread busy, once a place is free. Throws `ERR_OVERLOADED` if too many wait. Requests of no known network share a line. */
+/** Does work once a thread is free. Throws `ERR_OVERLOADED` if too many wait. Requests of no known network share a line. */
 export type HashQueue = <T>(work: () => Promise<T>, network?: string) => Promise<T>
 
 interface HashQueueLimits {
@@ -21,9 +21,9 @@ export function createHashQueue({ atOnce, waiting, waitingOfOne }: HashQueueLimi
 
   async function waitForPlace(network = UNKNOWN): Promise<boolean> {
     const line = lines.get(network) ?? []
-    const most = network === UNKNOWN ? Math.ceil(waiting / 2) : waitingOfOne
+    const max = network === UNKNOWN ? Math.ceil(waiting / 2) : waitingOfOne
     const waitingNow = [...lines.values()].flat().length
-    if (line.length >= most || (waitingNow >= waiting && !makeRoom(line.length + 1))) return false
+    if (line.length >= max || (waitingNow >= waiting && !makeRoom(line.length + 1))) return false
     lines.set(network, line)
     return new Promise((resolve) => line.push(resolve))
   }

@@ -25,7 +25,7 @@ export interface LoginPassword {
    * than 72 bytes or with NUL: bcrypt reads only a part of those. A stored hash may have another cost than `bcryptCost`. After
    * the first one of up to two more, every check takes as long as that one. A dearer one takes its own time, which others can see.
    *
-   * It shares a queue with resets, in which networks take turns. If the queue is full, or too many of this network wait, it throws
+   * It shares a queue with resets, in which each network has its share. If the queue is full, or too many of this network wait, it throws
    * `ERR_OVERLOADED`: answer 503 with `Retry-After`. With the option `hashing`, its `verify` replaces bcrypt, and must handle long
    * passwords itself.
    *

@@ -108,7 +108,7 @@ export function createLogin(parts: HttpParts): Login {
 
     async decideLogin(req, res, login) {
       const { result, blocked } = await checkLogin(req, res, login)
-      if (!blocked) return { location: await interactions.result(req, res, result) }
+      if (!blocked) return { location: await interactions.redirectUrl(req, res, result) }
       if (typeof blocked === 'string') return { blocked: { reason: blocked } }
       const { lifetimeMs, waitMs } = blocked
       const location = `${parts.oauthUrl}/verify-email/waiting?login=${blocked.login.id}`

@@ -43,14 +43,14 @@ export function createRequestLimit(parts: HttpParts, trustedProxies: number) {
 
   return async (ctx: Context): Promise<number | undefined> => {
     warnOfUndeclaredProxy(ctx)
-    const { requestsPerIpPerMinute: most } = settings()
-    if (most === 0 || isExempt(ctx)) return undefined
+    const { requestsPerIpPerMinute: max } = settings()
+    if (max === 0 || isExempt(ctx)) return undefined
     const requester = requesterOf(ctx.req)
     const key = `requests:${networkOf(requester.address)}`
-    const { count, msToEnd } = await limits.hit(key, MINUTE_MS, most)
-    if (count <= most) return undefined
+    const { count, msToEnd } = await limits.hit(key, MINUTE_MS, max)
+    if (count <= max) return undefined
     const type = EVENTS[ctx.path]
-    if (count === most + 1 && type)
+    if (count === max + 1 && type)
       await audit({ id: newId(), type, at: clock.now(), reason: 'too_many_requests', ...requester })
     return Math.max(1, Math.ceil(msToEnd / 1000))
   }

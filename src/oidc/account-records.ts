@@ -8,7 +8,7 @@ import { accountStamp } from './account-stamp.ts'
  * they are dead all the same.
  */
 export interface AccountAdapter extends Adapter {
-  /** Deletes those records of the account for which `isEnded` answers `true`, and answers how many. If it answers `false`, they are only read. */
+  /** Deletes the records of the account for which `isEnded` is `true`, and answers how many. It may be `false` for all, only to read them. */
   destroyByAccountId(
     accountId: string,
     isEnded: (payload: AdapterPayload) => boolean,

@@ -25,7 +25,7 @@ export function createInteractions(provider: () => Provider) {
       provider().interactionFinished(req, res, { login: { ...login } }),
 
     /** The address of that redirect. Nothing is answered. */
-    result: (req: IncomingMessage, res: ServerResponse, login: LoginResult) =>
+    redirectUrl: (req: IncomingMessage, res: ServerResponse, login: LoginResult) =>
       provider().interactionResult(req, res, { login: { ...login } }),
   }
 }

@@ -7,12 +7,12 @@ type Accent = Record<'accent' | 'strong' | 'on' | 'soft', string>
 type Scheme = (typeof SCHEMES)['light' | 'dark']
 
 /**
- * Backgrounds, as in `views/account-flows.css`. The search for a readable accent begins no darker than `least`, and goes on by `step`.
+ * Backgrounds, as in `views/account-flows.css`. The search for a readable accent begins no darker than `darkest`, and goes on by `step`.
  * `tint` is the part of the accent in `soft`.
  */
 export const SCHEMES = {
-  light: { card: '#ffffff', page: '#f4f5f8', on: '#ffffff', least: 0, step: -1, tint: 0.08 },
-  dark: { card: '#171b22', page: '#0e1116', on: '#0c1220', least: 76, step: 1, tint: 0.12 },
+  light: { card: '#ffffff', page: '#f4f5f8', on: '#ffffff', darkest: 0, step: -1, tint: 0.08 },
+  dark: { card: '#171b22', page: '#0e1116', on: '#0c1220', darkest: 76, step: 1, tint: 0.12 },
 }
 
 /** The least contrast of text (WCAG 2.2, 1.4.3). */
@@ -23,13 +23,13 @@ const HOVER = 8
 /** The brand's colour, as much darker on light and lighter on dark as it takes for every text to be read. */
 export function accentOf(colour: string, scheme: Scheme): Accent {
   const [hue, saturation, lightness] = hslOf(colour)
-  const { card, page, on, least, step, tint } = scheme
+  const { card, page, on, darkest, step, tint } = scheme
   const shade = (l: number) => hexOf(hue, saturation, Math.min(100, Math.max(0, l)))
   const isReadable = ({ accent, strong, soft }: Accent) =>
     [card, page, soft, on].every((other) => contrast(accent, other) >= READABLE) &&
     contrast(strong, on) >= READABLE
   const last = step < 0 ? 0 : 100
-  for (let l = Math.max(lightness, least); ; l += step) {
+  for (let l = Math.max(lightness, darkest); ; l += step) {
     const accent = shade(l)
     const made = { accent, strong: shade(l + step * HOVER), on, soft: mixed(accent, card, tint) }
     if (isReadable(made) || (last - l) * step <= 0) return made

@@ -53,13 +53,13 @@ function readDirectory(directory: string, isHosts: boolean, problems: string[]) 
       const missing = `${name} is a link to a file that does not exist`
       const path = attempt(() => realpathSync(join(root, name)), missing)
       if (path === undefined) continue
-      const kind = statSync(path)
+      const stats = statSync(path)
       if (isHosts && !path.startsWith(root + sep))
         problems.push(`${name} is a link to a file outside the directory`)
-      else if (kind.isFile()) {
+      else if (stats.isFile()) {
         const text = attempt(() => readFileSync(path, 'utf8'), `${name} cannot be read`)
         if (text !== undefined) files.set(name, { name, text, isHosts })
-      } else if (!kind.isDirectory()) problems.push(`${name} is not a file`)
+      } else if (!stats.isDirectory()) problems.push(`${name} is not a file`)
       // Kept by its name, for the warning.
       else if (!folder && !FOLDERS.has(entry))
         files.set(`${name}/`, { name: `${name}/`, text: '', isHosts })

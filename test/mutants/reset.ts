@@ -499,8 +499,8 @@ export const resetMutants: Mutant[] = [
   {
     name: 'one network fills the queue',
     in: 'createHashQueue',
-    find: 'line.length >= most',
-    becomes: 'line.length >= most + 1000',
+    find: 'line.length >= max',
+    becomes: 'line.length >= max + 1000',
     caughtBy: 'refuses one network beyond a few',
   },
   {
