@@ -15,8 +15,6 @@ import { dropCookie, injectCookie } from './request-cookies.ts'
 /** A login that only the link proves, dated when the request with the link arrived. */
 export type EmailLogin = Omit<LoginResult, 'remember'> & { amr: string[] }
 
-export type Resume = ReturnType<typeof createResume>
-
 export function createResume(parts: ReenterParts) {
   const { provider } = parts
   return {
