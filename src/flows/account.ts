@@ -41,7 +41,7 @@ function onlyOne(users: User[]): UserMatch {
   return another ? 'ambiguous' : match
 }
 
-// A user whose username is another person's address would learn by a mail that no account has verified it.
+// Otherwise a user whose username is another person's address would learn that no account has verified it.
 function mayBeMeant(typed: string, named: UserMatch): boolean {
   if (typeof named === 'string' || !typed.includes('@')) return true
   return equalsInAsciiCase(typed, named.email ?? '')

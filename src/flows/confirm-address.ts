@@ -20,8 +20,8 @@ export interface OpenedLink {
 export function createConfirm(parts: FlowParts) {
   return {
     /**
-     * unverified → verified, unused → used. Ends all other logins of the account that wait. A refusal: another request was first, or the
-     * account changed just now.
+     * unverified → verified, unused → used. Ends the waiting logins of the account, except `goesOn`. A refusal: another request was first,
+     * or the account changed just now.
      */
     async confirm(
       { token, login }: OpenedLink,

@@ -18,8 +18,7 @@ export interface LoginPassword {
    */
   limitLogin(req: IncomingMessage, username: string): Promise<number | undefined>
   /**
-   * Whether this is the password of the user whom your login found. Give `undefined` if it found no user: the work is the
-   * same.
+   * Whether this is the password of the user whom your login found. Give `undefined` if it found no user: the work is the same.
    *
    * `false` also for a user who is disabled or has no bcrypt hash (`$2a$`, `$2b$`, `$2y$`). Likewise for a password of more
    * than 72 bytes or with NUL: bcrypt reads only a part of those. A stored hash may have another cost than `bcryptCost`. After
