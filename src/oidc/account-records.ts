@@ -8,7 +8,7 @@ import { accountStamp } from './account-stamp.ts'
  * they are dead all the same.
  */
 export interface AccountAdapter extends Adapter {
-  /** Deletes the records of the account for which `isEnded` is `true`, and answers how many. It may be `false` for all, only to read them. */
+  /** Deletes the records of the account for which `isEnded` is `true`, and answers how many. Others are only read. */
   destroyByAccountId(
     accountId: string,
     isEnded: (payload: AdapterPayload) => boolean,

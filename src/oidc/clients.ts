@@ -48,7 +48,7 @@ export function createClients(provider: () => Provider, origin: string) {
 
   return {
     /**
-     * The carried parameters with their client, or no parameters, unless they name a registered client and one of its redirect URIs.
+     * The carried parameters with their client, if they name a registered client and one of its redirect URIs. Otherwise no parameters.
      * So nothing unregistered, or too long for an address, is ever signed, mailed, rendered or followed.
      */
     async identify(
