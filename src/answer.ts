@@ -1,4 +1,4 @@
-/** How an answer of somebody else's server is read: no more of it than is wanted. Of a failure no more than a code is told. */
+/** Reads answers of other servers: no more than is wanted, and of a failure only a code. */
 
 /** The body as text. `undefined`: it has more than `maxBytes`, and the rest was not read. */
 export async function textOf(
@@ -24,7 +24,6 @@ export function jsonOf(text: string): unknown {
   }
 }
 
-/** Whether it is neither a list nor a simple value. */
 export function isJsonObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -11,15 +11,11 @@ import { must, refuseWeak } from './production.ts'
 const TOO_LATE =
   'Call flows.attach(provider) before provider.callback(), and before the provider is mounted: later, our pages are not found'
 
-/**
- * Adds our routes to a provider, once it is known to fit.
- *
- * @throws TypeError with a sentence that says what to do.
- */
+/** Adds our routes to a provider. @throws TypeError that says what to do if it does not fit. */
 export function attach(core: Core, browser: BrowserSide, provider: Provider) {
   const { sessions, policy, openLogin, oauthUrl, log } = core
   const { routes, pages, browserCookie } = browser
-  // It may be something else, such as its callback(), or an app around it.
+  // Without types, a host may give its callback() or an app around it.
   const { Session }: { Session?: { adapter?: object } } = Object(provider)
   must(Session?.adapter, 'flows.attach takes the provider itself: flows.attach(new Provider(…))')
   sessions.expectOurs(Session.adapter)
@@ -28,7 +24,7 @@ export function attach(core: Core, browser: BrowserSide, provider: Provider) {
   // Koa adds this listener in callback().
   must(!provider.listeners('error').includes(provider.onerror), TOO_LATE)
   core.attach(provider)
-  // What was mounted without a call of callback() tells so with its first login.
+  // Koa can mount it without a call of callback(). The first login shows that.
   provider.once('interaction.started', () => {
     if (!passedOurMiddleware()) log('error', TOO_LATE)
   })
@@ -37,8 +33,7 @@ export function attach(core: Core, browser: BrowserSide, provider: Provider) {
   for (const ours of [restoreRequest, sessions.perRequest, openLogin.watch, routes]) {
     provider.use(ours)
   }
-  // Who signs out (RP-Initiated Logout), before the answer leaves. Not so who stays, or a request without a session: the provider asks no
-  // question then, and any site can send a browser there.
+  // After a sign-out (RP-Initiated Logout). Without a session the provider does not ask, and any site could cause it.
   provider.on('end_session.success', ({ req, res, oidc: { params, session } }) => {
     const isOut = params?.['logout'] && session?.accountId !== undefined
     if (isOut && browserCookie.read(req)) browserCookie.drop(res)

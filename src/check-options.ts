@@ -20,7 +20,7 @@ export function checkOptions(options: AccountFlowsOptions) {
   const { log = logJsonLines, clock = systemClock } = options
   const { bcryptCost = 12, hashing, trustedProxies = 0 } = options
   const { responseDelay = { floorMs: 250, jitterMs: 500 }, beforeForgotPassword } = options
-  const weak = refuseWeak(log)
+  const refuse = refuseWeak(log)
 
   for (const name of ['store', 'users'] as const)
     must(typeof options[name] === 'object' && options[name], `${name} is missing`)
@@ -40,19 +40,19 @@ export function checkOptions(options: AccountFlowsOptions) {
   const oauthPath = options.oauthPath ?? ''
   const adminPath = options.adminPath ?? '/admin/api'
   checkPaths(oauthPath, adminPath)
-  const baseUrl = checkBaseUrl(options.baseUrl, weak)
+  const baseUrl = checkBaseUrl(options.baseUrl, refuse)
   return {
     ...options,
-    ...checkAdmin(options, weak),
+    ...checkAdmin(options, refuse),
     baseUrl,
     oauthPath,
     adminPath,
-    secrets: checkSecrets(options.secrets, weak),
+    secrets: checkSecrets(options.secrets, refuse),
     bcryptCost,
     responseDelay,
-    tellsPrivate: checkClientLogout(options.clientLogout),
+    allowPrivateNetworks: checkClientLogout(options.clientLogout),
     trustedProxies,
-    captcha: checkCaptcha(options.captcha, weak),
+    captcha: checkCaptcha(options.captcha, refuse),
     initialSettings: options.initialSettings ?? {},
     transport: checkTransport(options.transport),
     brand: checkBrand(options.brand, baseUrl),
@@ -63,7 +63,7 @@ export function checkOptions(options: AccountFlowsOptions) {
   }
 }
 
-// Not refused: some machines are small, and some tests run as in production.
+// Only a warning: some machines are small, and some tests run in production mode.
 function warnOfTooLittle(bcryptCost: number, { floorMs, jitterMs }: ResponseDelay, log: Log) {
   if (bcryptCost < 10)
     log('warn', 'bcryptCost is below 10: stolen password hashes are easy to crack; use 10 or more')
@@ -71,15 +71,15 @@ function warnOfTooLittle(bcryptCost: number, { floorMs, jitterMs }: ResponseDela
   log('warn', 'responseDelay is zero: response times may show who has an account')
 }
 
-type Weak = (problem: string) => void
+type RefuseWeak = (problem: string) => void
 
-function checkBaseUrl(baseUrl: string, weak: Weak): URL {
+function checkBaseUrl(baseUrl: string, refuse: RefuseWeak): URL {
   const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined
   must(url && /^https?:$/.test(url.protocol), 'baseUrl must be an absolute http or https address')
   const isBare = !url.search && !url.hash && !url.username && !url.password
   must(isBare, 'baseUrl must have no query, fragment or credentials')
   if (isInTheClear(url))
-    weak('baseUrl is http: others on the network can read the links; use https')
+    refuse('baseUrl is http: others on the network can read the links; use https')
   return url
 }
 
@@ -87,7 +87,7 @@ const PATH = /^(\/[A-Za-z0-9._~-]+)*$/
 
 function checkPaths(oauthPath: string, adminPath: string): void {
   must(PATH.test(oauthPath), 'oauthPath must be empty, or start with / and not end with /')
-  // The admin API takes all that is below its path.
+  // The admin API answers everything below its path.
   must(
     adminPath && PATH.test(adminPath) && !`${oauthPath}/`.startsWith(`${adminPath}/`),
     'adminPath must start with / and not end with /, and must not be a parent of oauthPath',
@@ -107,18 +107,17 @@ function checkDefaultLocale(locale: string | undefined): string | undefined {
   return locale
 }
 
-function checkSecrets(secrets: readonly (string | Uint8Array)[], weak: Weak) {
+function checkSecrets(secrets: readonly (string | Uint8Array)[], refuse: RefuseWeak) {
   const keys = Array.isArray(secrets) ? secrets.map(keyBytes) : []
   const [first, ...others] = keys
   must(first, 'secrets must hold at least one key')
   for (const key of keys) {
     must(key.length > 0, 'secrets must be bytes, or base64url text')
-    if (key.length < MIN_KEY_BYTES) weak(`secrets must each have ${MIN_KEY_BYTES} bytes or more`)
+    if (key.length < MIN_KEY_BYTES) refuse(`secrets must each have ${MIN_KEY_BYTES} bytes or more`)
   }
   return [first, ...others] as const
 }
 
-/** Nobody is told of a link that only a process remembers. */
 function checkTransport(transport: AccountFlowsOptions['transport']) {
   if (transport === undefined) return undefined
   checkFunctions(transport, ['send'], 'transport.')

@@ -7,14 +7,14 @@ import { createLoginCodes } from './crypto/login-code.ts'
 import { sealedLogins } from './crypto/sealed-logins.ts'
 import { createSecretBox } from './crypto/secret-box.ts'
 import { AccountFlowsError } from './errors.ts'
-import { createVoidLinks, usersWithLinks } from './flows/account.ts'
+import { createVoidLinks, usersVoidingLinks } from './flows/account.ts'
 import { createAudit } from './flows/audit.ts'
-import { createToldClients } from './flows/told-clients.ts'
+import { createClientNotifications } from './flows/client-notifications.ts'
 import { networkOf, requesterOf } from './http/requester.ts'
-import { createTellClient, tellsClients } from './oidc/backchannel-logout.ts'
+import { createTellClient, isBackchannelLogoutOn } from './oidc/backchannel-logout.ts'
 import { createClients } from './oidc/clients.ts'
 import { createEndableSessions } from './oidc/endable-sessions.ts'
-import { createNoteClients } from './oidc/ended-clients.ts'
+import { createRecordLoggedOutClients } from './oidc/logged-out-clients.ts'
 import { createOpenLogin } from './oidc/open-login.ts'
 import { createOwnAdapter } from './oidc/own-adapter.ts'
 import type { OidcParts } from './oidc/parts.ts'
@@ -33,7 +33,7 @@ import { createViews } from './views/index.ts'
 
 export type Core = ReturnType<typeof createCore>
 
-/** What is made of the options once, and shared by flows, mails, pages and the admin API. */
+/** Made from the options once, and shared by flows, mails, pages and the admin API. */
 export function createCore(options: CheckedOptions) {
   const { baseUrl, oauthPath, users, clock, log } = options
   const store = flowsStore(options.store, clock)
@@ -49,8 +49,12 @@ export function createCore(options: CheckedOptions) {
   const { voidLinks, voidEverything } = createVoidLinks(store)
   const passwords = createPasswords(options, settings)
   const oidc = { ...store, provider, users, box, clock, log }
-  const { noteClients, ...clientSide } = createClientSide(oidc, options, audit)
-  const sessions = createEndableSessions({ ...oidc, noteClients, own: createOwnAdapter(oidc) })
+  const { recordLoggedOutClients, ...clientParts } = createClientParts(oidc, options, audit)
+  const sessions = createEndableSessions({
+    ...oidc,
+    recordLoggedOutClients,
+    own: createOwnAdapter(oidc),
+  })
   const oauthUrl = `${baseUrl.origin}${basePath}${oauthPath}`
   const openLogin = createOpenLogin(provider, box, `${oauthUrl}/reset-password`)
   return {
@@ -61,7 +65,7 @@ export function createCore(options: CheckedOptions) {
     origin: baseUrl.origin,
     attach,
     voidEverything,
-    watchedUsers: usersWithLinks(users, voidLinks),
+    watchedUsers: usersVoidingLinks(users, voidLinks),
     pendingLogins: sealedLogins(store.pendingLogins, box),
     keyRing: createOwnKeyRing(store.keyRings, keys, oauthUrl),
     keyedHash: (text: string) => keyedHash(keys, text),
@@ -73,9 +77,9 @@ export function createCore(options: CheckedOptions) {
     events,
     sessions,
     readCutoffs: sessions.readCutoffs,
-    seenByLogin: sessions.seenByLogin,
+    cutoffsSeenAtLogin: sessions.cutoffsSeenAtLogin,
     policy: createAccountPolicy(users, settings, log),
-    ...clientSide,
+    ...clientParts,
     ...passwords,
     hashPassword: (password: string, by?: Requester) =>
       passwords.hashPassword(password, by && networkOf(by.address, 48)),
@@ -87,22 +91,22 @@ export function createCore(options: CheckedOptions) {
   }
 }
 
-/** The clients, who tells them that accounts are ended, and who notes which. */
-function createClientSide(
+/** The clients, and what notifies them that an account is signed out. */
+function createClientParts(
   oidc: OidcParts,
-  { baseUrl, tellsPrivate }: CheckedOptions,
+  { baseUrl, allowPrivateNetworks }: CheckedOptions,
   audit: (event: AuditEvent) => Promise<void>,
 ) {
   const { provider, clientLogouts: logouts, clock, log } = oidc
-  const tell = createTellClient({ provider, post: createPostForm(tellsPrivate), log })
-  const isOn = () => tellsClients(provider())
+  const tell = createTellClient({ provider, post: createPostForm(allowPrivateNetworks), log })
+  const isOn = () => isBackchannelLogoutOn(provider())
   const clientLogouts = createClientLogouts({ isOn, logouts, tell, audit, clock, log })
   const clients = createClients(provider, baseUrl.origin)
   return {
     clients,
     clientLogouts,
-    noteClients: createNoteClients(oidc, clientLogouts.ring),
-    ...createToldClients(isOn, logouts, clients.nameOf, log),
+    recordLoggedOutClients: createRecordLoggedOutClients(oidc, clientLogouts.ring),
+    ...createClientNotifications(isOn, logouts, clients.nameOf, log),
   }
 }
 

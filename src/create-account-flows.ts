@@ -11,7 +11,7 @@ import { loadBodyReader } from './http/body.ts'
 import { createBrowserSide } from './http/browser-side.ts'
 import type { Mount } from './http/mount.ts'
 import { createWellKnown, type WellKnown } from './http/well-known.ts'
-import { type Login } from './http/login.ts'
+import type { Login } from './http/login.ts'
 import { createLoginPassword, type LoginPassword } from './http/login-password.ts'
 import type { InteractionPolicy } from './oidc/policy.ts'
 import { checkOptions } from './check-options.ts'
@@ -22,7 +22,7 @@ import type { MailOutbox } from './records/index.ts'
 import { createMailCheck } from './smtp/check.ts'
 import { createRefreshTokens } from './smtp/refresh-tokens.ts'
 import { createMailSender } from './smtp/sender.ts'
-import { createUpkeep, type Health } from './upkeep.ts'
+import { createMaintenance, type Health } from './maintenance.ts'
 
 /** What `createAccountFlows` answers. */
 export interface AccountFlows extends Login, LoginPassword, WellKnown {
@@ -50,7 +50,7 @@ export interface AccountFlows extends Login, LoginPassword, WellKnown {
   /** Takes no more jobs, and waits for running ones: at most `withinMs` milliseconds (10,000 by default). */
   stop(options?: { withinMs?: number }): Promise<void>
   /**
-   * Whether this process can serve people now, for a readiness probe. It tells nothing about accounts or mails, so it may be
+   * Whether this process can serve people now, for a readiness probe. It says nothing about accounts or mails, so it may be
    * public. It answers within 2 seconds and never throws.
    */
   health(): Promise<Health>
@@ -99,7 +99,7 @@ export interface AccountFlows extends Login, LoginPassword, WellKnown {
    * @param carried - the client that the page leads on to afterwards: `clientId` and a `redirectUri` that it registered.
    */
   invite(user: User | string, carried?: CarriedParameters): Promise<Invited>
-  /** Tells `audit` each `AuditEvent` once it is recorded, and the listeners of its type. Nobody waits for them. */
+  /** Calls the listeners of `audit`, and of its type, with each `AuditEvent` once it is recorded. It does not wait for them. */
   events: AuditEvents
 }
 
@@ -123,7 +123,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const refreshTokens = createRefreshTokens(core.settingsKeeper, checked.log)
   const sender = createMailSender(settings, clock, refreshTokens, checked.transport)
   const mail = createMailPipeline({ ...core, ...core.clients, users: core.watchedUsers, sender })
-  const upkeep = createUpkeep({ ...core, ...flows, mail })
+  const maintenance = createMaintenance({ ...core, ...flows, mail })
   const browser = createBrowserSide(core, flows, checked)
   const adminParts = {
     ...core,
@@ -153,16 +153,16 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       await store.start()
       await users.start?.()
       await sessions.start()
-      await upkeep.start(checked.initialSettings, workers)
+      await maintenance.start(checked.initialSettings, workers)
       await core.passwordJudge.load()
       if (workers) [mail, clientLogouts].forEach(({ start }) => start())
     },
 
     async stop({ withinMs = 10_000 } = {}) {
-      await Promise.all([upkeep, mail, clientLogouts].map(({ stop }) => stop(withinMs)))
+      await Promise.all([maintenance, mail, clientLogouts].map(({ stop }) => stop(withinMs)))
     },
 
-    health: upkeep.health,
+    health: maintenance.health,
     adminApi: createAdminApi(adminParts, `${core.basePath}${checked.adminPath}`),
     events,
     endSessions,

@@ -45,13 +45,20 @@ export class AccountFlowsError extends Error {
   }
 }
 
-/**
- * Whether what is stored cannot be reached for now, or too many want it at once. Told by the code alone, so that a store of the host's own can say it too.
- */
+/** Whether the store cannot be reached for now. By the code alone, so that a host's own store can say it too. */
 export function isStoreUnavailable(error: unknown): boolean {
   return hasCode(error, 'ERR_STORE_UNAVAILABLE')
 }
 
 export function hasCode(error: unknown, code: ErrorCode): boolean {
   return error instanceof Error && Reflect.get(error, 'code') === code
+}
+
+/** Without its message, which may quote what was typed. To read an error of a host may throw too. */
+export function errorName(error: unknown): string {
+  try {
+    return error instanceof Error ? error.name : typeof error
+  } catch {
+    return typeof error
+  }
 }

@@ -11,7 +11,7 @@ export { createAccountFlows, type AccountFlows } from './create-account-flows.ts
 export type { AccountFlowsOptions } from './options.ts'
 export type { Brand } from './views/brand.ts'
 export type { InvitationRefusal, Invited } from './flows/invitation.ts'
-export type { Health } from './upkeep.ts'
+export type { Health } from './maintenance.ts'
 export type { Hashing } from './crypto/hashing.ts'
 export { AccountFlowsError, type ErrorCode } from './errors.ts'
 export type { BlockedByEmail, CheckedLogin, Login, LoginDecision } from './http/login.ts'

@@ -24,7 +24,7 @@ export function withoutValues(log: Log): Log {
   }
 }
 
-/** Where in the code it was thrown: at most 8 calls of the stack, without the message. */
+/** At most 8 calls of the stack, without the message. */
 export function framesOf(error: unknown): string[] {
   if (!(error instanceof Error)) return []
   const { message, stack = '' } = error
@@ -73,7 +73,7 @@ function withoutQuotes(text: string): string {
 
 const ADDRESS_OR_KEY = /(?<!\S)\S*[?@]\S*|[\w-]{32,}/g
 
-// Cut before it is read, so that a long text costs little; between two words, so that no part of a value is left over.
+// Cut first, so that a long text costs little. Between two words, so that no part of a value is left.
 function cleanedText(text: string): string {
   const read =
     text.length > MAX_READ

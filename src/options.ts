@@ -33,7 +33,7 @@ export interface AccountFlowsOptions {
   users: UserStore
   /**
    * Fixed bearer token of the admin API (5), or several, for example during a rotation. A text may do everything; `{ token,
-   * scopes }` only what its scopes allow. Without `adminToken` and `adminJwt`, the admin API lets nobody in.
+   * scopes }` only what its scopes allow. Without `adminToken` and `adminJwt`, the admin API lets no one in.
    */
   adminToken?: AdminToken | readonly AdminToken[] | undefined
   /** How to check the JWT of an admin. Give this or `adminToken`. */
@@ -47,13 +47,11 @@ export interface AccountFlowsOptions {
    * stored, or their users cannot sign in. A new password still has at most 72 bytes.
    */
   hashing?: Hashing | undefined
-  /**
-   * The random delay of 4.2 and 4.7; by default at least 250 ms, and up to 500 ms more. In production, no delay logs a warning.
-   */
+  /** The random delay of 4.2 and 4.7; by default at least 250 ms, and up to 500 ms more. In production, no delay logs a warning. */
   responseDelay?: ResponseDelay
   /**
-   * How clients are told that an account is ended there (back-channel logout). By default only clients with a public address are
-   * told; `allowPrivateNetworks: true` tells those in private networks and on this machine too. See `docs/client-logout.md`.
+   * How clients are notified that an account is signed out (back-channel logout). By default only clients with a public address are;
+   * with `allowPrivateNetworks: true` also those in private networks and on this machine. See `docs/client-logout.md`.
    */
   clientLogout?: ClientLogoutOptions | undefined
   /** How many proxies in front of this process append to `X-Forwarded-For`; 0 by default. */
@@ -64,9 +62,7 @@ export interface AccountFlowsOptions {
    * The check should take the same time with and without an account.
    */
   beforeForgotPassword?: BeforeForgotPassword
-  /**
-   * Your own judgement of each new password, after ours: `undefined` takes it, `{ reason }` refuses it. See `docs/passwords.md`.
-   */
+  /** Your own judgement of each new password, after ours: `undefined` takes it, `{ reason }` refuses it. See `docs/passwords.md`. */
   judgePassword?: JudgePassword | undefined
   /**
    * A widget in these forms, such as a captcha. `beforeForgotPassword` checks its answer, and is required then. See

@@ -4,7 +4,7 @@ export function isProduction(): boolean {
   return process.env['NODE_ENV'] === 'production'
 }
 
-/** Warns of what is only good enough for development, and refuses it in production with a `TypeError`. */
+/** Warns of what is only for development; in production it throws a `TypeError`. */
 export function refuseWeak(log: Log): (problem: string) => void {
   return (problem) => {
     if (isProduction()) throw new TypeError(problem)
@@ -12,7 +12,7 @@ export function refuseWeak(log: Log): (problem: string) => void {
   }
 }
 
-/** @throws TypeError where it is not so. */
+/** @throws TypeError with the problem. */
 export function must(isSo: unknown, problem: string): asserts isSo {
   if (!isSo) throw new TypeError(problem)
 }

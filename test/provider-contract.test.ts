@@ -4,7 +4,7 @@ import type { ClientLogout } from '../src/records/index.ts'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import type { Context } from 'koa'
 import { errors, Provider, type Configuration, type Interaction } from 'oidc-provider'
-import { createTellClient, tellsClients } from '../src/oidc/backchannel-logout.ts'
+import { createTellClient, isBackchannelLogoutOn } from '../src/oidc/backchannel-logout.ts'
 import { serve, type Served } from './support/serve.ts'
 import { createUserAgent, type Answer } from './support/user-agent.ts'
 
@@ -276,8 +276,8 @@ describe('oidc-provider, as the telling of clients knows it', () => {
 
   it('knows the address of a client for it only where it is switched on', () => {
     const off = { devInteractions: { enabled: false } }
-    expect(tellsClients(providerWith())).to.equal(true)
-    expect(tellsClients(providerWith({ features: off, clients: [] }))).to.equal(false)
+    expect(isBackchannelLogoutOn(providerWith())).to.equal(true)
+    expect(isBackchannelLogoutOn(providerWith({ features: off, clients: [] }))).to.equal(false)
   })
 
   it('may ask more of clients than we know: then each client tells by itself', () => {
@@ -287,7 +287,7 @@ describe('oidc-provider, as the telling of clients knows it', () => {
         if (typeof value !== 'string') throw new errors.InvalidClientMetadata('team is missing')
       },
     }
-    expect(tellsClients(providerWith({ extraClientMetadata, clients: [] }))).to.equal(true)
+    expect(isBackchannelLogoutOn(providerWith({ extraClientMetadata, clients: [] }))).to.equal(true)
   })
 })
 

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import type { User } from '../ports/index.ts'
 import type { Token } from '../records/index.ts'
-import { isIssuedUnder, isVerified, isVoided, refusesInvitation } from '../flows/account.ts'
+import { hasSamePassword, isVerified, isVoided, refusesInvitation } from '../flows/account.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import { AuditEvent } from './audit.ts'
 import { diagnosisOf } from './causes.ts'
@@ -122,7 +122,7 @@ function voided({ token, user }: LinkFacts, another: string): Words {
   }
   const isMoved = !token || user.email !== token.email
   const summary =
-    isMoved || !isIssuedUnder(token, user)
+    isMoved || !hasSamePassword(token, user)
       ? `The ${isMoved ? 'address' : 'password'} of the account was changed after the link was made.`
       : `The link was refused ${when(token.claimedAt)}: the account changed after the link was made.`
   return [summary, another]

@@ -1,7 +1,7 @@
 import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
 import { isToken } from '../crypto/token.ts'
 import { isBracketed, readingsOf, SIGNED } from '../flows/link.ts'
-import { decode } from '../http/form.ts'
+import { decode } from '../flows/link.ts'
 import { carriedFrom } from '../ports/carried-query.ts'
 import type { CarriedParameters } from '../ports/index.ts'
 import { linkKinds, MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'

@@ -1,11 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { AccountFlowsError } from '../errors.ts'
 
-/**
- * Does work that keeps a thread busy, now or in its turn. Throws `ERR_OVERLOADED`, with nothing done, where too many wait.
- *
- * @param network - who asks for it. `undefined`: nobody knows; all of those share one line.
- */
+/** Does work once a thread is free. Throws `ERR_OVERLOADED` if too many wait. Requests of no known network share a line. */
 export type HashQueue = <T>(work: () => Promise<T>, network?: string) => Promise<T>
 
 interface HashQueueLimits {
@@ -17,22 +13,22 @@ interface HashQueueLimits {
   waitingOfOne: number
 }
 
-/** Networks take turns, and in each it is first come, first served. So nobody waits behind the many of another network. */
+/** Networks are served in rotation, and each in the order of its requests. So no request waits behind the many of another network. */
 export function createHashQueue({ atOnce, waiting, waitingOfOne }: HashQueueLimits): HashQueue {
   let running = 0
-  /** In the order of their turns. No line is empty. Who waits in one is told whether the turn came. */
-  const lines = new Map<string, ((isTurn: boolean) => void)[]>()
+  /** Of each network that waits, in the order in which they are served. Each entry is called with whether it got a place. */
+  const lines = new Map<string, ((hasPlace: boolean) => void)[]>()
 
-  async function isTurnOf(network = UNKNOWN): Promise<boolean> {
+  async function waitForPlace(network = UNKNOWN): Promise<boolean> {
     const line = lines.get(network) ?? []
-    const most = network === UNKNOWN ? Math.ceil(waiting / 2) : waitingOfOne
+    const max = network === UNKNOWN ? Math.ceil(waiting / 2) : waitingOfOne
     const waitingNow = [...lines.values()].flat().length
-    if (line.length >= most || (waitingNow >= waiting && !makeRoom(line.length + 1))) return false
+    if (line.length >= max || (waitingNow >= waiting && !makeRoom(line.length + 1))) return false
     lines.set(network, line)
-    return new Promise((tell) => line.push(tell))
+    return new Promise((resolve) => line.push(resolve))
   }
 
-  /** Where all places are taken, the last one of the longest line goes, so that nobody is kept out by the many of others. */
+  /** The last request of the longest line gives way to one of a shorter line. */
   function makeRoom(length: number): boolean {
     const [longest] = [...lines.values()].sort((one, other) => other.length - one.length)
     if (!longest || longest.length <= length) return false
@@ -40,7 +36,6 @@ export function createHashQueue({ atOnce, waiting, waitingOfOne }: HashQueueLimi
     return true
   }
 
-  /** The next one takes over the place of one that is done. */
   function handOver() {
     const [next] = lines
     if (!next) {
@@ -55,7 +50,7 @@ export function createHashQueue({ atOnce, waiting, waitingOfOne }: HashQueueLimi
 
   return async (work, network) => {
     if (running < atOnce) running += 1
-    else if (!(await isTurnOf(network)))
+    else if (!(await waitForPlace(network)))
       throw new AccountFlowsError('ERR_OVERLOADED', 'Too many passwords wait to be hashed')
     try {
       return await work()
@@ -65,13 +60,13 @@ export function createHashQueue({ atOnce, waiting, waitingOfOne }: HashQueueLimi
   }
 }
 
-/** What `networkOf` says too of an address that it cannot read. */
+/** `networkOf` answers the same for an address that it cannot read. */
 const UNKNOWN = 'unknown'
 
 /** For each one that runs. At the cost of 12 the last of them waits for about ten seconds. */
 const WAITING_FOR_EACH = 32
 
-/** Of one network, for each one that runs: the last of them waits for about a second, where nobody else does. */
+/** Of one network, for each one that runs. If no other network waits, the last of them waits for about a second. */
 const OF_ONE_FOR_EACH = 4
 
 /** What libuv starts without `UV_THREADPOOL_SIZE`. */
@@ -94,15 +89,12 @@ export function hashQueueLimits(processors: number, poolSize: string | undefined
   }
 }
 
-/** One for the process, because its processors and threads are: also for several flows in it. */
+/** One for the process, also for several flows in it: they share its threads. */
 export const hashQueue = createHashQueue(
   hashQueueLimits(availableParallelism(), process.env['UV_THREADPOOL_SIZE']),
 )
 
-/**
- * Answers a function that runs work with the same key one after the other, in the order of the calls, also after a failure.
- * Other keys do not wait, nor do other processes.
- */
+/** Runs all work of one key in the order of the calls, also after a failure. Other keys and other processes do not wait. */
 export function oneAtATime() {
   const latest = new Map<string, Promise<unknown>>()
 

@@ -18,15 +18,11 @@ export type VerifyPassword = (
   network?: string,
 ) => Promise<boolean>
 
-/**
- * What resets and logins hash with, in one queue.
- *
- * @param tellDearer - is told the cost of a stored hash whose account can be told by time.
- */
+/** What resets and logins hash with, in one queue. `warnOfCost` gets the cost of a stored hash that others can recognise by its time. */
 export function createHashing(
   hashing: Hashing | undefined,
   bcryptCost: number,
-  tellDearer: (cost: number) => void,
+  warnOfCost: (cost: number) => void,
 ) {
   const hash = (password: string) =>
     hashing ? hashing.hash(password) : hashPassword(password, bcryptCost)
@@ -34,44 +30,44 @@ export function createHashing(
     hashPassword: (password: string, network?: string) => hashQueue(() => hash(password), network),
     verifyPassword: hashing
       ? verifyWith(hashing)
-      : createVerifyPassword(bcryptCost, hashQueue, tellDearer),
+      : createVerifyPassword(bcryptCost, hashQueue, warnOfCost),
   }
 }
 
-/** The same for every user, known or not: one `verify`. Where there is no hash, it is of one that nobody has the password of. */
+/** One `verify` for every user, known or not. Without a stored hash, it is of the hash of a random password. */
 function verifyWith(hashing: Hashing): VerifyPassword {
-  let nobodys: string | undefined
+  let unknownUsersHash: string | undefined
   return async (user, password, network) =>
     hashQueue(async () => {
-      // For everybody, or the first unknown user would take longer.
-      nobodys ??= await hashing.hash(newToken())
+      // For every user: otherwise the first unknown one would take longer.
+      unknownUsersHash ??= await hashing.hash(newToken())
       const stored = user?.passwordHash
-      const isMatch = await hashing.verify(password, stored ?? nobodys)
+      const isMatch = await hashing.verify(password, stored ?? unknownUsersHash)
       return isMatch && stored !== undefined && !user?.disabled && password.isWellFormed()
     }, network)
 }
 
-/** bcrypt takes no lower one. */
+/** The lowest that bcrypt takes. */
 const LOWEST_COST = 4
 const READABLE = /^\$2[aby]\$(0[4-9]|[12]\d|3[01])(\$[./A-Za-z0-9]{53})$/
 
-/** How much dearer than `bcryptCost` a stored hash may be for everybody to pay for it: four times the rounds. */
+/** How far above `bcryptCost` a stored hash may be, so that every check takes as long: four times the rounds. */
 const FOLLOWED_COSTS = 2
 
 /**
- * The same bcrypt work for every user, known or not, in one turn of the queue. From the first sight of a
- * dearer hash on, that is the work of its cost. A hash beyond `FOLLOWED_COSTS` is compared alone, and told.
+ * The same bcrypt work for every user, known or not, in one place of the queue. Once a hash of a higher cost was seen, every check
+ * does the work of that cost. A hash beyond `FOLLOWED_COSTS` is compared alone, with a warning.
  */
 export function createVerifyPassword(
   bcryptCost: number,
   queue: HashQueue,
-  tellDearer: (cost: number) => void = () => {},
+  warnOfCost: (cost: number) => void = () => {},
 ): VerifyPassword {
   let highestCost = bcryptCost
 
   function workFor(hash: ReadableHash | undefined): string[] {
     if (hash && hash.cost > bcryptCost + FOLLOWED_COSTS) {
-      tellDearer(hash.cost)
+      warnOfCost(hash.cost)
       return [hash.text]
     }
     highestCost = Math.max(highestCost, hash?.cost ?? 0)
@@ -95,11 +91,11 @@ export function createVerifyPassword(
 
 type ReadableHash = NonNullable<ReturnType<typeof readable>>
 
-/** `undefined`: no password can match, and bcrypt would say so without any work. */
+/** `undefined`: bcrypt would refuse it at once, without any work. */
 export function readable(stored: string | undefined) {
   const [, cost, rest] = READABLE.exec(stored ?? '') ?? []
   if (stored === undefined || cost === undefined) return undefined
-  // `y` is what PHP writes for the same algorithm, and what bcrypt refuses.
+  // PHP writes `y` for the same algorithm; the package bcrypt refuses that.
   return { text: stored.startsWith('$2y') ? `$2b$${cost}${rest}` : stored, cost: Number(cost) }
 }
 
@@ -108,10 +104,10 @@ export function readable(stored: string | undefined) {
  * stored hash, up to `cost`. The number matters too: each hash takes a little time besides its rounds.
  */
 export function sameWork(hash: ReadableHash | undefined, cost: number): string[] {
-  const first = hash ?? { text: nobody(cost), cost }
+  const first = hash ?? { text: unmatchableHash(cost), cost }
   const others = cost + 1
   const rest = 2 ** cost - 2 ** first.cost + others * 2 ** LOWEST_COST
-  return [first.text, ...costsOf(rest, others).map(nobody)]
+  return [first.text, ...costsOf(rest, others).map(unmatchableHash)]
 }
 
 /** Costs of so many hashes that have so many rounds together. */
@@ -131,7 +127,7 @@ function costsOf(rounds: number, count: number): number[] {
   return costs
 }
 
-/** The hash of no password at all. */
-function nobody(cost: number): string {
+/** No password has this hash. */
+function unmatchableHash(cost: number): string {
   return `$2b$${String(cost).padStart(2, '0')}$${'.'.repeat(53)}`
 }

@@ -3,29 +3,23 @@ import type { KeyRing } from './keys.ts'
 import type { CheckedStep } from '../ports/index.ts'
 import type { KeyRings, NotedKeyRing } from '../records/index.ts'
 
-/** Three notes may be late, or lost. */
+/** So that three notes may be late or lost. */
 const NOTED_WITHIN_MS = 240_000
 
-export type OwnKeyRing = ReturnType<typeof createOwnKeyRing>
-
-/**
- * What the processes that share a store tell each other of their keys, so that a rotation goes step by step.
- *
- * @param oauthUrl - where the links of this process lead.
- */
+/** What the processes of one store know of each other's keys, so that a rotation goes step by step. `oauthUrl`: of this process's links. */
 export function createOwnKeyRing(rings: KeyRings, keys: KeyRing, oauthUrl: string) {
   const place = createHash('sha256').update(oauthUrl).digest('base64url').slice(0, 11)
   const own: NotedKeyRing = {
     processId: `${place}.${randomUUID()}`,
-    // They are in the headers of what the keys sealed, too.
+    // No secret: they are also in the headers of what the keys sealed.
     keyIds: [...new Set(keys('jwe').map(({ kid }) => kid))],
   }
   return {
     note: () => rings.note(own.processId, own.keyIds),
-    /** The process ends: nobody waits for it. */
+    /** When the process ends, so that no rotation waits for it. */
     forget: () => rings.note(own.processId, []),
 
-    /** The ids of the keys of every process that runs, of this one too. */
+    /** The key ids of every process that runs, of this one too. */
     async all(): Promise<string[][]> {
       const noted = await rings.noted(NOTED_WITHIN_MS)
       const others = noted.filter(({ processId }) => processId !== own.processId)
@@ -40,12 +34,12 @@ export function createOwnKeyRing(rings: KeyRings, keys: KeyRing, oauthUrl: strin
   }
 }
 
-/** Whether each process takes what every other one signs and seals, and whether the next step of a rotation may be taken. */
+/** Whether each process accepts what every other one signs and seals, and whether a rotation may take its next step. */
 export function ringsCheck(rings: readonly string[][]): CheckedStep<'keys'> {
   const all = rings.length
-  const told = (those: readonly string[][]) => `in ${those.length} of ${all} processes`
-  const verifies = (key: string) => `${key} ${told(rings.filter((ring) => ring.includes(key)))}`
-  const signs = (key: string) => `${key} ${told(rings.filter(([first]) => first === key))}`
+  const share = (those: readonly string[][]) => `in ${those.length} of ${all} processes`
+  const verifies = (key: string) => `${key} ${share(rings.filter((ring) => ring.includes(key)))}`
+  const signs = (key: string) => `${key} ${share(rings.filter(([first]) => first === key))}`
   const known = [...new Set(rings.flat())].toSorted()
   const signing = known.filter((key) => rings.some(([first]) => first === key))
   const partly = known.filter((key) => !rings.every((ring) => ring.includes(key)))

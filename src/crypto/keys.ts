@@ -1,18 +1,18 @@
 import { createHash, createHmac, hkdfSync } from 'node:crypto'
 
 export interface DerivedKey {
-  /** Names the key in what it signed or encrypted, without telling anything about it. */
+  /** Names the key in what it signed or encrypted, and reveals nothing about it. */
   kid: string
   bytes: Buffer
 }
 
-/** Each purpose has its own key; the ring itself signs and encrypts nothing. */
+/** Each purpose has its own key. The secrets themselves sign and encrypt nothing. */
 export type KeyPurpose = 'authorize_sig' | 'jwe' | 'keyed_hash' | 'login_code'
 
 /** The first key signs and encrypts, all verify and decrypt. */
 export type KeyRing = (purpose: KeyPurpose) => readonly [DerivedKey, ...DerivedKey[]]
 
-/** Derives per-purpose keys by HKDF-SHA-256 (RFC 5869) from a ring of secrets, the first of which is in force. */
+/** Derives the keys of each purpose from the secrets, by HKDF-SHA-256 (RFC 5869). */
 export function createKeyRing(secrets: readonly [Buffer, ...Buffer[]]): KeyRing {
   const [first, ...others] = secrets
   const ringOf = (purpose: KeyPurpose) =>
@@ -32,7 +32,7 @@ function derive(secret: Buffer, purpose: KeyPurpose): DerivedKey {
   return { kid, bytes }
 }
 
-/** Stands for a text in records: equal for equal texts, and tells nothing about them without the key. */
+/** Stands for a text in records: equal for equal texts. Without the key it reveals nothing. */
 export function keyedHash(keys: KeyRing, text: string): string {
   return createHmac('sha256', keys('keyed_hash')[0].bytes).update(text).digest('base64url')
 }

@@ -2,35 +2,35 @@ import { createHash } from 'node:crypto'
 import bcrypt from 'bcrypt'
 import type { PasswordRefusal, RefusedNewPassword } from '../ports/index.ts'
 import { MAX_PASSWORD_BYTES } from '../settings/kinds.ts'
+import type { Settings } from '../settings/table.ts'
 
-/** What is wrong with the form, besides what a password is told by itself. */
 export interface RefusedPassword extends Omit<RefusedNewPassword, 'refusal'> {
   refusal: PasswordRefusal
-  /** What is wrong besides, where that is another field's to mend. */
+  /** What is wrong besides, in the other field. */
   also?: RefusedNewPassword['refusal'] | undefined
 }
 
-/**
- * Judges a new password (8). Lengths count code points; nothing is trimmed or folded.
- *
- * @returns `undefined` when it is acceptable.
- */
+type Limits = Pick<Settings, 'minPasswordLength' | 'maxPasswordLength'>
+
+/** What is wrong with the two fields of a form. `undefined`: the password is good. */
 export function refusePassword(
   password: string,
   confirmation: string,
-  { minLength, maxLength }: { minLength: number; maxLength: number },
+  limits: Limits,
 ): RefusedPassword | undefined {
-  const characters = Array.from(password)
-  const excess = excessOf(characters, maxLength)
-  const fault = faultOf()
-  if (password !== confirmation) return { refusal: 'password_mismatch', also: fault, excess }
-  return fault && { refusal: fault, excess }
+  const fault = refuseLength(password, limits)
+  if (password === confirmation) return fault
+  return { refusal: 'password_mismatch', also: fault?.refusal, excess: fault?.excess ?? 0 }
+}
 
-  function faultOf(): RefusedNewPassword['refusal'] | undefined {
-    if (!isPlain(password)) return 'password_invalid'
-    if (excess > 0) return 'password_too_long'
-    return characters.length < minLength ? 'password_too_short' : undefined
-  }
+/** What is wrong with a new password by itself (8). Lengths count code points; nothing is trimmed or folded. */
+export function refuseLength(password: string, limits: Limits): RefusedNewPassword | undefined {
+  const characters = Array.from(password)
+  const excess = excessOf(characters, limits.maxPasswordLength)
+  if (!isPlain(password)) return { refusal: 'password_invalid', ...(excess > 0 && { excess }) }
+  if (excess > 0) return { refusal: 'password_too_long', excess }
+  const isTooShort = characters.length < limits.minPasswordLength
+  return isTooShort ? { refusal: 'password_too_short' } : undefined
 }
 
 /** How many at the end do not fit. */
@@ -40,7 +40,7 @@ function excessOf(characters: readonly string[], maxLength: number): number {
   return characters.length - fitting
 }
 
-/** Whether bcrypt tells it from every other password; no other one is ever set. */
+/** Whether bcrypt reads all of it. No other password is ever set. */
 export function isReadWhole(password: string): boolean {
   return isPlain(password) && isShortEnough(password)
 }
@@ -57,7 +57,7 @@ export function hashPassword(password: string, cost: number): Promise<string> {
   return bcrypt.hash(password, cost)
 }
 
-/** Ties a token to the password it was issued under, without a copy of the hash. A bcrypt hash is salted, so plain SHA-256 will do. */
+/** Ties a token to the current password, without a copy of the hash. The hash is salted, so plain SHA-256 will do. */
 export function passwordDigest(passwordHash: string | undefined): string {
   return createHash('sha256')
     .update(passwordHash ?? 'none')

@@ -2,14 +2,14 @@ import type { SecretBox } from './secret-box.ts'
 import type { CapturedRequest } from '../ports/index.ts'
 import type { PendingLogin, PendingLoginStore } from '../records/index.ts'
 
-/** What of a captured request opens something, or tells about a person, to a reader of the database. */
+/** Parts of a captured request with which a reader of the database could do something, or learn about a person. */
 interface Secrets extends Pick<CapturedRequest, 'deviceCode' | 'parJti'> {
   idTokenHint?: unknown
-  /** It repeats the hint. */
+  /** It repeats `idTokenHint`. */
   prompt?: unknown
 }
 
-/** The same store, in which the secrets of captured requests are sealed. A login that no key opens is not found. */
+/** The same store, with these parts sealed. A login that no key opens is not found. */
 export function sealedLogins(store: PendingLoginStore, box: SecretBox): PendingLoginStore {
   const opened = (login: PendingLogin | undefined) => {
     const captured = login && open(login.captured, login.id, box)

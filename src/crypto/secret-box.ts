@@ -8,10 +8,10 @@ const TAG_BYTES = 16
 export type SecretBox = ReturnType<typeof createSecretBox>
 
 /**
- * Encrypts secrets at rest as a compact JWE, `dir` with A256GCM (RFC 7516), under the first key of the ring. Each is bound to what
- * it is for, such as the host that a password was given for.
+ * Encrypts secrets at rest as a compact JWE, `dir` with A256GCM (RFC 7516), under the first key of the ring. Each is bound to its
+ * purpose, such as the host that a password was given for.
  */
-// Not with jose, whose WebCrypto takes ten times as long: each record of the provider goes through here.
+// Not with jose: WebCrypto takes ten times as long, and each record of the provider is sealed.
 export function createSecretBox(keys: KeyRing) {
   return {
     seal(plain: string, purpose: string) {
@@ -24,7 +24,7 @@ export function createSecretBox(keys: KeyRing) {
       return `${header}..${parts.join('.')}`
     },
 
-    /** `undefined`: no key of the ring opens it, it was altered, or it is for something else. */
+    /** `undefined`: it was altered, has another purpose, or no key of the ring opens it. */
     open(sealed: string, purpose: string): string | undefined {
       const [header = '', wrapped, ...encoded] = sealed.split('.')
       const key = keys('jwe').find((candidate) => header === headerOf(candidate, purpose))
@@ -45,7 +45,7 @@ export function createSecretBox(keys: KeyRing) {
   }
 }
 
-// The purpose as a digest: any text in a few characters, and the header is no place to show it.
+// The purpose as a digest: the header is readable, and should be short.
 function headerOf({ kid }: DerivedKey, purpose: string): string {
   const digest = createHash('sha256').update(purpose).digest('base64url')
   const header = { alg: 'dir', enc: 'A256GCM', kid, purpose: digest }

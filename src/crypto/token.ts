@@ -5,7 +5,7 @@ export function newToken(): string {
   return randomBytes(32).toString('base64url')
 }
 
-/** Anything else is unknown without a look-up. */
+/** Whether it has the form of one. Anything else needs no look-up. */
 export function isToken(value: string): boolean {
   return /^[A-Za-z0-9_-]{43}$/.test(value)
 }
@@ -15,13 +15,13 @@ export function hashToken(token: string): string {
   return createHash('sha256').update(token).digest('hex')
 }
 
-/** An identifier for a record; not a secret. It begins with no hyphen: on a command line that would be an option. */
+/** An identifier for a record; not a secret. Never with a hyphen first, which would be an option on a command line. */
 export function newId(): string {
   const id = randomBytes(16).toString('base64url')
   return id.startsWith('-') ? newId() : id
 }
 
-/** The identifier of the one record that stands for these values; nobody can tell it who does not know them all. */
+/** The identifier of the one record for these values. It cannot be guessed without all of them. */
 export function idOf(values: unknown): string {
   return createHash('sha256')
     .update(JSON.stringify(values))
@@ -30,7 +30,7 @@ export function idOf(values: unknown): string {
     .replace(/^-/, '_')
 }
 
-/** Whether it has the shape of one. */
+/** Whether it has the form of one. */
 export function isId(value: string): boolean {
   return /^[A-Za-z0-9_-]{22}$/.test(value)
 }

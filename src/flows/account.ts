@@ -6,12 +6,12 @@ import type { AccountFlowsStore, ClaimedReset } from '../records/index.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
 import type { FlowParts } from './parts.ts'
 
-/** `ambiguous`: several verified addresses match and none of them byte for byte. */
+/** `ambiguous`: several accounts match, and none of them byte for byte. */
 export type UserMatch = User | 'ambiguous' | 'unknown'
 
 /**
- * Finds the user of an identifier (4.2.3). A verified address wins over the username of another user: nobody can take over an
- * address by using it as a name. The look-ups are the same whether or not the user exists.
+ * Finds the user of an identifier (4.2.3). A verified address wins over the username of another user. So no one takes over an address
+ * by using it as a name. The look-ups are the same whether or not the user exists.
  */
 export async function findUser(users: UserStore, identifier: string): Promise<UserMatch> {
   const typed = withoutBlanks(identifier)
@@ -24,7 +24,7 @@ export async function findUser(users: UserStore, identifier: string): Promise<Us
   return onlyOne(exact.length > 0 ? exact : matches)
 }
 
-/** Finds the user of a username: by its exact bytes, without the blanks around it, and last the one that differs in ASCII case alone. */
+/** Finds the user of a username: by its exact bytes, then without blanks around it, then in any ASCII case. */
 export async function findByName(users: UserStore, typed: string): Promise<UserMatch> {
   const name = withoutBlanks(typed)
   const first = typed.includes('@') ? name : typed
@@ -41,48 +41,46 @@ function onlyOne(users: User[]): UserMatch {
   return another ? 'ambiguous' : match
 }
 
-// Somebody who takes another's address as a username would learn by a mail that nobody has verified it.
+// Otherwise a user whose username is another person's address would learn that no account has verified it.
 function mayBeMeant(typed: string, named: UserMatch): boolean {
   if (typeof named === 'string' || !typed.includes('@')) return true
   return equalsInAsciiCase(typed, named.email ?? '')
 }
 
-/** Why no mail at all can be sent to the account. `undefined`: one can. */
+/** Why no mail can be sent to the account. `undefined`: one can. */
 export function refusesMail({ disabled, email }: Pick<User, 'disabled' | 'email'>) {
   if (disabled) return 'disabled'
   if (email === undefined) return 'no_address'
   return isMailAddress(email) ? undefined : 'bad_address'
 }
 
-/** Who has a password is not invited to choose the first one. */
+/** An invitation is to choose the first password. */
 export function refusesInvitation({ passwordHash }: User) {
   return passwordHash === undefined ? undefined : 'has_password'
 }
 
-/** The account as it was when something was issued for it, or when its password was checked. */
+/** The account as it was when a link was issued, or when its password was checked. */
 export interface IssuedFor {
   email?: string | undefined
   passwordDigest: string
 }
 
-/** Void once the address, the password or the enabled state changed since. */
-export function isStillFor(issued: IssuedFor, user: User): boolean {
-  return !user.disabled && user.email === issued.email && isIssuedUnder(issued, user)
+export function isUnchanged(issued: IssuedFor, user: User): boolean {
+  return !user.disabled && user.email === issued.email && hasSamePassword(issued, user)
 }
 
-/** Whether the password is the same one still. */
-export function isIssuedUnder(issued: IssuedFor, user: User): boolean {
+export function hasSamePassword(issued: IssuedFor, user: User): boolean {
   return passwordDigest(user.passwordHash) === issued.passwordDigest
 }
 
-/** Whether the address that a link went to is verified, by whatever means: it has nothing left to do. */
+/** Whether the address that a link went to is verified, by whatever means. The link is no longer needed then. */
 export function isVerified({ email }: IssuedFor, account: User | undefined): boolean {
   return (
     account !== undefined && account.email === email && account.emailVerified && !account.disabled
   )
 }
 
-/** Verifies the address that a reset link went to: its reader has the mailbox. `isTakenOver`: somebody else began to finish the reset. */
+/** Verifies the address that a reset link went to, as its reader has the mailbox. `isTakenOver`: another process began the reset. */
 export async function verifyByReset(
   { users, audit, clock }: FlowParts,
   reset: ClaimedReset,
@@ -90,7 +88,7 @@ export async function verifyByReset(
 ): Promise<void> {
   const { id, userId: accountId, email, carried, claimedBy } = reset
   const isDone = await users.markEmailVerified(accountId, email)
-  // A process that died may have verified it, and not recorded that.
+  // That process may have verified it, and died before it recorded that.
   const wasDone = isTakenOver && isVerified(reset, await users.findById(accountId))
   if (!isDone && !wasDone) return
   const event = { id: `verified:${id}`, type: 'email_verification_completed' } as const
@@ -98,13 +96,13 @@ export async function verifyByReset(
 }
 
 /**
- * Voids all that was mailed to an account, and the logins that wait for it; of some kinds of mails, or of all. A reset that was decided
- * is finished all the same.
+ * Voids the links that were mailed to an account, and the logins that wait for them: of some kinds, or of all. A reset whose password
+ * was accepted is still finished.
  */
 export type VoidLinks = (accountId: string, kinds?: readonly LinkKind[]) => Promise<void>
 
-/** Links have expired by it, however far behind the clock of a process is. */
-const BEFORE_EVERY_CLOCK = new Date(0)
+/** So long ago that a void link has expired by any clock. */
+const VOIDED_AT = new Date(0)
 
 export function createVoidLinks(
   store: Pick<AccountFlowsStore, 'pendingLogins' | 'outbox' | TokenPart>,
@@ -113,15 +111,15 @@ export function createVoidLinks(
     if (kinds.includes('email_verification'))
       await store.pendingLogins.change({ accountId: userId }, { isVoid: true })
     for (const kind of kinds)
-      await store[MAIL_KINDS[kind].link.tokens].revoke({ userId }, BEFORE_EVERY_CLOCK)
+      await store[MAIL_KINDS[kind].link.tokens].revoke({ userId }, VOIDED_AT)
   }
 
-  /** Voids what is still to be mailed to the account too, also what is on its way to the mail server. */
+  /** Also voids mails that are not sent yet, or are on their way to the mail server. */
   const voidEverything: VoidLinks = async (userId, kinds = linkKinds) => {
     for (const kind of kinds) {
       const requests = await store.outbox.requestsOf(userId, kind)
       const ids = requests.map(({ id }) => id)
-      await store.outbox.supersede(ids, BEFORE_EVERY_CLOCK)
+      await store.outbox.supersede(ids, VOIDED_AT)
     }
     await voidLinks(userId, kinds)
   }
@@ -129,25 +127,24 @@ export function createVoidLinks(
   return { voidLinks, voidEverything }
 }
 
-/** Whether it was voided with all others of its account. */
 export function isVoided({ expiresAt }: { expiresAt: Date }): boolean {
-  return expiresAt.getTime() === BEFORE_EVERY_CLOCK.getTime()
+  return expiresAt.getTime() === VOIDED_AT.getTime()
 }
 
-/** The users as the flows see them: a user who is met disabled has no link any more, also once enabled again. */
-export function usersWithLinks(users: UserStore, voidLinks: VoidLinks): UserStore {
-  async function met<Found extends User | undefined>(user: Found): Promise<Found> {
+/** Voids the links of each user that is found disabled. So they stay void when the user is enabled again. */
+export function usersVoidingLinks(users: UserStore, voidLinks: VoidLinks): UserStore {
+  async function voidIfDisabled<Found extends User | undefined>(user: Found): Promise<Found> {
     if (user?.disabled) await voidLinks(user.id)
     return user
   }
 
   return {
-    findById: async (id) => met(await users.findById(id)),
-    findByUsername: async (username) => met(await users.findByUsername(username)),
+    findById: async (id) => voidIfDisabled(await users.findById(id)),
+    findByUsername: async (username) => voidIfDisabled(await users.findByUsername(username)),
     findByUsernameInAnyCase: async (username) =>
-      Promise.all(((await users.findByUsernameInAnyCase?.(username)) ?? []).map(met)),
+      Promise.all(((await users.findByUsernameInAnyCase?.(username)) ?? []).map(voidIfDisabled)),
     findByVerifiedEmail: async (email) =>
-      Promise.all((await users.findByVerifiedEmail(email)).map(met)),
+      Promise.all((await users.findByVerifiedEmail(email)).map(voidIfDisabled)),
     replacePasswordHash: (id, expected, next) => users.replacePasswordHash(id, expected, next),
     ...(users.setFirstPassword && {
       setFirstPassword: async (...of) => (await users.setFirstPassword?.(...of)) ?? false,

@@ -4,18 +4,17 @@ import { framesOf } from '../log.ts'
 import type { AuditEvent, AuditEventOf, AuditEventType, Log, Requester } from '../ports/index.ts'
 import type { AuditLog } from '../records/index.ts'
 
-/** `audit` hears all events; the name of a type hears those of that type. */
+/** `audit` gets all events, and the name of a type the events of that type. */
 export type AuditEvents = EventEmitter<
   { audit: [AuditEvent] } & { [Type in AuditEventType]: [AuditEventOf<Type>] }
 >
 
-/** @param keepMs - how long an event is kept that is recorded now. */
 export function createAudit(store: AuditLog, keepMs: () => number, clock: Clock, log: Log) {
   const events: AuditEvents = new EventEmitter()
   const failed = failureLog(log, clock)
 
-  // Not by `emit`: there, a listener that throws keeps the others from hearing.
-  async function tell(listener: Listener, event: AuditEvent) {
+  // Not by `emit`: there, an error of one listener stops the others.
+  async function call(listener: Listener, event: AuditEvent) {
     try {
       // A copy, as a listener may change it.
       await Reflect.apply(listener, events, [structuredClone(event)])
@@ -27,35 +26,35 @@ export function createAudit(store: AuditLog, keepMs: () => number, clock: Clock,
   return {
     events,
 
-    /** Records an event once, and then tells the host's listeners. Nothing waits for them, and what they do cannot break what is audited. */
+    /** Records an event once, then calls the listeners of the host. Their time and their errors do not matter to the caller. */
     async record(given: AuditEvent) {
       const event = withoutLanguages(given)
       if (!(await store.record(event, keepMs()))) return
       for (const name of ['audit', event.type] as const)
-        for (const listener of events.rawListeners(name)) void tell(listener, event)
+        for (const listener of events.rawListeners(name)) void call(listener, event)
     },
   }
 }
 
 type Listener = ReturnType<AuditEvents['rawListeners']>[number]
 
-const AGAIN_MS = 60_000
+const LOG_EVERY_MS = 60_000
 
-/** Once a minute for each listener: one that is broken may fail at every event. */
+/** Logs once a minute for each listener, as a broken one may fail at every event. */
 function failureLog(log: Log, { now }: Clock) {
   const known = new WeakMap<Listener, { failures: number; saidAt: number }>()
   return (listener: Listener, { type }: AuditEvent, error: unknown) => {
     const at = now().getTime()
     const { failures: before = 0, saidAt = -Infinity } = known.get(listener) ?? {}
     const failures = before + 1
-    const isSaid = Math.abs(at - saidAt) < AGAIN_MS
+    const isSaid = Math.abs(at - saidAt) < LOG_EVERY_MS
     known.set(listener, { failures, saidAt: isSaid ? saidAt : at })
     if (isSaid) return
-    log('error', 'a listener of the audit events failed', { type, failures, ...told(error) })
+    log('error', 'a listener of the audit events failed', { type, failures, ...detailsOf(error) })
   }
 }
 
-function told(error: unknown) {
+function detailsOf(error: unknown) {
   try {
     const { code }: { code?: unknown } = Object(error)
     return {
@@ -69,7 +68,7 @@ function told(error: unknown) {
   }
 }
 
-/** Many events hold the requester as a whole; its languages are for its mail alone. */
+/** The languages of a requester are for its mail alone. */
 function withoutLanguages({
   uiLocales: _uiLocales,
   acceptLanguage: _acceptLanguage,

@@ -2,17 +2,17 @@ import { carriedBy } from '../ports/carried-query.ts'
 import type { Requester } from '../ports/index.ts'
 import type { PendingLogin, Token } from '../records/index.ts'
 import { isVerified, isVoided } from './account.ts'
-import { about, refuse, type LinkRefusal } from './link-refusal.ts'
-import { MOST_MAILED } from './link.ts'
+import { eventBy, refuse, type LinkRefusal } from './link-refusal.ts'
+import { MAX_MAILED } from './link.ts'
 import type { FlowParts } from './parts.ts'
 
-/** A genuine, usable link and the account it is for. Nothing is consumed yet. */
+/** A genuine, usable link, and its account. Nothing is consumed yet. */
 export interface OpenedLink {
   username: string
   token: Token
-  /** The login that the link was mailed for. `undefined`: there was none, or it is over. */
+  /** That the link was mailed for. `undefined`: none, or it is over. */
   login: PendingLogin | undefined
-  /** The login of this account that waits in this browser: the one above, or else the newest. Or the one above, which went on here before. */
+  /** The login of this account that waits in this browser: `login`, or else the newest. Or `login`, if it went on here before. */
   here: PendingLogin | undefined
 }
 
@@ -20,8 +20,8 @@ export interface OpenedLink {
 export function createConfirm(parts: FlowParts) {
   return {
     /**
-     * unverified → verified, unused → used. Ends all other logins of the account that wait, but the one that goes on. A refusal: somebody
-     * else was first, or the account changed just now.
+     * unverified → verified, unused → used. Ends the waiting logins of the account, except `goesOn`. A refusal: another request was first,
+     * or the account changed just now.
      */
     async confirm(
       { token, login }: OpenedLink,
@@ -36,7 +36,7 @@ export function createConfirm(parts: FlowParts) {
       return refuse(parts, token, state, 'account_changed', by)
     },
 
-    /** The same by the right code, typed where the login waits: its links expire. `false`: somebody else was first, or the account changed. */
+    /** The same by the right code, typed where the login waits. `false`: another request was first, or the account changed. */
     async confirmByCode(login: PendingLogin, by: Requester): Promise<boolean> {
       const { id, accountId: userId, email = '', captured } = login
       const isOurs = ({ pendingLoginId }: Token) => pendingLoginId === id
@@ -47,14 +47,14 @@ export function createConfirm(parts: FlowParts) {
   }
 }
 
-/** Once for each link or login. The link is spent: a failure to record it is no reason to leave the login unfinished. */
+/** Once for each link or login. If this fails, the login is finished all the same, because the link is used up. */
 async function recordVerified(
   parts: FlowParts,
   id: string,
   whose: Pick<Token, 'userId' | 'carried'>,
   by: Requester,
 ) {
-  const event = { ...about(parts, whose, by), id: `verified:${id}` }
+  const event = { ...eventBy(parts, whose, by), id: `verified:${id}` }
   try {
     await parts.audit({ ...event, type: 'email_verification_completed' })
   } catch (error) {
@@ -63,9 +63,9 @@ async function recordVerified(
 }
 
 /**
- * `false`: it was not the one to verify the address, or somebody voided its links just now.
+ * `false`: another request verified the address, or its links were voided just now.
  *
- * @param isOurs - picks the links to mark as used: "This wasn't me" of their mails takes the verification back.
+ * @param isOurs - picks the links to mark as used. So "This wasn't me" of their mails finds that they verified.
  */
 async function verifyAddress(
   { users, pendingLogins, verificationTokens, clock }: FlowParts,
@@ -75,13 +75,13 @@ async function verifyAddress(
 ): Promise<boolean> {
   const endOthers = () =>
     pendingLogins.change({ accountId: userId, except: goesOn }, { isVoid: true })
-  const ours = async () => (await verificationTokens.ofUser(userId, MOST_MAILED)).filter(isOurs)
-  // Before: once the address is verified, each login that is left can go on. And after, for one that began meanwhile.
+  const ours = async () => (await verificationTokens.ofUser(userId, MAX_MAILED)).filter(isOurs)
+  // Before, because each remaining login can go on once the address is verified. And after, for logins that began meanwhile.
   await endOthers()
   if (!(await users.markEmailVerified(userId, email))) return false
   for (const token of await ours()) await verificationTokens.use(token, clock.now())
   await endOthers()
-  // We mark as used, then look for voided links. "This wasn't me" voids, then looks for used ones. So one of us sees the other.
+  // This marks links as used, then looks for void ones. "This wasn't me" voids, then looks for used ones. So one sees the other.
   if (!(await ours()).some(isVoided)) return true
   await users.markEmailUnverified?.(userId, email)
   return false

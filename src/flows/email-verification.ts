@@ -17,14 +17,13 @@ import { carriedBy, isSameCarried } from '../ports/carried-query.ts'
 import type { VerificationLink } from '../ports/links.ts'
 import type { PendingLogin, Token } from '../records/index.ts'
 import { isVoid } from '../records/logins.ts'
-import { contextOf, findLink, verificationState } from './link.ts'
+import { linkContext, findLink, verificationState } from './link.ts'
 import { codeWait } from './login-code.ts'
 import { createConfirm, type OpenedLink } from './confirm-address.ts'
 import type { FlowParts } from './parts.ts'
-import { refuse, unknown, type LinkRefusal } from './link-refusal.ts'
-import { isLoginOf, isWaitingPage, MOST_LOGINS, newPendingLogin } from './waiting-login.ts'
+import { refuse, unknownLink, type LinkRefusal } from './link-refusal.ts'
+import { isLoginOf, isWaitingPage, MAX_LOGINS, newPendingLogin } from './waiting-login.ts'
 
-/** Who opens a link, and the cookie of the browser. `undefined`: it has none. */
 type LinkOpener = Requester & { browser: string | undefined }
 
 export function createEmailVerification(parts: FlowParts) {
@@ -33,8 +32,8 @@ export function createEmailVerification(parts: FlowParts) {
     blocks: (user: User) => parts.settings().requireEmailVerification && !user.emailVerified,
 
     /**
-     * Keeps the login that waits, and asks for a link. The same request in the same browser is the same login. One that was disowned
-     * or guessed at too often, or whose account was verified meanwhile, comes back void.
+     * Keeps a login that has to wait, and asks for a link. The same request in the same browser is the same login. It comes back void if
+     * it was reported ("This wasn't me"), had too many wrong codes, or its account is verified by now.
      * `undefined`: the request is too long to be kept, and nothing was done.
      */
     async block(user: User, captured: CapturedRequest, { browser, ...requester }: LinkOpener) {
@@ -42,8 +41,8 @@ export function createEmailVerification(parts: FlowParts) {
       const login = newPendingLogin(user, captured, browser, parts.clock.now(), lifetimeMs)
       if (!login) return undefined
       const { id } = login
-      await parts.pendingLogins.save(login, MOST_LOGINS)
-      // The host read the account before it compared the password: what was verified since ended this login too.
+      await parts.pendingLogins.save(login, MAX_LOGINS)
+      // A login that verified since the host read the account has ended this one.
       const isLate = (await parts.users.findById(user.id))?.emailVerified
       if (isLate) await parts.pendingLogins.change({ id }, { isVoid: true })
       const kept = await parts.pendingLogins.find({ id })
@@ -53,7 +52,7 @@ export function createEmailVerification(parts: FlowParts) {
       return login
     },
 
-    /** Asks for a fresh link (4.7), by name or for a login that waits. Does the same for every name, and answers nothing. */
+    /** Asks for a new link (4.7), by name or for a login that waits. The same work for every name, and no answer. */
     resend: (
       whose: { identifier: string } | { accountId: string; pendingLoginId: string },
       carried: CarriedParameters,
@@ -64,32 +63,28 @@ export function createEmailVerification(parts: FlowParts) {
     /** Whether we signed exactly this link (5.4). */
     isGenuine: isGenuine.bind(undefined, parts),
 
-    /** Judges a link without consuming it. */
     open: open.bind(undefined, parts),
 
-    /**
-     * The code of the login that the link was mailed for, and for how long none is compared. `undefined`: there is none, or it waits no
-     * more.
-     */
+    /** The code of the login that the link was mailed for, if that still waits, and for how long no code is compared. */
     async codeOf({ login }: OpenedLink) {
       if (!login || !isWaitingPage(login)) return undefined
       const waitMs = await codeWait(parts, login.email)
       return { code: parts.loginCodes.codeOf(login.id), waitMs }
     },
 
-    /** Asks for a fresh link in the place of a genuine one that expired. */
+    /** Asks for a new link in place of a genuine one that expired. */
     async renew(link: VerificationLink, by: Requester, form?: string) {
       const found = await find(parts, link)
       if ('refusal' in found) return found
       const { userId: accountId, pendingLoginId, carried, locale } = found.token
-      // One that is good still is as good for this as one that expired.
+      // A usable link is as good for this as an expired one.
       const state = verificationState(found)
       if (state !== 'expired' && state !== 'usable') {
         return refuse(parts, found.token, state, 'account_changed', by)
       }
       const requester = { ...by, uiLocales: by.uiLocales ?? locale }
       await request(parts, { accountId, pendingLoginId, carried, requester, form })
-      return { refusal: undefined, ...contextOf(found.token) }
+      return { refusal: undefined, ...linkContext(found.token) }
     },
 
     ...createConfirm(parts),
@@ -105,12 +100,13 @@ function request(parts: FlowParts, asked: Omit<MailRequest, 'kind'>): Promise<vo
 const isGenuine = (parts: FlowParts, { token, carried, authorizeSig }: VerificationLink) =>
   isToken(token) && parts.authorizeSig.verify(authorizeSig, token, carried)
 
-/** A link that we signed, with its record and its account; a refusal, where there is none. */
 async function find(parts: FlowParts, link: VerificationLink) {
-  if (!isGenuine(parts, link)) return unknown({})
+  if (!isGenuine(parts, link)) return unknownLink({})
   const { verificationTokens, users, clock, readCutoffs } = parts
   const found = await findLink(verificationTokens, users, link.token, clock.now(), readCutoffs)
-  return found && isSameCarried(found.token.carried, link.carried) ? found : unknown(link.carried)
+  return found && isSameCarried(found.token.carried, link.carried)
+    ? found
+    : unknownLink(link.carried)
 }
 
 async function open(
@@ -123,7 +119,7 @@ async function open(
   const { token, account, end } = found
   const state = verificationState(found)
   if (found.state === 'usable' && state === 'used') {
-    return { refusal: 'verified', reason: state, ...contextOf(token) }
+    return { refusal: 'verified', reason: state, ...linkContext(token) }
   }
   if (state !== 'usable' || !account) {
     return refuse(parts, token, state === 'usable' ? 'changed' : state, end, requester)
@@ -140,12 +136,12 @@ async function loginsOf(
 ): Promise<Pick<OpenedLink, 'login' | 'here'>> {
   const browserHash = browser === undefined ? undefined : hashToken(browser)
   const cutoffs = await readCutoffs(user.id)
-  const alive = (login: PendingLogin | undefined) =>
+  const valid = (login: PendingLogin | undefined) =>
     login && isLoginOf(login, user, cutoffs) ? login : undefined
-  const login = id === undefined ? undefined : alive(await pendingLogins.find({ id }))
+  const login = id === undefined ? undefined : valid(await pendingLogins.find({ id }))
   if (browserHash === undefined) return { login, here: undefined }
   const own = login?.browserHash === browserHash ? login : undefined
   if (own && isWaitingPage(own)) return { login, here: own }
   const newest = await pendingLogins.find({ accountId: user.id, browserHash })
-  return { login, here: alive(newest) ?? own }
+  return { login, here: valid(newest) ?? own }
 }

@@ -11,12 +11,12 @@ import type {
 } from '../ports/index.ts'
 import type { ClientLogout } from '../records/index.ts'
 import { NOBODY, type FlowParts } from './parts.ts'
-import { isTold, type ToldClients } from './told-clients.ts'
+import { isNotified, type ClientNotifications } from './client-notifications.ts'
 
 interface EndSessionsParts
   extends
     Pick<FlowParts, 'users' | 'sessions' | 'outbox' | 'audit' | 'settings' | 'clock'>,
-    Pick<ToldClients, 'clientsOf'> {
+    Pick<ClientNotifications, 'clientsOf'> {
   voidEverything: VoidLinks
 }
 
@@ -32,14 +32,13 @@ export function createEndSessions(parts: EndSessionsParts) {
   }
 }
 
-/** How the browser is known that a page of the host answers. */
 interface BrowserParts<Request, Browser extends { req: Request }> {
   /** Its live session of this account. `undefined`: there is none. */
   liveSession(browser: Browser, accountId: string): Promise<LiveSession | undefined>
   requesterOf(req: Request): Requester
 }
 
-/** The same once the host itself has replaced a password: one browser gets a new session, and the owner is told. */
+/** The same once the host itself has replaced a password: one browser gets a new session, and the owner gets a mail. */
 export function createPasswordChanged<Request, Browser extends { req: Request }>(
   parts: EndSessionsParts & BrowserParts<Request, Browser>,
 ) {
@@ -58,7 +57,7 @@ export function createPasswordChanged<Request, Browser extends { req: Request }>
     }
     await audit({ ...end, type: 'password_changed', accountId, details, ...requester })
     await secondAfter(clock, end.at)
-    // Last: the answers to what this browser asked before have set their cookies by now.
+    // Last, so that earlier answers to this browser have set their cookies.
     await session?.renew()
     return { ...details, ...(clients && { clients }) }
   }
@@ -77,6 +76,6 @@ async function endAll(
 }
 
 function countsOf(clients: ClientLogout[]): EndedClients {
-  const told = clients.filter(isTold).length
-  return { told, untold: clients.length - told }
+  const notified = clients.filter(isNotified).length
+  return { told: notified, untold: clients.length - notified }
 }

@@ -1,20 +1,19 @@
-/** From the claim of a link to its end: the effects of section 3.3, in their order. */
+/** What follows the claim of a link: the effects of section 3.3, in their order. */
 import { newId } from '../crypto/token.ts'
 import { requestNotice } from '../outbox/password-changed.ts'
 import type { LinkEnd, Requester, User } from '../ports/index.ts'
 import { MAIL_KINDS, type PasswordLinkKind } from '../ports/mail-kinds.ts'
 import type { ClaimedReset, ResetTokenStore, Token } from '../records/index.ts'
-import { isIssuedUnder, isStillFor, verifyByReset } from './account.ts'
+import { hasSamePassword, isUnchanged, verifyByReset } from './account.ts'
 import { forgetWrongCodes } from './login-code.ts'
 import type { FlowParts } from './parts.ts'
 
-/** What the flow of one kind works with. */
 export interface PasswordLinkParts extends FlowParts {
   kind: PasswordLinkKind
   tokens: ResetTokenStore
 }
 
-/** The effects are idempotent: to finish a slow one twice does no harm, to wait for a dead one keeps sessions alive. */
+/** Short, because a dead process keeps sessions alive. To repeat the effects of a slow one does no harm. */
 const LEASE_MS = 10_000
 
 export const leaseEnd = ({ clock }: Pick<FlowParts, 'clock'>) =>
@@ -35,7 +34,7 @@ export async function finishPassword(parts: PasswordLinkParts, reset: ClaimedRes
   const details = await sessions.end(userId, { id, at: usedAt }) // 3, 4
   const isReset = kind === 'password_reset'
   await Promise.all([
-    settings().passwordChangedEmail && requestNotice(outbox, changeBy(reset), now()),
+    settings().passwordChangedEmail && requestNotice(outbox, noticeOf(reset), now()),
     isReset && forgetWrongCodes(parts, reset.email),
   ])
   const type = `${MAIL_KINDS[kind].flow}_completed` as const
@@ -46,15 +45,15 @@ export async function finishPassword(parts: PasswordLinkParts, reset: ClaimedRes
   return usedAt
 }
 
-function changeBy({ id, userId, email, carried, claimedBy }: ClaimedReset) {
+function noticeOf({ id, userId, email, carried, claimedBy }: ClaimedReset) {
   return { id, accountId: userId, email, carried, requester: claimedBy }
 }
 
-/** Why a claimed link ends without effect; for the audit log alone. */
+/** Why a claimed link has no effect. */
 type Obstacle = 'account_changed' | 'newer_password'
 type Finisher = 'request' | 'sweep'
 
-// The account is judged after the claim, so that a change up to the last moment counts.
+// After the claim, so that a change of the account up to the last moment counts.
 async function setPassword(
   parts: PasswordLinkParts,
   reset: ClaimedReset,
@@ -64,17 +63,16 @@ async function setPassword(
   const user = await users.findById(userId)
   if (!user || newHash === undefined) return 'account_changed'
   if (user.passwordHash === newHash) return undefined
-  if (!isIssuedUnder(reset, user)) return 'newer_password'
-  if (!isStillFor(reset, user)) return 'account_changed'
+  if (!hasSamePassword(reset, user)) return 'newer_password'
+  if (!isUnchanged(reset, user)) return 'account_changed'
   if (await comparedAndSet(parts, reset, user, newHash)) return undefined
   const now = await users.findById(userId)
   if (now?.passwordHash === newHash) return undefined
-  // A reset compares the password alone: it was another one, whatever a late look says.
-  const isOfAccount = kind === 'invitation' && now && isIssuedUnder(reset, now)
+  // A reset compares the password alone, so that was another one.
+  const isOfAccount = kind === 'invitation' && now && hasSamePassword(reset, now)
   return isOfAccount ? 'account_changed' : 'newer_password'
 }
 
-/** With the password that the link was issued under: a reset has one, an invitation has none. */
 async function comparedAndSet(
   { kind, users }: PasswordLinkParts,
   { userId, email }: ClaimedReset,
@@ -85,8 +83,8 @@ async function comparedAndSet(
   return passwordHash !== undefined && users.replacePasswordHash(userId, passwordHash, next)
 }
 
-// A newer password is not overwritten. Where a dead process may have replaced the one before, and somebody else that one
-// again, what was signed in before ends all the same.
+// A newer password is never overwritten. But a dead process may have set the password of the reset before that one. So older sessions
+// end in any case.
 async function reject(
   parts: PasswordLinkParts,
   reset: ClaimedReset,

@@ -18,7 +18,7 @@ import { NOBODY, type FlowParts } from './parts.ts'
 import { createPasswordLink } from './password-link.ts'
 
 /**
- * `mailId`: the invitation will be mailed, as far as the limits allow; the admin API tells by it what became of it. `refused`: there will
+ * `mailId`: the invitation will be mailed, as far as the limits allow; the admin API shows by it what became of it. `refused`: there will
  * be none. `unsupported`: the users of the host have no `setFirstPassword`.
  */
 export type Invited = { mailId: string } | { refused: InvitationRefusal }
@@ -34,7 +34,7 @@ export function createInvitation(parts: FlowParts) {
   return {
     ...createPasswordLink(parts, 'invitation'),
 
-    /** Asks for an invitation. The account is judged as it is now, and again when the mail leaves and when the link is used. */
+    /** Asks for an invitation. The account is checked now, when the mail is sent, and when the link is used. */
     async invite(
       who: User | string,
       carried: CarriedParameters = {},

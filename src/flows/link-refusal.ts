@@ -1,20 +1,20 @@
 import type { CarriedParameters, LinkEnd, Requester } from '../ports/index.ts'
 import type { VerificationReason } from '../ports/links.ts'
 import type { Token } from '../records/index.ts'
-import { contextOf, type LinkContext } from './link.ts'
+import { linkContext, type LinkContext } from './link.ts'
 import type { FlowParts } from './parts.ts'
 
 export interface LinkRefusal extends LinkContext {
-  /** `verified`: the account was verified by other means, and the link has nothing left to do. */
+  /** `verified`: the account was verified by other means, and the link is no longer needed. */
   refusal: 'expired' | 'verified'
   reason: VerificationReason
 }
 
-/** Nothing is carried on unless we signed it. */
-export const unknown = (carried: CarriedParameters) =>
+/** Only parameters that we signed are carried on. */
+export const unknownLink = (carried: CarriedParameters) =>
   ({ refusal: 'expired', reason: 'unknown', carried, locale: undefined }) as const
 
-/** Recorded once an hour for each link and end: a link is opened by a GET, which nobody counts, and would fill the log. */
+/** Recorded once an hour for each link and end: no limit counts GET requests, and they would fill the log. */
 export async function refuse(
   parts: FlowParts,
   token: Token,
@@ -24,13 +24,12 @@ export async function refuse(
 ) {
   const hour = Math.floor(parts.clock.now().getTime() / 3_600_000)
   const because = reason === 'used' ? 'already_verified' : end
-  const event = { ...about(parts, token, by), id: `rejected:${token.id}:${because}:${hour}` }
+  const event = { ...eventBy(parts, token, by), id: `rejected:${token.id}:${because}:${hour}` }
   await parts.audit({ ...event, type: 'email_verification_rejected', reason: because })
-  return { refusal: 'expired', reason, ...contextOf(token) } as const
+  return { refusal: 'expired', reason, ...linkContext(token) } as const
 }
 
-/** What the audit log tells of a requester who acts on a link. */
-export const about = (
+export const eventBy = (
   { clock }: FlowParts,
   { userId: accountId, carried: { clientId } }: Pick<Token, 'userId' | 'carried'>,
   { address, userAgent }: Requester,

@@ -1,14 +1,14 @@
-/** What both kinds of mailed links have in common: how they stand, what they carry, and how an address that was opened is read. */
+/** What all mailed links have in common: their state, what they carry, and how an opened address is read. */
 import { hashToken, isToken } from '../crypto/token.ts'
 import { appendCarried, CARRIED } from '../ports/carried-query.ts'
 import type { CarriedParameters, LinkEnd, User, UserStore } from '../ports/index.ts'
 import { endOf } from '../ports/token-end.ts'
 import type { LinkReason, VerificationLink } from '../ports/links.ts'
 import type { Token, TokenStore } from '../records/index.ts'
-import { isStillFor, isVerified } from './account.ts'
+import { isUnchanged, isVerified } from './account.ts'
 import type { FlowParts } from './parts.ts'
 
-/** How a link stands, by its record and its account as they are. */
+/** The state of a link, by its record and its account. */
 export function linkState(
   token: Token,
   account: User | undefined,
@@ -16,24 +16,23 @@ export function linkState(
 ): 'usable' | Exclude<LinkReason, 'unknown'> {
   const end = endOf(token, at)
   if (end === 'used') return 'used'
-  // A reset that was decided, and refused in the end: the account had changed.
+  // A claimed reset was refused in the end, because the account had changed.
   if (end === 'invalidated') return token.claimedAt ? 'changed' : 'superseded'
-  if (!account || !isStillFor(token, account)) return 'changed'
+  if (!account || !isUnchanged(token, account)) return 'changed'
   return end ?? 'usable'
 }
 
-/** What the pages of a link go on with; nothing of one that is unknown. */
 export interface LinkContext {
   carried: CarriedParameters
   /** The language of its mail. */
   locale?: string | undefined
 }
 
-export const contextOf = ({ carried, locale }: Token): LinkContext => ({ carried, locale })
+export const linkContext = ({ carried, locale }: Token): LinkContext => ({ carried, locale })
 
 export type FoundLink = NonNullable<Awaited<ReturnType<typeof findLink>>>
 
-/** A token and its account, and how they stand. With `readCutoffs` it has seen no end. `undefined`: there never was one. */
+/** A token with its account and state. With `readCutoffs`, no end of the account is missed. `undefined`: the token is unknown. */
 export async function findLink(
   tokens: TokenStore,
   users: UserStore,
@@ -43,35 +42,34 @@ export async function findLink(
 ) {
   const find = async () => (isToken(raw) ? tokens.find(hashToken(raw)) : undefined)
   let token = await find()
-  // Links are voided, and passwords replaced, before cut-offs move on: what still stands after a look at these has seen no end.
+  // An end voids links and replaces passwords before it moves the cut-offs. So a token that is read after those misses no end.
   if (token && (await readCutoffs?.(token.userId))) token = await find()
   if (!token) return undefined
   const account = await users.findById(token.userId)
-  // What ended it, for the audit log: of a record that says nothing of an end, its account did.
+  // If the record has no end, the account has changed.
   const end: LinkEnd = endOf(token, at) ?? 'account_changed'
   return { token, account, state: linkState(token, account, at), end }
 }
 
-/** How a verification link stands. `used`: its address is verified, by whatever means. One that was used, and whose address is not, was changed since. */
+/** `used`: its address is verified, by whatever means. A used link whose address is not verified counts as `changed`. */
 export function verificationState({ token, account, state }: FoundLink) {
   if (isVerified(token, account)) return 'used'
   return state === 'usable' || state === 'expired' ? state : 'changed'
 }
 
-/** To one account, while "This wasn't me" of a mail is good. Somebody may ask for many more, so that a link is not among the newest. */
-export const MOST_MAILED = 10_000
+/** To one account, while "This wasn't me" of a mail is good. More may be asked for, and then older links are not found. */
+export const MAX_MAILED = 10_000
 
-/** Of one account, whatever asks. */
-export const MOST_LINKS = 100
+export const MAX_LINKS = 100
 
-/** Whether one of the account's links could still be used, and finishes this login, if one is named. */
+/** Whether the account has a link that can still be used, and that finishes this login, if one is named. */
 export async function hasUsableLink(
   tokens: TokenStore,
   account: User,
   at: Date,
   pendingLoginId?: string,
 ): Promise<boolean> {
-  const found = await tokens.ofUser(account.id, MOST_LINKS)
+  const found = await tokens.ofUser(account.id, MAX_LINKS)
   return found.some(
     (token) =>
       linkState(token, account, at) === 'usable' &&
@@ -86,7 +84,7 @@ export const SIGNED: readonly string[] = [
   'authorize_sig',
 ]
 
-/** Whether a name is one of them as some parsers read it: `state[]`. */
+/** Whether some parsers read the name as one of them: `state[]`. */
 export function isBracketed(name: string): boolean {
   return SIGNED.some((signed) => name.startsWith(`${signed}[`))
 }
@@ -98,12 +96,12 @@ export function linkQuery({ token, carried, authorizeSig }: VerificationLink): s
   return query.toString()
 }
 
-/** The parameters whose characters are known; nothing else in them was ever mailed. */
+/** They consist of these characters alone, so others are no part of the mailed link. */
 const BASE64URL = new Set(['token', 'authorize_sig'])
 
 /**
- * The possible readings of the query of a mailed link, the unchanged one first. Mail programs leave `&amp;` in, break lines,
- * and take punctuation after a link for its end. Token and signature tell which one was mailed.
+ * The possible readings of the query of a mailed link, the unchanged one first. Mail programs leave `&amp;` in, break lines, and take
+ * punctuation after a link for its end. Token and signature show which one was mailed.
  */
 export function readingsOf(query: string): string[] {
   const mended = query
@@ -117,14 +115,17 @@ export function readingsOf(query: string): string[] {
 
 function mendedPair(pair: string): string {
   const at = pair.indexOf('=')
-  const name = pair.slice(0, at)
-  return BASE64URL.has(name) ? `${name}=${decoded(pair.slice(at)).replaceAll(/[^\w-]/g, '')}` : pair
+  const [name, value] = [pair.slice(0, at), pair.slice(at)]
+  return BASE64URL.has(name)
+    ? `${name}=${(decode(value) ?? value).replaceAll(/[^\w-]/g, '')}`
+    : pair
 }
 
-function decoded(text: string): string {
+/** Of a name or a value in a query or a form. `undefined`: it is not percent-encoded UTF-8. */
+export function decode(text: string): string | undefined {
   try {
-    return decodeURIComponent(text)
+    return decodeURIComponent(text.replaceAll('+', ' '))
   } catch {
-    return text
+    return undefined
   }
 }

@@ -1,7 +1,4 @@
-/**
- * The code of a login that waits. Its mails hold it, and it is typed into the page that waits. So mailbox and password are in the same
- * hands (3.2).
- */
+/** The code in the mails of a waiting login. Typed into the waiting page, it proves mailbox and password at once (3.2). */
 import { readCode } from '../crypto/login-code.ts'
 import { newId } from '../crypto/token.ts'
 import type { Requester } from '../ports/index.ts'
@@ -12,19 +9,16 @@ import type { FlowParts } from './parts.ts'
 const HOUR_MS = 3_600_000
 const MONTH_MS = 30 * 24 * HOUR_MS
 
-/** Wrong codes at one login. It is over with the last. */
-const MOST_OF_LOGIN = 5
+/** Wrong codes at one login; the last one ends it. */
+const MAX_OF_LOGIN = 5
 
-/** Wrong codes for one mailbox, over all accounts that claim it. */
+/** Wrong codes for one mailbox, of all accounts that claim it. */
 const OF_MAILBOX = [
-  { windowMs: HOUR_MS, most: 20 },
-  { windowMs: MONTH_MS, most: 100 },
+  { windowMs: HOUR_MS, max: 20 },
+  { windowMs: MONTH_MS, max: 100 },
 ]
 
-/**
- * `unread`: no code of six digits was typed, which is no try. `over`: the login is over. A number: no code of this mailbox is compared
- * for so many milliseconds.
- */
+/** `unread`: not six digits, which is no try. `over`: the login is over. A number: milliseconds until codes of this mailbox are compared. */
 type CodeOutcome = 'right' | 'unread' | 'wrong' | 'over' | number
 
 /** Judges a typed code. A try is counted before it is compared, and the right one is given back. */
@@ -39,15 +33,15 @@ export async function tryCode(
   if (code === undefined) return 'unread'
   const own = keyedHash(`codes:${login.id}`)
   const { count: tries } = await limits.hit(own, MONTH_MS)
-  if (tries > MOST_OF_LOGIN) return endLogin(parts, login)
+  if (tries > MAX_OF_LOGIN) return endLogin(parts, login)
   const counted = [own]
-  for (const { key, spelledKey, windowMs, most } of rowsOf(parts, login.email)) {
+  for (const { key, spelledKey, windowMs, max } of rowsOf(parts, login.email)) {
     const [{ count, msToEnd }] = await Promise.all([
       limits.hit(key, windowMs),
       limits.hit(spelledKey, windowMs),
     ])
-    if (count > most) {
-      // What is not compared is no try at this login.
+    if (count > max) {
+      // The code is not compared, so this is no try at the login.
       await limits.giveBack(own)
       return (await codeWait(parts, login.email)) ?? msToEnd
     }
@@ -58,20 +52,20 @@ export async function tryCode(
     return 'right'
   }
   await auditWrong(parts, login, by)
-  return tries === MOST_OF_LOGIN ? endLogin(parts, login) : 'wrong'
+  return tries === MAX_OF_LOGIN ? endLogin(parts, login) : 'wrong'
 }
 
 /** For how many milliseconds no code of this mailbox is compared. `undefined`: it is compared. */
 export async function codeWait(parts: FlowParts, email: string | undefined) {
   const rows = rowsOf(parts, email)
   const hits = await Promise.all(rows.map(({ key }) => parts.limits.peek(key)))
-  const full = hits.filter(({ count }, index) => count >= (rows[index]?.most ?? 0))
+  const full = hits.filter(({ count }, index) => count >= (rows[index]?.max ?? 0))
   return full.length > 0 ? Math.max(...full.map(({ msToEnd }) => msToEnd)) : undefined
 }
 
 /**
- * Begins the counts of a mailbox anew: its owner used a reset link that was mailed there. Only the tries at this very mailbox are given
- * back: at some servers one with other dots is another one.
+ * Gives back the tries at a mailbox, because its owner used a reset link that was mailed there. Only those at this spelling of it: at
+ * some servers an address with other dots is another mailbox.
  */
 export async function forgetWrongCodes(parts: FlowParts, email: string): Promise<void> {
   const giveBack = async ({ key, spelledKey }: ReturnType<typeof rowsOf>[number]) =>
@@ -79,13 +73,13 @@ export async function forgetWrongCodes(parts: FlowParts, email: string): Promise
   await Promise.all(rowsOf(parts, email).map(giveBack))
 }
 
-/** The counts of a mailbox; with `spelledKey`, of the tries at this spelling of its address. */
+/** The counts of a mailbox. `spelledKey`: of the tries at this spelling of its address. */
 function rowsOf({ keyedHash }: FlowParts, email = '') {
-  return OF_MAILBOX.map(({ windowMs, most }) => ({
+  return OF_MAILBOX.map(({ windowMs, max }) => ({
     key: keyedHash(`codes:${windowMs}:${mailboxKey(email)}`),
     spelledKey: keyedHash(`spelled:${windowMs}:${mailboxOf(email)}`),
     windowMs,
-    most,
+    max,
   }))
 }
 

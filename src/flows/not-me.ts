@@ -1,11 +1,11 @@
-/** "This wasn't me": the receiver of a mail takes back what it may have done. It can only take away (3.6). */
+/** "This wasn't me": the receiver of a mail undoes what it may have done. This never gives anyone anything (3.6). */
 import { hashToken, idOf, isToken, newToken } from '../crypto/token.ts'
 import type { DisownedOutcome, Requester, User } from '../ports/index.ts'
 import { isLinkKind } from '../ports/mail-kinds.ts'
 import { isLater } from '../ports/request-order.ts'
 import type { AccountFlowsStore, NotMeToken, Token } from '../records/index.ts'
 import { refusesMail, type VoidLinks } from './account.ts'
-import { MOST_MAILED } from './link.ts'
+import { MAX_MAILED } from './link.ts'
 import type { FlowParts } from './parts.ts'
 
 export interface NotMeParts extends FlowParts, Pick<AccountFlowsStore, 'notMeTokens'> {
@@ -16,25 +16,25 @@ export interface NotMeParts extends FlowParts, Pick<AccountFlowsStore, 'notMeTok
 export function createNotMe(parts: NotMeParts) {
   const { notMeTokens, users, audit, clock } = parts
   return {
-    /** `undefined`: it is no token of a mail, or too old. */
+    /** `undefined`: the token is unknown or too old. */
     async open(token: string): Promise<NotMeToken | undefined> {
       const mail = isToken(token) ? await notMeTokens.find(hashToken(token)) : undefined
       return mail && mail.purgeAt > clock.now() ? mail : undefined
     },
 
     /**
-     * Once for each mail. Each step can be repeated after a death on the way, and the mark comes last. `under_way`: a password is
-     * being set just now, so ask again in a moment. `mayReset`: a reset link would go to the mailbox of the mail.
+     * Undoes a mail once. Each step can be repeated if the process dies, and the mark comes last. `under_way`: a password is being
+     * set just now, so ask again in a moment. `mayReset`: a reset link would go to the mailbox of the mail.
      */
-    async disown(mail: NotMeToken, by: Requester) {
+    async report(mail: NotMeToken, by: Requester) {
       const { kind, userId: accountId, mailJobId, attempt } = mail
-      const outcome = mail.usedAt ? 'done' : await takeBack(parts, mail, by)
+      const outcome = mail.usedAt ? 'done' : await undo(parts, mail, by)
       if (outcome === 'under_way') return outcome
       const account = await users.findById(accountId)
       if (account && outcome !== 'done') {
         const password = outcome === 'secured' ? 'blocked' : 'kept'
-        const told = { mail: kind, password, done: outcome } as const
-        const details = { ...told, ...markOf(account, outcome) }
+        const done = { mail: kind, password, done: outcome } as const
+        const details = { ...done, ...markOf(account, outcome) }
         const id = `disowned:${mailJobId}:${attempt}`
         await audit({ id, type: 'mail_disowned', at: clock.now(), accountId, details, ...by })
       }
@@ -46,11 +46,11 @@ export function createNotMe(parts: NotMeParts) {
   }
 }
 
-/** Tells in the event which password is the blocked one; it is nobody's. */
+/** So that the event names the password that it blocked. */
 const markOf = ({ passwordHash }: User, outcome: DisownedOutcome) =>
   outcome === 'secured' && { blocked: idOf(passwordHash) }
 
-/** Whether an account is blocked by that event, and no other password was set since. */
+/** Whether the account still has the password that this event blocked. */
 export const isBlockedBy = ({ passwordHash }: User, details: Record<string, unknown> = {}) =>
   passwordHash !== undefined && details['blocked'] === idOf(passwordHash)
 
@@ -58,19 +58,19 @@ function mayComeBack({ settings }: FlowParts, { passwordHash, emailVerified }: U
   return passwordHash !== undefined && (emailVerified || !settings().resetRequiresVerifiedEmail)
 }
 
-/** What a mail, or the link in it, did: `unused`: nothing, or its account is gone. `password`: it set or tells of one. */
+/** What a mail or its link did. `unused`: nothing, or its account is gone. `password`: it set a password, or is the notice of one. */
 type Effect = 'unused' | 'verified' | 'password' | 'later' | 'under_way'
 
 async function effectOf(parts: NotMeParts, mail: NotMeToken): Promise<Effect> {
   const { kind, userId, linkId } = mail
   const isOwn = ({ id }: Token) => id === linkId
   if (kind === 'email_verification') {
-    const tokens = await parts.verificationTokens.ofUser(userId, MOST_MAILED)
+    const tokens = await parts.verificationTokens.ofUser(userId, MAX_MAILED)
     return tokens.some((token) => isOwn(token) && token.usedAt) ? 'verified' : 'unused'
   }
   const { resetTokens, invitationTokens } = parts
   const found = await Promise.all(
-    [resetTokens, invitationTokens].map((tokens) => tokens.ofUser(userId, MOST_MAILED)),
+    [resetTokens, invitationTokens].map((tokens) => tokens.ofUser(userId, MAX_MAILED)),
   )
   const decided = found.flat().filter((token) => token.claimedAt && !token.invalidatedAt)
   if (isLinkKind(kind) && !decided.some(isOwn)) return 'unused'
@@ -80,7 +80,7 @@ async function effectOf(parts: NotMeParts, mail: NotMeToken): Promise<Effect> {
   return isUnderWay ? 'under_way' : 'password'
 }
 
-async function takeBack(
+async function undo(
   parts: NotMeParts,
   mail: NotMeToken,
   by: Requester,
@@ -96,24 +96,24 @@ async function takeBack(
       await voidEverything(userId, [kind])
       await pendingLogins.change({ accountId: userId }, { isVoid: true })
     }
-    // A form may have used the link while it was voided.
+    // Again, because a form may have used the link before it was void.
     effect = await effectOf(parts, mail)
     if (effect === 'unused') return 'stopped'
   }
   if (effect !== 'verified') return block(parts, mail, by)
-  // First: what verifies meanwhile then sees that its links are void.
+  // First, so that a link that verifies meanwhile finds itself void.
   await endSessions(userId)
   await users.markEmailUnverified?.(userId, email)
   const now = await users.findById(userId)
   return now?.email === email && !now.emailVerified ? 'unverified' : 'signed_out'
 }
 
-/** How often we try again when a password is set meanwhile. */
-const MOST_TURNS = 10
+/** How often another password may be set meanwhile. */
+const MAX_TRIES = 10
 
 /**
- * Replaces the password in force by the hash of a random one: an account keeps a password, or nobody could reset it. Both compare:
- * a link that is used at the same time finds another password than its own, or is judged here.
+ * Replaces the current password by the hash of a random one: an account without a password could not be reset. The store compares
+ * before it replaces. So a link that is used at the same time either fails, or its password is seen here.
  */
 async function block(
   parts: NotMeParts,
@@ -123,11 +123,11 @@ async function block(
   const { users, notMeTokens, endSessions, hashPassword } = parts
   const { id, userId, email } = mail
   const unusable = await notMeTokens.block(id, await hashPassword(newToken(), by))
-  for (let turn = 0; turn < MOST_TURNS; turn += 1) {
+  for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     const user = await users.findById(userId)
     const effect = await effectOf(parts, mail)
     if (effect === 'later' || effect === 'under_way') return effect
-    // Who has left the mailbox needs support in any case.
+    // A user who left the mailbox needs support in any case.
     const mayBlock = user && (user.email !== email || mayComeBack(parts, user))
     const current = mayBlock ? user.passwordHash : undefined
     const isToReplace = current !== undefined && current !== unusable

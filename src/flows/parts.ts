@@ -14,16 +14,15 @@ import type { TokenPart } from '../ports/mail-kinds.ts'
 import type { AccountFlowsStore, MailOutbox } from '../records/index.ts'
 import type { Settings } from '../settings/table.ts'
 
-/** What the flows work with. */
 export interface FlowParts extends Pick<AccountFlowsStore, 'pendingLogins' | 'limits' | TokenPart> {
   users: UserStore
   outbox: Pick<MailOutbox, 'add'>
   sessions: AccountSessions
   readCutoffs(accountId: string): Promise<SessionCutoffs | undefined>
-  /** @param by - whose turn it is in the queue; `undefined`: nobody knows. */
+  /** @param by - for its place in the queue. */
   hashPassword(password: string, by?: Requester): Promise<string>
   passwordJudge: Pick<PasswordJudge, 'isAsked' | 'judge'>
-  /** Stands for a text in records, and tells nothing about it. */
+  /** Stands for a text in records, and reveals nothing about it. */
   keyedHash(text: string): string
   authorizeSig: AuthorizeSig
   loginCodes: LoginCodes
@@ -33,5 +32,5 @@ export interface FlowParts extends Pick<AccountFlowsStore, 'pendingLogins' | 'li
   log: Log
 }
 
-/** Who asks where it is the host by itself, and no request. */
+/** The requester if the host asks by itself, without a request. */
 export const NOBODY: Requester = { address: undefined, userAgent: undefined }

@@ -1,4 +1,4 @@
-/** A mailed link opens a form, and the form sets a password. A reset (3.1) and an invitation (3.4) differ only in what they set. */
+/** A mailed link opens a form, which sets a password: of a reset (3.1) or of an invitation (3.4). */
 import { oneAtATime } from '../crypto/hash-queue.ts'
 import { refusePassword } from '../crypto/password.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
@@ -15,48 +15,48 @@ import {
 } from './finish-password.ts'
 import type { LinkReason } from '../ports/links.ts'
 import type { Token } from '../records/index.ts'
-import { contextOf, findLink, linkState, type FoundLink, type LinkContext } from './link.ts'
+import { linkContext, findLink, linkState, type FoundLink, type LinkContext } from './link.ts'
 import type { FlowParts } from './parts.ts'
 
 export function createPasswordLink(flow: FlowParts, kind: PasswordLinkKind) {
   const parts = { ...flow, kind, tokens: flow[MAIL_KINDS[kind].link.tokens] }
   const { outbox, settings, clock } = parts
-  const inTurn = oneAtATime()
+  const oneByOne = oneAtATime()
   return {
-    /** Judges whether a link opens the form (4.3). Consumes nothing; of a usable one, it costs two reads. */
+    /** Whether a link opens the form (4.3). It consumes nothing; for a usable link it costs two reads. */
     async open(token: string): Promise<LinkContext | RefusedLink> {
       const found = await find(parts, token)
       if (!found) return UNKNOWN
-      // Nobody shall think up a password in vain; the account is judged again when it is set.
-      return found.state === 'usable' ? contextOf(found.token) : faultOf(found.token, found.state)
+      // By its account too, so that no user chooses a password in vain.
+      return found.state === 'usable' ? linkContext(found.token) : faultOf(found.token, found.state)
     },
 
-    /** Asks for a fresh link in the place of a genuine one that expired. */
+    /** Asks for a new link in place of a genuine one that expired. */
     async renew(token: string, by: Requester, form?: string): Promise<LinkContext | RefusedLink> {
       const found = await find(parts, token)
-      // One that is good still is as good for this as one that expired.
+      // A usable link is as good for this as an expired one.
       if (found?.state !== 'expired' && found?.state !== 'usable') return refuse(parts, found, by)
       const { userId: accountId, carried, locale } = found.token
       const requester = { ...by, uiLocales: by.uiLocales ?? locale }
       const wanted = { kind, accountId, carried, requester, form }
       await requestMail(outbox, wanted, settings(), clock.now())
-      return contextOf(found.token)
+      return linkContext(found.token)
     },
 
     /**
-     * Sets a new password (4.4). A refusal leaves the token unspent, and so does whatever `hashPassword` throws. What was carried
-     * is answered, and nobody is shown whose it was: a stranger may have asked for it.
+     * Sets a new password (4.4). A refusal leaves the token usable, and so does an error of `hashPassword`. The answer names no account,
+     * because another person may have asked for the link.
      */
     async complete(form: PasswordForm, requester: Requester) {
-      // Of many forms with one token one is hashed: the others find the token used, and cost no more than a look-up.
-      const reset = await inTurn(form.token, () => claim(parts, form, requester))
+      // Of many forms with one token only the first is hashed: the others find the token used.
+      const reset = await oneByOne(form.token, () => claim(parts, form, requester))
       if (!reset) return refuse(parts, await find(parts, form.token), requester)
       if ('refusal' in reset) return reset
       if (!(await finishPassword(parts, reset, 'request'))) return faultOf(reset, 'changed')
       return { carried: reset.carried, ended: { accountId: reset.userId, endId: reset.id } }
     },
 
-    /** Finishes what a dead process left between two effects. */
+    /** Finishes resets that a dead process left between two effects. */
     async sweep(): Promise<void> {
       for (;;) {
         const reset = await parts.tokens.takeUnfinished(clock.now(), leaseEnd(parts))
@@ -77,25 +77,25 @@ export type RefusedLink = LinkContext & { fault: LinkReason }
 
 export interface CompletedLink {
   carried: CarriedParameters
-  /** Names the end of the sessions. It is not shown. */
+  /** The end of the sessions. It is not shown. */
   ended: { accountId: string; endId: string }
 }
 
 const UNKNOWN = { fault: 'unknown', carried: {} } as const
 
-const faultOf = (token: Token, fault: LinkReason) => ({ fault, ...contextOf(token) })
+const faultOf = (token: Token, fault: LinkReason) => ({ fault, ...linkContext(token) })
 
 async function find(
   { kind, tokens, users, clock }: PasswordLinkParts,
   token: string,
 ): Promise<FoundLink | undefined> {
   const found = await findLink(tokens, users, token, clock.now())
-  // Anybody may ask for another reset link. An invitation that was ended stays ended.
+  // Anyone may ask for another reset link, but a void invitation stays void.
   const isOver = kind === 'invitation' && found?.state === 'expired' && isVoided(found.token)
   return isOver ? { ...found, state: 'changed' } : found
 }
 
-// Of a token that nobody was ever given, nothing is told.
+// Nothing is recorded or shown of an unknown token.
 async function refuse(
   parts: PasswordLinkParts,
   found: FoundLink | undefined,
@@ -106,15 +106,14 @@ async function refuse(
   return faultOf(found.token, found.state)
 }
 
-/** Hashes before it claims, so that a process that dies meanwhile leaves the token good. `undefined`: the token cannot be used. */
+/** Hashes first, so that a process that dies meanwhile leaves the token usable. `undefined`: the token cannot be used. */
 async function claim(parts: PasswordLinkParts, form: PasswordForm, by: Requester) {
   const { tokens, settings, clock } = parts
   if (!isToken(form.token)) return undefined
   const found = await tokens.find(hashToken(form.token))
   if (!found || endOf(found, clock.now())) return undefined
-  const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
   const refused =
-    refusePassword(form.password, form.confirmPassword, { minLength, maxLength }) ??
+    refusePassword(form.password, form.confirmPassword, settings()) ??
     (await judge(parts, found, form.password))
   if (refused) return { ...refused, carried: found.carried }
 
@@ -123,7 +122,7 @@ async function claim(parts: PasswordLinkParts, form: PasswordForm, by: Requester
   return tokens.claim(found.id, { newHash, by, at: clock.now(), leaseUntil })
 }
 
-/** Of an account that the link is no longer for, nothing is told: neither its names nor its password. */
+/** Only if the link is still for the account. Otherwise a refusal would reveal its names or its password. */
 async function judge(
   { passwordJudge, users, clock }: PasswordLinkParts,
   token: Token,

@@ -20,7 +20,7 @@ export function createPasswordReset(parts: FlowParts) {
   return {
     ...createPasswordLink(parts, 'password_reset'),
 
-    /** Asks for a link (4.2). Does the same for every identifier, and answers nothing. */
+    /** Asks for a link (4.2). The same work for every identifier, and no answer. */
     request(identifier: string, carried: CarriedParameters, by: Requester, form?: string) {
       const wanted = { kind: 'password_reset', identifier, carried, requester: by, form } as const
       return requestMail(outbox, wanted, settings(), clock.now())

@@ -1,4 +1,4 @@
-/** The page that logged in and waits for its address to be verified. It goes on once, with the original request of the client. */
+/** The page of a login that waits for its address to be verified. It goes on once, with the original request of the client. */
 import { passwordDigest } from '../crypto/password.ts'
 import { hashToken, idOf, isToken, newId } from '../crypto/token.ts'
 import type { CapturedRequest, SessionCutoffs, User } from '../ports/index.ts'
@@ -6,17 +6,17 @@ import { isEnded } from '../ports/login-end.ts'
 import { WEEK_MS } from '../ports/week.ts'
 import type { PendingLogin } from '../records/index.ts'
 import { isVoid } from '../records/logins.ts'
-import { isStillFor } from './account.ts'
+import { isUnchanged } from './account.ts'
 import type { FlowParts } from './parts.ts'
 import { tryCode } from './login-code.ts'
 
-/** The page that asks: the login that it names, and the cookie of its browser. */
+/** The login that the page names, and the cookie of its browser. */
 export interface WaitingPage {
   pendingLoginId: string
   browser: string | undefined
 }
 
-/** A login that may go on now, or still waits. */
+/** A login that waits, or may go on now. */
 export interface WaitingLogin {
   status: 'waiting' | 'verified'
   user: User
@@ -24,10 +24,10 @@ export interface WaitingLogin {
   login: PendingLogin
 }
 
-/** A login that goes on no more. */
+/** A login that cannot go on. */
 export interface FinishedLogin {
   status: 'continued' | 'ended'
-  /** `undefined`: it was never this browser's. */
+  /** `undefined`: it is no login of this browser. */
   captured: CapturedRequest | undefined
 }
 
@@ -41,7 +41,7 @@ export function createWaitingLogins(parts: FlowParts) {
     return isOwn ? pending : undefined
   }
 
-  // Each turn has a name, so that nobody gives back the turn of another.
+  // Each turn has an id, so that no request gives back the turn of another one.
   async function inTurn({ pendingLoginId }: WaitingPage, goOn: () => Promise<void>) {
     const turn = newId()
     try {
@@ -49,14 +49,14 @@ export function createWaitingLogins(parts: FlowParts) {
       await goOn()
       return true
     } catch (error) {
-      // Where that fails too, the turn stays taken: the next sign-in goes through.
+      // If that fails too, the turn stays taken, and a new login is needed.
       await pendingLogins.setTurn(pendingLoginId, turn, undefined).catch(() => {})
       throw error
     }
   }
 
   return {
-    /** Judges account, address, password and cut-offs as they are now. Does not take the turn. */
+    /** By account, address, password and cut-offs as they are now. Does not take the turn. */
     async find(waiting: WaitingPage): Promise<WaitingLogin | FinishedLogin> {
       const pending = await findOwn(waiting)
       if (!pending) return { status: 'ended', captured: undefined }
@@ -66,14 +66,14 @@ export function createWaitingLogins(parts: FlowParts) {
       const cutoffs = await readCutoffs(pending.accountId)
       if (!user || !isLoginOf(pending, user, cutoffs)) return { status: 'ended', captured }
       const mayGoOn = user.emailVerified || !settings().requireEmailVerification
-      // Another login ended this one before it verified, perhaps since we looked.
+      // Another login ends this one before it verifies, perhaps after the first look.
       if (mayGoOn && !(await findOwn(waiting).then((now) => now && !isVoid(now))))
         return { status: 'ended', captured }
       const status = mayGoOn ? 'verified' : 'waiting'
       return { status, user, captured, login: pending }
     },
 
-    /** Whether its person has left it. */
+    /** Whether it was cancelled on its page. */
     async isLeft(id: string): Promise<boolean> {
       const pending = await pendingLogins.find({ id })
       return !pending || (isVoid(pending) && pending.continuedAt !== undefined)
@@ -83,12 +83,12 @@ export function createWaitingLogins(parts: FlowParts) {
     tryCode: tryCode.bind(undefined, parts),
 
     /**
-     * Goes on, in the one turn. Where that fails, or nobody knows whether the turn was taken, the turn is given back. `false`: it was taken
-     * before, and nothing was done.
+     * Runs `goOn` in the one turn of the login. If that fails, the turn is given back. `false`: the turn was taken before, and nothing was
+     * done.
      */
     inTurn,
 
-    /** Likewise, and ends the login: its link verifies, and signs nobody in. */
+    /** The same, and ends the login: its link still verifies, but signs in no one. */
     leave: (waiting: WaitingPage, goOn: () => Promise<void>) =>
       inTurn(waiting, async () => {
         await goOn()
@@ -97,11 +97,11 @@ export function createWaitingLogins(parts: FlowParts) {
   }
 }
 
-/** A login that waits (`pending_logins`) outlives its link, so that a fresh link, asked for late, still finishes it. */
+/** A login that waits (`pending_logins`) outlives its link, so that a new link still finishes it. */
 export const KEEP_LOGIN_MS = WEEK_MS
 
-/** Of one account. The newest: somebody who knows its password could otherwise keep its owner out for as long as logins are kept. */
-export const MOST_LOGINS = 10
+/** Of one account, the newest ones. Otherwise another person who knows its password could keep its owner out. */
+export const MAX_LOGINS = 10
 
 /** More than any request that comes in an address. */
 const MAX_CAPTURED_BYTES = 32_768
@@ -120,7 +120,7 @@ export function newPendingLogin(
   if (Buffer.byteLength(JSON.stringify(captured)) > MAX_CAPTURED_BYTES) return undefined
   const checked = { accountId, email, passwordDigest: passwordDigest(passwordHash) }
   const { params, deviceCode, login } = captured
-  // Once its account was ended, the same request is another login: the one before stays ended.
+  // After an end of its account, the same request is another login: the earlier one stays ended.
   const asked = [browser, checked, params, deviceCode, login.accountFlowsSeen]
   return {
     ...checked,
@@ -133,17 +133,17 @@ export function newPendingLogin(
   }
 }
 
-/** Whether it waits on a page, where its code can be typed. */
+/** Whether it waits on a page where its code can be typed. */
 export function isWaitingPage({ browserHash, continuedAt }: PendingLogin): boolean {
   return browserHash !== undefined && !continuedAt
 }
 
-/** Until when its page waits: as long as the latest link works that finishes it. On a shared computer that is long enough. */
+/** Its page waits as long as the latest link that finishes it. On a shared computer that is long enough. */
 function waitsUntil({ purgeAt }: PendingLogin): Date {
   return new Date(purgeAt.getTime() - KEEP_LOGIN_MS)
 }
 
-/** Whether it is a login of this account still: it is as old as the password that it was checked with, whatever finishes it. */
+/** Whether it is still a login of this account: unchanged since its password was checked, and not ended. */
 export function isLoginOf(
   pending: PendingLogin,
   user: User,
@@ -153,7 +153,7 @@ export function isLoginOf(
   return (
     pending.accountId === user.id &&
     accountId === user.id &&
-    isStillFor(pending, user) &&
+    isUnchanged(pending, user) &&
     !isEnded('idp', { second, seen }, cutoffs)
   )
 }

@@ -10,19 +10,19 @@ export type Body = { text: string } | { parsed: unknown }
 
 const load = createRequire(import.meta.url)
 
-/** Loads koa-body, once. That takes a third of the time of an import of the package, so `flows.start()` does it. */
+/** koa-body would make up a third of the time to import the package. So `flows.start()` loads it. */
 export function loadBodyReader(): typeof KoaBody {
   return load('koa-body')
 }
 
 /**
- * Reads a body of one media type: at most 64 KiB of well-formed UTF-8. Compressed bodies are refused unread: no browser
- * compresses a form. A broken one would fail in the decompressor after the limit, where nobody listens.
+ * Reads a body of one media type: at most 64 KiB of well-formed UTF-8. Compressed bodies are refused unread: no browser compresses a
+ * form, and a broken one would throw in the decompressor, where no one catches.
  */
 export async function readBody(ctx: Context, mediaType: string): Promise<Body | BodyRefusal> {
   const encoding = ctx.get('Content-Encoding')
   if (!ctx.is(mediaType) || !/^(identity)?$/i.test(encoding)) return 'unsupported_media_type'
-  // Some parsers leave an empty object beside a body that they did not read.
+  // Only of a body that was read: some parsers set an empty object for one that they did not read.
   if (!ctx.req.readable) return { parsed: Reflect.get(ctx.req, 'body') ?? ctx.request.body }
   try {
     await readBytes(mediaType)(ctx, async () => {})
@@ -33,8 +33,7 @@ export async function readBody(ctx: Context, mediaType: string): Promise<Body | 
   return text === undefined ? 'bad_request' : { text }
 }
 
-// As text: its form parser makes objects of `token[$gt]=` and arrays of repeated fields. As one character per byte: it would
-// replace bytes that are not UTF-8.
+// As text, because its form parser makes objects of `token[$gt]=`. As Latin-1, because as UTF-8 it would replace invalid bytes.
 function readBytes(mediaType: string) {
   const { koaBody } = loadBodyReader()
   return koaBody({

@@ -15,7 +15,7 @@ type Directive = (typeof DIRECTIVES)[number]
 /** By directive of the Content-Security-Policy, as vendors list them. */
 export type CaptchaSources = { readonly [D in Directive]?: readonly string[] }
 
-/** A widget that tells people from robots. It is shown in each form that `beforeForgotPassword` is asked about, and nowhere else. */
+/** A widget against robots. It is shown in each form that `beforeForgotPassword` is asked about, and nowhere else. */
 export interface Captcha {
   /**
    * The tags of the widget, as its vendor shows them. They are put above the button of the form as they are. A script needs a `src`:
@@ -29,10 +29,10 @@ export interface Captcha {
   sources?: CaptchaSources | undefined
 }
 
-/** What is no address, and where it may be. */
+/** Sources that are no addresses, and the directives that may have them. */
 const KEYWORDS = new Map<unknown, readonly Directive[]>([
   ["'self'", DIRECTIVES],
-  // Compiles WebAssembly, and turns no text into a script: for proofs of work.
+  // For proofs of work. It compiles WebAssembly, and turns no text into a script.
   ["'wasm-unsafe-eval'", ['script-src']],
   ['blob:', ['worker-src']],
   ['data:', ['img-src']],
@@ -42,38 +42,46 @@ const KEYWORDS = new Map<unknown, readonly Directive[]>([
 const ADDRESS =
   /^https?:\/\/(?:\*\.[a-z\d-]+\.)?[a-z\d-]+(?:\.[a-z\d-]+)*(?::\d{1,5})?(?:\/[\w.~/-]*)?$/i
 
-type Weak = ReturnType<typeof refuseWeak>
+type RefuseWeak = ReturnType<typeof refuseWeak>
 
 /**
- * @param weak - is told of an address that others can change on its way.
+ * @param refuse - is called for an address whose content others can change on its way.
  * @throws TypeError naming what is not acceptable.
  */
-export function checkCaptcha(captcha: Captcha | undefined, weak: Weak): Captcha | undefined {
+export function checkCaptcha(
+  captcha: Captcha | undefined,
+  refuse: RefuseWeak,
+): Captcha | undefined {
   if (captcha === undefined) return undefined
   must(typeof captcha === 'object' && captcha, 'captcha must be an object')
   const { html, sources = {}, ...others } = captcha
   const [other] = Object.keys(others)
   must(other === undefined, `captcha.${other} is not known: html, sources are`)
   must(typeof html === 'string' && html.trim(), 'captcha.html must be the tags of the widget')
-  checkSources(sources, weak)
+  checkSources(sources, refuse)
   return { html, sources: structuredClone(sources) }
 }
 
-function checkSources(sources: CaptchaSources, weak: Weak): void {
+function checkSources(sources: CaptchaSources, refuse: RefuseWeak): void {
   must(typeof sources === 'object' && sources, 'captcha.sources must be an object')
   for (const [name, list] of Object.entries(sources)) {
     const directive = DIRECTIVES.find((each) => each === name)
     const option = `captcha.sources[${JSON.stringify(name)}]`
     must(directive, `${option} is not known: ${DIRECTIVES.join(', ')} are`)
     must(Array.isArray(list), `${option} must be a list of sources`)
-    for (const source of list) checkSource(option, directive, source, weak)
+    for (const source of list) checkSource(option, directive, source, refuse)
   }
 }
 
-function checkSource(option: string, directive: Directive, source: unknown, weak: Weak): void {
+function checkSource(
+  option: string,
+  directive: Directive,
+  source: unknown,
+  refuse: RefuseWeak,
+): void {
   if (KEYWORDS.get(source)?.includes(directive)) return
   const address = typeof source === 'string' && ADDRESS.test(source) && source.replace('*.', '')
   must(address && URL.canParse(address), `${option} cannot have ${JSON.stringify(source)}`)
   if (isInTheClear(new URL(address)))
-    weak(`${option} has ${source}: others can change what comes over http`)
+    refuse(`${option} has ${source}: others can change what comes over http`)
 }

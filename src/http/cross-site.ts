@@ -3,10 +3,8 @@ import type { Context } from 'koa'
 import type { Fields } from './form.ts'
 
 /**
- * Whether a form was posted by a page of another site. Our own pages send no referrer, and so `Origin: null`; that is
- * believed only beside `Sec-Fetch-Site: same-origin`. A client that sends neither header is no browser.
- *
- * @param origin - of the configured base URL.
+ * Whether a form was posted by a page of another site. Our own pages send no referrer, and so `Origin: null`. That counts only with
+ * `Sec-Fetch-Site: same-origin`. A client that sends neither header is no browser.
  */
 export function isCrossSite({ headers }: IncomingMessage, origin: string): boolean {
   const site = headers['sec-fetch-site'] ?? ''
@@ -17,16 +15,17 @@ export function isCrossSite({ headers }: IncomingMessage, origin: string): boole
 }
 
 /**
- * Whether a person pressed the button of a form, and no script, as far as the browser tells (decision 0045). Chrome and Firefox
- * leave `Sec-Fetch-User` out for a script. Safari never sends it, and over plain http nobody does.
+ * Whether a person pressed the button of the form, and not a script (decision 0045). Chrome and Firefox send `Sec-Fetch-User` only
+ * for a person. Safari never sends it, and over plain http no browser does. There, a script passes too.
  */
 export function isPressed(ctx: Context, form: Fields): boolean {
   if (!form.has('action')) return false
-  const tells = ctx.get('Sec-Fetch-Site') !== '' && /(Chrome|Firefox)\//.test(ctx.get('User-Agent'))
-  return !tells || ctx.get('Sec-Fetch-User') === '?1'
+  const isSent =
+    ctx.get('Sec-Fetch-Site') !== '' && /(Chrome|Firefox)\//.test(ctx.get('User-Agent'))
+  return !isSent || ctx.get('Sec-Fetch-User') === '?1'
 }
 
-/** Whether nobody looks at the answer: HEAD, a prefetch, or a request for something other than a page. */
+/** Whether no person sees the answer: HEAD, a prefetch, or a request for something other than a page. */
 export function isUnattended(ctx: Context): boolean {
   if (ctx.method === 'HEAD') return true
   const purposes = ['Sec-Purpose', 'Purpose', 'X-Moz'].map((name) => ctx.get(name))

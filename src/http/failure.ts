@@ -7,8 +7,8 @@ import { RETRY_AFTER_SECONDS, type Pages } from './pages.ts'
 const PASSING = ['ERR_STORE_UNAVAILABLE', 'ERR_OVERLOADED', 'ERR_JUDGE_FAILED'] as const
 
 /**
- * Logs why and where a request failed, and answers how to say it. `unavailable`: trying again later is all that it takes, and the header
- * that says so is set. Nothing of such an error but its code is logged, as its message may tell the address of the database.
+ * Logs why and where a request failed, and answers what to show. `unavailable`: a later try may succeed, and `Retry-After` is set. Of
+ * such an error only the code is logged, because its message may have the address of the database.
  */
 export function reportFailure(
   ctx: Context,
@@ -40,7 +40,7 @@ export function showFailure(
   ctx.remove('Set-Cookie')
 }
 
-/** What everybody is told while the database cannot be reached: a page, or, as clients expect of the provider, JSON. */
+/** The answer while the database cannot be reached: a page for browsers, and JSON for the clients of the provider. */
 export function unavailableAnswer(pages: Pages, log: Log): (ctx: Context, error: unknown) => void {
   return (ctx, error) => {
     showFailure(pages, log, ctx, error)

@@ -16,7 +16,7 @@ export function forgotPassword(parts: HttpParts, check: HostCheck) {
       const carried = carriedFrom(parseFields(ctx.querystring) ?? new Map<string, string>())
       const { client } = await clients.identify(carried)
       const locals = { mode: 'form', carried, client } as const
-      pages.show(ctx, { status: 200, name, locals, formId: newId() })
+      pages.show(ctx, { name, locals, formId: newId() })
     },
 
     async post(ctx: Context, form: SentForm) {
@@ -28,14 +28,14 @@ export function forgotPassword(parts: HttpParts, check: HostCheck) {
       const genuine = await clients.identify(carried)
       if (!identifier) {
         const locals = { mode: 'invalid', carried, client: genuine.client } as const
-        return pages.show(ctx, { status: 400, name, locals, uiLocales, formId })
+        return pages.show(ctx, { name, locals, uiLocales, formId })
       }
       const request = () => passwordReset.request(identifier, carried, requester, formId)
       const asked = { kind: 'password_reset', identifier, clientId: carried.clientId } as const
       const checked = await check(ctx, form, asked, request)
       if (!checked) return
       const locals = { mode: 'sent', ...genuine, typed: identifier, ...checked } as const
-      pages.show(ctx, { status: 200, name, locals, uiLocales })
+      pages.show(ctx, { name, locals, uiLocales })
     },
   }
 }

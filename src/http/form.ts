@@ -3,7 +3,7 @@ import type { Requester } from '../ports/index.ts'
 import { readBody, type BodyRefusal } from './body.ts'
 import { carriedFrom } from '../ports/carried-query.ts'
 import { isId, isToken } from '../crypto/token.ts'
-import { SIGNED, isBracketed, readingsOf } from '../flows/link.ts'
+import { decode, isBracketed, readingsOf, SIGNED } from '../flows/link.ts'
 import type { VerificationLink } from '../ports/links.ts'
 
 /** Names and values, each name exactly once. */
@@ -13,35 +13,32 @@ export type Fields = ReadonlyMap<string, string>
 export interface SentForm {
   fields: Fields
   uiLocales: string | undefined
-  /** The id of the form itself: sent again, it is the same request. `undefined`: it is none of our pages'. */
+  /** Of the form itself: sent again, it is the same request. `undefined`: the form is not from our pages. */
   formId: string | undefined
-  /** Who asks for a mail by it, and in which language. */
   requester: Requester
-  /** The random delay, which began when the form was read. */
-  waited: () => Promise<void>
+  /** Resolves when the random delay is over. It began when the form was read. */
+  randomDelay: () => Promise<void>
 }
 
-/** Nobody reads more languages. */
 const MAX_UI_LOCALES = 100
 
-/** `ui_locales` of a form or a query. `undefined`: none were asked for. */
+/** `ui_locales` of a form or a query. */
 export function uiLocalesIn(fields: Fields | undefined): string | undefined {
   return fields?.get('ui_locales')?.slice(0, MAX_UI_LOCALES)
 }
 
-/** Likewise, of an address; not where it is repeated. */
+/** The same of an address; `undefined` also if it is repeated. */
 export function uiLocalesInUrl(url = ''): string | undefined {
   const query = url.split('?', 2)[1] ?? ''
   return uiLocalesIn(parseFields(query, (name) => name === 'ui_locales'))
 }
 
-/** `undefined`: it is no id of ours. */
 export function idIn(fields: Fields, name: 'form_id' | 'login'): string | undefined {
   const id = fields.get(name) ?? ''
   return isId(id) ? id : undefined
 }
 
-/** Reads a form: only `application/x-www-form-urlencoded`, every field exactly one string. */
+/** Only `application/x-www-form-urlencoded`, and each field exactly once. */
 export async function readForm(ctx: Context): Promise<Fields | BodyRefusal> {
   const body = await readBody(ctx, 'application/x-www-form-urlencoded')
   if (typeof body === 'string') return body
@@ -72,16 +69,7 @@ export function parseFields(
   return fields
 }
 
-/** Of a name or a value; `undefined`: it is not percent-encoded UTF-8. */
-export function decode(text: string): string | undefined {
-  try {
-    return decodeURIComponent(text.replaceAll('+', ' '))
-  } catch {
-    return undefined
-  }
-}
-
-// What a host's parser made of operators and repeated fields is no string, and refused.
+// A host's parser makes other values of operators and repeated fields. They are refused.
 function checkFields(parsed: unknown): Fields | undefined {
   if (typeof parsed !== 'object' || parsed === null) return undefined
   const fields = new Map<string, string>()
@@ -92,10 +80,7 @@ function checkFields(parsed: unknown): Fields | undefined {
   return fields
 }
 
-/**
- * The link in the address that was opened: of the ways to read it the one that was mailed, or else the first. `undefined`: it is
- * none of ours.
- */
+/** The link in the address that was opened: of its readings the one that was mailed, or else the first. */
 export function linkInQuery(
   query: string,
   isGenuine: (link: VerificationLink) => boolean,
@@ -104,24 +89,24 @@ export function linkInQuery(
   return links.find(isGenuine) ?? links[0]
 }
 
-/** The token of any other link, likewise; other parameters are ignored. */
+/** The token of any other link, read in the same way. Other parameters are ignored. */
 export function tokenInQuery(query: string): string | undefined {
   const isOurs = (name: string) => name === 'token'
   const tokens = readingsOf(query).flatMap((each) => parseFields(each, isOurs)?.get('token') ?? [])
   return tokens.find(isToken) ?? tokens[0]
 }
 
-/** The link as the forms of our pages repeat it. */
+/** The link that a form of our pages repeats. */
 export function linkInForm(fields: Fields | undefined): VerificationLink | undefined {
   const token = fields?.get('token')
   const authorizeSig = fields?.get('authorize_sig')
   if (!fields || token === undefined || authorizeSig === undefined) return undefined
-  // A signed parameter that is repeated is refused by the parser, one that is bracketed here.
+  // The parser has refused repeated parameters, but `state[]` is another name.
   if ([...fields.keys()].some(isBracketed)) return undefined
   return { token, carried: carriedFrom(fields), authorizeSig }
 }
 
-// Others in the link are ignored: mail programs and campaigns add their own.
+// Others are ignored, because mail programs and campaigns add their own.
 function isSigned(name: string): boolean {
   return SIGNED.includes(name) || isBracketed(name)
 }

@@ -1,32 +1,32 @@
 import type { Context } from 'koa'
 import { within } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
+import { errorName } from '../errors.ts'
 import type { BeforeForgotPassword, ForgotPasswordRequest } from '../ports/index.ts'
 import { foldTyped } from '../ports/users.ts'
 import type { SentForm } from './form.ts'
 import type { HttpParts } from './parts.ts'
 
-/** By which name a form asks for which link. */
 type Asked = Pick<ForgotPasswordRequest, 'kind' | 'identifier' | 'clientId'>
 
 export type HostCheck = ReturnType<typeof createHostCheck>
 
 /**
- * Asks the host, does what the form asks for where that allows it, and waits. Whoever is denied is answered like everybody else.
- * `undefined`: the name cannot be one, or the check failed, and a page says so.
+ * Runs the check of the host, then the request of the form if it is allowed, and waits for the random delay. A denied request gets the
+ * same answer. `undefined`: the name is impossible or the check failed, and an error page is shown.
  */
 export function createHostCheck(parts: HttpParts, before: BeforeForgotPassword | undefined) {
   const { pages, cooldown } = parts
   return async (ctx: Context, form: SentForm, asked: Asked, request: () => Promise<void>) => {
     const { kind, identifier } = asked
-    const { requester, fields, waited } = form
+    const { requester, fields, randomDelay } = form
     if (identifier.includes('\0')) return pages.showError(ctx, 'bad_request')
     const waitMs = await cooldown.count(kind, identifier, requester)
     const verdict = before
       ? await verdictOf(parts, before, { ...asked, requester, fields })
       : 'allow'
     if (verdict === 'allow') await request()
-    await waited()
+    await randomDelay()
     if (verdict !== 'failed') return { waitMs }
     return pages.showError(ctx, 'unavailable')
   }
@@ -49,7 +49,7 @@ async function verdictOf(
     if (verdict !== 'deny') log('error', 'beforeForgotPassword answered neither allow nor deny')
   } catch (error) {
     // Its message may quote what was typed.
-    log('error', 'beforeForgotPassword failed', { error: nameOf(error) })
+    log('error', 'beforeForgotPassword failed', { error: errorName(error) })
     return 'failed'
   }
   await audit({
@@ -66,12 +66,3 @@ async function verdictOf(
 
 const MAX_AUDITED_LENGTH = 256
 const CHECK_WITHIN_MS = 10_000
-
-function nameOf(error: unknown): string {
-  try {
-    return error instanceof Error ? error.name : typeof error
-  } catch {
-    // Reading what was thrown may throw too.
-    return typeof error
-  }
-}

@@ -18,14 +18,13 @@ export interface LoginPassword {
    */
   limitLogin(req: IncomingMessage, username: string): Promise<number | undefined>
   /**
-   * Whether this is the password of the user whom your login found. Give `undefined` if it found no user: the work is the same
-   * for everybody.
+   * Whether this is the password of the user whom your login found. Give `undefined` if it found no user: the work is the same.
    *
    * `false` also for a user who is disabled or has no bcrypt hash (`$2a$`, `$2b$`, `$2y$`). Likewise for a password of more
    * than 72 bytes or with NUL: bcrypt reads only a part of those. A stored hash may have another cost than `bcryptCost`. After
    * the first one of up to two more, every check takes as long as that one. A dearer one takes its own time, which others can see.
    *
-   * It shares a queue with resets, in which networks take turns. If the queue is full, or too many of this network wait, it throws
+   * It shares a queue with resets, in which each network has its share. If the queue is full, or too many of this network wait, it throws
    * `ERR_OVERLOADED`: answer 503 with `Retry-After`. With the option `hashing`, its `verify` replaces bcrypt, and must handle long
    * passwords itself.
    *
@@ -38,7 +37,7 @@ export interface LoginPassword {
   ): Promise<boolean>
 }
 
-const MOST_TRIES = 10
+const MAX_TRIES = 10
 const WINDOW_MS = 15 * 60_000
 
 type Parts = Pick<HttpParts, 'limits' | 'keyedHash' | 'requesterOf'>
@@ -46,13 +45,13 @@ type Parts = Pick<HttpParts, 'limits' | 'keyedHash' | 'requesterOf'>
 export function createLoginPassword(parts: Parts, verifyPassword: VerifyPassword): LoginPassword {
   const { limits, requesterOf } = parts
   const counted = new WeakMap<IncomingMessage, string>()
-  const turnsOf = (req: IncomingMessage) => networkOf(requesterOf(req).address, 48)
+  const queueOf = (req: IncomingMessage) => networkOf(requesterOf(req).address, 48)
 
   return {
     async limitLogin(req, username) {
       const key = keyOf(parts, req, username)
-      const { count, msToEnd } = await limits.hit(key, WINDOW_MS, MOST_TRIES)
-      if (count > MOST_TRIES) return Math.max(1, Math.ceil(msToEnd / 1000))
+      const { count, msToEnd } = await limits.hit(key, WINDOW_MS, MAX_TRIES)
+      if (count > MAX_TRIES) return Math.max(1, Math.ceil(msToEnd / 1000))
       counted.set(req, key)
       return undefined
     },
@@ -65,7 +64,7 @@ export function createLoginPassword(parts: Parts, verifyPassword: VerifyPassword
         await limits.giveBack(key)
       }
       try {
-        const isRight = await verifyPassword(user, password, req && turnsOf(req))
+        const isRight = await verifyPassword(user, password, req && queueOf(req))
         if (isRight) await giveBack()
         return isRight
       } catch (error) {
@@ -77,14 +76,14 @@ export function createLoginPassword(parts: Parts, verifyPassword: VerifyPassword
   }
 }
 
-/** A person who just set a password may sign in with it from here, however often the old one was guessed at. */
+/** After a new password its owner may sign in from here at once, however many wrong passwords were tried before. */
 export async function forgetTries(
   parts: Parts & Pick<HttpParts, 'users'>,
   req: IncomingMessage,
   accountId: string,
 ): Promise<void> {
   const { username, email } = (await parts.users.findById(accountId)) ?? {}
-  // A name that folds to another one may be somebody else's, and so may an address that is a username alone.
+  // A name that folds to another one may belong to another account. So may a username that is an address.
   const names = [username, email]
     .filter((name) => name !== undefined)
     .filter((name) => foldName(name) === foldTyped(name))
@@ -94,7 +93,7 @@ export async function forgetTries(
       await parts.limits.giveBack(keyOf(parts, req, name), Infinity)
 }
 
-/** Whether no other account has it as its username, in any case. */
+/** Whether no other account has this username, in any letter case. */
 async function isOnlyOf(users: HttpParts['users'], name: string, accountId: string) {
   const named = (await users.findByUsernameInAnyCase?.(name)) ?? [await users.findByUsername(name)]
   return named.every((user) => user === undefined || user.id === accountId)
@@ -105,7 +104,7 @@ function keyOf({ keyedHash, requesterOf }: Parts, req: IncomingMessage, name: st
   return `login:${keyedHash(JSON.stringify([foldName(name), network]))}`
 }
 
-/** Coarser than any host looks names up, so that a name has no second spelling to be guessed at. */
+/** Coarser than any host's look-up. Otherwise a second spelling of a name would give more tries. */
 function foldName(typed: string): string {
   return typed
     .normalize('NFKD')

@@ -6,9 +6,9 @@ import type { LoginResult, User } from '../ports/index.ts'
 import { must } from '../production.ts'
 import { defined } from '../records/kind.ts'
 import { isCrossSite } from './cross-site.ts'
-import { blockedPage, type BlockedLogin } from './verify-email-pages.ts'
 import { errorPage } from './pages.ts'
 import type { HttpParts } from './parts.ts'
+import { blockedPage, type BlockedLogin } from './waiting-login-pages.ts'
 
 /** A clock that is set back during a request is no reason to refuse a login. */
 const CLOCK_STEP_SECONDS = 60
@@ -31,10 +31,10 @@ export interface CheckedLogin {
 /** The outcome of a login, for a login page that posts by script. */
 export type LoginDecision =
   /** The next address for the browser: `window.location.assign(location)`. */
-  { location: string } | { blocked: BlockedByEmail | { reason: Unkept } }
+  { location: string } | { blocked: BlockedByEmail | { reason: NotKept } }
 
 /** Why a login that would have to wait is not kept. `refused`: the browser says that another origin sent the form. */
-type Unkept = 'request_too_long' | 'refused'
+type NotKept = 'request_too_long' | 'refused'
 
 /** A login that waits until its address is verified. */
 export interface BlockedByEmail {
@@ -54,7 +54,7 @@ export interface Login {
   /**
    * If the user may not finish the login (4.8): answers with the verification page in mode `blocked`, and sends a link. An
    * authorization request of more than 32 KiB cannot be kept, and is refused with status 400. So is a form that another
-   * origin sent, with status 403: nobody shall make a person's browser wait for a login of somebody else.
+   * origin sent, with status 403: a page cannot make a browser wait for the login of another person.
    *
    * Prefer `finishLogin`. If you finish the login yourself, and the clocks of your processes differ, a reset may not end its
    * session.
@@ -78,12 +78,16 @@ export interface Login {
 export function createLogin(parts: HttpParts): Login {
   const { interactions, pages, clock } = parts
 
-  async function judge(req: IncomingMessage, res: ServerResponse, login: CheckedLogin) {
-    const result = dated(parts, login)
-    return { result, blocked: await block(parts, req, res, login, result) }
+  async function checkLogin(req: IncomingMessage, res: ServerResponse, login: CheckedLogin) {
+    const result = await resultOf(parts, login)
+    return { result, blocked: await block(parts, req, res, login.account, result) }
   }
 
-  async function show(req: IncomingMessage, res: ServerResponse, blocked: BlockedLogin | Unkept) {
+  async function showBlocked(
+    req: IncomingMessage,
+    res: ServerResponse,
+    blocked: BlockedLogin | NotKept,
+  ) {
     const isKept = typeof blocked === 'object'
     pages.send(req, res, isKept ? await blockedPage(parts, blocked) : errorPage(blocked))
   }
@@ -92,19 +96,19 @@ export function createLogin(parts: HttpParts): Login {
     loginStarted: () => loginSecond(clock.now()),
 
     async blockUnverified(req, res, login) {
-      const { blocked } = await judge(req, res, login)
-      if (blocked) await show(req, res, blocked)
+      const { blocked } = await checkLogin(req, res, login)
+      if (blocked) await showBlocked(req, res, blocked)
       return blocked !== undefined
     },
 
     async finishLogin(req, res, login) {
-      const { result, blocked } = await judge(req, res, login)
-      await (blocked ? show(req, res, blocked) : interactions.finish(req, res, result))
+      const { result, blocked } = await checkLogin(req, res, login)
+      await (blocked ? showBlocked(req, res, blocked) : interactions.finish(req, res, result))
     },
 
     async decideLogin(req, res, login) {
-      const { result, blocked } = await judge(req, res, login)
-      if (!blocked) return { location: await interactions.result(req, res, result) }
+      const { result, blocked } = await checkLogin(req, res, login)
+      if (!blocked) return { location: await interactions.redirectUrl(req, res, result) }
       if (typeof blocked === 'string') return { blocked: { reason: blocked } }
       const { lifetimeMs, waitMs } = blocked
       const location = `${parts.oauthUrl}/verify-email/waiting?login=${blocked.login.id}`
@@ -113,22 +117,21 @@ export function createLogin(parts: HttpParts): Login {
   }
 }
 
-/** Keeps a login that has to wait, and asks for its link. `undefined`: nothing keeps it from being finished. */
+/** Keeps a login that has to wait, and asks for its link. `undefined`: the login may be finished. */
 async function block(
   parts: HttpParts,
   req: IncomingMessage,
   res: ServerResponse,
-  { account }: CheckedLogin,
-  dating: Promise<LoginResult>,
-): Promise<BlockedLogin | Unkept | undefined> {
+  account: User | string,
+  result: LoginResult,
+): Promise<BlockedLogin | NotKept | undefined> {
   const { verification, interactions, browserCookie, settings } = parts
   if (!settings().requireEmailVerification) return undefined
-  const user = await unverified(parts, account)
+  const user = await unverifiedUser(parts, account)
   if (!user) return undefined
-  if (isCrossSite(req, new URL(parts.oauthUrl).origin)) return 'refused'
+  if (isCrossSite(req, parts.origin)) return 'refused'
 
-  const [request, result] = await Promise.all([interactions.capture(req, res), dating])
-  const captured = { ...request, login: result }
+  const captured = { ...(await interactions.capture(req, res)), login: result }
   const lifetimeMs = settings().emailVerificationExpiration
   const isRemembered = result.remember !== false
   const waitsForMs = isRemembered ? lifetimeMs + KEEP_LOGIN_MS : undefined
@@ -141,41 +144,30 @@ async function block(
 }
 
 /** The user whose login is blocked, with the hash that the waiting login is tied to. */
-async function unverified({ users, verification }: HttpParts, account: User | string) {
+async function unverifiedUser({ users, verification }: HttpParts, account: User | string) {
   const given = typeof account === 'string' ? await users.findById(account) : account
   if (!given || !verification.blocks(given)) return undefined
   const user = hashOf(given) === undefined ? ((await users.findById(given.id)) ?? given) : given
   return verification.blocks(user) ? user : undefined
 }
 
-// Some hosts strip the hash from what their login hands on, in one way or another.
+// Some hosts remove the hash from the user that their login hands on: the field is missing, null or empty.
 function hashOf({ passwordHash }: User): string | undefined {
   const hash: unknown = passwordHash
   return typeof hash === 'string' && hash !== '' ? hash : undefined
 }
 
-/** Goes on beside what else there is to read; its failure goes to the code that waits for it. */
-function dated({ seenByLogin, clock }: HttpParts, login: CheckedLogin): Promise<LoginResult> {
-  const result = resultOf(login, clock.now())
-  const { accountId, ts } = result
-  const hash = typeof login.account === 'object' ? hashOf(login.account) : undefined
-  const digest = hash === undefined ? undefined : passwordDigest(hash)
-  const dating = seenByLogin(accountId, ts, digest).then((seen) => ({
-    ...result,
-    accountFlowsSeen: seen,
-  }))
-  dating.catch(() => {})
-  return dating
-}
-
-// A time in milliseconds, or in the future, would outlive every cut-off to come.
-function resultOf({ account, startedAt, acr, amr, remember }: CheckedLogin, at: Date): LoginResult {
-  const now = loginSecond(at)
+async function resultOf(
+  { cutoffsSeenAtLogin, clock }: HttpParts,
+  { account, startedAt, acr, amr, remember }: CheckedLogin,
+): Promise<LoginResult> {
+  const now = loginSecond(clock.now())
+  // A time in milliseconds, or in the future, would outlive every cut-off to come.
   const isSecond = Number.isInteger(startedAt) && startedAt <= now + CLOCK_STEP_SECONDS
   must(isSecond, 'startedAt must be the result of loginStarted()')
-  return {
-    accountId: typeof account === 'string' ? account : account.id,
-    ts: Math.min(startedAt, now),
-    ...defined({ acr, amr, remember }),
-  }
+  const ts = Math.min(startedAt, now)
+  const [accountId, hash] = typeof account === 'string' ? [account] : [account.id, hashOf(account)]
+  const digest = hash === undefined ? undefined : passwordDigest(hash)
+  const accountFlowsSeen = await cutoffsSeenAtLogin(accountId, ts, digest)
+  return { accountId, ts, accountFlowsSeen, ...defined({ acr, amr, remember }) }
 }

@@ -11,17 +11,17 @@ export interface Mount {
 }
 
 /**
- * @param isOurs - by the path of the full address, whatever prefix a framework has stripped before.
- * @param broken - is told why an answer broke off, where no Koa of the host is.
+ * @param isOurs - gets the path of the full address, also if a framework has stripped a prefix.
+ * @param onError - gets the error of an answer that broke off. In a Koa app of the host, the app gets it.
  */
 export function createMount(
   isOurs: (path: string) => boolean,
   answer: (ctx: Context, path: string) => Promise<void>,
-  broken: (error: unknown) => void,
+  onError: (error: unknown) => void,
 ): Mount {
   const bare = new Koa()
   bare.use((ctx) => answer(ctx, pathOf(ctx.req, ctx.originalUrl)))
-  bare.on('error', broken)
+  bare.on('error', onError)
   const listener = bare.callback()
 
   return (
@@ -39,7 +39,7 @@ export function createMount(
   }
 }
 
-/** Of the full address: Express and Fastify strip a prefix from `url`, and keep the whole elsewhere. */
+/** Express and Fastify strip a prefix from `url`, and keep the full address in `originalUrl`. */
 export function pathOf(req: IncomingMessage, url = req.url ?? ''): string {
   const original: unknown = Reflect.get(req, 'originalUrl')
   return (typeof original === 'string' ? original : url).replace(/[?#].*/s, '')

@@ -4,34 +4,34 @@ import { isPressed } from './cross-site.ts'
 import { tokenInQuery, type SentForm } from './form.ts'
 import type { HttpParts } from './parts.ts'
 
-/** Of all tokens that do nothing, the page is the same. */
+/** The same for every token that does nothing. */
 const INVALID = { mode: 'invalid', reason: 'unknown' } as const
 
-/** "This wasn't me" of any mail (4.10). Opening it does nothing, so it is safe from programs that look into mails. */
+/** "This wasn't me" of any mail (4.10). Opening it does nothing, because programs that scan mails open links too. */
 export function notMe({ notMe: flow, pages, requesterOf }: HttpParts) {
-  function show(ctx: Context, status: number, locals: PageLocals['not-me'], uiLocales?: string) {
-    pages.show(ctx, { status, name: 'not-me', locals, uiLocales })
+  function show(ctx: Context, locals: PageLocals['not-me'], uiLocales?: string) {
+    pages.show(ctx, { name: 'not-me', locals, uiLocales })
   }
 
   return {
     async get(ctx: Context) {
       const token = tokenInQuery(ctx.querystring) ?? ''
       const mail = await flow.open(token)
-      if (!mail) return show(ctx, 400, INVALID)
-      show(ctx, 200, { mode: 'confirm', token }, mail.locale)
+      if (!mail) return show(ctx, INVALID)
+      show(ctx, { mode: 'confirm', token }, mail.locale)
     },
 
     async post(ctx: Context, { fields, uiLocales: asked }: SentForm) {
       const token = fields.get('token') ?? ''
       const mail = await flow.open(token)
-      if (!mail) return show(ctx, 400, INVALID, asked)
+      if (!mail) return show(ctx, INVALID, asked)
       const uiLocales = asked ?? mail.locale
       if (!isPressed(ctx, fields))
-        return show(ctx, 400, { mode: 'confirm', token, isNotYet: true }, uiLocales)
-      const done = await flow.disown(mail, requesterOf(ctx.req))
+        return show(ctx, { mode: 'confirm', token, isNotYet: true }, uiLocales)
+      const done = await flow.report(mail, requesterOf(ctx.req))
       if (done === 'under_way') return pages.showError(ctx, 'unavailable')
       const { outcome: mode, mayReset } = done
-      show(ctx, 200, { mode, ...(mayReset && { carried: {} }) }, uiLocales)
+      show(ctx, { mode, ...(mayReset && { carried: {} }) }, uiLocales)
     },
   }
 }

@@ -2,44 +2,39 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context } from 'koa'
 import type { CaptchaSources } from './captcha.ts'
 import { languagesOf } from './language.ts'
-import type { PageLocals, PageName, Views } from '../views/index.ts'
-import { ERROR_STATUS, type ErrorMode } from '../views/page-locals.ts'
+import type { ErrorMode, PageLocals, PageName, Views } from '../views/index.ts'
 
 export interface Page<N extends PageName = PageName> {
-  status: number
   name: N
   locals: PageLocals[N]
-  /** A client that the page's form may lead to: its redirect URI. */
+  /** The redirect URI of the client that the page's form may lead to. */
   formMayLeadTo?: string | undefined
-  /** `ui_locales` of the request that the page is part of, or the language of the mail that led here. What the address asks for wins. */
+  /** `ui_locales` of the authorization request, or the language of the mail that led here. `ui_locales` in the address win. */
   uiLocales?: string | undefined
-  /** Of the form that asks for a mail: sent again, it is the same request. `undefined`: each time another one. */
+  /** Of the form that asks for a mail: sent again, it is the same request. `undefined`: it is a new request each time. */
   formId?: string | undefined
 }
 
 export type Pages = ReturnType<typeof createPages>
 
-/** As the page says: "wait a minute". */
+/** The page says: "wait a minute". */
 export const RETRY_AFTER_SECONDS = '60'
 
 /** The page for what cannot be answered in another way. */
-export const errorPage = (mode: ErrorMode): Page<'error'> => ({
-  status: ERROR_STATUS[mode],
-  name: 'error',
-  locals: { mode },
-})
+export const errorPage = (mode: ErrorMode): Page<'error'> => ({ name: 'error', locals: { mode } })
 
-/** @param sources - that pages with a captcha load it from. */
+/** @param sources - that the captcha is loaded from. */
 export function createPages(views: Views, sources?: CaptchaSources) {
   function render<N extends PageName>(req: IncomingMessage, page: Page<N>) {
     const languages = languagesOf(req, page.uiLocales)
-    const { html, lang, hasCaptcha } = views.page(page.name, page.locals, languages, page.formId)
-    return { html, headers: pageHeaders(page, lang, hasCaptcha ? sources : undefined) }
+    const shown = views.page(page.name, page.locals, languages, page.formId)
+    const { html, status, lang, hasCaptcha } = shown
+    return { html, status, headers: pageHeaders(page, lang, hasCaptcha ? sources : undefined) }
   }
 
   function show<N extends PageName>(ctx: Context, page: Page<N>) {
-    const { html, headers } = render(ctx.req, page)
-    ctx.status = page.status
+    const { html, status, headers } = render(ctx.req, page)
+    ctx.status = status
     ctx.set(headers)
     ctx.body = html
   }
@@ -47,10 +42,10 @@ export function createPages(views: Views, sources?: CaptchaSources) {
   return {
     show,
 
-    /** The same on a bare response, for hosts that are no Koa. */
+    /** The same without Koa. */
     send<N extends PageName>(req: IncomingMessage, res: ServerResponse, page: Page<N>) {
-      const { html, headers } = render(req, page)
-      res.writeHead(page.status, { ...headers, 'Content-Length': Buffer.byteLength(html) })
+      const { html, status, headers } = render(req, page)
+      res.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(html) })
       res.end(html)
     },
 
@@ -69,8 +64,8 @@ function pageHeaders(page: Page, lang: string, sources?: CaptchaSources): Record
     Vary: 'Accept-Language',
     'Cache-Control': 'no-store',
     'Content-Security-Policy': policyOf(sources, formMayLeadTo),
-    // Opened out of a mail: whatever opened it may not lead its window elsewhere while a password is typed. The other pages can
-    // be part of a login in a pop-up window, which has to find its opener at the end.
+    // These are opened from a mail. Their opener must not navigate the window while a password is typed. Other pages can be part
+    // of a login in a pop-up window, which needs its opener at the end.
     ...((name === 'reset-password' || name === 'accept-invitation') && {
       'Cross-Origin-Opener-Policy': 'same-origin',
     }),

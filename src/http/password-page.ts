@@ -7,7 +7,7 @@ import { tokenInQuery, type SentForm } from './form.ts'
 import { forgetTries } from './login-password.ts'
 import type { HttpParts } from './parts.ts'
 
-/** The pages with a form for a password, the flow that each is of, and the page that says that a new link was sent. */
+/** The pages with a form for a password: its flow, and the page that says that a new link was sent. */
 const PASSWORD_PAGES = {
   'reset-password': { flow: 'passwordReset', kind: 'password_reset', sent: 'forgot-password' },
   'accept-invitation': { flow: 'invitation', kind: 'invitation', sent: 'accept-invitation' },
@@ -30,8 +30,7 @@ export function passwordPage(parts: HttpParts, name: PasswordPage) {
     const { client } = await clients.identify(carried)
     const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
     const locals = { ...form, minLength, maxLength, client }
-    const status = form.mode === 'form' ? 200 : 400
-    pages.show(ctx, { status, name, locals, uiLocales })
+    pages.show(ctx, { name, locals, uiLocales })
   }
 
   return {
@@ -75,16 +74,16 @@ async function showDone(
   uiLocales: string | undefined,
 ) {
   const [client, apps] = await Promise.all([
-    wayOn(parts, ctx, carried),
+    nextStep(parts, ctx, carried),
     parts.appsOf(accountId, endId),
     forgetTries(parts, ctx.req, accountId),
   ])
   const locals = { mode: 'done', ...(client && { client }), apps } as const
-  parts.pages.show(ctx, { status: 200, name, locals, uiLocales })
+  parts.pages.show(ctx, { name, locals, uiLocales })
 }
 
-// The password is changed: a failure here is no reason to say that something went wrong.
-async function wayOn(parts: HttpParts, ctx: Context, carried: CarriedParameters) {
+// The password is changed, so the page is shown even if this fails.
+async function nextStep(parts: HttpParts, ctx: Context, carried: CarriedParameters) {
   try {
     return await parts.clients.restart(carried, await parts.openLogin.pageFor(ctx, carried))
   } catch (error) {
@@ -93,7 +92,7 @@ async function wayOn(parts: HttpParts, ctx: Context, carried: CarriedParameters)
   }
 }
 
-/** A new link is one click away from one that expired. */
+/** On the page of an expired link, one click sends a new one. */
 async function showInvalidLink(
   { pages, clients }: HttpParts,
   ctx: Context,
@@ -104,28 +103,28 @@ async function showInvalidLink(
   const { client } = await clients.identify(carried)
   const renew = reason === 'expired' ? token : undefined
   const locals = { mode: 'invalid', reason, carried, client, renew } as const
-  pages.show(ctx, { status: 400, name, locals, uiLocales, formId: renew && newId() })
+  pages.show(ctx, { name, locals, uiLocales, formId: renew && newId() })
 }
 
-/** Sends a new link in the place of one that expired. Its token says whose it is, and nothing is typed. */
+/** Sends a new link in place of an expired one. Its token identifies the account, so no name is typed. */
 export async function renewLink(
   parts: HttpParts,
   ctx: Context,
   page: PasswordPage,
-  { fields, uiLocales, formId, requester, waited }: SentForm,
+  { fields, uiLocales, formId, requester, randomDelay }: SentForm,
 ): Promise<void> {
   const { flow, kind, sent: name } = PASSWORD_PAGES[page]
   const token = fields.get('token') ?? ''
   const outcome = await parts[flow].renew(token, requester, formId)
   const locale = uiLocales ?? outcome.locale
   if ('fault' in outcome) {
-    await waited()
+    await randomDelay()
     return showInvalidLink(parts, ctx, page, { ...outcome, locale }, token)
   }
   const { carried } = outcome
   const waitMs = await parts.cooldown.count(kind, token, requester)
-  await waited()
+  await randomDelay()
   const { client } = await parts.clients.identify(carried)
   const locals = { mode: 'sent', carried, client, isRenewed: true, waitMs } as const
-  parts.pages.show(ctx, { status: 200, name, locals, uiLocales: locale })
+  parts.pages.show(ctx, { name, locals, uiLocales: locale })
 }

@@ -8,7 +8,7 @@ import type { HttpParts } from './parts.ts'
 
 const MINUTE_MS = 60_000
 
-/** What is audited, once for a network and window. */
+/** The event that is recorded, once for each network and window. */
 const EVENTS: Record<string, Extract<AuditEvent, { reason: 'too_many_requests' }>['type']> = {
   '/forgot-password': 'password_reset_requested',
   '/reset-password': 'password_reset_rejected',
@@ -19,10 +19,8 @@ const EVENTS: Record<string, Extract<AuditEvent, { reason: 'too_many_requests' }
 }
 
 /**
- * Counts a form that was sent to us, and answers for how many seconds its network has to wait. `undefined`: it is within
- * the limit. One bucket for all forms; nothing of the form is looked at, so that the answer tells nothing about an account.
- *
- * @param trustedProxies - how many proxies are declared; 0: whatever a request says of its way is ignored.
+ * Counts a form, and answers for how many seconds its network has to wait. `undefined`: it is within the limit. All forms share one
+ * bucket. The form is not read, so that the answer says nothing about an account. Without `trustedProxies`, forwarding headers are ignored.
  */
 export function createRequestLimit(parts: HttpParts, trustedProxies: number) {
   const { limits, settings, requesterOf, audit, clock, log } = parts
@@ -38,27 +36,27 @@ export function createRequestLimit(parts: HttpParts, trustedProxies: number) {
     )
   }
 
-  // Behind a proxy on this machine that nobody declared, everybody would share one bucket.
+  // Behind an undeclared proxy on this machine, all clients would share one bucket.
   const isExempt = ({ req }: Context) =>
     trustedProxies === 0 &&
     (isLoopbackHost(req.socket.remoteAddress ?? '') || isUnixSocket(req.socket))
 
   return async (ctx: Context): Promise<number | undefined> => {
     warnOfUndeclaredProxy(ctx)
-    const { requestsPerIpPerMinute: most } = settings()
-    if (most === 0 || isExempt(ctx)) return undefined
+    const { requestsPerIpPerMinute: max } = settings()
+    if (max === 0 || isExempt(ctx)) return undefined
     const requester = requesterOf(ctx.req)
     const key = `requests:${networkOf(requester.address)}`
-    const { count, msToEnd } = await limits.hit(key, MINUTE_MS, most)
-    if (count <= most) return undefined
+    const { count, msToEnd } = await limits.hit(key, MINUTE_MS, max)
+    if (count <= max) return undefined
     const type = EVENTS[ctx.path]
-    if (count === most + 1 && type)
+    if (count === max + 1 && type)
       await audit({ id: newId(), type, at: clock.now(), reason: 'too_many_requests', ...requester })
     return Math.max(1, Math.ceil(msToEnd / 1000))
   }
 }
 
-// Told by the server: a connection that was closed meanwhile has no address either.
+// By the server, because a closed connection has no address either.
 function isUnixSocket(socket: Socket): boolean {
   const server: unknown = Reflect.get(socket, 'server')
   return server instanceof Server && typeof server.address() === 'string'

@@ -7,8 +7,8 @@ import { ipOf } from '../settings/loopback-host.ts'
 const MAX_USER_AGENT = 256
 
 /**
- * Who sent a request, for the audit log, and what it says of the language of its mail. The address is that of the connection, or, behind `trustedProxies` proxies that each
- * append to `X-Forwarded-For`, the one that the outermost of them saw.
+ * Who sent a request, and which language its mail should have. The address is that of the connection. Behind `trustedProxies` proxies
+ * that append to `X-Forwarded-For`, it is the one that the outermost of them saw.
  */
 export function requesterOf(req: IncomingMessage, trustedProxies: number): Requester {
   const forwarded = [req.headers['x-forwarded-for']].flat().join(',').split(',')
@@ -22,17 +22,15 @@ export function requesterOf(req: IncomingMessage, trustedProxies: number): Reque
   }
 }
 
-/** Requests that cannot be told apart share one bucket. */
+/** Requests without a readable address share one bucket. */
 const UNKNOWN = 'unknown'
 /** An IPv4 address written as IPv6 (RFC 6052, 2.1). */
 const NAT64 = ipaddr.IPv6.parse('64:ff9b::')
 
 /**
- * The key that requests are counted by. An IPv4 address counts as it is, also inside an IPv6 address (mapped, or behind a NAT64
- * or 6to4 translator). Otherwise all people behind a translator would share one bucket. Another IPv6 address counts by its /64,
- * in any spelling: one household or server has that to itself.
- *
- * @param bits - 48 where networks take turns: the owner of so many addresses has no more turns by that.
+ * The key that requests are counted by. An IPv4 address counts as it is, also inside an IPv6 address (mapped, NAT64 or 6to4). Otherwise
+ * all clients behind a translator would share one bucket. Other IPv6 addresses count by their /64, as one household or server has. The
+ * queue for hashing counts by /48 (`bits`).
  */
 export function networkOf(address: string | undefined, bits: 48 | 64 = 64): string {
   const ip = ipOf(withoutPort(address))

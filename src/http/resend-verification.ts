@@ -1,7 +1,7 @@
 import type { Context } from 'koa'
 import type { CarriedParameters } from '../ports/index.ts'
 import { carriedFrom } from '../ports/carried-query.ts'
-import { unknown } from '../flows/link-refusal.ts'
+import { unknownLink } from '../flows/link-refusal.ts'
 import type { Sent } from '../views/index.ts'
 import { idIn, linkInForm, type SentForm } from './form.ts'
 import type { HostCheck } from './host-check.ts'
@@ -12,15 +12,14 @@ import type { HttpParts } from './parts.ts'
 export function resendVerification(parts: HttpParts, check: HostCheck) {
   const { verification, clients, pages, cooldown } = parts
 
-  /** A page that waits goes on waiting, whatever name was typed. */
+  /** The page of a waiting login remains one, whatever name was typed. */
   async function answer(ctx: Context, form: SentForm, answered: Answered) {
-    // Its form leads nowhere without the cookie of that login.
+    // Without the cookie of that login, its form has no effect.
     const waiting = idIn(form.fields, 'login')
     const carried = carriedFrom(form.fields)
     const { scope: _scope, state: _state, ...named } = carried
     const { client } = await clients.identify(named)
     pages.show(ctx, {
-      status: answered.mode === 'sent' ? 200 : 400,
       name: 'verify-email',
       locals: { waiting, client, ...answered },
       formMayLeadTo: waiting && client && carried.redirectUri,
@@ -29,18 +28,18 @@ export function resendVerification(parts: HttpParts, check: HostCheck) {
     })
   }
 
-  /** A new link in the place of one that expired. It says whose it is, and nothing is typed. */
+  /** A new link in place of an expired one, which identifies the account, so no name is typed. */
   async function renew(ctx: Context, form: SentForm, token: string) {
-    const { fields, formId, requester, waited } = form
+    const { fields, formId, requester, randomDelay } = form
     const link = linkInForm(fields)
-    const outcome = link ? await verification.renew(link, requester, formId) : unknown({})
+    const outcome = link ? await verification.renew(link, requester, formId) : unknownLink({})
     const uiLocales = form.uiLocales ?? outcome.locale
     if (outcome.refusal) {
-      await waited()
+      await randomDelay()
       return verifyEmailPages(parts).refused(ctx, { ...outcome, locale: uiLocales })
     }
     const waitMs = await cooldown.count('email_verification', token, requester)
-    await waited()
+    await randomDelay()
     return answer(ctx, { ...form, uiLocales }, { mode: 'sent', isRenewed: true, waitMs })
   }
 
@@ -64,7 +63,7 @@ export function resendVerification(parts: HttpParts, check: HostCheck) {
 
 type Answered = Sent | { mode: 'invalid'; carried: CarriedParameters }
 
-/** The login that waits on the page of the form, if it is of the typed name: its mails have its code. */
+/** The login that waits on this page, if it has the typed name: the mail then has its code. */
 async function ownLogin(parts: HttpParts, ctx: Context, { fields }: SentForm) {
   const pendingLoginId = fields.get('login')
   if (pendingLoginId === undefined) return undefined

@@ -7,10 +7,7 @@ export interface ResponseDelay {
   jitterMs: number
 }
 
-/**
- * The random delay of 4.2 and 4.7, by a time that nobody sets back. It starts after the body was read, or a slow body would use it up.
- * It is over when the floor and a random part of the jitter have passed since.
- */
+/** The random delay of 4.2 and 4.7, by a clock that is never set back. It starts after the body was read: a slow body would use it up. */
 export function responseDelay({ sleep }: Clock, { floorMs, jitterMs }: ResponseDelay) {
   return () => {
     const jitter = jitterMs > 0 ? randomInt(jitterMs * 1000) / 1000 : 0

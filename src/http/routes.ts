@@ -8,7 +8,6 @@ import { pathOf as pathOfRequest } from './mount.ts'
 import type { HttpParts } from './parts.ts'
 import { createRequestLimit } from './request-limit.ts'
 import { responseDelay } from './response-delay.ts'
-import type { Asset } from '../views/index.ts'
 
 /** The methods that a path answers; GET answers HEAD too. */
 export interface Route {
@@ -16,11 +15,7 @@ export interface Route {
   post?(ctx: Context, form: SentForm, next: Next): Promise<void>
 }
 
-/**
- * Answers our paths, and leaves every other to the provider.
- *
- * @param routes - by path below the OAuth path.
- */
+/** Answers our paths, and leaves every other to the provider. `routes` are by path below the OAuth path. */
 export function createRoutes(
   parts: HttpParts,
   routes: Record<string, Route>,
@@ -31,7 +26,7 @@ export function createRoutes(
   const startDelay = responseDelay(clock, options.responseDelay)
   const expectMounted = createMountCheck(options.oauthPath, log)
 
-  // Other sites are refused before anything is counted: they must not use up the limit of a person.
+  // Other sites are refused before the form is counted. Otherwise they could use up the limit of a person.
   async function isRefused(ctx: Context): Promise<boolean> {
     if (isCrossSite(ctx.req, origin)) {
       pages.showError(ctx, 'refused')
@@ -46,11 +41,11 @@ export function createRoutes(
 
   async function readAndAnswer(ctx: Context, next: Next, answer: NonNullable<Route['post']>) {
     const fields = await readForm(ctx)
-    const waited = startDelay()
+    const randomDelay = startDelay()
     if (typeof fields === 'string') return pages.showError(ctx, fields)
     const uiLocales = uiLocalesIn(fields)
     const requester = { ...requesterOf(ctx.req), uiLocales }
-    const form = { fields, uiLocales, formId: idIn(fields, 'form_id'), requester, waited }
+    const form = { fields, uiLocales, formId: idIn(fields, 'form_id'), requester, randomDelay }
     await answer(ctx, form, next)
   }
 
@@ -68,7 +63,7 @@ export function createRoutes(
     }
     expectMounted(ctx, path)
     const { get, post } = route
-    // A resumption makes another request of it.
+    // A resumed request has another path afterwards.
     const from = ctx.path
     try {
       if (get && ['GET', 'HEAD'].includes(ctx.method)) await get(ctx, next)
@@ -82,7 +77,7 @@ export function createRoutes(
   }
 }
 
-// A proxy in front may strip the path of the base URL, so what is in front of `oauthPath` is not looked at.
+// The end alone, because a proxy may strip the path of the base URL.
 function createMountCheck(oauthPath: string, log: Log) {
   let isTold = false
   return (ctx: Context, path: string) => {
@@ -102,22 +97,5 @@ function pathOf(ctx: Context): string | undefined {
     return ctx.path ?? undefined
   } catch {
     return undefined
-  }
-}
-
-/** A file that our pages load: the style sheet, the script or the icon. */
-export function asset(type: string, { text, version }: Asset): Route {
-  return {
-    async get(ctx) {
-      // A page asks for the version that it was made with; another process, older or newer, may answer.
-      const isVersion = ctx.querystring === `v=${version}`
-      const kept = isVersion ? 'public, max-age=31536000, immutable' : 'no-cache'
-      ctx.set({ 'Cache-Control': kept, 'X-Content-Type-Options': 'nosniff' })
-      ctx.status = 200
-      ctx.type = `${type}; charset=utf-8`
-      ctx.etag = version
-      if (ctx.fresh) ctx.status = 304
-      else ctx.body = text
-    },
   }
 }

@@ -1,6 +1,6 @@
 import type { Context, Next } from 'koa'
 import type { OpenedLink } from '../flows/confirm-address.ts'
-import { unknown } from '../flows/link-refusal.ts'
+import { unknownLink } from '../flows/link-refusal.ts'
 import { loginSecond } from '../ports/login-end.ts'
 import type { PendingLogin } from '../records/index.ts'
 import { isUnattended } from './cross-site.ts'
@@ -9,7 +9,6 @@ import type { HttpParts } from './parts.ts'
 import { verifyEmailPages } from './verify-email-pages.ts'
 import { finish } from './waiting-login.ts'
 
-/** What one request is about. */
 interface Opening {
   ctx: Context
   next: Next
@@ -17,8 +16,8 @@ interface Opening {
 }
 
 /**
- * What a verification link opens (4.6). With `email_link_confirmation` at `other_browser`, it verifies only where a login of its account
- * waits: there, mailbox and password are in the same hands.
+ * What a verification link opens (4.6). With `email_link_confirmation` at `other_browser`, it verifies only in a browser where a login of
+ * its account waits. There, the same person has the mailbox and the password.
  */
 export function verifyEmail(parts: HttpParts) {
   const { verification, settings } = parts
@@ -27,7 +26,7 @@ export function verifyEmail(parts: HttpParts) {
   return {
     async get(ctx: Context, next: Next) {
       const link = linkInQuery(ctx.querystring, verification.isGenuine)
-      if (!link) return show.refused(ctx, unknown({}))
+      if (!link) return show.refused(ctx, unknownLink({}))
       const browser = parts.browserCookie.read(ctx.req)
       const opened = await verification.open(link, { ...parts.requesterOf(ctx.req), browser })
       if ('refusal' in opened) return show.refused(ctx, opened, link)
@@ -40,10 +39,10 @@ export function verifyEmail(parts: HttpParts) {
   }
 }
 
-/** Verifies, and the login that waits in this browser goes on. */
+/** Verifies, and finishes the login that waits in this browser. */
 async function goOnHere(parts: HttpParts, opening: Opening, login: PendingLogin) {
   const { ctx, next, opened } = opening
-  // Before: where the provider fails, the link is not used up.
+  // First, so that the link stays usable if the provider fails.
   await parts.clients.mayFinish(ctx, login.captured)
   if (!(await confirmed(parts, opening, login.id))) return
   if (login.continuedAt) return verifyEmailPages(parts).confirmed(ctx, opened)
@@ -51,39 +50,39 @@ async function goOnHere(parts: HttpParts, opening: Opening, login: PendingLogin)
   await finish(parts, { ctx, next, waiting }, login.captured)
 }
 
-/** By the letter of 4.6: the link signs in any browser, if its request can still be finished. It never replaces the session of another account. */
+/** As 4.6 says: the link signs in any browser, if its request can still be finished. It never replaces the session of another account. */
 async function goByLink(parts: HttpParts, opening: Opening) {
-  const { resume, clients, seenByLogin, clock } = parts
+  const { resume, clients, cutoffsSeenAtLogin, clock } = parts
   const { ctx, next, opened } = opening
   const { login, here, token } = opened
   const { userId: accountId } = token
   const show = verifyEmailPages(parts)
   const ts = loginSecond(clock.now())
-  const live = await resume.liveSession(ctx)
-  if (live && live.accountId !== accountId) return show.otherAccount(ctx, opened)
+  const signedIn = await resume.signedInAccount(ctx)
+  if (signedIn !== undefined && signedIn !== accountId) return show.otherAccount(ctx, opened)
   const isOwnBrowser = login && here?.browserHash === login.browserHash
   if (isOwnBrowser) return goOnHere(parts, opening, login)
 
   const byEmail = async () => {
-    const accountFlowsSeen = await seenByLogin(accountId, ts, token.passwordDigest)
+    const accountFlowsSeen = await cutoffsSeenAtLogin(accountId, ts, token.passwordDigest)
     return { accountId, ts, accountFlowsSeen, amr: ['email'] }
   }
   if (token.pendingLoginId === undefined) {
     const { carried } = await clients.identify(token.carried)
     if (!(await confirmed(parts, opening))) return
     if (carried.clientId === undefined) return show.confirmed(ctx, opened)
-    return resume.carried(ctx, next, await byEmail(), carried)
+    return resume.authorizeByEmail(ctx, next, await byEmail(), carried)
   }
   const mayFinish = login !== undefined && (await clients.mayFinish(ctx, login.captured))
   if (!(await confirmed(parts, opening))) return
   const isFinished =
     mayFinish &&
     !(await parts.waitingLogins.isLeft(login.id)) &&
-    (await resume.captured(ctx, next, login.captured, await byEmail()))
+    (await resume.finishByEmail(ctx, next, login.captured, await byEmail()))
   if (!isFinished) await show.confirmed(ctx, opened)
 }
 
-/** `false`: the link did nothing, and the page says why. */
+/** `false`: the link did nothing, and a page says why. */
 async function confirmed(parts: HttpParts, { ctx, opened }: Opening, goesOn?: string) {
   const requester = parts.requesterOf(ctx.req)
   const outcome = await parts.verification.confirm(opened, requester, goesOn)

@@ -1,13 +1,11 @@
 import type { Context, Next } from 'koa'
 import type { FinishedLogin, WaitingLogin, WaitingPage } from '../flows/waiting-login.ts'
-import type { WayOut } from '../oidc/resume.ts'
 import type { CapturedRequest } from '../ports/index.ts'
 import type { CodeFault } from '../views/index.ts'
 import { parseFields, type SentForm } from './form.ts'
 import type { HttpParts } from './parts.ts'
-import { blockedPage, endPage } from './verify-email-pages.ts'
+import { blockedPage, endPage } from './waiting-login-pages.ts'
 
-/** What one request is about: the page that asks, and the login that it waits for. */
 interface Asked {
   ctx: Context
   next: Next
@@ -24,7 +22,7 @@ export function waitingLogin(parts: HttpParts) {
   })
 
   return {
-    /** The page again, as after a reload; it goes on when its button is pressed. */
+    /** The page again, as after a reload. Only its button goes on. */
     async get(ctx: Context) {
       const query = parseFields(ctx.querystring, (name) => name === 'login')
       await show(parts, ctx, await waitingLogins.find(waitingOn(ctx, query?.get('login'))))
@@ -33,8 +31,8 @@ export function waitingLogin(parts: HttpParts) {
     async post(ctx: Context, { fields }: SentForm, next: Next) {
       const action = fields.get('action')
       const asked = { ctx, next, waiting: waitingOn(ctx, fields.get('login')) }
-      if (action === 'cancel') return leave(parts, asked, 'denied')
-      if (action === 'other_account') return leave(parts, asked, 'asked_again')
+      if (action === 'cancel') return leave(parts, asked, 'deny')
+      if (action === 'other_account') return leave(parts, asked, 'askAgain')
       await goOn(parts, asked, fields.get('code'))
     },
   }
@@ -53,13 +51,13 @@ async function goOn(parts: HttpParts, asked: Asked, code = '') {
 }
 
 /**
- * Finishes a login whose address is verified, once. The session of another account is replaced: the password was typed in this very
- * browser. Another login that verified at the same moment may have ended this one. It came too late, so this one is finished all the same.
+ * Finishes a login whose address is verified, once. It replaces the session of another account, because the password was typed here.
+ * Another login that verified at the same moment does not stop this one: it came too late.
  */
 export async function finish(parts: HttpParts, asked: Asked, captured: CapturedRequest) {
   const { ctx, next, waiting } = asked
   const { waitingLogins, clients, resume, pages } = parts
-  // The device that waited for it, that is.
+  // By its device.
   if (await clients.isFinished(captured))
     return pages.show(ctx, await endPage(parts, 'signed_in', captured))
   if (!(await clients.mayFinish(ctx, captured)))
@@ -67,13 +65,13 @@ export async function finish(parts: HttpParts, asked: Asked, captured: CapturedR
   let isFinished = true
   const wentOn = await waitingLogins.inTurn(waiting, async () => {
     await resume.endForeignSession(ctx, captured.login.accountId)
-    isFinished = await resume.waiting(ctx, next, captured)
+    isFinished = await resume.finishInWindow(ctx, next, captured)
   })
   if (!wentOn || !isFinished)
     await show(parts, ctx, { status: wentOn ? 'ended' : 'continued', captured })
 }
 
-/** Verifies the address by a code. `undefined`: the login stands in another way now. A fault: it waits still. */
+/** Verifies the address by a code. `undefined`: the login is over, or the account has changed. */
 async function confirmByCode(
   { waitingLogins, verification, requesterOf }: HttpParts,
   ctx: Context,
@@ -89,15 +87,15 @@ async function confirmByCode(
   return 'confirmed'
 }
 
-/** Ends the login, whatever became of its address; the request that it was for goes back to the client, or to the login page. */
-async function leave(parts: HttpParts, { ctx, next, waiting }: Asked, how: WayOut) {
+/** Ends the login. Its request goes back to the client, or to the login page. */
+async function leave(parts: HttpParts, { ctx, next, waiting }: Asked, how: 'deny' | 'askAgain') {
   const { waitingLogins, clients, resume } = parts
   const login = await waitingLogins.find(waiting)
   if (!('user' in login)) return show(parts, ctx, login)
   const { captured } = login
   const mayGoBack = await clients.mayFinish(ctx, captured)
   const isLeft = await waitingLogins.leave(waiting, async () => {
-    if (mayGoBack) await resume.left(ctx, next, captured, how)
+    if (mayGoBack) await resume[how](ctx, next, captured)
   })
   if (!isLeft || !mayGoBack)
     await show(parts, ctx, { status: isLeft ? 'ended' : 'continued', captured })
@@ -105,18 +103,20 @@ async function leave(parts: HttpParts, { ctx, next, waiting }: Asked, how: WayOu
 
 type Found = WaitingLogin | FinishedLogin
 
-/** What went on once may have come to nothing since, or be about to sign in: this request was sent before its cookie came. */
+/** A login that went on is not always signed in: its session may be over, or its cookie came after this request was sent. */
 async function show(parts: HttpParts, ctx: Context, found: Found, fault?: CodeFault) {
   const { pages, cooldown, resume } = parts
   if ('user' in found) {
     const { user, login } = found
     const lifetimeMs = parts.settings().emailVerificationExpiration
     const requester = parts.requesterOf(ctx.req)
-    const waitMs = await cooldown.left('email_verification', user.username, requester)
+    const waitMs = await cooldown.remaining('email_verification', user.username, requester)
     return pages.show(ctx, await blockedPage(parts, { user, login, lifetimeMs, waitMs, fault }))
   }
   const { status, captured } = found
-  const live = status === 'continued' ? await resume.liveSession(ctx) : undefined
-  const mode = live && live.accountId === captured?.login.accountId ? 'signed_in' : 'ended'
-  pages.show(ctx, await endPage(parts, mode, captured))
+  const isSignedIn =
+    status === 'continued' &&
+    captured !== undefined &&
+    (await resume.signedInAccount(ctx)) === captured.login.accountId
+  pages.show(ctx, await endPage(parts, isSignedIn ? 'signed_in' : 'ended', captured))
 }

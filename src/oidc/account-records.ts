@@ -8,37 +8,37 @@ import { accountStamp } from './account-stamp.ts'
  * they are dead all the same.
  */
 export interface AccountAdapter extends Adapter {
-  /** Deletes those records of the account that `isEnded`. Answers how many. To look through them, it is called with one that answers `false`. */
+  /** Deletes the records of the account for which `isEnded` is `true`, and answers how many. Others are only read. */
   destroyByAccountId(
     accountId: string,
     isEnded: (payload: AdapterPayload) => boolean,
   ): Promise<number>
 }
 
-/** Where the clients of an account are. A session and a refresh token also have the `sid` that a client is told; either may be gone. */
+/** Models that name the clients of an account. Sessions and refresh tokens also have the `sid` for the client; either may be gone. */
 const HOLD_CLIENTS = ['Grant', 'RefreshToken', 'Session']
 
 export type AccountRecords = ReturnType<typeof accountRecords>
 
-/** What the adapters have that find what an account has. All models are asked at once: it may be one look for all. */
+/** The records of one account, in the adapters that can find them. All models are read at once, so that an adapter can join the reads. */
 export function accountRecords(
   factories: AdapterFactory[],
   log: Log,
   accountId: string,
   ends: SessionCutoffs,
 ) {
-  const placesOf = (models: string[]) =>
+  const adaptersOf = (models: string[]) =>
     models.flatMap((model) => {
       const isOver = (payload: AdapterPayload) => {
         const stamp = accountStamp(model, payload)
-        return stamp?.accountId === accountId && isEnded(stamp.kind, stamp, ends)
+        return stamp?.accountId === accountId && isEnded(stamp.cutoff, stamp, ends)
       }
       const adapters = factories.map((factory) => factory(model)).filter(findsAccounts)
       return adapters.map((adapter) => ({ model, adapter, isOver }))
     })
 
   return {
-    /** The clients of those that are ended, and the sessions that each client knows. */
+    /** The clients of the ended records, each with the `sid` of its sessions. */
     async clientsOfEnded() {
       const clients = new Map<string, Set<string>>()
       function note(clientId: string | undefined, sid: unknown) {
@@ -47,7 +47,7 @@ export function accountRecords(
         clients.set(clientId, sids)
         if (typeof sid === 'string') sids.add(sid)
       }
-      const reading = placesOf(HOLD_CLIENTS).map(({ adapter, isOver }) =>
+      const reading = adaptersOf(HOLD_CLIENTS).map(({ adapter, isOver }) =>
         adapter.destroyByAccountId(accountId, (payload) => {
           if (!isOver(payload)) return false
           const { clientId, sid, authorizations = {} } = payload
@@ -60,9 +60,9 @@ export function accountRecords(
       return clients
     },
 
-    /** Deletes them, as far as that succeeds: the cut-off alone is the guarantee. What came later than that stays. */
+    /** Deletes the ended records. It may fail for some: the cut-off alone is the guarantee. */
     async deleteEnded(models: string[]): Promise<EndedCount> {
-      const deleting = placesOf(models).map(async ({ model, adapter, isOver }) => {
+      const deleting = adaptersOf(models).map(async ({ model, adapter, isOver }) => {
         try {
           return [await adapter.destroyByAccountId(accountId, isOver)]
         } catch (error) {

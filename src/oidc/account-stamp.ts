@@ -1,7 +1,7 @@
 import type { AdapterPayload } from 'oidc-provider'
 import type { DatedLogin, SeenCutoffs } from '../ports/login-end.ts'
 
-/** Models whose records end with the cut-off of OAuth sessions. */
+/** Models whose records the cut-off of OAuth sessions ends. */
 export const OAUTH_MODELS = [
   'Grant',
   'AccessToken',
@@ -12,22 +12,19 @@ export const OAUTH_MODELS = [
   'PreAuthorizedCode',
 ]
 
-/** Models whose records end with the cut-off of IdP sessions. */
+/** Models whose records the cut-off of IdP sessions ends. */
 export const IDP_MODELS = ['Session', 'Interaction']
 
-/**
- * In results of logins, and beside what oidc-provider stores of sessions, grants, codes and tokens: the cut-offs before the login, and its
- * second.
- */
+/** The field that we add to login results and to records of oidc-provider: the cut-offs that the login has seen, and its second. */
 export const SEEN = 'accountFlowsSeen'
 
-/** Whose a stored record of oidc-provider is, and of which login; what a cut-off is compared with. */
+/** What decides whether a record of oidc-provider is ended: its account, its login, and the cut-off that ends it. */
 export interface AccountStamp extends DatedLogin {
   accountId: string
-  kind: keyof SeenCutoffs
+  cutoff: keyof SeenCutoffs
 }
 
-/** A login behind records, and what it has seen. */
+/** A login of which it is known what it has seen. */
 export interface KnownLogin extends DatedLogin {
   seen: SeenCutoffs
 }
@@ -36,20 +33,19 @@ export interface KnownLogin extends DatedLogin {
 export function accountStamp(model: string, payload: AdapterPayload): AccountStamp | undefined {
   const { accountId, loginTs, result, lastSubmission, iat } = payload
   if (model === 'Interaction') {
-    // A login result may be held back for as long as the interaction lives, before or behind the consent page.
+    // The login result may wait in it for as long as it lives, before or behind the consent page.
     const login = result?.login ?? lastSubmission?.login
     if (!login) return undefined
     const { accountId, ts: second = iat } = login
-    return { accountId, second, seen: seenOf(login).seen, kind: 'idp' }
+    return { accountId, second, seen: seenOf(login).seen, cutoff: 'idp' }
   }
   if (accountId === undefined) return undefined
   const { second, seen } = seenOf(payload)
   return model === 'Session'
-    ? { accountId, second: loginTs, seen, kind: 'idp' }
-    : { accountId, second: earliest(second, oauthSecond(model, payload)), seen, kind: 'oauth' }
+    ? { accountId, second: loginTs, seen, cutoff: 'idp' }
+    : { accountId, second: earliest(second, oauthSecond(model, payload)), seen, cutoff: 'oauth' }
 }
 
-/** The record with the login that it comes from. */
 export function withLogin(payload: AdapterPayload, { second, seen }: KnownLogin): AdapterPayload {
   return { ...payload, [SEEN]: { ...seen, second } }
 }
@@ -64,7 +60,7 @@ function seenOf(record: object): DatedLogin {
   }
 }
 
-// Where nothing else tells, the earliest time is taken: rotation and exchange make a new iat. Of these two it is from before the login.
+// The earliest time, because rotation and exchange make a new `iat`. What is polled has an `iat` from before its login.
 function oauthSecond(model: string, { iat, iiat, authTime }: AdapterPayload): number | undefined {
   const isPolled = model === 'DeviceCode' || model === 'BackchannelAuthenticationRequest'
   return isPolled ? (authTime ?? iat) : earliest(authTime, iiat, iat)

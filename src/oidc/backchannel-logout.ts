@@ -7,8 +7,8 @@ import type { OidcParts } from './parts.ts'
 import type { PostForm } from './post-form.ts'
 import type { Client } from './request-check.ts'
 
-/** Whether the provider has back-channel logout switched on: only then it knows the address of a client for it. */
-export function tellsClients({ Client }: Provider): boolean {
+/** Only with back-channel logout on, the provider knows `backchannel_logout_uri` of its clients. */
+export function isBackchannelLogoutOn({ Client }: Provider): boolean {
   const metadata = {
     client_id: 'probe',
     redirect_uris: ['https://client.invalid/'],
@@ -19,7 +19,7 @@ export function tellsClients({ Client }: Provider): boolean {
     const probe: object = Reflect.construct(Client, [metadata])
     return Reflect.get(probe, 'backchannelLogoutUri') !== undefined
   } catch (error) {
-    // The host asks more of its clients (`extraClientMetadata`). Each client then tells by itself.
+    // The host requires more metadata (`extraClientMetadata`). It is asked of each client then.
     if (error instanceof errors.OIDCProviderError) return true
     throw error
   }
@@ -27,7 +27,7 @@ export function tellsClients({ Client }: Provider): boolean {
 
 type TellParts = Pick<OidcParts, 'provider' | 'log'> & { post: PostForm }
 
-/** The client and its keys are looked up, and the token is made, when it is told: none of that is ever stored. */
+/** Client, keys and token are read or made when the client is notified. None of them is ever stored. */
 export function createTellClient({ provider, post, log }: TellParts): TellClient {
   return async (logout, signal) => {
     const client = await readClient(provider(), logout.clientId)
@@ -43,12 +43,12 @@ export function createTellClient({ provider, post, log }: TellParts): TellClient
     )
     if (token === undefined) return { reason: 'no_token', isFinal: false }
     const reason = await post(uri, { logout_token: token }, signal)
-    // Also 400: it says that the token is wrong, or that the client could not end its session this time.
+    // Also 400: the client may have failed to end its session this time only.
     return reason === undefined ? undefined : { reason, isFinal: false }
   }
 }
 
-/** As `client.backchannelLogout` of oidc-provider makes it: subject, keys, algorithms and encryption are the provider's. */
+/** As `client.backchannelLogout` of oidc-provider makes it, with the provider's subject, keys, algorithms and encryption. */
 async function logoutToken(
   { IdToken }: Provider,
   client: Client,

@@ -8,7 +8,7 @@ import { createRequestCheck, type Client } from './request-check.ts'
 
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 
-/** Servers and proxies refuse addresses that are much longer than this. */
+/** Servers and proxies refuse addresses that are much longer. */
 const MAX_CARRIED_LENGTH = 4_000
 
 export type Clients = ReturnType<typeof createClients>
@@ -41,15 +41,15 @@ export function createClients(provider: () => Provider, origin: string) {
     }
     if (clientUri !== undefined) return clientUri
     const { protocol, hostname, origin } = new URL(redirectUri)
-    // An app that listens on a loopback address does so only while it waits for an answer.
+    // A native app listens on its loopback address only while it waits for an answer.
     const isListening = applicationType === 'native' && isLoopbackHost(hostname)
     return /^https?:$/.test(protocol) && !isListening ? `${origin}/` : undefined
   }
 
   return {
     /**
-     * The carried parameters and their client, if they name a registered client and one of its redirect URIs; otherwise none of
-     * them. So nothing unregistered is ever signed, mailed, rendered or followed, and nothing too long for an address.
+     * The carried parameters with their client, if they name a registered client and one of its redirect URIs. Otherwise no parameters.
+     * So nothing unregistered, or too long for an address, is ever signed, mailed, rendered or followed.
      */
     async identify(
       carried: CarriedParameters,
@@ -58,17 +58,13 @@ export function createClients(provider: () => Provider, origin: string) {
       return client ? { carried, client: shownClient(client) } : { carried: {} }
     },
 
-    /** As pages show it. A client that is gone has its id. */
+    /** The name that pages show. A client that is gone is named by its id. */
     async nameOf(clientId: string) {
       const client = await findClient(provider(), clientId)
       return client ? shownClient(client).clientName : clientId
     },
 
-    /**
-     * Whether a captured request may go on: its client is registered, and the provider would take the request from it today.
-     *
-     * @param ctx - the request that it would go on in.
-     */
+    /** Whether a captured request may go on: its client is registered, and the provider would take the request today. */
     async mayFinish(ctx: Context, captured: CapturedRequest) {
       const { params, deviceCode } = captured
       const client = await findClient(provider(), String(params['client_id']))
@@ -80,16 +76,14 @@ export function createClients(provider: () => Provider, origin: string) {
       )
     },
 
-    /** Whether a device that waited for the request has its answer already. */
+    /** Whether the request is of a device that already has its answer. */
     isFinished: async ({ deviceCode }: CapturedRequest) =>
       deviceCode !== undefined && (await stateOfDevice(provider(), deviceCode)) === 'answered',
 
     /**
-     * The client of genuine parameters, and the address where its login starts again: its own (OpenID Connect Core, section 4),
-     * or its front page. `undefined`: there is no such client. It tells nothing about the account: a person who asked for a mail
-     * to somebody else chose the client.
-     *
-     * @param loginPage - use this address instead, if a login for this client waits in this browser.
+     * The registered client of these parameters, and where its login starts again. That is a `loginPage` that waits in this browser, its
+     * own address (OpenID Connect Core, section 4), or its front page. It says nothing about the account: another person may have asked for
+     * the mail.
      */
     async restart(
       carried: CarriedParameters,
@@ -101,13 +95,13 @@ export function createClients(provider: () => Provider, origin: string) {
   }
 }
 
-/** A client whose registration cannot be read is as good as none. */
+/** A client that cannot be read counts as none. */
 async function findClient(provider: Provider, clientId: string) {
   const client = await readClient(provider, clientId)
   return client === 'unreadable' ? undefined : client
 }
 
-/** `unreadable`: there is one. But it is broken, or an address that it is read or checked with does not answer just now. */
+/** `unreadable`: its registration is broken, or a server that it is read or checked with does not answer. */
 export async function readClient({ Client }: Provider, clientId: string) {
   try {
     return await Client.find(clientId)
@@ -117,7 +111,7 @@ export async function readClient({ Client }: Provider, clientId: string) {
   }
 }
 
-// For a code that ran out, or was answered before, the provider shows nothing but an error.
+// The provider shows an error for a code that is expired or was answered before.
 async function stateOfDevice({ DeviceCode }: Provider, deviceCode: string) {
   const code = await DeviceCode.find(deviceCode)
   if (!code) return 'gone'

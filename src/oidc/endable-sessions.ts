@@ -3,20 +3,19 @@ import type { EndedSessions, SessionEnd } from '../ports/index.ts'
 import { must } from '../production.ts'
 import { accountRecords } from './account-records.ts'
 import { IDP_MODELS, OAUTH_MODELS } from './account-stamp.ts'
-import type { NoteClients } from './ended-clients.ts'
+import type { RecordLoggedOutClients } from './logged-out-clients.ts'
 import type { OwnAdapter } from './own-adapter.ts'
 import type { OidcParts } from './parts.ts'
-import { waitingOnce } from './outages.ts'
+import { failingFast } from './outages.ts'
 import { createSeenLogins, type SeenLogins } from './seen-logins.ts'
 
 type EndableParts = Pick<OidcParts, 'cutoffs' | 'users' | 'clock' | 'log'> & {
-  /** Keeps records where the flows keep theirs. */
   own: OwnAdapter
-  noteClients: NoteClients
+  recordLoggedOutClients: RecordLoggedOutClients
 }
 
 export function createEndableSessions(parts: EndableParts) {
-  const { own, cutoffs, noteClients, log } = parts
+  const { own, cutoffs, recordLoggedOutClients, log } = parts
   const logins = createSeenLogins(parts)
   const factories: AdapterFactory[] = []
   const wrappers = new WeakSet<object>()
@@ -24,7 +23,7 @@ export function createEndableSessions(parts: EndableParts) {
   return {
     ...logins,
 
-    /** Wraps any adapter of oidc-provider, so that what a cut-off ended is never found again. */
+    /** Wraps an adapter of oidc-provider, so that records that a cut-off ended are never found again. */
     adapter(wrapped: AdapterConstructor | AdapterFactory = own.of): AdapterFactory {
       const factory = onePerModel(wrapped)
       factories.push(factory)
@@ -35,7 +34,7 @@ export function createEndableSessions(parts: EndableParts) {
       }
     },
 
-    /** Throws a `TypeError` where this adapter was not made here. */
+    /** @throws TypeError if the adapter was not made here. */
     expectOurs(adapter: object) {
       const problem = 'adapter of the provider must be flows.adapter(), or flows.adapter(yours)'
       must(wrappers.has(adapter), problem)
@@ -44,7 +43,7 @@ export function createEndableSessions(parts: EndableParts) {
     async end(accountId: string, end: SessionEnd): Promise<EndedSessions> {
       const ends = await cutoffs.end(accountId, end)
       const records = accountRecords(factories, log, accountId, ends)
-      await noteClients(accountId, end, records)
+      await recordLoggedOutClients(accountId, end, records)
       const [oauth, idp] = await Promise.all([OAUTH_MODELS, IDP_MODELS].map(records.deleteEnded))
       return { oauth, idp }
     },
@@ -53,24 +52,28 @@ export function createEndableSessions(parts: EndableParts) {
   }
 }
 
-function wrap({ alive, stamped }: SeenLogins, model: string, inner: Adapter): Adapter {
+function wrap(
+  { unlessEnded, withSeenCutoffs }: SeenLogins,
+  model: string,
+  inner: Adapter,
+): Adapter {
   return {
     upsert: (id, payload, expiresIn) =>
-      waitingOnce(async () => {
-        const saved = await stamped(model, payload, async () => inner.find(id))
+      failingFast(async () => {
+        const saved = await withSeenCutoffs(model, payload, async () => inner.find(id))
         return inner.upsert(id, saved, expiresIn)
       }),
-    find: (id) => waitingOnce(async () => alive(model, await inner.find(id))),
-    findByUid: (uid) => waitingOnce(async () => alive(model, await inner.findByUid(uid))),
+    find: (id) => failingFast(async () => unlessEnded(model, await inner.find(id))),
+    findByUid: (uid) => failingFast(async () => unlessEnded(model, await inner.findByUid(uid))),
     findByUserCode: (code) =>
-      waitingOnce(async () => alive(model, await inner.findByUserCode(code))),
-    consume: (id) => waitingOnce(async () => inner.consume(id)),
-    destroy: (id) => waitingOnce(async () => inner.destroy(id)),
-    revokeByGrantId: (grantId) => waitingOnce(async () => inner.revokeByGrantId(grantId)),
+      failingFast(async () => unlessEnded(model, await inner.findByUserCode(code))),
+    consume: (id) => failingFast(async () => inner.consume(id)),
+    destroy: (id) => failingFast(async () => inner.destroy(id)),
+    revokeByGrantId: (grantId) => failingFast(async () => inner.revokeByGrantId(grantId)),
   }
 }
 
-// An adapter may keep its data in the instance.
+// An adapter may keep its data in the instance, so there is one for each model.
 function onePerModel(adapter: AdapterConstructor | AdapterFactory): AdapterFactory {
   const made = new Map<string, Adapter>()
   return (model) => {
@@ -82,7 +85,7 @@ function onePerModel(adapter: AdapterConstructor | AdapterFactory): AdapterFacto
   }
 }
 
-// oidc-provider takes a class or a factory; it tells them apart by the prototype, and so do we.
+// By the prototype, like oidc-provider.
 const isConstructor = (
   adapter: AdapterConstructor | AdapterFactory,
 ): adapter is AdapterConstructor =>

@@ -5,10 +5,10 @@ import { defined } from '../records/kind.ts'
 
 export type Interactions = ReturnType<typeof createInteractions>
 
-/** The login prompt that the browser is in; found by its cookie. oidc-provider throws `SessionNotFound` where there is none. */
+/** The login prompt that this browser is at, by its cookie. Without one, oidc-provider throws `SessionNotFound`. */
 export function createInteractions(provider: () => Provider) {
   return {
-    /** Everything of the authorization request that a later resumption needs, beside the login it waits for. */
+    /** What of the authorization request is needed to resume it later, without the login. */
     async capture(
       req: IncomingMessage,
       res: ServerResponse,
@@ -21,11 +21,11 @@ export function createInteractions(provider: () => Provider) {
     },
 
     /** Answers with the redirect that goes on with the authorization request. */
-    finish: async (req: IncomingMessage, res: ServerResponse, login: Promise<LoginResult>) =>
-      provider().interactionFinished(req, res, { login: { ...(await login) } }),
+    finish: (req: IncomingMessage, res: ServerResponse, login: LoginResult) =>
+      provider().interactionFinished(req, res, { login: { ...login } }),
 
-    /** Where that redirect would lead, without answering. */
-    result: async (req: IncomingMessage, res: ServerResponse, login: Promise<LoginResult>) =>
-      provider().interactionResult(req, res, { login: { ...(await login) } }),
+    /** The address of that redirect. Nothing is answered. */
+    redirectUrl: (req: IncomingMessage, res: ServerResponse, login: LoginResult) =>
+      provider().interactionResult(req, res, { login: { ...login } }),
   }
 }

@@ -1,17 +1,17 @@
-/** A request that met a store out of reach waits for it once, and is answered by us. */
+/** If the store cannot be reached, a request waits for it once, and we answer in place of the provider. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Context, Middleware } from 'koa'
 import { isStoreUnavailable } from '../errors.ts'
 import { outcomeOf } from './provider-answers.ts'
 
-/** The failure of the store that the request has met. */
+/** The first failure of the store in this request. */
 const request = new AsyncLocalStorage<{ error?: unknown }>()
 
 /** Whether the request came through our middleware. */
 export const passedOurMiddleware = () => request.getStore() !== undefined
 
-/** Fails at once where the request has already waited in vain for a store that cannot be reached. */
-export async function waitingOnce<T>(work: () => Promise<T>): Promise<T> {
+/** Fails at once if this request has already waited for the store in vain. */
+export async function failingFast<T>(work: () => Promise<T>): Promise<T> {
   const outage = request.getStore()
   if (outage?.error) throw outage.error
   try {
@@ -22,7 +22,7 @@ export async function waitingOnce<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Answers in place of the provider, which makes a 500 of a store that cannot be reached. */
+/** Answers in place of the provider, which would answer 500. */
 export function answeringOutages(answer: (ctx: Context, error: unknown) => void): Middleware {
   return async (ctx, next) => {
     const outage: { error?: unknown } = {}

@@ -8,7 +8,7 @@ export type InteractionPolicy = interactionPolicy.DefaultPolicy
 
 type Asks = (ctx: KoaContextWithOIDC) => boolean | Promise<boolean>
 
-/** The provider does not tell which policy it was given, so what is judged is whether ours was ever made. */
+/** The provider does not reveal its policy. So `expectMade` checks only that `add` was called. */
 export function createAccountPolicy(
   users: Pick<UserStore, 'findById'>,
   settings: () => Settings,
@@ -19,9 +19,9 @@ export function createAccountPolicy(
 
   return {
     /**
-     * Adds two checks to the login prompt, so that no path leads to a code around section 4.8. They stop an older session from
-     * before the setting, `prompt=none`, and a host that forgot `finishLogin`. The session of a disabled or deleted account leads
-     * to the login page, not to an error.
+     * Adds two checks to the login prompt, so that no path leads around section 4.8 to a code. They stop a session from before the
+     * setting, `prompt=none`, and a host that forgot `finishLogin`. The session of a disabled or deleted account leads to the login
+     * page, not to an error.
      */
     add(policy: InteractionPolicy): InteractionPolicy {
       isMade = true
@@ -43,7 +43,7 @@ export function createAccountPolicy(
       return policy
     },
 
-    /** Warns where it was not made, and refuses it in production. */
+    /** Warns if `add` was never called; in production it throws. */
     expectMade() {
       if (!isMade) refuseWeak(log)('interactions.policy of the provider must be flows.policy(…)')
     },

@@ -7,9 +7,9 @@ import { reachCodeOf } from '../answer.ts'
 import { must } from '../production.ts'
 import { ipOf } from '../settings/loopback-host.ts'
 
-/** How clients are told of an ended account. */
+/** How clients are notified that an account is signed out. */
 export interface ClientLogoutOptions {
-  /** `false` by default. With `true`, whoever may register a client can have requests sent into your networks. */
+  /** `false` by default. With `true`, anyone who may register a client can have requests sent into your networks. */
   allowPrivateNetworks?: boolean
 }
 
@@ -23,11 +23,11 @@ export function checkClientLogout(option: ClientLogoutOptions = {}): boolean {
 
 const REFUSED = 'refused_address'
 const NOT_REACHED = 'not_reached'
-/** That of the host at Azure, and ISATAP, which holds an IPv4 address (RFC 5214, 6.1). */
+/** Public by range alone: the address of the host at Azure, and ISATAP, which holds an IPv4 address (RFC 5214, 6.1). */
 const LOOKS_PUBLIC = /^168\.63\.129\.16$|:(0|200):5efe:[\da-f]+:[\da-f]+$/
 const GLOBAL_UNICAST = ipaddr.IPv6.parse('2000::')
 
-/** Whether it is an address that anybody on the internet has; none of a private network, of this machine or for special use. */
+/** `false` for an address of a private network, of this machine, or for special use. */
 export function isPublicAddress(address: string): boolean {
   const ip = ipOf(address)
   if (ip?.range() !== 'unicast' || LOOKS_PUBLIC.test(ip.toNormalizedString())) return false
@@ -37,19 +37,17 @@ export function isPublicAddress(address: string): boolean {
 export type PostForm = ReturnType<typeof createPostForm>
 
 /**
- * Posts a form, and answers `undefined` where the status is 200 or 204. Otherwise it answers why not: `http_` and the status,
- * `refused_address`, or the code of the system in lower case, such as `econnrefused`. No redirect is followed, no proxy is asked,
- * and no body is read. It never throws. Once the signal aborts, it answers at once.
- *
- * @param allowsPrivate - clients in private networks and on this machine are reached too.
+ * Posts a form. The answer is `undefined` for the status 200 or 204. Otherwise it is the reason: `http_` and the status,
+ * `refused_address`, or the code of the system in lower case, such as `econnrefused`. It follows no redirect, uses no proxy, and reads no
+ * body. It never throws. Once the signal aborts, it answers at once.
  */
-export function createPostForm(allowsPrivate: boolean) {
+export function createPostForm(allowPrivateNetworks: boolean) {
   return (uri: string, form: Record<string, string>, signal: AbortSignal) =>
     new Promise<string | undefined>((resolve) => {
       const url = new URL(uri)
       const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
-      // Of an address nothing is looked up.
-      if (!allowsPrivate && ipOf(host) && !isPublicAddress(host)) return resolve(REFUSED)
+      // Node calls `lookup` only for names.
+      if (!allowPrivateNetworks && ipOf(host) && !isPublicAddress(host)) return resolve(REFUSED)
       const body = new URLSearchParams(form).toString()
       const request = url.protocol === 'https:' ? requestHttps : requestHttp
       const posting = request(url, {
@@ -58,10 +56,10 @@ export function createPostForm(allowsPrivate: boolean) {
           'Content-Type': 'application/x-www-form-urlencoded',
           'Content-Length': Buffer.byteLength(body),
         },
-        // A connection of its own, to an address that was looked at.
+        // A new connection, so that its address is checked.
         agent: false,
         signal,
-        ...(!allowsPrivate && { lookup: lookupPublic }),
+        ...(!allowPrivateNetworks && { lookup: lookupPublic }),
       })
       posting.on('response', (response) => {
         const { statusCode: status } = response
@@ -69,13 +67,13 @@ export function createPostForm(allowsPrivate: boolean) {
         resolve(status === 200 || status === 204 ? undefined : `http_${status}`)
       })
       posting.on('error', (error) => resolve(reachCodeOf(error, NOT_REACHED).toLowerCase()))
-      // With neither of both where it is asked to change the protocol.
+      // Neither of both comes if the answer changes the protocol.
       posting.on('close', () => resolve(NOT_REACHED))
       posting.end(body)
     })
 }
 
-/** Answers only public addresses. What it answers is connected to, so that a second look-up cannot answer otherwise. */
+/** Answers only public addresses. The connection goes to the answer itself, so no second look-up can differ. */
 const lookupPublic: LookupFunction = (host, options, answer) => {
   lookup(host, { ...options, all: true }, (error, found) => {
     const allowed = error ? [] : found.filter(({ address }) => isPublicAddress(address))

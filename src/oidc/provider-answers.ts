@@ -1,13 +1,13 @@
-/** What the provider did with a request. Its answer alone does not tell: it may be a page of the host, or go to the client. */
+/** What the provider did with a request. Its response does not show that: it may be a page of the host, or lead to the client. */
 import type { IncomingMessage } from 'node:http'
 import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
 
 interface Outcome {
-  /** What broke while the request was answered. */
+  /** The error that became its answer. */
   failure?: Error
   /** The interaction that the request began. */
   interaction?: KoaContextWithOIDC['oidc']['entities']['Interaction']
-  /** The request that was to be finished was not there any more: its login was ended meanwhile. */
+  /** The interaction was gone, because its login was ended meanwhile. */
   isGone?: boolean
 }
 

@@ -13,14 +13,15 @@ import type { CapturedRequest } from '../ports/index.ts'
 import type { OpenLogin } from './open-login.ts'
 import type { OidcParts } from './parts.ts'
 import { outcomeOf } from './provider-answers.ts'
+import { injectCookie } from './request-cookies.ts'
 
-/** The record only has to live for the one request that makes and uses it. */
+/** The one request that makes the record also uses it. */
 export const HANDOVER_SECONDS = 60
 
 export type ReenterParts = Pick<OidcParts, 'provider' | 'clock'> & { openLogin: OpenLogin }
 
 /** Sends a request through the provider again, as if the login page had answered with this result. */
-export async function reopen(
+export async function resumeRequest(
   parts: ReenterParts,
   ctx: Context,
   next: Next,
@@ -41,7 +42,7 @@ export async function reopen(
 /** Answers this request as the provider answers a GET of that path. */
 export async function reenter({ openLogin }: ReenterParts, ctx: Context, next: Next, path: string) {
   const original: unknown = Reflect.get(ctx.req, 'originalUrl')
-  // Frameworks that strip a prefix keep it here, and the provider builds its addresses from it.
+  // Frameworks that strip a prefix from `url` keep it here, and the provider builds its addresses from it.
   if (typeof original === 'string') {
     const prefix = original.endsWith(ctx.url) ? original.slice(0, -ctx.url.length) : ''
     Reflect.set(ctx.req, 'originalUrl', prefix + path)
@@ -50,11 +51,10 @@ export async function reenter({ openLogin }: ReenterParts, ctx: Context, next: N
   ctx.method = 'GET'
   await next()
   const { failure, isGone } = outcomeOf(ctx.req)
-  // The provider has answered with an error, and finished nothing.
   if (failure) throw failure
   if (!isGone) openLogin.forget(ctx)
   if (ctx.status === 303) ctx.status = 302
-  // The link is in the address of this answer. A form that posts itself to the client says at least where it comes from.
+  // The address has the link. A page that posts a form to the client needs an origin at least.
   ctx.set('Referrer-Policy', ctx.status === 302 ? 'no-referrer' : 'strict-origin')
 }
 
@@ -72,28 +72,4 @@ export const restoreRequest: Middleware = async (ctx, next) => {
     else ctx.req.headers.cookie = cookie
     if (original !== undefined) Reflect.set(ctx.req, 'originalUrl', original)
   }
-}
-
-/**
- * Adds a cookie to the request that the browser did not send, signed as the provider expects. So one response does what would
- * otherwise need a redirect to ourselves.
- */
-export function injectCookie(ctx: Context, name: string, value: string): void {
-  const kept = withoutCookie(ctx.req.headers.cookie, name)
-  const pairs = [...kept, `${name}=${value}`]
-  // The key ring of the cookies is there at run time, but not in the types.
-  const { keys }: { keys?: { sign(data: string): string } } = Object(ctx.cookies)
-  if (keys) pairs.push(`${name}.sig=${keys.sign(`${name}=${value}`)}`)
-  ctx.req.headers.cookie = pairs.join('; ')
-}
-
-export function dropCookie(ctx: Context, name: string): void {
-  ctx.req.headers.cookie = withoutCookie(ctx.req.headers.cookie, name).join('; ')
-}
-
-function withoutCookie(header: string | undefined, name: string): string[] {
-  const pairs = (header ?? '').split(';').map((pair) => pair.trim())
-  return pairs.filter(
-    (pair) => pair !== '' && !pair.startsWith(`${name}=`) && !pair.startsWith(`${name}.sig=`),
-  )
 }

@@ -1,5 +1,5 @@
 /**
- * A browser that stays signed in while everything of its account is ended: it gets a new session.
+ * A new session for the one browser that stays signed in while its account is signed out.
  *
  * oidc-provider does not document that `Session.get` reads its cookie with the options that it sets it with. A test pins that.
  */
@@ -11,7 +11,7 @@ import { must } from '../production.ts'
 import type { OidcParts } from './parts.ts'
 import type { SeenLogins } from './seen-logins.ts'
 
-/** A request, and its answer, of which nothing has left yet. */
+/** A request, and its answer, of which nothing is sent yet. */
 type Browser = Pick<Context, 'req' | 'res'>
 
 type Parts = Pick<OidcParts, 'provider' | 'cutoffs' | 'clock' | 'log'> & { sessions: SeenLogins }
@@ -19,7 +19,7 @@ type Parts = Pick<OidcParts, 'provider' | 'cutoffs' | 'clock' | 'log'> & { sessi
 /** Looks for the live session of this account in a browser. */
 export function createLiveSession({ provider, sessions, cutoffs, clock, log }: Parts) {
   return async (browser: Browser, accountId: string): Promise<LiveSession | undefined> => {
-    // Before the look: what ended the session in between is then one end too many for the new one.
+    // Read before the session. So an end in between also ends the new one.
     const idp = seenAll(await sessions.readCutoffs(accountId)).idp + 1
     const { session, setCookie } = await sessionIn(provider(), browser)
     if (session.accountId !== accountId) return undefined
@@ -29,12 +29,12 @@ export function createLiveSession({ provider, sessions, cutoffs, clock, log }: P
       const { loginTs, acr, amr, transient, exp } = session
       const renewed = new Session()
       renewed.loginAccount({ accountId, loginTs, acr, amr, transient })
-      // A cookie of a session that could not be saved opens nothing. A session without a cookie would stay.
+      // First, because a session without a cookie would stay, and a cookie without a session opens nothing.
       setCookie(renewed.jti, transient ? undefined : exp)
       const { oauth } = seenAll(await cutoffs.read(accountId))
       const login = { second: loginTs, seen: { idp, oauth } }
       const secondsLeft = Math.max(1, exp - loginSecond(clock.now()))
-      await sessions.ofLogin(accountId, login, () => renewed.save(secondsLeft))
+      await sessions.runAsLogin(accountId, login, () => renewed.save(secondsLeft))
     }
 
     return {
@@ -65,7 +65,7 @@ async function sessionIn(provider: Provider, { req, res }: Browser) {
 
   function setCookie(id: string, exp: number | undefined) {
     must(options, 'oidc-provider does not tell how it sets its session cookie')
-    // A host behind a proxy may have told its own framework so, and not the provider.
+    // Behind a proxy, perhaps only the framework of the host knows that this is https.
     cookies.secure ||= provider.issuer.startsWith('https:')
     const expires = exp !== undefined && { expires: new Date(exp * 1000) }
     cookies.set(provider.cookieName('session'), id, { ...options, ...expires })

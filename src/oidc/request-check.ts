@@ -8,27 +8,25 @@ import { outcomeOf } from './provider-answers.ts'
 
 export type Client = NonNullable<Awaited<ReturnType<Provider['Client']['find']>>>
 
-/** How long what is made for the question lives, should the process die before it is answered. */
+/** Only if the process dies, the pushed request outlives the check. */
 const QUESTION_SECONDS = 60
 
 /**
- * Tells whether the provider would take a captured request if it came today. It checked the request once, and does not again when it is
- * resumed, however much its client or the provider itself changed meanwhile. A failure to tell is thrown.
- *
- * The request is sent to the provider once more, from a browser in which nobody is signed in. Only a request that passes all
- * checks begins an interaction there.
+ * Whether the provider would take a captured request today. It does not check again what it resumes, although its clients or its own
+ * configuration may have changed. So the request is sent to it once more, without cookies: only a request that passes all checks begins
+ * an interaction. Throws if the provider cannot tell.
  */
 export function createRequestCheck(provider: () => Provider) {
-  async function begins(ctx: Context, query: URLSearchParams): Promise<boolean> {
+  async function startsInteraction(ctx: Context, query: URLSearchParams): Promise<boolean> {
     const path = provider().pathFor('authorization', { mountPath: '' })
-    const req = asNobody(ctx, `${path}?${query.toString()}`)
+    const req = anonymousRequest(ctx, `${path}?${query.toString()}`)
     const res = new ServerResponse(req)
     await provider().callback()(req, res)
     const { interaction, failure } = outcomeOf(req)
     await interaction?.destroy()
     if (failure) throw failure
     if (interaction) return true
-    // A refusal is about the request; anything else tells nothing of it.
+    // Other failures say nothing about the request.
     const { statusCode } = res
     if (statusCode < 500 && statusCode !== 429) return false
     const message = `The provider answered ${statusCode} when it was asked about a captured request`
@@ -37,28 +35,34 @@ export function createRequestCheck(provider: () => Provider) {
       : new Error(message)
   }
 
-  async function pushed(ctx: Context, { params, trusted }: CapturedRequest): Promise<boolean> {
+  async function startsPushed(
+    ctx: Context,
+    { params, trusted }: CapturedRequest,
+  ): Promise<boolean> {
     const { PushedAuthorizationRequest, issuer } = provider()
     const clientId = String(params['client_id'])
     const request = new UnsecuredJWT(params).setIssuer(clientId).setAudience(issuer).encode()
     const standIn = new PushedAuthorizationRequest({ request, ...(trusted && { trusted }) })
     const uri = `urn:ietf:params:oauth:request_uri:${await standIn.save(QUESTION_SECONDS)}`
     try {
-      return await begins(ctx, new URLSearchParams({ client_id: clientId, request_uri: uri }))
+      return await startsInteraction(
+        ctx,
+        new URLSearchParams({ client_id: clientId, request_uri: uri }),
+      )
     } finally {
       await standIn.destroy()
     }
   }
 
-  /** @param ctx - the request of the person, in whose place the provider is asked. */
+  /** @param ctx - the current request. */
   return async (ctx: Context, captured: CapturedRequest, client: Client): Promise<boolean> => {
     const { params, parJti, trusted } = captured
     const mustPush = client.requirePushedAuthorizationRequests === true
     const mustSign = client.requireSignedRequestObject === true
     if ((mustPush && parJti === undefined) || (mustSign && !trusted)) return false
-    if (!mustPush && !mustSign) return begins(ctx, queryOf(params))
-    // Only the client can sign. What it proved once counts, and the rest is asked as of a request that it pushed.
-    return takesPushed(provider()) ? pushed(ctx, captured) : isRegistered(captured, client)
+    if (!mustPush && !mustSign) return startsInteraction(ctx, queryOf(params))
+    // Only the client can sign. Its earlier proof counts, and the rest is checked as a request that it pushed.
+    return takesPushed(provider()) ? startsPushed(ctx, captured) : isRegistered(captured, client)
   }
 }
 
@@ -90,7 +94,7 @@ function queryOf(params: CapturedRequest['params']): URLSearchParams {
 }
 
 /** The same connection, without the cookies and the body. */
-function asNobody({ req, secure }: Context, url: string): IncomingMessage {
+function anonymousRequest({ req, secure }: Context, url: string): IncomingMessage {
   const kept = Object.entries(req.headers).filter(
     ([name]) => name !== 'cookie' && name !== 'transfer-encoding' && !name.startsWith('content-'),
   )
@@ -101,7 +105,7 @@ function asNobody({ req, secure }: Context, url: string): IncomingMessage {
     originalUrl: own(url),
     method: own('GET'),
     headers: own(Object.fromEntries(kept)),
-    // The host may know from its proxy, in its own way, that this is https.
+    // Perhaps only the framework of the host knows that this is https.
     socket: own(Object.create(req.socket, { encrypted: own(secure) })),
   }) as IncomingMessage
 }

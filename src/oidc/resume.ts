@@ -9,30 +9,17 @@ import { loginSecond } from '../ports/login-end.ts'
 import type { CapturedRequest, CarriedParameters, LoginResult } from '../ports/index.ts'
 import { defined } from '../records/kind.ts'
 import { outcomeOf } from './provider-answers.ts'
-import {
-  dropCookie,
-  HANDOVER_SECONDS,
-  injectCookie,
-  reenter,
-  reopen,
-  type ReenterParts,
-} from './reenter.ts'
+import { HANDOVER_SECONDS, reenter, resumeRequest, type ReenterParts } from './reenter.ts'
+import { dropCookie, injectCookie } from './request-cookies.ts'
 
-/** A login that only the link proves; of the second in which the request with the link arrived. */
+/** A login that only the link proves, dated when the request with the link arrived. */
 export type EmailLogin = Omit<LoginResult, 'remember'> & { amr: string[] }
-
-export type WayOut = 'denied' | 'asked_again'
-
-export type Resume = ReturnType<typeof createResume>
 
 export function createResume(parts: ReenterParts) {
   const { provider } = parts
   return {
-    /** The live session in this browser. `undefined`: nobody is signed in. */
-    async liveSession(ctx: Context) {
-      const { accountId } = await provider().Session.get(ctx)
-      return accountId === undefined ? undefined : { accountId }
-    },
+    /** The account that is signed in to this browser. `undefined`: none is. */
+    signedInAccount: async (ctx: Context) => (await provider().Session.get(ctx)).accountId,
 
     /** Ends a live session of another account; nothing of it may reach the one to come. */
     async endForeignSession(ctx: Context, accountId: string) {
@@ -43,35 +30,35 @@ export function createResume(parts: ReenterParts) {
     },
 
     /**
-     * Signs the account in and finishes the captured request: 302 to the client, or the next page that it needs. With `byEmail` the
-     * session says that this browser has shown the link alone. If the account signed in here again since, that login is used. `false`:
-     * the login was ended, nobody is signed in, and the caller answers.
+     * Signs the account in and finishes the captured request: 302 to the client, or the next page that it needs. The session says that
+     * this browser has shown the link alone. If the account signed in here again since, that login is used.
+     * `false`: the login was ended, the browser is not signed in, and the caller answers.
      */
-    captured: finish.bind(undefined, parts),
+    finishByEmail: (ctx: Context, next: Next, captured: CapturedRequest, login: EmailLogin) =>
+      finish(parts, ctx, next, captured, login),
 
     /**
      * The same in the window that logged in. A link in another browser may have finished this request before. It may also have
      * used up a pushed request, which is good for one answer.
      */
-    waiting: (ctx: Context, next: Next, captured: CapturedRequest) =>
+    finishInWindow: (ctx: Context, next: Next, captured: CapturedRequest) =>
       withoutPushed(parts, captured, (request) => finish(parts, ctx, next, request)),
 
-    /**
-     * Goes back to the captured request without its login, also where its interaction expired. `denied`: the client is answered
-     * `access_denied`. `asked_again`: the login page is shown anew, whoever is signed in, and leads on to the client.
-     */
-    left: (ctx: Context, next: Next, captured: CapturedRequest, how: WayOut) =>
-      how === 'asked_again'
-        ? askAgain(parts, ctx, next, captured)
-        : withoutPushed(parts, captured, (request) =>
-            reopen(parts, ctx, next, { ...request, result: DENIED }),
-          ),
+    /** Answers the client `access_denied`, also where the interaction expired. */
+    deny: (ctx: Context, next: Next, captured: CapturedRequest) =>
+      withoutPushed(parts, captured, (request) =>
+        resumeRequest(parts, ctx, next, { ...request, result: DENIED }),
+      ),
+
+    /** Shows the login page anew, also where an account is signed in. It leads on to the client. */
+    askAgain: (ctx: Context, next: Next, captured: CapturedRequest) =>
+      askAgain(parts, ctx, next, captured),
 
     /**
      * Signs the account in by its e-mail alone, then sends the carried parameters through the authorization endpoint with all its
      * checks. Parameters that were not captured, such as PKCE, are never assumed.
      */
-    async carried(
+    async authorizeByEmail(
       ctx: Context,
       next: Next,
       { accountId, ts: loginTs, amr }: EmailLogin,
@@ -100,7 +87,7 @@ async function withoutPushed<T>(
 ): Promise<T> {
   const pushed = await findPushed(parts, parJti)
   const outcome = await goOn(request)
-  // The answer stands without it: a pushed request that nobody uses up lives for a minute.
+  // The answer stands if this fails: a pushed request lives for a minute only.
   await pushed?.consume().catch(() => {})
   return outcome
 }
@@ -109,16 +96,16 @@ async function askAgain(
   parts: ReenterParts,
   ctx: Context,
   next: Next,
-  // Consent and `login_hint` belong to the account that is left: both are dropped.
+  // Consent and `login_hint` belong to the previous account, so both are dropped.
   { parJti, lastSubmission: _consent, ...request }: CapturedRequest,
 ): Promise<void> {
   const pushed = await findPushed(parts, parJti)
   const { login_hint: _hint, prompt = '', ...others } = request.params
   const prompts = new Set(String(prompt).split(' ').filter(Boolean)).add('login')
   const params = { ...others, prompt: [...prompts].join(' ') }
-  // A pushed request that was used elsewhere is not kept. A client that has to push its requests needs any other.
+  // A client may have to push its requests, so the pushed one is kept, unless it was used elsewhere.
   const isPushed = parJti !== undefined && pushed?.consumed === undefined
-  await reopen(parts, ctx, next, { ...request, params, ...(isPushed && { parJti }) })
+  await resumeRequest(parts, ctx, next, { ...request, params, ...(isPushed && { parJti }) })
 }
 
 const DENIED = { error: 'access_denied', error_description: 'End-User aborted interaction' }
@@ -133,16 +120,16 @@ async function finish(
   const { provider, clock } = parts
   const { lastSubmission, ...request } = captured
   const { remember, accountId } = captured.login
-  const own = byEmail ? { ...byEmail, ...defined({ remember }) } : captured.login
-  const newer = newerLogin(await provider().Session.get(ctx), own)
+  const login = byEmail ? { ...byEmail, ...defined({ remember }) } : captured.login
+  const newer = newerLogin(await provider().Session.get(ctx), login)
   const { ts: checkedAt } = newer ?? captured.login
-  // The provider counts max_age from now, not from the password check; so it is asked again where that was too long ago.
+  // The provider counts max_age from now. If the password check is older, no result is given, and the login page comes again.
   const { max_age: maxAge } = captured.params
   const isTooOld = maxAge !== undefined && loginSecond(clock.now()) - checkedAt > Number(maxAge)
   // The last submission counts only if it is of this account.
   const isSame = Reflect.get(Object(lastSubmission?.['login']), 'accountId') === accountId
-  const result = { ...(isSame && lastSubmission), login: newer ?? own }
-  await reopen(parts, ctx, next, { ...request, ...(!isTooOld && { result }) })
+  const result = { ...(isSame && lastSubmission), login: newer ?? login }
+  await resumeRequest(parts, ctx, next, { ...request, ...(!isTooOld && { result }) })
   return !outcomeOf(ctx.req).isGone
 }
 

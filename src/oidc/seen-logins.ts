@@ -56,39 +56,36 @@ export function createSeenLogins({ cutoffs, users, clock }: SeenParts) {
     perRequest: (_ctx: Context, next: Next) =>
       request.run(newMemory(loginSecond(clock.now())), next),
 
-    /** Stamps all records that `work` makes for the account with this login. */
-    ofLogin: <T>(accountId: string, login: KnownLogin, work: () => Promise<T>) =>
+    /** Everything that `work` makes for the account comes from this login. */
+    runAsLogin: <T>(accountId: string, login: KnownLogin, work: () => Promise<T>) =>
       request.run(newMemory(undefined, [[accountId, login]]), work),
 
     /** Answers the record; `undefined` if a cut-off ended it. */
-    async alive(model: string, payload: AdapterPayload | void) {
+    async unlessEnded(model: string, payload: AdapterPayload | void) {
       const stamp = payload && accountStamp(model, payload)
       if (!stamp) return payload
-      const { accountId, kind, second } = stamp
+      const { accountId, cutoff, second } = stamp
       const ends = await readCutoffs(accountId)
-      if (isEnded(kind, stamp, ends)) return undefined
-      remember(memory(), accountId, { second, seen: stamp.seen ?? seenBy(second, ends) }, kind)
+      if (isEnded(cutoff, stamp, ends)) return undefined
+      remember(memory(), accountId, { second, seen: stamp.seen ?? seenBy(second, ends) }, cutoff)
       return payload
     },
 
-    /** Adds to a record what its login has seen. `before` reads the record that it replaces. */
-    stamped: stamped.bind(undefined, { clock, memory, readCutoffs }),
+    /** Adds to a record what its login has seen. `former` reads the record that it replaces. */
+    withSeenCutoffs: withSeenCutoffs.bind(undefined, { clock, memory, readCutoffs }),
 
     /**
-     * Reads the cut-offs that came before a login, before the login makes anything: all later ones end it. If the account has
-     * cut-offs, the user is read too. With its present password the login is later than all cut-offs; with another one it is
-     * ended.
-     *
-     * @param second - in which it arrived.
-     * @param digest - of the password hash that it was checked with. `undefined`: nobody knows, and the clock decides.
+     * Reads the cut-offs that came before a login, before the login makes anything: all later ones end it. `digest` is of the password hash
+     * that it was checked with. If the account has cut-offs, and still that password, the login is later than all of them. With another
+     * password it is ended. Without a digest the clock decides.
      */
-    async seenByLogin(accountId: string, second: number, digest?: string) {
+    async cutoffsSeenAtLogin(accountId: string, second: number, digest?: string) {
       const ends = await readCutoffs(accountId)
       let seen = seenBy(second, ends)
       if (ends && digest !== undefined) {
         const user = await users.findById(accountId)
-        const isOfNow = user !== undefined && passwordDigest(user.passwordHash) === digest
-        seen = isOfNow ? seenAll(ends) : seenNone()
+        const isCurrent = user !== undefined && passwordDigest(user.passwordHash) === digest
+        seen = isCurrent ? seenAll(ends) : seenNone()
       }
       remember(memory(), accountId, { second, seen }, 'idp')
       return seen
@@ -96,7 +93,7 @@ export function createSeenLogins({ cutoffs, users, clock }: SeenParts) {
   }
 }
 
-/** `arrivedAt`: the second in which the request arrived. `undefined`: there is none. `logins`: what it may make things of, by account. */
+/** What one request knows. `arrivedAt`: not of a request past our middleware. `logins`: that its records come from, by account. */
 const newMemory = (arrivedAt?: number, logins: [accountId: string, login: KnownLogin][] = []) => ({
   arrivedAt,
   cutoffs: new Map<string, Promise<SessionCutoffs | undefined>>(),
@@ -110,48 +107,57 @@ function remember(
   { logins }: Memory,
   accountId: string,
   { second, seen }: KnownLogin,
-  kind: keyof SeenCutoffs,
+  cutoff: keyof SeenCutoffs,
 ) {
   const known = logins.get(accountId) ?? { second, seen }
   const oauth = Math.min(known.seen.oauth, seen.oauth)
-  // A grant may outlive its session, so it tells nothing about the session.
-  const session = kind === 'oauth' ? known : { second, seen }
+  // A grant may outlive its session, so it says nothing about the session.
+  const session = cutoff === 'oauth' ? known : { second, seen }
   const idp = Math.min(known.seen.idp, session.seen.idp)
   logins.set(accountId, { second: earliest(known.second, session.second), seen: { idp, oauth } })
 }
 
-// A record has seen the cut-offs of the login that it comes from, or of its own request. So a request that began before a
-// cut-off, and ends after it, makes nothing that lives.
-async function stamped(
+type ReadRecord = () => Promise<AdapterPayload | void>
+
+// A request that began before a cut-off, and ends after it, makes nothing that lives. So a record has the first login that is known:
+// that of its request, that of the record it replaces, or the request itself.
+async function withSeenCutoffs(
   parts: Parts,
   model: string,
   payload: AdapterPayload,
-  before: () => Promise<AdapterPayload | void>,
+  former: ReadRecord,
 ): Promise<AdapterPayload> {
   if (model === 'Interaction') return withSeenLogin(parts, payload)
   const { accountId } = payload
   if (accountId === undefined || !ENDED_MODELS.has(model)) return payload
-  const { logins, arrivedAt } = parts.memory()
-  const login = logins.get(accountId)
-  if (login) return withLogin(payload, login)
-  // A page of the host saves sessions and CIBA requests, and makes grants, outside our middleware.
-  if (SAVED_BY_HOSTS.has(model)) {
-    const former = await before()
-    const stamp = former && accountStamp(model, former)
-    if (stamp?.accountId === accountId && stamp.seen)
-      return withLogin(payload, { second: stamp.second, seen: stamp.seen })
-    if (model === 'Session') return payload
-  }
-  if (arrivedAt === undefined && model !== 'Grant') return payload
-  const ends = await parts.readCutoffs(accountId)
-  // A grant of a host's page, and a CIBA request, open nothing alone. So they count as having seen all cut-offs.
-  const isOfNone = arrivedAt === undefined || model === 'BackchannelAuthenticationRequest'
-  return isOfNone
-    ? withLogin(payload, { second: undefined, seen: seenAll(ends) })
-    : withLogin(payload, { second: arrivedAt, seen: seenBy(arrivedAt, ends) })
+  const login =
+    parts.memory().logins.get(accountId) ??
+    (await formerLogin(model, accountId, former)) ??
+    (await requestAsLogin(parts, model, accountId))
+  return login ? withLogin(payload, login) : payload
 }
 
-// Without a time, oidc-provider dates the login at the moment the result is used, however late that is.
+/** Hosts save sessions and CIBA requests again, outside our middleware. */
+async function formerLogin(model: string, accountId: string, former: ReadRecord) {
+  const record = SAVED_BY_HOSTS.has(model) && (await former())
+  const stamp = record ? accountStamp(model, record) : undefined
+  if (stamp?.accountId !== accountId || !stamp.seen) return undefined
+  return { second: stamp.second, seen: stamp.seen }
+}
+
+/** `undefined`: the request is no login, and the clock decides. */
+async function requestAsLogin({ memory, readCutoffs }: Parts, model: string, accountId: string) {
+  const { arrivedAt } = memory()
+  const isOfHost = arrivedAt === undefined
+  if (model === 'Session' || (isOfHost && model !== 'Grant')) return undefined
+  const ends = await readCutoffs(accountId)
+  // A grant of a host's page, and a CIBA request, open nothing alone. So they count as having seen all cut-offs.
+  if (isOfHost || model === 'BackchannelAuthenticationRequest')
+    return { second: undefined, seen: seenAll(ends) }
+  return { second: arrivedAt, seen: seenBy(arrivedAt, ends) }
+}
+
+// A login without a time gets one here: oidc-provider would date it when its result is used, however late that is.
 async function withSeenLogin({ memory, readCutoffs, clock }: Parts, payload: AdapterPayload) {
   const login = payload.result?.login
   if (!login) return payload

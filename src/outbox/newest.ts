@@ -2,7 +2,7 @@
 import type { User } from '../ports/index.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import { attemptOf, isLater, orderOf } from '../ports/request-order.ts'
-import { MOST_LINKS } from '../flows/link.ts'
+import { MAX_LINKS } from '../flows/link.ts'
 import type { JobRecord, MailJob } from '../records/index.ts'
 import { isWaiting } from '../records/outbox-record.ts'
 import { tokensOf } from './link-tokens.ts'
@@ -29,7 +29,7 @@ export async function isOvertakenElseEndsEarlier(
     return false
   }
   // A later one that got its mail is not there any more.
-  const links = (await tokens?.ofUser(user.id, MOST_LINKS)) ?? []
+  const links = (await tokens?.ofUser(user.id, MAX_LINKS)) ?? []
   return links.some(
     (link) => link.pendingLoginId === job.pendingLoginId && isLater(link, attemptOf(job)),
   )

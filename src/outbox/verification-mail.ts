@@ -1,6 +1,6 @@
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import type { PendingLogin } from '../records/index.ts'
-import { findByName, isStillFor } from '../flows/account.ts'
+import { findByName, isUnchanged } from '../flows/account.ts'
 import { linkQuery } from '../flows/link.ts'
 import { isWaitingPage, KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
 import { newLinkToken } from './link-tokens.ts'
@@ -30,7 +30,7 @@ export const verificationMail: MailFlow = {
     await store.verificationTokens.issue({ ...record, pendingLoginId, carried, locale })
     const signed = { token, carried, authorizeSig: authorizeSig.sign(token, carried) }
     // Its page takes a code.
-    const isShown = pending && isWaitingPage(pending) && isStillFor(pending, user)
+    const isShown = pending && isWaitingPage(pending) && isUnchanged(pending, user)
     return {
       url: `${parts.oauthUrl}${MAIL_KINDS.email_verification.page}?${linkQuery(signed)}`,
       token: told,

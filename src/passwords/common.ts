@@ -6,7 +6,7 @@ import { brotliDecompress } from 'node:zlib'
 /** Made by `.ci/common-passwords.ts`, out of the lists that `NOTICE` names. */
 export const LIST = new URL('./common-passwords.br', import.meta.url)
 
-/** Of each hash. One good password in 2.6 million has the beginning of a common one, and is refused. */
+/** Of each hash. One good password in 2.6 million has the hash of a common one so far, and is refused. */
 export const KEY_BYTES = 5
 
 let list: Promise<Buffer> | undefined
@@ -15,14 +15,14 @@ let list: Promise<Buffer> | undefined
 export function loadCommonPasswords(): Promise<Buffer> {
   const unpacked = async () => promisify(brotliDecompress)(await readFile(LIST))
   list ??= unpacked().catch((error: unknown) => {
-    // The next one may find a file handle again.
+    // The next call tries again: perhaps no file handle was left.
     list = undefined
     throw error
   })
   return list
 }
 
-/** Whether it is one of the common passwords, also in another case, in other forms of its letters, or with blanks around. Blanks alone are one. */
+/** Whether it is a common password, in any letter case or Unicode form, with or without blanks around it. Blanks alone are common. */
 export async function isCommon(password: string): Promise<boolean> {
   if (folded(password) === '') return true
   const keys = await loadCommonPasswords()
@@ -39,7 +39,7 @@ export async function isCommon(password: string): Promise<boolean> {
   return false
 }
 
-/** As it is compared: nobody is safer by a capital letter. */
+/** As it is compared: a capital letter makes a common password no safer. */
 export function folded(password: string): string {
   return password.normalize('NFKC').toLowerCase().trim()
 }
@@ -49,7 +49,7 @@ export function keyOf(password: string): number {
   return createHash('sha256').update(folded(password)).digest().readUIntBE(0, KEY_BYTES)
 }
 
-/** The file has the first bytes of all keys, then their second ones, and so on: that is smaller when compressed. */
+/** The file has the first bytes of all keys, then their second bytes, and so on, because that compresses better. */
 function keyAt(keys: Buffer, index: number): number {
   const count = keys.length / KEY_BYTES
   let key = 0

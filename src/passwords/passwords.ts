@@ -1,8 +1,8 @@
 import type { CheckedOptions } from '../check-options.ts'
 import { within, type Clock } from '../clock.ts'
 import { createHashing } from '../crypto/hashing.ts'
-import { refusePassword } from '../crypto/password.ts'
-import { AccountFlowsError } from '../errors.ts'
+import { refuseLength } from '../crypto/password.ts'
+import { AccountFlowsError, errorName } from '../errors.ts'
 import type { JudgePassword, ReasonWords, RefusedNewPassword, User } from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
 import { isCommon, loadCommonPasswords } from './common.ts'
@@ -11,7 +11,7 @@ import { createIsLeaked } from './range-service.ts'
 
 export type PasswordJudge = ReturnType<typeof createPasswords>['passwordJudge']
 
-/** All that is done with passwords: they are hashed, compared, and judged beyond their length. */
+/** Passwords are hashed, compared, and judged beyond their length. */
 export function createPasswords(options: CheckedOptions, settings: () => Settings) {
   const { hashing, bcryptCost, brand, baseUrl, judgePassword, clock, log } = options
   const service = [brand.name, baseUrl.hostname]
@@ -19,14 +19,14 @@ export function createPasswords(options: CheckedOptions, settings: () => Setting
   const isOn = () => settings().passwordBlocklist !== 'off'
   let dearestCost: number | undefined
 
-  function tellDearer(cost: number) {
+  function warnOfCost(cost: number) {
     const message =
       'the stored hash of an account costs much more than bcryptCost: its logins can be told by their time'
     if (dearestCost === undefined) log('warn', message, { cost, bcryptCost })
     dearestCost = Math.max(cost, dearestCost ?? 0)
   }
 
-  const means = createHashing(hashing, bcryptCost, tellDearer)
+  const hashes = createHashing(hashing, bcryptCost, warnOfCost)
 
   /**
    * @returns `undefined`: the password is good. It never answers `excess`, a refusal of the length, or `password_current`.
@@ -44,36 +44,32 @@ export function createPasswords(options: CheckedOptions, settings: () => Setting
   }
 
   const passwordJudge = {
-    /** Whether anything is judged at all, by the settings as they are. */
+    /** Whether the current settings judge anything. */
     isAsked: () => isOn() || judgePassword !== undefined,
     judge,
 
     /** Checks the length, then `judge`, then the current password. The last costs a hash, and may throw `ERR_OVERLOADED`. */
     async judgeAll(password: string, user: User): Promise<RefusedNewPassword | undefined> {
-      const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
-      const refused = refusePassword(password, password, { minLength, maxLength })
-      if (refused && refused.refusal !== 'password_mismatch') {
-        const { refusal, excess } = refused
-        return { refusal, ...(excess && { excess }) }
-      }
+      const refused = refuseLength(password, settings())
+      if (refused) return refused
       const judged = await judge(password, user)
       if (judged || !isOn() || user.passwordHash === undefined) return judged
-      const isCurrent = await means.verifyPassword(user, password)
+      const isCurrent = await hashes.verifyPassword(user, password)
       return isCurrent ? { refusal: 'password_current' } : undefined
     },
 
-    /** Loads what the settings ask for, so that the first person need not wait for it. */
+    /** So that the first user does not wait for it. */
     async load() {
       if (isOn()) await loadCommonPasswords()
     },
   }
-  return { ...means, passwordJudge, dearestCost: () => dearestCost }
+  return { ...hashes, passwordJudge, dearestCost: () => dearestCost }
 }
 
 const HOST_MS = 2_000
 const MAX_REASON = 300
 
-/** Fails closed, and says nothing of what the host threw but its name: its message may quote the password. */
+/** Fails closed. Of an error of the host it keeps the name alone, because the message may quote the password. */
 async function askHost(
   judge: JudgePassword,
   password: string,
@@ -88,12 +84,11 @@ async function askHost(
     if (reason !== undefined) return { refusal: 'password_host', reason }
     if (answer === 'late') why = 'no answer in 2 seconds'
   } catch (error) {
-    why = `it threw ${error instanceof Error ? error.name : typeof error}`
+    why = `it threw ${errorName(error)}`
   }
   throw new AccountFlowsError('ERR_JUDGE_FAILED', `judgePassword failed: ${why}`)
 }
 
-/** `undefined`: there are none. */
 function wordsOf(reason: unknown): ReasonWords | undefined {
   if (typeof reason === 'string') return shortened(reason)
   if (typeof reason !== 'object' || reason === null) return undefined

@@ -1,10 +1,10 @@
 import type { User } from '../ports/index.ts'
 import { folded } from './common.ts'
 
-/** Shorter ones are in many good passwords by chance. */
+/** Shorter names are in many good passwords by chance. */
 const MIN_LENGTH = 3
 
-/** Names that everybody knows of the account and of the service. `undefined`: there is no such name. */
+/** Names of the account and of the service that anyone may know. */
 export function namesOf(
   { username, email }: Pick<User, 'username' | 'email'>,
   service: readonly (string | undefined)[],
@@ -16,8 +16,8 @@ export function namesOf(
 }
 
 /**
- * Whether the password is made of such names: one of them, or several, or one again and again. Digits and signs between them
- * make it no better. With any other letter it is a password of its own.
+ * Whether the password consists of such names, one or several, repeated or not. Digits and signs between them make it no better. Any
+ * other letter does.
  */
 export function isMadeOf(password: string, names: readonly string[]): boolean {
   const wanted = folded(password)

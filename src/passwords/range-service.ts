@@ -14,10 +14,10 @@ const LINE = /^([0-9A-F]{35}):(\d{1,15})$/i
 
 /**
  * Whether the password was leaked, as a service for ranges of hashes says (k-anonymity). The service gets the first 5 digits of
- * the SHA-1 hash, which hundreds of other leaked passwords have too. With padding, the length of its answer tells nothing either.
+ * the SHA-1 hash, which hundreds of other leaked passwords have too. With padding, the length of its answer says nothing either.
  *
- * @param url - what the 5 digits are put after. `undefined`: that of Have I Been Pwned.
- * @returns `fault`: why there is no answer that can be used, in short, and with nothing of what was sent or answered.
+ * @param url - in front of the 5 digits. `undefined`: of Have I Been Pwned.
+ * @returns `fault`: why there is no usable answer, without anything that was sent or answered.
  */
 export async function isInRange(
   password: string,
@@ -52,7 +52,7 @@ function countsIn(text: string): Map<string, number> {
   return counts
 }
 
-/** Asks the service. `false` also where it cannot be asked, which the log tells once a minute. */
+/** `false` also if the service cannot be asked, which is logged once a minute. */
 export function createIsLeaked(clock: Clock, log: Log) {
   let toldAt = -Infinity
   return async (password: string, url: string | undefined): Promise<boolean> => {

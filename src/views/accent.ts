@@ -1,46 +1,41 @@
 /**
- * Colours of one scheme that were made of a brand's, as `#rrggbb`. `accent` is of buttons and links, `strong` is the same under the
- * pointer. `on` is of the text on both, and `soft` is behind what stands out a little.
+ * The colours of one scheme, as `#rrggbb`. `accent` is for buttons and links, `strong` for the same under the pointer. `on` is for the
+ * text on both, and `soft` for a background that stands out a little.
  */
 type Accent = Record<'accent' | 'strong' | 'on' | 'soft', string>
 
 type Scheme = (typeof SCHEMES)['light' | 'dark']
 
 /**
- * What is behind a text, as in `views/account-flows.css`. The search for an accent begins no darker than `least`, and goes the way of
- * `step`. As much as `tint` says of the accent is in `soft`.
+ * Backgrounds, as in `views/account-flows.css`. The search for a readable accent begins no darker than `darkest`, and goes on by `step`.
+ * `tint` is the part of the accent in `soft`.
  */
 export const SCHEMES = {
-  light: { card: '#ffffff', page: '#f4f5f8', on: '#ffffff', least: 0, step: -1, tint: 0.08 },
-  dark: { card: '#171b22', page: '#0e1116', on: '#0c1220', least: 76, step: 1, tint: 0.12 },
+  light: { card: '#ffffff', page: '#f4f5f8', on: '#ffffff', darkest: 0, step: -1, tint: 0.08 },
+  dark: { card: '#171b22', page: '#0e1116', on: '#0c1220', darkest: 76, step: 1, tint: 0.12 },
 }
 
 /** The least contrast of text (WCAG 2.2, 1.4.3). */
 const READABLE = 4.5
-/** Of 100: how much lighter or darker a button gets under the pointer. */
+/** How much lighter or darker a button is under the pointer, of 100. */
 const HOVER = 8
 
-/**
- * The brand's colour, as much darker on light and lighter on dark as it takes for every text to be read.
- *
- * @param colour - `#rrggbb`.
- */
+/** The brand's colour, as much darker on light and lighter on dark as it takes for every text to be read. */
 export function accentOf(colour: string, scheme: Scheme): Accent {
   const [hue, saturation, lightness] = hslOf(colour)
-  const { card, page, on, least, step, tint } = scheme
+  const { card, page, on, darkest, step, tint } = scheme
   const shade = (l: number) => hexOf(hue, saturation, Math.min(100, Math.max(0, l)))
   const isReadable = ({ accent, strong, soft }: Accent) =>
     [card, page, soft, on].every((other) => contrast(accent, other) >= READABLE) &&
     contrast(strong, on) >= READABLE
   const last = step < 0 ? 0 : 100
-  for (let l = Math.max(lightness, least); ; l += step) {
+  for (let l = Math.max(lightness, darkest); ; l += step) {
     const accent = shade(l)
     const made = { accent, strong: shade(l + step * HOVER), on, soft: mixed(accent, card, tint) }
     if (isReadable(made) || (last - l) * step <= 0) return made
   }
 }
 
-/** What the style sheet is told of this colour. */
 export function accentCss(colour: string | undefined): string | undefined {
   if (colour === undefined) return undefined
   const variables = ({ accent, strong, on, soft }: Accent) =>
@@ -50,7 +45,7 @@ export function accentCss(colour: string | undefined): string | undefined {
   return `${light}\n@media (prefers-color-scheme: dark) { ${dark} }`
 }
 
-/** Of two colours, as WCAG 2 counts it: 1 to 21. */
+/** By WCAG 2: 1 to 21. */
 export function contrast(one: string, other: string): number {
   const [darker = 0, lighter = 0] = [luminance(one), luminance(other)].toSorted((a, b) => a - b)
   return (lighter + 0.05) / (darker + 0.05)

@@ -24,11 +24,7 @@ export interface Brand {
 
 const IMAGE_PATH = /^\/(?!\/)[^\s\\]*$/
 
-/**
- * The same, with an absolute `logo`.
- *
- * @throws TypeError that names what is not valid.
- */
+/** The same with an absolute `logo`. @throws TypeError that names what is not valid. */
 export function checkBrand(brand: Brand | undefined, baseUrl: URL): Brand {
   if (brand === undefined) return {}
   must(typeof brand === 'object' && brand, 'brand must be an object')
@@ -62,7 +58,7 @@ function checkAddress(name: keyof Brand, address: string | undefined, other?: 'm
   )
 }
 
-// Our pages load nothing from elsewhere (decision 0016).
+// Our pages load nothing from other origins (decision 0016).
 function logoOf(logo: string, { origin }: URL): string {
   const isAddress = typeof logo === 'string' && (IMAGE_PATH.test(logo) || URL.canParse(logo))
   const url = isAddress ? new URL(logo, origin) : undefined

@@ -4,11 +4,7 @@ export type Values = Record<string, string | number>
 
 export type Catalog = ReturnType<typeof createCatalog>
 
-/**
- * The words of one locale; what it lacks is said in the default locale's, and then in ours.
- *
- * @param fallbacks - asked in their order for what the locale has no word for.
- */
+/** The words of one locale. What it lacks is said by the `fallbacks`, in their order. */
 export function createCatalog(spoken: LocaleWords, fallbacks: readonly LocaleWords[]) {
   const { locale: lang, dir } = spoken
   const all = new Map<string, string>()
@@ -18,7 +14,7 @@ export function createCatalog(spoken: LocaleWords, fallbacks: readonly LocaleWor
     lang,
     dir,
     has: (key: string) => all.has(key),
-    /** A missing word is a defect of a template: thrown, never shown to a user. */
+    /** Throws if there is no word: a user never sees that. */
     t(key: string, values: Values = {}): string {
       const word = all.get(key)
       if (word === undefined) throw new TypeError(`locales/${lang}.json has no text ${key}`)
@@ -27,7 +23,7 @@ export function createCatalog(spoken: LocaleWords, fallbacks: readonly LocaleWor
   }
 }
 
-/** One pass: what a value contains is never looked at again. */
+/** In one pass, so that placeholders in a value stay as they are. */
 export function fill(text: string, valueOf: (name: string) => string | number | undefined): string {
   return text.replace(PLACEHOLDER, (braces, name: string) => String(valueOf(name) ?? braces))
 }

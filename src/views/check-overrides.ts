@@ -13,7 +13,7 @@ interface Overrides {
   reference: LocaleWords
 }
 
-/** What cannot be right in the files of a host. */
+/** Mistakes in the files of a host. */
 export function findProblems({ files, locales, defaultLocale, reference }: Overrides): string[] {
   const isWord = (key: string) => defaultLocale.words.has(key) || reference.words.has(key)
   const inFiles = [...files.hosts.values()].flatMap(({ name, text }) => {
@@ -33,7 +33,7 @@ export function findProblems({ files, locales, defaultLocale, reference }: Overr
   return [...inFiles, ...inLocales]
 }
 
-/** What is probably not meant so; the host goes on. */
+/** Probable mistakes. */
 export function warnOfOddities(overrides: Overrides, log: Log): void {
   const { files, used, locales, defaultLocale, reference } = overrides
   const unused = [...files.hosts.keys()].filter(
@@ -71,7 +71,7 @@ export function warnOfOddities(overrides: Overrides, log: Log): void {
 const READ_ANYWAY = /^(theme\.css|locales\/[^/]+\.json)$/
 const PLURAL_FORM = /\.(zero|one|two|few|many|other)$/
 
-/** Languages have different plural forms; each has `other`. */
+/** Languages have different plural forms, but all have `other`. */
 function ourWord({ own }: LocaleWords, key: string): string | undefined {
   return own.get(key) ?? own.get(key.replace(PLURAL_FORM, '.other'))
 }
@@ -82,7 +82,7 @@ function isSaidIn(locale: string, key: string): boolean {
   return form === undefined || forms.includes(form)
 }
 
-/** Keys that a template says outright. */
+/** Keys that a template has as literals. */
 function literalKeys(name: string, text: string): string[] {
   if (!name.endsWith('.pug')) return []
   return [...text.matchAll(/\bt\(\s*(['"`])([\w.-]+)\1/g)].map(([, , key = '']) => key)

@@ -1,7 +1,7 @@
 import type { Catalog } from './catalog.ts'
 import { eitherOf } from './wording.ts'
 
-// What browsers say of themselves, to the letter. Anything more or less is another program, or somebody who plays one.
+// The exact user agents of browsers. Anything else is another program, or a forgery.
 const VERSION = String.raw`\d{1,4}(?:\.\d{1,5}){0,3}`
 const WEBKIT = String.raw`AppleWebKit/${VERSION} \(KHTML, like Gecko\)`
 const CHROMIUM = `${WEBKIT} Chrome/${VERSION}(?: Mobile)? Safari/${VERSION}`
@@ -23,7 +23,7 @@ const BROWSERS: readonly (readonly [string, string])[] = [
   ],
 ]
 
-// The iPad calls itself a Mac, unless its owner asked for mobile pages.
+// The iPad calls itself a Mac, unless mobile pages are asked for.
 const SYSTEMS: readonly (readonly [readonly string[], RegExp])[] = [
   [['Windows'], /^Windows NT \d/],
   [['macOS', 'iPadOS'], /^Macintosh; Intel Mac OS X /],
@@ -35,20 +35,19 @@ const SYSTEMS: readonly (readonly [readonly string[], RegExp])[] = [
 ]
 
 /**
- * Browser and system of a user agent, in our own words: text that anybody may have sent is never shown. `undefined` unless it
- * is exactly a browser that we know. Where it hides which of two systems it runs on, both are told. Versions are left out, because
- * browsers do not tell their true one.
+ * Browser and system of a user agent, in our own words, because no sent text is shown. `undefined` unless it is exactly that of a known
+ * browser. If it fits two systems, both are named. Versions are left out, because browsers do not send the true one.
  */
 export function deviceOf(userAgent: string) {
   const [, system = '', rest = ''] = /^Mozilla\/5\.0 \(([^()]{1,120})\) (.+)$/.exec(userAgent) ?? []
   const browser = BROWSERS.find(([, says]) => new RegExp(`^${says}$`).test(rest))
   const systems = SYSTEMS.find(([, says]) => says.test(system))
-  // Of an app that shows a web page the browser says `wv`.
+  // `wv` marks an app that shows a web page.
   if (!browser || !systems || /; wv\b/.test(system)) return undefined
   return { browser: browser[0], systems: systems[0] }
 }
 
-/** Such as `Firefox on Linux`. `undefined`: it is not sure of one. */
+/** Such as `Firefox on Linux`. `undefined`: not known for sure. */
 export function deviceText({ t, lang }: Catalog, userAgent = ''): string | undefined {
   const device = deviceOf(userAgent)
   return (

@@ -9,7 +9,7 @@ import { chooseLocale, type Languages } from './languages.ts'
 import { canonicalLocale, readLocales } from './locale-files.ts'
 import { renderMail, type MailLocals, type MailName } from './mails.ts'
 import type { PageLocals, PageName } from './page-locals.ts'
-import { asksForMail } from './page-modes.ts'
+import { asksForMail, statusOf } from './page-modes.ts'
 import { assetOf, frameOf, renderPage } from './pages.ts'
 import { createTemplates } from './templates.ts'
 import { tryAll } from './trial.ts'
@@ -23,7 +23,6 @@ export type * from './page-locals.ts'
 
 export type Views = ReturnType<typeof createViews>
 
-/** Checked. */
 type ViewsOptions = Pick<
   AccountFlowsOptions,
   'viewsDirectory' | 'defaultLocale' | 'brand' | 'captcha' | 'log'
@@ -32,7 +31,7 @@ type ViewsOptions = Pick<
 const REFERENCE_LOCALE = 'en'
 
 /**
- * Pages and mails out of `views/`, worded by `views/locales/*.json`. All is read here, and nothing on a request.
+ * Pages and mails out of `views/`, with the words of `views/locales/*.json`. All files are read here, and none on a request.
  *
  * @param oauthPath - where the forms, the style sheet and the script are; may be empty.
  * @throws TypeError naming the option that is not acceptable, with all that is wrong in the host's files.
@@ -58,7 +57,7 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}) {
   const assets = {
     stylesheet: assetOf(styles.filter((css) => css !== undefined).join('\n')),
     script: assetOf(templates.read('account-flows.js')),
-    // Ours is in our colour, which no other file has.
+    // Our icon has our accent colour.
     favicon: assetOf(shown.accent ? icon.replaceAll('#1d4fb4', shown.accent) : icon),
   }
   const frame = frameOf(oauthPath, assets, shown)
@@ -78,7 +77,7 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}) {
   const catalogFor = (languages: Languages) => catalogs.get(localeFor(languages)) ?? fallback
 
   return {
-    /** Languages that there are words in (BCP 47, canonical). */
+    /** The languages with words (BCP 47, canonical). */
     locales: spoken,
     /** The one of `locales` that suits best. */
     localeFor,
@@ -95,7 +94,7 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}) {
       const hasCaptcha = captcha !== undefined && asksForMail(name, locals)
       const around = hasCaptcha ? { ...frame, captcha } : frame
       const html = renderPage(templates, catalog, around, name, locals, languages.asked, formId)
-      return { html, lang: catalog.lang, hasCaptcha }
+      return { html, status: statusOf(locals), lang: catalog.lang, hasCaptcha }
     },
 
     mail: (name: MailName, locals: MailLocals, languages: Languages = {}) =>

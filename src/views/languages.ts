@@ -1,7 +1,7 @@
 import Negotiator from 'negotiator'
 import type { ReasonWords } from '../ports/index.ts'
 
-/** What is known of the language that somebody reads, best first. */
+/** What is known of the reader's language, best first. */
 export interface Languages {
   /** `ui_locales` of the request: language tags, with spaces between them. */
   asked?: string | undefined
@@ -20,7 +20,7 @@ export function chooseLocale(
   { asked = '', user = '', accepted = '' }: Languages,
   fallback: string,
 ): string {
-  // Some keep `pt_BR` with a user.
+  // Some hosts store `pt_BR`.
   const wanted = [
     ...askedTags(asked),
     ...askedTags(user.replaceAll('_', '-')),
@@ -34,26 +34,23 @@ export function chooseLocale(
   return fallback
 }
 
-/** The words for a page in this language: in it, in a near one, or else the first ones. `undefined`: there are none. */
+/** The words in this language, in a near one, or else the first ones. */
 export function wordsIn(lang: string, words: ReasonWords = ''): string | undefined {
   if (typeof words === 'string') return words
   const tags = Object.keys(words)
   return words[chooseLocale(tags, { asked: lang }, tags[0] ?? '')]
 }
 
-/** A browser that is asked for `zh-TW` adds `zh` by itself: that is no wish for the other script. */
+/** Browsers add `zh` after `zh-TW` by themselves. That does not ask for the other script. */
 function isShorter(tag: string, earlier: string): boolean {
   return earlier.toLowerCase().startsWith(`${tag.toLowerCase()}-`)
 }
 
-/** What begins like the tag (RFC 4647, section 3.4) and is written like it, then what is written like it, then what begins like it. */
+/** In its script: one that begins like the tag (RFC 4647, section 3.4), or any. Otherwise one that begins like the tag. */
 function bestOf(locales: readonly string[], tag: string): string | undefined {
   const script = writingOf(tag)
-  const isWritten = (locale: string) => script !== undefined && writingOf(locale) === script
-  const near = longestStart(locales, tag)
-  if (near !== undefined && isWritten(near)) return near
-  const written = locales.filter(isWritten)
-  return longestStart(written, tag) ?? written[0] ?? near
+  const alike = locales.filter((locale) => script !== undefined && writingOf(locale) === script)
+  return longestStart(alike, tag) ?? alike[0] ?? longestStart(locales, tag)
 }
 
 function longestStart(locales: readonly string[], tag: string): string | undefined {
@@ -74,13 +71,13 @@ function writingOf(tag: string): string | undefined {
 
 const MAX_TAGS = 20
 const MAX_KEPT_LENGTH = 100
-/** Longer than 20 tags with their weights: what follows is not looked at. */
+/** Longer than 20 tags with their weights. */
 const MAX_HEADER_LENGTH = 1000
 
-/** A language tag as far as it matters here (BCP 47): anybody may have sent anything. */
+/** The form of a language tag (BCP 47). */
 const TAG = /^[a-z]{2,8}(?:-[a-z0-9]{1,8}){0,7}$/i
 
-/** The tags of `ui_locales`, best first; what is no tag is left out. */
+/** The tags of `ui_locales`, best first. Others are left out. */
 export function askedTags(uiLocales: string): string[] {
   return uiLocales.split(' ', MAX_TAGS).filter((tag) => TAG.test(tag))
 }
@@ -92,7 +89,7 @@ export function acceptedTags(header: string): string[] {
   return tags.slice(0, MAX_TAGS).filter((tag) => TAG.test(tag))
 }
 
-/** As many of the tags as fit into 100 characters, to be kept. `undefined`: none. */
+/** As many of the tags as fit into 100 characters. */
 export function keptTags(tags: string[], separator: ' ' | ','): string | undefined {
   let kept: string | undefined
   for (const tag of tags) {

@@ -7,13 +7,13 @@ export interface LocaleWords {
   /** BCP 47, in its canonical form. */
   locale: string
   dir: 'ltr' | 'rtl'
-  /** Ours, each in the host's place where it has one. */
+  /** Ours, each replaced by the host's if there is one. */
   words: ReadonlyMap<string, string>
   own: ReadonlyMap<string, string>
   hosts: ReadonlyMap<string, string>
 }
 
-/** @param problems - takes what is wrong with the host's files. */
+/** @param problems - gets the mistakes in the host's files. */
 export function readLocales(files: ViewFiles, problems: string[]): Map<string, LocaleWords> {
   const ours = readLayer(files.own, problems)
   const theirs = readLayer(files.hosts, problems)
@@ -28,7 +28,7 @@ export function readLocales(files: ViewFiles, problems: string[]): Map<string, L
   return locales
 }
 
-/** The words of one file. `dir`: of the text, where the file says it. */
+/** The words of one file, and the direction that it names. */
 interface Layer {
   dir?: 'ltr' | 'rtl' | undefined
   words: ReadonlyMap<string, string>
@@ -60,7 +60,7 @@ export function canonicalLocale(tag: string): string | undefined {
   }
 }
 
-/** A text says what is wrong with the file. */
+/** A string is what is wrong with the file. */
 function wordsOf({ name, text }: ViewFile): Layer | string {
   const parsed = jsonOf(text.replace(/^\uFEFF/, ''))
   if (!isJsonObject(parsed)) return `${name} is not a JSON object of texts`

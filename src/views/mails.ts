@@ -9,7 +9,7 @@ import { lifetimeText, timeText, unlinkable, wrapped } from './wording.ts'
 
 export type MailName = MailTemplate | 'test'
 
-/** They tell of what was done, and when; the others were asked for. */
+/** Mails about something that was done. The others were asked for. */
 const NOTICES = new Set<MailName>(
   Object.values(MAIL_KINDS).flatMap(({ isNotice, template }) => (isNotice ? [template] : [])),
 )
@@ -18,22 +18,22 @@ export interface MailLocals {
   username: string
   /** An http or https address. */
   link: string
-  /** An address for whoever did not cause the mail. `undefined`: it has none. */
+  /** The address of "This wasn't me". */
   notMe?: string
-  /** Of the login that waits, and when that began. `undefined`: none does. */
+  /** The code of the login that waits, and when that began. */
   login?: { code: string; at: Date } | undefined
   /** When it was asked for, or when the password was changed. */
   at: Date
   /** `undefined`: the link does not expire. */
   lifetimeMs?: number
   clientName?: string
-  /** Of whoever asked for it, or changed the password. Told only as far as it is that of a well-known browser. */
+  /** Of the request that asked for it, or changed the password. Shown only if it is of a well-known browser. */
   userAgent?: string | undefined
-  /** The apps that the reader was signed in to. `undefined`: they are not known. */
+  /** That the reader was signed in to. `undefined`: not known. */
   apps?: SignedOutApps | undefined
-  /** An admin has it sent: nobody asked for it in a browser of the reader's. */
+  /** An admin had it sent, not the reader. */
   isByAdmin?: boolean
-  /** The host changed the password, and no mailed link. */
+  /** The host changed the password, not a mailed link. */
   isByHost?: boolean
 }
 
@@ -65,13 +65,12 @@ function signed(text: string, { t }: Catalog, { name, homeUrl, supportUrl }: Sho
   return lines.length > 0 ? `${text.trimEnd()}\n\n${lines.join('\n')}\n` : text
 }
 
-/** Of a `mailto:` the address alone. */
 function addressOf(supportUrl: string): string {
   const { protocol, pathname } = new URL(supportUrl)
   return protocol === 'mailto:' ? pathname : supportUrl
 }
 
-/** What a template may say beside the words of the catalog. */
+/** What a template can use besides the words of the catalog. */
 function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals) {
   const { t, lang } = catalog
   const { username, link, notMe = '', lifetimeMs, apps } = locals
@@ -103,7 +102,7 @@ function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals) {
   }
 }
 
-/** The code, with what tells whose login it is for. */
+/** The code, and whose login it is for. */
 function codeTexts(catalog: Catalog, { login, username, clientName }: MailLocals) {
   const facts = login ? factsOf(catalog, { username, clientName, at: login.at }, unlinkable) : []
   return {
@@ -114,7 +113,7 @@ function codeTexts(catalog: Catalog, { login, username, clientName }: MailLocals
   }
 }
 
-/** When, and in which browser where that is sure. An admin's is not the reader's. */
+/** When, and in which browser if that is sure. That of an admin says nothing to the reader. */
 function whenText(catalog: Catalog, name: MailName, { at, userAgent, isByAdmin }: MailLocals) {
   const { t, lang } = catalog
   const key = NOTICES.has(name) ? 'mail.changed' : 'mail.asked'

@@ -1,16 +1,15 @@
-/** Texts that name accounts and apps, as anybody may have called them. */
+/** Texts with names of accounts and apps, which anyone may have chosen. */
 import type { Catalog } from './catalog.ts'
 import type { ShownApps, SignedOutApps } from './page-locals.ts'
 import { allOf, displayName, isolated, numberText, timeText } from './wording.ts'
 
-/** Keeps a name from becoming a link. */
 type Unlink = (name: string) => string
 
 export function nameText({ dir }: Catalog, name: string, unlinked: Unlink = (name) => name) {
   return isolated(unlinked(displayName(name)), dir)
 }
 
-/** Two sentences about the apps. One that has no app to name is empty. */
+/** Two sentences about the apps, each empty without an app. */
 export function appsText(catalog: Catalog, apps: SignedOutApps | undefined, unlinked?: Unlink) {
   const { t, lang } = catalog
   function sentence(key: string, { names, more }: ShownApps) {
@@ -24,15 +23,14 @@ export function appsText(catalog: Catalog, apps: SignedOutApps | undefined, unli
   }
 }
 
-/** A login that waits. */
 interface ShownLogin {
   username: string
   clientName?: string | undefined
-  /** When it began. `undefined`: it waits no more. */
+  /** When it began, if it still waits. */
   at?: Date | undefined
 }
 
-/** What is told of a login beside its code, one fact in a line. */
+/** What stands beside the code of a login, one fact in a line. */
 export function factsOf(
   catalog: Catalog,
   { username, clientName, at }: ShownLogin,

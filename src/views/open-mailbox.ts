@@ -1,4 +1,4 @@
-/** Where somebody reads mail that comes to an address of these domains. */
+/** Where the mail of these domains is read. */
 const MAILBOXES = [
   { name: 'Gmail', href: 'https://mail.google.com/', domains: /^(gmail|googlemail)\.com$/ },
   {
@@ -15,7 +15,7 @@ const MAILBOXES = [
   { name: 'iCloud Mail', href: 'https://www.icloud.com/mail/', domains: /^(icloud|me|mac)\.com$/ },
 ]
 
-/** By what was typed, and by nothing else. `undefined`: it is no address, or its mail can be read in many ways. */
+/** By the typed text alone. `undefined`: it is no address, or of another domain. */
 export function mailboxOf(address = '') {
   const domain = address.includes('@') ? (address.split('@').at(-1) ?? '').trim().toLowerCase() : ''
   return MAILBOXES.find(({ domains }) => domains.test(domain))

@@ -9,24 +9,24 @@ import type {
 /** A client that a page names: registered, and genuine for the request that the page is part of. */
 export interface ShownClient {
   clientName: string
-  /** An image that the client registered, on our own origin; of any other nothing is loaded. `undefined`: none. */
+  /** An image that the client registered, if it is on our own origin. */
   logo?: string | undefined
   /**
-   * Where a login to it begins anew. Left out of the page unless it is http, https, or a private-use scheme such as
-   * `com.example.app:`. `undefined`: this page leads nowhere.
+   * Where a login to it starts again. The page leaves it out unless it is http, https, or a private-use scheme such as
+   * `com.example.app:`.
    */
   href?: string | undefined
 }
 
-/** Names of apps, and how many there are besides. */
+/** Names of apps, and how many more there are. */
 export type ShownApps = { names: string[]; more: number }
 
-/** The apps that the person was signed in to. Those in `told` are told to sign the person out, or were. Nobody tells the others. */
+/** The apps that the user was signed in to. Those in `told` are notified, and sign the user out. The others are not. */
 export type SignedOutApps = Record<'told' | 'untold', ShownApps>
 
 /**
- * Why the page of a login waits still. `not_yet`: no code was typed, and the address is not verified. `unread`: not six digits were
- * typed. `too_many`: no code is compared for `waitMs` milliseconds.
+ * Why a login still waits. `not_yet`: no code was typed, and the address is not verified. `unread`: not six digits were typed.
+ * `too_many`: no code is compared for `waitMs` milliseconds.
  */
 export type CodeFault =
   { reason: 'not_yet' | 'unread' | 'wrong' } | { reason: 'too_many'; waitMs: number }
@@ -39,11 +39,11 @@ interface Carries {
 /** A mail was asked for. */
 export interface Sent {
   mode: 'sent'
-  /** What was typed. `undefined`: nothing was. It is not shown. */
+  /** What was typed. It is not shown. */
   typed?: string | undefined
-  /** At one click, in the place of a link that expired: nothing was typed. */
+  /** By one click, in place of an expired link. */
   isRenewed?: boolean
-  /** Until another mail may be asked for. `undefined`: at any time. */
+  /** Until another mail may be asked for. */
   waitMs?: number | undefined
 }
 
@@ -51,61 +51,60 @@ type ForgotPassword = Carries & ({ mode: 'form' | 'invalid' } | Sent)
 
 export type ResetFormMode = 'form' | PasswordRefusal
 
-/** What a refused form is told besides its mode. */
 export interface ResetFaults {
-  /** What is wrong besides: passwords that differ can be too short or too long too. */
+  /** What else is wrong: passwords that differ can also be too short or too long. */
   also?: Exclude<ResetFormMode, 'form'> | undefined
-  /** How many characters are too many. `undefined`: none. */
+  /** How many characters are too many. */
   excess?: number | undefined
-  /** The words of the host's own judgement. `undefined`: it had none, or was not asked. */
+  /** The words of the host's own judgement. */
   hostReason?: ReasonWords | undefined
 }
 
 type ResetPassword =
   | (ResetFaults & { mode: ResetFormMode; token: string; minLength: number; maxLength: number })
-  /** `renew`: the genuine token that a new mail is one click away with. */
+  /** `renew`: the token, if one click sends a new link. */
   | (Carries & { mode: 'invalid'; reason: LinkReason; renew?: string | undefined })
-  /** `apps`: left out where it is not known which apps the person was signed in to. */
+  /** `apps`: that the user was signed in to, if they are known. */
   | { mode: 'done'; apps?: SignedOutApps | undefined }
 
-/** `sent`: at one click, in the place of an invitation that expired. */
+/** `sent`: by one click, in place of an expired invitation. */
 type AcceptInvitation = ResetPassword | Sent
 
 /** The page of a login that waits. */
 interface Blocked extends Carries {
   mode: 'blocked'
   username: string
-  /** Where the mail goes; the page shows it masked. `undefined`: nowhere, the account has no such address. */
+  /** Where the mail goes; the page shows it masked. `undefined`: the account has no address. */
   sentTo?: string | undefined
   lifetimeMs: number
-  /** Of the login that waits; of no use without the cookie of this browser. `undefined`: no code can be typed. */
+  /** The id of the login, which is of no use without the cookie of this browser. `undefined`: no code can be typed. */
   waiting?: string | undefined
-  /** Until another mail may be asked for. `undefined`: at any time. */
+  /** Until another mail may be asked for. */
   waitMs?: number | undefined
   fault?: CodeFault | undefined
 }
 
-/** The link was opened where no login of its account waits: nothing is verified. */
+/** The link was opened in a browser where no login of its account waits. Nothing is verified. */
 interface Elsewhere {
   mode: 'elsewhere'
   username: string
-  /** For the page that waits. `undefined`: that login waits no more. */
+  /** For the page that waits. `undefined`: its login does not wait any more. */
   code?: string | undefined
   /** When that login began. */
   at?: Date | undefined
-  /** For how long no code is compared. `undefined`: it is compared now. */
+  /** For how long no code is compared. */
   waitMs?: number | undefined
 }
 
 /**
- * `invalid`: nobody was named that a link is to be sent to. `confirm`: nothing looked at the link but a program; its button opens it
- * again. `other_account`: another account is signed in here, and nothing is verified. `signed_in`: the login went on in another window
- * of this browser. `ended`: it is over, or was never this browser's, and then there is no client.
+ * `invalid`: no name was typed. `confirm`: the link was fetched ahead, and the button opens it. `other_account`: another account is
+ * signed in here, and nothing is verified. `signed_in`: the login went on in another window of this browser. `ended`: it is over, or it is
+ * no login of this browser, and then there is no client.
  */
 type VerifyEmail =
   | Blocked
   | Elsewhere
-  /** `renew`: the genuine link that a new mail is one click away with. */
+  /** `renew`: the link, if one click sends a new one. */
   | (Carries & {
       mode: 'expired'
       reason: VerificationReason
@@ -116,14 +115,14 @@ type VerifyEmail =
   | { mode: 'confirm'; link: VerificationLink }
   | { mode: 'verified' | 'other_account' | 'signed_in' | 'ended' }
 
-/** The same for all kinds of mails, and all accounts. `isNotYet`: it was answered, and nobody pressed the button. */
+/** The same for all mails and accounts. `isNotYet`: a script sent the form, so its button has to be pressed. */
 type NotMe =
   | { mode: 'confirm'; token: string; isNotYet?: boolean }
-  /** What was done. With `carried`, the next step may be a link for another password; without, support has to help. */
+  /** What was done. With `carried`, a new password can be the next step. Without it, support has to help. */
   | { mode: DisownedOutcome; carried?: CarriedParameters }
   | { mode: 'invalid'; reason: 'unknown' }
 
-/** The pages for what cannot be answered in another way, and the status of each. */
+/** Pages for requests that have no other answer, and their status. */
 export const ERROR_STATUS = {
   refused: 403,
   not_found: 404,

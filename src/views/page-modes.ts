@@ -1,11 +1,23 @@
-/** Title, picture, captcha and errors at fields: they follow from the name of a page, its mode, reason and fault. */
+/** Status, title, picture, captcha and errors at fields: they follow from the name of a page, its mode, reason and fault. */
 import { maskedAddress } from '../settings/mail-address.ts'
 import type { Catalog, Values } from './catalog.ts'
 import { wordsIn } from './languages.ts'
-import type { PageLocals, PageName } from './page-locals.ts'
+import { ERROR_STATUS, type PageLocals, type PageName } from './page-locals.ts'
 import { numberText, waitText } from './wording.ts'
 
-/** Keys of words for the title, the most special first. */
+/** 400 where the page refuses something. */
+export function statusOf(locals: PageLocals[PageName]): number {
+  // No browser keeps the page of a link that it fetched ahead.
+  if ('link' in locals) return 403
+  const isFaulty = 'fault' in locals && locals.fault && locals.fault.reason !== 'not_yet'
+  if (isFaulty || ('isNotYet' in locals && locals.isNotYet)) return 400
+  const ofErrors: Record<string, number> = ERROR_STATUS
+  return ofErrors[locals.mode] ?? (REFUSING.test(locals.mode) ? 400 : 200)
+}
+
+const REFUSING = /^(invalid|expired|ended|password_.*)$/
+
+/** Keys of the title, the most special first. */
 export function titlesOf(name: PageName, locals: PageLocals[PageName]): string[] {
   const { mode } = locals
   if (mode === 'elsewhere' && !locals.code) return [`${name}.elsewhere.over.title`]
@@ -13,7 +25,7 @@ export function titlesOf(name: PageName, locals: PageLocals[PageName]): string[]
   return [name, 'reset-password'].map((each) => `${each}.${mode}.${locals.reason}.title`)
 }
 
-/** The picture of the outcome. `undefined`: there is a form to fill in. */
+/** `undefined`: there is a form to fill in. */
 export function stateIcon(name: PageName, locals: PageLocals[PageName]): string | undefined {
   const what = 'reason' in locals ? locals.reason : locals.mode
   if (name === 'verify-email' && what === 'used') return 'good'
@@ -28,10 +40,7 @@ const ICONS: readonly (readonly [icon: string, of: RegExp])[] = [
   ['who', /^other_account$/],
 ]
 
-/**
- * Whether the page has a form that names who is to get a link. A captcha is in these forms alone: the one click that replaces an expired
- * link is for whoever holds that.
- */
+/** Whether the page has a form with a name that gets a link. Only these forms have a captcha, not the one click that replaces a link. */
 export function asksForMail(name: PageName, locals: PageLocals[PageName]): boolean {
   if (name === 'forgot-password') return locals.mode !== 'sent'
   if (name !== 'verify-email') return false

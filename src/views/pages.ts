@@ -31,7 +31,7 @@ export function renderPage<N extends PageName>(
   const { t, has, lang, dir } = catalog
   const limits =
     'minLength' in locals ? limitsText(locals.minLength, locals.maxLength, catalog) : undefined
-  // What no field can mend.
+  // That no field is wrong for.
   const isNotYet = 'isNotYet' in locals && locals.isNotYet
   const refusal = isNotYet ? t(`${name}.${locals.mode}.refusal`) : undefined
   const faults = faultsOf(name, locals, catalog, limits)
@@ -73,7 +73,7 @@ export function renderPage<N extends PageName>(
   })
 }
 
-/** The limits of a password, as bare numbers and with the word that is counted. */
+/** The limits of a password, as numbers and with the word for characters. */
 function limitsText(min: number, max: number, catalog: Catalog): Values {
   return {
     min: numberText(min, catalog.lang),
@@ -83,16 +83,13 @@ function limitsText(min: number, max: number, catalog: Catalog): Values {
   }
 }
 
-/** A catalog has the plural forms of its language (CLDR), and `other` in any case. */
+/** Each language has its own plural forms (CLDR), and `other`. */
 function charactersText(count: number, { t, has, lang }: Catalog): string {
   const key = `characters.${new Intl.PluralRules(lang).select(count)}`
   return t(has(key) ? key : 'characters.other', { count: numberText(count, lang) })
 }
 
-/**
- * A time that is counted down. Rounds up, so that nobody is told to come back too early. The script of the pages words it in the same
- * way.
- */
+/** A time that is counted down, rounded up. The script of the pages words it in the same way. */
 function waitOf(ms: number, lang: string) {
   const seconds = Math.ceil(ms / 1000)
   const time =
@@ -104,15 +101,14 @@ function waitOf(ms: number, lang: string) {
 
 export type Asset = ReturnType<typeof assetOf>
 
-/** A file that our pages load. Another text has another version: a browser may keep what it got under it for ever. */
+/** A file that our pages load. Browsers keep each version for ever, so it follows from the text. */
 export function assetOf(text: string) {
   return { text, version: createHash('sha256').update(text).digest('base64url').slice(0, 12) }
 }
 
-/** `captcha`: tags, in a form that asks for a mail. `undefined`: there are none. */
 export type PageFrame = ReturnType<typeof frameOf> & { captcha?: string | undefined }
 
-/** What all pages have around them: whose they are, and where they find what belongs to them. */
+/** What all pages have in common: the brand, and the addresses of their files. */
 export function frameOf(
   oauthPath: string,
   { stylesheet, script, favicon }: Record<'stylesheet' | 'script' | 'favicon', Asset>,

@@ -1,7 +1,6 @@
 import { MAIL_KINDS, mailKinds, type MailKind } from '../ports/mail-kinds.ts'
 import type { MailLocals, MailName } from './mails.ts'
 
-/** With little and with much to say. */
 export const APPS = {
   told: { names: ['Shop'], more: 0 },
   untold: { names: ['Mail', 'Wiki'], more: 3 },

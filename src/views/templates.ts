@@ -4,18 +4,18 @@ import type pug from 'pug'
 import type { Log } from '../ports/index.ts'
 import type { ViewFile, ViewFiles } from './view-files.ts'
 
-/** The files of `views/`, each in the host's copy where there is one. */
+/** The files of `views/`, each replaced by the host's copy if there is one. */
 export type Templates = Pick<ReturnType<typeof createTemplates>, 'render' | 'read'>
 
 type Compiled = ReturnType<typeof compile>
 
-/** With the first page: until then it would be a good part of what a process holds. */
+/** With the first page, because pug takes much memory. */
 const load = createRequire(import.meta.url)
 const loadPug = (): typeof pug => load('pug')
 
 const compiledOwn = new WeakMap<ViewFile, Compiled>()
 
-/** Ours are compiled once in a process, each when it is first used. */
+/** Our templates are compiled once in a process, each at its first use. */
 function renderOwn({ own }: ViewFiles, name: string, locals: object): string {
   const file = own.get(`${name}.pug`)
   if (!file) throw new TypeError(`views have no ${name}`)
@@ -24,18 +24,14 @@ function renderOwn({ own }: ViewFiles, name: string, locals: object): string {
   return template.render(locals)
 }
 
-/**
- * Where a host has templates, all that they may be part of is compiled at once, so that a mistake is told now.
- *
- * @param problems - takes what does not compile.
- */
+/** If a host has templates, all that they may be part of is compiled at once, and mistakes become `problems`. */
 export function createTemplates(files: ViewFiles, log: Log, problems: string[]) {
   const hosts = new Map<string, Compiled>()
-  /** What pages and mails are made of. */
+  /** Names of the files that pages and mails consist of. */
   const used = new Set<string>()
 
   function compileHosts() {
-    // The host's copy, but for the one that asks for what it replaces itself: that extends ours.
+    // A host's copy that extends the file that it replaces gets ours.
     const find = (name: string, from?: ViewFile) =>
       name === from?.name ? files.own.get(name) : files.find(name)
     for (const file of new Map([...files.own, ...files.hosts]).values()) {
@@ -57,7 +53,6 @@ export function createTemplates(files: ViewFiles, log: Log, problems: string[]) 
     return html
   }
 
-  /** A file as it is. */
   function read(name: string): string {
     const file = files.find(name)
     if (!file) throw new TypeError(`views have no ${name}`)
@@ -69,14 +64,10 @@ export function createTemplates(files: ViewFiles, log: Log, problems: string[]) 
   return {
     used,
     read,
-    /** The same, but what a host's template fails at is thrown. */
+    /** The same, but errors of a host's template are thrown. */
     strict: { render: renderStrictly, read },
 
-    /**
-     * What a host's template fails at is logged, and ours is rendered in its place.
-     *
-     * @param name - such as `pages/error`.
-     */
+    /** Such as `pages/error`. If a template of the host fails, that is logged, and ours is rendered in its place. */
     render(name: string, locals: object): string {
       try {
         return renderStrictly(name, locals)
@@ -100,7 +91,7 @@ function compile(
   compileDebug: boolean,
 ) {
   const loaded = new Map([[nameOf(file), file]])
-  // What each was loaded for, from the page on; a file is loaded again for each that includes it.
+  // The chain of files that led to each one, from the page on.
   const above = new Map<string, string[]>([[nameOf(file), []]])
 
   const resolve = (wanted: string, source: string): string => {
@@ -128,7 +119,7 @@ function compile(
   return { render, names: [...loaded.values()].map(({ name }) => name) }
 }
 
-/** Tells a host's file and ours of the same name apart. */
+/** Differs for a host's file and ours of the same name. */
 function nameOf({ name, isHosts }: ViewFile): string {
   return isHosts ? name : `(ours)/${name}`
 }
@@ -139,7 +130,7 @@ function problemOf(name: string, error: unknown): string {
   return `${place}: ${(part('msg') || part('message')).replace(/\n[^]*/, '')}`
 }
 
-/** The file and line out of what pug puts before a message, and the message. */
+/** pug puts file and line in front of a message. */
 export function failureOf(error: unknown): { where: string | undefined; message: string } {
   const text = error instanceof Error ? error.message : String(error)
   const where = /^\S+:\d+(?=\n)/.exec(text)?.[0]

@@ -6,7 +6,7 @@ import { SAMPLE_MAILS } from './sample-mails.ts'
 import { PAGE_NAMES, SAMPLE_PAGES } from './sample-pages.ts'
 import { failureOf, type Templates } from './templates.ts'
 
-/** What goes wrong where every page and mail is rendered once, so that it is told at the start. `templates` are strict. */
+/** Renders every page and mail once, so that mistakes are found at the start. `templates` are strict. */
 export function tryAll(templates: Templates, catalog: Catalog, frame: PageFrame): string[] {
   const problems = new Set<string>()
 

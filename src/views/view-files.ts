@@ -10,7 +10,7 @@ export interface ViewFile {
   isHosts: boolean
 }
 
-/** Ours, and what a host puts in their place; nothing else on the disk can be named. */
+/** Our files, and those of a host that replace them. No other file can be named. */
 export type ViewFiles = ReturnType<typeof readViewFiles>
 
 const FOLDERS = new Set(['pages', 'mails', 'locales'])
@@ -19,11 +19,7 @@ const OURS = fileURLToPath(new URL('../../views/', import.meta.url))
 
 let own: ReadonlyMap<string, ViewFile> | undefined
 
-/**
- * The package's own files never change: they are read once in a process.
- *
- * @param problems - takes what is wrong with the host's directory.
- */
+/** The package's own files never change: they are read once in a process. */
 export function readViewFiles(directory: string | undefined, problems: string[]) {
   const ours = (own ??= readDirectory(OURS, false, problems))
   const hosts =
@@ -31,7 +27,6 @@ export function readViewFiles(directory: string | undefined, problems: string[])
   return {
     own: ours,
     hosts,
-    /** The host's where there is one, otherwise ours. */
     find: (name: string) => hosts.get(name) ?? ours.get(name),
     hasHostsTemplates: [...hosts.keys()].some((name) => /^(pages|mails)\//.test(name)),
   }
@@ -50,7 +45,7 @@ function readDirectory(directory: string, isHosts: boolean, problems: string[]) 
     }
   }
 
-  // Links within the directory are followed: mounted configuration is made of them.
+  // Links within the directory are followed, because mounted configuration consists of them.
   function walk(folder: string, above: readonly string[]) {
     const read = () => readdirSync(join(root, folder)).filter(isShown).toSorted()
     for (const entry of attempt(read, `${folder || directory} cannot be read`) ?? []) {
@@ -58,14 +53,14 @@ function readDirectory(directory: string, isHosts: boolean, problems: string[]) 
       const missing = `${name} is a link to a file that does not exist`
       const path = attempt(() => realpathSync(join(root, name)), missing)
       if (path === undefined) continue
-      const kind = statSync(path)
+      const stats = statSync(path)
       if (isHosts && !path.startsWith(root + sep))
         problems.push(`${name} is a link to a file outside the directory`)
-      else if (kind.isFile()) {
+      else if (stats.isFile()) {
         const text = attempt(() => readFileSync(path, 'utf8'), `${name} cannot be read`)
         if (text !== undefined) files.set(name, { name, text, isHosts })
-      } else if (!kind.isDirectory()) problems.push(`${name} is not a file`)
-      // So that it can be told of.
+      } else if (!stats.isDirectory()) problems.push(`${name} is not a file`)
+      // Kept by its name, for the warning.
       else if (!folder && !FOLDERS.has(entry))
         files.set(`${name}/`, { name: `${name}/`, text: '', isHosts })
       else if (!above.includes(path)) walk(name, [...above, path])
@@ -76,7 +71,7 @@ function readDirectory(directory: string, isHosts: boolean, problems: string[]) 
   return files
 }
 
-/** Not what editors and systems keep beside the files. */
+/** Not the files of editors and systems. */
 function isShown(name: string): boolean {
   return !/^\.|~$|\.md$/.test(name)
 }

@@ -1,6 +1,6 @@
 import type { ShownClient } from './page-locals.ts'
 
-/** Rounds down, so that it never promises more than the link holds. One day is told as 24 hours. */
+/** Rounds down, so that the link works at least as long. One day is shown as 24 hours. */
 export function lifetimeText(ms: number, lang: string): string {
   const seconds = Math.floor(ms / 1000)
   const minutes = Math.floor(seconds / 60)
@@ -10,7 +10,7 @@ export function lifetimeText(ms: number, lang: string): string {
   return amountText(minutes, 'minute', lang)
 }
 
-/** Rounds up, so that nobody comes back too early. */
+/** Rounds up, so that no one comes back too early. */
 export function waitText(ms: number, lang: string): string {
   const minutes = Math.ceil(ms / 60_000)
   if (minutes <= 90) return amountText(minutes, 'minute', lang)
@@ -39,7 +39,7 @@ const amounts = madeOnce((langAndUnit) => {
   return new Intl.NumberFormat(lang, { style: 'unit', unit, unitDisplay: 'long' })
 })
 
-/** To the minute, in UTC and saying so: nobody knows where the mail is read. */
+/** To the minute, in UTC, because the time zone of the reader is not known. */
 export function timeText(at: Date, lang: string): string {
   return times(lang).format(at)
 }
@@ -67,7 +67,7 @@ export function allOf(names: readonly string[], lang: string): string {
   return new Intl.ListFormat(lang).format(names)
 }
 
-/** To make a formatter takes longer than to use it. There are as many as languages of ours. */
+/** Formatters take longer to make than to use, and there are few languages. */
 function madeOnce<Format>(make: (key: string) => Format): (key: string) => Format {
   const made = new Map<string, Format>()
   return (key) => {
@@ -77,16 +77,13 @@ function madeOnce<Format>(make: (key: string) => Format): (key: string) => Forma
   }
 }
 
-/**
- * Lines of at most 76 columns, broken at spaces, and between Chinese and Japanese characters, which are two columns wide. A longer
- * word, such as a link, stays whole.
- */
+/** Lines of at most 76 columns, broken at spaces, and between Chinese and Japanese characters, which are two columns wide. */
 export function wrapped(text: string): string {
   return text.split('\n').map(wrappedLine).join('\n')
 }
 
 const WIDE = /[\u3000-\u30FF\u3400-\u9FFF\uF900-\uFAFF\uFF00-\uFF60]/g
-/** A word, or one wide character with what may not begin a line after it; and the spaces that follow. */
+/** A word, or one wide character with the characters that must not begin a line. And the spaces that follow. */
 const PIECE =
   /(?:[\u3000-\u30FF\u3400-\u9FFF\uF900-\uFAFF\uFF00-\uFF60]|[^ \u3000-\u30FF\u3400-\u9FFF\uF900-\uFAFF\uFF00-\uFF60]+)[、。」』ァィゥェォッャュョぁぃぅぇぉっゃゅょー！），：；？]* *| +/gu
 
@@ -107,7 +104,7 @@ function columnsOf(text: string): number {
   return Array.from(text.replace(WIDE, '  ')).length
 }
 
-/** A registered redirect URI can be anything; as a link only these schemes run no script. */
+/** Registered addresses can have any scheme. Links with these ones run no script. */
 export function shownClient(client: ShownClient | undefined): ShownClient | undefined {
   if (!client) return undefined
   const { clientName, href, ...others } = client
@@ -116,7 +113,7 @@ export function shownClient(client: ShownClient | undefined): ShownClient | unde
   return { ...others, clientName: displayName(clientName), ...(isSafe && { href }) }
 }
 
-/** The first letter of a name, as a mark in the place of a logo. */
+/** The first letter of a name, in place of a logo. */
 export function initialOf(name: string): string {
   const [first] = letters.segment(name)
   return first?.segment.toUpperCase() ?? ''
@@ -124,7 +121,7 @@ export function initialOf(name: string): string {
 
 const letters = new Intl.Segmenter()
 
-/** Without line breaks, control and direction characters, which could forge the text around it, and 64 characters at most. */
+/** At most 64 characters, without line breaks and control characters, which could forge the text around it. */
 export function displayName(name: string): string {
   // oxlint-disable-next-line typescript/no-misused-spread -- code points are what is counted
   const shown = [...name.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Z}]+/gu, ' ').trim()]
@@ -132,8 +129,8 @@ export function displayName(name: string): string {
 }
 
 /**
- * Mail programs turn `evil.example` into a link. An invisible word joiner after each dot and colon stops them, and after the
- * characters that may replace these in an address.
+ * Mail programs turn `evil.example` into a link. An invisible word joiner stops them, after each dot, each colon, and each character
+ * that can replace these in an address.
  */
 export function unlinkable(name: string): string {
   return name
@@ -144,7 +141,7 @@ export function unlinkable(name: string): string {
 const FROM_THE_RIGHT =
   /[\p{Script=Adlam}\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Nko}\p{Script=Syriac}\p{Script=Thaana}]/u
 
-/** A name that may be read in the other direction keeps to itself: it moves nothing of the text around it. */
+/** A name in the other direction must not move the text around it. */
 export function isolated(name: string, dir: 'ltr' | 'rtl'): string {
   const mayTurn = dir === 'rtl' || FROM_THE_RIGHT.test(name)
   return name && mayTurn ? `\u2068${name}\u2069` : name

@@ -51,7 +51,6 @@ export async function startPageServer(brand?: Brand): Promise<PageServer> {
       return
     }
     pages.send(req, res, {
-      status: 200,
       name: page.name,
       locals: page.locals,
       uiLocales: searchParams.get('locale') ?? undefined,

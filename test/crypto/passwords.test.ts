@@ -6,7 +6,7 @@ import { hashPassword, passwordDigest, refusePassword } from '../../src/crypto/p
 import { bcryptWork, turns } from '../support/bcrypt-work.ts'
 
 describe('refusePassword() (8, PWD-09)', () => {
-  const LIMITS = { minLength: 8, maxLength: 64 }
+  const LIMITS = { minPasswordLength: 8, maxPasswordLength: 64 }
   const refusalOf = (password: string, limits = LIMITS) =>
     refusePassword(password, password, limits)?.refusal
 

@@ -19,7 +19,6 @@ describe('The policy of a page whose form leads to a client', () => {
   async function formAction(redirectUri: string) {
     const { url, close } = await serve((req, res) =>
       pages.send(req, res, {
-        status: 200,
         name: 'error',
         locals: { mode: 'error' },
         formMayLeadTo: redirectUri,
@@ -227,7 +226,7 @@ describe('A captcha (HDR-12)', () => {
     const [, which = '', id] = req.url?.split('/') ?? []
     const shown = everyPage.find((page) => page.id === id)
     if (!shown || (which !== 'with' && which !== 'without')) throw new Error(`no page ${req.url}`)
-    pages[which].send(req, res, { status: 200, formId: 'form', ...shown })
+    pages[which].send(req, res, { formId: 'form', ...shown })
   }
   let served: Served
 

@@ -145,7 +145,7 @@ export const requestMutants: Mutant[] = [
   {
     name: 'wrong passwords are not counted',
     in: 'createLoginPassword',
-    find: 'count > MOST_TRIES',
+    find: 'count > MAX_TRIES',
     becomes: 'count < 0',
     caughtBy: 'RATE-28',
   },
@@ -166,8 +166,8 @@ export const requestMutants: Mutant[] = [
   {
     name: 'guesses at unknown names are not limited',
     in: 'createLoginPassword',
-    find: 'count > MOST_TRIES',
-    becomes: 'count > MOST_TRIES && (await (parts as HttpParts).users.findByUsername(username))',
+    find: 'count > MAX_TRIES',
+    becomes: 'count > MAX_TRIES && (await (parts as HttpParts).users.findByUsername(username))',
     caughtBy: 'RATE-28',
   },
   {

@@ -25,7 +25,7 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: '"this was not me" does it again each time',
-    in: 'not-me:disown',
+    in: 'not-me:report',
     find: 'mail.usedAt',
     becomes: 'false',
     caughtBy: 'NOT-03',
@@ -61,7 +61,7 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'an app that cannot be told counts as told',
-    in: 'isTold',
+    in: 'isNotified',
     find: "state === 'waiting' || state === 'sent'",
     becomes: "state !== 'dead'",
     caughtBy: 'those that are told, and those that cannot be',
@@ -75,16 +75,16 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a login whose password is another one by now outlives the cut-offs',
-    in: 'seen-logins:seenByLogin',
+    in: 'seen-logins:cutoffsSeenAtLogin',
     find: 'seenNone()',
     becomes: 'seenAll(ends)',
     caughtBy: 'FLT-14',
   },
   {
     name: 'a login with the new password is judged by its clock',
-    in: 'seen-logins:seenByLogin',
-    find: 'isOfNow ? seenAll(ends)',
-    becomes: 'isOfNow ? seenBy(second, ends)',
+    in: 'seen-logins:cutoffsSeenAtLogin',
+    find: 'isCurrent ? seenAll(ends)',
+    becomes: 'isCurrent ? seenBy(second, ends)',
     caughtBy: 'FLT-14',
   },
   {
@@ -191,7 +191,7 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'links from before come back once an account is enabled again',
-    in: 'met',
+    in: 'voidIfDisabled',
     find: 'user?.disabled',
     becomes: 'false',
     caughtBy: 'TOK-25',
@@ -199,7 +199,7 @@ export const resetMutants: Mutant[] = [
   {
     name: 'a mail that is on its way outlives the end of everything',
     in: 'voidEverything',
-    find: 'await store.outbox.supersede(ids, BEFORE_EVERY_CLOCK)',
+    find: 'await store.outbox.supersede(ids, VOIDED_AT)',
     becomes: '',
     caughtBy: 'TOK-25',
   },
@@ -212,14 +212,14 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a reset link outlives another address',
-    in: 'isStillFor',
+    in: 'isUnchanged',
     find: 'user.email === issued.email',
     becomes: 'true',
     caughtBy: 'TOK-16',
   },
   {
     name: 'a reset link outlives a newer password',
-    in: 'isIssuedUnder',
+    in: 'hasSamePassword',
     find: '=== issued.passwordDigest',
     becomes: '!== issued.email',
     caughtBy: 'its password: POST ends no session',
@@ -308,15 +308,15 @@ export const resetMutants: Mutant[] = [
   {
     name: 'a void reset link that was never posted asks for a new mail',
     in: 'linkState',
-    find: '!account || !isStillFor(token, account)',
-    becomes: "!account || (end === 'expired' && !isStillFor(token, account))",
+    find: '!account || !isUnchanged(token, account)',
+    becomes: "!account || (end === 'expired' && !isUnchanged(token, account))",
     caughtBy: 'asks for no new one either, changes nothing',
   },
   {
     name: 'an expired reset link outlives a change of its account',
     in: 'linkState',
-    find: '!account || !isStillFor(token, account)',
-    becomes: '!account || (!end && !isStillFor(token, account))',
+    find: '!account || !isUnchanged(token, account)',
+    becomes: '!account || (!end && !isUnchanged(token, account))',
     caughtBy: 'asks for no new one either, changes nothing',
   },
   {
@@ -342,7 +342,7 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'the page that a reset leads back to is taken from the browser',
-    in: 'open-login:noted',
+    in: 'open-login:readCookie',
     find: "box.open(ctx.cookies.get(NAME, { signed: false }) ?? '', NAME)",
     becomes: 'ctx.cookies.get(NAME, { signed: false })?.replace(/.*/, decodeURIComponent)',
     caughtBy: 'leads nowhere else, and the honest login',
@@ -392,28 +392,28 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: '"this was not me" of a verification mail leaves the address verified',
-    in: 'takeBack',
+    in: 'undo',
     find: 'await users.markEmailUnverified?.(userId, email)',
     becomes: '',
     caughtBy: 'NOT-13',
   },
   {
     name: '"this was not me" leaves the links of an unused mail',
-    in: 'takeBack',
+    in: 'undo',
     find: 'await voidEverything(userId, [kind])',
     becomes: '',
     caughtBy: 'of a reset mail voids its link',
   },
   {
     name: '"this was not me" leaves the logins that wait',
-    in: 'takeBack',
+    in: 'undo',
     find: 'await pendingLogins.change({ accountId: userId }, { isVoid: true })',
     becomes: '',
     caughtBy: 'of a reset mail ends the login that waits',
   },
   {
     name: 'a mailbox that the account has left voids the links of the new one',
-    in: 'takeBack',
+    in: 'undo',
     find: 'user.email === email',
     becomes: 'true',
     caughtBy: 'NOT-12',
@@ -434,7 +434,7 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: '"this was not me" leads a thief to a new link',
-    in: 'not-me:disown',
+    in: 'not-me:report',
     find: 'account?.email === mail.email',
     becomes: 'account?.email !== undefined',
     caughtBy: 'NOT-15',
@@ -448,14 +448,14 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: '"this was not me" is spent before its work',
-    in: 'not-me:disown',
-    find: 'await takeBack(parts, mail, by)',
-    becomes: 'await notMeTokens.use(mail.id, clock.now()).then(() => takeBack(parts, mail, by))',
+    in: 'not-me:report',
+    find: 'await undo(parts, mail, by)',
+    becomes: 'await notMeTokens.use(mail.id, clock.now()).then(() => undo(parts, mail, by))',
     caughtBy: 'NOT-11',
   },
   {
     name: 'a button that found a later link is spent',
-    in: 'not-me:disown',
+    in: 'not-me:report',
     find: "if (outcome !== 'later') await notMeTokens",
     becomes: 'await notMeTokens',
     caughtBy: 'NOT-08',
@@ -483,7 +483,7 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'an app that could not be told counts as told',
-    in: 'isTold',
+    in: 'isNotified',
     find: "state === 'waiting' || state === 'sent'",
     becomes: "state !== 'untold'",
     caughtBy: 'that gave up are named as those',
@@ -499,8 +499,8 @@ export const resetMutants: Mutant[] = [
   {
     name: 'one network fills the queue',
     in: 'createHashQueue',
-    find: 'line.length >= most',
-    becomes: 'line.length >= most + 1000',
+    find: 'line.length >= max',
+    becomes: 'line.length >= max + 1000',
     caughtBy: 'refuses one network beyond a few',
   },
   {
@@ -513,7 +513,7 @@ export const resetMutants: Mutant[] = [
   {
     name: 'a dearer hash is not reported',
     in: 'createVerifyPassword',
-    find: 'tellDearer(hash.cost)',
+    find: 'warnOfCost(hash.cost)',
     becomes: '',
     caughtBy: 'dearer by more than two',
   },

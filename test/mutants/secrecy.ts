@@ -49,15 +49,15 @@ export const secrecyMutants: Mutant[] = [
   {
     name: 'the delay counts from the arrival of the request',
     in: 'readAndAnswer',
-    find: 'const fields = await readForm(ctx) const waited = startDelay()',
-    becomes: `const waited = startDelay()
+    find: 'const fields = await readForm(ctx) const randomDelay = startDelay()',
+    becomes: `const randomDelay = startDelay()
       const fields = await readForm(ctx)`,
     caughtBy: 'counts from the end of the body',
   },
   {
     name: 'there is no delay',
     in: 'createHostCheck',
-    find: "await waited() if (verdict !== 'failed')",
+    find: "await randomDelay() if (verdict !== 'failed')",
     becomes: "if (verdict !== 'failed')",
     caughtBy: 'counts from the end of the body',
   },
@@ -71,7 +71,7 @@ export const secrecyMutants: Mutant[] = [
   {
     name: 'a token that was never mailed is answered early',
     in: 'renewLink',
-    find: 'await waited() return showInvalidLink',
+    find: 'await randomDelay() return showInvalidLink',
     becomes: 'return showInvalidLink',
     caughtBy: 'counts from the end of the body',
   },

@@ -54,10 +54,10 @@ export const waitingMutants: Mutant[] = [
   {
     name: 'codes may be guessed until one is right',
     in: 'login-code:tryCode',
-    find: 'tries > MOST_OF_LOGIN',
+    find: 'tries > MAX_OF_LOGIN',
     becomes: 'tries > 999',
     and: [
-      { in: 'login-code:tryCode', find: 'tries === MOST_OF_LOGIN ?', becomes: 'tries === 999 ?' },
+      { in: 'login-code:tryCode', find: 'tries === MAX_OF_LOGIN ?', becomes: 'tries === 999 ?' },
     ],
     caughtBy: 'VER-26',
   },
@@ -130,15 +130,15 @@ export const waitingMutants: Mutant[] = [
   {
     name: 'a mailbox has any number of wrong codes an hour',
     in: 'OF_MAILBOX',
-    find: 'most: 20',
-    becomes: 'most: 2000',
+    find: 'max: 20',
+    becomes: 'max: 2000',
     caughtBy: 'is compared 20 times an hour',
   },
   {
     name: 'a mailbox has any number of wrong codes a month',
     in: 'OF_MAILBOX',
-    find: 'most: 100',
-    becomes: 'most: 10000',
+    find: 'max: 100',
+    becomes: 'max: 10000',
     caughtBy: 'is compared 20 times an hour',
   },
   {
@@ -291,13 +291,13 @@ export const waitingMutants: Mutant[] = [
   {
     name: 'a login waits that another site sent',
     in: 'login:block',
-    find: 'isCrossSite(req, new URL(parts.oauthUrl).origin)',
+    find: 'isCrossSite(req, parts.origin)',
     becomes: 'false',
     caughtBy: 'no login waits that another site sent',
   },
   {
     name: 'a code verifies the address that the account has by then',
-    in: 'isStillFor',
+    in: 'isUnchanged',
     find: 'user.email === issued.email',
     becomes: 'true',
     and: [
@@ -333,15 +333,15 @@ export const waitingMutants: Mutant[] = [
   {
     name: 'a waiting window says signed in whoever is',
     in: 'waiting-login:show',
-    find: 'live && live.accountId === captured?.login.accountId',
-    becomes: "status === 'continued'",
+    find: '(await resume.signedInAccount(ctx)) === captured.login.accountId',
+    becomes: 'true',
     caughtBy: 'says that it is over, not',
   },
   {
     name: 'a waiting window says signed in of any account',
     in: 'waiting-login:show',
-    find: '=== captured?.login.accountId',
-    becomes: '!== captured?.params',
+    find: '=== captured.login.accountId',
+    becomes: '!== undefined',
     caughtBy: 'says of a window that went on before',
   },
   {

@@ -475,7 +475,7 @@ describe('A request that began before a cut-off and ends after it', () => {
         clock: movableClock,
         log: () => {},
         own: adapterOn(store),
-        noteClients: async () => {},
+        recordLoggedOutClients: async () => {},
       })
       const adapter = sessions.adapter()(model)
       const save = (id: string) => {

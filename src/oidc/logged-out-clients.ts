@@ -3,51 +3,49 @@ import { isStoreUnavailable } from '../errors.ts'
 import type { Log, SessionEnd } from '../ports/index.ts'
 import type { NewClientLogout } from '../records/index.ts'
 import type { AccountRecords } from './account-records.ts'
-import { tellsClients } from './backchannel-logout.ts'
+import { isBackchannelLogoutOn } from './backchannel-logout.ts'
 import { readClient } from './clients.ts'
 import type { OidcParts } from './parts.ts'
 import type { Client } from './request-check.ts'
 
-/** A client that is down for a day is not told. */
+/** A client that is down for a day is not notified. */
 const LIFE_MS = 24 * 3_600_000
 
-export type NoteClients = ReturnType<typeof createNoteClients>
+export type RecordLoggedOutClients = ReturnType<typeof createRecordLoggedOutClients>
 
 /**
- * Notes which clients are to be told that the account is ended there. It is called before its records are deleted. Where the provider
- * tells no clients, it does nothing. It throws only where what is stored cannot be reached.
- *
- * @param ring - there is somebody to be told.
+ * Records which clients are to be notified, and calls `wake` if there are any. Call it before the records of the account are deleted. It
+ * throws only if the store cannot be reached.
  */
-export function createNoteClients(
+export function createRecordLoggedOutClients(
   { provider, clientLogouts, clock, log }: OidcParts,
-  ring: () => void,
+  wake: () => void,
 ) {
   return (accountId: string, end: SessionEnd, records: Pick<AccountRecords, 'clientsOfEnded'>) =>
     unlessUnavailable(log, async () => {
-      if (!tellsClients(provider())) return
+      if (!isBackchannelLogoutOn(provider())) return
       const clients = await records.clientsOfEnded()
       const logouts: NewClientLogout[] = []
       const note = ([clientId, sids]: [string, Set<string>]) =>
         unlessUnavailable(log, async () => {
           const client = await readClient(provider(), clientId)
           if (!client) return
-          const told = toldOf(client, [...sids])
-          const canBeTold = told.length > 0
+          const notified = sidsToNotify(client, [...sids])
+          const canBeTold = notified.length > 0
           const requestedAt = clock.now()
           const expiresAt = new Date(requestedAt.getTime() + LIFE_MS)
           const logout = { endId: end.id, accountId, clientId, canBeTold, requestedAt, expiresAt }
-          for (const sid of canBeTold ? told : [undefined])
+          for (const sid of canBeTold ? notified : [undefined])
             logouts.push({ ...logout, id: idOf([end.id, clientId, sid]), sid })
         })
-      // At once: to read one, the provider may wait for a server of the client.
+      // All at once: to read a client, the provider may wait for its server.
       await Promise.all([...clients].map(note))
       await clientLogouts.add(logouts)
-      if (logouts.some(({ canBeTold }) => canBeTold)) ring()
+      if (logouts.some(({ canBeTold }) => canBeTold)) wake()
     })
 }
 
-/** Sessions end all the same: a client that is not told keeps its own for a while. */
+/** Other failures are only logged: the account is signed out here in any case. */
 async function unlessUnavailable(log: Log, work: () => Promise<void>): Promise<void> {
   try {
     await work()
@@ -58,9 +56,9 @@ async function unlessUnavailable(log: Log, work: () => Promise<void>): Promise<v
   }
 }
 
-/** The sessions that the client is told of; `undefined`: of all at once. None: it cannot be told. */
-function toldOf(client: Client | 'unreadable', sids: string[]): (string | undefined)[] {
-  // It may be readable once it is told. What it asks for then is not known yet: a session is right for all.
+/** Each `sid` of which the client is notified. `undefined`: all at once. An empty list: it cannot be notified. */
+function sidsToNotify(client: Client | 'unreadable', sids: string[]): (string | undefined)[] {
+  // It may be readable later. What it requires is not known yet, and a `sid` is right in any case.
   if (client === 'unreadable') return sids.length > 0 ? sids : [undefined]
   if (client.backchannelLogoutUri === undefined) return []
   return client.backchannelLogoutSessionRequired === true ? sids : [undefined]

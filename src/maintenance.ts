@@ -4,7 +4,7 @@ import type { Flows } from './flows/flows.ts'
 
 const FOLLOW_SETTINGS_MS = 1_000
 const SWEEP_MS = 5_000
-/** Where the database does not purge by itself. */
+/** For databases that do not purge by themselves. */
 const PURGE_MS = 60_000
 const NOTE_KEYS_MS = 60_000
 const CLOCK_TOLERANCE_MS = 1_000
@@ -13,12 +13,12 @@ const HEALTH_MS = 2_000
 /** Whether this process can answer people. `not_started`: also while it stops. `database`: it does not answer. */
 export type Health = { isReady: true } | { isReady: false; reason: 'not_started' | 'database' }
 
-interface UpkeepParts extends Core, Pick<Flows, 'passwordReset' | 'invitation'> {
+interface MaintenanceParts extends Core, Pick<Flows, 'passwordReset' | 'invitation'> {
   mail: { tidy(): Promise<void> }
 }
 
-/** What goes on beside the requests: following the settings, and finishing what a dead process left. */
-export function createUpkeep(parts: UpkeepParts) {
+/** Work beside the requests: it follows the settings, and finishes what a dead process left. */
+export function createMaintenance(parts: MaintenanceParts) {
   const { settingsKeeper, passwordReset, invitation, mail, keyRing, store, clock, log } = parts
   let stopping = new AbortController()
   let loops: Promise<void>[] = []
@@ -36,7 +36,7 @@ export function createUpkeep(parts: UpkeepParts) {
   }
 
   return {
-    /** @param sweeps - whether this process finishes what another one left. */
+    /** @param sweeps - whether this process finishes the work of dead ones. */
     async start(initialSettings: Record<string, string>, sweeps: boolean) {
       stopping.abort()
       stopping = new AbortController()
@@ -61,11 +61,10 @@ export function createUpkeep(parts: UpkeepParts) {
       )
     },
 
-    /** Waits for what is under way, at most this long. */
     async stop(withinMs: number) {
       stopping.abort()
       if (loops.length === 0) return
-      // Where that fails, the note ends by itself.
+      // If that fails, the note expires.
       const forget = () => keyRing.forget().catch(() => {})
       await within(clock, withinMs, Promise.all(loops).then(forget))
     },
@@ -80,16 +79,16 @@ export function createUpkeep(parts: UpkeepParts) {
   }
 }
 
-// Cut-offs and expiry compare times of several processes.
-async function checkClock({ clock, store, log }: UpkeepParts) {
+// Cut-offs and expiry compare the times of several processes.
+async function checkClock({ clock, store, log }: MaintenanceParts) {
   const skewMs = clock.now().getTime() - (await store.now()).getTime()
   if (Math.abs(skewMs) > CLOCK_TOLERANCE_MS) {
     log('warn', 'this clock and that of the database differ: use NTP on both', { skewMs })
   }
 }
 
-// Not refused: a service may move to another address process by process.
-async function checkIssuers({ keyRing, log }: UpkeepParts) {
+// Only a warning: a service may move to another address process by process.
+async function checkIssuers({ keyRing, log }: MaintenanceParts) {
   if (!(await keyRing.isShared())) return
   log('warn', 'another issuer uses this store: each needs a database or a prefix of its own')
 }

@@ -3,23 +3,18 @@ import type { ClientLogout, ClientLogoutState, ClientLogoutStore } from '../reco
 import { defined } from '../records/kind.ts'
 import type { ShownApps, SignedOutApps } from '../views/page-locals.ts'
 
-export type ToldClients = ReturnType<typeof createToldClients>
+export type ClientNotifications = ReturnType<typeof createClientNotifications>
 
-/** More names help nobody. */
-const MOST_NAMES = 10
+const MAX_NAMES = 10
 
-/**
- * What became of the clients that an account was signed in to.
- *
- * @param isOn - whether the provider tells clients.
- */
-export function createToldClients(
+/** The clients that an account was signed in to, and whether each is notified. `isOn`: the provider notifies clients. */
+export function createClientNotifications(
   isOn: () => boolean,
   logouts: Pick<ClientLogoutStore, 'find'>,
   nameOf: (clientId: string) => Promise<string>,
   log: Log,
 ) {
-  async function known<T>(work: () => Promise<T>): Promise<T | undefined> {
+  async function unlessFailed<T>(work: () => Promise<T>): Promise<T | undefined> {
     try {
       return isOn() ? await work() : undefined
     } catch (error) {
@@ -33,24 +28,21 @@ export function createToldClients(
     clientsOfNewest(await logouts.find({ accountId, ...defined({ endId }) }))
 
   async function shown(clients: ClientLogout[]): Promise<ShownApps> {
-    const named = clients.slice(0, MOST_NAMES).map(({ clientId }) => nameOf(clientId))
-    return { names: await Promise.all(named), more: Math.max(0, clients.length - MOST_NAMES) }
+    const named = clients.slice(0, MAX_NAMES).map(({ clientId }) => nameOf(clientId))
+    return { names: await Promise.all(named), more: Math.max(0, clients.length - MAX_NAMES) }
   }
 
   return {
-    /**
-     * Each client of one end, or of the newest, once. `undefined`: it is not known, because the provider tells no clients or the store
-     * failed, which is logged.
-     */
-    clientsOf: (accountId: string, endId?: string) => known(() => find(accountId, endId)),
+    /** Each client of one end, or of the newest, once. `undefined`: the provider notifies no clients, or the store failed. */
+    clientsOf: (accountId: string, endId?: string) => unlessFailed(() => find(accountId, endId)),
 
-    /** The same by name, for the person. */
+    /** Their names, for the user. */
     appsOf: (accountId: string, endId: string) =>
-      known(async (): Promise<SignedOutApps> => {
+      unlessFailed(async (): Promise<SignedOutApps> => {
         const clients = await find(accountId, endId)
         const [told, untold] = await Promise.all([
-          shown(clients.filter(isTold)),
-          shown(clients.filter((client) => !isTold(client))),
+          shown(clients.filter(isNotified)),
+          shown(clients.filter((client) => !isNotified(client))),
         ])
         return { told, untold }
       }),
@@ -59,11 +51,7 @@ export function createToldClients(
 
 const WORST_FIRST: readonly ClientLogoutState[] = ['dead', 'untold', 'waiting', 'sent']
 
-/**
- * Each client of the newest end once, as the worst of its sessions stands.
- *
- * @param logouts - of one account, newest first.
- */
+/** Each client of the newest end once, as the worst of its sessions stands. `logouts` are of one account, newest first. */
 function clientsOfNewest(logouts: readonly ClientLogout[]): ClientLogout[] {
   const clients = new Map<string, ClientLogout>()
   const ofNewest = logouts.filter(({ endId }) => endId === logouts[0]?.endId)
@@ -76,5 +64,6 @@ function clientsOfNewest(logouts: readonly ClientLogout[]): ClientLogout[] {
 
 const rankOf = ({ state }: ClientLogout) => WORST_FIRST.indexOf(state)
 
-/** Whether the client is told, or was. Otherwise the person has to sign out there. */
-export const isTold = ({ state }: ClientLogout): boolean => state === 'waiting' || state === 'sent'
+/** Otherwise the user has to sign out of the client. */
+export const isNotified = ({ state }: ClientLogout): boolean =>
+  state === 'waiting' || state === 'sent'
