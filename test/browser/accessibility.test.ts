@@ -86,7 +86,7 @@ describeInChromium('Every page in every mode (WCAG 2.2 AA) [full]', (browser) =>
       return page
     }
     const openedAt = ({ origin }: PageServer) =>
-      opened((page) => page.goto(`${origin}/oauth2/error.error`))
+      opened((page) => page.goto(`${origin}/oauth2/error.error.1`))
     ours = [await openedAt(server), await openedAt(server)]
     plains = [await openedAt(plain), await openedAt(plain)]
     ofExample = [await opened((page) => arriveAtExample(page, 'home', 'en'))]
