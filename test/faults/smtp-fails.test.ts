@@ -171,7 +171,7 @@ describeWithMongo('An SMTP server accepts, and never speaks', function (this: Mo
   /** The same load with a server that speaks, and with one that does not: accounts and strangers in turn. */
   async function load(): Promise<Answer[]> {
     const page = `${at.oauthUrl}/forgot-password`
-    const [{ answers }] = await Promise.all([
+    const [answers] = await Promise.all([
       steadyLoad({ perSecond: STALLED_PER_SECOND, count: REQUESTS }, (index) => {
         const account = accounts[Math.floor(index / 2) % accounts.length] as Account
         const identifier = index % 4 === 0 ? account.username : account.email

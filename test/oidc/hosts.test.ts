@@ -248,19 +248,6 @@ function itServesBothFlows(options: HarnessOptions & { host: Host }): void {
     await login.comesBack(answer)
   })
 
-  it('reads and changes the settings at {base_url}/admin/api/settings (4.5)', async () => {
-    await h.put({ validation_min_password_length: '20' })
-    const authorization = `Bearer ${ADMIN_TOKEN}`
-    const settingsUrl = `${h.baseUrl}/admin/api/settings`
-    const answer = await createUserAgent().get(settingsUrl, { authorization })
-    const settings = JSON.parse(answer.text) as Record<string, string>
-    expect(settings['validation_min_password_length']).to.equal('20')
-    const user = await h.addVerified()
-    await user.forgets()
-    await user.choosesPassword(NEW_PASSWORD.slice(0, 19))
-    await user.sees('reset-password', 'password_too_short', 400)
-  })
-
   it('leads from the well-known address for changing passwords to the form', async () => {
     const agent = createUserAgent()
     const { origin } = new URL(h.baseUrl)
@@ -565,7 +552,7 @@ describe('Flows that are not attached, or too late', () => {
     if (isAttached) flows.attach(provider)
     await flows.start({ workers: false })
     ends.push(close, flows.stop)
-    return { baseUrl, flows, logged, server }
+    return { baseUrl, flows, provider, logged, server }
   }
   const ends: (() => Promise<unknown>)[] = []
   after(async () => {
@@ -585,18 +572,21 @@ describe('Flows that are not attached, or too late', () => {
     expect(told[0]).to.match(/^error Call flows\.attach\(provider\) before provider\.callback\(\)/)
   })
 
-  it('refuse to finish a login, and to start workers: the code is ERR_NOT_ATTACHED', async () => {
-    const { baseUrl, flows, server } = await mountedBeforeAttach(false)
+  it('refuse to finish a login, to renew a session, and to start workers until they are: the code is ERR_NOT_ATTACHED', async () => {
+    const { baseUrl, flows, provider, server } = await mountedBeforeAttach(false)
     const codes: unknown[] = []
     server.removeAllListeners('request')
     server.on('request', (req, res) => {
       const login = { account: 'ann', startedAt: flows.loginStarted() }
-      const finished = flows.finishLogin(req, res, login)
-      void finished.catch((error: unknown) => codes.push(error)).then(() => res.end())
+      const asked = [flows.finishLogin(req, res, login), flows.passwordChanged('ann', { req, res })]
+      const refused = asked.map((each) => each.catch((error: unknown) => codes.push(error)))
+      void Promise.all(refused).then(() => res.end())
     })
     await createUserAgent().post(`${baseUrl}/login`, {})
     codes.push(await flows.start().catch((error: unknown) => error))
     for (const error of codes) expect(error).to.include({ code: 'ERR_NOT_ATTACHED' })
-    expect(codes).to.have.length(2)
+    expect(codes).to.have.length(3)
+    flows.attach(provider)
+    await flows.start()
   })
 })
