@@ -85,6 +85,19 @@ export async function startBrowserHarness(
   }
 }
 
+/** That of the suite that asks for it, from its first hook to its end. Options that a hook makes are given as a function. */
+export function suiteBrowserHarness(
+  options: BrowserHarnessOptions | (() => Promise<BrowserHarnessOptions>) = {},
+): BrowserHarness {
+  const h = {} as BrowserHarness
+  before('the harness runs', async () => {
+    const given = typeof options === 'function' ? await options() : options
+    Object.assign(h, await startBrowserHarness(given))
+  })
+  after(() => h.close?.())
+  return h
+}
+
 /** Says what was posted to it. */
 function answerAsClient(req: IncomingMessage, res: ServerResponse) {
   let body = ''

@@ -7,8 +7,7 @@ import { wrongCode } from '../support/person.ts'
 import {
   blockedIn,
   keptWindow,
-  startBrowserHarness,
-  type BrowserHarness,
+  suiteBrowserHarness,
   type PersonInChromium,
 } from './person-in-chromium.ts'
 
@@ -29,16 +28,11 @@ function wordsIn(locale: string): Map<string, string> {
 }
 
 describeInChromium('The page that waits [full]', (browser) => {
-  let h: BrowserHarness
+  const h = suiteBrowserHarness({ settings: { email_link_confirmation: 'other_browser' } })
   const windows = {
     'with scripts': keptWindow(browser),
     'without scripts': keptWindow(browser, { javaScriptEnabled: false }),
   }
-
-  before(async () => {
-    h = await startBrowserHarness({ settings: { email_link_confirmation: 'other_browser' } })
-  })
-  after(() => h?.close())
 
   const loginIn = (window: Page) => window.locator('#waiting input[name=login]').inputValue()
 

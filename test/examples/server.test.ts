@@ -21,8 +21,9 @@ import {
   type Answer,
 } from '../support/user-agent.ts'
 import { compiledCheckout } from '../support/compiled-checkout.ts'
-import { eventually } from '../support/eventually.ts'
 import {
+  mailedLink,
+  mailsAt,
   refusedExampleServer,
   startExampleServer,
   suiteExampleServer,
@@ -39,26 +40,6 @@ const { scripts }: { scripts: { start: string } } = JSON.parse(
 const [OLD, NEW, LOST] = ['old', 'new', 'lost'].map((name) =>
   Buffer.alloc(32, name).toString('base64url'),
 ) as [string, string, string]
-
-interface Mail {
-  to: string
-  text: string
-  date: string
-}
-
-async function mailsAt({ baseUrl }: ExampleServer): Promise<Mail[]> {
-  const response = await fetch(`${baseUrl}/mailbox`, { headers: { accept: 'application/json' } })
-  return (await response.json()) as Mail[]
-}
-
-/** The link of the newest mail to this address, of one kind. */
-async function mailedLink(server: ExampleServer, to: string, path: string): Promise<string> {
-  return eventually(`a mail to ${to}`, async () => {
-    const mails = await mailsAt(server)
-    const mail = mails.find((each) => each.to === to && each.text.includes(path))
-    return mail && /https?:\/\/\S+/.exec(mail.text)?.[0]
-  })
-}
 
 /** The address of the first link to such a path. */
 function hrefTo(path: string, { text }: Answer): string {

@@ -1,7 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
 import middie from '@fastify/middie'
 import { type Challenge, solveChallenge } from 'altcha-lib'
 import { deriveKey } from 'altcha-lib/algorithms/pbkdf2'
@@ -30,6 +27,7 @@ import {
   press,
   createUserAgent,
 } from '../support/user-agent.ts'
+import { startProcess } from '../support/process.ts'
 import { freePort, serve } from '../support/serve.ts'
 import {
   ADMIN_TOKEN,
@@ -401,40 +399,30 @@ describe('The admin API on node:http, where nothing comes next', () => {
   })
 })
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url))
-
 const START_LIMIT_MS = 60_000
 
 describe('The example of each host, as it is started by hand [full]', function () {
   this.timeout(START_LIMIT_MS + 20_000)
-  let child: ChildProcess
-  let output = ''
+  let child: ReturnType<typeof startProcess>
 
   async function start(...args: string[]): Promise<string> {
-    const port = String(await freePort())
-    output = ''
-    child = spawn(process.execPath, ['--import', 'tsx/esm', 'examples/hosts/start.ts', ...args], {
-      cwd: ROOT,
-      env: { PATH: process.env['PATH'], PORT: port },
-    })
-    for (const stream of [child.stdout, child.stderr]) {
-      stream?.on('data', (chunk: Buffer) => (output += chunk.toString()))
-    }
+    const env = { PATH: process.env['PATH'], PORT: String(await freePort()) }
+    const program = ['--import', 'tsx/esm', 'examples/hosts/start.ts', ...args]
+    child = startProcess(process.execPath, program, env)
     const isReady = () => {
-      if (child.exitCode !== null) throw new Error(`the example ended:\n${output}`)
-      return /^READY (.*)$/m.exec(output)?.[1]
+      if (child.process.exitCode !== null) throw new Error(`it ended:\n${child.output()}`)
+      return /^READY (.*)$/m.exec(child.output())?.[1]
     }
     return eventually('the example is ready', isReady, START_LIMIT_MS)
   }
 
   afterEach('SIGTERM ends it by itself', async () => {
-    const exited = once(child, 'exit')
-    child.kill('SIGTERM')
-    expect(await exited).to.deep.equal([0, null])
+    child.process.kill('SIGTERM')
+    expect(await child.exited).to.equal(0)
   })
 
   const linkTo = (path: string) =>
-    eventually('the mail', () => new RegExp(`http\\S+${path}\\?\\S+`).exec(output)?.[0])
+    eventually('the mail', () => new RegExp(`http\\S+${path}\\?\\S+`).exec(child.output())?.[0])
 
   it('express captcha: mails a link for work, and none without it', async () => {
     const origin = await start('express', 'captcha')
@@ -452,7 +440,7 @@ describe('The example of each host, as it is started by hand [full]', function (
     const altcha = Buffer.from(JSON.stringify({ challenge, solution })).toString('base64')
     expect((await agent.post(form, { identifier: 'ann', altcha })).mode).to.equal('sent')
     await linkTo('/reset-password')
-    expect(output.split('/reset-password?token=')).to.have.length(2)
+    expect(child.output().split('/reset-password?token=')).to.have.length(2)
   })
 
   const hosts = ['koa', 'express', 'fastify', 'hono', 'nest', 'node-http', 'provider']

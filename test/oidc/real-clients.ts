@@ -2,12 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import {
-  createServer,
-  type IncomingMessage,
-  type RequestListener,
-  type ServerResponse,
-} from 'node:http'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -207,10 +202,6 @@ export interface LogoutClient {
   door: Door
   /** Once the provider is there. */
   start(issuer: string): Promise<void>
-  /** Nothing listens where its tokens go; its pages are still there. */
-  shut(): Promise<void>
-  open(): Promise<void>
-
   stop(): Promise<void>
 }
 
@@ -232,8 +223,7 @@ export async function logoutClient(
   }
   const told: ToldToken[] = []
   const door: Door = {}
-  const server = createServer((req, res) => void take(req, res).catch(() => res.destroy()))
-  let stopClient: () => unknown = () => {}
+  const ends: (() => unknown)[] = []
 
   async function bring(token: string): Promise<number> {
     const body = new URLSearchParams({ logout_token: token })
@@ -250,30 +240,21 @@ export async function logoutClient(
     res.writeHead(entry.status).end()
   }
 
-  const open = () => new Promise<void>((resolve) => server.listen(doorPort, '127.0.0.1', resolve))
-
-  async function shut() {
-    const closed = new Promise((resolve) => server.close(resolve))
-    server.closeAllConnections()
-    await closed
-  }
-
   return {
     metadata,
     baseUrl,
     told,
     door,
 
-    open,
-    shut,
     async start(issuer) {
       const registered = { issuer, port, baseUrl, redirectUri, clientId, clientSecret }
-      stopClient = await served(LOGOUT_CLIENTS[kind])(registered)
-      await open()
+      ends.push(await served(LOGOUT_CLIENTS[kind])(registered))
+      const opened = (req: IncomingMessage, res: ServerResponse) =>
+        void take(req, res).catch(() => res.destroy())
+      ends.push((await serve(opened, doorPort)).close)
     },
     async stop() {
-      await shut()
-      await stopClient()
+      for (const end of ends.splice(0)) await end()
     },
   }
 }

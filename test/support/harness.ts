@@ -29,15 +29,7 @@ import type { HostParts } from '../../examples/hosts/host-parts.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
 import { postgresUsers, storageIn } from '../../examples/server/postgresql.ts'
 import { startMailServer, type MailServerOptions } from './mail-server.ts'
-import {
-  atHand,
-  attackerAt,
-  PASSWORD,
-  personAt,
-  tokenOf,
-  type Attacker,
-  type Service,
-} from './person.ts'
+import { atHand, PASSWORD, personAt, tokenOf, type Service } from './person.ts'
 import { describeWithMongo, freshDatabase } from './mongod.ts'
 import { describeWithPostgresql, freshPostgresql } from './postgresql.ts'
 import { serve } from './serve.ts'
@@ -105,8 +97,6 @@ export interface Harness extends Service, ReturnType<typeof atHand> {
   database: Database | undefined
   /** MongoDB's. */
   db: Db | undefined
-  /** Somebody with an account of their own, and what an attacker has. */
-  attacker(): Promise<Attacker>
   put(settings: Record<string, string>): Promise<void>
   forgot(identifier: string, carried?: Record<string, string>): Promise<Answer>
   reset(link: string, password: string, confirm?: string): Promise<Answer>
@@ -254,9 +244,6 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
       await addUser(complete)
       return personAt(harness, complete)
     },
-
-    attacker: async () =>
-      attackerAt(harness, await harness.addUser({ username: `mallory-${added}` })),
 
     async changeUser(user, changes) {
       await changeUser({ ...((await users.findById(user.id)) ?? user), ...changes })
