@@ -42,8 +42,6 @@ import {
 } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { expectEnded, isActive, refresh, signedIn } from '../support/oauth-requests.ts'
-import { expectOtherAccount, ownerSignedIn } from '../support/other-account.ts'
-import { codeOn } from '../support/person.ts'
 import { rawRequest } from '../support/raw-request.ts'
 import { createRelyingParty, followWithin } from '../support/relying-party.ts'
 
@@ -94,25 +92,6 @@ function itServesBothFlows(options: HarnessOptions & { host: Host }): void {
     await expectConsentThenCode(h, login, await login.opensLink())
   })
 
-  it('shows the code where the link is opened elsewhere, and finishes the login that it is typed at', async () => {
-    await h.put({ email_link_confirmation: 'other_browser' })
-    const login = await h.blockedLogin()
-    const page = await login.opensElsewhere()
-    expectPage(page, 200, 'verify-email', 'elsewhere')
-    expect(codeOn(page)).to.equal(login.code)
-    expect(await login.isVerified()).to.equal(false)
-    await login.comesBack(await login.presses('/waiting', { typed: { code: login.code } }))
-    await h.put({ email_link_confirmation: 'off' })
-  })
-
-  it('leaves the session of another account alone, and finishes the login once that is signed out', async () => {
-    const login = await h.blockedLogin()
-    const { owner, browser } = await ownerSignedIn(h)
-    expectOtherAccount(await browser.get(login.link), [owner, login])
-    expect(await h.accountOf(browser)).to.equal(owner.id)
-    await login.stillGetsIn()
-  })
-
   it('leads from a blocked login to the login page for another account, and back to the client of one that is cancelled', async () => {
     for (const button of ['other_account', 'cancel']) {
       const login = await h.blockedLogin()
@@ -132,16 +111,6 @@ function itServesBothFlows(options: HarnessOptions & { host: Host }): void {
       await login.reloads()
       await login.sees('verify-email', 'ended', 400)
     }
-  })
-
-  it('sends a new link from the page that waits, and that link finishes the login', async () => {
-    const login = await h.blockedLogin()
-    const before = login.mailCount()
-    await login.presses('/resend-verification')
-    await login.sees('verify-email', 'sent')
-    const { link } = await login.mail(before + 1)
-    expect(link).to.not.equal(login.link)
-    await login.comesBack(await login.opensElsewhere((login.link = link)))
   })
 
   it('resets a password from the login page on, ends everything that was signed in, and goes on with that login', async () => {
