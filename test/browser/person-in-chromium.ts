@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { text } from 'node:stream/consumers'
 import { expect } from 'chai'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { koaHost } from '../../examples/hosts/koa.ts'
@@ -58,7 +59,7 @@ type BrowserHarnessOptions = Pick<HarnessOptions, 'settings' | 'clients' | 'prov
 export async function startBrowserHarness(
   options: BrowserHarnessOptions = {},
 ): Promise<BrowserHarness> {
-  const client = await serve(answerAsClient)
+  const client = await serve((req, res) => void answerAsClient(req, res))
   const callback = `${client.url}/cb`
   const requests: string[] = []
 
@@ -99,10 +100,8 @@ export function suiteBrowserHarness(
 }
 
 /** Says what was posted to it. */
-function answerAsClient(req: IncomingMessage, res: ServerResponse) {
-  let body = ''
-  req.on('data', (chunk) => (body += String(chunk)))
-  req.on('end', () => res.end(body || 'the client'))
+async function answerAsClient(req: IncomingMessage, res: ServerResponse) {
+  res.end((await text(req)) || 'the client')
 }
 
 type Login = (req: IncomingMessage, res: ServerResponse) => Promise<void>

@@ -2,20 +2,11 @@ import { writeFile } from 'node:fs/promises'
 import { expect } from 'chai'
 import type { Page } from 'playwright-core'
 import { describeInChromium } from '../support/chromium.ts'
-import { mailedLink, suiteExampleServer } from '../support/example-server.ts'
+import { mailedLink, PASSWORD, seedUser, suiteExampleServer } from '../support/example-server.ts'
 import { suiteFolder } from '../support/folders.ts'
 import { inMode, keptWindow } from './person-in-chromium.ts'
 import { serve, type Served } from '../support/serve.ts'
 import { createUserAgent } from '../support/user-agent.ts'
-
-const PASSWORD = 'a password of the tests'
-
-const userNamed = (username: string, email_verified = false) => ({
-  username,
-  email: `${username}@users.example`,
-  email_verified,
-  password: PASSWORD,
-})
 
 describeInChromium(
   'The way back to a client of another origin, under our policy (RED-14) [full]',
@@ -38,7 +29,9 @@ describeInChromium(
       })
       callback = `${client.url}/cb`
       landing = `http://localhost:${client.port}/landed`
-      const users = [userNamed('ann', true), userNamed('ned'), userNamed('ben')]
+      const unverified = { email_verified: false, password: PASSWORD }
+      const ann = seedUser('ann', { password: PASSWORD })
+      const users = [ann, seedUser('ned', unverified), seedUser('ben', unverified)]
       const elsewhere = {
         client_id: 'elsewhere',
         client_secret: 'the secret of a client of the tests',
@@ -99,7 +92,7 @@ describeInChromium(
     it('works from the window that waited, to a client that leads on to another origin', async () => {
       await logIn('ned', { state: 'hop' })
       await inMode(page(), 'blocked')
-      await createUserAgent().get(await mailedLink(server, 'ned@users.example', '/verify-email?'))
+      await createUserAgent().get(await mailedLink(server, 'ned@example.com', '/verify-email?'))
       await page().click('form[action$="/verify-email/waiting"] button')
       await page().waitForURL(landing)
     })
@@ -107,7 +100,7 @@ describeInChromium(
     it('works from the mailed link, opened in another browser, and tells the client nothing of the link', async () => {
       await logIn('ben')
       await inMode(page(), 'blocked')
-      const link = await mailedLink(server, 'ben@users.example', '/verify-email?')
+      const link = await mailedLink(server, 'ben@example.com', '/verify-email?')
       await other().goto(link)
       await expectAtClient(other())
       expect(other().url()).not.to.include(new URL(link).searchParams.get('token'))

@@ -25,6 +25,7 @@ import {
   mailedLink,
   mailsAt,
   refusedExampleServer,
+  seedUser,
   startExampleServer,
   suiteExampleServer,
   type ExampleServer,
@@ -71,19 +72,12 @@ async function settingsAt({ baseUrl, adminToken }: ExampleServer) {
   return { status: answer.status, settings: (await answer.json()) as Record<string, string> }
 }
 
-const userNamed = (username: string, more: object = {}) => ({
-  username,
-  email: `${username}@example.com`,
-  email_verified: true,
-  ...more,
-})
-
 const SEED = {
   users: [
-    userNamed('dora', { password: 'dora-password' }),
-    userNamed('emil'),
-    userNamed('gina', { password: 'gina-password' }),
-    userNamed('fred', { password: 'fred-password', disabled: true }),
+    seedUser('dora', { password: 'dora-password' }),
+    seedUser('emil'),
+    seedUser('gina', { password: 'gina-password' }),
+    seedUser('fred', { password: 'fred-password', disabled: true }),
   ],
   clients: [
     {

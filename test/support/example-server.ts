@@ -135,6 +135,14 @@ export interface Account {
 
 export const PASSWORD = 'a password of the tests'
 
+/** A user of a seed file, whose address is verified unless `more` says otherwise. */
+export const seedUser = (username: string, more: object = {}) => ({
+  username,
+  email: `${username}@example.com`,
+  email_verified: true,
+  ...more,
+})
+
 const passwordHash = bcrypt.hashSync(PASSWORD, 4)
 
 /** Accounts `<name>-0`, `<name>-1` and so on, in the collection or the table of a server that has started before. */

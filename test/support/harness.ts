@@ -27,6 +27,7 @@ import {
 import { createChangePassword } from '../../examples/hosts/change-password.ts'
 import type { HostParts } from '../../examples/hosts/host-parts.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
+import { readForm } from '../../examples/hosts/page.ts'
 import { postgresUsers, storageIn } from '../../examples/server/postgresql.ts'
 import { startMailServer, type MailServerOptions } from './mail-server.ts'
 import { atHand, PASSWORD, personAt, tokenOf, type Service } from './person.ts'
@@ -365,7 +366,7 @@ function hostLogin(
       return
     }
     const startedAt = flows.loginStarted()
-    const form = new URLSearchParams(await bodyOf(req))
+    const form = (await readForm(req)) ?? new URLSearchParams()
     if (form.get('consent') !== null) return giveConsent(provider, req, res)
     const user = await users.findByUsername(form.get('username') ?? '')
     const isRight = await bcrypt.compare(form.get('password') ?? '', user?.passwordHash ?? '')
@@ -401,16 +402,6 @@ const firstParty: Configuration['loadExistingGrant'] = async ({ oidc }) => {
   grant.addOIDCScope(typeof scope === 'string' ? scope : 'openid')
   await grant.save()
   return grant
-}
-
-async function bodyOf(req: IncomingMessage): Promise<string> {
-  const parsed: unknown = Reflect.get(req, 'body')
-  if (typeof parsed === 'object' && parsed !== null) {
-    return new URLSearchParams(parsed as Record<string, string>).toString()
-  }
-  let body = ''
-  for await (const chunk of req) body += String(chunk)
-  return body
 }
 
 /** The harness of the suite that asks for it, from its first hook to its end. Options that a hook makes, or that are waited for, are given as a function. */

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { eventually } from './eventually.ts'
 import { ROOT } from './folders.ts'
 
 // A test run that breaks off leaves nothing behind.
@@ -33,4 +34,22 @@ export function startProcess(program: string, args: string[], env: NodeJS.Proces
     /** Both, in the order in which they came. */
     output: () => said.output,
   }
+}
+
+/** Starts a server, and answers how to stop it once it is up. What it said is thrown where it ends before. */
+export async function startServer(program: string, args: string[], isUp: () => Promise<boolean>) {
+  const { process: child, exited, stderr } = startProcess(program, args, process.env)
+  const stop = async () => {
+    child.kill()
+    await exited
+  }
+  const looks = () => {
+    if (child.exitCode !== null) throw new Error(stderr())
+    return isUp()
+  }
+  await eventually(`${program} is up`, looks).catch(async (error: unknown) => {
+    await stop()
+    throw error
+  })
+  return stop
 }
