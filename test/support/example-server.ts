@@ -10,7 +10,7 @@ import { expect } from 'chai'
 import type { Db } from 'mongodb'
 import { createBrowser, expectPage, createUserAgent, type Answer } from './user-agent.ts'
 import { compiledCheckout } from './compiled-checkout.ts'
-import type { PostgresPool } from '../../src/index.ts'
+import { createAdminClient, type PostgresPool } from '../../src/index.ts'
 import { recordsIn, type Stored } from './records.ts'
 import { eventually } from './eventually.ts'
 import { freePort } from './serve.ts'
@@ -179,12 +179,7 @@ export async function putSettings(
   { baseUrl, adminToken }: ExampleServer,
   settings: Record<string, string>,
 ): Promise<void> {
-  const answer = await fetch(`${baseUrl}/admin/api/settings`, {
-    method: 'PUT',
-    headers: { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' },
-    body: JSON.stringify(settings),
-  })
-  expect(answer.status, await answer.text()).to.equal(200)
+  await createAdminClient(baseUrl, adminToken).putSettings(settings)
 }
 
 /** With room for tests that ask for more mails than people do. */

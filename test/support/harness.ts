@@ -12,6 +12,7 @@ import {
 } from 'oidc-provider'
 import {
   createAccountFlows,
+  createAdminClient,
   memoryStore,
   memoryUsers,
   mongoStore,
@@ -251,12 +252,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
     },
 
     async put(settings) {
-      const response = await fetch(`${baseUrl}/admin/api/settings`, {
-        method: 'PUT',
-        headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' },
-        body: JSON.stringify(settings),
-      })
-      if (response.status !== 200) throw new Error(`PUT settings: ${await response.text()}`)
+      await createAdminClient(baseUrl, ADMIN_TOKEN).putSettings(settings)
     },
 
     forgot: (identifier, carried = {}) =>
