@@ -14,7 +14,7 @@ import { filterOf, sortOf } from '../src/stores/mongodb/record-document.ts'
 import { selectionOf } from '../src/stores/postgresql/rows.ts'
 import { freshDatabase, stopMongo } from '../test/support/mongod.ts'
 import { freshPostgresql } from '../test/support/postgresql.ts'
-import { storeCalls } from '../test/support/store-calls.ts'
+import { storeCalls } from '../test/stores/store-calls.ts'
 
 const { values: options } = parseArgs({
   options: {

@@ -1,12 +1,10 @@
 import { expect } from 'chai'
-import { Provider } from 'oidc-provider'
 import { later, systemClock, timeout, within } from '../src/clock.ts'
-import { createAccountFlows, memoryStore, memoryUsers } from '../src/index.ts'
 import { eventually } from './support/eventually.ts'
 import { startHarness, suiteHarness, type Harness } from './support/harness.ts'
 import { describeWithMongo } from './support/mongod.ts'
 import { records } from './support/records.ts'
-import { movableClock, moveTime, resetTime } from './support/time.ts'
+import { movableClock, moveTime } from './support/time.ts'
 
 describe('The life of the flows', () => {
   let h: Harness
@@ -51,23 +49,6 @@ describeWithMongo('The flows [full]', () => {
   })
 })
 
-describe('flows.start()', () => {
-  it('refuses to start before attach(provider), and says so', async () => {
-    const flows = createAccountFlows({
-      baseUrl: 'http://localhost:1',
-      secrets: [Buffer.alloc(32, 1)],
-      store: memoryStore(),
-      users: memoryUsers(),
-      log: () => {},
-    })
-    const refusal: unknown = await flows.start().catch((error: unknown) => error)
-    expect(refusal).to.include({ code: 'ERR_NOT_ATTACHED' })
-    flows.attach(new Provider('http://localhost:1', { adapter: flows.adapter() }))
-    await flows.start()
-    await flows.stop()
-  })
-})
-
 const HOUR = 3_600_000
 const never = new Promise<never>(() => {})
 
@@ -107,24 +88,3 @@ for (const [name, clock] of Object.entries({ systemClock, movableClock })) {
     })
   })
 }
-
-describe('The time of the tests', () => {
-  after(resetTime)
-
-  it('moves for our clock, for Date, and for whoever sleeps', async () => {
-    const [clock, date] = [movableClock.now(), new Date()]
-    const waiting = movableClock.sleep(HOUR, { signal: new AbortController().signal })
-    await moveTime(HOUR)
-    await waiting
-    expect(movableClock.now().getTime() - clock.getTime()).to.be.at.least(HOUR)
-    expect(Date.now() - date.getTime()).to.be.at.least(HOUR)
-    expect(new Date(0).toISOString()).to.equal('1970-01-01T00:00:00.000Z')
-    expect(new Date()).to.be.instanceOf(Date)
-  })
-
-  it('passes at once where nothing can cut a short wait', async () => {
-    const before = Date.now()
-    await movableClock.sleep(1_000)
-    expect(Date.now() - before).to.be.at.least(1_000)
-  })
-})

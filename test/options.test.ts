@@ -11,8 +11,6 @@ import {
   type AccountFlows,
   type AccountFlowsOptions,
 } from '../src/index.ts'
-import { keptInMemory } from './support/kept.ts'
-import { adapterOn } from './support/kept.ts'
 
 const TOKEN = 'x'.repeat(32)
 const READ = ['account-flows:read']
@@ -367,17 +365,6 @@ describe('createAccountFlows()', () => {
       ])
         refusesToAttach(flows, other, /^flows\.attach takes the provider itself/)
       flows.attach(providerFor(flows))
-    })
-
-    it('refuses a provider whose adapter is not flows.adapter(…), and says what to do', () => {
-      const flows = create({})
-      const issuer = 'https://idp.example/oauth2'
-      const others = [undefined, adapterOn(keptInMemory()).of, create({}).adapter()]
-      for (const adapter of others) {
-        const provider = new Provider(issuer, adapter ? { adapter } : {})
-        refusesToAttach(flows, provider, /adapter.*flows\.adapter\(\)/)
-      }
-      flows.attach(new Provider(issuer, { adapter: flows.adapter() }))
     })
 
     it('warns where flows.policy(…) was forgotten, refuses it in production, and says what to do', () => {

@@ -8,7 +8,7 @@ import { eventually } from './support/eventually.ts'
 import { ROOT, suiteFolder } from './support/folders.ts'
 import { onPath } from './support/missing.ts'
 import { describeWithMongo, freshDatabase, kill, startMongo } from './support/mongod.ts'
-import { describeWithPostgresql, freshPostgresql } from './support/postgresql.ts'
+import { describeWithPostgresql } from './support/postgresql.ts'
 
 const SUITES = `
 import { describeInChromium } from '${ROOT}test/support/chromium.ts'
@@ -126,17 +126,6 @@ describe('The set-up of the tests, where something is missing [full]', () => {
 })
 
 describeWithMongo('The MongoDB of the tests [full]', () => {
-  it('gives each suite a database of its own, which is gone after the drop', async () => {
-    const [fresh, other] = [await freshDatabase(), await freshDatabase()]
-    await other.db.collection('users').insertOne({ email: 'bob@example.com' })
-    expect(await fresh.db.collection('users').countDocuments()).to.equal(0)
-    expect(new URL(other.uri).pathname).to.equal(`/${other.db.databaseName}`)
-    await other.drop()
-    const { databases } = await fresh.client.db('admin').admin().listDatabases({ nameOnly: true })
-    expect(databases.map(({ name }) => name)).to.not.include(other.db.databaseName)
-    await fresh.drop()
-  })
-
   it('is another one after it died', async function () {
     if (process.env['MONGODB_URI']) this.skip()
     const dead = await startMongo()
@@ -148,18 +137,6 @@ describeWithMongo('The MongoDB of the tests [full]', () => {
 })
 
 describeWithPostgresql('The PostgreSQL of the tests [full]', () => {
-  it('gives each suite a database of its own, which is gone after the drop', async () => {
-    const [fresh, other] = [await freshPostgresql(), await freshPostgresql()]
-    await other.pool.query('CREATE TABLE users ()')
-    const { rows } = await fresh.pool.query(`SELECT to_regclass('users') AS found`)
-    expect(rows).to.deep.equal([{ found: null }])
-    await other.drop()
-    const name = new URL(other.url).pathname.slice(1)
-    const found = await fresh.pool.query('SELECT FROM pg_database WHERE datname = $1', [name])
-    expect(found.rowCount).to.equal(0)
-    await fresh.drop()
-  })
-
   it('ends with its process, however that ends, and leaves nothing behind', async () => {
     const program = `
       import { freshPostgresql } from '${ROOT}test/support/postgresql.ts'

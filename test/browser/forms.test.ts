@@ -2,32 +2,11 @@ import { expect } from 'chai'
 import type { Page } from 'playwright-core'
 import { describeInChromium } from '../support/chromium.ts'
 import { words } from '../support/words.ts'
-import {
-  answerTo,
-  keptWindow,
-  inMode,
-  startBrowserHarness,
-  type BrowserHarness,
-} from './person-in-chromium.ts'
+import { answerTo, keptWindow, inMode, suiteBrowserHarness } from './person-in-chromium.ts'
 
 describeInChromium('The forms, posted without scripts [full]', (browser) => {
-  let h: BrowserHarness
+  const h = suiteBrowserHarness()
   const page = keptWindow(browser, { javaScriptEnabled: false })
-
-  before(async () => {
-    h = await startBrowserHarness()
-  })
-  after(() => h?.close())
-
-  it('ask for a fresh verification link from the page of a broken one', async () => {
-    const { username, email } = await h.addUnverified()
-    await page().goto(`${h.oauthUrl}/verify-email?token=half-of-a-li`)
-    await inMode(page(), 'expired')
-    await page().fill('input[name=username]', username)
-    await page().click('button[type=submit]')
-    await inMode(page(), 'sent')
-    expect((await h.mail.mailTo(email ?? '')).link).to.include('/verify-email?token=')
-  })
 
   it('are refused when a page of another site posts them, and change nothing', async () => {
     const { username, email } = await h.addVerified()
@@ -78,15 +57,10 @@ describeInChromium('The forms, posted without scripts [full]', (browser) => {
 })
 
 describeInChromium('The form for a new password, with scripts [full]', (browser) => {
-  let h: BrowserHarness
+  const h = suiteBrowserHarness()
   const page = keptWindow(browser)
   const other = keptWindow(browser)
   const field = (name: string) => page().locator(`#${name}`)
-
-  before(async () => {
-    h = await startBrowserHarness()
-  })
-  after(() => h?.close())
 
   it('tells all that is wrong beside its field before anything is sent, and keeps what was typed', async () => {
     const { user, link } = await h.userWithLink()

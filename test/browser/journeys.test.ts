@@ -1,29 +1,21 @@
 import { expect } from 'chai'
 import { describeInChromium } from '../support/chromium.ts'
-import { moveTime } from '../support/time.ts'
 import {
   blockedIn,
   keptWindow,
   personIn,
-  startBrowserHarness,
-  type BrowserHarness,
+  suiteBrowserHarness,
   type PersonInChromium,
 } from './person-in-chromium.ts'
 
-const HOUR_MS = 3_600_000
 const STOLEN = 'the password of a thief'
 const NEW = 'a password from Chromium'
 
 describeInChromium('What a person goes through', (browser) => {
-  let h: BrowserHarness
+  const h = suiteBrowserHarness({ settings: { email_link_confirmation: 'other_browser' } })
   const page = keptWindow(browser)
   const other = keptWindow(browser)
   const plain = keptWindow(browser, { javaScriptEnabled: false })
-
-  before(async () => {
-    h = await startBrowserHarness({ settings: { email_link_confirmation: 'other_browser' } })
-  })
-  after(() => h?.close())
 
   const somebody = async () => personIn(h, page(), await h.addVerified())
 
@@ -42,18 +34,18 @@ describeInChromium('What a person goes through', (browser) => {
     it(`is a password that somebody else set, taken back ${scripts} scripts by "This wasn't me" (NOT-07)`, async () => {
       const user = await h.addVerified()
       const person = personIn(h, window(), user)
-      const thief = await h.attacker()
+      const thief = user.in()
       await h.put({ password_changed_email: 'true' })
       await thief.choosesPassword(STOLEN, await user.forgets())
       await h.put({ password_changed_email: 'false' })
-      await thief.signsInAs(user, STOLEN)
-      expect(await thief.isInAs(user)).to.equal(true)
+      await thief.signsIn(STOLEN)
+      expect(await thief.account()).to.equal(user.id)
       await user.mail(2)
       await person.opensLink(await user.notMeLink())
       await person.sees('not-me', 'confirm')
       await window().click('button[value=confirm]')
       await person.sees('not-me', 'secured')
-      expect(await thief.isInAs(user)).to.equal(false)
+      expect(await thief.account()).to.equal(undefined)
       await person.signsIn(STOLEN)
       await person.sees('login', 'wrong')
       await user.getsBackIn('an honest password')
@@ -71,16 +63,6 @@ describeInChromium('What a person goes through', (browser) => {
       expect(await login.in(other()).hasSession()).to.equal(false)
     })
   }
-
-  it('is a forgotten password: a link is mailed, and signs in with the new one only', async () => {
-    const person = await somebody()
-    await resetByMail(person)
-    await person.signsIn()
-    await person.sees('login', 'wrong')
-    expect(await person.hasSession()).to.equal(false)
-    await person.signsIn(NEW)
-    await person.isAtApp()
-  })
 
   it('is a forgotten password on the login page, and the way back into that login', async () => {
     const person = await somebody()
@@ -120,21 +102,5 @@ describeInChromium('What a person goes through', (browser) => {
     await beside.isAtApp()
     await page().click('#waiting button')
     await login.sees('verify-email', 'signed_in')
-  })
-
-  it('is a link that has expired, and a fresh one from its page, which is good where links are not to be confirmed', async () => {
-    await h.put({ email_link_confirmation: 'off' })
-    const person = personIn(h, page(), await h.blockedLogin())
-    await moveTime(25 * HOUR_MS)
-    await person.opensLink()
-    await person.sees('verify-email', 'expired')
-    await person.getsNothing()
-    await page().click('form[action$="/resend-verification"] button')
-    await person.sees('verify-email', 'sent')
-    await person.reads(2)
-    await person.opensLink()
-    await page().waitForURL((url) => !url.href.includes('/resend-verification'))
-    expect(await person.isVerified()).to.equal(true)
-    await h.put({ email_link_confirmation: 'other_browser' })
   })
 })

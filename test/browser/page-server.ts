@@ -8,15 +8,12 @@ export interface PageServer {
   origin: string
   views: Views
   addressOf(page: ShownPage, look?: { locale?: string }): string
-  /** `scripts`: as a browser without scripts shows it, for tools that are scripts themselves. */
-  htmlOf(page: ShownPage, look?: { locale?: string; scripts?: 'off' }): string
+  htmlOf(page: ShownPage, look?: { locale?: string }): string
   close(): Promise<void>
 }
 
 const LOGO = `<svg xmlns="http://www.w3.org/2000/svg" width="96" height="96" viewBox="0 0 96 96">
 <rect width="96" height="96" rx="20" fill="#b45309"/><path d="M28 30h40l-6 40H34z" fill="#fff"/></svg>`
-
-const SCRIPT = /<script.*?<\/script>/g
 
 /** What a host may say of itself, all of it. */
 export const BRAND: Brand = {
@@ -33,7 +30,7 @@ export async function startPageServer(brand?: Brand): Promise<PageServer> {
     '/oauth2/account-flows.css': ['text/css', views.stylesheet.text],
     '/oauth2/account-flows.js': ['text/javascript', views.script.text],
     '/oauth2/account-flows.svg': ['image/svg+xml', views.favicon.text],
-    '/oauth2/logo.svg': ['image/svg+xml', LOGO],
+    '/logo.svg': ['image/svg+xml', LOGO],
   }
 
   const pages = createPages(views)
@@ -62,9 +59,6 @@ export async function startPageServer(brand?: Brand): Promise<PageServer> {
     views,
     close,
     addressOf: ({ id }, look = {}) => `${origin}/oauth2/${id}?${new URLSearchParams(look)}`,
-    htmlOf({ name, locals }, { locale, scripts } = {}) {
-      const { html } = views.page(name, locals, { asked: locale })
-      return scripts === 'off' ? html.replaceAll(SCRIPT, '') : html
-    },
+    htmlOf: ({ name, locals }, { locale } = {}) => views.page(name, locals, { asked: locale }).html,
   }
 }

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { text } from 'node:stream/consumers'
 import { expect } from 'chai'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { koaHost } from '../../examples/hosts/koa.ts'
@@ -58,7 +59,7 @@ type BrowserHarnessOptions = Pick<HarnessOptions, 'settings' | 'clients' | 'prov
 export async function startBrowserHarness(
   options: BrowserHarnessOptions = {},
 ): Promise<BrowserHarness> {
-  const client = await serve(answerAsClient)
+  const client = await serve((req, res) => void answerAsClient(req, res))
   const callback = `${client.url}/cb`
   const requests: string[] = []
 
@@ -85,11 +86,22 @@ export async function startBrowserHarness(
   }
 }
 
+/** That of the suite that asks for it, from its first hook to its end. Options that a hook makes are given as a function. */
+export function suiteBrowserHarness(
+  options: BrowserHarnessOptions | (() => Promise<BrowserHarnessOptions>) = {},
+): BrowserHarness {
+  const h = {} as BrowserHarness
+  before('the harness runs', async () => {
+    const given = typeof options === 'function' ? await options() : options
+    Object.assign(h, await startBrowserHarness(given))
+  })
+  after(() => h.close?.())
+  return h
+}
+
 /** Says what was posted to it. */
-function answerAsClient(req: IncomingMessage, res: ServerResponse) {
-  let body = ''
-  req.on('data', (chunk) => (body += String(chunk)))
-  req.on('end', () => res.end(body || 'the client'))
+async function answerAsClient(req: IncomingMessage, res: ServerResponse) {
+  res.end((await text(req)) || 'the client')
 }
 
 type Login = (req: IncomingMessage, res: ServerResponse) => Promise<void>

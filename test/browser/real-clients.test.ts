@@ -9,8 +9,7 @@ import { ROOT } from '../support/folders.ts'
 import {
   inMode,
   personIn,
-  startBrowserHarness,
-  type BrowserHarness,
+  suiteBrowserHarness,
   type PersonInChromium,
 } from './person-in-chromium.ts'
 
@@ -53,25 +52,23 @@ async function openMailed(window: Page, link: string) {
 }
 
 describeInChromium('Clients that others wrote [full]', (browser) => {
-  let h: BrowserHarness
   let clients: RealClient[]
   /** The browser of the login, and another. */
   let page: Page
   let other: Page
 
-  before(async () => {
+  const h = suiteBrowserHarness(async () => {
     clients = await realClients()
     expect([...TABLE.keys()]).to.deep.equal(clients.map(({ metadata }) => metadata.client_id))
-    h = await startBrowserHarness({
+    return {
       settings: Object.fromEntries(recommendations.map(({ name, value }) => [name, value])),
       clients: clients.map(({ metadata }) => metadata),
       provider: {
         clientBasedCORS: (_ctx, origin, client) =>
           client.redirectUris?.some((uri) => new URL(uri).origin === origin) === true,
       },
-    })
+    }
   })
-  after(() => h?.close())
 
   beforeEach(async () => {
     const contexts = await Promise.all([browser().newContext(), browser().newContext()])

@@ -1,16 +1,12 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { writeFile } from 'node:fs/promises'
 import { expect } from 'chai'
 import type { Page } from 'playwright-core'
 import { describeInChromium } from '../support/chromium.ts'
-import { eventually } from '../support/eventually.ts'
-import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
+import { mailedLink, PASSWORD, seedUser, suiteExampleServer } from '../support/example-server.ts'
+import { suiteFolder } from '../support/folders.ts'
 import { inMode, keptWindow } from './person-in-chromium.ts'
 import { serve, type Served } from '../support/serve.ts'
 import { createUserAgent } from '../support/user-agent.ts'
-
-const PASSWORD = 'a password of the tests'
 
 describeInChromium(
   'The way back to a client of another origin, under our policy (RED-14) [full]',
@@ -18,14 +14,13 @@ describeInChromium(
     let client: Served
     let callback: string
     let landing: string
-    let folder: string
-    let server: ExampleServer
     let referrers: (string | undefined)[] = []
     const page = keptWindow(browser, { javaScriptEnabled: false })
     const other = keptWindow(browser, { javaScriptEnabled: false })
 
-    before(async function () {
-      this.timeout(60_000)
+    const file = suiteFolder()
+
+    before(async () => {
       // As a client does whose code is taken at one origin, and whose pages are at another.
       client = await serve((req, res) => {
         const isHop = req.url?.includes('state=hop') === true
@@ -34,64 +29,29 @@ describeInChromium(
       })
       callback = `${client.url}/cb`
       landing = `http://localhost:${client.port}/landed`
-      folder = await mkdtemp(join(tmpdir(), 'redirects-'))
-      const seed = {
-        users: [
-          { username: 'ann', email: 'ann@users.example', email_verified: true, password: PASSWORD },
-          {
-            username: 'ned',
-            email: 'ned@users.example',
-            email_verified: false,
-            password: PASSWORD,
-          },
-          {
-            username: 'ben',
-            email: 'ben@users.example',
-            email_verified: false,
-            password: PASSWORD,
-          },
-        ],
-        clients: [
-          {
-            client_id: 'elsewhere',
-            client_secret: 'the secret of a client of the tests',
-            redirect_uris: [callback],
-            grant_types: ['authorization_code'],
-            scope: 'openid',
-          },
-        ],
+      const unverified = { email_verified: false, password: PASSWORD }
+      const ann = seedUser('ann', { password: PASSWORD })
+      const users = [ann, seedUser('ned', unverified), seedUser('ben', unverified)]
+      const elsewhere = {
+        client_id: 'elsewhere',
+        client_secret: 'the secret of a client of the tests',
+        redirect_uris: [callback],
+        grant_types: ['authorization_code'],
+        scope: 'openid',
       }
-      await writeFile(join(folder, 'seed.json'), JSON.stringify(seed))
-      await writeFile(
-        join(folder, 'settings.json'),
-        JSON.stringify({ require_email_verification: 'true' }),
-      )
-      server = await startExampleServer({
-        SEED_FILE: join(folder, 'seed.json'),
-        SETTINGS_FILE: join(folder, 'settings.json'),
-      })
+      await writeFile(file('seed.json'), JSON.stringify({ users, clients: [elsewhere] }))
+      await writeFile(file('settings.json'), '{"require_email_verification":"true"}')
     })
-    after(async () => {
-      await server?.stop()
-      await client?.close()
-      if (folder) await rm(folder, { recursive: true })
-    })
+    after(() => client?.close())
+    const server = suiteExampleServer(() => ({
+      SEED_FILE: file('seed.json'),
+      SETTINGS_FILE: file('settings.json'),
+    }))
 
     const authorization = (more: Record<string, string> = {}) => {
       const query = { client_id: 'elsewhere', response_type: 'code', scope: 'openid', state: 's' }
       const parameters = new URLSearchParams({ ...query, redirect_uri: callback, ...more })
       return `${server.baseUrl}/oauth2/auth?${parameters}`
-    }
-
-    function mailedLink(to: string): Promise<string> {
-      return eventually('the mail arrives', async () => {
-        const { text } = await createUserAgent().get(`${server.baseUrl}/mailbox`, {
-          accept: 'application/json',
-        })
-        const mails = JSON.parse(text) as { to: string; text: string }[]
-        const mail = mails.find((each) => each.to === to)
-        return /https?:\/\/\S+\/verify-email\?\S+/.exec(mail?.text ?? '')?.[0]
-      })
     }
 
     before(() => {
@@ -132,7 +92,7 @@ describeInChromium(
     it('works from the window that waited, to a client that leads on to another origin', async () => {
       await logIn('ned', { state: 'hop' })
       await inMode(page(), 'blocked')
-      await createUserAgent().get(await mailedLink('ned@users.example'))
+      await createUserAgent().get(await mailedLink(server, 'ned@example.com', '/verify-email?'))
       await page().click('form[action$="/verify-email/waiting"] button')
       await page().waitForURL(landing)
     })
@@ -140,7 +100,7 @@ describeInChromium(
     it('works from the mailed link, opened in another browser, and tells the client nothing of the link', async () => {
       await logIn('ben')
       await inMode(page(), 'blocked')
-      const link = await mailedLink('ben@users.example')
+      const link = await mailedLink(server, 'ben@example.com', '/verify-email?')
       await other().goto(link)
       await expectAtClient(other())
       expect(other().url()).not.to.include(new URL(link).searchParams.get('token'))

@@ -5,8 +5,7 @@ import {
   blockedIn,
   keptWindow,
   personIn,
-  startBrowserHarness,
-  type BrowserHarness,
+  suiteBrowserHarness,
   type PersonInChromium,
 } from './person-in-chromium.ts'
 
@@ -55,14 +54,9 @@ async function scan(person: PersonInChromium, mode: 'elsewhere' | 'confirm', scr
 }
 
 describeInChromium('What scans a mail before its reader opens it', (browser) => {
-  let h: BrowserHarness
+  const h = suiteBrowserHarness({ settings: { email_link_confirmation: 'other_browser' } })
   const scanner = keptWindow(browser)
   const page = keptWindow(browser)
-
-  before(async () => {
-    h = await startBrowserHarness({ settings: { email_link_confirmation: 'other_browser' } })
-  })
-  after(() => h?.close())
 
   it('verifies nothing, whatever it does, also in the browser of the login, and the person does afterwards [full]', async () => {
     const login = await blockedIn(h, page())

@@ -9,20 +9,18 @@ import {
   blockedIn,
   inMode,
   keptWindow,
-  startBrowserHarness,
-  type BrowserHarness,
+  suiteBrowserHarness,
 } from '../browser/person-in-chromium.ts'
 
 const SUBMIT = 'form:has(altcha-widget) > button[type=submit]'
 
 describeInChromium('ALTCHA, as in the example [full]', (browser) => {
   const altcha = createAltcha()
-  let h: BrowserHarness
+  const h = suiteBrowserHarness({ flows: altcha.options, around: altcha.around })
   const page = keptWindow(browser)
   const complaints: string[] = []
 
-  before(async () => {
-    h = await startBrowserHarness({ flows: altcha.options, around: altcha.around })
+  before(() => {
     page().on('console', (message) => {
       const { url } = message.location()
       const isElsewhere = /\/(favicon\.ico|login\?interaction=[\w-]+)$/.test(url)
@@ -31,7 +29,6 @@ describeInChromium('ALTCHA, as in the example [full]', (browser) => {
     page().on('pageerror', (error) => complaints.push(String(error)))
   })
   beforeEach(() => complaints.splice(0))
-  after(() => h?.close())
 
   /** Ticks the box of the widget, and waits until the work is done. */
   async function solve(window: Page): Promise<string> {
@@ -126,17 +123,12 @@ describeInChromium('ALTCHA, as in the example [full]', (browser) => {
 })
 
 describeInChromium('A widget with a button of its own [full]', (browser) => {
-  let h: BrowserHarness
-  const page = keptWindow(browser)
-
-  before(async () => {
-    const captcha = { html: '<button type="button" id="solve">Solve</button>' }
-    h = await startBrowserHarness({
-      flows: { captcha, beforeForgotPassword: () => 'allow' },
-      settings: { resend_cooldown: '30s' },
-    })
+  const captcha = { html: '<button type="button" id="solve">Solve</button>' }
+  const h = suiteBrowserHarness({
+    flows: { captcha, beforeForgotPassword: () => 'allow' },
+    settings: { resend_cooldown: '30s' },
   })
-  after(() => h?.close())
+  const page = keptWindow(browser)
 
   it('leaves the countdown to the button that sends the form', async () => {
     await blockedIn(h, page())

@@ -1,16 +1,21 @@
-import { execFile, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import { newCertificate } from '../support/certificates.ts'
 import { eventually } from '../support/eventually.ts'
-import { smtpSettings, startExampleServer, type ExampleServer } from '../support/example-server.ts'
+import {
+  PASSWORD,
+  seedUser,
+  smtpSettings,
+  startExampleServer,
+  type ExampleServer,
+} from '../support/example-server.ts'
 import { expectPage, createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
+import { startServer } from '../support/process.ts'
 import { freePort } from '../support/serve.ts'
 import { startMailServer, type MailServer } from '../support/mail-server.ts'
 import { aptGet, leaveOut, onPath, whyNotInstall } from '../support/missing.ts'
@@ -19,7 +24,6 @@ import { ROOT, suiteFolder } from '../support/folders.ts'
 
 const CLIENT = { client_id: 'app', client_secret: 'a-secret-of-the-tests-long-enough' }
 const REDIRECT_URI = 'https://app.example/callback'
-const PASSWORD = 'a password of the tests'
 const NEW_PASSWORD = 'a brand new password'
 /** What a stranger may send, in the hope that somebody believes it. */
 const FORGED = {
@@ -28,13 +32,6 @@ const FORGED = {
   'x-forwarded-proto': 'http',
 }
 const TRUST_ANY = 'NODE_TLS_REJECT_UNAUTHORIZED'
-
-const userNamed = (username: string, email_verified: boolean) => ({
-  username,
-  email: `${username}@example.com`,
-  email_verified,
-  password_hash: bcrypt.hashSync(PASSWORD, 4),
-})
 
 describe('The example in production, behind examples/deploy/nginx.conf [full]', function () {
   this.timeout(120_000)
@@ -49,7 +46,9 @@ describe('The example in production, behind examples/deploy/nginx.conf [full]', 
     const program = await nginxProgram().catch((error: Error) => leaveOut(this, error.message))
     mail = await startMailServer()
     ends.unshift(() => mail.close())
-    const users = [userNamed('ann', true), userNamed('ben', false), userNamed('cy', false)]
+    const unverified = { email_verified: false, password: PASSWORD }
+    const ann = seedUser('ann', { password: PASSWORD })
+    const users = [ann, seedUser('ben', unverified), seedUser('cy', unverified)]
     const clients = [{ ...CLIENT, redirect_uris: [REDIRECT_URI] }]
     const settings = { ...smtpSettings(mail.port), require_email_verification: 'true' }
     await writeFile(file('seed.json'), JSON.stringify({ users, clients }))
@@ -229,28 +228,12 @@ async function startNginx(
   await writeFile(join(folder, 'site.conf'), asOfTest(site, folder, ports))
   await writeFile(join(folder, 'nginx.conf'), aroundIt(folder))
   const args = ['-p', folder, '-e', 'stderr', '-c', join(folder, 'nginx.conf')]
-  const nginx = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'] })
-  let said = ''
-  nginx.stderr.on('data', (chunk) => (said += String(chunk)))
-  const ended = once(nginx, 'exit')
-
-  async function stop() {
-    nginx.kill()
-    await ended
-  }
-
-  function listens(): Promise<boolean> {
-    if (nginx.exitCode !== null) throw new Error(said)
-    return new Promise((resolve) => {
+  const isUp = () =>
+    new Promise<boolean>((resolve) => {
       const socket = connect(ports.tls, '127.0.0.1', () => resolve(true))
       socket.once('error', () => resolve(false)).once('connect', () => socket.destroy())
     })
-  }
-  await eventually('nginx listens', listens).catch(async (error: unknown) => {
-    await stop()
-    throw error
-  })
-  return stop
+  return startServer(program, args, isUp)
 }
 
 function asOfTest(site: string, folder: string, { plain, tls, service }: Ports): string {

@@ -21,9 +21,11 @@ import {
   type Answer,
 } from '../support/user-agent.ts'
 import { compiledCheckout } from '../support/compiled-checkout.ts'
-import { eventually } from '../support/eventually.ts'
 import {
+  mailedLink,
+  mailsAt,
   refusedExampleServer,
+  seedUser,
   startExampleServer,
   suiteExampleServer,
   type ExampleServer,
@@ -39,26 +41,6 @@ const { scripts }: { scripts: { start: string } } = JSON.parse(
 const [OLD, NEW, LOST] = ['old', 'new', 'lost'].map((name) =>
   Buffer.alloc(32, name).toString('base64url'),
 ) as [string, string, string]
-
-interface Mail {
-  to: string
-  text: string
-  date: string
-}
-
-async function mailsAt({ baseUrl }: ExampleServer): Promise<Mail[]> {
-  const response = await fetch(`${baseUrl}/mailbox`, { headers: { accept: 'application/json' } })
-  return (await response.json()) as Mail[]
-}
-
-/** The link of the newest mail to this address, of one kind. */
-async function mailedLink(server: ExampleServer, to: string, path: string): Promise<string> {
-  return eventually(`a mail to ${to}`, async () => {
-    const mails = await mailsAt(server)
-    const mail = mails.find((each) => each.to === to && each.text.includes(path))
-    return mail && /https?:\/\/\S+/.exec(mail.text)?.[0]
-  })
-}
 
 /** The address of the first link to such a path. */
 function hrefTo(path: string, { text }: Answer): string {
@@ -90,19 +72,12 @@ async function settingsAt({ baseUrl, adminToken }: ExampleServer) {
   return { status: answer.status, settings: (await answer.json()) as Record<string, string> }
 }
 
-const userNamed = (username: string, more: object = {}) => ({
-  username,
-  email: `${username}@example.com`,
-  email_verified: true,
-  ...more,
-})
-
 const SEED = {
   users: [
-    userNamed('dora', { password: 'dora-password' }),
-    userNamed('emil'),
-    userNamed('gina', { password: 'gina-password' }),
-    userNamed('fred', { password: 'fred-password', disabled: true }),
+    seedUser('dora', { password: 'dora-password' }),
+    seedUser('emil'),
+    seedUser('gina', { password: 'gina-password' }),
+    seedUser('fred', { password: 'fred-password', disabled: true }),
   ],
   clients: [
     {

@@ -19,6 +19,7 @@ import {
   SETTLED_WITHIN_MS,
   type Step,
   stepsOf,
+  strikesAtMails,
   tellRounds,
 } from './rounds.ts'
 import {
@@ -36,15 +37,8 @@ import {
 
 const NEW_PASSWORD = 'the password of the form'
 
-/** What happens once a dialogue about that recipient has come to that point. */
-interface Strike {
-  point: SmtpPoint
-  recipient: string
-  act(): Promise<void>
-}
-
 /** A server under test, and what is to happen at the mail server that only its mails go to. */
-type Place = Service & { strikes: Set<Strike> }
+type Place = Service & Pick<ReturnType<typeof strikesAtMails>, 'strikes'>
 
 type Work = 'forgot-password' | 'blocked login' | 'verify-email'
 
@@ -75,21 +69,7 @@ describeOnBothTopologies('A process that is killed around a mail', () => {
   })
 
   async function start(topology: Topology): Promise<Place> {
-    const strikes = new Set<Strike>()
-
-    /**
-     * Before the recipient is named, the dialogue may be about another's mail; where a connection is used again, and never comes
-     * to that point, the next one counts.
-     */
-    async function reaches(point: SmtpPoint, recipient?: string): Promise<void> {
-      for (const strike of strikes) {
-        const isThere = SMTP_POINTS.indexOf(point) >= SMTP_POINTS.indexOf(strike.point)
-        if (!isThere || (recipient ?? strike.recipient) !== strike.recipient) continue
-        strikes.delete(strike)
-        await strike.act()
-      }
-    }
-
+    const { strikes, reaches } = strikesAtMails()
     const settings = { require_email_verification: 'true' }
     return Object.assign(await startService({ topology, settings, mail: { reaches } }), { strikes })
   }

@@ -33,15 +33,7 @@ import {
   type Reset,
   RETRIED_PASSWORD,
 } from './resets.ts'
-import {
-  answered,
-  countEvents,
-  isSignedIn,
-  opens,
-  postReset,
-  storedToken,
-  usersOf,
-} from './people.ts'
+import { answered, countEvents, isSignedIn, opens, postReset, storedToken } from './people.ts'
 
 const RANDOM_ROUNDS = scaled({ full: 12, short: 1 })
 const RANDOM_WITHIN_MS = 50
@@ -140,7 +132,8 @@ describeOnBothTopologies('A reset whose process is killed (FLT-12)', () => {
     await post(round)
     overtaken.push(round)
     const password_hash = await bcrypt.hash(NEWER_PASSWORD, 4)
-    await usersOf(at).updateOne({ _id: person.id }, { $set: { password_hash } })
+    const users = at.database.db.collection<{ _id: string }>('users')
+    await users.updateOne({ _id: person.id }, { $set: { password_hash } })
     await leaveToTheDead(round, HELD_MS)
     await at.start()
     round.person = { ...person, agent: createUserAgent() }

@@ -1,11 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-interface Load<T> {
-  answers: T[]
-  /** How long each request took, ascending, counted from when it was due. */
-  milliseconds: number[]
-}
-
 /**
  * Starts `count` requests at a steady rate, whether or not the earlier ones were answered, and waits for all answers. A request
  * that throws ends the load with its error.
@@ -13,27 +7,20 @@ interface Load<T> {
 export async function steadyLoad<T>(
   { perSecond, count }: { perSecond: number; count: number },
   request: (index: number) => Promise<T>,
-): Promise<Load<T>> {
+): Promise<T[]> {
   const startedAt = performance.now()
-  const milliseconds: number[] = []
   const answers: Promise<T>[] = []
 
   for (let index = 0; index < count; index += 1) {
     const dueAt = startedAt + (index * 1000) / perSecond
     const early = dueAt - performance.now()
     if (early > 0) await sleep(early)
-    const answer = request(index).then((result) => {
-      milliseconds.push(performance.now() - dueAt)
-      return result
-    })
+    const answer = request(index)
     // Awaited below, all together; until then a failure is not unheard of.
     answer.catch(() => {})
     answers.push(answer)
   }
-  return {
-    answers: await Promise.all(answers),
-    milliseconds: milliseconds.sort((a, b) => a - b),
-  }
+  return Promise.all(answers)
 }
 
 /** The value that this part of the sorted values, from 0 to 1, does not exceed. */

@@ -12,7 +12,7 @@ import { eventually } from '../support/eventually.ts'
 import { tokenOf } from '../support/person.ts'
 import { followWithin } from '../support/relying-party.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
-import type { Processes, Service } from './servers.ts'
+import type { Processes } from './servers.ts'
 
 export interface Person extends Account {
   agent: UserAgent
@@ -23,12 +23,6 @@ export interface HeldBackLogin {
   agent: UserAgent
   /** Where its browser would go on. */
   next: string
-}
-
-/** A document of the host's collection `users`. */
-interface UserDocument {
-  _id: string
-  email_verified: boolean
 }
 
 interface TokenRecord {
@@ -62,10 +56,6 @@ export async function addPerson({ database }: Place, verified = true): Promise<P
   return { ...account, agent: createUserAgent() }
 }
 
-export function usersOf<More = unknown>({ database }: Pick<Service, 'database'>) {
-  return database.db.collection<UserDocument & More>('users')
-}
-
 /** What the host has of somebody. */
 async function storedUser({ database }: Place, { username }: Pick<Account, 'username'>) {
   return (await recordsIn(database, 'users', { username }))[0]
@@ -94,13 +84,6 @@ export async function storedToken({ database }: Place, link: string): Promise<To
   const [stored] = await recordsIn(database, 'password_reset_tokens', ofLink(link))
   if (!stored) throw new Error('the token is gone')
   return stored as Document as TokenRecord
-}
-
-/** Hashes of the reset tokens of the account that nothing has ended yet. */
-export async function liveTokensOf({ database }: Pick<Service, 'database'>, { id }: Account) {
-  const live = { user_id: id, used_at: null, invalidated_at: null }
-  const found = await database.db.collection('password_reset_tokens').find(live).toArray()
-  return found.map(({ token_hash }) => String(token_hash))
 }
 
 /** How many events of the account the audit log has. */

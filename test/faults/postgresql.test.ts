@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { eventually } from '../support/eventually.ts'
 import { type ExampleServer, opensForm } from '../support/example-server.ts'
-import { SMTP_POINTS, type SmtpPoint } from '../support/mail-server.ts'
+import { SMTP_POINTS } from '../support/mail-server.ts'
 import {
   describeWithPostgresql,
   newPostgresql,
@@ -22,7 +22,7 @@ import {
   storedToken,
 } from './people.ts'
 import { judgeReset, NEW_PASSWORD, noticeOf, prepareReset, type Reset } from './resets.ts'
-import { randomTimes, SETTLED_WITHIN_MS } from './rounds.ts'
+import { randomTimes, SETTLED_WITHIN_MS, strikesAtMails } from './rounds.ts'
 import {
   endLeases,
   endResetLeases,
@@ -158,34 +158,22 @@ describeWithPostgresql('A reset on PostgreSQL whose process is killed (FLT-07, F
   }
 })
 
-/** Something that happens once a dialogue about that recipient has come to that point. */
-interface Strike {
-  point: SmtpPoint
-  recipient: string
-}
-
 describeWithPostgresql('Mails whose process is killed, on PostgreSQL (FLT-06)', function () {
   this.timeout(LIMIT_MS)
-  let strike: Strike | undefined
+  const { strikes, reaches } = strikesAtMails()
   const at = suiteOnPostgresql(async () => ({ mail: { reaches } }))
-
-  async function reaches(point: SmtpPoint, recipient = strike?.recipient): Promise<void> {
-    if (!strike || recipient !== strike.recipient) return
-    if (SMTP_POINTS.indexOf(point) < SMTP_POINTS.indexOf(strike.point)) return
-    strike = undefined
-    await at.kill()
-  }
 
   it('are all sent in the end, no job is left, and the newest link of each works', async () => {
     const owed: Person[] = []
     for (const point of Array.from({ length: MAIL_ROUNDS }, () => SMTP_POINTS).flat()) {
       const people = await several(Array.from({ length: AT_ONCE }), AT_ONCE, () => addPerson(at))
-      strike = { point, recipient: people[owed.length % AT_ONCE]?.email ?? '' }
+      const recipient = people[owed.length % AT_ONCE]?.email ?? ''
+      strikes.add({ point, recipient, act: at.kill })
       await several(people, AT_ONCE, async (person) => {
         const answer = await answered(postForgot(at, person.username))
         if (answer?.mode === 'sent') owed.push(person)
       })
-      await eventually(`killed: ${point}`, () => !strike)
+      await eventually(`killed: ${point}`, () => strikes.size === 0)
       await at.kill()
       await at.restart()
     }

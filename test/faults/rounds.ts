@@ -6,6 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Document } from 'mongodb'
 import { describeWithMongo, describeWithReplicaSet, type Topology } from '../support/mongod.ts'
+import { SMTP_POINTS, type SmtpPoint } from '../support/mail-server.ts'
 import type { Moment, MongoCommand, MongoProxy } from '../support/mongo-proxy.ts'
 import { several } from './load.ts'
 import { answered, type Person } from './people.ts'
@@ -327,4 +328,30 @@ export function part<T>(all: T[], which: number, of: number): T[] {
 /** Times at which a process may die, by chance. */
 export function randomTimes(count: number, withinMs: number): number[] {
   return Array.from({ length: count }, () => Math.random() * withinMs)
+}
+
+/** What happens once a dialogue about that recipient has come to that point. */
+interface Strike {
+  point: SmtpPoint
+  recipient: string
+  act(): Promise<void>
+}
+
+/** Strikes that are still to come, and what a mail server tells of its dialogues for that. */
+export function strikesAtMails() {
+  const strikes = new Set<Strike>()
+
+  /**
+   * Before the recipient is named, the dialogue may be about another's mail; where a connection is used again, and never comes
+   * to that point, the next one counts.
+   */
+  async function reaches(point: SmtpPoint, recipient?: string): Promise<void> {
+    for (const strike of strikes) {
+      const isThere = SMTP_POINTS.indexOf(point) >= SMTP_POINTS.indexOf(strike.point)
+      if (!isThere || (recipient ?? strike.recipient) !== strike.recipient) continue
+      strikes.delete(strike)
+      await strike.act()
+    }
+  }
+  return { strikes, reaches }
 }

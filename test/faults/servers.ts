@@ -109,7 +109,7 @@ export async function startService(
   })
 }
 
-export async function startOnPostgresql(
+async function startOnPostgresql(
   options: ProcessOptions & { server?: PostgresServer } = {},
   service = {} as PostgresqlService,
 ): Promise<PostgresqlService> {

@@ -93,17 +93,6 @@ describeWithMongo('The example server on SIGTERM', () => {
     await forgot(at, 'nobody')
   })
 
-  it('gives back the mail that is under way to a stalled SMTP server, so that another process sends it at once', async function () {
-    this.timeout(120_000)
-    const person = await addPerson(at)
-    await mailIsStuck(person)
-    expect(await exitCodeOf(at.server)).to.equal(0)
-    at.mail.speak()
-    await at.start()
-    const link = await arrivesAtOnce(person)
-    expect((await postReset(at, link, 'a brand new password')).mode).to.equal('done')
-  })
-
   /** It is under way to an SMTP server that has fallen silent. */
   async function mailIsStuck({ username }: Account): Promise<void> {
     at.mail.fallSilent()

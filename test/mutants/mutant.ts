@@ -11,15 +11,15 @@ export interface Edit {
 }
 
 /** A deliberately broken variant of the product, and the tests that must notice it. */
-export interface Mutant extends Edit {
+export interface Mutant {
   /** What it does wrong. */
   name: string
-  /** Further edits, one after the other. */
-  and?: Edit[]
+  /** One after the other. */
+  edits: Edit[]
   /** In the title of each of the tests: the id of a class of `docs/attacks.md`, or, where none has such a test, words. */
   caughtBy: string
-  /** Where the tests run; in memory by default. */
-  store?: 'mongodb'
+  /** The tests that run there notice; those in memory otherwise. */
+  isOnMongo: boolean
 }
 
 const product = await sourcesIn('src', 'cli')
@@ -41,10 +41,10 @@ function declarationOf(name: string): RegExp {
 }
 
 /** The changed files, by name, and the expressions that are not in exactly one place. */
-export function applied(mutant: Mutant): { changed: Map<string, string>; stale: string[] } {
+export function applied({ edits }: Mutant): { changed: Map<string, string>; stale: string[] } {
   const changed = new Map<string, string>()
   const stale: string[] = []
-  for (const edit of [mutant, ...(mutant.and ?? [])]) {
+  for (const edit of edits) {
     const places = placesOf(edit, changed)
     const [place] = places
     if (!place || places.length > 1) {

@@ -97,9 +97,9 @@ async function runTests(
 /** Sets up what tests need beside memory, and takes longer to load than most of them. */
 const SET_UP = '--require=./test/support/hooks.ts'
 
-function patternOf({ caughtBy, store }: Mutant): string {
+function patternOf({ caughtBy, isOnMongo }: Mutant): string {
   const text = caughtBy.replaceAll(/[^\w ]/g, '.')
-  return store === 'mongodb'
+  return isOnMongo
     ? `^[^]*[Mm]ongo[^]*${text}`
     : `^(?![^]*(?:[Mm]ongo|${WITH_POSTGRESQL}))[^]*${text}`
 }
@@ -123,7 +123,7 @@ async function verdictOf(mutant: Mutant, copy: string, files: Set<string>): Prom
   if (stale.length > 0) return { mutant, folder, outcome: 'STALE' }
   for (const [file, text] of changed) await writeFile(join(copy, file), text)
   const pattern = patternOf(mutant)
-  const flags = ['--bail', `--timeout=${TEST_LIMIT_MS}`, ...(mutant.store ? [SET_UP] : [])]
+  const flags = ['--bail', `--timeout=${TEST_LIMIT_MS}`, ...(mutant.isOnMongo ? [SET_UP] : [])]
   const run = async (): Promise<Verdict> => {
     const report = await runTests(copy, files, pattern, LIMIT_MS, ...flags)
     // A hook that fails is no proof: perhaps no test runs at all.

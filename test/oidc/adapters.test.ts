@@ -48,22 +48,6 @@ function itEndsRecords(create: () => Promise<Factory>): void {
     of = await create()
   })
 
-  it('destroys those records of an account that are ended, and counts them', async () => {
-    for (const accountId of ['ann', 'bob']) {
-      for (const loginTs of [1, 2, 3]) {
-        const id = `${accountId} ${loginTs}`
-        await of('Session').upsert(id, { uid: id, accountId, loginTs }, HOUR)
-      }
-    }
-    const isEnded = ({ accountId, loginTs = 0 }: AdapterPayload) =>
-      accountId === 'ann' && loginTs <= 2
-    expect(await of('Session').destroyByAccountId('ann', isEnded)).to.equal(2)
-    expect(await of('Session').destroyByAccountId('ann', isEnded)).to.equal(0)
-    expect(await of('Session').find('ann 2')).to.equal(undefined)
-    expect(await of('Session').find('ann 3')).to.include({ loginTs: 3 })
-    expect(await of('Session').find('bob 1')).to.include({ loginTs: 1 })
-  })
-
   it('finds the login results of an account, held back before the consent page and behind it', async () => {
     const login = { accountId: 'ann', ts: 1 }
     await of('Interaction').upsert('held', { result: { login } }, HOUR)

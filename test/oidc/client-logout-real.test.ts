@@ -17,8 +17,6 @@ import {
 
 const NEW = 'a new password, longer'
 
-const RETRY_MS = 3_000
-
 /** How a client may be registered, by what is added to its name. */
 const REGISTERED: Record<string, Partial<ClientMetadata>> = {
   '': {},
@@ -28,11 +26,6 @@ const REGISTERED: Record<string, Partial<ClientMetadata>> = {
 
 onEachStore('Clients that others wrote are signed out [full]', (technology) => {
   const clients: LogoutClient[] = []
-  const clientNamed = (name: string) => {
-    const found = clients.find(({ metadata }) => metadata.client_id === name)
-    if (!found) throw new Error(`no client ${name}`)
-    return found
-  }
   const h = suiteHarness(async () => {
     for (const kind of Object.keys(LOGOUT_CLIENTS) as LogoutClientKind[]) {
       for (const [name, more] of Object.entries(REGISTERED)) {
@@ -130,25 +123,6 @@ onEachStore('Clients that others wrote are signed out [full]', (technology) => {
       }
     })
   }
-
-  it('one that was down is told when it is back, and the others at once', async () => {
-    const user = await h.addVerified()
-    const client = clientNamed('express-openid-connect')
-    const others = clients.filter((each) => each !== client)
-    await client.shut()
-    const { agent } = await signInEverywhere(user)
-    await ends['a reset']?.(user)
-    await signedOut(agent, others)
-    await moveTime(RETRY_MS)
-    expect(await signedIn(agent)).to.deep.equal([client.metadata.client_id])
-    await client.open()
-    await eventually('told', async () => {
-      await moveTime(RETRY_MS)
-      return toldOf(client, user.id).length > 0
-    })
-    await signedOut(agent)
-    expect(toldOf(client, user.id)).to.have.length(1)
-  })
 
   it('for good: a window that nobody looked at stays ended when the person is back, where sessions are compared', async () => {
     const user = await h.addVerified()

@@ -1,12 +1,11 @@
 import { expect } from 'chai'
 import { createRemoteJWKSet, jwtVerify } from 'jose'
 import Koa from 'koa'
-import type { Adapter, AdapterFactory, AdapterPayload, ClientMetadata } from 'oidc-provider'
+import type { Adapter, AdapterFactory, AdapterPayload } from 'oidc-provider'
 import { memoryUsers } from '../../src/index.ts'
 import { createEndableSessions } from '../../src/oidc/endable-sessions.ts'
 import { secondAfter } from '../../src/ports/login-end.ts'
 import {
-  CLIENT,
   CONFIDENTIAL,
   type Harness,
   type HarnessOptions,
@@ -200,66 +199,6 @@ function itEndsEverything(options: HarnessOptions): void {
     expect(await ask.isActive(h, machine, CONFIDENTIAL)).to.equal(true)
   })
 }
-
-describe('What a password reset ends, where the client asks without a browser (CIBA)', () => {
-  const grant_type = 'urn:openid:params:grant-type:ciba'
-  const till = {
-    ...CONFIDENTIAL,
-    client_id: 'till',
-    grant_types: [grant_type],
-    redirect_uris: [],
-    response_types: [],
-    token_endpoint_auth_method: 'client_secret_post',
-    backchannel_token_delivery_mode: 'poll',
-  } as const satisfies ClientMetadata
-  const { client_id, client_secret } = till
-  const anyone = createUserAgent()
-  const h = suiteHarness({
-    clients: [CLIENT, till],
-    provider: {
-      features: {
-        devInteractions: { enabled: false },
-        ciba: {
-          enabled: true,
-          deliveryModes: ['poll'],
-          processLoginHint: async (_ctx, hint) => hint,
-          triggerAuthenticationDevice: async () => {},
-          validateRequestContext: async () => {},
-          validateBindingMessage: async () => {},
-          verifyUserCode: async () => {},
-        },
-      },
-    },
-  })
-
-  const post = async (path: string, form: Record<string, string>) =>
-    JSON.parse((await anyone.post(h.oauthUrl + path, { client_id, client_secret, ...form })).text)
-
-  /** What the client polls with once the person has approved it. */
-  async function approved({ id }: Person): Promise<string> {
-    const asked = { scope: 'openid', login_hint: id }
-    const { auth_req_id } = await post('/backchannel', asked)
-    const grant = new h.provider.Grant({ accountId: id, clientId: client_id })
-    grant.addOIDCScope('openid')
-    await grant.save()
-    await h.provider.backchannelResult(auth_req_id, grant)
-    return auth_req_id
-  }
-
-  const poll = async (auth_req_id: string) => {
-    const { error, access_token } = await post('/token', { grant_type, auth_req_id })
-    return error ?? typeof access_token
-  }
-
-  it('an approved request: invalid_grant; nobody else’s ends', async () => {
-    const [ann, bob] = [await h.addVerified(), await h.addVerified()]
-    const [ended, alive] = [await approved(ann), await approved(bob)]
-    await ann.getsBackIn(NEW)
-    expect(await poll(ended)).to.equal('invalid_grant')
-    expect(await poll(alive)).to.equal('string')
-    expect(await poll(await approved(ann))).to.equal('string')
-  })
-})
 
 describe('What a password reset cannot end', () => {
   const api = 'https://api.example'

@@ -1,7 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
 import middie from '@fastify/middie'
 import { type Challenge, solveChallenge } from 'altcha-lib'
 import { deriveKey } from 'altcha-lib/algorithms/pbkdf2'
@@ -30,6 +27,7 @@ import {
   press,
   createUserAgent,
 } from '../support/user-agent.ts'
+import { startProcess } from '../support/process.ts'
 import { freePort, serve } from '../support/serve.ts'
 import {
   ADMIN_TOKEN,
@@ -44,8 +42,6 @@ import {
 } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { expectEnded, isActive, refresh, signedIn } from '../support/oauth-requests.ts'
-import { expectOtherAccount, ownerSignedIn } from '../support/other-account.ts'
-import { codeOn } from '../support/person.ts'
 import { rawRequest } from '../support/raw-request.ts'
 import { createRelyingParty, followWithin } from '../support/relying-party.ts'
 
@@ -96,25 +92,6 @@ function itServesBothFlows(options: HarnessOptions & { host: Host }): void {
     await expectConsentThenCode(h, login, await login.opensLink())
   })
 
-  it('shows the code where the link is opened elsewhere, and finishes the login that it is typed at', async () => {
-    await h.put({ email_link_confirmation: 'other_browser' })
-    const login = await h.blockedLogin()
-    const page = await login.opensElsewhere()
-    expectPage(page, 200, 'verify-email', 'elsewhere')
-    expect(codeOn(page)).to.equal(login.code)
-    expect(await login.isVerified()).to.equal(false)
-    await login.comesBack(await login.presses('/waiting', { typed: { code: login.code } }))
-    await h.put({ email_link_confirmation: 'off' })
-  })
-
-  it('leaves the session of another account alone, and finishes the login once that is signed out', async () => {
-    const login = await h.blockedLogin()
-    const { owner, browser } = await ownerSignedIn(h)
-    expectOtherAccount(await browser.get(login.link), [owner, login])
-    expect(await h.accountOf(browser)).to.equal(owner.id)
-    await login.stillGetsIn()
-  })
-
   it('leads from a blocked login to the login page for another account, and back to the client of one that is cancelled', async () => {
     for (const button of ['other_account', 'cancel']) {
       const login = await h.blockedLogin()
@@ -134,16 +111,6 @@ function itServesBothFlows(options: HarnessOptions & { host: Host }): void {
       await login.reloads()
       await login.sees('verify-email', 'ended', 400)
     }
-  })
-
-  it('sends a new link from the page that waits, and that link finishes the login', async () => {
-    const login = await h.blockedLogin()
-    const before = login.mailCount()
-    await login.presses('/resend-verification')
-    await login.sees('verify-email', 'sent')
-    const { link } = await login.mail(before + 1)
-    expect(link).to.not.equal(login.link)
-    await login.comesBack(await login.opensElsewhere((login.link = link)))
   })
 
   it('resets a password from the login page on, ends everything that was signed in, and goes on with that login', async () => {
@@ -246,19 +213,6 @@ function itServesBothFlows(options: HarnessOptions & { host: Host }): void {
     expect(waiting).to.include('_interaction').and.to.include('account_flows_browser')
     expect(namesOf(login.agent.cookiesFor(origin))).to.not.include('_interaction')
     await login.comesBack(answer)
-  })
-
-  it('reads and changes the settings at {base_url}/admin/api/settings (4.5)', async () => {
-    await h.put({ validation_min_password_length: '20' })
-    const authorization = `Bearer ${ADMIN_TOKEN}`
-    const settingsUrl = `${h.baseUrl}/admin/api/settings`
-    const answer = await createUserAgent().get(settingsUrl, { authorization })
-    const settings = JSON.parse(answer.text) as Record<string, string>
-    expect(settings['validation_min_password_length']).to.equal('20')
-    const user = await h.addVerified()
-    await user.forgets()
-    await user.choosesPassword(NEW_PASSWORD.slice(0, 19))
-    await user.sees('reset-password', 'password_too_short', 400)
   })
 
   it('leads from the well-known address for changing passwords to the form', async () => {
@@ -414,40 +368,30 @@ describe('The admin API on node:http, where nothing comes next', () => {
   })
 })
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url))
-
 const START_LIMIT_MS = 60_000
 
 describe('The example of each host, as it is started by hand [full]', function () {
   this.timeout(START_LIMIT_MS + 20_000)
-  let child: ChildProcess
-  let output = ''
+  let child: ReturnType<typeof startProcess>
 
   async function start(...args: string[]): Promise<string> {
-    const port = String(await freePort())
-    output = ''
-    child = spawn(process.execPath, ['--import', 'tsx/esm', 'examples/hosts/start.ts', ...args], {
-      cwd: ROOT,
-      env: { PATH: process.env['PATH'], PORT: port },
-    })
-    for (const stream of [child.stdout, child.stderr]) {
-      stream?.on('data', (chunk: Buffer) => (output += chunk.toString()))
-    }
+    const env = { PATH: process.env['PATH'], PORT: String(await freePort()) }
+    const program = ['--import', 'tsx/esm', 'examples/hosts/start.ts', ...args]
+    child = startProcess(process.execPath, program, env)
     const isReady = () => {
-      if (child.exitCode !== null) throw new Error(`the example ended:\n${output}`)
-      return /^READY (.*)$/m.exec(output)?.[1]
+      if (child.process.exitCode !== null) throw new Error(`it ended:\n${child.output()}`)
+      return /^READY (.*)$/m.exec(child.output())?.[1]
     }
     return eventually('the example is ready', isReady, START_LIMIT_MS)
   }
 
   afterEach('SIGTERM ends it by itself', async () => {
-    const exited = once(child, 'exit')
-    child.kill('SIGTERM')
-    expect(await exited).to.deep.equal([0, null])
+    child.process.kill('SIGTERM')
+    expect(await child.exited).to.equal(0)
   })
 
   const linkTo = (path: string) =>
-    eventually('the mail', () => new RegExp(`http\\S+${path}\\?\\S+`).exec(output)?.[0])
+    eventually('the mail', () => new RegExp(`http\\S+${path}\\?\\S+`).exec(child.output())?.[0])
 
   it('express captcha: mails a link for work, and none without it', async () => {
     const origin = await start('express', 'captcha')
@@ -465,7 +409,7 @@ describe('The example of each host, as it is started by hand [full]', function (
     const altcha = Buffer.from(JSON.stringify({ challenge, solution })).toString('base64')
     expect((await agent.post(form, { identifier: 'ann', altcha })).mode).to.equal('sent')
     await linkTo('/reset-password')
-    expect(output.split('/reset-password?token=')).to.have.length(2)
+    expect(child.output().split('/reset-password?token=')).to.have.length(2)
   })
 
   const hosts = ['koa', 'express', 'fastify', 'hono', 'nest', 'node-http', 'provider']
@@ -565,7 +509,7 @@ describe('Flows that are not attached, or too late', () => {
     if (isAttached) flows.attach(provider)
     await flows.start({ workers: false })
     ends.push(close, flows.stop)
-    return { baseUrl, flows, logged, server }
+    return { baseUrl, flows, provider, logged, server }
   }
   const ends: (() => Promise<unknown>)[] = []
   after(async () => {
@@ -585,18 +529,21 @@ describe('Flows that are not attached, or too late', () => {
     expect(told[0]).to.match(/^error Call flows\.attach\(provider\) before provider\.callback\(\)/)
   })
 
-  it('refuse to finish a login, and to start workers: the code is ERR_NOT_ATTACHED', async () => {
-    const { baseUrl, flows, server } = await mountedBeforeAttach(false)
+  it('refuse to finish a login, to renew a session, and to start workers until they are: the code is ERR_NOT_ATTACHED', async () => {
+    const { baseUrl, flows, provider, server } = await mountedBeforeAttach(false)
     const codes: unknown[] = []
     server.removeAllListeners('request')
     server.on('request', (req, res) => {
       const login = { account: 'ann', startedAt: flows.loginStarted() }
-      const finished = flows.finishLogin(req, res, login)
-      void finished.catch((error: unknown) => codes.push(error)).then(() => res.end())
+      const asked = [flows.finishLogin(req, res, login), flows.passwordChanged('ann', { req, res })]
+      const refused = asked.map((each) => each.catch((error: unknown) => codes.push(error)))
+      void Promise.all(refused).then(() => res.end())
     })
     await createUserAgent().post(`${baseUrl}/login`, {})
     codes.push(await flows.start().catch((error: unknown) => error))
     for (const error of codes) expect(error).to.include({ code: 'ERR_NOT_ATTACHED' })
-    expect(codes).to.have.length(2)
+    expect(codes).to.have.length(3)
+    flows.attach(provider)
+    await flows.start()
   })
 })

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { text } from 'node:stream/consumers'
 import { expect } from 'chai'
 import type { ClientLogout } from '../../src/records/index.ts'
 import { createRemoteJWKSet, type JWTPayload, jwtVerify } from 'jose'
@@ -48,9 +49,7 @@ export async function startLogoutClient(
     opened(1)
     res.on('close', () => opened(-1))
     void (async () => {
-      let body = ''
-      for await (const chunk of req) body += String(chunk)
-      const form = new URLSearchParams(body)
+      const form = new URLSearchParams(await text(req))
       expect([req.method, req.headers['content-type'], [...form.keys()]]).to.deep.equal([
         'POST',
         'application/x-www-form-urlencoded',

@@ -1,8 +1,7 @@
-import { type IncomingMessage, ServerResponse } from 'node:http'
 import { expect } from 'chai'
 import type { AdapterFactory } from 'oidc-provider'
 import { koaHost } from '../../examples/hosts/koa.ts'
-import { type EndedSessions, memoryStore, type User } from '../../src/index.ts'
+import type { EndedSessions, User } from '../../src/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage, type Answer, createUserAgent, type UserAgent } from '../support/user-agent.ts'
 import {
@@ -301,24 +300,5 @@ describe('flows.passwordChanged over an adapter that fails', () => {
     for (const { account } of [here, there]) expect(await account()).to.equal(undefined)
     await here.signsIn()
     expect(await here.account()).to.equal(here.id)
-  })
-})
-
-describe('flows.passwordChanged before flows.attach', () => {
-  it('cannot look for a session', async () => {
-    const { createAccountFlows, memoryUsers } = await import('../../src/index.ts')
-    const flows = createAccountFlows({
-      baseUrl: 'http://localhost:3000',
-      oauthPath: '/oauth2',
-      secrets: [new Uint8Array(32)],
-      store: memoryStore(),
-      users: memoryUsers([]),
-      log: () => {},
-    })
-    const req = { headers: {} } as IncomingMessage
-    const refusal: unknown = await flows
-      .passwordChanged('ann', { req, res: new ServerResponse(req) })
-      .catch((error: unknown) => error)
-    expect(refusal).to.include({ code: 'ERR_NOT_ATTACHED' })
   })
 })

@@ -1,19 +1,12 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import {
-  createServer,
-  type IncomingMessage,
-  type RequestListener,
-  type ServerResponse,
-} from 'node:http'
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { decodeJwt, type JWTPayload } from 'jose'
 import type { ClientMetadata } from 'oidc-provider'
-import { eventually } from '../support/eventually.ts'
+import { startServer } from '../support/process.ts'
 import { freePort, serve } from '../support/serve.ts'
 import { followWithin } from '../support/relying-party.ts'
 import { install } from '../support/missing.ts'
@@ -110,30 +103,17 @@ async function startApache(registered: Registered): Promise<() => Promise<void>>
   await chmod(folder, 0o755)
   await writeFile(join(folder, 'apache.conf'), configuration(folder, registered))
   await writeFile(join(folder, 'index.html'), FRONT_PAGE)
-  const apache = spawn(PROGRAM, ['-D', 'FOREGROUND', '-f', join(folder, 'apache.conf')])
-  let said = ''
-  apache.stderr.on('data', (chunk) => (said += String(chunk)))
-  const ended = once(apache, 'exit')
-
-  async function stop() {
-    apache.kill()
-    await ended
-    await rm(folder, { recursive: true })
-  }
-
-  async function answers(): Promise<boolean> {
-    if (apache.exitCode !== null)
-      throw new Error(said + (await readFile(join(folder, 'log'), 'utf8').catch(() => '')))
-    return fetch(`http://127.0.0.1:${registered.port}/`, { redirect: 'manual' }).then(
+  const args = ['-D', 'FOREGROUND', '-f', join(folder, 'apache.conf')]
+  const isUp = () =>
+    fetch(`http://127.0.0.1:${registered.port}/`, { redirect: 'manual' }).then(
       () => true,
       () => false,
     )
-  }
-  await eventually('Apache answers', answers).catch(async (error: unknown) => {
+  const stop = await startServer(PROGRAM, args, isUp)
+  return async () => {
     await stop()
-    throw error
-  })
-  return stop
+    await rm(folder, { recursive: true })
+  }
 }
 
 const FRONT_PAGE =
@@ -207,10 +187,6 @@ export interface LogoutClient {
   door: Door
   /** Once the provider is there. */
   start(issuer: string): Promise<void>
-  /** Nothing listens where its tokens go; its pages are still there. */
-  shut(): Promise<void>
-  open(): Promise<void>
-
   stop(): Promise<void>
 }
 
@@ -232,8 +208,7 @@ export async function logoutClient(
   }
   const told: ToldToken[] = []
   const door: Door = {}
-  const server = createServer((req, res) => void take(req, res).catch(() => res.destroy()))
-  let stopClient: () => unknown = () => {}
+  const ends: (() => unknown)[] = []
 
   async function bring(token: string): Promise<number> {
     const body = new URLSearchParams({ logout_token: token })
@@ -250,30 +225,21 @@ export async function logoutClient(
     res.writeHead(entry.status).end()
   }
 
-  const open = () => new Promise<void>((resolve) => server.listen(doorPort, '127.0.0.1', resolve))
-
-  async function shut() {
-    const closed = new Promise((resolve) => server.close(resolve))
-    server.closeAllConnections()
-    await closed
-  }
-
   return {
     metadata,
     baseUrl,
     told,
     door,
 
-    open,
-    shut,
     async start(issuer) {
       const registered = { issuer, port, baseUrl, redirectUri, clientId, clientSecret }
-      stopClient = await served(LOGOUT_CLIENTS[kind])(registered)
-      await open()
+      ends.push(await served(LOGOUT_CLIENTS[kind])(registered))
+      const opened = (req: IncomingMessage, res: ServerResponse) =>
+        void take(req, res).catch(() => res.destroy())
+      ends.push((await serve(opened, doorPort)).close)
     },
     async stop() {
-      await shut()
-      await stopClient()
+      for (const end of ends.splice(0)) await end()
     },
   }
 }

@@ -16,7 +16,7 @@ import {
 } from '../support/mongod.ts'
 import { moveTime } from '../support/time.ts'
 import { keptOn } from '../support/kept.ts'
-import { storeCalls } from '../support/store-calls.ts'
+import { storeCalls } from './store-calls.ts'
 
 /** Every method of every port. */
 const callsOf = (db: Db) => storeCalls(mongoStore(db), mongoUsers(db.collection('users')))

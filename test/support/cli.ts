@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { EventEmitter } from 'node:events'
 import { request as forward, type IncomingMessage, type ServerResponse } from 'node:http'
 import { join } from 'node:path'
@@ -14,8 +14,8 @@ import { run } from '../../cli/program.ts'
 import { settingsOf } from './admin.ts'
 import { compiledCheckout } from './compiled-checkout.ts'
 import { ADMIN_TOKEN, suiteHarness, type Harness, type HarnessOptions } from './harness.ts'
+import { startProcess } from './process.ts'
 import { serve, type Served } from './serve.ts'
-import { ROOT } from './folders.ts'
 
 type Environment = Record<string, string>
 
@@ -181,12 +181,12 @@ export function cliProgram(): string {
 
 /** Starts the command line as a process of its own, to be watched. */
 export function startCliProcess(args: string[], env: Environment = {}) {
-  return started(process.execPath, [cliProgram(), ...args], env)
+  return startProcess(process.execPath, [cliProgram(), ...args], env)
 }
 
 /** Runs a line of the shell, in which `"$@"` is the command line. */
 export async function runInShell(line: string, env: Environment = {}): Promise<CliRun> {
-  const shell = started('/bin/sh', ['-c', line, 'sh', process.execPath, cliProgram()], env)
+  const shell = startProcess('/bin/sh', ['-c', line, 'sh', process.execPath, cliProgram()], env)
   shell.process.stdin.end()
   return { exitCode: await shell.exited, stdout: shell.stdout(), stderr: shell.stderr() }
 }
@@ -205,7 +205,7 @@ export function startCliAtTerminal(args: string[], env: Environment = {}) {
 
 /** Runs a line of the shell at a terminal of 80 columns. */
 export function startAtTerminal(line: string, env: Environment = {}) {
-  const terminal = started('script', ['-qec', `stty cols 80; ${line}`, '/dev/null'], {
+  const terminal = startProcess('script', ['-qec', `stty cols 80; ${line}`, '/dev/null'], {
     PATH: process.env['PATH'] ?? '',
     TERM: 'xterm',
     SHELL: '/bin/sh',
@@ -213,26 +213,3 @@ export function startAtTerminal(line: string, env: Environment = {}) {
   })
   return { ...terminal, type: (text: string) => void terminal.process.stdin.write(text) }
 }
-
-function started(program: string, args: string[], env: Environment) {
-  const child = spawn(program, args, { cwd: ROOT, env, stdio: ['pipe', 'pipe', 'pipe'] })
-  running.add(child)
-  let stdout = ''
-  let stderr = ''
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
-  const exited = new Promise<number | null>((resolve, reject) => {
-    child.once('error', reject)
-    child.once('close', (code) => {
-      running.delete(child)
-      resolve(code)
-    })
-  })
-  return { process: child, stdout: () => stdout, stderr: () => stderr, exited }
-}
-
-// A test run that breaks off leaves nothing behind.
-const running = new Set<ChildProcess>()
-process.on('exit', () => {
-  for (const child of running) child.kill('SIGKILL')
-})

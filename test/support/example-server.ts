@@ -3,7 +3,6 @@
  *
  * @module
  */
-import { spawn, type ChildProcess } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import bcrypt from 'bcrypt'
@@ -11,11 +10,11 @@ import { expect } from 'chai'
 import type { Db } from 'mongodb'
 import { createBrowser, expectPage, createUserAgent, type Answer } from './user-agent.ts'
 import { compiledCheckout } from './compiled-checkout.ts'
-import type { PostgresPool } from '../../src/index.ts'
+import { createAdminClient, type PostgresPool } from '../../src/index.ts'
 import { recordsIn, type Stored } from './records.ts'
 import { eventually } from './eventually.ts'
 import { freePort } from './serve.ts'
-import { ROOT } from './folders.ts'
+import { startProcess } from './process.ts'
 
 /** Before mocha gives up, which could not tell why. */
 const START_LIMIT_MS = 50_000
@@ -113,7 +112,7 @@ export async function refusedExampleServer(
   const limit = setTimeout(() => child.process.kill('SIGKILL'), START_LIMIT_MS)
   const exitCode = await child.exited
   clearTimeout(limit)
-  return { exitCode, errors: child.errors() }
+  return { exitCode, errors: child.stderr() }
 }
 
 function spawnServer(variables: Variables, command?: string) {
@@ -121,33 +120,12 @@ function spawnServer(variables: Variables, command?: string) {
   const [program, ...args] = command
     ? ['/bin/sh', '-c', command]
     : [process.execPath, join(compiledCheckout(), 'examples/server.js')]
-  const child = spawn(program, args, {
-    cwd: ROOT,
-    env: { ...Object.fromEntries(inherited), ...DEFAULTS, ...variables },
-    stdio: ['ignore', 'pipe', 'pipe'],
+  return startProcess(program, args, {
+    ...Object.fromEntries(inherited),
+    ...DEFAULTS,
+    ...variables,
   })
-  running.add(child)
-  let output = ''
-  let errors = ''
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    output += text
-    errors += text
-  })
-  const exited = new Promise<number | null>((resolve) => {
-    child.once('close', (code) => {
-      running.delete(child)
-      resolve(code)
-    })
-  })
-  return { process: child, output: () => output, errors: () => errors, exited }
 }
-
-// A test run that breaks off leaves no server behind.
-const running = new Set<ChildProcess>()
-process.on('exit', () => {
-  for (const child of running) child.kill('SIGKILL')
-})
 
 export interface Account {
   id: string
@@ -156,6 +134,14 @@ export interface Account {
 }
 
 export const PASSWORD = 'a password of the tests'
+
+/** A user of a seed file, whose address is verified unless `more` says otherwise. */
+export const seedUser = (username: string, more: object = {}) => ({
+  username,
+  email: `${username}@example.com`,
+  email_verified: true,
+  ...more,
+})
 
 const passwordHash = bcrypt.hashSync(PASSWORD, 4)
 
@@ -193,12 +179,7 @@ export async function putSettings(
   { baseUrl, adminToken }: ExampleServer,
   settings: Record<string, string>,
 ): Promise<void> {
-  const answer = await fetch(`${baseUrl}/admin/api/settings`, {
-    method: 'PUT',
-    headers: { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' },
-    body: JSON.stringify(settings),
-  })
-  expect(answer.status, await answer.text()).to.equal(200)
+  await createAdminClient(baseUrl, adminToken).putSettings(settings)
 }
 
 /** With room for tests that ask for more mails than people do. */
@@ -213,6 +194,27 @@ export function smtpSettings(port: number): Record<string, string> {
 }
 
 type Url = Pick<ExampleServer, 'baseUrl'>
+
+interface MailboxMail {
+  to: string
+  text: string
+  date: string
+}
+
+/** What is in the mailbox of the example, newest first. */
+export async function mailsAt({ baseUrl }: Url): Promise<MailboxMail[]> {
+  const response = await fetch(`${baseUrl}/mailbox`, { headers: { accept: 'application/json' } })
+  return (await response.json()) as MailboxMail[]
+}
+
+/** The link of the newest mail there to this address, of one kind. */
+export async function mailedLink(at: Url, to: string, path: string): Promise<string> {
+  return eventually(`a mail to ${to}`, async () => {
+    const mails = await mailsAt(at)
+    const mail = mails.find((each) => each.to === to && each.text.includes(path))
+    return mail && /https?:\/\/\S+/.exec(mail.text)?.[0]
+  })
+}
 
 /** Asks for a reset link (4.2); the answer is the page that everybody gets. */
 export async function forgot({ baseUrl }: Url, identifier: string): Promise<Answer> {

@@ -12,6 +12,7 @@ import {
 } from 'oidc-provider'
 import {
   createAccountFlows,
+  createAdminClient,
   memoryStore,
   memoryUsers,
   mongoStore,
@@ -27,17 +28,10 @@ import {
 import { createChangePassword } from '../../examples/hosts/change-password.ts'
 import type { HostParts } from '../../examples/hosts/host-parts.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
+import { readForm } from '../../examples/hosts/page.ts'
 import { postgresUsers, storageIn } from '../../examples/server/postgresql.ts'
 import { startMailServer, type MailServerOptions } from './mail-server.ts'
-import {
-  atHand,
-  attackerAt,
-  PASSWORD,
-  personAt,
-  tokenOf,
-  type Attacker,
-  type Service,
-} from './person.ts'
+import { atHand, PASSWORD, personAt, tokenOf, type Service } from './person.ts'
 import { describeWithMongo, freshDatabase } from './mongod.ts'
 import { describeWithPostgresql, freshPostgresql } from './postgresql.ts'
 import { serve } from './serve.ts'
@@ -105,8 +99,6 @@ export interface Harness extends Service, ReturnType<typeof atHand> {
   database: Database | undefined
   /** MongoDB's. */
   db: Db | undefined
-  /** Somebody with an account of their own, and what an attacker has. */
-  attacker(): Promise<Attacker>
   put(settings: Record<string, string>): Promise<void>
   forgot(identifier: string, carried?: Record<string, string>): Promise<Answer>
   reset(link: string, password: string, confirm?: string): Promise<Answer>
@@ -255,20 +247,12 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
       return personAt(harness, complete)
     },
 
-    attacker: async () =>
-      attackerAt(harness, await harness.addUser({ username: `mallory-${added}` })),
-
     async changeUser(user, changes) {
       await changeUser({ ...((await users.findById(user.id)) ?? user), ...changes })
     },
 
     async put(settings) {
-      const response = await fetch(`${baseUrl}/admin/api/settings`, {
-        method: 'PUT',
-        headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' },
-        body: JSON.stringify(settings),
-      })
-      if (response.status !== 200) throw new Error(`PUT settings: ${await response.text()}`)
+      await createAdminClient(baseUrl, ADMIN_TOKEN).putSettings(settings)
     },
 
     forgot: (identifier, carried = {}) =>
@@ -378,7 +362,7 @@ function hostLogin(
       return
     }
     const startedAt = flows.loginStarted()
-    const form = new URLSearchParams(await bodyOf(req))
+    const form = (await readForm(req)) ?? new URLSearchParams()
     if (form.get('consent') !== null) return giveConsent(provider, req, res)
     const user = await users.findByUsername(form.get('username') ?? '')
     const isRight = await bcrypt.compare(form.get('password') ?? '', user?.passwordHash ?? '')
@@ -414,16 +398,6 @@ const firstParty: Configuration['loadExistingGrant'] = async ({ oidc }) => {
   grant.addOIDCScope(typeof scope === 'string' ? scope : 'openid')
   await grant.save()
   return grant
-}
-
-async function bodyOf(req: IncomingMessage): Promise<string> {
-  const parsed: unknown = Reflect.get(req, 'body')
-  if (typeof parsed === 'object' && parsed !== null) {
-    return new URLSearchParams(parsed as Record<string, string>).toString()
-  }
-  let body = ''
-  for await (const chunk of req) body += String(chunk)
-  return body
 }
 
 /** The harness of the suite that asks for it, from its first hook to its end. Options that a hook makes, or that are waited for, are given as a function. */

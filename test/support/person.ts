@@ -1,5 +1,5 @@
 /**
- * People with an account at a service, and those who attack them: what they do, and what it led to.
+ * People with an account at a service: what they do, and what it led to.
  *
  * @module
  */
@@ -15,7 +15,6 @@ import {
   type Pressed,
   createUserAgent,
   type Answer,
-  type Form,
   type UserAgent,
 } from './user-agent.ts'
 import { isIdle, later, withoutJobs } from './jobs.ts'
@@ -313,32 +312,6 @@ export function personAt(h: Service, user: User, agent = createUserAgent()): Per
     },
   }
   return person
-}
-
-/** Somebody with an account and a mailbox of their own, who knows the names of others, and sends what they like. */
-export interface Attacker extends Person {
-  /** Any form to any path below the OAuth path, from any address that a proxy would tell. */
-  sends(path: string, form: Form, headers?: Record<string, string>): Promise<Answer>
-  /** Types what they know of another person at the login page. */
-  signsInAs(victim: Person, password: string): Promise<Answer>
-  /** Whether their browser is signed in with the account of that person. */
-  isInAs(victim: Person): Promise<boolean>
-}
-
-export function attackerAt(h: Service, user: User): Attacker {
-  const attacker: Attacker = Object.assign(personAt(h, user), {
-    sends: (path: string, form: Form, headers = {}) =>
-      attacker.agent.post(`${h.oauthUrl}/${path}`, form, headers),
-
-    async signsInAs(victim: Person, password: string) {
-      const { hidden } = await attacker.starts({ prompt: 'login' })
-      const form = { ...hidden, username: victim.username, password }
-      return h.follow(attacker.agent, await attacker.sends('login', form))
-    },
-
-    isInAs: async (victim: Person) => (await attacker.account()) === victim.id,
-  })
-  return attacker
 }
 
 /** How a login is brought to wait. */

@@ -2,7 +2,7 @@ import { DomUtils, parseDocument } from 'htmlparser2'
 import type { PageLocals, PageName } from '../../src/views/index.ts'
 import { PAGE_NAMES, SAMPLE_PAGES } from '../../src/views/sample-pages.ts'
 
-interface SamplePage {
+export interface SamplePage {
   name: PageName
   locals: PageLocals[PageName]
 }

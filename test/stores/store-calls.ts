@@ -12,7 +12,7 @@ import {
   samplePendingLogin,
   sampleResetToken,
 } from '../records/contract/samples.ts'
-import { adapterOn } from './kept.ts'
+import { adapterOn } from '../support/kept.ts'
 
 /** Every method of every port, called with an example; a method without one fails the test. */
 export function storeCalls(
