@@ -118,8 +118,8 @@ export function storeCalls(
     ['users.markEmailVerified', text, text],
     ['users.markEmailUnverified', text, text],
     ['providerRecords.find', text],
-    ['providerRecords.findBy', 'accountId', text, async () => {}],
-    ['providerRecords.findAll', text, async () => {}],
+    ['providerRecords.findBy', 'accountId', text],
+    ['providerRecords.findAll', text],
     ['providerRecords.overwrite', { id: text, model: text }],
     ['providerRecords.save', { id: text, model: text }, () => true],
     ['providerRecords.reseal', { id: text }, { id: text, model: text }],
@@ -156,8 +156,14 @@ export function storeCalls(
   return examples.map(([name, ...given]) => {
     const [portName = '', methodName = ''] = name.split('.')
     const port = ports[portName] ?? {}
-    return [name, async () => Reflect.apply(Reflect.get(port, methodName), port, given)]
+    return [name, async () => answerOf(Reflect.apply(Reflect.get(port, methodName), port, given))]
   })
 }
+
+/** What answers pages asks the database for one once it is read. */
+const answerOf = (answer: unknown): unknown =>
+  answer instanceof Object && Symbol.asyncIterator in answer
+    ? Reflect.apply(Reflect.get(answer, 'next'), answer, [])
+    : answer
 
 type Example = [name: string, ...given: unknown[]]
