@@ -63,7 +63,7 @@ export const verificationMutants: Mutant[] = [
     in: 'signedText',
     find: 'redirectUri, scope, state]',
     becomes: 'redirectUri, scope, state && undefined]',
-    caughtBy: 'SIG-01',
+    caughtBy: 'is another one for each token, presence and boundary',
   },
   {
     name: 'a signature is compared by its beginning',

@@ -167,7 +167,7 @@ export const waitingMutants: Mutant[] = [
     in: 'hasUsableLink',
     find: 'token.pendingLoginId === pendingLoginId',
     becomes: 'token.pendingLoginId !== undefined',
-    caughtBy: 'is of each login that waits by itself',
+    caughtBy: 'gets no other mail than its account may have',
   },
   {
     name: 'wrong codes outlive a reset',
