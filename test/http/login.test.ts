@@ -428,6 +428,18 @@ describe('Logins that wait for a link are few, and small (RATE-16)', () => {
     await login.comesBack(await next.types(codeIn(mail)))
   })
 
+  it('one that is posted again gets no other mail than its account may have, and is finished by its link; another one is over by that', async () => {
+    await h.put({ mails_per_account_per_hour: '1' })
+    const login = await h.blockedLogin()
+    const repeated = await again(login)
+    const other = await isBlocked(login.in())
+    await h.isIdle()
+    expect(login.mailCount()).to.equal(2)
+    expect(repeated.hidden['login']).to.equal(login.loginId())
+    await login.comesBack(await login.opensElsewhere())
+    expectMode(await other.goesOn(), 400, 'ended')
+  })
+
   it('a request that is too long to be kept is refused by a page, and nothing is written or mailed', async () => {
     const small = await h.blockedLogin()
     const known = await jobs(h)
