@@ -245,8 +245,8 @@ export const resetMutants: Mutant[] = [
   {
     name: 'every form with a token is hashed',
     in: 'complete',
-    find: 'inTurn(form.token, () => claim(parts, form, requester))',
-    becomes: 'claim(parts, form, inTurn && requester)',
+    find: 'oneByOne(form.token, () => claim(parts, form, requester))',
+    becomes: 'claim(parts, form, oneByOne && requester)',
     caughtBy: 'RATE-15',
   },
   {

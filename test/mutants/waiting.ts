@@ -499,8 +499,8 @@ export const waitingMutants: Mutant[] = [
   {
     name: 'a button that a script pressed takes back what a mail did',
     in: 'isPressed',
-    find: "return !tells || ctx.get('Sec-Fetch-User') === '?1'",
-    becomes: 'return true || tells',
+    find: "return !isSent || ctx.get('Sec-Fetch-User') === '?1'",
+    becomes: 'return true || isSent',
     caughtBy: 'NOT-02',
   },
   {
