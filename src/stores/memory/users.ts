@@ -3,7 +3,11 @@ import { equalsInAsciiCase } from '../../ports/users.ts'
 
 /** Users in memory: for a first try and for tests. */
 export function memoryUsers(initial: User[] = []): UserStore & { add(user: User): void } {
-  const users = new Map(initial.map((user) => [user.id, { ...user }]))
+  const users = new Map<string, User>()
+  // In JavaScript, a user may be without its flags.
+  const add = (user: User) =>
+    void users.set(user.id, { ...{ disabled: false, emailVerified: false }, ...user })
+  initial.forEach(add)
   const withEmail = (email: string) =>
     [...users.values()].filter((user) => user.email && equalsInAsciiCase(user.email, email))
 
@@ -19,7 +23,7 @@ export function memoryUsers(initial: User[] = []): UserStore & { add(user: User)
 
   return {
     /** Adds a user, or replaces the one with this id. */
-    add: (user) => void users.set(user.id, { ...user }),
+    add,
 
     findById: async (id) => structuredClone(users.get(id)),
 
