@@ -1,12 +1,13 @@
 import type { User, UserStore } from '../../ports/index.ts'
 import { equalsInAsciiCase } from '../../ports/users.ts'
 
+/** In JavaScript, a user may be without them. */
+const NO_FLAGS = { disabled: false, emailVerified: false }
+
 /** Users in memory: for a first try and for tests. */
 export function memoryUsers(initial: User[] = []): UserStore & { add(user: User): void } {
   const users = new Map<string, User>()
-  // In JavaScript, a user may be without its flags.
-  const add = (user: User) =>
-    void users.set(user.id, { ...{ disabled: false, emailVerified: false }, ...user })
+  const add = (user: User) => void users.set(user.id, { ...NO_FLAGS, ...user })
   initial.forEach(add)
   const withEmail = (email: string) =>
     [...users.values()].filter((user) => user.email && equalsInAsciiCase(user.email, email))
