@@ -32,15 +32,17 @@ export async function finishPassword(parts: PasswordLinkParts, reset: ClaimedRes
     if (!usedAt) throw new Error(`The reset ${id} was rejected meanwhile`)
   }
   const details = await sessions.end(userId, { id, at: usedAt }) // 3, 4
-  const isReset = kind === 'password_reset'
-  await Promise.all([
-    settings().passwordChangedEmail && requestNotice(outbox, noticeOf(reset), now()),
-    isReset && forgetWrongCodes(parts, reset.email),
-  ])
+  if (settings().passwordChangedEmail) await requestNotice(outbox, noticeOf(reset), now())
   const type = `${MAIL_KINDS[kind].flow}_completed` as const
   const event = { id: `completed:${id}`, type, at: now(), accountId: userId }
   await audit({ ...event, clientId: carried.clientId, details, ...claimedBy }) // 5
-  if (isReset && settings().resetVerifiesEmail) await verifyByReset(parts, reset, by === 'sweep')
+  if (kind === 'password_reset') {
+    const isVerified = settings().resetVerifiesEmail
+    await Promise.all([
+      forgetWrongCodes(parts, reset.email),
+      isVerified && verifyByReset(parts, reset, by === 'sweep'),
+    ])
+  }
   await tokens.advance(id, 'completed', now())
   return usedAt
 }

@@ -67,7 +67,8 @@ export function createClientLogouts(parts: ClientLogoutParts) {
       if (told !== 'stopped' && told?.reason === 'timeout') restMs = REST_MS
       return told
     } finally {
-      keepFrom(job.clientId, restMs)
+      if (restMs > 0) keepFrom(job.clientId, restMs)
+      else unavailable.delete(job.clientId)
       lane.ring()
     }
   }

@@ -76,12 +76,15 @@ async function settle(
   stop: AbortSignal,
 ): Promise<void> {
   const { store, clock, log } = parts
+  let isRecorded = false
   for (;;) {
     try {
-      await recordSent(parts, job, sent).catch((error: unknown) => {
-        if (isStoreUnavailable(error)) throw error
-        log('error', 'a sent mail was not recorded', { job: job.id, error: String(error) })
-      })
+      if (!isRecorded)
+        await recordSent(parts, job, sent).catch((error: unknown) => {
+          if (isStoreUnavailable(error)) throw error
+          log('error', 'a sent mail was not recorded', { job: job.id, error: String(error) })
+        })
+      isRecorded = true
       return await store.outbox.remove(job)
     } catch (error) {
       const mayTryAgain = !stop.aborted && clock.now() < job.availableAt

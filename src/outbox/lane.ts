@@ -2,6 +2,8 @@ import { setMaxListeners } from 'node:events'
 import { within, type Clock } from '../clock.ts'
 import type { Log } from '../ports/index.ts'
 
+/** The store cannot be reached, or is overloaded. Rings do not end this wait. */
+const AFTER_FAILURE_MS = 2_000
 /** Without a ring, a lane looks for jobs so often at least. */
 const POLL_MS = 1_000
 /** Of the time to stop, what is under way has to end by itself before it is given back. */
@@ -29,7 +31,7 @@ export interface LaneParts<Job extends LaneJob> {
 
 /** Takes jobs of one stage, many at a time, until it is stopped. */
 export function createLane<Job extends LaneJob>(parts: LaneParts<Job>) {
-  const { name, atOnce, wave, clock, log } = parts
+  const { atOnce, wave, clock } = parts
   const underWay = new Set<Promise<void>>()
   let rung = new AbortController()
   let ends = newEnds(atOnce)
@@ -38,22 +40,20 @@ export function createLane<Job extends LaneJob>(parts: LaneParts<Job>) {
 
   const ring = () => rung.abort('rung')
 
-  const failed = (what: string, details: object) => (error: unknown) =>
-    log('error', `${name} ${what} failed`, { ...details, error: String(error) })
-
-  async function claimed(): Promise<Job[]> {
+  /** `undefined`: that failed. */
+  async function claimed(): Promise<Job[] | undefined> {
     const free = atOnce - underWay.size
     mayBeMore = free < wave
     if (mayBeMore) return []
-    const jobs = (await parts.claim(free).catch(failed('outbox', {}))) ?? []
-    mayBeMore = jobs.length === free
+    const jobs = await parts.claim(free).catch(logFailure(parts, 'outbox'))
+    mayBeMore = jobs?.length === free
     return jobs
   }
 
   function begin(job: Job) {
     const working = parts
       .work(job, ends.giving.signal)
-      .catch(failed('job', toldOf(job)))
+      .catch(logFailure(parts, 'job', toldOf(job)))
       .finally(() => {
         underWay.delete(working)
         if (mayBeMore) ring()
@@ -64,11 +64,13 @@ export function createLane<Job extends LaneJob>(parts: LaneParts<Job>) {
   async function run({ signal }: AbortController) {
     while (!signal.aborted) {
       const jobs = await claimed()
-      jobs.forEach(begin)
-      if (jobs.length > 0) continue
-      const ms = POLL_MS * (0.5 + Math.random() / 2)
-      await clock.sleep(ms, { signal: rung.signal, ref: false })
-      rung = new AbortController()
+      jobs?.forEach(begin)
+      if (!jobs) await clock.sleep(AFTER_FAILURE_MS, { signal, ref: false })
+      else if (jobs.length === 0) {
+        const ms = POLL_MS * (0.5 + Math.random() / 2)
+        await clock.sleep(ms, { signal: rung.signal, ref: false })
+        rung = new AbortController()
+      }
     }
     await Promise.all(underWay)
   }
@@ -98,6 +100,16 @@ export function createLane<Job extends LaneJob>(parts: LaneParts<Job>) {
       ends.giving.abort()
       await within(clock, withinMs * (1 - GRACE), running)
     },
+  }
+}
+
+function logFailure(
+  { name, log }: Pick<LaneParts<LaneJob>, 'name' | 'log'>,
+  what: string,
+  of = {},
+) {
+  return (error: unknown): undefined => {
+    log('error', `${name} ${what} failed`, { ...of, error: String(error) })
   }
 }
 

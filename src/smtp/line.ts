@@ -8,7 +8,7 @@ const READY_AT_ONCE = 30
 const WAVE = 10
 /** Mails leave, if one did so long ago at most; less than a request waits before it is taken. */
 const FLOWING_MS = 40
-/** A mail that no connection got free for goes to a process that has one. */
+/** A mail that waited longer for its place is given back: another process may have one. */
 const IN_LINE_MS = 20_000
 /** No answer of the mail server takes longer than this. */
 const ATTEMPT_MS = 30_000
@@ -18,8 +18,9 @@ export interface Peer {
   /** How many are open. Whoever is being closed still counts. */
   connections: Gate
   open(signal: AbortSignal): Promise<OpenConnection>
-  /** Idle ones at once, busy ones when their mail is through. `open` opens them again. */
+  /** Idle ones at once, busy ones when their mail is through, until it is in use again. */
   close(): void
+  use(): void
 }
 
 export interface OpenConnection extends MailConnection {
@@ -32,7 +33,7 @@ export const newConnections = () => createGate(() => ({ most: MOST_CONNECTIONS, 
 export type Line = ReturnType<typeof createLine>
 
 /** The one line of all mails to a peer. */
-export function createLine(clock: Clock, { connections, open, close }: Peer) {
+export function createLine(clock: Clock, { connections, open, close, use }: Peer) {
   const places = createGate(() =>
     isFlowing() ? { most: READY_AT_ONCE, wave: WAVE } : { most: MOST_CONNECTIONS, wave: 1 },
   )
@@ -86,6 +87,7 @@ export function createLine(clock: Clock, { connections, open, close }: Peer) {
 
     isEmpty: () => places.isEmpty() && connections.isEmpty(),
     close,
+    use,
   }
 }
 
@@ -140,6 +142,7 @@ function createGate(room: () => Room) {
       }
     },
 
+    free: () => Math.max(0, room().most - inside),
     isEmpty: () => inside === 0,
   }
 }

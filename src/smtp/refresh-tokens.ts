@@ -21,15 +21,17 @@ export function createRefreshTokens(
     current: newest,
 
     async latest(oauth) {
+      // The provider has refused it, or never gave it out.
+      unstored = undefined
       await refresh()
       return newest(oauth)
     },
 
     async keep(used, next) {
       const placeOf = unstored?.next === used ? unstored.placeOf : used
-      if (next === placeOf) return
-      unstored = { next, placeOf }
       const isPlaceLeft = () => current().smtpOauthRefreshToken === placeOf
+      if (next === placeOf || !isPlaceLeft()) return
+      unstored = { next, placeOf }
       // It is called with what is stored in force. An admin who set another one meant that.
       const announce = async () => {
         if (!isPlaceLeft()) throw new Error('replaced')

@@ -32,6 +32,7 @@ export function createMailSender(
     }
     const line = all.get(key) ?? createLine(clock, createMailServer(configured, clock, tokens))
     all.set(key, line)
+    line.use()
     return line
   }
 
@@ -64,5 +65,6 @@ function transportPeer(transport: MailTransport, settings: () => Settings): Peer
       end: async () => {},
     }),
     close() {},
+    use() {},
   }
 }

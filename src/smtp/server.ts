@@ -52,7 +52,6 @@ export function createMailServer(settings: SmtpSettings, clock: Clock, tokens: A
       if (!isMailAddress(settings.from)) {
         throw new AccountFlowsError('ERR_MAIL_FAILED', 'The sender is not one plain address')
       }
-      isClosed = false
       let kept = idle.take()
       const destroy = () => kept?.socket.destroy()
       signal.addEventListener('abort', destroy)
@@ -78,6 +77,10 @@ export function createMailServer(settings: SmtpSettings, clock: Clock, tokens: A
           return giveBack(lent)
         },
       }
+    },
+
+    use() {
+      isClosed = false
     },
 
     close() {
@@ -123,7 +126,8 @@ function createIdle(clock: Clock, connections: Gate) {
       void watch()
     },
     take: () => idle.pop(),
-    closeAll: () => close(idle.length),
+    // Who has entered takes one of the others.
+    closeAll: () => close(Math.min(idle.length, connections.free())),
   }
 }
 

@@ -14,6 +14,8 @@ describeWithMongo('Jobs that a worker can do nothing about [full]', () => {
   const h = suiteHarness({
     technology: 'mongodb',
     mail: { answer: () => answer },
+    // A notice would come at any moment.
+    settings: { password_changed_email: 'false' },
     flows: { log: (...line) => void logged.push(JSON.stringify(line)) },
   })
   const outbox = () => records(h, 'mail_outbox')

@@ -6,7 +6,7 @@ import { createAuthorizeSig } from '../../src/crypto/authorize-sig.ts'
 import { createLoginCodes } from '../../src/crypto/login-code.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
-import { memoryUsers, type AuditEvent } from '../../src/index.ts'
+import { AccountFlowsError, memoryUsers, type AuditEvent } from '../../src/index.ts'
 import { hasUsableLink } from '../../src/flows/link.ts'
 import { createMailBrake } from '../../src/outbox/brake.ts'
 import { deliverMail } from '../../src/outbox/deliver.ts'
@@ -177,6 +177,25 @@ describe('A mail whose worker was held up until its hold on it was over', () => 
     move(SEND_LEASE_MS - 100)
     await deliverMail(slow, held, goesOn())
     expect(mails).to.have.length(1)
+  })
+})
+
+describe('A mail that left while the store is away for a moment', () => {
+  it('is recorded once, and its job is removed later', async () => {
+    const { parts, events, mails, ask, hold } = await outboxByHand()
+    const { outbox } = parts.store
+    const { remove } = outbox
+    let failures = 3
+    outbox.remove = async (job) => {
+      if (failures === 0) return remove(job)
+      failures -= 1
+      throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'the store is away')
+    }
+    await ask()
+    await deliverMail(parts, await hold(), goesOn())
+    expect([mails.length, failures]).to.deep.equal([1, 0])
+    expect(events.filter(({ type }) => type === 'password_reset_mail_sent')).to.have.length(1)
+    expect(await outbox.list({ limit: 10 }, parts.clock.now())).to.deep.equal([])
   })
 })
 

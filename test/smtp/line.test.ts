@@ -24,7 +24,7 @@ describe('The line for connections', () => {
     })
 
   it('ends every attempt at its deadline, whatever the garbage collector does, and gives back who waited as long', async () => {
-    const peer = { connections: newConnections(), open: neverOpens, close() {} }
+    const peer = { connections: newConnections(), open: neverOpens, use() {}, close() {} }
     const line = createLine(fast, peer)
     const attempt = () =>
       line.inTurn(noSignal(), ({ open }) => open()).catch((reason: unknown) => reason)

@@ -108,6 +108,49 @@ describe('createMailSender()', () => {
     expect(b.logins.map(({ user }) => user)).to.deep.equal(['user of b'])
   })
 
+  it('closes also those that a mail of before the change waits for', async () => {
+    const [a, b] = [await start(), await start()]
+    await keeper.change(settingsOf(a, 'a'))
+    const busy = await Promise.all(Array.from({ length: 5 }, () => connectTo(sender)))
+    await busy[0]?.send(MAIL)
+    // Mails flow, so it has a place before a connection is free.
+    const waiting = connectTo(sender)
+    await keeper.change(settingsOf(b, 'b'))
+    await send()
+    for (const one of busy) await one.release()
+    const last = await waiting
+    await last.send(MAIL)
+    await last.release()
+    await keeper.change(settingsOf(a, 'a'))
+    await send()
+    // Five, one for the mail that waited, and one once the settings came back.
+    expect(a.connections).to.equal(7)
+    expect([a.mails.length, b.mails.length]).to.deep.equal([3, 1])
+  })
+
+  it('opens no sixth one to a server where the settings change while a mail takes its idle one', async () => {
+    const [a, b] = [await start(), await start()]
+    const [before, after] = [keeper, newKeeper()]
+    await before.change(settingsOf(a, 'a'))
+    await after.change(settingsOf(b, 'b'))
+    let { current } = before
+    const changed = createMailSender(() => current(), movableClock, NO_ROTATION)
+    const busy = await Promise.all(Array.from({ length: 4 }, () => connectTo(changed)))
+    await sendThrough(changed)
+    await changed.inTurn(new AbortController().signal, async ({ open }) => {
+      const opening = open()
+      ;({ current } = after)
+      const other = sendThrough(changed)
+      await (await opening).send(MAIL)
+      await other
+    })
+    expect(a.connections).to.equal(5)
+    for (const one of busy) await one.release()
+    changed.close()
+    await eventually('all are closed', () => sockets.open() === 0)
+    expect([a.mails.length, b.mails.length]).to.deep.equal([2, 1])
+  })
+
   for (const [setting, value, connections] of [
     ['smtp_from', 'other@a.example', 2],
     ['smtp_username', 'another user', 2],

@@ -208,12 +208,32 @@ onEachStore('The login to the mail server by access token (smtp_auth xoauth2)', 
     } finally {
       settings.write = write
     }
+    // An admin tries another refresh token meanwhile, which is none of the sender's.
+    next.push(says({ access_token: 'access-token-y', expires_in: 60, refresh_token: 'y-canary' }))
+    expect((await tested({ smtp_oauth_refresh_token: 'x-canary' })).ok).to.equal(true)
     await h.later(HOUR_MS)
     await sendOne()
     const restarted = await startHarness({ flows: { store: h.records, users: h.users } })
     answered.push(JSON.stringify(await adminOf(restarted).testMail({ to: 'me@users.example' })))
     await restarted.close()
-    expect(refreshTokensAsked()).to.deep.equal([REFRESH, newest, newest])
+    expect(refreshTokensAsked()).to.deep.equal([REFRESH, 'x-canary', newest, newest])
+  })
+
+  it('goes back to the stored refresh token where the one that could not be stored is refused', async () => {
+    const { settings } = h.store
+    const { write } = settings
+    next.push(says({ access_token: 'access-token-x', expires_in: 60, refresh_token: 'x-canary' }))
+    next.push(refuse('invalid_grant'))
+    await put({ smtp_oauth_refresh_token: REFRESH })
+    settings.write = async () => Promise.reject(new Error('the database is away'))
+    try {
+      await sendOne()
+      await h.later(HOUR_MS)
+      await sendOne()
+    } finally {
+      settings.write = write
+    }
+    expect(refreshTokensAsked()).to.deep.equal([REFRESH, 'x-canary', REFRESH])
   })
 
   it('keeps no refresh token in the place of one that an admin set meanwhile', async () => {
