@@ -31,6 +31,7 @@ describeWithMongo('Jobs that a worker can do nothing about [full]', () => {
     expect(job['reason'], what).to.be.a('string').and.not.equal('')
     expect(job['purge_at'], what).to.be.instanceOf(Date)
     expect(job['identifier'], what).to.equal(null)
+    await eventually(`it is told: ${what}`, () => complaintsAbout(_id).length > 0)
     expect(complaintsAbout(_id), what).to.have.length(1)
     const before = h.mail.mails.length
     const honest = await h.addVerified()
