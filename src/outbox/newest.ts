@@ -9,10 +9,10 @@ import { tokensOf } from './link-tokens.ts'
 import type { MailParts } from './parts.ts'
 
 /**
- * Whether the account asked again since. If not, what it asked for earlier ends where only the newest counts. Repeated, it changes
- * nothing. The job counts as resolved by now, so that of two at once at least one sees the other.
+ * Ends earlier requests where only the newest counts, and answers whether the account asked again since. If not, earlier links end too.
+ * Repeated, it changes nothing. The job counts as resolved by now, so that of two at once at least one sees the other.
  */
-export async function isOvertakenElseEndsEarlier(
+export async function endEarlierAndCheckOvertaken(
   parts: MailParts,
   job: MailJob,
   user: User,

@@ -8,7 +8,7 @@ import { recordRequested, wasSent } from './events.ts'
 import { msOverLimit, takesSpare } from './limits.ts'
 import type { Recipient } from './mail-flow.ts'
 import { MAIL_FLOWS } from './mail-flows.ts'
-import { earlierThan, isOvertakenElseEndsEarlier } from './newest.ts'
+import { earlierThan, endEarlierAndCheckOvertaken } from './newest.ts'
 import type { MailParts } from './parts.ts'
 import { isIdentifier } from './request.ts'
 
@@ -45,7 +45,7 @@ export async function resolveJob(parts: MailParts, job: MailJob): Promise<MailJo
   }
   await recordRequested(parts, found, refusal)
   if (refusal) return endUnsent(parts, found, refusal)
-  if (MAIL_KINDS[job.kind].newestOnly && (await isOvertakenElseEndsEarlier(parts, found, user)))
+  if (MAIL_KINDS[job.kind].newestOnly && (await endEarlierAndCheckOvertaken(parts, found, user)))
     return endUnsent(parts, found, 'superseded')
   return { ...found, attempts: job.attempts + 1, availableAt: held }
 }
@@ -98,7 +98,7 @@ export async function recipientOf(parts: MailParts, job: MailJob): Promise<Recip
   // Nobody wants two mails at once after an outage, and the process may have died before it ended what was earlier.
   const lateMs = parts.clock.now().getTime() - job.requestedAt.getTime()
   const isLate = job.attempts > 1 || lateMs > LATE_MS
-  if (isLate && (await isOvertakenElseEndsEarlier(parts, job, user))) return 'superseded'
+  if (isLate && (await endEarlierAndCheckOvertaken(parts, job, user))) return 'superseded'
   const email = job.sendTo ?? user.email
   if (email === undefined) return 'no_address'
   return refusalOf(parts, job, user) ?? { user, email }
