@@ -2,7 +2,7 @@ import { AccountFlowsError, isStoreUnavailable } from '../errors.ts'
 import type { MailPlace, SentMail } from '../ports/index.ts'
 import type { MailJob } from '../records/index.ts'
 import { backoffMs } from './backoff.ts'
-import { endUnsent, giveUp, isHeld } from './end.ts'
+import { endUnsent, giveUp, isHeld, isInTime } from './end.ts'
 import { recordFailed, recordSent } from './events.ts'
 import { tokensOf } from './link-tokens.ts'
 import type { Recipient } from './mail-flow.ts'
@@ -13,6 +13,8 @@ import { recipientOf } from './resolve.ts'
 
 const LAST_RETRY_MS = 60_000
 const SETTLE_AGAIN_MS = 1_000
+/** Mails that leave soon after they were made do so without another look at their jobs. */
+const LOOK_AGAIN_MS = 1_000
 
 /**
  * Sends the mail of one resolved job: what cannot be sent is tried again, or given up.
@@ -60,10 +62,15 @@ async function send(
     if (await isHeld(parts, job)) await endUnsent(parts, job, link)
     return 'over'
   }
-  const mail = await renderMail(parts, job, recipient, link, client)
-  const connection = await place.open()
-  // Right before it leaves, and after its link is made. What ends a job ends its links next: this one may come too late for that.
-  if (await isHeld(parts, job)) return connection.send(mail)
+  // Whatever ends a job does so before it ends its links. Either this look sees that, or it comes after the mint, and finds the link.
+  const lookedAt = clock.now().getTime()
+  if (await isHeld(parts, job)) {
+    const mail = await renderMail(parts, job, recipient, link, client)
+    const connection = await place.open()
+    // Of what ends meanwhile, a mail with a dead link may leave. Another worker has the job only after the end of the hold.
+    const isRecent = Math.abs(clock.now().getTime() - lookedAt) < LOOK_AGAIN_MS
+    if (isRecent ? isInTime(parts, job) : await isHeld(parts, job)) return connection.send(mail)
+  }
   if (link.token) await tokensOf(parts, job.kind)?.revoke({ id: link.token.id }, clock.now())
   return 'over'
 }

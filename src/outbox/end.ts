@@ -39,21 +39,22 @@ export async function endExpired(parts: MailParts, job: MailJob): Promise<void> 
   await endUnsent(parts, job, (await wasSent(parts, job)) ? 'sent_before' : 'expired')
 }
 
-/** Not so after the end of the hold, though nobody else took the job yet: somebody may at any moment. */
-export async function isHeld({ store, clock }: MailParts, job: MailJob): Promise<boolean> {
-  return (await store.outbox.isHeld(job)) && clock.now() < job.availableAt
+/** Whether nobody else has the job. */
+export async function isHeld(parts: MailParts, job: MailJob): Promise<boolean> {
+  return (await parts.store.outbox.isHeld(job)) && isInTime(parts, job)
 }
 
-/** Makes a dead letter of a job, and voids its links. `false`: somebody else holds it. */
+/** After the end of the hold somebody may take the job at any moment. */
+export const isInTime = ({ clock }: MailParts, job: MailJob) => clock.now() < job.availableAt
+
+/** Makes a dead letter of a job, and voids its links up to this attempt. `false`: somebody else holds it. */
 export async function giveUp(parts: MailParts, job: MailJob, reason: string): Promise<boolean> {
-  const { outbox } = parts.store
-  // Its links first: nobody takes a dead letter up again.
-  if (!(await outbox.isHeld(job))) return false
   const { kind, accountId: userId } = job
   const now = parts.clock.now()
+  // Its links first: nobody takes a dead letter up again.
   if (userId !== undefined)
     await tokensOf(parts, kind)?.revoke({ userId, upTo: attemptOf(job) }, now)
-  return outbox.giveUp(job, now, reason)
+  return parts.store.outbox.giveUp(job, now, reason)
 }
 
 /** Makes dead letters of all records that are no readable job. */
