@@ -9,7 +9,7 @@ import type { Recipient } from './mail-flow.ts'
 import { MAIL_FLOWS } from './mail-flows.ts'
 import type { MailParts } from './parts.ts'
 import { renderMail } from './render.ts'
-import { recipientOf } from './resolve.ts'
+import { recipientOf, type JobToSend } from './resolve.ts'
 
 const LAST_RETRY_MS = 60_000
 const SETTLE_AGAIN_MS = 1_000
@@ -23,7 +23,7 @@ const LOOK_AGAIN_MS = 1_000
  */
 export async function deliverMail(
   parts: MailParts,
-  job: MailJob,
+  job: JobToSend,
   stop: AbortSignal,
 ): Promise<void> {
   const sent = await trySending(parts, job, stop).catch((error: unknown) =>
@@ -35,7 +35,7 @@ export async function deliverMail(
 /** `undefined`: there is no mail, or it has to wait. */
 async function trySending(
   parts: MailParts,
-  job: MailJob,
+  job: JobToSend,
   stop: AbortSignal,
 ): Promise<SentMail | undefined> {
   const recipient = await recipientOf(parts, job)

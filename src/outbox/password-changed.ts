@@ -29,7 +29,7 @@ export interface PasswordChange {
 /** Before the id of the end, which the apps are found by. */
 const OF_END = 'changed:'
 
-/** Asks for the mail that tells of a changed password. Repeated, it asks once, while that mail did not leave. */
+/** Asks for the mail that tells of a changed password. Repeated, it asks once. */
 export function requestNotice(
   outbox: Pick<MailOutbox, 'add'>,
   { id, accountId, email, isClaim, carried, requester }: PasswordChange,
@@ -38,6 +38,7 @@ export function requestNotice(
   return outbox.add({
     id: `${OF_END}${id}`,
     kind: 'password_changed',
+    isOfForm: true,
     identifier: undefined,
     accountId,
     pendingLoginId: undefined,

@@ -5,7 +5,7 @@ import { deliverMail } from './deliver.ts'
 import { endExpired, endUnreadable } from './end.ts'
 import { createLane } from './lane.ts'
 import type { MailParts } from './parts.ts'
-import { resolveJob, SEND_LEASE_MS } from './resolve.ts'
+import { resolveJob, SEND_LEASE_MS, type JobToSend } from './resolve.ts'
 
 const WAKE_WITHIN_MS = 250
 const RESOLVE_AT_ONCE = 50
@@ -45,7 +45,7 @@ export function createMailPipeline(given: Omit<MailParts, 'brake'>) {
     log,
   })
 
-  const sending = createLane<MailJob>({
+  const sending = createLane<JobToSend>({
     name: 'mail',
     atOnce: SEND_AT_ONCE,
     wave: SEND_AT_ONCE / 2,

@@ -17,11 +17,14 @@ export const SEND_LEASE_MS = 60_000
 /** A mail leaves earlier than this where nothing is in its way. */
 const LATE_MS = 2_000
 
+/** A job that is held to be sent. `recipient` is left out where the job had to wait since its account was looked up. */
+export type JobToSend = MailJob & { recipient?: Recipient }
+
 /**
  * Looks the account of a job up, and does what is due whether or not the mail will arrive. Answers the job, held to be sent.
  * `undefined`: it is over.
  */
-export async function resolveJob(parts: MailParts, job: MailJob): Promise<MailJob | undefined> {
+export async function resolveJob(parts: MailParts, job: MailJob): Promise<JobToSend | undefined> {
   if (job.state === 'superseded') {
     await recordRequested(parts, job)
     return endUnsent(parts, job, 'superseded')
@@ -35,7 +38,8 @@ export async function resolveJob(parts: MailParts, job: MailJob): Promise<MailJo
     await recordRequested(parts, job, user)
     return endJob(parts, job, user)
   }
-  const refusal = refusalOf(parts, job, user)
+  const recipient = asRecipient(parts, job, user)
+  const refusal = typeof recipient === 'string' ? recipient : undefined
   const held = await hold(parts, job, user, refusal)
   if (held === 'lost') return undefined
   const found = { ...job, accountId: user.id }
@@ -44,10 +48,13 @@ export async function resolveJob(parts: MailParts, job: MailJob): Promise<MailJo
     return endJob(parts, job, held)
   }
   await recordRequested(parts, found, refusal)
-  if (refusal) return endUnsent(parts, found, refusal)
-  if (MAIL_KINDS[job.kind].newestOnly && (await endEarlierAndCheckOvertaken(parts, found, user)))
+  if (typeof recipient === 'string') return endUnsent(parts, found, recipient)
+  // Nobody wants two mails at once after an outage.
+  const isLate = parts.clock.now().getTime() - job.requestedAt.getTime() > LATE_MS
+  const isToCheck = MAIL_KINDS[job.kind].newestOnly || isLate
+  if (isToCheck && (await endEarlierAndCheckOvertaken(parts, found, user)))
     return endUnsent(parts, found, 'superseded')
-  return { ...found, attempts: job.attempts + 1, availableAt: held }
+  return { ...found, attempts: job.attempts + 1, availableAt: held, recipient }
 }
 
 /** Until when the job is held to be sent. `lost`: somebody else holds it. */
@@ -87,21 +94,19 @@ async function putOff(
   return 'lost'
 }
 
-/** The recipient as the account is now, or why there is none. */
-export async function recipientOf(parts: MailParts, job: MailJob): Promise<Recipient | NoMail> {
-  // A notice may be asked for again once it is sent. Any other mail is better sent twice: a later attempt has voided its link.
-  if (MAIL_KINDS[job.kind].isNotice && (await wasSent(parts, job))) return 'sent_before'
+/** The recipient, or why there is none. Where the job had to wait, as the account is now. */
+export async function recipientOf(parts: MailParts, job: JobToSend): Promise<Recipient | NoMail> {
+  if (job.recipient) return job.recipient
+  // The process before may have died: before it recorded the request, or after it sent the mail.
+  if (job.attempts > 1) {
+    // Any other mail is better sent twice: a later attempt has voided its link.
+    if (MAIL_KINDS[job.kind].isNotice && (await wasSent(parts, job))) return 'sent_before'
+    await recordRequested(parts, job)
+  }
   const user = await findUser(parts, job)
-  // The process that looked the account up may have died before it recorded the request.
-  if (job.attempts > 1) await recordRequested(parts, job)
   if (typeof user === 'string') return user
-  // Nobody wants two mails at once after an outage, and the process may have died before it ended what was earlier.
-  const lateMs = parts.clock.now().getTime() - job.requestedAt.getTime()
-  const isLate = job.attempts > 1 || lateMs > LATE_MS
-  if (isLate && (await endEarlierAndCheckOvertaken(parts, job, user))) return 'superseded'
-  const email = job.sendTo ?? user.email
-  if (email === undefined) return 'no_address'
-  return refusalOf(parts, job, user) ?? { user, email }
+  if (await endEarlierAndCheckOvertaken(parts, job, user)) return 'superseded'
+  return asRecipient(parts, job, user)
 }
 
 async function findUser(parts: MailParts, { kind, accountId, identifier }: MailJob) {
@@ -111,8 +116,11 @@ async function findUser(parts: MailParts, { kind, accountId, identifier }: MailJ
   return found ?? 'unknown'
 }
 
-// A notice of what was done to an account leaves, whatever became of the account since.
-function refusalOf(parts: MailParts, { kind, sendTo }: MailJob, user: User): NoMail | undefined {
-  if (sendTo !== undefined) return isMailAddress(sendTo) ? undefined : 'bad_address'
-  return refusesMail(user) ?? MAIL_FLOWS[kind].refuses?.(user, parts)
+function asRecipient(parts: MailParts, { kind, sendTo }: MailJob, user: User): Recipient | NoMail {
+  // A notice of what was done to an account leaves, whatever became of the account since.
+  const refusal =
+    sendTo === undefined && (refusesMail(user) ?? MAIL_FLOWS[kind].refuses?.(user, parts))
+  if (refusal) return refusal
+  const email = sendTo ?? user.email ?? ''
+  return isMailAddress(email) ? { user, email } : 'bad_address'
 }

@@ -30,7 +30,7 @@ export const MAIL_OUTBOX = kindOf({
     isClaim: 'boolean?',
     carried: holds<CarriedParameters>('json'),
     requester: holds<Requester>('json'),
-    /** A form asked for it that can be sent again: the id stays taken for a week after the job is over. */
+    /** It can be asked for again, as a form is sent again: the id stays taken for a week after the job is over. */
     isOfForm: 'boolean?',
     /** Whether its account was looked up, maybe by a worker that did not come to the end. */
     isResolved: 'boolean',
