@@ -60,17 +60,12 @@ export function createClientLogouts(parts: ClientLogoutParts) {
   })
 
   async function tell(job: ClientLogoutJob, stop: AbortSignal) {
-    keepFrom(job.clientId, LEASE_MS)
-    let restMs = 0
-    try {
-      const told = await tried(parts, job, stop)
-      if (told !== 'stopped' && told?.reason === 'timeout') restMs = REST_MS
-      return told
-    } finally {
-      if (restMs > 0) keepFrom(job.clientId, restMs)
-      else unavailable.delete(job.clientId)
-      lane.ring()
-    }
+    const { clientId } = job
+    keepFrom(clientId, LEASE_MS)
+    const told = await tried(parts, job, stop).finally(() => unavailable.delete(clientId))
+    if (told?.reason === 'timeout') keepFrom(clientId, REST_MS)
+    lane.ring()
+    return told
   }
 
   return {
@@ -85,15 +80,18 @@ export function createClientLogouts(parts: ClientLogoutParts) {
   }
 }
 
-/** How an attempt ended. `undefined`: the client was told. `stopped`: nobody knows. */
-type Told = LogoutFailure | 'stopped' | undefined
+/** How an attempt ended. `undefined`: the client was told. */
+type Told = LogoutFailure | undefined
+
+/** Nobody knows whether the client was told. */
+const STOPPED: LogoutFailure = { reason: 'stopped', isFinal: false }
 
 async function attempt(parts: ClientLogoutParts, job: ClientLogoutJob, tell: () => Promise<Told>) {
   const { logouts, clock } = parts
   if (clock.now() >= job.expiresAt) return giveUp(parts, job, job.reason)
   const failure = await tell()
   const at = clock.now()
-  if (failure === 'stopped') return logouts.settle(job, { retryAt: at })
+  if (failure === STOPPED) return logouts.settle(job, { retryAt: at })
   if (!failure) {
     // First: a process that takes it over does not record it again.
     const id = `client_logout_sent:${job.id}`
@@ -116,7 +114,7 @@ async function tried(
   try {
     return await unlessAborted(signal, () => tell(job, signal))
   } catch (error) {
-    if (stop.aborted) return 'stopped'
+    if (stop.aborted) return STOPPED
     if (signal.aborted) return { reason: 'timeout', isFinal: false }
     if (isStoreUnavailable(error)) throw error
     log('error', 'a client could not be told', { client: job.clientId, error: String(error) })

@@ -83,18 +83,15 @@ async function settle(
   stop: AbortSignal,
 ): Promise<void> {
   const { store, clock, log } = parts
-  let isRecorded = false
   for (;;) {
     try {
-      if (!isRecorded)
-        await recordSent(parts, job, sent).catch((error: unknown) => {
-          if (isStoreUnavailable(error)) throw error
-          log('error', 'a sent mail was not recorded', { job: job.id, error: String(error) })
-        })
-      isRecorded = true
+      await recordSent(parts, job, sent).catch((error: unknown) => {
+        if (isStoreUnavailable(error)) throw error
+        log('error', 'a sent mail was not recorded', { job: job.id, error: String(error) })
+      })
       return await store.outbox.remove(job)
     } catch (error) {
-      const mayTryAgain = !stop.aborted && clock.now() < job.availableAt
+      const mayTryAgain = !stop.aborted && isInTime(parts, job)
       if (!isStoreUnavailable(error) || !mayTryAgain) throw error
     }
     await clock.sleep(SETTLE_AGAIN_MS)

@@ -30,13 +30,10 @@ export async function endUnsent(
   job: MailJob,
   reason: NoMail,
 ): Promise<undefined> {
-  if (reason !== 'sent_before') await recordFailed(parts, job, reason)
-  await endJob(parts, job, reason)
-}
-
-/** Ends a job that nobody sent within its life. Its process may have sent it, and died before it could remove the job. */
-export async function endExpired(parts: MailParts, job: MailJob): Promise<void> {
-  await endUnsent(parts, job, (await wasSent(parts, job)) ? 'sent_before' : 'expired')
+  // Its process may have sent it, and died before it could remove the job.
+  const why = reason === 'expired' && (await wasSent(parts, job)) ? 'sent_before' : reason
+  if (why !== 'sent_before') await recordFailed(parts, job, why)
+  await endJob(parts, job, why)
 }
 
 /** Whether nobody else has the job. */

@@ -40,16 +40,6 @@ export function createLane<Job extends LaneJob>(parts: LaneParts<Job>) {
 
   const ring = () => rung.abort('rung')
 
-  /** `undefined`: that failed. */
-  async function claimed(): Promise<Job[] | undefined> {
-    const free = atOnce - underWay.size
-    mayBeMore = free < wave
-    if (mayBeMore) return []
-    const jobs = await parts.claim(free).catch(logFailure(parts, 'outbox'))
-    mayBeMore = jobs?.length === free
-    return jobs
-  }
-
   function begin(job: Job) {
     const working = parts
       .work(job, ends.giving.signal)
@@ -63,7 +53,10 @@ export function createLane<Job extends LaneJob>(parts: LaneParts<Job>) {
 
   async function run({ signal }: AbortController) {
     while (!signal.aborted) {
-      const jobs = await claimed()
+      const free = atOnce - underWay.size
+      mayBeMore = free < wave
+      const jobs = mayBeMore ? [] : await parts.claim(free).catch(logFailure(parts, 'outbox'))
+      mayBeMore ||= jobs?.length === free
       jobs?.forEach(begin)
       if (!jobs) await clock.sleep(AFTER_FAILURE_MS, { signal, ref: false })
       else if (jobs.length === 0) {

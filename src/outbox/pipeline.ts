@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { MailJob, MailStage } from '../records/index.ts'
 import { createMailBrake } from './brake.ts'
 import { deliverMail } from './deliver.ts'
-import { endExpired, endUnreadable } from './end.ts'
+import { endUnreadable, endUnsent } from './end.ts'
 import { createLane } from './lane.ts'
 import type { MailParts } from './parts.ts'
 import { resolveJob, SEND_LEASE_MS, type JobToSend } from './resolve.ts'
@@ -30,8 +30,9 @@ export function createMailPipeline(given: Omit<MailParts, 'brake'>) {
     return outbox.claim(stage, most, now, new Date(now.getTime() + leaseMs))
   }
 
+  const lane = { name: 'mail', clock, log }
   const resolving = createLane<MailJob>({
-    name: 'mail',
+    ...lane,
     atOnce: RESOLVE_AT_ONCE,
     wave: RESOLVE_AT_ONCE / 2,
     claim: (most) => claim('resolve', most, RESOLVE_LEASE_MS),
@@ -41,18 +42,14 @@ export function createMailPipeline(given: Omit<MailParts, 'brake'>) {
       await outbox.release(resolved, resolved.notBefore)
       sending.ring()
     },
-    clock,
-    log,
   })
 
   const sending = createLane<JobToSend>({
-    name: 'mail',
+    ...lane,
     atOnce: SEND_AT_ONCE,
     wave: SEND_AT_ONCE / 2,
     claim: async (most) => (canSend() ? claim('send', most, SEND_LEASE_MS) : []),
     work: (job, stop) => deliverMail(parts, job, stop),
-    clock,
-    log,
   })
 
   return {
@@ -70,7 +67,7 @@ export function createMailPipeline(given: Omit<MailParts, 'brake'>) {
       for (;;) {
         const jobs = await claim('expire', RESOLVE_AT_ONCE, RESOLVE_LEASE_MS)
         if (jobs.length === 0) return
-        await Promise.all(jobs.map((job) => endExpired(parts, job)))
+        await Promise.all(jobs.map((job) => endUnsent(parts, job, 'expired')))
       }
     },
 
@@ -81,24 +78,14 @@ export function createMailPipeline(given: Omit<MailParts, 'brake'>) {
   }
 }
 
-/** One at a time: what is asked for meanwhile is found by the same look, or by the next. */
+/** Plans a look at jobs that are due at a time. One that is planned for soon after it already finds them too. */
 function createWaking(clock: Clock, ring: () => void): (at: Date) => void {
-  let dueAt = 0
-  let isWaking = false
-
-  async function ringWhenDue() {
-    isWaking = true
-    for (let due = 0; due < dueAt;) {
-      due = dueAt
-      const ms = due - clock.now().getTime() + Math.random() * WAKE_WITHIN_MS
-      await clock.sleep(ms, { ref: false })
-      ring()
-    }
-    isWaking = false
-  }
+  let plannedAt = 0
 
   return (at) => {
-    dueAt = Math.max(dueAt, at.getTime())
-    if (!isWaking) void ringWhenDue()
+    const due = at.getTime()
+    if (due <= plannedAt && plannedAt <= due + WAKE_WITHIN_MS) return
+    plannedAt = due + Math.random() * WAKE_WITHIN_MS
+    void clock.sleep(plannedAt - clock.now().getTime(), { ref: false }).then(ring)
   }
 }
