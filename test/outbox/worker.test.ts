@@ -7,6 +7,7 @@ import { createLoginCodes } from '../../src/crypto/login-code.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { AccountFlowsError, memoryUsers, type AuditEvent } from '../../src/index.ts'
+import { createVoidLinks } from '../../src/flows/account.ts'
 import { hasUsableLink } from '../../src/flows/link.ts'
 import { createMailBrake } from '../../src/outbox/brake.ts'
 import { deliverMail } from '../../src/outbox/deliver.ts'
@@ -14,6 +15,7 @@ import type { MailParts } from '../../src/outbox/parts.ts'
 import { requestNotice } from '../../src/outbox/password-changed.ts'
 import { recipientOf, resolveJob, SEND_LEASE_MS } from '../../src/outbox/resolve.ts'
 import type { MailPlace, OutgoingMail } from '../../src/ports/index.ts'
+import type { Kind } from '../../src/ports/record-store.ts'
 import { endOf } from '../../src/ports/token-end.ts'
 import type { MailJob, MailStage, NewMailJob } from '../../src/records/index.ts'
 import { createSettingsKeeper } from '../../src/settings/settings.ts'
@@ -62,7 +64,9 @@ async function outboxByHand(settings: Record<string, string> = {}) {
     oauthUrl: 'https://id.example',
     views,
     settings: keeper.current,
-    audit: async (event: AuditEvent) => void events.push(event),
+    async audit(event: AuditEvent) {
+      if (!events.some(({ id }) => id === event.id)) events.push(event)
+    },
     keyedHash: (text: string) => text,
     sender: {
       canSend: () => true,
@@ -89,6 +93,19 @@ async function outboxByHand(settings: Record<string, string> = {}) {
   const claim = (stage: MailStage = 'resolve', at = after(0)): Promise<MailJob[]> =>
     store.outbox.claim(stage, 50, at, new Date(at.getTime() + 10_000))
 
+  /** What some work asks of the store, such as `swap 2 mail_outbox`, in its order. */
+  async function commandsOf(work: () => Promise<unknown>): Promise<string[]> {
+    const { records } = store
+    const { get, find, swap } = records
+    const commands: string[] = []
+    const told = (command: string, { name }: Kind) => void commands.push(`${command} ${name}`)
+    records.get = (kind, ids) => (told(`get ${ids.length}`, kind), get(kind, ids))
+    records.find = (kind, query) => (told('find', kind), find(kind, query))
+    records.swap = (kind, all) => (told(`swap ${all.length}`, kind), swap(kind, all))
+    await work().finally(() => Object.assign(records, { get, find, swap }))
+    return commands
+  }
+
   async function claimOne(stage?: MailStage): Promise<MailJob> {
     const [job] = await claim(stage)
     return job ?? expect.fail('there is no job')
@@ -102,6 +119,7 @@ async function outboxByHand(settings: Record<string, string> = {}) {
     move,
     claim,
     claimOne,
+    commandsOf,
     /** An account like Ann's, or Ann's own as it is from now on. */
     add: (changes: Partial<typeof ANN>) =>
       users.add({ ...ANN, username: changes.id ?? ANN.id, ...changes }),
@@ -178,6 +196,83 @@ describe('A mail whose worker was held up until its hold on it was over', () => 
     await deliverMail(slow, held, goesOn())
     expect(mails).to.have.length(1)
   })
+})
+
+describe('A mail whose link was voided', () => {
+  /** As "This wasn't me" does. */
+  const voidAll = ({ store }: MailParts) => createVoidLinks(store).voidEverything(ANN.id)
+
+  async function expectMails(count: number, work: Awaited<ReturnType<typeof outboxByHand>>) {
+    const { parts, mails, hasLink } = work
+    expect(mails).to.have.length(count)
+    const [token] = await parts.store.resetTokens.ofUser(ANN.id, 10)
+    expect(token?.userId).to.equal(ANN.id)
+    expect(await hasLink(ANN)).to.equal(false)
+  }
+
+  it('before the link was made is not sent, and the link is dead', async () => {
+    const outbox = await outboxByHand()
+    const { parts, ask, hold } = outbox
+    await ask()
+    const { identify } = parts
+    const late: MailParts = { ...parts, identify: (of) => voidAll(parts).then(() => identify(of)) }
+    await deliverMail(late, await hold(), goesOn())
+    await expectMails(0, outbox)
+  })
+
+  for (const [ms, count] of [
+    [1_000, 0],
+    [999, 1],
+  ] as const) {
+    it(`${ms} ms before it leaves is ${count === 0 ? 'not ' : ''}sent, and the link is dead`, async () => {
+      const outbox = await outboxByHand()
+      const { parts, ask, hold, move, delayed } = outbox
+      await ask()
+      const slow = delayed(() => voidAll(parts).then(() => move(ms)), true)
+      await deliverMail(slow, await hold(), goesOn())
+      await expectMails(count, outbox)
+    })
+  }
+})
+
+describe('What mails ask of the store', () => {
+  /** All that becomes of so many requests at once, of as many accounts. */
+  async function commandsOf(count: number): Promise<string[]> {
+    const settings = { mails_per_minute: '0' }
+    const { parts, mails, add, ask, claim, commandsOf: told } = await outboxByHand(settings)
+    const ids = Array.from({ length: count }, (_, n) => `user-${n}`)
+    for (const id of ids) add({ id, email: `${id}@example.com` })
+    for (const identifier of ids) await ask({ identifier })
+    const commands = await told(async () => {
+      const sending = (await claim()).map(async (job) => {
+        const held = await resolveJob(parts, job)
+        if (held) await deliverMail(parts, held, goesOn())
+      })
+      await Promise.all(sending)
+    })
+    expect(mails).to.have.length(count)
+    return commands
+  }
+
+  const commandsOfWave = (count: number) => [
+    'find mail_outbox',
+    `swap ${count} mail_outbox`,
+    `swap ${count * 2} rate_limits`,
+    `swap ${count} mail_outbox`,
+    'find mail_outbox',
+    'find password_reset_tokens',
+    'find password_reset_tokens',
+    `swap ${count} password_reset_tokens`,
+    `get ${count} mail_outbox`,
+    `swap ${count} not_me_tokens`,
+    `swap ${count} mail_outbox`,
+  ]
+
+  for (const count of [1, 20]) {
+    it(`is ${commandsOfWave(count).length} commands for ${count} at once, besides accounts and events`, async () => {
+      expect(await commandsOf(count)).to.deep.equal(commandsOfWave(count))
+    })
+  }
 })
 
 describe('A mail that left while the store is away for a moment', () => {
@@ -369,6 +464,16 @@ describe('Notices that a password was changed', () => {
     move(DAY_MS - 2)
     expect(await work()).to.equal(2)
     expect(mails.map(({ to }) => to)).not.to.include('thief@example.com')
+  })
+
+  it('leave once, also where one is asked for again after that', async () => {
+    const { change, parts, work, mails, after } = await notices()
+    await change('ann', ANN.email)
+    const again = { id: 'change-1', accountId: 'ann', email: ANN.email, carried: {} }
+    const requester = { address: undefined, userAgent: undefined }
+    await requestNotice(parts.store.outbox, { ...again, requester }, after(0))
+    await work()
+    expect(mails).to.have.length(1)
   })
 
   it('reach a mailbox that a thief had the account leave', async () => {
