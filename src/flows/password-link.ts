@@ -119,7 +119,7 @@ async function claim(parts: PasswordLinkParts, form: PasswordForm, by: Requester
 
   const newHash = await parts.hashPassword(form.password, by)
   const leaseUntil = leaseEnd(parts)
-  return tokens.claim(found.id, { newHash, by, at: clock.now(), leaseUntil })
+  return tokens.claim(found, { newHash, by, at: clock.now(), leaseUntil })
 }
 
 /** Only if the link is still for the account. Otherwise a refusal would reveal its names or its password. */
