@@ -98,7 +98,7 @@ function turnsWith({ get, swap }: Verbs) {
   const remembered = new Map<string, Stored>()
 
   /** The changes, of what callers have found, of a guess, or of what is read. */
-  async function change(kind: ChangedKind, id: string, turn: Waiting[], hasLost: boolean) {
+  async function tried(kind: ChangedKind, id: string, turn: Waiting[], hasLost: boolean) {
     const key = keyOf(kind, id)
     const last = remembered.get(key)
     remembered.delete(key)
@@ -115,12 +115,10 @@ function turnsWith({ get, swap }: Verbs) {
   /** Answers those whose change must be tried again. @param hasLost - they have lost before. */
   return async function tryOnce(kind: ChangedKind, id: string, turn: Waiting[], hasLost: boolean) {
     try {
-      const { found, answered, next, isUnchanged } = await change(kind, id, turn, hasLost)
-      const becomes = newId()
-      const revision = revisionOf(found)
-      if (!isUnchanged && !(await swap(kind, { id, revision, next, becomes })))
-        return answered.map(([one]) => one)
-      const written = next && { id, revision: becomes, was: undefined, fields: next }
+      const { found, answered, next, isUnchanged } = await tried(kind, id, turn, hasLost)
+      const change: Change = { id, revision: revisionOf(found), next, becomes: newId() }
+      if (!isUnchanged && !(await swap(kind, change))) return answered.map(([one]) => one)
+      const written = next && { id, revision: change.becomes, was: undefined, fields: next }
       const known = isUnchanged ? found : written
       if (known && kind.isRemembered) setNewest(remembered, keyOf(kind, id), known, MOST_REMEMBERED)
       for (const [{ resolve }, answer] of answered) resolve(answer)
