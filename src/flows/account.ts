@@ -2,9 +2,8 @@ import { passwordDigest } from '../crypto/password.ts'
 import { type LinkKind, linkKinds, MAIL_KINDS, type TokenPart } from '../ports/mail-kinds.ts'
 import { equalsInAsciiCase, withoutBlanks } from '../ports/users.ts'
 import type { User, UserStore } from '../ports/index.ts'
-import type { AccountFlowsStore, ClaimedReset } from '../records/index.ts'
+import type { AccountFlowsStore } from '../records/index.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
-import type { FlowParts } from './parts.ts'
 
 /** `ambiguous`: several accounts match, and none of them byte for byte. */
 export type UserMatch = User | 'ambiguous' | 'unknown'
@@ -78,21 +77,6 @@ export function isVerified({ email }: IssuedFor, account: User | undefined): boo
   return (
     account !== undefined && account.email === email && account.emailVerified && !account.disabled
   )
-}
-
-/** Verifies the address that a reset link went to, as its reader has the mailbox. `isTakenOver`: another process began the reset. */
-export async function verifyByReset(
-  { users, audit, clock }: FlowParts,
-  reset: ClaimedReset,
-  isTakenOver: boolean,
-): Promise<void> {
-  const { id, userId: accountId, email, carried, claimedBy } = reset
-  const isDone = await users.markEmailVerified(accountId, email)
-  // That process may have verified it, and died before it recorded that.
-  const wasDone = isTakenOver && isVerified(reset, await users.findById(accountId))
-  if (!isDone && !wasDone) return
-  const event = { id: `verified:${id}`, type: 'email_verification_completed' } as const
-  await audit({ ...event, at: clock.now(), accountId, clientId: carried.clientId, ...claimedBy })
 }
 
 /**

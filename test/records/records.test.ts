@@ -142,7 +142,12 @@ describe('Changes of records', () => {
         next: before?.fields,
         answer: before?.fields?.['count'],
       }))
-    expect(await Promise.all(numbers(4).map(read))).to.deep.equal([7, undefined, undefined, undefined])
+    expect(await Promise.all(numbers(4).map(read))).to.deep.equal([
+      7,
+      undefined,
+      undefined,
+      undefined,
+    ])
     expect(commands).to.deep.equal(['swap 1', 'get 4'])
   })
 

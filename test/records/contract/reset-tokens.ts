@@ -43,7 +43,8 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
 
   it('is claimed until a millisecond before it expires, and not when it expires', async () => {
     const { id, tokenHash, expiresAt } = await issued()
-    const claimAt = (at: Date) => port().claim({ id }, sampleClaim({ at, leaseUntil: after(2 * hour) }))
+    const claimAt = (at: Date) =>
+      port().claim({ id }, sampleClaim({ at, leaseUntil: after(2 * hour) }))
     expect(await claimAt(expiresAt)).to.equal(undefined)
     expect(await endOf({ tokenHash })).to.equal('alive')
     expect(await claimAt(new Date(expiresAt.getTime() - 1))).to.include({ userId: 'ann' })
