@@ -123,11 +123,9 @@ export function verificationTokens(records: Records) {
     },
 
     /** Sets `usedAt`, and lets the user's other links for this address expire. Repeated, it changes nothing of the token. */
-    async use(token: Pick<Token, 'id' | 'userId' | 'email'>, at: Date): Promise<void> {
-      const { id, userId, email } = token
-      const isOther = (other: TokenRecord) => other.id !== id && other.email === email
-      const others = await ofUser(tokens, userId, isOther)
-      await tokens.updateAll([recordOf(token), ...others], (record) => {
+    async use({ id, userId, email }: Pick<Token, 'id' | 'userId' | 'email'>, at: Date) {
+      const ofAddress = await ofUser(tokens, userId, (token) => token.email === email)
+      await tokens.updateAll(ofAddress, (record) => {
         if (record.id !== id) return expired(record, at)
         return record.usedAt ? record : { ...record, usedAt: at }
       })
