@@ -1,5 +1,5 @@
 import { passwordDigest } from '../crypto/password.ts'
-import { type LinkKind, linkKinds, MAIL_KINDS, type TokenPart } from '../ports/mail-kinds.ts'
+import { type LinkKind, linkKinds, type TokenPart, tokensOf } from '../ports/mail-kinds.ts'
 import { equalsInAsciiCase, withoutBlanks } from '../ports/users.ts'
 import type { User, UserStore } from '../ports/index.ts'
 import type { AccountFlowsStore } from '../records/index.ts'
@@ -94,8 +94,7 @@ export function createVoidLinks(
   const voidLinks: VoidLinks = async (userId, kinds = linkKinds) => {
     if (kinds.includes('email_verification'))
       await store.pendingLogins.change({ accountId: userId }, { isVoid: true })
-    for (const kind of kinds)
-      await store[MAIL_KINDS[kind].link.tokens].revoke({ userId }, VOIDED_AT)
+    for (const kind of kinds) await tokensOf(store, kind).revoke({ userId }, VOIDED_AT)
   }
 
   /** Also voids mails that are not sent yet, or are on their way to the mail server. */
