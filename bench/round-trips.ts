@@ -1,23 +1,19 @@
 /**
  * What each step of the flows costs in MongoDB commands: on our collections, and on the provider's. The provider's include
- * what we ask of it, such as saving the interaction that a verification link resumes.
+ * what we ask of it, such as saving the interaction that a verification link resumes. Commands of one line do not wait for each other.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { MongoClient, type CommandStartedEvent } from 'mongodb'
 import { startHarness } from '../test/support/harness.ts'
+import { commandRows } from '../test/support/command-rows.ts'
 import { freshDatabase, stopMongo } from '../test/support/mongod.ts'
 import { createUserAgent } from '../test/support/user-agent.ts'
 
-const OURS =
-  /^(users|password_reset_tokens|email_verification_tokens|pending_logins|session_cutoffs|mail_outbox|audit_events|settings|rate_limits)\./
+const PROVIDERS = / oidc_records$/
 
 const database = await freshDatabase()
 const client = await MongoClient.connect(database.uri, { monitorCommands: true })
-const commands: string[] = []
-client.on('commandStarted', (event) => {
-  if (!isBackground(event))
-    commands.push(`${event.command[event.commandName]}.${event.commandName}`)
-})
+const counted = commandRows(client, (name, event) => !isBackground(name, event))
 const h = await startHarness({
   database: { db: client.db(), drop: async () => {} },
   settings: { password_changed_email: 'true' },
@@ -25,28 +21,23 @@ const h = await startHarness({
   flows: { trustedProxies: 1 },
 })
 
-// Looks for due mails, for unfinished resets and for a newer version of the settings, and notes of the keys.
-function isBackground({ commandName, command }: CommandStartedEvent): boolean {
-  if (['hello', 'ping', 'endSessions'].includes(commandName)) return true
-  const { findAndModify, find, update, query } = command
-  return (
-    find === 'settings' ||
-    update === 'key_rings' ||
-    findAndModify === 'mail_outbox' ||
-    (findAndModify === 'password_reset_tokens' && 'lease_until' in query)
-  )
+// Looks for due mails and logouts, for unfinished resets and for a newer version of the settings, and notes of the keys.
+function isBackground(name: string, { command }: CommandStartedEvent): boolean {
+  if (/^(hello|ping|endSessions) | key_rings$/.test(name)) return true
+  if (/^find (settings|mail_outbox|client_logouts)$/.test(name)) return true
+  return JSON.stringify(command['filter'] ?? {}).includes('lease_until')
 }
 
 async function report<T>(what: string, work: () => Promise<T>): Promise<T> {
   await sleep(1_500)
-  commands.length = 0
+  counted.startOver()
   const result = await work()
-  const seen = [...commands]
-  const ours = seen.filter((name) => OURS.test(name))
-  const providers = seen.filter((name) => !OURS.test(name))
-  console.log(`\n${what}: ${ours.length} ours, ${providers.length} the provider's`)
-  if (ours.length > 0) console.log(`  ${ours.join('\n  ')}`)
-  if (providers.length > 0) console.log(`  (${providers.join(' ')})`)
+  const rows = counted.rows()
+  const all = rows.flat()
+  const providers = all.filter((name) => PROVIDERS.test(name)).length
+  const sums = `${all.length - providers} ours, ${providers} the provider's, ${rows.length} in a row`
+  console.log(`\n${what}: ${sums}`)
+  for (const row of rows) console.log(`  ${row.join(', ')}`)
   return result
 }
 

@@ -12,7 +12,7 @@ import { createBrowserSide } from './http/browser-side.ts'
 import type { Mount } from './http/mount.ts'
 import { createWellKnown, type WellKnown } from './http/well-known.ts'
 import type { Login } from './http/login.ts'
-import { createLoginPassword, type LoginPassword } from './http/login-password.ts'
+import { createLoginPassword, forgetTries, type LoginPassword } from './http/login-password.ts'
 import type { InteractionPolicy } from './oidc/policy.ts'
 import { checkOptions } from './check-options.ts'
 import type { AccountFlowsOptions } from './options.ts'
@@ -119,7 +119,13 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const { store, users, sessions, policy, events, settings, clock, clientLogouts } = core
   const outbox = wakingOutbox(store.outbox, (at) => mail.wake(at))
   const endSessions = createEndSessions({ ...core, outbox })
-  const flows = createFlows({ ...core, outbox, endSessions, users: core.watchedUsers })
+  const flows = createFlows({
+    ...core,
+    outbox,
+    endSessions,
+    users: core.watchedUsers,
+    forgetTries: forgetTries.bind(undefined, core),
+  })
   const refreshTokens = createRefreshTokens(core.settingsKeeper, checked.log)
   const sender = createMailSender(settings, clock, refreshTokens, checked.transport)
   const mail = createMailPipeline({ ...core, ...core.clients, users: core.watchedUsers, sender })

@@ -66,7 +66,8 @@ export function createMaintenance(parts: MaintenanceParts) {
       if (loops.length === 0) return
       // If that fails, the note expires.
       const forget = () => keyRing.forget().catch(() => {})
-      await within(clock, withinMs, Promise.all(loops).then(forget))
+      const settled = [passwordReset, invitation].map((flow) => flow.settled())
+      await within(clock, withinMs, Promise.all([...loops, ...settled]).then(forget))
     },
 
     async health(): Promise<Health> {

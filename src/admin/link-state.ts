@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import type { User } from '../ports/index.ts'
-import type { AccountFlowsStore, Token, TokenStore } from '../records/index.ts'
-import { linkKinds, MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
+import type { Token } from '../records/index.ts'
+import { linkKinds, tokensOf } from '../ports/mail-kinds.ts'
 import { isVoided } from '../flows/account.ts'
 import { linkState } from '../flows/link.ts'
 import type { AdminParts } from './operation.ts'
@@ -33,10 +33,6 @@ function shownState(token: Token, user: User | undefined, at: Date): Link['state
   if (state === 'usable') return 'live'
   if (state === 'changed') return 'void'
   return state === 'expired' && isVoided(token) ? 'void' : state
-}
-
-export function tokensOf(store: AccountFlowsStore, kind: LinkKind): TokenStore {
-  return store[MAIL_KINDS[kind].link.tokens]
 }
 
 /** What is told of a link, whoever asks. */

@@ -1,10 +1,9 @@
 import { passwordDigest } from '../crypto/password.ts'
-import { type LinkKind, linkKinds, MAIL_KINDS, type TokenPart } from '../ports/mail-kinds.ts'
+import { type LinkKind, linkKinds, type TokenPart, tokensOf } from '../ports/mail-kinds.ts'
 import { equalsInAsciiCase, withoutBlanks } from '../ports/users.ts'
 import type { User, UserStore } from '../ports/index.ts'
-import type { AccountFlowsStore, ClaimedReset } from '../records/index.ts'
+import type { AccountFlowsStore } from '../records/index.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
-import type { FlowParts } from './parts.ts'
 
 /** `ambiguous`: several accounts match, and none of them byte for byte. */
 export type UserMatch = User | 'ambiguous' | 'unknown'
@@ -80,21 +79,6 @@ export function isVerified({ email }: IssuedFor, account: User | undefined): boo
   )
 }
 
-/** Verifies the address that a reset link went to, as its reader has the mailbox. `isTakenOver`: another process began the reset. */
-export async function verifyByReset(
-  { users, audit, clock }: FlowParts,
-  reset: ClaimedReset,
-  isTakenOver: boolean,
-): Promise<void> {
-  const { id, userId: accountId, email, carried, claimedBy } = reset
-  const isDone = await users.markEmailVerified(accountId, email)
-  // That process may have verified it, and died before it recorded that.
-  const wasDone = isTakenOver && isVerified(reset, await users.findById(accountId))
-  if (!isDone && !wasDone) return
-  const event = { id: `verified:${id}`, type: 'email_verification_completed' } as const
-  await audit({ ...event, at: clock.now(), accountId, clientId: carried.clientId, ...claimedBy })
-}
-
 /**
  * Voids the links that were mailed to an account, and the logins that wait for them: of some kinds, or of all. A reset whose password
  * was accepted is still finished.
@@ -110,8 +94,7 @@ export function createVoidLinks(
   const voidLinks: VoidLinks = async (userId, kinds = linkKinds) => {
     if (kinds.includes('email_verification'))
       await store.pendingLogins.change({ accountId: userId }, { isVoid: true })
-    for (const kind of kinds)
-      await store[MAIL_KINDS[kind].link.tokens].revoke({ userId }, VOIDED_AT)
+    for (const kind of kinds) await tokensOf(store, kind).revoke({ userId }, VOIDED_AT)
   }
 
   /** Also voids mails that are not sent yet, or are on their way to the mail server. */

@@ -16,7 +16,6 @@ import type { CapturedRequest, CarriedParameters, Requester, User } from '../por
 import { carriedBy, isSameCarried } from '../ports/carried-query.ts'
 import type { VerificationLink } from '../ports/links.ts'
 import type { PendingLogin, Token } from '../records/index.ts'
-import { isVoid } from '../records/logins.ts'
 import { linkContext, findLink, verificationState } from './link.ts'
 import { codeWait } from './login-code.ts'
 import { createConfirm, type OpenedLink } from './confirm-address.ts'
@@ -41,12 +40,11 @@ export function createEmailVerification(parts: FlowParts) {
       const login = newPendingLogin(user, captured, browser, parts.clock.now(), lifetimeMs)
       if (!login) return undefined
       const { id } = login
-      await parts.pendingLogins.save(login, MAX_LOGINS)
+      const isKept = await parts.pendingLogins.save(login, MAX_LOGINS)
       // A login that verified since the host read the account has ended this one.
       const isLate = (await parts.users.findById(user.id))?.emailVerified
       if (isLate) await parts.pendingLogins.change({ id }, { isVoid: true })
-      const kept = await parts.pendingLogins.find({ id })
-      if (!kept || isVoid(kept)) return { ...login, passwordDigest: '' }
+      if (!isKept || isLate) return { ...login, passwordDigest: '' }
       const carried = carriedBy(captured)
       await request(parts, { accountId: user.id, pendingLoginId: id, carried, requester })
       return login

@@ -4,7 +4,8 @@ import { requestNotice } from '../outbox/password-changed.ts'
 import type { LinkEnd, Requester, User } from '../ports/index.ts'
 import { MAIL_KINDS, type PasswordLinkKind } from '../ports/mail-kinds.ts'
 import type { ClaimedReset, ResetTokenStore, Token } from '../records/index.ts'
-import { hasSamePassword, isUnchanged, verifyByReset } from './account.ts'
+import { hasSamePassword, isUnchanged, isVerified } from './account.ts'
+import { eventBy } from './link-refusal.ts'
 import { forgetWrongCodes } from './login-code.ts'
 import type { FlowParts } from './parts.ts'
 
@@ -19,50 +20,77 @@ const LEASE_MS = 10_000
 export const leaseEnd = ({ clock }: Pick<FlowParts, 'clock'>) =>
   new Date(clock.now().getTime() + LEASE_MS)
 
-/** unused → used, with the effects of section 3.3 in their order; each may be repeated. `undefined`: it was refused. */
-export async function finishPassword(parts: PasswordLinkParts, reset: ClaimedReset, by: Finisher) {
-  const { kind, tokens, sessions, outbox, audit, settings } = parts
+/**
+ * unused → used, with the effects of section 3.3 in their order; each may be repeated. `undefined`: it was refused.
+ *
+ * @param account - as it is since the link was claimed, or since the sweep took it up.
+ * @returns `apps`: to be shown. `complete`: nobody waits for it, and until it is done the sweep repeats all.
+ */
+export async function finishPassword(
+  parts: PasswordLinkParts,
+  reset: ClaimedReset,
+  account: User | undefined,
+  by: Finisher,
+) {
+  const { kind, tokens, sessions, settings } = parts
   const { now } = parts.clock
-  const { id, userId, carried, claimedBy } = reset
+  const { id, userId, email, carried, claimedBy } = reset
   let { usedAt } = reset
   if (!usedAt) {
-    const obstacle = await setPassword(parts, reset) // 1
+    const obstacle = await setPassword(parts, reset, account) // 1
     if (obstacle) return reject(parts, reset, obstacle, by)
     usedAt = (await tokens.advance(id, 'used', now()))?.usedAt // 2
     if (!usedAt) throw new Error(`The reset ${id} was rejected meanwhile`)
   }
-  const details = await sessions.end(userId, { id, at: usedAt }) // 3, 4
-  if (settings().passwordChangedEmail) await requestNotice(outbox, noticeOf(reset), now())
+  const { ended: details, clear } = await sessions.cutOff(userId, { id, at: usedAt }) // 3, 4
   const type = `${MAIL_KINDS[kind].flow}_completed` as const
-  const event = { id: `completed:${id}`, type, at: now(), accountId: userId }
-  await audit({ ...event, clientId: carried.clientId, details, ...claimedBy }) // 5
-  if (kind === 'password_reset') {
-    const isVerified = settings().resetVerifiesEmail
-    await Promise.all([
-      forgetWrongCodes(parts, reset.email),
-      isVerified && verifyByReset(parts, reset, by === 'sweep'),
-    ])
+  const event = { ...eventBy(parts, reset, claimedBy), id: `completed:${id}`, type, details }
+  const change = { id, accountId: userId, email, carried, requester: claimedBy }
+  const [apps] = await Promise.all([
+    parts.appsOf(userId, id),
+    parts.audit(event), // 5
+    settings().passwordChangedEmail && requestNotice(parts.outbox, change, now()),
+    account && parts.forgetTries(account, claimedBy),
+    kind === 'password_reset' && forgetWrongCodes(parts, email),
+  ])
+  if (kind === 'password_reset' && settings().resetVerifiesEmail)
+    await verifyByReset(parts, reset, by === 'sweep')
+  return {
+    apps,
+    async complete() {
+      await clear()
+      await tokens.advance(id, 'completed', now())
+    },
   }
-  await tokens.advance(id, 'completed', now())
-  return usedAt
 }
 
-function noticeOf({ id, userId, email, carried, claimedBy }: ClaimedReset) {
-  return { id, accountId: userId, email, carried, requester: claimedBy }
+/** Verifies the address that a reset link went to, as its reader has the mailbox. `isTakenOver`: another process began the reset. */
+async function verifyByReset(
+  parts: PasswordLinkParts,
+  reset: ClaimedReset,
+  isTakenOver: boolean,
+): Promise<void> {
+  const { users, audit } = parts
+  const { id, userId: accountId, email, claimedBy } = reset
+  const isDone = await users.markEmailVerified(accountId, email)
+  // That process may have verified it, and died before it recorded that.
+  const wasDone = isTakenOver && isVerified(reset, await users.findById(accountId))
+  if (!isDone && !wasDone) return
+  const event = { ...eventBy(parts, reset, claimedBy), id: `verified:${id}` }
+  await audit({ ...event, type: 'email_verification_completed' })
 }
 
 /** Why a claimed link has no effect. */
 type Obstacle = 'account_changed' | 'newer_password'
 type Finisher = 'request' | 'sweep'
 
-// After the claim, so that a change of the account up to the last moment counts.
 async function setPassword(
   parts: PasswordLinkParts,
   reset: ClaimedReset,
+  user: User | undefined,
 ): Promise<Obstacle | undefined> {
   const { kind, users } = parts
   const { userId, newHash } = reset
-  const user = await users.findById(userId)
   if (!user || newHash === undefined) return 'account_changed'
   if (user.passwordHash === newHash) return undefined
   if (!hasSamePassword(reset, user)) return 'newer_password'
@@ -101,13 +129,13 @@ async function reject(
   return undefined
 }
 
-export function auditRejected(
-  { kind, audit, clock }: PasswordLinkParts,
-  { userId: accountId, carried: { clientId } }: Token,
+export const auditRejected = (
+  parts: PasswordLinkParts,
+  token: Token,
   reason: LinkEnd | Obstacle,
   by: Requester,
   id = newId(),
-): Promise<void> {
-  const event = { id, type: `${MAIL_KINDS[kind].flow}_rejected` as const, at: clock.now() }
-  return audit({ ...event, accountId, clientId, reason, ...by })
+) => {
+  const type = `${MAIL_KINDS[parts.kind].flow}_rejected` as const
+  return parts.audit({ ...eventBy(parts, token, by), id, type, reason })
 }

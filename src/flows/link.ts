@@ -41,11 +41,15 @@ export async function findLink(
   readCutoffs?: FlowParts['readCutoffs'],
 ) {
   const find = async () => (isToken(raw) ? tokens.find(hashToken(raw)) : undefined)
-  let token = await find()
+  const first = await find()
+  if (!first) return undefined
   // An end voids links and replaces passwords before it moves the cut-offs. So a token that is read after those misses no end.
-  if (token && (await readCutoffs?.(token.userId))) token = await find()
+  const wasEnded = await readCutoffs?.(first.userId)
+  const [token, account] = await Promise.all([
+    wasEnded ? find() : first,
+    users.findById(first.userId),
+  ])
   if (!token) return undefined
-  const account = await users.findById(token.userId)
   // If the record has no end, the account has changed.
   const end: LinkEnd = endOf(token, at) ?? 'account_changed'
   return { token, account, state: linkState(token, account, at), end }

@@ -68,8 +68,10 @@ export async function codeWait(parts: FlowParts, email: string | undefined) {
  * some servers an address with other dots is another mailbox.
  */
 export async function forgetWrongCodes(parts: FlowParts, email: string): Promise<void> {
-  const giveBack = async ({ key, spelledKey }: ReturnType<typeof rowsOf>[number]) =>
-    parts.limits.giveBack(key, await parts.limits.giveBack(spelledKey, Infinity))
+  async function giveBack({ key, spelledKey }: ReturnType<typeof rowsOf>[number]) {
+    const tries = await parts.limits.giveBack(spelledKey, Infinity)
+    if (tries > 0) await parts.limits.giveBack(key, tries)
+  }
   await Promise.all(rowsOf(parts, email).map(giveBack))
 }
 

@@ -7,20 +7,27 @@ import type {
   Log,
   Requester,
   SessionCutoffs,
+  User,
   UserStore,
 } from '../ports/index.ts'
 import type { PasswordJudge } from '../passwords/passwords.ts'
 import type { TokenPart } from '../ports/mail-kinds.ts'
 import type { AccountFlowsStore, MailOutbox } from '../records/index.ts'
 import type { Settings } from '../settings/table.ts'
+import type { ClientNotifications } from './client-notifications.ts'
 
-export interface FlowParts extends Pick<AccountFlowsStore, 'pendingLogins' | 'limits' | TokenPart> {
+export interface FlowParts
+  extends
+    Pick<AccountFlowsStore, 'pendingLogins' | 'limits' | TokenPart>,
+    Pick<ClientNotifications, 'appsOf'> {
   users: UserStore
   outbox: Pick<MailOutbox, 'add'>
   sessions: AccountSessions
   readCutoffs(accountId: string): Promise<SessionCutoffs | undefined>
   /** @param by - for its place in the queue. */
   hashPassword(password: string, by?: Requester): Promise<string>
+  /** So that the account may sign in from there at once. */
+  forgetTries(account: User, by: Requester): Promise<void>
   passwordJudge: Pick<PasswordJudge, 'isAsked' | 'judge'>
   /** Stands for a text in records, and reveals nothing about it. */
   keyedHash(text: string): string

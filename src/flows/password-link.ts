@@ -15,13 +15,15 @@ import {
 } from './finish-password.ts'
 import type { LinkReason } from '../ports/links.ts'
 import type { Token } from '../records/index.ts'
+import type { SignedOutApps } from '../views/page-locals.ts'
 import { linkContext, findLink, linkState, type FoundLink, type LinkContext } from './link.ts'
 import type { FlowParts } from './parts.ts'
 
 export function createPasswordLink(flow: FlowParts, kind: PasswordLinkKind) {
   const parts = { ...flow, kind, tokens: flow[MAIL_KINDS[kind].link.tokens] }
-  const { outbox, settings, clock } = parts
+  const { outbox, settings, clock, log } = parts
   const oneByOne = oneAtATime()
+  let underWay = Promise.resolve()
   return {
     /** Whether a link opens the form (4.3). It consumes nothing; for a usable link it costs two reads. */
     async open(token: string): Promise<LinkContext | RefusedLink> {
@@ -49,19 +51,29 @@ export function createPasswordLink(flow: FlowParts, kind: PasswordLinkKind) {
      */
     async complete(form: PasswordForm, requester: Requester) {
       // Of many forms with one token only the first is hashed: the others find the token used.
-      const reset = await oneByOne(form.token, () => claim(parts, form, requester))
-      if (!reset) return refuse(parts, await find(parts, form.token), requester)
-      if ('refusal' in reset) return reset
-      if (!(await finishPassword(parts, reset, 'request'))) return faultOf(reset, 'changed')
-      return { carried: reset.carried, ended: { accountId: reset.userId, endId: reset.id } }
+      const claimed = await oneByOne(form.token, () => claim(parts, form, requester))
+      if (!claimed) return refuse(parts, await find(parts, form.token), requester)
+      if ('refusal' in claimed) return claimed
+      const { reset, account } = claimed
+      const done = await finishPassword(parts, reset, account, 'request')
+      if (!done) return faultOf(reset, 'changed')
+      const completing = done.complete().catch((error: unknown) => {
+        log('error', 'the sweep has to complete a new password', { error: String(error) })
+      })
+      underWay = underWay.then(() => completing)
+      return { carried: reset.carried, apps: done.apps }
     },
+
+    /** Resolves once nothing is left to do of what was answered. */
+    settled: () => underWay,
 
     /** Finishes resets that a dead process left between two effects. */
     async sweep(): Promise<void> {
       for (;;) {
         const reset = await parts.tokens.takeUnfinished(clock.now(), leaseEnd(parts))
         if (!reset) return
-        await finishPassword(parts, reset, 'sweep')
+        const account = await parts.users.findById(reset.userId)
+        await (await finishPassword(parts, reset, account, 'sweep'))?.complete()
       }
     },
   }
@@ -77,8 +89,7 @@ export type RefusedLink = LinkContext & { fault: LinkReason }
 
 export interface CompletedLink {
   carried: CarriedParameters
-  /** The end of the sessions. It is not shown. */
-  ended: { accountId: string; endId: string }
+  apps: SignedOutApps | undefined
 }
 
 const UNKNOWN = { fault: 'unknown', carried: {} } as const
@@ -108,7 +119,7 @@ async function refuse(
 
 /** Hashes first, so that a process that dies meanwhile leaves the token usable. `undefined`: the token cannot be used. */
 async function claim(parts: PasswordLinkParts, form: PasswordForm, by: Requester) {
-  const { tokens, settings, clock } = parts
+  const { tokens, users, settings, clock } = parts
   if (!isToken(form.token)) return undefined
   const found = await tokens.find(hashToken(form.token))
   if (!found || endOf(found, clock.now())) return undefined
@@ -119,7 +130,12 @@ async function claim(parts: PasswordLinkParts, form: PasswordForm, by: Requester
 
   const newHash = await parts.hashPassword(form.password, by)
   const leaseUntil = leaseEnd(parts)
-  return tokens.claim(found.id, { newHash, by, at: clock.now(), leaseUntil })
+  // Also the account, because it may have changed since the form was sent.
+  const [reset, account] = await Promise.all([
+    tokens.claim(found, { newHash, by, at: clock.now(), leaseUntil }),
+    users.findById(found.userId),
+  ])
+  return reset && { reset, account }
 }
 
 /** Only if the link is still for the account. Otherwise a refusal would reveal its names or its password. */

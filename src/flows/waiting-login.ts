@@ -62,8 +62,8 @@ export function createWaitingLogins(parts: FlowParts) {
       if (!pending) return { status: 'ended', captured: undefined }
       const { captured } = pending
       if (pending.continuedAt) return { status: isVoid(pending) ? 'ended' : 'continued', captured }
-      const user = await users.findById(pending.accountId)
-      const cutoffs = await readCutoffs(pending.accountId)
+      const { accountId } = pending
+      const [user, cutoffs] = await Promise.all([users.findById(accountId), readCutoffs(accountId)])
       if (!user || !isLoginOf(pending, user, cutoffs)) return { status: 'ended', captured }
       const mayGoOn = user.emailVerified || !settings().requireEmailVerification
       // Another login ends this one before it verifies, perhaps after the first look.

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { VerifyPassword } from '../crypto/hashing.ts'
-import type { User } from '../ports/index.ts'
+import type { Requester, User } from '../ports/index.ts'
 import type { HttpParts } from './parts.ts'
 import { foldTyped } from '../ports/users.ts'
 import { networkOf } from './requester.ts'
@@ -49,7 +49,7 @@ export function createLoginPassword(parts: Parts, verifyPassword: VerifyPassword
 
   return {
     async limitLogin(req, username) {
-      const key = keyOf(parts, req, username)
+      const key = keyOf(parts, requesterOf(req), username)
       const { count, msToEnd } = await limits.hit(key, WINDOW_MS, MAX_TRIES)
       if (count > MAX_TRIES) return Math.max(1, Math.ceil(msToEnd / 1000))
       counted.set(req, key)
@@ -76,21 +76,23 @@ export function createLoginPassword(parts: Parts, verifyPassword: VerifyPassword
   }
 }
 
-/** After a new password its owner may sign in from here at once, however many wrong passwords were tried before. */
+/** After a new password its owner may sign in from there at once, however many wrong passwords were tried before. */
 export async function forgetTries(
-  parts: Parts & Pick<HttpParts, 'users'>,
-  req: IncomingMessage,
-  accountId: string,
+  parts: Pick<HttpParts, 'limits' | 'keyedHash' | 'users'>,
+  { id, username, email }: User,
+  by: Requester,
 ): Promise<void> {
-  const { username, email } = (await parts.users.findById(accountId)) ?? {}
   // A name that folds to another one may belong to another account. So may a username that is an address.
   const names = [username, email]
     .filter((name) => name !== undefined)
     .filter((name) => foldName(name) === foldTyped(name))
     .filter((name) => name === email || !name.includes('@'))
-  for (const name of names)
-    if (await isOnlyOf(parts.users, name, accountId))
-      await parts.limits.giveBack(keyOf(parts, req, name), Infinity)
+  await Promise.all(
+    names.map(async (name) => {
+      if (await isOnlyOf(parts.users, name, id))
+        await parts.limits.giveBack(keyOf(parts, by, name), Infinity)
+    }),
+  )
 }
 
 /** Whether no other account has this username, in any letter case. */
@@ -99,8 +101,8 @@ async function isOnlyOf(users: HttpParts['users'], name: string, accountId: stri
   return named.every((user) => user === undefined || user.id === accountId)
 }
 
-function keyOf({ keyedHash, requesterOf }: Parts, req: IncomingMessage, name: string): string {
-  const network = networkOf(requesterOf(req).address)
+function keyOf({ keyedHash }: Pick<Parts, 'keyedHash'>, { address }: Requester, name: string) {
+  const network = networkOf(address)
   return `login:${keyedHash(JSON.stringify([foldName(name), network]))}`
 }
 

@@ -4,7 +4,6 @@ import type { CompletedLink, RefusedLink } from '../flows/password-link.ts'
 import type { CarriedParameters } from '../ports/index.ts'
 import type { ResetFaults, ResetFormMode } from '../views/index.ts'
 import { tokenInQuery, type SentForm } from './form.ts'
-import { forgetTries } from './login-password.ts'
 import type { HttpParts } from './parts.ts'
 
 /** The pages with a form for a password: its flow, and the page that says that a new link was sent. */
@@ -70,14 +69,10 @@ async function showDone(
   parts: HttpParts,
   ctx: Context,
   name: PasswordPage,
-  { carried, ended: { accountId, endId } }: CompletedLink,
+  { carried, apps }: CompletedLink,
   uiLocales: string | undefined,
 ) {
-  const [client, apps] = await Promise.all([
-    nextStep(parts, ctx, carried),
-    parts.appsOf(accountId, endId),
-    forgetTries(parts, ctx.req, accountId),
-  ])
+  const client = await nextStep(parts, ctx, carried)
   const locals = { mode: 'done', ...(client && { client }), apps } as const
   parts.pages.show(ctx, { name, locals, uiLocales })
 }

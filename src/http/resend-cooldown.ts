@@ -19,11 +19,11 @@ export function createResendCooldown(parts: Pick<FlowParts, 'limits' | 'keyedHas
   }
 
   return {
-    /** Counts a request. `undefined`: no cooldown is set. */
+    /** Counts a request that is not too soon. `undefined`: no cooldown is set. */
     async count(...request: Parameters<typeof keyOf>): Promise<number | undefined> {
       const { resendCooldown } = settings()
       if (resendCooldown === 0) return undefined
-      const { count, msToEnd } = await limits.hit(keyOf(...request), resendCooldown, 1)
+      const { count, msToEnd } = await limits.hit(keyOf(...request), resendCooldown, 0)
       return count === 1 ? resendCooldown : msToEnd
     },
 

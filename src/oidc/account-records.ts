@@ -1,7 +1,8 @@
 import type { Adapter, AdapterFactory, AdapterPayload } from 'oidc-provider'
+import { isStoreUnavailable } from '../errors.ts'
 import { isEnded } from '../ports/login-end.ts'
-import type { EndedCount, Log, SessionCutoffs } from '../ports/index.ts'
-import { accountStamp } from './account-stamp.ts'
+import type { EndedSessions, Log, SessionCutoffs } from '../ports/index.ts'
+import { accountStamp, type AccountStamp, IDP_MODELS, OAUTH_MODELS } from './account-stamp.ts'
 
 /**
  * An adapter that finds what an account has. With it, ended sessions and tokens are also deleted, and counted; without it
@@ -16,66 +17,85 @@ export interface AccountAdapter extends Adapter {
 }
 
 /** Models that name the clients of an account. Sessions and refresh tokens also have the `sid` for the client; either may be gone. */
-const HOLD_CLIENTS = ['Grant', 'RefreshToken', 'Session']
+const HOLD_CLIENTS = new Set(['Grant', 'RefreshToken', 'Session'])
 
-export type AccountRecords = ReturnType<typeof accountRecords>
+/** The `sid` of the sessions at each client. */
+export type EndedClientSids = Map<string, Set<string>>
 
-/** The records of one account, in the adapters that can find them. All models are read at once, so that an adapter can join the reads. */
-export function accountRecords(
-  factories: AdapterFactory[],
-  log: Log,
-  accountId: string,
-  ends: SessionCutoffs,
-) {
-  const adaptersOf = (models: string[]) =>
-    models.flatMap((model) => {
-      const isOver = (payload: AdapterPayload) => {
+interface FoundRecord {
+  stamp: AccountStamp
+  clients: [clientId: string | undefined, sid: unknown][]
+}
+
+/**
+ * The records of one account, in the adapters that can find them. All models are read at once, so that an adapter can join the reads.
+ * It throws only if the store cannot be reached: the cut-off alone is the guarantee.
+ */
+export function accountRecords(factories: AdapterFactory[], log: Log, accountId: string) {
+  async function deleteThose(failed: string, isToGo: (record: FoundRecord) => boolean) {
+    const counts: EndedSessions = { oauth: undefined, idp: undefined }
+    const deleting = [...OAUTH_MODELS, ...IDP_MODELS].flatMap((model) => {
+      const kind = IDP_MODELS.includes(model) ? 'idp' : 'oauth'
+      const isOwnToGo = (payload: AdapterPayload) => {
         const stamp = accountStamp(model, payload)
-        return stamp?.accountId === accountId && isEnded(stamp.cutoff, stamp, ends)
+        const clients = HOLD_CLIENTS.has(model) ? clientsIn(payload) : []
+        return stamp?.accountId === accountId && isToGo({ stamp, clients })
       }
       const adapters = factories.map((factory) => factory(model)).filter(findsAccounts)
-      return adapters.map((adapter) => ({ model, adapter, isOver }))
-    })
-
-  return {
-    /** The clients of the ended records, each with the `sid` of its sessions. */
-    async clientsOfEnded() {
-      const clients = new Map<string, Set<string>>()
-      function note(clientId: string | undefined, sid: unknown) {
-        if (clientId === undefined) return
-        const sids = clients.get(clientId) ?? new Set()
-        clients.set(clientId, sids)
-        if (typeof sid === 'string') sids.add(sid)
-      }
-      const reading = adaptersOf(HOLD_CLIENTS).map(({ adapter, isOver }) =>
-        adapter.destroyByAccountId(accountId, (payload) => {
-          if (!isOver(payload)) return false
-          const { clientId, sid, authorizations = {} } = payload
-          note(clientId, sid)
-          for (const [client, { sid }] of Object.entries(authorizations)) note(client, sid)
-          return false
-        }),
-      )
-      await Promise.all(reading)
-      return clients
-    },
-
-    /** Deletes the ended records. It may fail for some: the cut-off alone is the guarantee. */
-    async deleteEnded(models: string[]): Promise<EndedCount> {
-      const deleting = adaptersOf(models).map(async ({ model, adapter, isOver }) => {
+      return adapters.map(async (adapter) => {
         try {
-          return [await adapter.destroyByAccountId(accountId, isOver)]
+          const count = await adapter.destroyByAccountId(accountId, isOwnToGo)
+          counts[kind] = count + (counts[kind] ?? 0)
         } catch (error) {
-          const message =
-            'ended sessions and tokens could not be deleted; they are dead all the same'
-          log('error', message, { model, error: String(error) })
-          return []
+          if (isStoreUnavailable(error)) throw error
+          log('error', failed, { model, error: String(error) })
         }
       })
-      const known = (await Promise.all(deleting)).flat()
-      return known.length > 0 ? known.reduce((sum, count) => sum + count) : undefined
+    })
+    await Promise.all(deleting)
+    return counts
+  }
+
+  return {
+    /** Only looks. Answers what cut-offs end of what there is. */
+    async look() {
+      const found: FoundRecord[] = []
+      const failed = 'what an ended account has could not be found; its clients are not told'
+      const none = await deleteThose(failed, (record) => {
+        found.push(record)
+        return false
+      })
+      return (ends: SessionCutoffs) => {
+        const counts = { ...none }
+        const clients: EndedClientSids = new Map()
+        for (const { stamp, clients: own } of found.filter((record) => isOver(record, ends))) {
+          counts[stamp.cutoff] = 1 + (counts[stamp.cutoff] ?? 0)
+          for (const [id, sid] of own) note(clients, id, sid)
+        }
+        return { counts, clients }
+      }
+    },
+
+    deleteEnded(ends: SessionCutoffs): Promise<EndedSessions> {
+      const failed = 'ended sessions and tokens could not be deleted; they are dead all the same'
+      return deleteThose(failed, (record) => isOver(record, ends))
     },
   }
+}
+
+const isOver = ({ stamp }: FoundRecord, ends: SessionCutoffs) => isEnded(stamp.cutoff, stamp, ends)
+
+function clientsIn({ clientId, sid, authorizations = {} }: AdapterPayload) {
+  const clients: FoundRecord['clients'] = [[clientId, sid]]
+  for (const [id, own] of Object.entries(authorizations)) clients.push([id, own.sid])
+  return clients
+}
+
+function note(clients: EndedClientSids, id: string | undefined, sid: unknown) {
+  if (id === undefined) return
+  const sids = clients.get(id) ?? new Set()
+  clients.set(id, sids)
+  if (typeof sid === 'string') sids.add(sid)
 }
 
 function findsAccounts(adapter: Adapter): adapter is AccountAdapter {

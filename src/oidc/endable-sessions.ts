@@ -1,8 +1,7 @@
 import type { Adapter, AdapterConstructor, AdapterFactory } from 'oidc-provider'
-import type { EndedSessions, SessionEnd } from '../ports/index.ts'
+import type { CutOff, EndedSessions, SessionEnd } from '../ports/index.ts'
 import { must } from '../production.ts'
 import { accountRecords } from './account-records.ts'
-import { IDP_MODELS, OAUTH_MODELS } from './account-stamp.ts'
 import type { RecordLoggedOutClients } from './logged-out-clients.ts'
 import type { OwnAdapter } from './own-adapter.ts'
 import type { OidcParts } from './parts.ts'
@@ -41,11 +40,19 @@ export function createEndableSessions(parts: EndableParts) {
     },
 
     async end(accountId: string, end: SessionEnd): Promise<EndedSessions> {
+      const records = accountRecords(factories, log, accountId)
       const ends = await cutoffs.end(accountId, end)
-      const records = accountRecords(factories, log, accountId, ends)
-      await recordLoggedOutClients(accountId, end, records)
-      const [oauth, idp] = await Promise.all([OAUTH_MODELS, IDP_MODELS].map(records.deleteEnded))
-      return { oauth, idp }
+      const clients = async () => (await records.look())(ends).clients
+      await recordLoggedOutClients(accountId, end, clients)
+      return records.deleteEnded(ends)
+    },
+
+    async cutOff(accountId: string, end: SessionEnd): Promise<CutOff> {
+      const records = accountRecords(factories, log, accountId)
+      const [ends, endedBy] = await Promise.all([cutoffs.end(accountId, end), records.look()])
+      const { counts, clients } = endedBy(ends)
+      await recordLoggedOutClients(accountId, end, async () => clients)
+      return { ended: counts, clear: async () => void (await records.deleteEnded(ends)) }
     },
 
     start: own.start,

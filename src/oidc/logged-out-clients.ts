@@ -2,7 +2,7 @@ import { idOf } from '../crypto/token.ts'
 import { isStoreUnavailable } from '../errors.ts'
 import type { Log, SessionEnd } from '../ports/index.ts'
 import type { NewClientLogout } from '../records/index.ts'
-import type { AccountRecords } from './account-records.ts'
+import type { EndedClientSids } from './account-records.ts'
 import { isBackchannelLogoutOn } from './backchannel-logout.ts'
 import { readClient } from './clients.ts'
 import type { OidcParts } from './parts.ts'
@@ -21,10 +21,10 @@ export function createRecordLoggedOutClients(
   { provider, clientLogouts, clock, log }: OidcParts,
   wake: () => void,
 ) {
-  return (accountId: string, end: SessionEnd, records: Pick<AccountRecords, 'clientsOfEnded'>) =>
+  return (accountId: string, end: SessionEnd, clientsOfEnded: () => Promise<EndedClientSids>) =>
     unlessUnavailable(log, async () => {
       if (!isBackchannelLogoutOn(provider())) return
-      const clients = await records.clientsOfEnded()
+      const clients = await clientsOfEnded()
       const logouts: NewClientLogout[] = []
       const note = ([clientId, sids]: [string, Set<string>]) =>
         unlessUnavailable(log, async () => {

@@ -87,3 +87,9 @@ export function isMailKind(kind: string): kind is MailKind {
 export function isLinkKind(kind: string): kind is LinkKind {
   return isMailKind(kind) && MAIL_KINDS[kind].link !== undefined
 }
+
+/** The tokens of a kind of link. */
+export const tokensOf = <S extends Record<TokenPart, unknown>>(
+  store: S,
+  kind: LinkKind,
+): S[TokenPart] => store[MAIL_KINDS[kind].link.tokens]

@@ -51,6 +51,14 @@ export interface AccountSessions {
    * `isExact`: of those that began at `at` or before.
    */
   end(accountId: string, end: SessionEnd): Promise<EndedSessions>
+  /** The same, but the records are only looked at. `clear` deletes them later. */
+  cutOff(accountId: string, end: SessionEnd): Promise<CutOff>
+}
+
+/** What is dead by now, and not deleted yet. */
+export interface CutOff {
+  ended: EndedSessions
+  clear(): Promise<void>
 }
 
 /** A session of a browser whose account is about to be ended, with that session. */

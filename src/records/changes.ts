@@ -97,28 +97,27 @@ export function createChanges(verbs: Verbs, { now, sleep }: Clock) {
 function turnsWith({ get, swap }: Verbs) {
   const remembered = new Map<string, Stored>()
 
-  /** What the record is. `isGuess`: that was not looked up, and only a swap tells whether it still is so. */
-  async function lookUp(kind: ChangedKind, id: string, turn: Waiting[], hasLost: boolean) {
+  /** The changes, of what callers have found, of a guess, or of what is read. */
+  async function tried(kind: ChangedKind, id: string, turn: Waiting[], hasLost: boolean) {
     const key = keyOf(kind, id)
     const last = remembered.get(key)
     remembered.delete(key)
     if (!hasLost) {
       // A removal of what is gone counts as done. So what callers have found is used only if each of them has found it.
-      if (turn.every(({ known }) => known)) return { found: turn.at(-1)?.known, isGuess: false }
-      if (last || kind.isMostlyNew) return { found: last, isGuess: true }
+      if (turn.every(({ known }) => known)) return applied(id, turn.at(-1)?.known, turn)
+      const guessed = last || kind.isMostlyNew ? applied(id, last, turn) : undefined
+      // Only a swap tells whether the guess was right.
+      if (guessed && !guessed.isUnchanged) return guessed
     }
-    return { found: await get(kind, id), isGuess: false }
+    return applied(id, await get(kind, id), turn)
   }
 
   /** Answers those whose change must be tried again. @param hasLost - they have lost before. */
   return async function tryOnce(kind: ChangedKind, id: string, turn: Waiting[], hasLost: boolean) {
     try {
-      const { found, isGuess } = await lookUp(kind, id, turn, hasLost)
-      const { answered, next } = applied(id, found, turn)
+      const { found, answered, next, isUnchanged } = await tried(kind, id, turn, hasLost)
       const change: Change = { id, revision: revisionOf(found), next, becomes: newId() }
-      const isUnchanged = next === found?.fields
-      const isDone = isUnchanged ? !isGuess : await swap(kind, change)
-      if (!isDone) return answered.map(([one]) => one)
+      if (!isUnchanged && !(await swap(kind, change))) return answered.map(([one]) => one)
       const written = next && { id, revision: change.becomes, was: undefined, fields: next }
       const known = isUnchanged ? found : written
       if (known && kind.isRemembered) setNewest(remembered, keyOf(kind, id), known, MOST_REMEMBERED)
@@ -148,7 +147,8 @@ function applied(id: string, found: Stored | undefined, turn: Waiting[]) {
       one.reject(error)
     }
   }
-  return { answered, next: before?.fields }
+  const next = before?.fields
+  return { found, answered, next, isUnchanged: next === found?.fields }
 }
 
 const contention = () =>

@@ -68,15 +68,16 @@ export function pendingLogins(records: Records) {
   return {
     /**
      * Saves it, or replaces the one with its id, but none that became void while it waited. Besides it, only the newest of its account
-     * stay: `most` in all.
+     * stay: `most` in all. Answers whether it was saved.
      */
-    async save(login: PendingLogin, most: number): Promise<void> {
-      await logins.save(login, (before) => !(isVoid(before) && !before.continuedAt))
+    async save(login: PendingLogin, most: number): Promise<boolean> {
+      const isSaved = await logins.save(login, (before) => !(isVoid(before) && !before.continuedAt))
       const others = (await newestOf(logins, login.accountId)).filter(({ id }) => id !== login.id)
       // Not one that began anew meanwhile.
       const end = (other: PendingLogin) =>
         logins.update(other, (now) => (now.createdAt > other.createdAt ? now : undefined))
       await Promise.all(others.slice(most - 1).map(end))
+      return isSaved
     },
 
     /**

@@ -12,6 +12,7 @@ import {
   invalidated,
   KINDS,
   newRecord,
+  recordOf,
   type NewToken,
   type ResetClaim,
   type ResetStep,
@@ -73,8 +74,8 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
      * new password hash is stored with it. Of concurrent callers exactly one gets the token. Nobody else finishes
      * the reset until `leaseUntil`.
      */
-    claim: (id: string, claim: ResetClaim): Promise<ClaimedReset | undefined> =>
-      tokens.change(id, (record) => {
+    claim: (token: Pick<Token, 'id'>, claim: ResetClaim): Promise<ClaimedReset | undefined> =>
+      tokens.change(recordOf(token), (record) => {
         const next = record && claimed(record, claim)
         return { next: next ?? record, answer: next && claimedOf(next) }
       }),
@@ -122,10 +123,9 @@ export function verificationTokens(records: Records) {
     },
 
     /** Sets `usedAt`, and lets the user's other links for this address expire. Repeated, it changes nothing of the token. */
-    async use(token: Pick<Token, 'id' | 'userId' | 'email'>, at: Date): Promise<void> {
-      const { id, userId, email } = token
-      const isOther = (other: TokenRecord) => other.id !== id && other.email === email
-      await tokens.updateAll([id, ...(await ofUser(tokens, userId, isOther))], (record) => {
+    async use({ id, userId, email }: Pick<Token, 'id' | 'userId' | 'email'>, at: Date) {
+      const ofAddress = await ofUser(tokens, userId, (token) => token.email === email)
+      await tokens.updateAll(ofAddress, (record) => {
         if (record.id !== id) return expired(record, at)
         return record.usedAt ? record : { ...record, usedAt: at }
       })

@@ -264,7 +264,7 @@ describe('account-flows for those who help others', () => {
       const claim = { newHash: 'hash', by, at, leaseUntil: new Date(at.getTime() + 60_000) }
       const { resetTokens } = cli.h.store
       const found = await resetTokens.find(sha256(tokenOf(link)))
-      await resetTokens.claim(found?.id ?? '', claim)
+      await resetTokens.claim({ id: found?.id ?? '' }, claim)
       const left = (await cli.ended(['user', 'forget', person.id, '--yes'], 1)).stdout
       expectSaid(left, /^Not erased, because still in progress: 1\./m, /^Reset links erased: 0$/m)
     })

@@ -33,7 +33,15 @@ import {
   type Reset,
   RETRIED_PASSWORD,
 } from './resets.ts'
-import { answered, countEvents, isSignedIn, opens, postReset, storedToken } from './people.ts'
+import {
+  answered,
+  countEvents,
+  isCompleted,
+  isSignedIn,
+  opens,
+  postReset,
+  storedToken,
+} from './people.ts'
 
 const RANDOM_ROUNDS = scaled({ full: 12, short: 1 })
 const RANDOM_WITHIN_MS = 50
@@ -82,6 +90,7 @@ describeOnBothTopologies('A reset whose process is killed (FLT-12)', () => {
     const round = await prepare(at, { moment: 'never', isOvertaken: false }, 0)
     const recorded = await stepsOf(at.proxy, idsOf(round), async () => {
       expect((await postReset(at, round.link, NEW_PASSWORD)).mode).to.equal('done')
+      await eventually('the last step', () => isCompleted(at, round.link))
     })
     expect(await opens(at, round.person, NEW_PASSWORD)).to.equal(true)
     const steps = withoutNotice(recorded)

@@ -86,6 +86,11 @@ export async function storedToken({ database }: Place, link: string): Promise<To
   return stored as Document as TokenRecord
 }
 
+/** Whether all of its reset is done. */
+export async function isCompleted(at: Place, link: string): Promise<boolean> {
+  return (await storedToken(at, link)).completed_at instanceof Date
+}
+
 /** How many events of the account the audit log has. */
 export async function countEvents({ database }: Place, { id }: Account, type: string) {
   return (await recordsIn(database, 'audit_events', { type, account_id: id })).length

@@ -15,7 +15,7 @@ import {
 } from '../support/user-agent.ts'
 import { CLIENT, type Harness, onEachStore, PASSWORD, suiteHarness } from '../support/harness.ts'
 import { withoutLeases } from '../support/jobs.ts'
-import { shapeOf, usableRecord } from '../support/observe.ts'
+import { sha256, shapeOf, usableRecord } from '../support/observe.ts'
 import { instead, dump, ofLink, recordOf, removeRecord, shiftTimes } from '../support/records.ts'
 import { OTHER_HASH, type Person, personAt, tokenOf } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
@@ -133,6 +133,8 @@ onEachStore('A reset', (technology) => {
   it('has its effects in the order of section 3.3, after the claim', async () => {
     const { link } = await h.userWithLink()
     const { store } = h
+    const isCompleted = async () =>
+      (await store.resetTokens.find(sha256(tokenOf(link))))?.completedAt !== undefined
     const calls = await calledDuring(
       [
         [store.resetTokens, 'claim'],
@@ -142,33 +144,49 @@ onEachStore('A reset', (technology) => {
         [store.outbox, 'add'],
         [store.audit, 'record'],
       ],
-      () => h.reset(link, NEW),
+      async () => {
+        expect((await h.reset(link, NEW)).mode).to.equal('done')
+        await eventually('it is completed, once its answer was sent', isCompleted)
+      },
     )
     const effects = ['replacePasswordHash', 'advance used', 'end', 'record']
     expect(calls).to.deep.equal(['claim', ...effects, 'advance completed'])
   })
 
-  it('records no event before the owner is sure to be told', async () => {
+  it('is not complete before the owner is sure to be told, and is recorded once', async () => {
     await h.put({ password_changed_email: 'true' })
+    const restoreLeases = withoutLeases(h.store.resetTokens)
     const { user, link } = await h.userWithLink()
+    const mails = user.mailCount()
     const gone = () => () => Promise.reject(new Error('the outbox is gone'))
-    const answer = await instead(h.store.outbox, 'add', gone, () => h.reset(link, NEW))
+    const answer = await instead(h.store.outbox, 'add', gone, async () => {
+      const refused = await h.reset(link, NEW)
+      expect((await h.store.resetTokens.find(sha256(tokenOf(link))))?.completedAt).to.equal(
+        undefined,
+      )
+      return refused
+    })
     expect([answer.status, answer.mode]).to.deep.equal([500, 'error'])
-    expect(completed(user)).to.deep.equal([])
     expectTitle(await agent.get(link), 'reset-password.invalid.used.title')
+    await eventually('the owner is told', async () => {
+      await moveTime(1_000)
+      return user.mailCount() > mails
+    })
+    expect(completed(user)).to.have.length(1)
+    restoreLeases()
     await h.put({ password_changed_email: 'false' })
   })
 
-  it('is not done where the address changes while the link is claimed', async () => {
+  it('is not done where the address changes once the link was looked up', async () => {
     const { user, link } = await h.userWithLink()
     const answer = await instead(
       h.store.resetTokens,
-      'claim',
-      (claim) =>
-        async (...of) => {
-          await user.becomes({ email: `new-${user.email}` })
-          return claim(...of)
-        },
+      'find',
+      (find) => async (hash) => {
+        const found = await find(hash)
+        await user.becomes({ email: `new-${user.email}` })
+        return found
+      },
       () => h.reset(link, NEW),
     )
     expect([answer.status, answer.mode]).to.deep.equal([400, 'invalid'])

@@ -14,6 +14,8 @@ import {
   startHarness,
   suiteHarness,
 } from '../support/harness.ts'
+import { commandRows } from '../support/command-rows.ts'
+import { eventually } from '../support/eventually.ts'
 import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
 import * as ask from '../support/oauth-requests.ts'
 import type { Person } from '../support/person.ts'
@@ -436,11 +438,19 @@ describe('A request that began before a cut-off and ends after it', () => {
 
 describeWithMongo('What a login and an end cost beside what the provider asks of MongoDB', () => {
   let commands: string[] = []
-  const h = suiteHarness(async () => ({
-    database: await freshDatabase('standalone', ({ commandName, command }) => {
+  let reset: ReturnType<typeof commandRows>
+  const h = suiteHarness(async () => {
+    const database = await freshDatabase('standalone', ({ commandName, command }) => {
       commands.push(`${commandName} ${String(command[commandName])}`)
-    }),
-  }))
+    })
+    // Neither the counts of tries nor what others do meanwhile.
+    const others = / (rate_limits|mail_outbox|settings|key_rings|client_logouts|invitation_tokens)$/
+    reset = commandRows(database.client, (name, { command }) => {
+      const asked = JSON.stringify(command['filter'] ?? {})
+      return !others.test(name) && !/lease_until|username/.test(asked)
+    })
+    return { database }
+  })
 
   async function costOf<T>(
     work: () => Promise<T>,
@@ -484,6 +494,27 @@ describeWithMongo('What a login and an end cost beside what the provider asks of
       'find pending_logins',
       'insert audit_events',
       'insert session_cutoffs',
+    ])
+  })
+
+  it('is for a reset six commands in a row until its answer, and three after it', async () => {
+    const user = await h.addVerified()
+    await user.signsIn()
+    const link = await user.forgets()
+    await h.isIdle()
+    reset.startOver()
+    expect((await h.reset(link, NEW)).mode).to.equal('done')
+    await eventually('it is completed', () => reset.rows().length >= 9)
+    expect(reset.rows()).to.deep.equal([
+      ['find password_reset_tokens'],
+      ['find users', 'update password_reset_tokens'],
+      ['update users'],
+      ['update password_reset_tokens'],
+      ['find oidc_records', 'insert session_cutoffs'],
+      ['insert audit_events'],
+      ['find oidc_records'],
+      ['delete oidc_records'],
+      ['update password_reset_tokens'],
     ])
   })
 })

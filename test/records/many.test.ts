@@ -31,14 +31,14 @@ describe('However many records an account has,', () => {
     for (const token of tokens) await resetTokens.issue(token)
     await resetTokens.revoke({ userId: 'ann' }, later(minute))
     const claims = tokens.map(({ id }) =>
-      resetTokens.claim(id, sampleClaim({ at: later(minute + 1) })),
+      resetTokens.claim({ id }, sampleClaim({ at: later(minute + 1) })),
     )
     expect((await Promise.all(claims)).filter(Boolean)).to.deep.equal([])
     const [at, expiresAt] = [later(hour), later(2 * hour)]
     const next = sampleResetToken({ createdAt: at, requestedAt: at, expiresAt })
     await resetTokens.issue(next)
     const claim = sampleClaim({ at: later(hour + 1) })
-    expect(await resetTokens.claim(next.id, claim)).to.include({ id: next.id })
+    expect(await resetTokens.claim(next, claim)).to.include({ id: next.id })
   })
 
   it('its verification links end by one that is used', async () => {

@@ -133,6 +133,24 @@ describe('Changes of records', () => {
     expect(commands.slice(before)).to.deep.equal(['get 1'])
   })
 
+  it('of a guess that write nothing are read at once, and share that command', async () => {
+    const { commands, records } = service()
+    const guessed = { ...COUNTERS, isRemembered: true, isMostlyNew: true }
+    await records.insert(COUNTERS, '1', { count: 7 })
+    const read = (id: number) =>
+      records.change(guessed, `${id}`, (before) => ({
+        next: before?.fields,
+        answer: before?.fields?.['count'],
+      }))
+    expect(await Promise.all(numbers(4).map(read))).to.deep.equal([
+      7,
+      undefined,
+      undefined,
+      undefined,
+    ])
+    expect(commands).to.deep.equal(['swap 1', 'get 4'])
+  })
+
   it('are refused once 1,000 wait for one record, and go on afterwards', async () => {
     const { store, records } = service()
     const changes = numbers(1_200).map(() => records.change(COUNTERS, 'a', counted))

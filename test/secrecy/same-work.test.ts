@@ -229,7 +229,7 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7)', () => {
         const first = await expectAllAlike(form)
         expect(first.answer).to.include('data-seconds="3600"')
         expect(first.commands).to.have.lengthOf(usual.commands.length + 1)
-        // A window that this process knows is changed, and no longer begun.
+        // A window that this process knows is read, and no longer begun.
         const again = await send(form, TO_MEASURE_BY)
         expect(again.commands).to.have.lengthOf(first.commands.length)
         for (const [what, identifier] of Object.entries(identifiers)) {

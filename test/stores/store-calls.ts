@@ -31,7 +31,7 @@ export function storeCalls(
     [`${part}.issue`, token],
     [`${part}.find`, text],
     [`${part}.ofUser`, text, 1],
-    [`${part}.claim`, text, sampleClaim({ at: soon, leaseUntil: then })],
+    [`${part}.claim`, { id: text }, sampleClaim({ at: soon, leaseUntil: then })],
     [`${part}.takeUnfinished`, then, later(3)],
     [`${part}.advance`, text, 'used', later(3)],
     [`${part}.advance`, text, 'completed', later(3)],

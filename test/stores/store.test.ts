@@ -93,7 +93,7 @@ describeWithMongo('mongoStore()', () => {
       for (const step of ['used', 'rejected'] as const) {
         const { id, tokenHash } = sampleResetToken()
         await resetTokens.issue({ ...sampleResetToken(), id, tokenHash })
-        await resetTokens.claim(id, sampleClaim({ at: later(1) }))
+        await resetTokens.claim({ id }, sampleClaim({ at: later(1) }))
         const record = () => stored('password_reset_tokens').findOne({ _id: id })
         expect(await record()).to.include({ new_hash: 'next' })
         await resetTokens.advance(id, step, later(2))
@@ -131,7 +131,7 @@ describeWithMongo('mongoStore()', () => {
       // @ts-expect-error: a caller without types
       const value: string = each
       for (const act of [
-        () => resetTokens.claim(value, sampleClaim({ at: later(1) })),
+        () => resetTokens.claim({ id: value }, sampleClaim({ at: later(1) })),
         () => resetTokens.revoke({ userId: value, upTo: sampleResetToken() }, later(1)),
         () => verificationTokens.revoke({ userId: value }, later(1)),
         () => resetTokens.advance(value, 'used', later(1)),
@@ -158,7 +158,7 @@ describeWithMongo('mongoStore()', () => {
     }
     const bobs = sampleResetToken({ userId: 'bob' })
     await resetTokens.issue(bobs)
-    const claim = (at: Date) => resetTokens.claim(bobs.id, sampleClaim({ at }))
+    const claim = (at: Date) => resetTokens.claim(bobs, sampleClaim({ at }))
     expect(await claim(new Date('invalid'))).to.equal(undefined)
     expect(await claim(later(1))).to.include({ id: bobs.id })
     for (const limit of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53]) {
@@ -247,7 +247,7 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
     await verificationTokens.issue(token)
     async function claim() {
       const found = await resetTokens.find(token.tokenHash)
-      return found && resetTokens.claim(found.id, sampleClaim({ at: later(1) }))
+      return found && resetTokens.claim(found, sampleClaim({ at: later(1) }))
     }
     for (const [name, part, claimed] of [
       ['password_reset_tokens', resetTokens, claim],
@@ -297,7 +297,7 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
     for (const each of ['damaged', 'sound']) {
       const token = sampleResetToken({ id: each, userId: each })
       await resetTokens.issue(token)
-      await resetTokens.claim(token.id, sampleClaim({ at: later(1) }))
+      await resetTokens.claim(token, sampleClaim({ at: later(1) }))
     }
     await stored('password_reset_tokens').updateOne({ _id: 'damaged' }, { $set: { new_hash: 1 } })
     const taken = await resetTokens.takeUnfinished(later(minute), later(hour))

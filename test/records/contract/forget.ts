@@ -132,12 +132,12 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
 
   it('leaves a reset that is being finished, which is finished; then it is removed', async () => {
     const { reset, invitation } = await recorded('ann')
-    await store().invitationTokens.claim(invitation.id, sampleClaim())
+    await store().invitationTokens.claim(invitation, sampleClaim())
     expect(await forget('ann')).to.include({ invitationTokens: 0, resetTokens: 1, underWay: 1 })
     await store().invitationTokens.advance(invitation.id, 'rejected', after(2))
     expect(await forget('ann')).to.deep.equal({ ...NOTHING, invitationTokens: 1 })
     await store().resetTokens.issue(reset)
-    await store().resetTokens.claim(reset.id, sampleClaim())
+    await store().resetTokens.claim(reset, sampleClaim())
     expect(await forget('ann')).to.include({ resetTokens: 0, underWay: 1 })
     const taken = mustExist(
       await store().resetTokens.takeUnfinished(after(minute), after(2 * minute)),

@@ -63,7 +63,7 @@ export function itIsAnAccountFlowsStore(
         expect(await other.find(token.tokenHash)).to.equal(undefined)
         expect(await other.ofUser(token.userId, 10)).to.deep.equal([])
       }
-      expect(await resetTokens.claim(token.id, sampleClaim())).to.equal(undefined)
+      expect(await resetTokens.claim(token, sampleClaim())).to.equal(undefined)
       await resetTokens.revoke({ userId: token.userId }, after(1))
       await resetTokens.issue(sampleResetToken({ requestedAt: after(1) }))
       expect(await invitationTokens.find(token.tokenHash)).to.deep.equal(issuedAs(token))

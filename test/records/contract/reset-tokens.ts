@@ -23,7 +23,7 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
 
   async function claimed() {
     const { id } = await issued()
-    return mustExist(await port().claim(id, sampleClaim()))
+    return mustExist(await port().claim({ id }, sampleClaim()))
   }
 
   /** What is told of one whose reset was decided. */
@@ -43,7 +43,8 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
 
   it('is claimed until a millisecond before it expires, and not when it expires', async () => {
     const { id, tokenHash, expiresAt } = await issued()
-    const claimAt = (at: Date) => port().claim(id, sampleClaim({ at, leaseUntil: after(2 * hour) }))
+    const claimAt = (at: Date) =>
+      port().claim({ id }, sampleClaim({ at, leaseUntil: after(2 * hour) }))
     expect(await claimAt(expiresAt)).to.equal(undefined)
     expect(await endOf({ tokenHash })).to.equal('alive')
     expect(await claimAt(new Date(expiresAt.getTime() - 1))).to.include({ userId: 'ann' })
@@ -54,7 +55,7 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
     const other = await issued({ userId: 'bob' })
     const newest = await issued({ createdAt: after(1) })
     await isTold(earlier, { invalidatedAt: after(1) })
-    expect(await port().claim(earlier.id, sampleClaim())).to.equal(undefined)
+    expect(await port().claim(earlier, sampleClaim())).to.equal(undefined)
     for (const token of [newest, other]) await isTold(token)
   })
 
@@ -64,7 +65,7 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
     expect(await port().issue(late)).to.equal(false)
     expect(await endOf(late)).to.equal('unknown')
     expect(await endOf(newest)).to.equal('alive')
-    await port().claim(newest.id, sampleClaim({ at: after(3) }))
+    await port().claim(newest, sampleClaim({ at: after(3) }))
     expect(await port().issue(late)).to.equal(false)
     expect(await port().issue(sampleResetToken({ requestedAt: after(3) }))).to.equal(true)
     expect(await port().issue(sampleResetToken({ userId: 'bob' }))).to.equal(true)
@@ -123,7 +124,7 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
   it('gives a token to one of 20 that claim it at once, with the hash of that one', async () => {
     const token = await issued()
     const claims = await atOnce((caller) =>
-      port().claim(token.id, sampleClaim({ newHash: `hash ${caller}` })),
+      port().claim(token, sampleClaim({ newHash: `hash ${caller}` })),
     )
     const winners = claims.flatMap((claim, caller) => (claim ? [{ claim, caller }] : []))
     expect(winners).to.have.length(1)
@@ -135,7 +136,7 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
 
   it('either claims a token or invalidates it, when a new one is issued at the same time', async () => {
     const { id, tokenHash } = await issued()
-    const [claim, next] = await Promise.all([port().claim(id, sampleClaim()), issued()])
+    const [claim, next] = await Promise.all([port().claim({ id }, sampleClaim()), issued()])
     expect(await endOf(next)).to.equal('alive')
     const unfinished = await port().takeUnfinished(after(minute), after(2 * minute))
     expect(unfinished?.id).to.equal(claim?.id)
@@ -160,7 +161,7 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
   it('tells of a reset when it was decided, used and completed, each once', async () => {
     const token = await issued()
     const { id, tokenHash } = token
-    await port().claim(id, sampleClaim({ at: after(1) }))
+    await port().claim({ id }, sampleClaim({ at: after(1) }))
     expect(await port().advance(id, 'completed', after(2)), 'before it is used').to.equal(undefined)
     const used = { ...decided(token), usedAt: after(2) }
     expect(await port().advance(id, 'used', after(2))).to.deep.equal(used)
@@ -201,7 +202,7 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
   it('is over once it is rejected, because a newer password won', async () => {
     const token = await issued()
     const { id, tokenHash } = token
-    await port().claim(id, sampleClaim({ at: after(1) }))
+    await port().claim({ id }, sampleClaim({ at: after(1) }))
     const rejected = { ...decided(token), invalidatedAt: after(2) }
     expect(await port().advance(id, 'rejected', after(2))).to.deep.equal(rejected)
     expect(await port().advance(id, 'rejected', after(3))).to.deep.equal(rejected)
@@ -213,7 +214,7 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
 
   it('never tells the new password hash', async () => {
     const token = await issued()
-    await port().claim(token.id, sampleClaim({ newHash: 'the new hash' }))
+    await port().claim(token, sampleClaim({ newHash: 'the new hash' }))
     const answers = [await port().find(token.tokenHash), await port().ofUser('ann', 1)]
     expect(JSON.stringify(answers)).to.include(token.id).and.not.include('the new hash')
   })
