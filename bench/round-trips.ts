@@ -8,8 +8,7 @@ import { startHarness } from '../test/support/harness.ts'
 import { freshDatabase, stopMongo } from '../test/support/mongod.ts'
 import { createUserAgent } from '../test/support/user-agent.ts'
 
-const OURS =
-  /^(users|password_reset_tokens|email_verification_tokens|pending_logins|session_cutoffs|mail_outbox|audit_events|settings|rate_limits)\./
+const isOurs = (command: string) => !command.startsWith('oidc_records.')
 
 const database = await freshDatabase()
 const client = await MongoClient.connect(database.uri, { monitorCommands: true })
@@ -27,14 +26,10 @@ const h = await startHarness({
 
 // Looks for due mails, for unfinished resets and for a newer version of the settings, and notes of the keys.
 function isBackground({ commandName, command }: CommandStartedEvent): boolean {
-  if (['hello', 'ping', 'endSessions'].includes(commandName)) return true
-  const { findAndModify, find, update, query } = command
-  return (
-    find === 'settings' ||
-    update === 'key_rings' ||
-    findAndModify === 'mail_outbox' ||
-    (findAndModify === 'password_reset_tokens' && 'lease_until' in query)
-  )
+  const [by = ''] = Object.keys(Object(command['sort']))
+  const isPoll = ['available_at', 'expires_at', 'lease_until'].includes(by)
+  const isAdministration = ['hello', 'ping', 'endSessions'].includes(commandName)
+  return isPoll || isAdministration || ['settings', 'key_rings'].includes(command[commandName])
 }
 
 async function report<T>(what: string, work: () => Promise<T>): Promise<T> {
@@ -42,8 +37,8 @@ async function report<T>(what: string, work: () => Promise<T>): Promise<T> {
   commands.length = 0
   const result = await work()
   const seen = [...commands]
-  const ours = seen.filter((name) => OURS.test(name))
-  const providers = seen.filter((name) => !OURS.test(name))
+  const ours = seen.filter(isOurs)
+  const providers = seen.filter((name) => !isOurs(name))
   console.log(`\n${what}: ${ours.length} ours, ${providers.length} the provider's`)
   if (ours.length > 0) console.log(`  ${ours.join('\n  ')}`)
   if (providers.length > 0) console.log(`  (${providers.join(' ')})`)

@@ -96,7 +96,8 @@ const throttled: Contrast['plan'] = async (service, count) => {
     })
   }
   await service.rest()
-  const live = await service.db.collection('password_reset_tokens').countDocuments({ live: true })
+  const tokens = service.db.collection('password_reset_tokens')
+  const live = await tokens.countDocuments({ live_of: { $type: 'string' } })
   if (live < plan.hits.length) throw new Error('Not everybody beyond the cap has a link')
   return plan
 }
