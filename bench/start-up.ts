@@ -1,6 +1,6 @@
 /**
- * The time of a start, as a multiple of an empty Node process: of the example on the embedded store, to READY; of `settings get` over
- * loopback. Then that of an import.
+ * The time of a start, as a multiple of an empty Node process. The example on the embedded store is started to READY, `settings get` to
+ * its end. Then that of an import.
  *
  * @module
  */
