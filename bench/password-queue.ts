@@ -1,41 +1,25 @@
 import { readFileSync } from 'node:fs'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import bcrypt from 'bcrypt'
 import { createBrowser, createUserAgent } from '../test/support/user-agent.ts'
 import { eventually } from '../test/support/eventually.ts'
-import { forgot, startExampleServer } from '../test/support/example-server.ts'
-import { percentile } from '../test/faults/load.ts'
+import { forgot } from '../test/support/example-server.ts'
+import { middle } from './middle.ts'
+import { PASSWORD, startSeeded } from './seeded.ts'
 
 /** What resets take from others in the same process of the example: a login beside many posts of one link, a page beside many resets. */
 
 const COST = 12
-const PASSWORD = 'a password of the bench'
 const LOGINS = 5
 const POSTS = 60
 const RESETS = 32
 
-const folder = await mkdtemp(join(tmpdir(), 'account-flows-bench-'))
-const seedFile = join(folder, 'seed.json')
 const { clients } = JSON.parse(
   readFileSync(new URL('../examples/seed.json', import.meta.url), 'utf8'),
 ) as { clients: object[] }
-const password_hash = await bcrypt.hash(PASSWORD, COST)
-const names = Array.from({ length: 1 + LOGINS + RESETS }, (_none, index) => `person-${index}`)
-const users = names.map((username) => ({
-  username,
-  email: `${username}@example.com`,
-  email_verified: true,
-  password_hash,
-}))
-await writeFile(seedFile, JSON.stringify({ users, clients }))
-const server = await startExampleServer({
-  BCRYPT_COST: String(COST),
-  SEED_FILE: seedFile,
-  TRUST_PROXY: '1',
-})
-const [honest = '', ...others] = names
+const { server, users, close } = await startSeeded(
+  { people: 1 + LOGINS + RESETS, cost: COST, clients },
+  { BCRYPT_COST: String(COST), TRUST_PROXY: '1' },
+)
+const [honest = '', ...others] = users.map(({ username }) => username)
 
 async function linkOf(username: string): Promise<string> {
   await forgot(server, username)
@@ -83,15 +67,10 @@ async function login(beside: () => Promise<unknown>[]): Promise<number> {
 const openForm = () =>
   timed(() => createUserAgent().get(`${server.baseUrl}/oauth2/forgot-password`))
 
-const median = (times: number[]) =>
-  percentile(
-    times.sort((a, b) => a - b),
-    0.5,
-  )
-
-function report(what: string, alone: number, beside: number) {
-  const ratio = (beside / alone).toFixed(1)
-  console.log(`${what}: ${alone.toFixed(1)} ms; ${beside.toFixed(1)} ms; ratio ${ratio}`)
+function report(what: string, alone: number[], beside: number[]) {
+  const [one, other] = [middle(alone), middle(beside)]
+  const ratio = (other / one).toFixed(1)
+  console.log(`${what}: ${one.toFixed(1)} ms; ${other.toFixed(1)} ms; ratio ${ratio}`)
 }
 
 await login(() => [])
@@ -103,11 +82,7 @@ for (const username of others.slice(0, LOGINS)) {
   const posts = () => Array.from({ length: POSTS }, (_none, i) => reset(link, `${PASSWORD} ${i}`))
   besidePosts.push(await login(posts))
 }
-report(
-  `a login, alone and beside ${POSTS} posts of one reset link`,
-  median(alone),
-  median(besidePosts),
-)
+report(`a login, alone and beside ${POSTS} posts of one reset link`, alone, besidePosts)
 
 const links: string[] = []
 for (const username of others.slice(LOGINS)) links.push(await linkOf(username))
@@ -121,11 +96,5 @@ const resets = Promise.all(links.map((link) => reset(link, `${PASSWORD} too`))).
 const busy: number[] = []
 while (!isOver) busy.push(await openForm())
 const done = (await resets).filter(({ mode }) => mode === 'done').length
-report(
-  `GET forgot-password, alone and beside ${RESETS} resets (${done} done)`,
-  median(quiet),
-  median(busy),
-)
-
-await server.kill()
-await rm(folder, { recursive: true, force: true })
+report(`GET forgot-password, alone and beside ${RESETS} resets (${done} done)`, quiet, busy)
+await close()

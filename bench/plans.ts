@@ -7,8 +7,8 @@
  */
 import { parseArgs } from 'node:util'
 import type { Db, Document } from 'mongodb'
-import { memoryStore, mongoStore, postgresStore, type Kind, type Query } from '../src/index.ts'
-import { memoryUsers, type RecordStore, type Value } from '../src/index.ts'
+import { memoryStore, memoryUsers, mongoStore, postgresStore } from '../src/index.ts'
+import type { Fields, FieldType, Kind, Query, RecordStore, Value } from '../src/index.ts'
 import { ALL_KINDS } from '../src/records/store.ts'
 import { filterOf, sortOf } from '../src/stores/mongodb/record-document.ts'
 import { selectionOf } from '../src/stores/postgresql/rows.ts'
@@ -26,7 +26,8 @@ const { values: options } = parseArgs({
 const RECORDS = Number(options.records)
 /** Each account, grant or user has so many. */
 const OF_ONE = 10
-const AT_ONCE = 100_000
+const AT_ONCE = 2_000
+const YEAR_MS = 365 * 24 * 3_600_000
 /** Half of all times are before it. */
 const NOW = new Date()
 
@@ -41,10 +42,11 @@ interface Plan {
 }
 
 interface Database {
-  fill(kind: Kind): Promise<void>
+  store: RecordStore
+  /** What the database does by itself sooner or later. */
+  settle?(kind: Kind): Promise<unknown>
   plan(kind: Kind, query: Query): Promise<Plan>
-  /** Empties it. */
-  clear(kind: Kind): Promise<void>
+  clear(kind: Kind): Promise<unknown>
   close(): Promise<void>
 }
 
@@ -96,47 +98,52 @@ const isState = (name: string) => name === 'state' || name === 'type'
 
 const STATES = ['requested', 'resolved', 'superseded', 'dead', 'waiting', 'sessions_ended']
 
+async function fill({ start, swap }: RecordStore, kind: Kind) {
+  await start([kind])
+  // As the times are told, and not as they come in.
+  const { insertedAt: _, ...timed } = kind
+  for (let first = 0; first < RECORDS; first += AT_ONCE) {
+    const numbers = Array.from(
+      { length: Math.min(AT_ONCE, RECORDS - first) },
+      (_none, n) => first + n,
+    )
+    await swap(
+      timed,
+      numbers.map((n) => ({
+        id: `id-${n}`,
+        revision: undefined,
+        next: madeUp(kind, n),
+        becomes: 'new',
+      })),
+    )
+  }
+}
+
+/** The fields of the n-th record. */
+function madeUp(kind: Kind, n: number): Fields {
+  const value = (name: string, type: FieldType): Value => {
+    if (isState(name)) return STATES[n % STATES.length] ?? ''
+    const ofOne = kind.unique.includes(name) ? n : n % (RECORDS / OF_ONE)
+    // Nothing is purged meanwhile.
+    const from = name === kind.purgedAt ? YEAR_MS : -RECORDS * 500
+    const time = new Date(NOW.getTime() + from + n * 1000)
+    return { text: `${name}-${ofOne}`, time, number: 1, boolean: false, json: {} }[type]
+  }
+  const fields = Object.entries(kind.fields).map(([name, type]) => [name, value(name, type)])
+  return Object.fromEntries(fields)
+}
+
 async function onMongo(): Promise<Database> {
   const { db, drop } = await freshDatabase()
-  const store = mongoStore(db)
   return {
-    async fill(kind) {
-      for (let first = 0; first < RECORDS; first += AT_ONCE)
-        await db.aggregate(generated(kind, first, Math.min(RECORDS, first + AT_ONCE))).toArray()
-      await store.start([kind])
-    },
+    store: mongoStore(db),
     plan: (kind, query) => planOnMongo(db, kind, query),
-    clear: async (kind) => void (await db.collection(kind.name).drop()),
+    clear: (kind) => db.collection(kind.name).drop(),
     async close() {
       await drop()
       stopMongo()
     },
   }
-}
-
-/** A pipeline that makes documents. */
-function generated(kind: Kind, first: number, end: number): Document[] {
-  const numbered = (name: string, number: unknown) => ({
-    $concat: [`${name}-`, { $toString: number }],
-  })
-  const value = (name: string, type: string): unknown => {
-    if (isState(name)) return { $arrayElemAt: [STATES, { $mod: ['$i', STATES.length] }] }
-    if (kind.unique.includes(name)) return numbered(name, '$i')
-    if (type === 'text') return numbered(name, { $mod: ['$i', RECORDS / OF_ONE] })
-    // Nothing is purged meanwhile.
-    const from = name === kind.purgedAt ? 365 * 24 * 3_600_000 : -RECORDS * 500
-    if (type === 'time')
-      return { $add: [new Date(NOW.getTime() + from), { $multiply: ['$i', 1000] }] }
-    return { number: { $literal: 1 }, boolean: { $literal: false }, json: { $literal: {} } }[type]
-  }
-  const fields = Object.entries(kind.fields).map(([name, type]) => [name, value(name, type)])
-  const document = { _id: numbered('id', '$i'), _rev: 'revision', _was: null }
-  return [
-    { $documents: [{ i: { $range: [first, end] } }] },
-    { $unwind: '$i' },
-    { $project: { ...Object.fromEntries(fields), ...document } },
-    { $merge: { into: kind.name } },
-  ]
 }
 
 async function planOnMongo(db: Db, kind: Kind, query: Query): Promise<Plan> {
@@ -157,28 +164,9 @@ async function planOnMongo(db: Db, kind: Kind, query: Query): Promise<Plan> {
 
 async function onPostgresql(): Promise<Database> {
   const { pool, drop } = await freshPostgresql()
-  const store = postgresStore(pool)
   return {
-    async fill(kind) {
-      await store.start([kind])
-      const value = (name: string, type: string): string => {
-        if (isState(name)) return `(ARRAY['${STATES.join("','")}'])[1 + i % ${STATES.length}]`
-        if (kind.unique.includes(name)) return `'${name}-' || i`
-        if (type === 'text') return `'${name}-' || i % ${RECORDS / OF_ONE}`
-        if (type === 'time') return `$1::timestamptz + (i - ${RECORDS / 2}) * interval '1 second'`
-        return { number: '1', boolean: 'false', json: "'{}'" }[type] ?? 'NULL'
-      }
-      const fields = Object.entries(kind.fields)
-      const names = ['id', '_rev', ...fields.map(([name]) => name)].map((name) => `"${name}"`)
-      const values = fields.map(([name, type]) => value(name, type))
-      await pool.query(
-        `INSERT INTO ${kind.name} (${names.join()})
-         SELECT 'id-' || i, 'revision', ${[...values, '$1::text'].slice(0, -1).join()}
-         FROM generate_series(0, ${RECORDS - 1}) i WHERE $1::timestamptz IS NOT NULL`,
-        [NOW.toISOString()],
-      )
-      await pool.query(`VACUUM ANALYZE ${kind.name}`)
-    },
+    store: postgresStore(pool),
+    settle: (kind) => pool.query(`VACUUM ANALYZE ${kind.name}`),
 
     async plan(kind, query) {
       const { text, values } = selectionOf(kind, kind.name, query)
@@ -207,7 +195,7 @@ async function onPostgresql(): Promise<Database> {
       }
     },
 
-    clear: async (kind) => void (await pool.query(`DROP TABLE "${kind.name}"`)),
+    clear: (kind) => pool.query(`DROP TABLE "${kind.name}"`),
     close: drop,
   }
 }
@@ -254,7 +242,8 @@ for (const name of options.on.split(',')) {
   for (const [kind, asked] of queries) {
     if (options.only && !options.only.split(',').includes(kind.name)) continue
     if (asked.length === 0) continue
-    await database.fill(kind)
+    await fill(database.store, kind)
+    await database.settle?.(kind)
     for (const query of asked) {
       const { by, examined, found, ms, isSorted } = await database.plan(kind, query)
       const how = by === '' ? 'NO INDEX' : by

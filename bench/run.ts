@@ -5,7 +5,6 @@ import { fileURLToPath } from 'node:url'
 const BENCHES = {
   'round-trips': 'round-trips.ts',
   'start-up': 'start-up.ts',
-  'command-line': 'command-line.ts',
   'password-queue': 'password-queue.ts',
   'client-logout': 'client-logout.ts',
   blocklist: 'blocklist.ts',

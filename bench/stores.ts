@@ -1,4 +1,5 @@
 /** The same flows on each store, in one run: how many a second, and how often that is what the store in memory does. */
+import { several } from '../test/faults/load.ts'
 import { startHarness, type Harness, type Technology } from '../test/support/harness.ts'
 import { eventually } from '../test/support/eventually.ts'
 import { stopMongo } from '../test/support/mongod.ts'
@@ -10,13 +11,8 @@ const TECHNOLOGIES: Technology[] = ['memory', 'mongodb', 'postgresql']
 
 /** Does the work for each, so many at once, and answers how many are done in a second. */
 async function perSecond(people: Person[], work: (person: Person) => Promise<unknown>) {
-  const left = [...people]
   const began = performance.now()
-  await Promise.all(
-    Array.from({ length: AT_ONCE }, async () => {
-      for (let next = left.pop(); next; next = left.pop()) await work(next)
-    }),
-  )
+  await several(people, AT_ONCE, work)
   return (people.length * 1000) / (performance.now() - began)
 }
 

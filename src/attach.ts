@@ -2,7 +2,6 @@ import type { Provider } from 'oidc-provider'
 import type { Core } from './core.ts'
 import type { BrowserSide } from './http/browser-side.ts'
 import { unavailableAnswer } from './http/failure.ts'
-import { answeringOutages, passedOurMiddleware } from './oidc/outages.ts'
 import { watchAnswers } from './oidc/provider-answers.ts'
 import { restoreRequest } from './oidc/reenter.ts'
 import type { Log } from './ports/index.ts'
@@ -26,11 +25,11 @@ export function attach(core: Core, browser: BrowserSide, provider: Provider) {
   core.attach(provider)
   // Koa can mount it without a call of callback(). The first login shows that.
   provider.once('interaction.started', () => {
-    if (!passedOurMiddleware()) log('error', TOO_LATE)
+    if (!sessions.passedOurMiddleware()) log('error', TOO_LATE)
   })
-  provider.use(answeringOutages(unavailableAnswer(pages, log)))
   watchAnswers(provider)
-  for (const ours of [restoreRequest, sessions.perRequest, openLogin.watch, routes]) {
+  const outages = sessions.answeringOutages(unavailableAnswer(pages, log))
+  for (const ours of [sessions.perRequest, outages, restoreRequest, openLogin.watch, routes]) {
     provider.use(ours)
   }
   // After a sign-out (RP-Initiated Logout). Without a session the provider does not ask, and any site could cause it.

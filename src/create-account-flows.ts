@@ -154,8 +154,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     async start({ workers = true } = {}) {
       if (workers) core.provider()
       // Not with the first request: an import that fails once, because no file is left, fails for ever.
-      loadBodyReader()
-      await import('./admin/router.ts')
+      await Promise.all([loadBodyReader(), import('./admin/router.ts')])
       await store.start()
       await users.start?.()
       await sessions.start()

@@ -2,8 +2,9 @@ import { within } from './clock.ts'
 import type { Core } from './core.ts'
 import type { Flows } from './flows/flows.ts'
 
-const FOLLOW_SETTINGS_MS = 1_000
-const SWEEP_MS = 5_000
+/** Every process has them within two seconds. */
+const FOLLOW_SETTINGS_MS = 1_900
+const SWEEP_MS = 10_000
 /** For databases that do not purge by themselves. */
 const PURGE_MS = 60_000
 const NOTE_KEYS_MS = 60_000

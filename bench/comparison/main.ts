@@ -9,6 +9,7 @@ import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { startMongo, stopMongo } from '../../test/support/mongod.ts'
+import { middle } from '../middle.ts'
 import { COLUMNS, measure, type Amount, type Figures } from './measure.ts'
 import { startMailSink } from './service.ts'
 import { targets } from './targets.ts'
@@ -41,33 +42,19 @@ function installPeers(): boolean {
   return spawnSync('npm', args, { cwd: PEERS, stdio: 'inherit' }).status === 0
 }
 
-function middle(values: number[]): number | undefined {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]
-}
-
 /** Each figure, and in brackets how often the floor it is. */
 function print(rounds: Map<string, Figures[]>) {
   const figure = (name: string, column: (typeof COLUMNS)[number]) =>
     middle((rounds.get(name) ?? []).flatMap((figures) => figures[column] ?? []))
   const cell = (name: string, column: (typeof COLUMNS)[number]) => {
     const value = figure(name, column)
+    if (Number.isNaN(value)) return '-'
     const base = figure('floor-spec', column)
-    if (value === undefined) return '-'
-    return base === undefined
-      ? value.toFixed(0)
-      : `${value.toFixed(0)} (${(value / base).toFixed(2)})`
+    return value.toFixed(0) + (Number.isNaN(base) ? '' : ` (${(value / base).toFixed(2)})`)
   }
-  const rows = [
-    ['', ...COLUMNS],
-    ...[...rounds.keys()].map((name) => [name, ...COLUMNS.map((column) => cell(name, column))]),
-  ]
-  for (const row of rows)
-    console.log(
-      row
-        .map((text) => text.padEnd(18))
-        .join('')
-        .trimEnd(),
-    )
+  const rows = [...rounds.keys()].map((name) => [name, ...COLUMNS.map((each) => cell(name, each))])
+  for (const row of [['', ...COLUMNS], ...rows])
+    console.log(row.map((text) => text.padEnd(18)).join(''))
 }
 
 const chosen = options.targets.split(',')

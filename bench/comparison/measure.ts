@@ -1,5 +1,6 @@
 import { MongoClient } from 'mongodb'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { several } from '../../test/faults/load.ts'
 import { createClient, type Client } from './client.ts'
 import { startService, type MailSink } from './service.ts'
 import type { Person, Target } from './targets.ts'
@@ -84,13 +85,8 @@ async function bothFlows({ name, target, client, people, sink, amount }: Run): P
 
   /** Does the work for all, so many at once, and answers how many a second worked. */
   async function rate<T>(what: string, items: T[], work: (item: T) => Promise<boolean>) {
-    const left = items.values()
-    let done = 0
     const begin = performance.now()
-    const hands = Array.from({ length: atOnce }, async () => {
-      for (const item of left) if (await work(item)) done += 1
-    })
-    await Promise.all(hands)
+    const done = (await several(items, atOnce, work)).filter(Boolean).length
     const failed = items.length - done
     if (failed > 0) console.error(`${name}, ${what}: ${failed} of ${items.length} did not work`)
     return done / ((performance.now() - begin) / 1000)

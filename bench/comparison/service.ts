@@ -21,7 +21,7 @@ export interface MailSink {
 type FromSink = { port: number; to?: undefined } | { to: string; link: string | undefined }
 
 export async function startMailSink(): Promise<MailSink> {
-  const child = fork(fileURLToPath(new URL('mail-sink.ts', import.meta.url)))
+  const child = fork(fileURLToPath(new URL('../mail-sink.ts', import.meta.url)), ['told'])
   const sink: MailSink = { port: 0, links: new Map(), count: 0, lastAt: 0, close: () => close() }
   const close = () => child.disconnect()
   child.on('message', (message: FromSink) => {

@@ -1,8 +1,7 @@
 import { measureAnswers, type Plan } from './measure.ts'
 import type { Deployment } from './options.ts'
-import { proveOne, warmUpFor, type Run } from './prove.ts'
-import { startRelay } from './relay.ts'
-import { placeOf, postRequest } from './wire.ts'
+import { amountOf, proveControls, proveOne, type Run } from './prove.ts'
+import { postRequest } from './wire.ts'
 
 const FORMS = [
   { name: 'forgot', path: 'forgot-password', field: 'identifier' },
@@ -14,7 +13,7 @@ const HELD_BACK_MS = 30
 /** Known against unknown identifiers of somebody's own deployment, with the controls through a relay. */
 export async function proveDeployment(deployment: Deployment, run: Run): Promise<void> {
   const { oauthUrl, known, unknown, connections } = deployment
-  const { pairs, only } = run.options
+  const { only } = run.options
 
   for (const { name, path, field } of FORMS) {
     if (!name.includes(only) && !`${name}: known`.includes(only)) continue
@@ -27,32 +26,16 @@ export async function proveDeployment(deployment: Deployment, run: Run): Promise
       misses: requests(misses),
       status: 200,
     })
-    const nobody = planOf(
-      unknown.filter((_, i) => i % 2 === 0),
-      unknown.filter((_, i) => i % 2 === 1),
-    )
-    const how = { pairs, warmUp: warmUpFor(pairs), random: run.random, connections }
-    const throughRelay = async (holdHitsMs: number) => {
-      const relay = await startRelay(placeOf(url))
-      try {
-        return await measureAnswers(nobody, { ...how, relay, holdHitsMs })
-      } finally {
-        relay.close()
-      }
-    }
-
-    const negative = {
-      title: `${name}: nobody twice`,
-      control: 'negative',
+    const every = (remainder: number) => unknown.filter((_, i) => i % 2 === remainder)
+    await proveControls(run, {
+      titled: (what) => `${name}: ${what}`,
       isStill: false,
-    } as const
-    await proveOne(run, negative, () => throughRelay(0))
-    const title = `${name}: held back ${HELD_BACK_MS} ms`
-    await proveOne(run, { title, control: 'positive', isStill: false }, () =>
-      throughRelay(HELD_BACK_MS),
-    )
+      connections,
+      holdHitsMs: HELD_BACK_MS,
+      plan: () => planOf(every(0), every(1)),
+    })
     await proveOne(run, { title: `${name}: known`, isStill: false }, () =>
-      measureAnswers(planOf(known, unknown), how),
+      measureAnswers(planOf(known, unknown), { ...amountOf(run), connections }),
     )
   }
 }

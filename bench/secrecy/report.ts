@@ -1,12 +1,12 @@
 import type { Stage } from './judge.ts'
 
-export type Verdict = 'quiet' | 'LEAK' | 'seen' | 'NOT SEEN' | 'skipped'
+export type Verdict = 'quiet' | 'LEAK' | 'seen' | 'NOT SEEN'
 
 /** What came of one contrast. */
 export interface Outcome {
   title: string
   verdict: Verdict
-  /** One or two; none where it was skipped. */
+  /** One or two. */
   stages: Stage[]
   /** `positive`: a leak made on purpose, which must be seen. */
   control?: 'negative' | 'positive' | undefined
@@ -21,7 +21,7 @@ export function conclude(outcomes: Outcome[]): Conclusion {
   const misbehaves = ({ control, verdict }: Outcome) =>
     (control === 'negative' && verdict !== 'quiet') ||
     (control === 'positive' && verdict !== 'seen')
-  const measured = outcomes.filter(({ control, verdict }) => !control && verdict !== 'skipped')
+  const measured = outcomes.filter(({ control }) => !control)
   const isControlled = ['negative', 'positive'].every((kind) =>
     outcomes.some(({ control }) => control === kind),
   )
@@ -46,7 +46,6 @@ export function headLine(): string {
 /** One line for each stage; the last one has the verdict. */
 export function linesOf({ title, verdict, stages, control }: Outcome): string[] {
   const name = control ? `${control} control: ${title}` : title
-  if (stages.length === 0) return [`${name.padEnd(TITLE_WIDTH)}  ${verdict}`]
   return stages.map((stage, i) => {
     const { auc, strongest, lowEdgeMs, medianDifferenceMs: median } = stage
     const said = [...new Set(stage.complaints.map(({ about }) => about))].join(', ')

@@ -1,5 +1,6 @@
-import { spawn, type ChildProcess } from 'node:child_process'
+import { fork } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -167,14 +168,7 @@ async function wayTo(databaseUri: string, distance: Setup['database']) {
 
 async function startMail(mode: Setup['mail']): Promise<{ port: number; stop(): void }> {
   if (mode === 'unreachable') return { port: await freePort(), stop() {} }
-  const program = fileURLToPath(new URL('mail-sink.ts', import.meta.url))
-  const argument = { taken: 'takes', refused: 'refuses', silent: 'silent' }[mode]
-  const child: ChildProcess = spawn(process.execPath, ['--import', 'tsx/esm', program, argument], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-  })
-  const port = await new Promise<number>((resolve, reject) => {
-    child.stdout?.once('data', (text: Buffer) => resolve(Number(text)))
-    child.once('exit', () => reject(new Error('the mail server did not start')))
-  })
-  return { port, stop: () => void child.kill() }
+  const child = fork(fileURLToPath(new URL('../mail-sink.ts', import.meta.url)), [mode])
+  const [told]: { port: number }[] = await once(child, 'message')
+  return { port: told?.port ?? NaN, stop: () => child.disconnect() }
 }

@@ -2,7 +2,7 @@ import { createMount, type Mount } from '../http/mount.ts'
 import type { AdminParts } from './operation.ts'
 import type { AdminRouter } from './router.ts'
 
-/** Its operations, and zod, are loaded by `flows.start()` or with the first request. So the package is imported faster. */
+/** Its operations are loaded by `flows.start()`, or with the first request. So the package is imported faster. */
 export function createAdminApi(parts: AdminParts, root: string): Mount {
   let router: Promise<AdminRouter> | undefined
   const load = async () => (await import('./router.ts')).createAdminRouter(parts)

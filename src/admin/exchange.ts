@@ -67,9 +67,9 @@ async function answered(root: string, question: Question) {
   const { path, query, body, signal, timeoutMs = TIMEOUT_MS, method, headers } = question
   const text = body === undefined ? undefined : JSON.stringify(body)
   const { request } = await (root.startsWith('https:') ? import('node:https') : import('node:http'))
-  const late = timeout(systemClock, timeoutMs)
-  const ends = AbortSignal.any(signal ? [signal, late.signal] : [late.signal])
-  const sent = request(root + path + queryText(query), { method, headers, signal: ends })
+  const end = timeout(systemClock, timeoutMs, signal)
+  const options = { method, headers, signal: end.signal }
+  const sent = request(root + path + queryText(query), options)
   try {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       sent.on('response', resolve).on('error', reject).end(text)
@@ -78,11 +78,11 @@ async function answered(root: string, question: Question) {
     return { status, headers, json: await readJson(response) }
   } catch (cause) {
     if (signal?.aborted) throw new AdminApiError('Aborted.', 'aborted', { cause })
-    const reason = late.signal.aborted ? 'it did not answer in time' : reachCodeOf(cause, FAILED)
+    const reason = end.signal.aborted ? 'it did not answer in time' : reachCodeOf(cause, FAILED)
     const message = `${new URL(root).origin} cannot be reached: ${reason}.`
     throw new AdminApiError(message, 'unreachable', { cause })
   } finally {
-    late.cancel()
+    end.cancel()
   }
 }
 

@@ -1,19 +1,13 @@
 import { isUtf8 } from 'node:buffer'
-import { createRequire } from 'node:module'
 import type { Context } from 'koa'
-import type * as KoaBody from 'koa-body'
 
 export type BodyRefusal = 'unsupported_media_type' | 'body_too_large' | 'bad_request'
 
 /** Either the text as it was sent, or what the host's own parser made of it. */
 export type Body = { text: string } | { parsed: unknown }
 
-const load = createRequire(import.meta.url)
-
 /** koa-body would make up a third of the time to import the package. So `flows.start()` loads it. */
-export function loadBodyReader(): typeof KoaBody {
-  return load('koa-body')
-}
+export const loadBodyReader = () => import('koa-body')
 
 /**
  * Reads a body of one media type: at most 64 KiB of well-formed UTF-8. Compressed bodies are refused unread: no browser compresses a
@@ -22,10 +16,12 @@ export function loadBodyReader(): typeof KoaBody {
 export async function readBody(ctx: Context, mediaType: string): Promise<Body | BodyRefusal> {
   const encoding = ctx.get('Content-Encoding')
   if (!ctx.is(mediaType) || !/^(identity)?$/i.test(encoding)) return 'unsupported_media_type'
+  // First: between a look at the request and its reading, the client may break it.
+  const { koaBody } = await loadBodyReader()
   // Only of a body that was read: some parsers set an empty object for one that they did not read.
   if (!ctx.req.readable) return { parsed: Reflect.get(ctx.req, 'body') ?? ctx.request.body }
   try {
-    await readBytes(mediaType)(ctx, async () => {})
+    await koaBody(optionsFor(mediaType))(ctx, async () => {})
   } catch (error) {
     return refusalOf(error)
   }
@@ -34,18 +30,15 @@ export async function readBody(ctx: Context, mediaType: string): Promise<Body | 
 }
 
 // As text, because its form parser makes objects of `token[$gt]=`. As Latin-1, because as UTF-8 it would replace invalid bytes.
-function readBytes(mediaType: string) {
-  const { koaBody } = loadBodyReader()
-  return koaBody({
-    json: false,
-    urlencoded: false,
-    text: true,
-    textTypes: [mediaType],
-    textLimit: '64kb',
-    encoding: 'latin1',
-    patchNode: false,
-  })
-}
+const optionsFor = (mediaType: string) => ({
+  json: false,
+  urlencoded: false,
+  text: true,
+  textTypes: [mediaType],
+  textLimit: '64kb',
+  encoding: 'latin1' as const,
+  patchNode: false,
+})
 
 function decoded(read: unknown): string | undefined {
   const bytes = Buffer.from(typeof read === 'string' ? read : '', 'latin1')

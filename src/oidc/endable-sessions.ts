@@ -5,7 +5,7 @@ import { accountRecords } from './account-records.ts'
 import type { RecordLoggedOutClients } from './logged-out-clients.ts'
 import type { OwnAdapter } from './own-adapter.ts'
 import type { OidcParts } from './parts.ts'
-import { failingFast } from './outages.ts'
+import { createOutages, type Outages } from './outages.ts'
 import { createSeenLogins, type SeenLogins } from './seen-logins.ts'
 
 type EndableParts = Pick<OidcParts, 'cutoffs' | 'users' | 'clock' | 'log'> & {
@@ -16,18 +16,20 @@ type EndableParts = Pick<OidcParts, 'cutoffs' | 'users' | 'clock' | 'log'> & {
 export function createEndableSessions(parts: EndableParts) {
   const { own, cutoffs, recordLoggedOutClients, log } = parts
   const logins = createSeenLogins(parts)
+  const outages = createOutages(logins.outage)
   const factories: AdapterFactory[] = []
   const wrappers = new WeakSet<object>()
 
   return {
     ...logins,
+    answeringOutages: outages.answeringOutages,
 
     /** Wraps an adapter of oidc-provider, so that records that a cut-off ended are never found again. */
     adapter(wrapped: AdapterConstructor | AdapterFactory = own.of): AdapterFactory {
       const factory = onePerModel(wrapped)
       factories.push(factory)
       return (model) => {
-        const outer = wrap(logins, model, factory(model))
+        const outer = wrap({ ...logins, ...outages }, model, factory(model))
         wrappers.add(outer)
         return outer
       }
@@ -60,7 +62,7 @@ export function createEndableSessions(parts: EndableParts) {
 }
 
 function wrap(
-  { unlessEnded, withSeenCutoffs }: SeenLogins,
+  { unlessEnded, withSeenCutoffs, failingFast }: SeenLogins & Outages,
   model: string,
   inner: Adapter,
 ): Adapter {

@@ -1,4 +1,4 @@
-/** Of each request: the logins that its records come from, and the cut-offs that each login has seen. */
+/** What each request knows: the logins that its records come from, the cut-offs that each login has seen, and an outage of the store. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Context, Next } from 'koa'
 import type { AdapterPayload } from 'oidc-provider'
@@ -21,6 +21,7 @@ import {
   SEEN,
   withLogin,
 } from './account-stamp.ts'
+import type { Outage } from './outages.ts'
 import type { OidcParts } from './parts.ts'
 
 const SAVED_BY_HOSTS = new Set(['Session', 'BackchannelAuthenticationRequest'])
@@ -52,13 +53,21 @@ export function createSeenLogins({ cutoffs, users, clock }: SeenParts) {
   return {
     readCutoffs,
 
-    /** Middleware: each request of the provider has a memory of its own. */
+    /** Of this request. */
+    outage: () => memory().outage,
+
+    /** Whether the request came through our middleware. */
+    passedOurMiddleware: () => request.getStore() !== undefined,
+
+    /** Our first middleware: each request of the provider has a memory of its own. */
     perRequest: (_ctx: Context, next: Next) =>
       request.run(newMemory(loginSecond(clock.now())), next),
 
     /** Everything that `work` makes for the account comes from this login. */
-    runAsLogin: <T>(accountId: string, login: KnownLogin, work: () => Promise<T>) =>
-      request.run(newMemory(undefined, [[accountId, login]]), work),
+    runAsLogin<T>(accountId: string, login: KnownLogin, work: () => Promise<T>) {
+      const { outage } = memory()
+      return request.run({ ...newMemory(undefined, [[accountId, login]]), outage }, work)
+    },
 
     /** Answers the record; `undefined` if a cut-off ended it. */
     async unlessEnded(model: string, payload: AdapterPayload | void) {
@@ -96,6 +105,7 @@ export function createSeenLogins({ cutoffs, users, clock }: SeenParts) {
 /** What one request knows. `arrivedAt`: not of a request past our middleware. `logins`: that its records come from, by account. */
 const newMemory = (arrivedAt?: number, logins: [accountId: string, login: KnownLogin][] = []) => ({
   arrivedAt,
+  outage: {} as Outage,
   cutoffs: new Map<string, Promise<SessionCutoffs | undefined>>(),
   logins: new Map(logins),
 })

@@ -48,6 +48,8 @@ function isShorter(tag: string, earlier: string): boolean {
 
 /** In its script: one that begins like the tag (RFC 4647, section 3.4), or any. Otherwise one that begins like the tag. */
 function bestOf(locales: readonly string[], tag: string): string | undefined {
+  // What most ask for: to compare scripts takes time.
+  if (locales.includes(tag)) return tag
   const script = writingOf(tag)
   const alike = locales.filter((locale) => script !== undefined && writingOf(locale) === script)
   return longestStart(alike, tag) ?? alike[0] ?? longestStart(locales, tag)

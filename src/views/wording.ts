@@ -22,8 +22,10 @@ export function waitText(ms: number, lang: string): string {
 
 /** In the digits of the language. */
 export function numberText(value: number, lang: string): string {
-  return new Intl.NumberFormat(lang).format(value)
+  return numbers(lang).format(value)
 }
+
+const numbers = madeOnce((lang) => new Intl.NumberFormat(lang))
 
 /** Such as `2 hours`. */
 export function amountText(
@@ -59,13 +61,17 @@ const times = madeOnce(
 
 /** Such as `macOS or iPadOS`. */
 export function eitherOf(names: readonly string[], lang: string): string {
-  return new Intl.ListFormat(lang, { type: 'disjunction' }).format(names)
+  return alternatives(lang).format(names)
 }
+
+const alternatives = madeOnce((lang) => new Intl.ListFormat(lang, { type: 'disjunction' }))
 
 /** Such as `Shop, Mail, and 3 more`. */
 export function allOf(names: readonly string[], lang: string): string {
-  return new Intl.ListFormat(lang).format(names)
+  return lists(lang).format(names)
 }
+
+const lists = madeOnce((lang) => new Intl.ListFormat(lang))
 
 /** Formatters take longer to make than to use, and there are few languages. */
 function madeOnce<Format>(make: (key: string) => Format): (key: string) => Format {
@@ -90,12 +96,15 @@ const PIECE =
 function wrappedLine(line: string): string {
   const lines: string[] = []
   let last = ''
+  let columns = 0
   for (const [piece] of line.matchAll(PIECE)) {
-    if (last && columnsOf(last + piece.trimEnd()) > 76) {
+    if (last && columns + columnsOf(piece.trimEnd()) > 76) {
       lines.push(last.trimEnd())
       last = ''
+      columns = 0
     }
     last += piece
+    columns += columnsOf(piece)
   }
   return [...lines, last.trimEnd()].join('\n')
 }
