@@ -1,10 +1,5 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import { InvalidArgumentError } from 'commander'
 import { parseDuration } from '../src/settings/kinds.ts'
-
-export function withExamples(command: Command, ...lines: string[]): Command {
-  const shown = lines.map((line) => `  $ account-flows ${line}`.trimEnd())
-  return command.addHelpText('after', ['', 'Example:', ...shown].join('\n'))
-}
 
 /** Reads the argument of an option. */
 export function wholeNumber(least: number, most: number) {

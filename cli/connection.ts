@@ -1,12 +1,11 @@
-import type { Command } from 'commander'
-import { isInTheClear } from '../src/settings/loopback-host.ts'
-import { usageError } from './exit-codes.ts'
-import { runOf, type Run } from './io.ts'
-import { outputOf, type Output } from './output.ts'
-import { utf8Text } from './plain-text.ts'
-import { askSecret, canAsk } from './prompt.ts'
-import { readStdin, readTextFile } from './secrets.ts'
 import { createAdminClient, type AdminClient } from '../src/admin/client.ts'
+import { isInTheClear } from '../src/settings/loopback-host.ts'
+import { refused, usageError } from './exit-codes.ts'
+import type { Run } from './io.ts'
+import { outputOf, type Output, type OutputOptions } from './output.ts'
+import { utf8Text } from './plain-text.ts'
+import { ask, canAsk } from './prompt.ts'
+import { readStdin, readTextFile } from './secrets.ts'
 
 /** What a command works with. */
 export interface Connection {
@@ -15,9 +14,12 @@ export interface Connection {
   url: string
   run: Run
   output: Output
+  /** Whether all questions are answered already. */
+  yes: boolean
 }
 
-interface Given {
+/** Options that every command has. */
+export interface GeneralOptions extends OutputOptions {
   url?: string
   adminPath?: string
   tokenFile?: string
@@ -26,33 +28,35 @@ interface Given {
   timeout?: number
 }
 
-export async function connect(command: Command): Promise<Connection> {
-  const url = baseUrl(command)
-  const token = await adminToken(command)
+export async function connect(
+  run: Run,
+  options: GeneralOptions,
+  yes: boolean,
+): Promise<Connection> {
+  const { adminPath = run.io.env['ACCOUNT_FLOWS_ADMIN_PATH'], timeout } = options
+  const url = baseUrl(run, options)
+  const token = await adminToken(run, options)
   try {
-    const { timeout }: Given = command.optsWithGlobals()
-    const run = runOf(command)
-    const admin = createAdminClient(url, token, adminPath(command), {
+    const admin = createAdminClient(url, token, adminPath || undefined, {
       ...(timeout !== undefined && { timeoutMs: timeout * 1_000 }),
       onServerTime: (time) => (run.serverTime = time),
     })
-    return { admin, url, run, output: outputOf(command) }
+    return { admin, url, run, output: outputOf(run, options), yes }
   } catch (error) {
     throw error instanceof TypeError ? usageError(`The ${error.message}.`) : error
   }
 }
 
-/** Where the service is, without `/admin/api`. */
-export function baseUrl(command: Command): string {
-  const given: Given = command.optsWithGlobals()
-  const text = given.url || runOf(command).io.env['ACCOUNT_FLOWS_URL']
+/** Without `/admin/api`. */
+function baseUrl({ io }: Run, { url: given, insecureHttp }: GeneralOptions): string {
+  const text = given || io.env['ACCOUNT_FLOWS_URL']
   if (!text) {
     throw usageError('Which server? Give its base URL with --url or in ACCOUNT_FLOWS_URL.')
   }
   utf8Text(text, 'The URL')
   if (!URL.canParse(text)) throw usageError('The URL must be an absolute http or https address.')
   const url = new URL(text)
-  if (isInTheClear(url) && given.insecureHttp !== true) {
+  if (isInTheClear(url) && !insecureHttp) {
     throw usageError(
       'Over http, others could read the token. Use an https URL, or --insecure-http.',
     )
@@ -60,22 +64,22 @@ export function baseUrl(command: Command): string {
   return url.href.replace(/(?<!\/)\/+$/, '').replace(/\/admin\/api$/, '')
 }
 
-function adminPath(command: Command): string | undefined {
-  const { adminPath = runOf(command).io.env['ACCOUNT_FLOWS_ADMIN_PATH'] }: Given =
-    command.optsWithGlobals()
-  return adminPath || undefined
-}
-
-async function adminToken(command: Command): Promise<string> {
-  const { tokenFile }: Given = command.optsWithGlobals()
-  const run = runOf(command)
+async function adminToken(run: Run, { tokenFile }: GeneralOptions): Promise<string> {
   const { ACCOUNT_FLOWS_TOKEN: token, ACCOUNT_FLOWS_TOKEN_FILE: file } = run.io.env
   const path = tokenFile ?? (token ? undefined : file && utf8Text(file, 'ACCOUNT_FLOWS_TOKEN_FILE'))
   if (token && !path) return utf8Text(token, 'ACCOUNT_FLOWS_TOKEN').trim()
   if (path === '-') return (await readStdin(run, 'Admin token: ')).trim()
   if (path !== undefined && path !== '') return (await readTextFile(path, 'The token file')).trim()
-  if (canAsk(run.io)) return (await askSecret(run.io, 'Admin token: ')).trim()
+  if (canAsk(run.io)) return (await ask(run.io, 'Admin token: ')).trim()
   throw usageError(
     'Which token? Give it in ACCOUNT_FLOWS_TOKEN, or in a file with --token-file or ACCOUNT_FLOWS_TOKEN_FILE.',
   )
+}
+
+/** Asks before what cannot be taken back, and names the server. `--yes` is the answer where nobody can be asked. */
+export async function confirm({ run: { io }, url, yes }: Connection, what: string): Promise<void> {
+  if (yes) return
+  if (!canAsk(io)) throw usageError('There is no terminal to ask: confirm with --yes.')
+  const answer = await ask(io, `${what} on ${url}? [y/N] `, true)
+  if (!/^y(es)?$/i.test(answer.trim())) throw refused('not_confirmed', 'Nothing was changed.')
 }

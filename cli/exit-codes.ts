@@ -40,20 +40,22 @@ export function usageError(message: string): CliError {
 }
 
 const NO_ANSWER = new Set(['unreachable', 'aborted', 'not_an_admin_api'])
-const UNREACHABLE = new Set([502, 503, 504])
-const NOT_ALLOWED = new Set([401, 403, 429])
 
 export function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof CliError) return error.exitCode
   if (!(error instanceof AdminApiError)) return exitCodes.refused
   const { code, status = 0 } = error
-  if (NO_ANSWER.has(code)) return exitCodes.unreachable
-  if (UNREACHABLE.has(status)) return exitCodes.unreachable
-  return NOT_ALLOWED.has(status) ? exitCodes.notAllowed : exitCodes.refused
+  if (NO_ANSWER.has(code) || [502, 503, 504].includes(status)) return exitCodes.unreachable
+  return [401, 403, 429].includes(status) ? exitCodes.notAllowed : exitCodes.refused
 }
 
-/** What to do about a refusal, by its status; none: what the server said is all. */
-export const adviceOn: { [status: number]: string } = {
-  401: 'Check that this is the admin token of this server, and that it has not expired.',
-  429: 'Wait a minute, and try again.',
+/** In place of what the server says, by the status of its answer. */
+const refusals: { [status: number]: string } = {
+  401: 'The server does not accept this token. Is it the admin token of this server, and has it not expired?',
+  429: 'There were too many requests with a wrong token. Wait a minute, and try again.',
+}
+
+/** What a person is told. */
+export function messageOf(error: AdminApiError): string {
+  return (error.problem && refusals[error.status ?? 0]) ?? error.message
 }

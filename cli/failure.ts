@@ -1,7 +1,7 @@
 import { CommanderError } from 'commander'
-import { adviceOn, CliError, exitCodeOf, exitCodes, type ExitCode } from './exit-codes.ts'
+import { CliError, exitCodeOf, exitCodes, messageOf, type ExitCode } from './exit-codes.ts'
 import { widthOf, type Screen } from './io.ts'
-import { plainAnswer, plainJson } from './plain-text.ts'
+import { plain, plainAnswer, plainJson, plainLines } from './plain-text.ts'
 import { fitted, table } from './table.ts'
 import { AdminApiError, type Problem } from '../src/admin/client.ts'
 
@@ -23,12 +23,14 @@ export function tellFailure(error: unknown, stderr: Screen, isJson: boolean): Ex
 function withoutValues(message: string): string {
   return message
     .replace(/^error: /, '')
-    .replace(/^unknown command '.*'/s, 'There is no such command: see --help.')
-    .replace(
-      /^unknown option '.*'/s,
-      'There is no such option. Put "--" before a value that begins with a hyphen.',
-    )
+    .replace(/^unknown (command|option) '.*'(?:\n\((.*\?)\))?$/s, unknownText)
     .replace(/(argument|value) '.*' is invalid/s, '$1 is invalid')
+}
+
+function unknownText(_: string, what: string, meant: string | undefined): string {
+  if (meant !== undefined) return `There is no such ${what}. ${meant}`
+  const hyphens = what === 'option' ? ' Put "--" before a value that begins with a hyphen.' : ''
+  return `There is no such ${what}: see --help.${hyphens}`
 }
 
 function jsonOf(error: unknown): string {
@@ -37,7 +39,7 @@ function jsonOf(error: unknown): string {
   return plainJson({
     error: {
       code: from?.code ?? (error instanceof CliError ? error.code : 'unexpected'),
-      message: messageOf(error),
+      message: rawMessage(error),
       status: from?.status,
       errors,
       candidates,
@@ -46,19 +48,28 @@ function jsonOf(error: unknown): string {
 }
 
 function textOf(error: unknown, columns: number | undefined): string {
-  if (error instanceof CliError) return plainAnswer(error.message)
-  const { problem, status = 0 } = error instanceof AdminApiError ? error : {}
-  const { errors = [], candidates = [] }: Partial<Problem> = plainAnswer(problem ?? {})
-  const advice = adviceOn[status]
+  if (!(error instanceof AdminApiError)) return plainLines(rawMessage(error))
+  const { errors = [], candidates = [] }: Partial<Problem> = plainAnswer(error.problem ?? {})
   const rows = candidates.map(({ id, username }) => [id, username])
   return [
-    plainAnswer(messageOf(error)),
-    ...(advice === undefined ? [] : [advice]),
+    plain(messageOf(error)),
     ...errors.map(({ key, expected, got }) => `${key}: expected ${expected}, got ${got}`),
+    ...errors.flatMap(({ key, got }) => hostAndPort(key, got)),
     ...(rows.length === 0 ? [] : ['', table(['id', 'username'], rows, columns)]),
   ].join('\n')
 }
 
-function messageOf(error: unknown): string {
+function rawMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
+}
+
+/** The commands that do what was meant by a host with its port. */
+function hostAndPort(key: string, got: string): string[] {
+  const [, host, port] = /^"\[?([\w.-]+|[\da-f:.]+)\]?:(\d{1,5})"$/i.exec(got) ?? []
+  if (key !== 'smtp_host' || host === undefined) return []
+  return [
+    'Set them apart:',
+    `  account-flows settings set smtp_host ${host}`,
+    `  account-flows settings set smtp_port ${port}`,
+  ]
 }

@@ -1,7 +1,7 @@
 import { refused, type CliError } from './exit-codes.ts'
 import type { Output } from './output.ts'
 import { valuesOf, type ToldChange } from './setting-changes.ts'
-import type { Settings, SettingsInForce, SettingsVersion } from '../src/admin/client.ts'
+import type { SettingsInForce, SettingsVersion } from '../src/admin/client.ts'
 import { allSettings, settingNamed } from '../src/settings/table.ts'
 
 export function historyText(versions: SettingsVersion[], output: Output): string {
@@ -33,15 +33,8 @@ function valueText(key: string, stored: string | undefined): string {
   return stored || 'none'
 }
 
-interface Plan {
-  values: Settings
-  unset: string[]
-  /** Newest first. */
-  takesBack: SettingsVersion[]
-}
-
-/** What makes the settings those of a version. */
-export function planOf(version: number, versions: SettingsVersion[]): Plan {
+/** What makes the settings those of a version, and which versions it takes back, newest first. */
+export function planOf(version: number, versions: SettingsVersion[]) {
   const [present] = versions
   const wanted = versions.find((one) => one.version === version)
   if (!present || !wanted || wanted === present) throw noWayBack(version, versions)

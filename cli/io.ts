@@ -1,4 +1,3 @@
-import type { Command } from 'commander'
 import type { ExitCode } from './exit-codes.ts'
 
 /** Signals that end a program. */
@@ -14,28 +13,17 @@ export interface Io {
   stdout: Screen
   stderr: Screen
   env: { [name: string]: string | undefined }
-  pid: number
-  kill(pid: number, signal: Ending): unknown
   once(signal: Ending, listener: (signal: Ending) => void): unknown
   off(signal: Ending, listener: (signal: Ending) => void): unknown
 }
 
-/** One run of the program; its commands carry it. */
+/** One run of the program. */
 export interface Run {
   io: Io
   exitCode: ExitCode
   isStdinRead: boolean
   /** As the last answer of the server told it. */
   serverTime?: Date
-}
-
-export function withRun(program: Command, run: Run): Command {
-  return program.setOptionValue('run', run)
-}
-
-export function runOf(command: Command): Run {
-  const { run }: { run: Run } = command.optsWithGlobals()
-  return run
 }
 
 /** Where nobody knows the width. */

@@ -1,12 +1,15 @@
-import type { Command } from 'commander'
-import { runOf, widthOf, endings, type Ending, type Io } from './io.ts'
+import { styleText } from 'node:util'
+import { widthOf, type Io, type Run } from './io.ts'
 import { plain, plainAnswer, plainJson, plainLines } from './plain-text.ts'
 import { fitted } from './table.ts'
 import { withTimes } from './time-text.ts'
 
-const colours = { red: 31, green: 32, yellow: 33, grey: 90, bold: 1 } as const
+export type Colour = 'red' | 'green' | 'yellow' | 'grey' | 'bold'
 
-export type Colour = keyof typeof colours
+export interface OutputOptions {
+  json?: boolean
+  color?: boolean
+}
 
 export interface Output {
   isJson: boolean
@@ -26,13 +29,10 @@ export interface Output {
   paint(colour: Colour, text: string): string
 }
 
-export function outputOf(command: Command): Output {
-  const options: { json?: boolean; color?: boolean } = command.optsWithGlobals()
-  const run = runOf(command)
+export function outputOf(run: Run, { json: isJson = false, color = true }: OutputOptions): Output {
   const { stdout, stderr, env } = run.io
   const { isTTY } = stdout
-  const isJson = options.json === true
-  const isColoured = isTTY && options.color !== false && !env['NO_COLOR']
+  const isColoured = isTTY && color && !env['NO_COLOR']
   const columns = widthOf(stdout)
   const print = (text: string) => void stdout.write(`${text}\n`)
   const textOf = (text: string) => (isTTY ? withTimes(plain(text), run.serverTime) : plain(text))
@@ -53,7 +53,8 @@ export function outputOf(command: Command): Output {
       const shown = stderr.isTTY ? withTimes(told, run.serverTime) : told
       stderr.write(`${fitted(shown, widthOf(stderr))}\n`)
     },
-    paint: (colour, text) => (isColoured ? `\u001B[${colours[colour]}m${text}\u001B[0m` : text),
+    paint: (colour, text) =>
+      isColoured ? styleText(colour, text, { validateStream: false }) : text,
   }
 }
 
@@ -61,25 +62,9 @@ const CLEARED_LINE = '\r\u001B[K'
 
 /** Runs work with a progress line on stderr, which is removed at its end. Without a terminal, nothing is shown. */
 export async function withProgress<T>(
-  io: Io,
+  { stderr }: Io,
   work: (tell: (text: string) => void) => Promise<T>,
 ): Promise<T> {
-  const { stderr } = io
-  if (!stderr.isTTY) return work(() => undefined)
-
-  function clear() {
-    stderr.write(CLEARED_LINE)
-    for (const signal of endings) io.off(signal, leave)
-  }
-  function leave(signal: Ending) {
-    clear()
-    io.kill(io.pid, signal)
-  }
-
-  for (const signal of endings) io.once(signal, leave)
-  try {
-    return await work((text) => void stderr.write(CLEARED_LINE + text))
-  } finally {
-    clear()
-  }
+  const show = (text: string) => void (stderr.isTTY && stderr.write(CLEARED_LINE + text))
+  return work(show).finally(() => show(''))
 }

@@ -1,10 +1,9 @@
 import { lookup } from 'node:dns/promises'
-import { connect, isIP, type Socket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
+import { isIP } from 'node:net'
+import { AdminApiError, type Check } from '../src/admin/client.ts'
 import { reachCodeOf } from '../src/answer.ts'
 import type { Connection } from './connection.ts'
-import { adviceOn, exitCodeOf, exitCodes, type ExitCode } from './exit-codes.ts'
-import { AdminApiError, type Check } from '../src/admin/client.ts'
+import { exitCodeOf, exitCodes, messageOf, type ExitCode } from './exit-codes.ts'
 
 const TIMEOUT_MS = 10_000
 const FAILED = 'the connection failed'
@@ -15,35 +14,36 @@ function failed(step: string, message: string, advice?: string): Check {
   return { step, status: 'failed', message, ...(advice !== undefined && { advice }) }
 }
 
-interface Target {
-  host: string
-  port: number
-  isTls: boolean
-}
-
-/** Whether this program reaches the admin API. Tells each check as it is done, until one failed, and answers the exit code. */
+/** Whether this program reaches the admin API. Tells each check, until one failed, and answers the exit code. */
 export async function ownChecks(
-  connection: Connection,
+  { admin, url }: Connection,
   tell: (check: Check) => void,
 ): Promise<ExitCode> {
-  const target = targetOf(connection.url)
-  tell(ok('url', connection.url))
-  const steps = [checkName, checkConnection, ...(target.isTls ? [checkCertificate] : [])]
-  for (const step of steps) {
-    const check = await step(target)
-    tell(check)
-    if (check.status === 'failed') return exitCodes.unreachable
-  }
-  return checkAdminApi(connection, tell)
+  const target = new URL(url)
+  tell(ok('url', url))
+  const name = await checkName(target.hostname.replace(/^\[|\]$/g, ''))
+  tell(name)
+  if (name.status === 'failed') return exitCodes.unreachable
+  // How far one request comes is what the checks are about.
+  const signal = AbortSignal.timeout(TIMEOUT_MS)
+  const error = await admin.getSettings({ signal }).then(() => undefined, adminApiError)
+  const checks = [
+    ...checkConnection(target, error),
+    error && !error.problem
+      ? failed('admin_api', error.message)
+      : ok('admin_api', `${url}/admin/api answers`),
+    error && exitCodeOf(error) === exitCodes.notAllowed
+      ? failed('token', messageOf(error))
+      : ok('token', 'the token is accepted'),
+    // Why, the checks of the server tell.
+    ...(error ? [failed('settings', error.message)] : []),
+  ]
+  const end = checks.findIndex(({ status }) => status === 'failed') + 1
+  checks.slice(0, end || undefined).forEach(tell)
+  return !error || checks[end - 1]?.step === 'settings' ? exitCodes.done : exitCodeOf(error)
 }
 
-function targetOf(url: string): Target {
-  const { hostname, port, protocol } = new URL(url)
-  const isTls = protocol === 'https:'
-  return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || (isTls ? 443 : 80)), isTls }
-}
-
-async function checkName({ host }: Target): Promise<Check> {
+async function checkName(host: string): Promise<Check> {
   if (isIP(host)) return { step: 'server_dns', status: 'skipped', message: `${host} is an address` }
   try {
     const found = await lookup(host, { all: true })
@@ -56,29 +56,29 @@ async function checkName({ host }: Target): Promise<Check> {
   }
 }
 
-async function checkConnection({ host, port }: Target): Promise<Check> {
-  const reason = await failureOf(connect({ host, port, timeout: TIMEOUT_MS }), 'connect')
-  if (reason === undefined) return ok('server_connect', `${host} port ${port} accepts connections`)
-  const message = `no connection to ${host} port ${port}: ${reason}`
-  const advice =
-    reason === 'ECONNREFUSED'
-      ? 'Nothing listens there: check that the service runs, and that the port is right.'
-      : 'Check for a firewall on the way, and that the service is on this host.'
-  return failed('server_connect', message, advice)
-}
+/** What ends a request before anything of TLS or HTTP is said. */
+const NO_CONNECTION = /^(ECONNREFUSED|ETIMEDOUT|EHOST|ENET)/
 
-async function checkCertificate({ host, port }: Target): Promise<Check> {
-  const servername = isIP(host) ? {} : { servername: host }
-  const socket = connectTls({ host, port, timeout: TIMEOUT_MS, ...servername })
-  let protocol: string | null = null
-  socket.once('secureConnect', () => (protocol = socket.getProtocol()))
-  const reason = await failureOf(socket, 'secureConnect')
-  if (reason === undefined) return ok('server_tls', `the certificate is trusted, ${protocol}`)
+function checkConnection({ host, protocol }: URL, error: AdminApiError | undefined): Check[] {
+  const reason = error?.code === 'unreachable' ? reachCodeOf(error.cause, FAILED) : ''
+  const isLate = error?.code === 'aborted' || reason === 'ABORT_ERR'
+  if (isLate || NO_CONNECTION.test(reason)) {
+    const message = `no connection to ${host}: ${isLate ? 'no answer in time' : reason}`
+    const advice =
+      reason === 'ECONNREFUSED'
+        ? 'Nothing listens there: check that the service runs, and that the port is right.'
+        : 'Check for a firewall on the way, and that the service is on this host.'
+    return [failed('server_connect', message, advice)]
+  }
+  const connected = ok('server_connect', `${host} accepts connections`)
+  if (protocol === 'http:') return [connected]
+  if (reason === '') return [connected, ok('server_tls', 'the certificate is trusted')]
   const message = `the certificate is not trusted, or there is no TLS: ${reason}`
-  const advice = certificateAdvice[reason] ?? 'Check that this is an https port.'
-  return failed('server_tls', message, advice)
+  const otherwise = /SELF_SIGNED|UNABLE_TO/.test(reason) ? OWN_AUTHORITY : NO_TLS
+  return [connected, failed('server_tls', message, certificateAdvice[reason] ?? otherwise)]
 }
 
+const NO_TLS = 'Check that this is an https port.'
 const OWN_AUTHORITY =
   'No authority that this machine trusts has signed it. For your own authority, set NODE_EXTRA_CA_CERTS to its file.'
 
@@ -87,43 +87,6 @@ const certificateAdvice: { [code: string]: string } = {
   CERT_NOT_YET_VALID: 'The certificate is not valid yet: check the clock of this machine.',
   ERR_TLS_CERT_ALTNAME_INVALID:
     'The certificate is for another host name: use that name in the URL.',
-  DEPTH_ZERO_SELF_SIGNED_CERT: OWN_AUTHORITY,
-  SELF_SIGNED_CERT_IN_CHAIN: OWN_AUTHORITY,
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: OWN_AUTHORITY,
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: OWN_AUTHORITY,
-}
-
-/** The code of what went wrong; `undefined`: nothing. The connection is ended. */
-async function failureOf(socket: Socket, done: string): Promise<string | undefined> {
-  const failure = await new Promise<string | undefined>((resolve) => {
-    socket.once(done, () => resolve(undefined))
-    socket.once('timeout', () => resolve('no answer in time'))
-    socket.on('error', (error) => resolve(reachCodeOf(error, FAILED)))
-  })
-  socket.destroy()
-  return failure
-}
-
-async function checkAdminApi(
-  { admin, url }: Connection,
-  tell: (check: Check) => void,
-): Promise<ExitCode> {
-  const error = await admin.getSettings().then(() => undefined, adminApiError)
-  const exitCode = error ? exitCodeOf(error) : exitCodes.done
-  const message = error?.message ?? ''
-  if (error && !error.problem) {
-    tell(failed('admin_api', message))
-    return exitCode
-  }
-  tell(ok('admin_api', `${url}/admin/api answers`))
-  if (exitCode === exitCodes.notAllowed) {
-    tell(failed('token', message, adviceOn[error?.status ?? 0]))
-    return exitCode
-  }
-  tell(ok('token', 'the token is accepted'))
-  // Why, the checks of the server tell.
-  if (error) tell(failed('settings', message))
-  return exitCodes.done
 }
 
 function adminApiError(error: unknown): AdminApiError {

@@ -1,19 +1,20 @@
 import { Command } from 'commander'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { wholeNumber, withExamples } from './arguments.ts'
-import { addAudit } from './commands/audit.ts'
+import { wholeNumber } from './arguments.ts'
+import { addCommand, addExamples, type CommandRow } from './command.ts'
+import { auditCommands } from './commands/audit.ts'
 import { addCompletion } from './commands/completion.ts'
-import { addDoctor } from './commands/doctor.ts'
-import { addKeys } from './commands/keys.ts'
-import { addLink } from './commands/link.ts'
-import { addMail } from './commands/mail.ts'
-import { addOutbox } from './commands/outbox.ts'
-import { addSettings } from './commands/settings.ts'
-import { addUser } from './commands/user.ts'
+import { doctorCommands } from './commands/doctor.ts'
+import { keysCommands } from './commands/keys.ts'
+import { linkCommands } from './commands/link.ts'
+import { mailCommands } from './commands/mail.ts'
+import { outboxCommands } from './commands/outbox.ts'
+import { settingsCommands } from './commands/settings.ts'
+import { userCommands } from './commands/user.ts'
 import { exitCodes, exitCodesHelp, usageError, type ExitCode } from './exit-codes.ts'
 import { tellFailure } from './failure.ts'
-import { USUAL_COLUMNS, widthOf, withRun, type Io, type Run } from './io.ts'
+import { USUAL_COLUMNS, widthOf, type Io, type Run } from './io.ts'
 import { utf8Text } from './plain-text.ts'
 
 /** Runs one command. Whatever happens is told, and is the exit code. */
@@ -39,28 +40,28 @@ function refuseTokens(args: string[]): void {
   }
 }
 
+const commands: CommandRow[] = [
+  ...settingsCommands,
+  ...mailCommands,
+  ...doctorCommands,
+  ...userCommands,
+  ...linkCommands,
+  ...auditCommands,
+  ...outboxCommands,
+  ...keysCommands,
+]
+
 function createProgram(run: Run): Command {
   const { stdout, stderr } = run.io
-  const program = withRun(new Command('account-flows'), run)
+  const program: Command = new Command('account-flows')
     .description('Password reset and e-mail verification: settings, mails, accounts and links.')
-    .option('--url <url>', 'base URL of the service (environment: ACCOUNT_FLOWS_URL)')
-    .option(
-      '--admin-path <path>',
-      'path of the admin API, if not /admin/api (environment: ACCOUNT_FLOWS_ADMIN_PATH)',
-    )
-    .option(
-      '--token-file <path>',
-      'file with the admin token; - for stdin (environment: ACCOUNT_FLOWS_TOKEN, ACCOUNT_FLOWS_TOKEN_FILE)',
-    )
+    .option('--url <url>', 'base URL of the service (or ACCOUNT_FLOWS_URL)')
+    .option('--admin-path <path>', 'path of the admin API (or ACCOUNT_FLOWS_ADMIN_PATH)')
+    .option('--token-file <path>', 'file with the token; - for stdin (or ACCOUNT_FLOWS_TOKEN)')
     .option('--insecure-http', 'allow the token over http to another machine')
-    .option(
-      '--timeout <seconds>',
-      'how long to wait for an answer (default 60)',
-      wholeNumber(1, 3_600),
-    )
+    .option('--timeout <seconds>', 'for an answer (default 60)', wholeNumber(1, 3_600))
     .option('--json', 'print one JSON value; errors are JSON on stderr')
-    .option('--no-color', 'no colours (environment: NO_COLOR)')
-    .configureHelp({ showGlobalOptions: true })
+    .option('--no-color', 'no colours (or NO_COLOR)')
     .configureOutput({
       writeOut: (text) => stdout.write(text),
       writeErr: (text) => stderr.write(text),
@@ -71,11 +72,13 @@ function createProgram(run: Run): Command {
     .exitOverride()
     .helpCommand(false)
     .addHelpText('after', exitCodesHelp)
+    .addHelpText('afterAll', ({ command }) =>
+      command === program ? '' : '\nGeneral options, and all commands: account-flows --help',
+    )
     .version(version())
-  withExamples(program, 'settings list', 'doctor --to me@example.com', 'user status alice')
-  for (const [name, description, add] of groups) {
-    add(program.command(name).description(description).helpCommand(false))
-  }
+  addExamples(program, ['settings list', 'doctor --to me@example.com', 'user status alice'])
+  for (const row of commands) addCommand(program, row, run)
+  addCompletion(program, run)
   return program
 }
 
@@ -84,20 +87,3 @@ function version(): string {
   const { version }: { version: string } = JSON.parse(readFileSync(file, 'utf8'))
   return version
 }
-
-/** `add`: puts the commands of the group into it. */
-const groups: [name: string, description: string, add: (group: Command) => void][] = [
-  ['settings', 'Read and change settings.', addSettings],
-  ['mail', 'Test the mail server, and preview mails.', addMail],
-  [
-    'doctor',
-    'Check the connection to the server. Then the server checks keys, database, clock, base URL and mail server.',
-    addDoctor,
-  ],
-  ['user', 'Accounts, their links and their mails.', addUser],
-  ['link', 'Links from mails.', addLink],
-  ['audit', 'The audit log.', addAudit],
-  ['outbox', 'Mails that wait, and dead letters.', addOutbox],
-  ['keys', 'Keys that encrypt the stored secrets.', addKeys],
-  ['completion', 'Print a completion script for your shell.', addCompletion],
-]

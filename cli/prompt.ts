@@ -1,17 +1,13 @@
 import { emitKeypressEvents, type Key } from 'node:readline'
-import { refused, usageError } from './exit-codes.ts'
+import { refused } from './exit-codes.ts'
 import { endings, type Io } from './io.ts'
-
-/** Asks on stderr, so that stdout stays the answer. What is typed is not shown. An interruption leaves the terminal as it was. */
-export function askSecret(io: Io, question: string): Promise<string> {
-  return ask(io, question, false)
-}
 
 export function canAsk({ stdin }: Io): boolean {
   return stdin.isTTY === true
 }
 
-async function ask(io: Io, question: string, isShown: boolean): Promise<string> {
+/** Asks on stderr, so that stdout stays the answer. An interruption leaves the terminal as it was. */
+export async function ask(io: Io, question: string, isShown = false): Promise<string> {
   const { stdin, stderr } = io
   const interruption = new AbortController()
   const interrupt = () => interruption.abort()
@@ -20,9 +16,8 @@ async function ask(io: Io, question: string, isShown: boolean): Promise<string> 
   emitKeypressEvents(stdin)
   stderr.write(question)
   try {
-    return await lineFrom(stdin, interruption.signal, (typed) => {
-      if (isShown) stderr.write(typed)
-    })
+    const show = (typed: string) => void (isShown && stderr.write(typed))
+    return await lineFrom(stdin, interruption.signal, show)
   } finally {
     stdin.setRawMode?.(false)
     stdin.pause()
@@ -69,16 +64,4 @@ function lineFrom(
     interruption.addEventListener('abort', interrupted)
     stdin.resume()
   })
-}
-
-/** Asks before what cannot be taken back; `--yes` is the answer where nobody can be asked. */
-export async function confirm(
-  io: Io,
-  question: string,
-  isConfirmed: boolean | undefined,
-): Promise<void> {
-  if (isConfirmed) return
-  if (!canAsk(io)) throw usageError('There is no terminal to ask: confirm with --yes.')
-  const answer = await ask(io, `${question} [y/N] `, true)
-  if (!/^y(es)?$/i.test(answer.trim())) throw refused('not_confirmed', 'Nothing was changed.')
 }

@@ -3,7 +3,7 @@ import { reachCodeOf } from '../src/answer.ts'
 import { usageError } from './exit-codes.ts'
 import type { Io, Run } from './io.ts'
 import { utf8Text } from './plain-text.ts'
-import { askSecret, canAsk } from './prompt.ts'
+import { ask, canAsk } from './prompt.ts'
 
 /** What a refusal says, in place of what was given. */
 export const WAYS_TO_GIVE_A_SECRET = `Give it in one of these ways:
@@ -16,10 +16,10 @@ export const WAYS_TO_GIVE_A_SECRET = `Give it in one of these ways:
 export async function readStdin(run: Run, question: string): Promise<string> {
   if (run.isStdinRead) throw usageError('Only one thing can be read from stdin.')
   run.isStdinRead = true
-  if (canAsk(run.io)) return askSecret(run.io, question)
+  if (canAsk(run.io)) return ask(run.io, question)
   const chunks: Buffer[] = []
   for await (const chunk of run.io.stdin) chunks.push(Buffer.from(chunk))
-  return withoutLineBreak(textOf(Buffer.concat(chunks), 'Stdin'))
+  return textOf(Buffer.concat(chunks), 'Stdin')
 }
 
 /**
@@ -28,13 +28,10 @@ export async function readStdin(run: Run, question: string): Promise<string> {
  * @param what - names the file in messages; its path may be a secret that was meant to be in it.
  */
 export async function readTextFile(path: string, what: string): Promise<string> {
-  let bytes: Buffer
-  try {
-    bytes = await readFile(path)
-  } catch (error) {
+  const bytes = await readFile(path).catch((error: unknown) => {
     throw usageError(`${what} cannot be read (${reachCodeOf(error)}).`)
-  }
-  return withoutLineBreak(textOf(bytes, what))
+  })
+  return textOf(bytes, what)
 }
 
 /** @param what - names the variable in messages; its name may be a secret that was meant to be in it. */
@@ -44,14 +41,11 @@ export function readVariable({ env }: Io, name: string, what: string): string {
   return utf8Text(value, what)
 }
 
+/** Without its last line break. */
 function textOf(bytes: Buffer, what: string): string {
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes).replace(/\r?\n$/, '')
   } catch {
     throw usageError(`${what} is not UTF-8 text.`)
   }
-}
-
-function withoutLineBreak(text: string): string {
-  return text.replace(/\r?\n$/, '')
 }

@@ -29,11 +29,11 @@ export interface ToldChange {
 
 export interface ChangeOptions {
   dryRun?: boolean
-  ifMatch?: string
+  ifMatch?: string | undefined
 }
 
 /**
- * Changes settings that nobody else changes meanwhile, and tells the difference.
+ * Changes settings that nobody else changes meanwhile, and answers the difference. Warnings are told.
  *
  * @param given - values by key, where the change gives some.
  */
@@ -42,12 +42,13 @@ export async function changeSettings(
   { dryRun = false, ifMatch }: ChangeOptions,
   change: (options: SettingsOptions, before: SettingsInForce) => Promise<Tagged<SettingsInForce>>,
   given?: Settings,
-): Promise<void> {
+): Promise<ToldChange> {
   for (let tries = 1; ; tries++) {
     const { answer: before, etag } = await admin.getSettings()
     try {
       const { answer: after } = await change({ dryRun, ifMatch: ifMatch ?? etag }, before)
-      return tell(changed(before, after, dryRun, given), output)
+      tellWarnings(after, output)
+      return changed(before, after, dryRun, given)
     } catch (error) {
       const isStale = error instanceof AdminApiError && error.status === 412
       if (!isStale || ifMatch !== undefined || tries === TRIES) throw error
@@ -78,13 +79,10 @@ export function valuesOf(settings: SettingsInForce): [string, string][] {
   )
 }
 
-export function tell(told: ToldChange, output: Output): void {
-  tellWarnings(told, output)
-  output.answer(told, ({ changes, dry_run: dryRun }) => {
-    if (changes.length === 0) return dryRun ? 'Nothing would change.' : 'Nothing changed.'
-    const lines = changes.map(lineOf)
-    return [...(dryRun ? ['Nothing was changed. These are the changes:'] : []), ...lines].join('\n')
-  })
+export function changeText({ changes, dry_run: dryRun }: ToldChange): string {
+  if (changes.length === 0) return dryRun ? 'Nothing would change.' : 'Nothing changed.'
+  const lines = changes.map(lineOf)
+  return [...(dryRun ? ['Nothing was changed. These are the changes:'] : []), ...lines].join('\n')
 }
 
 export function tellWarnings({ warnings = [] }: { warnings?: string[] }, output: Output): void {

@@ -1,6 +1,6 @@
 import { refused, usageError, type CliError } from './exit-codes.ts'
 import { WAYS_TO_GIVE_A_SECRET } from './secrets.ts'
-import { table } from './table.ts'
+import { fitted, table } from './table.ts'
 import { allSettings, settingNamed } from '../src/settings/table.ts'
 
 const MISTYPED_LETTERS = 2
@@ -28,14 +28,8 @@ export function requireNames(names: string[]): void {
   }
 }
 
-/** `null`: there is such a setting, and it has no value. */
-export function valueOfUnset(key: string): null {
-  if (settingNamed(key)) return null
-  throw unknownSetting('There is no setting with this name.', key)
-}
-
 /** Does not say what was typed: it may hold a secret. */
-function unknownSetting(what: string, typed: string): CliError {
+export function unknownSetting(what: string, typed: string): CliError {
   const near = settingsLike(typed).map(({ name }) => name)
   const meant = near.length === 0 ? '' : ` Did you mean ${near.join(' or ')}?`
   return refused('unknown_setting', `${what}${meant} All names: account-flows settings list`)
@@ -73,5 +67,5 @@ export function settingsHelp(columns: number | undefined): string {
       `${meaning} Expected: ${expected}.`,
     ],
   )
-  return `\nSettings:\n${table(['setting', 'default', 'meaning'], rows, columns)}`
+  return `\nSettings:\n${fitted(table(['setting', 'default', 'meaning'], rows, columns), columns)}`
 }

@@ -2,14 +2,14 @@ import type { Settings } from '../src/admin/client.ts'
 import { isJsonObject, jsonOf } from '../src/answer.ts'
 import { usageError } from './exit-codes.ts'
 import type { Io, Run } from './io.ts'
-import { askSecret, canAsk } from './prompt.ts'
+import { ask, canAsk } from './prompt.ts'
 import { readStdin, readTextFile, readVariable, WAYS_TO_GIVE_A_SECRET } from './secrets.ts'
 import { isSecret, meansSecret, requireNames } from './setting-names.ts'
 
 export interface ValueSources {
   fromStdin?: string
-  fromFile?: string[]
-  fromEnv?: string[]
+  fromFile?: string[] | undefined
+  fromEnv?: string[] | undefined
   file?: string
 }
 
@@ -18,14 +18,11 @@ const KEPT = '***'
 /** A setting that a command line names, and how its value is read. */
 type Named = [key: string, read: (run: Run) => string | Promise<string>]
 
-interface NamedSettings {
-  named: Named[]
-  /** Path of a file of settings. */
-  file: string | undefined
-}
-
 /** The settings that a command line names, from wherever their values are. */
-export async function givenSettings(run: Run, { named, file }: NamedSettings): Promise<Settings> {
+export async function givenSettings(
+  run: Run,
+  { named, file }: ReturnType<typeof readNames>,
+): Promise<Settings> {
   const settings = new Map<string, unknown>()
   const add = (key: string, value: unknown) => {
     if (settings.has(key)) throw usageError('One setting is given twice.')
@@ -41,7 +38,7 @@ export async function givenSettings(run: Run, { named, file }: NamedSettings): P
 }
 
 /** Refuses a secret, and what is no name. No argument is repeated in a message: it may be the secret. */
-export function readNames(io: Io, args: string[], sources: ValueSources): NamedSettings {
+export function readNames(io: Io, args: string[], sources: ValueSources) {
   const given = readArguments(io, args)
   const { fromStdin, file } = sources
   const elsewhere: Named[] = [
@@ -81,7 +78,7 @@ function askedFor(io: Io, name: string): Named {
   if (!meansSecret(name)) throw usageError('Which value? Give <key> <value>, or <key>=<value>.')
   if (!isSecret(name)) throw usageError(`A secret has another name. ${WAYS_TO_GIVE_A_SECRET}`)
   if (!canAsk(io)) throw usageError(`There is no terminal to ask. ${WAYS_TO_GIVE_A_SECRET}`)
-  return [name, (run) => askSecret(run.io, `${name}: `)]
+  return [name, (run) => ask(run.io, `${name}: `)]
 }
 
 function pairs(texts: string[] = [], form: string): [string, string][] {

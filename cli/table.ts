@@ -2,7 +2,7 @@ const LEAST_LAST_COLUMN = 20
 const GAP = '  '
 
 /**
- * Columns that fit, or else one line for each cell. Only the last column is wrapped, between words; nothing is cut.
+ * Columns that fit, or else one line for each cell, of any length. Only the last column is wrapped, between words; nothing is cut.
  *
  * @param columns - width of the terminal; `undefined`: nobody looks, nothing is wrapped.
  */
@@ -12,40 +12,37 @@ export function table(head: string[], rows: string[][], columns: number | undefi
   )
   const before = widths.slice(0, -1).reduce((sum, width) => sum + width + GAP.length, 0)
   const room = columns === undefined ? Infinity : columns - before
-  if (room < Math.min(LEAST_LAST_COLUMN, widths.at(-1) ?? 0)) return records(head, rows, columns)
-  return [head, ...rows].map((row) => lineOf(row, widths, { before, room })).join('\n')
-}
-
-function lineOf(
-  row: string[],
-  widths: number[],
-  { before, room }: { before: number; room: number },
-) {
-  const cells = row.slice(0, -1).map((cell, index) => padded(cell, widths[index] ?? 0) + GAP)
-  const [first = '', ...others] = wrapped(row.at(-1) ?? '', room)
+  if (room < Math.min(LEAST_LAST_COLUMN, widths.at(-1) ?? 0)) return records(head, rows)
   const indent = ' '.repeat(before)
-  return [cells.join('') + first, ...others.map((line) => indent + line)]
-    .map((line) => line.trimEnd())
-    .join('\n')
+  const lineOf = (row: string[]) => {
+    const cells = row.slice(0, -1).map((cell, index) => padded(cell, widths[index] ?? 0) + GAP)
+    const [first = '', ...others] = wrapped(row.at(-1) ?? '', room)
+    const lines = [cells.join('') + first, ...others.map((line) => indent + line)]
+    return lines.map((line) => line.trimEnd()).join('\n')
+  }
+  return [head, ...rows].map(lineOf).join('\n')
 }
 
-function records(head: string[], rows: string[][], columns = Infinity): string {
-  return rows
-    .map((row) =>
-      row
-        .flatMap((cell, index) =>
-          cell === ''
-            ? []
-            : wrapped(`${head[index] ?? ''}: ${cell}`, columns - 2).map((line, part) =>
-                part === 0 ? line : `  ${line}`,
-              ),
-        )
-        .join('\n'),
-    )
-    .join('\n\n')
+function records(head: string[], rows: string[][]): string {
+  const record = (row: string[]) =>
+    row.flatMap((cell, index) => (cell === '' ? [] : `${head[index]}: ${cell}`)).join('\n')
+  return rows.map(record).join('\n\n')
 }
 
 export type Fact = [name: string, value: string | undefined]
+
+/** What people call a field. */
+export function labelOf(field: string): string {
+  return field.replace(/_(id|at)$/, '').replaceAll('_', ' ')
+}
+
+/** A fact for each field that has a value, or several. */
+export function factsOf(fields: object): Fact[] {
+  return Object.entries(fields).map(([name, value]) => [
+    labelOf(name),
+    [value].flat().join(', ') || undefined,
+  ])
+}
 
 /** A line for each fact that there is. */
 export function factLines(facts: Fact[], indent = ''): string[] {

@@ -1,23 +1,26 @@
 import { Argument, type Command } from 'commander'
 import { allSettings } from '../../src/settings/table.ts'
-import { withExamples } from '../arguments.ts'
+import { addExamples } from '../command.ts'
+import type { Run } from '../io.ts'
 import { outputOf } from '../output.ts'
 
 const shells = ['bash', 'zsh', 'fish'] as const
+type Shell = (typeof shells)[number]
 
-export function addCompletion(completion: Command): void {
-  completion.addArgument(new Argument('<shell>', 'which shell').choices(shells)).action(print)
-  withExamples(
-    completion,
+export function addCompletion(program: Command, run: Run): void {
+  const completion = program
+    .command('completion')
+    .description('Print a completion script for your shell.')
+    .addArgument(new Argument('<shell>', 'which shell').choices(shells))
+    .action((shell: Shell) => {
+      const script = scriptOf(program, shell)
+      outputOf(run, completion.optsWithGlobals()).document(script, script)
+    })
+  addExamples(completion, [
     'completion bash > ~/.account-flows.bash   # then: source it in ~/.bashrc',
     'completion zsh > ~/.account-flows.zsh     # then: source it in ~/.zshrc',
     'completion fish > ~/.config/fish/completions/account-flows.fish',
-  )
-}
-
-function print(shell: (typeof shells)[number], _: unknown, command: Command) {
-  const script = scriptOf(command.parent ?? command, shell)
-  outputOf(command).document(script, script)
+  ])
 }
 
 /** One command: what may come next. */
@@ -35,7 +38,7 @@ const assigned = enumerated.flatMap(({ name, values = [] }) =>
 )
 
 /** A script that completes commands, options, names of settings and their values. It is made of the commands that there are. */
-function scriptOf(program: Command, shell: (typeof shells)[number]): string {
+function scriptOf(program: Command, shell: Shell): string {
   const spots = spotsOf(program)
   const values = enumerated.map(({ name, values = [] }): Behind => [`settings set ${name}`, values])
   const behind = [...behindFlags(program), ...values]

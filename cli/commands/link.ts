@@ -1,66 +1,52 @@
-import type { Command } from 'commander'
-import { withExamples } from '../arguments.ts'
-import { connect } from '../connection.ts'
-import { exitCodes, usageError } from '../exit-codes.ts'
-import { runOf } from '../io.ts'
+import { Argument } from 'commander'
+import type { LinkExplanation } from '../../src/admin/client.ts'
+import { row } from '../command.ts'
+import type { Connection } from '../connection.ts'
+import { eventText } from '../event-text.ts'
+import { usageError } from '../exit-codes.ts'
 import type { Output } from '../output.ts'
 import { canAsk } from '../prompt.ts'
 import { readStdin } from '../secrets.ts'
-import { factLines, type Fact } from '../table.ts'
-import { eventText } from '../event-text.ts'
-import type { LinkExplanation } from '../../src/admin/client.ts'
+import { factLines, factsOf } from '../table.ts'
+import { withCommandLines } from '../user-words.ts'
 
-export function addLink(link: Command): void {
-  withExamples(link, 'link explain')
-
-  const explain = link
-    .command('explain')
-    .description(
-      'Explain a link from a mail: what it is, and what happened to it. The link stays usable.',
-    )
-    .argument('[link]', 'the link, or - to read it from stdin; without it, you are asked')
-    .action(explainLink)
-  withExamples(explain, 'link explain', 'link explain - < link.txt')
+interface Given {
+  link?: string
 }
 
-async function explainLink(given: string | undefined, _: unknown, command: Command) {
-  const run = runOf(command)
-  if (given === undefined && !canAsk(run.io)) {
-    throw usageError('Which link? Without a terminal, give - and write the link to stdin.')
-  }
-  const { admin, output } = await connect(command)
-  const isArgument = given !== undefined && given !== '-'
-  if (isArgument) {
-    output.note(
-      'Note: a link that still works is a secret, and this one is now in your shell history.',
-    )
-  }
-  const link = (isArgument ? given : await readStdin(run, 'Link: ')).trim()
-  const explanation = await admin.explainLink({ link })
-  output.answer(explanation, (explanation) => textOf(explanation, output))
-  if (explanation.state === 'not_a_link') run.exitCode = exitCodes.refused
+export const linkCommands = [
+  { name: 'link', help: 'Links from mails.' },
+  row({
+    name: 'link explain',
+    help: 'Explain a link from a mail: what it is, and what happened to it. The link stays usable.',
+    argument: new Argument('[link]', 'the link; - reads it from stdin; without it, you are asked'),
+    examples: ['link explain', 'link explain - < link.txt'],
+    check({ link }: Given, { io }) {
+      if (link === undefined && !canAsk(io))
+        throw usageError('Which link? Without a terminal, give - and write the link to stdin.')
+    },
+    run: async (given: Given, connection) =>
+      connection.admin.explainLink({ link: await readLink(given, connection) }),
+    text: explanationText,
+    isRefusal: ({ state }) => state === 'not_a_link',
+  }),
+]
+
+async function readLink({ link = '-' }: Given, { output, run }: Connection): Promise<string> {
+  if (link === '-') return (await readStdin(run, 'Link: ')).trim()
+  output.note(
+    'Note: a link that still works is a secret, and this one is now in your shell history.',
+  )
+  return link.trim()
 }
 
-function textOf(link: LinkExplanation, output: Output): string {
-  const facts: Fact[] = [
-    ['state', link.state],
-    ['kind', link.kind],
-    ['signature', link.signature],
-    ['altered', link.altered.join(', ') || undefined],
-    ['account', link.account_id],
-    ['client', link.client_id],
-    ['made', link.created_at],
-    ['expires', link.state === 'void' ? undefined : link.expires_at],
-    ['used', link.used_at],
-    ['invalidated', link.invalidated_at],
-    ['completed', link.completed_at],
-    ['mail', link.mail_id],
-  ]
-  const history = link.history.map((event) => `  ${eventText(event)}`)
+function explanationText(link: LinkExplanation, output: Output): string {
+  const { summary, advice, history, ...fields } = link
+  const events = history.map((event) => `  ${eventText(event)}`)
   return [
-    output.paint('bold', link.summary),
-    ...factLines(facts, '  '),
-    ...(history.length === 0 ? [] : ['History:', ...history]),
-    link.advice,
+    output.paint('bold', summary),
+    ...factLines(factsOf(fields), '  '),
+    ...(events.length === 0 ? [] : ['History:', ...events]),
+    withCommandLines(advice),
   ].join('\n')
 }

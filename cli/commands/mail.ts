@@ -1,15 +1,15 @@
-import { Option, type Command } from 'commander'
 import { spawn } from 'node:child_process'
 import { mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { collect, withExamples } from '../arguments.ts'
-import { connect } from '../connection.ts'
-import { exitCodes } from '../exit-codes.ts'
-import { runOf, type Io } from '../io.ts'
-import { givenSettings, readNames, type ValueSources } from '../setting-values.ts'
-import { checkText } from '../words.ts'
 import { mailTemplates, type MailTemplate } from '../../src/ports/mail-kinds.ts'
+import { collect } from '../arguments.ts'
+import { checkText } from '../check-words.ts'
+import { option, row } from '../command.ts'
+import type { Connection } from '../connection.ts'
+import { exitCodes } from '../exit-codes.ts'
+import type { Io } from '../io.ts'
+import { givenSettings, readNames, type ValueSources } from '../setting-values.ts'
 
 interface TestOptions extends Pick<ValueSources, 'fromFile' | 'fromEnv'> {
   to: string
@@ -24,65 +24,60 @@ interface PreviewOptions {
   open?: true
 }
 
-export function addMail(mail: Command): void {
-  withExamples(mail, 'mail test --to me@example.com', 'mail preview --template password-reset')
+export const mailCommands = [
+  { name: 'mail', help: 'Test the mail server, and preview mails.' },
+  row({
+    name: 'mail test',
+    help: 'Send a test mail now, and show each step.',
+    options: [
+      option('--to <address>', 'recipient of the test mail').makeOptionMandatory(),
+      option('--set <key>=<value>', 'try it, and store nothing; a secret is asked for', collect),
+      option('--from-file <key>=<path>', 'the same; its value is in a file', collect),
+      option('--from-env <key>=<NAME>', 'the same; its value is in this variable', collect),
+    ],
+    examples: [
+      'mail test --to me@example.com',
+      'mail test --to me@example.com --set smtp_host=mail.example.com --set smtp_port=587',
+    ],
+    check: (given: TestOptions, { io }) => void triedSettings(given, io),
+    run: testMail,
+    text: ({ checks }, output) => checks.map((check) => checkText(check, output)).join('\n'),
+    isRefusal: ({ ok }) => !ok,
+  }),
+  row({
+    name: 'mail preview',
+    help: 'Show a mail as it would be sent, with sample values.',
+    options: [
+      option('--template <name>', 'which mail').choices(mailTemplates).makeOptionMandatory(),
+      option('--locale <locale>', 'language of the mail'),
+      option('--html', 'only the HTML part'),
+      option('--text', 'only the text part').conflicts(['html', 'open']),
+      option('--open', 'show the HTML part in a browser'),
+    ],
+    examples: [
+      'mail preview --template password-reset --locale de',
+      'mail preview --template email-verification --open',
+    ],
+    run: previewMail,
+  }),
+]
 
-  const test = mail
-    .command('test')
-    .description('Send a test mail now, and show each step.')
-    .requiredOption('--to <address>', 'recipient of the test mail')
-    .option(
-      '--set <key>=<value>',
-      'try this setting without storing it; you are asked for a secret',
-      collect,
-    )
-    .option('--from-file <key>=<path>', 'try this setting; its value is in a file', collect)
-    .option(
-      '--from-env <key>=<NAME>',
-      'try this setting; its value is in an environment variable',
-      collect,
-    )
-    .action(testMail)
-  withExamples(
-    test,
-    'mail test --to me@example.com',
-    'mail test --to me@example.com --set smtp_host=mail.example.com --set smtp_port=587',
-  )
-
-  const preview = mail
-    .command('preview')
-    .description('Show a mail as it would be sent, with sample values.')
-    .addOption(
-      new Option('--template <name>', 'which mail').choices(mailTemplates).makeOptionMandatory(),
-    )
-    .option('--locale <locale>', 'language of the mail')
-    .option('--html', 'only the HTML part')
-    .addOption(new Option('--text', 'only the text part').conflicts(['html', 'open']))
-    .option('--open', 'show the HTML part in a browser')
-    .action(previewMail)
-  withExamples(
-    preview,
-    'mail preview --template password-reset --locale de',
-    'mail preview --template email-verification --open',
-  )
+/** `undefined`: none is tried. */
+function triedSettings({ set = [], fromFile, fromEnv }: TestOptions, io: Io) {
+  const isTrial = set.length > 0 || fromFile !== undefined || fromEnv !== undefined
+  return isTrial ? readNames(io, set, { fromFile, fromEnv }) : undefined
 }
 
-async function testMail(
-  { to, set = [], fromFile = [], fromEnv = [] }: TestOptions,
-  command: Command,
-) {
-  const isTrial = set.length + fromFile.length + fromEnv.length > 0
-  const named = isTrial && readNames(runOf(command).io, set, { fromFile, fromEnv })
-  const { admin, output, run } = await connect(command)
-  const settings = named && (await givenSettings(run, named))
-  const report = await admin.testMail({ to, ...(settings && { settings }) })
-  output.answer(report, ({ checks }) => checks.map((check) => checkText(check, output)).join('\n'))
-  if (!report.ok) run.exitCode = exitCodes.refused
+async function testMail(given: TestOptions, { admin, run }: Connection) {
+  const tried = triedSettings(given, run.io)
+  const settings = tried && (await givenSettings(run, tried))
+  return admin.testMail({ to: given.to, ...(settings && { settings }) })
 }
 
-async function previewMail(options: PreviewOptions, command: Command) {
-  const { template, locale } = options
-  const { admin, output, run } = await connect(command)
+async function previewMail(
+  { template, locale, ...options }: PreviewOptions,
+  { admin, output, run }: Connection,
+): Promise<void> {
   const preview = await admin.previewMail({ template, locale })
   if (options.open) {
     const { path, isOpened } = await openInBrowser(preview.html, run.io)
@@ -98,30 +93,19 @@ async function previewMail(options: PreviewOptions, command: Command) {
 const LONG_ENOUGH_MS = 2_000
 
 /** Writes a page where only its owner can read it, and opens it. */
-async function openInBrowser(
-  html: string,
-  { env }: Io,
-): Promise<{ path: string; isOpened: boolean }> {
+async function openInBrowser(html: string, { env }: Io) {
   // The folder that mkdtemp makes has mode 0700.
   const path = join(await mkdtemp(join(tmpdir(), 'account-flows-')), 'mail.html')
   await writeFile(path, html, { mode: 0o600 })
-  for (const [program, ...args] of browsers(path, env)) {
-    if (await starts(program, args, withoutOurs(env))) return { path, isOpened: true }
-  }
-  return { path, isOpened: false }
+  const [program = '', ...args] = (env['BROWSER']?.trim() || SYSTEM_BROWSER).split(/\s+/)
+  return { path, isOpened: await starts(program, [...args, path], withoutOurs(env)) }
 }
 
-type Call = [program: string, ...args: string[]]
-
-function browsers(path: string, env: Io['env']): Call[] {
-  const system: Call =
-    process.platform === 'win32' ? ['cmd', '/c', 'start', '""', path] : ['open', path]
-  const [program, ...args] = env['BROWSER']?.trim().split(/\s+/) ?? []
-  if (!program) return [['xdg-open', path], system]
-  const isPlaced = args.some((arg) => arg.includes('%s'))
-  const placed = args.map((arg) => arg.replaceAll('%s', path))
-  return [[program, ...placed, ...(isPlaced ? [] : [path])], ['xdg-open', path], system]
-}
+const OPENERS = new Map([
+  ['win32', 'cmd /c start ""'],
+  ['darwin', 'open'],
+])
+const SYSTEM_BROWSER = OPENERS.get(process.platform) ?? 'xdg-open'
 
 /** A program that still runs after a while shows the page. */
 function starts(program: string, args: string[], env: Io['env']): Promise<boolean> {

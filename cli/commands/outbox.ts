@@ -1,138 +1,124 @@
-import { Option, type Command } from 'commander'
-import { timeSince, wholeNumber, withExamples } from '../arguments.ts'
-import { connect, type Connection } from '../connection.ts'
-import { exitCodes, usageError } from '../exit-codes.ts'
-import { withProgress } from '../output.ts'
-import { confirm, canAsk } from '../prompt.ts'
+import { Argument } from 'commander'
+import type { MailChoice, MailJob, MailsChanged, Outbox } from '../../src/admin/client.ts'
+import { timeSince, wholeNumber } from '../arguments.ts'
+import { option, row } from '../command.ts'
+import type { Connection } from '../connection.ts'
+import { usageError } from '../exit-codes.ts'
 import { mailTable, recordText } from '../mail-words.ts'
-import type { MailChoice, MailJob } from '../../src/admin/client.ts'
+import { withProgress } from '../output.ts'
+import { canAsk } from '../prompt.ts'
 
-const MOST = 1_000
+const MAX_MAILS = 1_000
 
 interface Filter {
   state?: MailJob['state']
   account?: string
   since?: string
-  limit?: number
+  limit: number
 }
 
 interface Choice {
+  id?: string
   allDead?: true
-  yes?: true
 }
 
-export function addOutbox(outbox: Command): void {
-  withExamples(outbox, 'outbox list --state dead', 'outbox retry --all-dead')
-
-  const list = outbox
-    .command('list')
-    .description('Show mails that wait, and dead letters, newest request first.')
-    .addOption(
-      new Option('--state <state>', 'only mails in this state').choices(['waiting', 'dead']),
-    )
-    .option('--account <id>', 'only mails of this account')
-    .option('--since <time>', 'only mails requested since then: 2h, or an ISO time', timeSince)
-    .option('--limit <n>', 'at most this many (default 50)', wholeNumber(1, MOST))
-    .action(listMails)
-  withExamples(list, 'outbox list', 'outbox list --state dead --limit 100')
-
-  const show = outbox
-    .command('show')
-    .description('Show all about one mail: its outcome and each attempt.')
-    .argument('<id>', 'id of a mail')
-    .action(showMail)
-  withExamples(show, 'outbox show 3f0c')
-
-  addChange(outbox, 'retry', 'Send a waiting mail now, or try a dead letter again.')
-  addChange(outbox, 'purge', 'Remove a waiting mail, or dead letters.')
+/** What the commands take that change one mail, or all dead letters. */
+const CHOICE = {
+  argument: new Argument('[id]', 'id of a mail'),
+  options: [option('--all-dead', 'all dead letters')],
+  changes: true as const,
+  check({ id, allDead }: Choice) {
+    if ((id === undefined) === (allDead === undefined))
+      throw usageError('Which mail? Give its id, or --all-dead.')
+  },
 }
 
-const CHANGES = {
-  retry: { call: 'retryMails', verb: 'Ask again for', done: 'to be sent now' },
-  purge: { call: 'purgeMails', verb: 'Remove', done: 'removed' },
-} as const
+export const outboxCommands = [
+  { name: 'outbox', help: 'Mails that wait, and dead letters.' },
+  row({
+    name: 'outbox list',
+    help: 'Show mails that wait, and dead letters, newest request first.',
+    options: [
+      option('--state <state>', 'only mails in this state').choices(['waiting', 'dead']),
+      option('--account <id>', 'only mails of this account'),
+      option('--since <time>', 'only mails requested since then: 2h, or an ISO time', timeSince),
+      option('--limit <n>', 'at most this many', wholeNumber(1, MAX_MAILS)).default(50),
+    ],
+    examples: ['outbox list', 'outbox list --state dead --limit 100'],
+    run: listMails,
+    text: ({ mails }, { columns }) =>
+      mails.length === 0
+        ? 'No mail waits, and there are no dead letters.'
+        : mailTable(mails, columns),
+  }),
+  row({
+    name: 'outbox show',
+    help: 'Show all about one mail: its outcome and each attempt.',
+    argument: new Argument('<id>', 'id of a mail'),
+    examples: ['outbox show 3f0c'],
+    run: ({ id }: { id: string }, { admin }) => admin.showMail({ mail_id: id }),
+    text: recordText,
+    isRefusal: ({ state }) => state === 'unknown',
+  }),
+  row({
+    ...CHOICE,
+    name: 'outbox retry',
+    help: 'Send a waiting mail now, or try a dead letter again.',
+    examples: ['outbox retry 3f0c', 'outbox retry --all-dead --yes'],
+    // What is tried again can be removed later.
+    question: async ({ id }, connection) =>
+      id === undefined ? `Ask again for ${await allDead(connection)}` : undefined,
+    run: (choice: Choice, connection) => changeMails('retryMails', choice, connection),
+    text: ({ changed }) => `${changed} ${changed === 1 ? 'mail' : 'mails'} to be sent now.`,
+  }),
+  row({
+    ...CHOICE,
+    name: 'outbox purge',
+    help: 'Remove a waiting mail, or dead letters.',
+    examples: ['outbox purge 3f0c', 'outbox purge --all-dead --yes'],
+    question: async ({ id }, connection) =>
+      id === undefined ? `Remove ${await allDead(connection)}` : `Remove the mail ${id}`,
+    run: (choice: Choice, connection) => changeMails('purgeMails', choice, connection),
+    text: ({ changed }) => `${changed} ${changed === 1 ? 'mail' : 'mails'} removed.`,
+  }),
+]
 
-type Change = keyof typeof CHANGES
-
-function addChange(outbox: Command, name: Change, description: string) {
-  const command = outbox
-    .command(name)
-    .description(description)
-    .argument('[id]', 'id of a mail')
-    .option('--all-dead', 'all dead letters')
-    .option('--yes', 'do not ask')
-    .action(async (id: string | undefined, options: Choice, command: Command) => {
-      const choice = choiceOf(id, options)
-      const connection = await connect(command)
-      await confirmChange(name, id, connection, options)
-      await forAll(connection, name, choice)
-    })
-  withExamples(command, `outbox ${name} 3f0c`, `outbox ${name} --all-dead --yes`)
-}
-
-async function listMails({ state, account, since, limit = 50 }: Filter, command: Command) {
-  const { admin, output } = await connect(command)
+async function listMails(
+  { state, account, since, limit }: Filter,
+  { admin, output }: Connection,
+): Promise<Outbox> {
   const query = { state, account_id: account, requested_from: since, limit }
   const answer = await admin.listOutbox(query)
   if (answer.mails.length === limit)
     output.note(`Only the newest ${limit} are shown. For more, use --limit <n>.`)
-  output.answer(answer, ({ mails }) =>
-    mails.length === 0
-      ? 'No mail waits, and there are no dead letters.'
-      : mailTable(mails, output.columns),
-  )
+  return answer
 }
 
-async function showMail(id: string, _: unknown, command: Command) {
-  const { admin, output, run } = await connect(command)
-  const record = await admin.showMail({ mail_id: id })
-  output.answer(record, recordText)
-  if (record.state === 'unknown') run.exitCode = exitCodes.refused
-}
-
-/** What is tried again can be removed later; so one mail is only asked about before it goes. */
-async function confirmChange(
-  name: Change,
-  id: string | undefined,
-  { admin, url, run: { io } }: Connection,
-  { yes }: Choice,
-) {
-  if (id !== undefined) {
-    if (name === 'purge') await confirm(io, `Remove the mail ${id} on ${url}?`, yes)
-    return
-  }
-  let count = ''
-  if (!yes && canAsk(io)) {
-    const { mails } = await admin.listOutbox({ state: 'dead', limit: MOST })
-    count = mails.length < MOST ? ` (${mails.length})` : ` (${MOST} or more)`
-  }
-  await confirm(io, `${CHANGES[name].verb} all dead letters${count} on ${url}?`, yes)
+/** How many they are, for a question. */
+async function allDead({ admin, run }: Connection): Promise<string> {
+  if (!canAsk(run.io)) return 'all dead letters'
+  const { mails } = await admin.listOutbox({ state: 'dead', limit: MAX_MAILS })
+  const count = mails.length < MAX_MAILS ? mails.length : `${MAX_MAILS} or more`
+  return `all dead letters (${count})`
 }
 
 /** Asks until there are no more, and tells how many mails were changed. */
-async function forAll({ admin, run, output }: Connection, name: Change, choice: MailChoice) {
-  const { call, done } = CHANGES[name]
-  const changed = await withProgress(run.io, async (tell) => {
+function changeMails(
+  operation: 'retryMails' | 'purgeMails',
+  { id }: Choice,
+  { admin, run }: Connection,
+): Promise<MailsChanged> {
+  const chosen: MailChoice = id === undefined ? { all_dead: true } : { id }
+  return withProgress(run.io, async (tell) => {
     let total = 0
-    let asked = choice
+    let asked = chosen
     for (;;) {
-      const { changed, more_before: before } = await admin[call](asked)
+      const { changed, more_before: before } = await admin[operation](asked)
       total += changed
       const isEnd = before === undefined || (asked.before !== undefined && before >= asked.before)
-      if (isEnd) return total
-      asked = { ...choice, before }
+      if (isEnd) return { changed: total }
+      asked = { ...chosen, before }
       tell(`${total} so far …`)
     }
   })
-  output.answer(
-    { changed },
-    ({ changed }) => `${changed} ${changed === 1 ? 'mail' : 'mails'} ${done}.`,
-  )
-}
-
-function choiceOf(id: string | undefined, { allDead }: Choice): MailChoice {
-  if ((id === undefined) === (allDead === undefined)) {
-    throw usageError('Which mail? Give its id, or --all-dead.')
-  }
-  return id === undefined ? { all_dead: true } : { id }
 }

@@ -1,30 +1,37 @@
-import type { Command } from 'commander'
-import { withExamples } from '../arguments.ts'
-import { connect } from '../connection.ts'
-import { changeSettings, valuesOf, type ChangeOptions } from '../setting-changes.ts'
 import { unmetBy } from '../../src/settings/recommended.ts'
 import { parseAll } from '../../src/settings/rules.ts'
+import { option, row } from '../command.ts'
+import { confirm, type Connection } from '../connection.ts'
+import { canAsk } from '../prompt.ts'
+import { changeSettings, changeText, valuesOf, type ChangeOptions } from '../setting-changes.ts'
 
-export function addApply(settings: Command): void {
-  const apply = settings
-    .command('apply')
-    .description('Set several settings that go together.')
-    .helpCommand(false)
-  const recommended = apply
-    .command('recommended')
-    .description('Set the recommended values. Stricter values stay.')
-    .option('--dry-run', 'show the changes, but make none')
-    .action(applyRecommended)
-  const examples = ['settings apply recommended --dry-run', 'settings apply recommended'] as const
-  withExamples(apply, ...examples)
-  withExamples(recommended, ...examples)
-}
+export const applyCommands = [
+  { name: 'settings apply', help: 'Set several settings that go together.' },
+  row({
+    name: 'settings apply recommended',
+    help: 'Set the recommended values. Stricter values stay. Asks first at a terminal.',
+    options: [option('--dry-run', 'show the changes, but make none')],
+    examples: ['settings apply recommended --dry-run', 'settings apply recommended'],
+    changes: true,
+    run: applyRecommended,
+    text: changeText,
+  }),
+]
 
-async function applyRecommended(options: Pick<ChangeOptions, 'dryRun'>, command: Command) {
-  const connection = await connect(command)
-  await changeSettings(connection, options, (options, before) => {
-    const unmet = unmetBy(parseAll(Object.fromEntries(valuesOf(before))))
+/** If somebody else changes the settings while it asks, it asks again. */
+function applyRecommended({ dryRun = false }: ChangeOptions, connection: Connection) {
+  const { admin, output, run } = connection
+  return changeSettings(connection, { dryRun }, async (options, before) => {
+    const old = Object.fromEntries(valuesOf(before))
+    const unmet = unmetBy(parseAll(old))
+    if (unmet.length > 0 && !dryRun && canAsk(run.io)) {
+      const lines = unmet.map(
+        ({ name, value, reason }) => `  ${name}: ${old[name]} -> ${value}, so that ${reason}`,
+      )
+      output.note(['It would change:', ...lines].join('\n'))
+      await confirm(connection, 'Set the recommended values')
+    }
     const wanted = Object.fromEntries(unmet.map(({ name, value }) => [name, value]))
-    return connection.admin.putSettings(wanted, options)
+    return admin.putSettings(wanted, options)
   })
 }

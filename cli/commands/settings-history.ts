@@ -1,47 +1,52 @@
-import type { Command } from 'commander'
-import { wholeNumber, withExamples } from '../arguments.ts'
-import { connect } from '../connection.ts'
+import { Argument } from 'commander'
+import { AdminApiError, type SettingsHistory } from '../../src/admin/client.ts'
+import { wholeNumber } from '../arguments.ts'
+import { option, row } from '../command.ts'
+import { confirm, type Connection } from '../connection.ts'
 import { refused } from '../exit-codes.ts'
 import { aboutSecrets, historyText, nameOf, planOf } from '../history-words.ts'
-import { confirm } from '../prompt.ts'
-import { changed, lineOf, tell, type ToldChange } from '../setting-changes.ts'
-import { AdminApiError } from '../../src/admin/client.ts'
+import {
+  changed,
+  changeText,
+  lineOf,
+  type ChangeOptions,
+  type ToldChange,
+} from '../setting-changes.ts'
 
-interface RollbackOptions {
-  dryRun?: true
-  yes?: true
-}
+export const historyCommands = [
+  row({
+    name: 'settings history',
+    help: 'Show the last 20 versions, newest first: when, who and what changed.',
+    examples: ['settings history'],
+    run: readHistory,
+    text: ({ versions }, output) => historyText(versions, output),
+  }),
+  row({
+    name: 'settings rollback',
+    help: 'Go back to an earlier version of the settings. Secrets stay. Asks first.',
+    argument: new Argument('<version>', 'version number, see settings history').argParser(
+      wholeNumber(0, 999_999_999),
+    ),
+    options: [option('--dry-run', 'show the changes, but make none')],
+    examples: ['settings rollback 4 --dry-run', 'settings rollback 4'],
+    changes: true,
+    run: rollBack,
+    text: changeText,
+  }),
+]
 
-export function addHistory(settings: Command): void {
-  const history = settings
-    .command('history')
-    .description('Show the last 20 versions, newest first: when, who and what changed.')
-    .action(showHistory)
-  withExamples(history, 'settings history')
-
-  const rollback = settings
-    .command('rollback')
-    .argument('<version>', 'version number, see settings history', wholeNumber(0, 999_999_999))
-    .description('Go back to an earlier version of the settings. Secrets stay. Asks first.')
-    .option('--dry-run', 'show the changes, but make none')
-    .option('--yes', 'do not ask')
-    .action(rollBack)
-  withExamples(rollback, 'settings rollback 4 --dry-run', 'settings rollback 4')
-}
-
-async function showHistory(_: unknown, command: Command) {
-  const { admin, output } = await connect(command)
+async function readHistory(_: unknown, { admin, output }: Connection): Promise<SettingsHistory> {
   const { answer } = await admin.settingsHistory()
-  output.answer(answer, ({ versions }) => historyText(versions, output))
-  if (answer.versions.length === 1) {
-    output.note(
-      'There is no earlier version. From the next change on, the last 20 versions are kept.',
-    )
-  }
+  if (answer.versions.length === 1)
+    output.note('There is no earlier version. From now on, the last 20 versions are kept.')
+  return answer
 }
 
-async function rollBack(version: number, { dryRun, yes }: RollbackOptions, command: Command) {
-  const { admin, output, run, url } = await connect(command)
+async function rollBack(
+  { version, dryRun = false }: ChangeOptions & { version: number },
+  connection: Connection,
+): Promise<ToldChange> {
+  const { admin, output, yes } = connection
   const { answer, etag } = await admin.settingsHistory()
   const { values, unset, takesBack } = planOf(version, answer.versions)
   const { answer: before } = await admin.getSettings()
@@ -56,19 +61,16 @@ async function rollBack(version: number, { dryRun, yes }: RollbackOptions, comma
   const planned = await change(true)
   if (!output.isJson) {
     output.note(['This takes back:', ...takesBack.map((one) => `  ${nameOf(one)}`)].join('\n'))
-    const told = [...aboutSecrets(planned, before), ...(planned.warnings ?? [])]
-    for (const sentence of told) output.note(sentence)
+    for (const each of [...aboutSecrets(planned, before), ...planned.warnings]) output.note(each)
   }
-  if (dryRun || planned.changes.length === 0) {
-    return tell({ ...planned, dry_run: dryRun === true }, output)
-  }
+  if (dryRun || planned.changes.length === 0) return { ...planned, dry_run: dryRun }
   if (!yes) {
     output.note(
       ['It would change:', ...planned.changes.map((one) => `  ${lineOf(one)}`)].join('\n'),
     )
   }
-  await confirm(run.io, `Go back to version ${version} on ${url}?`, yes)
-  tell(await change(false), output)
+  await confirm(connection, `Go back to version ${version}`)
+  return change(false)
 }
 
 function explainStale(error: unknown): never {

@@ -1,129 +1,131 @@
-import type { Command } from 'commander'
-import { collect, withExamples } from '../arguments.ts'
-import { connect } from '../connection.ts'
-import { runOf, widthOf } from '../io.ts'
-import { changeSettings, tellWarnings, valuesOf, type ChangeOptions } from '../setting-changes.ts'
-import { requireNames, settingsHelp, valueOfUnset } from '../setting-names.ts'
+import { Argument } from 'commander'
+import type { SettingsOptions } from '../../src/admin/client.ts'
+import { allSettings, settingNamed } from '../../src/settings/table.ts'
+import { collect } from '../arguments.ts'
+import { option, row } from '../command.ts'
+import type { Connection } from '../connection.ts'
+import {
+  changeSettings,
+  changeText,
+  tellWarnings,
+  valuesOf,
+  type ChangeOptions,
+} from '../setting-changes.ts'
+import { requireNames, settingsHelp, unknownSetting } from '../setting-names.ts'
 import { givenSettings, readNames, type ValueSources } from '../setting-values.ts'
 import { table } from '../table.ts'
-import { addApply } from './settings-apply.ts'
-import { addHistory } from './settings-history.ts'
-import type { SettingsOptions } from '../../src/admin/client.ts'
-import { allSettings } from '../../src/settings/table.ts'
+import { applyCommands } from './settings-apply.ts'
+import { historyCommands } from './settings-history.ts'
 
-export function addSettings(settings: Command): void {
-  withExamples(settings, 'settings list', 'settings set smtp_host=mail.example.com smtp_port=587')
+const CHANGE_OPTIONS = [
+  option('--dry-run', 'check everything, and change nothing'),
+  option('--if-match <etag>', 'only while the settings still have this ETag'),
+]
 
-  const get = settings
-    .command('get')
-    .description('Print one setting, or all that have a value. Secrets are shown as ***.')
-    .argument('[key]', 'name of a setting')
-    .action(printSettings)
-  withExamples(get, 'settings get smtp_host', 'settings get --json')
-
-  const list = settings
-    .command('list')
-    .description('Show every setting: value, default, allowed values, meaning.')
-    .action(listSettings)
-  withExamples(list, 'settings list')
-
-  const set = settings
-    .command('set')
-    .usage('[options] <key> <value> | <key>=<value>... | <secret>')
-    .description('Change settings: all of them, or none. You are asked for a secret.')
-    .argument('[settings...]', '<key> <value>, or one or more <key>=<value>')
-    .option('--from-stdin <key>', 'read the value from stdin')
-    .option('--from-file <key>=<path>', 'read the value from a file', collect)
-    .option('--from-env <key>=<NAME>', 'read the value from an environment variable', collect)
-    .option('--file <path>', 'JSON file with settings by name; - for stdin')
-    .option('--dry-run', 'check everything, and change nothing')
-    .option('--if-match <etag>', 'only while the settings still have this ETag')
-    .action(setSettings)
-  withExamples(
-    set,
-    'settings set password_reset_expiration 2h',
-    'settings set smtp_host=mail.example.com smtp_port=587 smtp_from=no-reply@example.com',
-    'settings set smtp_password',
-    'settings set --from-file smtp_password=/run/secrets/smtp --dry-run',
-  )
-  set.addHelpText('after', () => settingsHelp(widthOf(runOf(set).io.stdout)))
-
-  const unset = settings
-    .command('unset')
-    .description('Give settings their defaults back, or no value where there is none.')
-    .argument('<key...>', 'names of settings')
-    .option('--dry-run', 'check everything, and change nothing')
-    .option('--if-match <etag>', 'only while the settings still have this ETag')
-    .action(unsetSettings)
-  withExamples(unset, 'settings unset smtp_password', 'settings unset resend_cooldown --dry-run')
-  addApply(settings)
-  addHistory(settings)
+interface Given extends ValueSources, ChangeOptions {
+  settings: string[]
 }
 
-async function printSettings(key: string | undefined, _: unknown, command: Command) {
-  const { admin, output } = await connect(command)
+export const settingsCommands = [
+  { name: 'settings', help: 'Read and change settings.' },
+  row({
+    name: 'settings get',
+    help: 'Print one setting, or all that have a value. Secrets are shown as ***.',
+    argument: new Argument('[key]', 'name of a setting'),
+    examples: ['settings get smtp_host', 'settings get --json'],
+    run: readSettings,
+    text: (answer, { columns }) =>
+      typeof answer === 'object' && answer !== null
+        ? table(['setting', 'value'], valuesOf(answer), columns)
+        : (answer ?? ''),
+  }),
+  row({
+    name: 'settings list',
+    help: 'Show every setting: value, default, allowed values, meaning.',
+    examples: ['settings list'],
+    run: listSettings,
+    text: (settings, { columns }) =>
+      table(
+        ['differs', 'setting', 'value', 'default', 'type', 'meaning'],
+        settings.map((setting) => [
+          setting.is_default ? '' : '*',
+          setting.name,
+          setting.value ?? 'none',
+          setting.default ?? 'none',
+          setting.type,
+          `${setting.meaning} Expected: ${setting.expected}.`,
+        ]),
+        columns,
+      ).concat('\n\n* differs from the default'),
+  }),
+  row({
+    name: 'settings set',
+    help: 'Change settings: all of them, or none. You are asked for a secret.',
+    argument: new Argument('[settings...]', '<key> <value>, or one or more <key>=<value>'),
+    options: [
+      option('--from-stdin <key>', 'read the value from stdin'),
+      option('--from-file <key>=<path>', 'read the value from a file', collect),
+      option('--from-env <key>=<NAME>', 'read the value from an environment variable', collect),
+      option('--file <path>', 'JSON file with settings by name; - for stdin'),
+      ...CHANGE_OPTIONS,
+    ],
+    examples: [
+      'settings set password_reset_expiration 2h',
+      'settings set smtp_host=mail.example.com smtp_port=587 smtp_from=no-reply@example.com',
+      'settings set smtp_password',
+      'settings set --from-file smtp_password=/run/secrets/smtp --dry-run',
+    ],
+    moreHelp: settingsHelp,
+    changes: true,
+    check: (given: Given, { io }) => void readNames(io, given.settings, given),
+    run: setSettings,
+    text: changeText,
+  }),
+  row({
+    name: 'settings unset',
+    help: 'Give settings their defaults back, or no value where there is none.',
+    argument: new Argument('<key...>', 'names of settings'),
+    options: CHANGE_OPTIONS,
+    examples: ['settings unset smtp_password', 'settings unset resend_cooldown --dry-run'],
+    changes: true,
+    check: ({ key }) => requireNames(key),
+    run: ({ key, ...options }: ChangeOptions & { key: string[] }, connection) =>
+      changeSettings(connection, options, (options) =>
+        connection.admin.unsetSettings(key, options),
+      ),
+    text: changeText,
+  }),
+  ...applyCommands,
+  ...historyCommands,
+]
+
+async function readSettings({ key }: { key?: string }, { admin, output }: Connection) {
   const { answer } = await admin.getSettings()
-  if (key === undefined) {
-    tellWarnings(answer, output)
-    output.answer(answer, (answer) => table(['setting', 'value'], valuesOf(answer), output.columns))
-    return
-  }
-  const value = new Map(valuesOf(answer)).get(key) ?? valueOfUnset(key)
-  output.answer(value, (value) => value ?? '')
+  if (key === undefined) tellWarnings(answer, output)
+  else if (settingNamed(key)) return new Map(valuesOf(answer)).get(key) ?? null
+  else throw unknownSetting('There is no setting with this name.', key)
+  return answer
 }
 
-async function listSettings(_: unknown, command: Command) {
-  const { admin, output } = await connect(command)
+async function listSettings(_: unknown, { admin, output }: Connection) {
   const { answer } = await admin.getSettings()
+  tellWarnings(answer, output)
   const values = new Map(valuesOf(answer))
-  const rows = allSettings.map((setting) => {
+  return allSettings.map((setting) => {
     const { name, type, bounds, expected, meaning, secret } = setting
     const value = values.get(name) || null
     const byDefault = setting.default ?? null
-    return {
-      name,
-      value,
-      default: byDefault,
-      is_default: value === byDefault,
-      type,
-      bounds,
-      expected,
-      meaning,
-      secret,
-    }
+    const known = { type, bounds, expected, meaning, secret }
+    return Object.assign(
+      { name, value, default: byDefault, is_default: value === byDefault },
+      known,
+    )
   })
-  tellWarnings(answer, output)
-  output.answer(rows, (rows) =>
-    table(
-      ['differs', 'setting', 'value', 'default', 'type', 'meaning'],
-      rows.map(({ name, value, default: byDefault, is_default, type, expected, meaning }) => [
-        is_default ? '' : '*',
-        name,
-        value ?? 'none',
-        byDefault ?? 'none',
-        type,
-        `${meaning} Expected: ${expected}.`,
-      ]),
-      output.columns,
-    ).concat('\n\n* differs from the default'),
-  )
 }
 
-async function setSettings(
-  args: string[],
-  options: ValueSources & ChangeOptions,
-  command: Command,
-) {
-  const named = readNames(runOf(command).io, args, options)
-  const connection = await connect(command)
-  const settings = await givenSettings(connection.run, named)
-  const put = (options: SettingsOptions) => connection.admin.putSettings(settings, options)
-  await changeSettings(connection, options, put, settings)
-}
-
-async function unsetSettings(keys: string[], options: ChangeOptions, command: Command) {
-  requireNames(keys)
-  const connection = await connect(command)
-  const unset = (options: SettingsOptions) => connection.admin.unsetSettings(keys, options)
-  await changeSettings(connection, options, unset)
+async function setSettings(given: Given, connection: Connection) {
+  const { admin, run } = connection
+  const settings = await givenSettings(run, readNames(run.io, given.settings, given))
+  const put = (options: SettingsOptions) => admin.putSettings(settings, options)
+  return changeSettings(connection, given, put, settings)
 }

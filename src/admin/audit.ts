@@ -29,6 +29,8 @@ export const AuditLog = object('Events, the last recorded one first.', {
 
 export const auditOperations = {
   listAudit: operation({
+    route: 'GET /audit',
+    scope: 'account-flows:read',
     summary: 'Events of the audit log.',
     query: z.strictObject({
       account_id: optional(given, 'Of one account.'),

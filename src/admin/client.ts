@@ -87,7 +87,7 @@ export function createAdminClient(
     { query = {}, body }: { query?: QueryValues; body?: unknown },
     { ifMatch, signal }: SettingsOptions = {},
   ): Promise<Tagged<Answer<N>>> {
-    const [route, , field] = ROUTES[name]
+    const [route, field] = ROUTES[name]
     const [method, path = ''] = route.split(' ')
     const headers = {
       authorization: `Bearer ${token}`,

@@ -25,6 +25,8 @@ export const ForgottenAccount = object('How many records of the account were rem
 
 export const forgetOperations = {
   forgetUser: operation({
+    route: 'POST /users/forget',
+    scope: 'account-flows:support',
     summary:
       'Erases the records about an account: mails, links, waiting logins, events. Actions of admins stay, without the id. Audited, without the id.',
     body: AccountId,

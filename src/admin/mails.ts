@@ -27,6 +27,8 @@ export const MailPreview = object(
 
 export const mailOperations = {
   testMail: operation({
+    route: 'POST /mail/test',
+    scope: 'account-flows:settings',
     summary: 'Sends a test mail now, and reports each step.',
     body: MailTest,
     answer: CheckReport,
@@ -47,6 +49,8 @@ export const mailOperations = {
   }),
 
   previewMail: operation({
+    route: 'GET /mail/preview',
+    scope: 'account-flows:read',
     summary: 'Renders a mail.',
     query: z.strictObject({
       template: oneOf(mailTemplates).describe('Which mail.'),
@@ -62,6 +66,8 @@ export const mailOperations = {
   }),
 
   mailOutcome: operation({
+    route: 'GET /mail/outcome',
+    scope: 'account-flows:read',
     summary: 'What became of a mail that was asked for.',
     query: z.strictObject({ mail_id: given.describe('From `Accepted`.') }),
     answer: MailOutcome,

@@ -4,6 +4,7 @@ import type { Core } from '../core.ts'
 import type { Invitation } from '../flows/invitation.ts'
 import type { CheckMail, EndedAccount, Requester } from '../ports/index.ts'
 import type { MailOutbox } from '../records/index.ts'
+import type { AdminScope } from './bearer-tokens.ts'
 import { object, optional, text } from './schema.ts'
 
 export interface AdminParts extends Omit<Core, 'outbox'> {
@@ -62,12 +63,15 @@ export const Problem = object('RFC 9457. `code` is stable, `title` is a sentence
 /** No answer has a `code`. */
 export const isProblem = (answer: object): answer is Problem => 'code' in answer
 
-/** One operation of the admin API (4.5): what it takes and answers, and what it does. Where it is, and who may ask, is in `routes.ts`. */
+/** One operation of the admin API (4.5): where it is, who may ask, what it takes and answers, and what it does. */
 export interface Operation<
   Query extends z.ZodObject = z.ZodObject,
   Body extends z.ZodType = z.ZodType,
   Answer extends z.ZodType = z.ZodType,
 > {
+  /** Method, and path below that of the admin API. */
+  route: `${'GET' | 'PUT' | 'POST'} /${string}`
+  scope: AdminScope
   summary: string
   query?: Query
   body?: Body

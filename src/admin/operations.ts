@@ -28,7 +28,7 @@ export { UserStatus } from './user-status.ts'
 export { Accepted, EndedSessions } from './users.ts'
 export { Verification } from './verify-user.ts'
 
-/** The admin API (4.5), by the names of the methods of `AdminClient`. Its router, its client and docs/openapi.json are made of this list, and of `routes.ts`. */
+/** The admin API (4.5), by the names of the methods of `AdminClient`. Its router, its client and docs/openapi.json are made of this list. */
 export const operations = {
   ...settingsOperations,
   ...mailOperations,

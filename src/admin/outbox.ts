@@ -39,6 +39,8 @@ export const MailsChanged = object('How many mails were changed.', {
 
 export const outboxOperations = {
   listOutbox: operation({
+    route: 'GET /outbox',
+    scope: 'account-flows:read',
     summary: 'Mails that wait, and dead letters.',
     query: z.strictObject({
       state: optional(oneOf(['waiting', 'dead']), 'Both by default.'),
@@ -57,6 +59,8 @@ export const outboxOperations = {
   }),
 
   showMail: operation({
+    route: 'GET /outbox/mail',
+    scope: 'account-flows:read',
     summary: 'All about one mail: its outcome, each attempt, its ids.',
     query: z.strictObject({ mail_id: given.describe('From `Accepted` or `MailJob`.') }),
     answer: MailRecord,
@@ -67,6 +71,8 @@ export const outboxOperations = {
   }),
 
   retryMails: operation({
+    route: 'POST /outbox/retry',
+    scope: 'account-flows:support',
     summary: 'Sends a waiting mail now, or tries a dead letter again. Audited.',
     body: MailChoice,
     answer: MailsChanged,
@@ -84,6 +90,8 @@ export const outboxOperations = {
   }),
 
   purgeMails: operation({
+    route: 'POST /outbox/purge',
+    scope: 'account-flows:support',
     summary: 'Removes a waiting mail, or dead letters. Audited.',
     body: MailChoice,
     answer: MailsChanged,

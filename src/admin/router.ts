@@ -4,12 +4,8 @@ import { createAdminAuth } from './authentication.ts'
 import { readInput } from './input.ts'
 import { isProblem, refusal, type AdminParts, type Operation, type Problem } from './operation.ts'
 import { operations } from './operations.ts'
-import { ROUTES } from './routes.ts'
 
-const BY_NAME = new Map<string, Operation>(Object.entries(operations))
-const LIST = Object.entries(ROUTES).map(([name, [route, scope]]) => {
-  return { route, scope, operation: BY_NAME.get(name) }
-})
+const LIST: Operation[] = Object.values(operations)
 
 const FAILURES = {
   unavailable: refusal(
@@ -31,8 +27,8 @@ export function createAdminRouter(parts: AdminParts): AdminRouter {
   async function operate(ctx: Context, path: string): Promise<Problem | undefined> {
     const method = ctx.method === 'HEAD' ? 'GET' : ctx.method
     const there = LIST.filter(({ route }) => route.endsWith(` ${path}`))
-    const { scope, operation } = there.find(({ route }) => route === `${method} ${path}`) ?? {}
-    const admin = await authenticate(ctx, scope)
+    const operation = there.find(({ route }) => route === `${method} ${path}`)
+    const admin = await authenticate(ctx, operation?.scope)
     if ('code' in admin) return admin
     if (!operation) return refusedMethod(ctx, there)
     const input = await readInput(ctx, operation)

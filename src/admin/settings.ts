@@ -34,6 +34,8 @@ const REFUSALS = {
 
 export const settingsOperations = {
   getSettings: operation({
+    route: 'GET /settings',
+    scope: 'account-flows:read',
     summary: 'The settings in force.',
     answer: SettingsInForce,
     etag: true,
@@ -45,6 +47,8 @@ export const settingsOperations = {
   }),
 
   settingsHistory: operation({
+    route: 'GET /settings/history',
+    scope: 'account-flows:read',
     summary: 'The last 20 versions of the settings: who changed what.',
     answer: SettingsHistory,
     etag: true,
@@ -59,6 +63,8 @@ export const settingsOperations = {
   }),
 
   putSettings: operation({
+    route: 'PUT /settings',
+    scope: 'account-flows:settings',
     summary: 'Changes settings: all keys are checked, then all are applied, or none.',
     query: z.strictObject({
       unset: optional(
@@ -84,6 +90,8 @@ export const settingsOperations = {
   }),
 
   unsetSettings: operation({
+    route: 'POST /settings/unset',
+    scope: 'account-flows:settings',
     summary: 'Sets settings back to their defaults, or to no value if there is no default.',
     query: z.strictObject({
       key: z.array(given, TEXT).describe('Name of a setting; may be repeated.'),
@@ -97,6 +105,8 @@ export const settingsOperations = {
 
 export const keysOperations = {
   rotateKeys: operation({
+    route: 'POST /keys/rotate',
+    scope: 'account-flows:settings',
     summary: 'Encrypts the stored secrets with the first key of the ring. Audited.',
     answer: KeysRotation,
     async run(request, parts) {

@@ -38,6 +38,8 @@ const BY_MAIL = { body: AccountQuery, answer: Accepted, status: 202 } as const
 
 export const userOperations = {
   userStatus: operation({
+    route: 'POST /users/status',
+    scope: 'account-flows:read',
     body: AccountQuery,
     summary:
       'An account, its links and mails, and why it got no mail. Also by an unverified address, if the user store supports it. Audited.',
@@ -47,12 +49,16 @@ export const userOperations = {
   }),
 
   sendReset: operation({
+    route: 'POST /users/send-reset',
+    scope: 'account-flows:support',
     ...BY_MAIL,
     summary: 'Requests a reset link for the account. Audited.',
     run: forAccount('send_reset', ask('password_reset')),
   }),
 
   inviteUser: operation({
+    route: 'POST /users/invite',
+    scope: 'account-flows:support',
     ...BY_MAIL,
     summary:
       'Asks for an invitation of an account without a password, to its address. Found by an unverified address too, where the host can. Audited.',
@@ -61,12 +67,16 @@ export const userOperations = {
   }),
 
   sendVerification: operation({
+    route: 'POST /users/send-verification',
+    scope: 'account-flows:support',
     ...BY_MAIL,
     summary: 'Requests a verification link for the account. Audited.',
     run: forAccount('send_verification', ask('email_verification')),
   }),
 
   endSessions: operation({
+    route: 'POST /users/end-sessions',
+    scope: 'account-flows:support',
     body: AccountQuery,
     summary:
       'Ends all sessions, grants and tokens of the account, and voids every link mailed to it. Audited.',
@@ -75,6 +85,8 @@ export const userOperations = {
   }),
 
   verifyUser: operation({
+    route: 'POST /users/verify',
+    scope: 'account-flows:support',
     body: AccountQuery,
     summary: 'Makes the address of an account verified, without a mail. Audited.',
     answer: Verification,
@@ -82,6 +94,8 @@ export const userOperations = {
   }),
 
   unverifyUser: operation({
+    route: 'POST /users/unverify',
+    scope: 'account-flows:support',
     body: AccountQuery,
     summary:
       'Makes the address of an account unverified, if the user store supports it. Sessions and links stay. Audited.',

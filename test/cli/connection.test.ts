@@ -71,11 +71,13 @@ describe('account-flows: which server, which token, and how it ends', () => {
 
     it('that is wrong, or lacks a scope, which one sentence names: exit 4, in words and as JSON (ADM-15)', async () => {
       const wrong = withToken('wrong-canary')
-      await cli.refused(GET, 4, wrong)
+      const question =
+        'The server does not accept this token. Is it the admin token of this server, and has it not expired?'
+      expect(await cli.refused(GET, 4, wrong)).to.equal(`${question}\n`)
       const asJson = JSON.parse(await cli.refused([...GET, '--json'], 4, wrong))
       expect(asJson.error).to.include({ status: 401 })
       const { stdout } = await cli.ended(['doctor'], 4, wrong)
-      expect(stdout).to.match(/^FAILED +token: /m)
+      expectSaid(stdout, /^FAILED +token: /m, question, /^Not ready: the server does not accept/m)
 
       const before = await cli.settings()
       const args = ['settings', 'unset', 'smtp_host']
@@ -175,6 +177,8 @@ describe('account-flows: which server, which token, and how it ends', () => {
       ['user status alice --id 1', '--id'],
       ['user send-reset alice --wait x', 'whole number'],
       ['outbox list --stat dead', 'Did you mean --state?'],
+      ['user unverify bob --yess', 'Did you mean --yes?'],
+      ['user unverify bob --canary', 'There is no such option: see --help.'],
       ['outbox retry', '--all-dead'],
       ['outbox purge 1 --all-dead', '--all-dead'],
       ['outbox purge --all-dead', '--yes'],
@@ -266,6 +270,30 @@ describe('account-flows: which server, which token, and how it ends', () => {
         expect(help).to.match(/^Example:\n {2}\$ account-flows /m)
       }
       expect(await shown('--help')).to.match(/Exit codes:\n( {2}[0-4] {2}.*\n){5}/)
+    })
+
+    it('of a command has its own options and examples, and one line leads to all the rest', async () => {
+      const lines = (await shown('user send-reset --help')).split('\n')
+      const options = lines
+        .filter((line) => /^ +-/.test(line))
+        .map((line) => line.trim().split(' ')[0])
+      expect(options).to.deep.equal(['--id', '--wait', '--yes', '-h,'])
+      const [last] = lines.filter(Boolean).slice(-1)
+      expect(last).to.equal('General options, and all commands: account-flows --help')
+      expectSaid(await shown('--help'), '--token-file', '--json', '--timeout')
+    })
+
+    it('of each command that changes something has --yes, and of no other', async () => {
+      const changing = {
+        settings: ['set', 'unset', 'apply recommended', 'rollback'],
+        user: ['send-reset', 'invite', 'send-verification', 'verify', 'end-sessions', 'forget'],
+        outbox: ['retry', 'purge'],
+        keys: ['rotate'],
+      }
+      for (const [group, names] of Object.entries(changing))
+        for (const name of names) expect(await shown(`${group} ${name} --help`)).to.include('--yes')
+      for (const line of ['settings list', 'user status', 'outbox list', 'mail test', 'doctor'])
+        expect(await shown(`${line} --help`)).to.not.include('--yes')
     })
 
     it('of settings set tells every setting', async () => {

@@ -123,6 +123,39 @@ describe('account-flows settings', () => {
       await cli.h.put({ validation_max_password_length: '64' })
     })
 
+    it('at a terminal shows each with its reason, and asks; --yes asks nothing', async () => {
+      await changesNothing(async () => {
+        const shown = await cli.atTerminal(APPLY, 'n\r', 1)
+        const text = shown.replace(/\s+/g, ' ')
+        for (const { key, before, after } of changes)
+          expect(text).to.include(`${key}: ${before} -> ${after}, so that `)
+        expectSaid(text, `Set the recommended values on ${cli.h.baseUrl}?`, 'Nothing was changed.')
+        await cli.atTerminal([...APPLY, '--dry-run'], '', 0)
+      })
+      await cli.atTerminal(APPLY, 'y\r', 0)
+      expect(await cli.settings()).to.include(after)
+      expect(await cli.atTerminal(APPLY, '', 0)).to.include(NOTHING_CHANGED.trim())
+      await cli.h.put(before)
+      expect(await cli.atTerminal([...APPLY, '--yes'], '', 0)).to.not.include('[y/N]')
+      expect(await cli.settings()).to.include(after)
+    })
+
+    it('at a terminal sets nothing that was not shown: after a change meanwhile it asks again', async () => {
+      const terminal = startCli(APPLY, cli.env, true)
+      const asked = (times: number) =>
+        eventually('the question', () => terminal.stderr().split('[y/N]').length > times)
+      await asked(1)
+      await cli.h.put({ resend_cooldown: '2m' })
+      await changesNothing(async () => {
+        terminal.stdin.write('y\r')
+        await asked(2)
+      })
+      terminal.stdin.write('y\r')
+      expect(await terminal.exited).to.equal(0)
+      expect(terminal.stderr().match(/resend_cooldown/g)).to.have.length(1)
+      expect(await cli.settings()).to.include({ ...after, resend_cooldown: '2m' })
+    })
+
     it('overwrites nothing that somebody else changes meanwhile', async () => {
       await Promise.all([cli.done(APPLY), set('resend_cooldown=2m')])
       expect(await cli.settings()).to.include({ ...after, resend_cooldown: '2m' })
@@ -168,6 +201,21 @@ describe('account-flows settings', () => {
       await set('password_reset_expiration=3h')
       expect(await inForce('password_reset_expiration')).to.equal('3h')
     })
+
+    it('tells of a host with its port the two commands that do what was meant', () =>
+      changesNothing(async () => {
+        for (const host of ['localhost', '192.0.2.1', '[2001:db8::1]']) {
+          const said = await cli.refused([...SET, 'smtp_host', `${host}:1025`], 1)
+          const lines = said.split('\n')
+          expect(lines).to.include.members([
+            `  account-flows settings set smtp_host ${host.replace(/[[\]]/g, '')}`,
+            '  account-flows settings set smtp_port 1025',
+          ])
+          expect(said).to.include('smtp_host: expected a host name or an IP address, without port')
+        }
+        for (const other of ['local host:1025', 'a;b:1', 'localhost:'])
+          expect(await cli.refused([...SET, 'smtp_host', other], 1)).to.not.include('smtp_port')
+      }))
 
     it('--dry-run checks, shows, and changes nothing', () =>
       changesNothing(async () => {

@@ -62,12 +62,16 @@ describe('account-flows for those who help others', () => {
   const verified = { state: 'ended', reason: 'already_verified' }
   const noAddress = { state: 'dead', reason: 'no_address' }
   const refusal = { state: 'dead', reason: 'ERR_MAIL_REFUSED' }
-  const inOrder = /^ok +server_connect: .*$[^]*^ok +token: .*$[^]*^ok +rcpt: /m
+  const inOrder = /^ok +server_connect: .*$[^]*^ok +token: .*$[^]*^ok +rcpt: .*$[^]*^Ready/m
+  const folded = /^skipped +(\w+, )+\w+\n\nReady/m
   const calls: [call: string, exitCode: number, json: object, ...said: (string | RegExp)[]][] = [
     ['mail test --to me@example.com', 0, { ok: true }, /^ok +rcpt: /m],
     ['mail test --to refused@example.com', 1, { ok: false }, /^FAILED +rcpt: .*\n +Answer: 5\d\d/m],
     ['doctor --to me@example.com', 0, { ok: true }, inOrder],
-    ['doctor --to me@example.com', 0, {}, /^advice +recommended: .*\n +See the changes/m],
+    ['doctor', 0, {}, /^advice +recommended: \w+: .*\n( +\w+: .* is recommended, .*\n){4} +See/m],
+    ['doctor', 0, {}, folded, /^Ready(, with \d warnings?)?\.$/m, /^(?!.*skipped.*skipped)/s],
+    ['user verify bob --yes', 0, { changed: false }, ''],
+    ['user unverify bob --yes', 0, { changed: false }, ''],
     // What the server says does not steer the terminal.
     [`user status ${NASTY}`, 0, { username: NASTY }, /^username +mal\[2Jice$/m, /^(\n|\P{C})*$/u],
     ['user send-verification alice', 1, verified, /^Not sent/, 'no link is needed'],
@@ -83,6 +87,27 @@ describe('account-flows for those who help others', () => {
       const { text, json } = await both(call.split(' '), exitCode)
       expectSaid(text, ...said)
       expect(json).to.deep.include(expected)
+    })
+  }
+
+  const CHANGE = ['dry_run', 'changes', 'warnings']
+  for (const [call, ...fields] of [
+    ['settings set smtp_from_name=Accounts --dry-run', ...CHANGE],
+    ['settings unset smtp_from_name --dry-run', ...CHANGE],
+    ['settings apply recommended --dry-run', ...CHANGE],
+    ['settings history', 'versions'],
+    ['mail preview --template password-reset', 'subject', 'html', 'text'],
+    ['doctor', 'ok', 'checks'],
+    ['user status alice', 'cause', 'summary', 'advice', 'hints', 'links', 'mails', 'events'],
+    ['user verify alice', 'email', 'changed'],
+    ['user send-reset dave --wait 0', 'mail_id'],
+    ['audit tail', 'events'],
+    ['outbox list', 'mails'],
+    ['outbox purge --all-dead --yes', 'changed'],
+    ['keys rotate', 'resealed', 'unreadable', 'keys'],
+  ] as const) {
+    it(`${call} --json is one object with ${fields.join(', ')}`, async () => {
+      expect(await cli.json(call.split(' '))).to.include.all.keys(...fields)
     })
   }
 
@@ -163,9 +188,13 @@ describe('account-flows for those who help others', () => {
     it('exit 1 where a check of the server failed', async () => {
       await cli.h.put({ smtp_port: DEAF_PORT })
       const { text, json } = await both(['doctor'], 1)
-      expect(text).to.match(/^FAILED +connect: /m)
+      expectSaid(text, /^FAILED +connect: /m, /\nNot ready: .+\.\n$/)
       expect(json.ok).to.equal(false)
       await cli.h.put({ smtp_port: String(cli.h.mail.port) })
+      const { smtp_host: host = '' } = await cli.settings()
+      await cli.h.put({ smtp_host: '' })
+      expect((await both(['doctor'], 1)).text).to.match(/\nNot ready: no mail server is set\.\n$/)
+      await cli.h.put({ smtp_host: host })
     })
 
     for (const [what, urlOf, step] of [
@@ -188,6 +217,52 @@ describe('account-flows for those who help others', () => {
       expectSaid(text, /^e-mail +alice@example.com$/m, /^verified +yes$/m)
       for (const args of [['alice@example.com'], [json.id], ['--id', json.id]])
         expect(await cli.json(['user', 'status', ...args])).to.include({ username: 'alice' })
+    })
+
+    it('status says first what to run, a line for each command, with the name that was typed', async () => {
+      const first = async (...args: string[]) => {
+        const { stdout } = await cli.done(['user', 'status', ...args])
+        return stdout.split('\n\n')[0]?.split('\n').slice(1)
+      }
+      await cli.h.addUser({ username: "o'neil & co", email: 'oneil@example.com' })
+      for (const [typed, name] of [
+        ["o'neil & co", "'o'\\''neil & co'"],
+        ['oneil@example.com', 'oneil@example.com'],
+      ] as const)
+        expect(await first(typed)).to.deep.equal([`  account-flows user send-reset ${name}`])
+
+      const { id } = await cli.h.addUser({
+        username: '-x',
+        emailVerified: false,
+        email: 'x@x.example',
+      })
+      const steps = (name: string) => [
+        `  account-flows user send-verification ${name}`,
+        'If you are sure that the address belongs to the person:',
+        `  account-flows user verify ${name}`,
+      ]
+      expect(await first('--', '-x')).to.deep.equal(steps('-- -x'))
+      // By an address that is not verified, no other command finds the account.
+      for (const args of [['x@x.example'], ['--id', id]])
+        expect(await first(...args)).to.deep.equal(steps(`--id ${id}`))
+    })
+
+    it('status fits on one screen, and says nothing twice; --all shows the rest', async () => {
+      const { id } = await cli.h.addUser({ username: 'busy', disabled: true })
+      for (let count = 0; count < 5; count++) await sendReset('busy', '--wait', '0')
+      await eventually('all are dead', async () => {
+        const { mails } = await cli.json(['user', 'status', 'busy'])
+        return mails.every(({ state }: { state: string }) => state === 'dead')
+      })
+      const shown = await cli.atTerminal(['user', 'status', 'busy'], '', 0)
+      expect(shown.split('\n').length).to.be.at.most(24)
+      expect(shown.match(/The account is disabled/g)).to.have.length(1)
+      expect(shown).to.match(/^ {2}account-flows user status --all busy$/m)
+      const { text, json } = await both(['user', 'status', 'busy', '--all'])
+      expect(text).not.to.include('--all')
+      for (const mail of json.mails) expectSaid(text, mail.id)
+      expectSaid(text, /^Links\nnone$/m, `account=${id}`)
+      expect(await cli.json(['user', 'status', 'busy'])).to.have.all.keys(json)
     })
 
     it('exit 1 where nobody is meant, or several; these are listed', async () => {

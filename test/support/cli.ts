@@ -49,8 +49,6 @@ export function startCli(args: string[], env: Environment = {}, isTTY = false) {
     stdout: stdout.stream,
     stderr: stderr.stream,
     env,
-    pid: NaN,
-    kill: (_: number, signal: Ending) => expect.fail(`${signal} ended it`),
   })
   return {
     stdin,

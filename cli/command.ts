@@ -1,0 +1,92 @@
+/** What a command is: one row, of which commander makes the command. */
+import { type Argument, type Command, Option } from 'commander'
+import { confirm, connect, type Connection } from './connection.ts'
+import { exitCodes } from './exit-codes.ts'
+import { widthOf, type Run } from './io.ts'
+import type { Output } from './output.ts'
+
+type Question = string | undefined
+
+/** `Given` has the argument and the options by their names. */
+export interface Row<Given, Answer> {
+  /** As it is typed: `user verify`. */
+  name: string
+  help: string
+  argument?: Argument
+  options?: Option[]
+  examples: string[]
+  /** What the help says below the examples. */
+  moreHelp?(columns: number | undefined): string
+  /** Whether it changes something. Then it takes `--yes`, also if it never asks. */
+  changes?: true
+  /** Throws if something wrong is given, before anything is asked or sent. */
+  check?(given: Given, run: Run): void
+  /** What it asks first, without the name of the server. `undefined`: nothing. */
+  question?(given: Given, connection: Connection): Question | Promise<Question>
+  /** Without `text`, it prints by itself. */
+  run(given: Given, connection: Connection): Answer | Promise<Answer>
+  /** How the answer reads for people. */
+  text?(answer: Answer, output: Output): string
+  /** Whether the answer means exit code 1. */
+  isRefusal?(answer: Answer): boolean
+}
+
+/** What the help says of the commands that begin with these words. */
+type Group = Pick<AnyRow, 'name' | 'help'>
+
+type AnyRow = Row<never, unknown>
+export type CommandRow = AnyRow | Group
+
+/** So that each row has its own types. */
+export function row<Given, Answer>(row: Row<Given, Answer>): AnyRow {
+  return row
+}
+
+type Reader<T> = (text: string, before: T) => T
+
+/** @param read - makes a value of what is typed. */
+export function option<T>(flags: string, help: string, read?: Reader<T>): Option {
+  const made = new Option(flags, help)
+  return read ? made.argParser(read) : made
+}
+
+const YES = option('--yes', 'do not ask')
+
+/** Groups come before what is in them. */
+export function addCommand(program: Command, row: CommandRow, run: Run): void {
+  const words = row.name.split(' ')
+  const name = words.pop() ?? ''
+  const group = words.reduce(
+    (group, word) => group.commands.find((each) => each.name() === word) ?? group,
+    program,
+  )
+  const command = group.command(name).description(row.help).helpCommand(false)
+  if (!('run' in row)) return
+  const { argument, changes, moreHelp } = row
+  if (argument) command.addArgument(argument)
+  for (const each of [...(row.options ?? []), ...(changes ? [YES] : [])]) command.addOption(each)
+  addExamples(command, row.examples)
+  if (moreHelp) command.addHelpText('after', () => moreHelp(widthOf(run.io.stdout)))
+  command.action(async () => {
+    const { yes = false, ...options } = command.opts<{ yes?: boolean }>()
+    const [value]: unknown[] = command.processedArgs
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the row says what it takes
+    const given = { ...options, ...(argument && { [argument.name()]: value }) } as never
+    row.check?.(given, run)
+    await execute(row, given, await connect(run, command.optsWithGlobals(), yes))
+  })
+}
+
+export function addExamples(command: Command, examples: string[]): void {
+  const lines = examples.map((example) => `  $ account-flows ${example}`)
+  command.addHelpText('after', ['', 'Example:', ...lines].join('\n'))
+}
+
+async function execute(row: AnyRow, given: never, connection: Connection): Promise<void> {
+  const { output, run, yes } = connection
+  const question = yes ? undefined : await row.question?.(given, connection)
+  if (question !== undefined) await confirm(connection, question)
+  const answer = await row.run(given, connection)
+  if (row.text) output.answer(answer, (answer) => row.text?.(answer, output) ?? '')
+  if (row.isRefusal?.(answer)) run.exitCode = exitCodes.refused
+}
