@@ -83,7 +83,7 @@ export interface AccountFlows extends Login, LoginPassword, WellKnown {
    *
    * With `browser`, the session that its request comes with ends too. If it was alive and of this account, the browser gets a new one of the
    * same login, and its cookie is set on `res`. Any other end of the account, just before or after, ends that as well. Where a new
-   * session cannot be made, the error is logged, and the person signs in again ([more](changing-passwords.md)).
+   * session cannot be made, the error is logged, and the person signs in again ([more](passwords.md#the-new-session)).
    *
    * @param browser - request and answer of `node:http`, from a page on which its person just proved to know the password.
    * @throws AccountFlowsError `ERR_NOT_ATTACHED` with `browser` before `attach`.

@@ -51,7 +51,7 @@ export interface AccountFlowsOptions {
   responseDelay?: ResponseDelay
   /**
    * How clients are notified that an account is signed out (back-channel logout). By default only clients with a public address are;
-   * with `allowPrivateNetworks: true` also those in private networks and on this machine. See `docs/client-logout.md`.
+   * with `allowPrivateNetworks: true` also those in private networks and on this machine. See `docs/clients.md`.
    */
   clientLogout?: ClientLogoutOptions | undefined
   /** How many proxies in front of this process append to `X-Forwarded-For`; 0 by default. */

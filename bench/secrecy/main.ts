@@ -1,6 +1,6 @@
 /**
  * The proof that the times of the answers tell nobody who has an account. It measures pairs of requests. Six tests try to tell them
- * apart. docs/secrecy.md says how to run it and how to read it.
+ * apart. docs/security.md says how to run it and how to read it.
  *
  * @module
  */

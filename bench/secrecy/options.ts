@@ -23,7 +23,7 @@ export interface Deployment {
 
 export const USAGE = `npm run prove:secrecy -- [--pairs N] [--short] [--only TEXT] [--json] [--seed N]
 npm run prove:secrecy -- --url OAUTH_BASE --known FILE --unknown FILE [--connections N] [--pairs N] …
-docs/secrecy.md says how to read what it prints.`
+docs/security.md says how to read what it prints.`
 
 /** Throws an `Error` that says what is wrong. */
 export function readOptions(args: string[]): Options {
