@@ -10,7 +10,7 @@ import type { Suite } from 'mocha'
 import { type CommandStartedEvent, MongoClient, type Db } from 'mongodb'
 import { MongoMemoryReplSet, MongoMemoryServer } from 'mongodb-memory-server'
 import { systemClock, within } from '../../src/clock.ts'
-import { findMongo } from './find-mongo.ts'
+import { mongo } from './find-mongo.ts'
 import { folderForData } from './folders.ts'
 import { describeWith } from './missing.ts'
 import { freePort } from './serve.ts'
@@ -32,9 +32,6 @@ export interface FreshDatabase {
   drop(): Promise<void>
 }
 
-/** The suites of both begin with it: by this the set-up knows what a run needs. */
-export const WITH_MONGO = 'with a MongoDB'
-
 const LAUNCH_LIMIT = 60_000
 const ANSWER_LIMIT = 10_000
 const DATA = 'mongo-of-tests-'
@@ -51,7 +48,7 @@ export function describeWithReplicaSet(title: string, body: (this: Suite) => voi
 
 function describeOn(topology: Topology, title: string, body: (this: Suite) => void): void {
   const start = () => startMongo(topology)
-  describeWith(`${WITH_MONGO} (${topology})`, start, title, function () {
+  describeWith(`${mongo.title} (${topology})`, start, title, function () {
     afterEach('MongoDB still answers', async function () {
       const server = await servers.get(topology)
       if (this.currentTest?.state !== 'failed' || (await startMongo(topology)) === server) return
@@ -144,12 +141,12 @@ const running: MongoMemoryServer[] = []
 
 /** One of its own for the caller, unless it was given by its address. */
 export async function newServer(topology: Topology, count = 1): Promise<MongoServer> {
-  const mongo = await findMongo()
-  if ('uri' in mongo) {
-    if (topology === 'standalone' || mongo.isReplicaSet) return { uri: mongo.uri, members: [] }
+  const found = await mongo.find()
+  if ('uri' in found) {
+    if (topology === 'standalone' || found.isReplicaSet) return { uri: found.uri, members: [] }
     throw new Error('The server at MONGODB_URI is no replica set.')
   }
-  const binary = { systemBinary: mongo.mongod }
+  const binary = { systemBinary: found.path }
   if (topology === 'standalone') {
     const server = await MongoMemoryServer.create({ binary, instance: await instanceOptions() })
     running.push(server)

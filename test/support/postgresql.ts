@@ -13,7 +13,7 @@ import type { Suite } from 'mocha'
 import { Client, Pool } from 'pg'
 import type { PostgresPool } from '../../src/index.ts'
 import { folderForData } from './folders.ts'
-import { describeWith, install, messageOf, onPath } from './missing.ts'
+import { describeWith, install, onPath, partOfTests } from './missing.ts'
 import { freePort } from './serve.ts'
 
 export interface PostgresServer {
@@ -35,13 +35,10 @@ export interface FreshPostgresql {
   drop(): Promise<void>
 }
 
-/** By this the set-up knows what a run needs. */
-export const WITH_POSTGRESQL = 'with a PostgreSQL'
-
-/** What one process has found, or why it has not, is not looked for again by those that it starts. */
-const FOUND = 'ACCOUNT_FLOWS_TESTS_POSTGRESQL'
-const MISSING = 'ACCOUNT_FLOWS_TESTS_NO_POSTGRESQL'
 const HOW_TO_GET_ONE = 'run the tests as root on Debian or Ubuntu, or put initdb on the PATH'
+
+/** The folder of its programs. */
+export const postgresql = partOfTests('PostgreSQL', [HOW_TO_GET_ONE], findPostgresql)
 
 const DEBIAN = '/usr/lib/postgresql'
 const START_LIMIT = 60_000
@@ -66,7 +63,7 @@ const run = promisify(execFile)
 
 /** A suite that needs PostgreSQL: pending where there is none, and under `CI=true` a failure. */
 export function describeWithPostgresql(title: string, body: (this: Suite) => void): void {
-  describeWith(WITH_POSTGRESQL, sharedServer, title, body)
+  describeWith(postgresql.title, sharedServer, title, body)
 }
 
 /** The same suite on PGlite and, in the full tier, on a real server: a database of its own, which `empty` makes a new one. */
@@ -146,7 +143,7 @@ function sharedServer(): Promise<PostgresServer> {
 
 /** One of its own for the caller, which ends with the process. What stands in the way is thrown as one sentence. */
 export async function newPostgresql(): Promise<PostgresServer> {
-  const { bin } = await findPostgresql()
+  const { path: bin } = await postgresql.find()
   const port = await freePort()
   const user = await userOfServers()
   const data = mkdtempSync(join(folderForData(DATA), `${DATA}${process.pid}-`))
@@ -215,30 +212,15 @@ async function userOfServers(): Promise<{ uid: number; gid: number } | undefined
   return { uid: await id('-u'), gid: await id('-g') }
 }
 
-/** Finds it, for the processes that this one starts too, and tells where it is from. */
-export async function setUpPostgresql(): Promise<string> {
-  try {
-    const found = await findPostgresql()
-    const { stdout } = await run(join(found.bin, 'postgres'), ['--version'])
-    process.env[FOUND] = JSON.stringify(found)
-    return `${stdout.trim()}: ${found.bin}, from ${found.origin}.`
-  } catch (error) {
-    return (process.env[MISSING] = `No PostgreSQL (${messageOf(error)}): ${HOW_TO_GET_ONE}.`)
-  }
-}
-
-async function findPostgresql(): Promise<{ bin: string; origin: string }> {
-  const { [FOUND]: before, [MISSING]: missing } = process.env
-  if (before) return JSON.parse(before)
-  if (missing) throw new Error(missing)
+async function findPostgresql(): Promise<{ path: string; origin: string }> {
   const named = onPath('initdb')
-  if (named && onPath('postgres')) return { bin: dirname(named), origin: 'the PATH' }
-  const bin = newestOfDebian()
-  if (bin) return { bin, origin: 'Debian' }
+  if (named && onPath('postgres')) return { path: dirname(named), origin: 'the PATH' }
+  const path = newestOfDebian()
+  if (path) return { path, origin: 'Debian' }
   await install(['postgresql'])
   const installed = newestOfDebian()
   if (!installed) throw new Error(`postgresql of Debian has no initdb in ${DEBIAN}`)
-  return { bin: installed, origin: 'Debian, installed now' }
+  return { path: installed, origin: 'Debian, installed now' }
 }
 
 function newestOfDebian(): string | undefined {
