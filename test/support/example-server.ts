@@ -14,6 +14,7 @@ import { createAdminClient, type PostgresPool } from '../../src/index.ts'
 import { recordsIn, type Stored } from './records.ts'
 import { eventually } from './eventually.ts'
 import { freePort } from './serve.ts'
+import { suiteOf } from './suite.ts'
 import { startProcess } from './process.ts'
 
 /** Before mocha gives up, which could not tell why. */
@@ -35,27 +36,10 @@ const DEFAULTS: Variables = {
 /** `undefined`: unset, whatever the default of the tests is. */
 export type Variables = Record<string, string | undefined>
 
-export interface ExampleServer {
-  baseUrl: string
-  /** Where it listens; another one than that of the base URL when `BASE_URL` is given. */
-  port: number
-  pid: number
-  /** Of `Authorization: Bearer` at the admin API. */
-  adminToken: string
-  /** All that it printed so far, on both streams. */
-  output(): string
-  /** SIGTERM; answers the exit code. */
-  stop(): Promise<number | null>
-  signal(signal: NodeJS.Signals): void
-  /** SIGKILL. */
-  kill(): Promise<void>
-}
+export interface ExampleServer extends Awaited<ReturnType<typeof startExampleServer>> {}
 
 /** Starts the example server, compiled, on a free port and waits for its READY line. `command` of the shell: another way to start it. */
-export async function startExampleServer(
-  variables: Variables = {},
-  command?: string,
-): Promise<ExampleServer> {
+export async function startExampleServer(variables: Variables = {}, command?: string) {
   const port = variables['PORT'] ?? String(await freePort())
   const { process: child, output, exited } = spawnServer({ PORT: port, ...variables }, command)
   const baseUrl = await new Promise<string>((resolve, reject) => {
@@ -73,16 +57,23 @@ export async function startExampleServer(
   })
   return {
     baseUrl,
+    /** Where it listens; another one than that of the base URL when `BASE_URL` is given. */
     port: Number(port),
     pid: child.pid ?? NaN,
+    /** Of `Authorization: Bearer` at the admin API. */
     adminToken:
       /^Admin token: (.*)$/m.exec(output())?.[1] ?? variables['ADMIN_TOKEN'] ?? ADMIN_TOKEN,
+    /** All that it printed so far, on both streams. */
     output,
+    /** The exit code. `null`: it was killed. */
+    exited,
+    signal: (signal: NodeJS.Signals) => void child.kill(signal),
+    /** SIGTERM; answers the exit code. */
     stop() {
       child.kill('SIGTERM')
       return exited
     },
-    signal: (signal) => void child.kill(signal),
+    /** SIGKILL. */
     async kill() {
       child.kill('SIGKILL')
       await exited
@@ -92,16 +83,10 @@ export async function startExampleServer(
 
 /** The server of the suite that asks for it, from its first hook to its end. Variables that a hook makes are given as a function. */
 export function suiteExampleServer(variables: Variables | (() => Variables) = {}): ExampleServer {
-  const server = {} as ExampleServer
-  let kill = async () => {}
-  before('the example server runs', async function () {
-    this.timeout(120_000)
-    const given = typeof variables === 'function' ? variables() : variables
-    Object.assign(server, await startExampleServer(given))
-    kill = server.kill
-  })
-  after(() => kill())
-  return server
+  return suiteOf<ExampleServer>(
+    () => startExampleServer(typeof variables === 'function' ? variables() : variables),
+    ({ kill }) => kill(),
+  )
 }
 
 /** For a server that is expected to refuse to start. */

@@ -31,13 +31,14 @@ import { koaHost } from '../../examples/hosts/koa.ts'
 import { readForm } from '../../examples/hosts/page.ts'
 import { postgresUsers, storageIn } from '../../examples/server/postgresql.ts'
 import { startMailServer, type MailServerOptions } from './mail-server.ts'
-import { atHand, PASSWORD, personAt, tokenOf, type Service } from './person.ts'
+import { atHand, PASSWORD, type Person, personAt, tokenOf } from './person.ts'
 import { describeWithMongo, freshDatabase } from './mongod.ts'
 import { describeWithPostgresql, freshPostgresql } from './postgresql.ts'
 import { serve } from './serve.ts'
+import { suiteOf } from './suite.ts'
 import { movableClock, resetTime } from './time.ts'
-import { createRelyingParty, followWithin } from './relying-party.ts'
-import { createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
+import { createRelyingParty } from './relying-party.ts'
+import { followWithin, createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
 import { flowsStore } from '../../src/records/store.ts'
 import { adapterOn } from './kept.ts'
 
@@ -92,22 +93,7 @@ export type { HostParts }
 export type Listener = (req: IncomingMessage, res: ServerResponse) => unknown
 export type Host = (parts: HostParts) => Promise<Listener> | Listener
 
-export interface Harness extends Service, ReturnType<typeof atHand> {
-  baseUrl: string
-  provider: Provider
-  /** Where there is one, for another harness that has it too. */
-  database: Database | undefined
-  /** MongoDB's. */
-  db: Db | undefined
-  put(settings: Record<string, string>): Promise<void>
-  forgot(identifier: string, carried?: Record<string, string>): Promise<Answer>
-  reset(link: string, password: string, confirm?: string): Promise<Answer>
-  /** Opens the authorization request and posts the credentials; answers the login POST. */
-  login(agent: UserAgent, url: URL, username: string, password?: string): Promise<Answer>
-  /** Signs in to the end; answers the redirect back to the client. */
-  signIn(agent: UserAgent, username: string, password?: string): Promise<Answer>
-  close(): Promise<void>
-}
+export interface Harness extends Awaited<ReturnType<typeof startHarness>> {}
 
 export const CLIENT = {
   client_id: 'app',
@@ -132,7 +118,7 @@ const SECRETS = [randomBytes(32)] as const
 
 let running = 0
 
-export async function startHarness(options: HarnessOptions = {}): Promise<Harness> {
+export async function startHarness(options: HarnessOptions = {}) {
   const { technology = 'memory', oauthPath = '/oauth2', usesHook = true, host = koaHost } = options
   const { basePath = '', adapter: replace } = options
   const { prefix } = options
@@ -219,7 +205,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   const passwordHash = await bcrypt.hash(PASSWORD, 4)
   let added = 0
 
-  const harness: Omit<Harness, keyof ReturnType<typeof atHand>> = {
+  const harness = {
     baseUrl,
     oauthUrl,
     flows,
@@ -227,13 +213,15 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
     store,
     records,
     users,
+    /** Where there is one, for another harness that has it too. */
     database: database && { ...database, drop: async () => {} },
+    /** MongoDB's. */
     db: database?.db,
     mail,
     events,
     party,
 
-    async addUser(user) {
+    async addUser(user: Partial<User> & { username: string }): Promise<Person> {
       added += 1
       const complete: User = {
         id: `u${added}`,
@@ -247,32 +235,34 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
       return personAt(harness, complete)
     },
 
-    async changeUser(user, changes) {
+    async changeUser(user: User, changes: Partial<User>) {
       await changeUser({ ...((await users.findById(user.id)) ?? user), ...changes })
     },
 
-    async put(settings) {
+    async put(settings: Record<string, string>) {
       await createAdminClient(baseUrl, ADMIN_TOKEN).putSettings(settings)
     },
 
-    forgot: (identifier, carried = {}) =>
+    forgot: (identifier: string, carried: Record<string, string> = {}) =>
       anyone.post(`${oauthUrl}/forgot-password`, { identifier, ...carried }),
 
-    reset: (link, password, confirm = password) =>
+    reset: (link: string, password: string, confirm = password) =>
       anyone.post(`${oauthUrl}/reset-password`, {
         token: tokenOf(link),
         password,
         confirm_password: confirm,
       }),
 
-    async login(agent, url, username, password = PASSWORD) {
+    /** Opens the authorization request and posts the credentials; answers the login POST. */
+    async login(agent: UserAgent, url: URL, username: string, password = PASSWORD) {
       const page = await followWithin(agent, oauthUrl, await agent.get(url))
       return agent.post(`${oauthUrl}/login`, { username, password, ...page.hidden })
     },
 
-    follow: (agent, answer) => followWithin(agent, oauthUrl, answer),
+    follow: (agent: UserAgent, answer: Answer) => followWithin(agent, oauthUrl, answer),
 
-    async signIn(agent, username, password = PASSWORD) {
+    /** Signs in to the end; answers the redirect back to the client. */
+    async signIn(agent: UserAgent, username: string, password?: string): Promise<Answer> {
       const { url } = await party.begin()
       return harness.follow(agent, await harness.login(agent, url, username, password))
     },
@@ -302,8 +292,14 @@ export function storeIn({ db, pool }: Partial<Database> = {}, prefix?: string) {
   return pool ? postgresStore(pool, { prefix }) : memoryStore(movableClock)
 }
 
+interface UsersOfHost {
+  users: UserStore
+  addUser(user: User): Promise<unknown>
+  changeUser(user: User): Promise<unknown>
+}
+
 /** Those of the host, and how it adds and changes one. */
-async function usersIn({ db, pool }: Partial<Database> = {}, prefix = '') {
+async function usersIn({ db, pool }: Partial<Database> = {}, prefix = ''): Promise<UsersOfHost> {
   if (db) {
     const collection = db.collection<{ _id: string }>(`${prefix}users`)
     const fieldsOf = ({
@@ -404,14 +400,10 @@ const firstParty: Configuration['loadExistingGrant'] = async ({ oidc }) => {
 export function suiteHarness(
   options: HarnessOptions | (() => HarnessOptions | Promise<HarnessOptions>) = {},
 ): Harness {
-  const h = {} as Harness
-  let close = async () => {}
-  before('the harness runs', async () => {
-    Object.assign(h, await startHarness(typeof options === 'function' ? await options() : options))
-    close = h.close
-  })
-  after(() => close())
-  return h
+  return suiteOf<Harness>(
+    async () => startHarness(typeof options === 'function' ? await options() : options),
+    ({ close }) => close(),
+  )
 }
 
 /** The same suite on the embedded store and, in the full tier, on MongoDB and PostgreSQL. */

@@ -283,6 +283,7 @@ interface TakenMail {
   isSecure: boolean
   /** `undefined`: nobody logged in. */
   user: string | undefined
+  password: string | undefined
 }
 
 export interface FaultySmtpOptions {
@@ -346,7 +347,7 @@ function talk(raw: Socket, options: FaultySmtpOptions, smtp: FaultySmtp): void {
   let received = ''
   let isReadingMail = false
   let hasBegun = false
-  let user: string | undefined
+  let login: { user?: string; password?: string } = {}
   let from = ''
   let to: string[] = []
 
@@ -385,7 +386,7 @@ function talk(raw: Socket, options: FaultySmtpOptions, smtp: FaultySmtp): void {
     AUTH(line) {
       const [, name = '', password = ''] = atob(line.split(' ')[2] ?? '').split('\0')
       smtp.logins.push({ user: name, password, isSecure })
-      if (isTaken(at('AUTH', line, '235 Welcome'))) user = name
+      if (isTaken(at('AUTH', line, '235 Welcome'))) login = { user: name, password }
     },
 
     MAIL(line) {
@@ -432,7 +433,8 @@ function talk(raw: Socket, options: FaultySmtpOptions, smtp: FaultySmtp): void {
     if (end < 0 || socket.destroyed) return false
     isReadingMail = false
     hasBegun = false
-    smtp.mails.push({ from, to, raw: received.slice(0, end), isSecure, user })
+    const { user, password } = login
+    smtp.mails.push({ from, to, raw: received.slice(0, end), isSecure, user, password })
     received = received.slice(end + 5)
     at('dot', '', '250 Taken')
     return true
@@ -517,23 +519,4 @@ export function drops(when: Step): Fault {
 /** Says this in place of the honest answer. */
 export function answers(when: Step, reply: string): Fault {
   return (step) => (step === when ? reply : undefined)
-}
-
-export type LoginRecorder = Awaited<ReturnType<typeof startLoginRecorder>>
-
-/** An SMTP server that takes every mail, with every login or none. */
-export async function startLoginRecorder() {
-  /** User and password of each login; neither, for a mail without one. */
-  const logins: (string | undefined)[][] = []
-  const server = await startFaultySmtp({
-    offersAuth: true,
-    fault(step) {
-      const { user, password } = server.logins.at(-1) ?? {}
-      if (step === 'AUTH') logins.push([user, password])
-      if (step === 'dot' && server.mails.at(-1)?.user === undefined)
-        logins.push([undefined, undefined])
-      return undefined
-    },
-  })
-  return { port: String(server.port), logins, close: server.close }
 }

@@ -14,6 +14,7 @@ import { mongo } from './find-mongo.ts'
 import { folderForData } from './folders.ts'
 import { describeWith } from './missing.ts'
 import { freePort } from './serve.ts'
+import { suiteOf } from './suite.ts'
 
 export type Topology = 'standalone' | 'replica set'
 
@@ -192,13 +193,8 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 process.env['MONGOMS_SYSTEM_BINARY_VERSION_CHECK'] ??= 'false'
 
 /** The database of the suite that asks for it, from its first hook to its end. */
-export function suiteDatabase(): FreshDatabase {
-  const fresh = {} as FreshDatabase
-  let drop = async () => {}
-  before('there is an empty database', async () => {
-    Object.assign(fresh, await freshDatabase())
-    drop = fresh.drop
-  })
-  after(() => drop())
-  return fresh
-}
+export const suiteDatabase = () =>
+  suiteOf<FreshDatabase>(
+    () => freshDatabase(),
+    ({ drop }) => drop(),
+  )

@@ -283,7 +283,7 @@ export interface Waiting {
   send?: (request: AuthorizationRequest) => URL | Promise<URL>
 }
 
-interface WaitingOptions extends Waiting {
+export interface WaitingOptions extends Waiting {
   user?: Person
   agent?: UserAgent
 }
@@ -336,7 +336,7 @@ export function atHand(h: Service) {
     isIdle: () => isIdle(h),
     /** So much later; a mail that is still under way would be sent again. */
     later: (ms: number) => later(h, ms),
-    withoutJobs: (work: () => Promise<unknown>) => withoutJobs(h, work),
+    withoutJobs: <T>(work: () => Promise<T>) => withoutJobs(h, work),
   }
 }
 

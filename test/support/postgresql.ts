@@ -15,17 +15,9 @@ import type { PostgresPool } from '../../src/index.ts'
 import { folderForData } from './folders.ts'
 import { describeWith, install, onPath, partOfTests } from './missing.ts'
 import { freePort } from './serve.ts'
+import { suiteOf } from './suite.ts'
 
-export interface PostgresServer {
-  /** With the database of that name. */
-  url(database?: string): string
-  /** All of its processes at once, as where the machine stops; answers once they are gone. */
-  crash(): Promise<void>
-  /** On the same port and data; answers once it takes connections. */
-  start(): Promise<void>
-  /** All of its processes stand still until the function that it answers is called. */
-  freeze(): Promise<() => Promise<void>>
-}
+export interface PostgresServer extends Awaited<ReturnType<typeof newPostgresql>> {}
 
 export interface FreshPostgresql {
   pool: Pool
@@ -71,25 +63,16 @@ export function describeOnPostgresql(
   title: string,
   body: (database: () => PostgresPool, empty: () => Promise<void>) => void,
 ): void {
-  const empty = async () => {
-    for (const text of ['DROP SCHEMA public CASCADE', 'CREATE SCHEMA public'])
-      await current?.query(text)
-  }
-  let current: PostgresPool | undefined
-  const database = () => {
-    if (!current) throw new TypeError('there is no database yet')
-    return current
-  }
-  const suite = (start: () => Promise<{ pool: PostgresPool; drop(): Promise<void> }>) => () => {
-    let drop = async () => {}
-    before('there is an empty database', async function () {
-      this.timeout(START_LIMIT)
-      const fresh = await start()
-      current = fresh.pool
-      drop = fresh.drop
-    })
-    after(() => drop())
-    body(database, empty)
+  type Fresh = { pool: PostgresPool; drop(): Promise<void> }
+  const suite = (start: () => Promise<Fresh>) => () => {
+    const fresh = suiteOf<Fresh>(start, ({ drop }) => drop())
+    body(
+      () => fresh.pool,
+      async () => {
+        for (const text of ['DROP SCHEMA public CASCADE', 'CREATE SCHEMA public'])
+          await fresh.pool.query(text)
+      },
+    )
   }
   const inProcess = async () => {
     const { PGlite } = await import('@electric-sql/pglite')
@@ -119,7 +102,7 @@ export async function freshPostgresql(from?: PostgresServer): Promise<FreshPostg
   }
 }
 
-async function administrator(server: PostgresServer): Promise<Client> {
+async function administrator(server: Pick<PostgresServer, 'url'>): Promise<Client> {
   const admin = new Client({ connectionString: server.url() })
   await admin.connect()
   return admin
@@ -142,7 +125,7 @@ function sharedServer(): Promise<PostgresServer> {
 }
 
 /** One of its own for the caller, which ends with the process. What stands in the way is thrown as one sentence. */
-export async function newPostgresql(): Promise<PostgresServer> {
+export async function newPostgresql() {
   const { path: bin } = await postgresql.find()
   const port = await freePort()
   const user = await userOfServers()
@@ -174,20 +157,24 @@ export async function newPostgresql(): Promise<PostgresServer> {
     return child
   }
   let child = await start()
-  const server: PostgresServer = {
-    url: (database = 'postgres') => `postgres://postgres@127.0.0.1:${port}/${database}`,
+  const server = {
+    /** With the database of that name. */
+    url: (database = 'postgres'): string => `postgres://postgres@127.0.0.1:${port}/${database}`,
 
-    async crash() {
+    /** All of its processes at once, as where the machine stops; answers once they are gone. */
+    async crash(): Promise<void> {
       const gone = once(child, 'exit')
       child.kill('SIGQUIT')
       await gone
     },
 
-    async start() {
+    /** On the same port and data; answers once it takes connections. */
+    async start(): Promise<void> {
       child = await start()
     },
 
-    async freeze() {
+    /** All of its processes stand still until the function that it answers is called. */
+    async freeze(): Promise<() => Promise<void>> {
       const admin = await administrator(server)
       child.kill('SIGSTOP')
       const { rows } = await admin.query<{ pid: number }>('SELECT pid FROM pg_stat_activity')

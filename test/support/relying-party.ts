@@ -1,5 +1,4 @@
 import * as client from 'openid-client'
-import type { Answer, UserAgent } from './user-agent.ts'
 
 /** One authorization request of a real relying party, and what it keeps to finish it. */
 export interface AuthorizationRequest {
@@ -64,15 +63,4 @@ export async function createRelyingParty(
         idTokenExpected: true,
       }),
   }
-}
-
-/** Follows redirects as long as they stay below `within`; answers the first response that leads elsewhere, or is a page. */
-export async function followWithin(
-  agent: UserAgent,
-  within: string,
-  first: Answer,
-): Promise<Answer> {
-  let answer = first
-  while (answer.location?.startsWith(within)) answer = await agent.get(answer.location)
-  return answer
 }
