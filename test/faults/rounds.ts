@@ -39,12 +39,6 @@ export interface Round<At extends Service = Service> {
   moment: KillMoment
 }
 
-/** When something is done that is not done yet. `happened` tells whether it was, or was cancelled before. */
-interface Armed {
-  happened: Promise<unknown>
-  cancel(): void
-}
-
 /** What one story of killed processes has of its own; `tellRounds` does the rest. */
 interface Story<At extends Service, R extends Round<At>, Planned> {
   /** Of the line with figures. */
@@ -58,8 +52,8 @@ interface Story<At extends Service, R extends Round<At>, Planned> {
   prepare(at: At, planned: Planned, index: number): Promise<R>
   /** Does the work, dies, and starts again. */
   kill(round: R): Promise<unknown>
-  /** Kills the process at a moment that has a name. */
-  arm?(round: R, name: string, trail: Trail): Armed
+  /** Has the process killed at a moment that has a name. Answers how to leave it alive. */
+  arm?(round: R, name: string, trail: Trail): () => unknown
   /** After the last round of a service. */
   afterwards?(at: At, index: number): Promise<unknown>
   judge(round: R): Promise<unknown>
@@ -116,18 +110,15 @@ export function tellRounds<At extends Service, R extends Round<At>, Planned>(
     await story.afterwards?.(at, index)
   }
 
-  function arm(round: R, trail: Trail): Armed {
+  /** Has the process killed at the moment of the round. Answers how to leave it alive. */
+  function arm(round: R, trail: Trail): () => unknown {
     const { at, moment } = round
     if (typeof moment === 'number') {
-      return {
-        happened: sleep(moment)
-          .then(at.kill)
-          .then(() => true),
-        cancel: () => {},
-      }
+      const timer = setTimeout(() => void at.kill(), moment)
+      return () => clearTimeout(timer)
     }
     if (typeof moment !== 'string') {
-      return at.proxy.interrupt(momentOf(moment.step, trail, moment.when), at.kill)
+      return at.proxy.interrupt(momentOf(moment.step, trail, moment.when), at.kill).cancel
     }
     if (!story.arm) throw new TypeError(`who kills at ${moment}?`)
     return story.arm(round, moment, trail)
@@ -143,13 +134,12 @@ export function tellRounds<At extends Service, R extends Round<At>, Planned>(
     const early = isArmedLater ? undefined : arm(round, trail)
     const working = answered(work())
     if (isArmedLater) await working
-    const { happened, cancel } = early ?? arm(round, trail)
-    await Promise.race([happened, sleep(SETTLED_WITHIN_MS, undefined, { ref: false })])
-    cancel()
-    if (!(await happened)) {
-      fault(round, true, 'missed moment', 'not killed')
-      await at.kill()
-    }
+    const disarm = early ?? arm(round, trail)
+    const isKilled = at.server.exited.then((code) => code === null)
+    const wait = sleep(SETTLED_WITHIN_MS, false, { ref: false })
+    fault(round, !(await Promise.race([isKilled, wait])), 'missed moment', 'not killed')
+    disarm()
+    await at.kill()
     const answer = await working
     trail.end()
     return answer
