@@ -4,7 +4,6 @@
  * @module
  */
 import { expect } from 'chai'
-import type { Database } from '../support/harness.ts'
 import { recordsIn, ofLink, setColumn } from '../support/records.ts'
 import type { Document } from 'mongodb'
 import { type Account, addAccounts, forgot, PASSWORD } from '../support/example-server.ts'
@@ -47,16 +46,9 @@ type Url = Pick<Processes, 'baseUrl'>
 
 let added = 0
 
-/** For what looks into one of them by itself. */
-export function oneOf({ db, pool }: Database) {
-  const one = db ?? pool
-  if (!one) throw new TypeError('there is no database')
-  return one
-}
-
 export async function addPerson({ database }: Place, verified = true): Promise<Person> {
   const name = `person-${(added += 1)}`
-  const [account] = (await addAccounts(oneOf(database), name, 1, { verified })) as [Account]
+  const [account] = (await addAccounts(database, name, 1, { verified })) as [Account]
   return { ...account, agent: createUserAgent() }
 }
 

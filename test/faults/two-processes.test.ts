@@ -13,15 +13,7 @@ import { describeWithMongo } from '../support/mongod.ts'
 import { tokenOf } from '../support/person.ts'
 import { describeWithPostgresql } from '../support/postgresql.ts'
 import { steadyLoad } from './load.ts'
-import {
-  addPerson,
-  countEvents,
-  linkFor,
-  oneOf,
-  opens,
-  passwordHashOf,
-  postReset,
-} from './people.ts'
+import { addPerson, countEvents, linkFor, opens, passwordHashOf, postReset } from './people.ts'
 import { type Processes, scaled, suiteOnPostgresql, suiteService } from './servers.ts'
 
 const JOBS = scaled({ full: 500, short: 150 })
@@ -48,13 +40,13 @@ function itTakesTurns(at: Processes): void {
   })
 
   it(`deliver ${JOBS} jobs as ${JOBS} mails, none of them twice (RACE-11)`, async () => {
-    const accounts = await addAccounts(oneOf(at.database), 'shared', JOBS)
+    const accounts = await addAccounts(at.database, 'shared', JOBS)
     const startedAt = performance.now()
     await steadyLoad({ perSecond: 100, count: JOBS }, (index) =>
       forgot(index % 2 === 0 ? at : second, accounts[index]?.username ?? ''),
     )
     await eventually('every mail arrives', () => at.mail.mails.length >= JOBS, 120_000)
-    await outboxIsQuiet(oneOf(at.database))
+    await outboxIsQuiet(at.database)
     const seconds = (performance.now() - startedAt) / 1000
 
     expect(at.mail.mails.map(({ to }) => to.join()).toSorted()).to.deep.equal(
@@ -80,7 +72,7 @@ function itTakesTurns(at: Processes): void {
 
   for (let round = 1; round <= ROUNDS; round += 1) {
     it(`take one link that is posted ${POSTS} times at once, with the password of that form (round ${round} of ${ROUNDS}) (RACE-01)`, async () => {
-        const person = await addPerson(at)
+      const person = await addPerson(at)
       const link = await linkFor(at, person)
       expect(await opensForm(link)).to.equal(true)
 

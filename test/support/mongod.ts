@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Suite } from 'mocha'
-import { type CommandStartedEvent, MongoClient, type Db } from 'mongodb'
+import { type CommandStartedEvent, MongoClient } from 'mongodb'
 import { MongoMemoryReplSet, MongoMemoryServer } from 'mongodb-memory-server'
 import { systemClock, within } from '../../src/clock.ts'
 import { mongo } from './find-mongo.ts'
@@ -24,14 +24,7 @@ export interface MongoServer {
   members: MongoMemoryServer[]
 }
 
-export interface FreshDatabase {
-  db: Db
-  client: MongoClient
-  /** With the database's name, so that a child process can be given it as it is. */
-  uri: string
-  /** Drops the database and closes the client. */
-  drop(): Promise<void>
-}
+export interface FreshDatabase extends Awaited<ReturnType<typeof freshDatabase>> {}
 
 const LAUNCH_LIMIT = 60_000
 const ANSWER_LIMIT = 10_000
@@ -68,7 +61,7 @@ function describeOn(topology: Topology, title: string, body: (this: Suite) => vo
 export async function freshDatabase(
   topology: Topology = 'standalone',
   onCommand?: (event: CommandStartedEvent) => void,
-): Promise<FreshDatabase> {
+) {
   const server = await startMongo(topology)
   const uri = withDatabase(server.uri, randomDatabaseName())
   const client = await MongoClient.connect(uri, { monitorCommands: onCommand !== undefined })
@@ -76,9 +69,10 @@ export async function freshDatabase(
   return {
     db: client.db(),
     client,
+    /** With the database's name, so that a child process can be given it as it is. */
     uri,
-    // A server that hangs is left as it is: the next suite notices.
-    async drop() {
+    /** Drops the database and closes the client. A server that hangs is left as it is: the next suite notices. */
+    async drop(): Promise<void> {
       await within(systemClock, ANSWER_LIMIT, client.db().dropDatabase())
       await within(systemClock, ANSWER_LIMIT, client.close())
     },

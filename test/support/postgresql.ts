@@ -19,13 +19,7 @@ import { suiteOf } from './suite.ts'
 
 export interface PostgresServer extends Awaited<ReturnType<typeof newPostgresql>> {}
 
-export interface FreshPostgresql {
-  pool: Pool
-  /** With the database's name, so that a child process can be given it as it is. */
-  url: string
-  /** Closes the pool and drops the database, whoever is connected. */
-  drop(): Promise<void>
-}
+export interface FreshPostgresql extends Awaited<ReturnType<typeof freshPostgresql>> {}
 
 const HOW_TO_GET_ONE = 'run the tests as root on Debian or Ubuntu, or put initdb on the PATH'
 
@@ -84,7 +78,7 @@ export function describeOnPostgresql(
 }
 
 /** A new, empty database with a random name. Throws where no PostgreSQL can be had. */
-export async function freshPostgresql(from?: PostgresServer): Promise<FreshPostgresql> {
+export async function freshPostgresql(from?: PostgresServer) {
   const server = from ?? (await sharedServer())
   const name = `test_${randomBytes(8).toString('hex')}`
   await administer(server, `CREATE DATABASE ${name}`)
@@ -94,8 +88,10 @@ export async function freshPostgresql(from?: PostgresServer): Promise<FreshPostg
   pool.on('error', () => {})
   return {
     pool,
+    /** With the database's name, so that a child process can be given it as it is. */
     url,
-    async drop() {
+    /** Closes the pool and drops the database, whoever is connected. */
+    async drop(): Promise<void> {
       await pool.end()
       await administer(server, `DROP DATABASE ${name} WITH (FORCE)`)
     },

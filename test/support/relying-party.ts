@@ -9,16 +9,7 @@ export interface AuthorizationRequest {
   nonce: string
 }
 
-export interface RelyingParty {
-  config: client.Configuration
-  redirectUri: string
-  begin(extra?: Record<string, string>): Promise<AuthorizationRequest>
-  /** Redeems the code of a redirect back to the client; checks state, nonce, iss and PKCE. */
-  exchange(
-    request: AuthorizationRequest,
-    location: string,
-  ): ReturnType<typeof client.authorizationCodeGrant>
-}
+export interface RelyingParty extends Awaited<ReturnType<typeof createRelyingParty>> {}
 
 interface RelyingPartyOptions {
   clientId: string
@@ -29,7 +20,7 @@ interface RelyingPartyOptions {
 export async function createRelyingParty(
   issuer: string,
   { clientId, redirectUri, clientSecret }: RelyingPartyOptions,
-): Promise<RelyingParty> {
+) {
   const auth = clientSecret === undefined ? client.None() : client.ClientSecretBasic(clientSecret)
   const config = await client.discovery(new URL(issuer), clientId, undefined, auth, {
     execute: [client.allowInsecureRequests],
@@ -39,7 +30,7 @@ export async function createRelyingParty(
     config,
     redirectUri,
 
-    async begin(extra = {}) {
+    async begin(extra: Record<string, string> = {}): Promise<AuthorizationRequest> {
       const codeVerifier = client.randomPKCECodeVerifier()
       const state = client.randomState()
       const nonce = client.randomNonce()
@@ -55,7 +46,8 @@ export async function createRelyingParty(
       return { url, redirectUri, codeVerifier, state, nonce }
     },
 
-    exchange: ({ codeVerifier, state, nonce }, location) =>
+    /** Redeems the code of a redirect back to the client; checks state, nonce, iss and PKCE. */
+    exchange: ({ codeVerifier, state, nonce }: AuthorizationRequest, location: string) =>
       client.authorizationCodeGrant(config, new URL(location), {
         pkceCodeVerifier: codeVerifier,
         expectedState: state,
