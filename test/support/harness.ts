@@ -29,6 +29,7 @@ import { createChangePassword } from '../../examples/hosts/change-password.ts'
 import type { HostParts } from '../../examples/hosts/host-parts.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
 import { readForm } from '../../examples/hosts/page.ts'
+import { firstPartyGrant, grantConsent } from '../../examples/server/consent.ts'
 import { postgresUsers, storageIn } from '../../examples/server/postgresql.ts'
 import { startMailServer, type MailServerOptions } from './mail-server.ts'
 import { atHand, PASSWORD, type Person, personAt, tokenOf } from './person.ts'
@@ -185,7 +186,7 @@ export async function startHarness(options: HarnessOptions = {}) {
         claims: () => ({ sub, email: user.email, email_verified: user.emailVerified }),
       }
     },
-    loadExistingGrant: firstParty,
+    loadExistingGrant: firstPartyGrant,
     ...options.provider,
   })
   flows.attach(provider)
@@ -373,27 +374,9 @@ function hostLogin(
 }
 
 async function giveConsent(provider: Provider, req: IncomingMessage, res: ServerResponse) {
-  const { params, session, grantId } = await provider.interactionDetails(req, res)
-  const grant =
-    (grantId && (await provider.Grant.find(grantId))) ||
-    new provider.Grant({ accountId: session?.accountId, clientId: String(params['client_id']) })
-  grant.addOIDCScope(String(params['scope']))
-  await provider.interactionFinished(req, res, { consent: { grantId: await grant.save() } })
-}
-
-const firstParty: Configuration['loadExistingGrant'] = async ({ oidc }) => {
-  const { client, session, provider, params, result } = oidc
-  if (!client || !session?.accountId) return undefined
-  const granted = result?.consent?.grantId ?? session.grantIdFor(client.clientId)
-  if (granted) return provider.Grant.find(granted)
-  if (client.applicationType === 'native' || String(params?.['prompt']).includes('consent')) {
-    return undefined
-  }
-  const grant = new provider.Grant({ accountId: session.accountId, clientId: client.clientId })
-  const scope = params?.['scope']
-  grant.addOIDCScope(typeof scope === 'string' ? scope : 'openid')
-  await grant.save()
-  return grant
+  const interaction = await provider.interactionDetails(req, res)
+  const grantId = await grantConsent(provider, interaction)
+  await provider.interactionFinished(req, res, { consent: { grantId } })
 }
 
 /** The harness of the suite that asks for it, from its first hook to its end. Options that a hook makes, or that are waited for, are given as a function. */
