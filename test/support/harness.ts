@@ -124,7 +124,7 @@ export async function startHarness(options: HarnessOptions = {}) {
   const { basePath = '', adapter: replace } = options
   const { prefix } = options
   const database = options.database ?? (await freshDatabaseOf(technology))
-  const { users, addUser, changeUser } = await usersIn(database, prefix)
+  const { users, write } = await usersIn(database, prefix)
   const records = options.flows?.store ?? storeIn(database, prefix)
   const store = flowsStore(records, options.flows?.clock ?? movableClock)
   const own = adapterOn(store, SECRETS, movableClock)
@@ -232,12 +232,12 @@ export async function startHarness(options: HarnessOptions = {}) {
         disabled: false,
         ...user,
       }
-      await addUser(complete)
+      await write(complete)
       return personAt(harness, complete)
     },
 
     async changeUser(user: User, changes: Partial<User>) {
-      await changeUser({ ...((await users.findById(user.id)) ?? user), ...changes })
+      await write({ ...((await users.findById(user.id)) ?? user), ...changes })
     },
 
     async put(settings: Record<string, string>) {
@@ -293,54 +293,37 @@ export function storeIn({ db, pool }: Partial<Database> = {}, prefix?: string) {
   return pool ? postgresStore(pool, { prefix }) : memoryStore(movableClock)
 }
 
-interface UsersOfHost {
-  users: UserStore
-  addUser(user: User): Promise<unknown>
-  changeUser(user: User): Promise<unknown>
-}
-
-/** Those of the host, and how it adds and changes one. */
-async function usersIn({ db, pool }: Partial<Database> = {}, prefix = ''): Promise<UsersOfHost> {
+/** Those of the host, and how it adds or changes one. */
+async function usersIn(
+  { db, pool }: Partial<Database> = {},
+  prefix = '',
+): Promise<{ users: UserStore; write(user: User): Promise<unknown> }> {
   if (db) {
-    const collection = db.collection<{ _id: string }>(`${prefix}users`)
-    const fieldsOf = ({
-      username,
-      email,
-      emailVerified,
-      passwordHash,
-      disabled,
-      locale,
-    }: User) => ({
-      username,
-      email,
-      email_verified: emailVerified,
-      password_hash: passwordHash,
-      disabled,
-      ...(locale !== undefined && { locale }),
-    })
+    const users = db.collection<{ _id: string }>(`${prefix}users`)
     return {
-      users: mongoUsers(db.collection(`${prefix}users`)),
-      addUser: (user: User) => collection.insertOne({ _id: user.id, ...fieldsOf(user) }),
-      changeUser: (user: User) => collection.updateOne({ _id: user.id }, { $set: fieldsOf(user) }),
+      users: mongoUsers(users),
+      write({ id, username, email, emailVerified, passwordHash, disabled, locale }) {
+        const renamed = { email_verified: emailVerified, password_hash: passwordHash }
+        const known = locale === undefined ? {} : { locale }
+        const $set = { username, email, disabled, ...renamed, ...known }
+        return users.updateOne({ _id: id }, { $set }, { upsert: true })
+      },
     }
   }
   // The recipe has one table: whoever shares the database by a prefix has users elsewhere.
   if (!pool || prefix) {
     const users = memoryUsers()
-    const add = async (user: User) => users.add(user)
-    return { users, addUser: add, changeUser: add }
+    return { users, write: async (user) => users.add(user) }
   }
   await storageIn(pool, [SECRETS[0].toString('base64url')])
-  const write = (text: string) => async (user: User) => {
-    const { id, username, email, emailVerified, passwordHash, disabled } = user
-    await pool.query(text, [id, username, email, emailVerified, passwordHash, disabled])
-  }
   const columns = '(id, username, email, email_verified, password_hash, disabled)'
   const values = '($1, $2, $3, $4, $5, $6)'
+  const insert = `INSERT INTO users ${columns} VALUES ${values}`
+  const upsert = `${insert} ON CONFLICT (id) DO UPDATE SET ${columns} = ${values}`
   return {
     users: postgresUsers(pool),
-    addUser: write(`INSERT INTO users ${columns} VALUES ${values}`),
-    changeUser: write(`UPDATE users SET ${columns} = ${values} WHERE id = $1`),
+    write: ({ id, username, email, emailVerified, passwordHash, disabled }) =>
+      pool.query(upsert, [id, username, email, emailVerified, passwordHash, disabled]),
   }
 }
 
