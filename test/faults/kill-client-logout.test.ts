@@ -29,7 +29,7 @@ import {
 import { addPerson, answered, linkFor, postReset } from './people.ts'
 
 /** At each of the two servers. The steps and the door bring it to more than a hundred in all. */
-const RANDOM_ROUNDS = scaled({ full: 30, short: 1 })
+const RANDOM_ROUNDS = scaled({ full: 50, short: 1 })
 const RANDOM_WITHIN_MS = 150
 const SHARED_ROUNDS = scaled({ full: 15, short: 2 })
 const NEW_PASSWORD = 'the password of the form'

@@ -30,8 +30,7 @@ export interface MongoCommand {
 
 /** A moment in the life of one command; it comes once. */
 export interface Moment {
-  /** `reply` is there when the moment is `after`. */
-  matches(command: MongoCommand, reply?: Document): boolean
+  matches(command: MongoCommand): boolean
   /** Which of the commands that match, from 1. */
   nth?: number
   /** `before`: MongoDB never gets the command. `after`: MongoDB has executed it, and the client never gets the reply. */
@@ -102,7 +101,7 @@ export async function startMongoProxy({ db, uri }: FreshDatabase) {
       const reply = command && bodyOf(message)
       if (reply) {
         for (const watcher of watchers) watcher.reply?.(command, reply)
-        if (await isInterrupted('after', command, reply)) return drop()
+        if (await isInterrupted('after', command)) return drop()
       }
       client.write(message)
     }
@@ -127,9 +126,9 @@ export async function startMongoProxy({ db, uri }: FreshDatabase) {
 
   const isWatched = () => watchers.size > 0 || armed.size > 0
 
-  async function isInterrupted(when: Moment['when'], command: MongoCommand, reply?: Document) {
+  async function isInterrupted(when: Moment['when'], command: MongoCommand) {
     const matching = [...armed].filter(
-      ({ moment }) => moment.when === when && moment.matches(command, reply),
+      ({ moment }) => moment.when === when && moment.matches(command),
     )
     for (const each of matching) each.left -= 1
     const reached = matching.filter(({ left }) => left === 0)
