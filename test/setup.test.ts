@@ -24,7 +24,7 @@ describe('with none', () => { it('runs', () => {}) })
 `
 
 const NONE = {
-  ACCOUNT_FLOWS_TESTS_NO_POSTGRESQL: 'none is to be had',
+  ACCOUNT_FLOWS_TESTS_POSTGRESQL: '{"missing":"no PostgreSQL is to be had"}',
   MONGODB_URI: 'mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=500',
   CHROMIUM: '/nowhere',
 }
@@ -64,7 +64,7 @@ describe('The set-up of the tests, where something is missing [full]', () => {
     expect(said).to.include('1 passing').and.include('3 pending')
     expect(advice)
       .to.include('No MongoDB (connect ECONNREFUSED 127.0.0.1:1): correct MONGODB_URI or unset it.')
-      .and.include('No PostgreSQL (none is to be had): run the tests as root')
+      .and.include('no PostgreSQL is to be had')
       .and.include('No Chromium (/nowhere does not start): correct CHROMIUM or unset it.')
     expect(code).to.equal(0)
   })
@@ -73,7 +73,7 @@ describe('The set-up of the tests, where something is missing [full]', () => {
     const { code, said } = await testsWith({
       MONGOMS_SYSTEM_BINARY: '/nowhere',
       CHROMIUM: '/nowhere',
-      ACCOUNT_FLOWS_TESTS_NO_POSTGRESQL: 'none is to be had',
+      ACCOUNT_FLOWS_TESTS_POSTGRESQL: '{"missing":"no PostgreSQL is to be had"}',
       CI: 'true',
     })
     expect(said).to.include('1 passing').and.include('3 failing')

@@ -143,7 +143,7 @@ export async function startService(setup: Setup, random: Random): Promise<Servic
 
     async rest() {
       const limit = setup.mail === 'taken' ? REST_LIMIT_MS : 1_000
-      await outboxIsQuiet(database.db, limit).catch(() => {})
+      await outboxIsQuiet(database, limit).catch(() => {})
       await database.db.collection('mail_outbox').deleteMany({})
       await sleep(500)
     },

@@ -12,7 +12,7 @@ import {
 } from '../support/harness.ts'
 import { cliOf } from '../support/cli.ts'
 import { eventually } from '../support/eventually.ts'
-import { startLoginRecorder, type LoginRecorder } from '../support/mail-server.ts'
+import { startFaultySmtp, type FaultySmtp } from '../support/mail-server.ts'
 import { dump } from '../support/records.ts'
 import { personAt } from '../support/person.ts'
 import { movableClock } from '../support/time.ts'
@@ -20,6 +20,9 @@ import { createUserAgent } from '../support/user-agent.ts'
 import { keptInMemory } from '../support/kept.ts'
 
 const CANARY = 'S3cr3t canary / of the "SMTP" password'
+
+/** With what the first mail came. */
+const loginAt = ({ mails }: FaultySmtp) => mails[0] && [mails[0].user, mails[0].password]
 
 /** What the doctor says at one of its steps. */
 async function doctorOf(h: Harness, step: string): Promise<string> {
@@ -31,22 +34,22 @@ async function doctorOf(h: Harness, step: string): Promise<string> {
 onEachStore('The setting smtp_password (2.5) is', (technology) => {
   const h = suiteHarness({ technology })
   const { get, put } = settingsOf(h)
-  let smtp: LoginRecorder
+  let smtp: FaultySmtp
 
   before(async () => {
-    smtp = await startLoginRecorder()
+    smtp = await startFaultySmtp({ offersAuth: true })
     await h.addUser({ username: 'ann' })
-    await h.put({ smtp_port: smtp.port, smtp_username: 'mailer', smtp_password: CANARY })
+    await h.put({ smtp_port: String(smtp.port), smtp_username: 'mailer', smtp_password: CANARY })
   })
   after(() => smtp.close())
 
   /** With what the next mail logs in to the SMTP server. */
   async function nextLogin() {
     const sent = h.eventsOf('password_reset_mail_sent').length
-    smtp.logins.length = 0
+    smtp.mails.length = 0
     await h.forgot('ann')
     await eventually('the mail leaves', () => h.eventsOf('password_reset_mail_sent').length > sent)
-    return smtp.logins[0]
+    return loginAt(smtp)
   }
 
   it('shown as *** by GET and by PUT, and in no dump of the database (ADM-14)', async () => {
@@ -87,13 +90,17 @@ onEachStore('The setting smtp_password (2.5) is', (technology) => {
 onEachStore('Keys of which a new one was put in front', (technology) => {
   const [oldKey, newKey, lostKey] = [randomBytes(32), randomBytes(32), randomBytes(32)]
   let first: Harness
-  let smtp: LoginRecorder
+  let smtp: FaultySmtp
   let running: Harness[]
 
   beforeEach(async () => {
-    smtp = await startLoginRecorder()
+    smtp = await startFaultySmtp({ offersAuth: true })
     first = await startHarness({ technology, flows: { secrets: [oldKey] } })
-    await first.put({ smtp_port: smtp.port, smtp_username: 'mailer', smtp_password: CANARY })
+    await first.put({
+      smtp_port: String(smtp.port),
+      smtp_username: 'mailer',
+      smtp_password: CANARY,
+    })
     running = []
   })
   afterEach(async () => {
@@ -126,9 +133,9 @@ onEachStore('Keys of which a new one was put in front', (technology) => {
   async function loginOf(h: Harness) {
     await first.flows.stop({ withinMs: 2_000 })
     const user = await first.addVerified()
-    smtp.logins.length = 0
+    smtp.mails.length = 0
     await h.forgot(user.username)
-    return eventually('the mail leaves', () => smtp.logins[0])
+    return eventually('the mail leaves', () => loginAt(smtp))
   }
 
   it('seal the stored secrets anew, once, which is audited without a value; the old key can be taken away after that', async () => {
@@ -186,6 +193,7 @@ onEachStore('Keys of which a new one was put in front', (technology) => {
     const without = await restartWith([newKey], { mayLogErrors: true, flows: { transport } })
     const user = await first.addVerified()
     const sentTo = (h: Harness) => personAt(h, user).events('password_reset_mail_sent')
+    smtp.mails.length = 0
     smtp.logins.length = 0
     await without.forgot(user.username)
     const waiting = () => adminOf(without).listOutbox({ state: 'waiting' })
@@ -195,11 +203,13 @@ onEachStore('Keys of which a new one was put in front', (technology) => {
     )
     expect((await adminOf(without).userStatus({ id: user.id })).summary).to.match(/all mails wait/)
     await without.flows.stop({ withinMs: 2_000 })
-    expect([transport.messages(), sentTo(without), smtp.logins]).to.deep.equal([[], [], []])
+    expect([transport.messages(), sentTo(without)]).to.deep.equal([[], []])
+    expect([smtp.logins, smtp.mails]).to.deep.equal([[], []])
 
     const h = await restartWith([newKey, oldKey], { flows: { transport } })
     await eventually('it leaves by the mail server', () => sentTo(h).length === 1)
-    expect([smtp.logins, transport.messages()]).to.deep.equal([[['mailer', CANARY]], []])
+    expect(loginAt(smtp)).to.deep.equal(['mailer', CANARY])
+    expect([smtp.mails.length, transport.messages()]).to.deep.equal([1, []])
   })
 
   it('are rotated by two admins and a change at the same time, and none of it is lost', async () => {

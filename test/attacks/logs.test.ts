@@ -439,7 +439,7 @@ describeWithMongo(
       const verify = async () => (await createUserAgent().get(verification.link, headers)).status
       await eventually('the database is back', async () => (await verify()) === 302)
       // A mail that was being sent when the database went is taken up again after a minute.
-      await outboxIsQuiet(db, 90_000)
+      await outboxIsQuiet({ db }, 90_000)
 
       const lines = linesOf(server.output())
       const tokens = Object.fromEntries([...mail.tokensSeen()].map((token) => [token, token]))

@@ -6,7 +6,7 @@ import { describeInChromium } from '../support/chromium.ts'
 import { eventually } from '../support/eventually.ts'
 import { suiteExampleServer, type ExampleServer } from '../support/example-server.ts'
 import { suiteFolder } from '../support/folders.ts'
-import { removeViewsDirectories, viewsDirectory } from '../support/words.ts'
+import { viewsDirectory } from '../support/words.ts'
 
 const RUN = "top.document.title = 'ran'; document.title = 'ran'"
 const MARKUP = `"'></iframe><script>${RUN}</script><img src=x onerror="${RUN}">`
@@ -34,8 +34,6 @@ html
     a#popup(href='https://elsewhere.example/popup' target='_blank') Popup
     a#link(href=link target='_top') Open
 `
-
-after(removeViewsDirectories)
 
 async function askForMail(server: ExampleServer) {
   const browser = createBrowser(server.baseUrl)

@@ -1,6 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import { readdir, readFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { fileURLToPath } from 'node:url'
@@ -22,6 +20,7 @@ import { mongoStore, type AccountFlows, type AuditEvent } from '../../src/index.
 import { eventually } from '../support/eventually.ts'
 import { type Harness, suiteHarness } from '../support/harness.ts'
 import { describeWithMongo, suiteDatabase } from '../support/mongod.ts'
+import { startProcess } from '../support/process.ts'
 import { serve, type Served } from '../support/serve.ts'
 import { flowsStore } from '../../src/records/store.ts'
 import { systemClock } from '../../src/clock.ts'
@@ -195,12 +194,12 @@ describeWithMongo('The example of a webhook [full]', function (this: Mocha.Suite
   }
 
   /** In a process of its own. */
-  function start(work: 'send' | 'record'): ChildProcess {
+  function start(work: 'send' | 'record') {
     const script = fileURLToPath(new URL('events-process.ts', import.meta.url))
     const args = ['--import', 'tsx/esm', script, work, database.uri, receiver.url, secret]
-    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'ignore'] })
-    ends.push(() => child.exitCode ?? child.signalCode ?? child.kill('SIGKILL'))
-    return child
+    const started = startProcess(process.execPath, args, process.env)
+    ends.push(() => started.process.kill('SIGKILL'))
+    return started
   }
 
   it('posts each event once, signed, without who asked, also where two processes send', async () => {
@@ -229,11 +228,10 @@ describeWithMongo('The example of a webhook [full]', function (this: Mocha.Suite
   })
 
   it('posts an event whose process was killed before any listener heard of it', async () => {
-    const child = start('record')
-    let heard = ''
-    child.stdout?.on('data', (chunk) => (heard += String(chunk)))
-    expect((await once(child, 'close'))[1]).to.equal('SIGKILL')
-    expect(heard).to.include('password_reset_mail_sent').and.not.include('completed')
+    const { process: child, exited, stdout } = start('record')
+    await exited
+    expect(child.signalCode).to.equal('SIGKILL')
+    expect(stdout()).to.include('password_reset_mail_sent').and.not.include('completed')
     send()
     await allAreSent()
     expect(taken.map(({ body }) => body.type)).to.include('password_reset_completed')
@@ -281,13 +279,14 @@ describeWithMongo('The example of a webhook [full]', function (this: Mocha.Suite
     },
   })) {
     it(`posts an event again, with the same id, where its process is killed ${when}`, async () => {
-      const child = start('send')
+      const { process: child, exited } = start('send')
       answers.push((id, res) => {
         child.kill('SIGKILL')
         child.once('close', () => answer(id, res))
       })
       await record('of the dead')
-      expect((await once(child, 'close'))[1]).to.equal('SIGKILL')
+      await exited
+      expect(child.signalCode).to.equal('SIGKILL')
       await record('another')
       send()
       await eventually('the other one', () => idsTaken().includes('another'))

@@ -14,12 +14,18 @@ import {
   startExampleServer,
   type ExampleServer,
 } from '../support/example-server.ts'
-import { expectPage, createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
+import {
+  followWithin,
+  expectPage,
+  createUserAgent,
+  type Answer,
+  type UserAgent,
+} from '../support/user-agent.ts'
 import { startServer } from '../support/process.ts'
 import { freePort } from '../support/serve.ts'
 import { startMailServer, type MailServer } from '../support/mail-server.ts'
 import { aptGet, leaveOut, onPath, whyNotInstall } from '../support/missing.ts'
-import { createRelyingParty, followWithin } from '../support/relying-party.ts'
+import { createRelyingParty } from '../support/relying-party.ts'
 import { ROOT, suiteFolder } from '../support/folders.ts'
 
 const CLIENT = { client_id: 'app', client_secret: 'a-secret-of-the-tests-long-enough' }

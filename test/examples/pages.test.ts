@@ -5,14 +5,12 @@ import type { Log } from '../../src/ports/index.ts'
 import { createViews } from '../../src/views/index.ts'
 import { createBrowser, expectPage, createUserAgent } from '../support/user-agent.ts'
 import { refusedExampleServer, suiteExampleServer } from '../support/example-server.ts'
-import { removeViewsDirectories, viewsDirectory } from '../support/words.ts'
+import { viewsDirectory } from '../support/words.ts'
 
 const EXAMPLE = new URL('../../examples/server/', import.meta.url)
 const SHARED = new URL('../../views/locales/', import.meta.url)
 const THEME = fileURLToPath(new URL('../../examples/theme', import.meta.url))
 const CUSTOMIZING = readFileSync(new URL('../../docs/customizing.md', import.meta.url), 'utf8')
-
-after(removeViewsDirectories)
 
 type Words = Record<string, string>
 

@@ -22,14 +22,8 @@ const DEFINITIONS = [
      FOR EACH ROW WHEN (NEW.type = 'password_reset_completed') EXECUTE FUNCTION counted()`,
 ]
 
-export interface HeldWrite {
-  /** Whether it has come, and is not done. */
-  waits(): Promise<boolean>
-  /** Lets it be done; answers once it is. */
-  letGo(): Promise<void>
-  /** It is never done. */
-  undo(): Promise<void>
-}
+type CountedWrites = Awaited<ReturnType<typeof countingWrites>>
+export type HeldWrite = Awaited<ReturnType<CountedWrites['hold']>>
 
 /** From now on the writes of resets are counted, and one of them can be held up inside the database, whatever becomes of who sent it. */
 export async function countingWrites({ pool, url }: Pick<FreshPostgresql, 'pool' | 'url'>) {
@@ -48,7 +42,7 @@ export async function countingWrites({ pool, url }: Pick<FreshPostgresql, 'pool'
     },
 
     /** The one of that number, from 1. */
-    async hold(number: number): Promise<HeldWrite> {
+    async hold(number: number) {
       const holder = new Client({ connectionString: url })
       // Where the database goes away, the lock does too.
       holder.on('error', () => {})
@@ -69,8 +63,11 @@ export async function countingWrites({ pool, url }: Pick<FreshPostgresql, 'pool'
         await eventually('the write is over', async () => !(await waits()))
       }
       return {
+        /** Whether it has come, and is not done. */
         waits,
+        /** Lets it be done; answers once it is. */
         letGo,
+        /** It is never done. */
         async undo() {
           await ofOthers('pg_terminate_backend(pid)')
           await eventually('the write is undone', async () => !(await waits()))

@@ -163,7 +163,7 @@ describeOnBothTopologies('A reset whose process is killed (FLT-12)', () => {
   function whenTakenUp({ at }: ResetRound, collection: string, trail: Trail) {
     const isWrite = isWriteTo(collection)
     const matches = (command: MongoCommand) => isWrite(command) && trail.isOn(command)
-    return at.proxy.interrupt({ when: 'after', matches }, at.kill)
+    return at.proxy.interrupt({ when: 'after', matches }, at.kill).cancel
   }
 
   /** A claimed reset is taken up when this time is over, and not before. */

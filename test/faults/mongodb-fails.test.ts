@@ -4,7 +4,7 @@ import { secondAfter } from '../../src/ports/login-end.ts'
 import { eventually } from '../support/eventually.ts'
 import { PASSWORD } from '../support/example-server.ts'
 import { describeWithMongo } from '../support/mongod.ts'
-import { addPerson, countEvents, linkFor, mailed, opens, postReset, storedToken } from './people.ts'
+import { addPerson, countEvents, linkFor, opens, postReset, storedToken } from './people.ts'
 import { itSurvivesOutages, type Outage, RECOVERY_MS } from './outages.ts'
 import { isWriteTo } from './rounds.ts'
 import { endResetLeases, IS_SHORT, OUTAGES, scaled, type Service, suiteService } from './servers.ts'
@@ -59,8 +59,6 @@ describeWithMongo('The example server while MongoDB is gone', () => {
       this.timeout(3 * RECOVERY_MS)
       const person = await addPerson(at)
       const link = await linkFor(at, person, RECOVERY_MS)
-      // What is still written of the mail is no step of the reset.
-      await mailed(at, person)
       const outage = at.proxy.interrupt(
         { matches: isWriteTo(step.collection), when: step.when, nth: step.nth ?? 1 },
         at.proxy.sever,

@@ -17,7 +17,7 @@ import { eventually } from '../support/eventually.ts'
 import { steadyLoad } from './load.ts'
 import { logoutClient, signInAt, type LogoutClient } from '../oidc/real-clients.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
-import { describeWithMongo, describeWithReplicaSet, type Topology } from '../support/mongod.ts'
+import { describeWithReplicaSet } from '../support/mongod.ts'
 import { sha256 } from '../support/observe.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { scaled, suiteService } from './servers.ts'
@@ -30,12 +30,7 @@ const AT_CLIENT = scaled({ full: 10, short: 2 })
 const UNHAPPY: MailAnswer[] = ['defer after data', 'drop', 'defer', 'drop', 'defer after data']
 const LONGEST_BETWEEN_DUMPS_MS = 400
 
-describeWithReplicaSet('No secret at rest, nor in the oplog', () => noSecretAtRest('replica set'))
-
-describeWithMongo('No secret at rest', () => noSecretAtRest('standalone'))
-
-function noSecretAtRest(topology: Topology) {
-  const hasOplog = topology === 'replica set'
+describeWithReplicaSet('No secret at rest, nor in the oplog', () => {
   const login = { username: 'mailer', password: randomBytes(24).toString('base64url') }
   const servers: ExampleServer[] = []
   let client: LogoutClient
@@ -57,34 +52,35 @@ function noSecretAtRest(topology: Topology) {
       require_email_verification: 'true',
     }
     const clients = [client.metadata]
-    return { topology, settings, clients, mail: { login, answer }, isDirect: true }
+    const mail = { login, answer }
+    return { topology: 'replica set', settings, clients, mail, isDirect: true }
   })
 
   before(async () => {
     await client.start(at.oauthUrl)
     servers.push(at.server)
     // One issuer: it may be the one that tells the client.
-    if (hasOplog) servers.push(await at.another())
+    servers.push(await at.another())
   })
 
   afterEach(() => stopDumps())
 
   after(() => client?.stop())
 
-  async function dumped(): Promise<Dumps> {
+  async function dumped() {
     const { db, client: connected } = at.database
-    const dumps = await startDumps(db, hasOplog ? connected.db('local') : undefined)
+    const dumps = await startDumps(db, connected.db('local'))
     stopDumps = dumps.stop
     return dumps
   }
 
   it('opens a link or the SMTP server, or signs out at a client, while they fail and when they answer', async function () {
     this.timeout(scaled({ full: 600_000, short: 240_000 }))
-    const { db } = at.database
-    const verified = await addAccounts(db, 'verified', ACCOUNTS)
-    const unverified = await addAccounts(db, 'unverified', ACCOUNTS, { verified: false })
-    const [refused] = await addAccounts(db, 'refused', 1)
-    const atClient = await addAccounts(db, 'at-client', AT_CLIENT)
+    const { database } = at
+    const verified = await addAccounts(database, 'verified', ACCOUNTS)
+    const unverified = await addAccounts(database, 'unverified', ACCOUNTS, { verified: false })
+    const [refused] = await addAccounts(database, 'refused', 1)
+    const atClient = await addAccounts(database, 'at-client', AT_CLIENT)
     for (const { username } of atClient) {
       await signInAt(client, createUserAgent(), { username, password: PASSWORD })
     }
@@ -114,7 +110,7 @@ function noSecretAtRest(topology: Topology) {
         ),
       120_000,
     )
-    await outboxIsQuiet(db, 120_000)
+    await outboxIsQuiet(database, 120_000)
     const tokensTaken = at.mail.mails.map(
       ({ link }) => new URL(link).searchParams.get('token') ?? '',
     )
@@ -127,7 +123,7 @@ function noSecretAtRest(topology: Topology) {
     const output = servers.map((each) => each.output()).join('\n')
     const tokens = at.mail.tokensSeen()
     console.log(
-      `no secret at rest${hasOplog ? ', nor in the oplog' : ''}: ${tokens.size} tokens seen by the mail server ` +
+      `no secret at rest, nor in the oplog: ${tokens.size} tokens seen by the mail server ` +
         `(${tokensTaken.length} in mails that it took), ${dumps.count()} dumps, ${dumps.versions.size} versions of documents`,
     )
     expect(at.mail.logins).to.be.greaterThan(0)
@@ -184,30 +180,21 @@ function noSecretAtRest(topology: Topology) {
     const scratch = db.collection('scratch')
     for (const [what, value] of Object.entries(planted)) await scratch.insertOne({ what, value })
     // Only the oplog remembers what is gone by the time of the last look.
-    if (hasOplog) await scratch.drop()
+    await scratch.drop()
     await dumps.stop()
     for (const what of Object.keys(planted)) {
       const versions = [...dumps.versions].filter((version) => version.includes(`\0${what}\0`))
       expect(found(versions.join('\n'), formsOfToken(token)), what).to.not.deep.equal([])
     }
   })
-}
-
-interface Dumps {
-  /** Each version of each document that was seen, as the bytes of its BSON. */
-  versions: Set<string>
-  /** How often everything was read. */
-  count(): number
-  /** Reads everything a last time. */
-  stop(): Promise<void>
-}
+})
 
 /** Reads every collection of the database, and what is new in the oplog, at random moments until it is stopped. */
-async function startDumps(db: Db, local: Db | undefined): Promise<Dumps> {
+async function startDumps(db: Db, local: Db) {
   const versions = new Set<string>()
-  const oplog = local?.collection('oplog.rs')
+  const oplog = local.collection('oplog.rs')
   const newest = async (): Promise<unknown> =>
-    (await oplog?.findOne({}, { sort: { $natural: -1 } }))?.['ts']
+    (await oplog.findOne({}, { sort: { $natural: -1 } }))?.['ts']
   let seenUntil = await newest()
   let count = 0
   let isStopped = false
@@ -216,11 +203,9 @@ async function startDumps(db: Db, local: Db | undefined): Promise<Dumps> {
     for (const { name } of await db.listCollections({}, { nameOnly: true }).toArray()) {
       if (!name.startsWith('system.')) await keep(db.collection(name))
     }
-    if (oplog) {
-      const until = await newest()
-      await keep(oplog, { ts: { $gt: seenUntil } })
-      seenUntil = until
-    }
+    const until = await newest()
+    await keep(oplog, { ts: { $gt: seenUntil } })
+    seenUntil = until
     count += 1
   }
 
@@ -242,8 +227,11 @@ async function startDumps(db: Db, local: Db | undefined): Promise<Dumps> {
   // Awaited by `stop`.
   looking.catch(() => {})
   return {
+    /** Each version of each document that was seen, as the bytes of its BSON. */
     versions,
+    /** How often everything was read. */
     count: () => count,
+    /** Reads everything a last time. */
     async stop() {
       if (isStopped) return
       isStopped = true

@@ -5,7 +5,7 @@ import type { ReceivedMail } from '../support/mail-server.ts'
 import { shapeOf } from '../support/observe.ts'
 import { tokenOf } from '../support/person.ts'
 import { type Answer, createBrowser, createUserAgent } from '../support/user-agent.ts'
-import { addPerson, disable, linkFor, oneOf, opens, postForgot, postReset } from './people.ts'
+import { addPerson, disable, linkFor, opens, postForgot, postReset } from './people.ts'
 import type { Person } from './people.ts'
 import type { Reset } from './resets.ts'
 
@@ -90,7 +90,7 @@ export function itSurvivesOutages<At extends Reset['at']>(
 
   /** Once all mails have left: one that was asked for during the outage takes the place of those before. */
   async function newestLinkOf({ email }: Person): Promise<string> {
-    await outboxIsQuiet(oneOf(at.database), RECOVERY_MS)
+    await outboxIsQuiet(at.database, RECOVERY_MS)
     const isIts = ({ to, kind }: ReceivedMail) => kind === 'password_reset' && to.includes(email)
     return at.mail.mails.findLast(isIts)?.link ?? ''
   }

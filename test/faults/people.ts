@@ -4,14 +4,17 @@
  * @module
  */
 import { expect } from 'chai'
-import type { Database } from '../support/harness.ts'
 import { recordsIn, ofLink, setColumn } from '../support/records.ts'
 import type { Document } from 'mongodb'
 import { type Account, addAccounts, forgot, PASSWORD } from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
 import { tokenOf } from '../support/person.ts'
-import { followWithin } from '../support/relying-party.ts'
-import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
+import {
+  followWithin,
+  createUserAgent,
+  type Answer,
+  type UserAgent,
+} from '../support/user-agent.ts'
 import type { Processes } from './servers.ts'
 
 export interface Person extends Account {
@@ -36,23 +39,16 @@ interface TokenRecord {
   completed_at: Date | null
 }
 
-type Place = { database: Database }
+type Place = Pick<Processes, 'database'>
 type At = Pick<Processes, 'oauthUrl' | 'party'> & Place
 type Browsing = Pick<Person, 'agent' | 'username'>
 type Url = Pick<Processes, 'baseUrl'>
 
 let added = 0
 
-/** For what looks into one of them by itself. */
-export function oneOf({ db, pool }: Database) {
-  const one = db ?? pool
-  if (!one) throw new TypeError('there is no database')
-  return one
-}
-
 export async function addPerson({ database }: Place, verified = true): Promise<Person> {
   const name = `person-${(added += 1)}`
-  const [account] = (await addAccounts(oneOf(database), name, 1, { verified })) as [Account]
+  const [account] = (await addAccounts(database, name, 1, { verified })) as [Account]
   return { ...account, agent: createUserAgent() }
 }
 
@@ -166,24 +162,25 @@ export async function isSignedIn(at: At, { agent }: Pick<Person, 'agent'>): Prom
 }
 
 /** Until the mail that the person asked for has left, and nothing more will be done about it. */
-export async function mailed({ database }: Place, { id, email }: Account): Promise<void> {
+export async function mailed({ database }: Place, { id, email }: Account, withinMs?: number) {
   const its = { account_id: id }
-  await eventually(`a mail to ${email}`, async () => {
+  const isOver = async () => {
     const events = await recordsIn(database, 'audit_events', its)
     const isSent = events.some((event) => String(event['type']).endsWith('_mail_sent'))
     return isSent && (await recordsIn(database, 'mail_outbox', its)).length === 0
-  })
+  }
+  await eventually(`a mail to ${email}`, isOver, withinMs)
 }
 
-/** Asks for a reset link, and has it in the first mail. */
+/** Asks for a reset link, and has it in the first mail, once nothing more will be done about it. */
 export async function linkFor(
-  at: Pick<Processes, 'baseUrl' | 'mail'>,
-  { username, email }: Account,
+  at: Pick<Processes, 'baseUrl' | 'mail' | 'database'>,
+  account: Account,
   withinMs?: number,
 ): Promise<string> {
-  await forgot(at, username)
-  const its = () => at.mail.mails.find(({ to }) => to.includes(email))
-  return (await eventually(`a mail to ${email}`, its, withinMs)).link
+  await forgot(at, account.username)
+  await mailed(at, account, withinMs)
+  return (await at.mail.mailTo(account.email)).link
 }
 
 /** Whatever the answer is. */

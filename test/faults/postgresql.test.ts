@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { eventually } from '../support/eventually.ts'
-import { type ExampleServer, opensForm } from '../support/example-server.ts'
+import { opensForm } from '../support/example-server.ts'
 import { SMTP_POINTS } from '../support/mail-server.ts'
 import {
   describeWithPostgresql,
@@ -31,7 +31,6 @@ import {
   scaled,
   suiteOnPostgresql,
 } from './servers.ts'
-import { itTakesTurns } from './taking-turns.ts'
 
 const RANDOM_ROUNDS = scaled({ full: 60, short: 6 })
 const MAIL_ROUNDS = scaled({ full: 6, short: 1 })
@@ -186,16 +185,6 @@ describeWithPostgresql('Mails whose process is killed, on PostgreSQL (FLT-06)', 
       expect(answer.mode, username).to.equal('done')
     }
   })
-})
-
-describeWithPostgresql('Two processes on one PostgreSQL', function () {
-  this.timeout(scaled({ full: 300_000, short: 120_000 }))
-  const at = suiteOnPostgresql()
-  let second: ExampleServer
-  before(async () => {
-    second = await at.another({ BASE_URL: undefined })
-  })
-  itTakesTurns(at, () => second)
 })
 
 describeWithPostgresql('The example server whose PostgreSQL goes away', () => {

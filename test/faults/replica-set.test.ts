@@ -131,7 +131,7 @@ describeWithThree('A replica set of three whose primary goes', () => {
         expect(answer.page).to.equal('demo')
       }
       const { db } = at.database
-      await outboxIsQuiet(db, WITHIN_MS)
+      await outboxIsQuiet(at.database, WITHIN_MS)
       const resetters = half.length / 2
       const events = () => db.collection('audit_events')
       await eventually(

@@ -6,9 +6,8 @@
 import { expect } from 'chai'
 import { systemClock } from '../../src/clock.ts'
 import { secondAfter } from '../../src/ports/login-end.ts'
-import { forgot, opensForm, PASSWORD } from '../support/example-server.ts'
+import { opensForm, PASSWORD } from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
-import type { Database } from '../support/harness.ts'
 import { recordsIn } from '../support/records.ts'
 import {
   addPerson,
@@ -18,7 +17,7 @@ import {
   type HeldBackLogin,
   heldBackLogin,
   isSignedIn,
-  mailed,
+  linkFor,
   opens,
   type Person,
   postReset,
@@ -35,7 +34,7 @@ export const ANOTHER_PASSWORD = 'the password of somebody later'
 
 export interface Reset {
   title: string
-  at: Processes & { database: Database }
+  at: Processes
   person: Person
   link: string
   refreshToken: string
@@ -52,9 +51,7 @@ export async function prepareReset(at: Reset['at'], title = ''): Promise<Reset> 
   expect(await opens(at, person, PASSWORD, person.agent)).to.equal(true)
   const refreshToken = await refreshTokenOf(at, person)
   const heldBack = await heldBackLogin(at, person)
-  await forgot(at, person.username)
-  await mailed(at, person)
-  const { link } = await at.mail.mailTo(person.email)
+  const link = await linkFor(at, person)
   return { title, at, person, link, refreshToken, heldBack, isTold: false, isRetryTold: false }
 }
 

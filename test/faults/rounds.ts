@@ -39,18 +39,10 @@ export interface Round<At extends Service = Service> {
   moment: KillMoment
 }
 
-/** When something is done that is not done yet. `happened` tells whether it was, or was cancelled before. */
-interface Armed {
-  happened: Promise<unknown>
-  cancel(): void
-}
-
 /** What one story of killed processes has of its own; `tellRounds` does the rest. */
 interface Story<At extends Service, R extends Round<At>, Planned> {
   /** Of the line with figures. */
   title: string
-  /** The work asks for a job, whose search does not say whose it is: the one after the answer is meant. */
-  isForWorker?: boolean
   start(topology: Topology): Promise<At>
   /** Records at the first service what is done where nobody disturbs; answers what to do at each. */
   plan(first: At): Promise<(index: number) => Planned[]>
@@ -58,8 +50,8 @@ interface Story<At extends Service, R extends Round<At>, Planned> {
   prepare(at: At, planned: Planned, index: number): Promise<R>
   /** Does the work, dies, and starts again. */
   kill(round: R): Promise<unknown>
-  /** Kills the process at a moment that has a name. */
-  arm?(round: R, name: string, trail: Trail): Armed
+  /** Has the process killed at a moment that has a name. Answers how to leave it alive. */
+  arm?(round: R, name: string, trail: Trail): () => unknown
   /** After the last round of a service. */
   afterwards?(at: At, index: number): Promise<unknown>
   judge(round: R): Promise<unknown>
@@ -116,18 +108,15 @@ export function tellRounds<At extends Service, R extends Round<At>, Planned>(
     await story.afterwards?.(at, index)
   }
 
-  function arm(round: R, trail: Trail): Armed {
+  /** Has the process killed at the moment of the round. Answers how to leave it alive. */
+  function arm(round: R, trail: Trail): () => unknown {
     const { at, moment } = round
     if (typeof moment === 'number') {
-      return {
-        happened: sleep(moment)
-          .then(at.kill)
-          .then(() => true),
-        cancel: () => {},
-      }
+      const timer = setTimeout(() => void at.kill(), moment)
+      return () => clearTimeout(timer)
     }
     if (typeof moment !== 'string') {
-      return at.proxy.interrupt(momentOf(moment.step, trail, moment.when), at.kill)
+      return at.proxy.interrupt(momentOf(moment.step, trail, moment.when), at.kill).cancel
     }
     if (!story.arm) throw new TypeError(`who kills at ${moment}?`)
     return story.arm(round, moment, trail)
@@ -135,21 +124,16 @@ export function tellRounds<At extends Service, R extends Round<At>, Planned>(
 
   /** Does the work about these ids, and kills the process at the moment of the round. `undefined`: nobody was there to answer. */
   async function die<T>(round: R, ids: string[], work: () => Promise<T>): Promise<T | undefined> {
-    const { at, moment } = round
+    const { at } = round
     deaths += 1
     const trail = followTrail(at.proxy, ids)
-    const isBefore = typeof moment === 'object' && moment.when === 'before'
-    const isArmedLater = story.isForWorker && isBefore && moment.step.onlyReplyTells
-    const early = isArmedLater ? undefined : arm(round, trail)
+    const disarm = arm(round, trail)
     const working = answered(work())
-    if (isArmedLater) await working
-    const { happened, cancel } = early ?? arm(round, trail)
-    await Promise.race([happened, sleep(SETTLED_WITHIN_MS, undefined, { ref: false })])
-    cancel()
-    if (!(await happened)) {
-      fault(round, true, 'missed moment', 'not killed')
-      await at.kill()
-    }
+    const isKilled = at.server.exited.then((code) => code === null)
+    const wait = sleep(SETTLED_WITHIN_MS, false, { ref: false })
+    fault(round, !(await Promise.race([isKilled, wait])), 'missed moment', 'not killed')
+    disarm()
+    await at.kill()
     const answer = await working
     trail.end()
     return answer
@@ -178,21 +162,18 @@ export function tellRounds<At extends Service, R extends Round<At>, Planned>(
   }
 }
 
-/** Recognises what is about one account on its way to the database and back: ids lead to further ids. */
+/** Recognises what is about one account on its way to the database: ids lead to further ids. */
 export interface Trail {
-  /** Without a reply, whether the command tells; with it, whether either does. */
-  isOn(command: MongoCommand, reply?: Document): boolean
+  isOn(command: MongoCommand): boolean
   end(): void
 }
 
-/** One command of a piece of work, as it was recorded, and as it is found again when the work is done for another account. */
+/** One write of a piece of work, as it was recorded, and as it is found again when the work is done for another account. */
 export interface Step {
   name: string
   collection: string
   /** Which of those commands about the account, from 1. */
   nth: number
-  /** The command itself says nothing about the account, such as the search for the next job. */
-  onlyReplyTells: boolean
 }
 
 /** An id of a record, not a name that many share. */
@@ -228,14 +209,10 @@ function followTrail(proxy: MongoProxy, ids: Iterable<string>): Trail {
       if (telling.has(command) || isAbout(reply)) learn(reply)
     },
   })
-  return {
-    // As it was when the command came: its own reply may have taught its ids.
-    isOn: (command, reply) => telling.has(command) || (reply !== undefined && isAbout(reply)),
-    end,
-  }
+  return { isOn: (command) => telling.has(command), end }
 }
 
-/** The commands about these ids while the work is done, in their order. It must have come to its end. */
+/** The writes about these ids while the work is done, in their order. It must have come to its end. */
 export async function stepsOf(
   proxy: MongoProxy,
   ids: string[],
@@ -243,24 +220,12 @@ export async function stepsOf(
 ): Promise<Step[]> {
   const trail = followTrail(proxy, ids)
   const steps: Step[] = []
-  const seen = new Set<MongoCommand>()
-
-  function add({ name, collection }: MongoCommand, onlyReplyTells: boolean) {
-    if (collection === undefined) return
-    const isSame = (step: Step) =>
-      step.name === name && step.collection === collection && step.onlyReplyTells === onlyReplyTells
-    const nth = steps.filter(isSame).length + 1
-    steps.push({ name, collection, nth, onlyReplyTells })
-  }
-
   const stop = proxy.watch({
     command(command) {
-      if (!trail.isOn(command)) return
-      seen.add(command)
-      add(command, false)
-    },
-    reply(command, reply) {
-      if (!seen.has(command) && trail.isOn(command, reply)) add(command, true)
+      const { name, collection } = command
+      if (collection === undefined || READS.has(name) || !trail.isOn(command)) return
+      const isSame = (step: Step) => step.name === name && step.collection === collection
+      steps.push({ name, collection, nth: steps.filter(isSame).length + 1 })
     },
   })
   await work()
@@ -269,21 +234,10 @@ export async function stepsOf(
   return steps
 }
 
-function momentOf(step: Step, trail: Trail, when: Moment['when']): Moment {
-  const { name, collection, nth, onlyReplyTells } = step
-  const isSuch = (command: MongoCommand) =>
-    command.name === name && command.collection === collection
-  if (!onlyReplyTells) {
-    return { nth, when, matches: (command) => isSuch(command) && trail.isOn(command) }
-  }
-  // What the next reply would tell is not known yet.
-  if (when === 'before') return { when, matches: isSuch }
-  return {
-    nth,
-    when,
-    matches: (command, reply) =>
-      isSuch(command) && !trail.isOn(command) && trail.isOn(command, reply),
-  }
+function momentOf({ name, collection, nth }: Step, trail: Trail, when: Moment['when']): Moment {
+  const matches = (command: MongoCommand) =>
+    command.name === name && command.collection === collection && trail.isOn(command)
+  return { nth, when, matches }
 }
 
 /** A moment of a piece of work, whoever it is done for. */
@@ -294,17 +248,10 @@ interface StepMoment {
 
 const READS = new Set(['find', 'aggregate', 'getMore', 'count', 'distinct'])
 
-/**
- * Every moment around these steps, first those that leave the database in a state of its own: before the first write, and after
- * each. The short form has those alone.
- */
+/** One for each state in which a process that dies may leave the database: before each write, and after the last. */
 export function momentsAround(steps: Step[]): StepMoment[] {
-  const reads = steps.filter(({ name }) => READS.has(name))
-  const writes = steps.filter(({ name }) => !READS.has(name))
-  const at = (some: Step[], when: Moment['when']) => some.map((step) => ({ step, when }))
-  const states = [...at(writes.slice(0, 1), 'before'), ...at(writes, 'after')]
-  const others = [...at(writes.slice(1), 'before'), ...at(reads, 'after'), ...at(reads, 'before')]
-  return scaled({ full: [...states, ...others], short: states })
+  const before = steps.map((step): StepMoment => ({ step, when: 'before' }))
+  return [...before, ...steps.slice(-1).map((step): StepMoment => ({ step, when: 'after' }))]
 }
 
 export function nameOf(moment: KillMoment): string {

@@ -22,6 +22,7 @@ import { startMongoProxy, type MongoProxy } from '../support/mongo-proxy.ts'
 import { type FreshDatabase, freshDatabase, type Topology } from '../support/mongod.ts'
 import { createRelyingParty, type RelyingParty } from '../support/relying-party.ts'
 import { freePort } from '../support/serve.ts'
+import { suiteOf } from '../support/suite.ts'
 
 export const IS_SHORT = process.env['FAULTS'] === 'short'
 
@@ -38,6 +39,7 @@ export const OUTAGES = {
 
 /** The example server with its mails over a real SMTP server. Its process can be killed and started again. */
 export interface Processes {
+  database: Database
   mail: MailServer
   /** The process that was started last. */
   server: ExampleServer
@@ -118,7 +120,7 @@ async function startOnPostgresql(
 }
 
 /** @param uri - names the database to the process, and `uriOfOthers` to others. */
-async function startProcesses<At extends Processes & { database: Database }>(
+async function startProcesses<At extends Processes>(
   service: At,
   { settings, clients = [], variables, ...options }: ProcessOptions,
   uri: Variables,
@@ -139,7 +141,7 @@ async function startProcesses<At extends Processes & { database: Database }>(
   const { baseUrl } = server
   const oauthUrl = `${baseUrl}/oauth2`
   const client = { clientId: 'demo', redirectUri: `${baseUrl}/demo/callback` }
-  const processes: Processes = {
+  const processes: Omit<Processes, 'database'> = {
     mail,
     server,
     baseUrl,
@@ -177,44 +179,34 @@ async function startProcesses<At extends Processes & { database: Database }>(
 export function suiteService(
   options: ServiceOptions | (() => Promise<ServiceOptions>) = {},
 ): Service {
-  return suiteOf(async (service: Service) => {
-    await startService(typeof options === 'function' ? await options() : options, service)
-  })
+  return suiteOf<Service>(
+    async (service) =>
+      startService(typeof options === 'function' ? await options() : options, service),
+    ({ close }) => close(),
+  )
 }
 
 export function suiteOnPostgresql(
   options: () => Promise<Parameters<typeof startOnPostgresql>[0]> = async () => ({}),
 ): PostgresqlService {
-  return suiteOf(async (service: PostgresqlService) => {
-    await startOnPostgresql(await options(), service)
-  })
-}
-
-function suiteOf<At extends Processes>(start: (service: At) => Promise<void>): At {
-  const service = {} as At
-  before('the service runs', async function () {
-    this.timeout(300_000)
-    await start(service)
-  })
-  after(async function () {
-    this.timeout(60_000)
-    await service.close?.()
-  })
-  return service
+  return suiteOf<PostgresqlService>(
+    async (service) => startOnPostgresql(await options(), service),
+    ({ close }) => close(),
+  )
 }
 
 /** No job, mail, logout or reset is left to anybody, or waits for its next attempt, for longer. */
 const LONGEST_MS = 60_000
 
 /** The database as it is a minute later, while no process runs: what they held is free. Throws where it would not be by then. */
-export async function endLeases(at: { database: Database }): Promise<void> {
+export async function endLeases(at: Pick<Processes, 'database'>): Promise<void> {
   await free(at.database, 'mail_outbox', 'available_at')
   await free(at.database, 'client_logouts', 'available_at')
   await endResetLeases(at)
 }
 
 /** Likewise of the resets alone, which may be finished twice, so that a process may run. */
-export async function endResetLeases({ database }: { database: Database }): Promise<void> {
+export async function endResetLeases({ database }: Pick<Processes, 'database'>): Promise<void> {
   await free(database, 'password_reset_tokens', 'lease_until')
 }
 

@@ -147,7 +147,7 @@ describeWithMongo('The example server on SIGTERM', () => {
     this.timeout(ROUNDS * 120_000)
     for (let round = 0; round < ROUNDS; round += 1) {
       const accepted: Account[] = []
-      const crowd = await addAccounts(at.database.db, `round-${round}`, CROWD)
+      const crowd = await addAccounts(at.database, `round-${round}`, CROWD)
       const stored = nextReply(at.proxy, isJobStored)
       const asking = crowd.map(async (account, index) => {
         await sleep(index * 5)

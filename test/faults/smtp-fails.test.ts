@@ -20,7 +20,7 @@ describeWithMongo('An SMTP server accepts, and never speaks', () => {
 
   it(`answers ${REQUESTS} requests alike, with few sockets and little memory (FLT-02)`, async function () {
     this.timeout(scaled({ full: 900_000, short: 480_000 }))
-    const accounts = await addAccounts(at.database.db, 'stalled', ACCOUNTS)
+    const accounts = await addAccounts(at.database, 'stalled', ACCOUNTS)
     let mostMemory = 0
 
     /** The same load with a server that speaks, and with one that does not: accounts and strangers in turn. */
@@ -42,7 +42,7 @@ describeWithMongo('An SMTP server accepts, and never speaks', () => {
     }
 
     const [constant] = await load()
-    await outboxIsQuiet(at.database.db, LIMIT_MS)
+    await outboxIsQuiet(at.database, LIMIT_MS)
     at.mail.fallSilent()
     const memory = await memoryOf(at.server.pid)
     mostMemory = 0

@@ -10,7 +10,7 @@ import { type Harness, type Listener, suiteHarness } from '../support/harness.ts
 import { shapeOf } from '../support/observe.ts'
 import { rawRequest } from '../support/raw-request.ts'
 import { serve, type Served } from '../support/serve.ts'
-import { removeViewsDirectories, viewsDirectory } from '../support/words.ts'
+import { viewsDirectory } from '../support/words.ts'
 import { everyPage, type ShownPage } from '../browser/every-page.ts'
 
 describe('The policy of a page whose form leads to a client', () => {
@@ -102,8 +102,6 @@ describe('The option viewsDirectory', () => {
       }),
     },
   }))
-  after(removeViewsDirectories)
-
   it('shows the pages of the host', async () => {
     const page = await agent.request('DELETE', `${h.oauthUrl}/forgot-password`)
     expectPage(page, 405, 'error', 'method_not_allowed')

@@ -7,7 +7,13 @@ import { nodeHttpHost } from '../../examples/hosts/node-http.ts'
 import { AccountFlowsError, type Log, memoryUsers, type UserStore } from '../../src/index.ts'
 import { bcryptWork, turns } from '../support/bcrypt-work.ts'
 import { eventually } from '../support/eventually.ts'
-import { expectPage, type Answer, createUserAgent, type UserAgent } from '../support/user-agent.ts'
+import {
+  followWithin,
+  expectPage,
+  type Answer,
+  createUserAgent,
+  type UserAgent,
+} from '../support/user-agent.ts'
 import { isWriteOf, SHORT_WAITS, suiteHarnessBehindProxy } from '../support/mongo-proxy.ts'
 import { CLIENT, PASSWORD, suiteHarness } from '../support/harness.ts'
 import { partyOf } from '../support/clients.ts'
@@ -16,7 +22,6 @@ import { describeWithMongo } from '../support/mongod.ts'
 import { outcomeOf, refresh, userinfo } from '../support/oauth-requests.ts'
 import { shapeOf, usableRecord } from '../support/observe.ts'
 import { tokenOf } from '../support/person.ts'
-import { followWithin } from '../support/relying-party.ts'
 import { requestFrom } from '../support/raw-request.ts'
 import { serve } from '../support/serve.ts'
 

@@ -11,7 +11,7 @@ import { availableParallelism, tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { allMutants } from './all-mutants.ts'
 import { ROOT } from '../support/folders.ts'
-import { WITH_POSTGRESQL } from '../support/postgresql.ts'
+import { postgresql } from '../support/postgresql.ts'
 import { applied, type Mutant } from './mutant.ts'
 
 const LINKED = ['node_modules', '.cache']
@@ -101,7 +101,7 @@ function patternOf({ caughtBy, isOnMongo }: Mutant): string {
   const text = caughtBy.replaceAll(/[^\w ]/g, '.')
   return isOnMongo
     ? `^[^]*[Mm]ongo[^]*${text}`
-    : `^(?![^]*(?:[Mm]ongo|${WITH_POSTGRESQL}))[^]*${text}`
+    : `^(?![^]*(?:[Mm]ongo|${postgresql.title}))[^]*${text}`
 }
 
 /** The files that have tests of a mutant, wherever those are written. */

@@ -20,6 +20,7 @@ import { type AccountFlows, createAccountFlows, memoryStore, memoryUsers } from 
 import { expectConsentThenCode, NATIVE, partyOf } from '../support/clients.ts'
 import { eventually } from '../support/eventually.ts'
 import {
+  followWithin,
   expectPage,
   assetsOf,
   formsOf,
@@ -43,7 +44,7 @@ import {
 import { describeWithMongo } from '../support/mongod.ts'
 import { expectEnded, isActive, refresh, signedIn } from '../support/oauth-requests.ts'
 import { rawRequest } from '../support/raw-request.ts'
-import { createRelyingParty, followWithin } from '../support/relying-party.ts'
+import { createRelyingParty } from '../support/relying-party.ts'
 
 const NEW_PASSWORD = 'a new password, longer'
 

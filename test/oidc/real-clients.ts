@@ -8,9 +8,8 @@ import { decodeJwt, type JWTPayload } from 'jose'
 import type { ClientMetadata } from 'oidc-provider'
 import { startServer } from '../support/process.ts'
 import { freePort, serve } from '../support/serve.ts'
-import { followWithin } from '../support/relying-party.ts'
 import { install } from '../support/missing.ts'
-import type { Answer, UserAgent } from '../support/user-agent.ts'
+import { followWithin, type Answer, type UserAgent } from '../support/user-agent.ts'
 import {
   authJsClient,
   expressClient,

@@ -115,7 +115,7 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7)', () => {
     for (const form of [FORGOT, RESEND]) {
       for (let i = 0; i < 15; i += 1) await send(form, 'throttled')
     }
-    await outboxIsQuiet(database.db, 30_000)
+    await outboxIsQuiet(database, 30_000)
     for (const kind of ['password_reset', 'email_verification']) {
       const event = worker.events.find(
         ({ type, reason }) => type === `${kind}_requested` && reason === 'throttled',
@@ -178,7 +178,7 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7)', () => {
       it('with the id of a form, once and again, and again by another name (ENU-01)', async () => {
         const form_id = newId()
         const first = await expectAllAlike(form, { form_id })
-        await outboxIsQuiet(database.db, 30_000)
+        await outboxIsQuiet(database, 30_000)
         expect(await expectAllAlike(form, { form_id })).to.deep.equal(first)
         const { commands } = await send(form, 'verified', { form_id: newId() })
         expect(commands).to.deep.equal(first.commands)
@@ -384,7 +384,7 @@ describeWithMongo('A login with a wrong password (4.8) [full]', () => {
     const login = `${server.baseUrl}/oauth2/login`
     const answer = await createUserAgent().post(login, form, { cookie })
     expect([answer.status, answer.mode]).to.deep.equal([200, 'blocked'])
-    await outboxIsQuiet(database.db)
+    await outboxIsQuiet(database)
     const headers = { accept: 'application/json' }
     const mails = await fetch(`${server.baseUrl}/mailbox`, { headers })
     expect(JSON.stringify(await mails.json())).to.include('unverified-1@example.com')

@@ -10,6 +10,7 @@ import {
 } from '../../src/index.ts'
 import { eventually } from './eventually.ts'
 import { ADMIN_TOKEN, type Harness } from './harness.ts'
+import { suiteOf } from './suite.ts'
 
 export const bearer = { authorization: `Bearer ${ADMIN_TOKEN}` }
 
@@ -19,11 +20,10 @@ export function adminOf(h: Pick<Harness, 'baseUrl'>): AdminClient {
 
 /** The admin client of a suite's harness. */
 export function suiteAdmin(h: Harness): AdminClient {
-  const admin = {} as AdminClient
-  before(() => {
-    Object.assign(admin, adminOf(h))
-  })
-  return admin
+  return suiteOf<AdminClient>(
+    async () => adminOf(h),
+    () => {},
+  )
 }
 
 /** What the client throws, without the token; fails where it throws nothing, or anything else. */

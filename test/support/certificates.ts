@@ -18,10 +18,11 @@ interface CertificateWish {
 }
 
 const YEAR_MS = 365 * 86_400_000
-const COMMON_NAME = '2.5.4.3'
-const BASIC_CONSTRAINTS = '2.5.29.19'
-const ALTERNATIVE_NAMES = '2.5.29.17'
-const ECDSA_WITH_SHA256 = '1.2.840.10045.4.3.2'
+/** Their numbers, as they are written: 2.5.4.3, 2.5.29.19, 2.5.29.17 and 1.2.840.10045.4.3.2. */
+const COMMON_NAME = Buffer.from('0603550403', 'hex')
+const BASIC_CONSTRAINTS = Buffer.from('0603551d13', 'hex')
+const ALTERNATIVE_NAMES = Buffer.from('0603551d11', 'hex')
+const ECDSA_WITH_SHA256 = Buffer.from('06082a8648ce3d040302', 'hex')
 
 /** A fresh X.509 certificate, valid for a year around now, written without any outside program. */
 export function newCertificate({
@@ -35,7 +36,7 @@ export function newCertificate({
   const body = sequence(
     tagged(0xa0, tagged(0x02, Buffer.of(2))),
     tagged(0x02, Buffer.concat([Buffer.of(1), randomBytes(8)])),
-    sequence(objectId(ECDSA_WITH_SHA256)),
+    sequence(ECDSA_WITH_SHA256),
     commonName(signer ? AUTHORITY : subject),
     sequence(
       time(validFrom ?? new Date(Date.now() - YEAR_MS)),
@@ -47,11 +48,7 @@ export function newCertificate({
   )
   return {
     cert: pem(
-      sequence(
-        body,
-        sequence(objectId(ECDSA_WITH_SHA256)),
-        signature(body, signer?.key ?? privateKey),
-      ),
+      sequence(body, sequence(ECDSA_WITH_SHA256), signature(body, signer?.key ?? privateKey)),
     ),
     key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
   }
@@ -65,7 +62,7 @@ function signature(body: Buffer, key: string | KeyObject) {
 
 function authority() {
   const isCritical = tagged(0x01, Buffer.of(0xff))
-  return sequence(objectId(BASIC_CONSTRAINTS), isCritical, tagged(0x04, sequence(isCritical)))
+  return sequence(BASIC_CONSTRAINTS, isCritical, tagged(0x04, sequence(isCritical)))
 }
 
 function alternativeNames(names: string[]) {
@@ -74,27 +71,16 @@ function alternativeNames(names: string[]) {
       ? tagged(0x87, Buffer.from(name.split('.').map(Number)))
       : tagged(0x82, Buffer.from(name)),
   )
-  return sequence(objectId(ALTERNATIVE_NAMES), tagged(0x04, sequence(...list)))
+  return sequence(ALTERNATIVE_NAMES, tagged(0x04, sequence(...list)))
 }
 
 function commonName(name: string) {
-  const attribute = sequence(objectId(COMMON_NAME), tagged(0x0c, Buffer.from(name)))
+  const attribute = sequence(COMMON_NAME, tagged(0x0c, Buffer.from(name)))
   return sequence(tagged(0x31, attribute))
 }
 
 function time(at: Date) {
   return tagged(0x18, Buffer.from(at.toISOString().replace(/\.\d+|[-:T]/g, '')))
-}
-
-function objectId(dotted: string) {
-  const [first = 0, second = 0, ...others] = dotted.split('.').map(Number)
-  return tagged(0x06, Buffer.from([first * 40 + second, ...others.flatMap(base128)]))
-}
-
-function base128(number: number): number[] {
-  const bytes = [number & 0x7f]
-  for (let rest = number >> 7; rest > 0; rest >>= 7) bytes.unshift((rest & 0x7f) | 0x80)
-  return bytes
 }
 
 function sequence(...parts: Buffer[]) {

@@ -1,14 +1,14 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import { chromium, type Browser } from 'playwright-core'
-import { describeWith, install, messageOf, onPath } from './missing.ts'
+import * as playwright from 'playwright-core'
+import type { Browser } from 'playwright-core'
+import { describeWith, install, onPath, partOfTests } from './missing.ts'
 
-const MISSING = 'ACCOUNT_FLOWS_TESTS_NO_CHROMIUM'
-const HOW_TO_GET_ONE = 'run the tests as root on Debian, or set CHROMIUM to the path of one'
 const START_LIMIT = 60_000
 
-/** By this the set-up knows what a run needs. */
-export const IN_CHROMIUM = 'with a Chromium'
+const HOW_TO_GET_ONE = 'run the tests as root on Debian, or set CHROMIUM to the path of one'
+
+export const chromium = partOfTests('Chromium', [HOW_TO_GET_ONE, 'CHROMIUM'], findChromium)
 
 const ARGUMENTS = [
   '--no-sandbox',
@@ -24,7 +24,7 @@ const ARGUMENTS = [
 export function describeInChromium(title: string, body: (browser: () => Browser) => void): void {
   let browser: Browser
   const start = async () => (browser = await sharedChromium())
-  describeWith(IN_CHROMIUM, start, `${title}, in Chromium`, () => {
+  describeWith(chromium.title, start, `${title}, in Chromium`, () => {
     after(async () => {
       for (const context of browser.contexts()) await context.close()
     })
@@ -45,35 +45,21 @@ async function sharedChromium(): Promise<Browser> {
 
 /** Starts one that is the caller's to close. What stands in the way is thrown as one sentence. */
 export async function launchChromium(): Promise<Browser> {
-  const { path: executablePath } = await findChromium()
+  const { path: executablePath } = await chromium.find()
   const options = { executablePath, timeout: START_LIMIT, args: ARGUMENTS }
-  return chromium.launch(options).catch((error: unknown) => {
+  return playwright.chromium.launch(options).catch((error: unknown) => {
     throw new Error(`${executablePath} does not start`, { cause: error })
   })
 }
 
-/** Finds one, for the processes that this one starts too, and tells where it is from. */
-export async function setUpChromium(): Promise<string> {
-  try {
-    const { path, origin } = await findChromium()
-    const { stdout } = await promisify(execFile)(path, ['--version']).catch(() => ({ stdout: '' }))
-    const version = /^Chrom.* [\d.]+/.exec(stdout)?.[0]
-    if (version === undefined) throw new Error(`${path} does not start`)
-    process.env['CHROMIUM'] = path
-    return `${version}: ${path}, from ${origin}.`
-  } catch (error) {
-    const how = process.env['CHROMIUM'] ? 'correct CHROMIUM or unset it' : HOW_TO_GET_ONE
-    return (process.env[MISSING] = `No Chromium (${messageOf(error)}): ${how}.`)
-  }
-}
-
 /** Debian's, because what npm has is a stripped one, whose pages crash when a form opens a tab. */
 async function findChromium(): Promise<{ path: string; origin: string }> {
-  const { CHROMIUM: named, [MISSING]: missing } = process.env
-  if (missing) throw new Error(missing)
-  if (named) return { path: named, origin: 'CHROMIUM' }
-  const found = onPath('chromium')
-  if (found) return { path: found, origin: 'the PATH' }
-  await install(['chromium', 'fonts-dejavu-core'])
-  return { path: '/usr/bin/chromium', origin: 'Debian, installed now' }
+  const { CHROMIUM: named } = process.env
+  const found = named ?? onPath('chromium')
+  if (found === undefined) await install(['chromium', 'fonts-dejavu-core'])
+  const path = found ?? '/usr/bin/chromium'
+  const { stdout } = await promisify(execFile)(path, ['--version']).catch(() => ({ stdout: '' }))
+  if (!/^Chrom.* \d/.test(stdout)) throw new Error(`${path} does not start`)
+  const whence = found === undefined ? 'Debian, installed now' : 'the PATH'
+  return { path, origin: named === undefined ? whence : 'CHROMIUM' }
 }

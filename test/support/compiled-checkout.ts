@@ -1,84 +1,30 @@
 import { spawnSync } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import bcrypt from 'bcrypt'
-import { ROOT } from './folders.ts'
+import { removeAbandoned, ROOT } from './folders.ts'
 
 const CACHE = join(ROOT, '.cache')
-const COMPILED = ['src', 'cli', 'examples']
-const SOURCES = [...COMPILED, 'views', 'tsconfig.json', 'test/support/compiled-checkout.ts']
-const PREFIX = 'compiled-'
-const DAY_MS = 86_400_000
+const PREFIX = 'built-'
 
 let folder: string | undefined
 
-/**
- * The folder with the sources and the example as JavaScript, which starts in half the time. Made once for each state of them,
- * whichever process comes first.
- */
+/** The folder with the sources and the example as JavaScript, which starts in half the time. It ends with this process. */
 export function compiledCheckout(): string {
-  folder ??= made(join(CACHE, PREFIX + digestOfSources()))
+  folder ??= compiled()
   return folder
 }
 
-function digestOfSources(): string {
-  const digest = createHash('sha256')
-  for (const file of SOURCES.flatMap(filesIn)) digest.update(file).update(readFileSync(file))
-  return digest.digest('hex').slice(0, 16)
-}
-
-function filesIn(name: string): string[] {
-  const path = join(ROOT, name)
-  if (!statSync(path).isDirectory()) return [path]
-  return readdirSync(path, { recursive: true, encoding: 'utf8' })
-    .toSorted()
-    .map((inside) => join(path, inside))
-    .filter((inside) => statSync(inside).isFile())
-}
-
-/** Elsewhere first, and moved into place in one step. */
-function made(target: string): string {
-  if (existsSync(target)) return target
-  mkdirSync(CACHE, { recursive: true })
-  removeOld()
-  const draft = mkdtempSync(`${target}-`)
-  compileInto(draft)
-  try {
-    renameSync(draft, target)
-  } catch (error) {
-    rmSync(draft, { recursive: true })
-    if (!existsSync(target)) throw error
-  }
-  return target
-}
-
-function removeOld(): void {
-  for (const name of readdirSync(CACHE)) {
-    const path = join(CACHE, name)
-    if (!name.startsWith(PREFIX)) continue
-    const madeAt = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Infinity
-    if (madeAt < Date.now() - DAY_MS) rmSync(path, { recursive: true, force: true })
-  }
-}
-
 /** Types are checked elsewhere. */
-function compileInto(outDir: string): void {
+function compiled(): string {
+  mkdirSync(CACHE, { recursive: true })
+  removeAbandoned(CACHE, PREFIX)
+  const outDir = mkdtempSync(join(CACHE, `${PREFIX}${process.pid}-`))
+  process.once('exit', () => rmSync(outDir, { recursive: true, force: true, maxRetries: 5 }))
   const config = {
     extends: join(ROOT, 'tsconfig.json'),
     compilerOptions: { noCheck: true, declaration: false, sourceMap: false, rootDir: ROOT, outDir },
-    include: COMPILED.map((name) => join(ROOT, name)),
+    include: ['src', 'cli', 'examples'].map((name) => join(ROOT, name)),
   }
   const project = join(outDir, 'tsconfig.json')
   writeFileSync(project, JSON.stringify(config))
@@ -92,6 +38,7 @@ function compileInto(outDir: string): void {
     })
   }
   hashForLess(join(outDir, 'examples/seed.json'))
+  return outDir
 }
 
 /** The same passwords: tests sign in often. */

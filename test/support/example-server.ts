@@ -7,21 +7,15 @@ import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
-import type { Db } from 'mongodb'
 import { createBrowser, expectPage, createUserAgent, type Answer } from './user-agent.ts'
 import { compiledCheckout } from './compiled-checkout.ts'
-import { createAdminClient, type PostgresPool } from '../../src/index.ts'
+import { createAdminClient } from '../../src/index.ts'
 import { recordsIn, type Stored } from './records.ts'
 import { eventually } from './eventually.ts'
+import type { Database } from './harness.ts'
 import { freePort } from './serve.ts'
-import { startProcess } from './process.ts'
-
-/** Before mocha gives up, which could not tell why. */
-const START_LIMIT_MS = 50_000
-
-/** What the example server reads; nothing of the developer's own gets into a test. */
-const VARIABLES =
-  /^(HOST|PORT|BASE_URL|OAUTH_PATH|MONGODB_URI|DATABASE_URL|ADMIN_TOKEN|SIGNING_KEYS|(SEED|SETTINGS)_FILE|VIEWS_DIRECTORY|RESPONSE_DELAY_(FLOOR|JITTER)_MS|TRUST_PROXY|MAILBOX|BCRYPT_COST|NODE_ENV)$/
+import { suiteOf } from './suite.ts'
+import { START_LIMIT_MS, startProcess, untilUp } from './process.ts'
 
 const ADMIN_TOKEN = 'an-admin-token-of-the-tests-long-enough'
 const DEFAULTS: Variables = {
@@ -35,54 +29,33 @@ const DEFAULTS: Variables = {
 /** `undefined`: unset, whatever the default of the tests is. */
 export type Variables = Record<string, string | undefined>
 
-export interface ExampleServer {
-  baseUrl: string
-  /** Where it listens; another one than that of the base URL when `BASE_URL` is given. */
-  port: number
-  pid: number
-  /** Of `Authorization: Bearer` at the admin API. */
-  adminToken: string
-  /** All that it printed so far, on both streams. */
-  output(): string
-  /** SIGTERM; answers the exit code. */
-  stop(): Promise<number | null>
-  signal(signal: NodeJS.Signals): void
-  /** SIGKILL. */
-  kill(): Promise<void>
-}
+export interface ExampleServer extends Awaited<ReturnType<typeof startExampleServer>> {}
 
 /** Starts the example server, compiled, on a free port and waits for its READY line. `command` of the shell: another way to start it. */
-export async function startExampleServer(
-  variables: Variables = {},
-  command?: string,
-): Promise<ExampleServer> {
+export async function startExampleServer(variables: Variables = {}, command?: string) {
   const port = variables['PORT'] ?? String(await freePort())
-  const { process: child, output, exited } = spawnServer({ PORT: port, ...variables }, command)
-  const baseUrl = await new Promise<string>((resolve, reject) => {
-    const limit = setTimeout(() => child.kill('SIGKILL'), START_LIMIT_MS)
-    child.stdout.on('data', () => {
-      const ready = /^READY (.*)$/m.exec(output())?.[1]
-      if (ready === undefined) return
-      clearTimeout(limit)
-      resolve(ready)
-    })
-    void exited.then((code) => {
-      clearTimeout(limit)
-      reject(new Error(`the example server exited with ${code}, or was not ready:\n${output()}`))
-    })
-  })
+  const started = spawnServer({ PORT: port, ...variables }, command)
+  const { process: child, output, exited } = started
+  const baseUrl = await untilUp(started, () => /^READY (.*)$/m.exec(output())?.[1])
   return {
     baseUrl,
+    /** Where it listens; another one than that of the base URL when `BASE_URL` is given. */
     port: Number(port),
     pid: child.pid ?? NaN,
+    /** Of `Authorization: Bearer` at the admin API. */
     adminToken:
       /^Admin token: (.*)$/m.exec(output())?.[1] ?? variables['ADMIN_TOKEN'] ?? ADMIN_TOKEN,
+    /** All that it printed so far, on both streams. */
     output,
+    /** The exit code. `null`: it was killed. */
+    exited,
+    signal: (signal: NodeJS.Signals) => void child.kill(signal),
+    /** SIGTERM; answers the exit code. */
     stop() {
       child.kill('SIGTERM')
       return exited
     },
-    signal: (signal) => void child.kill(signal),
+    /** SIGKILL. */
     async kill() {
       child.kill('SIGKILL')
       await exited
@@ -92,16 +65,10 @@ export async function startExampleServer(
 
 /** The server of the suite that asks for it, from its first hook to its end. Variables that a hook makes are given as a function. */
 export function suiteExampleServer(variables: Variables | (() => Variables) = {}): ExampleServer {
-  const server = {} as ExampleServer
-  let kill = async () => {}
-  before('the example server runs', async function () {
-    this.timeout(120_000)
-    const given = typeof variables === 'function' ? variables() : variables
-    Object.assign(server, await startExampleServer(given))
-    kill = server.kill
-  })
-  after(() => kill())
-  return server
+  return suiteOf<ExampleServer>(
+    () => startExampleServer(typeof variables === 'function' ? variables() : variables),
+    ({ kill }) => kill(),
+  )
 }
 
 /** For a server that is expected to refuse to start. */
@@ -116,15 +83,11 @@ export async function refusedExampleServer(
 }
 
 function spawnServer(variables: Variables, command?: string) {
-  const inherited = Object.entries(process.env).filter(([name]) => !VARIABLES.test(name))
   const [program, ...args] = command
     ? ['/bin/sh', '-c', command]
     : [process.execPath, join(compiledCheckout(), 'examples/server.js')]
-  return startProcess(program, args, {
-    ...Object.fromEntries(inherited),
-    ...DEFAULTS,
-    ...variables,
-  })
+  // Nothing else of the developer's own gets into a test.
+  return startProcess(program, args, { PATH: process.env['PATH'], ...DEFAULTS, ...variables })
 }
 
 export interface Account {
@@ -147,7 +110,7 @@ const passwordHash = bcrypt.hashSync(PASSWORD, 4)
 
 /** Accounts `<name>-0`, `<name>-1` and so on, in the collection or the table of a server that has started before. */
 export async function addAccounts(
-  database: Db | PostgresPool,
+  { db, pool }: Partial<Database>,
   name: string,
   count: number,
   { verified = true } = {},
@@ -164,13 +127,10 @@ export async function addAccounts(
     disabled: false,
   }
   const users = accounts.map((account) => ({ ...account, ...rest }))
-  if ('query' in database) {
-    const rows = 'json_populate_recordset(NULL::users, $1)'
-    await database.query(`INSERT INTO users SELECT * FROM ${rows}`, [JSON.stringify(users)])
-  } else {
-    const documents = users.map(({ id, ...user }) => ({ _id: id, ...user }))
-    await database.collection<{ _id: string }>('users').insertMany(documents)
-  }
+  const rows = 'json_populate_recordset(NULL::users, $1)'
+  await pool?.query(`INSERT INTO users SELECT * FROM ${rows}`, [JSON.stringify(users)])
+  const documents = users.map(({ id, ...user }) => ({ _id: id, ...user }))
+  await db?.collection<{ _id: string }>('users').insertMany(documents)
   return accounts
 }
 
@@ -258,10 +218,9 @@ export async function resetPassword(link: string, password: string): Promise<voi
 }
 
 /** No job waits for anything any more. */
-export async function outboxIsQuiet(database: Db | PostgresPool, withinMs?: number): Promise<void> {
+export async function outboxIsQuiet(database: Partial<Database>, withinMs?: number): Promise<void> {
   const over = new Set(['dead', 'superseded', 'over'])
   const isOver = (job: Stored) => over.has(String(job['state']))
-  const of = 'query' in database ? { pool: database } : { db: database }
-  const isQuiet = async () => (await recordsIn(of, 'mail_outbox')).every(isOver)
+  const isQuiet = async () => (await recordsIn(database, 'mail_outbox')).every(isOver)
   await eventually('the outbox is quiet', isQuiet, withinMs)
 }

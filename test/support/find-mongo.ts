@@ -6,23 +6,25 @@ import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
 import { MongoClient } from 'mongodb'
 import { removeAbandoned, ROOT } from './folders.ts'
-import { install, mayFetch, messageOf, onPath, whyNotInstall } from './missing.ts'
+import { install, mayFetch, messageOf, onPath, partOfTests, whyNotInstall } from './missing.ts'
 
 /** One that is running, or a program that can be started. */
-type Mongo = { uri: string; isReplicaSet: boolean } | { mongod: string }
+type Mongo = { uri: string; isReplicaSet: boolean; path?: never } | { path: string }
 
 /** `origin`: where it is from, in words. */
 type FoundMongo = Mongo & { origin: string }
 
 const run = promisify(execFile)
 
-/** What one process has found, or why it has not, is not looked for again by those that it starts. */
-const FOUND = 'ACCOUNT_FLOWS_TESTS_MONGODB'
-const MISSING = 'ACCOUNT_FLOWS_TESTS_NO_MONGODB'
-
-const NAMED = ['MONGODB_URI', 'MONGOMS_SYSTEM_BINARY']
 const HOW_TO_GET_ONE =
   'run the tests as root on Debian or Ubuntu, put mongod on the PATH, or set MONGODB_URI'
+
+/** The first that works. */
+export const mongo = partOfTests(
+  'MongoDB',
+  [HOW_TO_GET_ONE, 'MONGODB_URI', 'MONGOMS_SYSTEM_BINARY'],
+  findFirst,
+)
 
 /** A `mongod` that does not even tell its version would hold every suite up. */
 const VERSION_LIMIT = 10_000
@@ -36,42 +38,18 @@ const DOWNLOADER = `require('mongodb-memory-server').MongoBinary.getPath().then(
   (path) => console.log('\\nmongod=' + path),
   (error) => { console.error(error.message); process.exitCode = 1 })`
 
-let found: Promise<FoundMongo> | undefined
-
-/** The first that works, looked for once in a process. What stands in the way is thrown as one sentence with what to do. */
-export function findMongo(): Promise<FoundMongo> {
-  found ??= findFirst()
-  return found
-}
-
-/** Finds it, and tells where it is from. */
-export async function setUpMongo(): Promise<string> {
-  try {
-    const mongo = await findMongo()
-    process.env[FOUND] = JSON.stringify(mongo)
-    return `MongoDB: ${'mongod' in mongo ? mongo.mongod : 'a running one'}, from ${mongo.origin}.`
-  } catch (error) {
-    return (process.env[MISSING] = messageOf(error))
-  }
-}
-
 /** Every failure becomes a reason, because the next way may still be open. */
 async function findFirst(): Promise<FoundMongo> {
-  const { [FOUND]: before, [MISSING]: missing } = process.env
-  if (before) return JSON.parse(before)
-  if (missing) throw new Error(missing)
   const reasons: string[] = []
   for (const [origin, find] of ways()) {
     try {
-      const mongo = await find()
-      if (mongo) return { origin, ...mongo }
+      const found = await find()
+      if (found) return { origin, ...found }
     } catch (error) {
       reasons.push(messageOf(error))
     }
   }
-  const why = reasons.length > 0 ? ` (${reasons.join('; ')})` : ''
-  const named = NAMED.find((name) => process.env[name])
-  throw new Error(`No MongoDB${why}: ${named ? `correct ${named} or unset it` : HOW_TO_GET_ONE}.`)
+  throw new Error(reasons.join('; '))
 }
 
 type Way = [origin: string, find: () => Promise<Mongo | undefined>]
@@ -100,7 +78,7 @@ async function answering(uri: string): Promise<Mongo> {
 async function running(mongod: string | undefined): Promise<Mongo | undefined> {
   if (mongod === undefined) return undefined
   await run(mongod, ['--version'], { timeout: VERSION_LIMIT, killSignal: 'SIGKILL' })
-  return { mongod }
+  return { path: mongod }
 }
 
 /** The ordinary way of mongodb-memory-server: its own cache first, then the network. */
@@ -150,7 +128,7 @@ async function byWine(): Promise<Mongo | undefined> {
   if (process.platform !== 'linux' || process.arch !== 'x64') return undefined
   if (!existsSync(WINE)) await install(['wine64'])
   if (!existsSync(MONGOD_BY_WINE)) await makeReady()
-  return { mongod: MONGOD_BY_WINE }
+  return { path: MONGOD_BY_WINE }
 }
 
 /** Elsewhere first, and moved into place in one step, so that several processes may do this at once. */

@@ -3,6 +3,7 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { suiteOf } from './suite.ts'
 
 /** Of the checkout. */
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
@@ -21,12 +22,11 @@ export async function sourcesIn(...folders: string[]): Promise<Map<string, strin
 
 /** An empty folder of the suite that asks for it: the paths of files in it, by their names. */
 export function suiteFolder(): (name: string) => string {
-  let folder = ''
-  before('there is an empty folder', async () => {
-    folder = await mkdtemp(join(tmpdir(), 'account-flows-test-'))
-  })
-  after(() => rm(folder, { recursive: true, force: true }))
-  return (name) => join(folder, name)
+  const folder = suiteOf<{ path: string }>(
+    async () => ({ path: await mkdtemp(join(tmpdir(), 'account-flows-test-')) }),
+    ({ path }) => rm(path, { recursive: true, force: true }),
+  )
+  return (name) => join(folder.path, name)
 }
 
 const MEMORY_FOLDER = '/dev/shm'

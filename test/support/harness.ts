@@ -29,15 +29,17 @@ import { createChangePassword } from '../../examples/hosts/change-password.ts'
 import type { HostParts } from '../../examples/hosts/host-parts.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
 import { readForm } from '../../examples/hosts/page.ts'
+import { firstPartyGrant, grantConsent } from '../../examples/server/consent.ts'
 import { postgresUsers, storageIn } from '../../examples/server/postgresql.ts'
 import { startMailServer, type MailServerOptions } from './mail-server.ts'
-import { atHand, PASSWORD, personAt, tokenOf, type Service } from './person.ts'
+import { atHand, PASSWORD, type Person, personAt, tokenOf } from './person.ts'
 import { describeWithMongo, freshDatabase } from './mongod.ts'
 import { describeWithPostgresql, freshPostgresql } from './postgresql.ts'
 import { serve } from './serve.ts'
+import { suiteOf } from './suite.ts'
 import { movableClock, resetTime } from './time.ts'
-import { createRelyingParty, followWithin } from './relying-party.ts'
-import { createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
+import { createRelyingParty } from './relying-party.ts'
+import { followWithin, createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
 import { flowsStore } from '../../src/records/store.ts'
 import { adapterOn } from './kept.ts'
 
@@ -92,22 +94,7 @@ export type { HostParts }
 export type Listener = (req: IncomingMessage, res: ServerResponse) => unknown
 export type Host = (parts: HostParts) => Promise<Listener> | Listener
 
-export interface Harness extends Service, ReturnType<typeof atHand> {
-  baseUrl: string
-  provider: Provider
-  /** Where there is one, for another harness that has it too. */
-  database: Database | undefined
-  /** MongoDB's. */
-  db: Db | undefined
-  put(settings: Record<string, string>): Promise<void>
-  forgot(identifier: string, carried?: Record<string, string>): Promise<Answer>
-  reset(link: string, password: string, confirm?: string): Promise<Answer>
-  /** Opens the authorization request and posts the credentials; answers the login POST. */
-  login(agent: UserAgent, url: URL, username: string, password?: string): Promise<Answer>
-  /** Signs in to the end; answers the redirect back to the client. */
-  signIn(agent: UserAgent, username: string, password?: string): Promise<Answer>
-  close(): Promise<void>
-}
+export interface Harness extends Awaited<ReturnType<typeof startHarness>> {}
 
 export const CLIENT = {
   client_id: 'app',
@@ -132,12 +119,12 @@ const SECRETS = [randomBytes(32)] as const
 
 let running = 0
 
-export async function startHarness(options: HarnessOptions = {}): Promise<Harness> {
+export async function startHarness(options: HarnessOptions = {}) {
   const { technology = 'memory', oauthPath = '/oauth2', usesHook = true, host = koaHost } = options
   const { basePath = '', adapter: replace } = options
   const { prefix } = options
   const database = options.database ?? (await freshDatabaseOf(technology))
-  const { users, addUser, changeUser } = await usersIn(database, prefix)
+  const { users, write } = await usersIn(database, prefix)
   const records = options.flows?.store ?? storeIn(database, prefix)
   const store = flowsStore(records, options.flows?.clock ?? movableClock)
   const own = adapterOn(store, SECRETS, movableClock)
@@ -199,7 +186,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
         claims: () => ({ sub, email: user.email, email_verified: user.emailVerified }),
       }
     },
-    loadExistingGrant: firstParty,
+    loadExistingGrant: firstPartyGrant,
     ...options.provider,
   })
   flows.attach(provider)
@@ -219,7 +206,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   const passwordHash = await bcrypt.hash(PASSWORD, 4)
   let added = 0
 
-  const harness: Omit<Harness, keyof ReturnType<typeof atHand>> = {
+  const harness = {
     baseUrl,
     oauthUrl,
     flows,
@@ -227,13 +214,15 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
     store,
     records,
     users,
+    /** Where there is one, for another harness that has it too. */
     database: database && { ...database, drop: async () => {} },
+    /** MongoDB's. */
     db: database?.db,
     mail,
     events,
     party,
 
-    async addUser(user) {
+    async addUser(user: Partial<User> & { username: string }): Promise<Person> {
       added += 1
       const complete: User = {
         id: `u${added}`,
@@ -243,36 +232,38 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
         disabled: false,
         ...user,
       }
-      await addUser(complete)
+      await write(complete)
       return personAt(harness, complete)
     },
 
-    async changeUser(user, changes) {
-      await changeUser({ ...((await users.findById(user.id)) ?? user), ...changes })
+    async changeUser(user: User, changes: Partial<User>) {
+      await write({ ...((await users.findById(user.id)) ?? user), ...changes })
     },
 
-    async put(settings) {
+    async put(settings: Record<string, string>) {
       await createAdminClient(baseUrl, ADMIN_TOKEN).putSettings(settings)
     },
 
-    forgot: (identifier, carried = {}) =>
+    forgot: (identifier: string, carried: Record<string, string> = {}) =>
       anyone.post(`${oauthUrl}/forgot-password`, { identifier, ...carried }),
 
-    reset: (link, password, confirm = password) =>
+    reset: (link: string, password: string, confirm = password) =>
       anyone.post(`${oauthUrl}/reset-password`, {
         token: tokenOf(link),
         password,
         confirm_password: confirm,
       }),
 
-    async login(agent, url, username, password = PASSWORD) {
+    /** Opens the authorization request and posts the credentials; answers the login POST. */
+    async login(agent: UserAgent, url: URL, username: string, password = PASSWORD) {
       const page = await followWithin(agent, oauthUrl, await agent.get(url))
       return agent.post(`${oauthUrl}/login`, { username, password, ...page.hidden })
     },
 
-    follow: (agent, answer) => followWithin(agent, oauthUrl, answer),
+    follow: (agent: UserAgent, answer: Answer) => followWithin(agent, oauthUrl, answer),
 
-    async signIn(agent, username, password = PASSWORD) {
+    /** Signs in to the end; answers the redirect back to the client. */
+    async signIn(agent: UserAgent, username: string, password?: string): Promise<Answer> {
       const { url } = await party.begin()
       return harness.follow(agent, await harness.login(agent, url, username, password))
     },
@@ -302,48 +293,37 @@ export function storeIn({ db, pool }: Partial<Database> = {}, prefix?: string) {
   return pool ? postgresStore(pool, { prefix }) : memoryStore(movableClock)
 }
 
-/** Those of the host, and how it adds and changes one. */
-async function usersIn({ db, pool }: Partial<Database> = {}, prefix = '') {
+/** Those of the host, and how it adds or changes one. */
+async function usersIn(
+  { db, pool }: Partial<Database> = {},
+  prefix = '',
+): Promise<{ users: UserStore; write(user: User): Promise<unknown> }> {
   if (db) {
-    const collection = db.collection<{ _id: string }>(`${prefix}users`)
-    const fieldsOf = ({
-      username,
-      email,
-      emailVerified,
-      passwordHash,
-      disabled,
-      locale,
-    }: User) => ({
-      username,
-      email,
-      email_verified: emailVerified,
-      password_hash: passwordHash,
-      disabled,
-      ...(locale !== undefined && { locale }),
-    })
+    const users = db.collection<{ _id: string }>(`${prefix}users`)
     return {
-      users: mongoUsers(db.collection(`${prefix}users`)),
-      addUser: (user: User) => collection.insertOne({ _id: user.id, ...fieldsOf(user) }),
-      changeUser: (user: User) => collection.updateOne({ _id: user.id }, { $set: fieldsOf(user) }),
+      users: mongoUsers(users),
+      write({ id, username, email, emailVerified, passwordHash, disabled, locale }) {
+        const renamed = { email_verified: emailVerified, password_hash: passwordHash }
+        const known = locale === undefined ? {} : { locale }
+        const $set = { username, email, disabled, ...renamed, ...known }
+        return users.updateOne({ _id: id }, { $set }, { upsert: true })
+      },
     }
   }
   // The recipe has one table: whoever shares the database by a prefix has users elsewhere.
   if (!pool || prefix) {
     const users = memoryUsers()
-    const add = async (user: User) => users.add(user)
-    return { users, addUser: add, changeUser: add }
+    return { users, write: async (user) => users.add(user) }
   }
   await storageIn(pool, [SECRETS[0].toString('base64url')])
-  const write = (text: string) => async (user: User) => {
-    const { id, username, email, emailVerified, passwordHash, disabled } = user
-    await pool.query(text, [id, username, email, emailVerified, passwordHash, disabled])
-  }
   const columns = '(id, username, email, email_verified, password_hash, disabled)'
   const values = '($1, $2, $3, $4, $5, $6)'
+  const insert = `INSERT INTO users ${columns} VALUES ${values}`
+  const upsert = `${insert} ON CONFLICT (id) DO UPDATE SET ${columns} = ${values}`
   return {
     users: postgresUsers(pool),
-    addUser: write(`INSERT INTO users ${columns} VALUES ${values}`),
-    changeUser: write(`UPDATE users SET ${columns} = ${values} WHERE id = $1`),
+    write: ({ id, username, email, emailVerified, passwordHash, disabled }) =>
+      pool.query(upsert, [id, username, email, emailVerified, passwordHash, disabled]),
   }
 }
 
@@ -377,41 +357,19 @@ function hostLogin(
 }
 
 async function giveConsent(provider: Provider, req: IncomingMessage, res: ServerResponse) {
-  const { params, session, grantId } = await provider.interactionDetails(req, res)
-  const grant =
-    (grantId && (await provider.Grant.find(grantId))) ||
-    new provider.Grant({ accountId: session?.accountId, clientId: String(params['client_id']) })
-  grant.addOIDCScope(String(params['scope']))
-  await provider.interactionFinished(req, res, { consent: { grantId: await grant.save() } })
-}
-
-const firstParty: Configuration['loadExistingGrant'] = async ({ oidc }) => {
-  const { client, session, provider, params, result } = oidc
-  if (!client || !session?.accountId) return undefined
-  const granted = result?.consent?.grantId ?? session.grantIdFor(client.clientId)
-  if (granted) return provider.Grant.find(granted)
-  if (client.applicationType === 'native' || String(params?.['prompt']).includes('consent')) {
-    return undefined
-  }
-  const grant = new provider.Grant({ accountId: session.accountId, clientId: client.clientId })
-  const scope = params?.['scope']
-  grant.addOIDCScope(typeof scope === 'string' ? scope : 'openid')
-  await grant.save()
-  return grant
+  const interaction = await provider.interactionDetails(req, res)
+  const grantId = await grantConsent(provider, interaction)
+  await provider.interactionFinished(req, res, { consent: { grantId } })
 }
 
 /** The harness of the suite that asks for it, from its first hook to its end. Options that a hook makes, or that are waited for, are given as a function. */
 export function suiteHarness(
   options: HarnessOptions | (() => HarnessOptions | Promise<HarnessOptions>) = {},
 ): Harness {
-  const h = {} as Harness
-  let close = async () => {}
-  before('the harness runs', async () => {
-    Object.assign(h, await startHarness(typeof options === 'function' ? await options() : options))
-    close = h.close
-  })
-  after(() => close())
-  return h
+  return suiteOf<Harness>(
+    async () => startHarness(typeof options === 'function' ? await options() : options),
+    ({ close }) => close(),
+  )
 }
 
 /** The same suite on the embedded store and, in the full tier, on MongoDB and PostgreSQL. */

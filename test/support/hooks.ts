@@ -2,12 +2,13 @@ import { appendFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import { inspect } from 'node:util'
 import type { Runner, Suite, Test } from 'mocha'
-import { IN_CHROMIUM, setUpChromium } from './chromium.ts'
-import { setUpMongo } from './find-mongo.ts'
+import { chromium } from './chromium.ts'
+import { mongo } from './find-mongo.ts'
 import { collectAdvice, tellAdvice } from './missing.ts'
-import { WITH_MONGO } from './mongod.ts'
-import { setUpPostgresql, WITH_POSTGRESQL } from './postgresql.ts'
+import { postgresql } from './postgresql.ts'
 import { resetTime } from './time.ts'
+
+const PARTS = [mongo, chromium, postgresql]
 
 /** A worker of `mocha --parallel` runs it after each file, and more files follow. What a process has started ends with it. */
 export const mochaHooks = { afterAll: resetTime }
@@ -18,16 +19,10 @@ export async function mochaGlobalSetup(this: Runner & { isParallelMode(): boolea
   const runner = this.on('fail', nameFile).on('fail', tellFailure)
   collectAdvice()
   // In the files that only workers read, there are all; PostgreSQL in the full tier alone.
-  const inFiles = [
-    WITH_MONGO,
-    IN_CHROMIUM,
-    ...(process.env['TESTS'] === 'full' ? [WITH_POSTGRESQL] : []),
-  ]
-  const parts = runner.isParallelMode() ? inFiles : titlesThatRun(runner)
-  const needs = (part: string) => parts.some((title) => title.startsWith(part))
-  if (needs(WITH_MONGO)) console.warn(await setUpMongo())
-  if (needs(IN_CHROMIUM)) console.warn(await setUpChromium())
-  if (needs(WITH_POSTGRESQL)) console.warn(await setUpPostgresql())
+  const inFiles = process.env['TESTS'] === 'full' ? PARTS : [mongo, chromium]
+  const titles = runner.isParallelMode() ? inFiles.map(({ title }) => title) : titlesThatRun(runner)
+  for (const { title, setUp } of PARTS)
+    if (titles.some((each) => each.startsWith(title))) console.warn(await setUp())
 }
 
 /** Tells what was missing, and one line `passed failed skipped` to the program that runs the tests, in the file that it named. */

@@ -22,12 +22,13 @@ export async function isIdle(h: Service): Promise<void> {
 }
 
 /** Does something that asks for no mail; nothing is under way before. */
-export async function withoutJobs(h: Service, work: () => Promise<unknown>): Promise<void> {
+export async function withoutJobs<T>(h: Service, work: () => Promise<T>): Promise<T> {
   await isIdle(h)
   const mails = h.mail.mails.length
-  await work()
+  const result = await work()
   expect(await jobs(h)).to.deep.equal([])
   expect(h.mail.mails).to.have.length(mails)
+  return result
 }
 
 /** So much later; a mail that is still under way would be sent again. */

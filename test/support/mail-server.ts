@@ -65,19 +65,16 @@ export async function startMailServer(options: MailServerOptions = {}) {
   const { answer = (to: string) => answers.get(to) ?? 'take' } = options
   /** Those that it took. */
   const mails: ReceivedMail[] = []
-  const conversations = new Map<number, Conversation>()
-  const tokens = new Set<string>()
+  const conversations: Conversation[] = []
   /** How many mails got each answer. */
   const answered = { take: 0, defer: 0, 'defer after data': 0, refuse: 0, drop: 0 }
   const server = { mails, answers, answered, logins: 0 }
   let isSilent = false
   let mostOpen = 0
 
-  const conversationWith = ({ remotePort }: { remotePort: number }): Conversation => {
-    const found = conversations.get(remotePort)
-    if (!found) throw new Error('the connection is gone')
-    return found
-  }
+  const open = () => conversations.filter(({ socket }) => !socket.destroyed)
+  const conversationWith = ({ remotePort }: { remotePort: number }) =>
+    open().find(({ socket }) => socket.remotePort === remotePort)
 
   const smtp = new SMTPServer({
     authOptional: login === undefined,
@@ -98,7 +95,7 @@ export async function startMailServer(options: MailServerOptions = {}) {
       void reaches('sender named').then(() => callback(), callback),
 
     onRcptTo({ address }, session, callback) {
-      const conversation = conversations.get(session.remotePort)
+      const conversation = conversationWith(session)
       if (!conversation) return callback(new Error('the connection is gone'))
       conversation.mailStartsAt = conversation.text.length
       conversation.answer = answer(address)
@@ -115,8 +112,8 @@ export async function startMailServer(options: MailServerOptions = {}) {
         await reaches('data begun', to[0])
         const mail = await simpleParser(stream)
         const conversation = conversationWith(session)
+        if (!conversation) throw new Error('the connection is gone')
         const link = /https?:\/\/\S+/.exec(mail.text ?? '')?.[0] ?? ''
-        keepTokens(conversation)
         if (conversation.answer === 'drop') return conversation.socket.destroy()
         // As a filter does that quotes what it does not like.
         if (conversation.answer === 'defer after data') {
@@ -133,22 +130,11 @@ export async function startMailServer(options: MailServerOptions = {}) {
   })
   smtp.on('error', () => {})
 
-  function keepTokens({ text, mailStartsAt }: Conversation): number {
-    const found = tokensIn(text.slice(mailStartsAt))
-    for (const token of found) tokens.add(token)
-    return found.length
-  }
-
   function listenTo(socket: Socket) {
     const conversation: Conversation = { socket, text: '', mailStartsAt: 0, answer: 'take' }
-    const port = socket.remotePort ?? 0
-    conversations.set(port, conversation)
-    mostOpen = Math.max(mostOpen, conversations.size)
+    conversations.push(conversation)
+    mostOpen = Math.max(mostOpen, open().length)
     socket.on('error', () => {})
-    socket.once('close', () => {
-      keepTokens(conversation)
-      if (conversations.get(port) === conversation) conversations.delete(port)
-    })
     // Without a reader, the end of a connection would not be seen.
     if (isSilent) socket.resume()
     else speakOn(conversation)
@@ -158,14 +144,15 @@ export async function startMailServer(options: MailServerOptions = {}) {
     const { socket } = conversation
     socket.on('data', (chunk: Buffer) => {
       conversation.text += chunk.toString('latin1')
-      if (conversation.answer === 'drop' && keepTokens(conversation) > 0) socket.destroy()
+      const { text, mailStartsAt } = conversation
+      if (conversation.answer === 'drop' && tokensIn(text.slice(mailStartsAt)).length > 0)
+        socket.destroy()
     })
     smtp.connect(socket, {})
   }
 
   function dropAll() {
-    for (const { socket } of conversations.values()) socket.destroy()
-    conversations.clear()
+    for (const { socket } of open()) socket.destroy()
   }
 
   const listener = createServer(listenTo)
@@ -180,10 +167,7 @@ export async function startMailServer(options: MailServerOptions = {}) {
     },
 
     /** Every token that it saw, also in mails that it did not take, and in what came before a connection dropped. */
-    tokensSeen(): Set<string> {
-      for (const conversation of conversations.values()) keepTokens(conversation)
-      return tokens
-    },
+    tokensSeen: () => new Set(conversations.flatMap(({ text }) => tokensIn(text))),
 
     /** The most connections that were open at one moment, since the start or since it fell silent. */
     mostOpen: () => mostOpen,
@@ -199,7 +183,7 @@ export async function startMailServer(options: MailServerOptions = {}) {
     speak(): void {
       if (!isSilent) return
       isSilent = false
-      for (const conversation of conversations.values()) speakOn(conversation)
+      open().forEach(speakOn)
     },
 
     /** Drops every connection; nothing listens on the port any more. */
@@ -283,6 +267,7 @@ interface TakenMail {
   isSecure: boolean
   /** `undefined`: nobody logged in. */
   user: string | undefined
+  password: string | undefined
 }
 
 export interface FaultySmtpOptions {
@@ -346,7 +331,7 @@ function talk(raw: Socket, options: FaultySmtpOptions, smtp: FaultySmtp): void {
   let received = ''
   let isReadingMail = false
   let hasBegun = false
-  let user: string | undefined
+  let login: { user?: string; password?: string } = {}
   let from = ''
   let to: string[] = []
 
@@ -385,7 +370,7 @@ function talk(raw: Socket, options: FaultySmtpOptions, smtp: FaultySmtp): void {
     AUTH(line) {
       const [, name = '', password = ''] = atob(line.split(' ')[2] ?? '').split('\0')
       smtp.logins.push({ user: name, password, isSecure })
-      if (isTaken(at('AUTH', line, '235 Welcome'))) user = name
+      if (isTaken(at('AUTH', line, '235 Welcome'))) login = { user: name, password }
     },
 
     MAIL(line) {
@@ -432,7 +417,8 @@ function talk(raw: Socket, options: FaultySmtpOptions, smtp: FaultySmtp): void {
     if (end < 0 || socket.destroyed) return false
     isReadingMail = false
     hasBegun = false
-    smtp.mails.push({ from, to, raw: received.slice(0, end), isSecure, user })
+    const { user, password } = login
+    smtp.mails.push({ from, to, raw: received.slice(0, end), isSecure, user, password })
     received = received.slice(end + 5)
     at('dot', '', '250 Taken')
     return true
@@ -517,23 +503,4 @@ export function drops(when: Step): Fault {
 /** Says this in place of the honest answer. */
 export function answers(when: Step, reply: string): Fault {
   return (step) => (step === when ? reply : undefined)
-}
-
-export type LoginRecorder = Awaited<ReturnType<typeof startLoginRecorder>>
-
-/** An SMTP server that takes every mail, with every login or none. */
-export async function startLoginRecorder() {
-  /** User and password of each login; neither, for a mail without one. */
-  const logins: (string | undefined)[][] = []
-  const server = await startFaultySmtp({
-    offersAuth: true,
-    fault(step) {
-      const { user, password } = server.logins.at(-1) ?? {}
-      if (step === 'AUTH') logins.push([user, password])
-      if (step === 'dot' && server.mails.at(-1)?.user === undefined)
-        logins.push([undefined, undefined])
-      return undefined
-    },
-  })
-  return { port: String(server.port), logins, close: server.close }
 }

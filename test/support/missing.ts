@@ -73,9 +73,57 @@ function asRobot(): ExecFileOptions {
 }
 
 /**
+ * What tests need on a machine, and look for once: processes that a run starts are told by their environment.
+ *
+ * @param namedBy - variables by which somebody names the one to take.
+ */
+export function partOfTests<Found extends { origin: string; path?: string }>(
+  name: string,
+  [howToGetOne, ...namedBy]: string[],
+  find: () => Promise<Found>,
+) {
+  const variable = `ACCOUNT_FLOWS_TESTS_${name.toUpperCase()}`
+  let looked: Promise<Found> | undefined
+
+  async function look(): Promise<Found> {
+    const { found, missing } = JSON.parse(process.env[variable] ?? '{}')
+    if (missing) throw new Error(missing)
+    return found ?? find().catch(advise)
+  }
+
+  function advise(reason: unknown): never {
+    const named = namedBy.find((each) => process.env[each])
+    const advice = named ? `correct ${named} or unset it` : howToGetOne
+    throw new Error(`No ${name} (${messageOf(reason)}): ${advice}.`)
+  }
+
+  const part = {
+    /** Begins the title around each suite that needs it: by this the set-up knows what a run needs. */
+    title: `with a ${name}`,
+
+    /** What stands in the way is thrown as one sentence with what to do. */
+    find: () => (looked ??= look()),
+
+    /** Tells in words where it is from, or what stands in the way. */
+    async setUp(): Promise<string> {
+      const outcome = await part.find().then(
+        (found) => ({
+          found,
+          told: `${name}: ${found.path ?? 'a running one'}, from ${found.origin}.`,
+        }),
+        (error: unknown) => ({ missing: messageOf(error), told: messageOf(error) }),
+      )
+      process.env[variable] = JSON.stringify(outcome)
+      return outcome.told
+    },
+  }
+  return part
+}
+
+/**
  * A suite that needs a part: pending where there is none, and under `CI=true` a failure.
  *
- * @param part - the title around it, by which the set-up knows what a run needs.
+ * @param part - the title around it.
  * @param start - throws one sentence for whoever runs the tests.
  */
 export function describeWith(

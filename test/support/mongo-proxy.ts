@@ -12,11 +12,12 @@
  * @module
  */
 import { once } from 'node:events'
-import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import { BSON, type Document, MongoClient, type MongoClientOptions } from 'mongodb'
 import { type FreshDatabase, freshDatabase } from './mongod.ts'
 import { freePort } from './serve.ts'
-import { startHarness, type Harness, type HarnessOptions } from './harness.ts'
+import { suiteHarness, type Harness, type HarnessOptions } from './harness.ts'
+import { suiteOf } from './suite.ts'
 
 export interface MongoCommand {
   /** As on the wire: `findAndModify`, `insert`, `hello`, … */
@@ -29,8 +30,7 @@ export interface MongoCommand {
 
 /** A moment in the life of one command; it comes once. */
 export interface Moment {
-  /** `reply` is there when the moment is `after`. */
-  matches(command: MongoCommand, reply?: Document): boolean
+  matches(command: MongoCommand): boolean
   /** Which of the commands that match, from 1. */
   nth?: number
   /** `before`: MongoDB never gets the command. `after`: MongoDB has executed it, and the client never gets the reply. */
@@ -46,32 +46,12 @@ export const isWriteOf =
     return isWrite && (collection === which || isOfModel)
   }
 
-interface Interruption {
-  /** The command that was interrupted, once `act` is over. `undefined`: cancelled before it came. */
-  happened: Promise<MongoCommand | undefined>
-  /** Does nothing once the moment has come. */
-  cancel(): void
-}
-
 interface Watcher {
   command?(command: MongoCommand): void
   reply?(command: MongoCommand, reply: Document): void
 }
 
-export interface MongoProxy {
-  /** Of the database, by way of this proxy; as it is for a child process. */
-  uri: string
-  /** Shows every command and every reply from now on. Answers how to stop it. */
-  watch(watcher: Watcher): () => void
-  /** When the moment comes, does `act`, then drops the connection. Commands on other connections go on meanwhile. */
-  interrupt(moment: Moment, act: () => Promise<unknown>): Interruption
-  /** Drops all connections and refuses new ones with ECONNREFUSED, until `restore`. */
-  sever(): Promise<void>
-  /** Accepts connections and forwards nothing, either way, until `restore` lets go of what was held up. */
-  stall(): void
-  restore(): Promise<void>
-  close(): Promise<void>
-}
+export interface MongoProxy extends Awaited<ReturnType<typeof startMongoProxy>> {}
 
 interface Armed {
   moment: Moment
@@ -82,7 +62,7 @@ interface Armed {
 const OP_MSG = 2013
 const HEADER_BYTES = 16
 
-export async function startMongoProxy({ db, uri }: FreshDatabase): Promise<MongoProxy> {
+export async function startMongoProxy({ db, uri }: FreshDatabase) {
   const target = await primaryOf(db, uri)
   const connections = new Set<Socket>()
   const watchers = new Set<Watcher>()
@@ -121,7 +101,7 @@ export async function startMongoProxy({ db, uri }: FreshDatabase): Promise<Mongo
       const reply = command && bodyOf(message)
       if (reply) {
         for (const watcher of watchers) watcher.reply?.(command, reply)
-        if (await isInterrupted('after', command, reply)) return drop()
+        if (await isInterrupted('after', command)) return drop()
       }
       client.write(message)
     }
@@ -146,9 +126,9 @@ export async function startMongoProxy({ db, uri }: FreshDatabase): Promise<Mongo
 
   const isWatched = () => watchers.size > 0 || armed.size > 0
 
-  async function isInterrupted(when: Moment['when'], command: MongoCommand, reply?: Document) {
+  async function isInterrupted(when: Moment['when'], command: MongoCommand) {
     const matching = [...armed].filter(
-      ({ moment }) => moment.when === when && moment.matches(command, reply),
+      ({ moment }) => moment.when === when && moment.matches(command),
     )
     for (const each of matching) each.left -= 1
     const reached = matching.filter(({ left }) => left === 0)
@@ -169,19 +149,24 @@ export async function startMongoProxy({ db, uri }: FreshDatabase): Promise<Mongo
     held = undefined
   }
 
-  server.listen(await freePort(), '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
+  const port = await freePort()
+  await once(server.listen(port, '127.0.0.1'), 'listening')
 
   return {
+    /** Of the database, by way of this proxy; as it is for a child process. */
     uri: through(uri, port),
 
-    watch(watcher) {
+    /** Shows every command and every reply from now on. Answers how to stop it. */
+    watch(watcher: Watcher): () => void {
       watchers.add(watcher)
       return () => void watchers.delete(watcher)
     },
 
-    interrupt(moment, act) {
+    /**
+     * When the moment comes, does `act`, then drops the connection. Commands on other connections go on meanwhile. `happened`: the
+     * command that was interrupted, once `act` is over. `undefined`: cancelled before it came.
+     */
+    interrupt(moment: Moment, act: () => Promise<unknown>) {
       let cancel = () => {}
       const happened = new Promise<MongoCommand | undefined>((resolve, reject) => {
         const strike = (command: MongoCommand) => act().then(() => resolve(command), reject)
@@ -194,8 +179,10 @@ export async function startMongoProxy({ db, uri }: FreshDatabase): Promise<Mongo
       return { happened, cancel }
     },
 
+    /** Drops all connections and refuses new ones with ECONNREFUSED, until `restore`. */
     sever: stop,
 
+    /** Accepts connections and forwards nothing, either way, until `restore` lets go of what was held up. */
     stall() {
       held ??= closedGate()
     },
@@ -203,8 +190,7 @@ export async function startMongoProxy({ db, uri }: FreshDatabase): Promise<Mongo
     async restore() {
       letGo()
       if (server.listening) return
-      server.listen(port, '127.0.0.1')
-      await once(server, 'listening')
+      await once(server.listen(port, '127.0.0.1'), 'listening')
     },
 
     async close() {
@@ -304,25 +290,18 @@ export function suiteHarnessBehindProxy(
   limits: MongoClientOptions,
   options: HarnessOptions = {},
 ): { h: Harness; proxy: MongoProxy } {
-  const h = {} as Harness
-  const proxy = {} as MongoProxy
-  const ends: (() => Promise<void>)[] = []
-
-  before('the harness runs behind a proxy', async function () {
-    this.timeout(120_000)
-    const fresh = await freshDatabase()
-    ends.unshift(fresh.drop)
-    Object.assign(proxy, await startMongoProxy(fresh))
-    ends.unshift(proxy.close)
+  let fresh: FreshDatabase
+  const proxy = suiteOf<MongoProxy>(
+    async () => startMongoProxy((fresh = await freshDatabase())),
+    ({ restore }) => restore(),
+  )
+  const h = suiteHarness(async () => {
     const client = await MongoClient.connect(proxy.uri, limits)
-    const database = { db: client.db(), drop: () => client.close() }
-    Object.assign(h, await startHarness({ ...options, database }))
-    ends.unshift(proxy.restore, h.close)
+    return { ...options, database: { db: client.db(), drop: () => client.close() } }
   })
-
   after(async () => {
-    for (const end of ends) await end()
+    await proxy.close?.()
+    await fresh?.drop()
   })
-
   return { h, proxy }
 }

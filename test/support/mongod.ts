@@ -7,13 +7,14 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Suite } from 'mocha'
-import { type CommandStartedEvent, MongoClient, type Db } from 'mongodb'
+import { type CommandStartedEvent, MongoClient } from 'mongodb'
 import { MongoMemoryReplSet, MongoMemoryServer } from 'mongodb-memory-server'
 import { systemClock, within } from '../../src/clock.ts'
-import { findMongo } from './find-mongo.ts'
+import { mongo } from './find-mongo.ts'
 import { folderForData } from './folders.ts'
 import { describeWith } from './missing.ts'
 import { freePort } from './serve.ts'
+import { suiteOf } from './suite.ts'
 
 export type Topology = 'standalone' | 'replica set'
 
@@ -23,17 +24,7 @@ export interface MongoServer {
   members: MongoMemoryServer[]
 }
 
-export interface FreshDatabase {
-  db: Db
-  client: MongoClient
-  /** With the database's name, so that a child process can be given it as it is. */
-  uri: string
-  /** Drops the database and closes the client. */
-  drop(): Promise<void>
-}
-
-/** The suites of both begin with it: by this the set-up knows what a run needs. */
-export const WITH_MONGO = 'with a MongoDB'
+export interface FreshDatabase extends Awaited<ReturnType<typeof freshDatabase>> {}
 
 const LAUNCH_LIMIT = 60_000
 const ANSWER_LIMIT = 10_000
@@ -51,7 +42,7 @@ export function describeWithReplicaSet(title: string, body: (this: Suite) => voi
 
 function describeOn(topology: Topology, title: string, body: (this: Suite) => void): void {
   const start = () => startMongo(topology)
-  describeWith(`${WITH_MONGO} (${topology})`, start, title, function () {
+  describeWith(`${mongo.title} (${topology})`, start, title, function () {
     afterEach('MongoDB still answers', async function () {
       const server = await servers.get(topology)
       if (this.currentTest?.state !== 'failed' || (await startMongo(topology)) === server) return
@@ -70,7 +61,7 @@ function describeOn(topology: Topology, title: string, body: (this: Suite) => vo
 export async function freshDatabase(
   topology: Topology = 'standalone',
   onCommand?: (event: CommandStartedEvent) => void,
-): Promise<FreshDatabase> {
+) {
   const server = await startMongo(topology)
   const uri = withDatabase(server.uri, randomDatabaseName())
   const client = await MongoClient.connect(uri, { monitorCommands: onCommand !== undefined })
@@ -78,9 +69,10 @@ export async function freshDatabase(
   return {
     db: client.db(),
     client,
+    /** With the database's name, so that a child process can be given it as it is. */
     uri,
-    // A server that hangs is left as it is: the next suite notices.
-    async drop() {
+    /** Drops the database and closes the client. A server that hangs is left as it is: the next suite notices. */
+    async drop(): Promise<void> {
       await within(systemClock, ANSWER_LIMIT, client.db().dropDatabase())
       await within(systemClock, ANSWER_LIMIT, client.close())
     },
@@ -144,12 +136,12 @@ const running: MongoMemoryServer[] = []
 
 /** One of its own for the caller, unless it was given by its address. */
 export async function newServer(topology: Topology, count = 1): Promise<MongoServer> {
-  const mongo = await findMongo()
-  if ('uri' in mongo) {
-    if (topology === 'standalone' || mongo.isReplicaSet) return { uri: mongo.uri, members: [] }
+  const found = await mongo.find()
+  if ('uri' in found) {
+    if (topology === 'standalone' || found.isReplicaSet) return { uri: found.uri, members: [] }
     throw new Error('The server at MONGODB_URI is no replica set.')
   }
-  const binary = { systemBinary: mongo.mongod }
+  const binary = { systemBinary: found.path }
   if (topology === 'standalone') {
     const server = await MongoMemoryServer.create({ binary, instance: await instanceOptions() })
     running.push(server)
@@ -195,13 +187,8 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 process.env['MONGOMS_SYSTEM_BINARY_VERSION_CHECK'] ??= 'false'
 
 /** The database of the suite that asks for it, from its first hook to its end. */
-export function suiteDatabase(): FreshDatabase {
-  const fresh = {} as FreshDatabase
-  let drop = async () => {}
-  before('there is an empty database', async () => {
-    Object.assign(fresh, await freshDatabase())
-    drop = fresh.drop
-  })
-  after(() => drop())
-  return fresh
-}
+export const suiteDatabase = () =>
+  suiteOf<FreshDatabase>(
+    () => freshDatabase(),
+    ({ drop }) => drop(),
+  )

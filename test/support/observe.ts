@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { endOf } from '../../src/ports/token-end.ts'
 import type { Token } from '../../src/records/index.ts'
 import type { Harness } from './harness.ts'
-import { isIdle } from './jobs.ts'
+import { isIdle, withoutJobs } from './jobs.ts'
 import { eventually } from './eventually.ts'
 import { tokenOf } from './person.ts'
 import { createUserAgent, type Answer } from './user-agent.ts'
@@ -54,13 +54,8 @@ export async function ask(
 /** Does something that must not ask for any mail: afterwards no job is waiting, none was decided about, nothing was mailed. */
 export async function withoutMail<T>(h: Harness, work: () => Promise<T>): Promise<T> {
   await isIdle(h)
-  const [events, mails] = [h.events.length, h.mail.mails.length]
-  const result = await work()
-  const soon = new Date(Date.now() + 5_000)
-  for (const stage of ['resolve', 'send', 'expire'] as const) {
-    expect(await h.store.outbox.claim(stage, 1, soon, soon)).to.deep.equal([])
-  }
+  const events = h.events.length
+  const result = await withoutJobs(h, work)
   expect(h.events.slice(events).map(({ type }) => type)).to.deep.equal([])
-  expect(h.mail.mails.slice(mails)).to.deep.equal([])
   return result
 }

@@ -60,76 +60,7 @@ export interface Sentences {
 }
 
 /** One person at one browser. */
-export interface Person extends User, Sentences {
-  agent: UserAgent
-  party: RelyingParty
-  /** What the browser shows. */
-  page: Answer
-  /** The last one that the app sent the browser with. */
-  request: AuthorizationRequest
-  /** Of the newest mail that they read: `blockedLogin`, `forgets` and `asksAgain` read theirs. */
-  link: string
-  code: string
-  /** The page in mode `blocked`, for one whose login waits, and the uid of the provider's interaction. */
-  blocked: Answer
-  interaction: string
-
-  /** Comes from the app: to the login page, or straight back. */
-  starts(parameters?: Record<string, string>): Promise<Answer>
-  signsIn(password?: string, parameters?: Record<string, string>): Promise<Answer>
-  /** Comes from the app and types the credentials; the login waits, and its mail is read. */
-  isBlocked(options?: Waiting): Promise<void>
-  forgets(carried?: Record<string, string>): Promise<string>
-  /** Asks for a new verification link, from nowhere, and has it in the mail (4.7). */
-  asksAgain(carried?: Record<string, string>): Promise<string>
-  /** Follows no redirect. */
-  opensLink(link?: string): Promise<Answer>
-  /** Opens it in a browser of its own, as on a telephone. */
-  opensElsewhere(link?: string): Promise<Answer>
-  types(code?: string, headers?: Record<string, string>): Promise<Answer>
-  choosesPassword(password: string, link?: string, confirm?: string): Promise<Answer>
-  /** Presses the button of the form to that path, on the page that the browser shows. */
-  presses(path: string, pressed?: Pressed): Promise<Answer>
-  /** The page of the login that waits, after a reload. */
-  reloads(): Promise<Answer>
-  /** The name of the login that waits. */
-  loginId(): string
-  /** Posts the form of the login that waits: without more, "Continue". */
-  goesOn(more?: Record<string, string>, headers?: Record<string, string>): Promise<Answer>
-  /** Asserts what the browser shows. */
-  sees(page: string, mode: string, status?: number): Promise<void>
-
-  /** The same person in another browser; a new one by default. */
-  in(agent?: UserAgent): Person
-  /** What the host or an admin does to the account, past the flows. */
-  becomes(changes: Partial<User>): Promise<void>
-  /** Invites them, and answers the link of that mail. */
-  isInvited(carried?: Parameters<AccountFlows['invite']>[1]): Promise<string>
-
-  /** How many mails came. */
-  mailCount(): number
-  /** The newest mail, or the one with that number, from 1; waits for it. */
-  mail(count?: number): Promise<ReceivedMail>
-  /** The address behind "This wasn't me", of the newest mail. */
-  notMeLink(): Promise<string>
-  isVerified(): Promise<boolean>
-  hasPassword(password: string): Promise<boolean>
-  /** The account that this browser is signed in with, as a client learns it. `undefined`: none. */
-  account(): Promise<string | undefined>
-  /** What the audit log has of that type so far. */
-  events<Type extends AuditEventType>(type: Type, reason?: string): (AuditEvent & { type: Type })[]
-
-  /** One 302 to the app with code, state and iss, and nothing of the link (4.6); the address is verified. Answers the tokens. */
-  comesBack(answer?: Answer): ReturnType<RelyingParty['exchange']>
-  /** No session, no code, and the address is not verified. */
-  getsNothing(answer?: Answer): Promise<void>
-  /** Verified, and that is all: no session and no code. */
-  isOnlyVerified(answer?: Answer): Promise<void>
-  /** The link as it was mailed still does all of its work: nothing of it was spent. */
-  stillGetsIn(): Promise<void>
-  /** A new reset link works. */
-  getsBackIn(password?: string): Promise<void>
-}
+export interface Person extends ReturnType<typeof personAt> {}
 
 const NOTHING: Answer = {
   status: 0,
@@ -143,9 +74,9 @@ const NOTHING: Answer = {
 }
 
 /** The browser is theirs alone unless one is given. */
-export function personAt(h: Service, user: User, agent = createUserAgent()): Person {
+export function personAt(h: Service, user: User, agent = createUserAgent()) {
   const { oauthUrl } = h
-  const request = {
+  const request: AuthorizationRequest = {
     url: new URL(oauthUrl),
     redirectUri: '',
     codeVerifier: '',
@@ -153,9 +84,9 @@ export function personAt(h: Service, user: User, agent = createUserAgent()): Per
     nonce: '',
   }
   const address = user.email ?? ''
-  const show = async (answer: Promise<Answer>) => (person.page = await answer)
+  const show = async (answer: Promise<Answer>): Promise<Answer> => (person.page = await answer)
   const waiting = `${oauthUrl}/verify-email/waiting`
-  const loginId = () => {
+  const loginId = (): string => {
     const id = person.blocked.hidden['login'] ?? ''
     expect(id).to.match(/^[\w-]{22}$/)
     return id
@@ -163,34 +94,40 @@ export function personAt(h: Service, user: User, agent = createUserAgent()): Per
   const start = async (
     parameters: Record<string, string>,
     send: NonNullable<Waiting['send']> = ({ url }) => url,
-  ) => {
+  ): Promise<Answer> => {
     const begun = await person.party.begin(parameters)
     person.request = { ...begun, state: parameters['state'] ?? begun.state }
     return show(h.follow(person.agent, await person.agent.get(await send(person.request))))
   }
-  const read = async (count: number) => {
+  const read = async (count: number): Promise<string> => {
     const { link, mail } = await h.mail.mailTo(address, count)
     await isIdle(h)
     Object.assign(person, { link, code: codeIn(mail) ?? '' })
     return link
   }
 
-  const person: Person = {
+  const person = {
     ...user,
     agent,
     party: h.party,
+    /** What the browser shows. */
     page: NOTHING,
-    blocked: NOTHING,
-    interaction: '',
+    /** The last one that the app sent the browser with. */
     request,
+    /** Of the newest mail that they read: `blockedLogin`, `forgets` and `asksAgain` read theirs. */
     link: '',
     code: '',
+    /** The page in mode `blocked`, for one whose login waits, and the uid of the provider's interaction. */
+    blocked: NOTHING,
+    interaction: '',
 
-    starts: (parameters = {}) => start(parameters),
+    /** Comes from the app: to the login page, or straight back. */
+    starts: (parameters: Record<string, string> = {}): Promise<Answer> => start(parameters),
 
-    async isBlocked({ party = person.party, extra = {}, send } = {}) {
+    /** Comes from the app and types the credentials; the login waits, and its mail is read. */
+    async isBlocked({ party, extra = {}, send }: Waiting = {}): Promise<void> {
       const before = person.mailCount()
-      person.party = party
+      person.party = party ?? person.party
       const login = await start(extra, send)
       expect(login.page).to.equal('login')
       person.interaction = new URL(login.url).searchParams.get('interaction') ?? ''
@@ -200,21 +137,22 @@ export function personAt(h: Service, user: User, agent = createUserAgent()): Per
       await read(before + 1)
     },
 
-    async signsIn(password = PASSWORD, parameters = {}) {
+    async signsIn(password = PASSWORD, parameters = {}): Promise<Answer> {
       const { page, hidden } = await person.starts(parameters)
       if (page !== 'login') return person.page
       const form = { ...hidden, username: user.username, password }
       return show(h.follow(person.agent, await person.agent.post(`${oauthUrl}/login`, form)))
     },
 
-    async forgets(carried = {}) {
+    async forgets(carried: Record<string, string> = {}): Promise<string> {
       const before = person.mailCount()
       const form = { identifier: user.username, ...carried }
       await createUserAgent().post(`${oauthUrl}/forgot-password`, form)
       return read(before + 1)
     },
 
-    async asksAgain(carried = {}) {
+    /** Asks for a new verification link, from nowhere, and has it in the mail (4.7). */
+    async asksAgain(carried: Record<string, string> = {}): Promise<string> {
       const before = person.mailCount()
       const form = { username: user.username, ...carried }
       const answer = await createUserAgent().post(`${oauthUrl}/resend-verification`, form)
@@ -222,63 +160,81 @@ export function personAt(h: Service, user: User, agent = createUserAgent()): Per
       return read(before + 1)
     },
 
-    opensLink: (link = person.link) => show(person.agent.get(link)),
-    opensElsewhere: (link = person.link) => createUserAgent().get(link),
-    types: (code = person.code, headers = {}) => person.goesOn({ code }, headers),
+    /** Follows no redirect. */
+    opensLink: (link?: string): Promise<Answer> => show(person.agent.get(link ?? person.link)),
+    /** Opens it in a browser of its own, as on a telephone. */
+    opensElsewhere: (link?: string): Promise<Answer> => createUserAgent().get(link ?? person.link),
+    types: (code?: string, headers = {}): Promise<Answer> =>
+      person.goesOn({ code: code ?? person.code }, headers),
 
-    choosesPassword(password, link = person.link, confirm = password) {
-      const { origin, pathname } = new URL(link)
-      const form = { token: tokenOf(link), password, confirm_password: confirm }
-      return show(person.agent.post(origin + pathname, form))
+    choosesPassword(password: string, link?: string, confirm = password): Promise<Answer> {
+      const { href } = new URL(link ?? person.link)
+      const form = { token: tokenOf(href), password, confirm_password: confirm }
+      return show(person.agent.post(href.split('?')[0] ?? '', form))
     },
 
-    presses: (path, pressed) => show(press(person.agent, person.page, path, pressed)),
+    /** Presses the button of the form to that path, on the page that the browser shows. */
+    presses: (path: string, pressed?: Pressed): Promise<Answer> =>
+      show(press(person.agent, person.page, path, pressed)),
+    /** The name of the login that waits. */
     loginId,
-    reloads: () => show(person.agent.get(`${waiting}?login=${loginId()}`)),
-    goesOn: (more = {}, headers = {}) =>
+    /** The page of the login that waits, after a reload. */
+    reloads: (): Promise<Answer> => show(person.agent.get(`${waiting}?login=${loginId()}`)),
+    /** Posts the form of the login that waits: without more, "Continue". */
+    goesOn: (more: Record<string, string> = {}, headers = {}): Promise<Answer> =>
       show(person.agent.post(waiting, { login: loginId(), ...more }, headers)),
 
-    async sees(page, mode, status = 200) {
+    async sees(page: string, mode: string, status = 200): Promise<void> {
       expectPage(person.page, status, page, mode)
     },
 
-    in: (other = createUserAgent()) => {
+    /** The same person in another browser; a new one by default. */
+    in(other = createUserAgent()): Person {
       const { party, request: same, blocked, link, code } = person
       const others = { party, request: same, blocked, link, code }
       return Object.assign(personAt(h, user, other), others)
     },
 
-    becomes: (changes) => h.changeUser(user, changes),
+    /** What the host or an admin does to the account, past the flows. */
+    becomes: (changes: Partial<User>) => h.changeUser(user, changes),
 
-    async isInvited(carried = {}) {
+    /** Invites them, and answers the link of that mail. */
+    async isInvited(carried: Parameters<AccountFlows['invite']>[1] = {}): Promise<string> {
       const before = person.mailCount()
       expect(await h.flows.invite(user, carried)).to.have.keys('mailId')
       return read(before + 1)
     },
 
-    mailCount: () => h.mail.mails.filter(({ to }) => to.includes(address)).length,
-    mail: (count = person.mailCount()) => h.mail.mailTo(address, count),
-    notMeLink: async () => notMeOf(await person.mail()),
+    mailCount: (): number => h.mail.mails.filter(({ to }) => to.includes(address)).length,
+    /** The newest mail, or the one with that number, from 1; waits for it. */
+    mail: (count?: number): Promise<ReceivedMail> =>
+      h.mail.mailTo(address, count ?? person.mailCount()),
+    /** The address behind "This wasn't me", of the newest mail. */
+    notMeLink: async (): Promise<string> => notMeOf(await person.mail()),
     isVerified: async () => (await h.users.findById(user.id))?.emailVerified === true,
 
-    async hasPassword(password) {
+    async hasPassword(password: string) {
       const stored = await h.users.findById(user.id)
       return bcrypt.compare(password, stored?.passwordHash ?? '')
     },
 
-    account: () => accountOf(person.party, person.agent),
+    /** The account that this browser is signed in with, as a client learns it. `undefined`: none. */
+    account: (): Promise<string | undefined> => accountOf(person.party, person.agent),
 
-    events: (type, reason) =>
+    /** What the audit log has of that type so far. */
+    events: <Type extends AuditEventType>(type: Type, reason?: string) =>
       h.events.filter(
-        (event): event is AuditEvent & { type: typeof type } =>
+        (event): event is AuditEvent & { type: Type } =>
           event.type === type &&
           event.accountId === user.id &&
           (reason === undefined || event.reason === reason),
       ),
 
-    async comesBack(answer = person.page) {
-      expect(answer.status, answer.text).to.equal(302)
-      const location = new URL(answer.location ?? '')
+    /** One 302 to the app with code, state and iss, and nothing of the link (4.6); the address is verified. Answers the tokens. */
+    async comesBack(answer?: Answer): ReturnType<RelyingParty['exchange']> {
+      const { status, text, location: to = '' } = answer ?? person.page
+      expect(status, text).to.equal(302)
+      const location = new URL(to)
       expect(location.href.split('?')[0]).to.equal(person.request.redirectUri)
       expect([...location.searchParams.keys()].toSorted()).to.deep.equal(['code', 'iss', 'state'])
       expect(location.searchParams.get('state')).to.equal(person.request.state)
@@ -290,22 +246,26 @@ export function personAt(h: Service, user: User, agent = createUserAgent()): Per
       return tokens
     },
 
-    async getsNothing(answer = person.page) {
-      expectNoSession(h, person.agent, answer)
+    /** No session, no code, and the address is not verified. */
+    async getsNothing(answer?: Answer): Promise<void> {
+      expectNoSession(h, person.agent, answer ?? person.page)
       expect(await person.isVerified()).to.equal(false)
     },
 
-    async isOnlyVerified(answer = person.page) {
-      expectPage(answer, 200, 'verify-email', 'verified')
-      expectNoSession(h, person.agent, answer)
+    /** Verified, and that is all: no session and no code. */
+    async isOnlyVerified(answer?: Answer): Promise<void> {
+      expectPage(answer ?? person.page, 200, 'verify-email', 'verified')
+      expectNoSession(h, person.agent, answer ?? person.page)
       expect(await person.isVerified()).to.equal(true)
     },
 
-    async stillGetsIn() {
+    /** The link as it was mailed still does all of its work: nothing of it was spent. */
+    async stillGetsIn(): Promise<void> {
       await person.comesBack(await person.opensLink())
     },
 
-    async getsBackIn(password = 'an honest password') {
+    /** A new reset link works. */
+    async getsBackIn(password = 'an honest password'): Promise<void> {
       const { mode } = await person.in().choosesPassword(password, await person.forgets())
       expect(mode).to.equal('done')
       expect(await person.hasPassword(password)).to.equal(true)
@@ -323,7 +283,7 @@ export interface Waiting {
   send?: (request: AuthorizationRequest) => URL | Promise<URL>
 }
 
-interface WaitingOptions extends Waiting {
+export interface WaitingOptions extends Waiting {
   user?: Person
   agent?: UserAgent
 }
@@ -376,7 +336,7 @@ export function atHand(h: Service) {
     isIdle: () => isIdle(h),
     /** So much later; a mail that is still under way would be sent again. */
     later: (ms: number) => later(h, ms),
-    withoutJobs: (work: () => Promise<unknown>) => withoutJobs(h, work),
+    withoutJobs: <T>(work: () => Promise<T>) => withoutJobs(h, work),
   }
 }
 

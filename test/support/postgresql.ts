@@ -13,35 +13,18 @@ import type { Suite } from 'mocha'
 import { Client, Pool } from 'pg'
 import type { PostgresPool } from '../../src/index.ts'
 import { folderForData } from './folders.ts'
-import { describeWith, install, messageOf, onPath } from './missing.ts'
+import { describeWith, install, onPath, partOfTests } from './missing.ts'
 import { freePort } from './serve.ts'
+import { suiteOf } from './suite.ts'
 
-export interface PostgresServer {
-  /** With the database of that name. */
-  url(database?: string): string
-  /** All of its processes at once, as where the machine stops; answers once they are gone. */
-  crash(): Promise<void>
-  /** On the same port and data; answers once it takes connections. */
-  start(): Promise<void>
-  /** All of its processes stand still until the function that it answers is called. */
-  freeze(): Promise<() => Promise<void>>
-}
+export interface PostgresServer extends Awaited<ReturnType<typeof newPostgresql>> {}
 
-export interface FreshPostgresql {
-  pool: Pool
-  /** With the database's name, so that a child process can be given it as it is. */
-  url: string
-  /** Closes the pool and drops the database, whoever is connected. */
-  drop(): Promise<void>
-}
+export interface FreshPostgresql extends Awaited<ReturnType<typeof freshPostgresql>> {}
 
-/** By this the set-up knows what a run needs. */
-export const WITH_POSTGRESQL = 'with a PostgreSQL'
-
-/** What one process has found, or why it has not, is not looked for again by those that it starts. */
-const FOUND = 'ACCOUNT_FLOWS_TESTS_POSTGRESQL'
-const MISSING = 'ACCOUNT_FLOWS_TESTS_NO_POSTGRESQL'
 const HOW_TO_GET_ONE = 'run the tests as root on Debian or Ubuntu, or put initdb on the PATH'
+
+/** The folder of its programs. */
+export const postgresql = partOfTests('PostgreSQL', [HOW_TO_GET_ONE], findPostgresql)
 
 const DEBIAN = '/usr/lib/postgresql'
 const START_LIMIT = 60_000
@@ -66,7 +49,7 @@ const run = promisify(execFile)
 
 /** A suite that needs PostgreSQL: pending where there is none, and under `CI=true` a failure. */
 export function describeWithPostgresql(title: string, body: (this: Suite) => void): void {
-  describeWith(WITH_POSTGRESQL, sharedServer, title, body)
+  describeWith(postgresql.title, sharedServer, title, body)
 }
 
 /** The same suite on PGlite and, in the full tier, on a real server: a database of its own, which `empty` makes a new one. */
@@ -74,25 +57,16 @@ export function describeOnPostgresql(
   title: string,
   body: (database: () => PostgresPool, empty: () => Promise<void>) => void,
 ): void {
-  const empty = async () => {
-    for (const text of ['DROP SCHEMA public CASCADE', 'CREATE SCHEMA public'])
-      await current?.query(text)
-  }
-  let current: PostgresPool | undefined
-  const database = () => {
-    if (!current) throw new TypeError('there is no database yet')
-    return current
-  }
-  const suite = (start: () => Promise<{ pool: PostgresPool; drop(): Promise<void> }>) => () => {
-    let drop = async () => {}
-    before('there is an empty database', async function () {
-      this.timeout(START_LIMIT)
-      const fresh = await start()
-      current = fresh.pool
-      drop = fresh.drop
-    })
-    after(() => drop())
-    body(database, empty)
+  type Fresh = { pool: PostgresPool; drop(): Promise<void> }
+  const suite = (start: () => Promise<Fresh>) => () => {
+    const fresh = suiteOf<Fresh>(start, ({ drop }) => drop())
+    body(
+      () => fresh.pool,
+      async () => {
+        for (const text of ['DROP SCHEMA public CASCADE', 'CREATE SCHEMA public'])
+          await fresh.pool.query(text)
+      },
+    )
   }
   const inProcess = async () => {
     const { PGlite } = await import('@electric-sql/pglite')
@@ -104,7 +78,7 @@ export function describeOnPostgresql(
 }
 
 /** A new, empty database with a random name. Throws where no PostgreSQL can be had. */
-export async function freshPostgresql(from?: PostgresServer): Promise<FreshPostgresql> {
+export async function freshPostgresql(from?: PostgresServer) {
   const server = from ?? (await sharedServer())
   const name = `test_${randomBytes(8).toString('hex')}`
   await administer(server, `CREATE DATABASE ${name}`)
@@ -114,15 +88,17 @@ export async function freshPostgresql(from?: PostgresServer): Promise<FreshPostg
   pool.on('error', () => {})
   return {
     pool,
+    /** With the database's name, so that a child process can be given it as it is. */
     url,
-    async drop() {
+    /** Closes the pool and drops the database, whoever is connected. */
+    async drop(): Promise<void> {
       await pool.end()
       await administer(server, `DROP DATABASE ${name} WITH (FORCE)`)
     },
   }
 }
 
-async function administrator(server: PostgresServer): Promise<Client> {
+async function administrator(server: Pick<PostgresServer, 'url'>): Promise<Client> {
   const admin = new Client({ connectionString: server.url() })
   await admin.connect()
   return admin
@@ -145,8 +121,8 @@ function sharedServer(): Promise<PostgresServer> {
 }
 
 /** One of its own for the caller, which ends with the process. What stands in the way is thrown as one sentence. */
-export async function newPostgresql(): Promise<PostgresServer> {
-  const { bin } = await findPostgresql()
+export async function newPostgresql() {
+  const { path: bin } = await postgresql.find()
   const port = await freePort()
   const user = await userOfServers()
   const data = mkdtempSync(join(folderForData(DATA), `${DATA}${process.pid}-`))
@@ -177,20 +153,24 @@ export async function newPostgresql(): Promise<PostgresServer> {
     return child
   }
   let child = await start()
-  const server: PostgresServer = {
-    url: (database = 'postgres') => `postgres://postgres@127.0.0.1:${port}/${database}`,
+  const server = {
+    /** With the database of that name. */
+    url: (database = 'postgres'): string => `postgres://postgres@127.0.0.1:${port}/${database}`,
 
-    async crash() {
+    /** All of its processes at once, as where the machine stops; answers once they are gone. */
+    async crash(): Promise<void> {
       const gone = once(child, 'exit')
       child.kill('SIGQUIT')
       await gone
     },
 
-    async start() {
+    /** On the same port and data; answers once it takes connections. */
+    async start(): Promise<void> {
       child = await start()
     },
 
-    async freeze() {
+    /** All of its processes stand still until the function that it answers is called. */
+    async freeze(): Promise<() => Promise<void>> {
       const admin = await administrator(server)
       child.kill('SIGSTOP')
       const { rows } = await admin.query<{ pid: number }>('SELECT pid FROM pg_stat_activity')
@@ -215,30 +195,15 @@ async function userOfServers(): Promise<{ uid: number; gid: number } | undefined
   return { uid: await id('-u'), gid: await id('-g') }
 }
 
-/** Finds it, for the processes that this one starts too, and tells where it is from. */
-export async function setUpPostgresql(): Promise<string> {
-  try {
-    const found = await findPostgresql()
-    const { stdout } = await run(join(found.bin, 'postgres'), ['--version'])
-    process.env[FOUND] = JSON.stringify(found)
-    return `${stdout.trim()}: ${found.bin}, from ${found.origin}.`
-  } catch (error) {
-    return (process.env[MISSING] = `No PostgreSQL (${messageOf(error)}): ${HOW_TO_GET_ONE}.`)
-  }
-}
-
-async function findPostgresql(): Promise<{ bin: string; origin: string }> {
-  const { [FOUND]: before, [MISSING]: missing } = process.env
-  if (before) return JSON.parse(before)
-  if (missing) throw new Error(missing)
+async function findPostgresql(): Promise<{ path: string; origin: string }> {
   const named = onPath('initdb')
-  if (named && onPath('postgres')) return { bin: dirname(named), origin: 'the PATH' }
-  const bin = newestOfDebian()
-  if (bin) return { bin, origin: 'Debian' }
+  if (named && onPath('postgres')) return { path: dirname(named), origin: 'the PATH' }
+  const path = newestOfDebian()
+  if (path) return { path, origin: 'Debian' }
   await install(['postgresql'])
   const installed = newestOfDebian()
   if (!installed) throw new Error(`postgresql of Debian has no initdb in ${DEBIAN}`)
-  return { bin: installed, origin: 'Debian, installed now' }
+  return { path: installed, origin: 'Debian, installed now' }
 }
 
 function newestOfDebian(): string | undefined {

@@ -2,6 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { eventually } from './eventually.ts'
 import { ROOT } from './folders.ts'
 
+/** Before mocha gives up, which could not tell why. */
+export const START_LIMIT_MS = 50_000
+
 // A test run that breaks off leaves nothing behind.
 const running = new Set<ChildProcess>()
 process.on('exit', () => {
@@ -36,20 +39,28 @@ export function startProcess(program: string, args: string[], env: NodeJS.Proces
   }
 }
 
-/** Starts a server, and answers how to stop it once it is up. What it said is thrown where it ends before. */
-export async function startServer(program: string, args: string[], isUp: () => Promise<boolean>) {
-  const { process: child, exited, stderr } = startProcess(program, args, process.env)
-  const stop = async () => {
-    child.kill()
-    await exited
-  }
+/** Waits until it is up, and answers what there is to see then. All that it said is thrown where it ends before. */
+export async function untilUp<T>(
+  { process: child, exited, output }: ReturnType<typeof startProcess>,
+  look: () => T | undefined | false | Promise<T | false>,
+): Promise<T> {
   const looks = () => {
-    if (child.exitCode !== null) throw new Error(stderr())
-    return isUp()
+    if ((child.exitCode ?? child.signalCode) !== null) throw new Error('it ended')
+    return look()
   }
-  await eventually(`${program} is up`, looks).catch(async (error: unknown) => {
-    await stop()
-    throw error
+  return eventually('it is up', looks, START_LIMIT_MS).catch(async (cause: unknown) => {
+    child.kill('SIGKILL')
+    await exited
+    throw new Error(`${child.spawnfile} did not come up:\n${output()}`, { cause })
   })
-  return stop
+}
+
+/** Starts a server, and answers how to stop it once it is up. */
+export async function startServer(program: string, args: string[], isUp: () => Promise<boolean>) {
+  const started = startProcess(program, args, process.env)
+  await untilUp(started, isUp)
+  return async () => {
+    started.process.kill()
+    await started.exited
+  }
 }

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { request, type IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { request, IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 import { shownBy } from './user-agent.ts'
 
@@ -13,14 +13,7 @@ export interface RawRequest {
   isChunked?: boolean
 }
 
-export interface RawAnswer {
-  status: number
-  headers: IncomingHttpHeaders
-  text: string
-  /** `data-page` and `data-mode` of the page. */
-  page: string | undefined
-  mode: string | undefined
-}
+export type RawAnswer = Awaited<ReturnType<typeof rawRequest>>
 
 export const FORM = 'application/x-www-form-urlencoded'
 
@@ -28,7 +21,7 @@ export const FORM = 'application/x-www-form-urlencoded'
 export async function rawRequest(
   url: string,
   { method = 'POST', target, headers = {}, body = '', isChunked = false }: RawRequest,
-): Promise<RawAnswer> {
+) {
   const bytes = Buffer.from(body)
   const sent = request(url, {
     method,
@@ -47,7 +40,7 @@ export async function rawRequest(
     sent.write(bytes.subarray(0, 20))
     sent.end(bytes.subarray(20))
   } else sent.end(bytes)
-  const [response] = await once(sent, 'response')
+  const [response] = (await once(sent, 'response')) as [IncomingMessage]
   let text = ''
   for await (const chunk of response) text += String(chunk)
   sent.destroy()

@@ -1,5 +1,4 @@
 import * as client from 'openid-client'
-import type { Answer, UserAgent } from './user-agent.ts'
 
 /** One authorization request of a real relying party, and what it keeps to finish it. */
 export interface AuthorizationRequest {
@@ -10,16 +9,7 @@ export interface AuthorizationRequest {
   nonce: string
 }
 
-export interface RelyingParty {
-  config: client.Configuration
-  redirectUri: string
-  begin(extra?: Record<string, string>): Promise<AuthorizationRequest>
-  /** Redeems the code of a redirect back to the client; checks state, nonce, iss and PKCE. */
-  exchange(
-    request: AuthorizationRequest,
-    location: string,
-  ): ReturnType<typeof client.authorizationCodeGrant>
-}
+export interface RelyingParty extends Awaited<ReturnType<typeof createRelyingParty>> {}
 
 interface RelyingPartyOptions {
   clientId: string
@@ -30,7 +20,7 @@ interface RelyingPartyOptions {
 export async function createRelyingParty(
   issuer: string,
   { clientId, redirectUri, clientSecret }: RelyingPartyOptions,
-): Promise<RelyingParty> {
+) {
   const auth = clientSecret === undefined ? client.None() : client.ClientSecretBasic(clientSecret)
   const config = await client.discovery(new URL(issuer), clientId, undefined, auth, {
     execute: [client.allowInsecureRequests],
@@ -40,7 +30,7 @@ export async function createRelyingParty(
     config,
     redirectUri,
 
-    async begin(extra = {}) {
+    async begin(extra: Record<string, string> = {}): Promise<AuthorizationRequest> {
       const codeVerifier = client.randomPKCECodeVerifier()
       const state = client.randomState()
       const nonce = client.randomNonce()
@@ -56,7 +46,8 @@ export async function createRelyingParty(
       return { url, redirectUri, codeVerifier, state, nonce }
     },
 
-    exchange: ({ codeVerifier, state, nonce }, location) =>
+    /** Redeems the code of a redirect back to the client; checks state, nonce, iss and PKCE. */
+    exchange: ({ codeVerifier, state, nonce }: AuthorizationRequest, location: string) =>
       client.authorizationCodeGrant(config, new URL(location), {
         pkceCodeVerifier: codeVerifier,
         expectedState: state,
@@ -64,15 +55,4 @@ export async function createRelyingParty(
         idTokenExpected: true,
       }),
   }
-}
-
-/** Follows redirects as long as they stay below `within`; answers the first response that leads elsewhere, or is a page. */
-export async function followWithin(
-  agent: UserAgent,
-  within: string,
-  first: Answer,
-): Promise<Answer> {
-  let answer = first
-  while (answer.location?.startsWith(within)) answer = await agent.get(answer.location)
-  return answer
 }

@@ -2,33 +2,27 @@ import { once } from 'node:events'
 import {
   createServer,
   type RequestListener,
-  type Server,
   type IncomingMessage,
   type ServerResponse,
 } from 'node:http'
 import { createHash } from 'node:crypto'
 
 /** A server that is running. */
-export interface Served {
-  server: Server
-  port: number
-  /** Without a slash at the end. */
-  url: string
-  /** Ends also what is under way. It may be called again. */
-  close(): Promise<void>
-}
+export interface Served extends Awaited<ReturnType<typeof serve>> {}
 
 /** Answers requests at 127.0.0.1, on a port of its own by default: once it is closed, nobody else is there. */
-export async function serve(listener?: RequestListener, at?: number): Promise<Served> {
+export async function serve(listener?: RequestListener, at?: number) {
   const server = createServer(listener)
   const port = at ?? (await freePort())
   await once(server.listen(port, '127.0.0.1'), 'listening')
   return {
     server,
     port,
+    /** Without a slash at the end. */
     url: `http://127.0.0.1:${port}`,
 
-    async close() {
+    /** Ends also what is under way. It may be called again. */
+    async close(): Promise<void> {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
     },

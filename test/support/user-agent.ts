@@ -2,14 +2,7 @@ import { DomUtils, parseDocument } from 'htmlparser2'
 import { expect } from 'chai'
 
 /** A browser without scripts: keeps cookies by name, path and expiry, and follows no redirect by itself. */
-export interface UserAgent {
-  get(url: string | URL, headers?: Record<string, string>): Promise<Answer>
-  post(url: string | URL, form: Form, headers?: Record<string, string>): Promise<Answer>
-  request(method: string, url: string | URL, init?: RequestInit): Promise<Answer>
-  /** Names and values of the cookies that a request to this address would carry. */
-  cookiesFor(url: string | URL): string
-  forget(): void
-}
+export type UserAgent = ReturnType<typeof createUserAgent>
 
 export type Form = Record<string, string> | [string, string][] | string
 
@@ -33,9 +26,10 @@ interface Cookie {
   path: string
 }
 
-export function createUserAgent(): UserAgent {
+export function createUserAgent() {
   let jar: Cookie[] = []
 
+  /** Names and values of the cookies that a request to this address would carry. */
   function cookiesFor(url: string | URL): string {
     const { pathname } = new URL(url)
     return jar
@@ -71,14 +65,14 @@ export function createUserAgent(): UserAgent {
   return {
     request,
     cookiesFor,
-    get: (url, headers = {}) => request('GET', url, { headers }),
-    post: (url, form, headers = {}) =>
-      request('POST', url, {
+    get(url: string | URL, headers: Record<string, string> = {}) {
+      return request('GET', url, { headers })
+    },
+    post(url: string | URL, form: Form, headers: Record<string, string> = {}) {
+      return request('POST', url, {
         headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
         body: typeof form === 'string' ? form : new URLSearchParams(form).toString(),
-      }),
-    forget() {
-      jar = []
+      })
     },
   }
 }
@@ -106,13 +100,8 @@ export function shownBy(text: string) {
 }
 
 function hiddenFields(html: string): Record<string, string> {
-  const fields: Record<string, string> = {}
-  for (const [tag] of html.matchAll(/<input[^>]*type="hidden"[^>]*>/g)) {
-    const name = /name="([^"]*)"/.exec(tag)?.[1]
-    const value = /value="([^"]*)"/.exec(tag)?.[1]
-    if (name !== undefined) fields[name] = decodeEntities(value ?? '')
-  }
-  return fields
+  const hidden = elements(html, 'input').filter(({ attribs }) => attribs['type'] === 'hidden')
+  return Object.fromEntries(hidden.map(({ attribs: { name = '', value = '' } }) => [name, value]))
 }
 
 export function decodeEntities(text: string): string {
@@ -124,40 +113,35 @@ export function decodeEntities(text: string): string {
     .replaceAll('&amp;', '&')
 }
 
-/** A browser without scripts at one server: paths instead of addresses, cookies by path, redirects only when asked to. */
-export interface Browser {
-  /** Follows no redirect. */
-  get(path: string, headers?: Record<string, string>): Promise<Answer>
-  /** Follows no redirect. */
-  postForm(path: string, form: Form, headers?: Record<string, string>): Promise<Answer>
-  /** Follows redirects within the server; answers the first page, or the first redirect that leads elsewhere. */
-  visit(path: string, headers?: Record<string, string>): Promise<Answer>
-  /** Posts, then follows likewise. */
-  submit(path: string, form: Form, headers?: Record<string, string>): Promise<Answer>
+/** Follows redirects as long as they stay below `within`; answers the first response that leads elsewhere, or is a page. */
+export async function followWithin(
+  agent: UserAgent,
+  within: string,
+  first: Answer,
+  headers?: Record<string, string>,
+): Promise<Answer> {
+  let answer = first
+  while (answer.location?.startsWith(within)) answer = await agent.get(answer.location, headers)
+  return answer
 }
 
-export function createBrowser(baseUrl: string): Browser {
+/** A browser without scripts at one server: paths instead of addresses, and redirects within it where asked to. */
+export type Browser = ReturnType<typeof createBrowser>
+
+export function createBrowser(baseUrl: string) {
   const agent = createUserAgent()
-  const base = new URL(baseUrl)
-  const urlOf = (path: string) => new URL(path, base)
-
-  async function followed(first: Answer, headers = {}): Promise<Answer> {
-    let answer = first
-    while (answer.location !== undefined && urlOf(answer.location).origin === base.origin) {
-      answer = await agent.get(answer.location, headers)
-    }
-    return answer
-  }
-
-  const get: Browser['get'] = (path, headers) => agent.get(urlOf(path), headers)
-  const postForm: Browser['postForm'] = (path, form, headers) =>
-    agent.post(urlOf(path), form, headers)
-
+  const within = new URL('/', baseUrl).href
+  const get = (path: string, headers?: Record<string, string>) =>
+    agent.get(new URL(path, baseUrl), headers)
+  const postForm = (path: string, form: Form, headers?: Record<string, string>) =>
+    agent.post(new URL(path, baseUrl), form, headers)
   return {
     get,
     postForm,
-    visit: async (path, headers) => followed(await get(path, headers), headers),
-    submit: async (path, form, headers) => followed(await postForm(path, form, headers)),
+    visit: async (path: string, headers?: Record<string, string>) =>
+      followWithin(agent, within, await get(path, headers), headers),
+    submit: async (...post: Parameters<typeof postForm>) =>
+      followWithin(agent, within, await postForm(...post)),
   }
 }
 
@@ -189,7 +173,7 @@ export function formsOf({ text, url }: Answer): PageForm[] {
       attribs['name'] !== undefined && attribs['type'] !== 'checkbox'
     return {
       method: form.attribs['method'] ?? 'get',
-      action: new URL(decodeEntities(form.attribs['action'] ?? ''), url).href,
+      action: new URL(form.attribs['action'] ?? '', url).href,
       fields: Object.fromEntries(
         inputs.filter(isSent).map(({ attribs }) => [attribs['name'] ?? '', attribs['value'] ?? '']),
       ),

@@ -16,8 +16,11 @@ export function expectTitle({ text }: Answer, key: string): void {
 }
 
 const made: string[] = []
+process.on('exit', () => {
+  for (const directory of made) rmSync(directory, { recursive: true, force: true })
+})
 
-/** A directory with these files, by their names below it. */
+/** A directory with these files, by their names below it. It ends with this process. */
 export function viewsDirectory(files: Record<string, string>): string {
   const directory = mkdtempSync(join(tmpdir(), 'views-'))
   made.push(directory)
@@ -26,8 +29,4 @@ export function viewsDirectory(files: Record<string, string>): string {
     writeFileSync(join(directory, name), text)
   }
   return directory
-}
-
-export function removeViewsDirectories(): void {
-  for (const directory of made.splice(0)) rmSync(directory, { recursive: true })
 }

@@ -4,7 +4,7 @@ import { join, relative } from 'node:path'
 import { expect } from 'chai'
 import type { Log } from '../../src/ports/index.ts'
 import { createViews, type MailLocals, type Views } from '../../src/views/index.ts'
-import { removeViewsDirectories, viewsDirectory, words } from '../support/words.ts'
+import { viewsDirectory, words } from '../support/words.ts'
 
 const LINK = 'https://id.example.com/oauth2/reset-password?token=Zm9vYmFy'
 const OWN = createViews('/oauth2')
@@ -17,8 +17,6 @@ describe('Views of a host', () => {
   const logged: Parameters<Log>[] = []
 
   beforeEach(() => logged.splice(0))
-  after(removeViewsDirectories)
-
   const viewsIn = (viewsDirectory: string, defaultLocale?: string) =>
     createViews('/oauth2', { viewsDirectory, defaultLocale, log: (...line) => logged.push(line) })
   const viewsWith = (files: Record<string, string>) => viewsIn(viewsDirectory(files))
