@@ -133,7 +133,7 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
     expect(await port().find(token.tokenHash)).to.deep.equal(told)
   })
 
-  it('either claims a token or invalidates it, when a new one is issued at the same time', async () => {
+  it('either claims a token or invalidates it, when a new one is issued at the same time (RACE-02)', async () => {
     const { id, tokenHash } = await issued()
     const [claim, next] = await Promise.all([port().claim(id, sampleClaim()), issued()])
     expect(await endOf(next)).to.equal('alive')
