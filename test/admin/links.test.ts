@@ -5,7 +5,7 @@ import type { AdminApi, User } from '../../src/index.ts'
 import { adminOf, expectAudited, suiteAdmin, withDeleted } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT, startHarness, type Harness, suiteHarness } from '../support/harness.ts'
-import { isSameLink, linkChange, spellings, type Pairs } from '../attacks/link-changes.ts'
+import { isSameLink, linkChange, type Pairs } from '../attacks/link-changes.ts'
 import { sha256 } from '../support/observe.ts'
 import { dump } from '../support/records.ts'
 import { OTHER_HASH, tokenOf, type Person } from '../support/person.ts'
@@ -229,6 +229,10 @@ describe('The admin API explains a link (5)', () => {
   describe('however it was pasted:', () => {
     const wrapped = (text: string, at: number, by: string) =>
       text.replaceAll(new RegExp(`(.{${at}})`, 'g'), `$1${by}`)
+    const reordered = (link: string) => {
+      const [path, ...pairs] = link.split(/[?&]/)
+      return `${path}?${pairs.toReversed().join('&')}`
+    }
     const pastes: Record<string, (link: string) => string> = {
       'with spaces around it': (link) => `  ${link} \r\n`,
       'wrapped over lines': (link) => wrapped(link, 40, '\r\n'),
@@ -242,6 +246,8 @@ describe('The admin API explains a link (5)', () => {
       'with the host in capitals': (link) => link.replace('http://', 'HTTP://'),
       'with parameters of a campaign': (link) => `${link}&utm_source=mail`,
       'with a fragment': (link) => `${link}#top`,
+      'in another order': reordered,
+      'percent-encoded': (link) => link.replace('token=', '%74oken=').replace('state=', 'st%61te='),
     }
     for (const [kind, make] of Object.entries({ reset, verification: carrying })) {
       it(`the same of a ${kind} link`, async () => {
@@ -329,7 +335,7 @@ describe('The admin API explains a link (5)', () => {
       expect(await works(other)).to.equal(true)
     })
 
-    it('whatever was changed, and live however it is written otherwise', async () => {
+    it('whatever was changed', async () => {
       await fc.assert(
         fc.asyncProperty(linkChange, async (change) => {
           const pairs = change(query)
@@ -338,13 +344,6 @@ describe('The admin API explains a link (5)', () => {
           if (state !== 'live') expect(await works(linkWith(pairs))).to.equal(false)
         }),
         { numRuns: 30 },
-      )
-      await fc.assert(
-        fc.asyncProperty(spellings(query), async (text) => {
-          const { state } = await explain(`${h.oauthUrl}/verify-email?${text}`)
-          expect(state).to.equal('live')
-        }),
-        { numRuns: 20 },
       )
     })
   })

@@ -428,25 +428,4 @@ describe('The reader of forms, for every form there is', () => {
       }),
     )
   })
-
-  const h = suiteHarness()
-
-  it('answers whatever bytes are posted: read, or refused, and never a failure of ours', async () => {
-    const url = `${h.oauthUrl}/forgot-password`
-    const bytes = fc.oneof(
-      fc.uint8Array({ maxLength: 200 }),
-      formLike.map((text) => new TextEncoder().encode(text)),
-    )
-    await fc.assert(
-      fc.asyncProperty(bytes, fc.boolean(), async (tail, isChunked) => {
-        const body = Buffer.concat([Buffer.from('identifier=nobody&'), tail])
-        const { status, page } = await rawRequest(url, { body, isChunked })
-        expect(page).to.equal(status === 200 ? 'forgot-password' : 'error')
-        expect(status).to.be.oneOf([200, 400])
-      }),
-      { numRuns: 200 },
-    )
-    expect((await h.forgot('nobody')).mode).to.equal('sent')
-    expect(h.mail.mails).to.deep.equal([])
-  })
 })

@@ -1,6 +1,5 @@
 /**
- * What may become of the query of a mailed link, as arbitraries of fast-check: changes that make it another link, and other
- * ways to write the same one.
+ * What may become of the query of a mailed link, as an arbitrary of fast-check: changes that make it another link.
  *
  * @module
  */
@@ -112,38 +111,6 @@ export function isSameLink(a: Pairs, b: Pairs): boolean {
 function asMailed(name: string, value: string): string {
   const isBase64url = name === 'token' || name === 'authorize_sig'
   return value.replaceAll(isBase64url ? /[^A-Za-z0-9_-]/g : /[\r\n\t]+ */g, '')
-}
-
-/** The same link written in another way: other order, other percent-encoding, foreign parameters beside. */
-export function spellings(pairs: Pairs): fc.Arbitrary<string> {
-  const foreign = fc.tuple(
-    fc
-      .string({ unit: 'binary', maxLength: 12 })
-      .filter((each) => !SIGNED.some((ours) => each === ours || each.startsWith(`${ours}[`))),
-    fc.string({ unit: 'binary', maxLength: 12 }),
-  )
-  return fc
-    .tuple(fc.array(foreign, { maxLength: 4 }), fc.infiniteStream(fc.boolean()))
-    .chain(([others, dice]) => {
-      const all = [...pairs, ...others]
-      return fc
-        .shuffledSubarray(all, { minLength: all.length })
-        .map((shuffled) =>
-          shuffled.map((pair) => pair.map((text) => encoded(text, dice)).join('=')).join('&'),
-        )
-    })
-}
-
-// Any character may be percent-encoded, in either case of the digits; a space may be a plus.
-function encoded(text: string, dice: Iterator<boolean>): string {
-  const isHead = () => dice.next().value === true
-  return Array.from(text, (character) => {
-    const isPlain = /^[A-Za-z0-9._~-]$/.test(character)
-    if (isPlain && isHead()) return character
-    if (character === ' ' && isHead()) return '+'
-    const hex = [...Buffer.from(character)].map((byte) => `%${byte.toString(16).padStart(2, '0')}`)
-    return isHead() ? hex.join('') : hex.join('').toUpperCase()
-  }).join('')
 }
 
 function onValue(which: string, change: (value: string) => string): Change {

@@ -189,47 +189,10 @@ describe('A redirect URI that is not registered (RED-01, RED-02, RED-03, RED-04)
     const back = await (await h.addVerified()).signsIn()
     expect(back.location).to.match(/^https:\/\/app\.example\/cb\?code=/)
   })
-
-  it('is followed from no link that it was put into, and the link is unspent', async () => {
-    const login = await h.blockedLogin()
-    // What a mail program puts into a link is taken out again, and leaves the link as it was mailed (decision 0022).
-    const others = all.filter(([, uri]) => uri.replaceAll(/[\r\n\t]+ */g, '') !== APP_URI)
-    expect(others.length).to.be.above(all.length - 4)
-    for (const [, uri] of others) {
-      const url = new URL(login.link)
-      url.searchParams.set('redirect_uri', uri)
-      await login.opensLink(url.href)
-      await login.sees('verify-email', 'expired', 400)
-      expectNowhere(login.page)
-    }
-    expect(await login.isVerified()).to.equal(false)
-    await login.stillGetsIn()
-  })
 })
 
 describe('What a client sent comes back as it was sent (4.2, 4.6)', () => {
   const h = suiteHarness({ clients: [CLIENT, CONFIDENTIAL, ODD, NATIVE] })
-
-  const ODD_STATES = [
-    '+',
-    ' ',
-    '%',
-    '%2B',
-    'a+b c',
-    '&code=x',
-    '#',
-    '"><b>',
-    '\0',
-    '\u{FEFF}x',
-    '[]',
-  ]
-
-  it('state, through the link of a blocked login (RED-07)', () =>
-    several(ODD_STATES, 4, async (sent) => {
-      const login = await h.blockedLogin({ extra: { state: sent } })
-      expect(new URL(login.link).searchParams.get('state')).to.equal(sent)
-      await login.comesBack(await login.opensElsewhere())
-    }))
 
   for (const [client, uris] of [
     [ODD, ODD_URIS],

@@ -418,21 +418,6 @@ describe('What is typed, carried or stored is text on every page (XSS)', () => {
   const post = (path: string, form: Form, headers = {}) =>
     agent.post(`${h.oauthUrl}/${path}`, form, headers)
 
-  const pages: Record<string, (value: string) => Promise<Answer>> = {
-    'the form for a reset link': (value) => get('forgot-password', filled(value)),
-    'the form after it came back': (value) =>
-      post('forgot-password', { ...filled(value), identifier: '' }),
-  }
-  for (const [page, open] of Object.entries(pages)) {
-    it(`${page}: each of the carried parameters comes back as it was sent`, async () => {
-      const plain = await open(PLAIN)
-      for (const value of PAYLOADS) {
-        const { text } = await open(value)
-        expectText(text, plain.text, filled(value))
-      }
-    })
-  }
-
   const silent: Record<string, (value: string) => Promise<Answer>> = {
     'a token that nobody was given': (value) =>
       get('reset-password', { token: value, [value]: value }),

@@ -188,32 +188,6 @@ describe('A verification link that a mail program or a person changed', () => {
       expectMode(await cut.goesOn(), 400, 'ended')
     })
   })
-
-  it('makes no other link of it: what was put into a value is no part of another', async () => {
-    const login = await h.blockedLogin({ extra: { state: 'one two' } })
-    const edit = (change: (query: URLSearchParams) => void) => {
-      const url = new URL(login.link)
-      change(url.searchParams)
-      return url.href
-    }
-    const { state } = login.request
-    const links = [
-      edit((q) => q.set('state', state.replace(' ', ''))),
-      edit((q) => q.set('state', `${state}.`)),
-      edit((q) => q.set('redirect_uri', `${q.get('redirect_uri')}/`)),
-      edit((q) => {
-        q.set('scope', `${q.get('scope')}&state=${state}`)
-        q.delete('state')
-      }),
-      `${login.link}%26state%3Dother`.replace('authorize_sig=', 'authorize_sig%3D'),
-    ]
-    for (const link of links) {
-      const answer = await login.opensElsewhere(link)
-      expectExpired(answer)
-      await login.getsNothing(answer)
-    }
-    await login.stillGetsIn()
-  })
 })
 
 const inToken =
