@@ -83,20 +83,6 @@ onEachStore('Forms that are none (INJ)', (technology) => {
     })
   }
 
-  it('leave a password field that is no string unread: the token stays unspent', async () => {
-    const token = tokenOf(link)
-    for (const name of ['password', 'confirm_password']) {
-      const other = name === 'password' ? 'confirm_password' : 'password'
-      const others = { token, [other]: OF_THE_ATTACKER }
-      for (const [what, form] of badForms({ name, value: OF_THE_ATTACKER, others })) {
-        const { status } = await rawRequest(`${h.oauthUrl}/reset-password`, form)
-        expect(status, `${name}: ${what}`).to.be.within(400, 415)
-      }
-    }
-    expect(await ann.hasPassword(PASSWORD)).to.equal(true)
-    expect((await createUserAgent().get(link)).mode).to.equal('form')
-  })
-
   it('do not matter beside the field: names of prototypes, empty names, 1,500 others (INJ-04, INJ-09)', async () => {
     const names = ['__proto__', 'constructor', 'hasOwnProperty', 'toString', '', 'get', 'has']
     const fields = [
