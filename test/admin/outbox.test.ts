@@ -160,18 +160,6 @@ describe('The admin API about the outbox (5)', () => {
     expect((await h.reset(link, NEW)).mode).to.equal('done')
   })
 
-  it('leaves alone what does not exist: 404, and what was given is not recorded', async () => {
-    const link = await (await addUser()).forgets()
-    await h.isIdle()
-    await changesNothing(h, async () => {
-      for (const id of ['no such mail', '$ne', '__proto__', link]) {
-        expect(await codeOf(admin.retryMails({ id }))).to.deep.equal([404, 'unknown_mail'])
-        expect(await codeOf(admin.purgeMails({ id }))).to.deep.equal([404, 'unknown_mail'])
-      }
-    })
-    expect((await h.reset(link, NEW)).mode).to.equal('done')
-  })
-
   it('leaves alone what a worker holds: 409, and the mail arrives', async () => {
     const user = await addUser()
     h.mail.fallSilent()
