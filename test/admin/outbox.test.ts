@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import type { MailJobStatus } from '../../src/records/index.ts'
 import { retryAllDead } from '../../src/admin/mail-retry.ts'
 import { type AdminClient } from '../../src/index.ts'
-import { changesNothing, codeOf, expectAudited, outcomeOf, suiteAdmin } from '../support/admin.ts'
+import { codeOf, expectAudited, outcomeOf, suiteAdmin } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import type { Person } from '../support/person.ts'
 import { suiteHarness } from '../support/harness.ts'
@@ -86,17 +86,6 @@ describe('The admin API about the outbox (5)', () => {
     const { details } = expectAudited(h, 'outbox_retry')
     expect(details).to.include({ mail_id: 'all dead letters' })
     expect(await admin.retryMails(all)).to.deep.equal({ changed: 0 })
-  })
-
-  it('retries a waiting one: it is due at once', async () => {
-    const user = await addUser()
-    const id = await waitingMail(user)
-    const waiting = await outcomeOf(h, id, 'waiting')
-    expect(waiting).to.include({ reason: 'ERR_MAIL_FAILED', attempts: 1 })
-    expect(waiting).to.include.keys('next_attempt_at')
-    h.mail.answers.delete(user.email ?? '')
-    expect(await admin.retryMails({ id })).to.deep.equal({ changed: 1 })
-    await expectLinkMailed(user)
   })
 
   it('retries none that the account asked again after: its newer link stays alive (3.1)', async () => {

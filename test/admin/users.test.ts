@@ -27,7 +27,6 @@ import {
   suiteHarness,
 } from '../support/harness.ts'
 import { cliOf } from '../support/cli.ts'
-import { eventually } from '../support/eventually.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
 import * as ask from '../support/oauth-requests.ts'
 import { sha256 } from '../support/observe.ts'
@@ -41,14 +40,6 @@ const CALLS = ['userStatus', 'sendReset', 'sendVerification', 'endSessions'] as 
 describe('The admin API about users (5)', () => {
   const h = suiteHarness()
   const admin = suiteAdmin(h)
-
-  /** Waits until a worker tries to send the mail. */
-  async function isHeld(mailId: string): Promise<void> {
-    await eventually(`a worker tries to send ${mailId}`, async () => {
-      const { mails } = await admin.listOutbox({ state: 'waiting' })
-      return mails.some(({ id, attempts, is_held }) => id === mailId && attempts > 0 && is_held)
-    })
-  }
 
   async function sentReset(user: Person) {
     const count = user.mailCount()
@@ -268,23 +259,6 @@ describe('The admin API about users (5)', () => {
         expect(await user.hasPassword(NEW)).to.equal(true)
       })
     }
-
-    it('or, ended and superseded, none where a later one was asked for while a dead letter was retried', async () => {
-      const user = await h.addVerified({ disabled: true })
-      const first = await admin.sendReset({ id: user.id })
-      expect(await outcomeOf(h, first.mail_id, 'dead')).to.include({ reason: 'disabled' })
-      await user.becomes({ disabled: false })
-      h.mail.fallSilent()
-      await admin.retryMails({ id: first.mail_id })
-      await isHeld(first.mail_id)
-      const second = await admin.sendReset({ id: user.id })
-      await isHeld(second.mail_id)
-      h.mail.speak()
-      expect(await outcomeOf(h, first.mail_id, 'ended')).to.include({ reason: 'superseded' })
-      await outcomeOf(h, second.mail_id, 'sent')
-      expect(user.mailCount()).to.equal(1)
-      expect((await h.reset((await user.mail(1)).link, NEW)).mode).to.equal('done')
-    })
 
     it('and of what was never asked for, the outcome is unknown', async () => {
       for (const mail_id of ['no-such-mail', '$ne', 'requested:', '__proto__']) {
