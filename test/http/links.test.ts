@@ -29,7 +29,6 @@ import {
   tokenOf,
   type Person,
 } from '../support/person.ts'
-import { rawRequest } from '../support/raw-request.ts'
 import { moveTime } from '../support/time.ts'
 
 const DAY_MS = 86_400_000
