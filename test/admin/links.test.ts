@@ -112,44 +112,40 @@ describe('The admin API explains a link (5)', () => {
     cases.push([`a verification link of an account ${of}`, 'void', summary, and(bare, change)])
   }
 
-  describe('as its page does:', () => {
-    for (const [title, state, summary, make] of cases) {
-      it(`${title} is ${state}`, async () => {
-        const { user, link } = await make()
-        const explained = await explain(link)
-        const kind = link.includes('/reset-password?') ? 'password_reset' : 'email_verification'
-        expect(explained).to.include({ state, kind, account_id: user.id })
-        expect(explained.summary).to.match(summary)
-        expect(explained.advice).to.match(/^\S.*\.$/)
-        expect(explained.altered).to.deep.equal([])
-        expect(explained.signature).to.equal(kind === 'email_verification' ? 'valid' : undefined)
-        expect(await explain(link)).to.deep.equal(explained)
-        expect(await works(link)).to.equal(state === 'live')
-      })
-    }
-  })
+  for (const [title, state, summary, make] of cases) {
+    it(`says as its page does: ${title} is ${state}`, async () => {
+      const { user, link } = await make()
+      const explained = await explain(link)
+      const kind = link.includes('/reset-password?') ? 'password_reset' : 'email_verification'
+      expect(explained).to.include({ state, kind, account_id: user.id })
+      expect(explained.summary).to.match(summary)
+      expect(explained.advice).to.match(/^\S.*\.$/)
+      expect(explained.altered).to.deep.equal([])
+      expect(explained.signature).to.equal(kind === 'email_verification' ? 'valid' : undefined)
+      expect(await explain(link)).to.deep.equal(explained)
+      expect(await works(link)).to.equal(state === 'live')
+    })
+  }
 
-  describe('of an address that is verified, as one with nothing left to do:', () => {
-    const whose: [what: string, ...changes: Change[]][] = [
-      ['it was used', isUsed],
-      ['another link was used', otherIsUsed],
-      ['it expired, and the host verified it', isExpired, hostVerified],
-      ['the host verified it', hostVerified],
-      ['the password changed since', otherIsUsed, changed({ passwordHash: OTHER_HASH })],
-    ]
-    for (const [what, ...changes] of whose) {
-      it(what, async () => {
-        const { user, link } = await and(bare, ...changes)()
-        const { summary, advice } = await explain(link)
-        expect(summary).to.match(/^The .*\. The address is verified already\.$/)
-        expect(advice).to.equal('There is nothing left to do: the person can sign in.')
-        await user.becomes({ email: 'another@users.example' })
-        const later = await explain(link)
-        expect(later.summary + later.advice).not.to.match(/verified|nothing left/)
-        expect(later.advice).to.include('Send a new link')
-      })
-    }
-  })
+  const whose: [what: string, ...changes: Change[]][] = [
+    ['it was used', isUsed],
+    ['another link was used', otherIsUsed],
+    ['it expired, and the host verified it', isExpired, hostVerified],
+    ['the host verified it', hostVerified],
+    ['the password changed since', otherIsUsed, changed({ passwordHash: OTHER_HASH })],
+  ]
+  for (const [what, ...changes] of whose) {
+    it(`of an address that is verified has nothing left to do: ${what}`, async () => {
+      const { user, link } = await and(bare, ...changes)()
+      const { summary, advice } = await explain(link)
+      expect(summary).to.match(/^The .*\. The address is verified already\.$/)
+      expect(advice).to.equal('There is nothing left to do: the person can sign in.')
+      await user.becomes({ email: 'another@users.example' })
+      const later = await explain(link)
+      expect(later.summary + later.advice).not.to.match(/verified|nothing left/)
+      expect(later.advice).to.include('Send a new link')
+    })
+  }
 
   describe('with the times', () => {
     it('of its making, its end and its use', async () => {
@@ -203,62 +199,58 @@ describe('The admin API explains a link (5)', () => {
     })
   })
 
-  describe('with what happened to it, oldest first:', () => {
-    for (const [kind, make, of, reason] of [
-      ['a reset', reset, 'password_reset', 'used'],
-      ['a verification', bare, 'email_verification', 'already_verified'],
-    ] as const) {
-      it(`the request, the mail, its use, and attempts that were refused, with who tried, of ${kind} link`, async () => {
-        const { link } = await make()
-        await works(link)
-        const agent = { 'user-agent': 'a curious browser' }
-        const form = { token: tokenOf(link), password: NEW, confirm_password: NEW }
-        if (of === 'email_verification') await createUserAgent().get(link, agent)
-        else await createUserAgent().post(`${h.oauthUrl}/reset-password`, form, agent)
-        const { history } = await explain(link)
-        expect(history.map(({ type }) => type)).to.deep.equal(
-          ['requested', 'mail_sent', 'completed', 'rejected'].map((what) => `${of}_${what}`),
-        )
-        expect(history.at(-1)).to.include({ reason, user_agent: 'a curious browser' })
-        expect(history.at(-1)?.address).to.match(/127\.0\.0\.1$/)
-      })
-    }
-  })
+  for (const [kind, make, of, reason] of [
+    ['a reset', reset, 'password_reset', 'used'],
+    ['a verification', bare, 'email_verification', 'already_verified'],
+  ] as const) {
+    it(`with what happened to it, oldest first: the request, the mail, its use, and attempts that were refused, of ${kind} link`, async () => {
+      const { link } = await make()
+      await works(link)
+      const agent = { 'user-agent': 'a curious browser' }
+      const form = { token: tokenOf(link), password: NEW, confirm_password: NEW }
+      if (of === 'email_verification') await createUserAgent().get(link, agent)
+      else await createUserAgent().post(`${h.oauthUrl}/reset-password`, form, agent)
+      const { history } = await explain(link)
+      expect(history.map(({ type }) => type)).to.deep.equal(
+        ['requested', 'mail_sent', 'completed', 'rejected'].map((what) => `${of}_${what}`),
+      )
+      expect(history.at(-1)).to.include({ reason, user_agent: 'a curious browser' })
+      expect(history.at(-1)?.address).to.match(/127\.0\.0\.1$/)
+    })
+  }
 
-  describe('however it was pasted:', () => {
-    const wrapped = (text: string, at: number, by: string) =>
-      text.replaceAll(new RegExp(`(.{${at}})`, 'g'), `$1${by}`)
-    const reordered = (link: string) => {
-      const [path, ...pairs] = link.split(/[?&]/)
-      return `${path}?${pairs.toReversed().join('&')}`
-    }
-    const pastes: Record<string, (link: string) => string> = {
-      'with spaces around it': (link) => `  ${link} \r\n`,
-      'wrapped over lines': (link) => wrapped(link, 40, '\r\n'),
-      'wrapped and indented': (link) => wrapped(link, 33, '\n   '),
-      'wrapped in the middle of every word': (link) => wrapped(link, 7, '\n'),
-      'in angle brackets': (link) => `<${link}>`,
-      'in quotes': (link) => `"${link}"`,
-      'in round brackets, at the end of a sentence': (link) => `(${link}).`,
-      'in angle brackets and wrapped': (link) => `<${wrapped(link, 50, '\n')}>\n`,
-      'with &amp; left in': (link) => link.replaceAll('&', '&amp;'),
-      'with the host in capitals': (link) => link.replace('http://', 'HTTP://'),
-      'with parameters of a campaign': (link) => `${link}&utm_source=mail`,
-      'with a fragment': (link) => `${link}#top`,
-      'in another order': reordered,
-      'percent-encoded': (link) => link.replace('token=', '%74oken=').replace('state=', 'st%61te='),
-    }
-    for (const [kind, make] of Object.entries({ reset, verification: carrying })) {
-      it(`the same of a ${kind} link`, async () => {
-        const { link } = await make()
-        const expected = await explain(link)
-        expect(expected.state).to.equal('live')
-        for (const [how, paste] of Object.entries(pastes))
-          expect(await explain(paste(link)), how).to.deep.equal(expected)
-        expect(await works(link)).to.equal(true)
-      })
-    }
-  })
+  const wrapped = (text: string, at: number, by: string) =>
+    text.replaceAll(new RegExp(`(.{${at}})`, 'g'), `$1${by}`)
+  const reordered = (link: string) => {
+    const [path, ...pairs] = link.split(/[?&]/)
+    return `${path}?${pairs.toReversed().join('&')}`
+  }
+  const pastes: Record<string, (link: string) => string> = {
+    'with spaces around it': (link) => `  ${link} \r\n`,
+    'wrapped over lines': (link) => wrapped(link, 40, '\r\n'),
+    'wrapped and indented': (link) => wrapped(link, 33, '\n   '),
+    'wrapped in the middle of every word': (link) => wrapped(link, 7, '\n'),
+    'in angle brackets': (link) => `<${link}>`,
+    'in quotes': (link) => `"${link}"`,
+    'in round brackets, at the end of a sentence': (link) => `(${link}).`,
+    'in angle brackets and wrapped': (link) => `<${wrapped(link, 50, '\n')}>\n`,
+    'with &amp; left in': (link) => link.replaceAll('&', '&amp;'),
+    'with the host in capitals': (link) => link.replace('http://', 'HTTP://'),
+    'with parameters of a campaign': (link) => `${link}&utm_source=mail`,
+    'with a fragment': (link) => `${link}#top`,
+    'in another order': reordered,
+    'percent-encoded': (link) => link.replace('token=', '%74oken=').replace('state=', 'st%61te='),
+  }
+  for (const [kind, make] of Object.entries({ reset, verification: carrying })) {
+    it(`however it was pasted: the same of a ${kind} link`, async () => {
+      const { link } = await make()
+      const expected = await explain(link)
+      expect(expected.state).to.equal('live')
+      for (const [how, paste] of Object.entries(pastes))
+        expect(await explain(paste(link)), how).to.deep.equal(expected)
+      expect(await works(link)).to.equal(true)
+    })
+  }
 
   describe('that is not as it was mailed', () => {
     let mailed: Mailed

@@ -88,63 +88,61 @@ describe('The form of {oauth_path}/forgot-password', () => {
     expect([head.status, head.text]).to.deep.equal([200, ''])
   })
 
-  describe('carries redirect_uri, state, client_id and scope through (4.2)', () => {
-    const genuine = {
-      client_id: 'app',
-      redirect_uri: 'https://app.example/cb',
-      scope: 'openid email',
-      state: 'a&b=c "d" \'e\' <f> ü',
+  const genuine = {
+    client_id: 'app',
+    redirect_uri: 'https://app.example/cb',
+    scope: 'openid email',
+    state: 'a&b=c "d" \'e\' <f> ü',
+  }
+
+  /** Opens the form with these in the query, sends it, and answers what the token record holds. */
+  async function carriedThrough(carried: Record<string, string>) {
+    const page = await agent.get(`${url}?${new URLSearchParams(carried)}`)
+    expect(withoutId(page.hidden)).to.deep.equal(carried)
+    await ask(h, 'ann', page.hidden)
+    const link = h.mail.mails.at(-1)?.link ?? ''
+    expect([...new URL(link).searchParams.keys()]).to.deep.equal(['token'])
+    return (await usableRecord(h, link))?.carried
+  }
+
+  it('carries redirect_uri, state, client_id and scope from the query into hidden fields and into the token record', async () => {
+    expect(await carriedThrough(genuine)).to.deep.equal({
+      clientId: genuine.client_id,
+      redirectUri: genuine.redirect_uri,
+      scope: genuine.scope,
+      state: genuine.state,
+    })
+  })
+
+  it('carries them, and keeps an empty one apart from an absent one', async () => {
+    const { client_id, redirect_uri } = genuine
+    expect(await carriedThrough({ client_id, redirect_uri, state: '' })).to.deep.equal({
+      clientId: client_id,
+      redirectUri: redirect_uri,
+      state: '',
+    })
+  })
+
+  const led = (redirect_uri: string) => ({ ...genuine, redirect_uri })
+  const foreign: Record<string, Record<string, string>> = {
+    'an unregistered redirect URI': led('https://evil.example/cb'),
+    'a redirect URI that only begins like it': led(`${genuine.redirect_uri}/../x`),
+    'a redirect URI of another client': led('https://server.example/cb'),
+    'an unknown client': { ...genuine, client_id: 'nobody' },
+    'a redirect URI without a client': { redirect_uri: genuine.redirect_uri, state: 's' },
+    'a client without a redirect URI': { client_id: 'app', state: 's' },
+    'a state alone': { state: 's' },
+  }
+  it('carries none where they are not all genuine; the link is sent all the same', async () => {
+    for (const [what, carried] of Object.entries(foreign)) {
+      expect(await carriedThrough(carried), what).to.deep.equal({})
     }
+  })
 
-    /** Opens the form with these in the query, sends it, and answers what the token record holds. */
-    async function carriedThrough(carried: Record<string, string>) {
-      const page = await agent.get(`${url}?${new URLSearchParams(carried)}`)
-      expect(withoutId(page.hidden)).to.deep.equal(carried)
-      await ask(h, 'ann', page.hidden)
-      const link = h.mail.mails.at(-1)?.link ?? ''
-      expect([...new URL(link).searchParams.keys()]).to.deep.equal(['token'])
-      return (await usableRecord(h, link))?.carried
-    }
-
-    it('from the query into hidden fields and into the token record', async () => {
-      expect(await carriedThrough(genuine)).to.deep.equal({
-        clientId: genuine.client_id,
-        redirectUri: genuine.redirect_uri,
-        scope: genuine.scope,
-        state: genuine.state,
-      })
-    })
-
-    it('and keeps an empty one apart from an absent one', async () => {
-      const { client_id, redirect_uri } = genuine
-      expect(await carriedThrough({ client_id, redirect_uri, state: '' })).to.deep.equal({
-        clientId: client_id,
-        redirectUri: redirect_uri,
-        state: '',
-      })
-    })
-
-    const led = (redirect_uri: string) => ({ ...genuine, redirect_uri })
-    const foreign: Record<string, Record<string, string>> = {
-      'an unregistered redirect URI': led('https://evil.example/cb'),
-      'a redirect URI that only begins like it': led(`${genuine.redirect_uri}/../x`),
-      'a redirect URI of another client': led('https://server.example/cb'),
-      'an unknown client': { ...genuine, client_id: 'nobody' },
-      'a redirect URI without a client': { redirect_uri: genuine.redirect_uri, state: 's' },
-      'a client without a redirect URI': { client_id: 'app', state: 's' },
-      'a state alone': { state: 's' },
-    }
-    it('but drops them all where they are not genuine; the link is sent all the same', async () => {
-      for (const [what, carried] of Object.entries(foreign)) {
-        expect(await carriedThrough(carried), what).to.deep.equal({})
-      }
-    })
-
-    it('but not one that the query repeats', async () => {
-      const page = await agent.get(`${url}?client_id=app&client_id=server&state=s`)
-      expect([page.status, page.mode]).to.deep.equal([200, 'form'])
-      expect(withoutId(page.hidden)).to.deep.equal({})
-    })
+  it('carries none that the query repeats', async () => {
+    const page = await agent.get(`${url}?client_id=app&client_id=server&state=s`)
+    expect([page.status, page.mode]).to.deep.equal([200, 'form'])
+    expect(withoutId(page.hidden)).to.deep.equal({})
   })
 
   it('reads a url-encoded form of at most 64 KiB, with a charset or without, announced or in pieces', async () => {

@@ -235,55 +235,53 @@ describe('A link of POST {oauth_path}/resend-verification (4.7)', () => {
     await login.stillGetsIn()
   })
 
-  describe('while no login waits', () => {
-    it('ends in an OAuth error at the redirect URI of a client that needs PKCE, and signs in (RED-06)', async () => {
-      const user = await h.addUnverified()
-      await user.asksAgain({ ...APP, state: 'a b&c' })
-      const { status, location = '' } = await user.opensLink()
-      const { origin, pathname, searchParams } = new URL(location)
-      expect([status, origin + pathname]).to.deep.equal([302, APP.redirect_uri])
-      const { error_description, ...told } = Object.fromEntries(searchParams)
-      const iss = h.oauthUrl
-      expect(told).to.deep.equal({ error: 'invalid_request', state: 'a b&c', iss })
-      expect(error_description).to.match(/PKCE/)
-      expect(await user.isVerified()).to.equal(true)
-      expect(await user.account()).to.equal(user.id)
-    })
+  it('while no login waits ends in an OAuth error at the redirect URI of a client that needs PKCE, and signs in (RED-06)', async () => {
+    const user = await h.addUnverified()
+    await user.asksAgain({ ...APP, state: 'a b&c' })
+    const { status, location = '' } = await user.opensLink()
+    const { origin, pathname, searchParams } = new URL(location)
+    expect([status, origin + pathname]).to.deep.equal([302, APP.redirect_uri])
+    const { error_description, ...told } = Object.fromEntries(searchParams)
+    const iss = h.oauthUrl
+    expect(told).to.deep.equal({ error: 'invalid_request', state: 'a b&c', iss })
+    expect(error_description).to.match(/PKCE/)
+    expect(await user.isVerified()).to.equal(true)
+    expect(await user.account()).to.equal(user.id)
+  })
 
-    it('gives a client that needs no PKCE its code', async () => {
-      const user = await h.addUnverified()
-      await user.asksAgain({ ...SERVER, state: 'its state' })
-      const { location = '' } = await user.opensLink()
-      const party = await partyOf(h, CONFIDENTIAL)
-      const back = new URL(location)
-      expect(back.searchParams.get('iss')).to.equal(h.oauthUrl)
-      const checks = { expectedState: 'its state' }
-      const tokens = await authorizationCodeGrant(party.config, back, checks)
-      expect(tokens.claims()?.sub).to.equal(user.id)
-      const session = await sessionOf(h, user.agent)
-      expect(session?.amr).to.deep.equal(['email'])
-      expect((session?.exp ?? 0) - Date.now() / 1000).to.be.greaterThan(3600)
-      expect(await user.account()).to.equal(user.id)
-      expectExpired(await user.opensLink())
-    })
+  it('while no login waits gives a client that needs no PKCE its code', async () => {
+    const user = await h.addUnverified()
+    await user.asksAgain({ ...SERVER, state: 'its state' })
+    const { location = '' } = await user.opensLink()
+    const party = await partyOf(h, CONFIDENTIAL)
+    const back = new URL(location)
+    expect(back.searchParams.get('iss')).to.equal(h.oauthUrl)
+    const checks = { expectedState: 'its state' }
+    const tokens = await authorizationCodeGrant(party.config, back, checks)
+    expect(tokens.claims()?.sub).to.equal(user.id)
+    const session = await sessionOf(h, user.agent)
+    expect(session?.amr).to.deep.equal(['email'])
+    expect((session?.exp ?? 0) - Date.now() / 1000).to.be.greaterThan(3600)
+    expect(await user.account()).to.equal(user.id)
+    expectExpired(await user.opensLink())
+  })
 
-    it('only verifies without a client and its redirect URI: no session and no code', async () => {
-      const unknown = ['nobody', '', 'APP', 'app '].map((client_id) => ({ ...APP, client_id }))
-      const incomplete = [{}, { state: 'x', scope: 'openid' }, { client_id: 'app' }]
-      for (const carried of [...incomplete, ...unknown]) {
-        const user = await h.addUnverified()
-        expect(carriedIn(await user.asksAgain(carried))).to.deep.equal({})
-        await user.isOnlyVerified(await user.opensLink())
-      }
-    })
-
-    it('never asks for a scope that the client may not have (RED-11)', async () => {
+  it('while no login waits only verifies without a client and its redirect URI: no session and no code', async () => {
+    const unknown = ['nobody', '', 'APP', 'app '].map((client_id) => ({ ...APP, client_id }))
+    const incomplete = [{}, { state: 'x', scope: 'openid' }, { client_id: 'app' }]
+    for (const carried of [...incomplete, ...unknown]) {
       const user = await h.addUnverified()
-      await user.asksAgain({ ...SERVER, scope: 'openid email admin' })
-      const { location = '' } = await user.opensLink()
-      const code = new URL(location).searchParams.get('code') ?? ''
-      const record = await h.provider.AuthorizationCode.find(code)
-      expect(record?.scope ?? '').to.not.include('admin')
-    })
+      expect(carriedIn(await user.asksAgain(carried))).to.deep.equal({})
+      await user.isOnlyVerified(await user.opensLink())
+    }
+  })
+
+  it('while no login waits never asks for a scope that the client may not have (RED-11)', async () => {
+    const user = await h.addUnverified()
+    await user.asksAgain({ ...SERVER, scope: 'openid email admin' })
+    const { location = '' } = await user.opensLink()
+    const code = new URL(location).searchParams.get('code') ?? ''
+    const record = await h.provider.AuthorizationCode.find(code)
+    expect(record?.scope ?? '').to.not.include('admin')
   })
 })

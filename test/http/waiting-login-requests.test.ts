@@ -84,27 +84,25 @@ describe('The waiting window finishes the very request of its client', () => {
     await expectPasswordThenCode(h, login, answer)
   })
 
-  describe('unless the client changed meanwhile:', () => {
-    it('its redirect URI was withdrawn, until it is back; no code is shown meanwhile', async () => {
-      const { login, change } = await dynamicLogin(h)
-      await change({ redirect_uris: [`${DYNAMIC_URI}/`] })
-      await h.put({ email_link_confirmation: 'other_browser' })
-      const elsewhere = await login.opensElsewhere()
-      await h.put({ email_link_confirmation: 'off' })
-      expectMode(elsewhere, 200, 'elsewhere')
-      expect(codeOn(elsewhere)).to.equal(undefined)
-      await login.comesBack(await expectRefusedUntil({ login }, change))
-    })
+  it('unless its redirect URI was withdrawn, until it is back; no code is shown meanwhile', async () => {
+    const { login, change } = await dynamicLogin(h)
+    await change({ redirect_uris: [`${DYNAMIC_URI}/`] })
+    await h.put({ email_link_confirmation: 'other_browser' })
+    const elsewhere = await login.opensElsewhere()
+    await h.put({ email_link_confirmation: 'off' })
+    expectMode(elsewhere, 200, 'elsewhere')
+    expect(codeOn(elsewhere)).to.equal(undefined)
+    await login.comesBack(await expectRefusedUntil({ login }, change))
+  })
 
-    it('it may no longer ask for a code, or is gone, and another client’s login works', async () => {
-      const { login, change, remove } = await dynamicLogin(h)
-      await change(MACHINE)
-      await expectLeadsNowhere(login)
-      await remove()
-      expectMode(await login.goesOn(), 200, 'verified')
-      const { location } = await h.signIn(login.agent, login.username)
-      expect(location).to.match(/[?&]code=/)
-    })
+  it('unless it may no longer ask for a code, or is gone, and another client’s login works', async () => {
+    const { login, change, remove } = await dynamicLogin(h)
+    await change(MACHINE)
+    await expectLeadsNowhere(login)
+    await remove()
+    expectMode(await login.goesOn(), 200, 'verified')
+    const { location } = await h.signIn(login.agent, login.username)
+    expect(location).to.match(/[?&]code=/)
   })
 })
 
