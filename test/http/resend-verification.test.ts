@@ -73,21 +73,6 @@ describe('POST {oauth_path}/resend-verification (4.7)', () => {
     expectExpired(await other.opensElsewhere())
   })
 
-  it('works from the blocked page, whose form carries what the login began with', async () => {
-    const login = await h.blockedLogin()
-    const { username } = login
-    const { login: id, ...form } = withoutId(login.blocked.hidden)
-    expect(id).to.match(/^[\w-]{22}$/)
-    expect(form).to.deep.equal({
-      username,
-      ...APP,
-      scope: 'openid email',
-      state: login.request.state,
-    })
-    await login.asksAgain(login.blocked.hidden)
-    await login.stillGetsIn()
-  })
-
   const fieldsOf = (link: string) => Object.fromEntries(new URL(link).searchParams)
 
   async function expiredLogin(): Promise<Person> {
