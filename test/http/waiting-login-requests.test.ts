@@ -10,7 +10,6 @@ import {
   DYNAMIC_URI,
   dynamicLogin,
   expectConsentThenCode,
-  expectPasswordThenCode,
   JAR_ONLY,
   MACHINE,
   PAR_ONLY,
@@ -27,7 +26,6 @@ import { CLIENT, CONFIDENTIAL, type Host, suiteHarness } from '../support/harnes
 import { describeWithMongo } from '../support/mongod.ts'
 import { OFFLINE, outcomeOf } from '../support/oauth-requests.ts'
 import { codeOn, expectMode, setsSession, type Person } from '../support/person.ts'
-import { moveTime } from '../support/time.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
 
 type Change = Partial<ClientMetadata>
@@ -75,16 +73,7 @@ describe('The waiting window finishes the very request of its client', () => {
       expect(outcomeOf(await createUserAgent().get(pushed))).to.equal('invalid_request_uri')
   })
 
-  it('by way of the login page once max_age has passed since the password was checked', async () => {
-    const login = await h.blockedLogin({ extra: { max_age: '600' } })
-    await login.opensElsewhere()
-    await moveTime(601_000)
-    const answer = await login.goesOn()
-    expect(setsSession(answer)).to.equal(false)
-    await expectPasswordThenCode(h, login, answer)
-  })
-
-  it('unless its redirect URI was withdrawn, until it is back; no code is shown meanwhile', async () => {
+  it('unless its redirect URI was withdrawn, until it is back; no code is shown meanwhile (RED-05)', async () => {
     const { login, change } = await dynamicLogin(h)
     await change({ redirect_uris: [`${DYNAMIC_URI}/`] })
     await h.put({ email_link_confirmation: 'other_browser' })

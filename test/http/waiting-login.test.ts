@@ -11,12 +11,7 @@ import {
 import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
 import { shapeOf } from '../support/observe.ts'
 import { records } from '../support/records.ts'
-import {
-  expectPlantedReplaced,
-  expectReplaced,
-  sessionOf,
-  ownerSignedIn,
-} from '../support/other-account.ts'
+import { expectReplaced, sessionOf, ownerSignedIn } from '../support/other-account.ts'
 import { expectExpired, expectMode, setsSession, type Person } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
@@ -434,12 +429,6 @@ describe('A waiting window in a browser with a session', () => {
     await user.becomes({ emailVerified: false })
     await expectGoesOnByLinkElsewhere(await h.blockedLogin({ user, agent: user.agent }))
     await expectReplaced(h, before, await sessionOf(h, user.agent), [user, user])
-  })
-
-  it('replaces an anonymous session that somebody planted (SES-07)', async () => {
-    const login = await h.blockedLogin()
-    await login.opensElsewhere()
-    await expectPlantedReplaced(h, login.agent, () => expectGoesOn(login))
   })
 })
 

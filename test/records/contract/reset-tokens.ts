@@ -120,7 +120,7 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
     expect(await port().takeUnfinished(after(minute), after(hour))).to.deep.equal(reset)
   })
 
-  it('gives a token to one of 20 that claim it at once, with the hash of that one', async () => {
+  it('gives a token to one of 20 that claim it at once, with the hash of that one (RACE-04)', async () => {
     const token = await issued()
     const claims = await atOnce((caller) =>
       port().claim(token.id, sampleClaim({ newHash: `hash ${caller}` })),
