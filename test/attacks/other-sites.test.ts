@@ -9,13 +9,13 @@ import {
   decodeEntities,
 } from '../support/user-agent.ts'
 import { describeInChromium } from '../support/chromium.ts'
+import { partyOf } from '../support/clients.ts'
 import { suiteExampleServer } from '../support/example-server.ts'
 import { ADMIN_TOKEN, CLIENT, CONFIDENTIAL, suiteHarness } from '../support/harness.ts'
 import { isActive, redeem } from '../support/oauth-requests.ts'
 import { ask } from '../support/observe.ts'
 import { type Person, tokenOf } from '../support/person.ts'
 import { rawRequest } from '../support/raw-request.ts'
-import { createRelyingParty } from '../support/relying-party.ts'
 import { serve, type Served } from '../support/serve.ts'
 import { several } from '../faults/load.ts'
 
@@ -200,8 +200,7 @@ describe('What a client sent comes back as it was sent (4.2, 4.6)', () => {
   ] as const) {
     it(`redirect URIs that are odd, and registered, through a link: ${client.client_id}`, async () => {
       for (const redirectUri of uris) {
-        const parties = { clientId: client.client_id, redirectUri }
-        const party = await createRelyingParty(h.oauthUrl, parties)
+        const party = await partyOf(h, { ...client, redirect_uris: [redirectUri] })
         const login = await h.blockedLogin({ party })
         expect(new URL(login.link).searchParams.get('redirect_uri')).to.equal(redirectUri)
         const agent = createUserAgent()
@@ -231,11 +230,7 @@ describe('The code of a verification link (RED-12, RED-13)', () => {
     const record = await h.provider.AuthorizationCode.find(code)
     expect((record?.exp ?? Infinity) - (record?.iat ?? 0)).to.be.at.most(60)
 
-    const stranger = await createRelyingParty(h.oauthUrl, {
-      clientId: CONFIDENTIAL.client_id,
-      clientSecret: CONFIDENTIAL.client_secret,
-      redirectUri: APP_URI,
-    })
+    const stranger = await partyOf(h, { ...CONFIDENTIAL, redirect_uris: [APP_URI] })
     const refused = await stranger.exchange(login.request, location).catch((e: unknown) => e)
     expect(refused).to.be.instanceOf(Error).and.include({ status: 400, error: 'invalid_grant' })
     const { access_token } = await login.comesBack()

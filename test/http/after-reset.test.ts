@@ -18,7 +18,6 @@ import {
 import { ask } from '../support/observe.ts'
 import type { Person } from '../support/person.ts'
 import { instead } from '../support/records.ts'
-import { createRelyingParty } from '../support/relying-party.ts'
 import { serve } from '../support/serve.ts'
 import { moveTime } from '../support/time.ts'
 import {
@@ -99,10 +98,7 @@ describe('After a reset the person continues to the client (4.2)', () => {
 
   /** Goes from the client as far as the login page, and answers that. */
   async function begins(person: Person, client: Client, extra: Record<string, string> = {}) {
-    const { client_id: clientId, client_secret: clientSecret, redirect_uris } = client
-    const [redirectUri] = redirect_uris
-    const secret = clientSecret === undefined ? {} : { clientSecret }
-    person.party = await createRelyingParty(h.oauthUrl, { clientId, redirectUri, ...secret })
+    person.party = await partyOf(h, client)
     const page = await person.starts(extra)
     await person.sees('login', 'login')
     return page
