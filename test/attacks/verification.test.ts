@@ -1,19 +1,13 @@
 import { expect } from 'chai'
 import { formsOf, createUserAgent } from '../support/user-agent.ts'
-import { CONFIDENTIAL, suiteHarness } from '../support/harness.ts'
+import { SERVER } from '../support/clients.ts'
+import { suiteHarness } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { refresh, signedIn } from '../support/oauth-requests.ts'
 import { records } from '../support/records.ts'
 import { expectExpired, type Person, setsSession } from '../support/person.ts'
 
 const NEW = 'a new password'
-
-/** A request of a client that needs no PKCE. */
-const LOOSE = {
-  client_id: CONFIDENTIAL.client_id,
-  redirect_uri: CONFIDENTIAL.redirect_uris[0],
-  scope: 'openid',
-}
 
 const DESTINATIONS =
   'audio embed empty fencedframe font frame iframe image manifest object report script serviceworker ' +
@@ -47,7 +41,7 @@ describe('A verification link that nobody looks at (VER-01, VER-02)', () => {
   before(async () => {
     login = await h.blockedLogin()
     loose = await h.addUnverified()
-    await loose.asksAgain(LOOSE)
+    await loose.asksAgain(SERVER)
     other = await h.addVerified()
     await other.signsIn()
   })
