@@ -147,56 +147,54 @@ describe('The admin API explains a link (5)', () => {
     })
   }
 
-  describe('with the times', () => {
-    it('of its making, its end and its use', async () => {
-      const { link } = await reset()
-      const { created_at = '', expires_at = '', summary } = await explain(link)
-      expect(Date.parse(expires_at) - Date.parse(created_at)).to.equal(HOUR)
-      expect(summary).to.equal(`The link works until ${seconds(expires_at)}.`)
-      await works(link)
-      const used = await explain(link)
-      expect(used.summary).to.equal(`The link was used ${seconds(used.used_at)}.`)
-      expect(used.completed_at).to.be.a('string')
-    })
+  it('with the times of its making, its end and its use', async () => {
+    const { link } = await reset()
+    const { created_at = '', expires_at = '', summary } = await explain(link)
+    expect(Date.parse(expires_at) - Date.parse(created_at)).to.equal(HOUR)
+    expect(summary).to.equal(`The link works until ${seconds(expires_at)}.`)
+    await works(link)
+    const used = await explain(link)
+    expect(used.summary).to.equal(`The link was used ${seconds(used.used_at)}.`)
+    expect(used.completed_at).to.be.a('string')
+  })
 
-    it('of the newer one that replaced it, which has nothing of its history', async () => {
-      const { user, link } = await reset()
-      const { created_at, history } = await explain(await user.forgets())
-      const types = history.map(({ type }) => type)
-      expect(types).to.deep.equal(['password_reset_requested', 'password_reset_mail_sent'])
-      const { summary, advice } = await explain(link)
-      expect(summary).to.equal(`The link was replaced by a newer one: ${seconds(created_at)}.`)
-      expect(advice).to.equal('Only the link in the newest mail works.')
-    })
+  it('with the time of the newer one that replaced it, which has nothing of its history', async () => {
+    const { user, link } = await reset()
+    const { created_at, history } = await explain(await user.forgets())
+    const types = history.map(({ type }) => type)
+    expect(types).to.deep.equal(['password_reset_requested', 'password_reset_mail_sent'])
+    const { summary, advice } = await explain(link)
+    expect(summary).to.equal(`The link was replaced by a newer one: ${seconds(created_at)}.`)
+    expect(advice).to.equal('Only the link in the newest mail works.')
+  })
 
-    it('of being voided, while the newer mail has not left', async () => {
-      const { user, link } = await reset()
-      h.mail.fallSilent()
-      await h.forgot(user.username)
-      const { summary, invalidated_at } = await eventually('the link is voided', async () => {
-        const each = await explain(link)
-        return each.state === 'superseded' && each
-      })
-      expect(summary).to.equal(`The link was voided ${seconds(invalidated_at)}.`)
-      h.mail.speak()
-      const newer = await user.mail(2)
-      expect(await works(link)).to.equal(false)
-      expect(await works(newer.link)).to.equal(true)
+  it('with the time of being voided, while the newer mail has not left', async () => {
+    const { user, link } = await reset()
+    h.mail.fallSilent()
+    await h.forgot(user.username)
+    const { summary, invalidated_at } = await eventually('the link is voided', async () => {
+      const each = await explain(link)
+      return each.state === 'superseded' && each
     })
+    expect(summary).to.equal(`The link was voided ${seconds(invalidated_at)}.`)
+    h.mail.speak()
+    const newer = await user.mail(2)
+    expect(await works(link)).to.equal(false)
+    expect(await works(newer.link)).to.equal(true)
+  })
 
-    it('of being refused, where a reset came to nothing because the account had changed', async () => {
-      const { user, link } = await reset()
-      await user.becomes({ disabled: true })
-      expect(await works(link)).to.equal(false)
-      expect(await explain(link)).to.include({ state: 'void' })
-      await user.becomes({ disabled: false })
-      const explained = await explain(link)
-      expect(explained.state).to.equal('void')
-      expect(explained.summary).to.match(/^The link was refused 20/)
-      expect(explained).to.not.have.property('used_at')
-      expect(await works(link)).to.equal(false)
-      expect(await works(await user.forgets())).to.equal(true)
-    })
+  it('with the time of being refused, where a reset came to nothing because the account had changed', async () => {
+    const { user, link } = await reset()
+    await user.becomes({ disabled: true })
+    expect(await works(link)).to.equal(false)
+    expect(await explain(link)).to.include({ state: 'void' })
+    await user.becomes({ disabled: false })
+    const explained = await explain(link)
+    expect(explained.state).to.equal('void')
+    expect(explained.summary).to.match(/^The link was refused 20/)
+    expect(explained).to.not.have.property('used_at')
+    expect(await works(link)).to.equal(false)
+    expect(await works(await user.forgets())).to.equal(true)
   })
 
   for (const [kind, make, of, reason] of [

@@ -132,56 +132,54 @@ describe('POST {oauth_path}/resend-verification (4.7)', () => {
     await expectSentLinkWorks(login, await post(genuine))
   })
 
-  describe('with the page that waits', () => {
-    it('asks again for a name where none was typed, keeps all that the form carried, and waits on', async () => {
-      const login = await h.blockedLogin()
-      const { username = '', ...fields } = login.blocked.hidden
-      const carried: Record<string, string> = { ...fields, ui_locales: 'de en' }
-      const known = await jobs(h)
-      for (const form of [{ ...carried, username: '' }, carried]) {
-        const page = await post(form)
-        expectMode(page, 400, 'invalid')
-        expect(page.text).to.include('Geben Sie Ihren Benutzernamen ein.')
-        expect(page.headers.get('content-security-policy')).to.include("form-action 'self' https:;")
-        const asked = formsOf(page).find(({ action }) => action.endsWith('/resend-verification'))
-        const expected = { ...withoutId(carried), username: '' }
-        expect(withoutId(asked?.fields ?? {})).to.deep.equal(expected)
-      }
-      expect(known).to.include.members(await jobs(h))
-      login.page = await post(carried)
-      const sent = await login.presses('/resend-verification', { typed: { username } })
-      expect(sent.hidden['login']).to.equal(login.loginId())
-      await expectSentLinkWorks(login, sent)
-    })
+  it('with the page that waits asks again for a name where none was typed, keeps all that the form carried, and waits on', async () => {
+    const login = await h.blockedLogin()
+    const { username = '', ...fields } = login.blocked.hidden
+    const carried: Record<string, string> = { ...fields, ui_locales: 'de en' }
+    const known = await jobs(h)
+    for (const form of [{ ...carried, username: '' }, carried]) {
+      const page = await post(form)
+      expectMode(page, 400, 'invalid')
+      expect(page.text).to.include('Geben Sie Ihren Benutzernamen ein.')
+      expect(page.headers.get('content-security-policy')).to.include("form-action 'self' https:;")
+      const asked = formsOf(page).find(({ action }) => action.endsWith('/resend-verification'))
+      const expected = { ...withoutId(carried), username: '' }
+      expect(withoutId(asked?.fields ?? {})).to.deep.equal(expected)
+    }
+    expect(known).to.include.members(await jobs(h))
+    login.page = await post(carried)
+    const sent = await login.presses('/resend-verification', { typed: { username } })
+    expect(sent.hidden['login']).to.equal(login.loginId())
+    await expectSentLinkWorks(login, sent)
+  })
 
-    it('is the same page whatever name was typed, and tells nothing without the cookie', async () => {
-      const login = await h.blockedLogin()
-      const pageFor = async (username: string) =>
-        shapeOf(await post({ username, login: login.loginId() }))
-      const page = await pageFor(login.username)
-      for (const username of ['nobody', 'n'.repeat(300)])
-        expect(await pageFor(username)).to.deep.equal(page)
-      expectMode(await login.in().reloads(), 400, 'ended')
-      await login.stillGetsIn()
-    })
+  it('with the page that waits is the same whatever name was typed, and tells nothing without the cookie', async () => {
+    const login = await h.blockedLogin()
+    const pageFor = async (username: string) =>
+      shapeOf(await post({ username, login: login.loginId() }))
+    const page = await pageFor(login.username)
+    for (const username of ['nobody', 'n'.repeat(300)])
+      expect(await pageFor(username)).to.deep.equal(page)
+    expectMode(await login.in().reloads(), 400, 'ended')
+    await login.stillGetsIn()
+  })
 
-    it('asks for a name in the place of an unknown link, carries nothing that was not sent, ignores what is no id, and leads to no address that is not genuine', async () => {
-      const page = await post({ username: '' })
-      expect([page.status, page.mode, withoutId(page.hidden)]).to.deep.equal([400, 'invalid', {}])
-      const username = 'nobody'
-      const plain = shapeOf(await post({ username }))
-      const short = 'a'.repeat(21)
-      for (const login of ['', 'x', short, `${short}aa`, `${short}"`, '../..']) {
-        expect(shapeOf(await post({ username, login }))).to.deep.equal(plain)
-      }
-      const { headers } = await post({
-        username,
-        login: 'a'.repeat(22),
-        client_id: APP.client_id,
-        redirect_uri: 'https://evil.example/cb',
-      })
-      expect(headers.get('content-security-policy')).to.include("form-action 'self';")
+  it('asks for a name in the place of an unknown link, carries nothing that was not sent, ignores what is no id, and leads to no address that is not genuine', async () => {
+    const page = await post({ username: '' })
+    expect([page.status, page.mode, withoutId(page.hidden)]).to.deep.equal([400, 'invalid', {}])
+    const username = 'nobody'
+    const plain = shapeOf(await post({ username }))
+    const short = 'a'.repeat(21)
+    for (const login of ['', 'x', short, `${short}aa`, `${short}"`, '../..']) {
+      expect(shapeOf(await post({ username, login }))).to.deep.equal(plain)
+    }
+    const { headers } = await post({
+      username,
+      login: 'a'.repeat(22),
+      client_id: APP.client_id,
+      redirect_uri: 'https://evil.example/cb',
     })
+    expect(headers.get('content-security-policy')).to.include("form-action 'self';")
   })
 })
 
