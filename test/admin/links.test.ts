@@ -4,7 +4,6 @@ import type { AdminApi, User } from '../../src/index.ts'
 import { adminOf, expectAudited, suiteAdmin, withDeleted } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT, startHarness, type Harness, suiteHarness } from '../support/harness.ts'
-import type { Pairs } from '../attacks/link-changes.ts'
 import { sha256 } from '../support/observe.ts'
 import { dump } from '../support/records.ts'
 import { OTHER_HASH, tokenOf, type Person } from '../support/person.ts'
@@ -20,6 +19,7 @@ const CARRIED = {
 }
 
 type State = AdminApi.LinkExplanation['state']
+type Pairs = [name: string, value: string][]
 type Mailed = { user: Person; link: string }
 type Make = () => Promise<Mailed>
 
