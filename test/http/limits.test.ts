@@ -155,7 +155,7 @@ describe('Forms from one address', () => {
     })
   })
 
-  it('are told apart by no header that a client may send', async () => {
+  it('are told apart by no header that a client may send (RATE-06)', async () => {
     const address = newAddress()
     await useUp(address)
     await nothingCameOf(async () => {
