@@ -451,22 +451,24 @@ describe('The settings over HTTP (2.5, 4.5)', () => {
     expect(await warningsOf(unset({ query }))).to.include('only one of')
   })
 
-  for (const [key, values] of Object.entries(goodValues)) {
-    for (const value of values) {
-      it(`take a good value, and it is in force: ${key}: ${JSON.stringify(value).slice(0, 60)}`, async () => {
-        const { [key]: _, warnings: __, ...others } = await shown()
-        const response = await put({ body: { [key]: value } })
-        expect(response.status).to.equal(200)
-        const given = settingNamed(key)?.secret && value !== '' ? '***' : value
-        const inForce = await shown()
-        const { warnings: ___, ...answered }: Record<string, unknown> = await response.json()
-        expect(inForce).to.deep.include(answered)
-        if (['smtp_host', 'smtp_port'].includes(key)) delete others['smtp_password']
-        expect(inForce).to.deep.include({ ...others, ...(given !== '' && { [key]: given }) })
-        if (given === '') expect(inForce).not.to.have.property(key)
-      })
+  describe('take a good value, and it is in force:', () => {
+    for (const [key, values] of Object.entries(goodValues)) {
+      for (const value of values) {
+        it(`${key}: ${JSON.stringify(value).slice(0, 60)}`, async () => {
+          const { [key]: _, warnings: __, ...others } = await shown()
+          const response = await put({ body: { [key]: value } })
+          expect(response.status).to.equal(200)
+          const given = settingNamed(key)?.secret && value !== '' ? '***' : value
+          const inForce = await shown()
+          const { warnings: ___, ...answered }: Record<string, unknown> = await response.json()
+          expect(inForce).to.deep.include(answered)
+          if (['smtp_host', 'smtp_port'].includes(key)) delete others['smtp_password']
+          expect(inForce).to.deep.include({ ...others, ...(given !== '' && { [key]: given }) })
+          if (given === '') expect(inForce).not.to.have.property(key)
+        })
+      }
     }
-  }
+  })
 })
 
 onEachStore('Two admins who change settings (RFC 9110)', (technology) => {
