@@ -201,7 +201,6 @@ onEachStore('Keys of which a new one was put in front', (technology) => {
     await eventually('it leaves by the mail server', () => sentTo(h).length === 1)
     expect([smtp.logins, transport.messages()]).to.deep.equal([[['mailer', CANARY]], []])
   })
-
 })
 
 describe('The old keys of a ring are needed', () => {

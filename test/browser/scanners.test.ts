@@ -16,7 +16,6 @@ const LOOKS: Record<string, string> = {
     button?.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, cancelable: true }))`,
 }
 
-
 /** What sends the form. */
 const SENDS: Record<string, string> = {
   'sends the form': 'form?.submit()',

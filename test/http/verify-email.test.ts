@@ -13,12 +13,7 @@ import {
   type Harness,
   suiteHarness,
 } from '../support/harness.ts'
-import {
-  APP,
-  expectPasswordThenCode,
-  forgetInteraction,
-  SERVER,
-  } from '../support/clients.ts'
+import { APP, expectPasswordThenCode, forgetInteraction, SERVER } from '../support/clients.ts'
 import {
   reasonOf,
   formsOf,
