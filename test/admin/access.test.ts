@@ -593,12 +593,9 @@ describe('The keys of a JWT as admin token, at an address', () => {
       return JSON.parse(text).access_token
     }
 
-    const user = await provider.addUser({ username: 'reader' })
-    const request = await provider.party.begin()
-    const agent = createUserAgent()
-    const login = await provider.login(agent, request.url, user.username)
-    const answer = await provider.follow(agent, login)
-    const tokens = await provider.party.exchange(request, answer.location ?? '')
+    const user = await provider.addVerified()
+    const { location = '' } = await user.signsIn()
+    const tokens = await provider.party.exchange(user.request, location)
     expect(tokens.id_token).to.be.a('string')
     await expectRefused(String(tokens.id_token), 401, admin)
     await expectRefused(tokens.access_token, 401, admin)

@@ -472,13 +472,16 @@ describe('Each operation of the admin API, as docs/openapi.json says (5, 5.1):',
       [aboutUsers, { body: { user: 'nobody' } }, 404, 'unknown_account'],
       [aboutUsers, { body: { user: 'twin' } }, 409, 'ambiguous_account'],
     ]
-    for (const [names, request, status, code] of answers) {
-      for (const name of names) {
-        const refused = await ask(name, request)
-        expect([refused.status, refused.code]).to.deep.equal([status, code])
-        if (status === 409) expect(refused.json['candidates']).to.have.length(2)
+    await h.isIdle()
+    await changesNothing(h, async () => {
+      for (const [names, request, status, code] of answers) {
+        for (const name of names) {
+          const refused = await ask(name, request)
+          expect([refused.status, refused.code]).to.deep.equal([status, code])
+          if (status === 409) expect(refused.json['candidates']).to.have.length(2)
+        }
       }
-    }
+    })
   })
 
   it('404 to a path that there is not', async () => {

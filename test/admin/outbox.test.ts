@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import type { MailJobStatus } from '../../src/records/index.ts'
 import { retryAllDead } from '../../src/admin/mail-retry.ts'
 import { type AdminClient } from '../../src/index.ts'
-import { changesNothing, codeOf, expectAudited, outcomeOf, suiteAdmin } from '../support/admin.ts'
+import { codeOf, expectAudited, outcomeOf, suiteAdmin } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import type { Person } from '../support/person.ts'
 import { suiteHarness } from '../support/harness.ts'
@@ -88,17 +88,6 @@ describe('The admin API about the outbox (5)', () => {
     expect(await admin.retryMails(all)).to.deep.equal({ changed: 0 })
   })
 
-  it('retries a waiting one: it is due at once', async () => {
-    const user = await addUser()
-    const id = await waitingMail(user)
-    const waiting = await outcomeOf(h, id, 'waiting')
-    expect(waiting).to.include({ reason: 'ERR_MAIL_FAILED', attempts: 1 })
-    expect(waiting).to.include.keys('next_attempt_at')
-    h.mail.answers.delete(user.email ?? '')
-    expect(await admin.retryMails({ id })).to.deep.equal({ changed: 1 })
-    await expectLinkMailed(user)
-  })
-
   it('retries none that the account asked again after: its newer link stays alive (3.1)', async () => {
     const user = await addUser()
     const old = await deadLetter(user)
@@ -157,18 +146,6 @@ describe('The admin API about the outbox (5)', () => {
     h.mail.answers.clear()
     const link = await other.forgets()
     expect(other.mailCount()).to.equal(1)
-    expect((await h.reset(link, NEW)).mode).to.equal('done')
-  })
-
-  it('leaves alone what does not exist: 404, and what was given is not recorded', async () => {
-    const link = await (await addUser()).forgets()
-    await h.isIdle()
-    await changesNothing(h, async () => {
-      for (const id of ['no such mail', '$ne', '__proto__', link]) {
-        expect(await codeOf(admin.retryMails({ id }))).to.deep.equal([404, 'unknown_mail'])
-        expect(await codeOf(admin.purgeMails({ id }))).to.deep.equal([404, 'unknown_mail'])
-      }
-    })
     expect((await h.reset(link, NEW)).mode).to.equal('done')
   })
 

@@ -211,18 +211,6 @@ onEachStore('Keys of which a new one was put in front', (technology) => {
     expect(loginAt(smtp)).to.deep.equal(['mailer', CANARY])
     expect([smtp.mails.length, transport.messages()]).to.deep.equal([1, []])
   })
-
-  it('are rotated by two admins and a change at the same time, and none of it is lost', async () => {
-    const rotated = await restartWith([newKey, oldKey])
-    const [one, two] = await Promise.all([
-      adminOf(rotated).rotateKeys(),
-      adminOf(rotated).rotateKeys(),
-      rotated.put({ smtp_from_name: 'Meanwhile' }),
-    ])
-    expect([...one.resealed, ...two.resealed]).to.deep.equal(['smtp_password'])
-    const alone = settingsOf(await restartWith([newKey]))
-    expect(await alone.shown()).to.include({ smtp_password: '***', smtp_from_name: 'Meanwhile' })
-  })
 })
 
 describe('The old keys of a ring are needed', () => {

@@ -181,36 +181,34 @@ describe('The settings over HTTP (2.5, 4.5)', () => {
   const itRefuses = (title: string, work: () => Promise<unknown>) =>
     it(title, () => unchangedBy(work))
 
-  describe('are answered', () => {
-    it('by their names, as strings, with their defaults; to HEAD without a body', async () => {
-      const response = await settings.get()
-      expect(response.status).to.equal(200)
-      expect(response.headers.get('content-type')).to.match(/^application\/json/)
-      expect(response.headers.get('cache-control')).to.equal('no-store')
-      const settingsInForce: Record<string, unknown> = await response.json()
-      expect(settingsInForce).to.include({
-        password_reset_expiration: '1h',
-        require_email_verification: 'true',
-        smtp_host: '127.0.0.1',
-        smtp_port: String(h.mail.port),
-        smtp_tls: 'auto',
-        requests_per_ip_per_minute: '60',
-      })
-      expect(settingsInForce).not.to.have.any.keys('smtp_oauth_client_id', 'version')
-      for (const value of Object.values(settingsInForce)) expect(value).to.be.a('string')
-      const url = `${h.baseUrl}/admin/api/settings`
-      const head = await fetch(url, { method: 'HEAD', headers: bearer })
-      expect([head.status, await head.text()]).to.deep.equal([200, ''])
+  it('are answered by their names, as strings, with their defaults; to HEAD without a body', async () => {
+    const response = await settings.get()
+    expect(response.status).to.equal(200)
+    expect(response.headers.get('content-type')).to.match(/^application\/json/)
+    expect(response.headers.get('cache-control')).to.equal('no-store')
+    const settingsInForce: Record<string, unknown> = await response.json()
+    expect(settingsInForce).to.include({
+      password_reset_expiration: '1h',
+      require_email_verification: 'true',
+      smtp_host: '127.0.0.1',
+      smtp_port: String(h.mail.port),
+      smtp_tls: 'auto',
+      requests_per_ip_per_minute: '60',
     })
+    expect(settingsInForce).not.to.have.any.keys('smtp_oauth_client_id', 'version')
+    for (const value of Object.values(settingsInForce)) expect(value).to.be.a('string')
+    const url = `${h.baseUrl}/admin/api/settings`
+    const head = await fetch(url, { method: 'HEAD', headers: bearer })
+    expect([head.status, await head.text()]).to.deep.equal([200, ''])
+  })
 
-    it('and recorded with the keys of what changed, never a secret (SET-16)', async () => {
-      const before = told().length
-      await h.put({ smtp_password: 'S3cr3t canary', smtp_port: String(h.mail.port) })
-      await h.put({ smtp_username: 'n' })
-      const keys = told().map(({ details }) => details?.['keys'])
-      expect(keys.slice(before)).to.deep.equal([['smtp_password'], ['smtp_username']])
-      expect(JSON.stringify(h.events)).not.to.include('canary')
-    })
+  it('are recorded with the keys of what changed, never a secret (SET-16)', async () => {
+    const before = told().length
+    await h.put({ smtp_password: 'S3cr3t canary', smtp_port: String(h.mail.port) })
+    await h.put({ smtp_username: 'n' })
+    const keys = told().map(({ details }) => details?.['keys'])
+    expect(keys.slice(before)).to.deep.equal([['smtp_password'], ['smtp_username']])
+    expect(JSON.stringify(h.events)).not.to.include('canary')
   })
 
   describe('refuse a body with one bad setting: 400 that names it, and applies none (SET-01, SET-03, SET-09, SET-10, MAIL-07, MAIL-08):', () => {
@@ -429,30 +427,28 @@ describe('The settings over HTTP (2.5, 4.5)', () => {
     expect(keys.slice(events)).to.deep.equal([['smtp_from_name']])
   })
 
-  describe('are answered with a warning', () => {
-    const warningsOf = async (asked: Promise<Response>) =>
-      String((await (await asked).json()).warnings ?? '')
-    const warnings = (body: Record<string, string>) =>
-      warningsOf(put({ query: 'dry_run=true', body }))
+  const warningsOf = async (asked: Promise<Response>) =>
+    String((await (await asked).json()).warnings ?? '')
+  const warnings = (body: Record<string, string>) =>
+    warningsOf(put({ query: 'dry_run=true', body }))
 
-    it('where verification is required and SMTP is not configured', async () => {
-      const on = { require_email_verification: 'true' }
-      for (const missing of ['smtp_host', 'smtp_from']) {
-        const warned = await warnings({ ...on, [missing]: '' })
-        expect(warned).to.match(/require_email_verification.*cannot sign in/)
-      }
-      expect(await warnings(on)).to.equal('')
-      const off = await warnings({ require_email_verification: 'false', smtp_host: '' })
-      expect(off).to.include('SMTP is not configured').and.not.include('sign in')
-    })
+  it('are answered with a warning where verification is required and SMTP is not configured', async () => {
+    const on = { require_email_verification: 'true' }
+    for (const missing of ['smtp_host', 'smtp_from']) {
+      const warned = await warnings({ ...on, [missing]: '' })
+      expect(warned).to.match(/require_email_verification.*cannot sign in/)
+    }
+    expect(await warnings(on)).to.equal('')
+    const off = await warnings({ require_email_verification: 'false', smtp_host: '' })
+    expect(off).to.include('SMTP is not configured').and.not.include('sign in')
+  })
 
-    it('where only one of user name and password is given', async () => {
-      expect(await warnings({ smtp_username: '' })).to.include('only one of')
-      expect(await warnings({ smtp_password: '' })).to.include('only one of')
-      expect(await warnings({ smtp_username: '', smtp_password: '' })).to.equal('')
-      const query = 'key=smtp_password&dry_run=true'
-      expect(await warningsOf(unset({ query }))).to.include('only one of')
-    })
+  it('are answered with a warning where only one of user name and password is given', async () => {
+    expect(await warnings({ smtp_username: '' })).to.include('only one of')
+    expect(await warnings({ smtp_password: '' })).to.include('only one of')
+    expect(await warnings({ smtp_username: '', smtp_password: '' })).to.equal('')
+    const query = 'key=smtp_password&dry_run=true'
+    expect(await warningsOf(unset({ query }))).to.include('only one of')
   })
 
   describe('take a good value, and it is in force:', () => {
@@ -478,37 +474,35 @@ describe('The settings over HTTP (2.5, 4.5)', () => {
 onEachStore('Two admins who change settings (RFC 9110)', (technology) => {
   const { h, settings, elsewhere, told, stillWorks, unchangedBy } = twoProcesses(technology)
 
-  describe('see by the ETag', () => {
-    it('whether anything changed, in every process alike, be it a secret of which nothing else can be seen', async () => {
-      const etag = await settings.etag()
-      expect(etag).to.match(/^"[\x21\x23-\x7e]+"$/)
-      expect([await settings.etag(), await elsewhere.etag()]).to.deep.equal([etag, etag])
-      const changed = await settings.put({ body: { smtp_from_name: 'Another' } })
-      expect(changed.headers.get('etag')).not.to.equal(etag)
-      expect(changed.headers.get('etag')).to.equal(await elsewhere.etag())
+  it('see by the ETag whether anything changed, in every process alike, be it a secret of which nothing else can be seen', async () => {
+    const etag = await settings.etag()
+    expect(etag).to.match(/^"[\x21\x23-\x7e]+"$/)
+    expect([await settings.etag(), await elsewhere.etag()]).to.deep.equal([etag, etag])
+    const changed = await settings.put({ body: { smtp_from_name: 'Another' } })
+    expect(changed.headers.get('etag')).not.to.equal(etag)
+    expect(changed.headers.get('etag')).to.equal(await elsewhere.etag())
 
-      const [shown, before] = [await settings.shown(), await settings.etag()]
-      await h.put({ smtp_password: `${CANARY} 2` })
-      expect(await settings.shown()).to.deep.equal(shown)
-      expect(await settings.etag()).not.to.equal(before)
-    })
-
-    if (technology !== 'memory') {
-      it('that somebody edited the record by hand, also one that was never read since', async () => {
-        const etag = await settings.etag()
-        const byHand = { $set: { 'values.smtp_from_name': 'Hand' } }
-        if (h.db) await records(h, 'settings').updateOne({ _id: 'settings' }, byHand)
-        await h.database?.pool?.query(
-          `UPDATE settings SET "values" = jsonb_set("values"::jsonb, '{smtp_from_name}', '"Hand"')`,
-        )
-        const put = settings.put({ body: { smtp_from_name: 'X' }, ifMatch: etag })
-        await problemOf(put, 412, 'stale_settings')
-        expect(await settings.shown()).to.include({ smtp_from_name: 'Hand' })
-        expect(await settings.etag()).not.to.equal(etag)
-        await stillWorks()
-      })
-    }
+    const [shown, before] = [await settings.shown(), await settings.etag()]
+    await h.put({ smtp_password: `${CANARY} 2` })
+    expect(await settings.shown()).to.deep.equal(shown)
+    expect(await settings.etag()).not.to.equal(before)
   })
+
+  if (technology !== 'memory') {
+    it('see by the ETag that somebody edited the record by hand, also one that was never read since', async () => {
+      const etag = await settings.etag()
+      const byHand = { $set: { 'values.smtp_from_name': 'Hand' } }
+      if (h.db) await records(h, 'settings').updateOne({ _id: 'settings' }, byHand)
+      await h.database?.pool?.query(
+        `UPDATE settings SET "values" = jsonb_set("values"::jsonb, '{smtp_from_name}', '"Hand"')`,
+      )
+      const put = settings.put({ body: { smtp_from_name: 'X' }, ifMatch: etag })
+      await problemOf(put, 412, 'stale_settings')
+      expect(await settings.shown()).to.include({ smtp_from_name: 'Hand' })
+      expect(await settings.etag()).not.to.equal(etag)
+      await stillWorks()
+    })
+  }
 
   describe('say with If-Match what they have seen, and', () => {
     const matching: Record<string, (etag: string) => string> = {

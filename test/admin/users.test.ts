@@ -27,7 +27,6 @@ import {
   suiteHarness,
 } from '../support/harness.ts'
 import { cliOf } from '../support/cli.ts'
-import { eventually } from '../support/eventually.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
 import * as ask from '../support/oauth-requests.ts'
 import { sha256 } from '../support/observe.ts'
@@ -42,14 +41,6 @@ describe('The admin API about users (5)', () => {
   const h = suiteHarness()
   const admin = suiteAdmin(h)
 
-  /** Waits until a worker tries to send the mail. */
-  async function isHeld(mailId: string): Promise<void> {
-    await eventually(`a worker tries to send ${mailId}`, async () => {
-      const { mails } = await admin.listOutbox({ state: 'waiting' })
-      return mails.some(({ id, attempts, is_held }) => id === mailId && attempts > 0 && is_held)
-    })
-  }
-
   async function sentReset(user: Person) {
     const count = user.mailCount()
     const { mail_id } = await admin.sendReset({ id: user.id })
@@ -60,237 +51,210 @@ describe('The admin API about users (5)', () => {
 
   const hintsOf = async ({ id }: User) => (await admin.userStatus({ id })).hints
 
-  describe('finds one account', () => {
-    it('by its username, its verified address in either ASCII case, its id, or several of these at once; by an unverified address for its status alone', async () => {
-      const ann = await h.addVerified({ username: 'ann', id: 'id/of/ann', email: 'ann@a.example' })
-      for (const user of ['ann', 'ann@a.example', 'ANN@A.Example', 'id/of/ann'])
-        expect((await admin.userStatus({ user })).id).to.equal(ann.id)
-      expect((await admin.userStatus({ id: 'id/of/ann' })).username).to.equal('ann')
-      const user = 'dee@users.example'
-      const dee = await h.addVerified({ id: user, username: user, email: user })
-      expect((await admin.userStatus({ user })).id).to.equal(dee.id)
+  it('finds one account by its username, its verified address in either ASCII case, its id, or several of these at once; by an unverified address for its status alone', async () => {
+    const ann = await h.addVerified({ username: 'ann', id: 'id/of/ann', email: 'ann@a.example' })
+    for (const user of ['ann', 'ann@a.example', 'ANN@A.Example', 'id/of/ann'])
+      expect((await admin.userStatus({ user })).id).to.equal(ann.id)
+    expect((await admin.userStatus({ id: 'id/of/ann' })).username).to.equal('ann')
+    const user = 'dee@users.example'
+    const dee = await h.addVerified({ id: user, username: user, email: user })
+    expect((await admin.userStatus({ user })).id).to.equal(dee.id)
 
-      const byAddress = { user: 'bob@users.example' }
-      const bob = await h.addUnverified({ username: 'bob', email: byAddress.user })
-      await changesNothing(h, async () => {
-        for (const query of [byAddress, { id: 'bob' }, { user: 'no such user' }]) {
-          for (const call of CALLS) {
-            if (query === byAddress && call === 'userStatus') continue
-            expect(await codeOf(admin[call](query))).to.deep.equal([404, 'unknown_account'])
-          }
+    const byAddress = { user: 'bob@users.example' }
+    const bob = await h.addUnverified({ username: 'bob', email: byAddress.user })
+    await changesNothing(h, async () => {
+      for (const query of [byAddress, { id: 'bob' }, { user: 'no such user' }]) {
+        for (const call of CALLS) {
+          if (query === byAddress && call === 'userStatus') continue
+          expect(await codeOf(admin[call](query))).to.deep.equal([404, 'unknown_account'])
         }
-      })
-      for (const query of [byAddress, { user: 'bob' }])
-        expect((await admin.userStatus(query)).id).to.equal(bob.id)
-    })
-
-    it('and none of several: 409 with the candidates, and nothing is done', async () => {
-      const cid = { id: 'id-of-cid', username: 'cid', email: 'cid@a.example' }
-      const first = await h.addVerified(cid)
-      const second = await h.addVerified({ username: 'id-of-cid' })
-      const third = await h.addVerified({ username: 'cid@a.example' })
-      await changesNothing(h, async () => {
-        for (const [user, meant] of [
-          ['id-of-cid', [first, second]],
-          ['cid@a.example', [first, third]],
-        ] as const) {
-          const candidates = meant.map(({ id, username }) => ({ id, username }))
-          for (const call of CALLS) {
-            const problem = await refusalOf(admin[call]({ user }))
-            expect([problem.status, problem.code]).to.deep.equal([409, 'ambiguous_account'])
-            expect(problem.candidates).to.have.deep.members(candidates)
-          }
-        }
-      })
-      for (const { id, username } of [first, second, third])
-        expect((await admin.userStatus({ id })).username).to.equal(username)
-    })
-  })
-
-  describe('tells the status', () => {
-    it('of the account, audited with who looked', async () => {
-      const user = await h.addUnverified()
-      const { id, username, email } = user
-      const actions = actionsOf(h, 'user_status').length
-      const flags = { email_verified: false, disabled: false, has_password: true }
-      expect(await admin.userStatus({ id })).to.include({ id, username, email, ...flags })
-      expect(actionsOf(h, 'user_status')).to.have.length(actions + 1)
-      expectAudited(h, 'user_status', user)
-    })
-
-    const unverified = { emailVerified: false }
-    const hints: [what: string, user: Partial<User>, hints: RegExp[]][] = [
-      ['a verified one', {}, [/is verified already, so it gets no verification mail/]],
-      ['an unverified one', unverified, [/not verified: .* must type the username/]],
-      ['a disabled one', { disabled: true }, [/disabled, so it gets no mail/, /is verified/]],
-      ['one without an address', { ...unverified, email: undefined }, [/has no e-mail address/]],
-      [
-        'one with a bad address',
-        { email: 'a@b.example, c@d.example' },
-        [/not one plain/, /is ver/],
-      ],
-      ['one without a password', { ...unverified, passwordHash: undefined }, [/no password, so/]],
-    ]
-    for (const [what, user, expected] of hints) {
-      it(`with the hints that are true of ${what}, and no others`, async () => {
-        const told = await hintsOf(await h.addVerified(user))
-        expect(told).to.have.length(expected.length)
-        expected.forEach((hint, at) => expect(told[at]).to.match(hint))
-      })
-    }
-
-    it('with the hint that an unverified account gets no reset link, where that is set', async () => {
-      const [user, verified] = [await h.addUnverified(), await h.addVerified()]
-      await h.put({ reset_requires_verified_email: 'true' })
-      const told = await hintsOf(user)
-      expect(told).to.have.length(1)
-      expect(told[0]).to.match(/it gets no reset link \(reset_requires_verified_email\)/)
-      expect((await hintsOf(verified)).join()).to.not.include('reset')
-      const { mail_id } = await admin.sendReset({ id: user.id })
-      expect((await outcomeOf(h, mail_id, 'ended')).reason).to.equal('not_verified')
-      await h.put({ reset_requires_verified_email: 'false' })
-      await sentReset(user)
-    })
-
-    it('with the hint that all mails wait while SMTP is not configured, and no development mailbox takes them', async () => {
-      const transport = memoryMailbox()
-      for (const [flows, state, told] of [
-        [{ initialSettings: {} }, 'waiting', true],
-        [{ initialSettings: {}, transport }, 'sent', false],
-      ] as const) {
-        const bare = await startHarness({ flows })
-        const { id } = await bare.addUser({ username: 'ann' })
-        const { hints } = await adminOf(bare).userStatus({ id })
-        expect(/SMTP is not configured.*: all mails wait/.test(hints[0] ?? '')).to.equal(told)
-        const { mail_id } = await adminOf(bare).sendReset({ id })
-        await outcomeOf(bare, mail_id, state)
-        await bare.close()
       }
-      expect(transport.messages()).to.have.length(1)
-      expect((await hintsOf(await h.addVerified())).join()).to.not.include('SMTP')
     })
-
-    it('with its events and links and no others, newest first: live, used, superseded, void', async () => {
-      const user = await h.addVerified()
-      const { link: replaced } = await sentReset(user)
-      const { link: used } = await sentReset(user)
-      expect((await h.reset(replaced, NEW)).mode).to.equal('invalid')
-      expect((await h.reset(used, NEW)).mode).to.equal('done')
-      const { mail_id } = await sentReset(user)
-      await sentReset(await h.addVerified())
-      const { events } = await admin.userStatus({ id: user.id })
-      expect(new Set(events.map(({ account_id }) => account_id))).to.deep.equal(new Set([user.id]))
-      expect(events.map(({ type }) => type)).to.include.members([
-        'password_reset_requested',
-        'password_reset_mail_sent',
-        'admin_action',
-      ])
-      const linksOf = async () => (await admin.userStatus({ id: user.id })).links
-      const statesOf = async () => (await linksOf()).map(({ state }) => state)
-      expect(await statesOf()).to.deep.equal(['live', 'used', 'superseded'])
-      const [live, spent, voided] = await linksOf()
-      expect(live).to.include({ kind: 'password_reset', mail_id })
-      expect(spent).to.include.keys('used_at', 'completed_at')
-      expect(voided).to.include.keys('invalidated_at').and.not.to.have.property('used_at')
-      await user.becomes({ disabled: true })
-      expect(await statesOf()).to.deep.equal(['void', 'used', 'superseded'])
-      await user.becomes({ disabled: false })
-      expect(await statesOf()).to.deep.equal(['live', 'used', 'superseded'])
-    })
-
-    it('never with a token, its hash, a password hash, or what was typed', async () => {
-      const user = await h.addVerified()
-      await h.forgot(user.email ?? '', { state: 'typed-state-canary' })
-      const { link } = await user.mail(1)
-      await h.forgot('typed-identifier-canary')
-      await h.reset(link, 'x')
-      const all = JSON.stringify([
-        await admin.userStatus({ id: user.id }),
-        await admin.listAudit({ limit: 1000 }),
-        await admin.listOutbox({ limit: 1000 }),
-        await admin.explainLink({ link }),
-      ])
-      expect(all).to.include(user.id)
-      const secrets = [tokenOf(link), sha256(tokenOf(link)), user.passwordHash ?? '', ADMIN_TOKEN]
-      for (const secret of [...secrets, 'typed-identifier-canary', 'typed-state-canary'])
-        expect(all).to.not.include(secret)
-      expect((await h.reset(link, NEW)).mode).to.equal('done')
-    })
+    for (const query of [byAddress, { user: 'bob' }])
+      expect((await admin.userStatus(query)).id).to.equal(bob.id)
   })
 
-  describe('sends a reset link', () => {
-    it('that works, also to an address that is not verified, and ends the earlier one; audited with who asked', async () => {
-      const user = await h.addUnverified()
-      const earlier = await user.forgets()
-      const { mail_id, link } = await sentReset(user)
-      expect((await h.reset(earlier, NEW)).mode).to.equal('invalid')
-      expect(await user.hasPassword(PASSWORD)).to.equal(true)
+  it('finds none of several accounts: 409 with the candidates, and nothing is done', async () => {
+    const cid = { id: 'id-of-cid', username: 'cid', email: 'cid@a.example' }
+    const first = await h.addVerified(cid)
+    const second = await h.addVerified({ username: 'id-of-cid' })
+    const third = await h.addVerified({ username: 'cid@a.example' })
+    await changesNothing(h, async () => {
+      for (const [user, meant] of [
+        ['id-of-cid', [first, second]],
+        ['cid@a.example', [first, third]],
+      ] as const) {
+        const candidates = meant.map(({ id, username }) => ({ id, username }))
+        for (const call of CALLS) {
+          const problem = await refusalOf(admin[call]({ user }))
+          expect([problem.status, problem.code]).to.deep.equal([409, 'ambiguous_account'])
+          expect(problem.candidates).to.have.deep.members(candidates)
+        }
+      }
+    })
+    for (const { id, username } of [first, second, third])
+      expect((await admin.userStatus({ id })).username).to.equal(username)
+  })
+
+  it('tells the status of the account, audited with who looked', async () => {
+    const user = await h.addUnverified()
+    const { id, username, email } = user
+    const actions = actionsOf(h, 'user_status').length
+    const flags = { email_verified: false, disabled: false, has_password: true }
+    expect(await admin.userStatus({ id })).to.include({ id, username, email, ...flags })
+    expect(actionsOf(h, 'user_status')).to.have.length(actions + 1)
+    expectAudited(h, 'user_status', user)
+  })
+
+  const unverified = { emailVerified: false }
+  const hints: [what: string, user: Partial<User>, hints: RegExp[]][] = [
+    ['a verified one', {}, [/is verified already, so it gets no verification mail/]],
+    ['an unverified one', unverified, [/not verified: .* must type the username/]],
+    ['a disabled one', { disabled: true }, [/disabled, so it gets no mail/, /is verified/]],
+    ['one without an address', { ...unverified, email: undefined }, [/has no e-mail address/]],
+    ['one with a bad address', { email: 'a@b.example, c@d.example' }, [/not one plain/, /is ver/]],
+    ['one without a password', { ...unverified, passwordHash: undefined }, [/no password, so/]],
+  ]
+  for (const [what, user, expected] of hints) {
+    it(`tells the status with the hints that are true of ${what}, and no others`, async () => {
+      const told = await hintsOf(await h.addVerified(user))
+      expect(told).to.have.length(expected.length)
+      expected.forEach((hint, at) => expect(told[at]).to.match(hint))
+    })
+  }
+
+  it('tells the status with the hint that an unverified account gets no reset link, where that is set', async () => {
+    const [user, verified] = [await h.addUnverified(), await h.addVerified()]
+    await h.put({ reset_requires_verified_email: 'true' })
+    const told = await hintsOf(user)
+    expect(told).to.have.length(1)
+    expect(told[0]).to.match(/it gets no reset link \(reset_requires_verified_email\)/)
+    expect((await hintsOf(verified)).join()).to.not.include('reset')
+    const { mail_id } = await admin.sendReset({ id: user.id })
+    expect((await outcomeOf(h, mail_id, 'ended')).reason).to.equal('not_verified')
+    await h.put({ reset_requires_verified_email: 'false' })
+    await sentReset(user)
+  })
+
+  it('tells the status with the hint that all mails wait while SMTP is not configured, and no development mailbox takes them', async () => {
+    const transport = memoryMailbox()
+    for (const [flows, state, told] of [
+      [{ initialSettings: {} }, 'waiting', true],
+      [{ initialSettings: {}, transport }, 'sent', false],
+    ] as const) {
+      const bare = await startHarness({ flows })
+      const { id } = await bare.addUser({ username: 'ann' })
+      const { hints } = await adminOf(bare).userStatus({ id })
+      expect(/SMTP is not configured.*: all mails wait/.test(hints[0] ?? '')).to.equal(told)
+      const { mail_id } = await adminOf(bare).sendReset({ id })
+      await outcomeOf(bare, mail_id, state)
+      await bare.close()
+    }
+    expect(transport.messages()).to.have.length(1)
+    expect((await hintsOf(await h.addVerified())).join()).to.not.include('SMTP')
+  })
+
+  it('tells the status with its events and links and no others, newest first: live, used, superseded, void', async () => {
+    const user = await h.addVerified()
+    const { link: replaced } = await sentReset(user)
+    const { link: used } = await sentReset(user)
+    expect((await h.reset(replaced, NEW)).mode).to.equal('invalid')
+    expect((await h.reset(used, NEW)).mode).to.equal('done')
+    const { mail_id } = await sentReset(user)
+    await sentReset(await h.addVerified())
+    const { events } = await admin.userStatus({ id: user.id })
+    expect(new Set(events.map(({ account_id }) => account_id))).to.deep.equal(new Set([user.id]))
+    expect(events.map(({ type }) => type)).to.include.members([
+      'password_reset_requested',
+      'password_reset_mail_sent',
+      'admin_action',
+    ])
+    const linksOf = async () => (await admin.userStatus({ id: user.id })).links
+    const statesOf = async () => (await linksOf()).map(({ state }) => state)
+    expect(await statesOf()).to.deep.equal(['live', 'used', 'superseded'])
+    const [live, spent, voided] = await linksOf()
+    expect(live).to.include({ kind: 'password_reset', mail_id })
+    expect(spent).to.include.keys('used_at', 'completed_at')
+    expect(voided).to.include.keys('invalidated_at').and.not.to.have.property('used_at')
+    await user.becomes({ disabled: true })
+    expect(await statesOf()).to.deep.equal(['void', 'used', 'superseded'])
+    await user.becomes({ disabled: false })
+    expect(await statesOf()).to.deep.equal(['live', 'used', 'superseded'])
+  })
+
+  it('tells the status never with a token, its hash, a password hash, or what was typed', async () => {
+    const user = await h.addVerified()
+    await h.forgot(user.email ?? '', { state: 'typed-state-canary' })
+    const { link } = await user.mail(1)
+    await h.forgot('typed-identifier-canary')
+    await h.reset(link, 'x')
+    const all = JSON.stringify([
+      await admin.userStatus({ id: user.id }),
+      await admin.listAudit({ limit: 1000 }),
+      await admin.listOutbox({ limit: 1000 }),
+      await admin.explainLink({ link }),
+    ])
+    expect(all).to.include(user.id)
+    const secrets = [tokenOf(link), sha256(tokenOf(link)), user.passwordHash ?? '', ADMIN_TOKEN]
+    for (const secret of [...secrets, 'typed-identifier-canary', 'typed-state-canary'])
+      expect(all).to.not.include(secret)
+    expect((await h.reset(link, NEW)).mode).to.equal('done')
+  })
+
+  it('sends a reset link that works, also to an address that is not verified, and ends the earlier one; audited with who asked', async () => {
+    const user = await h.addUnverified()
+    const earlier = await user.forgets()
+    const { mail_id, link } = await sentReset(user)
+    expect((await h.reset(earlier, NEW)).mode).to.equal('invalid')
+    expect(await user.hasPassword(PASSWORD)).to.equal(true)
+    expect((await h.reset(link, NEW)).mode).to.equal('done')
+    expect(await user.hasPassword(NEW)).to.equal(true)
+    expect(await outcomeOf(h, mail_id, 'sent')).to.include.keys('sent_at')
+    expectAudited(h, 'send_reset', user)
+    const requested = user.events('password_reset_requested').at(-1)
+    expect(requested?.id).to.equal(`requested:${mail_id}`)
+  })
+
+  const noMail: [reason: string, change: Partial<User>, answer?: MailAnswer][] = [
+    ['disabled', { disabled: true }],
+    ['no_address', { email: undefined }],
+    ['bad_address', { email: 'two@users.example, addresses@users.example' }],
+    ['no_password', { passwordHash: undefined }],
+    ['ERR_MAIL_REFUSED', {}, 'refuse'],
+  ]
+  for (const [reason, change, answer = 'take'] of noMail) {
+    it(`sends a reset link, or a dead letter with the reason ${reason}, of which a hint tells, and which can be retried once that is mended`, async () => {
+      const user = await h.addVerified()
+      const { id, email = '', passwordHash } = user
+      await user.becomes(change)
+      h.mail.answers.set(email, answer)
+      const { mail_id } = await admin.sendReset({ id })
+      const dead = await outcomeOf(h, mail_id, 'dead')
+      expect(dead).to.include({ reason }).and.not.have.property('next_attempt_at')
+      expect(user.mailCount()).to.equal(0)
+      const { hints, mails, links } = await admin.userStatus({ id })
+      expect(hints.join()).to.include('dead letters')
+      expect(mails).to.have.length(1)
+      expect(mails[0]).to.include({ id: mail_id, state: 'dead', account_id: id, reason })
+      if (answer === 'refuse') expect(dead).to.include({ attempts: 1 })
+      else expect(links).to.deep.equal([])
+
+      h.mail.answers.delete(email)
+      await user.becomes({ email, passwordHash, disabled: false })
+      expect(await admin.retryMails({ id: mail_id })).to.deep.equal({ changed: 1 })
+      expect(expectAudited(h, 'outbox_retry').details).to.include({ mail_id })
+      const { link } = await user.mail(1)
+      await outcomeOf(h, mail_id, 'sent')
+      expect((await hintsOf(user)).join()).to.not.include('dead letters')
       expect((await h.reset(link, NEW)).mode).to.equal('done')
       expect(await user.hasPassword(NEW)).to.equal(true)
-      expect(await outcomeOf(h, mail_id, 'sent')).to.include.keys('sent_at')
-      expectAudited(h, 'send_reset', user)
-      const requested = user.events('password_reset_requested').at(-1)
-      expect(requested?.id).to.equal(`requested:${mail_id}`)
     })
+  }
 
-    const noMail: [reason: string, change: Partial<User>, answer?: MailAnswer][] = [
-      ['disabled', { disabled: true }],
-      ['no_address', { email: undefined }],
-      ['bad_address', { email: 'two@users.example, addresses@users.example' }],
-      ['no_password', { passwordHash: undefined }],
-      ['ERR_MAIL_REFUSED', {}, 'refuse'],
-    ]
-    for (const [reason, change, answer = 'take'] of noMail) {
-      it(`or a dead letter with the reason ${reason}, of which a hint tells, and which can be retried once that is mended`, async () => {
-        const user = await h.addVerified()
-        const { id, email = '', passwordHash } = user
-        await user.becomes(change)
-        h.mail.answers.set(email, answer)
-        const { mail_id } = await admin.sendReset({ id })
-        const dead = await outcomeOf(h, mail_id, 'dead')
-        expect(dead).to.include({ reason }).and.not.have.property('next_attempt_at')
-        expect(user.mailCount()).to.equal(0)
-        const { hints, mails, links } = await admin.userStatus({ id })
-        expect(hints.join()).to.include('dead letters')
-        expect(mails).to.have.length(1)
-        expect(mails[0]).to.include({ id: mail_id, state: 'dead', account_id: id, reason })
-        if (answer === 'refuse') expect(dead).to.include({ attempts: 1 })
-        else expect(links).to.deep.equal([])
-
-        h.mail.answers.delete(email)
-        await user.becomes({ email, passwordHash, disabled: false })
-        expect(await admin.retryMails({ id: mail_id })).to.deep.equal({ changed: 1 })
-        expect(expectAudited(h, 'outbox_retry').details).to.include({ mail_id })
-        const { link } = await user.mail(1)
-        await outcomeOf(h, mail_id, 'sent')
-        expect((await hintsOf(user)).join()).to.not.include('dead letters')
-        expect((await h.reset(link, NEW)).mode).to.equal('done')
-        expect(await user.hasPassword(NEW)).to.equal(true)
-      })
+  it('knows no outcome of a mail that was never asked for', async () => {
+    for (const mail_id of ['no-such-mail', '$ne', 'requested:', '__proto__']) {
+      expect(await admin.mailOutcome({ mail_id })).to.deep.equal({ mail_id, state: 'unknown' })
     }
-
-    it('or, ended and superseded, none where a later one was asked for while a dead letter was retried', async () => {
-      const user = await h.addVerified({ disabled: true })
-      const first = await admin.sendReset({ id: user.id })
-      expect(await outcomeOf(h, first.mail_id, 'dead')).to.include({ reason: 'disabled' })
-      await user.becomes({ disabled: false })
-      h.mail.fallSilent()
-      await admin.retryMails({ id: first.mail_id })
-      await isHeld(first.mail_id)
-      const second = await admin.sendReset({ id: user.id })
-      await isHeld(second.mail_id)
-      h.mail.speak()
-      expect(await outcomeOf(h, first.mail_id, 'ended')).to.include({ reason: 'superseded' })
-      await outcomeOf(h, second.mail_id, 'sent')
-      expect(user.mailCount()).to.equal(1)
-      expect((await h.reset((await user.mail(1)).link, NEW)).mode).to.equal('done')
-    })
-
-    it('and of what was never asked for, the outcome is unknown', async () => {
-      for (const mail_id of ['no-such-mail', '$ne', 'requested:', '__proto__']) {
-        expect(await admin.mailOutcome({ mail_id })).to.deep.equal({ mail_id, state: 'unknown' })
-      }
-    })
   })
 
   it('sends a verification link that verifies, audited with who asked; or none, ended, to who is verified already', async () => {

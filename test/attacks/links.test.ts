@@ -1,15 +1,8 @@
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { expect } from 'chai'
-import * as fc from 'fast-check'
-import { createAuthorizeSig } from '../../src/crypto/authorize-sig.ts'
-import { createKeyRing } from '../../src/crypto/keys.ts'
-import { newToken } from '../../src/crypto/token.ts'
-import type { CarriedParameters } from '../../src/index.ts'
-import { appendCarried, carriedFrom } from '../../src/ports/carried-query.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { type Harness, PASSWORD, suiteHarness } from '../support/harness.ts'
-import { isSameLink, linkChange, type Pairs, valueOf } from './link-changes.ts'
 import type { ReceivedMail } from '../support/mail-server.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { ask, sha256, usableRecord } from '../support/observe.ts'
@@ -257,43 +250,5 @@ describe('A mailed link, whatever host the request names (LINK-01, LINK-02, LINK
     expectOurs(h, mail, 'verify-email')
     await user.opensLink((user.link = mail.link))
     await user.comesBack()
-  })
-})
-
-const anyText = fc.string({ unit: 'binary', maxLength: 40 })
-
-const carried = fc.record(
-  { clientId: anyText, redirectUri: anyText, scope: anyText, state: anyText },
-  { requiredKeys: [] },
-) satisfies fc.Arbitrary<CarriedParameters>
-
-describe('authorize_sig, whatever the parameters are (5.4)', () => {
-  const sig = createAuthorizeSig(createKeyRing([Buffer.alloc(32, 7)]))
-
-  function asPairs(token: string, parameters: CarriedParameters): Pairs {
-    const link = appendCarried(new URLSearchParams({ token }), parameters)
-    link.append('authorize_sig', sig.sign(token, parameters))
-    return [...link]
-  }
-
-  it('notices every change of a byte, a boundary or a presence (SIG-07)', () => {
-    fc.assert(
-      fc.property(carried, linkChange, (parameters, change) => {
-        const honest = asPairs(newToken(), parameters)
-        const names = honest.map(([name]) => name)
-        const changed = change(honest)
-        // Repeated and bracketed names never come this far.
-        fc.pre(changed.every(([name], at) => changed.findIndex(([each]) => each === name) === at))
-        fc.pre(!isSameLink(honest, changed) && names.length > 0)
-        fc.pre(!changed.some(([name]) => name.includes('[')))
-        const verified = sig.verify(
-          valueOf(changed, 'authorize_sig'),
-          valueOf(changed, 'token'),
-          carriedFrom(new Map(changed)),
-        )
-        expect(verified).to.equal(false)
-      }),
-      { numRuns: 1_000 },
-    )
   })
 })

@@ -9,13 +9,13 @@ import {
   decodeEntities,
 } from '../support/user-agent.ts'
 import { describeInChromium } from '../support/chromium.ts'
+import { partyOf } from '../support/clients.ts'
 import { suiteExampleServer } from '../support/example-server.ts'
-import { ADMIN_TOKEN, CLIENT, CONFIDENTIAL, PASSWORD, suiteHarness } from '../support/harness.ts'
+import { ADMIN_TOKEN, CLIENT, CONFIDENTIAL, suiteHarness } from '../support/harness.ts'
 import { isActive, redeem } from '../support/oauth-requests.ts'
-import { ask, withoutMail } from '../support/observe.ts'
+import { ask } from '../support/observe.ts'
 import { type Person, tokenOf } from '../support/person.ts'
 import { rawRequest } from '../support/raw-request.ts'
-import { createRelyingParty } from '../support/relying-party.ts'
 import { serve, type Served } from '../support/serve.ts'
 import { several } from '../faults/load.ts'
 
@@ -189,47 +189,10 @@ describe('A redirect URI that is not registered (RED-01, RED-02, RED-03, RED-04)
     const back = await (await h.addVerified()).signsIn()
     expect(back.location).to.match(/^https:\/\/app\.example\/cb\?code=/)
   })
-
-  it('is followed from no link that it was put into, and the link is unspent', async () => {
-    const login = await h.blockedLogin()
-    // What a mail program puts into a link is taken out again, and leaves the link as it was mailed (decision 0022).
-    const others = all.filter(([, uri]) => uri.replaceAll(/[\r\n\t]+ */g, '') !== APP_URI)
-    expect(others.length).to.be.above(all.length - 4)
-    for (const [, uri] of others) {
-      const url = new URL(login.link)
-      url.searchParams.set('redirect_uri', uri)
-      await login.opensLink(url.href)
-      await login.sees('verify-email', 'expired', 400)
-      expectNowhere(login.page)
-    }
-    expect(await login.isVerified()).to.equal(false)
-    await login.stillGetsIn()
-  })
 })
 
 describe('What a client sent comes back as it was sent (4.2, 4.6)', () => {
   const h = suiteHarness({ clients: [CLIENT, CONFIDENTIAL, ODD, NATIVE] })
-
-  const ODD_STATES = [
-    '+',
-    ' ',
-    '%',
-    '%2B',
-    'a+b c',
-    '&code=x',
-    '#',
-    '"><b>',
-    '\0',
-    '\u{FEFF}x',
-    '[]',
-  ]
-
-  it('state, through the link of a blocked login (RED-07)', () =>
-    several(ODD_STATES, 4, async (sent) => {
-      const login = await h.blockedLogin({ extra: { state: sent } })
-      expect(new URL(login.link).searchParams.get('state')).to.equal(sent)
-      await login.comesBack(await login.opensElsewhere())
-    }))
 
   for (const [client, uris] of [
     [ODD, ODD_URIS],
@@ -237,8 +200,7 @@ describe('What a client sent comes back as it was sent (4.2, 4.6)', () => {
   ] as const) {
     it(`redirect URIs that are odd, and registered, through a link: ${client.client_id}`, async () => {
       for (const redirectUri of uris) {
-        const parties = { clientId: client.client_id, redirectUri }
-        const party = await createRelyingParty(h.oauthUrl, parties)
+        const party = await partyOf(h, { ...client, redirect_uris: [redirectUri] })
         const login = await h.blockedLogin({ party })
         expect(new URL(login.link).searchParams.get('redirect_uri')).to.equal(redirectUri)
         const agent = createUserAgent()
@@ -268,11 +230,7 @@ describe('The code of a verification link (RED-12, RED-13)', () => {
     const record = await h.provider.AuthorizationCode.find(code)
     expect((record?.exp ?? Infinity) - (record?.iat ?? 0)).to.be.at.most(60)
 
-    const stranger = await createRelyingParty(h.oauthUrl, {
-      clientId: CONFIDENTIAL.client_id,
-      clientSecret: CONFIDENTIAL.client_secret,
-      redirectUri: APP_URI,
-    })
+    const stranger = await partyOf(h, { ...CONFIDENTIAL, redirect_uris: [APP_URI] })
     const refused = await stranger.exchange(login.request, location).catch((e: unknown) => e)
     expect(refused).to.be.instanceOf(Error).and.include({ status: 400, error: 'invalid_grant' })
     const { access_token } = await login.comesBack()
@@ -300,11 +258,6 @@ describe('The code of a verification link (RED-12, RED-13)', () => {
     }
   })
 })
-
-const OF_THE_ATTACKER = {
-  password: 'a password of the attacker',
-  confirm_password: 'a password of the attacker',
-}
 
 const SITES = [undefined, 'same-origin', 'none', 'same-site', 'cross-site', 'Cross-Site', 'odd']
 
@@ -340,43 +293,15 @@ function headerPairs(own: string) {
 
 describe('A form of ours that another site posts (HDR-04)', () => {
   const h = suiteHarness()
-  let ann: Person
-  let link: string
-  let login: Person
 
-  before(async () => {
-    ann = await h.addUser({ username: 'ann' })
-    await h.addUnverified({ username: 'una' })
-    login = await h.blockedLogin()
-    link = await ann.forgets()
-  })
-
-  const forms: Record<string, () => Record<string, string>> = {
-    'forgot-password': () => ({ identifier: 'ann' }),
-    'resend-verification': () => ({ username: 'una' }),
-    'reset-password': () => ({ token: tokenOf(link), ...OF_THE_ATTACKER }),
-    'verify-email/waiting': () => ({ login: login.loginId(), code: login.code }),
-  }
-  for (const [path, form] of Object.entries(forms)) {
-    it(`is refused by ${path} for every pair of headers that tells of it, and changes nothing; from our own pages it is taken`, async () => {
-      const body = new URLSearchParams(form()).toString()
-      await withoutMail(h, async () => {
-        for (const { what, headers, isTaken } of headerPairs(h.baseUrl)) {
-          // Of what is taken nothing matters: that it was read is all that is asked.
-          const sent = { body: isTaken ? 'x=1' : body, headers }
-          const { status, mode } = await rawRequest(`${h.oauthUrl}/${path}`, sent)
-          if (isTaken) expect(status, what).to.equal(400)
-          else expect([status, mode], what).to.deep.equal([403, 'refused'])
-        }
-      })
-      expect(await ann.hasPassword(PASSWORD)).to.equal(true)
-    })
-  }
-
-  it('spoils nothing: the links still work', async () => {
-    await login.stillGetsIn()
-    expect((await h.reset(link, 'a password of Ann')).mode).to.equal('done')
-    await ann.forgets()
+  // That every form is refused so, and nothing changes, is in test/http/refusals.test.ts.
+  it('is refused for every pair of headers that tells of it; from our own pages it is taken', async () => {
+    for (const { what, headers, isTaken } of headerPairs(h.baseUrl)) {
+      // Whether it was read is all that is asked.
+      const sent = { body: 'x=1', headers }
+      const { status, mode } = await rawRequest(`${h.oauthUrl}/forgot-password`, sent)
+      expect([status, mode], what).to.deep.equal(isTaken ? [400, 'invalid'] : [403, 'refused'])
+    }
   })
 })
 

@@ -1,21 +1,13 @@
 import { expect } from 'chai'
-import { formsOf, type Answer, createUserAgent } from '../support/user-agent.ts'
-import { CONFIDENTIAL, onEachStore, PASSWORD, suiteHarness } from '../support/harness.ts'
+import { formsOf, createUserAgent } from '../support/user-agent.ts'
+import { SERVER } from '../support/clients.ts'
+import { suiteHarness } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { refresh, signedIn } from '../support/oauth-requests.ts'
-import { ask, usableRecord } from '../support/observe.ts'
 import { records } from '../support/records.ts'
 import { expectExpired, type Person, setsSession } from '../support/person.ts'
-import { turns } from '../support/bcrypt-work.ts'
 
 const NEW = 'a new password'
-
-/** A request of a client that needs no PKCE. */
-const LOOSE = {
-  client_id: CONFIDENTIAL.client_id,
-  redirect_uri: CONFIDENTIAL.redirect_uris[0],
-  scope: 'openid',
-}
 
 const DESTINATIONS =
   'audio embed empty fencedframe font frame iframe image manifest object report script serviceworker ' +
@@ -49,7 +41,7 @@ describe('A verification link that nobody looks at (VER-01, VER-02)', () => {
   before(async () => {
     login = await h.blockedLogin()
     loose = await h.addUnverified()
-    await loose.asksAgain(LOOSE)
+    await loose.asksAgain(SERVER)
     other = await h.addVerified()
     await other.signsIn()
   })
@@ -121,66 +113,6 @@ describe('require_email_verification and what was there before', () => {
       expect((await h.reset(link, NEW)).mode).to.equal('done')
       expect(await user.isVerified()).to.equal(false)
     }
-  })
-})
-
-onEachStore('Requests at the same moment', (technology) => {
-  const h = suiteHarness({ technology })
-
-  const pairs: Record<string, (first: Person, second: Person) => Promise<Answer>[]> = {
-    'two links': (first, second) => [first.opensElsewhere(), second.opensElsewhere()],
-    'two codes': (first, second) => [first.types(), second.types()],
-    'a code and a link': (first, second) => [first.types(), second.opensLink()],
-  }
-  for (const [what, pair] of Object.entries(pairs)) {
-    it(`of ${what} of one account give one session (RACE-05)`, async () => {
-      const user = await h.addUnverified()
-      const [first, second] = [await h.blockedLogin({ user }), await h.blockedLogin({ user })]
-      const answers = await Promise.all(pair(first, second))
-      expect(answers.filter(setsSession)).to.have.length(1)
-      expect(answers.filter(({ location }) => location !== undefined)).to.have.length(1)
-      expect(user.events('email_verification_completed')).to.have.length(1)
-    })
-  }
-
-  it('a reset and a newer request: the reset is done, or the newer link works; never neither (RACE-02)', async () => {
-    await Promise.all(
-      Array.from({ length: 10 }, async (_none, round) => {
-        const user = await h.addVerified()
-        const old = await user.forgets()
-        const [{ mode }] = await Promise.all([
-          turns(round * 3).then(() => h.reset(old, NEW)),
-          ask(h, user.username),
-        ])
-        expect(mode).to.be.oneOf(['done', 'invalid'])
-        expect(await user.hasPassword(mode === 'done' ? NEW : PASSWORD)).to.equal(true)
-        const completed = user.events('password_reset_completed')
-        expect(completed).to.have.length(mode === 'done' ? 1 : 0)
-        // Either way the earlier link is dead.
-        expect((await h.reset(old, 'yet another one')).mode).to.equal('invalid')
-        const newer = h.mail.mails.findLast(({ to }) => to.includes(user.email ?? ''))?.link
-        const isAlive = newer !== old && (await usableRecord(h, newer ?? '')) !== undefined
-        if (mode !== 'done') expect(isAlive).to.equal(true)
-        await user.getsBackIn()
-      }),
-    )
-  })
-
-  it('a reset and a verification: both are whole, and nothing from before the reset lives (I5, I6)', async () => {
-    await Promise.all(
-      Array.from({ length: 6 }, async (_none, round) => {
-        const login = await h.blockedLogin()
-        const elsewhere = login.in()
-        const resetLink = await login.forgets()
-        const [verified, { mode }] = await Promise.all([
-          turns(round * 2).then(() => elsewhere.opensLink()),
-          h.reset(resetLink, NEW),
-        ])
-        expect(mode).to.equal('done')
-        expect(await login.isVerified()).to.equal(verified.status !== 400)
-        expect(await elsewhere.account()).to.equal(undefined)
-      }),
-    )
   })
 })
 

@@ -1,12 +1,11 @@
 import { createPages } from '../../src/http/pages.ts'
-import { createViews, type Brand, type Views } from '../../src/views/index.ts'
+import { createViews, type Brand } from '../../src/views/index.ts'
 import { everyPage, type ShownPage } from './every-page.ts'
 import { serve } from '../support/serve.ts'
 
 /** Serves every page with the headers that it has in earnest. */
 export interface PageServer {
   origin: string
-  views: Views
   addressOf(page: ShownPage, look?: { locale?: string }): string
   htmlOf(page: ShownPage, look?: { locale?: string }): string
   close(): Promise<void>
@@ -56,7 +55,6 @@ export async function startPageServer(brand?: Brand): Promise<PageServer> {
 
   return {
     origin,
-    views,
     close,
     addressOf: ({ id }, look = {}) => `${origin}/oauth2/${id}?${new URLSearchParams(look)}`,
     htmlOf: ({ name, locals }, { locale } = {}) => views.page(name, locals, { asked: locale }).html,

@@ -16,14 +16,12 @@ const LOOKS: Record<string, string> = {
     button?.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, cancelable: true }))`,
 }
 
-const CLICK = 'button?.click()'
-
 /** What sends the form. */
 const SENDS: Record<string, string> = {
   'sends the form': 'form?.submit()',
   'asks the form to be sent': 'form?.requestSubmit()',
   'asks the form to be sent with its button': 'form?.requestSubmit(button)',
-  'clicks the button by script': CLICK,
+  'clicks the button by script': 'button?.click()',
   'makes up the events of a mouse': `for (const type of ['pointerdown', 'mousedown', 'pointerup', 'mouseup', 'click'])
     button?.dispatchEvent(new MouseEvent(type, { bubbles: true, cancelable: true }))`,
 }
@@ -89,15 +87,6 @@ describeInChromium('What scans a mail before its reader opens it', (browser) => 
     expect(user.events('mail_disowned')).to.have.length(1)
     await person.opensLink(link)
     await person.sees('verify-email', 'expired')
-  })
-
-  it('opens every link of the mail and presses each button, in vain, and then comes the person', async () => {
-    const login = await blockedIn(h, page())
-    await scan(login.in(scanner()), 'elsewhere', CLICK)
-    const notMe = Object.assign(login.in(scanner()), { link: await login.notMeLink() })
-    await scan(notMe, 'confirm', CLICK)
-    await login.opensLink()
-    await login.isAtApp()
   })
 
   for (const action of ['prefetch', 'prerender']) {

@@ -103,7 +103,7 @@ describe('authorize_sig (5.4)', () => {
     expect(sig.verify(signature, token, { state, scope, redirectUri, clientId })).to.equal(true)
   })
 
-  it('is another one for each token, presence and boundary', () => {
+  it('is another one for each token, presence and boundary (SIG-07)', () => {
     const rest = { redirectUri, scope, state }
     const others: CarriedParameters[] = [
       { clientId, redirectUri, scope },

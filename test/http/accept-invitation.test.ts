@@ -91,19 +91,6 @@ onEachStore('An invitation (3.4)', (technology) => {
     expect(record?.completedAt).to.be.instanceOf(Date)
   })
 
-  it('sets one password of ten that are posted at once (RACE-04)', async () => {
-    const { user, link } = await invited(h)
-    const passwords = Array.from({ length: 10 }, (_none, index) => `password number ${index}`)
-    const answers = await Promise.all(
-      passwords.map((password) => user.choosesPassword(password, link)),
-    )
-    const won = answers.flatMap(({ mode }, index) => (mode === 'done' ? [index] : []))
-    expect(won).to.have.length(1)
-    for (const [index, password] of passwords.entries())
-      expect(await user.hasPassword(password), password).to.equal(index === won[0])
-    expect(completed(user)).to.have.length(1)
-  })
-
   it('ends with a newer one: the first link says so, and the newest works', async () => {
     const { user, link } = await invited(h)
     const newer = await user.isInvited()
@@ -123,22 +110,6 @@ onEachStore('An invitation (3.4)', (technology) => {
     'is disabled': { disabled: true },
   }
   for (const [what, change] of Object.entries(changes)) {
-    it(`does nothing once the account ${what}, and says what to do next (TOK-16, TOK-17, TOK-18)`, async () => {
-      const { user, link } = await invited(h, { email: 'invited-letters@users.example' })
-      await user.becomes(change)
-      const before = await h.users.findById(user.id)
-      for (const page of [await agent.get(link), await user.choosesPassword(NEW, link)]) {
-        expectPage(page, 400, PAGE, 'invalid')
-        expectTitle(page, 'reset-password.invalid.changed.title')
-        expect(linksOf(page).some((href) => href.includes('/forgot-password'))).to.equal(true)
-      }
-      expect(await h.users.findById(user.id)).to.deep.equal(before)
-      expect(completed(user)).to.deep.equal([])
-      expect(user.events('invitation_rejected')).to.have.length(1)
-      await user.becomes({ email: user.email, disabled: false, passwordHash: undefined })
-      expectPage(await user.choosesPassword(NEW, await user.isInvited()), 200, PAGE, 'done')
-    })
-
     it(`does nothing where the account ${what} at the very moment that it is set (TOK-18, RACE-06)`, async () => {
       const { user, link } = await invited(h, { email: 'invited-letters@users.example' })
       const restore = aroundFirstPassword(async (set) => {
@@ -170,19 +141,6 @@ onEachStore('An invitation (3.4)', (technology) => {
     const { link: newer } = await user.mail(2)
     await h.isIdle()
     expectPage(await user.choosesPassword(NEW, newer), 200, PAGE, 'done')
-  })
-
-  it('ends what the account was signed in with before, and tells its owner', async () => {
-    await h.put({ password_changed_email: 'true' })
-    const user = await h.addVerified()
-    await user.signsIn()
-    await user.becomes({ passwordHash: undefined })
-    expect(await user.account()).to.equal(user.id)
-    const mails = user.mailCount()
-    expectPage(await user.choosesPassword(NEW, await user.isInvited()), 200, PAGE, 'done')
-    expect(await user.account()).to.equal(undefined)
-    await user.mail(mails + 2)
-    await h.put({ password_changed_email: 'false' })
   })
 
   it('is finished by another process where one dies between its effects, and recorded once', async () => {

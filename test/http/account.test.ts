@@ -86,14 +86,6 @@ onEachStore('What an account was mailed before it was disabled (TOK-25)', (techn
     expect(user.mailCount()).to.equal(0)
     await user.getsBackIn(NEW)
   })
-
-  it('leaves what other accounts were mailed as it is', async () => {
-    const [one, another] = [await mailed(), await mailed()]
-    await one.login.becomes({ disabled: true })
-    await agent.get(one.reset)
-    await another.login.comesBack(await another.login.opensElsewhere())
-    expect((await h.reset(another.reset, NEW)).mode).to.equal('done')
-  })
 })
 
 const USER_AGENT = 'A Browser/1.0'

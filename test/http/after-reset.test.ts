@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import type { ClientMetadata } from 'oidc-provider'
 import type { User } from '../../src/index.ts'
+import { signInAt } from '../oidc/logout-clients.ts'
 import { suiteAdmin } from '../support/admin.ts'
 import { runCli } from '../support/cli.ts'
 import { partyOf } from '../support/clients.ts'
@@ -17,7 +18,6 @@ import {
 import { ask } from '../support/observe.ts'
 import type { Person } from '../support/person.ts'
 import { instead } from '../support/records.ts'
-import { createRelyingParty } from '../support/relying-party.ts'
 import { serve } from '../support/serve.ts'
 import { moveTime } from '../support/time.ts'
 import {
@@ -98,10 +98,7 @@ describe('After a reset the person continues to the client (4.2)', () => {
 
   /** Goes from the client as far as the login page, and answers that. */
   async function begins(person: Person, client: Client, extra: Record<string, string> = {}) {
-    const { client_id: clientId, client_secret: clientSecret, redirect_uris } = client
-    const [redirectUri] = redirect_uris
-    const secret = clientSecret === undefined ? {} : { clientSecret }
-    person.party = await createRelyingParty(h.oauthUrl, { clientId, redirectUri, ...secret })
+    person.party = await partyOf(h, client)
     const page = await person.starts(extra)
     await person.sees('login', 'login')
     return page
@@ -370,31 +367,10 @@ const UNKNOWN = 'If you’re still signed in to an app, sign out there.'
 
 type App = ClientMetadata & { client_id: string; redirect_uris: [string] }
 
-/** What its clients answer to a logout token, by the path. */
-async function clientServer() {
-  const { url, close } = await serve((req, res) => {
-    res.writeHead(Number(req.url?.slice(1))).end()
-  })
-  return {
-    app: (id: string, name: string | undefined, answers?: 200 | 400 | 503): App => ({
-      ...CLIENT,
-      client_id: id,
-      client_name: name,
-      redirect_uris: [`https://${id}.example/cb`],
-      ...(answers && { backchannel_logout_uri: `${url}/${answers}` }),
-    }),
-    close,
-  }
-}
-
 /** Signs in to each of these apps, in one browser. */
 async function signInTo(h: Harness, user: Person, apps: App[]) {
   const browser = createUserAgent()
-  for (const [index, app] of apps.entries()) {
-    const { url } = await (await partyOf(h, app)).begin()
-    const first = index === 0 ? await h.login(browser, url, user.username) : await browser.get(url)
-    expect((await h.follow(browser, first)).location).to.include('code=')
-  }
+  for (const metadata of apps) await signInAt(h, { metadata }, user, browser)
 }
 
 const resetOf = async (h: Harness, user: Person) => done(await h.reset(await user.forgets(), NEW))
@@ -410,8 +386,18 @@ onEachStore('The apps that a person was signed in to', (technology) => {
   const others: App[] = []
   let close = async () => {}
   const h = suiteHarness(async () => {
-    const { app, ...server } = await clientServer()
+    // What an app answers to a logout token is in its address.
+    const { url, ...server } = await serve((req, res) => {
+      res.writeHead(Number(req.url?.slice(1))).end()
+    })
     close = server.close
+    const app = (id: string, name: string | undefined, answers?: number): App => ({
+      ...CLIENT,
+      client_id: id,
+      client_name: name,
+      redirect_uris: [`https://${id}.example/cb`],
+      ...(answers && { backchannel_logout_uri: `${url}/${answers}` }),
+    })
     Object.assign(apps, {
       shop: app('shop', 'Shop', 200),
       nameless: app('nameless', undefined, 200),

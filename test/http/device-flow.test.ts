@@ -90,15 +90,6 @@ describe('A login in the device flow that waits for its verification link', () =
     await h.put({ email_link_confirmation: 'off' })
   })
 
-  it('gives a browser without its cookie nothing, and the device neither', async () => {
-    const { login, device } = await blockedDevice()
-    await login.becomes({ emailVerified: true })
-    expectMode(await login.in().goesOn(), 400, 'ended')
-    await expectWaiting(device)
-    expectGoBack(await login.goesOn())
-    await expectSignedIn(login, device)
-  })
-
   it('asks for the consent that the device needs, and signs it in after that', async () => {
     for (const isSame of [true, false]) {
       const { login, device } = await blockedDevice(NATIVE_DEVICE)

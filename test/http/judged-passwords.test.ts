@@ -55,16 +55,6 @@ onEachStore('A new password that everybody can guess (PWD-11)', (technology) => 
     expect(await dump(h)).not.to.include(GOOD)
   })
 
-  it('is refused to whoever was invited too', async () => {
-    const user = await h.addImported()
-    const link = await user.isInvited()
-    for (const [mode, passwords] of Object.entries(refused(user)))
-      for (const password of passwords)
-        expectPage(await user.choosesPassword(password, link), 400, 'accept-invitation', mode)
-    expect((await h.users.findById(user.id))?.passwordHash).to.equal(undefined)
-    expectPage(await user.choosesPassword(GOOD, link), 200, 'accept-invitation', 'done')
-  })
-
   it('may be the one in force, which costs no more than another one does, and no link, and ends all sessions (PWD-13)', async () => {
     const { user, link } = await h.userWithLink()
     await user.signsIn()

@@ -15,9 +15,6 @@ import { formsOf, namesAround, press, createUserAgent, type Answer } from '../su
 import { expectMode, setsSession, type Person } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
 
-const CANCEL = { action: 'cancel' }
-const OTHER_ACCOUNT = { action: 'other_account' }
-
 /** The client has its answer, and the browser nothing. */
 function expectDenied({ request, agent, party }: Person, answer: Answer) {
   const { issuer } = party.config.serverMetadata()
@@ -32,7 +29,10 @@ function expectDenied({ request, agent, party }: Person, answer: Answer) {
   expect(agent.cookiesFor(`${issuer}/reset-password`)).to.not.include('account_flows_login')
 }
 
-const cancel = (login: Person) => login.goesOn(CANCEL)
+/** Presses a button of the page that waits. */
+const presses = (button: string, { agent, blocked }: Person) =>
+  press(agent, blocked, '/verify-email/waiting', { button })
+const cancel = (login: Person) => presses('cancel', login)
 
 describe('Whoever cancels a login that is blocked', () => {
   const h = suiteHarness({
@@ -145,7 +145,7 @@ describe('Whoever uses another account while a login is blocked', () => {
 
   /** Presses the button, and is at the login page of the very request. */
   async function leave(login: Person) {
-    const answer = await login.goesOn(OTHER_ACCOUNT)
+    const answer = await presses('other_account', login)
     expect(answer.status).to.equal(302)
     expect(answer.headers.getSetCookie().join()).to.include('account_flows_login=')
     expect((await h.follow(login.agent, answer)).page).to.equal('login')
@@ -221,16 +221,6 @@ describe('Whoever uses another account while a login is blocked', () => {
     await login.mail(3)
     await login.becomes({ emailVerified: true })
     await login.comesBack(await login.goesOn())
-  })
-
-  it('is told of it by a page with both ways out, which are of the form that waits', async () => {
-    const { blocked } = await h.blockedLogin()
-    const forms = formsOf(blocked).map(({ action }) => new URL(action).pathname.split('/').at(-1))
-    expect(forms).to.deep.equal(['waiting', 'resend-verification'])
-    const [waiting, resend] = formsOf(blocked)
-    const values = ['', 'other_account', 'cancel']
-    expect(waiting?.buttons.map(({ value }) => value)).to.deep.equal(values)
-    expect(resend?.buttons).to.have.length(1)
   })
 })
 

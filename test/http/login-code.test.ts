@@ -525,7 +525,7 @@ describe('The code of a login whose mail was deferred once (3.2)', () => {
   }
 })
 
-describe('The setting email_link_confirmation', () => {
+describe('The setting email_link_confirmation, other_browser', () => {
   const h = suiteHarness()
 
   const setMode = (email_link_confirmation: string) => h.put({ email_link_confirmation })
@@ -535,115 +535,113 @@ describe('The setting email_link_confirmation', () => {
     for (const each of [login.agent, other]) expect(h.sessionId(each)).to.equal(undefined)
   }
 
-  describe('other_browser', () => {
-    before(() => setMode('other_browser'))
+  before(() => setMode('other_browser'))
 
-    it('finishes the login that waits where the link is opened: its own, each with its own request', async () => {
-      const agent = createUserAgent()
-      const first = await h.blockedLogin({ agent })
-      const second = await h.blockedLogin({ agent })
-      for (const login of [second, first]) {
-        await login.comesBack(await agent.get(login.link))
-        expectMode(await login.reloads(), 200, 'signed_in')
-      }
+  it('finishes the login that waits where the link is opened: its own, each with its own request', async () => {
+    const agent = createUserAgent()
+    const first = await h.blockedLogin({ agent })
+    const second = await h.blockedLogin({ agent })
+    for (const login of [second, first]) {
+      await login.comesBack(await agent.get(login.link))
+      expectMode(await login.reloads(), 200, 'signed_in')
+    }
+  })
+
+  it('otherwise the newest one of the account there, never with the parameters of the link; so by a link that support sent, and that no login waits for', async () => {
+    const elsewhere = await h.blockedLogin()
+    const agent = createUserAgent()
+    const older = await h.blockedLogin({ user: elsewhere, agent })
+    const extra = { state: 'of the newest' }
+    const newest = await h.blockedLogin({ user: elsewhere, agent, extra })
+    await newest.comesBack(await agent.get(elsewhere.link))
+    for (const each of [elsewhere, older]) expectMode(await each.goesOn(), 400, 'ended')
+    const login = await h.blockedLogin()
+    await login.asksAgain()
+    await login.stillGetsIn()
+  })
+
+  it('does not finish a login of another account that waits in the browser', async () => {
+    const [login, own] = [await h.blockedLogin(), await h.blockedLogin()]
+    expect(codeOn(await own.agent.get(login.link))).to.equal(login.code)
+    await expectUntouched(login, own.agent)
+    await own.stillGetsIn()
+  })
+
+  describe('in any other browser', () => {
+    let login: Person
+    let other: UserAgent
+
+    beforeEach(async () => {
+      login = await h.blockedLogin()
+      other = createUserAgent()
     })
 
-    it('otherwise the newest one of the account there, never with the parameters of the link; so by a link that support sent, and that no login waits for', async () => {
-      const elsewhere = await h.blockedLogin()
-      const agent = createUserAgent()
-      const older = await h.blockedLogin({ user: elsewhere, agent })
-      const extra = { state: 'of the newest' }
-      const newest = await h.blockedLogin({ user: elsewhere, agent, extra })
-      await newest.comesBack(await agent.get(elsewhere.link))
-      for (const each of [elsewhere, older]) expectMode(await each.goesOn(), 400, 'ended')
-      const login = await h.blockedLogin()
-      await login.asksAgain()
-      await login.stillGetsIn()
-    })
+    async function expectNoCode(person: Person, page: Answer) {
+      expectMode(page, 200, 'elsewhere')
+      expect(codeOn(page)).to.equal(undefined)
+      expect(await person.isVerified()).to.equal(false)
+    }
 
-    it('does not finish a login of another account that waits in the browser', async () => {
-      const [login, own] = [await h.blockedLogin(), await h.blockedLogin()]
-      expect(codeOn(await own.agent.get(login.link))).to.equal(login.code)
-      await expectUntouched(login, own.agent)
-      await own.stillGetsIn()
-    })
-
-    describe('in any other browser', () => {
-      let login: Person
-      let other: UserAgent
-
-      beforeEach(async () => {
-        login = await h.blockedLogin()
-        other = createUserAgent()
-      })
-
-      async function expectNoCode(person: Person, page: Answer) {
+    it('verifies nothing, and shows the code with the account, the client and the time (VER-03, VER-04)', async () => {
+      for (const agent of [other, other, (await ownerSignedIn(h)).browser]) {
+        const session = h.sessionId(agent)
+        const page = await agent.get(login.link)
         expectMode(page, 200, 'elsewhere')
-        expect(codeOn(page)).to.equal(undefined)
-        expect(await person.isVerified()).to.equal(false)
+        expect(codeOn(page)).to.equal(login.code)
+        const facts = [...page.text.matchAll(/<li>([^<]*)<\/li>/g)].map(([, fact]) => fact)
+        expect(facts.slice(0, 2)).to.deep.equal([`Account: ${login.username}`, 'App: The App'])
+        expect(facts[2]).to.include(String(new Date().getUTCFullYear())).and.to.include('UTC')
+        expect(page.text).to.include('Never tell this code').and.to.not.include('<form')
+        expect(setsSession(page)).to.equal(false)
+        expect(h.sessionId(agent)).to.equal(session)
+        expect(await login.isVerified()).to.equal(false)
       }
+      await login.comesBack(await login.types())
+      const [event] = login.events('email_verification_completed')
+      expect(event?.clientId).to.equal('app')
+      expectExpired(await other.get(login.link))
+    })
 
-      it('verifies nothing, and shows the code with the account, the client and the time (VER-03, VER-04)', async () => {
-        for (const agent of [other, other, (await ownerSignedIn(h)).browser]) {
-          const session = h.sessionId(agent)
-          const page = await agent.get(login.link)
-          expectMode(page, 200, 'elsewhere')
-          expect(codeOn(page)).to.equal(login.code)
-          const facts = [...page.text.matchAll(/<li>([^<]*)<\/li>/g)].map(([, fact]) => fact)
-          expect(facts.slice(0, 2)).to.deep.equal([`Account: ${login.username}`, 'App: The App'])
-          expect(facts[2]).to.include(String(new Date().getUTCFullYear())).and.to.include('UTC')
-          expect(page.text).to.include('Never tell this code').and.to.not.include('<form')
-          expect(setsSession(page)).to.equal(false)
-          expect(h.sessionId(agent)).to.equal(session)
-          expect(await login.isVerified()).to.equal(false)
-        }
-        await login.comesBack(await login.types())
-        const [event] = login.events('email_verification_completed')
-        expect(event?.clientId).to.equal('app')
-        expectExpired(await other.get(login.link))
-      })
+    it('shows no code once its login waits no more, and says to sign in again, nor for a link that no login waits for', async () => {
+      for (const end of [
+        () => login.goesOn({ action: 'cancel' }),
+        async () => h.store.pendingLogins.change({ id: login.loginId() }, { isVoid: true }),
+        async () => {
+          await h.put({ require_email_verification: 'false' })
+          expect((await login.goesOn()).location).to.include('code=')
+          await h.put({ require_email_verification: 'true' })
+        },
+      ]) {
+        login = await h.blockedLogin()
+        await end()
+        const page = await other.get(login.link)
+        await expectNoCode(login, page)
+        expect(page.text).to.include('Sign in again where you want to be signed in')
+      }
+      const next = await h.blockedLogin({ user: login })
+      await next.comesBack(await next.types())
+      const user = await h.addUnverified()
+      await expectNoCode(user, await other.get(await user.asksAgain(SERVER)))
+    })
 
-      it('shows no code once its login waits no more, and says to sign in again, nor for a link that no login waits for', async () => {
-        for (const end of [
-          () => login.goesOn({ action: 'cancel' }),
-          async () => h.store.pendingLogins.change({ id: login.loginId() }, { isVoid: true }),
-          async () => {
-            await h.put({ require_email_verification: 'false' })
-            expect((await login.goesOn()).location).to.include('code=')
-            await h.put({ require_email_verification: 'true' })
-          },
-        ]) {
-          login = await h.blockedLogin()
-          await end()
-          const page = await other.get(login.link)
-          await expectNoCode(login, page)
-          expect(page.text).to.include('Sign in again where you want to be signed in')
-        }
-        const next = await h.blockedLogin({ user: login })
-        await next.comesBack(await next.types())
-        const user = await h.addUnverified()
-        await expectNoCode(user, await other.get(await user.asksAgain(SERVER)))
-      })
-
-      it('shows nothing for a link that is not genuine, or was changed on its way, and goes by the mode that is in force when it is opened', async () => {
-        for (const [name, value] of [
-          ['state', 'evil'],
-          ['token', 'A'.repeat(43)],
-          ['authorize_sig', 'x'],
-        ] as const) {
-          const url = new URL(login.link)
-          url.searchParams.set(name, value)
-          const page = await other.get(url)
-          expectExpired(page)
-          expect(page.text).to.not.include(login.code)
-        }
-        expectMode(await other.get(login.link), 200, 'elsewhere')
-        await setMode('off')
-        const answer = await other.get(login.link)
-        await setMode('other_browser')
-        await login.comesBack(answer)
-        expect(await h.accountOf(other)).to.equal(login.id)
-      })
+    it('shows nothing for a link that is not genuine, or was changed on its way, and goes by the mode that is in force when it is opened', async () => {
+      for (const [name, value] of [
+        ['state', 'evil'],
+        ['token', 'A'.repeat(43)],
+        ['authorize_sig', 'x'],
+      ] as const) {
+        const url = new URL(login.link)
+        url.searchParams.set(name, value)
+        const page = await other.get(url)
+        expectExpired(page)
+        expect(page.text).to.not.include(login.code)
+      }
+      expectMode(await other.get(login.link), 200, 'elsewhere')
+      await setMode('off')
+      const answer = await other.get(login.link)
+      await setMode('other_browser')
+      await login.comesBack(answer)
+      expect(await h.accountOf(other)).to.equal(login.id)
     })
   })
 })

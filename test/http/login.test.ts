@@ -78,17 +78,6 @@ describe('POST {oauth_path}/login (4.8)', () => {
     }
   })
 
-  it('lets a verified user through, without a mail', async () => {
-    const user = await h.addVerified()
-    await user.starts()
-    const answer = await postLogin(h, user.agent, user)
-    expect([answer.status, answer.mode]).to.deep.equal([303, undefined])
-    const { location = '' } = await h.follow(user.agent, answer)
-    expect((await h.party.exchange(user.request, location)).claims()?.sub).to.equal(user.id)
-    await (await h.addUnverified()).asksAgain()
-    expect(user.mailCount()).to.equal(0)
-  })
-
   it('sends nothing for a wrong password, nor for an unknown or disabled user, nor without an interaction to wait for', async () => {
     const user = await h.addUnverified()
     const disabled = await h.addUnverified({ disabled: true })

@@ -54,11 +54,12 @@ describe('The countdown to the next mail (resend_cooldown)', () => {
     })
   }
 
-  it('counts each kind of mail by itself, and names byte for byte', async () => {
+  it('counts each kind of mail by itself, and a name in any spelling as one', async () => {
     for (const path of PATHS) {
-      for (const name of ['one and the same', 'One and the same', 'one and the same ']) {
-        expect(secondsIn(await ask(path, name)), `${path} ${name}`).to.equal(HOUR_S)
-      }
+      expect(secondsIn(await ask(path, 'one and the same')), path).to.equal(HOUR_S)
+      await moveTime(600_000)
+      for (const name of ['One and the SAME', ' one and the same '])
+        expect(secondsIn(await ask(path, name)), `${path} ${name}`).to.be.within(1, HOUR_S - 600)
     }
   })
 

@@ -73,21 +73,6 @@ describe('POST {oauth_path}/resend-verification (4.7)', () => {
     expectExpired(await other.opensElsewhere())
   })
 
-  it('works from the blocked page, whose form carries what the login began with', async () => {
-    const login = await h.blockedLogin()
-    const { username } = login
-    const { login: id, ...form } = withoutId(login.blocked.hidden)
-    expect(id).to.match(/^[\w-]{22}$/)
-    expect(form).to.deep.equal({
-      username,
-      ...APP,
-      scope: 'openid email',
-      state: login.request.state,
-    })
-    await login.asksAgain(login.blocked.hidden)
-    await login.stillGetsIn()
-  })
-
   const fieldsOf = (link: string) => Object.fromEntries(new URL(link).searchParams)
 
   async function expiredLogin(): Promise<Person> {
@@ -147,56 +132,54 @@ describe('POST {oauth_path}/resend-verification (4.7)', () => {
     await expectSentLinkWorks(login, await post(genuine))
   })
 
-  describe('with the page that waits', () => {
-    it('asks again for a name where none was typed, keeps all that the form carried, and waits on', async () => {
-      const login = await h.blockedLogin()
-      const { username = '', ...fields } = login.blocked.hidden
-      const carried: Record<string, string> = { ...fields, ui_locales: 'de en' }
-      const known = await jobs(h)
-      for (const form of [{ ...carried, username: '' }, carried]) {
-        const page = await post(form)
-        expectMode(page, 400, 'invalid')
-        expect(page.text).to.include('Geben Sie Ihren Benutzernamen ein.')
-        expect(page.headers.get('content-security-policy')).to.include("form-action 'self' https:;")
-        const asked = formsOf(page).find(({ action }) => action.endsWith('/resend-verification'))
-        const expected = { ...withoutId(carried), username: '' }
-        expect(withoutId(asked?.fields ?? {})).to.deep.equal(expected)
-      }
-      expect(known).to.include.members(await jobs(h))
-      login.page = await post(carried)
-      const sent = await login.presses('/resend-verification', { typed: { username } })
-      expect(sent.hidden['login']).to.equal(login.loginId())
-      await expectSentLinkWorks(login, sent)
-    })
+  it('with the page that waits asks again for a name where none was typed, keeps all that the form carried, and waits on', async () => {
+    const login = await h.blockedLogin()
+    const { username = '', ...fields } = login.blocked.hidden
+    const carried: Record<string, string> = { ...fields, ui_locales: 'de en' }
+    const known = await jobs(h)
+    for (const form of [{ ...carried, username: '' }, carried]) {
+      const page = await post(form)
+      expectMode(page, 400, 'invalid')
+      expect(page.text).to.include('Geben Sie Ihren Benutzernamen ein.')
+      expect(page.headers.get('content-security-policy')).to.include("form-action 'self' https:;")
+      const asked = formsOf(page).find(({ action }) => action.endsWith('/resend-verification'))
+      const expected = { ...withoutId(carried), username: '' }
+      expect(withoutId(asked?.fields ?? {})).to.deep.equal(expected)
+    }
+    expect(known).to.include.members(await jobs(h))
+    login.page = await post(carried)
+    const sent = await login.presses('/resend-verification', { typed: { username } })
+    expect(sent.hidden['login']).to.equal(login.loginId())
+    await expectSentLinkWorks(login, sent)
+  })
 
-    it('is the same page whatever name was typed, and tells nothing without the cookie', async () => {
-      const login = await h.blockedLogin()
-      const pageFor = async (username: string) =>
-        shapeOf(await post({ username, login: login.loginId() }))
-      const page = await pageFor(login.username)
-      for (const username of ['nobody', 'n'.repeat(300)])
-        expect(await pageFor(username)).to.deep.equal(page)
-      expectMode(await login.in().reloads(), 400, 'ended')
-      await login.stillGetsIn()
-    })
+  it('with the page that waits is the same whatever name was typed, and tells nothing without the cookie', async () => {
+    const login = await h.blockedLogin()
+    const pageFor = async (username: string) =>
+      shapeOf(await post({ username, login: login.loginId() }))
+    const page = await pageFor(login.username)
+    for (const username of ['nobody', 'n'.repeat(300)])
+      expect(await pageFor(username)).to.deep.equal(page)
+    expectMode(await login.in().reloads(), 400, 'ended')
+    await login.stillGetsIn()
+  })
 
-    it('asks for a name in the place of an unknown link, carries nothing that was not sent, ignores what is no id, and leads to no address that is not genuine', async () => {
-      const page = await post({ username: '' })
-      expect([page.status, page.mode, withoutId(page.hidden)]).to.deep.equal([400, 'invalid', {}])
-      const username = 'nobody'
-      const plain = shapeOf(await post({ username }))
-      const short = 'a'.repeat(21)
-      for (const login of ['', 'x', short, `${short}aa`, `${short}"`, '../..']) {
-        expect(shapeOf(await post({ username, login }))).to.deep.equal(plain)
-      }
-      const { headers } = await post({
-        username,
-        login: 'a'.repeat(22),
-        client_id: APP.client_id,
-        redirect_uri: 'https://evil.example/cb',
-      })
-      expect(headers.get('content-security-policy')).to.include("form-action 'self';")
+  it('asks for a name in the place of an unknown link, carries nothing that was not sent, ignores what is no id, and leads to no address that is not genuine', async () => {
+    const page = await post({ username: '' })
+    expect([page.status, page.mode, withoutId(page.hidden)]).to.deep.equal([400, 'invalid', {}])
+    const username = 'nobody'
+    const plain = shapeOf(await post({ username }))
+    const short = 'a'.repeat(21)
+    for (const login of ['', 'x', short, `${short}aa`, `${short}"`, '../..']) {
+      expect(shapeOf(await post({ username, login }))).to.deep.equal(plain)
+    }
+    const { headers } = await post({
+      username,
+      login: 'a'.repeat(22),
+      client_id: APP.client_id,
+      redirect_uri: 'https://evil.example/cb',
     })
+    expect(headers.get('content-security-policy')).to.include("form-action 'self';")
   })
 })
 
@@ -235,55 +218,53 @@ describe('A link of POST {oauth_path}/resend-verification (4.7)', () => {
     await login.stillGetsIn()
   })
 
-  describe('while no login waits', () => {
-    it('ends in an OAuth error at the redirect URI of a client that needs PKCE, and signs in (RED-06)', async () => {
-      const user = await h.addUnverified()
-      await user.asksAgain({ ...APP, state: 'a b&c' })
-      const { status, location = '' } = await user.opensLink()
-      const { origin, pathname, searchParams } = new URL(location)
-      expect([status, origin + pathname]).to.deep.equal([302, APP.redirect_uri])
-      const { error_description, ...told } = Object.fromEntries(searchParams)
-      const iss = h.oauthUrl
-      expect(told).to.deep.equal({ error: 'invalid_request', state: 'a b&c', iss })
-      expect(error_description).to.match(/PKCE/)
-      expect(await user.isVerified()).to.equal(true)
-      expect(await user.account()).to.equal(user.id)
-    })
+  it('while no login waits ends in an OAuth error at the redirect URI of a client that needs PKCE, and signs in (RED-06)', async () => {
+    const user = await h.addUnverified()
+    await user.asksAgain({ ...APP, state: 'a b&c' })
+    const { status, location = '' } = await user.opensLink()
+    const { origin, pathname, searchParams } = new URL(location)
+    expect([status, origin + pathname]).to.deep.equal([302, APP.redirect_uri])
+    const { error_description, ...told } = Object.fromEntries(searchParams)
+    const iss = h.oauthUrl
+    expect(told).to.deep.equal({ error: 'invalid_request', state: 'a b&c', iss })
+    expect(error_description).to.match(/PKCE/)
+    expect(await user.isVerified()).to.equal(true)
+    expect(await user.account()).to.equal(user.id)
+  })
 
-    it('gives a client that needs no PKCE its code', async () => {
-      const user = await h.addUnverified()
-      await user.asksAgain({ ...SERVER, state: 'its state' })
-      const { location = '' } = await user.opensLink()
-      const party = await partyOf(h, CONFIDENTIAL)
-      const back = new URL(location)
-      expect(back.searchParams.get('iss')).to.equal(h.oauthUrl)
-      const checks = { expectedState: 'its state' }
-      const tokens = await authorizationCodeGrant(party.config, back, checks)
-      expect(tokens.claims()?.sub).to.equal(user.id)
-      const session = await sessionOf(h, user.agent)
-      expect(session?.amr).to.deep.equal(['email'])
-      expect((session?.exp ?? 0) - Date.now() / 1000).to.be.greaterThan(3600)
-      expect(await user.account()).to.equal(user.id)
-      expectExpired(await user.opensLink())
-    })
+  it('while no login waits gives a client that needs no PKCE its code', async () => {
+    const user = await h.addUnverified()
+    await user.asksAgain({ ...SERVER, state: 'its state' })
+    const { location = '' } = await user.opensLink()
+    const party = await partyOf(h, CONFIDENTIAL)
+    const back = new URL(location)
+    expect(back.searchParams.get('iss')).to.equal(h.oauthUrl)
+    const checks = { expectedState: 'its state' }
+    const tokens = await authorizationCodeGrant(party.config, back, checks)
+    expect(tokens.claims()?.sub).to.equal(user.id)
+    const session = await sessionOf(h, user.agent)
+    expect(session?.amr).to.deep.equal(['email'])
+    expect((session?.exp ?? 0) - Date.now() / 1000).to.be.greaterThan(3600)
+    expect(await user.account()).to.equal(user.id)
+    expectExpired(await user.opensLink())
+  })
 
-    it('only verifies without a client and its redirect URI: no session and no code', async () => {
-      const unknown = ['nobody', '', 'APP', 'app '].map((client_id) => ({ ...APP, client_id }))
-      const incomplete = [{}, { state: 'x', scope: 'openid' }, { client_id: 'app' }]
-      for (const carried of [...incomplete, ...unknown]) {
-        const user = await h.addUnverified()
-        expect(carriedIn(await user.asksAgain(carried))).to.deep.equal({})
-        await user.isOnlyVerified(await user.opensLink())
-      }
-    })
-
-    it('never asks for a scope that the client may not have (RED-11)', async () => {
+  it('while no login waits only verifies without a client and its redirect URI: no session and no code', async () => {
+    const unknown = ['nobody', '', 'APP', 'app '].map((client_id) => ({ ...APP, client_id }))
+    const incomplete = [{}, { state: 'x', scope: 'openid' }, { client_id: 'app' }]
+    for (const carried of [...incomplete, ...unknown]) {
       const user = await h.addUnverified()
-      await user.asksAgain({ ...SERVER, scope: 'openid email admin' })
-      const { location = '' } = await user.opensLink()
-      const code = new URL(location).searchParams.get('code') ?? ''
-      const record = await h.provider.AuthorizationCode.find(code)
-      expect(record?.scope ?? '').to.not.include('admin')
-    })
+      expect(carriedIn(await user.asksAgain(carried))).to.deep.equal({})
+      await user.isOnlyVerified(await user.opensLink())
+    }
+  })
+
+  it('while no login waits never asks for a scope that the client may not have (RED-11)', async () => {
+    const user = await h.addUnverified()
+    await user.asksAgain({ ...SERVER, scope: 'openid email admin' })
+    const { location = '' } = await user.opensLink()
+    const code = new URL(location).searchParams.get('code') ?? ''
+    const record = await h.provider.AuthorizationCode.find(code)
+    expect(record?.scope ?? '').to.not.include('admin')
   })
 })

@@ -550,17 +550,6 @@ onEachStore('The setting reset_verifies_email (3.3)', (technology) => {
     expect(await user.isVerified()).to.equal(true)
   })
 
-  it('lets no login go on that waited: the reset has ended it, and its link has nothing left to do', async () => {
-    const login = await h.blockedLogin()
-    const { link } = login
-    expect((await h.reset(await login.forgets(), NEW)).mode).to.equal('done')
-    expectPage(await login.goesOn(), 400, 'verify-email', 'ended')
-    const page = await login.opensElsewhere(link)
-    expectPage(page, 400, 'verify-email', 'expired')
-    expectTitle(page, 'verify-email.expired.used.title')
-    expect((await login.in().signsIn(NEW)).location).to.include('code=')
-  })
-
   describe('is done by whoever finishes the reset', () => {
     const failures: Record<string, (fail: () => void) => () => void> = {
       'where the address cannot be marked'(fail) {

@@ -13,16 +13,7 @@ import {
   type Harness,
   suiteHarness,
 } from '../support/harness.ts'
-import {
-  APP,
-  DYNAMIC_URI,
-  dynamicLogin,
-  expectPasswordThenCode,
-  forgetInteraction,
-  MACHINE,
-  SERVER,
-  type DynamicClient,
-} from '../support/clients.ts'
+import { APP, expectPasswordThenCode, forgetInteraction, SERVER } from '../support/clients.ts'
 import {
   reasonOf,
   formsOf,
@@ -250,21 +241,6 @@ describeWithMongo('A verification link in the database [full]', () => {
 describe('A verification link after something changed meanwhile (4.6)', () => {
   const deleted = new Set<string>()
   const h: Harness = suiteHarness({ flows: { users: withDeleted(() => h.users, deleted) } })
-
-  it('verifies, and redirects nowhere, once the redirect URI is no longer the client’s, or the client is gone or may no longer ask for a code; and finishes that of a client that only changed its name (RED-05)', async () => {
-    for (const change of [
-      (client: DynamicClient) => client.change({ redirect_uris: [`${DYNAMIC_URI}/`] }),
-      (client: DynamicClient) => client.change(MACHINE),
-      (client: DynamicClient) => client.remove(),
-    ]) {
-      const client = await dynamicLogin(h)
-      await change(client)
-      await client.login.isOnlyVerified(await client.login.opensLink())
-    }
-    const renamed = await dynamicLogin(h)
-    await renamed.change({ client_name: 'Another name' })
-    await renamed.login.stillGetsIn()
-  })
 
   /** The page that says that something changed. */
   async function pageAfter(login: Person, change: (user: Person) => unknown) {

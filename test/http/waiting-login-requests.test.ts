@@ -10,7 +10,6 @@ import {
   DYNAMIC_URI,
   dynamicLogin,
   expectConsentThenCode,
-  expectPasswordThenCode,
   JAR_ONLY,
   MACHINE,
   PAR_ONLY,
@@ -27,7 +26,6 @@ import { CLIENT, CONFIDENTIAL, type Host, suiteHarness } from '../support/harnes
 import { describeWithMongo } from '../support/mongod.ts'
 import { OFFLINE, outcomeOf } from '../support/oauth-requests.ts'
 import { codeOn, expectMode, setsSession, type Person } from '../support/person.ts'
-import { moveTime } from '../support/time.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
 
 type Change = Partial<ClientMetadata>
@@ -75,36 +73,25 @@ describe('The waiting window finishes the very request of its client', () => {
       expect(outcomeOf(await createUserAgent().get(pushed))).to.equal('invalid_request_uri')
   })
 
-  it('by way of the login page once max_age has passed since the password was checked', async () => {
-    const login = await h.blockedLogin({ extra: { max_age: '600' } })
-    await login.opensElsewhere()
-    await moveTime(601_000)
-    const answer = await login.goesOn()
-    expect(setsSession(answer)).to.equal(false)
-    await expectPasswordThenCode(h, login, answer)
+  it('unless its redirect URI was withdrawn, until it is back; no code is shown meanwhile (RED-05)', async () => {
+    const { login, change } = await dynamicLogin(h)
+    await change({ redirect_uris: [`${DYNAMIC_URI}/`] })
+    await h.put({ email_link_confirmation: 'other_browser' })
+    const elsewhere = await login.opensElsewhere()
+    await h.put({ email_link_confirmation: 'off' })
+    expectMode(elsewhere, 200, 'elsewhere')
+    expect(codeOn(elsewhere)).to.equal(undefined)
+    await login.comesBack(await expectRefusedUntil({ login }, change))
   })
 
-  describe('unless the client changed meanwhile:', () => {
-    it('its redirect URI was withdrawn, until it is back; no code is shown meanwhile', async () => {
-      const { login, change } = await dynamicLogin(h)
-      await change({ redirect_uris: [`${DYNAMIC_URI}/`] })
-      await h.put({ email_link_confirmation: 'other_browser' })
-      const elsewhere = await login.opensElsewhere()
-      await h.put({ email_link_confirmation: 'off' })
-      expectMode(elsewhere, 200, 'elsewhere')
-      expect(codeOn(elsewhere)).to.equal(undefined)
-      await login.comesBack(await expectRefusedUntil({ login }, change))
-    })
-
-    it('it may no longer ask for a code, or is gone, and another client’s login works', async () => {
-      const { login, change, remove } = await dynamicLogin(h)
-      await change(MACHINE)
-      await expectLeadsNowhere(login)
-      await remove()
-      expectMode(await login.goesOn(), 200, 'verified')
-      const { location } = await h.signIn(login.agent, login.username)
-      expect(location).to.match(/[?&]code=/)
-    })
+  it('unless it may no longer ask for a code, or is gone, and another client’s login works', async () => {
+    const { login, change, remove } = await dynamicLogin(h)
+    await change(MACHINE)
+    await expectLeadsNowhere(login)
+    await remove()
+    expectMode(await login.goesOn(), 200, 'verified')
+    const { location } = await h.signIn(login.agent, login.username)
+    expect(location).to.match(/[?&]code=/)
   })
 })
 
@@ -322,25 +309,6 @@ describeWithMongo('A login that waits, when the database fails between two steps
     })
   }
 
-  for (const [loss, step] of [
-    [['email_verification_tokens', 'before'], 'before the token is marked used'],
-    [['email_verification_tokens', 'after'], 'after the token is marked used'],
-    [['pending_logins', 'before'], 'before what began meanwhile is ended'],
-    [['pending_logins', 'after'], 'after what began meanwhile is ended'],
-    [['pending_logins', 'before', 2], 'before the turn is taken'],
-    [['pending_logins', 'after', 2], 'after the turn is taken'],
-    [['Session', 'before'], 'before the session is saved'],
-    [['AuthorizationCode', 'after'], 'once the code is saved'],
-  ] satisfies [Loss, string][]) {
-    it(`${step}, a connection that is lost is not noticed (RACE-13)`, async () => {
-      const other = await h.blockedLogin()
-      const login = await h.blockedLogin({ user: other })
-      await login.comesBack(await losing('connection', loss, () => login.opensLink()))
-      expectMode(await login.goesOn(), 200, 'signed_in')
-      expectMode(await other.goesOn(), 400, 'ended')
-    })
-  }
-
   it('before the window takes its turn: it tries again (RACE-13)', async () => {
     const login = await h.blockedLogin()
     await login.opensElsewhere()
@@ -365,21 +333,13 @@ describeWithMongo('A login that waits, when the database fails between two steps
     })
   }
 
-  it('while it is left, before and after it is ended, a connection that is lost is not noticed; without the database its page says that it is over', async () => {
-    for (const [what, when] of [
-      ['connection', 'before'],
-      ['connection', 'after'],
-      ['database', 'before'],
-    ] as const) {
-      const login = await h.blockedLogin()
-      const leave = () => login.goesOn({ action: 'cancel' })
-      const answer = await losing(what, ['pending_logins', when, 2], leave)
-      if (what === 'database') expectUnavailable(answer)
-      else expect(answer.status).to.equal(302)
-      expectMode(await leave(), 400, 'ended')
-      expectMode(await login.opensLink(), 200, 'verified')
-      await expectNextLoginWorks(login)
-    }
+  it('while it is left, and ended already: its page says that it is over, without the database', async () => {
+    const login = await h.blockedLogin()
+    const leave = () => login.goesOn({ action: 'cancel' })
+    expectUnavailable(await losing('database', ['pending_logins', 'before', 2], leave))
+    expectMode(await leave(), 400, 'ended')
+    expectMode(await login.opensLink(), 200, 'verified')
+    await expectNextLoginWorks(login)
   })
 })
 

@@ -11,12 +11,7 @@ import {
 import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
 import { shapeOf } from '../support/observe.ts'
 import { records } from '../support/records.ts'
-import {
-  expectPlantedReplaced,
-  expectReplaced,
-  sessionOf,
-  ownerSignedIn,
-} from '../support/other-account.ts'
+import { expectReplaced, sessionOf, ownerSignedIn } from '../support/other-account.ts'
 import { expectExpired, expectMode, setsSession, type Person } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
@@ -201,24 +196,6 @@ describe('The page that waits goes on by its button', () => {
       await expectGoesOn(login)
     })
 
-    it('a parameter that is repeated or bracketed names no login, and other methods make nothing go on', async () => {
-      const { agent } = login
-      const id = login.loginId()
-      await login.opensElsewhere()
-      const url = `${h.oauthUrl}/verify-email/waiting`
-      for (const form of [`login=${id}&login=${id}`, `login[]=${id}`, 'login[$gt]=', '']) {
-        expectMode(await agent.get(`${url}?${form}`), 400, 'ended')
-        const answer = await agent.post(url, form)
-        expect([answer.status, answer.location]).to.deep.equal([400, undefined])
-        expect(setsSession(answer)).to.equal(false)
-      }
-      for (const method of ['HEAD', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
-        const answer = await agent.request(method, `${url}?login=${id}`)
-        expect([answer.location, setsSession(answer)]).to.deep.equal([undefined, false])
-      }
-      await expectGoesOn(login)
-    })
-
     it('the id alone, the cookie alone, and a cookie that somebody made up are good for nothing, whatever they ask for, be it that of a thief or the victim of a login that somebody planted (VER-17, VER-22, VER-24)', async () => {
       const [thief, waiting] = [login.in(), await h.blockedLogin()]
       expectMode(await thief.types(), 400, 'ended')
@@ -243,29 +220,15 @@ describe('The page that waits goes on by its button', () => {
       await expectGoesOnByLinkElsewhere(waiting)
     })
 
-    it('a form of another site, and an address, whatever they ask for (VER-24)', async () => {
+    // Forms of other sites, and fields that come twice, are in test/http/refusals.test.ts.
+    it('an address, whatever it asks for (VER-24)', async () => {
       await login.opensElsewhere()
       for (const asked of ASKED) {
-        for (const headers of [
-          { 'sec-fetch-site': 'cross-site' },
-          { 'sec-fetch-site': 'same-site' },
-          { origin: 'https://evil.example' },
-          { origin: 'null' },
-          { origin: 'null', 'sec-fetch-site': 'cross-site' },
-        ]) {
-          const answer = await login.goesOn(asked, headers)
-          expect([answer.status, answer.mode]).to.deep.equal([403, 'refused'])
-          expect(answer.location).to.equal(undefined)
-          expect(h.sessionId(login.agent)).to.equal(undefined)
-        }
         const query = new URLSearchParams({ login: login.loginId(), ...asked })
-        const url = `${h.oauthUrl}/verify-email/waiting`
-        expectMode(await login.agent.get(`${url}?${query}`), 200, 'blocked')
-        const repeated = await login.agent.post(url, `${query}&action=cancel&action=cancel`)
-        expect([repeated.status, repeated.location]).to.deep.equal([400, undefined])
+        const url = `${h.oauthUrl}/verify-email/waiting?${query}`
+        expectMode(await login.agent.get(url), 200, 'blocked')
       }
-      const own = { origin: 'null', 'sec-fetch-site': 'same-origin' }
-      await login.comesBack(await login.goesOn({}, own))
+      await expectGoesOn(login)
     })
   })
 })
@@ -466,12 +429,6 @@ describe('A waiting window in a browser with a session', () => {
     await user.becomes({ emailVerified: false })
     await expectGoesOnByLinkElsewhere(await h.blockedLogin({ user, agent: user.agent }))
     await expectReplaced(h, before, await sessionOf(h, user.agent), [user, user])
-  })
-
-  it('replaces an anonymous session that somebody planted (SES-07)', async () => {
-    const login = await h.blockedLogin()
-    await login.opensElsewhere()
-    await expectPlantedReplaced(h, login.agent, () => expectGoesOn(login))
   })
 })
 

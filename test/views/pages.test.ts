@@ -202,7 +202,7 @@ describe('Every page', () => {
   }
 
   for (const payload of PAYLOADS) {
-    it(`keeps ${JSON.stringify(payload)} a text in every place, of pages and of mails`, () => {
+    it(`keeps ${JSON.stringify(payload)} a text in every place, of pages and of mails (XSS-01)`, () => {
       for (const [index, page] of everyPage(payload).entries()) {
         expect(skeletonOf(page.html), page.label).to.deep.equal(skeletons[index])
         const { action: _ours, ...hidden } = page.hidden

@@ -121,7 +121,7 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
     expect(await port().takeUnfinished(after(minute), after(hour))).to.deep.equal(reset)
   })
 
-  it('gives a token to one of 20 that claim it at once, with the hash of that one', async () => {
+  it('gives a token to one of 20 that claim it at once, with the hash of that one (RACE-04)', async () => {
     const token = await issued()
     const claims = await atOnce((caller) =>
       port().claim(token, sampleClaim({ newHash: `hash ${caller}` })),
@@ -134,7 +134,7 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
     expect(await port().find(token.tokenHash)).to.deep.equal(told)
   })
 
-  it('either claims a token or invalidates it, when a new one is issued at the same time', async () => {
+  it('either claims a token or invalidates it, when a new one is issued at the same time (RACE-02)', async () => {
     const { id, tokenHash } = await issued()
     const [claim, next] = await Promise.all([port().claim({ id }, sampleClaim()), issued()])
     expect(await endOf(next)).to.equal('alive')
