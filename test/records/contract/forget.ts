@@ -9,7 +9,6 @@ import {
   hour,
   minute,
   mustExist,
-  oddTexts,
   sampleClaim,
   sampleClientLogout,
   sampleMailJob,
@@ -93,9 +92,7 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     await forget('ann')
     expect(await forget('ann')).to.deep.equal(NOTHING)
     const bob = await recorded('bob')
-    for (const each of ['nobody', 'BOB', ...oddTexts]) {
-      expect(await forget(each), each).to.deep.equal(NOTHING)
-    }
+    for (const each of ['nobody', 'BOB']) expect(await forget(each), each).to.deep.equal(NOTHING)
     expect(await leftOf('bob')).to.deep.equal([1, 1, 1, 1, 1, 1])
     await store().resetTokens.issue(sampleResetToken({ userId: 'ann' }))
     expect(await forget('ann')).to.deep.equal({ ...NOTHING, resetTokens: 1 })

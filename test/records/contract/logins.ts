@@ -199,12 +199,6 @@ export function itKeepsCutoffs(port: () => SessionCutoffStore): void {
     expect(await port().end('ann', end(7))).to.deep.include({ oauthAt: after(8) })
   })
 
-  it('tells two ends of the same time apart, which two clocks may make', async () => {
-    await port().end('ann', end(5))
-    const moved = { idpAt: after(6), oauthAt: after(6) }
-    expect(await port().end('ann', end(5, 'another'))).to.deep.equal(moved)
-  })
-
   it('keeps an exact end beside the others, the latest of them', async () => {
     await port().end('ann', exactEnd(2))
     expect(await port().read('ann')).to.deep.equal({

@@ -234,6 +234,7 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
     await port().remove(job)
     await changesNothing(job)
     expect(await claim('resolve', 2 * hour)).to.equal(undefined)
+    expect(await port().list({ limit: 9 }, after(1))).to.deep.equal([])
   })
 
   it('keeps nothing of a job of a form but its id once it is removed, and adds no other under it', async () => {
