@@ -19,9 +19,8 @@ import * as ask from '../support/oauth-requests.ts'
 import type { Person } from '../support/person.ts'
 import { movableClock } from '../support/time.ts'
 import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
-import { keptInMemory } from '../support/kept.ts'
+import { adapterOn, keptInMemory } from '../support/kept.ts'
 import { systemClock } from '../../src/clock.ts'
-import { adapterOn } from '../support/kept.ts'
 
 const NEW = 'a new password, longer'
 
@@ -70,8 +69,49 @@ type Prepared = Awaited<ReturnType<typeof prepare>>
 
 describe('What a password reset ends (3.3, effects 3 and 4)', () => itEndsEverything({}))
 
-describe('What a password reset ends, where the adapter cannot find what an account has', () =>
-  itEndsEverything({ adapter: ask.withoutAccounts }))
+/** A class that keeps what it needs in `this`, as hosts write them. */
+const asClass = (factory: AdapterFactory) =>
+  class HostAdapter implements Adapter {
+    readonly inner: Adapter
+
+    constructor(model: string) {
+      this.inner = factory(model)
+    }
+    upsert(id: string, payload: AdapterPayload, expiresIn: number) {
+      return this.inner.upsert(id, payload, expiresIn)
+    }
+    find(id: string) {
+      return this.inner.find(id)
+    }
+    findByUid(uid: string) {
+      return this.inner.findByUid(uid)
+    }
+    findByUserCode(userCode: string) {
+      return this.inner.findByUserCode(userCode)
+    }
+    consume(id: string) {
+      return this.inner.consume(id)
+    }
+    destroy(id: string) {
+      return this.inner.destroy(id)
+    }
+    revokeByGrantId(grantId: string) {
+      return this.inner.revokeByGrantId(grantId)
+    }
+  }
+
+/** They cannot find what an account has. */
+const HOST_ADAPTERS = {
+  'a class': asClass,
+  'a factory that is no arrow function': (factory: AdapterFactory): AdapterFactory =>
+    function adapter(model) {
+      return ask.withoutAccounts(factory)(model)
+    },
+}
+
+for (const [kind, adapter] of Object.entries(HOST_ADAPTERS))
+  describe(`What a password reset ends, where flows.adapter(…) wraps ${kind}`, () =>
+    itEndsEverything({ adapter }))
 
 function itEndsEverything(options: HarnessOptions): void {
   const h = suiteHarness({ ...options, clients: ask.CLIENTS })
@@ -286,61 +326,6 @@ describe('flows.endSessions(accountId)', () => {
       expect(await ask.isActive(h, tokens.refresh_token)).to.equal(false)
     }
   })
-})
-
-describe('flows.adapter(…)', () => {
-  /** A class that keeps what it needs in `this`, as hosts write them. */
-  const asClass = (factory: AdapterFactory) =>
-    class HostAdapter implements Adapter {
-      readonly inner: Adapter
-
-      constructor(model: string) {
-        this.inner = factory(model)
-      }
-      upsert(id: string, payload: AdapterPayload, expiresIn: number) {
-        return this.inner.upsert(id, payload, expiresIn)
-      }
-      find(id: string) {
-        return this.inner.find(id)
-      }
-      findByUid(uid: string) {
-        return this.inner.findByUid(uid)
-      }
-      findByUserCode(userCode: string) {
-        return this.inner.findByUserCode(userCode)
-      }
-      consume(id: string) {
-        return this.inner.consume(id)
-      }
-      destroy(id: string) {
-        return this.inner.destroy(id)
-      }
-      revokeByGrantId(grantId: string) {
-        return this.inner.revokeByGrantId(grantId)
-      }
-    }
-
-  const adapters = {
-    'a class': asClass,
-    'a factory that is no arrow function': (factory: AdapterFactory): AdapterFactory =>
-      function adapter(model) {
-        return ask.withoutAccounts(factory)(model)
-      },
-  }
-
-  for (const [kind, adapter] of Object.entries(adapters)) {
-    describe(`wraps ${kind};`, () => {
-      const h = suiteHarness({ adapter })
-
-      it('where accounts cannot be found there are no counts, and everything is dead', async () => {
-        const [ann, bob] = [await ask.signedIn(h), await ask.signedIn(h)]
-        const ended = await h.flows.endSessions(ann.id)
-        expect(ended).to.deep.equal({ oauth: undefined, idp: undefined })
-        await ask.expectEnded(h, ann)
-        await ask.expectAlive(h, bob)
-      })
-    })
-  }
 })
 
 describe('The cut-off of an account', () => {
