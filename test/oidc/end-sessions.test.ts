@@ -11,7 +11,6 @@ import {
   type HarnessOptions,
   onEachStore,
   PASSWORD,
-  startHarness,
   suiteHarness,
 } from '../support/harness.ts'
 import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
@@ -242,41 +241,37 @@ function itEndsEverything(options: HarnessOptions): void {
 
 describe('What a password reset cannot end', () => {
   const api = 'https://api.example'
-
-  it('is an access token in JWT form, which stays valid until it expires: nobody asks us about it (SES-12)', async () => {
-    const h = await startHarness({
-      provider: {
-        features: {
-          devInteractions: { enabled: false },
-          resourceIndicators: {
-            enabled: true,
-            defaultResource: () => api,
-            useGrantedResource: () => true,
-            getResourceServerInfo: () => ({ scope: 'read', accessTokenFormat: 'jwt' }),
-          },
-        },
-        async loadExistingGrant({ oidc: { provider, session } }) {
-          if (!session?.accountId) return undefined
-          const grant = new provider.Grant({ accountId: session.accountId, clientId: 'app' })
-          grant.addOIDCScope('openid')
-          grant.addResourceScope(api, 'read')
-          await grant.save()
-          return grant
+  const h = suiteHarness({
+    provider: {
+      features: {
+        devInteractions: { enabled: false },
+        resourceIndicators: {
+          enabled: true,
+          defaultResource: () => api,
+          useGrantedResource: () => true,
+          getResourceServerInfo: () => ({ scope: 'read', accessTokenFormat: 'jwt' }),
         },
       },
-    })
-    try {
-      const user = await h.addVerified()
-      const back = await user.signsIn(PASSWORD, { scope: 'openid read' })
-      const { access_token } = await h.party.exchange(user.request, back.location ?? '')
-      await user.getsBackIn(NEW)
-      const keys = createRemoteJWKSet(new URL(`${h.oauthUrl}/jwks`))
-      const { payload } = await jwtVerify(access_token, keys, { issuer: h.oauthUrl, audience: api })
-      expect(payload.sub).to.equal(user.id)
-      expect(await user.account()).to.equal(undefined)
-    } finally {
-      await h.close()
-    }
+      async loadExistingGrant({ oidc: { provider, session } }) {
+        if (!session?.accountId) return undefined
+        const grant = new provider.Grant({ accountId: session.accountId, clientId: 'app' })
+        grant.addOIDCScope('openid')
+        grant.addResourceScope(api, 'read')
+        await grant.save()
+        return grant
+      },
+    },
+  })
+
+  it('is an access token in JWT form, which stays valid until it expires: nobody asks us about it (SES-12)', async () => {
+    const user = await h.addVerified()
+    const back = await user.signsIn(PASSWORD, { scope: 'openid read' })
+    const { access_token } = await h.party.exchange(user.request, back.location ?? '')
+    await user.getsBackIn(NEW)
+    const keys = createRemoteJWKSet(new URL(`${h.oauthUrl}/jwks`))
+    const { payload } = await jwtVerify(access_token, keys, { issuer: h.oauthUrl, audience: api })
+    expect(payload.sub).to.equal(user.id)
+    expect(await user.account()).to.equal(undefined)
   })
 })
 
