@@ -125,19 +125,6 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
     expect(await discard(older.id)).to.equal(1)
   })
 
-  it('knows no job by another id, and changes none', async () => {
-    const waiting = await added({ notBefore: after(hour) })
-    const all = await port().list({ limit: 10 }, after(1))
-    for (const id of ['', 'unknown', waiting.id.toUpperCase()]) {
-      expect(await statusOf(id), id).to.equal(undefined)
-      expect(await revive(id), id).to.equal('not_found')
-      expect(await discard(id), id).to.equal(0)
-    }
-    expect(await port().list({ limit: 10 }, after(1))).to.deep.equal(all)
-    expect(await revive(waiting.id)).to.equal('revived')
-    expect(await discard(waiting.id)).to.equal(1)
-  })
-
   it('makes of a dead letter a request that its account made now', async () => {
     const carried = { clientId: 'app', state: '' }
     const letter = await dead({ carried, pendingLoginId: 'pending', sendTo: 'ann@example.com' })
@@ -199,39 +186,12 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
     expect(claims.filter(Boolean)).to.have.length(1)
   })
 
-  it('revives no dead letter of which nobody knows for whom it was', async () => {
-    const id = await deadWithoutAccount()
-    expect(await keeps(id, () => revive(id))).to.equal('no_account')
-    expect(await claim('resolve', hour)).to.equal(undefined)
-    const letter = await dead()
-    expect(await revive(letter.id)).to.equal('revived')
-  })
-
   it('lets a job that waits become due at once, and changes nothing else of it', async () => {
     const { id } = await added({ notBefore: after(minute) })
     const before = mustExist(await statusOf(id))
     expect(await revive(id)).to.equal('revived')
     expect(await statusOf(id)).to.deep.equal({ ...before, nextAttemptAt: after(3) })
     expect(await claim('resolve', 3)).to.include({ id, identifier: 'ann' })
-  })
-
-  it('lets a mail that waits for its next attempt become due at once', async () => {
-    const job = await sending()
-    await port().release(job, after(minute), 'refused for now')
-    const before = mustExist(await statusOf(job.id))
-    const answers = await atOnce(() => revive(job.id))
-    expect(answers.filter((answer) => answer === 'revived')).to.have.length(1)
-    expect(await statusOf(job.id)).to.deep.equal({ ...before, nextAttemptAt: after(3) })
-    expect(await claim('send', 3)).to.include({ id: job.id, attempts: 2 })
-  })
-
-  it('takes no job from the worker that holds it', async () => {
-    const job = await sending()
-    expect(await keeps(job.id, () => revive(job.id))).to.equal('held')
-    expect(await keeps(job.id, () => discard(job.id))).to.equal(0)
-    expect(await port().isHeld(job)).to.equal(true)
-    expect(await keeps(job.id, () => discard(job.id, minute))).to.equal(0)
-    await port().remove(job)
   })
 
   it('leaves a job that is due to the next worker', async () => {

@@ -41,23 +41,6 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
 
   itFindsTokens(port, issued)
 
-  it('is claimed until a millisecond before it expires, and not when it expires', async () => {
-    const { id, tokenHash, expiresAt } = await issued()
-    const claimAt = (at: Date) => port().claim(id, sampleClaim({ at, leaseUntil: after(2 * hour) }))
-    expect(await claimAt(expiresAt)).to.equal(undefined)
-    expect(await endOf({ tokenHash })).to.equal('alive')
-    expect(await claimAt(new Date(expiresAt.getTime() - 1))).to.include({ userId: 'ann' })
-  })
-
-  it('invalidates every earlier unused token of the user, also of the same request, and of no other user', async () => {
-    const earlier = await issued()
-    const other = await issued({ userId: 'bob' })
-    const newest = await issued({ createdAt: after(1) })
-    await isTold(earlier, { invalidatedAt: after(1) })
-    expect(await port().claim(earlier.id, sampleClaim())).to.equal(undefined)
-    for (const token of [newest, other]) await isTold(token)
-  })
-
   it('refuses a token that was requested before the newest one, whatever became of that', async () => {
     const late = sampleResetToken({ requestedAt: after(1) })
     const newest = await issued({ requestedAt: after(2) })

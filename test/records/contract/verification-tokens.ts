@@ -32,11 +32,6 @@ export function itKeepsVerificationTokens(port: () => VerificationTokenStore): v
     expect(await port().latestExpiry(late.expiresAt)).to.equal(undefined)
   })
 
-  it('keeps all links of a user alive side by side', async () => {
-    const tokens = await atOnce(() => issued())
-    for (const token of tokens) expect(await endOf(token)).to.equal('alive')
-  })
-
   it('is used once, and the other links of the user for this address expire with it', async () => {
     const [used, other] = [await issued(), await issued({ createdAt: after(1) })]
     const kept = [await issued({ email: 'other@example.com' }), await issued({ userId: 'bob' })]
