@@ -91,7 +91,7 @@ onEachStore('Two windows of one browser', (technology) => {
 })
 
 onEachStore('What a client may use once', (technology) => {
-  const h = suiteHarness({ technology, provider: { rotateRefreshToken: true } })
+  const h = suiteHarness({ technology })
 
   /** By the process that began, and by another one on the same database. */
   async function inTwoProcesses<T>(use: (process: Harness) => Promise<T>): Promise<T[]> {
@@ -119,17 +119,6 @@ onEachStore('What a client may use once', (technology) => {
     expect(tokens).to.have.length.at.most(1)
     for (const token of tokens) expect(await ask.isActive(h, token)).to.equal(false)
     expect(await ask.redeem(h, ...(await codeInNewBrowser()))).to.equal('tokens')
-  })
-
-  it('is a refresh token that rotates: of 12 who use it at once one gets tokens, and the grant ends (RACE-12)', async () => {
-    const { tokens } = await ask.signedIn(h)
-    const { refresh_token, access_token } = tokens
-    expect(await ask.isActive(h, access_token)).to.equal(true)
-    const outcomes = await inTwoProcesses((process) => ask.refresh(process, refresh_token))
-    expect(outcomes.filter((outcome) => outcome === 'tokens')).to.have.length.at.most(1)
-    expect(outcomes).to.include('invalid_grant')
-    expect(await ask.isActive(h, access_token)).to.equal(false)
-    expect(await ask.refresh(h, refresh_token)).to.equal('invalid_grant')
   })
 })
 

@@ -2,15 +2,13 @@ import { createHook } from 'node:async_hooks'
 import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
 import type { ClientLogout } from '../../src/records/index.ts'
-import { decodeJwt } from 'jose'
 import { type ClientMetadata, errors } from 'oidc-provider'
 import { AccountFlowsError, type AuditEventOf, type User } from '../../src/index.ts'
 import { createPostForm, isPublicAddress } from '../../src/oidc/post-form.ts'
 import { instead } from '../support/records.ts'
 import { eventually } from '../support/eventually.ts'
-import { type Harness, onEachStore, startHarness, suiteHarness } from '../support/harness.ts'
+import { type Harness, onEachStore, suiteHarness } from '../support/harness.ts'
 import { withoutLeases } from '../support/jobs.ts'
-import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
 import { OFFLINE } from '../support/oauth-requests.ts'
 import type { Person } from '../support/person.ts'
 import { serve } from '../support/serve.ts'
@@ -493,36 +491,6 @@ describe('An end whose clients cannot be noted', () => {
     restore()
     await allTold(h, user)
     expect(app.tokens).to.have.length(1)
-  })
-})
-
-describeWithMongo('Two processes that tell clients [full]', () => {
-  let app: LogoutClient
-  before(async () => {
-    app = await startLogoutClient('told')
-  })
-  after(() => app.close())
-
-  it('share them out: each token goes out once', async () => {
-    const database = await freshDatabase()
-    const once = { ...database, drop: async () => {} }
-    const processes: Harness[] = []
-    for (let n = 0; n < 2; n += 1)
-      processes.push(await startHarness(telling([app], { database: once })))
-    const [h] = processes as [Harness]
-    try {
-      await addLogouts(h, 'told', 'ann', 50)
-      const logouts = await allTold(h, { id: 'ann' } as User)
-      expect(logouts).to.have.length(50)
-      // A lease that runs out on a busy machine is one more attempt, and each attempt has one token.
-      const attempts = logouts.reduce((sum, logout) => sum + logout.attempts, 0)
-      const jtis = app.tokens.map((token) => decodeJwt(token).jti)
-      expect(new Set(jtis).size).to.equal(attempts)
-      expect(jtis).to.have.length(attempts)
-    } finally {
-      for (const each of processes) await each.close()
-      await database.drop()
-    }
   })
 })
 

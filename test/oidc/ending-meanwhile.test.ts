@@ -206,15 +206,6 @@ describe('A request that is in flight while a password is reset (RACE-08, RACE-0
     await elsewhere.isOnlyVerified()
     expect(await elsewhere.account()).to.equal(undefined)
   })
-
-  it('opens a link that was sent again, and is signed in nowhere', async () => {
-    const user = await h.addUnverified()
-    const { client_id, redirect_uris } = CLIENT
-    const link = await user.asksAgain({ client_id, redirect_uri: redirect_uris[0] })
-    const agent = await visitor()
-    await resetDuring('find Session', user, () => agent.get(link))
-    expect(await h.accountOf(agent)).to.equal(undefined)
-  })
 })
 
 describe('A host that finishes logins by itself, without finishLogin', () => {

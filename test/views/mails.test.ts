@@ -109,16 +109,6 @@ describe('mails', () => {
       }
     })
   }
-
-  it('that an admin has sent say so, and name no browser', () => {
-    for (const name of LINK_MAILS) {
-      const admin = { isByAdmin: true, userAgent: EDGE, clientName: 'Shop', lifetimeMs: 3_600_000 }
-      const mail = views.mail(name, { ...common, ...admin })
-      expect(mail.text).to.contain('The people who run this sign-in service ')
-      expect(`${mail.text}${mail.html}`).not.to.match(/Someone, hopefully you|Edge|Windows|Shop/)
-      expect(mail.text.split(LINK)).to.have.length(2)
-    }
-  })
 })
 
 describe('The apps that a person was signed in to, after a reset', () => {

@@ -39,8 +39,6 @@ const MAILED = 'https://id.example.com/oauth2/reset-password?token=Zm9vYmFy&x=1'
 const LIMITS = { token: 't', minLength: 8, maxLength: 64 }
 const CARRIED = { clientId: 'shop', redirectUri: 'https://shop.example/cb', state: '' }
 const CARRIED_FIELDS = { client_id: 'shop', redirect_uri: 'https://shop.example/cb', state: '' }
-const LINK = { token: 'raw', carried: CARRIED, authorizeSig: 'sig' }
-const LINK_FIELDS = { token: 'raw', ...CARRIED_FIELDS, authorize_sig: 'sig' }
 const CLIENT = { clientName: 'Shop', logo: '/logos/shop.png' }
 
 const WAITING = 'a b&c'
@@ -351,17 +349,6 @@ describe('The page of a link that does not work', () => {
         expect(forms.length + links.length).to.be.above(0)
       }
     }
-  })
-
-  it('sends a new link at one click: with all of a verification link, and with the token alone of another', () => {
-    const expired = { reason: 'expired', carried: CARRIED } as const
-    const verification = show('verify-email', { mode: 'expired', ...expired, renew: LINK })
-    const reset = show('reset-password', { mode: 'invalid', ...expired, renew: 'raw' })
-    const forms = [verification.forms, reset.forms].flat()
-    expect(forms.map(({ action, fields }) => [action, fields])).to.deep.equal([
-      ['/oauth2/resend-verification', LINK_FIELDS],
-      ['/oauth2/forgot-password', { token: 'raw' }],
-    ])
   })
 
   it('asks for a name where no link is to be renewed, leads on to the client, and is followed by a page in the same language', () => {

@@ -5,7 +5,7 @@ import type {
   ClientLogoutStore,
   NewClientLogout,
 } from '../../../src/records/index.ts'
-import { after, atOnce, hour, minute, mustExist, sampleClientLogout } from './samples.ts'
+import { after, atOnce, minute, mustExist, sampleClientLogout } from './samples.ts'
 
 export function itKeepsClientLogouts(port: () => ClientLogoutStore): void {
   async function added(changes: Partial<NewClientLogout> = {}) {
@@ -32,12 +32,6 @@ export function itKeepsClientLogouts(port: () => ClientLogoutStore): void {
       { ...one, ...waiting },
       { ...other, ...waiting },
     ])
-  })
-
-  it('keeps one that cannot be told, and gives it to nobody', async () => {
-    const logout = await added({ canBeTold: false })
-    expect(await claim(hour)).to.deep.equal([])
-    expect(await find()).to.deep.equal([{ ...logout, ...waiting, state: 'untold' }])
   })
 
   it('adds nothing the second time, whatever became of the first', async () => {
@@ -158,11 +152,6 @@ export function itKeepsClientLogouts(port: () => ClientLogoutStore): void {
       expect(await find()).to.deep.equal([{ ...withoutLease(job), state, reason: 'why' }])
     })
   }
-
-  it('gives also what is past its life, so that somebody ends it', async () => {
-    const { expiresAt } = await added({ expiresAt: after(2) })
-    expect(await claimOne(hour)).to.deep.include({ expiresAt })
-  })
 
   /** What is told of one, but for when it is due or gone. */
   function withoutLease(logout: ClientLogout) {
