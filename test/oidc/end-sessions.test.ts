@@ -302,27 +302,6 @@ onEachStore('flows.endSessions(accountId), and what it counts', (technology) => 
   })
 })
 
-describe('flows.endSessions(accountId)', () => {
-  const h = suiteHarness()
-
-  it('counts nothing where there is nothing', async () => {
-    const { id } = await h.addVerified()
-    expect(await h.flows.endSessions(id)).to.deep.equal({ oauth: 0, idp: 0 })
-    expect(await h.flows.endSessions('nobody')).to.deep.equal({ oauth: 0, idp: 0 })
-  })
-
-  it('changes no password, and a login that begins once it resolved is good, time after time', async () => {
-    const user = await h.addVerified()
-    for (let time = 0; time < 3; time += 1) {
-      const { tokens, ...again } = await ask.signedIn(h, user)
-      expect(await again.account()).to.equal(user.id)
-      expect(await ask.isActive(h, tokens.refresh_token)).to.equal(true)
-      await h.flows.endSessions(user.id)
-      expect(await ask.isActive(h, tokens.refresh_token)).to.equal(false)
-    }
-  })
-})
-
 describe('The cut-off of an account', () => {
   let reads: string[] = []
   const store = keptInMemory(systemClock, ({ cutoffs }) => ({

@@ -239,14 +239,6 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7)', () => {
         await web.put({ resend_cooldown: '0s' })
         expect(await send(form, TO_MEASURE_BY)).to.deep.equal(usual)
       })
-
-      it('and at the same request number, however often one account is asked for (ENU-06) [full]', async () => {
-        const expected = await send(form, TO_MEASURE_BY)
-        for (let i = 0; i < 15; i += 1) {
-          expect(await send(form, 'unverified'), `number ${i}`).to.deep.equal(expected)
-          expect(await send(form, TO_MEASURE_BY), `number ${i}`).to.deep.equal(expected)
-        }
-      })
     })
   }
 

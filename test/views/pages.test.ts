@@ -232,8 +232,7 @@ describe('Every page', () => {
 
 describe('The page for a new password', () => {
   type Mode = Exclude<PageLocals['reset-password']['mode'], 'invalid' | 'done'>
-  const reset = (mode: Mode, also?: 'password_too_short') =>
-    show('reset-password', { mode, ...LIMITS, excess: 4, also })
+  const reset = (mode: Mode) => show('reset-password', { mode, ...LIMITS, excess: 4 })
 
   /** What is told as wrong, by the field that it is beside. */
   function faultsOn({ all }: ReturnType<typeof show>): Record<string, string> {
@@ -280,15 +279,6 @@ describe('The page for a new password', () => {
       expect(hidden).to.deep.equal({ token: 't' })
     })
   }
-
-  it('names the limits in the refusals, and shows two faults, each beside its field', () => {
-    const tooShort = faultsOn(reset('password_too_short'))
-    expect(tooShort['password']).to.contain('8 characters')
-    const tooLong = faultsOn(reset('password_too_long'))['password']
-    expect(tooLong).to.contain('64 characters').and.to.contain('over the limit: 4.')
-    const both = { ...tooShort, ...faultsOn(reset('password_mismatch')) }
-    expect(faultsOn(reset('password_mismatch', 'password_too_short'))).to.deep.equal(both)
-  })
 
   it('says nothing of bytes, in no language, until a password is too long for them', () => {
     const limits = { token: 'raw', minLength: 1, maxLength: 64 }
