@@ -126,83 +126,38 @@ function itEndsEverything(options: HarnessOptions): void {
     await ann.user.getsBackIn(NEW)
   })
 
-  function itEnds(
-    title: string,
-    outcome: (of: Prepared) => Promise<unknown>,
-    forAnn: unknown,
-    forBob: unknown,
-  ) {
-    it(title, async () => {
-      expect({ ann: await outcome(ann), bob: await outcome(bob) }).to.deep.equal({
-        ann: forAnn,
-        bob: forBob,
-      })
+  const silent = ({ session }: Prepared) => leadsTo(h, session, { prompt: 'none' })
+  const asked = ({ session }: Prepared) => leadsTo(h, session)
+  const userinfo = ({ tokens: { access_token }, boundToken }: Prepared) =>
+    Promise.all([access_token, boundToken].map((token) => ask.userinfo(h, token)))
+  const areActive = ({ tokens: { access_token, refresh_token } }: Prepared) =>
+    Promise.all([access_token, refresh_token].map((token) => ask.isActive(h, token)))
+  const refreshed = ({ tokens }: Prepared) => ask.refresh(h, tokens.refresh_token)
+  const redeemed = ({ code, codeAnswer }: Prepared) => ask.redeem(h, code, codeAnswer.location)
+  const polled = ({ device }: Prepared) => ask.pollDevice(h, device)
+  const resumed = async (of: Prepared) => ask.outcomeOf(await h.follow(of.held, of.heldAnswer))
+  const consented = (at: 'parked' | 'parkedInSession') => async (of: Prepared) =>
+    ask.outcomeOf(await ask.consent(h, of[at]))
+
+  type Row = [what: string, outcome: (of: Prepared) => Promise<unknown>, ann: unknown, bob: unknown]
+  const rows: Row[] = [
+    ['the session: prompt=none answers login_required (SES-11)', silent, 'login_required', 'code'],
+    ['the session: the login page is shown otherwise', asked, 'login login', 'code'],
+    ['access tokens, bound to the session or not: userinfo', userinfo, [401, 401], [200, 200]],
+    ['tokens: introspection says not active (SES-01)', areActive, [false, false], [true, true]],
+    ['refresh tokens: invalid_grant', refreshed, 'invalid_grant', 'tokens'],
+    ['authorization codes: invalid_grant (SES-02)', redeemed, 'invalid_grant', 'tokens'],
+    ['approved device codes: invalid_grant (SES-02)', polled, 'invalid_grant', 'tokens'],
+    ['a login result that was held back: no code (SES-03)', resumed, '400', 'code'],
+    ['a login that waits at the consent page: no code', consented('parked'), '400', 'code'],
+    ['a session that waits at it: no code', consented('parkedInSession'), '400', 'code'],
+  ]
+  for (const [what, outcome, forAnn, forBob] of rows) {
+    it(what, async () => {
+      const outcomes = { ann: await outcome(ann), bob: await outcome(bob) }
+      expect(outcomes).to.deep.equal({ ann: forAnn, bob: forBob })
     })
   }
-  itEnds(
-    'the session: with prompt=none the client learns login_required (SES-11)',
-    ({ session }) => leadsTo(h, session, { prompt: 'none' }),
-    'login_required',
-    'code',
-  )
-  itEnds(
-    'the session: otherwise the login page is shown',
-    ({ session }) => leadsTo(h, session),
-    'login login',
-    'code',
-  )
-  itEnds(
-    'access tokens, bound to the session or not: userinfo answers 401',
-    ({ tokens, boundToken }) =>
-      Promise.all([tokens.access_token, boundToken].map((token) => ask.userinfo(h, token))),
-    [401, 401],
-    [200, 200],
-  )
-  itEnds(
-    'access tokens and refresh tokens: introspection answers that they are not active (SES-01)',
-    ({ tokens }) =>
-      Promise.all(
-        [tokens.access_token, tokens.refresh_token].map((token) => ask.isActive(h, token)),
-      ),
-    [false, false],
-    [true, true],
-  )
-  itEnds(
-    'refresh tokens: invalid_grant',
-    ({ tokens }) => ask.refresh(h, tokens.refresh_token),
-    'invalid_grant',
-    'tokens',
-  )
-  itEnds(
-    'authorization codes: invalid_grant (SES-02)',
-    ({ code, codeAnswer }) => ask.redeem(h, code, codeAnswer.location),
-    'invalid_grant',
-    'tokens',
-  )
-  itEnds(
-    'approved device codes: invalid_grant (SES-02)',
-    ({ device }) => ask.pollDevice(h, device),
-    'invalid_grant',
-    'tokens',
-  )
-  itEnds(
-    'a login result that was held back: no code (SES-03)',
-    async ({ held, heldAnswer }) => ask.outcomeOf(await h.follow(held, heldAnswer)),
-    '400',
-    'code',
-  )
-  itEnds(
-    'a login that waits at the consent page: no code',
-    async ({ parked }) => ask.outcomeOf(await ask.consent(h, parked)),
-    '400',
-    'code',
-  )
-  itEnds(
-    'a session that waits at the consent page: no code',
-    async ({ parkedInSession }) => ask.outcomeOf(await ask.consent(h, parkedInSession)),
-    '400',
-    'code',
-  )
 
   it('and none of these logins leaves a session, however often it is tried (SES-03)', async () => {
     const { held, heldAnswer, parked, parkedInSession } = ann

@@ -172,26 +172,6 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
     expect(await isOvertaken(older)).to.equal(true)
   })
 
-  it('leaves one job of 20 that one account asked for, also when all are looked up at once', async () => {
-    await atOnce(() => port().add(sampleMailJob()))
-    const jobs = await port().claim('resolve', 20, after(1), after(minute))
-    expect(jobs).to.have.length(20)
-    await Promise.all(
-      jobs.map(async (job) => {
-        const found = { ...job, accountId: 'ann' }
-        await resolve(job)
-        await supersedeEarlier(found)
-        if (!(await isOvertaken(found))) await port().release(job, after(1))
-      }),
-    )
-    const [newest] = jobs.toSorted(
-      (one, other) =>
-        other.requestedAt.getTime() - one.requestedAt.getTime() || (other.id > one.id ? 1 : -1),
-    )
-    expect(idOf(await claim('send'))).to.equal(newest?.id)
-    expect(await claim('send')).to.equal(undefined)
-  })
-
   it('gives a job out again once its lease ran out, and changes nothing for its earlier holder', async () => {
     const lost = await claimed()
     expect(await claim('resolve', minute)).to.equal(undefined)
