@@ -140,52 +140,6 @@ describe('Every page', () => {
     expect(sheet?.attribs['href']).to.match(/^\/account-flows\.css\?v=[\w-]{12}$/)
   })
 
-  it('needs no exception from a strict content security policy', () => {
-    for (const { label, find, textOf, all } of pages) {
-      for (const forbidden of ['style', 'iframe', 'object', 'base', 'noscript']) {
-        expect(find(forbidden), label).to.have.length(0)
-      }
-      // Of our own: they name nothing and load nothing.
-      expect(find('svg').length, label).to.be.at.most(1)
-      for (const drawing of find('svg')) {
-        expect(drawing.attribs, label).to.include({ 'aria-hidden': 'true' })
-        const drawn = DomUtils.getElementsByTagName('*', drawing.children)
-        const shapes = drawn.map(({ name, attribs }) => [name, ...Object.keys(attribs)])
-        expect(shapes, label).to.deep.equal([['path', 'd']])
-      }
-      expect(find('script').map(({ attribs }) => attribs)).to.deep.equal([
-        {
-          type: 'module',
-          src: `/oauth2/account-flows.js?v=${views.script.version}`,
-          blocking: 'render',
-        },
-      ])
-      expect(textOf('script')).to.equal('')
-      const attributes = all.flatMap(({ attribs }) => Object.keys(attribs)).join(' ')
-      expect(attributes, label).not.to.match(/\bstyle\b|\bon\w+/)
-    }
-  })
-
-  it('labels each field and says where its forms go', () => {
-    for (const { name, mode, label, find, forms, all } of pages) {
-      const ids = all.flatMap(({ attribs }) => attribs['id'] ?? [])
-      expect(new Set(ids).size, label).to.equal(ids.length)
-      // It opens the link again, as the reader would.
-      const isLink = name === 'verify-email' && mode === 'confirm'
-      for (const { attribs } of forms) {
-        expect(attribs['method'], label).to.equal(isLink ? 'get' : 'post')
-        expect(attribs['action'], label).to.match(/^\/oauth2\/[a-z-]+(\/waiting)?$/)
-      }
-      for (const { attribs } of find('input')) {
-        if (attribs['type'] === 'hidden' || 'hidden' in attribs) continue
-        expect(find('label').map((label) => label.attribs['for'])).to.include(attribs['id'])
-        expect(attribs['id'], label).to.equal(attribs['name'])
-      }
-      const described = all.flatMap(({ attribs }) => attribs['aria-describedby']?.split(' ') ?? [])
-      expect(ids, label).to.include.members(described)
-    }
-  })
-
   /** All elements with the names of their attributes: what must not depend on any value. */
   const skeletonOf = (html: string) =>
     read(html).all.map(({ name, attribs }) => `${name} ${Object.keys(attribs).join(' ')}`)
@@ -216,18 +170,6 @@ describe('Every page', () => {
       }
     })
   }
-
-  it('is small, with its style sheet and its script, which load nothing', () => {
-    const shown = { carried: CARRIED, client: CLIENT, waiting: WAITING }
-    const fault = { reason: 'too_many', waitMs: 3_600_000 } as const
-    const { html } = show('verify-email', { ...BLOCKED, ...shown, waitMs: 30_000, fault })
-    const { stylesheet, script } = views
-    const size = (text: string) => Buffer.byteLength(text)
-    expect(size(stylesheet.text)).to.be.below(8_192)
-    expect(size(script.text)).to.be.below(7_168)
-    expect(size(html) + size(stylesheet.text) + size(script.text)).to.be.below(20_480)
-    expect(stylesheet.text).not.to.match(/url\(|@import|expression/)
-  })
 })
 
 describe('The page for a new password', () => {
