@@ -397,18 +397,4 @@ describe('What callers of one turn ask', () => {
     )
     expect(found.map(({ length }) => length)).to.deep.equal([2, 1])
   })
-
-  it('fails alone where one of them cannot be written', async () => {
-    const { records, store } = service((real) => ({
-      async swap(kind, changes) {
-        if (changes.some(({ next }) => Number.isNaN(next?.['count']))) throw new TypeError('NaN')
-        return real.swap(kind, changes)
-      },
-    }))
-    const answers = await Promise.allSettled(
-      [1, NaN, 3].map((count) => records.insert(COUNTERS, `${count}`, { count })),
-    )
-    expect(answers.map(({ status }) => status)).to.deep.equal(SECOND_FAILS)
-    expect(await countOf(store, '3')).to.equal(3)
-  })
 })
