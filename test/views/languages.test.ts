@@ -5,7 +5,6 @@ import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { mustExist } from '../records/contract/samples.ts'
 import { languageFor } from '../../src/http/language.ts'
-import { mailTemplates } from '../../src/ports/mail-kinds.ts'
 import { createCatalog, type Catalog } from '../../src/views/catalog.ts'
 import {
   acceptedTags,
@@ -15,8 +14,9 @@ import {
   type Languages,
 } from '../../src/views/languages.ts'
 import { readLocales } from '../../src/views/locale-files.ts'
-import { renderMail, type MailLocals, type MailName } from '../../src/views/mails.ts'
+import { renderMail } from '../../src/views/mails.ts'
 import { renderPage } from '../../src/views/pages.ts'
+import { SAMPLE_MAILS } from '../../src/views/sample-mails.ts'
 import { createTemplates } from '../../src/views/templates.ts'
 import { readViewFiles } from '../../src/views/view-files.ts'
 import { read, samplePages } from './read-pages.ts'
@@ -55,31 +55,10 @@ function wordsOf(locale: string): Map<string, string> {
   return words
 }
 
-/** Every mail in every form that its words depend on. */
-function everyMail(): { name: MailName; locals: MailLocals }[] {
-  const at = new Date('2026-01-02T15:04:05Z')
-  const common = { link: LINK, notMe: NOT_ME, at, login: { code: '042917', at } }
-  const mails = mailTemplates.flatMap((name) => {
-    const isNotice = name === 'password-changed'
-    const lives = isNotice ? {} : { lifetimeMs: 90 * 60_000 }
-    const forms = combined([
-      [{ username: '' }, { username: 'ada' }],
-      [{}, { clientName: 'Shop' }],
-      [{}, { userAgent: SAFARI }],
-      [{}, isNotice ? { isByHost: true } : { isByAdmin: true }],
-    ])
-    return forms.map((form) => ({ name, locals: { ...common, username: '', ...lives, ...form } }))
-  })
-  return [{ name: 'test', locals: { username: '', link: '', at } }, ...mails]
-}
-
-/** One of each, in every way. */
-function combined(choices: Partial<MailLocals>[][]): Partial<MailLocals>[] {
-  return choices.reduce(
-    (all, choice) => all.flatMap((one) => choice.map((each) => ({ ...one, ...each }))),
-    [{}],
-  )
-}
+/** Every mail, with little and with much to say, whose link has a token. */
+const mails = SAMPLE_MAILS.map(([name, locals]) => {
+  return { name, locals: { ...locals, link: LINK, notMe: NOT_ME } }
+})
 
 /** Every page in every mode, and the limits of a password in every number that a language has a form for. */
 function everyPage() {
@@ -235,7 +214,7 @@ describe('the words of pages and mails', () => {
         const html = renderPage(templates, recording, FRAME, name, locals)
         expectWhole(html, language, `${name} ${locals.mode}`)
       }
-      for (const { name, locals } of everyMail()) {
+      for (const { name, locals } of mails) {
         const { subject, text, html } = renderMail(templates, recording, name, locals, BRAND)
         expectWhole(html, language, name)
         for (const part of [subject, text]) expectFilledIn(part, name)
