@@ -40,7 +40,7 @@ async function prepare(h: Harness, user: Person) {
   const codeAnswer = await session.get(code.url)
   const device = await ask.beginDevice(h)
   await ask.confirmDevice(h, session, device)
-  const pendingDevice = await ask.beginDevice(h)
+  const devices = { device, pendingDevice: await ask.beginDevice(h) }
 
   const heldAnswer = await h.login(held, (await h.party.begin()).url, user.username)
   expect(heldAnswer.status).to.equal(303)
@@ -51,17 +51,7 @@ async function prepare(h: Harness, user: Person) {
   await h.follow(open, await open.get((await h.party.begin()).url))
   const boundToken = (await h.party.exchange(bound, boundAnswer.location ?? '')).access_token
   const browsers = { session, held, parked, parkedInSession, open }
-  return {
-    user,
-    ...browsers,
-    heldAnswer,
-    tokens,
-    code,
-    codeAnswer,
-    device,
-    pendingDevice,
-    boundToken,
-  }
+  return { user, ...browsers, ...devices, heldAnswer, tokens, boundToken, code, codeAnswer }
 }
 
 type Prepared = Awaited<ReturnType<typeof prepare>>

@@ -130,14 +130,6 @@ export function itKeepsSettings(port: () => SettingsStore): void {
     expect(await port().read()).to.deep.equal({ version: 4, values: {}, history: [full] })
   })
 
-  it('changes nothing where the version is another one', async () => {
-    expect(await port().write({ smtp_host: 'a' }, 1)).to.equal(false)
-    await port().write({ smtp_host: 'b' }, 0)
-    for (const version of [0, 2])
-      expect(await port().write({ smtp_host: 'c' }, version)).to.equal(false)
-    expect(await port().read()).to.deep.equal({ version: 1, values: { smtp_host: 'b' } })
-  })
-
   it('takes the values of one of 20 that write at once, the first time and later', async () => {
     for (const version of [0, 1]) {
       const answers = await atOnce((caller) => port().write({ smtp_host: `${caller}` }, version))

@@ -17,21 +17,6 @@ export function itKeepsVerificationTokens(port: () => VerificationTokenStore): v
 
   itFindsTokens(port, issued)
 
-  it('tells when the last usable token expires, of whomever it is', async () => {
-    expect(await port().latestExpiry(after(1))).to.equal(undefined)
-    const [soon, late, revoked, used] = [
-      await issued({ expiresAt: after(1_000) }),
-      await issued({ userId: 'bob', expiresAt: after(2_000) }),
-      await issued({ expiresAt: after(3_000) }),
-      await issued({ userId: 'cleo', expiresAt: after(4_000) }),
-    ]
-    await port().revoke({ id: revoked.id }, after(1))
-    await port().use(used, after(1))
-    expect(await port().latestExpiry(after(2))).to.deep.equal(late.expiresAt)
-    expect(await port().latestExpiry(soon.expiresAt)).to.deep.equal(late.expiresAt)
-    expect(await port().latestExpiry(late.expiresAt)).to.equal(undefined)
-  })
-
   it('is used once, and the other links of the user for this address expire with it', async () => {
     const [used, other] = [await issued(), await issued({ createdAt: after(1) })]
     const kept = [await issued({ email: 'other@example.com' }), await issued({ userId: 'bob' })]
