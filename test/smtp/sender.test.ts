@@ -483,31 +483,6 @@ describe('A transport of the host, in the place of SMTP', () => {
     })
   }
 
-  it('gets five mails at the same time at most, also while mails flow', async () => {
-    const users = await Promise.all(Array.from({ length: 20 }, () => h.addVerified()))
-    let [now, most] = [0, 0]
-    const open: (() => void)[] = []
-    answers = users.map(() => async () => {
-      now += 1
-      most = Math.max(most, now)
-      await new Promise<void>((resolve) => open.push(resolve))
-      now -= 1
-      return accepted()
-    })
-    await Promise.all(users.map(({ id }) => admin.sendReset({ id })))
-    let done = 0
-    while (done < users.length) {
-      const may = Math.min(5, users.length - done)
-      await eventually('as many as may are under way', () => now === may)
-      const some = open.splice(0)
-      done += some.length
-      for (const finish of some) finish()
-    }
-    await h.isIdle()
-    expect(most).to.equal(5)
-    expect(new Set(handed.map(({ to }) => to)).size).to.equal(users.length)
-  })
-
   describe('as the checks see it', () => {
     const steps = async (checking: ReturnType<typeof admin.testMail>) => {
       const { ok, checks } = await checking

@@ -209,14 +209,4 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
     }
     expect(await idsOf()).to.deep.equal([other.id])
   })
-
-  it('gives a job to a worker or discards it, never both', async () => {
-    const { id } = await added()
-    const answers = await atOnce<unknown>((caller) =>
-      caller % 2 === 0 ? discard(id) : claim('resolve', 3),
-    )
-    const won = answers.filter(Boolean)
-    expect(won).to.have.length(1)
-    expect(await idsOf()).to.have.length(won[0] === 1 ? 0 : 1)
-  })
 }

@@ -185,30 +185,6 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
     expect(again).to.deep.equal(claimedAgain(held, again))
   })
 
-  it('changes nothing for the holder of an earlier lease, among others who write at the same time', async () => {
-    const lost = await claimed()
-    const other = await added()
-    const taken = await port().claim('resolve', 2, after(minute + 1), after(hour))
-    const again = mustExist(taken.find(({ id }) => id === lost.id))
-    const beside = mustExist(taken.find(({ id }) => id === other.id))
-
-    const resolve = (job: MailJob, accountId: string) => port().resolve(job, accountId, after(hour))
-    const resolved = await Promise.all([
-      resolve(lost, 'eve'),
-      resolve(again, `owner of ${again.id}`),
-      resolve(beside, `owner of ${beside.id}`),
-    ])
-    expect(resolved).to.deep.equal([false, true, true])
-    for (const { id, kind } of [again, beside]) {
-      const requests = await port().requestsOf(`owner of ${id}`, kind)
-      expect(requests.map((request) => request.id)).to.deep.equal([id])
-    }
-
-    await Promise.all([port().remove(lost), port().remove(beside)])
-    expect(await port().isHeld(again)).to.equal(true)
-    expect(await port().isHeld(beside)).to.equal(false)
-  })
-
   it('is gone once it is removed', async () => {
     const job = await claimed()
     await port().remove(job)

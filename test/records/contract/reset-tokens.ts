@@ -104,15 +104,6 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
     expect(await port().find(token.tokenHash)).to.deep.equal(told)
   })
 
-  it('either claims a token or invalidates it, when a new one is issued at the same time', async () => {
-    const { id, tokenHash } = await issued()
-    const [claim, next] = await Promise.all([port().claim(id, sampleClaim()), issued()])
-    expect(await endOf(next)).to.equal('alive')
-    const unfinished = await port().takeUnfinished(after(minute), after(2 * minute))
-    expect(unfinished?.id).to.equal(claim?.id)
-    expect(await endOf({ tokenHash })).to.equal(claim ? 'used' : 'invalidated')
-  })
-
   it('does not touch a claimed token when another one is issued', async () => {
     const { id } = await claimed()
     await issued()
