@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { defined } from '../../../src/records/kind.ts'
 import type { MailJob, MailOutbox } from '../../../src/records/index.ts'
 import { claimedAgain, jobsIn } from './mail-jobs.ts'
-import { after, atOnce, hour, idOf, minute, mustExist, sampleMailJob } from './samples.ts'
+import { after, atOnce, hour, idOf, minute, sampleMailJob } from './samples.ts'
 
 export function itKeepsMailJobs(port: () => MailOutbox): void {
   const jobs = jobsIn(port)
