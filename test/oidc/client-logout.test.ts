@@ -12,7 +12,7 @@ import { withoutLeases } from '../support/jobs.ts'
 import { OFFLINE } from '../support/oauth-requests.ts'
 import type { Person } from '../support/person.ts'
 import { serve } from '../support/serve.ts'
-import { movableClock, moveTime } from '../support/time.ts'
+import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import {
   allTold,
@@ -223,24 +223,6 @@ describe('A client that does not take its logout token', () => {
     expect(sent.map(({ clientId, details }) => [clientId, details])).to.deep.equal([
       ['dead', { attempts: 4 }],
     ])
-  })
-
-  it('is told of an account that was forgotten meanwhile, and then nothing is left of it', async () => {
-    dead.answer = status(503)
-    const user = await ended()
-    await eventually('the first attempt has failed', () => failuresOf(h, user).length > 0)
-    const forget = () => h.store.forget(user.id, movableClock.now(), 'hash')
-    expect(await forget()).to.include({ clientLogouts: 0, underWay: 1 })
-    dead.tokens.length = 0
-    dead.answer = status(200)
-    await eventually('it is told', async () => {
-      await moveTime(1_000)
-      return dead.tokens.length === 1
-    })
-    await eventually('the record is gone', async () => (await logoutsOf(h, user)).length === 0)
-    const { events, ...left } = await forget()
-    expect(Object.values(left)).to.deep.equal(Object.values(left).map(() => 0))
-    expect(events, 'recorded since').to.equal(0)
   })
 
   it('is given up after a day; its account is signed out at the provider all the same', async () => {

@@ -251,14 +251,6 @@ describe('The language of a mail', () => {
     }
   })
 
-  it('of a link that is sent again is what the login asked for that waits for it', async () => {
-    const user = await unverified({ user: 'es' })
-    const login = await h.blockedLogin({ user, extra: { ui_locales: 'de' } })
-    const received = await nextMail(login, () => login.presses('/resend-verification'))
-    expect(localeOf(received)).to.equal('de')
-    expect((await login.opensLink(received.link)).status).to.equal(302)
-  })
-
   for (const [speaks, expected] of [
     [{ accepted: 'fr' }, 'fr'],
     [{ user: 'ar', accepted: 'fr' }, 'ar'],

@@ -282,20 +282,6 @@ describe('The page of a link that does not work', () => {
       }
     }
   })
-
-  it('asks for a name where no link is to be renewed, leads on to the client, and is followed by a page in the same language', () => {
-    const locals = { mode: 'expired', reason: 'used', carried: CARRIED } as const
-    const client = { ...CLIENT, href: 'https://shop.example/' }
-    const { forms, find, textOf } = show('verify-email', { ...locals, client })
-    const fields = { ...CARRIED_FIELDS, username: undefined }
-    expect(forms.map(({ fields }) => fields)).to.deep.equal([fields])
-    expect(find('a').map(({ attribs }) => attribs['href'])).to.deep.equal(['https://shop.example/'])
-    expect(textOf('a')).to.equal('Continue to Shop')
-    for (const asked of views.locales) {
-      const [form] = show('verify-email', locals, { asked }).forms
-      expect(form?.fields['ui_locales']).to.equal(asked)
-    }
-  })
 })
 
 describe('The page that waits', () => {
