@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
 import type { NewToken, Token, VerificationTokenStore } from '../../../src/records/index.ts'
-import { after, atOnce, endIn, mustExist, sampleVerificationToken } from './samples.ts'
+import { after, atOnce, endIn, sampleVerificationToken } from './samples.ts'
 import { expectToken, itFindsTokens } from './tokens.ts'
 
 export function itKeepsVerificationTokens(port: () => VerificationTokenStore): void {
@@ -25,16 +25,6 @@ export function itKeepsVerificationTokens(port: () => VerificationTokenStore): v
     await isTold(used, { usedAt: after(2) })
     await isTold(other, { expiresAt: after(2) })
     for (const each of kept) await isTold(each)
-  })
-
-  it('sets one time where 20 use it at once, and the others expire', async () => {
-    const [used, other] = [await issued(), await issued()]
-    await atOnce((caller) => port().use(used, after(caller)))
-    const { usedAt, expiresAt } = mustExist(await port().find(used.tokenHash))
-    expect(mustExist(usedAt)).to.be.within(after(0), after(19))
-    expect(expiresAt).to.deep.equal(used.expiresAt)
-    expect(await endOf(other, 20)).to.equal('expired')
-    expect(await endOf(await issued(), 20)).to.equal('alive')
   })
 
   it('revokes one link that nobody used, or all such of one user', async () => {
