@@ -101,15 +101,12 @@ onEachStore('Clients that others wrote are signed out [full]', (technology) => {
     for (const client of clients) {
       const { client_id: name, subject_type: type } = client.metadata
       const told = toldOf(client, first.subs.get(name))
-      expect(
-        told.map(({ status }) => status),
-        name,
-      ).to.deep.equal(name.endsWith('-sid') ? [204, 204] : [204])
+      const hasSid = name.endsWith('-sid')
+      const answers = told.map(({ status }) => status)
+      expect(answers, name).to.deep.equal(hasSid ? [204, 204] : [204])
       const sids = told.map(({ claims }) => claims['sid'])
       expect(new Set(sids), name).to.have.property('size', told.length)
-      expect(sids.every((sid) => (typeof sid === 'string') === name.endsWith('-sid'))).to.equal(
-        true,
-      )
+      expect(sids.every((sid) => (typeof sid === 'string') === hasSid)).to.equal(true)
       expect(first.subs.get(name) === ann.id, name).to.equal(type !== 'pairwise')
       expect(toldOf(client, other.subs.get(name)), name).to.deep.equal([])
     }

@@ -335,9 +335,8 @@ describe('A client that does not take its logout token', () => {
     dead.answer = status(200)
     await moveTime(5_000)
     await allTold(h, { id: 'many' } as User)
-    expect(
-      h.eventsOf('client_logout_sent').filter(({ accountId }) => accountId === 'many'),
-    ).to.have.length(50)
+    const sent = h.eventsOf('client_logout_sent').filter(({ accountId }) => accountId === 'many')
+    expect(sent).to.have.length(50)
   })
 
   it('holds up no other, even where sixty hang with three tokens each, and are told again and again (SES-21) [full]', async function () {

@@ -390,17 +390,6 @@ describe('The page of a link that was opened elsewhere', () => {
       expect(forms).to.deep.equal([])
     }
   })
-
-  it('says until when no code is good, that the login waits no more, or that another account is signed in, naming neither', () => {
-    const late = show('verify-email', { ...elsewhere, code: '042917', waitMs: 3_600_000 })
-    expect(late.whole).to.include('in 60 minutes')
-    const over = show('verify-email', elsewhere)
-    expect(over.whole).to.include(words['verify-email.elsewhere.over.lead'])
-    expect(over.html).not.to.match(/\d{6}/)
-    const { forms, whole } = show('verify-email', { mode: 'other_account' })
-    expect(forms).to.deep.equal([])
-    expect(whole).to.contain('Sign out first')
-  })
 })
 
 describe('The time until another mail may be asked for', () => {

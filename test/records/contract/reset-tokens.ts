@@ -104,13 +104,6 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
     expect(await port().find(token.tokenHash)).to.deep.equal(told)
   })
 
-  it('does not touch a claimed token when another one is issued', async () => {
-    const { id } = await claimed()
-    await issued()
-    await port().revoke({ userId: 'ann', upTo: requested(2) }, after(2))
-    expect(await port().takeUnfinished(after(minute), after(hour))).to.include({ id })
-  })
-
   it('gives an unfinished reset away once its lease ran out, to one of 20', async () => {
     const reset = await claimed()
     expect(await port().takeUnfinished(after(minute - 1), after(hour))).to.equal(undefined)
