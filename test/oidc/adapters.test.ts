@@ -173,13 +173,6 @@ describeWithMongo('flows.adapter() on MongoDB', () => {
   }))
   itEndsRecords(emptied)
 
-  it('takes an id that is no text for no query', async () => {
-    await adapterOf('Session').upsert('1', { uid: '1' }, HOUR)
-    const anything = { $ne: null } as never
-    expect(await adapterOf('Session').find(anything)).to.equal(undefined)
-    expect(await adapterOf('Session').findByUid(anything)).to.equal(undefined)
-  })
-
   it('finds all that an account or a grant has, however much that is', async () => {
     const of = await emptied()
     const ids = Array.from({ length: 2_100 }, (_, number) => `${number}`)
