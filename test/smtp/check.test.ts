@@ -73,21 +73,6 @@ describe('The check of the mail server', () => {
     await eventually('the server sees the end', () => server.open === 0)
   })
 
-  for (const [what, given, expected, tried] of [
-    ['a recipient nothing but the sender', {}, ['ok', 'skipped', 'skipped'], { RCPT: 0 }],
-    ['a mail the recipient, and nothing more,', { to }, ['ok', 'ok', 'skipped'], { RCPT: 1 }],
-  ] as const) {
-    it(`without ${what} is tried`, async () => {
-      const server = await start()
-      const steps = await check(settingsFor(server), given)
-      expect(statuses(steps)).to.deep.equal(['ok', 'ok', 'ok', 'ok', ...expected])
-      if (expected[1] === 'skipped')
-        expect(stepOf(steps, 'rcpt').advice).to.match(/^To try one, give an address/)
-      expect(server.steps).to.include({ MAIL: 1, ...tried, DATA: 0, QUIT: 1 })
-      expect(server.mails).to.deep.equal([])
-    })
-  }
-
   it('a recipient that is no plain address is not told to the server', async () => {
     const injection = 'ada@example.org>\r\nRCPT TO:<eve@example.org'
     const others = ['Ada <ada@example.org>', 'ada@example.org, eve@example.org', '']
