@@ -100,6 +100,7 @@ describe('The check of the mail server', () => {
       expect(failed.step).to.equal('dns')
       expect(failed.message).to.match(/cannot be found \((?:ENOTFOUND|EAI_\w+)\)/)
     })
+
     it('fails where nothing listens, and names the port', async () => {
       const port = await freePort()
       for (const host of LOOPBACK) {
