@@ -11,7 +11,6 @@ import {
   type HarnessOptions,
   onEachStore,
   PASSWORD,
-  startHarness,
   suiteHarness,
 } from '../support/harness.ts'
 import { commandRows } from '../support/command-rows.ts'
@@ -21,9 +20,8 @@ import * as ask from '../support/oauth-requests.ts'
 import type { Person } from '../support/person.ts'
 import { movableClock } from '../support/time.ts'
 import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
-import { keptInMemory } from '../support/kept.ts'
+import { adapterOn, keptInMemory } from '../support/kept.ts'
 import { systemClock } from '../../src/clock.ts'
-import { adapterOn } from '../support/kept.ts'
 
 const NEW = 'a new password, longer'
 
@@ -44,7 +42,7 @@ async function prepare(h: Harness, user: Person) {
   const codeAnswer = await session.get(code.url)
   const device = await ask.beginDevice(h)
   await ask.confirmDevice(h, session, device)
-  const pendingDevice = await ask.beginDevice(h)
+  const devices = { device, pendingDevice: await ask.beginDevice(h) }
 
   const heldAnswer = await h.login(held, (await h.party.begin()).url, user.username)
   expect(heldAnswer.status).to.equal(303)
@@ -55,25 +53,56 @@ async function prepare(h: Harness, user: Person) {
   await h.follow(open, await open.get((await h.party.begin()).url))
   const boundToken = (await h.party.exchange(bound, boundAnswer.location ?? '')).access_token
   const browsers = { session, held, parked, parkedInSession, open }
-  return {
-    user,
-    ...browsers,
-    heldAnswer,
-    tokens,
-    code,
-    codeAnswer,
-    device,
-    pendingDevice,
-    boundToken,
-  }
+  return { user, ...browsers, ...devices, heldAnswer, tokens, boundToken, code, codeAnswer }
 }
 
 type Prepared = Awaited<ReturnType<typeof prepare>>
 
 describe('What a password reset ends (3.3, effects 3 and 4)', () => itEndsEverything({}))
 
-describe('What a password reset ends, where the adapter cannot find what an account has', () =>
-  itEndsEverything({ adapter: ask.withoutAccounts }))
+/** A class that keeps what it needs in `this`, as hosts write them. */
+const asClass = (factory: AdapterFactory) =>
+  class HostAdapter implements Adapter {
+    readonly inner: Adapter
+
+    constructor(model: string) {
+      this.inner = factory(model)
+    }
+    upsert(id: string, payload: AdapterPayload, expiresIn: number) {
+      return this.inner.upsert(id, payload, expiresIn)
+    }
+    find(id: string) {
+      return this.inner.find(id)
+    }
+    findByUid(uid: string) {
+      return this.inner.findByUid(uid)
+    }
+    findByUserCode(userCode: string) {
+      return this.inner.findByUserCode(userCode)
+    }
+    consume(id: string) {
+      return this.inner.consume(id)
+    }
+    destroy(id: string) {
+      return this.inner.destroy(id)
+    }
+    revokeByGrantId(grantId: string) {
+      return this.inner.revokeByGrantId(grantId)
+    }
+  }
+
+/** They cannot find what an account has. */
+const HOST_ADAPTERS = {
+  'a class': asClass,
+  'a factory that is no arrow function': (factory: AdapterFactory): AdapterFactory =>
+    function adapter(model) {
+      return ask.withoutAccounts(factory)(model)
+    },
+}
+
+for (const [kind, adapter] of Object.entries(HOST_ADAPTERS))
+  describe(`What a password reset ends, where flows.adapter(…) wraps ${kind}`, () =>
+    itEndsEverything({ adapter }))
 
 function itEndsEverything(options: HarnessOptions): void {
   const h = suiteHarness({ ...options, clients: ask.CLIENTS })
@@ -89,83 +118,38 @@ function itEndsEverything(options: HarnessOptions): void {
     await ann.user.getsBackIn(NEW)
   })
 
-  function itEnds(
-    title: string,
-    outcome: (of: Prepared) => Promise<unknown>,
-    forAnn: unknown,
-    forBob: unknown,
-  ) {
-    it(title, async () => {
-      expect({ ann: await outcome(ann), bob: await outcome(bob) }).to.deep.equal({
-        ann: forAnn,
-        bob: forBob,
-      })
+  const silent = ({ session }: Prepared) => leadsTo(h, session, { prompt: 'none' })
+  const asked = ({ session }: Prepared) => leadsTo(h, session)
+  const userinfo = ({ tokens: { access_token }, boundToken }: Prepared) =>
+    Promise.all([access_token, boundToken].map((token) => ask.userinfo(h, token)))
+  const areActive = ({ tokens: { access_token, refresh_token } }: Prepared) =>
+    Promise.all([access_token, refresh_token].map((token) => ask.isActive(h, token)))
+  const refreshed = ({ tokens }: Prepared) => ask.refresh(h, tokens.refresh_token)
+  const redeemed = ({ code, codeAnswer }: Prepared) => ask.redeem(h, code, codeAnswer.location)
+  const polled = ({ device }: Prepared) => ask.pollDevice(h, device)
+  const resumed = async (of: Prepared) => ask.outcomeOf(await h.follow(of.held, of.heldAnswer))
+  const consented = (at: 'parked' | 'parkedInSession') => async (of: Prepared) =>
+    ask.outcomeOf(await ask.consent(h, of[at]))
+
+  type Row = [what: string, outcome: (of: Prepared) => Promise<unknown>, ann: unknown, bob: unknown]
+  const rows: Row[] = [
+    ['the session: prompt=none answers login_required (SES-11)', silent, 'login_required', 'code'],
+    ['the session: the login page is shown otherwise', asked, 'login login', 'code'],
+    ['access tokens, bound to the session or not: userinfo', userinfo, [401, 401], [200, 200]],
+    ['tokens: introspection says not active (SES-01)', areActive, [false, false], [true, true]],
+    ['refresh tokens: invalid_grant', refreshed, 'invalid_grant', 'tokens'],
+    ['authorization codes: invalid_grant (SES-02)', redeemed, 'invalid_grant', 'tokens'],
+    ['approved device codes: invalid_grant (SES-02)', polled, 'invalid_grant', 'tokens'],
+    ['a login result that was held back: no code (SES-03)', resumed, '400', 'code'],
+    ['a login that waits at the consent page: no code', consented('parked'), '400', 'code'],
+    ['a session that waits at it: no code', consented('parkedInSession'), '400', 'code'],
+  ]
+  for (const [what, outcome, forAnn, forBob] of rows) {
+    it(what, async () => {
+      const outcomes = { ann: await outcome(ann), bob: await outcome(bob) }
+      expect(outcomes).to.deep.equal({ ann: forAnn, bob: forBob })
     })
   }
-  itEnds(
-    'the session: with prompt=none the client learns login_required (SES-11)',
-    ({ session }) => leadsTo(h, session, { prompt: 'none' }),
-    'login_required',
-    'code',
-  )
-  itEnds(
-    'the session: otherwise the login page is shown',
-    ({ session }) => leadsTo(h, session),
-    'login login',
-    'code',
-  )
-  itEnds(
-    'access tokens, bound to the session or not: userinfo answers 401',
-    ({ tokens, boundToken }) =>
-      Promise.all([tokens.access_token, boundToken].map((token) => ask.userinfo(h, token))),
-    [401, 401],
-    [200, 200],
-  )
-  itEnds(
-    'access tokens and refresh tokens: introspection answers that they are not active (SES-01)',
-    ({ tokens }) =>
-      Promise.all(
-        [tokens.access_token, tokens.refresh_token].map((token) => ask.isActive(h, token)),
-      ),
-    [false, false],
-    [true, true],
-  )
-  itEnds(
-    'refresh tokens: invalid_grant',
-    ({ tokens }) => ask.refresh(h, tokens.refresh_token),
-    'invalid_grant',
-    'tokens',
-  )
-  itEnds(
-    'authorization codes: invalid_grant (SES-02)',
-    ({ code, codeAnswer }) => ask.redeem(h, code, codeAnswer.location),
-    'invalid_grant',
-    'tokens',
-  )
-  itEnds(
-    'approved device codes: invalid_grant (SES-02)',
-    ({ device }) => ask.pollDevice(h, device),
-    'invalid_grant',
-    'tokens',
-  )
-  itEnds(
-    'a login result that was held back: no code (SES-03)',
-    async ({ held, heldAnswer }) => ask.outcomeOf(await h.follow(held, heldAnswer)),
-    '400',
-    'code',
-  )
-  itEnds(
-    'a login that waits at the consent page: no code',
-    async ({ parked }) => ask.outcomeOf(await ask.consent(h, parked)),
-    '400',
-    'code',
-  )
-  itEnds(
-    'a session that waits at the consent page: no code',
-    async ({ parkedInSession }) => ask.outcomeOf(await ask.consent(h, parkedInSession)),
-    '400',
-    'code',
-  )
 
   it('and none of these logins leaves a session, however often it is tried (SES-03)', async () => {
     const { held, heldAnswer, parked, parkedInSession } = ann
@@ -204,41 +188,37 @@ function itEndsEverything(options: HarnessOptions): void {
 
 describe('What a password reset cannot end', () => {
   const api = 'https://api.example'
-
-  it('is an access token in JWT form, which stays valid until it expires: nobody asks us about it (SES-12)', async () => {
-    const h = await startHarness({
-      provider: {
-        features: {
-          devInteractions: { enabled: false },
-          resourceIndicators: {
-            enabled: true,
-            defaultResource: () => api,
-            useGrantedResource: () => true,
-            getResourceServerInfo: () => ({ scope: 'read', accessTokenFormat: 'jwt' }),
-          },
-        },
-        async loadExistingGrant({ oidc: { provider, session } }) {
-          if (!session?.accountId) return undefined
-          const grant = new provider.Grant({ accountId: session.accountId, clientId: 'app' })
-          grant.addOIDCScope('openid')
-          grant.addResourceScope(api, 'read')
-          await grant.save()
-          return grant
+  const h = suiteHarness({
+    provider: {
+      features: {
+        devInteractions: { enabled: false },
+        resourceIndicators: {
+          enabled: true,
+          defaultResource: () => api,
+          useGrantedResource: () => true,
+          getResourceServerInfo: () => ({ scope: 'read', accessTokenFormat: 'jwt' }),
         },
       },
-    })
-    try {
-      const user = await h.addVerified()
-      const back = await user.signsIn(PASSWORD, { scope: 'openid read' })
-      const { access_token } = await h.party.exchange(user.request, back.location ?? '')
-      await user.getsBackIn(NEW)
-      const keys = createRemoteJWKSet(new URL(`${h.oauthUrl}/jwks`))
-      const { payload } = await jwtVerify(access_token, keys, { issuer: h.oauthUrl, audience: api })
-      expect(payload.sub).to.equal(user.id)
-      expect(await user.account()).to.equal(undefined)
-    } finally {
-      await h.close()
-    }
+      async loadExistingGrant({ oidc: { provider, session } }) {
+        if (!session?.accountId) return undefined
+        const grant = new provider.Grant({ accountId: session.accountId, clientId: 'app' })
+        grant.addOIDCScope('openid')
+        grant.addResourceScope(api, 'read')
+        await grant.save()
+        return grant
+      },
+    },
+  })
+
+  it('is an access token in JWT form, which stays valid until it expires: nobody asks us about it (SES-12)', async () => {
+    const user = await h.addVerified()
+    const back = await user.signsIn(PASSWORD, { scope: 'openid read' })
+    const { access_token } = await h.party.exchange(user.request, back.location ?? '')
+    await user.getsBackIn(NEW)
+    const keys = createRemoteJWKSet(new URL(`${h.oauthUrl}/jwks`))
+    const { payload } = await jwtVerify(access_token, keys, { issuer: h.oauthUrl, audience: api })
+    expect(payload.sub).to.equal(user.id)
+    expect(await user.account()).to.equal(undefined)
   })
 })
 
@@ -267,82 +247,6 @@ onEachStore('flows.endSessions(accountId), and what it counts', (technology) => 
     const [reset] = cid.events('password_reset_completed')
     expect(reset?.details).to.deep.include({ oauth: 4, idp: 1 })
   })
-})
-
-describe('flows.endSessions(accountId)', () => {
-  const h = suiteHarness()
-
-  it('counts nothing where there is nothing', async () => {
-    const { id } = await h.addVerified()
-    expect(await h.flows.endSessions(id)).to.deep.equal({ oauth: 0, idp: 0 })
-    expect(await h.flows.endSessions('nobody')).to.deep.equal({ oauth: 0, idp: 0 })
-  })
-
-  it('changes no password, and a login that begins once it resolved is good, time after time', async () => {
-    const user = await h.addVerified()
-    for (let time = 0; time < 3; time += 1) {
-      const { tokens, ...again } = await ask.signedIn(h, user)
-      expect(await again.account()).to.equal(user.id)
-      expect(await ask.isActive(h, tokens.refresh_token)).to.equal(true)
-      await h.flows.endSessions(user.id)
-      expect(await ask.isActive(h, tokens.refresh_token)).to.equal(false)
-    }
-  })
-})
-
-describe('flows.adapter(…)', () => {
-  /** A class that keeps what it needs in `this`, as hosts write them. */
-  const asClass = (factory: AdapterFactory) =>
-    class HostAdapter implements Adapter {
-      readonly inner: Adapter
-
-      constructor(model: string) {
-        this.inner = factory(model)
-      }
-      upsert(id: string, payload: AdapterPayload, expiresIn: number) {
-        return this.inner.upsert(id, payload, expiresIn)
-      }
-      find(id: string) {
-        return this.inner.find(id)
-      }
-      findByUid(uid: string) {
-        return this.inner.findByUid(uid)
-      }
-      findByUserCode(userCode: string) {
-        return this.inner.findByUserCode(userCode)
-      }
-      consume(id: string) {
-        return this.inner.consume(id)
-      }
-      destroy(id: string) {
-        return this.inner.destroy(id)
-      }
-      revokeByGrantId(grantId: string) {
-        return this.inner.revokeByGrantId(grantId)
-      }
-    }
-
-  const adapters = {
-    'a class': asClass,
-    'a factory that is no arrow function': (factory: AdapterFactory): AdapterFactory =>
-      function adapter(model) {
-        return ask.withoutAccounts(factory)(model)
-      },
-  }
-
-  for (const [kind, adapter] of Object.entries(adapters)) {
-    describe(`wraps ${kind};`, () => {
-      const h = suiteHarness({ adapter })
-
-      it('where accounts cannot be found there are no counts, and everything is dead', async () => {
-        const [ann, bob] = [await ask.signedIn(h), await ask.signedIn(h)]
-        const ended = await h.flows.endSessions(ann.id)
-        expect(ended).to.deep.equal({ oauth: undefined, idp: undefined })
-        await ask.expectEnded(h, ann)
-        await ask.expectAlive(h, bob)
-      })
-    })
-  }
 })
 
 describe('The cut-off of an account', () => {

@@ -17,7 +17,6 @@ import { nestHost } from '../../examples/hosts/nest.ts'
 import { nodeHttpHost } from '../../examples/hosts/node-http.ts'
 import { providerHost } from '../../examples/hosts/provider.ts'
 import { type AccountFlows, createAccountFlows, memoryStore, memoryUsers } from '../../src/index.ts'
-import { expectConsentThenCode, NATIVE, partyOf } from '../support/clients.ts'
 import { eventually } from '../support/eventually.ts'
 import {
   followWithin,
@@ -33,7 +32,6 @@ import { freePort, serve } from '../support/serve.ts'
 import {
   ADMIN_TOKEN,
   CLIENT,
-  CONFIDENTIAL,
   type HarnessOptions,
   type Host,
   type HostParts,
@@ -54,7 +52,7 @@ const TARGETS_THAT_ARE_NO_PATH =
 
 /** What a person and a client go through, with every address taken from the page or the mail before. */
 function itServesBothFlows(options: HarnessOptions & { host: Host }): void {
-  const h = suiteHarness({ clients: [CLIENT, CONFIDENTIAL, NATIVE], ...options })
+  const h = suiteHarness({ flows: { adminPath: '/ops/accounts' }, ...options })
 
   it('answers the link of a blocked login with one 302 and the code, in the same browser and in another', async () => {
     for (const isSame of [true, false]) {
@@ -79,39 +77,6 @@ function itServesBothFlows(options: HarnessOptions & { host: Host }): void {
     await login.sees('verify-email', 'blocked')
     await login.comesBack(await login.goesOn())
     expect(await login.account()).to.equal(login.id)
-  })
-
-  it('asks for consent where that is outstanding, in the window that opened the link and in the one that waited', async () => {
-    const login = await h.blockedLogin({ extra: { prompt: 'consent' } })
-    const elsewhere = login.in()
-    await expectConsentThenCode(h, elsewhere, await elsewhere.opensLink())
-    await expectConsentThenCode(h, login, await login.goesOn())
-  })
-
-  it('asks for consent for a native client, and leads to its private-use address', async () => {
-    const login = await h.blockedLogin({ party: await partyOf(h, NATIVE) })
-    await expectConsentThenCode(h, login, await login.opensLink())
-  })
-
-  it('leads from a blocked login to the login page for another account, and back to the client of one that is cancelled', async () => {
-    for (const button of ['other_account', 'cancel']) {
-      const login = await h.blockedLogin()
-      const { username, id } = await h.addVerified()
-      const answer = await login.presses('/waiting', { button })
-      const { page, url, location = '' } = await h.follow(login.agent, answer)
-      if (button === 'cancel') {
-        expect(new URL(location).searchParams.get('error')).to.equal('access_denied')
-        expect(new URL(location).searchParams.get('state')).to.equal(login.request.state)
-      } else {
-        expect(page).to.equal('login')
-        const posted = await login.agent.post(url, { username, password: PASSWORD })
-        const back = await h.follow(login.agent, posted)
-        const tokens = await login.party.exchange(login.request, back.location ?? '')
-        expect(tokens.claims()?.sub).to.equal(id)
-      }
-      await login.reloads()
-      await login.sees('verify-email', 'ended', 400)
-    }
   })
 
   it('resets a password from the login page on, ends everything that was signed in, and goes on with that login', async () => {
@@ -223,6 +188,14 @@ function itServesBothFlows(options: HarnessOptions & { host: Host }): void {
     expect([answer.status, answer.location]).to.deep.equal([302, `${h.oauthUrl}/forgot-password`])
     const form = await h.follow(agent, answer)
     expectPage(form, 200, 'forgot-password', 'form')
+  })
+
+  it('has the admin API at the path that the host chose, and nowhere else', async () => {
+    const ask = (path: string, headers = {}) => createUserAgent().get(h.baseUrl + path, headers)
+    const token = { authorization: `Bearer ${ADMIN_TOKEN}` }
+    expect((await ask('/ops/accounts/settings', token)).status).to.equal(200)
+    expect((await ask('/ops/accounts/settings')).status).to.equal(401)
+    expect((await ask('/admin/api/settings', token)).status).to.equal(404)
   })
 
   it('answers every target of a request, also one that is no address (HDR-11)', async () => {
@@ -398,11 +371,6 @@ describe('The example of each host, as it is started by hand [full]', function (
     const origin = await start('express', 'captcha')
     const agent = createUserAgent()
     const form = `${origin}/oauth2/forgot-password`
-    for (const path of ['start.js', 'altcha.js', 'i18n.js', 'worker.js', 'altcha.css']) {
-      const { status, headers } = await agent.get(`${origin}/captcha/${path}`)
-      expect(status, path).to.equal(200)
-      expect(headers.get('content-type'), path).to.match(/^text\/(javascript|css)/)
-    }
     expect((await agent.get(form)).text).to.include('<altcha-widget ')
     expect((await agent.post(form, { identifier: 'ann' })).mode).to.equal('sent')
     const challenge: Challenge = JSON.parse((await agent.get(`${origin}/captcha/challenge`)).text)
@@ -442,28 +410,6 @@ describe('The example of each host, as it is started by hand [full]', function (
       expect((await party.exchange(request, location)).claims()?.sub).to.equal('1')
       const waited = await press(agent, blocked, '/verify-email/waiting')
       expect((await party.exchange(request, waited.location ?? '')).claims()?.sub).to.equal('1')
-    })
-  }
-})
-
-const HOSTS: Host[] = [expressHost, fastifyHost, honoHost, koaHost, nestHost, nodeHttpHost]
-
-HOSTS.push(providerHost)
-
-describe('The admin API at a path of the host’s own', () => {
-  for (const host of HOSTS) {
-    describe(`on ${host.name}`, () => {
-      const oauthPath = host === providerHost ? '' : '/oauth2'
-      const h = suiteHarness({ host, oauthPath, flows: { adminPath: '/ops/accounts' } })
-
-      it('is there, and nowhere else', async () => {
-        const ask = (path: string, headers = {}) => createUserAgent().get(h.baseUrl + path, headers)
-        const token = { authorization: `Bearer ${ADMIN_TOKEN}` }
-        expect((await ask('/ops/accounts/settings', token)).status).to.equal(200)
-        expect((await ask('/ops/accounts/settings')).status).to.equal(401)
-        expect((await ask('/admin/api/settings', token)).status).to.equal(404)
-        expect((await ask('/')).text).to.equal('Hello')
-      })
     })
   }
 })

@@ -5,10 +5,11 @@ import { Auth } from '@auth/core'
 import express from 'express'
 import { auth } from 'express-openid-connect'
 import session from 'express-session'
-import { createRemoteJWKSet, type JWTPayload, jwtVerify } from 'jose'
+import type { JWTPayload } from 'jose'
 import { Passport } from 'passport'
 import { type Profile, Strategy, type VerifyCallback } from 'passport-openidconnect'
 import { type AuthorizationRequest, createRelyingParty } from '../support/relying-party.ts'
+import { logoutTokens } from './logout-clients.ts'
 
 declare module 'express-session' {
   interface SessionData {
@@ -20,8 +21,6 @@ declare module 'express-session' {
 
 /** Where those that take part in OpenID Connect Back-Channel Logout 1.0 take their logout tokens. */
 export const LOGOUT_PATH = '/backchannel-logout'
-
-const LOGOUT_EVENT = 'http://schemas.openid.net/event/backchannel-logout'
 
 /** A client as the provider knows it. */
 export interface Registered {
@@ -70,28 +69,6 @@ export async function openidClient(registered: Registered): Promise<RequestListe
       .catch(next)
   })
   return app
-}
-
-/** Answers what a logout token says, once for each (2.6 of the standard); throws what is wrong with it. */
-function logoutTokens({ issuer, clientId }: Registered, jwksUri: string) {
-  const keys = createRemoteJWKSet(new URL(jwksUri))
-  const seen = new Set<string>()
-  return async (token: string): Promise<JWTPayload> => {
-    const { payload } = await jwtVerify(token, keys, {
-      issuer,
-      audience: clientId,
-      typ: 'logout+jwt',
-      maxTokenAge: '2 minutes',
-      requiredClaims: ['iat', 'exp', 'jti', 'events'],
-    })
-    const { jti = '', sub, sid, events, nonce } = payload
-    if (typeof Object(events)[LOGOUT_EVENT] !== 'object') throw new Error('no logout event')
-    if (nonce !== undefined) throw new Error('a nonce')
-    if (sub === undefined && sid === undefined) throw new Error('neither sub nor sid')
-    if (seen.has(jti)) throw new Error('replayed')
-    seen.add(jti)
-    return payload
-  }
 }
 
 async function endSessions(store: session.MemoryStore, { sub, sid }: JWTPayload): Promise<void> {

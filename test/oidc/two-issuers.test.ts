@@ -55,13 +55,6 @@ onEachStore('Two issuers in one process', (technology) => {
     await login.stillGetsIn()
   })
 
-  it('refuse each other’s verification link, which stays good where it belongs', async () => {
-    const login = await shop.blockedLogin()
-    await login.opensLink(at(club, login.link))
-    await login.sees('verify-email', 'expired', 400)
-    await login.stillGetsIn()
-  })
-
   it('refuse each other’s reset link, which stays good where it belongs', async () => {
     await club.addVerified()
     const user = await shop.addVerified()

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { expect } from 'chai'
-import { array, assert, integer, nat, property, tuple } from 'fast-check'
+import { array, assert, integer, property, tuple } from 'fast-check'
 import { contrasts, titleOf } from '../../bench/secrecy/contrasts.ts'
 import { isLeak, judge, type Stage } from '../../bench/secrecy/judge.ts'
 import { readOptions } from '../../bench/secrecy/options.ts'
@@ -183,21 +183,6 @@ describe('The statistics of the proof', () => {
         )
       })
     }
-
-    it('the edges likewise', () => {
-      assert(
-        property(anyPairs, nat(), (pairs, seed) => {
-          for (const test of [lowEdge, highEdge]) {
-            const one = test(pairs, createRandom(seed))
-            const other = test(swapped(pairs), createRandom(seed))
-            expect(one.p).to.be.greaterThan(0).and.at.most(1)
-            expect(other.p).to.be.closeTo(one.p, 0.05)
-            expect(other.effect).to.be.closeTo(-one.effect, 1e-9)
-          }
-        }),
-        { numRuns: 10 },
-      )
-    })
   })
 
   describe('of one contrast', () => {

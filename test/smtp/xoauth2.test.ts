@@ -6,7 +6,7 @@ import { adminOf, outcomeOf, suiteAdmin } from '../support/admin.ts'
 import { onEachStore, startHarness, suiteHarness } from '../support/harness.ts'
 import { eventually } from '../support/eventually.ts'
 import { answers, startFaultySmtp, type Fault } from '../support/mail-server.ts'
-import { dump } from '../support/records.ts'
+import { dump, instead } from '../support/records.ts'
 import type { Person } from '../support/person.ts'
 import { serve } from '../support/serve.ts'
 import { moveTime } from '../support/time.ts'
@@ -62,6 +62,8 @@ function rotating(): TokenAnswer {
     says({ ...token, expires_in: 3600, refresh_token: current })(form, res)
   }
 }
+
+const isAway = () => () => Promise.reject(new Error('the database is away'))
 
 /** An SMTP server that knows XOAUTH2 alone, with the tokens that it was shown. */
 async function startOAuthSmtp(
@@ -195,19 +197,13 @@ onEachStore('The login to the mail server by access token (smtp_auth xoauth2)', 
   it('stores a new refresh token later where that failed, also if the endpoint gives no other one then', async () => {
     const newest = 'refresh-token-newest-canary'
     const { settings } = h.store
-    const { write } = settings
-    next.push((form, res) => {
-      settings.write = async () => Promise.reject(new Error('the database is away'))
-      says({ access_token: 'access-token-x', expires_in: 60, refresh_token: newest })(form, res)
-    })
+    next.push(says({ access_token: 'access-token-x', expires_in: 60, refresh_token: newest }))
     await put({ smtp_oauth_refresh_token: REFRESH })
     const before = await settings.read()
-    try {
+    await instead(settings, 'write', isAway, async () => {
       await sendOne()
       expect(await settings.read()).to.deep.equal(before)
-    } finally {
-      settings.write = write
-    }
+    })
     // An admin tries another refresh token meanwhile, which is none of the sender's.
     next.push(says({ access_token: 'access-token-y', expires_in: 60, refresh_token: 'y-canary' }))
     expect((await tested({ smtp_oauth_refresh_token: 'x-canary' })).ok).to.equal(true)
@@ -220,19 +216,14 @@ onEachStore('The login to the mail server by access token (smtp_auth xoauth2)', 
   })
 
   it('goes back to the stored refresh token where the one that could not be stored is refused', async () => {
-    const { settings } = h.store
-    const { write } = settings
     next.push(says({ access_token: 'access-token-x', expires_in: 60, refresh_token: 'x-canary' }))
     next.push(refuse('invalid_grant'))
     await put({ smtp_oauth_refresh_token: REFRESH })
-    settings.write = async () => Promise.reject(new Error('the database is away'))
-    try {
+    await instead(h.store.settings, 'write', isAway, async () => {
       await sendOne()
       await h.later(HOUR_MS)
       await sendOne()
-    } finally {
-      settings.write = write
-    }
+    })
     expect(refreshTokensAsked()).to.deep.equal([REFRESH, 'x-canary', REFRESH])
   })
 

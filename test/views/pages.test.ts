@@ -39,8 +39,6 @@ const MAILED = 'https://id.example.com/oauth2/reset-password?token=Zm9vYmFy&x=1'
 const LIMITS = { token: 't', minLength: 8, maxLength: 64 }
 const CARRIED = { clientId: 'shop', redirectUri: 'https://shop.example/cb', state: '' }
 const CARRIED_FIELDS = { client_id: 'shop', redirect_uri: 'https://shop.example/cb', state: '' }
-const LINK = { token: 'raw', carried: CARRIED, authorizeSig: 'sig' }
-const LINK_FIELDS = { token: 'raw', ...CARRIED_FIELDS, authorize_sig: 'sig' }
 const CLIENT = { clientName: 'Shop', logo: '/logos/shop.png' }
 
 const WAITING = 'a b&c'
@@ -142,52 +140,6 @@ describe('Every page', () => {
     expect(sheet?.attribs['href']).to.match(/^\/account-flows\.css\?v=[\w-]{12}$/)
   })
 
-  it('needs no exception from a strict content security policy', () => {
-    for (const { label, find, textOf, all } of pages) {
-      for (const forbidden of ['style', 'iframe', 'object', 'base', 'noscript']) {
-        expect(find(forbidden), label).to.have.length(0)
-      }
-      // Of our own: they name nothing and load nothing.
-      expect(find('svg').length, label).to.be.at.most(1)
-      for (const drawing of find('svg')) {
-        expect(drawing.attribs, label).to.include({ 'aria-hidden': 'true' })
-        const drawn = DomUtils.getElementsByTagName('*', drawing.children)
-        const shapes = drawn.map(({ name, attribs }) => [name, ...Object.keys(attribs)])
-        expect(shapes, label).to.deep.equal([['path', 'd']])
-      }
-      expect(find('script').map(({ attribs }) => attribs)).to.deep.equal([
-        {
-          type: 'module',
-          src: `/oauth2/account-flows.js?v=${views.script.version}`,
-          blocking: 'render',
-        },
-      ])
-      expect(textOf('script')).to.equal('')
-      const attributes = all.flatMap(({ attribs }) => Object.keys(attribs)).join(' ')
-      expect(attributes, label).not.to.match(/\bstyle\b|\bon\w+/)
-    }
-  })
-
-  it('labels each field and says where its forms go', () => {
-    for (const { name, mode, label, find, forms, all } of pages) {
-      const ids = all.flatMap(({ attribs }) => attribs['id'] ?? [])
-      expect(new Set(ids).size, label).to.equal(ids.length)
-      // It opens the link again, as the reader would.
-      const isLink = name === 'verify-email' && mode === 'confirm'
-      for (const { attribs } of forms) {
-        expect(attribs['method'], label).to.equal(isLink ? 'get' : 'post')
-        expect(attribs['action'], label).to.match(/^\/oauth2\/[a-z-]+(\/waiting)?$/)
-      }
-      for (const { attribs } of find('input')) {
-        if (attribs['type'] === 'hidden' || 'hidden' in attribs) continue
-        expect(find('label').map((label) => label.attribs['for'])).to.include(attribs['id'])
-        expect(attribs['id'], label).to.equal(attribs['name'])
-      }
-      const described = all.flatMap(({ attribs }) => attribs['aria-describedby']?.split(' ') ?? [])
-      expect(ids, label).to.include.members(described)
-    }
-  })
-
   /** All elements with the names of their attributes: what must not depend on any value. */
   const skeletonOf = (html: string) =>
     read(html).all.map(({ name, attribs }) => `${name} ${Object.keys(attribs).join(' ')}`)
@@ -218,24 +170,11 @@ describe('Every page', () => {
       }
     })
   }
-
-  it('is small, with its style sheet and its script, which load nothing', () => {
-    const shown = { carried: CARRIED, client: CLIENT, waiting: WAITING }
-    const fault = { reason: 'too_many', waitMs: 3_600_000 } as const
-    const { html } = show('verify-email', { ...BLOCKED, ...shown, waitMs: 30_000, fault })
-    const { stylesheet, script } = views
-    const size = (text: string) => Buffer.byteLength(text)
-    expect(size(stylesheet.text)).to.be.below(8_192)
-    expect(size(script.text)).to.be.below(7_168)
-    expect(size(html) + size(stylesheet.text) + size(script.text)).to.be.below(20_480)
-    expect(stylesheet.text).not.to.match(/url\(|@import|expression/)
-  })
 })
 
 describe('The page for a new password', () => {
   type Mode = Exclude<PageLocals['reset-password']['mode'], 'invalid' | 'done'>
-  const reset = (mode: Mode, also?: 'password_too_short') =>
-    show('reset-password', { mode, ...LIMITS, excess: 4, also })
+  const reset = (mode: Mode) => show('reset-password', { mode, ...LIMITS, excess: 4 })
 
   /** What is told as wrong, by the field that it is beside. */
   function faultsOn({ all }: ReturnType<typeof show>): Record<string, string> {
@@ -282,15 +221,6 @@ describe('The page for a new password', () => {
       expect(hidden).to.deep.equal({ token: 't' })
     })
   }
-
-  it('names the limits in the refusals, and shows two faults, each beside its field', () => {
-    const tooShort = faultsOn(reset('password_too_short'))
-    expect(tooShort['password']).to.contain('8 characters')
-    const tooLong = faultsOn(reset('password_too_long'))['password']
-    expect(tooLong).to.contain('64 characters').and.to.contain('over the limit: 4.')
-    const both = { ...tooShort, ...faultsOn(reset('password_mismatch')) }
-    expect(faultsOn(reset('password_mismatch', 'password_too_short'))).to.deep.equal(both)
-  })
 
   it('says nothing of bytes, in no language, until a password is too long for them', () => {
     const limits = { token: 'raw', minLength: 1, maxLength: 64 }
@@ -350,31 +280,6 @@ describe('The page of a link that does not work', () => {
         const links = find('a').filter(({ attribs }) => attribs['href'])
         expect(forms.length + links.length).to.be.above(0)
       }
-    }
-  })
-
-  it('sends a new link at one click: with all of a verification link, and with the token alone of another', () => {
-    const expired = { reason: 'expired', carried: CARRIED } as const
-    const verification = show('verify-email', { mode: 'expired', ...expired, renew: LINK })
-    const reset = show('reset-password', { mode: 'invalid', ...expired, renew: 'raw' })
-    const forms = [verification.forms, reset.forms].flat()
-    expect(forms.map(({ action, fields }) => [action, fields])).to.deep.equal([
-      ['/oauth2/resend-verification', LINK_FIELDS],
-      ['/oauth2/forgot-password', { token: 'raw' }],
-    ])
-  })
-
-  it('asks for a name where no link is to be renewed, leads on to the client, and is followed by a page in the same language', () => {
-    const locals = { mode: 'expired', reason: 'used', carried: CARRIED } as const
-    const client = { ...CLIENT, href: 'https://shop.example/' }
-    const { forms, find, textOf } = show('verify-email', { ...locals, client })
-    const fields = { ...CARRIED_FIELDS, username: undefined }
-    expect(forms.map(({ fields }) => fields)).to.deep.equal([fields])
-    expect(find('a').map(({ attribs }) => attribs['href'])).to.deep.equal(['https://shop.example/'])
-    expect(textOf('a')).to.equal('Continue to Shop')
-    for (const asked of views.locales) {
-      const [form] = show('verify-email', locals, { asked }).forms
-      expect(form?.fields['ui_locales']).to.equal(asked)
     }
   })
 })
@@ -484,17 +389,6 @@ describe('The page of a link that was opened elsewhere', () => {
       expect(textOf('li')).to.match(/ada.*Shop.*UTC/s)
       expect(forms).to.deep.equal([])
     }
-  })
-
-  it('says until when no code is good, that the login waits no more, or that another account is signed in, naming neither', () => {
-    const late = show('verify-email', { ...elsewhere, code: '042917', waitMs: 3_600_000 })
-    expect(late.whole).to.include('in 60 minutes')
-    const over = show('verify-email', elsewhere)
-    expect(over.whole).to.include(words['verify-email.elsewhere.over.lead'])
-    expect(over.html).not.to.match(/\d{6}/)
-    const { forms, whole } = show('verify-email', { mode: 'other_account' })
-    expect(forms).to.deep.equal([])
-    expect(whole).to.contain('Sign out first')
   })
 })
 

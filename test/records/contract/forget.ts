@@ -5,11 +5,9 @@ import type { AccountFlowsStore } from '../../../src/records/index.ts'
 import {
   after,
   claimOne,
-  eventIn,
   hour,
   minute,
   mustExist,
-  oddTexts,
   sampleClaim,
   sampleClientLogout,
   sampleMailJob,
@@ -17,7 +15,6 @@ import {
   samplePendingLogin,
   sampleResetToken,
   sampleVerificationToken,
-  statusIn,
 } from './samples.ts'
 
 const NOTHING = {
@@ -88,48 +85,6 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     expect(await pendingLogins.find({ id: bob.login.id })).to.include({ accountId: 'bob' })
   })
 
-  it('removes nothing the second time, or where nothing is known, and what came since', async () => {
-    await recorded('ann')
-    await forget('ann')
-    expect(await forget('ann')).to.deep.equal(NOTHING)
-    const bob = await recorded('bob')
-    for (const each of ['nobody', 'BOB', ...oddTexts]) {
-      expect(await forget(each), each).to.deep.equal(NOTHING)
-    }
-    expect(await leftOf('bob')).to.deep.equal([1, 1, 1, 1, 1, 1])
-    await store().resetTokens.issue(sampleResetToken({ userId: 'ann' }))
-    expect(await forget('ann')).to.deep.equal({ ...NOTHING, resetTokens: 1 })
-    expect(await statusIn(store().outbox, bob.mail.id)).to.include({ accountId: 'bob' })
-  })
-
-  it('keeps what admins did to it, with the hash in place of its id; a second time changes nothing', async () => {
-    const { audit } = store()
-    const action = { type: 'admin_action', at: after(0), address: '192.0.2.1' } as const
-    const details = { action: 'send_reset', actor: 'admin_token:support' }
-    const record = (id: string, accountId: string) =>
-      audit.record({ ...action, id, accountId, details }, hour)
-    await recorded('ann')
-    await record('of-ann', 'ann')
-    await record('of-bob', 'bob')
-    const bobs = await eventIn(audit, 'of-bob')
-
-    expect(await forget('ann')).to.include({ events: 1 })
-    const { recordedAt: _recordedAt, ...event } = mustExist(await eventIn(audit, 'of-ann'))
-    expect(event).to.deep.equal({
-      ...action,
-      id: 'of-ann',
-      details: { ...details, account_hash: 'hash of ann' },
-    })
-    expect(await leftOf('ann')).to.deep.equal([0, 0, 0, 0, 0, 0])
-    expect(await eventIn(audit, 'of-bob')).to.deep.equal(bobs)
-
-    const all = await audit.list({ limit: 10 })
-    for (const each of ['ann', 'hash of ann']) {
-      expect(await forget(each)).to.deep.equal(NOTHING)
-    }
-    expect(await audit.list({ limit: 10 })).to.deep.equal(all)
-  })
-
   it('leaves a reset that is being finished, which is finished; then it is removed', async () => {
     const { reset, invitation } = await recorded('ann')
     await store().invitationTokens.claim(invitation, sampleClaim())
@@ -168,7 +123,7 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     expect(await forget('ann')).to.deep.equal(NOTHING)
   })
 
-  it('leaves a mail that a worker holds, until its lease ends, and removes a dead letter', async () => {
+  it('leaves a mail that a worker holds, until its lease ends', async () => {
     const { mail } = await recorded('ann')
     const { outbox } = store()
     const held = mustExist(await claimOne(outbox, 'resolve', 1, minute - 1))
@@ -177,11 +132,5 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     expect(await outbox.isHeld(held)).to.equal(true)
     expect(await forget('ann', 2 * minute)).to.deep.equal({ ...NOTHING, mails: 1 })
     expect(await outbox.resolve(held, 'ann', after(2 * minute))).to.equal(false)
-
-    await recorded('bob')
-    const dead = mustExist(await claimOne(outbox, 'resolve', 1))
-    await outbox.giveUp(dead, after(1), 'no such mailbox')
-    expect(await forget('bob')).to.include({ mails: 1, underWay: 0 })
-    expect(await leftOf('bob')).to.deep.equal([0, 0, 0, 0, 0, 0])
   })
 }

@@ -1,6 +1,5 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { after, issuedAs, sampleClaim, sampleResetToken } from './samples.ts'
 import type { AccountFlowsStore } from '../../../src/records/index.ts'
 import { itAdministersMailJobs } from './administration.ts'
 import { itKeepsClientLogouts } from './client-logouts.ts'
@@ -55,37 +54,9 @@ export function itIsAnAccountFlowsStore(
       itKnowsWhatIsLeftToUse(() => opened.store.outbox)
     })
 
-    it('keeps the tokens of each kind apart', async () => {
-      const { resetTokens, invitationTokens, verificationTokens } = opened.store
-      const token = sampleResetToken()
-      await invitationTokens.issue(token)
-      for (const other of [resetTokens, verificationTokens]) {
-        expect(await other.find(token.tokenHash)).to.equal(undefined)
-        expect(await other.ofUser(token.userId, 10)).to.deep.equal([])
-      }
-      expect(await resetTokens.claim(token, sampleClaim())).to.equal(undefined)
-      await resetTokens.revoke({ userId: token.userId }, after(1))
-      await resetTokens.issue(sampleResetToken({ requestedAt: after(1) }))
-      expect(await invitationTokens.find(token.tokenHash)).to.deep.equal(issuedAs(token))
-    })
-
-    it('can be started again, and loses nothing', async () => {
-      await opened.store.settings.write({ smtp_host: 'mail.example' }, 0)
-      await opened.store.start()
-      expect((await opened.store.settings.read()).values).to.deep.equal({
-        smtp_host: 'mail.example',
-      })
-    })
-
     it('finds everything as it was started, if it can tell', async () => {
       const inspection = await opened.store.inspect()
       expect(inspection.wrongIndexes ?? []).to.deep.equal([])
-    })
-
-    it('tells the time', async () => {
-      const now = await opened.store.now()
-      expect(now).to.be.instanceOf(Date)
-      expect(now.getTime()).to.be.closeTo(Date.now(), 60_000)
     })
   })
 }

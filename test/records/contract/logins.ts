@@ -68,12 +68,9 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
     expect((await kept()).length).to.be.within(1, 3)
     await port().save(mustExist(logins[19]), 3)
     expect(await kept()).to.include(19)
-    const [early] = logins
-    await port().save(mustExist(early), 3)
-    expect(
-      await port().find({ id: mustExist(early).id }),
-      'the one that is saved stays',
-    ).to.deep.equal(early)
+    const early = mustExist(logins[0])
+    await port().save(early, 3)
+    expect(await port().find({ id: early.id }), 'the one that is saved').to.deep.equal(early)
     expect(await port().find({ id: ofBob.id })).to.deep.equal(ofBob)
   })
 
@@ -117,19 +114,6 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
     expect((await port().find({ id }))?.continuedAt).to.deep.equal(after(2))
   })
 
-  it('voids all logins of an account, or all but one', async () => {
-    const [one, other] = [await saved(), await saved({ email: undefined })]
-    const ofBob = await saved({ accountId: 'bob' })
-    const ends = { isVoid: true } as const
-    await port().change({ accountId: 'nobody' }, ends)
-    await port().change({ accountId: 'ann', except: one.id }, ends)
-    expect(await port().find({ id: one.id })).to.deep.equal(one)
-    expect(await port().find({ id: other.id })).to.deep.equal({ ...other, passwordDigest: '' })
-    await port().change({ accountId: 'ann', except: undefined }, ends)
-    expect(await port().find({ id: one.id })).to.deep.equal({ ...one, passwordDigest: '' })
-    expect(await port().find({ id: ofBob.id })).to.deep.equal(ofBob)
-  })
-
   it('finds the newest of an account that waits in a browser', async () => {
     const here = { accountId: 'ann', browserHash: 'here' }
     const waits = await saved({ ...here, createdAt: after(1) })
@@ -154,30 +138,44 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
   })
 }
 
-function end(at: number, id = `at ${at}`): SessionEnd {
-  return { id, at: after(at) }
+const end = (at: number, idpAt = at, id = `at ${at}`): SessionEnd => {
+  return { id, at: after(at), ...(idpAt !== at && { idpAt: after(idpAt) }) }
 }
 
-const exactEnd = (at: number) => ({ ...end(at), isExact: true })
+const exact = (at: number) => ({ ...end(at), isExact: true })
+
+type Row = [what: string, ends: SessionEnd[], moved: (number | undefined)[]]
+const ENDS: Row[] = [
+  ['move in one step (3.3, effects 3 and 4)', [end(1)], [1, 1]],
+  ['move each to its own time', [end(1), end(2, 5)], [2, 5]],
+  ['move on by a millisecond, where an end is earlier', [end(5), end(1)], [6, 6]],
+  ['move on each by itself', [end(5), end(1), end(3, 9)], [7, 9]],
+  ['move on where two clocks make the same time', [end(5), end(5, 5, 'another')], [6, 6]],
+  ['stay where an exact end comes first', [exact(2)], [undefined, undefined, 2]],
+  ['stay beside the latest exact end', [exact(2), end(5), exact(9), exact(1)], [5, 5, 9]],
+  ['stay where ends are repeated', [end(5), end(1), exact(3), end(1), end(5)], [6, 6, 3]],
+]
 
 export function itKeepsCutoffs(port: () => SessionCutoffStore): void {
   it('knows of no cut-off before the first', async () => {
     expect(await port().read('ann')).to.equal(undefined)
   })
 
-  it('ends OAuth sessions and IdP sessions in one step, each at its own time (3.3, effects 3 and 4)', async () => {
-    const both = { oauthAt: after(1), idpAt: after(1) }
-    expect(await port().end('ann', end(1))).to.deep.equal(both)
-    expect(await port().read('ann')).to.deep.equal(both)
-    await port().end('ann', { ...end(2), idpAt: after(5) })
-    expect(await port().read('ann')).to.deep.equal({ oauthAt: after(2), idpAt: after(5) })
-    expect(await port().read('bob')).to.equal(undefined)
-  })
+  const timeOf = (ms: number | undefined) => (ms === undefined ? undefined : after(ms))
+  for (const [what, ends, [oauth, idp, exactly]] of ENDS) {
+    it(what, async () => {
+      let answer: unknown
+      for (const each of ends) answer = await port().end('ann', each)
+      const times = { oauthAt: timeOf(oauth), idpAt: timeOf(idp) }
+      const moved = exactly === undefined ? times : { ...times, exactAt: after(exactly) }
+      expect(answer).to.deep.equal(moved)
+      expect(await port().read('ann')).to.deep.equal(moved)
+      expect(await port().read('bob')).to.equal(undefined)
+    })
+  }
 
   it('moves forward with each end, by whichever clock, when 20 end at once', async () => {
-    const ends = await atOnce((caller) =>
-      port().end('ann', { ...end(20 - caller), idpAt: after(caller) }),
-    )
+    const ends = await atOnce((caller) => port().end('ann', end(20 - caller, caller)))
     for (const kind of ['idpAt', 'oauthAt'] as const) {
       const times = ends.map((end) => end[kind]?.getTime() ?? 0)
       expect(new Set(times).size).to.equal(20)
@@ -185,47 +183,6 @@ export function itKeepsCutoffs(port: () => SessionCutoffStore): void {
       const latest = (await port().read('ann'))?.[kind]?.getTime() ?? 0
       expect(latest).to.equal(Math.max(...times))
       expect(latest).to.be.at.least(after(kind === 'idpAt' ? 19 : 20).getTime())
-    }
-  })
-
-  it('moves on from where it is, where it is asked for an earlier time or the same', async () => {
-    await port().end('ann', end(5))
-    const moved = { idpAt: after(6), oauthAt: after(6) }
-    expect(await port().end('ann', end(1))).to.deep.equal(moved)
-    expect(await port().end('ann', { ...end(3), idpAt: after(9) })).to.deep.equal({
-      idpAt: after(9),
-      oauthAt: after(7),
-    })
-    expect(await port().end('ann', end(7))).to.deep.include({ oauthAt: after(8) })
-  })
-
-  it('tells two ends of the same time apart, which two clocks may make', async () => {
-    await port().end('ann', end(5))
-    const moved = { idpAt: after(6), oauthAt: after(6) }
-    expect(await port().end('ann', end(5, 'another'))).to.deep.equal(moved)
-  })
-
-  it('keeps an exact end beside the others, the latest of them', async () => {
-    await port().end('ann', exactEnd(2))
-    expect(await port().read('ann')).to.deep.equal({
-      idpAt: undefined,
-      oauthAt: undefined,
-      exactAt: after(2),
-    })
-    await port().end('ann', end(5))
-    for (const at of [9, 1]) {
-      const ends = await port().end('ann', exactEnd(at))
-      expect(ends).to.deep.equal({ idpAt: after(5), oauthAt: after(5), exactAt: after(9) })
-    }
-  })
-
-  it('changes nothing when an end is repeated, whatever ended in between', async () => {
-    await port().end('ann', end(5))
-    await port().end('ann', end(1))
-    await port().end('ann', exactEnd(3))
-    for (const repeated of [1, 5, 1]) {
-      const ends = await port().end('ann', end(repeated))
-      expect(ends).to.deep.include({ idpAt: after(6), oauthAt: after(6) })
     }
   })
 }

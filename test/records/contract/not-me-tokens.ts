@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
 import type { NotMeToken, NotMeTokenStore } from '../../../src/records/index.ts'
-import { after, atOnce, hour, oddTexts, sampleNotMeToken } from './samples.ts'
+import { after, atOnce, hour, sampleNotMeToken } from './samples.ts'
 
 export function itKeepsNotMeTokens(port: () => NotMeTokenStore): void {
   async function issued(changes: Partial<NotMeToken> = {}) {
@@ -13,7 +13,7 @@ export function itKeepsNotMeTokens(port: () => NotMeTokenStore): void {
   it('finds a token as it was saved, by its hash alone', async () => {
     const tokens = [await issued(), await issued({ kind: 'password_changed', linkId: undefined })]
     for (const token of tokens) expect(await port().find(token.id)).to.deep.equal(token)
-    for (const each of [...oddTexts, 'a'.repeat(64), tokens[0]?.linkId ?? ''])
+    for (const each of ['', 'a'.repeat(64), tokens[0]?.linkId ?? ''])
       expect(await port().find(each), each).to.equal(undefined)
   })
 

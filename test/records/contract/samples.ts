@@ -25,9 +25,6 @@ export function after(milliseconds: number): Date {
 export const minute = 60_000
 export const hour = 60 * minute
 
-/** That must not be read as operators, paths or fields. */
-export const oddTexts = ['$ne', 'a.b', '$', '{"$gt":""}', '', '__proto__']
-
 /** Twenty callers at once. */
 export function atOnce<T>(act: (caller: number) => Promise<T>): Promise<T[]> {
   return Promise.all(Array.from({ length: 20 }, (_, caller) => act(caller)))

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
 import type { NewToken, Token, TokenStore } from '../../../src/records/index.ts'
-import { after, issuedAs, minute, mustExist, oddTexts } from './samples.ts'
+import { after, issuedAs, minute } from './samples.ts'
 
 /** That the token is told, with what happened to it. */
 export async function expectToken(tokens: TokenStore, token: NewToken, changes?: Partial<Token>) {
@@ -37,19 +37,11 @@ export function itFindsTokens(
 
   it('finds none by another hash, and none of another user', async () => {
     const token = await issue()
-    for (const each of [...oddTexts, '0'.repeat(64), token.id, token.tokenHash.toUpperCase()])
+    for (const each of ['', '0'.repeat(64), token.id, token.tokenHash.toUpperCase()])
       expect(await port().find(each), each).to.equal(undefined)
-    for (const each of [...oddTexts, 'bob', 'an', 'Ann'])
+    for (const each of ['', 'bob', 'an', 'Ann'])
       expect(await port().ofUser(each, 10), each).to.deep.equal([])
     expect(await port().find(token.tokenHash)).to.include({ id: token.id })
-  })
-
-  it('takes any text for an id of a user', async () => {
-    for (const userId of oddTexts) await issue({ userId })
-    for (const userId of oddTexts) {
-      const tokens = await port().ofUser(userId, 10)
-      expect(tokens.map((token) => token.userId)).to.deep.equal([userId])
-    }
   })
 
   it('tells the newest of a user first, as many as were asked for, whatever order they were saved in', async () => {
@@ -68,14 +60,5 @@ export function itFindsTokens(
     const token = await issue()
     const answers = [await port().find(token.tokenHash), await port().ofUser('ann', 10)]
     expect(JSON.stringify(answers)).to.include(token.id).and.not.include(token.tokenHash)
-  })
-
-  it('gives answers that change nothing when they are changed', async () => {
-    const token = await issue()
-    for (const found of [await port().find(token.tokenHash), ...(await port().ofUser('ann', 1))]) {
-      mustExist(found).carried.state = 'changed'
-      mustExist(found).expiresAt.setTime(0)
-    }
-    await expectToken(port(), token)
   })
 }

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
 import type { NewToken, Token, VerificationTokenStore } from '../../../src/records/index.ts'
-import { after, atOnce, endIn, mustExist, sampleVerificationToken } from './samples.ts'
+import { after, atOnce, endIn, sampleVerificationToken } from './samples.ts'
 import { expectToken, itFindsTokens } from './tokens.ts'
 
 export function itKeepsVerificationTokens(port: () => VerificationTokenStore): void {
@@ -17,26 +17,6 @@ export function itKeepsVerificationTokens(port: () => VerificationTokenStore): v
 
   itFindsTokens(port, issued)
 
-  it('tells when the last usable token expires, of whomever it is', async () => {
-    expect(await port().latestExpiry(after(1))).to.equal(undefined)
-    const [soon, late, revoked, used] = [
-      await issued({ expiresAt: after(1_000) }),
-      await issued({ userId: 'bob', expiresAt: after(2_000) }),
-      await issued({ expiresAt: after(3_000) }),
-      await issued({ userId: 'cleo', expiresAt: after(4_000) }),
-    ]
-    await port().revoke({ id: revoked.id }, after(1))
-    await port().use(used, after(1))
-    expect(await port().latestExpiry(after(2))).to.deep.equal(late.expiresAt)
-    expect(await port().latestExpiry(soon.expiresAt)).to.deep.equal(late.expiresAt)
-    expect(await port().latestExpiry(late.expiresAt)).to.equal(undefined)
-  })
-
-  it('keeps all links of a user alive side by side', async () => {
-    const tokens = await atOnce(() => issued())
-    for (const token of tokens) expect(await endOf(token)).to.equal('alive')
-  })
-
   it('is used once, and the other links of the user for this address expire with it', async () => {
     const [used, other] = [await issued(), await issued({ createdAt: after(1) })]
     const kept = [await issued({ email: 'other@example.com' }), await issued({ userId: 'bob' })]
@@ -45,16 +25,6 @@ export function itKeepsVerificationTokens(port: () => VerificationTokenStore): v
     await isTold(used, { usedAt: after(2) })
     await isTold(other, { expiresAt: after(2) })
     for (const each of kept) await isTold(each)
-  })
-
-  it('sets one time where 20 use it at once, and the others expire', async () => {
-    const [used, other] = [await issued(), await issued()]
-    await atOnce((caller) => port().use(used, after(caller)))
-    const { usedAt, expiresAt } = mustExist(await port().find(used.tokenHash))
-    expect(mustExist(usedAt)).to.be.within(after(0), after(19))
-    expect(expiresAt).to.deep.equal(used.expiresAt)
-    expect(await endOf(other, 20)).to.equal('expired')
-    expect(await endOf(await issued(), 20)).to.equal('alive')
   })
 
   it('revokes one link that nobody used, or all such of one user', async () => {
