@@ -32,7 +32,10 @@ const NONE = {
 describe('The set-up of the tests, where something is missing [full]', () => {
   const file = suiteFolder()
 
-  before(() => writeFile(file('suites.test.ts'), SUITES))
+  before(async () => {
+    await writeFile(file('package.json'), '{"type":"module"}')
+    await writeFile(file('suites.test.ts'), SUITES)
+  })
 
   /** Nothing is on its path, and nothing may be installed. Answers what is told, and what of it after the summary. */
   async function testsWith(given: Record<string, string>, grep = '') {

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
-import { Pool } from 'pg'
 import { postgresUsers, storageIn } from '../../examples/server/postgresql.ts'
 import { itIsAUserStore } from '../../src/contract/index.ts'
 import { startHarness } from '../support/harness.ts'
@@ -8,6 +7,7 @@ import {
   describeOnPostgresql,
   describeWithPostgresql,
   freshPostgresql,
+  poolOf,
 } from '../support/postgresql.ts'
 
 describeOnPostgresql('examples/server/postgresql.ts', (database) => {
@@ -64,7 +64,7 @@ describeWithPostgresql('examples/server/postgresql.ts beside others [full]', () 
     await storageIn(pool, keys)
     const writer = await pool.connect()
     await writer.query('BEGIN; DELETE FROM users; DELETE FROM provider_jwks WHERE false')
-    const starting = new Pool({ connectionString: url, options: '-c lock_timeout=5000' })
+    const starting = poolOf(url, '-c lock_timeout=5000')
     await storageIn(starting, keys)
     await starting.end()
     await writer.query('ROLLBACK')

@@ -83,9 +83,7 @@ export async function freshPostgresql(from?: PostgresServer) {
   const name = `test_${randomBytes(8).toString('hex')}`
   await administer(server, `CREATE DATABASE ${name}`)
   const url = server.url(name)
-  const pool = new Pool({ connectionString: url })
-  // Of a connection that is lost while nobody uses it.
-  pool.on('error', () => {})
+  const pool = poolOf(url)
   return {
     pool,
     /** With the database's name, so that a child process can be given it as it is. */
@@ -96,6 +94,11 @@ export async function freshPostgresql(from?: PostgresServer) {
       await administer(server, `DROP DATABASE ${name} WITH (FORCE)`)
     },
   }
+}
+
+/** A pool that says nothing of a connection that is lost while nobody uses it. */
+export function poolOf(connectionString: string, options = ''): Pool {
+  return new Pool({ connectionString, options }).on('error', () => {})
 }
 
 async function administrator(server: Pick<PostgresServer, 'url'>): Promise<Client> {
