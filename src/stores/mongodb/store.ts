@@ -43,18 +43,17 @@ export function mongoStore(
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it is what the host got from the driver
   const db = database as Db
   const collectionOf = collectionsOf<Kept>(db, prefix)
-  const wrong = (kind: Kind) => wrongIndexes(collectionOf(kind), indexesOf(kind))
 
   return withUnavailable<RecordStore>({
     purges: true,
 
     async start(kinds) {
-      for (const kind of kinds)
-        if ((await wrong(kind)).length > 0) await createIndexes(collectionOf(kind), indexesOf(kind))
+      for (const kind of kinds) await createIndexes(collectionOf(kind), indexesOf(kind))
     },
 
     async inspect(kinds) {
-      return (await Promise.all(kinds.map(wrong))).flat()
+      const wrong = kinds.map((kind) => wrongIndexes(collectionOf(kind), indexesOf(kind)))
+      return (await Promise.all(wrong)).flat()
     },
 
     async now() {
