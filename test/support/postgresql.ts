@@ -74,7 +74,10 @@ export function describeOnPostgresql(
     return { pool, drop: () => pool.close() }
   }
   describe(`${title}, in PGlite`, suite(inProcess))
-  describeWithPostgresql(`${title}, on a server [full]`, suite(freshPostgresql))
+  describeWithPostgresql(
+    `${title}, on a server [full]`,
+    suite(async () => freshPostgresql()),
+  )
 }
 
 /** A new, empty database with a random name. Throws where no PostgreSQL can be had. */
