@@ -68,17 +68,24 @@ export function accountRecords(factories: AdapterFactory[], log: Log, accountId:
       return (ends: SessionCutoffs) => {
         const counts = { ...none }
         const clients: EndedClientSids = new Map()
-        for (const { stamp, clients: own } of found.filter((record) => isOver(record, ends))) {
-          counts[stamp.cutoff] = 1 + (counts[stamp.cutoff] ?? 0)
-          for (const [id, sid] of own) note(clients, id, sid)
+        for (const record of found.filter((one) => isOver(one, ends))) {
+          counts[record.stamp.cutoff] = 1 + (counts[record.stamp.cutoff] ?? 0)
+          note(clients, record)
         }
         return { counts, clients }
       }
     },
 
-    deleteEnded(ends: SessionCutoffs): Promise<EndedSessions> {
+    /** Answers the clients of what went. */
+    async deleteEnded(ends: SessionCutoffs): Promise<EndedClientSids> {
+      const clients: EndedClientSids = new Map()
       const failed = 'ended sessions and tokens could not be deleted; they are dead all the same'
-      return deleteThose(failed, (record) => isOver(record, ends))
+      await deleteThose(failed, (record) => {
+        const isToGo = isOver(record, ends)
+        if (isToGo) note(clients, record)
+        return isToGo
+      })
+      return clients
     },
   }
 }
@@ -91,11 +98,13 @@ function clientsIn({ clientId, sid, authorizations = {} }: AdapterPayload) {
   return clients
 }
 
-function note(clients: EndedClientSids, id: string | undefined, sid: unknown) {
-  if (id === undefined) return
-  const sids = clients.get(id) ?? new Set()
-  clients.set(id, sids)
-  if (typeof sid === 'string') sids.add(sid)
+function note(clients: EndedClientSids, { clients: named }: FoundRecord) {
+  for (const [id, sid] of named) {
+    if (id === undefined) continue
+    const sids = clients.get(id) ?? new Set()
+    clients.set(id, sids)
+    if (typeof sid === 'string') sids.add(sid)
+  }
 }
 
 function findsAccounts(adapter: Adapter): adapter is AccountAdapter {

@@ -20,6 +20,18 @@ export function createEndableSessions(parts: EndableParts) {
   const factories: AdapterFactory[] = []
   const wrappers = new WeakSet<object>()
 
+  async function cutOff(accountId: string, end: SessionEnd): Promise<CutOff> {
+    const records = accountRecords(factories, log, accountId)
+    const [ends, endedBy] = await Promise.all([cutoffs.end(accountId, end), records.look()])
+    const { counts, clients } = endedBy(ends)
+    await recordLoggedOutClients(accountId, end, clients)
+    return {
+      ended: counts,
+      // Again, for a login that was saved between the look and the cut-off. Those that are recorded stay as they are.
+      clear: async () => recordLoggedOutClients(accountId, end, await records.deleteEnded(ends)),
+    }
+  }
+
   return {
     ...logins,
     answeringOutages: outages.answeringOutages,
@@ -42,21 +54,12 @@ export function createEndableSessions(parts: EndableParts) {
     },
 
     async end(accountId: string, end: SessionEnd): Promise<EndedSessions> {
-      const records = accountRecords(factories, log, accountId)
-      const ends = await cutoffs.end(accountId, end)
-      const clients = async () => (await records.look())(ends).clients
-      await recordLoggedOutClients(accountId, end, clients)
-      return records.deleteEnded(ends)
+      const { ended, clear } = await cutOff(accountId, end)
+      await clear()
+      return ended
     },
 
-    async cutOff(accountId: string, end: SessionEnd): Promise<CutOff> {
-      const records = accountRecords(factories, log, accountId)
-      const [ends, endedBy] = await Promise.all([cutoffs.end(accountId, end), records.look()])
-      const { counts, clients } = endedBy(ends)
-      await recordLoggedOutClients(accountId, end, async () => clients)
-      return { ended: counts, clear: async () => void (await records.deleteEnded(ends)) }
-    },
-
+    cutOff,
     start: own.start,
   }
 }

@@ -14,17 +14,16 @@ const LIFE_MS = 24 * 3_600_000
 export type RecordLoggedOutClients = ReturnType<typeof createRecordLoggedOutClients>
 
 /**
- * Records which clients are to be notified, and calls `wake` if there are any. Call it before the records of the account are deleted. It
+ * Records which clients are to be notified, and calls `wake` if there are any. It
  * throws only if the store cannot be reached.
  */
 export function createRecordLoggedOutClients(
   { provider, clientLogouts, clock, log }: OidcParts,
   wake: () => void,
 ) {
-  return (accountId: string, end: SessionEnd, clientsOfEnded: () => Promise<EndedClientSids>) =>
+  return (accountId: string, end: SessionEnd, clients: EndedClientSids) =>
     unlessUnavailable(log, async () => {
       if (!isBackchannelLogoutOn(provider())) return
-      const clients = await clientsOfEnded()
       const logouts: NewClientLogout[] = []
       const note = ([clientId, sids]: [string, Set<string>]) =>
         unlessUnavailable(log, async () => {

@@ -119,6 +119,21 @@ onEachStore('Clients are told that an account is ended', (technology) => {
     expect(clients['with-sid'].tokens).to.have.length(2)
   })
 
+  it('of a login that is saved while an end looks at what there is', async () => {
+    const user = await h.addVerified()
+    const { agent } = await signInAt(h, clients.plain, user)
+    const endDuringLogin = (end: typeof h.store.cutoffs.end): typeof end => {
+      return async (...of) => {
+        await signInAt(h, clients['with-sid'], user, agent)
+        return end(...of)
+      }
+    }
+    await instead(h.store.cutoffs, 'end', endDuringLogin, () => user.getsBackIn(NEW))
+    await eventually('both are told', async () => (await statesOf(user)).length === 2)
+    await allTold(h, user)
+    expect(await statesOf(user)).to.deep.equal(['plain sent', 'with-sid sent'])
+  })
+
   it('of a session that is over at the provider, where a refresh token is left', async () => {
     const user = await h.addVerified()
     for (const name of ['plain', 'with-sid'] as const) {

@@ -383,7 +383,7 @@ describeWithMongo('What a login and an end cost beside what the provider asks of
     expect(exchanging).to.deep.equal(['find session_cutoffs', 'find users'])
   })
 
-  it('is for each end one look for all that the provider has of the account, and nothing about clients where none is told', async () => {
+  it('is for each end two looks for all that the provider has of the account, one to delete, and nothing about clients where none is told', async () => {
     const user = await h.addVerified()
     await user.signsIn()
     await h.isIdle()
@@ -393,6 +393,7 @@ describeWithMongo('What a login and an end cost beside what the provider asks of
       'delete oidc_records',
       'find email_verification_tokens',
       'find invitation_tokens',
+      'find oidc_records',
       'find oidc_records',
       'find password_reset_tokens',
       'find pending_logins',
