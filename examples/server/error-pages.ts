@@ -19,7 +19,7 @@ const MODES = new Map([
 ])
 
 /** What another try mends, by the code of the error. */
-const REASONS = new Map<unknown, string>([
+const CAUSE_OF_REASON = new Map<unknown, string>([
   ['ERR_STORE_UNAVAILABLE', 'the database cannot be reached'],
   ['ERR_OVERLOADED', 'too many passwords wait to be checked'],
   ['ERR_JUDGE_FAILED', 'a new password cannot be judged'],
@@ -67,7 +67,7 @@ export function unavailablePage(show: ShowPage, noTimeLeft: AbortSignal): Middle
     try {
       if ((await until(noTimeLeft, next())) === 'aborted' && !ctx.headerSent) showUnavailable(ctx)
     } catch (error) {
-      const reason = REASONS.get(Reflect.get(Object(error), 'code'))
+      const reason = CAUSE_OF_REASON.get(Reflect.get(Object(error), 'code'))
       if (reason === undefined) throw error
       logFailure(reason, error, ctx)
       showUnavailable(ctx)

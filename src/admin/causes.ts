@@ -51,7 +51,7 @@ const WORDS = {
   ],
   changed: (facts) => {
     const [, was = 'no account was found by its address'] =
-      REASONS.get(facts.event?.reason ?? '') ?? []
+      CAUSE_OF_REASON.get(facts.event?.reason ?? '') ?? []
     const again = facts.user.emailVerified ? 'try again' : 'try again with the username'
     return [
       `The last request, at ${timeOf(facts)}, got no mail: ${was}. This is no longer so.`,
@@ -109,7 +109,7 @@ const WORDS = {
 } satisfies Record<string, (facts: Facts) => Words>
 
 /** Why a request got no mail: the cause, if that is so still, and what was so then. */
-export const REASONS = new Map(
+export const CAUSE_OF_REASON = new Map(
   Object.entries({
     not_verified: ['unverified', 'the address was not verified'],
     already_verified: ['verified', 'the address was verified already'],

@@ -1,10 +1,10 @@
 /** Finds why somebody got no mail, out of the account, its mails and events. What a cause says is in `causes.ts`. */
-import { findUser, refusesMail } from '../flows/account.ts'
+import { findUser, whyNoMail } from '../flows/account.ts'
 import { isBlockedBy } from '../flows/not-me.ts'
 import { MAIL_KINDS, linkKinds } from '../ports/mail-kinds.ts'
 import type { AuditEventType, RecordedEvent, User } from '../ports/index.ts'
 import { foldTyped } from '../ports/users.ts'
-import { diagnosisOf, REASONS, type Cause, type Diagnosis } from './causes.ts'
+import { diagnosisOf, CAUSE_OF_REASON, type Cause, type Diagnosis } from './causes.ts'
 import { isRefusal } from './failed-mail.ts'
 import type { Facts } from './facts.ts'
 import type { AdminParts } from './operation.ts'
@@ -70,7 +70,7 @@ export function diagnose(history: MailHistory): Diagnosis {
   const told = (cause: Cause, of?: Partial<Facts>) => diagnosisOf(cause, { ...history, ...of })
   const block = disowned.find(({ details }) => isBlockedBy(user, details))
   if (block) return told('blocked', { event: block })
-  const refused = refusesMail(user) ?? (canSend ? undefined : 'mail_server_down')
+  const refused = whyNoMail(user) ?? (canSend ? undefined : 'mail_server_down')
   if (refused) return told(refused)
   const last = lastOf(history)
   const since = last?.recordedAt ?? new Date(0)
@@ -121,7 +121,7 @@ function ofLastMail(event: RecordedEvent, history: MailHistory): [Cause, Partial
     return isOver ? ['has_password'] : ['sent', about]
   }
   const { reason = '' } = event
-  const [cause] = REASONS.get(reason) ?? []
+  const [cause] = CAUSE_OF_REASON.get(reason) ?? []
   if (cause) return isStillSo(cause, history) ? [cause] : ['changed', about]
   if (reason === 'throttled') return ['limited', about]
   if (reason === 'ERR_MAIL_ADDRESS') return ['bad_address', about]

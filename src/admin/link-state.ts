@@ -2,7 +2,7 @@ import * as z from 'zod'
 import type { User } from '../ports/index.ts'
 import type { Token } from '../records/index.ts'
 import { linkKinds, tokensOf } from '../ports/mail-kinds.ts'
-import { isVoided } from '../flows/account.ts'
+import { wasVoided } from '../flows/account.ts'
 import { linkState } from '../flows/link.ts'
 import type { AdminParts } from './operation.ts'
 import { object, optional, text, time, wireOf } from './schema.ts'
@@ -32,7 +32,7 @@ function shownState(token: Token, user: User | undefined, at: Date): Link['state
   const state = linkState(token, user, at)
   if (state === 'usable') return 'live'
   if (state === 'changed') return 'void'
-  return state === 'expired' && isVoided(token) ? 'void' : state
+  return state === 'expired' && wasVoided(token) ? 'void' : state
 }
 
 /** What is told of a link, whoever asks. */

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import type { User } from '../ports/index.ts'
 import type { Token } from '../records/index.ts'
-import { hasSamePassword, isVerified, isVoided, refusesInvitation } from '../flows/account.ts'
+import { hasSamePassword, isVerified, wasVoided, whyNoInvitation } from '../flows/account.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import { AuditEvent } from './audit.ts'
 import { diagnosisOf } from './causes.ts'
@@ -52,7 +52,7 @@ export function linkWords(facts: LinkFacts): Pick<LinkExplanation, 'summary' | '
   const { kind = 'password_reset' } = link ?? {}
   const { command } = MAIL_KINDS[kind].link
   const [summary, advice] = WORDS[facts.state](facts, `Send a new link: account-flows ${command}.`)
-  if (kind === 'invitation' && user && !user.disabled && refusesInvitation(user)) {
+  if (kind === 'invitation' && user && !user.disabled && whyNoInvitation(user)) {
     return { summary, advice: diagnosisOf('has_password', { user }).advice }
   }
   if (kind !== 'email_verification' || !token || !isVerified(token, user))
@@ -116,7 +116,7 @@ function voided({ token, user }: LinkFacts, another: string): Words {
   if (!user)
     return ['The account of the link does not exist any more.', 'The link can never work again.']
   if (user.disabled) return ['The account of the link is disabled.', 'Enable the account first.']
-  if (token && isVoided(token)) {
+  if (token && wasVoided(token)) {
     const summary = 'The link was voided: the account was disabled, or all its sessions were ended.'
     return [summary, another]
   }

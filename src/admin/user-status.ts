@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import type { SessionCutoffs, User } from '../ports/index.ts'
 import type { ClientLogout, ClientLogoutState } from '../records/index.ts'
-import { refusesMail } from '../flows/account.ts'
+import { whyNoMail } from '../flows/account.ts'
 import { AuditEvent, eventShape } from './audit.ts'
 import { Diagnosis, diagnosisOf } from './causes.ts'
 import { diagnose, mailHistory, type MailHistory } from './diagnosis.ts'
@@ -77,7 +77,7 @@ function hintsOf(history: MailHistory): string[] {
   const causes = [
     history.canSend ? undefined : 'mail_server_down',
     disabled ? 'disabled' : undefined,
-    refusesMail({ email, disabled: false }),
+    whyNoMail({ email, disabled: false }),
     passwordHash === undefined ? 'no_password' : email === undefined ? undefined : isVerified,
   ] as const
   const hints = causes.flatMap((cause) => (cause ? diagnosisOf(cause, history).summary : []))

@@ -47,14 +47,14 @@ function mayBeMeant(typed: string, named: UserMatch): boolean {
 }
 
 /** Why no mail can be sent to the account. `undefined`: one can. */
-export function refusesMail({ disabled, email }: Pick<User, 'disabled' | 'email'>) {
+export function whyNoMail({ disabled, email }: Pick<User, 'disabled' | 'email'>) {
   if (disabled) return 'disabled'
   if (email === undefined) return 'no_address'
   return isMailAddress(email) ? undefined : 'bad_address'
 }
 
 /** An invitation is to choose the first password. */
-export function refusesInvitation({ passwordHash }: User) {
+export function whyNoInvitation({ passwordHash }: User) {
   return passwordHash === undefined ? undefined : 'has_password'
 }
 
@@ -110,7 +110,7 @@ export function createVoidLinks(
   return { voidLinks, voidEverything }
 }
 
-export function isVoided({ expiresAt }: { expiresAt: Date }): boolean {
+export function wasVoided({ expiresAt }: { expiresAt: Date }): boolean {
   return expiresAt.getTime() === VOIDED_AT.getTime()
 }
 

@@ -1,7 +1,7 @@
 import { carriedBy } from '../ports/carried-query.ts'
 import type { Requester } from '../ports/index.ts'
 import type { PendingLogin, Token } from '../records/index.ts'
-import { isVerified, isVoided } from './account.ts'
+import { isVerified, wasVoided } from './account.ts'
 import { eventBy, refuse, type LinkRefusal } from './link-refusal.ts'
 import { MAX_MAILED } from './link.ts'
 import type { FlowParts } from './parts.ts'
@@ -82,7 +82,7 @@ async function verifyAddress(
   for (const token of await ours()) await verificationTokens.use(token, clock.now())
   await endOthers()
   // This marks links as used, then looks for void ones. "This wasn't me" voids, then looks for used ones. So one sees the other.
-  if (!(await ours()).some(isVoided)) return true
+  if (!(await ours()).some(wasVoided)) return true
   await users.markEmailUnverified?.(userId, email)
   return false
 }

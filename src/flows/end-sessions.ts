@@ -1,7 +1,7 @@
 import { newId } from '../crypto/token.ts'
 import { BY_HOST, requestNotice } from '../outbox/password-changed.ts'
 import { secondAfter } from '../ports/login-end.ts'
-import { refusesMail, type VoidLinks } from './account.ts'
+import { whyNoMail, type VoidLinks } from './account.ts'
 import type {
   EndedAccount,
   EndedClients,
@@ -49,7 +49,7 @@ export function createPasswordChanged<Request, Browser extends { req: Request }>
     const end = { id: `${BY_HOST}${newId()}`, at: clock.now() }
     const { clients, ...details } = await endAll(parts, accountId, end, session?.endsAt)
     const user = settings().passwordChangedEmail ? await users.findById(accountId) : undefined
-    if (user?.email !== undefined && refusesMail(user) === undefined) {
+    if (user?.email !== undefined && whyNoMail(user) === undefined) {
       const { email, emailVerified } = user
       const isClaim = !emailVerified
       const change = { id: end.id, accountId, email, isClaim, carried: {}, requester }

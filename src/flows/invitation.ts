@@ -13,7 +13,7 @@
 import { newId } from '../crypto/token.ts'
 import { requestMail } from '../outbox/request.ts'
 import type { CarriedParameters, Requester, User } from '../ports/index.ts'
-import { refusesInvitation, refusesMail } from './account.ts'
+import { whyNoInvitation, whyNoMail } from './account.ts'
 import { NOBODY, type FlowParts } from './parts.ts'
 import { createPasswordLink } from './password-link.ts'
 
@@ -46,7 +46,7 @@ export function createInvitation(parts: FlowParts) {
       if (!users.setFirstPassword) return { refused: 'unsupported' }
       const user = await users.findById(accountId)
       if (!user) return { refused: 'not_found' }
-      const refused = refusesMail(user) ?? refusesInvitation(user)
+      const refused = whyNoMail(user) ?? whyNoInvitation(user)
       if (refused) return { refused }
       const id = newId()
       const wanted = { id, kind: 'invitation', accountId, carried, requester } as const

@@ -4,7 +4,7 @@ import type { DisownedOutcome, Requester, User } from '../ports/index.ts'
 import { isLinkKind } from '../ports/mail-kinds.ts'
 import { isLater } from '../ports/request-order.ts'
 import type { AccountFlowsStore, NotMeToken, Token } from '../records/index.ts'
-import { refusesMail, type VoidLinks } from './account.ts'
+import { whyNoMail, type VoidLinks } from './account.ts'
 import { MAX_MAILED } from './link.ts'
 import type { FlowParts } from './parts.ts'
 
@@ -39,7 +39,7 @@ export function createNotMe(parts: NotMeParts) {
         await audit({ id, type: 'mail_disowned', at: clock.now(), accountId, details, ...by })
       }
       if (outcome !== 'later') await notMeTokens.use(mail.id, clock.now())
-      const isSame = account?.email === mail.email && refusesMail(account) === undefined
+      const isSame = account?.email === mail.email && whyNoMail(account) === undefined
       const isHelped = kind !== 'email_verification' && outcome !== 'stopped'
       return { outcome, mayReset: isHelped && isSame && mayComeBack(parts, account) }
     },

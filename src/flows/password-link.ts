@@ -6,7 +6,7 @@ import { requestMail } from '../outbox/request.ts'
 import type { CarriedParameters, Requester } from '../ports/index.ts'
 import { MAIL_KINDS, type PasswordLinkKind } from '../ports/mail-kinds.ts'
 import { endOf } from '../ports/token-end.ts'
-import { isVoided } from './account.ts'
+import { wasVoided } from './account.ts'
 import {
   auditRejected,
   finishPassword,
@@ -102,7 +102,7 @@ async function find(
 ): Promise<FoundLink | undefined> {
   const found = await findLink(tokens, users, token, clock.now())
   // Anyone may ask for another reset link, but a void invitation stays void.
-  const isOver = kind === 'invitation' && found?.state === 'expired' && isVoided(found.token)
+  const isOver = kind === 'invitation' && found?.state === 'expired' && wasVoided(found.token)
   return isOver ? { ...found, state: 'changed' } : found
 }
 

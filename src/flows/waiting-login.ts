@@ -25,7 +25,7 @@ export interface WaitingLogin {
 }
 
 /** A login that cannot go on. */
-export interface FinishedLogin {
+export interface ClosedLogin {
   status: 'continued' | 'ended'
   /** `undefined`: it is no login of this browser. */
   captured: CapturedRequest | undefined
@@ -57,7 +57,7 @@ export function createWaitingLogins(parts: FlowParts) {
 
   return {
     /** By account, address, password and cut-offs as they are now. Does not take the turn. */
-    async find(waiting: WaitingPage): Promise<WaitingLogin | FinishedLogin> {
+    async find(waiting: WaitingPage): Promise<WaitingLogin | ClosedLogin> {
       const pending = await findOwn(waiting)
       if (!pending) return { status: 'ended', captured: undefined }
       const { captured } = pending
@@ -74,7 +74,7 @@ export function createWaitingLogins(parts: FlowParts) {
     },
 
     /** Whether it was cancelled on its page. */
-    async isLeft(id: string): Promise<boolean> {
+    async wasCancelled(id: string): Promise<boolean> {
       const pending = await pendingLogins.find({ id })
       return !pending || (isVoid(pending) && pending.continuedAt !== undefined)
     },

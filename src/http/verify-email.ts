@@ -77,7 +77,7 @@ async function goByLink(parts: HttpParts, opening: Opening) {
   if (!(await confirmed(parts, opening))) return
   const isFinished =
     mayFinish &&
-    !(await parts.waitingLogins.isLeft(login.id)) &&
+    !(await parts.waitingLogins.wasCancelled(login.id)) &&
     (await resume.finishByEmail(ctx, next, login.captured, await byEmail()))
   if (!isFinished) await show.confirmed(ctx, opened)
 }

@@ -1,5 +1,5 @@
 import type { Context, Next } from 'koa'
-import type { FinishedLogin, WaitingLogin, WaitingPage } from '../flows/waiting-login.ts'
+import type { ClosedLogin, WaitingLogin, WaitingPage } from '../flows/waiting-login.ts'
 import type { CapturedRequest } from '../ports/index.ts'
 import type { CodeFault } from '../views/index.ts'
 import { parseFields, type SentForm } from './form.ts'
@@ -101,7 +101,7 @@ async function leave(parts: HttpParts, { ctx, next, waiting }: Asked, how: 'deny
     await show(parts, ctx, { status: isLeft ? 'ended' : 'continued', captured })
 }
 
-type Found = WaitingLogin | FinishedLogin
+type Found = WaitingLogin | ClosedLogin
 
 /** A login that went on is not always signed in: its session may be over, or its cookie came after this request was sent. */
 async function show(parts: HttpParts, ctx: Context, found: Found, fault?: CodeFault) {

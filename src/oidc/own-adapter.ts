@@ -1,7 +1,7 @@
 import { errors } from 'oidc-provider'
 import { hashToken } from '../crypto/token.ts'
 import type { ProviderRecord } from '../records/index.ts'
-import { setNewest } from '../records/newest.ts'
+import { setNewest } from '../records/bounded-map.ts'
 import type { AccountAdapter } from './account-records.ts'
 import { OAUTH_MODELS } from './account-stamp.ts'
 import type { OidcParts } from './parts.ts'

@@ -7,7 +7,7 @@ import type {
   LogoutFailure,
   TellClient,
 } from '../records/index.ts'
-import { setNewest } from '../records/newest.ts'
+import { setNewest } from '../records/bounded-map.ts'
 import { backoffMs } from './backoff.ts'
 import { createLane } from './lane.ts'
 

@@ -40,7 +40,7 @@ async function trySending(
 ): Promise<SentMail | undefined> {
   const recipient = await recipientOf(parts, job)
   if (typeof recipient === 'string') return endUnsent(parts, job, recipient)
-  const outcome = await parts.sender.inTurn(stop, (place) => send(parts, job, recipient, place))
+  const outcome = await parts.sender.withPlace(stop, (place) => send(parts, job, recipient, place))
   if (outcome === undefined) await parts.store.outbox.release(job, job.notBefore)
   return outcome === 'over' ? undefined : outcome
 }

@@ -1,5 +1,5 @@
 import { MAIL_KINDS, type PasswordLinkKind } from '../ports/mail-kinds.ts'
-import { findUser, refusesInvitation } from '../flows/account.ts'
+import { findUser, whyNoInvitation } from '../flows/account.ts'
 import { newLinkToken } from './link-tokens.ts'
 import type { MailFlow } from './mail-flow.ts'
 import { localeOf } from './render.ts'
@@ -19,7 +19,7 @@ export const resetMail: MailFlow = {
 /** The mail with an invitation: the same of section 3.4. */
 export const invitationMail: MailFlow = {
   ...passwordLinkMail('invitation'),
-  refuses: refusesInvitation,
+  refuses: whyNoInvitation,
 }
 
 /** A link to a form for a password; of each account the newest alone is alive. */

@@ -1,7 +1,7 @@
 import type { NoMail, User } from '../ports/index.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import type { MailJob } from '../records/index.ts'
-import { refusesMail } from '../flows/account.ts'
+import { whyNoMail } from '../flows/account.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
 import { endJob, endUnsent, isHeld } from './end.ts'
 import { recordRequested, wasSent } from './events.ts'
@@ -119,7 +119,7 @@ async function findUser(parts: MailParts, { kind, accountId, identifier }: MailJ
 function asRecipient(parts: MailParts, { kind, sendTo }: MailJob, user: User): Recipient | NoMail {
   // A notice of what was done to an account leaves, whatever became of the account since.
   const refusal =
-    sendTo === undefined && (refusesMail(user) ?? MAIL_FLOWS[kind].refuses?.(user, parts))
+    sendTo === undefined && (whyNoMail(user) ?? MAIL_FLOWS[kind].refuses?.(user, parts))
   if (refusal) return refusal
   const email = sendTo ?? user.email ?? ''
   return isMailAddress(email) ? { user, email } : 'bad_address'

@@ -89,7 +89,7 @@ export interface MailSender {
    *
    * @returns `undefined`: no place got free in time, or under these settings, or `stop` aborted. Nothing was tried.
    */
-  inTurn<T>(stop: AbortSignal, work: (place: MailPlace) => Promise<T>): Promise<T | undefined>
+  withPlace<T>(stop: AbortSignal, work: (place: MailPlace) => Promise<T>): Promise<T | undefined>
   /** Idle connections at once, busy ones when their mail is through. */
   close(): void
 }

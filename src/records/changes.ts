@@ -3,7 +3,7 @@ import { AccountFlowsError } from '../errors.ts'
 import type { Clock } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
 import { ANY, type Change, type Fields, type Kind, type Stored } from '../ports/record-store.ts'
-import { setNewest } from './newest.ts'
+import { setNewest } from './bounded-map.ts'
 
 /** What a record becomes, and what the caller is answered. `next` as it was: nothing is written. */
 export interface Changed<N, A> {

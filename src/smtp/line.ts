@@ -28,7 +28,7 @@ export interface OpenConnection extends MailConnection {
   end(): Promise<void>
 }
 
-export const newConnections = () => createGate(() => ({ most: MOST_CONNECTIONS, wave: 1 }))
+export const createConnectionGate = () => createGate(() => ({ most: MOST_CONNECTIONS, wave: 1 }))
 
 export type Line = ReturnType<typeof createLine>
 
@@ -60,8 +60,8 @@ export function createLine(clock: Clock, { connections, open, close, use }: Peer
   }
 
   return {
-    /** As `MailSender.inTurn`. */
-    async inTurn<T>(
+    /** As `MailSender.withPlace`. */
+    async withPlace<T>(
       stop: AbortSignal,
       work: (place: MailPlace) => Promise<T>,
     ): Promise<T | undefined> {

@@ -3,7 +3,7 @@ import { AccountFlowsError } from '../errors.ts'
 import type { MailSender, MailTransport } from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
 import { createAccessTokens, tokenKey, type RefreshTokens } from './access-tokens.ts'
-import { createLine, newConnections, type Line, type Peer } from './line.ts'
+import { createLine, createConnectionGate, type Line, type Peer } from './line.ts'
 import { nodemailer } from './nodemailer.ts'
 import { createMailServer } from './server.ts'
 import { smtpSettings, type SmtpSettings } from './settings.ts'
@@ -46,9 +46,9 @@ export function createMailSender(
   return {
     canSend: () => smtpSettings(settings()) !== undefined || isInUse(transport, settings()),
 
-    async inTurn(stop, work) {
+    async withPlace(stop, work) {
       const line = lineNow()
-      return line.inTurn(stop, async (place) => (line === lineNow() ? work(place) : undefined))
+      return line.withPlace(stop, async (place) => (line === lineNow() ? work(place) : undefined))
     },
 
     close() {
@@ -59,7 +59,7 @@ export function createMailSender(
 
 function transportPeer(transport: MailTransport, settings: () => Settings): Peer {
   return {
-    connections: newConnections(),
+    connections: createConnectionGate(),
     open: async (signal) => ({
       send: (mail) => handOver(transport, mail, settings(), signal),
       end: async () => {},

@@ -6,7 +6,7 @@ import type { AccessTokens } from './access-tokens.ts'
 import { composeMail, newMessageId } from './compose.ts'
 import { smtpConnection, type SmtpConnection } from './connection.ts'
 import { answersTheMail, errorOf } from './error.ts'
-import { newConnections, type Gate, type Peer } from './line.ts'
+import { createConnectionGate, type Gate, type Peer } from './line.ts'
 import { receiptOf } from './receipt.ts'
 import type { SmtpSettings } from './settings.ts'
 
@@ -26,7 +26,7 @@ interface Kept extends SmtpConnection {
 
 /** The connections to one mail server. */
 export function createMailServer(settings: SmtpSettings, clock: Clock, tokens: AccessTokens): Peer {
-  const connections = newConnections()
+  const connections = createConnectionGate()
   const idle = createIdle(clock, connections)
   let isClosed = false
 

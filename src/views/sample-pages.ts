@@ -19,7 +19,7 @@ const carried = {
 const client = { clientName: 'The App', logo: '/logo.svg', href: 'https://app.example/' }
 const sent = { client, typed: 'ann@gmail.com', isRenewed: true, waitMs: 30_000 }
 const VERIFICATION_REASONS = ['unknown', 'expired', 'used', 'changed'] as const
-const REASONS: LinkReason[] = [...VERIFICATION_REASONS, 'superseded']
+const CAUSE_OF_REASON: LinkReason[] = [...VERIFICATION_REASONS, 'superseded']
 const link = { token: 'token', carried, authorizeSig: 'signature' }
 const waiting = 'login'
 const lifetimeMs = 86_400_000
@@ -45,7 +45,7 @@ const PASSWORD_PAGES: PageSamples['reset-password'] = {
   password_personal: resetForm('password_personal'),
   password_current: resetForm('password_current'),
   password_host: resetForm('password_host'),
-  invalid: REASONS.flatMap((reason) =>
+  invalid: CAUSE_OF_REASON.flatMap((reason) =>
     both({ mode: 'invalid', reason, carried: {} }, { carried, client, renew: 'token' }),
   ),
   done: both({ mode: 'done' }, { client, apps }),

@@ -70,7 +70,7 @@ describe('The admin API explains a link (5)', () => {
   const isUsed: Change = async ({ link }) => expect(await works(link)).to.equal(true)
   const isExpired: Change = ({ link }) =>
     h.later(link.includes('/reset-password?') ? HOUR + 1 : 24 * HOUR + 1)
-  const isVoided: Change = ({ user }) => h.flows.endSessions(user.id)
+  const wasVoided: Change = ({ user }) => h.flows.endSessions(user.id)
   const isReplaced: Change = ({ user }) => user.forgets()
   const otherIsUsed: Change = async ({ user }) => isUsed({ user, link: await user.asksAgain() })
   const changed =
@@ -93,8 +93,8 @@ describe('The admin API explains a link (5)', () => {
     ['a replaced reset link', 'superseded', REPLACED, and(reset, isReplaced)],
     ['an expired reset link', 'expired', EXPIRED, and(reset, isExpired)],
     ['an expired one whose account changed since', 'void', MOVED, and(reset, isExpired, moved)],
-    ['a voided reset link', 'void', VOIDED, and(reset, isVoided)],
-    ['a voided verification link', 'void', VOIDED, and(bare, isVoided)],
+    ['a voided reset link', 'void', VOIDED, and(reset, wasVoided)],
+    ['a voided verification link', 'void', VOIDED, and(bare, wasVoided)],
     ['a verification link', 'live', LIVE, bare],
     ['a verification link with all parameters', 'live', LIVE, carrying],
     ['a used verification link', 'used', USED, and(bare, isUsed)],

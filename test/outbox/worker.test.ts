@@ -71,7 +71,7 @@ async function outboxByHand(settings: Record<string, string> = {}) {
     sender: {
       canSend: () => true,
       // A connection is free at once.
-      inTurn: <T>(_stop: AbortSignal, work: (place: MailPlace) => Promise<T>) =>
+      withPlace: <T>(_stop: AbortSignal, work: (place: MailPlace) => Promise<T>) =>
         work({
           isFlowing: false,
           open: async () => ({
@@ -143,8 +143,8 @@ async function outboxByHand(settings: Record<string, string> = {}) {
     /** Before each connection, something happens. */
     delayed(happens: () => unknown, isFlowing: boolean): MailParts {
       const { sender } = parts
-      const inTurn: typeof sender.inTurn = (stop, work) =>
-        sender.inTurn(stop, ({ open }) =>
+      const withPlace: typeof sender.withPlace = (stop, work) =>
+        sender.withPlace(stop, ({ open }) =>
           work({
             isFlowing,
             async open() {
@@ -153,7 +153,7 @@ async function outboxByHand(settings: Record<string, string> = {}) {
             },
           }),
         )
-      return { ...parts, sender: { ...sender, inTurn } }
+      return { ...parts, sender: { ...sender, withPlace } }
     },
   }
 }

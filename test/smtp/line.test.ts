@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect } from 'chai'
 import { systemClock, type Clock } from '../../src/clock.ts'
-import { createLine, newConnections, type Peer } from '../../src/smtp/line.ts'
+import { createLine, createConnectionGate, type Peer } from '../../src/smtp/line.ts'
 import { noSignal } from './smtp-suite.ts'
 
 describe('The line for connections', () => {
@@ -24,10 +24,10 @@ describe('The line for connections', () => {
     })
 
   it('ends every attempt at its deadline, whatever the garbage collector does, and gives back who waited as long', async () => {
-    const peer = { connections: newConnections(), open: neverOpens, use() {}, close() {} }
+    const peer = { connections: createConnectionGate(), open: neverOpens, use() {}, close() {} }
     const line = createLine(fast, peer)
     const attempt = () =>
-      line.inTurn(noSignal(), ({ open }) => open()).catch((reason: unknown) => reason)
+      line.withPlace(noSignal(), ({ open }) => open()).catch((reason: unknown) => reason)
     const garbage = setInterval(collectGarbage, 5)
     try {
       const attempts = Array.from({ length: 5 }, attempt)

@@ -145,7 +145,7 @@ describe('createMailSender()', () => {
     const changed = createMailSender(() => current(), movableClock, NO_ROTATION)
     const busy = await Promise.all(Array.from({ length: 4 }, () => connectTo(changed)))
     await sendThrough(changed)
-    await changed.inTurn(new AbortController().signal, async ({ open }) => {
+    await changed.withPlace(new AbortController().signal, async ({ open }) => {
       const opening = open()
       ;({ current } = after)
       const other = sendThrough(changed)
@@ -225,7 +225,7 @@ describe('createMailSender()', () => {
     async function sendMany(loop: number) {
       for (let mail = 0; !isOver || mail < 10; mail += 1) {
         const subject = `mail ${loop}-${mail}`
-        await sender.inTurn(noSignal(), async ({ open }) => {
+        await sender.withPlace(noSignal(), async ({ open }) => {
           const { smtpFrom } = keeper.current()
           await (await open()).send({ ...MAIL, subject })
           subjects.set(subject, String(smtpFrom))

@@ -137,7 +137,7 @@ export function sendThrough(
   mail = MAIL,
   signal = noSignal(),
 ): Promise<SentMail | undefined> {
-  return sender.inTurn(signal, async ({ open }) => (await open()).send(mail))
+  return sender.withPlace(signal, async ({ open }) => (await open()).send(mail))
 }
 
 /** An open connection, until it is given back. */
@@ -149,7 +149,7 @@ export async function connectTo(
   const ended = new Promise<void>((resolve) => (end = resolve))
   let over: Promise<unknown> = ended
   const { send } = await new Promise<MailConnection>((resolve, reject) => {
-    over = sender.inTurn(signal, async ({ open }) => {
+    over = sender.withPlace(signal, async ({ open }) => {
       resolve(await open())
       await ended
     })
