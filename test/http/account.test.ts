@@ -73,6 +73,14 @@ onEachStore('What an account was mailed before it was disabled (TOK-25)', (techn
     })
   }
 
+  it('leaves what other accounts were mailed as it is', async () => {
+    const [one, another] = [await mailed(), await mailed()]
+    await one.login.becomes({ disabled: true })
+    await agent.get(one.reset)
+    await another.login.comesBack(await another.login.opensElsewhere())
+    expect((await h.reset(another.reset, NEW)).mode).to.equal('done')
+  })
+
   it('and a mail that was on its way meanwhile brings no link that works, where the host ended everything', async () => {
     const user = await h.addUnverified()
     h.mail.fallSilent()

@@ -175,6 +175,16 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
     expect(await claim('resolve', 3)).to.include({ id, identifier: 'ann' })
   })
 
+  it('lets a mail that waits for its next attempt become due at once', async () => {
+    const job = await sending()
+    await port().release(job, after(minute), 'refused for now')
+    const before = mustExist(await statusOf(job.id))
+    const answers = await atOnce(() => revive(job.id))
+    expect(answers.filter((answer) => answer === 'revived')).to.have.length(1)
+    expect(await statusOf(job.id)).to.deep.equal({ ...before, nextAttemptAt: after(3) })
+    expect(await claim('send', 3)).to.include({ id: job.id, attempts: 2 })
+  })
+
   it('leaves a job that is due to the next worker', async () => {
     const { id } = await added()
     expect(await keeps(id, () => revive(id))).to.equal('held')

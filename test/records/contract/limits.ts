@@ -3,7 +3,7 @@ import { it } from 'mocha'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { MailOutbox, RateLimits } from '../../../src/records/index.ts'
 import { claimedAgain, jobsIn } from './mail-jobs.ts'
-import { after, hour, minute } from './samples.ts'
+import { after, atOnce, hour, minute } from './samples.ts'
 
 export function itCountsHits(port: () => RateLimits): void {
   it('tells how a key stands, and counts nothing by that', async () => {
@@ -17,6 +17,13 @@ export function itCountsHits(port: () => RateLimits): void {
       expect(msToEnd).to.be.within(1, minute)
     }
     expect(await port().hit('a key', minute)).to.include({ count: 2 })
+  })
+
+  it('gives 20 callers at once 20 different counts (RATE-10)', async () => {
+    const hits = await atOnce(() => port().hit('a key', minute))
+    const expected = Array.from({ length: 20 }, (_, caller) => caller + 1)
+    expect(hits.map(({ count }) => count)).to.have.members(expected)
+    expect(await port().hit('a key', minute)).to.include({ count: 21 })
   })
 
   it('takes hits back, all at most, and tells how many', async () => {

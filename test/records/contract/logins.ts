@@ -114,6 +114,19 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
     expect((await port().find({ id }))?.continuedAt).to.deep.equal(after(2))
   })
 
+  it('voids all logins of an account, or all but one, and of no other account (TOK-25)', async () => {
+    const [one, other] = [await saved(), await saved({ email: undefined })]
+    const ofBob = await saved({ accountId: 'bob' })
+    const ends = { isVoid: true } as const
+    await port().change({ accountId: 'nobody' }, ends)
+    await port().change({ accountId: 'ann', except: one.id }, ends)
+    expect(await port().find({ id: one.id })).to.deep.equal(one)
+    expect(await port().find({ id: other.id })).to.deep.equal({ ...other, passwordDigest: '' })
+    await port().change({ accountId: 'ann', except: undefined }, ends)
+    expect(await port().find({ id: one.id })).to.deep.equal({ ...one, passwordDigest: '' })
+    expect(await port().find({ id: ofBob.id })).to.deep.equal(ofBob)
+  })
+
   it('finds the newest of an account that waits in a browser', async () => {
     const here = { accountId: 'ann', browserHash: 'here' }
     const waits = await saved({ ...here, createdAt: after(1) })

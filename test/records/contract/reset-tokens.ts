@@ -41,6 +41,15 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
 
   itFindsTokens(port, issued)
 
+  it('invalidates every earlier unused token of the user, also of the same request, and of no other user (TOK-13)', async () => {
+    const earlier = await issued()
+    const other = await issued({ userId: 'bob' })
+    const newest = await issued({ createdAt: after(1) })
+    await isTold(earlier, { invalidatedAt: after(1) })
+    expect(await port().claim(earlier, sampleClaim())).to.equal(undefined)
+    for (const token of [newest, other]) await isTold(token)
+  })
+
   it('refuses a token that was requested before the newest one, whatever became of that', async () => {
     const late = sampleResetToken({ requestedAt: after(1) })
     const newest = await issued({ requestedAt: after(2) })
