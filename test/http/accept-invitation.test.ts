@@ -142,6 +142,19 @@ onEachStore('An invitation (3.4)', (technology) => {
     expectPage(await user.choosesPassword(NEW, newer), 200, PAGE, 'done')
   })
 
+  it('ends what the account was signed in with before, and tells its owner', async () => {
+    await h.put({ password_changed_email: 'true' })
+    const user = await h.addVerified()
+    await user.signsIn()
+    await user.becomes({ passwordHash: undefined })
+    expect(await user.account()).to.equal(user.id)
+    const mails = user.mailCount()
+    expectPage(await user.choosesPassword(NEW, await user.isInvited()), 200, PAGE, 'done')
+    expect(await user.account()).to.equal(undefined)
+    await user.mail(mails + 2)
+    await h.put({ password_changed_email: 'false' })
+  })
+
   it('is finished by another process where one dies between its effects, and recorded once', async () => {
     const { user, link } = await invited(h)
     const restoreLeases = withoutLeases(h.store.invitationTokens)

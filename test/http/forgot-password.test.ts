@@ -181,4 +181,13 @@ describe('{oauth_path}/forgot-password as a part of a sign-in', () => {
       expect(images).to.deep.equal(isShown ? [logo_uri] : [])
     }
   })
+
+  it('speaks the language of the browser where the request has none, or more than one', async () => {
+    for (const query of ['', 'ui_locales=', 'ui_locales=x', 'ui_locales=de&ui_locales=de']) {
+      const url = `${h.oauthUrl}/forgot-password?${query}`
+      const page = await agent.get(url, { 'accept-language': 'fr' })
+      expect([page.status, page.mode]).to.deep.equal([200, 'form'])
+      expect(page.text).to.include('lang="fr"')
+    }
+  })
 })

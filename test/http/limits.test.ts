@@ -176,6 +176,13 @@ describe('Forms from one address', () => {
     })
   })
 
+  it(`pass exactly ${LIMIT} of a parallel burst, by whichever address of one /64 (RATE-06, RATE-10)`, async () => {
+    const burst = Array.from({ length: 50 }, (_, index) => post(`2001:db8:0:1::${index}`))
+    const answers = await Promise.all(burst)
+    expect(answers.filter(({ status }) => status === 200)).to.have.length(LIMIT)
+    expect(answers.filter(isLimited)).to.have.length(50 - LIMIT)
+  })
+
   it('are not served by another spelling of the path beyond the limit', async () => {
     const address = newAddress()
     await useUp(address)
