@@ -104,6 +104,18 @@ for (const [kind, adapter] of Object.entries(HOST_ADAPTERS))
   describe(`What a password reset ends, where flows.adapter(…) wraps ${kind}`, () =>
     itEndsEverything({ adapter }))
 
+describe('flows.endSessions(accountId) over an adapter that does not find accounts', () => {
+  const h = suiteHarness({ adapter: ask.withoutAccounts })
+
+  it('ends everything of the account and nothing of any other, and counts nothing', async () => {
+    const [ann, bob] = [await ask.signedIn(h), await ask.signedIn(h)]
+    const ended = await h.flows.endSessions(ann.id)
+    expect(ended).to.deep.equal({ oauth: undefined, idp: undefined })
+    await ask.expectEnded(h, ann)
+    await ask.expectAlive(h, bob)
+  })
+})
+
 function itEndsEverything(options: HarnessOptions): void {
   const h = suiteHarness({ ...options, clients: ask.CLIENTS })
   let ann: Prepared

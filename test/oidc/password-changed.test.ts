@@ -262,6 +262,19 @@ describe('A request with the cookie of before, which is in flight meanwhile', ()
   })
 })
 
+describe('flows.passwordChanged over an adapter that does not find accounts', () => {
+  const h = harnessOf({ adapter: ask.withoutAccounts })
+
+  it('makes a new session all the same, ends the others, and counts nothing', async () => {
+    const here = await ask.signedIn(h)
+    const there = await ask.signedIn(h, here)
+    expect(await changeIn(h, here.agent, here)).to.deep.equal({})
+    expect(await here.account()).to.equal(here.id)
+    await ask.expectEnded(h, there)
+    expect(await ask.refresh(h, here.tokens.refresh_token)).to.equal('invalid_grant')
+  })
+})
+
 describe('flows.passwordChanged over an adapter that fails', () => {
   let fails = false
   const failing =
