@@ -140,6 +140,26 @@ describe('Every page', () => {
     expect(sheet?.attribs['href']).to.match(/^\/account-flows\.css\?v=[\w-]{12}$/)
   })
 
+  it('labels each field, has what describes it, and says where its forms go', () => {
+    for (const { name, mode, label, find, forms, all } of pages) {
+      const ids = all.flatMap(({ attribs }) => attribs['id'] ?? [])
+      expect(new Set(ids).size, label).to.equal(ids.length)
+      // It opens the link again, as the reader would.
+      const isLink = name === 'verify-email' && mode === 'confirm'
+      for (const { attribs } of forms) {
+        expect(attribs['method'], label).to.equal(isLink ? 'get' : 'post')
+        expect(attribs['action'], label).to.match(/^\/oauth2\/[a-z-]+(\/waiting)?$/)
+      }
+      for (const { attribs } of find('input')) {
+        if (attribs['type'] === 'hidden' || 'hidden' in attribs) continue
+        expect(find('label').map((label) => label.attribs['for'])).to.include(attribs['id'])
+        expect(attribs['id'], label).to.equal(attribs['name'])
+      }
+      const described = all.flatMap(({ attribs }) => attribs['aria-describedby']?.split(' ') ?? [])
+      expect(ids, label).to.include.members(described)
+    }
+  })
+
   /** All elements with the names of their attributes: what must not depend on any value. */
   const skeletonOf = (html: string) =>
     read(html).all.map(({ name, attribs }) => `${name} ${Object.keys(attribs).join(' ')}`)
