@@ -50,7 +50,8 @@ export async function finishPassword(
     parts.appsOf(userId, id),
     parts.audit(event), // 5
     settings().passwordChangedEmail && requestNotice(parts.outbox, change, now()),
-    account && parts.forgetTries(account, claimedBy),
+    // Not by the sweep, which may repeat it: that would lift the limit.
+    by === 'request' && account && parts.forgetTries(account, claimedBy),
     kind === 'password_reset' && forgetWrongCodes(parts, email),
   ])
   if (kind === 'password_reset' && settings().resetVerifiesEmail)

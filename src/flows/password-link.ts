@@ -23,7 +23,22 @@ export function createPasswordLink(flow: FlowParts, kind: PasswordLinkKind) {
   const parts = { ...flow, kind, tokens: flow[MAIL_KINDS[kind].link.tokens] }
   const { outbox, settings, clock, log } = parts
   const oneByOne = oneAtATime()
-  let underWay = Promise.resolve()
+  let underWay = Promise.resolve<unknown>(undefined)
+
+  const toBeSwept = (error: unknown) =>
+    log('error', 'the sweep has to complete a new password', { error: String(error) })
+
+  async function setPassword(form: PasswordForm, requester: Requester) {
+    // Of many forms with one token only the first is hashed: the others find the token used.
+    const claimed = await oneByOne(form.token, () => claim(parts, form, requester))
+    if (!claimed) return { told: await refuse(parts, await find(parts, form.token), requester) }
+    if ('refusal' in claimed) return { told: claimed }
+    const { reset, account } = claimed
+    const done = await finishPassword(parts, reset, account, 'request')
+    if (!done) return { told: faultOf(reset, 'changed') }
+    return { told: { carried: reset.carried, apps: done.apps }, complete: done.complete }
+  }
+
   return {
     /** Whether a link opens the form (4.3). It consumes nothing; for a usable link it costs two reads. */
     async open(token: string): Promise<LinkContext | RefusedLink> {
@@ -50,21 +65,16 @@ export function createPasswordLink(flow: FlowParts, kind: PasswordLinkKind) {
      * because another person may have asked for the link.
      */
     async complete(form: PasswordForm, requester: Requester) {
-      // Of many forms with one token only the first is hashed: the others find the token used.
-      const claimed = await oneByOne(form.token, () => claim(parts, form, requester))
-      if (!claimed) return refuse(parts, await find(parts, form.token), requester)
-      if ('refusal' in claimed) return claimed
-      const { reset, account } = claimed
-      const done = await finishPassword(parts, reset, account, 'request')
-      if (!done) return faultOf(reset, 'changed')
-      const completing = done.complete().catch((error: unknown) => {
-        log('error', 'the sweep has to complete a new password', { error: String(error) })
-      })
+      const setting = setPassword(form, requester)
+      const completing = setting.then(
+        ({ complete }) => complete?.().catch(toBeSwept),
+        () => {},
+      )
       underWay = underWay.then(() => completing)
-      return { carried: reset.carried, apps: done.apps }
+      return (await setting).told
     },
 
-    /** Resolves once nothing is left to do of what was answered. */
+    /** Resolves once nothing is left to do of the forms that were sent by now. */
     settled: () => underWay,
 
     /** Finishes resets that a dead process left between two effects. */

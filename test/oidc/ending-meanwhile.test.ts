@@ -1,7 +1,9 @@
 import { EventEmitter, once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
-import type { AdapterFactory } from 'oidc-provider'
+import type { AdapterFactory, AdapterPayload } from 'oidc-provider'
+import { type AccountAdapter, AccountFlowsError } from '../../src/index.ts'
 import { secondAfter } from '../../src/ports/login-end.ts'
 import type { AccountFlowsStore } from '../../src/records/index.ts'
 import { eventually } from '../support/eventually.ts'
@@ -586,11 +588,68 @@ describe('A reset whose eager deletion fails (the cut-off is the guarantee)', ()
   })
 })
 
+describe('An end whose deletion meets an outage', () => {
+  const failing = (isEnded: (payload: AdapterPayload) => boolean) => (payload: AdapterPayload) => {
+    if (isEnded(payload)) throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'it is away')
+    return false
+  }
+  const adapter = (inner: AdapterFactory) => (model: string) => {
+    const real = inner(model) as AccountAdapter
+    const destroyByAccountId: AccountAdapter['destroyByAccountId'] = (id, isEnded) =>
+      real.destroyByAccountId(id, failing(isEnded))
+    return { ...real, destroyByAccountId }
+  }
+  const h = suiteHarness({ adapter, mayLogErrors: true })
+
+  it('is done all the same, and recorded with what it ended', async () => {
+    const user = await h.addVerified()
+    await user.signsIn()
+    const { idp } = await h.flows.endSessions(user.id)
+    expect(idp).to.equal(1)
+    expect(user.events('sessions_ended')).to.have.length(1)
+    expect(await user.account()).to.equal(undefined)
+    expect(ask.outcomeOf(await user.signsIn())).to.equal('code')
+  })
+})
+
+describe('A stop while a reset is under way', () => {
+  const gate = createGate()
+  const adapter = (inner: AdapterFactory) => (model: string) => {
+    const real = inner(model) as AccountAdapter
+    return {
+      ...real,
+      async destroyByAccountId(id: string, isEnded: (payload: AdapterPayload) => boolean) {
+        const count = await real.destroyByAccountId(id, isEnded)
+        await gate.pass(`${count > 0 ? 'delete' : 'look at'} ${model}`)
+        return count
+      },
+    }
+  }
+  const h = suiteHarness({ adapter })
+
+  it('waits until what ended is deleted', async () => {
+    const user = await h.addVerified()
+    await user.signsIn()
+    const link = await user.forgets()
+    let stopping = Promise.resolve()
+    let deleting = Promise.resolve()
+    let isStopped = false
+    const reset = () => h.reset(link, NEW)
+    const { mode } = await gate.during('look at Session', reset, async () => {
+      stopping = h.flows.stop().then(() => void (isStopped = true))
+      const noted = async () => expect(isStopped).to.equal(false)
+      deleting = gate.during('delete Session', async () => {}, noted)
+    })
+    expect(mode).to.equal('done')
+    await Promise.all([deleting, stopping])
+  })
+})
+
 describe('A reset whose last effect fails, and is repeated', () => {
   const store = keptInMemory(movableClock)
   const h = suiteHarness({ flows: { store: store.records }, mayLogErrors: true })
 
-  it('ends nothing that was signed in since (3.3)', async () => {
+  it('ends nothing that was signed in since (3.3), and forgives no tries of logins again', async () => {
     const { advance } = store.resetTokens
     let failures = 0
     store.resetTokens.advance = async (id, step, at) => {
@@ -602,11 +661,15 @@ describe('A reset whose last effect fails, and is repeated', () => {
     await h.reset(await user.forgets(), NEW)
     await moveTime(2_000)
     expect(ask.outcomeOf(await user.signsIn(NEW))).to.equal('code')
+    const req = { headers: {}, socket: { remoteAddress: '127.0.0.1' } } as IncomingMessage
+    const tries = Array.from({ length: 11 }, () => h.flows.limitLogin(req, user.username))
+    expect((await Promise.all(tries)).at(-1)).to.be.above(0)
     await eventually('the reset is finished', async () => {
       await moveTime(11_000)
       return failures >= 4
     })
     expect(await user.account()).to.equal(user.id)
+    expect(await h.flows.limitLogin(req, user.username)).to.be.above(0)
   })
 })
 
