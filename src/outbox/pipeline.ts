@@ -79,13 +79,19 @@ export function createMailPipeline(given: Omit<MailParts, 'brake'>) {
 }
 
 /** Plans a look at jobs that are due at a time. One that is planned for soon after it already finds them too. */
-function createWaking(clock: Clock, ring: () => void): (at: Date) => void {
-  let plannedAt = 0
+export function createWaking(clock: Clock, ring: () => void): (at: Date) => void {
+  let planned: number | undefined
+
+  async function look(inMs: number) {
+    await clock.sleep(inMs, { ref: false })
+    planned = undefined
+    ring()
+  }
 
   return (at) => {
     const due = at.getTime()
-    if (due <= plannedAt && plannedAt <= due + WAKE_WITHIN_MS) return
-    plannedAt = due + Math.random() * WAKE_WITHIN_MS
-    void clock.sleep(plannedAt - clock.now().getTime(), { ref: false }).then(ring)
+    if (planned !== undefined && due <= planned && planned <= due + WAKE_WITHIN_MS) return
+    planned = due + Math.random() * WAKE_WITHIN_MS
+    void look(planned - clock.now().getTime())
   }
 }

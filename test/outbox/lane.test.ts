@@ -1,7 +1,9 @@
 import { expect } from 'chai'
 import { systemClock, type Clock } from '../../src/clock.ts'
 import { createLane } from '../../src/outbox/lane.ts'
+import { createWaking } from '../../src/outbox/pipeline.ts'
 import { eventually } from '../support/eventually.ts'
+import { movableClock } from '../support/time.ts'
 
 describe('A lane of jobs whose store fails', () => {
   it('waits two seconds, however often it is rung meanwhile, then takes what there is', async () => {
@@ -44,5 +46,18 @@ describe('A lane of jobs whose store fails', () => {
     for (const end of over) end()
     await stopped
     expect(logged).to.have.length(1)
+  })
+})
+
+describe('A look at jobs that are due', () => {
+  it('is one for all that are due at once, and another one for a job that is known only after it', async () => {
+    let looks = 0
+    const wake = createWaking(movableClock, () => (looks += 1))
+    const at = new Date(movableClock.now().getTime() + 50)
+    for (let job = 0; job < 20; job += 1) wake(at)
+    await eventually('they are looked for', () => looks > 0)
+    expect(looks).to.equal(1)
+    wake(at)
+    await eventually('it is looked for', () => looks === 2)
   })
 })
