@@ -31,13 +31,6 @@ export const JAR_ONLY = {
   jwks: { keys: [await exportJWK(publicKey)] },
 } as const satisfies ClientMetadata
 
-export const NATIVE = {
-  ...CLIENT,
-  client_id: 'native',
-  application_type: 'native',
-  redirect_uris: ['com.example.app:/cb'],
-} as const satisfies ClientMetadata
-
 /** What a link carries for the clients of the harness (4.7). */
 export const APP = {
   client_id: CLIENT.client_id,
