@@ -1,10 +1,10 @@
 import { AccountFlowsError, isStoreUnavailable } from '../errors.ts'
 import type { MailPlace, SentMail } from '../ports/index.ts'
+import { tokensOf } from '../ports/mail-kinds.ts'
 import type { MailJob } from '../records/index.ts'
 import { backoffMs } from './backoff.ts'
 import { endUnsent, giveUp, isHeld, isInTime } from './end.ts'
 import { recordFailed, recordSent } from './events.ts'
-import { tokensOf } from './link-tokens.ts'
 import type { Recipient } from './mail-flow.ts'
 import { MAIL_FLOWS } from './mail-flows.ts'
 import type { MailParts } from './parts.ts'
@@ -71,7 +71,7 @@ async function send(
     const isRecent = Math.abs(clock.now().getTime() - lookedAt) < LOOK_AGAIN_MS
     if (isRecent ? isInTime(parts, job) : await isHeld(parts, job)) return connection.send(mail)
   }
-  if (link.token) await tokensOf(parts, job.kind)?.revoke({ id: link.token.id }, clock.now())
+  if (link.token) await tokensOf(parts.store, job.kind)?.revoke({ id: link.token.id }, clock.now())
   return 'over'
 }
 

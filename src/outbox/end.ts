@@ -1,8 +1,8 @@
 import type { NoMail } from '../ports/index.ts'
+import { tokensOf } from '../ports/mail-kinds.ts'
 import { attemptOf } from '../ports/request-order.ts'
 import type { MailJob } from '../records/index.ts'
 import { recordFailed, wasSent } from './events.ts'
-import { tokensOf } from './link-tokens.ts'
 import type { MailParts } from './parts.ts'
 
 /** What an admin can mend, or should know of; the others are ordinary, and nothing of them stays. */
@@ -50,7 +50,7 @@ export async function giveUp(parts: MailParts, job: MailJob, reason: string): Pr
   const now = parts.clock.now()
   // Its links first: nobody takes a dead letter up again.
   if (userId !== undefined)
-    await tokensOf(parts, kind)?.revoke({ userId, upTo: attemptOf(job) }, now)
+    await tokensOf(parts.store, kind)?.revoke({ userId, upTo: attemptOf(job) }, now)
   return parts.store.outbox.giveUp(job, now, reason)
 }
 

@@ -5,11 +5,10 @@
  */
 import { passwordDigest } from '../crypto/password.ts'
 import type { User } from '../ports/index.ts'
-import { MAIL_KINDS } from '../ports/mail-kinds.ts'
+import { MAIL_KINDS, tokensOf } from '../ports/mail-kinds.ts'
 import type { MailJob } from '../records/index.ts'
 import { mailboxKey } from '../settings/mail-address.ts'
 import { hasUsableLink } from '../flows/link.ts'
-import { tokensOf } from './link-tokens.ts'
 import { isOtherUnderWay } from './newest.ts'
 import type { MailParts } from './parts.ts'
 
@@ -73,7 +72,7 @@ export async function takesSpare(parts: MailParts, job: MailJob, user: User): Pr
   // The outbox first: a mail that leaves between the two looks has left its link.
   const requests = await store.outbox.requestsOf(user.id, job.kind)
   if (isOtherUnderWay(job, requests, clock.now())) return false
-  const tokens = tokensOf(parts, job.kind)
+  const tokens = tokensOf(parts.store, job.kind)
   const hasLink = tokens && (await hasUsableLink(tokens, user, clock.now(), job.pendingLoginId))
   if (hasLink) return false
   return (await msOver(parts, tableOf(parts, job, user).spares)) === 0

@@ -1,11 +1,10 @@
 /** Of the requests of one account, of one kind, the newest wins. Which of two is newer, `ports/request-order.ts` says. */
 import type { User } from '../ports/index.ts'
-import { MAIL_KINDS } from '../ports/mail-kinds.ts'
+import { MAIL_KINDS, tokensOf } from '../ports/mail-kinds.ts'
 import { attemptOf, isLater, orderOf } from '../ports/request-order.ts'
 import { MAX_LINKS } from '../flows/link.ts'
 import type { JobRecord, MailJob } from '../records/index.ts'
 import { isWaiting } from '../records/outbox-record.ts'
-import { tokensOf } from './link-tokens.ts'
 import type { MailParts } from './parts.ts'
 
 /**
@@ -20,7 +19,7 @@ export async function endEarlierAndCheckOvertaken(
   const { outbox } = parts.store
   const { newestOnly } = MAIL_KINDS[job.kind]
   const now = parts.clock.now()
-  const tokens = tokensOf(parts, job.kind)
+  const tokens = tokensOf(parts.store, job.kind)
   const requests = await outbox.requestsOf(user.id, job.kind)
   if (newestOnly) await outbox.supersede(earlierThan(job, requests), now)
   if (isOvertaken(job, requests)) return true

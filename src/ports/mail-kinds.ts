@@ -88,8 +88,12 @@ export function isLinkKind(kind: string): kind is LinkKind {
   return isMailKind(kind) && MAIL_KINDS[kind].link !== undefined
 }
 
-/** The tokens of a kind of link. */
-export const tokensOf = <S extends Record<TokenPart, unknown>>(
-  store: S,
-  kind: LinkKind,
-): S[TokenPart] => store[MAIL_KINDS[kind].link.tokens]
+type Tokens = Record<TokenPart, unknown>
+
+/** The tokens of a kind of mail. `undefined`: its link holds none. */
+export function tokensOf<S extends Tokens>(store: S, kind: LinkKind): S[TokenPart]
+export function tokensOf<S extends Tokens>(store: S, kind: MailKind): S[TokenPart] | undefined
+export function tokensOf<S extends Tokens>(store: S, kind: MailKind) {
+  const { link } = MAIL_KINDS[kind]
+  return link && store[link.tokens]
+}
