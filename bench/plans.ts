@@ -9,12 +9,12 @@ import { parseArgs } from 'node:util'
 import type { Db, Document } from 'mongodb'
 import { memoryStore, memoryUsers, mongoStore, postgresStore } from '../src/index.ts'
 import type { Fields, FieldType, Kind, Query, RecordStore, Value } from '../src/index.ts'
-import { ALL_KINDS } from '../src/records/store.ts'
-import { filterOf, sortOf } from '../src/stores/mongodb/record-document.ts'
-import { selectionOf } from '../src/stores/postgresql/rows.ts'
+import { ALL_KINDS } from '../src/store/flows-store.ts'
+import { filterOf, sortOf } from '../src/store/mongodb/record-document.ts'
+import { selectionOf } from '../src/store/postgresql/rows.ts'
 import { freshDatabase, stopMongo } from '../test/support/mongod.ts'
 import { freshPostgresql } from '../test/support/postgresql.ts'
-import { storeCalls } from '../test/stores/store-calls.ts'
+import { storeCalls } from '../test/store/store-calls.ts'
 
 const { values: options } = parseArgs({
   options: {

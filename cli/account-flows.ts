@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { reachCodeOf } from '../src/answer.ts'
+import { reachCodeOf } from '../src/errors.ts'
 import { run } from './program.ts'
 
 const args = process.argv.slice(2)

@@ -1,7 +1,7 @@
 import { eventText } from './event-text.ts'
 import { factLines, table, type Fact } from './table.ts'
 import type { MailJob, MailOutcome, MailRecord } from '../src/admin/client.ts'
-import type { MailFailure, NoMail } from '../src/ports/audit.ts'
+import type { MailFailure, NoMail } from '../src/contract/audit.ts'
 
 /** Why a request came to no mail, and what to do. */
 const reasons: Partial<Record<MailFailure, string>> & Record<NoMail, string> = {

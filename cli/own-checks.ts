@@ -1,7 +1,7 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { AdminApiError, type Check } from '../src/admin/client.ts'
-import { reachCodeOf } from '../src/answer.ts'
+import { reachCodeOf } from '../src/errors.ts'
 import type { Connection } from './connection.ts'
 import { exitCodeOf, exitCodes, messageOf, type ExitCode } from './exit-codes.ts'
 

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { reachCodeOf } from '../src/answer.ts'
+import { reachCodeOf } from '../src/errors.ts'
 import { usageError } from './exit-codes.ts'
 import type { Io, Run } from './io.ts'
 import { utf8Text } from './plain-text.ts'

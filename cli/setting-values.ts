@@ -1,5 +1,5 @@
 import type { Settings } from '../src/admin/client.ts'
-import { isJsonObject, jsonOf } from '../src/answer.ts'
+import { isJsonObject, jsonOf } from '../src/errors.ts'
 import { usageError } from './exit-codes.ts'
 import type { Io, Run } from './io.ts'
 import { ask, canAsk } from './prompt.ts'

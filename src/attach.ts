@@ -4,8 +4,8 @@ import type { BrowserSide } from './http/browser-side.ts'
 import { unavailableAnswer } from './http/failure.ts'
 import { watchAnswers } from './oidc/provider-answers.ts'
 import { restoreRequest } from './oidc/reenter.ts'
-import type { Log } from './ports/index.ts'
-import { must, refuseWeak } from './production.ts'
+import type { Log } from './contract/index.ts'
+import { must, refuseWeak } from './errors.ts'
 
 const TOO_LATE =
   'Call flows.attach(provider) before provider.callback(), and before the provider is mounted: later, our pages are not found'

@@ -1,3 +1,5 @@
+import type { Log } from './log.ts'
+
 /** The codes are the contract; messages are sentences and may change. */
 export type ErrorCode =
   | 'ERR_JUDGE_FAILED'
@@ -61,4 +63,58 @@ export function errorName(error: unknown): string {
   } catch {
     return typeof error
   }
+}
+
+export function isProduction(): boolean {
+  return process.env['NODE_ENV'] === 'production'
+}
+
+/** Warns of what is only for development; in production it throws a `TypeError`. */
+export function refuseWeak(log: Log): (problem: string) => void {
+  return (problem) => {
+    if (isProduction()) throw new TypeError(problem)
+    log('warn', `${problem}; in production this is refused`)
+  }
+}
+
+/** @throws TypeError with the problem. */
+export function must(isSo: unknown, problem: string): asserts isSo {
+  if (!isSo) throw new TypeError(problem)
+}
+
+/** The body as text. `undefined`: it has more than `maxBytes`, and the rest was not read. */
+export async function textOf(
+  { body }: { body: AsyncIterable<Uint8Array> | null },
+  maxBytes: number,
+): Promise<string | undefined> {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of body ?? []) {
+    bytes += chunk.byteLength
+    if (bytes > maxBytes) return undefined
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString()
+}
+
+/** `undefined`: the text is no JSON. */
+export function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+export function isJsonObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Why there was no answer: a code alone, because messages may quote what was sent. */
+export function reachCodeOf(error: unknown, otherwise = 'not reached'): string {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    const code: unknown = Reflect.get(cause, 'code')
+    if (typeof code === 'string' && /^\w{1,40}$/.test(code)) return code
+  }
+  return otherwise
 }

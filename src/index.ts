@@ -11,7 +11,7 @@ export { createAccountFlows, type AccountFlows } from './create-account-flows.ts
 export type { AccountFlowsOptions } from './options.ts'
 export type { Brand } from './views/brand.ts'
 export type { InvitationRefusal, Invited } from './flows/invitation.ts'
-export type { Health } from './maintenance.ts'
+export type { Health } from './jobs/maintenance.ts'
 export type { Hashing } from './crypto/hashing.ts'
 export { AccountFlowsError, type ErrorCode } from './errors.ts'
 export type { BlockedByEmail, CheckedLogin, Login, LoginDecision } from './http/login.ts'
@@ -27,12 +27,12 @@ export type { AdminToken } from './admin/options.ts'
 export type { AdminScope } from './admin/bearer-tokens.ts'
 export type { AdminJwtOptions } from './admin/jwt.ts'
 export type { Mount } from './http/mount.ts'
-export { memoryStore, type MemoryStore } from './stores/memory/store.ts'
-export { memoryUsers } from './stores/memory/users.ts'
-export { mongoStore, type MongoDatabase } from './stores/mongodb/store.ts'
-export { postgresStore, type PostgresPool } from './stores/postgresql/store.ts'
-export { mongoUsers, type UserCollection } from './stores/mongodb/users.ts'
-export { memoryMailbox, type ReceivedMail } from './smtp/mailbox.ts'
+export { memoryStore, type MemoryStore } from './store/memory/store.ts'
+export { memoryUsers } from './store/memory/users.ts'
+export { mongoStore, type MongoDatabase } from './store/mongodb/store.ts'
+export { postgresStore, type PostgresPool } from './store/postgresql/store.ts'
+export { mongoUsers, type UserCollection } from './store/mongodb/users.ts'
+export { memoryMailbox, type ReceivedMail } from './mail/smtp/mailbox.ts'
 // What a host implements, or is handed: users, a transport, the log, audit events, judgements of passwords.
 export type {
   AuditEvent,
@@ -55,7 +55,7 @@ export type {
   TransportMail,
   User,
   UserStore,
-} from './ports/index.ts'
+} from './contract/index.ts'
 // What a store of one's own implements.
 export {
   ANY,
@@ -69,5 +69,5 @@ export {
   type RecordStore,
   type Stored,
   type Value,
-} from './ports/record-store.ts'
-export { keptText, storedJson, textOf } from './stores/text.ts'
+} from './store/record-store.ts'
+export { keptText, storedJson, textOf } from './store/text.ts'

@@ -1,5 +1,11 @@
 import { systemClock } from './clock.ts'
-import type { Log } from './ports/index.ts'
+
+/** Where warnings and failures go: never a token, a password, a key or a typed identifier. */
+export type Log = (
+  level: 'info' | 'warn' | 'error',
+  message: string,
+  details?: Record<string, string | number | string[]>,
+) => void
 
 const MAX_TEXT = 1_000
 const MAX_READ = 4_000

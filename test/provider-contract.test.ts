@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
-import type { ClientLogout } from '../src/records/index.ts'
+import type { ClientLogout } from '../src/store/index.ts'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import type { Context } from 'koa'
 import { errors, Provider, type Configuration, type Interaction } from 'oidc-provider'

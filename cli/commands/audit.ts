@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AdminApiError, type AuditEvent, type Operations } from '../../src/admin/client.ts'
-import { AUDIT_EVENT_TYPES, type AuditEventType } from '../../src/ports/audit.ts'
+import { AUDIT_EVENT_TYPES, type AuditEventType } from '../../src/contract/audit.ts'
 import { timeSince, wholeNumber } from '../arguments.ts'
 import { option, row } from '../command.ts'
 import type { Connection } from '../connection.ts'

@@ -34,47 +34,47 @@ ${list('http/login.ts', 'CheckedLogin')}
 
 ## Users of your own
 
-${list('ports/users.ts', 'UserStore')}
+${list('contract/users.ts', 'UserStore')}
 
 A user is:
 
-${list('ports/users.ts', 'User')}
+${list('contract/users.ts', 'User')}
 
 ## A store of your own
 
 \`itIsARecordStore\` of \`oidc-account-flows/contract\` says when it is done. It has:
 
-${list('ports/record-store.ts', 'RecordStore')}
+${list('store/record-store.ts', 'RecordStore')}
 
 A kind is a table, or a collection:
 
-${list('ports/record-store.ts', 'Kind')}
+${list('store/record-store.ts', 'Kind')}
 
 What is looked for:
 
-${list('ports/record-store.ts', 'Query')}
+${list('store/record-store.ts', 'Query')}
 
 What is written:
 
-${list('ports/record-store.ts', 'Change')}
+${list('store/record-store.ts', 'Change')}
 
 What is read:
 
-${block('ports/record-store.ts', 'export type Stored =')}
+${block('store/record-store.ts', 'export type Stored =')}
 
 ## A transport of your own
 
 The option \`transport\` sends mails in the place of SMTP ([examples](mail.md#send-through-a-service)). It has:
 
-${list('ports/mails.ts', 'MailTransport')}
+${list('contract/mails.ts', 'MailTransport')}
 
 It is handed:
 
-${list('ports/mails.ts', 'TransportMail')}
+${list('contract/mails.ts', 'TransportMail')}
 
 It answers:
 
-${block('ports/mails.ts', 'export type TransportAnswer =')}
+${block('contract/mails.ts', 'export type TransportAnswer =')}
 
 ## Events
 
@@ -85,7 +85,7 @@ Something happened, such as a reset. [Events](events.md) shows what to build on 
 
 All events have, beside their \`type\`:
 
-${list('ports/audit.ts', 'EventBase')}
+${list('contract/audit.ts', 'EventBase')}
 
 \`?\` means: where it is known. What a type does not tell is \`undefined\`.
 
@@ -95,7 +95,7 @@ ${eventSections()}
 
 How much was ended:
 
-${block('ports/sessions.ts', 'export type EndedSessions =')}
+${block('contract/sessions.ts', 'export type EndedSessions =')}
 
 Of a mail that failed (\`MailFault\`):
 
@@ -107,11 +107,11 @@ ${list('errors.ts', 'MailFault')}
 
 Why there was no mail, and what ended a link:
 
-${block('ports/audit.ts', 'export type NoMail =')}
+${block('contract/audit.ts', 'export type NoMail =')}
 
-${block('ports/token-end.ts', 'export type TokenEnd =')}
+${block('store/token-end.ts', 'export type TokenEnd =')}
 
-${block('ports/audit.ts', 'export type LinkEnd =')}
+${block('contract/audit.ts', 'export type LinkEnd =')}
 
 ## Errors
 
@@ -129,7 +129,7 @@ ${exportsOf('index.ts')}
 
 Suites for a store, an adapter or users of your own. They need mocha and chai.
 
-${exportsOf('contract/index.ts')}
+${exportsOf('contract/suites/index.ts')}
 
 ### \`oidc-account-flows/admin-client\`
 
@@ -148,7 +148,7 @@ function optionTypes(): string {
     ['responseDelay', list('http/response-delay.ts', 'ResponseDelay')],
     [
       'beforeForgotPassword` is called with `request',
-      list('ports/requests.ts', 'ForgotPasswordRequest'),
+      list('contract/requests.ts', 'ForgotPasswordRequest'),
     ],
   ]
     .map(([option, members]) => `### \`${option}\`\n\n${members}`)
@@ -169,7 +169,7 @@ function block(file: string, start: string): string {
 
 /** Each type by itself: when it happens, what it tells, its reasons, and a listener. */
 function eventSections(): string {
-  const types = block('ports/audit.ts', 'export const AUDIT_EVENT_TYPES')
+  const types = block('contract/audit.ts', 'export const AUDIT_EVENT_TYPES')
   const documented = /\/\*\*(?<said>[^]*?)@example (?<example>.*)\n {3}\*\/\n {2}'(?<type>\w+)'/g
   return [...types.matchAll(documented)]
     .map(({ groups = {} }) => {
@@ -229,7 +229,7 @@ function reasonsIn(union: string): string[] {
 /** What stands behind the name of a type, without comments and on one line. */
 function declared(name: string, kind = 'type'): string {
   const start = new RegExp(String.raw`^(?:export )?${kind} ${name}(?: =| (?=\{))`, 'm')
-  const file = ['ports/audit.ts', 'ports/token-end.ts', 'errors.ts'].find((each) =>
+  const file = ['contract/audit.ts', 'store/token-end.ts', 'errors.ts'].find((each) =>
     start.test(source(each)),
   )
   if (file === undefined) throw new Error(`there is no ${kind} ${name}`)

@@ -1,6 +1,6 @@
 import * as z from 'zod'
-import { reachCodeOf } from '../answer.ts'
-import { defined } from '../records/kind.ts'
+import { reachCodeOf } from '../errors.ts'
+import { defined } from '../store/kind.ts'
 import { object, optional, text } from './schema.ts'
 
 export type Check = z.infer<typeof Check>

@@ -1,6 +1,5 @@
-import type { CheckedOptions } from '../check-options.ts'
+import { MIN_KEY_BYTES, type CheckedOptions } from '../options.ts'
 import { ringsCheck } from '../crypto/key-rings.ts'
-import { MIN_KEY_BYTES } from '../options.ts'
 import { unmetBy } from '../settings/recommended.ts'
 import { codeOf, finding, type Check, type Finding } from './checks.ts'
 import { inTime } from './in-time.ts'

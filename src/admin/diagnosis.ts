@@ -1,9 +1,9 @@
 /** Finds why somebody got no mail, out of the account, its mails and events. What a cause says is in `causes.ts`. */
 import { findUser, whyNoMail } from '../flows/account.ts'
 import { isBlockedBy } from '../flows/not-me.ts'
-import { MAIL_KINDS, linkKinds } from '../ports/mail-kinds.ts'
-import type { AuditEventType, RecordedEvent, User } from '../ports/index.ts'
-import { foldTyped } from '../ports/users.ts'
+import { MAIL_KINDS, linkKinds } from '../contract/mail-kinds.ts'
+import type { AuditEventType, RecordedEvent, User } from '../contract/index.ts'
+import { foldTyped } from '../contract/users.ts'
 import { diagnosisOf, CAUSE_OF_REASON, type Cause, type Diagnosis } from './causes.ts'
 import { isRefusal } from './failed-mail.ts'
 import type { Facts } from './facts.ts'

@@ -1,4 +1,4 @@
-import { isJsonObject, jsonOf, reachCodeOf, textOf } from '../answer.ts'
+import { isJsonObject, jsonOf, reachCodeOf, textOf } from '../errors.ts'
 import { systemClock, timeout } from '../clock.ts'
 import type { IncomingMessage, RequestOptions } from 'node:http'
 import type { Problem } from './operation.ts'

@@ -1,6 +1,6 @@
-import type { RecordedEvent, User } from '../ports/index.ts'
-import { MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
-import type { MailJobStatus } from '../records/index.ts'
+import type { RecordedEvent, User } from '../contract/index.ts'
+import { MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
+import type { MailJobStatus } from '../store/index.ts'
 
 /** What is known of an account where a mail is missed: the words of a cause are made of it. */
 export interface Facts {

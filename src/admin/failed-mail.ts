@@ -1,5 +1,5 @@
 import { atStep, type MailFault } from '../errors.ts'
-import type { RecordedEvent } from '../ports/index.ts'
+import type { RecordedEvent } from '../contract/index.ts'
 import { nameOf, sendLink, type Facts, type Words } from './facts.ts'
 
 const faultOf = (event?: RecordedEvent): Partial<MailFault> => event?.details ?? {}

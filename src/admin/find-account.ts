@@ -1,6 +1,6 @@
 import type * as z from 'zod'
-import type { User, UserStore } from '../ports/index.ts'
-import { equalsInAsciiCase, withoutBlanks } from '../ports/users.ts'
+import type { User, UserStore } from '../contract/index.ts'
+import { equalsInAsciiCase, withoutBlanks } from '../contract/users.ts'
 import { invalid, refusal, type Problem } from './operation.ts'
 import { given, object, optional } from './schema.ts'
 

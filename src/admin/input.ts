@@ -1,6 +1,6 @@
 import type { Context } from 'koa'
 import * as z from 'zod'
-import { isJsonObject, jsonOf } from '../answer.ts'
+import { isJsonObject, jsonOf } from '../errors.ts'
 import { readBody, type BodyRefusal } from '../http/body.ts'
 import {
   invalid,

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
-import type { MailJobStatus } from '../records/index.ts'
-import { isLinkKind, MAIL_KINDS, tokensOf } from '../ports/mail-kinds.ts'
+import type { MailJobStatus } from '../store/index.ts'
+import { isLinkKind, MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
 import type { AdminParts } from './operation.ts'
 
 /** `superseded`: the account asked again since, and a mail for this request would end the newer link. */

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { MAIL_KINDS, mailKinds, mailTemplates } from '../ports/mail-kinds.ts'
+import { MAIL_KINDS, mailKinds, mailTemplates } from '../contract/mail-kinds.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
 import { givenFor } from '../settings/secrets.ts'
 import type { RenderedMail } from '../views/index.ts'

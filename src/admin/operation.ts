@@ -1,9 +1,9 @@
 import * as z from 'zod'
-import type { CheckedOptions } from '../check-options.ts'
+import type { CheckedOptions } from '../options.ts'
 import type { Core } from '../core.ts'
 import type { Invitation } from '../flows/invitation.ts'
-import type { CheckMail, EndedAccount, Requester } from '../ports/index.ts'
-import type { MailOutbox } from '../records/index.ts'
+import type { CheckMail, EndedAccount, Requester } from '../contract/index.ts'
+import type { MailOutbox } from '../store/index.ts'
 import type { AdminScope } from './bearer-tokens.ts'
 import { object, optional, text } from './schema.ts'
 

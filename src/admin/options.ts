@@ -1,5 +1,5 @@
 import { createPublicKey } from 'node:crypto'
-import { isJsonObject } from '../answer.ts'
+import { isJsonObject } from '../errors.ts'
 import {
   ADMIN_SCOPES,
   ALL_SCOPES,

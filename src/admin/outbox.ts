@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { MailJobStatus } from '../records/index.ts'
+import type { MailJobStatus } from '../store/index.ts'
 import { recordAction } from './audit.ts'
 import { MailJob, MailRecord, mailShape, readMail, recordOf } from './mail-record.ts'
 import { retryAllDead, retryMail, type RetryOutcome } from './mail-retry.ts'

@@ -2,9 +2,9 @@ import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
 import { isToken } from '../crypto/token.ts'
 import { isBracketed, readingsOf, SIGNED } from '../flows/link.ts'
 import { decode } from '../flows/link.ts'
-import { carriedFrom } from '../ports/carried-query.ts'
-import type { CarriedParameters } from '../ports/index.ts'
-import { linkKinds, MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
+import { carriedFrom } from '../contract/carried-query.ts'
+import type { CarriedParameters } from '../contract/index.ts'
+import { linkKinds, MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
 import type { AdminParts } from './operation.ts'
 
 /** A link of ours, as somebody pasted it. */

@@ -1,6 +1,6 @@
 /** The kinds of which the schemas of the admin API are made. */
 import * as z from 'zod'
-import { snakeCase } from '../records/kind.ts'
+import { snakeCase } from '../store/kind.ts'
 
 const MAX_TEXT = 8_192
 

@@ -1,5 +1,5 @@
 import { isStoreUnavailable } from '../errors.ts'
-import type { UserStore } from '../ports/index.ts'
+import type { UserStore } from '../contract/index.ts'
 
 const AT_ONCE = 50
 

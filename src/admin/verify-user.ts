@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { User, UserStore } from '../ports/index.ts'
+import type { User, UserStore } from '../contract/index.ts'
 import { isRecorded, recordAction } from './audit.ts'
 import { refusal, type AdminCaller, type AdminParts, type Problem } from './operation.ts'
 import { object, text } from './schema.ts'

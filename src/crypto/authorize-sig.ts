@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import type { CarriedParameters } from '../ports/index.ts'
+import type { CarriedParameters } from '../contract/index.ts'
 import type { DerivedKey, KeyRing } from './keys.ts'
 
 export type AuthorizeSig = ReturnType<typeof createAuthorizeSig>

@@ -1,5 +1,5 @@
 import bcrypt from 'bcrypt'
-import type { User } from '../ports/index.ts'
+import type { User } from '../contract/index.ts'
 import { hashQueue, type HashQueue } from './hash-queue.ts'
 import { hashPassword, isReadWhole } from './password.ts'
 import { newToken } from './token.ts'

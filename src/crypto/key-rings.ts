@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import type { KeyRing } from './keys.ts'
-import type { CheckedStep } from '../ports/index.ts'
-import type { KeyRings, NotedKeyRing } from '../records/index.ts'
+import type { CheckedStep } from '../contract/index.ts'
+import type { KeyRings, NotedKeyRing } from '../store/index.ts'
 
 /** So that three notes may be late or lost. */
 const NOTED_WITHIN_MS = 240_000

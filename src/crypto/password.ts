@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import bcrypt from 'bcrypt'
-import type { PasswordRefusal, RefusedNewPassword } from '../ports/index.ts'
+import type { PasswordRefusal, RefusedNewPassword } from '../contract/index.ts'
 import { MAX_PASSWORD_BYTES } from '../settings/kinds.ts'
 import type { Settings } from '../settings/table.ts'
 

@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
-import { jsonOf } from '../answer.ts'
+import { jsonOf } from '../errors.ts'
 import type { DerivedKey, KeyRing } from './keys.ts'
 
 const IV_BYTES = 12

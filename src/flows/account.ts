@@ -1,8 +1,8 @@
 import { passwordDigest } from '../crypto/password.ts'
-import { type LinkKind, linkKinds, type TokenPart, tokensOf } from '../ports/mail-kinds.ts'
-import { equalsInAsciiCase, withoutBlanks } from '../ports/users.ts'
-import type { User, UserStore } from '../ports/index.ts'
-import type { AccountFlowsStore } from '../records/index.ts'
+import { type LinkKind, linkKinds, type TokenPart, tokensOf } from '../contract/mail-kinds.ts'
+import { equalsInAsciiCase, withoutBlanks } from '../contract/users.ts'
+import type { User, UserStore } from '../contract/index.ts'
+import type { AccountFlowsStore } from '../store/index.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
 
 /** `ambiguous`: several accounts match, and none of them byte for byte. */

@@ -1,8 +1,8 @@
 import { EventEmitter } from 'node:events'
 import type { Clock } from '../clock.ts'
 import { framesOf } from '../log.ts'
-import type { AuditEvent, AuditEventOf, AuditEventType, Log, Requester } from '../ports/index.ts'
-import type { AuditLog } from '../records/index.ts'
+import type { AuditEvent, AuditEventOf, AuditEventType, Log, Requester } from '../contract/index.ts'
+import type { AuditLog } from '../store/index.ts'
 
 /** `audit` gets all events, and the name of a type the events of that type. */
 export type AuditEvents = EventEmitter<

@@ -1,6 +1,6 @@
-import type { Log } from '../ports/index.ts'
-import type { ClientLogout, ClientLogoutState, ClientLogoutStore } from '../records/index.ts'
-import { defined } from '../records/kind.ts'
+import type { Log } from '../contract/index.ts'
+import type { ClientLogout, ClientLogoutState, ClientLogoutStore } from '../store/index.ts'
+import { defined } from '../store/kind.ts'
 import type { ShownApps, SignedOutApps } from '../views/page-locals.ts'
 
 export type ClientNotifications = ReturnType<typeof createClientNotifications>

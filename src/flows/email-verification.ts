@@ -11,11 +11,11 @@
  * | any    | a new link is asked for from it  | `renew`; later in a worker, `verification-mail`            |        |
  */
 import { hashToken, isToken } from '../crypto/token.ts'
-import { requestMail, type MailRequest } from '../outbox/request.ts'
-import type { CapturedRequest, CarriedParameters, Requester, User } from '../ports/index.ts'
-import { carriedBy, isSameCarried } from '../ports/carried-query.ts'
-import type { VerificationLink } from '../ports/links.ts'
-import type { PendingLogin, Token } from '../records/index.ts'
+import { requestMail, type MailRequest } from '../jobs/request.ts'
+import type { CapturedRequest, CarriedParameters, Requester, User } from '../contract/index.ts'
+import { carriedBy, isSameCarried } from '../contract/carried-query.ts'
+import type { VerificationLink } from '../contract/links.ts'
+import type { PendingLogin, Token } from '../store/index.ts'
 import { linkContext, findLink, verificationState } from './link.ts'
 import { codeWait } from './login-code.ts'
 import { createConfirm, type OpenedLink } from './confirm-address.ts'

@@ -1,6 +1,6 @@
 import { newId } from '../crypto/token.ts'
-import { BY_HOST, requestNotice } from '../outbox/password-changed.ts'
-import { secondAfter } from '../ports/login-end.ts'
+import { BY_HOST, requestNotice } from '../mail/password-changed.ts'
+import { secondAfter } from '../store/login-end.ts'
 import { whyNoMail, type VoidLinks } from './account.ts'
 import type {
   EndedAccount,
@@ -8,8 +8,8 @@ import type {
   LiveSession,
   Requester,
   SessionEnd,
-} from '../ports/index.ts'
-import type { ClientLogout } from '../records/index.ts'
+} from '../contract/index.ts'
+import type { ClientLogout } from '../store/index.ts'
 import { NOBODY, type FlowParts } from './parts.ts'
 import { isNotified, type ClientNotifications } from './client-notifications.ts'
 

@@ -1,9 +1,9 @@
 /** What follows the claim of a link: the effects of section 3.3, in their order. */
 import { newId } from '../crypto/token.ts'
-import { requestNotice } from '../outbox/password-changed.ts'
-import type { LinkEnd, Requester, User } from '../ports/index.ts'
-import { MAIL_KINDS, type PasswordLinkKind } from '../ports/mail-kinds.ts'
-import type { ClaimedReset, ResetTokenStore, Token } from '../records/index.ts'
+import { requestNotice } from '../mail/password-changed.ts'
+import type { LinkEnd, Requester, User } from '../contract/index.ts'
+import { MAIL_KINDS, type PasswordLinkKind } from '../contract/mail-kinds.ts'
+import type { ClaimedReset, ResetTokenStore, Token } from '../store/index.ts'
 import { hasSamePassword, isUnchanged, isVerified } from './account.ts'
 import { eventBy } from './link-refusal.ts'
 import { forgetWrongCodes } from './login-code.ts'

@@ -11,8 +11,8 @@
  * | any    | a new invitation from it    | `renew`; later in a worker, `reset-mail`  |             |
  */
 import { newId } from '../crypto/token.ts'
-import { requestMail } from '../outbox/request.ts'
-import type { CarriedParameters, Requester, User } from '../ports/index.ts'
+import { requestMail } from '../jobs/request.ts'
+import type { CarriedParameters, Requester, User } from '../contract/index.ts'
 import { whyNoInvitation, whyNoMail } from './account.ts'
 import { NOBODY, type FlowParts } from './parts.ts'
 import { createPasswordLink } from './password-link.ts'

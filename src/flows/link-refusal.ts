@@ -1,6 +1,6 @@
-import type { CarriedParameters, LinkEnd, Requester } from '../ports/index.ts'
-import type { VerificationReason } from '../ports/links.ts'
-import type { Token } from '../records/index.ts'
+import type { CarriedParameters, LinkEnd, Requester } from '../contract/index.ts'
+import type { VerificationReason } from '../contract/links.ts'
+import type { Token } from '../store/index.ts'
 import { linkContext, type LinkContext } from './link.ts'
 import type { FlowParts } from './parts.ts'
 

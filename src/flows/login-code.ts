@@ -1,8 +1,8 @@
 /** The code in the mails of a waiting login. Typed into the waiting page, it proves mailbox and password at once (3.2). */
 import { readCode } from '../crypto/login-code.ts'
 import { newId } from '../crypto/token.ts'
-import type { Requester } from '../ports/index.ts'
-import type { PendingLogin } from '../records/index.ts'
+import type { Requester } from '../contract/index.ts'
+import type { PendingLogin } from '../store/index.ts'
 import { mailboxKey, mailboxOf } from '../settings/mail-address.ts'
 import type { FlowParts } from './parts.ts'
 

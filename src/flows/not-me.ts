@@ -1,9 +1,9 @@
 /** "This wasn't me": the receiver of a mail undoes what it may have done. This never gives anyone anything (3.6). */
 import { hashToken, idOf, isToken, newToken } from '../crypto/token.ts'
-import type { DisownedOutcome, Requester, User } from '../ports/index.ts'
-import { isLinkKind } from '../ports/mail-kinds.ts'
-import { isLater } from '../ports/request-order.ts'
-import type { AccountFlowsStore, NotMeToken, Token } from '../records/index.ts'
+import type { DisownedOutcome, Requester, User } from '../contract/index.ts'
+import { isLinkKind } from '../contract/mail-kinds.ts'
+import { isLater } from '../store/request-order.ts'
+import type { AccountFlowsStore, NotMeToken, Token } from '../store/index.ts'
 import { whyNoMail, type VoidLinks } from './account.ts'
 import { MAX_MAILED } from './link.ts'
 import type { FlowParts } from './parts.ts'

@@ -9,10 +9,10 @@ import type {
   SessionCutoffs,
   User,
   UserStore,
-} from '../ports/index.ts'
+} from '../contract/index.ts'
 import type { PasswordJudge } from '../passwords/passwords.ts'
-import type { TokenPart } from '../ports/mail-kinds.ts'
-import type { AccountFlowsStore, MailOutbox } from '../records/index.ts'
+import type { TokenPart } from '../contract/mail-kinds.ts'
+import type { AccountFlowsStore, MailOutbox } from '../store/index.ts'
 import type { Settings } from '../settings/table.ts'
 import type { ClientNotifications } from './client-notifications.ts'
 

@@ -2,10 +2,10 @@
 import { oneAtATime } from '../crypto/hash-queue.ts'
 import { refusePassword } from '../crypto/password.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
-import { requestMail } from '../outbox/request.ts'
-import type { CarriedParameters, Requester } from '../ports/index.ts'
-import { MAIL_KINDS, type PasswordLinkKind } from '../ports/mail-kinds.ts'
-import { endOf } from '../ports/token-end.ts'
+import { requestMail } from '../jobs/request.ts'
+import type { CarriedParameters, Requester } from '../contract/index.ts'
+import { MAIL_KINDS, type PasswordLinkKind } from '../contract/mail-kinds.ts'
+import { endOf } from '../store/token-end.ts'
 import { wasVoided } from './account.ts'
 import {
   auditRejected,
@@ -13,8 +13,8 @@ import {
   leaseEnd,
   type PasswordLinkParts,
 } from './finish-password.ts'
-import type { LinkReason } from '../ports/links.ts'
-import type { Token } from '../records/index.ts'
+import type { LinkReason } from '../contract/links.ts'
+import type { Token } from '../store/index.ts'
 import type { SignedOutApps } from '../views/page-locals.ts'
 import { linkContext, findLink, linkState, type FoundLink, type LinkContext } from './link.ts'
 import type { FlowParts } from './parts.ts'

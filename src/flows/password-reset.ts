@@ -10,8 +10,8 @@
  * | unused | time passes          | compared in every look-up                  | expired     |
  * | any    | a new link from it   | `renew`; later in a worker, `reset-mail`   |             |
  */
-import { requestMail } from '../outbox/request.ts'
-import type { CarriedParameters, Requester } from '../ports/index.ts'
+import { requestMail } from '../jobs/request.ts'
+import type { CarriedParameters, Requester } from '../contract/index.ts'
 import type { FlowParts } from './parts.ts'
 import { createPasswordLink } from './password-link.ts'
 

@@ -1,7 +1,7 @@
 import type { Core } from '../core.ts'
 import type { Flows } from '../flows/flows.ts'
 import { createInteractions } from '../oidc/interactions.ts'
-import type { CheckedOptions } from '../check-options.ts'
+import type { CheckedOptions } from '../options.ts'
 import { asset } from './asset.ts'
 import { createBrowserCookie } from './browser-cookie.ts'
 import { forgotPassword } from './forgot-password.ts'

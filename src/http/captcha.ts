@@ -1,4 +1,4 @@
-import { must, type refuseWeak } from '../production.ts'
+import { must, type refuseWeak } from '../errors.ts'
 import { isInTheClear } from '../settings/loopback-host.ts'
 
 const DIRECTIVES = [

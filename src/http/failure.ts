@@ -1,7 +1,7 @@
 import type { Context } from 'koa'
 import { hasCode } from '../errors.ts'
 import { framesOf } from '../log.ts'
-import type { Log } from '../ports/index.ts'
+import type { Log } from '../contract/index.ts'
 import { RETRY_AFTER_SECONDS, type Pages } from './pages.ts'
 
 const PASSING = ['ERR_STORE_UNAVAILABLE', 'ERR_OVERLOADED', 'ERR_JUDGE_FAILED'] as const

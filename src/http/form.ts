@@ -1,10 +1,10 @@
 import type { Context } from 'koa'
-import type { Requester } from '../ports/index.ts'
+import type { Requester } from '../contract/index.ts'
 import { readBody, type BodyRefusal } from './body.ts'
-import { carriedFrom } from '../ports/carried-query.ts'
+import { carriedFrom } from '../contract/carried-query.ts'
 import { isId, isToken } from '../crypto/token.ts'
 import { decode, isBracketed, readingsOf, SIGNED } from '../flows/link.ts'
-import type { VerificationLink } from '../ports/links.ts'
+import type { VerificationLink } from '../contract/links.ts'
 
 /** Names and values, each name exactly once. */
 export type Fields = ReadonlyMap<string, string>

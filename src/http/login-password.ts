@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { VerifyPassword } from '../crypto/hashing.ts'
-import type { Requester, User } from '../ports/index.ts'
+import type { Requester, User } from '../contract/index.ts'
 import type { HttpParts } from './parts.ts'
-import { foldTyped } from '../ports/users.ts'
+import { foldTyped } from '../contract/users.ts'
 import { networkOf } from './requester.ts'
 
 /** What a login page asks about the password that was typed. */

@@ -1,7 +1,7 @@
 import type { Context } from 'koa'
 import { newId } from '../crypto/token.ts'
 import type { CompletedLink, RefusedLink } from '../flows/password-link.ts'
-import type { CarriedParameters } from '../ports/index.ts'
+import type { CarriedParameters } from '../contract/index.ts'
 import type { ResetFaults, ResetFormMode } from '../views/index.ts'
 import { tokenInQuery, type SentForm } from './form.ts'
 import type { HttpParts } from './parts.ts'

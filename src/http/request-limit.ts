@@ -1,6 +1,6 @@
 import { Server, type Socket } from 'node:net'
 import type { Context } from 'koa'
-import type { AuditEvent } from '../ports/index.ts'
+import type { AuditEvent } from '../contract/index.ts'
 import { newId } from '../crypto/token.ts'
 import { isLoopbackHost } from '../settings/loopback-host.ts'
 import { networkOf } from './requester.ts'

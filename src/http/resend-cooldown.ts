@@ -1,6 +1,6 @@
 import type { FlowParts } from '../flows/parts.ts'
-import type { MailKind, Requester } from '../ports/index.ts'
-import { foldTyped } from '../ports/users.ts'
+import type { MailKind, Requester } from '../contract/index.ts'
+import { foldTyped } from '../contract/users.ts'
 import { networkOf } from './requester.ts'
 
 export type ResendCooldown = ReturnType<typeof createResendCooldown>

@@ -1,6 +1,6 @@
 import type { Context } from 'koa'
-import type { CarriedParameters } from '../ports/index.ts'
-import { carriedFrom } from '../ports/carried-query.ts'
+import type { CarriedParameters } from '../contract/index.ts'
+import { carriedFrom } from '../contract/carried-query.ts'
 import { unknownLink } from '../flows/link-refusal.ts'
 import type { Sent } from '../views/index.ts'
 import { idIn, linkInForm, type SentForm } from './form.ts'

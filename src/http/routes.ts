@@ -1,6 +1,6 @@
 import type { Context, Middleware, Next } from 'koa'
-import type { CheckedOptions } from '../check-options.ts'
-import type { Log } from '../ports/index.ts'
+import type { CheckedOptions } from '../options.ts'
+import type { Log } from '../contract/index.ts'
 import { isCrossSite } from './cross-site.ts'
 import { showFailure } from './failure.ts'
 import { idIn, readForm, uiLocalesIn, type SentForm } from './form.ts'

@@ -1,7 +1,7 @@
 import type { Adapter, AdapterFactory, AdapterPayload } from 'oidc-provider'
 import { isStoreUnavailable } from '../errors.ts'
-import { isEnded } from '../ports/login-end.ts'
-import type { EndedSessions, Log, SessionCutoffs } from '../ports/index.ts'
+import { isEnded } from '../store/login-end.ts'
+import type { EndedSessions, Log, SessionCutoffs } from '../contract/index.ts'
 import { accountStamp, type AccountStamp, IDP_MODELS, OAUTH_MODELS } from './account-stamp.ts'
 
 /**

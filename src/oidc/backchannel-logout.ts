@@ -1,7 +1,7 @@
 /** OpenID Connect Back-Channel Logout 1.0, by the provider's own means. */
 import { randomUUID } from 'node:crypto'
 import { errors, type Provider } from 'oidc-provider'
-import type { ClientLogout, TellClient } from '../records/index.ts'
+import type { ClientLogout, TellClient } from '../store/index.ts'
 import { readClient } from './clients.ts'
 import type { OidcParts } from './parts.ts'
 import type { PostForm } from './post-form.ts'

@@ -1,8 +1,8 @@
 import type { Context } from 'koa'
 import { errors, type Provider } from 'oidc-provider'
-import { appendCarried } from '../ports/carried-query.ts'
+import { appendCarried } from '../contract/carried-query.ts'
 import { isLoopbackHost } from '../settings/loopback-host.ts'
-import type { CapturedRequest, CarriedParameters, IdentifiedClient } from '../ports/index.ts'
+import type { CapturedRequest, CarriedParameters, IdentifiedClient } from '../contract/index.ts'
 import type { ShownClient } from '../views/page-locals.ts'
 import { createRequestCheck, type Client } from './request-check.ts'
 

@@ -1,6 +1,6 @@
 import type { Adapter, AdapterConstructor, AdapterFactory } from 'oidc-provider'
-import type { CutOff, EndedSessions, SessionEnd } from '../ports/index.ts'
-import { must } from '../production.ts'
+import type { CutOff, EndedSessions, SessionEnd } from '../contract/index.ts'
+import { must } from '../errors.ts'
 import { accountRecords } from './account-records.ts'
 import type { RecordLoggedOutClients } from './logged-out-clients.ts'
 import type { OwnAdapter } from './own-adapter.ts'

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Provider } from 'oidc-provider'
-import type { CapturedRequest, LoginResult } from '../ports/index.ts'
-import { defined } from '../records/kind.ts'
+import type { CapturedRequest, LoginResult } from '../contract/index.ts'
+import { defined } from '../store/kind.ts'
 
 export type Interactions = ReturnType<typeof createInteractions>
 

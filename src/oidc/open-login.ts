@@ -1,7 +1,7 @@
 import type { Context, Next } from 'koa'
 import type { Provider } from 'oidc-provider'
 import type { SecretBox } from '../crypto/secret-box.ts'
-import type { CarriedParameters } from '../ports/index.ts'
+import type { CarriedParameters } from '../contract/index.ts'
 import { outcomeOf } from './provider-answers.ts'
 
 const NAME = 'account_flows_login'

@@ -1,8 +1,8 @@
 import type { Provider } from 'oidc-provider'
 import type { Clock } from '../clock.ts'
 import type { SecretBox } from '../crypto/secret-box.ts'
-import type { Log, UserStore } from '../ports/index.ts'
-import type { AccountFlowsStore } from '../records/index.ts'
+import type { Log, UserStore } from '../contract/index.ts'
+import type { AccountFlowsStore } from '../store/index.ts'
 
 type Stores = 'cutoffs' | 'clientLogouts' | 'providerRecords'
 

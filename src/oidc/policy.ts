@@ -1,6 +1,6 @@
 import { interactionPolicy, type KoaContextWithOIDC } from 'oidc-provider'
-import type { Log, UserStore } from '../ports/index.ts'
-import { must, refuseWeak } from '../production.ts'
+import type { Log, UserStore } from '../contract/index.ts'
+import { must, refuseWeak } from '../errors.ts'
 import type { Settings } from '../settings/table.ts'
 
 /** A policy of oidc-provider, such as `interactionPolicy.base()`. */

@@ -3,8 +3,7 @@ import { request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import { reachCodeOf } from '../answer.ts'
-import { must } from '../production.ts'
+import { must, reachCodeOf } from '../errors.ts'
 import { ipOf } from '../settings/loopback-host.ts'
 
 /** How clients are notified that an account is signed out. */

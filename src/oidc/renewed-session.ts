@@ -5,9 +5,9 @@
  */
 import type { Context } from 'koa'
 import type { Provider, Session } from 'oidc-provider'
-import type { LiveSession } from '../ports/index.ts'
-import { loginSecond, seenAll } from '../ports/login-end.ts'
-import { must } from '../production.ts'
+import type { LiveSession } from '../contract/index.ts'
+import { loginSecond, seenAll } from '../store/login-end.ts'
+import { must } from '../errors.ts'
 import type { OidcParts } from './parts.ts'
 import type { SeenLogins } from './seen-logins.ts'
 

@@ -1,7 +1,7 @@
 /** A record of oidc-provider as it lies in the store: who reads it there can use nothing of it. */
 import type { AdapterPayload } from 'oidc-provider'
 import { hashToken } from '../crypto/token.ts'
-import type { ProviderRecord } from '../records/index.ts'
+import type { ProviderRecord } from '../store/index.ts'
 import { accountStamp } from './account-stamp.ts'
 import type { OidcParts } from './parts.ts'
 

@@ -1,4 +1,4 @@
-import type { User } from '../ports/index.ts'
+import type { User } from '../contract/index.ts'
 import { folded } from './common.ts'
 
 /** Shorter names are in many good passwords by chance. */

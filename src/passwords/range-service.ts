@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { reachCodeOf, textOf } from '../answer.ts'
+import { reachCodeOf, textOf } from '../errors.ts'
 import { timeout, type Clock } from '../clock.ts'
-import type { Log } from '../ports/index.ts'
+import type { Log } from '../contract/index.ts'
 
 const PUBLIC_URL = 'https://api.pwnedpasswords.com/range/'
 const PREFIX_LENGTH = 5

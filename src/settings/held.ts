@@ -3,8 +3,8 @@ import { oneAtATime } from '../crypto/hash-queue.ts'
 import type { SecretBox } from '../crypto/secret-box.ts'
 import { AccountFlowsError } from '../errors.ts'
 import { nextVersion, type Change } from './history.ts'
-import type { Log } from '../ports/index.ts'
-import type { SettingsStore, StoredSettings } from '../records/index.ts'
+import type { Log } from '../contract/index.ts'
+import type { SettingsStore, StoredSettings } from '../store/index.ts'
 import type { Report, Values } from './setting.ts'
 import {
   failClosed,

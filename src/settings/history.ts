@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { SettingsVersion, StoredSettings } from '../records/index.ts'
+import type { SettingsVersion, StoredSettings } from '../store/index.ts'
 import type { Values } from './setting.ts'
 import { settingNamed } from './table.ts'
 

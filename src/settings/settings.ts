@@ -1,6 +1,6 @@
 import type { SecretBox } from '../crypto/secret-box.ts'
-import type { Log } from '../ports/index.ts'
-import type { SettingsStore } from '../records/index.ts'
+import type { Log } from '../contract/index.ts'
+import type { SettingsStore } from '../store/index.ts'
 import { applied } from './change.ts'
 import { createHeldSettings, etagOf, isSealed, sealAll, type Held } from './held.ts'
 import { historyOf, type Author } from './history.ts'

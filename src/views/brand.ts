@@ -1,4 +1,4 @@
-import { must } from '../production.ts'
+import { must } from '../errors.ts'
 import { accentOf, SCHEMES } from './accent.ts'
 import { displayName } from './wording.ts'
 

@@ -1,4 +1,4 @@
-import type { Log } from '../ports/index.ts'
+import type { Log } from '../contract/index.ts'
 import { placeholdersOf } from './catalog.ts'
 import type { LocaleWords } from './locale-files.ts'
 import type { ViewFiles } from './view-files.ts'

@@ -1,5 +1,5 @@
 import Negotiator from 'negotiator'
-import type { ReasonWords } from '../ports/index.ts'
+import type { ReasonWords } from '../contract/index.ts'
 
 /** What is known of the reader's language, best first. */
 export interface Languages {

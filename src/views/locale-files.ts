@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import { isJsonObject, jsonOf } from '../answer.ts'
+import { isJsonObject, jsonOf } from '../errors.ts'
 import type { ViewFile, ViewFiles } from './view-files.ts'
 
 /** The words of one locale. */

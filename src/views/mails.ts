@@ -1,4 +1,4 @@
-import { MAIL_KINDS, type MailTemplate } from '../ports/mail-kinds.ts'
+import { MAIL_KINDS, type MailTemplate } from '../contract/mail-kinds.ts'
 import type { ShownBrand } from './brand.ts'
 import { fill, type Catalog, type Values } from './catalog.ts'
 import { deviceText } from './device.ts'

@@ -1,10 +1,10 @@
-import type { LinkReason, VerificationLink, VerificationReason } from '../ports/links.ts'
+import type { LinkReason, VerificationLink, VerificationReason } from '../contract/links.ts'
 import type {
   CarriedParameters,
   DisownedOutcome,
   PasswordRefusal,
   ReasonWords,
-} from '../ports/index.ts'
+} from '../contract/index.ts'
 
 /** A client that a page names: registered, and genuine for the request that the page is part of. */
 export interface ShownClient {

@@ -1,4 +1,4 @@
-import { MAIL_KINDS, mailKinds, type MailKind } from '../ports/mail-kinds.ts'
+import { MAIL_KINDS, mailKinds, type MailKind } from '../contract/mail-kinds.ts'
 import type { MailLocals, MailName } from './mails.ts'
 
 export const APPS = {

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import { posix } from 'node:path'
 import type pug from 'pug'
-import type { Log } from '../ports/index.ts'
+import type { Log } from '../contract/index.ts'
 import type { ViewFile, ViewFiles } from './view-files.ts'
 
 /** The files of `views/`, each replaced by the host's copy if there is one. */

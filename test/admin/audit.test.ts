@@ -80,7 +80,7 @@ describe('The admin API about the audit log (6)', () => {
   })
 })
 
-// What MongoDB sweeps by is in test/stores/mongodb-commands.test.ts.
+// What MongoDB sweeps by is in test/store/mongodb-commands.test.ts.
 describe('The life of an event', () => {
   const h = suiteHarness()
 

@@ -186,7 +186,7 @@ describe('The doctor', () => {
     })
   }
 
-  // Which ones these are on MongoDB is in test/stores/mongodb-commands.test.ts.
+  // Which ones these are on MongoDB is in test/store/mongodb-commands.test.ts.
   it('names indexes that are missing or another one, says so where it may not look, and goes on', async () => {
     for (const [indexes, said] of [
       [['mail_outbox.due'], 'mail_outbox.due'],
@@ -212,7 +212,7 @@ describe('The doctor', () => {
   })
 })
 
-// The steps of the way to the mail server are in test/smtp/check.test.ts.
+// The steps of the way to the mail server are in test/mail/check.test.ts.
 describe('The doctor names the failing step:', () => {
   const h = suiteHarness()
   const admin = suiteAdmin(h)
@@ -349,7 +349,7 @@ describeWithMongo('While the database is gone [full]', () => {
   })
 })
 
-// Each step, and what is hidden of the replies, is in test/smtp/check.test.ts.
+// Each step, and what is hidden of the replies, is in test/mail/check.test.ts.
 describe('A test mail (5)', () => {
   const secrets = ['d'.repeat(43)]
   const h = suiteHarness({ flows: { secrets } })

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { MailJobStatus } from '../../src/records/index.ts'
+import type { MailJobStatus } from '../../src/store/index.ts'
 import { retryAllDead } from '../../src/admin/mail-retry.ts'
 import { type AdminClient } from '../../src/index.ts'
 import { codeOf, expectAudited, outcomeOf, suiteAdmin } from '../support/admin.ts'

@@ -1,4 +1,4 @@
-import type { SettingsStore } from '../../src/records/index.ts'
+import type { SettingsStore } from '../../src/store/index.ts'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { expect } from 'chai'
 import { memoryMailbox, type AccountFlowsOptions } from '../../src/index.ts'
@@ -241,7 +241,7 @@ const STRICTEST = {
   validation_min_password_length: '15',
 }
 
-// That a record on MongoDB cannot be read is told as in test/stores/store.test.ts.
+// That a record on MongoDB cannot be read is told as in test/store/store.test.ts.
 describe('A damaged settings record (SET-18)', () => {
   let h: Harness
   let store: ReturnType<typeof keptInMemory>

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { NewMailJob } from '../../src/records/index.ts'
+import type { NewMailJob } from '../../src/store/index.ts'
 import type { User, UserStore } from '../../src/index.ts'
 import { expectPage, createUserAgent } from '../support/user-agent.ts'
 import { onEachStore, suiteHarness } from '../support/harness.ts'

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
-import type { Log } from '../../src/ports/index.ts'
+import type { Log } from '../../src/contract/index.ts'
 import { createViews } from '../../src/views/index.ts'
 import { createBrowser, expectPage, createUserAgent } from '../support/user-agent.ts'
 import { refusedExampleServer, suiteExampleServer } from '../support/example-server.ts'

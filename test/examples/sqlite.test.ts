@@ -1,10 +1,10 @@
 import { expect } from 'chai'
 import { type Database, sqliteStore } from '../../examples/stores/sqlite.ts'
-import { itIsARecordStore } from '../../src/contract/index.ts'
+import { itIsARecordStore } from '../../src/contract/suites/index.ts'
 import { systemClock } from '../../src/clock.ts'
-import { flowsStore } from '../../src/records/store.ts'
+import { flowsStore } from '../../src/store/flows-store.ts'
 import { startHarness } from '../support/harness.ts'
-import { sampleResetToken } from '../records/contract/samples.ts'
+import { sampleResetToken } from '../store/contract/samples.ts'
 
 // From Node 22.5 on.
 const name = 'node:sqlite'

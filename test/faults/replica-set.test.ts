@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { MongoClient } from 'mongodb'
-import type { MailKind } from '../../src/ports/mail-kinds.ts'
+import type { MailKind } from '../../src/contract/mail-kinds.ts'
 import { createBrowser, type Browser, type Answer } from '../support/user-agent.ts'
 import { eventually } from '../support/eventually.ts'
 import {

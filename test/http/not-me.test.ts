@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import { hashToken, newId, newToken } from '../../src/crypto/token.ts'
-import type { MailKind } from '../../src/ports/index.ts'
+import type { MailKind } from '../../src/contract/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage, linksOf, press, createUserAgent } from '../support/user-agent.ts'
 import {

@@ -1,7 +1,7 @@
 import { createHook } from 'node:async_hooks'
 import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
-import type { ClientLogout } from '../../src/records/index.ts'
+import type { ClientLogout } from '../../src/store/index.ts'
 import { type ClientMetadata, errors } from 'oidc-provider'
 import { AccountFlowsError, type AuditEventOf, type User } from '../../src/index.ts'
 import { createPostForm, isPublicAddress } from '../../src/oidc/post-form.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { SettingsStore } from '../../src/records/index.ts'
+import type { SettingsStore } from '../../src/store/index.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { parseDuration } from '../../src/settings/kinds.ts'
@@ -7,7 +7,7 @@ import { isLoopbackHost } from '../../src/settings/loopback-host.ts'
 import { isMailAddress, mailboxKey } from '../../src/settings/mail-address.ts'
 import { createSettingsKeeper } from '../../src/settings/settings.ts'
 import { settingNamed } from '../../src/settings/table.ts'
-import { smtpSettings } from '../../src/smtp/settings.ts'
+import { smtpSettings } from '../../src/mail/smtp/settings.ts'
 import { keptInMemory } from '../support/kept.ts'
 
 const [min, max] = ['validation_min_password_length', 'validation_max_password_length'] as const

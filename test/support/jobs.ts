@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { AccountFlowsStore } from '../../src/records/index.ts'
+import type { AccountFlowsStore } from '../../src/store/index.ts'
 import { eventually } from './eventually.ts'
 import type { MailServer } from './mail-server.ts'
 import { moveTime } from './time.ts'

@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import type { Db } from 'mongodb'
 import { systemClock, type Clock } from '../../src/clock.ts'
-import type { AuditEvent } from '../../src/ports/index.ts'
-import type { AccountFlowsStore } from '../../src/records/index.ts'
-import { AUDIT_EVENTS, eventOf } from '../../src/records/audit.ts'
+import type { AuditEvent } from '../../src/contract/index.ts'
+import type { AccountFlowsStore } from '../../src/store/index.ts'
+import { AUDIT_EVENTS, eventOf } from '../../src/store/audit.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { createOwnAdapter } from '../../src/oidc/own-adapter.ts'
-import { flowsStore } from '../../src/records/store.ts'
-import { memoryStore } from '../../src/stores/memory/store.ts'
-import { mongoStore } from '../../src/stores/mongodb/store.ts'
+import { flowsStore } from '../../src/store/flows-store.ts'
+import { memoryStore } from '../../src/store/memory/store.ts'
+import { mongoStore } from '../../src/store/mongodb/store.ts'
 
 /** What flows keep in memory, the `records` that they are given for that, and the events that are recorded by now. */
 export function keptInMemory(

@@ -2,7 +2,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { TLSSocket, type TlsOptions } from 'node:tls'
 import { simpleParser, type ParsedMail } from 'mailparser'
 import { SMTPServer } from 'smtp-server'
-import { isMailKind, linkKinds, MAIL_KINDS, type MailKind } from '../../src/ports/mail-kinds.ts'
+import { isMailKind, linkKinds, MAIL_KINDS, type MailKind } from '../../src/contract/mail-kinds.ts'
 import { eventually } from './eventually.ts'
 import { freePort } from './serve.ts'
 

@@ -3,10 +3,10 @@
  *
  * @module
  */
-import type { RecordStore } from '../../src/ports/record-store.ts'
+import type { RecordStore } from '../../src/store/record-store.ts'
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
-import type { AccountFlowsStore } from '../../src/records/index.ts'
+import type { AccountFlowsStore } from '../../src/store/index.ts'
 import type { AccountFlows, AuditEvent, AuditEventType, User, UserStore } from '../../src/index.ts'
 import { eventually } from './eventually.ts'
 import {

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { expect } from 'chai'
-import type { Log } from '../../src/ports/index.ts'
+import type { Log } from '../../src/contract/index.ts'
 import { createViews, type MailLocals, type Views } from '../../src/views/index.ts'
 import { viewsDirectory, words } from '../support/words.ts'
 

@@ -3,7 +3,7 @@ import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
-import { mustExist } from '../records/contract/samples.ts'
+import { mustExist } from '../store/contract/samples.ts'
 import { languageFor } from '../../src/http/language.ts'
 import { createCatalog, type Catalog } from '../../src/views/catalog.ts'
 import {

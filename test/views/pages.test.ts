@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { DomUtils } from 'htmlparser2'
-import { mailTemplates } from '../../src/ports/mail-kinds.ts'
+import { mailTemplates } from '../../src/contract/mail-kinds.ts'
 import {
   createViews,
   type Languages,

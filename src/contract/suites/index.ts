@@ -1,0 +1,3 @@
+export { itIsAnAdapter } from './adapter.ts'
+export { itIsARecordStore } from './record-store.ts'
+export { itIsAUserStore } from './user-store.ts'

@@ -1,0 +1,156 @@
+import { timeout, unlessAborted, type Clock } from '../clock.ts'
+import { isStoreUnavailable } from '../errors.ts'
+import type { AuditEvent, Log } from '../contract/index.ts'
+import type {
+  ClientLogoutJob,
+  ClientLogoutStore,
+  LogoutFailure,
+  TellClient,
+} from '../store/index.ts'
+import { setNewest } from '../store/bounded-map.ts'
+import { backoffMs } from './backoff.ts'
+import { createLane } from './lane.ts'
+
+const AT_ONCE = 100
+const REST_MS = 60_000
+const MOST_UNAVAILABLE = 1_000
+const ATTEMPT_MS = 5_000
+/** Longer than an attempt, and what is written down of it. */
+const LEASE_MS = 20_000
+const LAST_RETRY_MS = 15 * 60_000
+
+export interface ClientLogoutParts {
+  /** Whether there are clients that can be told. */
+  isOn(): boolean
+  logouts: Pick<ClientLogoutStore, 'claim' | 'settle'>
+  tell: TellClient
+  audit(event: AuditEvent): Promise<void>
+  clock: Clock
+  log: Log
+}
+
+/**
+ * Tells clients that accounts are ended, in any number of processes. Each client is told one logout at a time. One that timed out rests
+ * for a minute, so that no other client waits for it.
+ */
+export function createClientLogouts(parts: ClientLogoutParts) {
+  const { logouts, clock, log } = parts
+  const after = (ms: number) => new Date(clock.now().getTime() + ms)
+  /** Those that are being told, and those that rest; until when. */
+  const unavailable = new Map<string, Date>()
+  const keepFrom = (client: string, ms: number) =>
+    setNewest(unavailable, client, after(ms), MOST_UNAVAILABLE)
+
+  function claim(most: number): Promise<ClientLogoutJob[]> {
+    const now = clock.now()
+    for (const [client, until] of unavailable) if (until <= now) unavailable.delete(client)
+    return logouts.claim(most, now, after(LEASE_MS), [...unavailable.keys()])
+  }
+
+  const of = ({ isForgotten }: ClientLogoutJob) =>
+    isForgotten ? { ...parts, audit: async () => {} } : parts
+  const lane = createLane<ClientLogoutJob>({
+    name: 'client logout',
+    atOnce: AT_ONCE,
+    wave: 1,
+    claim,
+    work: (job, stop) => attempt(of(job), job, () => tell(job, stop)),
+    clock,
+    log,
+  })
+
+  async function tell(job: ClientLogoutJob, stop: AbortSignal) {
+    const { clientId } = job
+    keepFrom(clientId, LEASE_MS)
+    const told = await tried(parts, job, stop).finally(() => unavailable.delete(clientId))
+    if (told?.reason === 'timeout') keepFrom(clientId, REST_MS)
+    lane.ring()
+    return told
+  }
+
+  return {
+    start() {
+      if (parts.isOn()) lane.start()
+    },
+
+    stop: lane.stop,
+
+    /** There is somebody to be told. */
+    ring: lane.ring,
+  }
+}
+
+/** How an attempt ended. `undefined`: the client was told. */
+type Told = LogoutFailure | undefined
+
+/** Nobody knows whether the client was told. */
+const STOPPED: LogoutFailure = { reason: 'stopped', isFinal: false }
+
+async function attempt(parts: ClientLogoutParts, job: ClientLogoutJob, tell: () => Promise<Told>) {
+  const { logouts, clock } = parts
+  if (clock.now() >= job.expiresAt) return giveUp(parts, job, job.reason)
+  const failure = await tell()
+  const at = clock.now()
+  if (failure === STOPPED) return logouts.settle(job, { retryAt: at })
+  if (!failure) {
+    // First: a process that takes it over does not record it again.
+    const id = `client_logout_sent:${job.id}`
+    await parts.audit({ ...about(job), id, type: 'client_logout_sent', at })
+    return logouts.settle(job, { state: 'sent', at })
+  }
+  const { reason, isFinal } = failure
+  if (job.reason === undefined) await recordFailed(parts, job, reason)
+  const retryAt = new Date(at.getTime() + backoffMs(job.attempts, LAST_RETRY_MS))
+  if (isFinal || retryAt >= job.expiresAt) return giveUp(parts, job, reason)
+  return logouts.settle(job, { retryAt, reason })
+}
+
+async function tried(
+  { tell, clock, log }: ClientLogoutParts,
+  job: ClientLogoutJob,
+  stop: AbortSignal,
+): Promise<Told> {
+  const { signal, cancel } = timeout(clock, ATTEMPT_MS, stop)
+  try {
+    return await unlessAborted(signal, () => tell(job, signal))
+  } catch (error) {
+    if (stop.aborted) return STOPPED
+    if (signal.aborted) return { reason: 'timeout', isFinal: false }
+    if (isStoreUnavailable(error)) throw error
+    log('error', 'a client could not be told', { client: job.clientId, error: String(error) })
+    return { reason: 'unexpected_error', isFinal: false }
+  } finally {
+    cancel()
+  }
+}
+
+async function giveUp(parts: ClientLogoutParts, job: ClientLogoutJob, reason?: string) {
+  await recordFailed(parts, job, 'gave_up', reason)
+  const at = parts.clock.now()
+  return parts.logouts.settle(job, { state: 'dead', at, ...(reason && { reason }) })
+}
+
+function about({ accountId, clientId, attempts }: ClientLogoutJob) {
+  return { accountId, clientId, details: { attempts } }
+}
+
+/** Of a client that is down, the first failure and the end: each attempt would fill the log. */
+async function recordFailed(
+  { audit, clock, log }: ClientLogoutParts,
+  job: ClientLogoutJob,
+  reason: string,
+  last?: string,
+) {
+  const kind = reason === 'gave_up' ? reason : 'first'
+  const { details, ...whose } = about(job)
+  const client = job.clientId
+  log('warn', 'a client was not told that an account is ended', { client, reason })
+  await audit({
+    id: `client_logout_failed:${kind}:${job.id}`,
+    type: 'client_logout_failed',
+    at: clock.now(),
+    ...whose,
+    reason,
+    details: { ...details, ...(last && { last }) },
+  })
+}

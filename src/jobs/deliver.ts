@@ -1,0 +1,115 @@
+import { AccountFlowsError, isStoreUnavailable } from '../errors.ts'
+import type { MailPlace, SentMail } from '../contract/index.ts'
+import { tokensOf } from '../contract/mail-kinds.ts'
+import type { MailJob } from '../store/index.ts'
+import { backoffMs } from './backoff.ts'
+import { endUnsent, giveUp, isHeld, isInTime } from './end.ts'
+import { recordFailed, recordSent } from '../mail/events.ts'
+import type { Recipient } from '../mail/mail-flow.ts'
+import { MAIL_FLOWS } from '../mail/mail-flows.ts'
+import type { MailParts } from './parts.ts'
+import { renderMail } from '../mail/render.ts'
+import { recipientOf, type JobToSend } from '../mail/resolve.ts'
+
+const LAST_RETRY_MS = 60_000
+const SETTLE_AGAIN_MS = 1_000
+/** Mails that leave soon after they were made do so without another look at their jobs. */
+const LOOK_AGAIN_MS = 1_000
+
+/**
+ * Sends the mail of one resolved job: what cannot be sent is tried again, or given up.
+ *
+ * @param stop - aborts where the job is to be given back.
+ */
+export async function deliverMail(
+  parts: MailParts,
+  job: JobToSend,
+  stop: AbortSignal,
+): Promise<void> {
+  const sent = await trySending(parts, job, stop).catch((error: unknown) =>
+    fail(parts, job, error, stop),
+  )
+  if (sent) await settle(parts, job, sent, stop)
+}
+
+/** `undefined`: there is no mail, or it has to wait. */
+async function trySending(
+  parts: MailParts,
+  job: JobToSend,
+  stop: AbortSignal,
+): Promise<SentMail | undefined> {
+  const recipient = await recipientOf(parts, job)
+  if (typeof recipient === 'string') return endUnsent(parts, job, recipient)
+  const outcome = await parts.sender.withPlace(stop, (place) => send(parts, job, recipient, place))
+  if (outcome === undefined) await parts.store.outbox.release(job, job.notBefore)
+  return outcome === 'over' ? undefined : outcome
+}
+
+// The token is made when a connection is open, or will be in a moment as mails leave. It counts only while this worker holds
+// the job. `undefined`: it has to wait.
+async function send(
+  parts: MailParts,
+  job: MailJob,
+  recipient: Recipient,
+  place: MailPlace,
+): Promise<SentMail | 'over' | undefined> {
+  const { brake, clock } = parts
+  if (!(await brake.mayLeave())) return undefined
+  if (!place.isFlowing) await place.open()
+  const { carried, client } = await parts.identify(job.carried)
+  const link = await MAIL_FLOWS[job.kind].mint(parts, job, recipient, carried)
+  if (link === 'superseded') {
+    if (await isHeld(parts, job)) await endUnsent(parts, job, link)
+    return 'over'
+  }
+  // Whatever ends a job does so before it ends its links. Either this look sees that, or it comes after the mint, and finds the link.
+  const lookedAt = clock.now().getTime()
+  if (await isHeld(parts, job)) {
+    const mail = await renderMail(parts, job, recipient, link, client)
+    const connection = await place.open()
+    // Of what ends meanwhile, a mail with a dead link may leave. Another worker has the job only after the end of the hold.
+    const isRecent = Math.abs(clock.now().getTime() - lookedAt) < LOOK_AGAIN_MS
+    if (isRecent ? isInTime(parts, job) : await isHeld(parts, job)) return connection.send(mail)
+  }
+  if (link.token) await tokensOf(parts.store, job.kind)?.revoke({ id: link.token.id }, clock.now())
+  return 'over'
+}
+
+// It left: it is not sent again because the database is away for a moment, or because the event cannot be recorded.
+async function settle(
+  parts: MailParts,
+  job: MailJob,
+  sent: SentMail,
+  stop: AbortSignal,
+): Promise<void> {
+  const { store, clock, log } = parts
+  for (;;) {
+    try {
+      await recordSent(parts, job, sent).catch((error: unknown) => {
+        if (isStoreUnavailable(error)) throw error
+        log('error', 'a sent mail was not recorded', { job: job.id, error: String(error) })
+      })
+      return await store.outbox.remove(job)
+    } catch (error) {
+      const mayTryAgain = !stop.aborted && isInTime(parts, job)
+      if (!isStoreUnavailable(error) || !mayTryAgain) throw error
+    }
+    await clock.sleep(SETTLE_AGAIN_MS)
+  }
+}
+
+async function fail(parts: MailParts, job: MailJob, error: unknown, stop: AbortSignal) {
+  const { store, clock, log } = parts
+  if (isStoreUnavailable(error)) throw error
+  if (stop.aborted) return store.outbox.release(job, clock.now(), 'stopped')
+  const ours = error instanceof AccountFlowsError ? error : undefined
+  const reason = ours?.code ?? 'unexpected_error'
+  log(ours ? 'warn' : 'error', String(error), { job: job.id, kind: job.kind, reason })
+  await recordFailed(parts, job, reason, ours?.fault)
+  const retryAt = new Date(clock.now().getTime() + backoffMs(job.attempts, LAST_RETRY_MS))
+  const isPermanent = reason === 'ERR_MAIL_REFUSED' || reason === 'ERR_MAIL_ADDRESS'
+  if (!isPermanent && retryAt < job.expiresAt) {
+    return store.outbox.release(job, retryAt, reason)
+  }
+  await giveUp(parts, job, reason)
+}

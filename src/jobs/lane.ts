@@ -1,0 +1,116 @@
+import { setMaxListeners } from 'node:events'
+import { within, type Clock } from '../clock.ts'
+import type { Log } from '../contract/index.ts'
+
+/** The store cannot be reached, or is overloaded. Rings do not end this wait. */
+const AFTER_FAILURE_MS = 2_000
+/** Without a ring, a lane looks for jobs so often at least. */
+const POLL_MS = 1_000
+/** Of the time to stop, what is under way has to end by itself before it is given back. */
+const GRACE = 0.5
+
+/** What the log tells of a job. */
+interface LaneJob {
+  id: string
+  kind?: string
+}
+
+export interface LaneParts<Job extends LaneJob> {
+  /** For the log, such as `mail`. */
+  name: string
+  /** So many jobs are under way at most. */
+  atOnce: number
+  /** More are taken once so many may be: the steps of jobs that were claimed together are one command for all of them. */
+  wave: number
+  claim(most: number): Promise<Job[]>
+  /** What it throws is logged; the lease of the job runs out, and it is taken again. `stop` aborts where the job is to be given back. */
+  work(job: Job, stop: AbortSignal): Promise<void>
+  clock: Clock
+  log: Log
+}
+
+/** Takes jobs of one stage, many at a time, until it is stopped. */
+export function createLane<Job extends LaneJob>(parts: LaneParts<Job>) {
+  const { atOnce, wave, clock } = parts
+  const underWay = new Set<Promise<void>>()
+  let rung = new AbortController()
+  let ends = newEnds(atOnce)
+  let running = Promise.resolve()
+  let mayBeMore = false
+
+  const ring = () => rung.abort('rung')
+
+  function begin(job: Job) {
+    const working = parts
+      .work(job, ends.giving.signal)
+      .catch(logFailure(parts, 'job', toldOf(job)))
+      .finally(() => {
+        underWay.delete(working)
+        if (mayBeMore) ring()
+      })
+    underWay.add(working)
+  }
+
+  async function run({ signal }: AbortController) {
+    while (!signal.aborted) {
+      const free = atOnce - underWay.size
+      mayBeMore = free < wave
+      const jobs = mayBeMore ? [] : await parts.claim(free).catch(logFailure(parts, 'outbox'))
+      mayBeMore ||= jobs?.length === free
+      jobs?.forEach(begin)
+      if (!jobs) await clock.sleep(AFTER_FAILURE_MS, { signal, ref: false })
+      else if (jobs.length === 0) {
+        const ms = POLL_MS * (0.5 + Math.random() / 2)
+        await clock.sleep(ms, { signal: rung.signal, ref: false })
+        rung = new AbortController()
+      }
+    }
+    await Promise.all(underWay)
+  }
+
+  return {
+    /** There may be something to do. */
+    ring,
+
+    start() {
+      ends.stopping.abort()
+      ends = newEnds(atOnce)
+      running = run(ends.stopping)
+    },
+
+    /** Takes a job that somebody else claimed. `false`: there is no room. */
+    accept(job: Job): boolean {
+      const hasRoom = underWay.size < atOnce && !ends.stopping.signal.aborted
+      if (hasRoom) begin(job)
+      return hasRoom
+    },
+
+    /** Takes no more jobs, waits for those under way, and gives back what does not end in time: all within `withinMs`. */
+    async stop(withinMs: number) {
+      ends.stopping.abort()
+      ring()
+      await within(clock, withinMs * GRACE, running)
+      ends.giving.abort()
+      await within(clock, withinMs * (1 - GRACE), running)
+    },
+  }
+}
+
+function logFailure(
+  { name, log }: Pick<LaneParts<LaneJob>, 'name' | 'log'>,
+  what: string,
+  of = {},
+) {
+  return (error: unknown): undefined => {
+    log('error', `${name} ${what} failed`, { ...of, error: String(error) })
+  }
+}
+
+/** One says to take no more, the other to give back what is under way. */
+function newEnds(atOnce: number) {
+  const giving = new AbortController()
+  setMaxListeners(2 * atOnce, giving.signal)
+  return { stopping: new AbortController(), giving }
+}
+
+const toldOf = ({ id, kind }: LaneJob) => ({ job: id, ...(kind !== undefined && { kind }) })

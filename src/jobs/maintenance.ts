@@ -1,0 +1,96 @@
+import { within } from '../clock.ts'
+import type { Core } from '../core.ts'
+import type { Flows } from '../flows/flows.ts'
+
+/** Every process has them within two seconds. */
+const FOLLOW_SETTINGS_MS = 1_900
+const SWEEP_MS = 10_000
+/** For databases that do not purge by themselves. */
+const PURGE_MS = 60_000
+const NOTE_KEYS_MS = 60_000
+const CLOCK_TOLERANCE_MS = 1_000
+const HEALTH_MS = 2_000
+
+/** Whether this process can answer people. `not_started`: also while it stops. `database`: it does not answer. */
+export type Health = { isReady: true } | { isReady: false; reason: 'not_started' | 'database' }
+
+interface MaintenanceParts extends Core, Pick<Flows, 'passwordReset' | 'invitation'> {
+  mail: { tidy(): Promise<void> }
+}
+
+/** Work beside the requests: it follows the settings, and finishes what a dead process left. */
+export function createMaintenance(parts: MaintenanceParts) {
+  const { settingsKeeper, passwordReset, invitation, mail, keyRing, store, clock, log } = parts
+  let stopping = new AbortController()
+  let loops: Promise<void>[] = []
+
+  async function repeat(what: string, everyMs: number, work: () => Promise<void>) {
+    const { signal } = stopping
+    while (!signal.aborted) {
+      try {
+        await work()
+      } catch (error) {
+        log('error', `${what} failed`, { error: String(error) })
+      }
+      await clock.sleep(everyMs, { signal, ref: false })
+    }
+  }
+
+  return {
+    /** @param sweeps - whether this process finishes the work of dead ones. */
+    async start(initialSettings: Record<string, string>, sweeps: boolean) {
+      stopping.abort()
+      stopping = new AbortController()
+      const by = { actor: 'initialSettings', at: clock.now() }
+      const outcome = await settingsKeeper.changeUnset(initialSettings, by)
+      if (Array.isArray(outcome)) {
+        const wrong = outcome.map(({ key, expected }) => `${key} must be ${expected}`).join('; ')
+        throw new TypeError(`initialSettings: ${wrong}`)
+      }
+      await checkClock(parts)
+      await checkIssuers(parts)
+      loops = [
+        repeat('following the settings', FOLLOW_SETTINGS_MS, settingsKeeper.refresh),
+        repeat('noting the keys', NOTE_KEYS_MS, keyRing.note),
+      ]
+      if (!sweeps) return
+      loops.push(
+        repeat('finishing resets', SWEEP_MS, passwordReset.sweep),
+        repeat('finishing invitations', SWEEP_MS, invitation.sweep),
+        repeat('tidying the mail outbox', SWEEP_MS, mail.tidy),
+        repeat('removing what is over', PURGE_MS, store.purge),
+      )
+    },
+
+    async stop(withinMs: number) {
+      stopping.abort()
+      if (loops.length === 0) return
+      // If that fails, the note expires.
+      const forget = () => keyRing.forget().catch(() => {})
+      const settled = [passwordReset, invitation].map((flow) => flow.settled())
+      await within(clock, withinMs, Promise.all([...loops, ...settled]).then(forget))
+    },
+
+    async health(): Promise<Health> {
+      if (loops.length === 0 || stopping.signal.aborted) {
+        return { isReady: false, reason: 'not_started' }
+      }
+      const answer = await within(clock, HEALTH_MS, store.now()).catch(() => 'late' as const)
+      return answer === 'late' ? { isReady: false, reason: 'database' } : { isReady: true }
+    },
+  }
+}
+
+// Cut-offs and expiry compare the times of several processes.
+async function checkClock({ clock, store, log }: MaintenanceParts) {
+  const skewMs = clock.now().getTime() - (await store.now()).getTime()
+  if (Math.abs(skewMs) > CLOCK_TOLERANCE_MS) {
+    log('warn', 'this clock and that of the database differ: use NTP on both', { skewMs })
+  }
+}
+
+// Only a warning: a service may move to another address process by process.
+async function checkIssuers({ keyRing, log }: MaintenanceParts) {
+  if (!(await keyRing.isShared())) return
+  log('warn', 'another issuer uses this store: each needs a database or a prefix of its own')
+}

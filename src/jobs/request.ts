@@ -1,0 +1,73 @@
+import { idOf, newId } from '../crypto/token.ts'
+import { acceptedTags, askedTags, keptTags } from '../views/languages.ts'
+import type { CarriedParameters, Requester } from '../contract/index.ts'
+import { MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
+import { WEEK_MS } from '../store/week.ts'
+import type { MailOutbox } from '../store/index.ts'
+import type { Settings } from '../settings/table.ts'
+
+/** No username or address is longer; nothing is looked up for one that is (RFC 5321, 4.5.3.1.3). */
+const MAX_IDENTIFIER_LENGTH = 254
+
+/** The same for all, so that jobs become due in the order of the requests. */
+const DUE_AFTER_MS = 50
+const MIN_JOB_LIFE_MS = 3_600_000
+
+export interface MailRequest {
+  /** Of the job, so that somebody can ask for it later. `undefined`: any. */
+  id?: string
+  /** The id of the form that asks: sent again, it is the same request. `undefined`: each is one of its own. */
+  form?: string | undefined
+  kind: LinkKind
+  identifier?: string
+  accountId?: string
+  pendingLoginId?: string | undefined
+  carried: CarriedParameters
+  requester: Requester
+}
+
+/**
+ * Writes the outbox job of a request for a mail: the same one write for everybody, with no user look-up. A worker takes
+ * it a short time later, so that its work does not fall on the request that follows.
+ * Nobody wants the mail once its link would be dead.
+ */
+export function requestMail(
+  outbox: Pick<MailOutbox, 'add'>,
+  { form, identifier, accountId, pendingLoginId, ...request }: MailRequest,
+  settings: Settings,
+  now: Date,
+): Promise<void> {
+  const week = Math.floor(now.getTime() / WEEK_MS)
+  const { kind } = request
+  // Of whom it asks for, too: the id of a form keeps nobody else's mail back.
+  const { id = form && idOf([form, kind, identifier, accountId, pendingLoginId, week]) } = request
+  const lifetimeMs = settings[MAIL_KINDS[kind].link.lifetime]
+  return outbox.add({
+    ...request,
+    requester: keptRequester(request.requester),
+    // One character more tells that it was too long; it is a job like the others all the same.
+    identifier: identifier?.slice(0, MAX_IDENTIFIER_LENGTH + 1),
+    accountId,
+    pendingLoginId,
+    id: id ?? newId(),
+    ...(form !== undefined && { isOfForm: true }),
+    notBefore: new Date(now.getTime() + DUE_AFTER_MS),
+    expiresAt: new Date(now.getTime() + Math.max(lifetimeMs, MIN_JOB_LIFE_MS)),
+  })
+}
+
+/** Whether somebody can be meant by what was typed. */
+export function isIdentifier(typed: string): boolean {
+  return typed.length <= MAX_IDENTIFIER_LENGTH
+}
+
+/** What a job keeps of its requester, who may have sent anything. */
+export function keptRequester({ uiLocales, acceptLanguage, ...requester }: Requester): Requester {
+  const asked = keptTags(askedTags(uiLocales ?? ''), ' ')
+  const accepted = keptTags(acceptedTags(acceptLanguage ?? ''), ',')
+  return {
+    ...requester,
+    ...(asked !== undefined && { uiLocales: asked }),
+    ...(accepted !== undefined && { acceptLanguage: accepted }),
+  }
+}

@@ -1,0 +1,126 @@
+import type { NoMail, User } from '../contract/index.ts'
+import { MAIL_KINDS } from '../contract/mail-kinds.ts'
+import type { MailJob } from '../store/index.ts'
+import { whyNoMail } from '../flows/account.ts'
+import { isMailAddress } from '../settings/mail-address.ts'
+import { endJob, endUnsent, isHeld } from '../jobs/end.ts'
+import { recordRequested, wasSent } from './events.ts'
+import { msOverLimit, takesSpare } from '../jobs/limits.ts'
+import type { Recipient } from './mail-flow.ts'
+import { MAIL_FLOWS } from './mail-flows.ts'
+import { earlierThan, endEarlierAndCheckOvertaken } from '../jobs/newest.ts'
+import type { MailParts } from '../jobs/parts.ts'
+import { isIdentifier } from '../jobs/request.ts'
+
+/** How long a job is held to be sent: longer than the time in line and the attempt together. */
+export const SEND_LEASE_MS = 60_000
+/** A mail leaves earlier than this where nothing is in its way. */
+const LATE_MS = 2_000
+
+/** A job that is held to be sent. `recipient` is left out where the job had to wait since its account was looked up. */
+export type JobToSend = MailJob & { recipient?: Recipient }
+
+/**
+ * Looks the account of a job up, and does what is due whether or not the mail will arrive. Answers the job, held to be sent.
+ * `undefined`: it is over.
+ */
+export async function resolveJob(parts: MailParts, job: MailJob): Promise<JobToSend | undefined> {
+  if (job.state === 'superseded') {
+    await recordRequested(parts, job)
+    return endUnsent(parts, job, 'superseded')
+  }
+  if (parts.clock.now() >= job.expiresAt) {
+    await recordRequested(parts, job, 'expired')
+    return endUnsent(parts, job, 'expired')
+  }
+  const user = await findUser(parts, job)
+  if (typeof user === 'string') {
+    await recordRequested(parts, job, user)
+    return endJob(parts, job, user)
+  }
+  const recipient = asRecipient(parts, job, user)
+  const refusal = typeof recipient === 'string' ? recipient : undefined
+  const held = await hold(parts, job, user, refusal)
+  if (held === 'lost') return undefined
+  const found = { ...job, accountId: user.id }
+  if (held === 'throttled') {
+    await recordRequested(parts, found, held)
+    return endJob(parts, job, held)
+  }
+  await recordRequested(parts, found, refusal)
+  if (typeof recipient === 'string') return endUnsent(parts, found, recipient)
+  // Nobody wants two mails at once after an outage.
+  const isLate = parts.clock.now().getTime() - job.requestedAt.getTime() > LATE_MS
+  const isToCheck = MAIL_KINDS[job.kind].newestOnly || isLate
+  if (isToCheck && (await endEarlierAndCheckOvertaken(parts, found, user)))
+    return endUnsent(parts, found, 'superseded')
+  return { ...found, attempts: job.attempts + 1, availableAt: held, recipient }
+}
+
+/** Until when the job is held to be sent. `lost`: somebody else holds it. */
+async function hold(
+  parts: MailParts,
+  job: MailJob,
+  user: User,
+  refusal: NoMail | undefined,
+): Promise<Date | 'throttled' | 'lost'> {
+  const { store, clock } = parts
+  // Before it counts as resolved: a throttled request overtakes and supersedes nothing. And once: what was let pass may have ended
+  // the earlier link.
+  const msOver = refusal || job.isResolved ? 0 : await msOverLimit(parts, job, user)
+  if (msOver > 0) {
+    if (MAIL_KINDS[job.kind].isNotice) return putOff(parts, job, user, msOver)
+    // The process that has the job now needs the spare.
+    if (!(await isHeld(parts, job))) return 'lost'
+    if (!(await takesSpare(parts, job, user))) return 'throttled'
+  }
+  const heldUntil = new Date(clock.now().getTime() + SEND_LEASE_MS)
+  return (await store.outbox.resolve(job, user.id, heldUntil)) ? heldUntil : 'lost'
+}
+
+/** A notice over a limit waits until that allows it, in place of the earlier ones that wait. */
+async function putOff(
+  { store, clock }: MailParts,
+  job: MailJob,
+  { id }: User,
+  ms: number,
+): Promise<'throttled' | 'lost'> {
+  const now = clock.now()
+  const at = new Date(now.getTime() + ms)
+  if (at >= job.expiresAt) return 'throttled'
+  const waiting = (await store.outbox.requestsOf(id, job.kind)).filter((one) => !one.isResolved)
+  await store.outbox.supersede(earlierThan(job, waiting), now)
+  await store.outbox.release(job, at, 'throttled')
+  return 'lost'
+}
+
+/** The recipient, or why there is none. Where the job had to wait, as the account is now. */
+export async function recipientOf(parts: MailParts, job: JobToSend): Promise<Recipient | NoMail> {
+  if (job.recipient) return job.recipient
+  // The process before may have died: before it recorded the request, or after it sent the mail.
+  if (job.attempts > 1) {
+    // Any other mail is better sent twice: a later attempt has voided its link.
+    if (MAIL_KINDS[job.kind].isNotice && (await wasSent(parts, job))) return 'sent_before'
+    await recordRequested(parts, job)
+  }
+  const user = await findUser(parts, job)
+  if (typeof user === 'string') return user
+  if (await endEarlierAndCheckOvertaken(parts, job, user)) return 'superseded'
+  return asRecipient(parts, job, user)
+}
+
+async function findUser(parts: MailParts, { kind, accountId, identifier }: MailJob) {
+  if (accountId !== undefined) return (await parts.users.findById(accountId)) ?? 'account_gone'
+  const isMeant = identifier !== undefined && isIdentifier(identifier)
+  const found = isMeant ? await MAIL_FLOWS[kind].findUser?.(parts, identifier) : undefined
+  return found ?? 'unknown'
+}
+
+function asRecipient(parts: MailParts, { kind, sendTo }: MailJob, user: User): Recipient | NoMail {
+  // A notice of what was done to an account leaves, whatever became of the account since.
+  const refusal =
+    sendTo === undefined && (whyNoMail(user) ?? MAIL_FLOWS[kind].refuses?.(user, parts))
+  if (refusal) return refusal
+  const email = sendTo ?? user.email ?? ''
+  return isMailAddress(email) ? { user, email } : 'bad_address'
+}

@@ -1,0 +1,162 @@
+import { isIP } from 'node:net'
+import { later, type Clock } from '../../clock.ts'
+import type {
+  CheckedStep,
+  CheckMail,
+  MailCheckOptions,
+  MailStep,
+  MailTransport,
+} from '../../contract/index.ts'
+import { isMailAddress } from '../../settings/mail-address.ts'
+import { explain, finding, isGreeted, type Finding, type Seen } from './check/failures.ts'
+import { judgeLogin, judgeSettings, judgeTls } from './check/findings.ts'
+import { shown } from './reply-text.ts'
+import { createAccessTokens, type AccessTokens, type RefreshTokens } from './access-tokens.ts'
+import { listeningConnection, watchedTokens } from './check/connection.ts'
+import { checkTransport } from './check/transport.ts'
+import { composeMail } from './compose.ts'
+import type { SmtpConnection } from './connection.ts'
+import { smtpSettings, tlsPolicy, type SmtpSettings } from './settings.ts'
+
+const STEPS: readonly MailStep[] = ['dns', 'connect', 'tls', 'auth', 'from', 'rcpt', 'data']
+const stepsOf = (smtp?: SmtpSettings) => (smtp?.oauth ? STEPS.toSpliced(3, 0, 'token') : STEPS)
+const CHECK_MS = 30_000
+const MAX_ADDRESSES = 4
+
+/** Takes at most 30 seconds, and 2 to say goodbye. */
+export function createMailCheck(
+  clock: Clock,
+  refreshTokens: RefreshTokens,
+  transport?: MailTransport,
+): CheckMail {
+  // What is tried may not be what is in force, and a token that is held would not show that no new one comes.
+  const newTokens = () =>
+    createAccessTokens(clock, {
+      ...refreshTokens,
+      current: ({ refreshToken }) => refreshToken,
+      latest: async () => undefined,
+    })
+
+  return async (settings, options) => {
+    // A stand-in is not what mails leave by one day.
+    if (transport && !transport.isStandIn) {
+      return checkTransport(transport, settings, options, clock)
+    }
+    const smtp = smtpSettings(settings)
+    const checked = smtp ? await checkServer(smtp, options, clock, newTokens()) : []
+    const isFailed = !smtp || checked.some(({ status }) => status === 'failed')
+    const message = isFailed ? 'Not tried: an earlier step failed.' : 'No mail was sent.'
+    const rest = stepsOf(smtp).slice(checked.length)
+    return [
+      { step: 'configuration', ...judgeSettings(settings) },
+      ...checked,
+      ...rest.map((step) => ({ step, status: 'skipped', message }) as const),
+    ]
+  }
+}
+
+async function checkServer(
+  settings: SmtpSettings,
+  options: MailCheckOptions,
+  clock: Clock,
+  tokens: AccessTokens,
+): Promise<CheckedStep[]> {
+  const steps: CheckedStep[] = []
+  const nextStep = () => stepsOf(settings)[steps.length] ?? 'data'
+  const add = ({ reply, ...finding }: Finding) => {
+    const quote = reply !== undefined && { reply: shown(reply, { ...settings, ...seen.secret }) }
+    steps.push({ step: nextStep(), ...finding, ...quote })
+  }
+  const seen: Seen = { settings, said: [], heard: [], isConnected: false, isLate: false }
+  const watched = watchedTokens(seen, tokens)
+  const connection = listeningConnection(seen, clock, watched)
+  const cancel = later(clock, CHECK_MS, () => {
+    seen.isLate = true
+    connection.socket.destroy()
+  })
+  try {
+    for await (const finding of walk(seen, connection, options, { clock, tokens: watched }))
+      add(finding)
+  } catch (error) {
+    add(explain(nextStep(), error, seen))
+  } finally {
+    cancel()
+    await connection.quit()
+  }
+  return steps
+}
+
+/** One finding for each step, in their order; the first that failed ends it. What is thrown is the failure of the next step. */
+async function* walk(
+  seen: Seen,
+  connection: SmtpConnection,
+  { to, mail }: MailCheckOptions,
+  { clock, tokens }: { clock: Clock; tokens: AccessTokens },
+): AsyncGenerator<Finding> {
+  const { settings, heard } = seen
+  const { host, port, from } = settings
+  const { socket, smtp } = connection
+  const ask = (command: string) =>
+    connection.underWay((done) => smtp.login({ method: 'ASK', command }, done))
+  const ok = (message: string) => finding('ok', message)
+  const taken = (message: string, reply = heard.at(-1) ?? '') => finding('ok', message, { reply })
+
+  const addresses = isIP(host) === 0 ? [] : [host]
+  socket.on('lookup', (error: Error | null, address) => {
+    if (!error) addresses.push(address)
+  })
+  const reaching = connection.reach()
+  await reaching.catch(unless(() => addresses.length > 0))
+  yield isIP(host) === 0
+    ? ok(`${host} is ${addresses.slice(0, MAX_ADDRESSES).join(', ')}.`)
+    : ok(`${host} is an IP address and needs no DNS look-up.`)
+  await reaching
+  seen.isConnected = true
+
+  const at = `Connected to ${socket.remoteAddress ?? host} port ${port}`
+  const isImplicit = tlsPolicy(settings).secure
+  const greeting = connection.greet()
+  await greeting.catch(unless(() => isImplicit || isGreeted(seen)))
+  yield isImplicit ? ok(`${at}.`) : taken(`${at}, and the server greets.`, heard[0])
+  await greeting
+
+  const tls = judgeTls(seen, connection, clock.now())
+  yield tls
+  if (tls.status === 'failed') return
+
+  if (settings.oauth) {
+    await tokens.get(settings.oauth)
+    yield ok(`An access token came from ${new URL(settings.oauth.endpoint).host}.`)
+  }
+
+  yield (await connection.login())
+    ? judgeLogin(seen, connection)
+    : finding('skipped', 'No login is set, and none was needed so far.')
+
+  await ask(`MAIL FROM:<${from}>`)
+  yield taken(`The server accepts mail from ${from}.`)
+
+  if (to === undefined) {
+    const advice = 'To try one, give an address.'
+    yield finding('skipped', 'No recipient was tried.', { advice })
+    return
+  }
+  if (!isMailAddress(to)) {
+    const advice = 'Give one address such as ada@example.org, without a name or brackets.'
+    yield finding('failed', 'The recipient is not one plain mail address.', { advice })
+    return
+  }
+  await ask(`RCPT TO:<${to}>`)
+  yield taken(`The server accepts mail to ${to}.`)
+
+  if (!mail) return
+  await ask('RSET')
+  await connection.send(to, composeMail({ ...mail, to }, settings))
+  yield taken('The server accepted the mail.')
+}
+
+function unless(isEnough: () => boolean) {
+  return (error: unknown) => {
+    if (!isEnough()) throw error
+  }
+}

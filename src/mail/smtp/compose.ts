@@ -1,0 +1,65 @@
+import { randomUUID } from 'node:crypto'
+import { AccountFlowsError } from '../../errors.ts'
+import type { OutgoingMail } from '../../contract/index.ts'
+import { isMailAddress } from '../../settings/mail-address.ts'
+import { nodemailer } from './nodemailer.ts'
+import type { SmtpSettings } from './settings.ts'
+
+/**
+ * A mail as it goes over the wire, from one plain address, with or without a name, to one other. It says nothing about this
+ * machine. The two parts are put together here: the streams of the library take five times as long.
+ */
+export function composeMail(
+  { to, subject, text, html, kind }: OutgoingMail,
+  { from, fromName = '' }: Pick<SmtpSettings, 'from' | 'fromName'>,
+  messageId = newMessageId(from),
+): Buffer {
+  mustBeAddress(to)
+  const { MimeNode } = nodemailer()
+  const node = new MimeNode('multipart/alternative')
+  node.setHeader([
+    ...Object.entries(headersOf(kind)).map(([key, value]) => ({ key, value })),
+    { key: 'From', value: { name: fromName, address: from } },
+    { key: 'To', value: { name: '', address: to } },
+    { key: 'Subject', value: subject },
+    { key: 'Message-ID', value: messageId },
+  ])
+  const headers = node.buildHeaders()
+  const parts = [partOf('plain', text), partOf('html', html)]
+  const lines = [headers, '', ...parts.flatMap((part) => [`--${node.boundary}`, part])]
+  return Buffer.from([...lines, `--${node.boundary}--`, ''].join('\r\n'))
+}
+
+/** Before anything is said to a server. */
+export function mustBeAddress(to: string): void {
+  if (isMailAddress(to)) return
+  throw new AccountFlowsError('ERR_MAIL_ADDRESS', 'The recipient is not one plain address')
+}
+
+/** What every mail says of itself to machines. */
+export function headersOf(kind: OutgoingMail['kind']): Record<string, string> {
+  return {
+    'Auto-Submitted': 'auto-generated',
+    'X-Auto-Response-Suppress': 'All',
+    ...(kind !== undefined && { 'X-Account-Flows-Mail': kind }),
+  }
+}
+
+function partOf(type: 'plain' | 'html', content: string): string {
+  const { encode, wrap } = nodemailer().qp
+  const lines = content.replaceAll(/\r\n?|\n/g, '\r\n')
+  return [
+    `Content-Type: text/${type}; charset=utf-8`,
+    'Content-Transfer-Encoding: quoted-printable',
+    '',
+    wrap(encode(lines)),
+  ].join('\r\n')
+}
+
+export function newMessageId(from: string): string {
+  return `<${randomUUID()}@${domainOf(from)}>`
+}
+
+export function domainOf(address: string): string {
+  return address.slice(address.lastIndexOf('@') + 1)
+}

@@ -1,0 +1,127 @@
+import { connect, type Socket } from 'node:net'
+import type Connection from 'nodemailer/lib/smtp-connection'
+import type { SMTPConnectionOptions, SMTPConnectionSendInfo } from 'nodemailer/lib/smtp-connection'
+import { later, type Clock } from '../../clock.ts'
+import type { AccessTokens } from './access-tokens.ts'
+import { domainOf } from './compose.ts'
+import { logIn, sayToken } from './login.ts'
+import { nodemailer } from './nodemailer.ts'
+import { tlsPolicy, type SmtpSettings } from './settings.ts'
+
+/** Looking the host up, and connecting. */
+const CONNECT_MS = 10_000
+/** Of several addresses of a host, each is given so long before the next one is tried. */
+const ADDRESS_MS = 2_000
+const GREETING_MS = 10_000
+/** Without a byte from the server. */
+const SOCKET_MS = 20_000
+const RESET_MS = 5_000
+const QUIT_MS = 2_000
+const MAX_REPLY_BYTES = 65_536
+
+/**
+ * A connection to a mail server. It is used in this order: `reach`, `greet`, `login`, `send`; one at a time. Each fails with the error
+ * of the library or of the system. Whoever destroys the socket ends it at any stage.
+ */
+export type SmtpConnection = ReturnType<typeof smtpConnection>
+
+export function smtpConnection(
+  settings: SmtpSettings,
+  clock: Clock,
+  tokens: AccessTokens,
+  options: SMTPConnectionOptions = {},
+) {
+  const { host, port, from } = settings
+  const autoSelectFamilyAttemptTimeout = ADDRESS_MS
+  const socket = connect({ host, port, autoSelectFamily: true, autoSelectFamilyAttemptTimeout })
+  const { SMTPConnection } = nodemailer()
+  const smtp = new SMTPConnection({
+    connection: socket,
+    host,
+    port,
+    // Otherwise the name of this machine is told to the server.
+    name: domainOf(from),
+    ...tlsPolicy(settings),
+    connectionTimeout: CONNECT_MS,
+    greetingTimeout: GREETING_MS,
+    socketTimeout: SOCKET_MS,
+    socketCloseTimeout: 0,
+    maxResponseSize: MAX_REPLY_BYTES,
+    ...options,
+    customAuth: { TOKEN: sayToken, ...options.customAuth },
+  })
+  const { underWay, isOpen, closed } = lifeOf(smtp, socket)
+
+  return {
+    smtp,
+    socket,
+    underWay,
+    isOpen,
+    closed,
+
+    async reach(): Promise<void> {
+      const late = Object.assign(new Error('Not connected in time'), { code: 'ETIMEDOUT' })
+      const cancel = later(clock, CONNECT_MS, () => socket.destroy(late))
+      await underWay((done) => socket.once('connect', () => done())).finally(cancel)
+    },
+
+    /** Hears the greeting, says hello, and goes on over TLS as `smtp_tls` wants it. */
+    greet: () => underWay((done) => smtp.connect(done)),
+
+    /** Whether there is somebody to log in. */
+    login: () => logIn(smtp, underWay, settings, tokens),
+
+    send: (to: string, message: Buffer) =>
+      underWay<SMTPConnectionSendInfo>((done) => smtp.send({ from, to }, message, done)),
+
+    /** Whether the server still answers. It forgets a mail that it refused. */
+    async reset(): Promise<boolean> {
+      const cancel = later(clock, RESET_MS, () => socket.destroy())
+      const answer = underWay((done) => smtp.reset(done)).then(() => true)
+      return answer.catch(() => false).finally(cancel)
+    },
+
+    /** Says goodbye where somebody listens. The socket is closed within 2 seconds. */
+    async quit(): Promise<void> {
+      if (isOpen() && smtp.stage === 'connected') smtp.quit()
+      else socket.destroy()
+      const cancel = later(clock, QUIT_MS, () => socket.destroy())
+      await closed.finally(cancel)
+    },
+  }
+}
+
+/** The library does not answer what is under way where the connection ends. */
+function lifeOf(smtp: Connection, socket: Socket) {
+  let failure: Error | undefined
+  let failUnderWay = (_failure: Error) => {}
+  const end = (error: Error = ended()) => {
+    failure ??= error
+    failUnderWay(failure)
+    socket.destroy()
+  }
+  smtp.on('error', end)
+  smtp.on('end', () => end())
+  socket.on('error', () => {})
+  const closed = new Promise<void>((resolve) => {
+    socket.once('close', () => {
+      end(socket.errored ?? undefined)
+      smtp.close()
+      resolve()
+    })
+  })
+
+  return {
+    closed,
+    // A socket that is destroyed tells so only some turns later.
+    isOpen: () => !failure && socket.writable,
+    underWay: <T = unknown>(start: (done: (error?: Error | null, result?: T) => void) => void) =>
+      new Promise<T | undefined>((resolve, reject) => {
+        if (failure) return reject(failure)
+        failUnderWay = reject
+        start((error, result) => (error ? reject(error) : resolve(result)))
+      }),
+  }
+}
+
+const ended = () => Object.assign(new Error('Connection closed'), { code: 'ECONNECTION' })

@@ -1,0 +1,92 @@
+import { unlessAborted } from '../../clock.ts'
+import { AccountFlowsError } from '../../errors.ts'
+import type { MailTransport, OutgoingMail, SentMail, TransportMail } from '../../contract/index.ts'
+import { isSmtpConfigured, type Settings } from '../../settings/table.ts'
+import { headersOf, mustBeAddress, newMessageId } from './compose.ts'
+import { errorOf } from './error.ts'
+import { harmless } from './reply-text.ts'
+import { sharesPiece } from './receipt.ts'
+
+const ID = /^[!-~]{1,200}$/
+/** Codes of systems and of mail servers. No token is so short. */
+const CODE = /^[\w. ]{1,30}$/
+const MAX_CAUSES = 5
+
+/** Whether mails go to this transport under these settings. A stand-in makes way for SMTP. */
+export function isInUse(
+  transport: MailTransport | undefined,
+  settings: Settings,
+): transport is MailTransport {
+  return transport !== undefined && !(transport.isStandIn && isSmtpConfigured(settings))
+}
+
+/** Throws as `MailConnection.send` does. */
+export async function handOver(
+  transport: MailTransport,
+  mail: OutgoingMail,
+  settings: Settings,
+  signal: AbortSignal,
+): Promise<SentMail> {
+  mustBeAddress(mail.to)
+  const handed = transportMail(mail, settings)
+  let answer: unknown
+  try {
+    answer = await unlessAborted(signal, async () => transport.send(handed, signal))
+  } catch (cause) {
+    const { code, fault } = errorOf(cause, signal, 'transport')
+    const why = String(fault?.code)
+    const reason = signal.aborted ? '' : reasonOf(cause)
+    throw failure(code === 'ERR_MAIL_REFUSED', CODE.test(why) ? why : 'unknown reason', reason)
+  }
+  const said: { accepted?: unknown; id?: unknown; isForGood?: unknown; reason?: unknown } =
+    Object(answer)
+  if (said.accepted === true) {
+    const isInMail = (piece: string) => `${mail.text}${mail.html}`.includes(piece)
+    const id = typeof said.id === 'string' && ID.test(said.id) ? said.id : undefined
+    return {
+      ...(handed.messageId !== undefined && { messageId: handed.messageId }),
+      ...(id !== undefined && !sharesPiece(id, isInMail) && { queueId: id }),
+    }
+  }
+  // The mail may have left: nobody gets it again and again because of a mistake in the transport.
+  if (said.accepted !== false) {
+    throw failure(true, 'no answer', 'Its answer has neither accepted: true nor accepted: false.')
+  }
+  const isRefused = said.isForGood === true
+  throw failure(isRefused, isRefused ? 'refused' : 'try again', textOf(said.reason))
+}
+
+function transportMail(
+  { to, subject, text, html, kind }: OutgoingMail,
+  { smtpFrom: address, smtpFromName: name = '' }: Settings,
+): TransportMail {
+  const sender = address !== undefined && {
+    from: { name, address },
+    messageId: newMessageId(address),
+  }
+  // A transport may write it into a header as it is.
+  const line = subject.replaceAll(/\p{Cc}+/gu, ' ')
+  return { ...sender, to, subject: line, text, html, headers: headersOf(kind) }
+}
+
+function failure(isRefused: boolean, code: string, reason: string): AccountFlowsError {
+  const reply = harmless(reason)
+  return new AccountFlowsError(
+    isRefused ? 'ERR_MAIL_REFUSED' : 'ERR_MAIL_FAILED',
+    isRefused
+      ? `The transport refused the mail for good (${code})`
+      : `The transport did not accept the mail (${code})`,
+    { fault: { step: 'transport', code, ...(reply !== '' && { reply }) } },
+  )
+}
+
+const textOf = (reason: unknown) => (typeof reason === 'string' ? reason : '')
+
+/** An error of `fetch` tells the reason in its cause alone. */
+function reasonOf(thrown: unknown): string {
+  const messages: string[] = []
+  for (let cause = thrown; cause instanceof Error; cause = cause.cause) {
+    if (messages.push(textOf(cause.message)) === MAX_CAUSES) break
+  }
+  return messages.join(': ')
+}

@@ -1,0 +1,97 @@
+/** What happened (6): each event once. */
+import type { Clock } from '../clock.ts'
+import type { AuditEvent, AuditEventType, RecordedEvent } from '../contract/audit.ts'
+import { defined, holds, kindOf, type RecordOf } from './kind.ts'
+import type { Records } from './records.ts'
+import { firstWanted, type QueryOf, tableOf } from './table.ts'
+
+export const AUDIT_EVENTS = kindOf({
+  name: 'audit_events',
+  fields: {
+    type: 'text',
+    at: 'time',
+    accountId: 'text?',
+    address: 'text?',
+    userAgent: 'text?',
+    clientId: 'text?',
+    reason: 'text?',
+    details: holds<Record<string, unknown> | undefined>('json?'),
+    /** Of the details, to be found by. */
+    identifierHash: 'text?',
+    recordedAt: 'time',
+    purgeAt: 'time',
+  },
+  indexes: [
+    ['recordedAt'],
+    ['type', 'recordedAt'],
+    ['accountId', 'recordedAt'],
+    ['identifierHash', 'recordedAt'],
+  ],
+  purgedAt: 'purgeAt',
+  isWhole: ({ details = {} }) => !Array.isArray(details) && typeof details === 'object',
+})
+
+type EventRecord = RecordOf<typeof AUDIT_EVENTS>
+
+export interface AuditQuery {
+  /** That one alone. */
+  id?: string | undefined
+  accountId?: string | undefined
+  /** `details.identifier_hash` of what somebody typed who was not found, as `foldTyped` makes it. */
+  identifierHash?: string | undefined
+  types?: AuditEventType[] | undefined
+  /** Only what was recorded at this time or later. */
+  recordedFrom?: Date | undefined
+  limit: number
+}
+
+/** Of more at once, the order is lost. */
+const MOST_AHEAD_MS = 100
+
+export type AuditLog = ReturnType<typeof auditLog>
+
+export function auditLog(records: Records, { now }: Pick<Clock, 'now'>) {
+  const events = tableOf(records, AUDIT_EVENTS)
+  let last = -Infinity
+  /** Events of one process are told in the order in which they were recorded, though several come in a millisecond. */
+  function inOrder(): Date {
+    const at = now().getTime()
+    last = last >= at && last < at + MOST_AHEAD_MS ? last + 1 : at
+    return new Date(last)
+  }
+
+  return {
+    /**
+     * Keeps the event for `keepMs` from now on; it is removed then or a little later. `false`: an event with this id was recorded
+     * before; nothing changed.
+     */
+    record(event: AuditEvent, keepMs: number): Promise<boolean> {
+      const hash = event.details && Reflect.get(event.details, 'identifier_hash')
+      const identifierHash = typeof hash === 'string' ? hash : undefined
+      const recordedAt = inOrder()
+      const purgeAt = new Date(recordedAt.getTime() + keepMs)
+      return events.insert({ ...event, identifierHash, recordedAt, purgeAt })
+    },
+
+    /** The one that was recorded last comes first. */
+    async list(query: AuditQuery): Promise<RecordedEvent[]> {
+      const { id, accountId, identifierHash, types, recordedFrom: from, limit } = query
+      const isAsked = (event: EventRecord) =>
+        (accountId === undefined || event.accountId === accountId) &&
+        (identifierHash === undefined || event.identifierHash === identifierHash) &&
+        (!types || types.some((type) => type === event.type)) &&
+        (!from || event.recordedAt >= from)
+      // What an index answers; the rest is looked at.
+      let equal: QueryOf<EventRecord>['equal'] = types ? { type: types } : {}
+      if (accountId !== undefined) equal = { accountId }
+      if (identifierHash !== undefined) equal = { identifierHash }
+      const newest = { id, equal, by: 'recordedAt', isDescending: true, limit } as const
+      return (await firstWanted(events, { ...newest, ...defined({ from }) }, isAsked)).map(eventOf)
+    },
+  }
+}
+
+export function eventOf({ identifierHash: _hash, purgeAt: _purgeAt, ...event }: EventRecord) {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a record holds what an event was
+  return defined(event) as unknown as RecordedEvent
+}

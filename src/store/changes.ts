@@ -1,0 +1,155 @@
+/** Writes changes of records. Changes of one record that wait in a process share a swap. Processes compete. */
+import { AccountFlowsError } from '../errors.ts'
+import type { Clock } from '../clock.ts'
+import { newId } from '../crypto/token.ts'
+import { ANY, type Change, type Fields, type Kind, type Stored } from './record-store.ts'
+import { setNewest } from './bounded-map.ts'
+
+/** What a record becomes, and what the caller is answered. `next` as it was: nothing is written. */
+export interface Changed<N, A> {
+  next: N | undefined
+  answer: A
+}
+
+/**
+ * A pure function of the record as it is; `undefined`: there is none. It may be called many times, and only the last answer counts.
+ */
+type ChangeOf<A> = (before: Stored | undefined) => Changed<Fields, A>
+
+/** So many changes may wait for one record, and in all. */
+const MOST_OF_RECORD = 1_000
+const MOST = 10_000
+/** A change fails once other processes were first for so long. */
+const LONGEST_MS = 5_000
+
+/** At most so many records are remembered. */
+const MOST_REMEMBERED = 5_000
+
+interface Waiting {
+  change: ChangeOf<unknown>
+  known: Stored | undefined
+  since: number
+  resolve(answer: unknown): void
+  reject(error: unknown): void
+}
+
+/**
+ * `isRemembered`: the process keeps the state after its last change, and need not read it. `isMostlyNew`: an unknown record is inserted
+ * first.
+ */
+export type ChangedKind = Kind & { isRemembered?: boolean; isMostlyNew?: boolean }
+
+const keyOf = ({ name }: Kind, id: string) => JSON.stringify([name, id])
+
+interface Verbs {
+  get(kind: Kind, id: string): Promise<Stored | undefined>
+  swap(kind: Kind, change: Change): Promise<boolean>
+}
+
+export function createChanges(verbs: Verbs, { now, sleep }: Clock) {
+  const tryOnce = turnsWith(verbs)
+  const queues = new Map<string, Waiting[]>()
+  let all = 0
+
+  async function work(kind: ChangedKind, id: string, key: string, waiting: Waiting[]) {
+    for (let lost = 0; waiting.length > 0;) {
+      const began = now().getTime()
+      const losers = await tryOnce(kind, id, waiting.splice(0), lost > 0)
+      lost = losers.length > 0 ? lost + 1 : 0
+      const isTooLate = ({ since }: Waiting) => now().getTime() - since > LONGEST_MS
+      for (const { reject } of losers.filter(isTooLate)) reject(contention())
+      waiting.unshift(...losers.filter((one) => !isTooLate(one)))
+      // Other processes read before they swap. Without a pause this one would always be first.
+      const longest = lost > 0 ? 2 ** lost : 2 * (now().getTime() - began)
+      if (waiting.length > 0) await sleep(Math.random() * Math.min(200, longest))
+    }
+    queues.delete(key)
+  }
+
+  /**
+   * Changes a record by a function of what it is.
+   *
+   * @param known - the record as the caller has just found it: it is not read again, unless somebody else has changed it since.
+   * @throws AccountFlowsError `ERR_STORE_UNAVAILABLE` where too many wait, or other processes change the record first for too long.
+   */
+  return async <A>(
+    kind: ChangedKind,
+    id: string,
+    change: ChangeOf<A>,
+    known?: Stored,
+  ): Promise<A> => {
+    const key = keyOf(kind, id)
+    const waiting = queues.get(key) ?? []
+    if (all >= MOST || waiting.length >= MOST_OF_RECORD) throw contention()
+    all += 1
+    const answer = new Promise<A>((resolve, reject) =>
+      waiting.push({ change, known, since: now().getTime(), resolve, reject }),
+    )
+    if (!queues.has(key)) {
+      queues.set(key, waiting)
+      void work(kind, id, key, waiting)
+    }
+    return answer.finally(() => (all -= 1))
+  }
+}
+
+/** Of one record, one turn at a time. */
+function turnsWith({ get, swap }: Verbs) {
+  const remembered = new Map<string, Stored>()
+
+  /** The changes, of what callers have found, of a guess, or of what is read. */
+  async function tried(kind: ChangedKind, id: string, turn: Waiting[], hasLost: boolean) {
+    const key = keyOf(kind, id)
+    const last = remembered.get(key)
+    remembered.delete(key)
+    if (!hasLost) {
+      // A removal of what is gone counts as done. So what callers have found is used only if each of them has found it.
+      if (turn.every(({ known }) => known)) return applied(id, turn.at(-1)?.known, turn)
+      const guessed = last || kind.isMostlyNew ? applied(id, last, turn) : undefined
+      // Only a swap tells whether the guess was right.
+      if (guessed && !guessed.isUnchanged) return guessed
+    }
+    return applied(id, await get(kind, id), turn)
+  }
+
+  /** Answers those whose change must be tried again. @param hasLost - they have lost before. */
+  return async function tryOnce(kind: ChangedKind, id: string, turn: Waiting[], hasLost: boolean) {
+    try {
+      const { found, answered, next, isUnchanged } = await tried(kind, id, turn, hasLost)
+      const change: Change = { id, revision: revisionOf(found), next, becomes: newId() }
+      if (!isUnchanged && !(await swap(kind, change))) return answered.map(([one]) => one)
+      const written = next && { id, revision: change.becomes, was: undefined, fields: next }
+      const known = isUnchanged ? found : written
+      if (known && kind.isRemembered) setNewest(remembered, keyOf(kind, id), known, MOST_REMEMBERED)
+      for (const [{ resolve }, answer] of answered) resolve(answer)
+    } catch (error) {
+      for (const { reject } of turn) reject(error)
+    }
+    return []
+  }
+}
+
+/** A damaged record may have lost its revision. */
+export const revisionOf = (found: Stored | undefined): Change['revision'] =>
+  found?.revision === '' ? ANY : found?.revision
+
+/** All changes in turn. One that throws fails its caller alone. */
+function applied(id: string, found: Stored | undefined, turn: Waiting[]) {
+  const answered: [Waiting, unknown][] = []
+  let before = found
+  for (const one of turn) {
+    try {
+      const { next, answer } = one.change(before)
+      answered.push([one, answer])
+      if (next !== before?.fields)
+        before = next && { id, revision: '', was: undefined, fields: next }
+    } catch (error) {
+      one.reject(error)
+    }
+  }
+  const next = before?.fields
+  return { found, answered, next, isUnchanged: next === found?.fields }
+}
+
+const contention = () =>
+  new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'too many change the same record at once')

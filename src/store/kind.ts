@@ -1,0 +1,123 @@
+/** The kinds of the domain: a record of TypeScript on one side, the fields of a `Kind` on the other. */
+import type { FieldType, Fields, Stored } from './record-store.ts'
+import { AccountFlowsError } from '../errors.ts'
+import type { ChangedKind } from './changes.ts'
+
+/** What a field of each type holds. */
+interface Values {
+  text: string
+  number: number
+  boolean: boolean
+  time: Date
+  json: object
+}
+
+/** The type of a field; with a `?` where a record may lack it. */
+type TypeOf = FieldType | `${FieldType}?`
+
+/** A field of which the code knows more: TypeScript alone is told. What is wrong in the database, `isWhole` finds. */
+export const holds = <T>(type: TypeOf) =>
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a note for TypeScript, and no property
+  type as TypeOf & { readonly of: T }
+
+type ValueOf<Type> = Type extends { of: infer T }
+  ? T
+  : Type extends FieldType
+    ? Values[Type]
+    : Type extends `${infer Name extends FieldType}?`
+      ? Values[Name] | undefined
+      : never
+
+type TypesOf = Readonly<Record<string, TypeOf>>
+
+/** A record with these fields. What it may lack may be left out; read from a store, it is there as `undefined`. */
+export type RecordWith<F extends TypesOf> = { id: string } & {
+  -readonly [N in keyof F as undefined extends ValueOf<F[N]> ? never : N]: ValueOf<F[N]>
+} & {
+  -readonly [N in keyof F as undefined extends ValueOf<F[N]> ? N : never]?: ValueOf<F[N]>
+}
+
+interface Definition<F extends TypesOf> extends Pick<
+  ChangedKind,
+  'name' | 'isRemembered' | 'isMostlyNew'
+> {
+  fields: F
+  indexes?: readonly (readonly (keyof F & string)[])[]
+  unique?: readonly (keyof F & string)[]
+  insertedAt?: keyof F & string
+  purgedAt?: keyof F & string
+  /** What is right in a whole record, besides the types of its fields. */
+  isWhole?(record: RecordWith<F>): boolean
+  /** A change takes a damaged record for none, and begins anew. Otherwise it throws. */
+  damagedIsNone?: boolean
+}
+
+/** A kind whose records are of this type. */
+export interface KindOf<T extends { id: string }> extends ChangedKind {
+  /** The name under which a field is stored. */
+  nameOf(field: string): string
+  /** The fields of a record, without those that are `undefined`. */
+  toFields(record: Omit<T, 'id'>): Fields
+  /** `undefined`: the record is damaged. */
+  read(stored: Stored): T | undefined
+  /** @throws AccountFlowsError where the record is damaged. */
+  toRecord(stored: Stored): T
+  damagedIsNone?: boolean
+}
+
+/** The records of a kind. */
+export type RecordOf<K> = K extends KindOf<infer T> ? T : never
+
+/** Names are in camelCase in the code, and in snake_case where they are stored. */
+export function kindOf<const F extends TypesOf>(definition: Definition<F>): KindOf<RecordWith<F>> {
+  const { name, indexes = [], unique = [], insertedAt, purgedAt, isWhole, ...handling } = definition
+  const types = Object.entries<string>(definition.fields)
+  const names = types.map(([field]) => [field, snakeCase(field)] as const)
+  const typed = types.map(([field, type]) => [snakeCase(field), type.replace('?', '')])
+
+  function read({ id, fields }: Stored): RecordWith<F> | undefined {
+    if (!fields) return undefined
+    const named = names.map(([field, stored]) => [field, fields[stored]])
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the store has checked each type
+    const record = { id, ...Object.fromEntries(named) } as RecordWith<F>
+    return !isWhole || isWhole(record) ? record : undefined
+  }
+
+  return {
+    ...handling,
+    name,
+    read,
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the definition has nothing else
+    fields: Object.fromEntries(typed) as Record<string, FieldType>,
+    required: types.flatMap(([field, type]) => (type.endsWith('?') ? [] : [snakeCase(field)])),
+    indexes: indexes.map((fields) => fields.map(snakeCase)),
+    unique: unique.map(snakeCase),
+    ...(insertedAt !== undefined && { insertedAt: snakeCase(insertedAt) }),
+    ...(purgedAt !== undefined && { purgedAt: snakeCase(purgedAt) }),
+
+    nameOf: snakeCase,
+
+    toFields(record) {
+      const named = names.map(([field, stored]) => [stored, Reflect.get(record, field)])
+      return defined(Object.fromEntries(named))
+    },
+
+    toRecord(stored) {
+      const record = read(stored)
+      if (record) return record
+      const { id, damaged = 'its fields do not go together' } = stored
+      const message = `A record of ${name} is damaged: ${damaged}. Remove it, or mend it; its id is ${id}`
+      throw new AccountFlowsError('ERR_STORE_DAMAGED', message)
+    },
+  }
+}
+
+/** The same without the parts that are `undefined`. */
+export function defined<T extends object>(parts: T) {
+  const known = Object.entries(parts).filter(([, value]) => value !== undefined)
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- nothing else was left out
+  return Object.fromEntries(known) as { [N in keyof T]?: Exclude<T[N], undefined> }
+}
+
+export const snakeCase = (name: string) =>
+  name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)

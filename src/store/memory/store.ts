@@ -1,0 +1,129 @@
+import { systemClock, type Clock } from '../../clock.ts'
+import {
+  ANY,
+  checkQuery,
+  storedOf,
+  type Change,
+  type Fields,
+  type Kind,
+  type Query,
+  type RecordStore,
+  type Stored,
+  type Value,
+} from '../record-store.ts'
+import { keptText } from '../text.ts'
+
+type Kept = Stored & { fields: Fields }
+
+/** Of records that would be purged, so many of a kind are kept at most: a new one takes the place of the oldest. */
+const MOST = 10_000
+
+/** A store in memory, which tests can read whole. */
+export interface MemoryStore extends RecordStore {
+  /** All records of a kind, oldest first. */
+  all(kind: Kind): Stored[]
+}
+
+/**
+ * Keeps records in this process: for a first try and for tests. Nothing survives a restart, and a second process knows nothing of it.
+ */
+export function memoryStore({ now }: Pick<Clock, 'now'> = systemClock): MemoryStore {
+  const tables = new Map<string, Map<string, Kept>>()
+
+  function tableOf({ name }: Kind): Map<string, Kept> {
+    const table = tables.get(name) ?? new Map<string, Kept>()
+    tables.set(name, table)
+    return table
+  }
+
+  function applied(kind: Kind, table: Map<string, Kept>, change: Change): boolean {
+    const { id, revision, next, becomes } = change
+    const before = table.get(id)
+    if (next === undefined && !before) return true
+    if (revision !== ANY && before?.revision !== revision) return false
+    if (next === undefined) return table.delete(id)
+    if (isTaken(kind, table, change)) return false
+    const isFirst = revision === undefined && kind.insertedAt !== undefined
+    const fields = isFirst ? { ...next, [`${kind.insertedAt}`]: now() } : next
+    const was = typeof revision === 'string' ? revision : undefined
+    table.set(id, structuredClone({ id, fields, revision: becomes, was }))
+    if (table.size > MOST) dropOldest(kind, table)
+    return true
+  }
+
+  return {
+    purges: false,
+    isVolatile: true,
+    start: async () => {},
+    now: async () => now(),
+
+    async get(kind, ids) {
+      const table = tableOf(kind)
+      return ids.map((id) => {
+        const kept = table.get(id)
+        return kept && toldOf(kind, kept)
+      })
+    },
+
+    async find(kind, query) {
+      checkQuery(kind, query)
+      const found = [...tableOf(kind).values()].filter((kept) => isFound(query, kept))
+      const sorted = found.toSorted(inOrder(query))
+      return sorted.slice(0, query.limit).map((kept) => toldOf(kind, kept))
+    },
+
+    async swap(kind, changes) {
+      const table = tableOf(kind)
+      return changes.map((change) => applied(kind, table, change))
+    },
+
+    all: (kind) => [...tableOf(kind).values()].map((kept) => toldOf(kind, kept)),
+  }
+}
+
+/** Of those that are not kept for good. */
+function dropOldest({ purgedAt = '' }: Kind, table: Map<string, Kept>): void {
+  for (const [id, { fields }] of table)
+    if (fields[purgedAt] !== undefined) return void table.delete(id)
+}
+
+const toldOf = (kind: Kind, kept: Kept): Stored => storedOf(kind, kept.id, structuredClone(kept))
+
+function isTaken({ unique }: Kind, table: Map<string, Kept>, { id, next }: Change): boolean {
+  const held = unique.filter((field) => next?.[field] !== undefined)
+  if (held.length === 0) return false
+  return [...table.values()].some(
+    (other) => other.id !== id && held.some((field) => other.fields[field] === next?.[field]),
+  )
+}
+
+function isFound(query: Query, { id, fields }: Kept): boolean {
+  const { equal = {}, by, from, below, after, isDescending } = query
+  const value = by === undefined ? '' : fields[by]
+  if (value === undefined) return false
+  const isEqual = ([name, wanted]: [string, Value | readonly Value[]]) =>
+    [wanted].flat().some((one) => isSame(fields[name], one))
+  if (!Object.entries(equal).every(isEqual)) return false
+  if (from !== undefined && order(value, from) < 0) return false
+  if (below !== undefined && order(value, below) >= 0) return false
+  if (!after) return true
+  const distance = order(value, after.value ?? '') || order(id, after.id)
+  return isDescending ? distance < 0 : distance > 0
+}
+
+const inOrder =
+  ({ by = '', isDescending }: Query) =>
+  (a: Kept, b: Kept): number => {
+    const distance = order(a.fields[by] ?? '', b.fields[by] ?? '') || order(a.id, b.id)
+    return isDescending ? -distance : distance
+  }
+
+const isSame = (a: Value | undefined, b: Value) =>
+  a === b || (a instanceof Date && b instanceof Date && a.getTime() === b.getTime())
+
+/** Texts in the order of their bytes, as databases keep them. */
+function order(a: Value, b: Value): number {
+  if (a === b) return 0
+  if (typeof a !== 'string' || typeof b !== 'string') return Number(a) - Number(b)
+  return Buffer.compare(Buffer.from(keptText(a)), Buffer.from(keptText(b)))
+}

@@ -1,0 +1,147 @@
+import type { AnyBulkWriteOperation, Collection, Db } from 'mongodb'
+import { AccountFlowsError } from '../../errors.ts'
+import {
+  ANY,
+  checkQuery,
+  isDone,
+  type Change,
+  type Kind,
+  type RecordStore,
+  type Stored,
+} from '../record-store.ts'
+import { collectionsOf } from './collection.ts'
+import {
+  documentOf,
+  filterOf,
+  indexesOf,
+  type Kept,
+  sortOf,
+  toldOf,
+  updateOf,
+} from './record-document.ts'
+import { duplicatesIn, withUnavailable } from './errors.ts'
+import { createIndexes, wrongIndexes } from './indexes.ts'
+import { keptText } from '../text.ts'
+
+/** The `Db` of the driver, in any of its versions. Its types are not imported: hosts with another database do not have them. */
+export interface MongoDatabase {
+  collection(name: string, options?: object): object
+  command(command: object, options?: object): Promise<object>
+}
+
+/**
+ * Keeps each kind in a collection, under the names of its fields. `_rev` and `_was` are the two revisions; what is absent is `null`, but
+ * for unique fields. Reads come from the primary and writes go to the majority, whatever the host chose for its `Db`.
+ *
+ * @param prefix - what the names of all collections begin with, such as `shop_`; nothing by default. Two issuers in one database need one each.
+ * @throws TypeError where no name of a collection can begin with that prefix.
+ */
+export function mongoStore(
+  database: MongoDatabase,
+  { prefix }: { prefix?: string | undefined } = {},
+): RecordStore {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it is what the host got from the driver
+  const db = database as Db
+  const collectionOf = collectionsOf<Kept>(db, prefix)
+
+  return withUnavailable<RecordStore>({
+    purges: true,
+
+    async start(kinds) {
+      for (const kind of kinds) await createIndexes(collectionOf(kind), indexesOf(kind))
+    },
+
+    async inspect(kinds) {
+      const wrong = kinds.map((kind) => wrongIndexes(collectionOf(kind), indexesOf(kind)))
+      return (await Promise.all(wrong)).flat()
+    },
+
+    async now() {
+      const { localTime } = await db.command({ hello: 1 }, { readPreference: 'primary' })
+      if (localTime instanceof Date) return localTime
+      throw new Error('MongoDB did not tell its time')
+    },
+
+    get: (kind, ids) => read(collectionOf(kind), kind, ids),
+
+    async find(kind, query) {
+      checkQuery(kind, query)
+      const options = { limit: query.limit, sort: sortOf(query) }
+      // Another id is nobody's that this store has made.
+      const filter = { $and: [{ _id: { $type: 'string' as const } }, filterOf(query)] }
+      const found = await collectionOf(kind).find(filter, options).toArray()
+      return found.map((kept) => toldOf(kind, kept))
+    },
+
+    async swap(kind, changes) {
+      const collection = collectionOf(kind)
+      const isNew = ({ revision }: Change) => revision === undefined || revision === ANY
+      const [news, others] = [changes.filter(isNew), changes.filter((one) => !isNew(one))]
+      const done = await Promise.all([
+        insert(collection, kind, news),
+        replace(collection, kind, others),
+      ])
+      const all = new Set(done.flat())
+      return changes.map((change) => all.has(change))
+    },
+  })
+}
+
+async function read(collection: Collection<Kept>, kind: Kind, ids: readonly string[]) {
+  if (ids.length === 0) return []
+  const found = new Map<string, Stored>()
+  const wanted = [...new Set(ids.map(keptText))]
+  for (const kept of await collection.find({ _id: { $in: wanted } }).toArray())
+    found.set(kept._id, toldOf(kind, kept))
+  return ids.map((id) => found.get(keptText(id)))
+}
+
+/** Inserts, and what overwrites or removes any revision. Answers those that were done. */
+async function insert(
+  collection: Collection<Kept>,
+  kind: Kind,
+  changes: Change[],
+): Promise<Change[]> {
+  if (changes.length === 0) return []
+  const writes = changes.map((change) => insertion(kind, change))
+  const taken = await duplicatesIn(collection.bulkWrite(writes, { ordered: false }))
+  // Two that overwrite a record which is not there yet: the later one finds it now.
+  const again = changes.filter(({ revision }, index) => taken.has(index) && revision === ANY)
+  const done = changes.filter((_, index) => !taken.has(index))
+  return [...done, ...(await insert(collection, kind, again))]
+}
+
+function insertion(kind: Kind, change: Change): AnyBulkWriteOperation<Kept> {
+  const [_id, document] = [keptText(change.id), documentOf(kind, change)]
+  if (!document) return { deleteOne: { filter: { _id } } }
+  if (change.revision === ANY)
+    return { replaceOne: { filter: { _id }, replacement: document, upsert: true } }
+  const { insertedAt } = kind
+  if (insertedAt === undefined) return { insertOne: { document } }
+  // Nothing has that revision yet: it inserts, or fails as the id is taken.
+  const set = { $mergeObjects: [{ $literal: document }, { [insertedAt]: '$$NOW' }] }
+  const filter = { _id, _rev: change.becomes }
+  return { updateOne: { filter, update: [{ $replaceWith: set }], upsert: true } }
+}
+
+/** Swaps and removals of what was read. Answers those that were done. */
+async function replace(collection: Collection<Kept>, kind: Kind, changes: Change[]) {
+  if (changes.length === 0) return []
+  const writes = changes.map((change): AnyBulkWriteOperation<Kept> => {
+    const filter = { _id: keptText(change.id), _rev: change.revision }
+    const document = documentOf(kind, change)
+    return document
+      ? { updateOne: { filter, update: updateOf(kind, document) } }
+      : { deleteOne: { filter } }
+  })
+  const { matchedCount, deletedCount } = await collection.bulkWrite(writes, { ordered: false })
+  if (matchedCount + deletedCount === changes.length) return changes
+  // The driver tells how many were done, and not which.
+  const ids = changes.map(({ id }) => id)
+  const found = await read(collection, kind, ids)
+  const done = changes.filter((change, index) => isDone(change, found[index]))
+  if (done.filter(({ next }) => next).length === matchedCount) return done
+  // A record that moved on twice since tells nothing.
+  const message = 'records changed again before it could be read which changes were done'
+  throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', message)
+}

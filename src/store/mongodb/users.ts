@@ -1,0 +1,159 @@
+import type { FindOptions, ObjectId } from 'mongodb'
+import type { User, UserStore } from '../../contract/index.ts'
+import { equalsInAsciiCase } from '../../contract/users.ts'
+import { systemClock } from '../../clock.ts'
+import { together } from '../together.ts'
+import { operationOptions } from './collection.ts'
+import { isDuplicateKey, withUnavailable } from './errors.ts'
+import { createIndexes, type NamedIndex } from './indexes.ts'
+import { toUser } from './user-document.ts'
+
+/** `db.collection('users')`, with the host's own document type or without. */
+export interface UserCollection {
+  db: { createCollection(name: string, options?: object): Promise<object> }
+  collectionName: string
+  find(filter: object, options: object): { toArray(): Promise<object[]> }
+  updateOne(filter: object, update: object, options: object): Promise<{ matchedCount: number }>
+  createIndexes(indexes: { name: string; key: Record<string, 1> }[]): Promise<unknown>
+}
+
+/** Exact bytes, whatever collation the host's collection has. */
+const exactly = { ...operationOptions, collation: { locale: 'simple' } }
+
+/** Finds a few too many: other letters than ASCII in either case, characters that it ignores. */
+const inAnyCase = { ...operationOptions, collation: { locale: 'en', strength: 2 } }
+
+const indexes: NamedIndex[] = [
+  {
+    name: 'account_flows_username',
+    key: { username: 1 },
+    unique: true,
+    partialFilterExpression: { username: { $type: 'string' } },
+    collation: exactly.collation,
+  },
+  {
+    name: 'account_flows_username_in_any_case',
+    key: { username: 1 },
+    collation: inAnyCase.collation,
+  },
+  {
+    name: 'account_flows_verified_email',
+    key: { email: 1, email_verified: 1 },
+    collation: inAnyCase.collation,
+  },
+]
+
+/**
+ * Users in a collection with the fields `username`, `email`, `email_verified`, `password_hash`, `password_changed_at` and
+ * `disabled`, and an `_id` that is a string or an `ObjectId`.
+ */
+export function mongoUsers(collection: UserCollection): UserStore {
+  /** Users by texts that are asked for at the same time: a filter for all of them, and what each of them gets. */
+  function lookUp<Found>(
+    filterOf: (texts: string[]) => object | Promise<object>,
+    options: FindOptions,
+    pick: (users: User[], text: string) => Found,
+  ) {
+    const found = together(systemClock, async (texts: string[]) => {
+      const documents = await collection.find(await filterOf(texts), options).toArray()
+      const users = documents.map(toUser).filter((user) => user !== undefined)
+      return texts.map((text) => pick(users, text))
+    })
+    return async (text: string) => (isText(text) ? found(text) : pick([], text))
+  }
+
+  async function isUpdated(id: string, filter: object, update: object) {
+    try {
+      const its = { ...(await hasIds([text(id)])), ...filter }
+      const { matchedCount } = await collection.updateOne(its, update, exactly)
+      return matchedCount === 1
+    } catch (error) {
+      // The host allows one user per verified address, and another one has this one.
+      if (isDuplicateKey(error)) return false
+      throw error
+    }
+  }
+
+  return withUnavailable<UserStore>({
+    start: () => createIndexes(collection, indexes),
+
+    findById: lookUp(hasIds, exactly, (users, id) => users.find((user) => user.id === id)),
+
+    findByUsername: lookUp(hasUsername, exactly, (users, name) =>
+      users.find(({ username }) => username === name),
+    ),
+
+    findByUsernameInAnyCase: lookUp(hasUsername, inAnyCase, (users, name) =>
+      users.filter(({ username }) => equalsInAsciiCase(username, name)),
+    ),
+
+    findByVerifiedEmail: lookUp(
+      (emails) => ({ email: { $in: emails }, email_verified: true }),
+      inAnyCase,
+      (users, email) => withEmail(users, email).filter(({ emailVerified }) => emailVerified),
+    ),
+
+    // The index of verified addresses begins with the address, and serves this too.
+    findByEmail: lookUp((emails) => ({ email: { $in: emails } }), inAnyCase, withEmail),
+
+    replacePasswordHash: (id, expected, next) =>
+      isUpdated(id, { password_hash: text(expected) }, withPassword(next)),
+
+    setFirstPassword(id, email, hash) {
+      const hasNone = { password_hash: { $in: [null, ''], $not: { $type: 'array' } } }
+      return isUpdated(
+        id,
+        { ...isEnabledWith(email), ...hasNone },
+        withPassword(hash, { email_verified: true }),
+      )
+    },
+
+    markEmailVerified: (id, email) =>
+      isUpdated(id, { ...isEnabledWith(email), email_verified: { $ne: true } }, verified(true)),
+
+    markEmailUnverified: (id, email) =>
+      isUpdated(id, { email: text(email), email_verified: true }, verified(false)),
+  })
+}
+
+/** Of a half of a surrogate pair, BSON would store another character, and so match what was not asked for. */
+const isText = (value: unknown): value is string =>
+  typeof value === 'string' && !/\p{Surrogate}/u.test(value)
+
+/** `undefined` would match a missing field, an object would be read as operators. */
+function text(value: string): string {
+  if (!isText(value)) throw new TypeError('A value in a filter must be a well-formed string')
+  return value
+}
+
+const verified = (email_verified: boolean) => ({ $set: { email_verified } })
+
+function withPassword(hash: string, others: object = {}) {
+  return {
+    $set: { password_hash: text(hash), ...others },
+    $currentDate: { password_changed_at: true },
+  }
+}
+
+// What is no flag of ours counts as set.
+function isEnabledWith(email: string) {
+  return { email: text(email), disabled: { $in: [false, null], $not: { $type: 'array' } } }
+}
+
+// The type is named because the index is on strings only; a list that holds the name matches all the same.
+const hasUsername = (names: string[]) => ({ username: { $in: names, $type: 'string' } })
+
+const withEmail = (users: User[], email: string) =>
+  users.filter((user) => user.email && equalsInAsciiCase(user.email, email))
+
+async function hasIds(ids: string[]) {
+  const stored = await Promise.all(ids.map(idsOf))
+  return { _id: { $in: stored.flat() } }
+}
+
+async function idsOf(id: string): Promise<(string | ObjectId)[]> {
+  if (!/^[0-9a-f]{24}$/.test(id)) return [id]
+  // Loaded here alone: hosts with another database have no driver.
+  const { ObjectId } = await import('mongodb')
+  return [id, new ObjectId(id)]
+}

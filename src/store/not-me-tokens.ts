@@ -1,0 +1,65 @@
+/** The tokens of "This wasn't me" (3.6): one for each attempt to send a mail. */
+import { isMailKind, type MailKind } from '../contract/mail-kinds.ts'
+import { holds, kindOf, type RecordOf } from './kind.ts'
+import type { Records } from './records.ts'
+import { tableOf } from './table.ts'
+
+/** The id of a record is the lower-case hex SHA-256 of the 43 characters of the raw token. */
+export const NOT_ME_TOKENS = kindOf({
+  name: 'not_me_tokens',
+  fields: {
+    kind: holds<MailKind>('text'),
+    userId: 'text',
+    /** `undefined`: the mail is a notice, and has none with a token. */
+    linkId: 'text?',
+    /** Where the mail went. */
+    email: 'text',
+    /** The language of the mail (BCP 47). */
+    locale: 'text',
+    requestedAt: 'time',
+    mailJobId: 'text',
+    attempt: 'number',
+    createdAt: 'time',
+    /** When it had done its work. `undefined`: not yet. */
+    usedAt: 'time?',
+    /** What takes the place of a password. */
+    blockedHash: 'text?',
+    /** It is good until then. */
+    purgeAt: 'time',
+  },
+  indexes: [['userId']],
+  purgedAt: 'purgeAt',
+  isWhole: ({ kind }) => isMailKind(kind),
+})
+
+/** A mail, by the token behind its "This wasn't me", with the request that it was sent for. */
+export type NotMeToken = Omit<RecordOf<typeof NOT_ME_TOKENS>, 'blockedHash'>
+
+export type NotMeTokenStore = ReturnType<typeof notMeTokens>
+
+export function notMeTokens(records: Records) {
+  const tokens = tableOf(records, NOT_ME_TOKENS)
+  return {
+    issue: async (token: NotMeToken): Promise<void> => void (await tokens.insert(token)),
+
+    /** `undefined`: there is no such token. A record that no token of ours can be is as if it were not there. */
+    async find(id: string): Promise<NotMeToken | undefined> {
+      const record = await tokens.getReadable(id)
+      if (!record) return undefined
+      const { blockedHash: _, ...token } = record
+      return token
+    },
+
+    /** Notes the hash that takes the place of a password, in one step. Answers the one that was noted first; also where the record is gone. */
+    block: (id: string, hash: string): Promise<string> =>
+      tokens.change(id, (record) => {
+        if (record?.blockedHash !== undefined) return { next: record, answer: record.blockedHash }
+        return { next: record && { ...record, blockedHash: hash }, answer: hash }
+      }),
+
+    /** Sets `usedAt`, in one step. Repeated, it changes nothing. */
+    async use(id: string, usedAt: Date): Promise<void> {
+      await tokens.update(id, (record) => (record.usedAt ? record : { ...record, usedAt }))
+    },
+  }
+}

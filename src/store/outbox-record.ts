@@ -1,0 +1,139 @@
+/** A request for a mail, as it is kept. */
+import { z } from 'zod'
+import type { MailKind } from '../contract/mail-kinds.ts'
+import type { CarriedParameters, Requester } from '../contract/requests.ts'
+import { weekAfter } from './week.ts'
+import { holds, kindOf, type RecordOf } from './kind.ts'
+
+/** `over`: nothing but its id stays, which a form would send again. */
+type State = 'requested' | 'resolved' | 'superseded' | 'dead' | 'over'
+
+const Given = z.object({
+  attempts: z.int().min(0).max(1_000_000),
+  carried: z.record(z.string(), z.string()),
+  requester: z.record(z.string(), z.string().or(z.boolean()).optional()),
+})
+
+export const MAIL_OUTBOX = kindOf({
+  name: 'mail_outbox',
+  fields: {
+    kind: 'text',
+    state: holds<State>('text'),
+    /** As typed, until a worker has looked the user up. `undefined`: the account is known. */
+    identifier: 'text?',
+    /** `undefined`: it was not looked up yet, or nobody is meant. */
+    accountId: 'text?',
+    pendingLoginId: 'text?',
+    /** Where the mail goes, whatever address the account has by then. `undefined`: to that. */
+    sendTo: 'text?',
+    /** When it was asked for, the account had not verified `sendTo`. Left out: that is judged when the mail leaves. */
+    isClaim: 'boolean?',
+    carried: holds<CarriedParameters>('json'),
+    requester: holds<Requester>('json'),
+    /** It can be asked for again, as a form is sent again: the id stays taken for a week after the job is over. */
+    isOfForm: 'boolean?',
+    /** Whether its account was looked up, maybe by a worker that did not come to the end. */
+    isResolved: 'boolean',
+    /** Time of the database, not of the process. */
+    requestedAt: 'time',
+    /** No worker takes the job before this time. */
+    notBefore: 'time',
+    /** After this time nobody wants the mail any more. */
+    expiresAt: 'time',
+    /** How often it was taken to be sent, this time included. */
+    attempts: 'number',
+    /** Names the claim; a write with the id of an earlier claim changes nothing. `undefined`: nobody holds it. */
+    leaseId: 'text?',
+    /** Nobody may claim it before: `notBefore`, then the end of the lease or of the pause before another attempt. */
+    availableAt: 'time?',
+    /** Why the last attempt failed, or why nobody will try again. */
+    reason: 'text?',
+    purgeAt: 'time?',
+  },
+  indexes: [
+    ['state', 'availableAt'],
+    ['state', 'expiresAt'],
+    ['state', 'requestedAt'],
+    ['accountId', 'requestedAt'],
+    ['requestedAt'],
+  ],
+  insertedAt: 'requestedAt',
+  purgedAt: 'purgeAt',
+  isWhole(job) {
+    const { identifier, accountId, availableAt } = job
+    const isDue = availableAt !== undefined && (identifier ?? accountId) !== undefined
+    const isWorked = isWaiting(job) || job.state === 'superseded'
+    return Given.safeParse(job).success && (isDue || !isWorked)
+  },
+  damagedIsNone: true,
+  isRemembered: true,
+})
+
+export type JobRecord = RecordOf<typeof MAIL_OUTBOX>
+
+/** A request for one mail. */
+export interface NewMailJob extends Omit<
+  JobRecord,
+  'state' | 'isResolved' | 'requestedAt' | 'attempts' | 'leaseId' | 'reason'
+> {
+  kind: MailKind
+}
+
+/** A mail that a worker has claimed, until `availableAt`. If its state is `superseded`, it ends without a mail. */
+export type MailJob = JobRecord & { kind: MailKind; leaseId: string; availableAt: Date }
+
+/** A record of the outbox without what was typed, and without its lease. */
+export type MailJobStatus = ReturnType<typeof statusOf>
+
+/** Nobody will try again. */
+export const dead = (record: JobRecord, at: Date, reason: string): JobRecord => ({
+  ...record,
+  state: 'dead',
+  reason,
+  identifier: undefined,
+  leaseId: undefined,
+  availableAt: undefined,
+  purgeAt: weekAfter(at),
+})
+
+/** Nothing but an id. */
+export const emptied = (id: string, at: Date): JobRecord => ({
+  id,
+  kind: 'password_reset',
+  state: 'over',
+  carried: {},
+  requester: { address: undefined, userAgent: undefined },
+  isResolved: false,
+  requestedAt: at,
+  notBefore: at,
+  expiresAt: at,
+  attempts: 0,
+  purgeAt: weekAfter(at),
+})
+
+/** Its mail may leave yet. */
+export const isWaiting = ({ state }: { state: State }): boolean =>
+  state === 'requested' || state === 'resolved'
+
+export const isHeldAt = ({ leaseId, availableAt }: JobRecord, at: Date) =>
+  leaseId !== undefined && availableAt !== undefined && availableAt > at
+
+export function statusOf(record: JobRecord, at: Date) {
+  const { id, kind, accountId, requestedAt, availableAt, expiresAt, attempts, reason } = record
+  return {
+    id,
+    /** Another text than a kind of ours: the record was damaged. */
+    kind,
+    /** `dead`: nobody will try again. */
+    state: record.state === 'dead' ? ('dead' as const) : ('waiting' as const),
+    accountId,
+    requestedAt,
+    /** When a worker takes it next; in the past while all are busy. `undefined`: never. */
+    nextAttemptAt: availableAt,
+    expiresAt,
+    attempts,
+    reason,
+    /** Whether a worker holds it. */
+    isHeld: isHeldAt(record, at),
+  }
+}

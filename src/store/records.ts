@@ -1,0 +1,124 @@
+/**
+ * The one way to the store. Calls of the same turn share a command, and changes that wait for the same record share a swap. Where the
+ * answer of a swap is lost, what is there is read.
+ */
+import type { Clock } from '../clock.ts'
+import { AccountFlowsError } from '../errors.ts'
+import { newId } from '../crypto/token.ts'
+import {
+  ANY,
+  checkChange,
+  checkId,
+  checkQuery,
+  isDone,
+  type Change,
+  type Fields,
+  type Kind,
+  type Query,
+  type RecordStore,
+  type Stored,
+} from './record-store.ts'
+import { createChanges } from './changes.ts'
+import { findAll } from './joined-finds.ts'
+import { together } from './together.ts'
+
+export type Records = ReturnType<typeof createRecords>
+
+export function createRecords(store: RecordStore, clock: Clock) {
+  const ofKinds = new Map<string, ReturnType<typeof batched>>()
+  function of(kind: Kind) {
+    const known = ofKinds.get(kind.name) ?? batched(store, kind, clock)
+    ofKinds.set(kind.name, known)
+    return known
+  }
+
+  // Each item is checked before it joins others.
+  async function get(kind: Kind, id: string): Promise<Stored | undefined> {
+    checkId(kind, id)
+    return of(kind).get(id)
+  }
+
+  async function swap(kind: Kind, change: Change): Promise<boolean> {
+    checkChange(kind, change)
+    const done = await of(kind).swap(change)
+    if (typeof done !== 'boolean') throw done
+    return done
+  }
+
+  const write = (kind: Kind, id: string, revision: Change['revision'], next?: Fields) =>
+    swap(kind, { id, revision, next, becomes: newId() })
+
+  return {
+    /** `undefined`: there is none. */
+    get,
+    async find(kind: Kind, query: Query): Promise<Stored[]> {
+      checkQuery(kind, query)
+      return of(kind).find(query)
+    },
+    /** Answers whether it was inserted: neither its id nor a unique field was taken. */
+    insert: (kind: Kind, id: string, fields: Fields) => write(kind, id, undefined, fields),
+    /** Whatever there is. */
+    overwrite: async (kind: Kind, id: string, fields: Fields): Promise<void> =>
+      void (await write(kind, id, ANY, fields)),
+    /** Whatever there is. */
+    remove: async (kind: Kind, id: string): Promise<void> => void (await write(kind, id, ANY)),
+    change: createChanges({ get, swap }, clock),
+  }
+}
+
+/** The verbs for one kind, one item a call. */
+const batched = (store: RecordStore, kind: Kind, clock: Clock) => ({
+  get: together(clock, (ids: string[]) => store.get(kind, ids)),
+  find: together(clock, (queries: Query[]) => findAll(store, kind, queries)),
+  swap: together(clock, (changes: Change[]) => swapAll(store, kind, changes)),
+})
+
+/** Whether a change was done, or why that is not known. */
+type Answer = unknown
+
+async function swapAll(store: RecordStore, kind: Kind, changes: Change[]): Promise<Answer[]> {
+  // Of several that overwrite a record the last one is enough: nobody has seen the others.
+  const overwrites = changes.filter(({ revision }) => revision === ANY)
+  const last = new Map(overwrites.map((change) => [change.id, change]))
+  const sent = changes.map((change) => (change.revision === ANY && last.get(change.id)) || change)
+  const answers = new Map<Change, Answer>()
+  for (let left = [...new Set(sent)]; left.length > 0;) {
+    // A command has one change of a record.
+    const firsts = new Map(left.toReversed().map((change) => [change.id, change]))
+    const now = left.filter((change) => firsts.get(change.id) === change)
+    left = left.filter((change) => firsts.get(change.id) !== change)
+    const done = await swapOnce(store, kind, now)
+    for (const [index, change] of now.entries()) answers.set(change, done[index] ?? false)
+  }
+  return sent.map((change) => answers.get(change) ?? false)
+}
+
+/**
+ * Where a swap failed, some changes of it may be done, and others may be under way still. What is there tells. What did not arrive is sent
+ * once more, under the same name, and alone: what one caller gave fails for that caller.
+ */
+async function swapOnce(store: RecordStore, kind: Kind, changes: Change[]): Promise<Answer[]> {
+  const done = await store.swap(kind, changes).catch(() => undefined)
+  if (done) return done
+  const ids = changes.map(({ id }) => id)
+  const found = await store.get(kind, ids).catch((error: unknown) => error)
+  if (!Array.isArray(found)) return changes.map(() => found)
+  const answers = changes.map(async (change, index): Promise<Answer> => {
+    const { revision } = change
+    const isUnsent = revision === ANY || revision === found[index]?.revision
+    const again = () => alone(store, kind, change).catch((error: unknown) => error)
+    return isDone(change, found[index]) ?? (isUnsent ? again() : lost())
+  })
+  return Promise.all(answers)
+}
+
+async function alone(store: RecordStore, kind: Kind, change: Change): Promise<Answer> {
+  const [done] = await store.swap(kind, [change])
+  if (done) return true
+  // It may be the first one that came in between.
+  const [found] = await store.get(kind, [change.id])
+  return found ? (isDone(change, found) ?? lost()) : false
+}
+
+const lost = () =>
+  new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'the answer of the database was lost')

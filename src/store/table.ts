@@ -1,0 +1,143 @@
+import { checkLimit, type Query, type Stored, type Value } from './record-store.ts'
+import type { Changed } from './changes.ts'
+import { defined, type KindOf } from './kind.ts'
+import type { Records } from './records.ts'
+
+type Name<T> = Exclude<keyof T & string, 'id'>
+
+/** A query with the field names of the code. */
+export interface QueryOf<T> extends Omit<Query, 'equal' | 'by'> {
+  equal?: { readonly [N in Name<T>]?: Value | readonly Value[] }
+  by?: Name<T>
+}
+
+/** A query with an order. Each record of the kind has the field `by`. */
+type Ordered<T> = QueryOf<T> & Required<Pick<QueryOf<T>, 'by'>>
+
+type ChangeOf<T, A> = (before: T | undefined) => Changed<T, A>
+
+/** The records of one kind. */
+export type Table<T extends { id: string }> = ReturnType<typeof tableOf<T>>
+
+export function tableOf<T extends { id: string }>(records: Records, kind: KindOf<T>) {
+  const origins = new WeakMap<T, Stored>()
+  function read(stored: Stored): T | undefined {
+    const record = kind.read(stored)
+    if (record) origins.set(record, stored)
+    return record
+  }
+
+  /** Finds damaged records too: their `record` is `undefined`. */
+  async function findAll({ equal = {}, by, ...query }: QueryOf<T>) {
+    const named = Object.entries(equal).map(([name, values]) => [kind.nameOf(name), values])
+    const found = await records.find(kind, {
+      ...query,
+      equal: Object.fromEntries(named),
+      ...defined({ by: by && kind.nameOf(by) }),
+    })
+    return found.map((stored) => ({ id: stored.id, record: read(stored) }))
+  }
+
+  /**
+   * Changes one record by a pure function of it, which may be called again.
+   *
+   * @param which - its id; or the record as it was found, which is then not read again.
+   */
+  async function change<A>(which: string | T, change: ChangeOf<T, A>): Promise<A> {
+    const [id, known] = typeof which === 'string' ? [which] : [which.id, origins.get(which)]
+    const mayRead = kind.damagedIsNone ? kind.read : kind.toRecord
+    const changeStored = (stored: Stored | undefined) => {
+      const before = stored && mayRead(stored)
+      const { next, answer } = change(before)
+      return { next: next === before ? stored?.fields : next && kind.toFields(next), answer }
+    }
+    return records.change(kind, id, changeStored, known)
+  }
+
+  /** Changes a record if it exists. `undefined` removes it. Answers whether anything changed. */
+  const update = (which: string | T, next: (record: T) => T | undefined): Promise<boolean> =>
+    change(which, (before) => {
+      const after = before && next(before)
+      return { next: after, answer: after !== before }
+    })
+
+  const insert = (record: T) => records.insert(kind, record.id, kind.toFields(record))
+
+  return {
+    /** Throws `ERR_STORE_DAMAGED` where the record is damaged. */
+    async get(id: string): Promise<T | undefined> {
+      const stored = await records.get(kind, id)
+      return stored && kind.toRecord(stored)
+    },
+
+    /** `undefined`: there is no record, or it is damaged. */
+    async getReadable(id: string): Promise<T | undefined> {
+      const stored = await records.get(kind, id)
+      return stored && read(stored)
+    },
+
+    /** Leaves out damaged records. */
+    find: async (query: QueryOf<T>) => (await findAll(query)).flatMap(({ record }) => record ?? []),
+    findAll,
+
+    insert,
+    /** Inserts a record. If its id is taken, `mayReplace` decides. Answers whether it was saved. */
+    save: async (record: T, mayReplace: (before: T) => boolean): Promise<boolean> =>
+      (await insert(record)) ||
+      change(record.id, (before) => {
+        const isKept = before !== undefined && !mayReplace(before)
+        return { next: isKept ? before : record, answer: !isKept }
+      }),
+    overwrite: (record: T) => records.overwrite(kind, record.id, kind.toFields(record)),
+    remove: (id: string) => records.remove(kind, id),
+    change,
+    update,
+
+    /** Changes each alone. Answers how many changed. */
+    updateAll: async (all: readonly (string | T)[], next: (record: T) => T | undefined) =>
+      (await Promise.all(all.map((which) => update(which, next)))).filter(Boolean).length,
+  }
+}
+
+/** Page by page, of at most `limit` records. Leaves out damaged records. */
+export async function* pagesOf<T extends { id: string }>(
+  table: Table<T>,
+  { limit, after, ...query }: QueryOf<T>,
+): AsyncGenerator<T[], void> {
+  for (let [most, place] = [limit, after]; ;) {
+    const page = await table.findAll({ ...query, ...(place && { after: place }), limit: most })
+    const readable = page.flatMap(({ record }) => record ?? [])
+    yield readable
+    if (page.length < most) return
+    const last = readable.at(-1)
+    const value = query.by && last?.[query.by]
+    // No record of this page can be read, so the next page is larger.
+    if (last) place = { id: last.id, ...(value instanceof Date && { value }) }
+    else most *= 2
+  }
+}
+
+/** So many are read at a time. */
+const PAGE = 200
+
+/**
+ * The first records of a query that are wanted, at most `limit`. It reads on until there are so many, or no more. Where an `id` is given,
+ * that one alone.
+ */
+export async function firstWanted<T extends { id: string }>(
+  table: Table<T>,
+  { id, limit, ...query }: Ordered<T> & { id?: string | undefined },
+  isWanted: (record: T) => boolean,
+): Promise<T[]> {
+  if (id !== undefined) {
+    const record = await table.getReadable(id)
+    return record && isWanted(record) ? [record] : []
+  }
+  checkLimit(limit)
+  const wanted: T[] = []
+  for await (const page of pagesOf(table, { ...query, limit: PAGE })) {
+    wanted.push(...page.filter(isWanted))
+    if (wanted.length >= limit) break
+  }
+  return wanted.slice(0, limit)
+}

@@ -1,0 +1,108 @@
+import { PGlite } from '@electric-sql/pglite'
+import { expect } from 'chai'
+import { postgresStore } from '../../src/index.ts'
+import { ALL_KINDS } from '../../src/store/flows-store.ts'
+import { adminOf } from '../support/admin.ts'
+import { eventually } from '../support/eventually.ts'
+import { expectMode, type Person } from '../support/person.ts'
+import { type Harness, startHarness } from '../support/harness.ts'
+
+/** What each flow does is told elsewhere: here that it does so on PostgreSQL, two processes on one database. */
+describe('Flows on postgresStore()', () => {
+  let database: PGlite
+  let h: Harness
+  let other: Harness
+
+  before(async function () {
+    this.timeout(60_000)
+    database = await PGlite.create()
+    h = await startHarness({ flows: { store: postgresStore(database) } })
+    other = await startHarness({ flows: { store: postgresStore(database), users: h.users } })
+    // Its links would lead to itself.
+    await other.flows.stop()
+    await other.flows.start({ workers: false })
+  })
+
+  after(async () => {
+    await other.close()
+    await h.close()
+    await database.close()
+  })
+
+  it('reset a password, end what was signed in, and tell the account', async () => {
+    await h.put({ password_changed_email: 'true' })
+    const thief = await h.addVerified()
+    const owner = thief.in()
+    await thief.signsIn()
+    expect(await thief.account()).to.equal(owner.id)
+    const link = await owner.forgets()
+    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+    expect((await h.reset(link, 'another password')).mode).to.equal('invalid')
+    expect(await thief.account()).to.equal(undefined)
+    await h.isIdle()
+    expect(await owner.notMeLink()).to.include('/not-me')
+    expect((await owner.signsIn('a new password')).location).to.match(/[?&]code=/)
+  })
+
+  it('verify an address in a login, by link and by code', async () => {
+    await (await h.blockedLogin()).stillGetsIn()
+    const login = await h.blockedLogin()
+    await login.comesBack(await login.types())
+    expectMode(await login.goesOn(), 200, 'signed_in')
+  })
+
+  it('invite an account without a password', async () => {
+    const user: Person = await h.addUser({ username: 'invited', passwordHash: undefined })
+    const link = await user.isInvited()
+    await user.choosesPassword('a first password', link)
+    expect((await user.signsIn('a first password')).location).to.match(/[?&]code=/)
+  })
+
+  it('name an index that somebody dropped, until the next start makes it anew', async () => {
+    const wrong = async () => (await h.store.inspect()).wrongIndexes
+    expect(await wrong()).to.deep.equal([])
+    await database.exec('DROP INDEX password_reset_tokens_live_of, mail_outbox_purge_at')
+    expect(await wrong()).to.have.members(['password_reset_tokens_live_of', 'mail_outbox_purge_at'])
+    await h.store.start()
+    expect(await wrong()).to.deep.equal([])
+  })
+
+  it('are told by the doctor that a crash may lose writes, where commits do not wait for the disk', async () => {
+    const found = async () => {
+      const { checks } = await adminOf(h).runDoctor()
+      return checks.find(({ step }) => step === 'indexes')
+    }
+    expect((await found())?.status).to.equal('ok')
+    await database.exec('SET synchronous_commit = off')
+    expect(await found()).to.include({ status: 'warning', advice: 'Set synchronous_commit to on.' })
+    await database.exec('SET synchronous_commit = on')
+  })
+
+  it('start again without a lock that a backup waits for', async () => {
+    const modes = await database.transaction(async (transaction) => {
+      await postgresStore(transaction).start(ALL_KINDS)
+      const ofTable = `relation = 'oidc_records'::regclass`
+      return transaction.query<{ mode: string }>(`SELECT mode FROM pg_locks WHERE ${ofTable}`)
+    })
+    for (const { mode } of modes.rows) expect(mode).to.equal('AccessShareLock')
+  })
+
+  it('take a prefix that leaves room for the names of indexes, and no other', () => {
+    postgresStore(database, { prefix: 'shop_of_the_year' })
+    for (const prefix of ['a'.repeat(17), 'A', 'a-', '$do$', ' '])
+      expect(() => postgresStore(database, { prefix }), prefix).to.throw(TypeError, /^prefix/)
+  })
+
+  it('follow settings of another process, show events, and forget an account', async () => {
+    await adminOf(other).putSettings({ smtp_from: 'other@idp.example' })
+    const user = await h.addVerified()
+    await eventually('its mails are from there', async () => {
+      await user.forgets()
+      return h.mail.mails.at(-1)?.mail.from?.value[0]?.address === 'other@idp.example'
+    })
+    const { events } = await adminOf(other).listAudit({ account_id: user.id })
+    expect(events.map(({ type }) => type)).to.include('password_reset_requested')
+    await h.store.forget(user.id, new Date(), 'hash')
+    expect((await adminOf(other).listAudit({ account_id: user.id })).events).to.deep.equal([])
+  })
+})
