@@ -142,6 +142,8 @@ export function checkOptions(options: AccountFlowsOptions) {
     captcha: checkCaptcha(options.captcha, refuse),
     initialSettings: options.initialSettings ?? {},
     transport: checkTransport(options.transport),
+    /** A stand-in is not what mails leave by. */
+    hasTransport: options.transport !== undefined && !options.transport.isStandIn,
     brand: checkBrand(options.brand, baseUrl),
     viewsDirectory: checkViewsDirectory(options.viewsDirectory),
     defaultLocale: checkDefaultLocale(options.defaultLocale),

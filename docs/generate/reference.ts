@@ -24,7 +24,7 @@ ${optionTypes()}
 
 What \`createAccountFlows\` answers.
 
-${list('create-account-flows.ts', 'AccountFlows')}
+${list('account-flows.ts', 'AccountFlows')}
 ${list('http/login.ts', 'Login')}
 ${list('http/well-known.ts', 'WellKnown')}
 

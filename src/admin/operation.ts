@@ -1,14 +1,41 @@
 import * as z from 'zod'
-import type { CheckedOptions } from '../options.ts'
-import type { Core } from '../core.ts'
+import type { IncomingMessage } from 'node:http'
+import type { Clock } from '../clock.ts'
+import type {
+  AuditEvent,
+  CheckMail,
+  EndedAccount,
+  Log,
+  Requester,
+  UserStore,
+} from '../contract/index.ts'
+import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
+import type { OwnKeyRing } from '../crypto/key-rings.ts'
+import type { ClientNotifications } from '../flows/client-notifications.ts'
 import type { Invitation } from '../flows/invitation.ts'
-import type { CheckMail, EndedAccount, Requester } from '../contract/index.ts'
-import type { MailOutbox } from '../store/index.ts'
+import type { CheckedOptions } from '../options.ts'
+import type { SettingsKeeper } from '../settings/settings.ts'
+import type { Settings } from '../settings/table.ts'
+import type { AccountFlowsStore, MailOutbox } from '../store/index.ts'
+import type { Views } from '../views/index.ts'
 import type { AdminScope } from './bearer-tokens.ts'
 import { object, optional, text } from './schema.ts'
 
-export interface AdminParts extends Omit<Core, 'outbox'> {
+export interface AdminParts extends Pick<ClientNotifications, 'clientsOf'> {
   options: CheckedOptions
+  store: AccountFlowsStore
+  users: UserStore
+  settingsKeeper: SettingsKeeper
+  settings(): Settings
+  keyRing: OwnKeyRing
+  keyedHash(text: string): string
+  authorizeSig: AuthorizeSig
+  oauthUrl: string
+  views: Views
+  requesterOf(req: IncomingMessage): Requester
+  audit(event: AuditEvent): Promise<void>
+  clock: Clock
+  log: Log
   /** Where jobs are added, so that workers hear of them. */
   outbox: Pick<MailOutbox, 'add'>
   /** Tells the workers that a mail is due. */

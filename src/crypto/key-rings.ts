@@ -6,6 +6,8 @@ import type { KeyRings, NotedKeyRing } from '../store/index.ts'
 /** So that three notes may be late or lost. */
 const NOTED_WITHIN_MS = 240_000
 
+export type OwnKeyRing = ReturnType<typeof createOwnKeyRing>
+
 /** What the processes of one store know of each other's keys, so that a rotation goes step by step. `oauthUrl`: of this process's links. */
 export function createOwnKeyRing(rings: KeyRings, keys: KeyRing, oauthUrl: string) {
   const place = createHash('sha256').update(oauthUrl).digest('base64url').slice(0, 11)

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts'
-import type { MailJob, MailStage } from '../store/index.ts'
+import type { MailJob, MailStage, NewMailJob } from '../store/index.ts'
 import { createMailBrake } from './brake.ts'
 import { deliverMail } from './deliver.ts'
 import { endUnreadable, endUnsent } from './end.ts'
@@ -52,14 +52,21 @@ export function createMailPipeline(given: Omit<MailParts, 'brake'>) {
     work: (job, stop) => deliverMail(parts, job, stop),
   })
 
+  /** Looks for due jobs a random short time after a time; without it, jobs are found within a second. */
+  const wake = createWaking(clock, resolving.ring)
+
   return {
     start() {
       resolving.start()
       sending.start()
     },
 
-    /** Looks for due jobs a random short time after a time; without it, jobs are found within a second. */
-    wake: createWaking(clock, resolving.ring),
+    wake,
+
+    async add(job: NewMailJob) {
+      await outbox.add(job)
+      wake(job.notBefore)
+    },
 
     /** Ends the jobs that cannot be read, or that nobody sent within their life. */
     async tidy() {

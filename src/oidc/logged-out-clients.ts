@@ -11,6 +11,8 @@ import type { Client } from './request-check.ts'
 /** A client that is down for a day is not notified. */
 const LIFE_MS = 24 * 3_600_000
 
+type Parts = Pick<OidcParts, 'provider' | 'clientLogouts' | 'clock' | 'log'>
+
 export type RecordLoggedOutClients = ReturnType<typeof createRecordLoggedOutClients>
 
 /**
@@ -18,7 +20,7 @@ export type RecordLoggedOutClients = ReturnType<typeof createRecordLoggedOutClie
  * throws only if the store cannot be reached.
  */
 export function createRecordLoggedOutClients(
-  { provider, clientLogouts, clock, log }: OidcParts,
+  { provider, clientLogouts, clock, log }: Parts,
   wake: () => void,
 ) {
   return (accountId: string, end: SessionEnd, clients: EndedClientSids) =>
