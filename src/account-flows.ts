@@ -6,12 +6,11 @@ import type { Invited } from './flows/invitation.ts'
 import type { Login } from './http/login.ts'
 import type { LoginPassword } from './http/login-password.ts'
 import type { Mount } from './http/mount.ts'
-import type { WellKnown } from './http/well-known.ts'
 import type { Health } from './jobs/maintenance.ts'
 import type { InteractionPolicy } from './oidc/policy.ts'
 
 /** What `createAccountFlows` answers. */
-export interface AccountFlows extends Login, LoginPassword, WellKnown {
+export interface AccountFlows extends Login, LoginPassword {
   /**
    * The adapter of oidc-provider. It keeps its records in the store of the flows, sealed with the first secret; or in your own adapter,
    * which it wraps. Without it, ended sessions come back to life.
@@ -45,6 +44,11 @@ export interface AccountFlows extends Login, LoginPassword, WellKnown {
    * res, next)`. It answers below `adminPath` and passes other requests on.
    */
   adminApi: Mount
+  /**
+   * Redirects `/.well-known/change-password`, at the root of the origin, to the forgot-password form. It is mounted as `adminApi` is, and
+   * passes other requests on. Password managers use this path ("A Well-Known URL for Changing Passwords", W3C).
+   */
+  wellKnownChangePassword: Mount
   /**
    * Judges a new password as the forms of resets and invitations do: its length, `password_blocklist`, and your `judgePassword`. For
    * your own pages to register or to change a password. With `password_blocklist` it refuses the current password too, which those

@@ -201,7 +201,6 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   return {
     ...login,
     ...createLoginPassword({ limits, keyedHash, requesterOf }, verifyPassword),
-    ...createWellKnown(`${oauthUrl}/forgot-password`),
     judgePassword: passwordJudge.judgeAll,
     adapter: sessions.adapter,
     policy: policy.add,
@@ -225,6 +224,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
     health: maintenance.health,
     adminApi,
+    wellKnownChangePassword: createWellKnown(`${oauthUrl}/forgot-password`),
     events,
     endSessions,
     passwordChanged: createPasswordChanged({ ...ends, liveSession, requesterOf }),

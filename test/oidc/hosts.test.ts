@@ -237,7 +237,7 @@ const withParsers =
 /** Below `/idp` everything is one application of its own, which never sees that part of the path. */
 const expressBelowIdp = (parts: HostParts) =>
   express()
-    .use(parts.flows.wellKnownChangePasswordHandler)
+    .use(parts.flows.wellKnownChangePassword)
     .use('/idp', expressHost({ ...parts, oauthPath: '/oauth2' }))
     .get('/', (_req, res) => {
       res.send('Hello')
