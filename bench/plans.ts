@@ -8,7 +8,7 @@
 import { parseArgs } from 'node:util'
 import type { Db, Document } from 'mongodb'
 import { memoryStore, memoryUsers, mongoStore, postgresStore } from '../src/index.ts'
-import type { Fields, FieldType, Kind, Query, RecordStore, Value } from '../src/index.ts'
+import type { Fields, FieldType, Kind, Query, RecordStore, Value } from '../src/store/published.ts'
 import { ALL_KINDS } from '../src/store/flows-store.ts'
 import { filterOf, sortOf } from '../src/store/mongodb/record-document.ts'
 import { selectionOf } from '../src/store/postgresql/rows.ts'

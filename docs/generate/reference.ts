@@ -26,7 +26,7 @@ What \`createAccountFlows\` answers.
 
 ${list('account-flows.ts', 'AccountFlows')}
 ${list('http/login.ts', 'Login')}
-${list('http/well-known.ts', 'WellKnown')}
+${list('http/login-password.ts', 'LoginPassword')}
 
 A login is told to these methods so:
 
@@ -42,7 +42,7 @@ ${list('contract/users.ts', 'User')}
 
 ## A store of your own
 
-\`itIsARecordStore\` of \`oidc-account-flows/contract\` says when it is done. It has:
+Its types and helpers are in \`oidc-account-flows/store\`. \`itIsARecordStore\` of \`oidc-account-flows/contract\` says when it is done. It has:
 
 ${list('store/record-store.ts', 'RecordStore')}
 
@@ -125,9 +125,15 @@ ${block('errors.ts', 'export type ErrorCode =')}
 
 ${exportsOf('index.ts')}
 
+### \`oidc-account-flows/store\`
+
+What a [store of your own](stores.md#your-own) is written with.
+
+${exportsOf('store/published.ts')}
+
 ### \`oidc-account-flows/contract\`
 
-Suites for a store, an adapter or users of your own. They need mocha and chai.
+What you implement yourself, and suites that say when it is done. It needs mocha and chai, so take the types from \`oidc-account-flows\` in what runs in production.
 
 ${exportsOf('contract/suites/index.ts')}
 

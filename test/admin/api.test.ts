@@ -10,12 +10,8 @@ import { openApiDocument } from '../../docs/generate/openapi.ts'
 import { ADMIN_SCOPES } from '../../src/admin/bearer-tokens.ts'
 import { operations, type Operation, type OperationName } from '../../src/admin/operations.ts'
 import { ROUTES } from '../../src/admin/routes.ts'
-import {
-  createAdminClient,
-  memoryUsers,
-  type AdminClient,
-  type UserStore,
-} from '../../src/index.ts'
+import { memoryUsers, type UserStore } from '../../src/index.ts'
+import { createAdminClient, type AdminClient } from '../../src/admin/client.ts'
 import { allSettings } from '../../src/settings/table.ts'
 import {
   actionsOf,

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
-import type { AdminApi, User } from '../../src/index.ts'
+import type { User } from '../../src/index.ts'
+import type * as AdminApi from '../../src/admin/client.ts'
 import { adminOf, expectAudited, suiteAdmin, withDeleted } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT, startHarness, type Harness, suiteHarness } from '../support/harness.ts'

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { MailJobStatus } from '../../src/store/index.ts'
 import { retryAllDead } from '../../src/admin/mail-retry.ts'
-import { type AdminClient } from '../../src/index.ts'
+import type { AdminClient } from '../../src/admin/client.ts'
 import { codeOf, expectAudited, outcomeOf, suiteAdmin } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import type { Person } from '../support/person.ts'

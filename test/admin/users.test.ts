@@ -1,12 +1,7 @@
 import { expect } from 'chai'
 import type { AdapterFactory } from 'oidc-provider'
-import {
-  createAdminClient,
-  memoryMailbox,
-  memoryUsers,
-  type User,
-  type UserStore,
-} from '../../src/index.ts'
+import { memoryMailbox, memoryUsers, type User, type UserStore } from '../../src/index.ts'
+import { createAdminClient } from '../../src/admin/client.ts'
 import {
   actionsOf,
   adminOf,

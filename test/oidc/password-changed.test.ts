@@ -1,7 +1,8 @@
 import { expect } from 'chai'
 import type { AdapterFactory } from 'oidc-provider'
 import { koaHost } from '../../examples/hosts/koa.ts'
-import type { EndedSessions, User } from '../../src/index.ts'
+import type { User } from '../../src/index.ts'
+import type { EndedSessions } from '../../src/contract/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage, type Answer, createUserAgent, type UserAgent } from '../support/user-agent.ts'
 import {

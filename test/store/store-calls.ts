@@ -1,5 +1,6 @@
 import { systemClock } from '../../src/clock.ts'
-import type { RecordStore, UserStore } from '../../src/index.ts'
+import type { UserStore } from '../../src/index.ts'
+import type { RecordStore } from '../../src/store/published.ts'
 import { flowsStore } from '../../src/store/flows-store.ts'
 import {
   after as later,

@@ -1,13 +1,7 @@
 import { expect } from 'chai'
-import {
-  AdminApiError,
-  createAdminClient,
-  type AdminApi,
-  type AdminClient,
-  type AuditEvent,
-  type User,
-  type UserStore,
-} from '../../src/index.ts'
+import type { AuditEvent, User, UserStore } from '../../src/index.ts'
+import type * as AdminApi from '../../src/admin/client.ts'
+import { AdminApiError, createAdminClient, type AdminClient } from '../../src/admin/client.ts'
 import { eventually } from './eventually.ts'
 import { ADMIN_TOKEN, type Harness } from './harness.ts'
 import { suiteOf } from './suite.ts'

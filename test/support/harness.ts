@@ -12,7 +12,6 @@ import {
 } from 'oidc-provider'
 import {
   createAccountFlows,
-  createAdminClient,
   memoryStore,
   memoryUsers,
   mongoStore,
@@ -25,6 +24,7 @@ import {
   type User,
   type UserStore,
 } from '../../src/index.ts'
+import { createAdminClient } from '../../src/admin/client.ts'
 import { createChangePassword } from '../../examples/hosts/change-password.ts'
 import type { HostParts } from '../../examples/hosts/host-parts.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
