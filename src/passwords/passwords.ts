@@ -5,7 +5,7 @@ import { refuseLength } from '../crypto/password.ts'
 import { AccountFlowsError, errorName } from '../errors.ts'
 import type { JudgePassword, ReasonWords, RefusedNewPassword, User } from '../contract/index.ts'
 import type { Settings } from '../settings/table.ts'
-import { isCommon, loadCommonPasswords } from './common.ts'
+import { expectCommonPasswords, isCommon, loadCommonPasswords } from './common.ts'
 import { isMadeOf, namesOf } from './personal.ts'
 import { createIsLeaked } from './range-service.ts'
 
@@ -58,9 +58,9 @@ export function createPasswords(options: CheckedOptions, settings: () => Setting
       return isCurrent ? { refusal: 'password_current' } : undefined
     },
 
-    /** So that the first user does not wait for it. */
+    /** So that the first user does not wait for the list, or finds it missing. */
     async load() {
-      if (isOn()) await loadCommonPasswords()
+      await (isOn() ? loadCommonPasswords() : expectCommonPasswords())
     },
   }
   return { ...hashes, passwordJudge, dearestCost: () => dearestCost }

@@ -12,8 +12,10 @@ import type { PageLocals, PageName } from './page-locals.ts'
 import { asksForMail, statusOf } from './page-modes.ts'
 import { assetOf, frameOf, renderPage } from './pages.ts'
 import { createTemplates } from './templates.ts'
+import { SAMPLE_MAILS } from './sample-mails.ts'
+import { PAGE_NAMES } from './sample-pages.ts'
 import { tryAll } from './trial.ts'
-import { readViewFiles } from './view-files.ts'
+import { missingFrom, readViewFiles } from './view-files.ts'
 
 export type { Brand } from './brand.ts'
 export type { Asset } from './pages.ts'
@@ -30,6 +32,12 @@ type ViewsOptions = Pick<
 
 const REFERENCE_LOCALE = 'en'
 
+/** Compiled with the first page or mail: by then it is too late to find that one is missing. */
+export const OUR_TEMPLATES = [
+  ...PAGE_NAMES.map((name) => `pages/${name}.pug`),
+  ...SAMPLE_MAILS.flatMap(([name]) => [`mails/${name}.pug`, `mails/${name}.txt`]),
+]
+
 /**
  * Pages and mails out of `views/`, with the words of `views/locales/*.json`. All files are read here, and none on a request.
  *
@@ -41,6 +49,8 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}) {
   const { brand = {}, captcha: { html: captcha } = {} } = options
   const problems: string[] = []
   const files = readViewFiles(viewsDirectory, problems)
+  const missing = missingFrom(files.own, OUR_TEMPLATES)
+  must(missing.length === 0, `the package is damaged: views/ has no ${missing.join(', ')}`)
   const locales = readLocales(files, problems)
   const templates = createTemplates(files, log, problems)
   const reference = locales.get(REFERENCE_LOCALE)
