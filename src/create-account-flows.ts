@@ -19,7 +19,7 @@ import { createMailPipeline } from './jobs/pipeline.ts'
 import type { CarriedParameters, EndedAccount, RefusedNewPassword, User } from './contract/index.ts'
 import type { MailOutbox } from './store/index.ts'
 import { createMailCheck } from './mail/smtp/check.ts'
-import { createRefreshTokens } from './mail/smtp/refresh-tokens.ts'
+import { createRefreshTokens } from './mail/smtp/access-tokens.ts'
 import { createMailSender } from './mail/smtp/sender.ts'
 import { createMaintenance, type Health } from './jobs/maintenance.ts'
 

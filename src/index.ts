@@ -32,7 +32,7 @@ export { memoryUsers } from './store/memory/users.ts'
 export { mongoStore, type MongoDatabase } from './store/mongodb/store.ts'
 export { postgresStore, type PostgresPool } from './store/postgresql/store.ts'
 export { mongoUsers, type UserCollection } from './store/mongodb/users.ts'
-export { memoryMailbox, type ReceivedMail } from './mail/smtp/mailbox.ts'
+export { memoryMailbox, type ReceivedMail } from './mail/smtp/transport.ts'
 // What a host implements, or is handed: users, a transport, the log, audit events, judgements of passwords.
 export type {
   AuditEvent,

@@ -8,8 +8,7 @@ import type {
   TellClient,
 } from '../store/index.ts'
 import { setNewest } from '../store/bounded-map.ts'
-import { backoffMs } from './backoff.ts'
-import { createLane } from './lane.ts'
+import { backoffMs, createLane } from './worker.ts'
 
 const AT_ONCE = 100
 const REST_MS = 60_000

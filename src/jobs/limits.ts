@@ -6,11 +6,12 @@
 import { passwordDigest } from '../crypto/password.ts'
 import type { User } from '../contract/index.ts'
 import { MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
-import type { MailJob } from '../store/index.ts'
+import type { MailJob, RateLimits } from '../store/index.ts'
 import { mailboxKey } from '../settings/mail-address.ts'
 import { hasUsableLink } from '../flows/link.ts'
 import { isOtherUnderWay } from './newest.ts'
 import type { MailParts } from './parts.ts'
+import type { Settings } from '../settings/table.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
@@ -88,4 +89,28 @@ async function msOver({ store }: MailParts, lists: Limit[][]): Promise<number> {
     if (over.length > 0) return Math.max(1, ...over.map(({ msToEnd }) => msToEnd))
   }
   return 0
+}
+
+const MINUTE_MS = 60_000
+
+export type MailBrake = ReturnType<typeof createMailBrake>
+
+/** `mails_per_minute`: at most so many mails leave in a minute, of all processes together; the others wait. */
+export function createMailBrake(limits: RateLimits, settings: () => Settings, now: () => Date) {
+  let full = { until: new Date(0), most: 0 }
+
+  return {
+    /** Whether it is worth while to take a job. A limit that was changed is in force at once. */
+    isOpen: () => now() >= full.until || settings().mailsPerMinute !== full.most,
+
+    /** Counts one mail, and answers whether it may leave. */
+    async mayLeave(): Promise<boolean> {
+      const { mailsPerMinute: most } = settings()
+      if (most === 0) return true
+      const { count, msToEnd } = await limits.hit('mails:all', MINUTE_MS, most)
+      if (count <= most) return true
+      full = { until: new Date(now().getTime() + msToEnd), most }
+      return false
+    },
+  }
 }

@@ -12,7 +12,7 @@ import type {
 import type { AccountFlowsStore, PendingLoginStore } from '../store/index.ts'
 import type { Settings } from '../settings/table.ts'
 import type { SignedOutApps, Views } from '../views/index.ts'
-import type { MailBrake } from './brake.ts'
+import type { MailBrake } from './limits.ts'
 
 /** What a mail is made of; every step is handed all of it. */
 export interface MailParts {

@@ -1,9 +1,9 @@
 import type { Clock } from '../clock.ts'
 import type { MailJob, MailStage } from '../store/index.ts'
-import { createMailBrake } from './brake.ts'
-import { deliverMail } from './deliver.ts'
-import { endUnreadable, endUnsent } from './end.ts'
-import { createLane } from './lane.ts'
+import { createMailBrake } from './limits.ts'
+import { deliverMail } from '../mail/deliver.ts'
+import { endUnreadable, endUnsent } from '../mail/outcome.ts'
+import { createLane } from './worker.ts'
 import type { MailParts } from './parts.ts'
 import { resolveJob, SEND_LEASE_MS, type JobToSend } from '../mail/resolve.ts'
 

@@ -3,7 +3,7 @@ import { hashToken, newToken } from '../crypto/token.ts'
 import { MAIL_KINDS } from '../contract/mail-kinds.ts'
 import { attemptOf } from '../store/request-order.ts'
 import type { MailJob } from '../store/index.ts'
-import type { MailLink, Recipient } from './mail-flow.ts'
+import type { MailLink, Recipient } from './kinds.ts'
 import type { MailParts } from '../jobs/parts.ts'
 
 /** As long as a notice may wait to be sent, and a week. */

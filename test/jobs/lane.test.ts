@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { systemClock, type Clock } from '../../src/clock.ts'
-import { createLane } from '../../src/jobs/lane.ts'
+import { createLane } from '../../src/jobs/worker.ts'
 import { createWaking } from '../../src/jobs/pipeline.ts'
 import { eventually } from '../support/eventually.ts'
 import { movableClock } from '../support/time.ts'

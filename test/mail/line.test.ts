@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect } from 'chai'
 import { systemClock, type Clock } from '../../src/clock.ts'
-import { createLine, createConnectionGate, type Peer } from '../../src/mail/smtp/line.ts'
+import { createLine, createConnectionGate, type Peer } from '../../src/mail/smtp/sender.ts'
 import { noSignal } from './smtp-suite.ts'
 
 describe('The line for connections', () => {

@@ -1,21 +1,13 @@
 import { isIP } from 'node:net'
 import { later, type Clock } from '../../clock.ts'
-import type {
-  CheckedStep,
-  CheckMail,
-  MailCheckOptions,
-  MailStep,
-  MailTransport,
-} from '../../contract/index.ts'
+import type { CheckMail, CheckedStep, MailCheckOptions, MailStep, MailTransport } from '../../contract/index.ts'
 import { isMailAddress } from '../../settings/mail-address.ts'
 import { explain, finding, isGreeted, type Finding, type Seen } from './check/failures.ts'
-import { judgeLogin, judgeSettings, judgeTls } from './check/findings.ts'
-import { shown } from './reply-text.ts'
+import { checkTransport, judgeLogin, judgeSettings, judgeTls } from './check/findings.ts'
+import { shown } from './answers.ts'
 import { createAccessTokens, type AccessTokens, type RefreshTokens } from './access-tokens.ts'
-import { listeningConnection, watchedTokens } from './check/connection.ts'
-import { checkTransport } from './check/transport.ts'
 import { composeMail } from './compose.ts'
-import type { SmtpConnection } from './connection.ts'
+import { smtpConnection, type SmtpConnection } from './connection.ts'
 import { smtpSettings, tlsPolicy, type SmtpSettings } from './settings.ts'
 
 const STEPS: readonly MailStep[] = ['dns', 'connect', 'tls', 'auth', 'from', 'rcpt', 'data']
@@ -159,4 +151,42 @@ function unless(isEnough: () => boolean) {
   return (error: unknown) => {
     if (!isEnough()) throw error
   }
+}
+
+/** Remembers the newest token, so that no answer of the mail server is told that repeats it. */
+export function watchedTokens(seen: Seen, tokens: AccessTokens): AccessTokens {
+  return {
+    async get(...asked) {
+      const got = await tokens.get(...asked)
+      seen.secret = { password: got.token }
+      return got
+    },
+  }
+}
+
+/** A connection that keeps what is said over it, without secrets, and that can say one command alone. */
+export function listeningConnection(
+  { settings, said, heard }: Seen,
+  clock: Clock,
+  tokens: AccessTokens,
+): SmtpConnection {
+  return smtpConnection(settings, clock, tokens, {
+    // It is judged before the login: a certificate that is refused during the handshake could not be described.
+    tls: { ...tlsPolicy(settings).tls, rejectUnauthorized: false },
+    transactionLog: true,
+    logger: {
+      debug({ tnx }: { tnx?: string }, message: string) {
+        if (tnx === 'client') said.push(message)
+        if (tnx === 'server') heard.push(message)
+      },
+    },
+    customAuth: {
+      // How the library says one command alone: it names sender and recipient only to send a mail.
+      ASK({ auth, sendCommand, resolve, reject }) {
+        sendCommand(String(auth['command']), (_error, { response }) =>
+          response.startsWith('2') ? resolve() : reject('Refused'),
+        )
+      },
+    },
+  })
 }

@@ -5,9 +5,8 @@ import { isMailAddress } from '../../settings/mail-address.ts'
 import type { AccessTokens } from './access-tokens.ts'
 import { composeMail, newMessageId } from './compose.ts'
 import { smtpConnection, type SmtpConnection } from './connection.ts'
-import { answersTheMail, errorOf } from './error.ts'
-import { createConnectionGate, type Gate, type Peer } from './line.ts'
-import { receiptOf } from './receipt.ts'
+import { answersTheMail, errorOf, receiptOf } from './answers.ts'
+import { createConnectionGate, type Gate, type Peer } from './sender.ts'
 import type { SmtpSettings } from './settings.ts'
 
 /** Servers take only so many over one connection. */
