@@ -18,6 +18,7 @@ import { checkOptions, type AccountFlowsOptions } from './options.ts'
 import { createMailPipeline } from './jobs/pipeline.ts'
 import type { CarriedParameters, EndedAccount, RefusedNewPassword, User } from './contract/index.ts'
 import type { MailOutbox } from './store/index.ts'
+import { createMakeMail } from './mail/render.ts'
 import { createMailCheck } from './mail/smtp/check.ts'
 import { createRefreshTokens } from './mail/smtp/access-tokens.ts'
 import { createMailSender } from './mail/smtp/sender.ts'
@@ -127,7 +128,8 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   })
   const refreshTokens = createRefreshTokens(core.settingsKeeper, checked.log)
   const sender = createMailSender(settings, clock, refreshTokens, checked.transport)
-  const mail = createMailPipeline({ ...core, ...core.clients, users: core.watchedUsers, sender })
+  const makeMail = createMakeMail({ ...core, ...core.clients })
+  const mail = createMailPipeline({ ...core, users: core.watchedUsers, makeMail, sender })
   const maintenance = createMaintenance({ ...core, ...flows, mail })
   const browser = createBrowserSide(core, flows, checked)
   const adminParts = {

@@ -8,7 +8,7 @@ import type {
   TellClient,
 } from '../store/index.ts'
 import { setNewest } from '../store/bounded-map.ts'
-import { backoffMs, createLane } from './worker.ts'
+import { backoffMs, createWorker } from './worker.ts'
 
 const AT_ONCE = 100
 const REST_MS = 60_000
@@ -48,7 +48,7 @@ export function createClientLogouts(parts: ClientLogoutParts) {
 
   const of = ({ isForgotten }: ClientLogoutJob) =>
     isForgotten ? { ...parts, audit: async () => {} } : parts
-  const lane = createLane<ClientLogoutJob>({
+  const worker = createWorker<ClientLogoutJob>({
     name: 'client logout',
     atOnce: AT_ONCE,
     wave: 1,
@@ -63,19 +63,19 @@ export function createClientLogouts(parts: ClientLogoutParts) {
     keepFrom(clientId, LEASE_MS)
     const told = await tried(parts, job, stop).finally(() => unavailable.delete(clientId))
     if (told?.reason === 'timeout') keepFrom(clientId, REST_MS)
-    lane.ring()
+    worker.ring()
     return told
   }
 
   return {
     start() {
-      if (parts.isOn()) lane.start()
+      if (parts.isOn()) worker.start()
     },
 
-    stop: lane.stop,
+    stop: worker.stop,
 
     /** There is somebody to be told. */
-    ring: lane.ring,
+    ring: worker.ring,
   }
 }
 

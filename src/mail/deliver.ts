@@ -1,13 +1,18 @@
+import type { MailPlace, MailSender, SentMail } from '../contract/index.ts'
 import { AccountFlowsError, isStoreUnavailable } from '../errors.ts'
-import type { MailPlace, SentMail } from '../contract/index.ts'
-import { tokensOf } from '../contract/mail-kinds.ts'
-import type { MailJob } from '../store/index.ts'
+import type { MailBrake } from '../jobs/limits.ts'
 import { backoffMs } from '../jobs/worker.ts'
+import type { MailJob } from '../store/index.ts'
+import type { Recipient } from './kinds.ts'
 import { endUnsent, giveUp, isHeld, isInTime, recordFailed, recordSent } from './outcome.ts'
-import { MAIL_FLOWS, type Recipient } from './kinds.ts'
-import type { MailParts } from '../jobs/parts.ts'
-import { renderMail } from './render.ts'
-import { recipientOf, type JobToSend } from './resolve.ts'
+import type { MakeMail } from './render.ts'
+import { recipientOf, type JobToSend, type ResolveParts } from './resolve.ts'
+
+export interface DeliverParts extends ResolveParts {
+  makeMail: MakeMail
+  sender: Pick<MailSender, 'withPlace'>
+  brake: Pick<MailBrake, 'mayLeave'>
+}
 
 const LAST_RETRY_MS = 60_000
 const SETTLE_AGAIN_MS = 1_000
@@ -20,7 +25,7 @@ const LOOK_AGAIN_MS = 1_000
  * @param stop - aborts where the job is to be given back.
  */
 export async function deliverMail(
-  parts: MailParts,
+  parts: DeliverParts,
   job: JobToSend,
   stop: AbortSignal,
 ): Promise<void> {
@@ -32,7 +37,7 @@ export async function deliverMail(
 
 /** `undefined`: there is no mail, or it has to wait. */
 async function trySending(
-  parts: MailParts,
+  parts: DeliverParts,
   job: JobToSend,
   stop: AbortSignal,
 ): Promise<SentMail | undefined> {
@@ -46,36 +51,35 @@ async function trySending(
 // The token is made when a connection is open, or will be in a moment as mails leave. It counts only while this worker holds
 // the job. `undefined`: it has to wait.
 async function send(
-  parts: MailParts,
+  parts: DeliverParts,
   job: MailJob,
   recipient: Recipient,
   place: MailPlace,
 ): Promise<SentMail | 'over' | undefined> {
-  const { brake, clock } = parts
+  const { makeMail, brake, clock } = parts
   if (!(await brake.mayLeave())) return undefined
   if (!place.isFlowing) await place.open()
-  const { carried, client } = await parts.identify(job.carried)
-  const link = await MAIL_FLOWS[job.kind].mint(parts, job, recipient, carried)
-  if (link === 'superseded') {
-    if (await isHeld(parts, job)) await endUnsent(parts, job, link)
+  const made = await makeMail(job, recipient)
+  if (made === 'superseded') {
+    if (await isHeld(parts, job)) await endUnsent(parts, job, made)
     return 'over'
   }
   // Whatever ends a job does so before it ends its links. Either this look sees that, or it comes after the mint, and finds the link.
   const lookedAt = clock.now().getTime()
   if (await isHeld(parts, job)) {
-    const mail = await renderMail(parts, job, recipient, link, client)
+    const mail = await made.render()
     const connection = await place.open()
     // Of what ends meanwhile, a mail with a dead link may leave. Another worker has the job only after the end of the hold.
     const isRecent = Math.abs(clock.now().getTime() - lookedAt) < LOOK_AGAIN_MS
     if (isRecent ? isInTime(parts, job) : await isHeld(parts, job)) return connection.send(mail)
   }
-  if (link.token) await tokensOf(parts.store, job.kind)?.revoke({ id: link.token.id }, clock.now())
+  await made.voidLink()
   return 'over'
 }
 
 // It left: it is not sent again because the database is away for a moment, or because the event cannot be recorded.
 async function settle(
-  parts: MailParts,
+  parts: DeliverParts,
   job: MailJob,
   sent: SentMail,
   stop: AbortSignal,
@@ -96,7 +100,7 @@ async function settle(
   }
 }
 
-async function fail(parts: MailParts, job: MailJob, error: unknown, stop: AbortSignal) {
+async function fail(parts: DeliverParts, job: MailJob, error: unknown, stop: AbortSignal) {
   const { store, clock, log } = parts
   if (isStoreUnavailable(error)) throw error
   if (stop.aborted) return store.outbox.release(job, clock.now(), 'stopped')

@@ -1,6 +1,12 @@
 import { isIP } from 'node:net'
 import { later, type Clock } from '../../clock.ts'
-import type { CheckMail, CheckedStep, MailCheckOptions, MailStep, MailTransport } from '../../contract/index.ts'
+import type {
+  CheckMail,
+  CheckedStep,
+  MailCheckOptions,
+  MailStep,
+  MailTransport,
+} from '../../contract/index.ts'
 import { isMailAddress } from '../../settings/mail-address.ts'
 import { explain, finding, isGreeted, type Finding, type Seen } from './check/failures.ts'
 import { checkTransport, judgeLogin, judgeSettings, judgeTls } from './check/findings.ts'

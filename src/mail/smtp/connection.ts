@@ -1,7 +1,11 @@
 import { connect, type Socket } from 'node:net'
 import type Connection from 'nodemailer/lib/smtp-connection'
 import type SMTPConnection from 'nodemailer/lib/smtp-connection'
-import type { SMTPConnectionCustomAuthHandler, SMTPConnectionOptions, SMTPConnectionSendInfo } from 'nodemailer/lib/smtp-connection'
+import type {
+  SMTPConnectionCustomAuthHandler,
+  SMTPConnectionOptions,
+  SMTPConnectionSendInfo,
+} from 'nodemailer/lib/smtp-connection'
 import { later, type Clock } from '../../clock.ts'
 import type { AccessTokens } from './access-tokens.ts'
 import { domainOf, nodemailer } from './compose.ts'

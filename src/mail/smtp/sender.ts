@@ -1,14 +1,30 @@
-import { timeout, type Clock } from '../../clock.ts'
+/**
+ * Hands mails over, to an SMTP server or to the transport of the host. It knows nothing of jobs and accounts, and does not read what
+ * a mail says.
+ */
+import { later, type Clock } from '../../clock.ts'
+import type { MailSender, MailTransport, OutgoingMail, SentMail } from '../../contract/index.ts'
 import { AccountFlowsError } from '../../errors.ts'
-import type { MailSender, MailTransport } from '../../contract/index.ts'
+import { isMailAddress } from '../../settings/mail-address.ts'
 import type { Settings } from '../../settings/table.ts'
-import { createAccessTokens, tokenKey, type RefreshTokens } from './access-tokens.ts'
-import { nodemailer } from './compose.ts'
-import { createMailServer } from './server.ts'
+import {
+  createAccessTokens,
+  tokenKey,
+  type AccessTokens,
+  type RefreshTokens,
+} from './access-tokens.ts'
+import { answersTheMail, errorOf, receiptOf } from './answers.ts'
+import { composeMail, newMessageId, nodemailer } from './compose.ts'
+import { smtpConnection, type SmtpConnection } from './connection.ts'
+import { createConnectionGate, createLine, type Gate, type Line, type Peer } from './line.ts'
 import { smtpSettings, type SmtpSettings } from './settings.ts'
 import { handOver, isInUse } from './transport.ts'
-import { MOST_CONNECTIONS, type MailConnection, type MailPlace } from '../../contract/mails.ts'
-import { errorOf } from './answers.ts'
+
+/** Servers take only so many over one connection. */
+const MAX_MAILS = 100
+const IDLE_MS = 15_000
+/** What answered so short a time ago is not asked whether it still does. */
+const FRESH_MS = 1_000
 
 export function createMailSender(
   settings: () => Settings,
@@ -18,6 +34,7 @@ export function createMailSender(
 ): MailSender {
   if (!transport) nodemailer()
   const all = new Map<string, Line>()
+  let keyInUse: string | undefined
   const tokens = createAccessTokens(clock, refreshTokens)
   const toTransport = transport && createLine(clock, transportPeer(transport, settings))
 
@@ -26,14 +43,16 @@ export function createMailSender(
   function toServer(configured: SmtpSettings): Line {
     const { oauth, ...others } = configured
     const key = JSON.stringify([others, oauth && tokenKey(oauth)])
+    keyInUse = key
     for (const [other, line] of all) {
       if (other === key) continue
       line.close()
       if (line.isEmpty()) all.delete(other)
     }
-    const line = all.get(key) ?? createLine(clock, createMailServer(configured, clock, tokens))
+    const isKept = () => key === keyInUse
+    const line =
+      all.get(key) ?? createLine(clock, createMailServer(configured, clock, tokens, isKept))
     all.set(key, line)
-    line.use()
     return line
   }
 
@@ -53,6 +72,7 @@ export function createMailSender(
     },
 
     close() {
+      keyInUse = undefined
       for (const line of all.values()) line.close()
     },
   }
@@ -66,151 +86,137 @@ function transportPeer(transport: MailTransport, settings: () => Settings): Peer
       end: async () => {},
     }),
     close() {},
-    use() {},
   }
 }
 
-/** So many mails are made ready at once while others leave. */
-const READY_AT_ONCE = 30
-/** So many of them at a time: their tokens are stored by one command. */
-const WAVE = 10
-/** Mails leave, if one did so long ago at most; less than a request waits before it is taken. */
-const FLOWING_MS = 40
-/** A mail that waited longer for its place is given back: another process may have one. */
-const IN_LINE_MS = 20_000
-/** No answer of the mail server takes longer than this. */
-const ATTEMPT_MS = 30_000
-
-/** What a place is opened to: an SMTP server, or the transport of the host. */
-export interface Peer {
-  /** How many are open. Whoever is being closed still counts. */
-  connections: Gate
-  open(signal: AbortSignal): Promise<OpenConnection>
-  /** Idle ones at once, busy ones when their mail is through, until it is in use again. */
-  close(): void
-  use(): void
+/** A connection that stays for the next mail. */
+interface Kept extends SmtpConnection {
+  mails: number
+  freeSince: number
+  /** It is asked for an answer before the next mail, however short ago it gave one. */
+  isDoubtful: boolean
 }
 
-export interface OpenConnection extends MailConnection {
-  /** Resolves once another one may be opened in its place. It never rejects. */
-  end(): Promise<void>
-}
+/** The connections to one mail server. @param isKept - whether connections stay for other mails. */
+function createMailServer(
+  settings: SmtpSettings,
+  clock: Clock,
+  tokens: AccessTokens,
+  isKept: () => boolean,
+): Peer {
+  const connections = createConnectionGate()
+  const idle = createIdle(clock, connections)
 
-export const createConnectionGate = () => createGate(() => ({ most: MOST_CONNECTIONS, wave: 1 }))
+  async function isAnswering(kept: Kept): Promise<boolean> {
+    const idleMs = clock.now().getTime() - kept.freeSince
+    const isFresh = !kept.isDoubtful && idleMs < FRESH_MS && kept.isOpen()
+    if (isFresh || (await kept.reset())) return true
+    kept.socket.destroy()
+    await kept.closed
+    return false
+  }
 
-export type Line = ReturnType<typeof createLine>
-
-/** The one line of all mails to a peer. */
-export function createLine(clock: Clock, { connections, open, close, use }: Peer) {
-  const places = createGate(() =>
-    isFlowing() ? { most: READY_AT_ONCE, wave: WAVE } : { most: MOST_CONNECTIONS, wave: 1 },
-  )
-  let sentAt = -Infinity
-  const now = () => clock.now().getTime()
-  const isFlowing = () => Math.abs(now() - sentAt) < FLOWING_MS
-
-  async function openOne(signal: AbortSignal): Promise<OpenConnection> {
-    if (!(await connections.enter(signal))) {
-      throw errorOf(undefined, signal, 'waiting for a free connection')
-    }
-    const connection = await open(signal).catch((error: unknown) => {
-      connections.leave()
-      throw error
-    })
-    return {
-      async send(mail) {
-        const sent = await connection.send(mail)
-        sentAt = now()
-        return sent
-      },
-      end: () => connection.end().then(connections.leave),
-    }
+  async function giveBack(kept: Kept): Promise<void> {
+    if (isKept() && kept.mails < MAX_MAILS && kept.isOpen()) idle.add(kept)
+    else await kept.quit()
   }
 
   return {
-    /** As `MailSender.withPlace`. */
-    async withPlace<T>(
-      stop: AbortSignal,
-      work: (place: MailPlace) => Promise<T>,
-    ): Promise<T | undefined> {
-      const since = now()
-      if (!(await places.enter(stop))) return undefined
-      const { signal, cancel } = timeout(clock, ATTEMPT_MS, stop)
-      let connection: OpenConnection | undefined
-      const open = async () => (connection ??= await openOne(signal))
+    connections,
+
+    /** Takes an idle one that still answers, or opens one. */
+    async open(signal) {
+      if (!isMailAddress(settings.from)) {
+        throw new AccountFlowsError('ERR_MAIL_FAILED', 'The sender is not one plain address')
+      }
+      let kept = idle.take()
+      const destroy = () => kept?.socket.destroy()
+      signal.addEventListener('abort', destroy)
       try {
-        // Every attempt ends, so nobody is in line for much longer.
-        if (now() - since > IN_LINE_MS) return undefined
-        return await work({ isFlowing: isFlowing(), open })
-      } catch (error) {
-        sentAt = -Infinity
-        throw error
-      } finally {
-        // Before the signal aborts: a good connection stays.
-        void connection?.end()
-        cancel()
-        places.leave()
+        if (kept && !(await isAnswering(kept))) kept = undefined
+        signal.throwIfAborted()
+        if (!kept) {
+          const opened = smtpConnection(settings, clock, tokens)
+          kept = { ...opened, mails: 0, freeSince: 0, isDoubtful: false }
+          await kept.reach()
+          await kept.greet()
+          await kept.login()
+        }
+      } catch (cause) {
+        destroy()
+        await kept?.closed
+        throw errorOf(cause, signal, 'connecting', settings)
+      }
+      const lent = kept
+      return {
+        send: (mail) => send(lent, mail, settings, signal),
+        end() {
+          signal.removeEventListener('abort', destroy)
+          return giveBack(lent)
+        },
       }
     },
 
-    isEmpty: () => places.isEmpty() && connections.isEmpty(),
-    close,
-    use,
+    close: idle.closeAll,
   }
 }
 
-/** So many may be inside. Those in line come in once so many places are free, several at a time. */
-interface Room {
-  most: number
-  wave: number
-}
+/** Connections that are not needed now. One that is being closed takes the place of an open one. */
+function createIdle(clock: Clock, connections: Gate) {
+  /** In the order in which they got free; each with what ends its wait. */
+  const idle = new Map<Kept, () => void>()
 
-export type Gate = ReturnType<typeof createGate>
+  function remove(kept: Kept) {
+    idle.get(kept)?.()
+    idle.delete(kept)
+  }
 
-/**
- * Lets in so many at once; the others wait in line.
- *
- * @param room - may change from one moment to the next.
- */
-function createGate(room: () => Room) {
-  const line = new Set<() => void>()
-  let inside = 0
+  function close(kept: Kept) {
+    remove(kept)
+    connections.take()
+    void kept.quit().then(connections.leave)
+  }
 
   return {
-    /** `false`: the signal aborted before there was room. */
-    async enter(signal: AbortSignal): Promise<boolean> {
-      if (signal.aborted) return false
-      if (line.size === 0 && inside < room().most) {
-        inside += 1
-        return true
-      }
-      let goOn = () => {}
-      const waiting = new Promise<void>((resolve) => (goOn = resolve))
-      line.add(goOn)
-      signal.addEventListener('abort', goOn)
-      await waiting
-      signal.removeEventListener('abort', goOn)
-      return !line.delete(goOn)
+    add(kept: Kept) {
+      kept.freeSince = clock.now().getTime()
+      idle.set(
+        kept,
+        later(clock, IDLE_MS, () => close(kept)),
+      )
     },
 
-    /** Comes in past the line. */
-    take() {
-      inside += 1
+    take(): Kept | undefined {
+      const newest = [...idle.keys()].at(-1)
+      if (newest) remove(newest)
+      return newest
     },
 
-    leave() {
-      inside -= 1
-      const { most, wave } = room()
-      if (most - inside < wave) return
-      for (const goOn of line) {
-        if (inside >= most) return
-        inside += 1
-        line.delete(goOn)
-        goOn()
-      }
+    // What has entered takes one of the others.
+    closeAll() {
+      const most = connections.free()
+      for (const kept of [...idle.keys()].slice(0, most)) close(kept)
     },
+  }
+}
 
-    free: () => Math.max(0, room().most - inside),
-    isEmpty: () => inside === 0,
+async function send(
+  kept: Kept,
+  mail: OutgoingMail,
+  settings: SmtpSettings,
+  signal: AbortSignal,
+): Promise<SentMail> {
+  const messageId = newMessageId(settings.from)
+  const message = composeMail(mail, settings, messageId)
+  kept.mails += 1
+  try {
+    const reply = await kept.send(mail.to, message)
+    kept.isDoubtful = false
+    const isInMail = (id: string) => message.includes(id) || mail.text.includes(id)
+    return receiptOf(messageId, reply, isInMail)
+  } catch (cause) {
+    kept.isDoubtful = true
+    if (!answersTheMail(cause)) kept.socket.destroy()
+    throw errorOf(cause, signal, 'handing the mail over', settings)
   }
 }

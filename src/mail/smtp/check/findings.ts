@@ -131,7 +131,7 @@ export async function checkTransport(
   { to, mail }: MailCheckOptions,
   clock: Clock,
 ): Promise<CheckedStep<'configuration' | 'transport'>[]> {
-  const configuration = { step: 'configuration', ...judgeSettings(settings) } as const
+  const configuration = { step: 'configuration', ...judgeSender(settings) } as const
   if (to === undefined || !mail) {
     const message = 'Not checked: only a sent mail shows that the transport works.'
     const advice = 'Run account-flows mail test --to <your address>.'
@@ -153,7 +153,7 @@ export async function checkTransport(
   }
 }
 
-function judgeSettings(settings: Settings) {
+function judgeSender(settings: Settings) {
   const { smtpFrom: from } = settings
   const sender =
     from === undefined

@@ -1,0 +1,146 @@
+import { timeout, type Clock } from '../../clock.ts'
+import { MOST_CONNECTIONS, type MailConnection, type MailPlace } from '../../contract/mails.ts'
+import { errorOf } from './answers.ts'
+
+/** So many mails are made ready at once while others leave. */
+const READY_AT_ONCE = 30
+/** So many of them at a time: their tokens are stored by one command. */
+const WAVE = 10
+/** Mails leave, if one did so long ago at most; less than a request waits before it is taken. */
+const FLOWING_MS = 40
+/** A mail that waited longer for its place is given back: another process may have one. */
+const IN_LINE_MS = 20_000
+/** No answer of the mail server takes longer than this. */
+const ATTEMPT_MS = 30_000
+
+/** What a place is opened to: an SMTP server, or the transport of the host. */
+export interface Peer {
+  /** How many are open. Whoever is being closed still counts. */
+  connections: Gate
+  open(signal: AbortSignal): Promise<OpenConnection>
+  /** The idle ones at once. */
+  close(): void
+}
+
+export interface OpenConnection extends MailConnection {
+  /** Resolves once another one may be opened in its place. It never rejects. */
+  end(): Promise<void>
+}
+
+export const createConnectionGate = () => createGate(() => ({ most: MOST_CONNECTIONS, wave: 1 }))
+
+export type Line = ReturnType<typeof createLine>
+
+/** The one line of all mails to a peer. */
+export function createLine(clock: Clock, { connections, open, close }: Peer) {
+  const places = createGate(() =>
+    isFlowing() ? { most: READY_AT_ONCE, wave: WAVE } : { most: MOST_CONNECTIONS, wave: 1 },
+  )
+  let sentAt = -Infinity
+  const now = () => clock.now().getTime()
+  const isFlowing = () => Math.abs(now() - sentAt) < FLOWING_MS
+
+  async function openOne(signal: AbortSignal): Promise<OpenConnection> {
+    if (!(await connections.enter(signal))) {
+      throw errorOf(undefined, signal, 'waiting for a free connection')
+    }
+    const connection = await open(signal).catch((error: unknown) => {
+      connections.leave()
+      throw error
+    })
+    return {
+      async send(mail) {
+        const sent = await connection.send(mail)
+        sentAt = now()
+        return sent
+      },
+      end: () => connection.end().then(connections.leave),
+    }
+  }
+
+  return {
+    /** As `MailSender.withPlace`. */
+    async withPlace<T>(
+      stop: AbortSignal,
+      work: (place: MailPlace) => Promise<T>,
+    ): Promise<T | undefined> {
+      const since = now()
+      if (!(await places.enter(stop))) return undefined
+      const { signal, cancel } = timeout(clock, ATTEMPT_MS, stop)
+      let connection: OpenConnection | undefined
+      const open = async () => (connection ??= await openOne(signal))
+      try {
+        // Every attempt ends, so nobody is in line for much longer.
+        if (now() - since > IN_LINE_MS) return undefined
+        return await work({ isFlowing: isFlowing(), open })
+      } catch (error) {
+        sentAt = -Infinity
+        throw error
+      } finally {
+        // Before the signal aborts: a good connection stays.
+        void connection?.end()
+        cancel()
+        places.leave()
+      }
+    },
+
+    isEmpty: () => places.isEmpty() && connections.isEmpty(),
+    close,
+  }
+}
+
+/** So many may be inside. Those in line come in once so many places are free, several at a time. */
+interface Room {
+  most: number
+  wave: number
+}
+
+export type Gate = ReturnType<typeof createGate>
+
+/**
+ * Lets in so many at once; the others wait in line.
+ *
+ * @param room - may change from one moment to the next.
+ */
+function createGate(room: () => Room) {
+  const line = new Set<() => void>()
+  let inside = 0
+
+  return {
+    /** `false`: the signal aborted before there was room. */
+    async enter(signal: AbortSignal): Promise<boolean> {
+      if (signal.aborted) return false
+      if (line.size === 0 && inside < room().most) {
+        inside += 1
+        return true
+      }
+      let goOn = () => {}
+      const waiting = new Promise<void>((resolve) => (goOn = resolve))
+      line.add(goOn)
+      signal.addEventListener('abort', goOn)
+      await waiting
+      signal.removeEventListener('abort', goOn)
+      return !line.delete(goOn)
+    },
+
+    /** Comes in past the line. */
+    take() {
+      inside += 1
+    },
+
+    leave() {
+      inside -= 1
+      const { most, wave } = room()
+      if (most - inside < wave) return
+      for (const goOn of line) {
+        if (inside >= most) return
+        inside += 1
+        line.delete(goOn)
+        goOn()
+      }
+    },
+
+    free: () => Math.max(0, room().most - inside),
+    isEmpty: () => inside === 0,
+  }
+}
