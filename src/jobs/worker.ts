@@ -1,3 +1,4 @@
+/** Workers: each takes jobs of a queue, many at a time, and looks for more. It knows nothing of what they are about. */
 import { setMaxListeners } from 'node:events'
 import { within, type Clock } from '../clock.ts'
 import type { Log } from '../contract/index.ts'
@@ -38,17 +39,16 @@ export function createWorker<J extends Job>(parts: WorkerParts<J>) {
   let rung = new AbortController()
   let ends = newEnds(atOnce)
   let running = Promise.resolve()
-  let mayBeMore = false
 
   const ring = () => rung.abort('rung')
 
   function begin(job: J) {
     const working = parts
       .work(job, ends.giving.signal)
-      .catch(logFailure(parts, 'job', toldOf(job)))
+      .catch(logFailure(parts, 'job', { job: job.id, kind: job.kind }))
       .finally(() => {
         underWay.delete(working)
-        if (mayBeMore) ring()
+        if (underWay.size === atOnce - wave) ring()
       })
     underWay.add(working)
   }
@@ -56,8 +56,7 @@ export function createWorker<J extends Job>(parts: WorkerParts<J>) {
   async function run({ signal }: AbortController) {
     while (!signal.aborted) {
       const free = atOnce - underWay.size
-      mayBeMore = free < wave
-      const jobs = mayBeMore ? [] : await parts.claim(free).catch(logFailure(parts, 'outbox'))
+      const jobs = free < wave ? [] : await parts.claim(free).catch(logFailure(parts, 'outbox'))
       jobs?.forEach(begin)
       if (!jobs) await clock.sleep(AFTER_FAILURE_MS, { signal, ref: false })
       else if (jobs.length === 0) {
@@ -102,8 +101,6 @@ function newEnds(atOnce: number) {
   setMaxListeners(2 * atOnce, giving.signal)
   return { stopping: new AbortController(), giving }
 }
-
-const toldOf = ({ id, kind }: Job) => ({ job: id, ...(kind !== undefined && { kind }) })
 
 /** Plans a look at jobs that are due at a time. One that is planned for soon after it already finds them too. */
 export function createWaking(clock: Clock, ring: () => void): (at: Date) => void {

@@ -24,11 +24,7 @@ const LOOK_AGAIN_MS = 1_000
  *
  * @param stop - aborts where the job is to be given back.
  */
-export async function deliverMail(
-  parts: DeliverParts,
-  job: JobToSend,
-  stop: AbortSignal,
-): Promise<void> {
+export async function deliverMail(parts: DeliverParts, job: JobToSend, stop: AbortSignal) {
   const sent = await trySending(parts, job, stop).catch((error: unknown) =>
     fail(parts, job, error, stop),
   )
@@ -36,11 +32,7 @@ export async function deliverMail(
 }
 
 /** `undefined`: there is no mail, or it has to wait. */
-async function trySending(
-  parts: DeliverParts,
-  job: JobToSend,
-  stop: AbortSignal,
-): Promise<SentMail | undefined> {
+async function trySending(parts: DeliverParts, job: JobToSend, stop: AbortSignal) {
   const recipient = await recipientOf(parts, job)
   if (typeof recipient === 'string') return endUnsent(parts, job, recipient)
   const outcome = await parts.sender.withPlace(stop, (place) => send(parts, job, recipient, place))
@@ -50,12 +42,7 @@ async function trySending(
 
 // The token is made when a connection is open, or will be in a moment as mails leave. It counts only while this worker holds
 // the job. `undefined`: it has to wait.
-async function send(
-  parts: DeliverParts,
-  job: MailJob,
-  recipient: Recipient,
-  place: MailPlace,
-): Promise<SentMail | 'over' | undefined> {
+async function send(parts: DeliverParts, job: MailJob, recipient: Recipient, place: MailPlace) {
   const { makeMail, brake, clock } = parts
   if (!(await brake.mayLeave())) return undefined
   if (!place.isFlowing) await place.open()
@@ -78,12 +65,7 @@ async function send(
 }
 
 // It left: it is not sent again because the database is away for a moment, or because the event cannot be recorded.
-async function settle(
-  parts: DeliverParts,
-  job: MailJob,
-  sent: SentMail,
-  stop: AbortSignal,
-): Promise<void> {
+async function settle(parts: DeliverParts, job: MailJob, sent: SentMail, stop: AbortSignal) {
   const { store, clock, log } = parts
   for (;;) {
     try {

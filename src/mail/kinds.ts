@@ -20,7 +20,7 @@ import { linkQuery } from '../flows/link.ts'
 import { isWaitingPage, KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
 import { endOfNotice } from '../jobs/request.ts'
 import type { Settings } from '../settings/table.ts'
-import type { AccountFlowsStore, MailJob, PendingLogin, PendingLoginStore } from '../store/index.ts'
+import type { AccountFlowsStore, MailJob, PendingLoginStore } from '../store/index.ts'
 import { attemptOf } from '../store/request-order.ts'
 import type { MailLocals, SignedOutApps, Views } from '../views/index.ts'
 
@@ -119,7 +119,8 @@ const verificationMail: MailFlow = {
     const pending = await pendingLogins.find(
       id === undefined ? { accountId: user.id, carried: job.carried } : { id },
     )
-    const locale = localeOf(parts, job, user, uiLocalesOf(pending))
+    const uiLocales = pending?.captured.params['ui_locales']
+    const locale = localeOf(parts, job, user, uiLocales)
     const { token, record, told } = newLinkToken(parts, 'email_verification', job, recipient)
     const purgeAt = new Date(record.expiresAt.getTime() + KEEP_LOGIN_MS)
     if (pending) await pendingLogins.change({ id: pending.id }, { purgeAt })
@@ -136,11 +137,6 @@ const verificationMail: MailFlow = {
       locale,
     }
   },
-}
-
-function uiLocalesOf(pending: PendingLogin | undefined): string | undefined {
-  const uiLocales = pending?.captured.params['ui_locales']
-  return typeof uiLocales === 'string' ? uiLocales : undefined
 }
 
 /** The mail that tells of a changed password. Its link leads to the forgot-password form, and holds no secret. */
@@ -200,9 +196,9 @@ function localeOf(
   { views }: LinkParts,
   { requester }: MailJob,
   { locale: user }: User,
-  uiLocales?: string,
-): string {
+  uiLocales?: unknown,
+) {
   if (requester.isAdmin) return views.localeFor({ user })
-  const asked = requester.uiLocales ?? uiLocales
+  const asked = requester.uiLocales ?? (typeof uiLocales === 'string' ? uiLocales : undefined)
   return views.localeFor({ asked, user, accepted: requester.acceptLanguage })
 }

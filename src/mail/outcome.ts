@@ -34,7 +34,7 @@ export async function recordRequested(
   { audit, keyedHash }: JobParts,
   job: MailJob,
   reason?: NoMail,
-): Promise<void> {
+) {
   const { flow, isNotice } = MAIL_KINDS[job.kind]
   if (isNotice) return
   const event = { ...about(job), at: job.requestedAt }
@@ -53,11 +53,8 @@ export async function recordRequested(
   await audit({ ...event, id: `blocked:${job.id}`, type: 'email_login_blocked' })
 }
 
-export function recordSent(
-  { audit, clock }: JobParts,
-  job: MailJob,
-  { messageId, queueId }: SentMail,
-): Promise<void> {
+export function recordSent({ audit, clock }: JobParts, job: MailJob, sent: SentMail) {
+  const { messageId, queueId } = sent
   const known = {
     ...(messageId !== undefined && { message_id: messageId }),
     ...(queueId !== undefined && { queue_id: queueId }),

@@ -63,12 +63,7 @@ export async function resolveJob(
 }
 
 /** Until when the job is held to be sent. `lost`: somebody else holds it. */
-async function hold(
-  parts: ResolveParts,
-  job: MailJob,
-  user: User,
-  refusal: NoMail | undefined,
-): Promise<Date | 'throttled' | 'lost'> {
+async function hold(parts: ResolveParts, job: MailJob, user: User, refusal: NoMail | undefined) {
   const { store, clock } = parts
   // Before it counts as resolved: a throttled request overtakes and supersedes nothing. And once: what was let pass may have ended
   // the earlier link.
@@ -84,12 +79,7 @@ async function hold(
 }
 
 /** A notice over a limit waits until that allows it, in place of the earlier ones that wait. */
-async function putOff(
-  { store, clock }: ResolveParts,
-  job: MailJob,
-  { id }: User,
-  ms: number,
-): Promise<'throttled' | 'lost'> {
+async function putOff({ store, clock }: ResolveParts, job: MailJob, { id }: User, ms: number) {
   const now = clock.now()
   const at = new Date(now.getTime() + ms)
   if (at >= job.expiresAt) return 'throttled'
@@ -124,11 +114,7 @@ async function findUser(parts: ResolveParts, { kind, accountId, identifier }: Ma
   return found ?? 'unknown'
 }
 
-function asRecipient(
-  parts: ResolveParts,
-  { kind, sendTo }: MailJob,
-  user: User,
-): Recipient | NoMail {
+function asRecipient(parts: ResolveParts, { kind, sendTo }: MailJob, user: User) {
   // A notice of what was done to an account leaves, whatever became of the account since.
   const refusal =
     sendTo === undefined && (whyNoMail(user) ?? MAIL_FLOWS[kind].refuses?.(user, parts.settings()))

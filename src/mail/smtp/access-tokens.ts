@@ -69,6 +69,9 @@ export function createAccessTokens(clock: Clock, refreshTokens: RefreshTokens) {
       }
       return { token: await asked.token, isHeld: false }
     },
+
+    /** The token that is held. */
+    held: () => held?.token,
   }
 }
 
@@ -174,7 +177,7 @@ export async function requestToken(
 function issuedBy(
   { status, text }: { status: number; text: string },
   sent: (string | undefined)[],
-): IssuedToken {
+) {
   const json = jsonOf(text)
   const said: Record<string, unknown> = Object(json)
   const { access_token: token, token_type: type = 'Bearer', expires_in: seconds } = said

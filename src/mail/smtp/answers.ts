@@ -23,7 +23,7 @@ export function errorOf(
   { aborted, reason }: AbortSignal,
   doing: string,
   settings?: SmtpSettings,
-): AccountFlowsError {
+) {
   if (aborted) {
     const isLate = reason instanceof Error && reason.name === 'TimeoutError'
     return failed({ code: isLate ? 'out of time' : 'stopped', step: doing })
@@ -53,7 +53,7 @@ function faultOf(cause: unknown, doing: string, settings?: SmtpSettings): MailFa
   const isTold = settings && response && code !== 'EMESSAGE' && !step.startsWith('AUTH')
   return {
     step,
-    code: replyCodes(responseCode, response),
+    code: codesOf(response ?? '') || String(responseCode),
     ...(isTold && { reply: harmless(response, settings) }),
   }
 }
@@ -68,9 +68,9 @@ function detailsOf(cause: unknown): Partial<NodemailerError> {
 }
 
 /** Such as `550 5.1.1`. */
-function replyCodes(responseCode: number | undefined, response: string | undefined): string {
-  const enhanced = /^\d{3}[ -]([245]\.\d{1,3}\.\d{1,3})(?!\S)/.exec(response ?? '')?.[1]
-  return enhanced ? `${responseCode} ${enhanced}` : String(responseCode)
+function codesOf(reply: string): string {
+  const [codes = ''] = /^\d{3}(?:[ -][245]\.\d{1,3}\.\d{1,3}(?!\S))?/.exec(reply) ?? []
+  return codes.replace('-', ' ')
 }
 
 /**
@@ -141,8 +141,7 @@ export function shown(
   ]
   const secrets = [password, ...[password, ...sasl].map(base64)]
   const isTelling = password !== '' && secrets.some((each) => `${reply}\n${text}`.includes(each))
-  const codes = /^\d{3}(?: [245]\.\d{1,3}\.\d{1,3}(?!\S))?/.exec(text)?.[0] ?? ''
-  return isTelling ? `${codes} …`.trim() : text.slice(0, MAX_CHARS)
+  return isTelling ? `${codesOf(text)} …`.trim() : text.slice(0, MAX_CHARS)
 }
 
 /** One short line, without addresses, and without what could be a token: whoever says it may have seen that of an earlier mail. */

@@ -58,23 +58,23 @@ async function checkServer(
   options: MailCheckOptions,
   clock: Clock,
   tokens: AccessTokens,
-): Promise<CheckedStep[]> {
+) {
   const steps: CheckedStep[] = []
   const nextStep = () => stepsOf(settings)[steps.length] ?? 'data'
   const add = ({ reply, ...finding }: Finding) => {
-    const quote = reply !== undefined && { reply: shown(reply, { ...settings, ...seen.secret }) }
+    // The server may repeat a token, as it may a password.
+    const { username, password = tokens.held() } = settings
+    const quote = reply !== undefined && { reply: shown(reply, { username, password }) }
     steps.push({ step: nextStep(), ...finding, ...quote })
   }
   const seen: Seen = { settings, said: [], heard: [], isConnected: false, isLate: false }
-  const watched = watchedTokens(seen, tokens)
-  const connection = listeningConnection(seen, clock, watched)
+  const connection = listeningConnection(seen, clock, tokens)
   const cancel = later(clock, CHECK_MS, () => {
     seen.isLate = true
     connection.socket.destroy()
   })
   try {
-    for await (const finding of walk(seen, connection, options, { clock, tokens: watched }))
-      add(finding)
+    for await (const finding of walk(seen, connection, options, { clock, tokens })) add(finding)
   } catch (error) {
     add(explain(nextStep(), error, seen))
   } finally {
@@ -159,23 +159,12 @@ function unless(isEnough: () => boolean) {
   }
 }
 
-/** Remembers the newest token, so that no answer of the mail server is told that repeats it. */
-export function watchedTokens(seen: Seen, tokens: AccessTokens): AccessTokens {
-  return {
-    async get(...asked) {
-      const got = await tokens.get(...asked)
-      seen.secret = { password: got.token }
-      return got
-    },
-  }
-}
-
 /** A connection that keeps what is said over it, without secrets, and that can say one command alone. */
 export function listeningConnection(
   { settings, said, heard }: Seen,
   clock: Clock,
   tokens: AccessTokens,
-): SmtpConnection {
+) {
   return smtpConnection(settings, clock, tokens, {
     // It is judged before the login: a certificate that is refused during the handshake could not be described.
     tls: { ...tlsPolicy(settings).tls, rejectUnauthorized: false },

@@ -9,7 +9,7 @@ import type {
 import { later, type Clock } from '../../clock.ts'
 import type { AccessTokens } from './access-tokens.ts'
 import { domainOf, nodemailer } from './compose.ts'
-import { tlsPolicy, type OAuthSettings, type SmtpSettings } from './settings.ts'
+import { tlsPolicy, type SmtpSettings } from './settings.ts'
 
 /** Looking the host up, and connecting. */
 const CONNECT_MS = 10_000
@@ -138,29 +138,21 @@ export async function logIn(
   underWay: UnderWay,
   { username, password, oauth }: SmtpSettings,
   tokens: AccessTokens,
-): Promise<boolean> {
+) {
   if (!username || !(password || oauth)) return false
   if (!smtp.allowsAuth) throw Object.assign(new Error('No AUTH'), { code: 'ENOAUTH' })
   const say = (token: string) =>
     underWay((done) => smtp.login({ method: 'TOKEN', user: username, token }, done)).catch(asSaid)
-  if (oauth) await byToken(oauth, tokens, say)
-  else await underWay((done) => smtp.login({ user: username, pass: password }, done))
-  return true
-}
-
-// A token may be revoked before its end: then a new one is tried, once.
-async function byToken(
-  oauth: OAuthSettings,
-  tokens: AccessTokens,
-  say: (token: string) => Promise<unknown>,
-): Promise<void> {
-  const { token, isHeld } = await tokens.get(oauth)
-  try {
-    await say(token)
-  } catch (error) {
-    if (!isHeld || Reflect.get(Object(error), 'responseCode') !== 535) throw error
-    await say((await tokens.get(oauth, token)).token)
+  if (!oauth) await underWay((done) => smtp.login({ user: username, pass: password }, done))
+  else {
+    const { token, isHeld } = await tokens.get(oauth)
+    await say(token).catch(async (error: unknown) => {
+      // It may be revoked before its end: then a new one is tried, once.
+      if (!isHeld || Reflect.get(Object(error), 'responseCode') !== 535) throw error
+      await say((await tokens.get(oauth, token)).token)
+    })
   }
+  return true
 }
 
 /** The library renews a token by itself, but only for some servers, and does not tell the first answer then. */

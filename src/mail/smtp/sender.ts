@@ -3,7 +3,7 @@
  * a mail says.
  */
 import { later, type Clock } from '../../clock.ts'
-import type { MailSender, MailTransport, OutgoingMail, SentMail } from '../../contract/index.ts'
+import type { MailSender, MailTransport, OutgoingMail } from '../../contract/index.ts'
 import { AccountFlowsError } from '../../errors.ts'
 import { isMailAddress } from '../../settings/mail-address.ts'
 import type { Settings } from '../../settings/table.ts'
@@ -92,9 +92,8 @@ function transportPeer(transport: MailTransport, settings: () => Settings): Peer
 /** A connection that stays for the next mail. */
 interface Kept extends SmtpConnection {
   mails: number
-  freeSince: number
-  /** It is asked for an answer before the next mail, however short ago it gave one. */
-  isDoubtful: boolean
+  /** When the server last answered as it should. */
+  answeredAt: number
 }
 
 /** The connections to one mail server. @param isKept - whether connections stay for other mails. */
@@ -108,8 +107,7 @@ function createMailServer(
   const idle = createIdle(clock, connections)
 
   async function isAnswering(kept: Kept): Promise<boolean> {
-    const idleMs = clock.now().getTime() - kept.freeSince
-    const isFresh = !kept.isDoubtful && idleMs < FRESH_MS && kept.isOpen()
+    const isFresh = clock.now().getTime() - kept.answeredAt < FRESH_MS && kept.isOpen()
     if (isFresh || (await kept.reset())) return true
     kept.socket.destroy()
     await kept.closed
@@ -136,11 +134,11 @@ function createMailServer(
         if (kept && !(await isAnswering(kept))) kept = undefined
         signal.throwIfAborted()
         if (!kept) {
-          const opened = smtpConnection(settings, clock, tokens)
-          kept = { ...opened, mails: 0, freeSince: 0, isDoubtful: false }
+          kept = { ...smtpConnection(settings, clock, tokens), mails: 0, answeredAt: 0 }
           await kept.reach()
           await kept.greet()
           await kept.login()
+          kept.answeredAt = clock.now().getTime()
         }
       } catch (cause) {
         destroy()
@@ -149,7 +147,12 @@ function createMailServer(
       }
       const lent = kept
       return {
-        send: (mail) => send(lent, mail, settings, signal),
+        async send(mail) {
+          lent.answeredAt = 0
+          const sent = await send(lent, mail, settings, signal)
+          lent.answeredAt = clock.now().getTime()
+          return sent
+        },
         end() {
           signal.removeEventListener('abort', destroy)
           return giveBack(lent)
@@ -179,7 +182,6 @@ function createIdle(clock: Clock, connections: Gate) {
 
   return {
     add(kept: Kept) {
-      kept.freeSince = clock.now().getTime()
       idle.set(
         kept,
         later(clock, IDLE_MS, () => close(kept)),
@@ -200,22 +202,15 @@ function createIdle(clock: Clock, connections: Gate) {
   }
 }
 
-async function send(
-  kept: Kept,
-  mail: OutgoingMail,
-  settings: SmtpSettings,
-  signal: AbortSignal,
-): Promise<SentMail> {
+async function send(kept: Kept, mail: OutgoingMail, settings: SmtpSettings, signal: AbortSignal) {
   const messageId = newMessageId(settings.from)
   const message = composeMail(mail, settings, messageId)
   kept.mails += 1
   try {
     const reply = await kept.send(mail.to, message)
-    kept.isDoubtful = false
     const isInMail = (id: string) => message.includes(id) || mail.text.includes(id)
     return receiptOf(messageId, reply, isInMail)
   } catch (cause) {
-    kept.isDoubtful = true
     if (!answersTheMail(cause)) kept.socket.destroy()
     throw errorOf(cause, signal, 'handing the mail over', settings)
   }

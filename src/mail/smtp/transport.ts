@@ -1,6 +1,6 @@
 import { systemClock, unlessAborted } from '../../clock.ts'
 import { AccountFlowsError } from '../../errors.ts'
-import type { MailTransport, OutgoingMail, SentMail, TransportMail } from '../../contract/index.ts'
+import type { MailTransport, OutgoingMail, TransportMail } from '../../contract/index.ts'
 import { isSmtpConfigured, type Settings } from '../../settings/table.ts'
 import { headersOf, mustBeAddress, newMessageId } from './compose.ts'
 import { errorOf, harmless, sharesPiece } from './answers.ts'
@@ -25,7 +25,7 @@ export async function handOver(
   mail: OutgoingMail,
   settings: Settings,
   signal: AbortSignal,
-): Promise<SentMail> {
+) {
   mustBeAddress(mail.to)
   const handed = transportMail(mail, settings)
   let answer: unknown
@@ -58,7 +58,7 @@ export async function handOver(
 function transportMail(
   { to, subject, text, html, kind }: OutgoingMail,
   { smtpFrom: address, smtpFromName: name = '' }: Settings,
-): TransportMail {
+) {
   const sender = address !== undefined && {
     from: { name, address },
     messageId: newMessageId(address),

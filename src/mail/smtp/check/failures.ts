@@ -10,7 +10,7 @@ export function finding(
   status: Finding['status'],
   message: string,
   more: Pick<Finding, 'reply' | 'advice'> = {},
-): Finding {
+) {
   return { status, message, ...more }
 }
 
@@ -21,8 +21,6 @@ export interface Seen {
   said: string[]
   heard: string[]
   isConnected: boolean
-  /** The access token, in the place of a password. */
-  secret?: { password: string }
   /** The check ran out of time. */
   isLate: boolean
 }

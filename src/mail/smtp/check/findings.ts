@@ -1,6 +1,11 @@
 import { TLSSocket, type PeerCertificate } from 'node:tls'
 import { missingForLogin } from '../../../settings/rules.ts'
-import { isSmtpConfigured, settingsTable, type SettingKey, type Settings } from '../../../settings/table.ts'
+import {
+  isSmtpConfigured,
+  settingsTable,
+  type SettingKey,
+  type Settings,
+} from '../../../settings/table.ts'
 import { finding, loginOf, offersTls, type Finding, type Seen } from './failures.ts'
 import type { SmtpConnection } from '../connection.ts'
 import { isLoopbackHost } from '../../../settings/loopback-host.ts'
