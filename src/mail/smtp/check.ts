@@ -9,7 +9,13 @@ import type {
 } from '../../contract/index.ts'
 import { isMailAddress } from '../../settings/mail-address.ts'
 import { explain, finding, isGreeted, type Finding, type Seen } from './check/failures.ts'
-import { checkTransport, judgeLogin, judgeSettings, judgeTls } from './check/findings.ts'
+import {
+  judgeLogin,
+  judgeSender,
+  judgeSettings,
+  judgeTls,
+  judgeTransport,
+} from './check/findings.ts'
 import { shown } from './answers.ts'
 import { createAccessTokens, type AccessTokens, type RefreshTokens } from './access-tokens.ts'
 import { composeMail } from './compose.ts'
@@ -38,7 +44,11 @@ export function createMailCheck(
   return async (settings, options) => {
     // A stand-in is not what mails leave by one day.
     if (transport && !transport.isStandIn) {
-      return checkTransport(transport, settings, options, clock)
+      const found = await judgeTransport(transport, settings, options, clock)
+      return [
+        { step: 'configuration', ...judgeSender(settings) },
+        { step: 'transport', ...found },
+      ]
     }
     const smtp = smtpSettings(settings)
     const checked = smtp ? await checkServer(smtp, options, clock, newTokens()) : []
@@ -97,7 +107,8 @@ async function* walk(
   const ask = (command: string) =>
     connection.underWay((done) => smtp.login({ method: 'ASK', command }, done))
   const ok = (message: string) => finding('ok', message)
-  const taken = (message: string, reply = heard.at(-1) ?? '') => finding('ok', message, { reply })
+  const taken = (message: string, reply = heard.at(-1) ?? '') =>
+    finding('ok', message, undefined, reply)
 
   const addresses = isIP(host) === 0 ? [] : [host]
   socket.on('lookup', (error: Error | null, address) => {
@@ -135,13 +146,12 @@ async function* walk(
   yield taken(`The server accepts mail from ${from}.`)
 
   if (to === undefined) {
-    const advice = 'To try one, give an address.'
-    yield finding('skipped', 'No recipient was tried.', { advice })
+    yield finding('skipped', 'No recipient was tried.', 'To try one, give an address.')
     return
   }
   if (!isMailAddress(to)) {
     const advice = 'Give one address such as ada@example.org, without a name or brackets.'
-    yield finding('failed', 'The recipient is not one plain mail address.', { advice })
+    yield finding('failed', 'The recipient is not one plain mail address.', advice)
     return
   }
   await ask(`RCPT TO:<${to}>`)

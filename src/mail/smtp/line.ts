@@ -89,20 +89,14 @@ export function createLine(clock: Clock, { connections, open, close }: Peer) {
   }
 }
 
-/** So many may be inside. Those in line come in once so many places are free, several at a time. */
-interface Room {
-  most: number
-  wave: number
-}
-
 export type Gate = ReturnType<typeof createGate>
 
 /**
- * Lets in so many at once; the others wait in line.
+ * Lets in so many at once; the others wait in line, and come in once so many places are free.
  *
  * @param room - may change from one moment to the next.
  */
-function createGate(room: () => Room) {
+function createGate(room: () => { most: number; wave: number }) {
   const line = new Set<() => void>()
   let inside = 0
 

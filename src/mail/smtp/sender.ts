@@ -15,7 +15,7 @@ import {
 } from './access-tokens.ts'
 import { answersTheMail, errorOf, receiptOf } from './answers.ts'
 import { composeMail, newMessageId, nodemailer } from './compose.ts'
-import { smtpConnection, type SmtpConnection } from './connection.ts'
+import { smtpConnection } from './connection.ts'
 import { createConnectionGate, createLine, type Gate, type Line, type Peer } from './line.ts'
 import { smtpSettings, type SmtpSettings } from './settings.ts'
 import { handOver, isInUse } from './transport.ts'
@@ -89,13 +89,6 @@ function transportPeer(transport: MailTransport, settings: () => Settings): Peer
   }
 }
 
-/** A connection that stays for the next mail. */
-interface Kept extends SmtpConnection {
-  mails: number
-  /** When the server last answered as it should. */
-  answeredAt: number
-}
-
 /** The connections to one mail server. @param isKept - whether connections stay for other mails. */
 function createMailServer(
   settings: SmtpSettings,
@@ -105,19 +98,6 @@ function createMailServer(
 ): Peer {
   const connections = createConnectionGate()
   const idle = createIdle(clock, connections)
-
-  async function isAnswering(kept: Kept): Promise<boolean> {
-    const isFresh = clock.now().getTime() - kept.answeredAt < FRESH_MS && kept.isOpen()
-    if (isFresh || (await kept.reset())) return true
-    kept.socket.destroy()
-    await kept.closed
-    return false
-  }
-
-  async function giveBack(kept: Kept): Promise<void> {
-    if (isKept() && kept.mails < MAX_MAILS && kept.isOpen()) idle.add(kept)
-    else await kept.quit()
-  }
 
   return {
     connections,
@@ -131,14 +111,11 @@ function createMailServer(
       const destroy = () => kept?.socket.destroy()
       signal.addEventListener('abort', destroy)
       try {
-        if (kept && !(await isAnswering(kept))) kept = undefined
+        if (kept && !(await kept.isAnswering())) kept = undefined
         signal.throwIfAborted()
         if (!kept) {
-          kept = { ...smtpConnection(settings, clock, tokens), mails: 0, answeredAt: 0 }
-          await kept.reach()
-          await kept.greet()
-          await kept.login()
-          kept.answeredAt = clock.now().getTime()
+          kept = keptConnection(settings, clock, tokens)
+          await kept.connect()
         }
       } catch (cause) {
         destroy()
@@ -147,15 +124,11 @@ function createMailServer(
       }
       const lent = kept
       return {
-        async send(mail) {
-          lent.answeredAt = 0
-          const sent = await send(lent, mail, settings, signal)
-          lent.answeredAt = clock.now().getTime()
-          return sent
-        },
-        end() {
+        send: (mail) => lent.send(mail, signal),
+        async end() {
           signal.removeEventListener('abort', destroy)
-          return giveBack(lent)
+          if (isKept() && lent.takesMore()) idle.add(lent)
+          else await lent.quit()
         },
       }
     },
@@ -164,54 +137,83 @@ function createMailServer(
   }
 }
 
+/** A connection that stays for the next mail. */
+function keptConnection(settings: SmtpSettings, clock: Clock, tokens: AccessTokens) {
+  const connection = smtpConnection(settings, clock, tokens)
+  const { socket, closed, isOpen, quit } = connection
+  const now = () => clock.now().getTime()
+  let mails = 0
+  let answeredAt = -Infinity
+
+  return {
+    socket,
+    closed,
+    quit,
+    /** Ends the wait of an idle one for its end. */
+    stay() {},
+
+    async connect() {
+      await connection.reach()
+      await connection.greet()
+      await connection.login()
+      answeredAt = now()
+    },
+
+    takesMore: () => mails < MAX_MAILS && isOpen(),
+
+    async isAnswering(): Promise<boolean> {
+      const isFresh = now() - answeredAt < FRESH_MS && isOpen()
+      if (isFresh || (await connection.reset())) return true
+      socket.destroy()
+      await closed
+      return false
+    },
+
+    async send(mail: OutgoingMail, signal: AbortSignal) {
+      const messageId = newMessageId(settings.from)
+      const message = composeMail(mail, settings, messageId)
+      mails += 1
+      answeredAt = -Infinity
+      try {
+        const reply = await connection.send(mail.to, message)
+        answeredAt = now()
+        const isInMail = (id: string) => message.includes(id) || mail.text.includes(id)
+        return receiptOf(messageId, reply, isInMail)
+      } catch (cause) {
+        if (!answersTheMail(cause)) socket.destroy()
+        throw errorOf(cause, signal, 'handing the mail over', settings)
+      }
+    },
+  }
+}
+
+type KeptConnection = ReturnType<typeof keptConnection>
+
 /** Connections that are not needed now. One that is being closed takes the place of an open one. */
 function createIdle(clock: Clock, connections: Gate) {
-  /** In the order in which they got free; each with what ends its wait. */
-  const idle = new Map<Kept, () => void>()
+  /** In the order in which they got free. */
+  const idle: KeptConnection[] = []
 
-  function remove(kept: Kept) {
-    idle.get(kept)?.()
-    idle.delete(kept)
-  }
-
-  function close(kept: Kept) {
-    remove(kept)
+  function close(kept: KeptConnection) {
+    kept.stay()
+    idle.splice(idle.indexOf(kept), 1)
     connections.take()
     void kept.quit().then(connections.leave)
   }
 
   return {
-    add(kept: Kept) {
-      idle.set(
-        kept,
-        later(clock, IDLE_MS, () => close(kept)),
-      )
+    add(kept: KeptConnection) {
+      idle.push(kept)
+      kept.stay = later(clock, IDLE_MS, () => close(kept))
     },
 
-    take(): Kept | undefined {
-      const newest = [...idle.keys()].at(-1)
-      if (newest) remove(newest)
+    take(): KeptConnection | undefined {
+      const newest = idle.pop()
+      newest?.stay()
       return newest
     },
 
     // What has entered takes one of the others.
-    closeAll() {
-      const most = connections.free()
-      for (const kept of [...idle.keys()].slice(0, most)) close(kept)
-    },
-  }
-}
-
-async function send(kept: Kept, mail: OutgoingMail, settings: SmtpSettings, signal: AbortSignal) {
-  const messageId = newMessageId(settings.from)
-  const message = composeMail(mail, settings, messageId)
-  kept.mails += 1
-  try {
-    const reply = await kept.send(mail.to, message)
-    const isInMail = (id: string) => message.includes(id) || mail.text.includes(id)
-    return receiptOf(messageId, reply, isInMail)
-  } catch (cause) {
-    if (!answersTheMail(cause)) kept.socket.destroy()
-    throw errorOf(cause, signal, 'handing the mail over', settings)
+    closeAll: () => idle.slice(0, connections.free()).forEach(close),
   }
 }

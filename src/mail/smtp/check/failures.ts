@@ -6,11 +6,14 @@ import { TokenError } from '../access-tokens.ts'
 /** What is found out about a step. */
 export type Finding = Omit<CheckedStep, 'step'>
 
+/** @param reply - what the server said. */
 export function finding(
   status: Finding['status'],
   message: string,
-  more: Pick<Finding, 'reply' | 'advice'> = {},
-) {
+  advice?: string,
+  reply?: string,
+): Finding {
+  const more = { ...(advice !== undefined && { advice }), ...(reply !== undefined && { reply }) }
   return { status, message, ...more }
 }
 
@@ -37,16 +40,10 @@ export function explain(step: MailStep, error: unknown, seen: Seen): Finding {
   const code = codeOf(failure, seen)
   const way = wayOf(step, failure, seen)
   const isByToken = way === 'auth' && seen.settings.oauth && !/^(?:530|538|ENOAUTH)$/.test(code)
-  const { response: reply } = failure
-  const { advice = '', ...found } = told(isByToken ? 'auth token' : way, code, seen)
-  return {
-    ...found,
-    advice: code.startsWith('4') ? LATER : advice,
-    ...(reply !== undefined && { reply }),
-  }
+  return told(isByToken ? 'auth token' : way, code, seen, failure.response)
 }
 
-function told(way: string, code: string, seen: Seen): Finding {
+function told(way: string, code: string, seen: Seen, reply?: string): Finding {
   const [, error = code] = code.split(' ')
   const [message = '', advice = ''] = FAILURES[`${way} ${error}`] ?? FAILURES[way] ?? []
   const { host, port, from, tls, oauth } = seen.settings
@@ -54,7 +51,8 @@ function told(way: string, code: string, seen: Seen): Finding {
   const values: Record<string, unknown> = { host, port, from, tls, code, endpoint }
   values['login'] = loginOf(seen)
   const text = message.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(values[name]))
-  return finding('failed', text, { advice })
+  const isForNow = reply !== undefined && code.startsWith('4')
+  return finding('failed', text, isForNow ? LATER : advice, reply)
 }
 
 function codeOf(failure: NodemailerError, { isLate }: Seen): string {
