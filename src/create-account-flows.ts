@@ -22,8 +22,9 @@ import { createWellKnown } from './http/well-known.ts'
 import { createClientLogouts } from './jobs/client-logouts.ts'
 import { createMaintenance } from './jobs/maintenance.ts'
 import { createMailPipeline } from './jobs/pipeline.ts'
+import { createMakeMail } from './mail/render.ts'
 import { createMailCheck } from './mail/smtp/check.ts'
-import { createRefreshTokens } from './mail/smtp/refresh-tokens.ts'
+import { createRefreshTokens } from './mail/smtp/access-tokens.ts'
 import { createMailSender } from './mail/smtp/sender.ts'
 import { createAttachment } from './oidc/attach.ts'
 import { createTellClient, isBackchannelLogoutOn } from './oidc/backchannel-logout.ts'
@@ -107,20 +108,10 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const views = createViews(`${basePath}${checked.oauthPath}`, checked)
   const refreshTokens = createRefreshTokens(settingsKeeper, log)
   const sender = createMailSender(settings, clock, refreshTokens, transport)
-  const mail = createMailPipeline({
-    store,
-    users: watchedUsers,
-    pendingLogins,
-    identify: clients.identify,
-    appsOf,
-    authorizeSig,
-    loginCodes,
-    oauthUrl,
-    views,
-    keyedHash,
-    sender,
-    ...common,
-  })
+  const linkParts = { store, pendingLogins, authorizeSig, loginCodes, appsOf, oauthUrl, views }
+  const makeMail = createMakeMail({ ...linkParts, identify: clients.identify, settings, clock })
+  const mailParts = { store, users: watchedUsers, makeMail, sender, keyedHash }
+  const mail = createMailPipeline({ ...mailParts, ...common })
 
   // The flows.
   const ends = { users, sessions, voidEverything, clientsOf, outbox: mail, ...common }

@@ -1,5 +1,5 @@
 import { newId } from '../crypto/token.ts'
-import { BY_HOST, requestNotice } from '../mail/password-changed.ts'
+import { BY_HOST, requestNotice } from '../jobs/request.ts'
 import { secondAfter } from '../store/login-end.ts'
 import { whyNoMail, type VoidLinks } from './account.ts'
 import type {

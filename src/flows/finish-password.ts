@@ -1,6 +1,6 @@
 /** What follows the claim of a link: the effects of section 3.3, in their order. */
 import { newId } from '../crypto/token.ts'
-import { requestNotice } from '../mail/password-changed.ts'
+import { requestNotice } from '../jobs/request.ts'
 import type { LinkEnd, Requester, User } from '../contract/index.ts'
 import { MAIL_KINDS, type PasswordLinkKind } from '../contract/mail-kinds.ts'
 import type { ClaimedReset, ResetTokenStore, Token } from '../store/index.ts'

@@ -1,15 +1,14 @@
 import { timeout, unlessAborted, type Clock } from '../clock.ts'
-import { isStoreUnavailable } from '../errors.ts'
 import type { AuditEvent, Log } from '../contract/index.ts'
+import { isStoreUnavailable } from '../errors.ts'
+import { setNewest } from '../store/bounded-map.ts'
 import type {
   ClientLogoutJob,
   ClientLogoutStore,
   LogoutFailure,
   TellClient,
 } from '../store/index.ts'
-import { setNewest } from '../store/bounded-map.ts'
-import { backoffMs } from './backoff.ts'
-import { createLane } from './lane.ts'
+import { backoffMs, createWorker } from './worker.ts'
 
 const AT_ONCE = 100
 const REST_MS = 60_000
@@ -19,7 +18,7 @@ const ATTEMPT_MS = 5_000
 const LEASE_MS = 20_000
 const LAST_RETRY_MS = 15 * 60_000
 
-export interface ClientLogoutParts {
+interface ClientLogoutParts {
   /** Whether there are clients that can be told. */
   isOn(): boolean
   logouts: Pick<ClientLogoutStore, 'claim' | 'settle'>
@@ -49,7 +48,7 @@ export function createClientLogouts(parts: ClientLogoutParts) {
 
   const of = ({ isForgotten }: ClientLogoutJob) =>
     isForgotten ? { ...parts, audit: async () => {} } : parts
-  const lane = createLane<ClientLogoutJob>({
+  const worker = createWorker<ClientLogoutJob>({
     name: 'client logout',
     atOnce: AT_ONCE,
     wave: 1,
@@ -64,27 +63,43 @@ export function createClientLogouts(parts: ClientLogoutParts) {
     keepFrom(clientId, LEASE_MS)
     const told = await tried(parts, job, stop).finally(() => unavailable.delete(clientId))
     if (told?.reason === 'timeout') keepFrom(clientId, REST_MS)
-    lane.ring()
+    worker.ring()
     return told
   }
 
   return {
     start() {
-      if (parts.isOn()) lane.start()
+      if (parts.isOn()) worker.start()
     },
 
-    stop: lane.stop,
+    stop: worker.stop,
 
     /** There is somebody to be told. */
-    ring: lane.ring,
+    ring: worker.ring,
   }
 }
 
 /** How an attempt ended. `undefined`: the client was told. */
 type Told = LogoutFailure | undefined
 
-/** Nobody knows whether the client was told. */
+/** It is not known whether the client was told. */
 const STOPPED: LogoutFailure = { reason: 'stopped', isFinal: false }
+
+async function tried(parts: ClientLogoutParts, job: ClientLogoutJob, stop: AbortSignal) {
+  const { signal, cancel } = timeout(parts.clock, ATTEMPT_MS, stop)
+  try {
+    return await unlessAborted(signal, () => parts.tell(job, signal))
+  } catch (error) {
+    if (stop.aborted) return STOPPED
+    if (signal.aborted) return { reason: 'timeout', isFinal: false }
+    if (isStoreUnavailable(error)) throw error
+    const about = { client: job.clientId, error: String(error) }
+    parts.log('error', 'a client could not be told', about)
+    return { reason: 'unexpected_error', isFinal: false }
+  } finally {
+    cancel()
+  }
+}
 
 async function attempt(parts: ClientLogoutParts, job: ClientLogoutJob, tell: () => Promise<Told>) {
   const { logouts, clock } = parts
@@ -99,58 +114,39 @@ async function attempt(parts: ClientLogoutParts, job: ClientLogoutJob, tell: () 
     return logouts.settle(job, { state: 'sent', at })
   }
   const { reason, isFinal } = failure
+  // Of a client that is down, the first failure and the end: each attempt would fill the log.
   if (job.reason === undefined) await recordFailed(parts, job, reason)
   const retryAt = new Date(at.getTime() + backoffMs(job.attempts, LAST_RETRY_MS))
   if (isFinal || retryAt >= job.expiresAt) return giveUp(parts, job, reason)
   return logouts.settle(job, { retryAt, reason })
 }
 
-async function tried(
-  { tell, clock, log }: ClientLogoutParts,
-  job: ClientLogoutJob,
-  stop: AbortSignal,
-): Promise<Told> {
-  const { signal, cancel } = timeout(clock, ATTEMPT_MS, stop)
-  try {
-    return await unlessAborted(signal, () => tell(job, signal))
-  } catch (error) {
-    if (stop.aborted) return STOPPED
-    if (signal.aborted) return { reason: 'timeout', isFinal: false }
-    if (isStoreUnavailable(error)) throw error
-    log('error', 'a client could not be told', { client: job.clientId, error: String(error) })
-    return { reason: 'unexpected_error', isFinal: false }
-  } finally {
-    cancel()
-  }
-}
-
-async function giveUp(parts: ClientLogoutParts, job: ClientLogoutJob, reason?: string) {
-  await recordFailed(parts, job, 'gave_up', reason)
+async function giveUp(parts: ClientLogoutParts, job: ClientLogoutJob, last?: string) {
+  await recordFailed(parts, job, 'gave_up', last)
   const at = parts.clock.now()
-  return parts.logouts.settle(job, { state: 'dead', at, ...(reason && { reason }) })
+  return parts.logouts.settle(job, { state: 'dead', at, ...(last && { reason: last }) })
 }
 
-function about({ accountId, clientId, attempts }: ClientLogoutJob) {
-  return { accountId, clientId, details: { attempts } }
-}
-
-/** Of a client that is down, the first failure and the end: each attempt would fill the log. */
 async function recordFailed(
   { audit, clock, log }: ClientLogoutParts,
   job: ClientLogoutJob,
   reason: string,
   last?: string,
 ) {
-  const kind = reason === 'gave_up' ? reason : 'first'
   const { details, ...whose } = about(job)
   const client = job.clientId
+  const which = reason === 'gave_up' ? reason : 'first'
   log('warn', 'a client was not told that an account is ended', { client, reason })
   await audit({
-    id: `client_logout_failed:${kind}:${job.id}`,
+    id: `client_logout_failed:${which}:${job.id}`,
     type: 'client_logout_failed',
     at: clock.now(),
     ...whose,
     reason,
     details: { ...details, ...(last && { last }) },
   })
+}
+
+function about({ accountId, clientId, attempts }: ClientLogoutJob) {
+  return { accountId, clientId, details: { attempts } }
 }

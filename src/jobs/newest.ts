@@ -1,25 +1,25 @@
 /** Of the requests of one account, of one kind, the newest wins. Which of two is newer, `store/request-order.ts` says. */
+import type { Clock } from '../clock.ts'
 import type { User } from '../contract/index.ts'
-import { MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
+import { MAIL_KINDS, tokensOf, type TokenPart } from '../contract/mail-kinds.ts'
 import { attemptOf, isLater, orderOf } from '../store/request-order.ts'
 import { MAX_LINKS } from '../flows/link.ts'
-import type { JobRecord, MailJob } from '../store/index.ts'
+import type { AccountFlowsStore, JobRecord, MailJob } from '../store/index.ts'
 import { isWaiting } from '../store/outbox-record.ts'
-import type { MailParts } from './parts.ts'
 
 /**
  * Ends earlier requests where only the newest counts, and answers whether the account asked again since. If not, earlier links end too.
  * Repeated, it changes nothing. The job counts as resolved by now, so that of two at once at least one sees the other.
  */
 export async function endEarlierAndCheckOvertaken(
-  parts: MailParts,
+  { store, clock }: { store: Pick<AccountFlowsStore, 'outbox' | TokenPart>; clock: Clock },
   job: MailJob,
   user: User,
 ): Promise<boolean> {
-  const { outbox } = parts.store
+  const { outbox } = store
   const { newestOnly } = MAIL_KINDS[job.kind]
-  const now = parts.clock.now()
-  const tokens = tokensOf(parts.store, job.kind)
+  const now = clock.now()
+  const tokens = tokensOf(store, job.kind)
   const requests = await outbox.requestsOf(user.id, job.kind)
   if (newestOnly) await outbox.supersede(earlierThan(job, requests), now)
   if (isOvertaken(job, requests)) return true

@@ -1,65 +1,70 @@
-import type { Clock } from '../clock.ts'
+/**
+ * Jobs: a queue in the store, and workers that take from it, in any number of processes. This file is the way of a mail, from its job
+ * until it has left. It never knows a token, a text, or a mail server.
+ */
+import { deliverMail, type DeliverParts } from '../mail/deliver.ts'
+import { endUnsent } from '../mail/outcome.ts'
+import { resolveJob, SEND_LEASE_MS } from '../mail/resolve.ts'
+import type { MailSender } from '../contract/index.ts'
 import type { MailJob, MailStage, NewMailJob } from '../store/index.ts'
-import { createMailBrake } from './brake.ts'
-import { deliverMail } from './deliver.ts'
-import { endUnreadable, endUnsent } from './end.ts'
-import { createLane } from './lane.ts'
-import type { MailParts } from './parts.ts'
-import { resolveJob, SEND_LEASE_MS, type JobToSend } from '../mail/resolve.ts'
+import { createMailBrake } from './limits.ts'
+import { createWaking, createWorker } from './worker.ts'
 
-const WAKE_WITHIN_MS = 250
-const RESOLVE_AT_ONCE = 50
 const RESOLVE_LEASE_MS = 10_000
-/** Those in places, those in line, and those whose end is being written down. */
+/** So many are claimed together. */
+const WAVE = 50
+const AT_ONCE = 150
+/** Those in places, those in line, and those whose end is being written down. The others look accounts up. */
 const SEND_AT_ONCE = 100
 
-/**
- * From an outbox job to a mail that left, in any number of processes. Accounts are looked up apart from sending, so that earlier
- * links die also while the mail server is slow.
- */
-export function createMailPipeline(given: Omit<MailParts, 'brake'>) {
+interface PipelineParts extends Omit<DeliverParts, 'brake'> {
+  sender: MailSender
+}
+
+/** Accounts are looked up also while the mail server is slow, so that earlier links die. */
+export function createMailPipeline(given: PipelineParts) {
   const { store, settings, sender, clock, log } = given
   const { outbox } = store
   const brake = createMailBrake(store.limits, settings, clock.now)
   const parts = { ...given, brake }
-  // While there is nowhere to send to, jobs are resolved, and wait.
-  const canSend = () => sender.canSend() && brake.isOpen()
+  let sending = 0
+  // While there is nowhere to send to, or no room, jobs are resolved, and wait.
+  const canSend = (count: number) =>
+    sending + count <= SEND_AT_ONCE && sender.canSend() && brake.isOpen()
 
-  function claim(stage: MailStage, most: number, leaseMs: number): Promise<MailJob[]> {
+  function claim(stage: MailStage, most: number): Promise<MailJob[]> {
     const now = clock.now()
-    return outbox.claim(stage, most, now, new Date(now.getTime() + leaseMs))
+    const after = (ms: number) => new Date(now.getTime() + ms)
+    return outbox.claim(stage, most, now, after(RESOLVE_LEASE_MS), after(SEND_LEASE_MS))
   }
 
-  const lane = { name: 'mail', clock, log }
-  const resolving = createLane<MailJob>({
-    ...lane,
-    atOnce: RESOLVE_AT_ONCE,
-    wave: RESOLVE_AT_ONCE / 2,
-    claim: (most) => claim('resolve', most, RESOLVE_LEASE_MS),
-    async work(job) {
-      const resolved = await resolveJob(parts, job)
-      if (!resolved || (canSend() && sending.accept(resolved))) return
-      await outbox.release(resolved, resolved.notBefore)
-      sending.ring()
-    },
-  })
+  async function send(job: MailJob, stop: AbortSignal): Promise<void> {
+    sending += 1
+    await deliverMail(parts, job, stop).finally(() => (sending -= 1))
+    // There is room again for a wave of those that wait.
+    if (sending + WAVE === SEND_AT_ONCE) worker.ring()
+  }
 
-  const sending = createLane<JobToSend>({
-    ...lane,
-    atOnce: SEND_AT_ONCE,
-    wave: SEND_AT_ONCE / 2,
-    claim: async (most) => (canSend() ? claim('send', most, SEND_LEASE_MS) : []),
-    work: (job, stop) => deliverMail(parts, job, stop),
+  const worker = createWorker<MailJob>({
+    name: 'mail',
+    atOnce: AT_ONCE,
+    wave: WAVE / 2,
+    claim: (most) => claim(canSend(WAVE) ? 'due' : 'resolve', Math.min(most, WAVE)),
+    async work(job, stop) {
+      const held = job.state === 'resolved' ? job : await resolveJob(parts, job)
+      if (!held) return
+      if (canSend(1)) await send(held, stop)
+      else await outbox.release(held, held.notBefore)
+    },
+    clock,
+    log,
   })
 
   /** Looks for due jobs a random short time after a time; without it, jobs are found within a second. */
-  const wake = createWaking(clock, resolving.ring)
+  const wake = createWaking(clock, worker.ring)
 
   return {
-    start() {
-      resolving.start()
-      sending.start()
-    },
+    start: worker.start,
 
     wake,
 
@@ -70,35 +75,20 @@ export function createMailPipeline(given: Omit<MailParts, 'brake'>) {
 
     /** Ends the jobs that cannot be read, or that nobody sent within their life. */
     async tidy() {
-      await endUnreadable(parts)
+      for (const job of await outbox.giveUpUnreadable(clock.now())) {
+        const message = 'a mail job is damaged and cannot be read; it is a dead letter now'
+        log('error', message, { job, reason: 'unreadable' })
+      }
       for (;;) {
-        const jobs = await claim('expire', RESOLVE_AT_ONCE, RESOLVE_LEASE_MS)
+        const jobs = await claim('expire', WAVE)
         if (jobs.length === 0) return
         await Promise.all(jobs.map((job) => endUnsent(parts, job, 'expired')))
       }
     },
 
     async stop(withinMs: number) {
-      await Promise.all([resolving, sending].map((lane) => lane.stop(withinMs)))
+      await worker.stop(withinMs)
       sender.close()
     },
-  }
-}
-
-/** Plans a look at jobs that are due at a time. One that is planned for soon after it already finds them too. */
-export function createWaking(clock: Clock, ring: () => void): (at: Date) => void {
-  let planned: number | undefined
-
-  async function look(inMs: number) {
-    await clock.sleep(inMs, { ref: false })
-    planned = undefined
-    ring()
-  }
-
-  return (at) => {
-    const due = at.getTime()
-    if (planned !== undefined && due <= planned && planned <= due + WAKE_WITHIN_MS) return
-    planned = due + Math.random() * WAKE_WITHIN_MS
-    void look(planned - clock.now().getTime())
   }
 }

@@ -9,6 +9,9 @@ import type { Settings } from '../settings/table.ts'
 /** No username or address is longer; nothing is looked up for one that is (RFC 5321, 4.5.3.1.3). */
 const MAX_IDENTIFIER_LENGTH = 254
 
+/** The owner wants to know of a change by somebody else, however late. */
+const NOTICE_LIFE_MS = 24 * 3_600_000
+
 /** The same for all, so that jobs become due in the order of the requests. */
 const DUE_AFTER_MS = 50
 const MIN_JOB_LIFE_MS = 3_600_000
@@ -61,8 +64,56 @@ export function isIdentifier(typed: string): boolean {
   return typed.length <= MAX_IDENTIFIER_LENGTH
 }
 
+/** A password that was changed. */
+export interface PasswordChange {
+  /** Of the end of its sessions: of each change another one. */
+  id: string
+  accountId: string
+  /** The address to tell. A thief may have changed that of the account by the time that the mail leaves. */
+  email: string
+  /** The account only claims that address. */
+  isClaim?: boolean | undefined
+  carried: CarriedParameters
+  /** Who changed it. */
+  requester: Requester
+}
+
+/** The id of a change begins with it where the host made it, and no link. */
+export const BY_HOST = 'host:'
+
+/** Before the id of the end, which the apps are found by. */
+const OF_END = 'changed:'
+
+/** Asks for the mail that tells of a changed password. Repeated, it asks once. */
+export function requestNotice(
+  outbox: Pick<MailOutbox, 'add'>,
+  { id, accountId, email, isClaim, carried, requester }: PasswordChange,
+  now: Date,
+): Promise<void> {
+  return outbox.add({
+    id: `${OF_END}${id}`,
+    kind: 'password_changed',
+    isOfForm: true,
+    identifier: undefined,
+    accountId,
+    pendingLoginId: undefined,
+    sendTo: email,
+    ...(isClaim && { isClaim }),
+    carried,
+    requester: keptRequester(requester),
+    notBefore: now,
+    expiresAt: new Date(now.getTime() + NOTICE_LIFE_MS),
+  })
+}
+
+/** The end that a notice is of. */
+export function endOfNotice(job: { id: string }) {
+  const endId = job.id.slice(OF_END.length)
+  return { endId, isByHost: endId.startsWith(BY_HOST) }
+}
+
 /** What a job keeps of its requester, who may have sent anything. */
-export function keptRequester({ uiLocales, acceptLanguage, ...requester }: Requester): Requester {
+function keptRequester({ uiLocales, acceptLanguage, ...requester }: Requester): Requester {
   const asked = keptTags(askedTags(uiLocales ?? ''), ' ')
   const accepted = keptTags(acceptedTags(acceptLanguage ?? ''), ',')
   return {

@@ -1,20 +1,54 @@
-import type { IdentifiedClient, OutgoingMail, User } from '../contract/index.ts'
+/** Makes mails: first the link, then what is read. */
+import type { CarriedParameters, IdentifiedClient, OutgoingMail } from '../contract/index.ts'
+import { MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
 import { hashToken, newToken } from '../crypto/token.ts'
-import { MAIL_KINDS } from '../contract/mail-kinds.ts'
+import type { AccountFlowsStore, MailJob } from '../store/index.ts'
 import { attemptOf } from '../store/request-order.ts'
-import type { MailJob } from '../store/index.ts'
-import type { MailLink, Recipient } from './mail-flow.ts'
-import type { MailParts } from '../jobs/parts.ts'
+import type { Views } from '../views/index.ts'
+import { MAIL_FLOWS, type LinkParts, type MailLink, type Recipient } from './kinds.ts'
 
 /** As long as a notice may wait to be sent, and a week. */
 const NOT_ME_MS = 8 * 24 * 3_600_000
 
-/** The mail of one job, as it leaves; the token of its "This wasn't me" is made for this attempt. */
-export async function renderMail(
-  { views, store, oauthUrl, clock }: MailParts,
+interface RenderParts extends LinkParts {
+  store: LinkParts['store'] & Pick<AccountFlowsStore, 'notMeTokens'>
+  views: Pick<Views, 'localeFor' | 'mail'>
+}
+
+interface MailMakerParts extends RenderParts {
+  /** Drops what does not belong to a registered client and its redirect URI, and names that client. */
+  identify(carried: CarriedParameters): Promise<IdentifiedClient>
+}
+
+export type MakeMail = ReturnType<typeof createMakeMail>
+
+export function createMakeMail(parts: MailMakerParts) {
+  const { store, identify, clock } = parts
+
+  /** Makes the link of a mail. `superseded`: the user has asked for another one since. */
+  return async (job: MailJob, recipient: Recipient) => {
+    const { carried, client } = await identify(job.carried)
+    const link = await MAIL_FLOWS[job.kind].mint(parts, job, recipient, carried)
+    if (link === 'superseded') return link
+    return {
+      /** The mail, as it leaves. */
+      render: () => renderMail(parts, job, recipient, link, client),
+
+      /** The mail does not leave. */
+      async voidLink() {
+        const { id } = link
+        if (id !== undefined) await tokensOf(store, job.kind)?.revoke({ id }, clock.now())
+      },
+    }
+  }
+}
+
+// The token of its "This wasn't me" is made for this attempt.
+async function renderMail(
+  { views, store, oauthUrl, clock }: RenderParts,
   job: MailJob,
   { user, email }: Recipient,
-  link: MailLink,
+  { id: linkId, locale, ...told }: MailLink,
   client: IdentifiedClient['client'],
 ): Promise<OutgoingMail> {
   const { kind, requester, requestedAt } = job
@@ -24,42 +58,22 @@ export async function renderMail(
     id: hashToken(token),
     kind,
     userId: user.id,
-    linkId: link.token?.id,
+    linkId,
     email,
-    locale: link.locale,
+    locale,
     ...attemptOf(job),
     createdAt,
     purgeAt: new Date(createdAt.getTime() + NOT_ME_MS),
   })
   const locals = {
+    ...told,
+    ...(client && { clientName: client.clientName }),
     username: user.username,
-    link: link.url,
     notMe: `${oauthUrl}/not-me?token=${token}`,
     at: requestedAt,
-    ...(link.token && { lifetimeMs: link.token.lifetimeMs }),
-    login: link.login,
-    ...(client && { clientName: client.clientName }),
-    apps: link.apps,
     userAgent: requester.userAgent,
     isByAdmin: requester.isAdmin ?? false,
-    ...(link.isByHost && { isByHost: true }),
   }
-  const rendered = views.mail(MAIL_KINDS[kind].template, locals, { asked: link.locale })
+  const rendered = views.mail(MAIL_KINDS[kind].template, locals, { asked: locale })
   return { ...rendered, to: email, kind }
-}
-
-/**
- * The language of a mail. An admin reads nothing of what is sent.
- *
- * @param uiLocales - of the login that waits for it.
- */
-export function localeOf(
-  { views }: MailParts,
-  { requester }: MailJob,
-  { locale: user }: User,
-  uiLocales?: string,
-): string {
-  if (requester.isAdmin) return views.localeFor({ user })
-  const asked = requester.uiLocales ?? uiLocales
-  return views.localeFor({ asked, user, accepted: requester.acceptLanguage })
 }

@@ -1,16 +1,18 @@
-import type { NoMail, User } from '../contract/index.ts'
+import type { NoMail, User, UserStore } from '../contract/index.ts'
 import { MAIL_KINDS } from '../contract/mail-kinds.ts'
-import type { MailJob } from '../store/index.ts'
 import { whyNoMail } from '../flows/account.ts'
-import { isMailAddress } from '../settings/mail-address.ts'
-import { endJob, endUnsent, isHeld } from '../jobs/end.ts'
-import { recordRequested, wasSent } from './events.ts'
-import { msOverLimit, takesSpare } from '../jobs/limits.ts'
-import type { Recipient } from './mail-flow.ts'
-import { MAIL_FLOWS } from './mail-flows.ts'
+import { msOverLimit, takesSpare, type LimitParts } from '../jobs/limits.ts'
 import { earlierThan, endEarlierAndCheckOvertaken } from '../jobs/newest.ts'
-import type { MailParts } from '../jobs/parts.ts'
 import { isIdentifier } from '../jobs/request.ts'
+import { isMailAddress } from '../settings/mail-address.ts'
+import type { MailJob } from '../store/index.ts'
+import { MAIL_FLOWS, type Recipient } from './kinds.ts'
+import { endJob, endUnsent, isHeld, recordRequested, wasSent, type JobParts } from './outcome.ts'
+
+export interface ResolveParts extends JobParts, LimitParts {
+  store: JobParts['store'] & LimitParts['store']
+  users: UserStore
+}
 
 /** How long a job is held to be sent: longer than the time in line and the attempt together. */
 export const SEND_LEASE_MS = 60_000
@@ -24,7 +26,10 @@ export type JobToSend = MailJob & { recipient?: Recipient }
  * Looks the account of a job up, and does what is due whether or not the mail will arrive. Answers the job, held to be sent.
  * `undefined`: it is over.
  */
-export async function resolveJob(parts: MailParts, job: MailJob): Promise<JobToSend | undefined> {
+export async function resolveJob(
+  parts: ResolveParts,
+  job: MailJob,
+): Promise<JobToSend | undefined> {
   if (job.state === 'superseded') {
     await recordRequested(parts, job)
     return endUnsent(parts, job, 'superseded')
@@ -58,12 +63,7 @@ export async function resolveJob(parts: MailParts, job: MailJob): Promise<JobToS
 }
 
 /** Until when the job is held to be sent. `lost`: somebody else holds it. */
-async function hold(
-  parts: MailParts,
-  job: MailJob,
-  user: User,
-  refusal: NoMail | undefined,
-): Promise<Date | 'throttled' | 'lost'> {
+async function hold(parts: ResolveParts, job: MailJob, user: User, refusal: NoMail | undefined) {
   const { store, clock } = parts
   // Before it counts as resolved: a throttled request overtakes and supersedes nothing. And once: what was let pass may have ended
   // the earlier link.
@@ -79,12 +79,7 @@ async function hold(
 }
 
 /** A notice over a limit waits until that allows it, in place of the earlier ones that wait. */
-async function putOff(
-  { store, clock }: MailParts,
-  job: MailJob,
-  { id }: User,
-  ms: number,
-): Promise<'throttled' | 'lost'> {
+async function putOff({ store, clock }: ResolveParts, job: MailJob, { id }: User, ms: number) {
   const now = clock.now()
   const at = new Date(now.getTime() + ms)
   if (at >= job.expiresAt) return 'throttled'
@@ -95,7 +90,10 @@ async function putOff(
 }
 
 /** The recipient, or why there is none. Where the job had to wait, as the account is now. */
-export async function recipientOf(parts: MailParts, job: JobToSend): Promise<Recipient | NoMail> {
+export async function recipientOf(
+  parts: ResolveParts,
+  job: JobToSend,
+): Promise<Recipient | NoMail> {
   if (job.recipient) return job.recipient
   // The process before may have died: before it recorded the request, or after it sent the mail.
   if (job.attempts > 1) {
@@ -109,17 +107,17 @@ export async function recipientOf(parts: MailParts, job: JobToSend): Promise<Rec
   return asRecipient(parts, job, user)
 }
 
-async function findUser(parts: MailParts, { kind, accountId, identifier }: MailJob) {
+async function findUser(parts: ResolveParts, { kind, accountId, identifier }: MailJob) {
   if (accountId !== undefined) return (await parts.users.findById(accountId)) ?? 'account_gone'
   const isMeant = identifier !== undefined && isIdentifier(identifier)
-  const found = isMeant ? await MAIL_FLOWS[kind].findUser?.(parts, identifier) : undefined
+  const found = isMeant ? await MAIL_FLOWS[kind].findUser?.(parts.users, identifier) : undefined
   return found ?? 'unknown'
 }
 
-function asRecipient(parts: MailParts, { kind, sendTo }: MailJob, user: User): Recipient | NoMail {
+function asRecipient(parts: ResolveParts, { kind, sendTo }: MailJob, user: User) {
   // A notice of what was done to an account leaves, whatever became of the account since.
   const refusal =
-    sendTo === undefined && (whyNoMail(user) ?? MAIL_FLOWS[kind].refuses?.(user, parts))
+    sendTo === undefined && (whyNoMail(user) ?? MAIL_FLOWS[kind].refuses?.(user, parts.settings()))
   if (refusal) return refusal
   const email = sendTo ?? user.email ?? ''
   return isMailAddress(email) ? { user, email } : 'bad_address'

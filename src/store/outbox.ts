@@ -20,9 +20,16 @@ import { firstWanted, type Table, tableOf } from './table.ts'
 
 /**
  * Why a job is taken. `resolve`: to look its account up, or to end it if it is superseded. `send`: to send it, once it is
- * resolved and within its life. `expire`: to end it, if nobody sent it within its life.
+ * resolved and within its life. `due`: for either. `expire`: to end it, if nobody sent it within its life.
  */
-export type MailStage = 'resolve' | 'send' | 'expire'
+export type MailStage = 'resolve' | 'send' | 'due' | 'expire'
+
+const STATES = {
+  resolve: ['requested', 'superseded'],
+  send: ['resolved'],
+  due: ['requested', 'superseded', 'resolved'],
+  expire: ['resolved'],
+} as const satisfies Record<MailStage, readonly JobRecord['state'][]>
 
 /** So many are read; other limits keep an account below it. */
 const MOST = 1_000
@@ -65,15 +72,18 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
   let seen: string | undefined
 
   return {
-    /** Takes at most this many jobs that nobody holds, the longest due first. Each is given to one caller. */
-    async claim(stage: MailStage, most: number, at: Date, heldUntil: Date): Promise<MailJob[]> {
+    /**
+     * Takes at most this many jobs that nobody holds, the longest due first. Each is given to one caller.
+     *
+     * @param sentUntil - of those that are taken to be sent.
+     */
+    async claim(stage: MailStage, most: number, at: Date, until: Date, sentUntil = until) {
       const isDue = (job: JobRecord) => isFor(job, stage, at)
-      const counted = stage === 'send' ? 1 : 0
-      const claimed = await claim(await dueFor(jobs, stage, most, at), isDue, (job) => ({
-        ...job,
-        attempts: job.attempts + counted,
-        availableAt: heldUntil,
-      }))
+      const claimed = await claim(await dueFor(jobs, stage, most, at), isDue, (job) => {
+        const isToSend = isFor(job, 'send', at)
+        const attempts = job.attempts + (isToSend ? 1 : 0)
+        return { ...job, attempts, availableAt: isToSend ? sentUntil : until }
+      })
       return claimed.filter(isMailJob)
     },
 
@@ -138,14 +148,14 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
 function isFor(job: JobRecord, stage: MailStage, at: Date): boolean {
   const { state, expiresAt, availableAt, kind } = job
   if (!availableAt || availableAt > at || !isMailKind(kind)) return false
-  if (stage === 'resolve') return state === 'requested' || state === 'superseded'
-  return state === 'resolved' && (stage === 'send') === expiresAt > at
+  if (!STATES[stage].some((each) => each === state)) return false
+  return state !== 'resolved' || (stage === 'expire') === expiresAt <= at
 }
 
 /** The longest due first; of those that are due since the same moment, the one that was asked for first. */
 async function dueFor(jobs: Table<JobRecord>, stage: MailStage, most: number, at: Date) {
   const query = {
-    equal: { state: stage === 'resolve' ? ['requested', 'superseded'] : 'resolved' },
+    equal: { state: STATES[stage] },
     by: stage === 'expire' ? 'expiresAt' : 'availableAt',
     below: new Date(at.getTime() + 1),
     limit: Math.max(most, 200),

@@ -1,11 +1,10 @@
 import { expect } from 'chai'
 import { systemClock, type Clock } from '../../src/clock.ts'
-import { createLane } from '../../src/jobs/lane.ts'
-import { createWaking } from '../../src/jobs/pipeline.ts'
+import { createWaking, createWorker } from '../../src/jobs/worker.ts'
 import { eventually } from '../support/eventually.ts'
 import { movableClock } from '../support/time.ts'
 
-describe('A lane of jobs whose store fails', () => {
+describe('A worker whose store fails', () => {
   it('waits two seconds, however often it is rung meanwhile, then takes what there is', async () => {
     const waits: number[] = []
     const over: (() => void)[] = []
@@ -23,7 +22,7 @@ describe('A lane of jobs whose store fails', () => {
     const logged: string[] = []
     const worked: string[] = []
     let claims = 0
-    const lane = createLane<{ id: string }>({
+    const worker = createWorker<{ id: string }>({
       name: 'mail',
       atOnce: 2,
       wave: 1,
@@ -36,13 +35,13 @@ describe('A lane of jobs whose store fails', () => {
       clock,
       log: (_level, message) => logged.push(message),
     })
-    lane.start()
+    worker.start()
     await eventually('it waits', () => waits.length === 1)
-    for (let ring = 0; ring < 20; ring += 1) lane.ring()
+    for (let ring = 0; ring < 20; ring += 1) worker.ring()
     expect([claims, waits, logged]).to.deep.equal([1, [2_000], ['mail outbox failed']])
     over[0]?.()
     await eventually('the job is done', () => worked.length === 1)
-    const stopped = lane.stop(1_000)
+    const stopped = worker.stop(1_000)
     for (const end of over) end()
     await stopped
     expect(logged).to.have.length(1)

@@ -9,15 +9,15 @@ import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { AccountFlowsError, memoryUsers, type AuditEvent } from '../../src/index.ts'
 import { createVoidLinks } from '../../src/flows/account.ts'
 import { hasUsableLink } from '../../src/flows/link.ts'
-import { createMailBrake } from '../../src/jobs/brake.ts'
-import { deliverMail } from '../../src/jobs/deliver.ts'
-import type { MailParts } from '../../src/jobs/parts.ts'
-import { requestNotice } from '../../src/mail/password-changed.ts'
+import { createMailBrake } from '../../src/jobs/limits.ts'
+import { deliverMail, type DeliverParts } from '../../src/mail/deliver.ts'
+import { createMakeMail } from '../../src/mail/render.ts'
+import { requestNotice } from '../../src/jobs/request.ts'
 import { recipientOf, resolveJob, SEND_LEASE_MS } from '../../src/mail/resolve.ts'
 import type { MailPlace, OutgoingMail } from '../../src/contract/index.ts'
 import type { Kind } from '../../src/store/record-store.ts'
 import { endOf } from '../../src/store/token-end.ts'
-import type { MailJob, MailStage, NewMailJob } from '../../src/store/index.ts'
+import type { AccountFlowsStore, MailJob, MailStage, NewMailJob } from '../../src/store/index.ts'
 import { createSettingsKeeper } from '../../src/settings/settings.ts'
 import { createViews } from '../../src/views/index.ts'
 import { sha256 } from '../support/observe.ts'
@@ -41,8 +41,12 @@ const goesOn = () => new AbortController().signal
 
 const views = createViews('', { log: () => {} })
 
+interface MailParts extends DeliverParts {
+  store: AccountFlowsStore
+}
+
 /** An outbox in memory whose steps a test takes by hand, with a clock that only the test moves. Ann has an account. */
-async function outboxByHand(settings: Record<string, string> = {}) {
+async function outboxByHand(changes: Record<string, string> = {}) {
   let time = Date.now()
   const clock: Clock = { now: () => new Date(time), sleep: async () => {} }
   const store = keptInMemory(clock)
@@ -50,26 +54,33 @@ async function outboxByHand(settings: Record<string, string> = {}) {
   users.add(ANN)
   const keys = createKeyRing([randomBytes(32)])
   const keeper = createSettingsKeeper(store.settings, createSecretBox(keys), () => {})
-  await keeper.change(settings)
+  await keeper.change(changes)
   const events: AuditEvent[] = []
   const mails: OutgoingMail[] = []
-  const given = {
+  const settings = keeper.current
+  const makeMail = createMakeMail({
     store,
-    users,
     pendingLogins: store.pendingLogins,
-    identify: async () => ({ carried: {}, clientName: undefined }),
+    identify: async () => ({ carried: {} }),
     appsOf: async () => undefined,
     authorizeSig: createAuthorizeSig(keys),
     loginCodes: createLoginCodes(keys),
     oauthUrl: 'https://id.example',
     views,
-    settings: keeper.current,
+    settings,
+    clock,
+  })
+  const parts: MailParts = {
+    store,
+    users,
+    settings,
+    makeMail,
+    brake: createMailBrake(store.limits, settings, clock.now),
     async audit(event: AuditEvent) {
       if (!events.some(({ id }) => id === event.id)) events.push(event)
     },
     keyedHash: (text: string) => text,
     sender: {
-      canSend: () => true,
       // A connection is free at once.
       withPlace: <T>(_stop: AbortSignal, work: (place: MailPlace) => Promise<T>) =>
         work({
@@ -81,13 +92,10 @@ async function outboxByHand(settings: Record<string, string> = {}) {
             },
           }),
         }),
-      close() {},
     },
     clock,
     log: () => {},
   }
-  const brake = createMailBrake(store.limits, keeper.current, clock.now)
-  const parts: MailParts = { ...given, brake }
   const after = (ms: number) => new Date(time + ms)
   const move = (ms: number) => void (time += ms)
   const claim = (stage: MailStage = 'resolve', at = after(0)): Promise<MailJob[]> =>
@@ -214,8 +222,11 @@ describe('A mail whose link was voided', () => {
     const outbox = await outboxByHand()
     const { parts, ask, hold } = outbox
     await ask()
-    const { identify } = parts
-    const late: MailParts = { ...parts, identify: (of) => voidAll(parts).then(() => identify(of)) }
+    const { makeMail } = parts
+    const late: MailParts = {
+      ...parts,
+      makeMail: (...of) => voidAll(parts).then(() => makeMail(...of)),
+    }
     await deliverMail(late, await hold(), goesOn())
     await expectMails(0, outbox)
   })

@@ -24,7 +24,7 @@ describe('The line for connections', () => {
     })
 
   it('ends every attempt at its deadline, whatever the garbage collector does, and gives back who waited as long', async () => {
-    const peer = { connections: createConnectionGate(), open: neverOpens, use() {}, close() {} }
+    const peer = { connections: createConnectionGate(), open: neverOpens, close() {} }
     const line = createLine(fast, peer)
     const attempt = () =>
       line.withPlace(noSignal(), ({ open }) => open()).catch((reason: unknown) => reason)

@@ -1,21 +1,25 @@
 import { isIP } from 'node:net'
 import { later, type Clock } from '../../clock.ts'
 import type {
-  CheckedStep,
   CheckMail,
+  CheckedStep,
   MailCheckOptions,
   MailStep,
   MailTransport,
 } from '../../contract/index.ts'
 import { isMailAddress } from '../../settings/mail-address.ts'
 import { explain, finding, isGreeted, type Finding, type Seen } from './check/failures.ts'
-import { judgeLogin, judgeSettings, judgeTls } from './check/findings.ts'
-import { shown } from './reply-text.ts'
+import {
+  judgeLogin,
+  judgeSender,
+  judgeSettings,
+  judgeTls,
+  judgeTransport,
+} from './check/findings.ts'
+import { shown } from './answers.ts'
 import { createAccessTokens, type AccessTokens, type RefreshTokens } from './access-tokens.ts'
-import { listeningConnection, watchedTokens } from './check/connection.ts'
-import { checkTransport } from './check/transport.ts'
 import { composeMail } from './compose.ts'
-import type { SmtpConnection } from './connection.ts'
+import { smtpConnection, type SmtpConnection } from './connection.ts'
 import { smtpSettings, tlsPolicy, type SmtpSettings } from './settings.ts'
 
 const STEPS: readonly MailStep[] = ['dns', 'connect', 'tls', 'auth', 'from', 'rcpt', 'data']
@@ -40,7 +44,11 @@ export function createMailCheck(
   return async (settings, options) => {
     // A stand-in is not what mails leave by one day.
     if (transport && !transport.isStandIn) {
-      return checkTransport(transport, settings, options, clock)
+      const found = await judgeTransport(transport, settings, options, clock)
+      return [
+        { step: 'configuration', ...judgeSender(settings) },
+        { step: 'transport', ...found },
+      ]
     }
     const smtp = smtpSettings(settings)
     const checked = smtp ? await checkServer(smtp, options, clock, newTokens()) : []
@@ -60,23 +68,23 @@ async function checkServer(
   options: MailCheckOptions,
   clock: Clock,
   tokens: AccessTokens,
-): Promise<CheckedStep[]> {
+) {
   const steps: CheckedStep[] = []
   const nextStep = () => stepsOf(settings)[steps.length] ?? 'data'
   const add = ({ reply, ...finding }: Finding) => {
-    const quote = reply !== undefined && { reply: shown(reply, { ...settings, ...seen.secret }) }
+    // The server may repeat a token, as it may a password.
+    const { username, password = tokens.held() } = settings
+    const quote = reply !== undefined && { reply: shown(reply, { username, password }) }
     steps.push({ step: nextStep(), ...finding, ...quote })
   }
   const seen: Seen = { settings, said: [], heard: [], isConnected: false, isLate: false }
-  const watched = watchedTokens(seen, tokens)
-  const connection = listeningConnection(seen, clock, watched)
+  const connection = listeningConnection(seen, clock, tokens)
   const cancel = later(clock, CHECK_MS, () => {
     seen.isLate = true
     connection.socket.destroy()
   })
   try {
-    for await (const finding of walk(seen, connection, options, { clock, tokens: watched }))
-      add(finding)
+    for await (const finding of walk(seen, connection, options, { clock, tokens })) add(finding)
   } catch (error) {
     add(explain(nextStep(), error, seen))
   } finally {
@@ -99,7 +107,8 @@ async function* walk(
   const ask = (command: string) =>
     connection.underWay((done) => smtp.login({ method: 'ASK', command }, done))
   const ok = (message: string) => finding('ok', message)
-  const taken = (message: string, reply = heard.at(-1) ?? '') => finding('ok', message, { reply })
+  const taken = (message: string, reply = heard.at(-1) ?? '') =>
+    finding('ok', message, undefined, reply)
 
   const addresses = isIP(host) === 0 ? [] : [host]
   socket.on('lookup', (error: Error | null, address) => {
@@ -137,13 +146,12 @@ async function* walk(
   yield taken(`The server accepts mail from ${from}.`)
 
   if (to === undefined) {
-    const advice = 'To try one, give an address.'
-    yield finding('skipped', 'No recipient was tried.', { advice })
+    yield finding('skipped', 'No recipient was tried.', 'To try one, give an address.')
     return
   }
   if (!isMailAddress(to)) {
     const advice = 'Give one address such as ada@example.org, without a name or brackets.'
-    yield finding('failed', 'The recipient is not one plain mail address.', { advice })
+    yield finding('failed', 'The recipient is not one plain mail address.', advice)
     return
   }
   await ask(`RCPT TO:<${to}>`)
@@ -159,4 +167,31 @@ function unless(isEnough: () => boolean) {
   return (error: unknown) => {
     if (!isEnough()) throw error
   }
+}
+
+/** A connection that keeps what is said over it, without secrets, and that can say one command alone. */
+export function listeningConnection(
+  { settings, said, heard }: Seen,
+  clock: Clock,
+  tokens: AccessTokens,
+) {
+  return smtpConnection(settings, clock, tokens, {
+    // It is judged before the login: a certificate that is refused during the handshake could not be described.
+    tls: { ...tlsPolicy(settings).tls, rejectUnauthorized: false },
+    transactionLog: true,
+    logger: {
+      debug({ tnx }: { tnx?: string }, message: string) {
+        if (tnx === 'client') said.push(message)
+        if (tnx === 'server') heard.push(message)
+      },
+    },
+    customAuth: {
+      // How the library says one command alone: it names sender and recipient only to send a mail.
+      ASK({ auth, sendCommand, resolve, reject }) {
+        sendCommand(String(auth['command']), (_error, { response }) =>
+          response.startsWith('2') ? resolve() : reject('Refused'),
+        )
+      },
+    },
+  })
 }

@@ -2,8 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { AccountFlowsError } from '../../errors.ts'
 import type { OutgoingMail } from '../../contract/index.ts'
 import { isMailAddress } from '../../settings/mail-address.ts'
-import { nodemailer } from './nodemailer.ts'
 import type { SmtpSettings } from './settings.ts'
+import { createRequire } from 'node:module'
+import type MimeNode from 'nodemailer/lib/mime-node'
+import type * as qp from 'nodemailer/lib/qp'
+import type SMTPConnection from 'nodemailer/lib/smtp-connection'
 
 /**
  * A mail as it goes over the wire, from one plain address, with or without a name, to one other. It says nothing about this
@@ -62,4 +65,24 @@ export function newMessageId(from: string): string {
 
 export function domainOf(address: string): string {
   return address.slice(address.lastIndexOf('@') + 1)
+}
+
+interface Nodemailer {
+  SMTPConnection: typeof SMTPConnection
+  MimeNode: typeof MimeNode
+  qp: typeof qp
+}
+
+const load = createRequire(import.meta.url)
+
+/**
+ * What we use of the library. It is loaded with the first call, so that the package is imported faster. The sender calls it before
+ * the first mail, which is then no slower than others.
+ */
+export function nodemailer(): Nodemailer {
+  return {
+    SMTPConnection: load('nodemailer/lib/smtp-connection'),
+    MimeNode: load('nodemailer/lib/mime-node'),
+    qp: load('nodemailer/lib/qp'),
+  }
 }

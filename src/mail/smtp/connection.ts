@@ -1,11 +1,14 @@
 import { connect, type Socket } from 'node:net'
 import type Connection from 'nodemailer/lib/smtp-connection'
-import type { SMTPConnectionOptions, SMTPConnectionSendInfo } from 'nodemailer/lib/smtp-connection'
+import type SMTPConnection from 'nodemailer/lib/smtp-connection'
+import type {
+  SMTPConnectionCustomAuthHandler,
+  SMTPConnectionOptions,
+  SMTPConnectionSendInfo,
+} from 'nodemailer/lib/smtp-connection'
 import { later, type Clock } from '../../clock.ts'
 import type { AccessTokens } from './access-tokens.ts'
-import { domainOf } from './compose.ts'
-import { logIn, sayToken } from './login.ts'
-import { nodemailer } from './nodemailer.ts'
+import { domainOf, nodemailer } from './compose.ts'
 import { tlsPolicy, type SmtpSettings } from './settings.ts'
 
 /** Looking the host up, and connecting. */
@@ -125,3 +128,49 @@ function lifeOf(smtp: Connection, socket: Socket) {
 }
 
 const ended = () => Object.assign(new Error('Connection closed'), { code: 'ECONNECTION' })
+
+/** Waits for one answer of the library. */
+type UnderWay = (start: (done: (error?: Error | null) => void) => void) => Promise<unknown>
+
+/** `false`: there is nobody to log in. */
+export async function logIn(
+  smtp: SMTPConnection,
+  underWay: UnderWay,
+  { username, password, oauth }: SmtpSettings,
+  tokens: AccessTokens,
+) {
+  if (!username || !(password || oauth)) return false
+  if (!smtp.allowsAuth) throw Object.assign(new Error('No AUTH'), { code: 'ENOAUTH' })
+  const say = (token: string) =>
+    underWay((done) => smtp.login({ method: 'TOKEN', user: username, token }, done)).catch(asSaid)
+  if (!oauth) await underWay((done) => smtp.login({ user: username, pass: password }, done))
+  else {
+    const { token, isHeld } = await tokens.get(oauth)
+    await say(token).catch(async (error: unknown) => {
+      // It may be revoked before its end: then a new one is tried, once.
+      if (!isHeld || Reflect.get(Object(error), 'responseCode') !== 535) throw error
+      await say((await tokens.get(oauth, token)).token)
+    })
+  }
+  return true
+}
+
+/** The library renews a token by itself, but only for some servers, and does not tell the first answer then. */
+export const sayToken: SMTPConnectionCustomAuthHandler = ({
+  auth,
+  sendCommand,
+  resolve,
+  reject,
+}) => {
+  const { user, token } = auth
+  const sasl = Buffer.from(`user=${user}\u0001auth=Bearer ${token}\u0001\u0001`).toString('base64')
+  sendCommand(`AUTH XOAUTH2 ${sasl}`, (_error, { status, response }) => {
+    if (status !== 334) return response.startsWith('2') ? resolve() : reject('Refused')
+    // It is a challenge that tells what is wrong: the refusal comes after an empty line.
+    sendCommand('', () => reject('Refused'))
+  })
+}
+
+function asSaid(error: unknown): never {
+  throw error instanceof Error ? Object.assign(error, { command: 'AUTH XOAUTH2' }) : error
+}

@@ -1,6 +1,6 @@
 import { timeout, type Clock } from '../../clock.ts'
 import { MOST_CONNECTIONS, type MailConnection, type MailPlace } from '../../contract/mails.ts'
-import { errorOf } from './error.ts'
+import { errorOf } from './answers.ts'
 
 /** So many mails are made ready at once while others leave. */
 const READY_AT_ONCE = 30
@@ -18,9 +18,8 @@ export interface Peer {
   /** How many are open. Whoever is being closed still counts. */
   connections: Gate
   open(signal: AbortSignal): Promise<OpenConnection>
-  /** Idle ones at once, busy ones when their mail is through, until it is in use again. */
+  /** The idle ones at once. */
   close(): void
-  use(): void
 }
 
 export interface OpenConnection extends MailConnection {
@@ -33,7 +32,7 @@ export const createConnectionGate = () => createGate(() => ({ most: MOST_CONNECT
 export type Line = ReturnType<typeof createLine>
 
 /** The one line of all mails to a peer. */
-export function createLine(clock: Clock, { connections, open, close, use }: Peer) {
+export function createLine(clock: Clock, { connections, open, close }: Peer) {
   const places = createGate(() =>
     isFlowing() ? { most: READY_AT_ONCE, wave: WAVE } : { most: MOST_CONNECTIONS, wave: 1 },
   )
@@ -87,24 +86,17 @@ export function createLine(clock: Clock, { connections, open, close, use }: Peer
 
     isEmpty: () => places.isEmpty() && connections.isEmpty(),
     close,
-    use,
   }
-}
-
-/** So many may be inside. Those in line come in once so many places are free, several at a time. */
-interface Room {
-  most: number
-  wave: number
 }
 
 export type Gate = ReturnType<typeof createGate>
 
 /**
- * Lets in so many at once; the others wait in line.
+ * Lets in so many at once; the others wait in line, and come in once so many places are free.
  *
  * @param room - may change from one moment to the next.
  */
-function createGate(room: () => Room) {
+function createGate(room: () => { most: number; wave: number }) {
   const line = new Set<() => void>()
   let inside = 0
 

@@ -1,13 +1,30 @@
-import type { Clock } from '../../clock.ts'
+/**
+ * Hands mails over, to an SMTP server or to the transport of the host. It knows nothing of jobs and accounts, and does not read what
+ * a mail says.
+ */
+import { later, type Clock } from '../../clock.ts'
+import type { MailSender, MailTransport, OutgoingMail } from '../../contract/index.ts'
 import { AccountFlowsError } from '../../errors.ts'
-import type { MailSender, MailTransport } from '../../contract/index.ts'
+import { isMailAddress } from '../../settings/mail-address.ts'
 import type { Settings } from '../../settings/table.ts'
-import { createAccessTokens, tokenKey, type RefreshTokens } from './access-tokens.ts'
-import { createLine, createConnectionGate, type Line, type Peer } from './line.ts'
-import { nodemailer } from './nodemailer.ts'
-import { createMailServer } from './server.ts'
+import {
+  createAccessTokens,
+  tokenKey,
+  type AccessTokens,
+  type RefreshTokens,
+} from './access-tokens.ts'
+import { answersTheMail, errorOf, receiptOf } from './answers.ts'
+import { composeMail, newMessageId, nodemailer } from './compose.ts'
+import { smtpConnection } from './connection.ts'
+import { createConnectionGate, createLine, type Gate, type Line, type Peer } from './line.ts'
 import { smtpSettings, type SmtpSettings } from './settings.ts'
 import { handOver, isInUse } from './transport.ts'
+
+/** Servers take only so many over one connection. */
+const MAX_MAILS = 100
+const IDLE_MS = 15_000
+/** What answered so short a time ago is not asked whether it still does. */
+const FRESH_MS = 1_000
 
 export function createMailSender(
   settings: () => Settings,
@@ -17,6 +34,7 @@ export function createMailSender(
 ): MailSender {
   if (!transport) nodemailer()
   const all = new Map<string, Line>()
+  let keyInUse: string | undefined
   const tokens = createAccessTokens(clock, refreshTokens)
   const toTransport = transport && createLine(clock, transportPeer(transport, settings))
 
@@ -25,14 +43,16 @@ export function createMailSender(
   function toServer(configured: SmtpSettings): Line {
     const { oauth, ...others } = configured
     const key = JSON.stringify([others, oauth && tokenKey(oauth)])
+    keyInUse = key
     for (const [other, line] of all) {
       if (other === key) continue
       line.close()
       if (line.isEmpty()) all.delete(other)
     }
-    const line = all.get(key) ?? createLine(clock, createMailServer(configured, clock, tokens))
+    const isKept = () => key === keyInUse
+    const line =
+      all.get(key) ?? createLine(clock, createMailServer(configured, clock, tokens, isKept))
     all.set(key, line)
-    line.use()
     return line
   }
 
@@ -52,6 +72,7 @@ export function createMailSender(
     },
 
     close() {
+      keyInUse = undefined
       for (const line of all.values()) line.close()
     },
   }
@@ -65,6 +86,134 @@ function transportPeer(transport: MailTransport, settings: () => Settings): Peer
       end: async () => {},
     }),
     close() {},
-    use() {},
+  }
+}
+
+/** The connections to one mail server. @param isKept - whether connections stay for other mails. */
+function createMailServer(
+  settings: SmtpSettings,
+  clock: Clock,
+  tokens: AccessTokens,
+  isKept: () => boolean,
+): Peer {
+  const connections = createConnectionGate()
+  const idle = createIdle(clock, connections)
+
+  return {
+    connections,
+
+    /** Takes an idle one that still answers, or opens one. */
+    async open(signal) {
+      if (!isMailAddress(settings.from)) {
+        throw new AccountFlowsError('ERR_MAIL_FAILED', 'The sender is not one plain address')
+      }
+      let kept = idle.take()
+      const destroy = () => kept?.socket.destroy()
+      signal.addEventListener('abort', destroy)
+      try {
+        if (kept && !(await kept.isAnswering())) kept = undefined
+        signal.throwIfAborted()
+        if (!kept) {
+          kept = keptConnection(settings, clock, tokens)
+          await kept.connect()
+        }
+      } catch (cause) {
+        destroy()
+        await kept?.closed
+        throw errorOf(cause, signal, 'connecting', settings)
+      }
+      const lent = kept
+      return {
+        send: (mail) => lent.send(mail, signal),
+        async end() {
+          signal.removeEventListener('abort', destroy)
+          if (isKept() && lent.takesMore()) idle.add(lent)
+          else await lent.quit()
+        },
+      }
+    },
+
+    close: idle.closeAll,
+  }
+}
+
+/** A connection that stays for the next mail. */
+function keptConnection(settings: SmtpSettings, clock: Clock, tokens: AccessTokens) {
+  const connection = smtpConnection(settings, clock, tokens)
+  const { socket, closed, isOpen, quit } = connection
+  const now = () => clock.now().getTime()
+  let mails = 0
+  let answeredAt = -Infinity
+
+  return {
+    socket,
+    closed,
+    quit,
+    /** Ends the wait of an idle one for its end. */
+    stay() {},
+
+    async connect() {
+      await connection.reach()
+      await connection.greet()
+      await connection.login()
+      answeredAt = now()
+    },
+
+    takesMore: () => mails < MAX_MAILS && isOpen(),
+
+    async isAnswering(): Promise<boolean> {
+      const isFresh = now() - answeredAt < FRESH_MS && isOpen()
+      if (isFresh || (await connection.reset())) return true
+      socket.destroy()
+      await closed
+      return false
+    },
+
+    async send(mail: OutgoingMail, signal: AbortSignal) {
+      const messageId = newMessageId(settings.from)
+      const message = composeMail(mail, settings, messageId)
+      mails += 1
+      answeredAt = -Infinity
+      try {
+        const reply = await connection.send(mail.to, message)
+        answeredAt = now()
+        const isInMail = (id: string) => message.includes(id) || mail.text.includes(id)
+        return receiptOf(messageId, reply, isInMail)
+      } catch (cause) {
+        if (!answersTheMail(cause)) socket.destroy()
+        throw errorOf(cause, signal, 'handing the mail over', settings)
+      }
+    },
+  }
+}
+
+type KeptConnection = ReturnType<typeof keptConnection>
+
+/** Connections that are not needed now. One that is being closed takes the place of an open one. */
+function createIdle(clock: Clock, connections: Gate) {
+  /** In the order in which they got free. */
+  const idle: KeptConnection[] = []
+
+  function close(kept: KeptConnection) {
+    kept.stay()
+    idle.splice(idle.indexOf(kept), 1)
+    connections.take()
+    void kept.quit().then(connections.leave)
+  }
+
+  return {
+    add(kept: KeptConnection) {
+      idle.push(kept)
+      kept.stay = later(clock, IDLE_MS, () => close(kept))
+    },
+
+    take(): KeptConnection | undefined {
+      const newest = idle.pop()
+      newest?.stay()
+      return newest
+    },
+
+    // What has entered takes one of the others.
+    closeAll: () => idle.slice(0, connections.free()).forEach(close),
   }
 }

@@ -1,11 +1,10 @@
-import { unlessAborted } from '../../clock.ts'
+import { systemClock, unlessAborted } from '../../clock.ts'
 import { AccountFlowsError } from '../../errors.ts'
-import type { MailTransport, OutgoingMail, SentMail, TransportMail } from '../../contract/index.ts'
+import type { MailTransport, OutgoingMail, TransportMail } from '../../contract/index.ts'
 import { isSmtpConfigured, type Settings } from '../../settings/table.ts'
 import { headersOf, mustBeAddress, newMessageId } from './compose.ts'
-import { errorOf } from './error.ts'
-import { harmless } from './reply-text.ts'
-import { sharesPiece } from './receipt.ts'
+import { errorOf, harmless, sharesPiece } from './answers.ts'
+import { randomUUID } from 'node:crypto'
 
 const ID = /^[!-~]{1,200}$/
 /** Codes of systems and of mail servers. No token is so short. */
@@ -26,7 +25,7 @@ export async function handOver(
   mail: OutgoingMail,
   settings: Settings,
   signal: AbortSignal,
-): Promise<SentMail> {
+) {
   mustBeAddress(mail.to)
   const handed = transportMail(mail, settings)
   let answer: unknown
@@ -59,7 +58,7 @@ export async function handOver(
 function transportMail(
   { to, subject, text, html, kind }: OutgoingMail,
   { smtpFrom: address, smtpFromName: name = '' }: Settings,
-): TransportMail {
+) {
   const sender = address !== undefined && {
     from: { name, address },
     messageId: newMessageId(address),
@@ -89,4 +88,30 @@ function reasonOf(thrown: unknown): string {
     if (messages.push(textOf(cause.message)) === MAX_CAUSES) break
   }
   return messages.join(': ')
+}
+
+/** A mail that `memoryMailbox` keeps. */
+export interface ReceivedMail extends Pick<TransportMail, 'to' | 'subject' | 'text' | 'html'> {
+  id: string
+  receivedAt: Date
+}
+
+/** A transport for development: delivers nothing, keeps the newest mails in memory. */
+export function memoryMailbox({ limit = 200, clock = systemClock } = {}): MailTransport & {
+  messages(): ReceivedMail[]
+} {
+  const kept: ReceivedMail[] = []
+
+  return {
+    isStandIn: true,
+
+    async send({ to, subject, text, html }) {
+      kept.unshift({ to, subject, text, html, id: randomUUID(), receivedAt: clock.now() })
+      kept.splice(limit)
+      return { accepted: true }
+    },
+
+    /** Newest first. */
+    messages: () => [...kept],
+  }
 }

@@ -1,17 +1,19 @@
 import type { NodemailerError } from 'nodemailer'
 import type { CheckedStep, MailStep } from '../../../contract/index.ts'
 import type { SmtpSettings } from '../settings.ts'
-import { FAILURES, LATER } from './words.ts'
-import { TokenError } from '../token-request.ts'
+import { TokenError } from '../access-tokens.ts'
 
 /** What is found out about a step. */
 export type Finding = Omit<CheckedStep, 'step'>
 
+/** @param reply - what the server said. */
 export function finding(
   status: Finding['status'],
   message: string,
-  more: Pick<Finding, 'reply' | 'advice'> = {},
+  advice?: string,
+  reply?: string,
 ): Finding {
+  const more = { ...(advice !== undefined && { advice }), ...(reply !== undefined && { reply }) }
   return { status, message, ...more }
 }
 
@@ -22,8 +24,6 @@ export interface Seen {
   said: string[]
   heard: string[]
   isConnected: boolean
-  /** The access token, in the place of a password. */
-  secret?: { password: string }
   /** The check ran out of time. */
   isLate: boolean
 }
@@ -40,16 +40,10 @@ export function explain(step: MailStep, error: unknown, seen: Seen): Finding {
   const code = codeOf(failure, seen)
   const way = wayOf(step, failure, seen)
   const isByToken = way === 'auth' && seen.settings.oauth && !/^(?:530|538|ENOAUTH)$/.test(code)
-  const { response: reply } = failure
-  const { advice = '', ...found } = told(isByToken ? 'auth token' : way, code, seen)
-  return {
-    ...found,
-    advice: code.startsWith('4') ? LATER : advice,
-    ...(reply !== undefined && { reply }),
-  }
+  return told(isByToken ? 'auth token' : way, code, seen, failure.response)
 }
 
-function told(way: string, code: string, seen: Seen): Finding {
+function told(way: string, code: string, seen: Seen, reply?: string): Finding {
   const [, error = code] = code.split(' ')
   const [message = '', advice = ''] = FAILURES[`${way} ${error}`] ?? FAILURES[way] ?? []
   const { host, port, from, tls, oauth } = seen.settings
@@ -57,7 +51,8 @@ function told(way: string, code: string, seen: Seen): Finding {
   const values: Record<string, unknown> = { host, port, from, tls, code, endpoint }
   values['login'] = loginOf(seen)
   const text = message.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(values[name]))
-  return finding('failed', text, { advice })
+  const isForNow = reply !== undefined && code.startsWith('4')
+  return finding('failed', text, isForNow ? LATER : advice, reply)
 }
 
 function codeOf(failure: NodemailerError, { isLate }: Seen): string {
@@ -89,4 +84,110 @@ export const offersTls = ({ heard }: Seen) => heard.some((each) => /[ -]STARTTLS
 export function loginOf({ said }: Seen): string {
   const command = said.findLast((each) => each.startsWith('AUTH ')) ?? 'AUTH'
   return command.split(' ', 2).join(' ')
+}
+
+type Words = [message: string, advice: string]
+
+export const LATER = 'Try again in a few minutes.'
+const WANTS_TLS = 'Set smtp_tls to starttls, or to implicit on port 465.'
+const REFUSED_CLIENT: Words = [
+  'The token endpoint {endpoint} refuses this client ({code}).',
+  'Check smtp_oauth_client_id and smtp_oauth_client_secret. A secret may have expired: make a new one at the provider.',
+]
+
+/** For each way in which a step fails, what happened and what to do. */
+export const FAILURES: Record<string, Words> = {
+  dns: [
+    '{host} cannot be found ({code}).',
+    'Check the spelling of smtp_host. Check that this machine reaches its DNS server (/etc/resolv.conf). The name of a container or private host works only inside its own network.',
+  ],
+  connect: [
+    'No connection to {host} port {port} ({code}).',
+    'Check smtp_host, smtp_port, and any firewall on the way. Many hosting providers block port 25: use 587.',
+  ],
+  'connect ECONNREFUSED': [
+    'Nothing listens at {host} port {port} ({code}).',
+    'Check that smtp_port is right (587, or 465 for implicit TLS), and that the server runs.',
+  ],
+  greeting: [
+    'Connected to {host} port {port}, but no mail server answers there ({code}).',
+    'Check smtp_host and smtp_port. A server with TLS from the first byte (port 465) needs smtp_tls implicit. Or the server blocks this machine: ask its operator.',
+  ],
+  'refused greeting': [
+    'The server refuses connections from this machine ({code}).',
+    'Ask its operator whether the IP address of this machine is blocked. Or use the submission server and port of your mail provider.',
+  ],
+  hello: [
+    'The server refuses the first command, EHLO ({code}).',
+    'It does not accept this machine, or the domain of smtp_from: ask its operator.',
+  ],
+  stripped: [
+    'The server does not offer STARTTLS, which smtp_tls {tls} requires.',
+    'Check smtp_port (587; for 465 set smtp_tls to implicit). If STARTTLS worked before, somebody on the network may remove it: do not switch TLS off.',
+  ],
+  starttls: ['The server offers STARTTLS, but then refuses it ({code}).', LATER],
+  handshake: [
+    'The TLS handshake failed ({code}).',
+    'On port 587 or 25, set smtp_tls to starttls. A server without TLS 1.2 needs an update. A proxy or firewall may also answer instead of the server.',
+  ],
+  token: [
+    'No access token came from {endpoint} ({code}).',
+    'Check smtp_oauth_token_endpoint, and that this machine reaches it.',
+  ],
+  'refused token': [
+    'The token endpoint {endpoint} gives no access token ({code}).',
+    'Look up the error code of its answer, and check smtp_oauth_token_endpoint.',
+  ],
+  'refused token invalid_client': REFUSED_CLIENT,
+  'refused token unauthorized_client': REFUSED_CLIENT,
+  'refused token invalid_grant': [
+    'The token endpoint {endpoint} refuses the refresh token ({code}).',
+    'It expired or was revoked. Sign in at the provider again, and set the new smtp_oauth_refresh_token.',
+  ],
+  'refused token invalid_scope': [
+    'The token endpoint {endpoint} refuses the scope ({code}).',
+    'Check smtp_oauth_scope. For Microsoft 365 it is https://outlook.office365.com/.default.',
+  ],
+  auth: [
+    'The server refuses the login with {login} ({code}).',
+    'Check smtp_username (often the whole address) and smtp_password. Many providers want an app password or an API key here.',
+  ],
+  'auth token': [
+    'The mail server refuses the access token with {login} ({code}).',
+    'The token endpoint did its part. Check smtp_username (the mailbox) and smtp_oauth_scope. Check that this client may send as this mailbox.',
+  ],
+  'auth token 504': [
+    'The server refuses the login with {login} ({code}).',
+    'It does not support XOAUTH2: check smtp_host, or set smtp_auth to password.',
+  ],
+  'auth 504': [
+    'The server refuses the login with {login} ({code}).',
+    'It offers no login method that is supported here: PLAIN, LOGIN or CRAM-MD5.',
+  ],
+  'auth 530': ['The server wants TLS before the login ({code}).', WANTS_TLS],
+  'auth 538': ['The server wants TLS before the login ({code}).', WANTS_TLS],
+  'auth ENOAUTH': [
+    'A login is set, but the server offers no login here.',
+    'Many servers offer a login only over TLS and on port 587, not 25. If this server needs no login, remove yours.',
+  ],
+  from: [
+    'The server refuses the sender {from} ({code}).',
+    'Set smtp_from to an address that this login may send from, or register its domain with the provider.',
+  ],
+  'from 530': [
+    'The server wants a login first ({code}).',
+    'Set smtp_username and smtp_password, or what smtp_auth xoauth2 needs.',
+  ],
+  rcpt: [
+    'The server refuses the recipient ({code}).',
+    'Check that the address exists. If the server does not relay our mail, set a login, or ask its operator to allow this machine.',
+  ],
+  data: [
+    'The server refuses the mail ({code}).',
+    'The reason is in its answer: a filter, a quota, or a rule for the domain of smtp_from (SPF, DKIM, DMARC).',
+  ],
+  unanswered: [
+    'No proper answer came ({code}).',
+    'See the log of the mail server: it may block this machine, or be restarting. A proxy or firewall may also answer instead of it.',
+  ],
 }

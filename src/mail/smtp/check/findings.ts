@@ -1,10 +1,19 @@
 import { TLSSocket, type PeerCertificate } from 'node:tls'
 import { missingForLogin } from '../../../settings/rules.ts'
-import { settingsTable, type SettingKey, type Settings } from '../../../settings/table.ts'
+import {
+  isSmtpConfigured,
+  settingsTable,
+  type SettingKey,
+  type Settings,
+} from '../../../settings/table.ts'
 import { finding, loginOf, offersTls, type Finding, type Seen } from './failures.ts'
 import type { SmtpConnection } from '../connection.ts'
 import { isLoopbackHost } from '../../../settings/loopback-host.ts'
 import { tlsPolicy } from '../settings.ts'
+import { timeout, type Clock } from '../../../clock.ts'
+import { AccountFlowsError } from '../../../errors.ts'
+import type { MailCheckOptions, MailTransport } from '../../../contract/index.ts'
+import { handOver } from '../transport.ts'
 
 const DAY_MS = 86_400_000
 const SOON_DAYS = 14
@@ -13,27 +22,26 @@ const UNTRUSTED =
 
 export function judgeSettings(settings: Settings): Finding {
   if (settings.smtpFault !== undefined) {
-    const advice = 'Put the key back, or set the value again.'
-    return finding('failed', `${settings.smtpFault}. Mails wait until this is mended.`, { advice })
+    const message = `${settings.smtpFault}. Mails wait until this is mended.`
+    return finding('failed', message, 'Put the key back, or set the value again.')
   }
   const unset = (...keys: SettingKey[]) =>
     keys.filter((key) => settings[key] === undefined).map((key) => settingsTable[key].name)
   const missing = unset('smtpHost', 'smtpPort', 'smtpFrom').join(' and ')
   if (missing) {
     const message = `Mail is not configured: ${missing} missing. Mails wait until it is set.`
-    return finding('failed', message, { advice: `Set ${missing}.` })
+    return finding('failed', message, `Set ${missing}.`)
   }
   const [half, ...more] = missingForLogin(settings)
   if (half === undefined) return finding('ok', 'smtp_host, smtp_port and smtp_from are set.')
   if (settings.smtpAuth === 'xoauth2') {
     const names = [half, ...more].join(' and ')
     const message = `smtp_auth is xoauth2, but ${names} missing, so there is no login.`
-    return finding('warning', message, { advice: `Set ${names}.` })
+    return finding('warning', message, `Set ${names}.`)
   }
   const given = half === 'smtp_username' ? 'smtp_password' : 'smtp_username'
-  return finding('warning', `${given} is set but ${half} is not, so there is no login.`, {
-    advice: `Set ${half}, or remove ${given}.`,
-  })
+  const message = `${given} is set but ${half} is not, so there is no login.`
+  return finding('warning', message, `Set ${half}, or remove ${given}.`)
 }
 
 /** Of the connection after the greeting. A certificate that nobody vouches for is refused as it is for mails. */
@@ -48,35 +56,31 @@ export function judgeTls(seen: Seen, { smtp }: SmtpConnection, now: Date): Findi
   const distrust = socket.authorized ? '' : String(socket.authorizationError)
   if (distrust && policy.tls.rejectUnauthorized) {
     const [fault, advice] = faultOf(distrust, certificate, host, now)
-    return finding('failed', `${way}: the certificate ${fault} (${distrust}).`, { advice })
+    return finding('failed', `${way}: the certificate ${fault} (${distrust}).`, advice)
   }
   const days = Math.floor((new Date(certificate.valid_to).getTime() - now.getTime()) / DAY_MS)
   const isEnding = !distrust && days < SOON_DAYS
   const verdict = distrust
     ? `is not trusted (${distrust}), but a loopback host may use it`
     : `is valid until ${day(certificate.valid_to)}`
-  return finding(
-    isEnding ? 'warning' : 'ok',
-    `${way}: ${socket.getProtocol()} with ${socket.getCipher().standardName}; the certificate ${verdict}.`,
-    {
-      reply,
-      ...(isEnding && { advice: `It expires in ${days} days: renew it on the mail server.` }),
-    },
-  )
+  const cipher = `${socket.getProtocol()} with ${socket.getCipher().standardName}`
+  const message = `${way}: ${cipher}; the certificate ${verdict}.`
+  if (!isEnding) return finding('ok', message, undefined, reply)
+  const advice = `It expires in ${days} days: renew it on the mail server.`
+  return finding('warning', message, advice, reply)
 }
 
 function judgePlain(seen: Seen, reply: string): Finding {
   const { tls } = seen.settings
   if (tls !== 'none') {
     const message = `No TLS: the server does not offer it. A loopback host may go without (smtp_tls ${tls}).`
-    return finding('ok', message, { reply })
+    return finding('ok', message, undefined, reply)
   }
-  return finding('warning', 'smtp_tls is none: mails, links and the login are sent unencrypted.', {
-    reply,
-    advice: offersTls(seen)
-      ? 'This server offers STARTTLS: set smtp_tls to starttls.'
-      : 'Use it only in a network that you trust.',
-  })
+  const message = 'smtp_tls is none: mails, links and the login are sent unencrypted.'
+  const advice = offersTls(seen)
+    ? 'This server offers STARTTLS: set smtp_tls to starttls.'
+    : 'Use it only in a network that you trust.'
+  return finding('warning', message, advice, reply)
 }
 
 function faultOf(
@@ -112,8 +116,49 @@ export function judgeLogin(seen: Seen, { smtp }: SmtpConnection): Finding {
   const reply = seen.heard.at(-1) ?? ''
   const isEncrypted = smtp._socket instanceof TLSSocket
   const message = `Logged in with ${loginOf(seen)}${isEncrypted ? '' : ', unencrypted'}.`
-  if (isEncrypted || isLoopbackHost(seen.settings.host)) return finding('ok', message, { reply })
+  if (isEncrypted || isLoopbackHost(seen.settings.host))
+    return finding('ok', message, undefined, reply)
   const advice =
     'Others on the network could read the password: set smtp_tls to starttls or implicit, then change the password.'
-  return finding('warning', message, { reply, advice })
+  return finding('warning', message, advice, reply)
+}
+
+const CHECK_MS = 30_000
+
+/** In place of the SMTP steps. A transport shows what it does only where it is handed a mail. */
+export async function judgeTransport(
+  transport: MailTransport,
+  settings: Settings,
+  { to, mail }: MailCheckOptions,
+  clock: Clock,
+): Promise<Finding> {
+  if (to === undefined || !mail) {
+    const message = 'Not checked: only a sent mail shows that the transport works.'
+    return finding('skipped', message, 'Run account-flows mail test --to <your address>.')
+  }
+  const { signal, cancel } = timeout(clock, CHECK_MS)
+  try {
+    const { queueId } = await handOver(transport, { ...mail, to }, settings, signal)
+    const name = queueId === undefined ? '' : `, as ${queueId}`
+    return finding('ok', `The transport accepted the mail${name}.`)
+  } catch (error) {
+    if (!(error instanceof AccountFlowsError)) throw error
+    const advice = 'Read what the mail service says, and check your code in the option transport.'
+    return finding('failed', `${error.message}.`, advice, error.fault?.reply)
+  } finally {
+    cancel()
+  }
+}
+
+export function judgeSender(settings: Settings): Finding {
+  const { smtpFrom: from } = settings
+  const sender =
+    from === undefined
+      ? 'smtp_from is not set, so the transport chooses the sender'
+      : `the sender is ${from}`
+  const message = `Mails go to the transport of this server; ${sender}.`
+  if (!isSmtpConfigured(settings)) return finding('ok', message)
+  const advice =
+    'smtp_host and smtp_port are set, but not used: unset them, or remove the option transport.'
+  return finding('advice', message, advice)
 }

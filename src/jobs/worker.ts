@@ -1,52 +1,54 @@
+/** Workers: each takes jobs of a queue, many at a time, and looks for more. It knows nothing of what they are about. */
 import { setMaxListeners } from 'node:events'
 import { within, type Clock } from '../clock.ts'
 import type { Log } from '../contract/index.ts'
 
 /** The store cannot be reached, or is overloaded. Rings do not end this wait. */
 const AFTER_FAILURE_MS = 2_000
-/** Without a ring, a lane looks for jobs so often at least. */
+/** Without a ring, a worker looks for jobs so often at least. */
 const POLL_MS = 1_000
 /** Of the time to stop, what is under way has to end by itself before it is given back. */
 const GRACE = 0.5
+const FIRST_RETRY_MS = 2_000
+const WAKE_WITHIN_MS = 250
 
 /** What the log tells of a job. */
-interface LaneJob {
+interface Job {
   id: string
   kind?: string
 }
 
-export interface LaneParts<Job extends LaneJob> {
+interface WorkerParts<J extends Job> {
   /** For the log, such as `mail`. */
   name: string
   /** So many jobs are under way at most. */
   atOnce: number
   /** More are taken once so many may be: the steps of jobs that were claimed together are one command for all of them. */
   wave: number
-  claim(most: number): Promise<Job[]>
+  claim(most: number): Promise<J[]>
   /** What it throws is logged; the lease of the job runs out, and it is taken again. `stop` aborts where the job is to be given back. */
-  work(job: Job, stop: AbortSignal): Promise<void>
+  work(job: J, stop: AbortSignal): Promise<void>
   clock: Clock
   log: Log
 }
 
-/** Takes jobs of one stage, many at a time, until it is stopped. */
-export function createLane<Job extends LaneJob>(parts: LaneParts<Job>) {
+/** Takes jobs, many at a time, until it is stopped. */
+export function createWorker<J extends Job>(parts: WorkerParts<J>) {
   const { atOnce, wave, clock } = parts
   const underWay = new Set<Promise<void>>()
   let rung = new AbortController()
   let ends = newEnds(atOnce)
   let running = Promise.resolve()
-  let mayBeMore = false
 
   const ring = () => rung.abort('rung')
 
-  function begin(job: Job) {
+  function begin(job: J) {
     const working = parts
       .work(job, ends.giving.signal)
-      .catch(logFailure(parts, 'job', toldOf(job)))
+      .catch(logFailure(parts, 'job', { job: job.id, kind: job.kind }))
       .finally(() => {
         underWay.delete(working)
-        if (mayBeMore) ring()
+        if (underWay.size === atOnce - wave) ring()
       })
     underWay.add(working)
   }
@@ -54,9 +56,7 @@ export function createLane<Job extends LaneJob>(parts: LaneParts<Job>) {
   async function run({ signal }: AbortController) {
     while (!signal.aborted) {
       const free = atOnce - underWay.size
-      mayBeMore = free < wave
-      const jobs = mayBeMore ? [] : await parts.claim(free).catch(logFailure(parts, 'outbox'))
-      mayBeMore ||= jobs?.length === free
+      const jobs = free < wave ? [] : await parts.claim(free).catch(logFailure(parts, 'outbox'))
       jobs?.forEach(begin)
       if (!jobs) await clock.sleep(AFTER_FAILURE_MS, { signal, ref: false })
       else if (jobs.length === 0) {
@@ -78,13 +78,6 @@ export function createLane<Job extends LaneJob>(parts: LaneParts<Job>) {
       running = run(ends.stopping)
     },
 
-    /** Takes a job that somebody else claimed. `false`: there is no room. */
-    accept(job: Job): boolean {
-      const hasRoom = underWay.size < atOnce && !ends.stopping.signal.aborted
-      if (hasRoom) begin(job)
-      return hasRoom
-    },
-
     /** Takes no more jobs, waits for those under way, and gives back what does not end in time: all within `withinMs`. */
     async stop(withinMs: number) {
       ends.stopping.abort()
@@ -96,11 +89,7 @@ export function createLane<Job extends LaneJob>(parts: LaneParts<Job>) {
   }
 }
 
-function logFailure(
-  { name, log }: Pick<LaneParts<LaneJob>, 'name' | 'log'>,
-  what: string,
-  of = {},
-) {
+function logFailure({ name, log }: Pick<WorkerParts<Job>, 'name' | 'log'>, what: string, of = {}) {
   return (error: unknown): undefined => {
     log('error', `${name} ${what} failed`, { ...of, error: String(error) })
   }
@@ -113,4 +102,26 @@ function newEnds(atOnce: number) {
   return { stopping: new AbortController(), giving }
 }
 
-const toldOf = ({ id, kind }: LaneJob) => ({ job: id, ...(kind !== undefined && { kind }) })
+/** Plans a look at jobs that are due at a time. One that is planned for soon after it already finds them too. */
+export function createWaking(clock: Clock, ring: () => void): (at: Date) => void {
+  let planned: number | undefined
+
+  async function look(inMs: number) {
+    await clock.sleep(inMs, { ref: false })
+    planned = undefined
+    ring()
+  }
+
+  return (at) => {
+    const due = at.getTime()
+    if (planned !== undefined && due <= planned && planned <= due + WAKE_WITHIN_MS) return
+    planned = due + Math.random() * WAKE_WITHIN_MS
+    void look(planned - clock.now().getTime())
+  }
+}
+
+/** How long to wait before another attempt: about twice as long each time. A random part keeps jobs that failed together apart. */
+export function backoffMs(attempts: number, mostMs: number): number {
+  const longest = Math.min(FIRST_RETRY_MS * 2 ** (attempts - 1), mostMs)
+  return longest / 2 + Math.random() * (longest / 2)
+}

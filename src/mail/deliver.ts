@@ -1,15 +1,18 @@
+import type { MailPlace, MailSender, SentMail } from '../contract/index.ts'
 import { AccountFlowsError, isStoreUnavailable } from '../errors.ts'
-import type { MailPlace, SentMail } from '../contract/index.ts'
-import { tokensOf } from '../contract/mail-kinds.ts'
+import type { MailBrake } from '../jobs/limits.ts'
+import { backoffMs } from '../jobs/worker.ts'
 import type { MailJob } from '../store/index.ts'
-import { backoffMs } from './backoff.ts'
-import { endUnsent, giveUp, isHeld, isInTime } from './end.ts'
-import { recordFailed, recordSent } from '../mail/events.ts'
-import type { Recipient } from '../mail/mail-flow.ts'
-import { MAIL_FLOWS } from '../mail/mail-flows.ts'
-import type { MailParts } from './parts.ts'
-import { renderMail } from '../mail/render.ts'
-import { recipientOf, type JobToSend } from '../mail/resolve.ts'
+import type { Recipient } from './kinds.ts'
+import { endUnsent, giveUp, isHeld, isInTime, recordFailed, recordSent } from './outcome.ts'
+import type { MakeMail } from './render.ts'
+import { recipientOf, type JobToSend, type ResolveParts } from './resolve.ts'
+
+export interface DeliverParts extends ResolveParts {
+  makeMail: MakeMail
+  sender: Pick<MailSender, 'withPlace'>
+  brake: Pick<MailBrake, 'mayLeave'>
+}
 
 const LAST_RETRY_MS = 60_000
 const SETTLE_AGAIN_MS = 1_000
@@ -21,11 +24,7 @@ const LOOK_AGAIN_MS = 1_000
  *
  * @param stop - aborts where the job is to be given back.
  */
-export async function deliverMail(
-  parts: MailParts,
-  job: JobToSend,
-  stop: AbortSignal,
-): Promise<void> {
+export async function deliverMail(parts: DeliverParts, job: JobToSend, stop: AbortSignal) {
   const sent = await trySending(parts, job, stop).catch((error: unknown) =>
     fail(parts, job, error, stop),
   )
@@ -33,11 +32,7 @@ export async function deliverMail(
 }
 
 /** `undefined`: there is no mail, or it has to wait. */
-async function trySending(
-  parts: MailParts,
-  job: JobToSend,
-  stop: AbortSignal,
-): Promise<SentMail | undefined> {
+async function trySending(parts: DeliverParts, job: JobToSend, stop: AbortSignal) {
   const recipient = await recipientOf(parts, job)
   if (typeof recipient === 'string') return endUnsent(parts, job, recipient)
   const outcome = await parts.sender.withPlace(stop, (place) => send(parts, job, recipient, place))
@@ -47,41 +42,30 @@ async function trySending(
 
 // The token is made when a connection is open, or will be in a moment as mails leave. It counts only while this worker holds
 // the job. `undefined`: it has to wait.
-async function send(
-  parts: MailParts,
-  job: MailJob,
-  recipient: Recipient,
-  place: MailPlace,
-): Promise<SentMail | 'over' | undefined> {
-  const { brake, clock } = parts
+async function send(parts: DeliverParts, job: MailJob, recipient: Recipient, place: MailPlace) {
+  const { makeMail, brake, clock } = parts
   if (!(await brake.mayLeave())) return undefined
   if (!place.isFlowing) await place.open()
-  const { carried, client } = await parts.identify(job.carried)
-  const link = await MAIL_FLOWS[job.kind].mint(parts, job, recipient, carried)
-  if (link === 'superseded') {
-    if (await isHeld(parts, job)) await endUnsent(parts, job, link)
+  const made = await makeMail(job, recipient)
+  if (made === 'superseded') {
+    if (await isHeld(parts, job)) await endUnsent(parts, job, made)
     return 'over'
   }
   // Whatever ends a job does so before it ends its links. Either this look sees that, or it comes after the mint, and finds the link.
   const lookedAt = clock.now().getTime()
   if (await isHeld(parts, job)) {
-    const mail = await renderMail(parts, job, recipient, link, client)
+    const mail = await made.render()
     const connection = await place.open()
     // Of what ends meanwhile, a mail with a dead link may leave. Another worker has the job only after the end of the hold.
     const isRecent = Math.abs(clock.now().getTime() - lookedAt) < LOOK_AGAIN_MS
     if (isRecent ? isInTime(parts, job) : await isHeld(parts, job)) return connection.send(mail)
   }
-  if (link.token) await tokensOf(parts.store, job.kind)?.revoke({ id: link.token.id }, clock.now())
+  await made.voidLink()
   return 'over'
 }
 
 // It left: it is not sent again because the database is away for a moment, or because the event cannot be recorded.
-async function settle(
-  parts: MailParts,
-  job: MailJob,
-  sent: SentMail,
-  stop: AbortSignal,
-): Promise<void> {
+async function settle(parts: DeliverParts, job: MailJob, sent: SentMail, stop: AbortSignal) {
   const { store, clock, log } = parts
   for (;;) {
     try {
@@ -98,7 +82,7 @@ async function settle(
   }
 }
 
-async function fail(parts: MailParts, job: MailJob, error: unknown, stop: AbortSignal) {
+async function fail(parts: DeliverParts, job: MailJob, error: unknown, stop: AbortSignal) {
   const { store, clock, log } = parts
   if (isStoreUnavailable(error)) throw error
   if (stop.aborted) return store.outbox.release(job, clock.now(), 'stopped')

@@ -1,0 +1,137 @@
+/** What becomes of a mail job: what the audit log learns, each once however often the job is taken; and how a job ends. */
+import type { Clock } from '../clock.ts'
+import type { AuditEvent, Log, MailFailure, MailKind, NoMail, SentMail } from '../contract/index.ts'
+import { MAIL_KINDS, tokensOf, type TokenPart } from '../contract/mail-kinds.ts'
+import { foldTyped } from '../contract/users.ts'
+import type { MailFault } from '../errors.ts'
+import type { AccountFlowsStore, MailJob } from '../store/index.ts'
+import { attemptOf } from '../store/request-order.ts'
+
+export interface JobParts {
+  store: Pick<AccountFlowsStore, 'outbox' | 'audit' | TokenPart>
+  /** Stands for an account, a mailbox or what was typed, and tells nothing about it. */
+  keyedHash(text: string): string
+  audit(event: AuditEvent): Promise<void>
+  clock: Clock
+  log: Log
+}
+
+/** Anybody may have written it. */
+const MAX_AUDITED_LENGTH = 256
+
+/** What an admin can mend, or should know of; the others are ordinary, and nothing of them stays. */
+const DEAD_LETTERS: ReadonlySet<NoMail> = new Set<NoMail>([
+  'expired',
+  'account_gone',
+  'disabled',
+  'no_address',
+  'bad_address',
+  'no_password',
+])
+
+/** @param reason - why there will be no mail. */
+export async function recordRequested(
+  { audit, keyedHash }: JobParts,
+  job: MailJob,
+  reason?: NoMail,
+) {
+  const { flow, isNotice } = MAIL_KINDS[job.kind]
+  if (isNotice) return
+  const event = { ...about(job), at: job.requestedAt }
+  await audit({
+    ...event,
+    id: `requested:${job.id}`,
+    type: `${flow}_requested`,
+    ...(reason !== undefined && { reason }),
+    ...(job.accountId === undefined &&
+      job.identifier !== undefined && {
+        details: { identifier_hash: keyedHash(foldTyped(job.identifier)) },
+      }),
+  })
+  // A form asks again for a login that was recorded when it was blocked.
+  if (job.pendingLoginId === undefined || job.isOfForm) return
+  await audit({ ...event, id: `blocked:${job.id}`, type: 'email_login_blocked' })
+}
+
+export function recordSent({ audit, clock }: JobParts, job: MailJob, sent: SentMail) {
+  const { messageId, queueId } = sent
+  const known = {
+    ...(messageId !== undefined && { message_id: messageId }),
+    ...(queueId !== undefined && { queue_id: queueId }),
+  }
+  return audit({
+    ...about(job),
+    ...detailsOf(job.kind, known),
+    id: sentId(job),
+    type: `${MAIL_KINDS[job.kind].flow}_mail_sent`,
+    at: clock.now(),
+  })
+}
+
+/** Whether the mail left before, and its process died before it could remove the job. */
+export async function wasSent({ store }: JobParts, job: MailJob): Promise<boolean> {
+  return (await store.audit.list({ id: sentId(job), limit: 1 })).length > 0
+}
+
+const sentId = ({ id }: MailJob) => `mail_sent:${id}`
+
+export function recordFailed(
+  { audit, clock }: JobParts,
+  job: MailJob,
+  reason: MailFailure,
+  fault?: MailFault,
+): Promise<void> {
+  return audit({
+    ...about(job),
+    ...detailsOf(job.kind, { ...fault }),
+    id: `mail_failed:${job.id}:${job.attempts}:${reason}`,
+    type: `${MAIL_KINDS[job.kind].flow}_mail_failed`,
+    at: clock.now(),
+    reason,
+  })
+}
+
+function about({ carried, requester, accountId }: MailJob) {
+  return { accountId, clientId: carried.clientId?.slice(0, MAX_AUDITED_LENGTH), ...requester }
+}
+
+// A notice belongs to what it tells of, and has no event of its own.
+function detailsOf<Known extends object>(kind: MailKind, known: Known) {
+  const details = { ...(MAIL_KINDS[kind].isNotice && { mail: kind }), ...known }
+  return Object.keys(details).length > 0 ? { details } : {}
+}
+
+/** Whether nobody else has the job. */
+export async function isHeld(parts: JobParts, job: MailJob): Promise<boolean> {
+  return (await parts.store.outbox.isHeld(job)) && isInTime(parts, job)
+}
+
+/** After the end of the hold somebody may take the job at any moment. */
+export const isInTime = ({ clock }: JobParts, job: MailJob) => clock.now() < job.availableAt
+
+/** Ends a job that gets no mail. */
+export async function endJob(parts: JobParts, job: MailJob, reason: NoMail): Promise<undefined> {
+  if (!DEAD_LETTERS.has(reason)) await parts.store.outbox.remove(job)
+  else if (await giveUp(parts, job, reason)) {
+    const { id, kind } = job
+    parts.log('warn', 'a request got no mail', { job: id, kind, reason })
+  }
+}
+
+/** Likewise, and records why; for a job whose request is recorded without a reason. */
+export async function endUnsent(parts: JobParts, job: MailJob, reason: NoMail): Promise<undefined> {
+  // Its process may have sent it, and died before it could remove the job.
+  const why = reason === 'expired' && (await wasSent(parts, job)) ? 'sent_before' : reason
+  if (why !== 'sent_before') await recordFailed(parts, job, why)
+  await endJob(parts, job, why)
+}
+
+/** Makes a dead letter of a job, and voids its links up to this attempt. `false`: somebody else holds it. */
+export async function giveUp(parts: JobParts, job: MailJob, reason: string): Promise<boolean> {
+  const { kind, accountId: userId } = job
+  const now = parts.clock.now()
+  // Its links first: nobody takes a dead letter up again.
+  if (userId !== undefined)
+    await tokensOf(parts.store, kind)?.revoke({ userId, upTo: attemptOf(job) }, now)
+  return parts.store.outbox.giveUp(job, now, reason)
+}

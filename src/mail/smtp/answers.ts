@@ -1,0 +1,156 @@
+import type { NodemailerError } from 'nodemailer'
+import { AccountFlowsError, atStep, type MailFault } from '../../errors.ts'
+import type { SmtpSettings } from './settings.ts'
+import { TokenError } from './access-tokens.ts'
+import type { SMTPConnectionSendInfo } from 'nodemailer/lib/smtp-connection'
+import type { SentMail } from '../../contract/index.ts'
+
+/** Commands of which the name tells more than what was being done. */
+const TELLING = /^(?:EHLO|STARTTLS|AUTH [A-Z0-9-]+|MAIL FROM|RCPT TO|DATA|RSET)$/
+
+/** Whether the server answered the mail, and not the connection: then the connection is good for another mail. */
+export function answersTheMail(cause: unknown): boolean {
+  const { code, responseCode } = detailsOf(cause)
+  return (code === 'EENVELOPE' || code === 'EMESSAGE') && responseCode !== 421
+}
+
+/**
+ * Says what happened, and at which step: the message in codes alone, as it is logged; the words of the server beside it, for admins. The
+ * cause is not kept. An aborted signal ended it, whatever came of that.
+ */
+export function errorOf(
+  cause: unknown,
+  { aborted, reason }: AbortSignal,
+  doing: string,
+  settings?: SmtpSettings,
+) {
+  if (aborted) {
+    const isLate = reason instanceof Error && reason.name === 'TimeoutError'
+    return failed({ code: isLate ? 'out of time' : 'stopped', step: doing })
+  }
+  if (cause instanceof TokenError) return failed({ code: cause.why, step: 'token' })
+  const fault = faultOf(cause, doing, settings)
+  if (!isForGood(cause)) return failed(fault)
+  const message = `The mail server refused the mail for good (${fault.code} ${atStep(fault)})`
+  return new AccountFlowsError('ERR_MAIL_REFUSED', message, { fault })
+}
+
+/** A refused login or sender (RFC 3463: 5.1.7, 5.1.8) is the admin's to mend, so the mail itself may still succeed. */
+function isForGood(cause: unknown): boolean {
+  const { responseCode = 0, response = '', command } = detailsOf(cause)
+  // A nodemailer of the host's may be older, and not say `permanent`.
+  const { permanent = responseCode >= 500 } = detailsOf(cause)
+  const isForAdmin =
+    responseCode === 530 || command === 'MAIL FROM' || /^5\d\d[ -]5\.1\.[78]\b/.test(response)
+  return permanent && answersTheMail(cause) && !isForAdmin
+}
+
+function faultOf(cause: unknown, doing: string, settings?: SmtpSettings): MailFault {
+  const { code, responseCode, response, command, timeoutType, originalCode } = detailsOf(cause)
+  const step = command !== undefined && TELLING.test(command) ? command : doing
+  if (!responseCode) return { step, code: timeoutType ?? originalCode ?? code ?? 'unknown reason' }
+  // Whoever answers the whole mail has seen its link; whoever answers a login, the password.
+  const isTold = settings && response && code !== 'EMESSAGE' && !step.startsWith('AUTH')
+  return {
+    step,
+    code: codesOf(response ?? '') || String(responseCode),
+    ...(isTold && { reply: harmless(response, settings) }),
+  }
+}
+
+function failed(fault: MailFault): AccountFlowsError {
+  const message = `The mail was not sent (${fault.code} ${atStep(fault)})`
+  return new AccountFlowsError('ERR_MAIL_FAILED', message, { fault })
+}
+
+function detailsOf(cause: unknown): Partial<NodemailerError> {
+  return cause instanceof Error ? cause : {}
+}
+
+/** Such as `550 5.1.1`. */
+function codesOf(reply: string): string {
+  const [codes = ''] = /^\d{3}(?:[ -][245]\.\d{1,3}\.\d{1,3}(?!\S))?/.exec(reply) ?? []
+  return codes.replace('-', ' ')
+}
+
+/**
+ * The id of the mail at the mail server. The server has seen the link by then. So only one id of its answer is kept, and only
+ * if it shares no long piece with the mail.
+ */
+export function receiptOf(
+  messageId: string,
+  answer: Partial<SMTPConnectionSendInfo> | undefined,
+  isInMail: (id: string) => boolean,
+): SentMail {
+  const { response = '', serverMessageId } = answer ?? {}
+  const isOfMail = (id: string) => sharesPiece(id, isInMail)
+  const queueId = queueIdOf(response, isOfMail)
+  const isReplaced =
+    serverMessageId !== undefined && !isOfMail(serverMessageId.replaceAll(/[<>]/g, ''))
+  return {
+    messageId: isReplaced ? serverMessageId : messageId,
+    ...(queueId !== undefined && { queueId }),
+  }
+}
+
+/** Whether it is in the mail, or a long piece of it is. */
+export function sharesPiece(id: string, isInMail: (piece: string) => boolean): boolean {
+  return isInMail(id) || piecesOf(id).some(isInMail)
+}
+
+/** So many letters of a token are worth keeping secret. */
+const PIECE = 20
+
+function piecesOf(id: string): string[] {
+  return (id.match(/[\w-]+/g) ?? []).flatMap((run) =>
+    Array.from({ length: Math.max(run.length - PIECE + 1, 0) }, (_, at) =>
+      run.slice(at, at + PIECE),
+    ),
+  )
+}
+
+/** As Postfix and Exim say it, or else the first word that looks like one: it has a digit, and is no number. No token fits into 40 letters. */
+function queueIdOf(response: string, isOfMail: (id: string) => boolean): string | undefined {
+  const words = response.replace(/^\d{3}[ -](\d\.\d{1,3}\.\d{1,3}\s)?/, '')
+  const isKept = (id: string) => id.length <= 40 && !isOfMail(id)
+  const named = /\b(?:queued as |id=)([\w.-]{4,})/i.exec(words)?.[1]
+  if (named !== undefined) return isKept(named) ? named : undefined
+  const ids = words.match(/[\w.-]{6,}/g) ?? []
+  return ids.find((id) => /\d/.test(id) && /\D/.test(id) && isKept(id))
+}
+
+const MAX_CHARS = 500
+const MAX_KEPT = 200
+const MAX_READ = 2_000
+
+/** Printable and short; only the codes where it repeats the password, as it is or as it was sent. */
+export function shown(
+  reply: string,
+  { username = '', password = '' }: Pick<SmtpSettings, 'username' | 'password'>,
+): string {
+  const text = reply
+    .replaceAll(/\n\d{3}[ -]/g, ' ')
+    .replace(/^(\d{3})-/, '$1 ')
+    .replaceAll(/[\p{Cc}\p{Z}]+/gu, ' ')
+    .replaceAll(/\p{C}/gu, '')
+    .trim()
+  const base64 = (secret: string) => Buffer.from(secret).toString('base64')
+  const sasl = [
+    `\0${username}\0${password}`,
+    `user=${username}\u0001auth=Bearer ${password}\u0001\u0001`,
+  ]
+  const secrets = [password, ...[password, ...sasl].map(base64)]
+  const isTelling = password !== '' && secrets.some((each) => `${reply}\n${text}`.includes(each))
+  return isTelling ? `${codesOf(text)} …`.trim() : text.slice(0, MAX_CHARS)
+}
+
+/** One short line, without addresses, and without what could be a token: whoever says it may have seen that of an earlier mail. */
+export function harmless(
+  text: string,
+  settings: Pick<SmtpSettings, 'username' | 'password'> = {},
+): string {
+  return shown(text.slice(0, MAX_READ), settings)
+    .replaceAll(/[^\s<>]+/g, (word) => (/@|%40/.test(word) ? '…' : word))
+    .replaceAll(/[\w-]{20,}/g, '…')
+    .slice(0, MAX_KEPT)
+}
