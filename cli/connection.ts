@@ -1,11 +1,9 @@
 import { createAdminClient, type AdminClient } from '../src/admin/client.ts'
 import { isInTheClear } from '../src/settings/loopback-host.ts'
-import { refused, usageError } from './exit-codes.ts'
+import { refused, usageError } from './failure.ts'
 import type { Run } from './io.ts'
-import { outputOf, type Output, type OutputOptions } from './output.ts'
-import { utf8Text } from './plain-text.ts'
-import { ask, canAsk } from './prompt.ts'
-import { readStdin, readTextFile } from './secrets.ts'
+import { outputOf, utf8Text, type Output, type OutputOptions } from './output.ts'
+import { ask, canAsk, readStdin, readTextFile } from './input.ts'
 
 /** What a command works with. */
 export interface Connection {

@@ -1,4 +1,4 @@
-import type { ExitCode } from './exit-codes.ts'
+import type { ExitCode } from './failure.ts'
 
 /** Signals that end a program. */
 export type Ending = 'SIGINT' | 'SIGTERM' | 'SIGHUP'

@@ -1,8 +1,7 @@
 import { Command } from 'commander'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { wholeNumber } from './arguments.ts'
-import { addCommand, addExamples, type CommandRow } from './command.ts'
+import { addCommand, addExamples, wholeNumber, type CommandRow } from './command.ts'
 import { auditCommands } from './commands/audit.ts'
 import { addCompletion } from './commands/completion.ts'
 import { doctorCommands } from './commands/doctor.ts'
@@ -12,10 +11,9 @@ import { mailCommands } from './commands/mail.ts'
 import { outboxCommands } from './commands/outbox.ts'
 import { settingsCommands } from './commands/settings.ts'
 import { userCommands } from './commands/user.ts'
-import { exitCodes, exitCodesHelp, usageError, type ExitCode } from './exit-codes.ts'
-import { tellFailure } from './failure.ts'
+import { exitCodes, exitCodesHelp, tellFailure, usageError, type ExitCode } from './failure.ts'
 import { USUAL_COLUMNS, widthOf, type Io, type Run } from './io.ts'
-import { utf8Text } from './plain-text.ts'
+import { utf8Text } from './output.ts'
 
 /** Runs one command. Whatever happens is told, and is the exit code. */
 export async function run(args: string[], io: Io): Promise<ExitCode> {

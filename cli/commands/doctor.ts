@@ -1,9 +1,11 @@
-import type { Check } from '../../src/admin/client.ts'
-import { checkText, reportEnd } from '../check-words.ts'
+import { AdminApiError, type Check } from '../../src/admin/client.ts'
+import { checkText, reportEnd } from '../words.ts'
 import { option, row } from '../command.ts'
 import type { Connection } from '../connection.ts'
-import { exitCodes } from '../exit-codes.ts'
-import { ownChecks } from '../own-checks.ts'
+import { exitCodeOf, exitCodes, messageOf, type ExitCode } from '../failure.ts'
+import { lookup } from 'node:dns/promises'
+import { isIP } from 'node:net'
+import { reachCodeOf } from '../../src/errors.ts'
 
 export const doctorCommands = [
   row({
@@ -31,4 +33,93 @@ async function examine({ to }: { to?: string }, connection: Connection): Promise
   const ok = checks.every(({ status }) => status !== 'failed')
   if (!ok) run.exitCode ||= exitCodes.refused
   output.answer({ ok, checks }, ({ checks }) => reportEnd(checks, output))
+}
+
+const TIMEOUT_MS = 10_000
+const FAILED = 'the connection failed'
+
+const ok = (step: string, message: string): Check => ({ step, status: 'ok', message })
+
+function failed(step: string, message: string, advice?: string): Check {
+  return { step, status: 'failed', message, ...(advice !== undefined && { advice }) }
+}
+
+/** Whether this program reaches the admin API. Tells each check, until one failed, and answers the exit code. */
+export async function ownChecks(
+  { admin, url }: Connection,
+  tell: (check: Check) => void,
+): Promise<ExitCode> {
+  const target = new URL(url)
+  tell(ok('url', url))
+  const name = await checkName(target.hostname.replace(/^\[|\]$/g, ''))
+  tell(name)
+  if (name.status === 'failed') return exitCodes.unreachable
+  // How far one request comes is what the checks are about.
+  const signal = AbortSignal.timeout(TIMEOUT_MS)
+  const error = await admin.getSettings({ signal }).then(() => undefined, adminApiError)
+  const checks = [
+    ...checkConnection(target, error),
+    error && !error.problem
+      ? failed('admin_api', error.message)
+      : ok('admin_api', `${url}/admin/api answers`),
+    error && exitCodeOf(error) === exitCodes.notAllowed
+      ? failed('token', messageOf(error))
+      : ok('token', 'the token is accepted'),
+    // Why, the checks of the server tell.
+    ...(error ? [failed('settings', error.message)] : []),
+  ]
+  const end = checks.findIndex(({ status }) => status === 'failed') + 1
+  checks.slice(0, end || undefined).forEach(tell)
+  return !error || checks[end - 1]?.step === 'settings' ? exitCodes.done : exitCodeOf(error)
+}
+
+async function checkName(host: string): Promise<Check> {
+  if (isIP(host)) return { step: 'server_dns', status: 'skipped', message: `${host} is an address` }
+  try {
+    const found = await lookup(host, { all: true })
+    const addresses = found.map(({ address }) => address).join(', ')
+    return ok('server_dns', `${host} is ${addresses}`)
+  } catch (error) {
+    const message = `${host} has no address (${reachCodeOf(error, FAILED)})`
+    const advice = 'Check the host name in the URL, and the DNS server of this machine.'
+    return failed('server_dns', message, advice)
+  }
+}
+
+/** What ends a request before anything of TLS or HTTP is said. */
+const NO_CONNECTION = /^(ECONNREFUSED|ETIMEDOUT|EHOST|ENET)/
+
+function checkConnection({ host, protocol }: URL, error: AdminApiError | undefined): Check[] {
+  const reason = error?.code === 'unreachable' ? reachCodeOf(error.cause, FAILED) : ''
+  const isLate = error?.code === 'aborted' || reason === 'ABORT_ERR'
+  if (isLate || NO_CONNECTION.test(reason)) {
+    const message = `no connection to ${host}: ${isLate ? 'no answer in time' : reason}`
+    const advice =
+      reason === 'ECONNREFUSED'
+        ? 'Nothing listens there: check that the service runs, and that the port is right.'
+        : 'Check for a firewall on the way, and that the service is on this host.'
+    return [failed('server_connect', message, advice)]
+  }
+  const connected = ok('server_connect', `${host} accepts connections`)
+  if (protocol === 'http:') return [connected]
+  if (reason === '') return [connected, ok('server_tls', 'the certificate is trusted')]
+  const message = `the certificate is not trusted, or there is no TLS: ${reason}`
+  const otherwise = /SELF_SIGNED|UNABLE_TO/.test(reason) ? OWN_AUTHORITY : NO_TLS
+  return [connected, failed('server_tls', message, certificateAdvice[reason] ?? otherwise)]
+}
+
+const NO_TLS = 'Check that this is an https port.'
+const OWN_AUTHORITY =
+  'No authority that this machine trusts has signed it. For your own authority, set NODE_EXTRA_CA_CERTS to its file.'
+
+const certificateAdvice: { [code: string]: string } = {
+  CERT_HAS_EXPIRED: 'The certificate has expired: renew it.',
+  CERT_NOT_YET_VALID: 'The certificate is not valid yet: check the clock of this machine.',
+  ERR_TLS_CERT_ALTNAME_INVALID:
+    'The certificate is for another host name: use that name in the URL.',
+}
+
+function adminApiError(error: unknown): AdminApiError {
+  if (error instanceof AdminApiError) return error
+  throw error
 }

@@ -1,9 +1,8 @@
 import { Argument } from 'commander'
 import type { SettingsOptions } from '../../src/admin/client.ts'
 import { allSettings, settingNamed } from '../../src/settings/table.ts'
-import { collect } from '../arguments.ts'
-import { option, row } from '../command.ts'
-import type { Connection } from '../connection.ts'
+import { collect, option, row } from '../command.ts'
+import { confirm, type Connection } from '../connection.ts'
 import {
   changeSettings,
   changeText,
@@ -11,11 +10,19 @@ import {
   valuesOf,
   type ChangeOptions,
 } from '../setting-changes.ts'
-import { requireNames, settingsHelp, unknownSetting } from '../setting-names.ts'
-import { givenSettings, readNames, type ValueSources } from '../setting-values.ts'
+import {
+  givenSettings,
+  readNames,
+  requireNames,
+  settingsHelp,
+  unknownSetting,
+  type ValueSources,
+} from '../given-settings.ts'
 import { table } from '../table.ts'
-import { applyCommands } from './settings-apply.ts'
 import { historyCommands } from './settings-history.ts'
+import { unmetBy } from '../../src/settings/recommended.ts'
+import { parseAll } from '../../src/settings/rules.ts'
+import { canAsk } from '../input.ts'
 
 const CHANGE_OPTIONS = [
   option('--dry-run', 'check everything, and change nothing'),
@@ -128,4 +135,35 @@ async function setSettings(given: Given, connection: Connection) {
   const settings = await givenSettings(run, readNames(run.io, given.settings, given))
   const put = (options: SettingsOptions) => admin.putSettings(settings, options)
   return changeSettings(connection, given, put, settings)
+}
+
+export const applyCommands = [
+  { name: 'settings apply', help: 'Set several settings that go together.' },
+  row({
+    name: 'settings apply recommended',
+    help: 'Set the recommended values. Stricter values stay. Asks first at a terminal.',
+    options: [option('--dry-run', 'show the changes, but make none')],
+    examples: ['settings apply recommended --dry-run', 'settings apply recommended'],
+    changes: true,
+    run: applyRecommended,
+    text: changeText,
+  }),
+]
+
+/** If somebody else changes the settings while it asks, it asks again. */
+function applyRecommended({ dryRun = false }: ChangeOptions, connection: Connection) {
+  const { admin, output, run } = connection
+  return changeSettings(connection, { dryRun }, async (options, before) => {
+    const old = Object.fromEntries(valuesOf(before))
+    const unmet = unmetBy(parseAll(old))
+    if (unmet.length > 0 && !dryRun && canAsk(run.io)) {
+      const lines = unmet.map(
+        ({ name, value, reason }) => `  ${name}: ${old[name]} -> ${value}, so that ${reason}`,
+      )
+      output.note(['It would change:', ...lines].join('\n'))
+      await confirm(connection, 'Set the recommended values')
+    }
+    const wanted = Object.fromEntries(unmet.map(({ name, value }) => [name, value]))
+    return admin.putSettings(wanted, options)
+  })
 }

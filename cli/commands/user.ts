@@ -1,20 +1,23 @@
 import { Argument } from 'commander'
 import {
   AdminApiError,
+  type Accepted,
   type AccountId,
   type AccountQuery,
   type EndedSessions,
   type ForgottenAccount,
+  type MailOutcome,
   type UserStatus,
   type Verification,
 } from '../../src/admin/client.ts'
-import { wholeNumber } from '../arguments.ts'
-import { option, row } from '../command.ts'
+import { option, row, wholeNumber } from '../command.ts'
 import type { Connection } from '../connection.ts'
-import { usageError } from '../exit-codes.ts'
-import { sendAndWait, type Ask } from '../send-and-wait.ts'
+import { exitCodeOf, exitCodes, usageError } from '../failure.ts'
 import { labelOf } from '../table.ts'
 import { statusText } from '../user-words.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { outcomeText } from '../words.ts'
+import { withProgress } from '../output.ts'
 
 const ID = option('--id <id>', 'account id, instead of <user>')
 const WAIT = option('--wait <seconds>', '0: do not wait', wholeNumber(0, 3_600)).default(30)
@@ -141,4 +144,48 @@ function forgottenText({ under_way: underWay, ...erased }: ForgottenAccount): st
   if (underWay > 0)
     lines.push(`Not erased, because still in progress: ${underWay}. Do this again in a minute.`)
   return lines.join('\n')
+}
+
+const INTERVAL_MS = 500
+/** For one answer, also when the time is over. */
+const LEAST_MS = 5_000
+
+export type Ask = 'sendReset' | 'inviteUser' | 'sendVerification'
+
+/** @param wait - how many seconds. */
+export async function sendAndWait(
+  ask: Ask,
+  account: AccountQuery,
+  connection: Connection,
+  wait: number,
+): Promise<void> {
+  const { admin, output, run } = connection
+  const accepted = await admin[ask](account)
+  if (wait === 0) return output.answer(accepted, acceptedText)
+  if (!output.isJson) output.note(acceptedText(accepted))
+  const outcome = await awaitMail(connection, accepted.mail_id, Date.now() + wait * 1_000)
+  output.answer(outcome, outcomeText)
+  if (outcome.state !== 'sent') run.exitCode = exitCodes.refused
+}
+
+function acceptedText({ mail_id }: Accepted): string {
+  return `The mail was asked for: ${mail_id}`
+}
+
+/** As soon as it is final, or what is so at the end. A server that is away meanwhile may come back. */
+function awaitMail({ admin, run }: Connection, mailId: string, end: number): Promise<MailOutcome> {
+  const left = () => Math.max(0, end - Date.now())
+  return withProgress(run.io, async (tell) => {
+    for (;;) {
+      try {
+        const signal = AbortSignal.timeout(Math.max(LEAST_MS, left()))
+        const outcome = await admin.mailOutcome({ mail_id: mailId }, { signal })
+        if (outcome.state !== 'waiting' || left() === 0) return outcome
+      } catch (error) {
+        if (exitCodeOf(error) !== exitCodes.unreachable || left() === 0) throw error
+      }
+      tell(`The mail waits to be sent (${Math.ceil(left() / 1_000)} s) …`)
+      await sleep(Math.min(INTERVAL_MS, left()))
+    }
+  })
 }

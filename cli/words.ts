@@ -1,7 +1,7 @@
-import { eventText } from './event-text.ts'
 import { factLines, table, type Fact } from './table.ts'
-import type { MailJob, MailOutcome, MailRecord } from '../src/admin/client.ts'
+import type { AuditEvent, Check, MailJob, MailOutcome, MailRecord } from '../src/admin/client.ts'
 import type { MailFailure, NoMail } from '../src/contract/audit.ts'
+import type { Colour, Output } from './output.ts'
 
 /** Why a request came to no mail, and what to do. */
 const reasons: Partial<Record<MailFailure, string>> & Record<NoMail, string> = {
@@ -87,4 +87,84 @@ export function recordText({ mail, history, ...outcome }: MailRecord): string {
     ...factLines(facts),
     ...(history.length === 0 ? [] : ['', 'History', ...history.map(eventText)]),
   ].join('\n')
+}
+
+/** One event in one line. */
+export function eventText({ at, type, ...event }: AuditEvent): string {
+  const { account_id, username, client_id, address, reason, user_agent, details = {} } = event
+  // No detail can pass for what the event is about.
+  const prefixed = Object.entries(details).map(([name, value]) => [`details.${name}`, value])
+  const known = {
+    account: account_id,
+    username,
+    client: client_id,
+    address,
+    reason,
+    ...Object.fromEntries(prefixed),
+    user_agent,
+  }
+  const told = Object.entries(known).flatMap(([name, value]) =>
+    value === undefined ? [] : [`${name}=${valueText(value)}`],
+  )
+  return [at, type, ...told].join('  ')
+}
+
+function valueText(value: unknown): string {
+  return typeof value === 'string' && /^[^\s"=]+$/.test(value) ? value : JSON.stringify(value)
+}
+
+const statusWords: Record<Check['status'], [string, Colour]> = {
+  ok: ['ok', 'green'],
+  advice: ['advice', 'yellow'],
+  warning: ['warning', 'yellow'],
+  failed: ['FAILED', 'red'],
+  skipped: ['skipped', 'grey'],
+}
+
+const STATUS_WIDTH = 8
+const BELOW = `\n${' '.repeat(STATUS_WIDTH + 1)}`
+
+/** One line, with what the other side said and what to do beneath it. */
+export function checkText({ step, status, message, reply, advice }: Check, output: Output): string {
+  // Each sentence is about another setting.
+  const sentences = status === 'advice' ? message.replaceAll('. ', `.${BELOW}`) : message
+  return [
+    `${statusText(status, output)} ${step}: ${sentences}`,
+    ...(reply === undefined ? [] : [`Answer: ${reply}`]),
+    ...(advice === undefined ? [] : [output.paint('bold', advice)]),
+  ].join(BELOW)
+}
+
+function statusText(status: Check['status'], output: Output): string {
+  const [word, colour] = statusWords[status]
+  return output.paint(colour, word.padEnd(STATUS_WIDTH))
+}
+
+/** What was skipped, in one line, and whether the service is ready. */
+export function reportEnd(checks: Check[], output: Output): string {
+  const skipped = stepsOf(checks, 'skipped')
+  return [
+    ...(skipped.length === 0 ? [] : [`${statusText('skipped', output)} ${skipped.join(', ')}`]),
+    '',
+    output.paint('bold', verdict(checks)),
+  ].join('\n')
+}
+
+function verdict(checks: Check[]): string {
+  const failed = checks.find(({ status }) => status === 'failed')
+  const warnings = stepsOf(checks, 'warning').length
+  if (failed) return `Not ready: ${reasonOf(failed)}`
+  if (warnings === 0) return 'Ready.'
+  return `Ready, with ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}.`
+}
+
+/** The first sentence, to stand behind a colon. */
+function reasonOf({ message }: Check): string {
+  if (message.startsWith('Mail is not configured')) return 'no mail server is set.'
+  const [sentence = ''] = message.split(/\.(?: |$)/)
+  return `${sentence.replace(/^[A-Z](?=[a-z ])/, (letter) => letter.toLowerCase())}.`
+}
+
+function stepsOf(checks: Check[], wanted: Check['status']): string[] {
+  return checks.flatMap(({ step, status }) => (status === wanted ? step : []))
 }
