@@ -1,8 +1,7 @@
 /** What a command is: one row, of which commander makes the command. */
 import { InvalidArgumentError, Option, type Argument, type Command } from 'commander'
 import { confirm, connect, type Connection } from './connection.ts'
-import { exitCodes } from './failure.ts'
-import { widthOf, type Run } from './io.ts'
+import { exitCodes, widthOf, type Run } from './io.ts'
 import type { Output } from './output.ts'
 import { parseDuration } from '../src/settings/kinds.ts'
 

@@ -1,95 +1,14 @@
+/**
+ * What ends a command before it is done: its sentence, its stable code and its exit code. A message repeats nothing that was typed,
+ * because that may be a secret.
+ *
+ * @module
+ */
 import { CommanderError } from 'commander'
-import { widthOf, type Screen } from './io.ts'
-import { plain, plainAnswer, plainJson, plainLines } from './output.ts'
-import { fitted, table } from './table.ts'
 import { AdminApiError, type Problem } from '../src/admin/client.ts'
-
-/** Says what went wrong, and answers the exit code. */
-export function tellFailure(error: unknown, stderr: Screen, isJson: boolean): ExitCode {
-  if (error instanceof CommanderError) {
-    if (error.exitCode === 0) return exitCodes.done
-    // It has printed the help already.
-    if (error.code === 'commander.help') return exitCodes.usage
-    const usage = new CliError(exitCodes.usage, 'usage', withoutValues(error.message))
-    return tellFailure(usage, stderr, isJson)
-  }
-  const columns = widthOf(stderr)
-  stderr.write(`${isJson ? jsonOf(error) : fitted(textOf(error, columns), columns)}\n`)
-  return exitCodeOf(error)
-}
-
-/** What is mistyped may be a secret. What it may have been meant as stays. */
-function withoutValues(message: string): string {
-  return message
-    .replace(/^error: /, '')
-    .replace(/^unknown (command|option) '.*'(?:\n\((.*\?)\))?$/s, unknownText)
-    .replace(/(argument|value) '.*' is invalid/s, '$1 is invalid')
-}
-
-function unknownText(_: string, what: string, meant: string | undefined): string {
-  if (meant !== undefined) return `There is no such ${what}. ${meant}`
-  const hyphens = what === 'option' ? ' Put "--" before a value that begins with a hyphen.' : ''
-  return `There is no such ${what}: see --help.${hyphens}`
-}
-
-function jsonOf(error: unknown): string {
-  const from = error instanceof AdminApiError ? error : undefined
-  const { errors, candidates } = from?.problem ?? {}
-  return plainJson({
-    error: {
-      code: from?.code ?? (error instanceof CliError ? error.code : 'unexpected'),
-      message: rawMessage(error),
-      status: from?.status,
-      errors,
-      candidates,
-    },
-  })
-}
-
-function textOf(error: unknown, columns: number | undefined): string {
-  if (!(error instanceof AdminApiError)) return plainLines(rawMessage(error))
-  const { errors = [], candidates = [] }: Partial<Problem> = plainAnswer(error.problem ?? {})
-  const rows = candidates.map(({ id, username }) => [id, username])
-  return [
-    plain(messageOf(error)),
-    ...errors.map(({ key, expected, got }) => `${key}: expected ${expected}, got ${got}`),
-    ...errors.flatMap(({ key, got }) => hostAndPort(key, got)),
-    ...(rows.length === 0 ? [] : ['', table(['id', 'username'], rows, columns)]),
-  ].join('\n')
-}
-
-function rawMessage(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
-}
-
-/** The commands that do what was meant by a host with its port. */
-function hostAndPort(key: string, got: string): string[] {
-  const [, host, port] = /^"\[?([\w.-]+|[\da-f:.]+)\]?:(\d{1,5})"$/i.exec(got) ?? []
-  if (key !== 'smtp_host' || host === undefined) return []
-  return [
-    'Set them apart:',
-    `  account-flows settings set smtp_host ${host}`,
-    `  account-flows settings set smtp_port ${port}`,
-  ]
-}
-
-export const exitCodes = {
-  done: 0,
-  refused: 1,
-  usage: 2,
-  unreachable: 3,
-  notAllowed: 4,
-} as const
-
-export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
-
-export const exitCodesHelp = `
-Exit codes:
-  0  done
-  1  refused or invalid, a check failed, a mail was not sent, or work is left
-  2  wrong usage
-  3  no admin API could be reached
-  4  not allowed: wrong token, or too many requests`
+import { exitCodes, widthOf, type ExitCode, type Screen } from './io.ts'
+import { plain, plainAnswer, plainJson, plainLines } from './output.ts'
+import { fitted, linesOf, table } from './table.ts'
 
 /** Ends the program with a sentence. It has a stable code, and never a secret in its message. */
 export class CliError extends Error {
@@ -131,4 +50,72 @@ const refusals: { [status: number]: string } = {
 /** What a person is told. */
 export function messageOf(error: AdminApiError): string {
   return (error.problem && refusals[error.status ?? 0]) ?? error.message
+}
+
+/** Says what went wrong, and answers the exit code. */
+export function tellFailure(error: unknown, stderr: Screen, isJson: boolean): ExitCode {
+  if (error instanceof CommanderError) {
+    if (error.exitCode === 0) return exitCodes.done
+    // It has printed the help already.
+    if (error.code === 'commander.help') return exitCodes.usage
+    return tellFailure(usageError(withoutValues(error.message)), stderr, isJson)
+  }
+  const columns = widthOf(stderr)
+  stderr.write(`${isJson ? jsonOf(error) : fitted(textOf(error, columns), columns)}\n`)
+  return exitCodeOf(error)
+}
+
+/** What is mistyped may be a secret. What it may have been meant as stays. */
+function withoutValues(message: string): string {
+  return message
+    .replace(/^error: /, '')
+    .replace(/^unknown (command|option) '.*'(?:\n\((.*\?)\))?$/s, unknownText)
+    .replace(/(argument|value) '.*' is invalid/s, '$1 is invalid')
+}
+
+function unknownText(_: string, what: string, meant: string | undefined): string {
+  if (meant !== undefined) return `There is no such ${what}. ${meant}`
+  const hyphens = what === 'option' ? ' Put "--" before a value that begins with a hyphen.' : ''
+  return `There is no such ${what}: see --help.${hyphens}`
+}
+
+function jsonOf(error: unknown): string {
+  const from = error instanceof AdminApiError ? error : undefined
+  const { errors, candidates } = from?.problem ?? {}
+  return plainJson({
+    error: {
+      code: from?.code ?? (error instanceof CliError ? error.code : 'unexpected'),
+      message: rawMessage(error),
+      status: from?.status,
+      errors,
+      candidates,
+    },
+  })
+}
+
+function textOf(error: unknown, columns: number | undefined): string {
+  if (!(error instanceof AdminApiError)) return plainLines(rawMessage(error))
+  const { errors = [], candidates = [] }: Partial<Problem> = plainAnswer(error.problem ?? {})
+  const rows = candidates.map(({ id, username }) => [id, username])
+  return linesOf(
+    plain(messageOf(error)),
+    ...errors.map(({ key, expected, got }) => `${key}: expected ${expected}, got ${got}`),
+    ...errors.flatMap(({ key, got }) => hostAndPort(key, got)),
+    rows.length > 0 && `\n${table(['id', 'username'], rows, columns)}`,
+  )
+}
+
+function rawMessage(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** The commands that do what was meant by a host with its port. */
+function hostAndPort(key: string, got: string): string[] {
+  const [, host, port] = /^"\[?([\w.-]+|[\da-f:.]+)\]?:(\d{1,5})"$/i.exec(got) ?? []
+  if (key !== 'smtp_host' || host === undefined) return []
+  return [
+    'Set them apart:',
+    `  account-flows settings set smtp_host ${host}`,
+    `  account-flows settings set smtp_port ${port}`,
+  ]
 }

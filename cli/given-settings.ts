@@ -1,17 +1,10 @@
+/** Settings and their values as a command line gives them. No message repeats what was typed: it may be a secret. */
 import type { Settings } from '../src/admin/client.ts'
 import { isJsonObject, jsonOf } from '../src/errors.ts'
+import { allSettings, settingNamed } from '../src/settings/table.ts'
 import { refused, usageError, type CliError } from './failure.ts'
 import type { Io, Run } from './io.ts'
-import {
-  WAYS_TO_GIVE_A_SECRET,
-  ask,
-  canAsk,
-  readStdin,
-  readTextFile,
-  readVariable,
-} from './input.ts'
-import { fitted, table } from './table.ts'
-import { allSettings, settingNamed } from '../src/settings/table.ts'
+import { ask, canAsk, readStdin, readTextFile, readVariable } from './input.ts'
 
 export interface ValueSources {
   fromStdin?: string
@@ -21,6 +14,13 @@ export interface ValueSources {
 }
 
 const KEPT = '***'
+
+/** What a refusal says, in place of what was given. */
+const WAYS_TO_GIVE_A_SECRET = `Give it in one of these ways:
+  account-flows settings set smtp_password                      asks for it, without showing it
+  account-flows settings set --from-stdin smtp_password         reads it from stdin
+  account-flows settings set --from-file smtp_password=<path>   reads it from a file
+  account-flows settings set --from-env smtp_password=<NAME>    reads it from an environment variable`
 
 /** A setting that a command line names, and how its value is read. */
 type Named = [key: string, read: (run: Run) => string | Promise<string>]
@@ -44,27 +44,29 @@ export async function givenSettings(
   return Object.fromEntries(settings)
 }
 
-/** Refuses a secret, and what is no name. No argument is repeated in a message: it may be the secret. */
+/** Refuses a secret, and what is no name. */
 export function readNames(io: Io, args: string[], sources: ValueSources) {
   const given = readArguments(io, args)
-  const { fromStdin, file } = sources
-  const elsewhere: Named[] = [
-    ...pairs(sources.fromEnv, '--from-env <key>=<NAME>').map(([key, name]): Named => {
-      return [key, ({ io }) => readVariable(io, name, `The environment variable for ${key}`)]
-    }),
-    ...pairs(sources.fromFile, '--from-file <key>=<path>').map(([key, path]): Named => {
-      return [key, () => readTextFile(path, `The file for ${key}`)]
-    }),
+  const { fromStdin, fromFile, fromEnv, file } = sources
+  const named = [
+    ...given,
+    ...pairs(fromEnv, '--from-env <key>=<NAME>').map(([key, name]) =>
+      usable(key, ({ io }) => readVariable(io, name, `The environment variable for ${key}`)),
+    ),
+    ...pairs(fromFile, '--from-file <key>=<path>').map(([key, path]) =>
+      usable(key, () => readTextFile(path, `The file for ${key}`)),
+    ),
+    ...(fromStdin === undefined
+      ? []
+      : [usable(fromStdin, (run) => readStdin(run, `${fromStdin}: `))]),
   ]
-  if (fromStdin !== undefined)
-    elsewhere.push([fromStdin, (run) => readStdin(run, `${fromStdin}: `)])
-  requireNames([...given, ...elsewhere].map(([key]) => key))
-  return { named: [...given, ...elsewhere.map(usable)], file }
+  requireNames(named.map(([key]) => key))
+  return { named, file }
 }
 
 function readArguments(io: Io, args: string[]): Named[] {
   const [first = '', second = ''] = args
-  if (args.length === 1 && !first.includes('=')) return [usable(askedFor(io, first))]
+  if (args.length === 1 && !first.includes('=')) return [askedFor(io, first)]
   const isPair = args.length === 2 && !first.includes('=')
   const assigned: [string, string][] = isPair ? [[first, second]] : pairs(args, '<key>=<value>')
   // A key before its pair is a slip that would make a value of the secret.
@@ -85,7 +87,7 @@ function askedFor(io: Io, name: string): Named {
   if (!meansSecret(name)) throw usageError('Which value? Give <key> <value>, or <key>=<value>.')
   if (!isSecret(name)) throw usageError(`A secret has another name. ${WAYS_TO_GIVE_A_SECRET}`)
   if (!canAsk(io)) throw usageError(`There is no terminal to ask. ${WAYS_TO_GIVE_A_SECRET}`)
-  return [name, (run) => ask(run.io, `${name}: `)]
+  return usable(name, (run) => ask(run.io, `${name}: `))
 }
 
 function pairs(texts: string[] = [], form: string): [string, string][] {
@@ -97,15 +99,13 @@ function pairs(texts: string[] = [], form: string): [string, string][] {
 }
 
 /** An empty secret is what a failed command pipes; to forget one is said on purpose. */
-function usable([key, read]: Named): Named {
-  return [
-    key,
-    async (run) => {
-      const value = await read(run)
-      if (value !== '' || !isSecret(key)) return value
-      throw usageError(`The value is empty. To remove it: account-flows settings unset ${key}`)
-    },
-  ]
+function usable(...[key, read]: Named): Named {
+  const readOrRefuse = async (run: Run) => {
+    const value = await read(run)
+    if (value !== '' || !isSecret(key)) return value
+    throw usageError(`The value is empty. To remove it: account-flows settings unset ${key}`)
+  }
+  return [key, readOrRefuse]
 }
 
 async function readSettingsFile(run: Run, path: string): Promise<[string, unknown][]> {
@@ -124,16 +124,16 @@ async function readSettingsFile(run: Run, path: string): Promise<[string, unknow
 
 const MISTYPED_LETTERS = 2
 
-export function isSecret(name: string): boolean {
+function isSecret(name: string): boolean {
   return settingNamed(name)?.secret === true
 }
 
 /** Whether a secret is meant, however it is spelled. */
-export function meansSecret(name: string): boolean {
+function meansSecret(name: string): boolean {
   return settingNamed(name) ? isSecret(name) : settingsLike(name).some(({ secret }) => secret)
 }
 
-/** Refuses what is no name before anything is sent. It is not repeated: it may hold a secret. */
+/** Refuses what is no name before anything is sent. */
 export function requireNames(names: string[]): void {
   for (const [index, name] of names.entries()) {
     if (settingNamed(name)) continue
@@ -147,7 +147,6 @@ export function requireNames(names: string[]): void {
   }
 }
 
-/** Does not say what was typed: it may hold a secret. */
 export function unknownSetting(what: string, typed: string): CliError {
   const near = settingsLike(typed).map(({ name }) => name)
   const meant = near.length === 0 ? '' : ` Did you mean ${near.join(' or ')}?`
@@ -175,16 +174,4 @@ function isWithin(letters: number, one: string, other: string): boolean {
     isWithin(letters - 1, left.slice(1), right) ||
     isWithin(letters - 1, left, right.slice(1))
   )
-}
-
-/** Every setting, for the help of `settings set`. */
-export function settingsHelp(columns: number | undefined): string {
-  const rows = allSettings.map(
-    ({ name, default: byDefault = 'none', meaning, expected, secret }) => [
-      secret ? `${name} (secret)` : name,
-      byDefault,
-      `${meaning} Expected: ${expected}.`,
-    ],
-  )
-  return `\nSettings:\n${fitted(table(['setting', 'default', 'meaning'], rows, columns), columns)}`
 }

@@ -1,16 +1,10 @@
+/** What a command reads besides its arguments: stdin, files, variables, and answers at a terminal. */
+import { on } from 'node:events'
 import { readFile } from 'node:fs/promises'
+import { emitKeypressEvents, type Key } from 'node:readline'
 import { reachCodeOf } from '../src/errors.ts'
 import { refused, usageError } from './failure.ts'
 import { endings, type Io, type Run } from './io.ts'
-import { utf8Text } from './output.ts'
-import { emitKeypressEvents, type Key } from 'node:readline'
-
-/** What a refusal says, in place of what was given. */
-export const WAYS_TO_GIVE_A_SECRET = `Give it in one of these ways:
-  account-flows settings set smtp_password                      asks for it, without showing it
-  account-flows settings set --from-stdin smtp_password         reads it from stdin
-  account-flows settings set --from-file smtp_password=<path>   reads it from a file
-  account-flows settings set --from-env smtp_password=<NAME>    reads it from an environment variable`
 
 /** All of stdin, without its last line break; at a terminal one line is asked for, and not shown. It can be read once. */
 export async function readStdin(run: Run, question: string): Promise<string> {
@@ -34,13 +28,6 @@ export async function readTextFile(path: string, what: string): Promise<string> 
   return textOf(bytes, what)
 }
 
-/** @param what - names the variable in messages; its name may be a secret that was meant to be in it. */
-export function readVariable({ env }: Io, name: string, what: string): string {
-  const value = env[name]
-  if (value === undefined) throw usageError(`${what} is not set.`)
-  return utf8Text(value, what)
-}
-
 /** Without its last line break. */
 function textOf(bytes: Buffer, what: string): string {
   try {
@@ -48,6 +35,22 @@ function textOf(bytes: Buffer, what: string): string {
   } catch {
     throw usageError(`${what} is not UTF-8 text.`)
   }
+}
+
+/** @param what - names the variable in messages; its name may be a secret that was meant to be in it. */
+export function readVariable({ env }: Io, name: string, what: string): string {
+  const value = env[name]
+  if (value === undefined) throw usageError(`${what} is not set.`)
+  return utf8Text(value, what)
+}
+
+/** What Node puts in place of bytes of an argument or a variable that are not UTF-8. */
+const REPLACEMENT = '\uFFFD'
+
+/** @param what - names the text in the refusal, which does not repeat it. */
+export function utf8Text(text: string, what: string): string {
+  if (text.includes(REPLACEMENT)) throw usageError(`${what} is not UTF-8 text.`)
+  return text
 }
 
 export function canAsk({ stdin }: Io): boolean {
@@ -65,7 +68,9 @@ export async function ask(io: Io, question: string, isShown = false): Promise<st
   stderr.write(question)
   try {
     const show = (typed: string) => void (isShown && stderr.write(typed))
-    return await lineFrom(stdin, interruption.signal, show)
+    const line = await lineFrom(stdin, interruption.signal, show)
+    if (line === undefined) throw refused('interrupted', 'Interrupted. Nothing was changed.')
+    return line
   } finally {
     stdin.setRawMode?.(false)
     stdin.pause()
@@ -74,42 +79,33 @@ export async function ask(io: Io, question: string, isShown = false): Promise<st
   }
 }
 
-function lineFrom(
+/** `undefined`: interrupted. */
+async function lineFrom(
   stdin: Io['stdin'],
-  interruption: AbortSignal,
+  signal: AbortSignal,
   show: (typed: string) => void,
-): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let line: string[] = []
-    const end = () => {
-      stdin.off('keypress', read)
-      stdin.off('end', interrupted)
-      interruption.removeEventListener('abort', interrupted)
-    }
-    const interrupted = () => {
-      end()
-      reject(refused('interrupted', 'Interrupted. Nothing was changed.'))
-    }
-    const read = (text: string | undefined, { name, ctrl = false }: Key) => {
+): Promise<string | undefined> {
+  const line: string[] = []
+  const keys = on(stdin, 'keypress', { signal, close: ['end'] })
+  stdin.resume()
+  try {
+    for await (const pressed of keys) {
+      const text: string | undefined = pressed[0]
+      const { name, ctrl = false }: Key = pressed[1]
       const isEnd = ctrl && name === 'd'
-      if ((ctrl && name === 'c') || (isEnd && line.length === 0)) return interrupted()
-      if (name === 'return' || name === 'enter' || isEnd) {
-        end()
-        return resolve(line.join(''))
-      }
+      if ((ctrl && name === 'c') || (isEnd && line.length === 0)) return undefined
+      if (name === 'return' || name === 'enter' || isEnd) return line.join('')
       if (name === 'backspace') {
         if (line.pop() !== undefined) show('\b \b')
       } else if (ctrl && name === 'u') {
-        show('\b \b'.repeat(line.length))
-        line = []
+        show('\b \b'.repeat(line.splice(0).length))
       } else if (text !== undefined && !/\p{Cc}/u.test(text)) {
         line.push(text)
         show(text)
       }
     }
-    stdin.on('keypress', read)
-    stdin.on('end', interrupted)
-    interruption.addEventListener('abort', interrupted)
-    stdin.resume()
-  })
+  } catch (error) {
+    if (!signal.aborted) throw error
+  }
+  return undefined
 }

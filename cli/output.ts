@@ -1,7 +1,6 @@
 import { styleText } from 'node:util'
 import { widthOf, type Io, type Run } from './io.ts'
 import { fitted } from './table.ts'
-import { usageError } from './failure.ts'
 
 export type Colour = 'red' | 'green' | 'yellow' | 'grey' | 'bold'
 
@@ -101,19 +100,8 @@ export function plainJson(value: unknown, indent?: number): string {
 }
 
 function escaped(character: string): string {
-  return Array.from({ length: character.length }, (_, index) => {
-    const unit = character.charCodeAt(index).toString(16).padStart(4, '0')
-    return `\\u${unit}`
-  }).join('')
-}
-
-/** What Node puts in place of bytes of an argument or a variable that are not UTF-8. */
-const REPLACEMENT = '\uFFFD'
-
-/** @param what - names the text in the refusal, which does not repeat it. */
-export function utf8Text(text: string, what: string): string {
-  if (text.includes(REPLACEMENT)) throw usageError(`${what} is not UTF-8 text.`)
-  return text
+  const units = character.split('').map((unit) => unit.charCodeAt(0).toString(16).padStart(4, '0'))
+  return units.map((unit) => `\\u${unit}`).join('')
 }
 
 const ISO_TIMES = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g

@@ -1,7 +1,8 @@
-import { factLines, table, type Fact } from './table.ts'
+/** How mails, events and checks read for people. */
 import type { AuditEvent, Check, MailJob, MailOutcome, MailRecord } from '../src/admin/client.ts'
 import type { MailFailure, NoMail } from '../src/contract/audit.ts'
 import type { Colour, Output } from './output.ts'
+import { factLines, linesOf, table } from './table.ts'
 
 /** Why a request came to no mail, and what to do. */
 const reasons: Partial<Record<MailFailure, string>> & Record<NoMail, string> = {
@@ -64,16 +65,16 @@ export function outcomeText({ mail_id: id, state, reason, ...outcome }: MailOutc
     dead: `Not sent, and there will be no other attempt (mail ${id}).`,
     unknown: `There is no record of the mail ${id}.`,
   }
-  return [
+  return linesOf(
     texts[state],
-    ...(reason === undefined ? [] : [`Reason: ${reasonText(reason)}`]),
-    ...(next === undefined ? [] : [`The next attempt is at ${next}.`]),
-  ].join('\n')
+    reason !== undefined && `Reason: ${reasonText(reason)}`,
+    next !== undefined && `The next attempt is at ${next}.`,
+  )
 }
 
 /** What became of a mail, and what is known of it. */
 export function recordText({ mail, history, ...outcome }: MailRecord): string {
-  const facts: Fact[] = [
+  const facts = factLines([
     ['account', mail && (accountText(mail) || undefined)],
     ['kind', mail?.kind],
     ['requested', mail?.requested_at],
@@ -81,12 +82,9 @@ export function recordText({ mail, history, ...outcome }: MailRecord): string {
     ['attempts', mail && String(mail.attempts)],
     ['Message-ID', outcome.message_id],
     ['queue id', outcome.queue_id],
-  ]
-  return [
-    outcomeText(outcome),
-    ...factLines(facts),
-    ...(history.length === 0 ? [] : ['', 'History', ...history.map(eventText)]),
-  ].join('\n')
+  ])
+  const events = history.length > 0 && linesOf('', 'History', ...history.map(eventText))
+  return linesOf(outcomeText(outcome), ...facts, events)
 }
 
 /** One event in one line. */
@@ -103,9 +101,9 @@ export function eventText({ at, type, ...event }: AuditEvent): string {
     ...Object.fromEntries(prefixed),
     user_agent,
   }
-  const told = Object.entries(known).flatMap(([name, value]) =>
-    value === undefined ? [] : [`${name}=${valueText(value)}`],
-  )
+  const told = Object.entries(known)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${name}=${valueText(value)}`)
   return [at, type, ...told].join('  ')
 }
 
@@ -135,36 +133,7 @@ export function checkText({ step, status, message, reply, advice }: Check, outpu
   ].join(BELOW)
 }
 
-function statusText(status: Check['status'], output: Output): string {
+export function statusText(status: Check['status'], output: Output): string {
   const [word, colour] = statusWords[status]
   return output.paint(colour, word.padEnd(STATUS_WIDTH))
-}
-
-/** What was skipped, in one line, and whether the service is ready. */
-export function reportEnd(checks: Check[], output: Output): string {
-  const skipped = stepsOf(checks, 'skipped')
-  return [
-    ...(skipped.length === 0 ? [] : [`${statusText('skipped', output)} ${skipped.join(', ')}`]),
-    '',
-    output.paint('bold', verdict(checks)),
-  ].join('\n')
-}
-
-function verdict(checks: Check[]): string {
-  const failed = checks.find(({ status }) => status === 'failed')
-  const warnings = stepsOf(checks, 'warning').length
-  if (failed) return `Not ready: ${reasonOf(failed)}`
-  if (warnings === 0) return 'Ready.'
-  return `Ready, with ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}.`
-}
-
-/** The first sentence, to stand behind a colon. */
-function reasonOf({ message }: Check): string {
-  if (message.startsWith('Mail is not configured')) return 'no mail server is set.'
-  const [sentence = ''] = message.split(/\.(?: |$)/)
-  return `${sentence.replace(/^[A-Z](?=[a-z ])/, (letter) => letter.toLowerCase())}.`
-}
-
-function stepsOf(checks: Check[], wanted: Check['status']): string[] {
-  return checks.flatMap(({ step, status }) => (status === wanted ? step : []))
 }

@@ -4,7 +4,8 @@ import { AUDIT_EVENT_TYPES, type AuditEventType } from '../../src/contract/audit
 import { option, row, timeSince, wholeNumber } from '../command.ts'
 import type { Connection } from '../connection.ts'
 import { eventText } from '../words.ts'
-import { exitCodeOf, exitCodes } from '../failure.ts'
+import { exitCodeOf } from '../failure.ts'
+import { exitCodes } from '../io.ts'
 
 const MAX_EVENTS = 1_000
 

@@ -6,7 +6,7 @@ import { eventText } from '../words.ts'
 import { usageError } from '../failure.ts'
 import type { Output } from '../output.ts'
 import { canAsk, readStdin } from '../input.ts'
-import { factLines, factsOf } from '../table.ts'
+import { factLines, factsOf, linesOf } from '../table.ts'
 import { withCommandLines } from '../user-words.ts'
 
 interface Given {
@@ -41,11 +41,11 @@ async function readLink({ link = '-' }: Given, { output, run }: Connection): Pro
 
 function explanationText(link: LinkExplanation, output: Output): string {
   const { summary, advice, history, ...fields } = link
-  const events = history.map((event) => `  ${eventText(event)}`)
-  return [
+  return linesOf(
     output.paint('bold', summary),
     ...factLines(factsOf(fields), '  '),
-    ...(events.length === 0 ? [] : ['History:', ...events]),
+    history.length > 0 && 'History:',
+    ...history.map((event) => `  ${eventText(event)}`),
     withCommandLines(advice),
-  ].join('\n')
+  )
 }

@@ -6,8 +6,7 @@ import { mailTemplates, type MailTemplate } from '../../src/contract/mail-kinds.
 import { collect, option, row } from '../command.ts'
 import { checkText } from '../words.ts'
 import type { Connection } from '../connection.ts'
-import { exitCodes } from '../failure.ts'
-import type { Io } from '../io.ts'
+import { exitCodes, type Io } from '../io.ts'
 import { givenSettings, readNames, type ValueSources } from '../given-settings.ts'
 
 interface TestOptions extends Pick<ValueSources, 'fromFile' | 'fromEnv'> {

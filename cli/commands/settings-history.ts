@@ -1,13 +1,14 @@
 import { Argument } from 'commander'
 import {
   AdminApiError,
-  type SettingsHistory,
   type SettingsInForce,
   type SettingsVersion,
 } from '../../src/admin/client.ts'
+import { allSettings, settingNamed } from '../../src/settings/table.ts'
 import { option, row, wholeNumber } from '../command.ts'
 import { confirm, type Connection } from '../connection.ts'
 import { refused, type CliError } from '../failure.ts'
+import type { Output } from '../output.ts'
 import {
   changeText,
   changed,
@@ -16,8 +17,6 @@ import {
   type ChangeOptions,
   type ToldChange,
 } from '../setting-changes.ts'
-import type { Output } from '../output.ts'
-import { allSettings, settingNamed } from '../../src/settings/table.ts'
 
 export const historyCommands = [
   row({
@@ -41,7 +40,7 @@ export const historyCommands = [
   }),
 ]
 
-async function readHistory(_: unknown, { admin, output }: Connection): Promise<SettingsHistory> {
+async function readHistory(_: unknown, { admin, output }: Connection) {
   const { answer } = await admin.settingsHistory()
   if (answer.versions.length === 1)
     output.note('There is no earlier version. From now on, the last 20 versions are kept.')
@@ -70,11 +69,8 @@ async function rollBack(
     for (const each of [...aboutSecrets(planned, before), ...planned.warnings]) output.note(each)
   }
   if (dryRun || planned.changes.length === 0) return { ...planned, dry_run: dryRun }
-  if (!yes) {
-    output.note(
-      ['It would change:', ...planned.changes.map((one) => `  ${lineOf(one)}`)].join('\n'),
-    )
-  }
+  const lines = planned.changes.map((one) => `  ${lineOf(one)}`)
+  if (!yes) output.note(['It would change:', ...lines].join('\n'))
   await confirm(connection, `Go back to version ${version}`)
   return change(false)
 }
@@ -87,7 +83,7 @@ function explainStale(error: unknown): never {
   )
 }
 
-export function historyText(versions: SettingsVersion[], output: Output): string {
+function historyText(versions: SettingsVersion[], output: Output): string {
   const paragraphs = versions.map((version, index) => [
     output.paint('bold', `${nameOf(version)}${index === 0 ? ' (in force)' : ''}`),
     ...changesOf(version).map((line) => `  ${line}`),
@@ -95,7 +91,7 @@ export function historyText(versions: SettingsVersion[], output: Output): string
   return paragraphs.flat().join('\n')
 }
 
-export function nameOf({ version, at, actor }: SettingsVersion): string {
+function nameOf({ version, at, actor }: SettingsVersion): string {
   if (version === 0) return 'version 0: before the first change'
   return `version ${version}: ${at ?? 'time unknown'}, ${actor ?? 'person unknown'}`
 }
@@ -117,7 +113,7 @@ function valueText(key: string, stored: string | undefined): string {
 }
 
 /** What makes the settings those of a version, and which versions it takes back, newest first. */
-export function planOf(version: number, versions: SettingsVersion[]) {
+function planOf(version: number, versions: SettingsVersion[]) {
   const [present] = versions
   const wanted = versions.find((one) => one.version === version)
   if (!present || !wanted || wanted === present) throw noWayBack(version, versions)
@@ -149,7 +145,7 @@ function noWayBack(version: number, versions: SettingsVersion[]): CliError {
 }
 
 /** No secret is in the history, so that none comes back. */
-export function aboutSecrets({ changes }: ToldChange, before: SettingsInForce): string[] {
+function aboutSecrets({ changes }: ToldChange, before: SettingsInForce): string[] {
   const had = new Map(valuesOf(before))
   return allSettings
     .filter(({ name, secret }) => secret && had.has(name))

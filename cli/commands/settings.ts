@@ -1,8 +1,18 @@
 import { Argument } from 'commander'
 import type { SettingsOptions } from '../../src/admin/client.ts'
+import { unmetBy } from '../../src/settings/recommended.ts'
+import { parseAll } from '../../src/settings/rules.ts'
 import { allSettings, settingNamed } from '../../src/settings/table.ts'
 import { collect, option, row } from '../command.ts'
 import { confirm, type Connection } from '../connection.ts'
+import {
+  givenSettings,
+  readNames,
+  requireNames,
+  unknownSetting,
+  type ValueSources,
+} from '../given-settings.ts'
+import { canAsk } from '../input.ts'
 import {
   changeSettings,
   changeText,
@@ -10,19 +20,8 @@ import {
   valuesOf,
   type ChangeOptions,
 } from '../setting-changes.ts'
-import {
-  givenSettings,
-  readNames,
-  requireNames,
-  settingsHelp,
-  unknownSetting,
-  type ValueSources,
-} from '../given-settings.ts'
-import { table } from '../table.ts'
+import { fitted, table } from '../table.ts'
 import { historyCommands } from './settings-history.ts'
-import { unmetBy } from '../../src/settings/recommended.ts'
-import { parseAll } from '../../src/settings/rules.ts'
-import { canAsk } from '../input.ts'
 
 const CHANGE_OPTIONS = [
   option('--dry-run', 'check everything, and change nothing'),
@@ -102,7 +101,16 @@ export const settingsCommands = [
       ),
     text: changeText,
   }),
-  ...applyCommands,
+  { name: 'settings apply', help: 'Set several settings that go together.' },
+  row({
+    name: 'settings apply recommended',
+    help: 'Set the recommended values. Stricter values stay. Asks first at a terminal.',
+    options: [option('--dry-run', 'show the changes, but make none')],
+    examples: ['settings apply recommended --dry-run', 'settings apply recommended'],
+    changes: true,
+    run: applyRecommended,
+    text: changeText,
+  }),
   ...historyCommands,
 ]
 
@@ -118,16 +126,22 @@ async function listSettings(_: unknown, { admin, output }: Connection) {
   const { answer } = await admin.getSettings()
   tellWarnings(answer, output)
   const values = new Map(valuesOf(answer))
-  return allSettings.map((setting) => {
-    const { name, type, bounds, expected, meaning, secret } = setting
+  return allSettings.map(({ name, default: byDefault = null, ...setting }) => {
+    const { type, bounds, expected, meaning, secret } = setting
     const value = values.get(name) || null
-    const byDefault = setting.default ?? null
-    const known = { type, bounds, expected, meaning, secret }
-    return Object.assign(
-      { name, value, default: byDefault, is_default: value === byDefault },
-      known,
-    )
+    const inForce = { name, value, default: byDefault, is_default: value === byDefault }
+    return Object.assign(inForce, { type, bounds, expected, meaning, secret })
   })
+}
+
+/** For the help of `settings set`. */
+function settingsHelp(columns: number | undefined): string {
+  const rows = allSettings.map(({ name, secret, default: byDefault = 'none', ...setting }) => [
+    secret ? `${name} (secret)` : name,
+    byDefault,
+    `${setting.meaning} Expected: ${setting.expected}.`,
+  ])
+  return `\nSettings:\n${fitted(table(['setting', 'default', 'meaning'], rows, columns), columns)}`
 }
 
 async function setSettings(given: Given, connection: Connection) {
@@ -136,19 +150,6 @@ async function setSettings(given: Given, connection: Connection) {
   const put = (options: SettingsOptions) => admin.putSettings(settings, options)
   return changeSettings(connection, given, put, settings)
 }
-
-export const applyCommands = [
-  { name: 'settings apply', help: 'Set several settings that go together.' },
-  row({
-    name: 'settings apply recommended',
-    help: 'Set the recommended values. Stricter values stay. Asks first at a terminal.',
-    options: [option('--dry-run', 'show the changes, but make none')],
-    examples: ['settings apply recommended --dry-run', 'settings apply recommended'],
-    changes: true,
-    run: applyRecommended,
-    text: changeText,
-  }),
-]
 
 /** If somebody else changes the settings while it asks, it asks again. */
 function applyRecommended({ dryRun = false }: ChangeOptions, connection: Connection) {
