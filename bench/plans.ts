@@ -174,11 +174,9 @@ async function planOnPostgresql(pool: PostgresPool, kind: Kind, query: Query): P
   // What the database does by itself sooner or later.
   await pool.query(`VACUUM ANALYZE "${kind.name}"`)
   const { text, values } = selectionOf(kind, kind.name, query)
-  const { rows } = await pool.query<{ 'QUERY PLAN': string }>(`EXPLAIN ANALYZE ${text}`, values)
-  const nodes = rows
-    .map((row) => String(row['QUERY PLAN']))
-    .join('\n')
-    .split('->')
+  const { rows } = await pool.query(`EXPLAIN ANALYZE ${text}`, values)
+  const lines = (rows as { 'QUERY PLAN': string }[]).map((row) => row['QUERY PLAN'])
+  const nodes = lines.join('\n').split('->')
   const number = (text: string, of: RegExp) => Number(of.exec(text)?.[1] ?? 0)
   const found = (node: string) => number(node, /actual time=\S+ rows=([\d.]+)/)
   const scans = nodes.filter((node) => /^\s*(Seq|Index|Bitmap)[\w ]* Scan /.test(node))
