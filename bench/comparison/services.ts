@@ -43,6 +43,7 @@ export function example(technology: Technology): Start {
     const server = await startExampleServer({
       SEED_FILE: seedFile,
       BCRYPT_COST: String(BCRYPT_COST),
+      TRUST_PROXY: '1',
       ...where,
     })
     const settings = { ...smtpSettings(smtpPort), require_email_verification: 'true' }
