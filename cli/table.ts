@@ -29,6 +29,11 @@ function records(head: string[], rows: string[][]): string {
   return rows.map(record).join('\n\n')
 }
 
+/** What there is, each on its own line. */
+export function linesOf(...lines: (string | false | undefined)[]): string {
+  return lines.filter((line) => line !== false && line !== undefined).join('\n')
+}
+
 export type Fact = [name: string, value: string | undefined]
 
 /** What people call a field. */

@@ -1,9 +1,7 @@
 import type { AccountQuery, Link, UserStatus } from '../src/admin/client.ts'
-import { eventText } from './event-text.ts'
-import { mailTable } from './mail-words.ts'
-import type { Output } from './output.ts'
-import { plain } from './plain-text.ts'
+import { plain, type Output } from './output.ts'
 import { factLines, labelOf, table, type Fact } from './table.ts'
+import { eventText, mailTable } from './words.ts'
 
 /** One screen: what is wrong, what to do, and the account. With `isAll` its whole history. */
 export function statusText(

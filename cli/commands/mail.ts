@@ -3,13 +3,11 @@ import { mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { mailTemplates, type MailTemplate } from '../../src/contract/mail-kinds.ts'
-import { collect } from '../arguments.ts'
-import { checkText } from '../check-words.ts'
-import { option, row } from '../command.ts'
+import { collect, option, row } from '../command.ts'
+import { checkText } from '../words.ts'
 import type { Connection } from '../connection.ts'
-import { exitCodes } from '../exit-codes.ts'
-import type { Io } from '../io.ts'
-import { givenSettings, readNames, type ValueSources } from '../setting-values.ts'
+import { exitCodes, type Io } from '../io.ts'
+import { givenSettings, readNames, type ValueSources } from '../given-settings.ts'
 
 interface TestOptions extends Pick<ValueSources, 'fromFile' | 'fromEnv'> {
   to: string

@@ -3,10 +3,9 @@ import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { expect } from 'chai'
 import { array, assert, integer, property, stringMatching, tuple } from 'fast-check'
-import { eventText } from '../../cli/event-text.ts'
-import { plain, plainAnswer, plainJson } from '../../cli/plain-text.ts'
+import { eventText } from '../../cli/words.ts'
+import { plain, plainAnswer, plainJson, withTimes } from '../../cli/output.ts'
 import { fitted, table } from '../../cli/table.ts'
-import { withTimes } from '../../cli/time-text.ts'
 import { outcomeOf } from '../support/admin.ts'
 import {
   hasTerminals,

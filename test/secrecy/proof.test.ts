@@ -1,13 +1,12 @@
 import { writeFile } from 'node:fs/promises'
 import { expect } from 'chai'
 import { array, assert, integer, property, tuple } from 'fast-check'
-import { contrasts, titleOf } from '../../bench/secrecy/contrasts.ts'
+import { servers } from '../../bench/secrecy/contrasts.ts'
 import { isLeak, judge, type Stage } from '../../bench/secrecy/judge.ts'
 import { readOptions } from '../../bench/secrecy/options.ts'
-import { createRandom, type Random } from '../../bench/secrecy/random.ts'
-import { conclude, EXIT_CODES, type Outcome } from '../../bench/secrecy/report.ts'
 import {
   aucMargin,
+  createRandom,
   highEdge,
   holm,
   kolmogorovSmirnov,
@@ -17,7 +16,9 @@ import {
   signTest,
   wilcoxon,
   type Pairs,
+  type Random,
 } from '../../bench/secrecy/statistics.ts'
+import { conclude, EXIT_CODES, type Outcome } from '../../bench/secrecy/report.ts'
 import { suiteFolder } from '../support/folders.ts'
 
 describe('npm run prove:secrecy', () => {
@@ -50,7 +51,9 @@ describe('npm run prove:secrecy', () => {
   })
 
   it('calls no two contrasts by the same name', () => {
-    const titles = contrasts.map(titleOf)
+    const titles = servers.flatMap(({ contrasts, suffix = '' }) =>
+      Object.keys(contrasts).map((name) => name + suffix),
+    )
     expect(new Set(titles).size).to.equal(titles.length)
   })
 

@@ -1,7 +1,8 @@
-import { eventText } from './event-text.ts'
-import { factLines, table, type Fact } from './table.ts'
-import type { MailJob, MailOutcome, MailRecord } from '../src/admin/client.ts'
+/** How mails, events and checks read for people. */
+import type { AuditEvent, Check, MailJob, MailOutcome, MailRecord } from '../src/admin/client.ts'
 import type { MailFailure, NoMail } from '../src/contract/audit.ts'
+import type { Colour, Output } from './output.ts'
+import { factLines, linesOf, table } from './table.ts'
 
 /** Why a request came to no mail, and what to do. */
 const reasons: Partial<Record<MailFailure, string>> & Record<NoMail, string> = {
@@ -64,16 +65,16 @@ export function outcomeText({ mail_id: id, state, reason, ...outcome }: MailOutc
     dead: `Not sent, and there will be no other attempt (mail ${id}).`,
     unknown: `There is no record of the mail ${id}.`,
   }
-  return [
+  return linesOf(
     texts[state],
-    ...(reason === undefined ? [] : [`Reason: ${reasonText(reason)}`]),
-    ...(next === undefined ? [] : [`The next attempt is at ${next}.`]),
-  ].join('\n')
+    reason !== undefined && `Reason: ${reasonText(reason)}`,
+    next !== undefined && `The next attempt is at ${next}.`,
+  )
 }
 
 /** What became of a mail, and what is known of it. */
 export function recordText({ mail, history, ...outcome }: MailRecord): string {
-  const facts: Fact[] = [
+  const facts = factLines([
     ['account', mail && (accountText(mail) || undefined)],
     ['kind', mail?.kind],
     ['requested', mail?.requested_at],
@@ -81,10 +82,58 @@ export function recordText({ mail, history, ...outcome }: MailRecord): string {
     ['attempts', mail && String(mail.attempts)],
     ['Message-ID', outcome.message_id],
     ['queue id', outcome.queue_id],
-  ]
+  ])
+  const events = history.length > 0 && linesOf('', 'History', ...history.map(eventText))
+  return linesOf(outcomeText(outcome), ...facts, events)
+}
+
+/** One event in one line. */
+export function eventText({ at, type, ...event }: AuditEvent): string {
+  const { account_id, username, client_id, address, reason, user_agent, details = {} } = event
+  // No detail can pass for what the event is about.
+  const prefixed = Object.entries(details).map(([name, value]) => [`details.${name}`, value])
+  const known = {
+    account: account_id,
+    username,
+    client: client_id,
+    address,
+    reason,
+    ...Object.fromEntries(prefixed),
+    user_agent,
+  }
+  const told = Object.entries(known)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${name}=${valueText(value)}`)
+  return [at, type, ...told].join('  ')
+}
+
+function valueText(value: unknown): string {
+  return typeof value === 'string' && /^[^\s"=]+$/.test(value) ? value : JSON.stringify(value)
+}
+
+const statusWords: Record<Check['status'], [string, Colour]> = {
+  ok: ['ok', 'green'],
+  advice: ['advice', 'yellow'],
+  warning: ['warning', 'yellow'],
+  failed: ['FAILED', 'red'],
+  skipped: ['skipped', 'grey'],
+}
+
+const STATUS_WIDTH = 8
+const BELOW = `\n${' '.repeat(STATUS_WIDTH + 1)}`
+
+/** One line, with what the other side said and what to do beneath it. */
+export function checkText({ step, status, message, reply, advice }: Check, output: Output): string {
+  // Each sentence is about another setting.
+  const sentences = status === 'advice' ? message.replaceAll('. ', `.${BELOW}`) : message
   return [
-    outcomeText(outcome),
-    ...factLines(facts),
-    ...(history.length === 0 ? [] : ['', 'History', ...history.map(eventText)]),
-  ].join('\n')
+    `${statusText(status, output)} ${step}: ${sentences}`,
+    ...(reply === undefined ? [] : [`Answer: ${reply}`]),
+    ...(advice === undefined ? [] : [output.paint('bold', advice)]),
+  ].join(BELOW)
+}
+
+export function statusText(status: Check['status'], output: Output): string {
+  const [word, colour] = statusWords[status]
+  return output.paint(colour, word.padEnd(STATUS_WIDTH))
 }
