@@ -1,7 +1,12 @@
 /** How the databases find what the flows look for, beside many records of each kind. Each query of the domain is told with its plan. */
 import type { Db, Document } from 'mongodb'
-import { memoryStore, memoryUsers, mongoStore, postgresStore } from '../src/index.ts'
-import type { PostgresPool } from '../src/index.ts'
+import {
+  memoryStore,
+  memoryUsers,
+  mongoStore,
+  postgresStore,
+  type PostgresPool,
+} from '../src/index.ts'
 import type { Fields, FieldType, Kind, Query, RecordStore, Value } from '../src/store/published.ts'
 import { ALL_KINDS } from '../src/store/flows-store.ts'
 import { filterOf, sortOf } from '../src/store/mongodb/record-document.ts'
