@@ -17,7 +17,7 @@ const SILENCE_MS = 15_000
 const COLUMNS = ['forgot', 'mailed', 'resend', 'resent', 'verify', 'reset', 'MiB', 'MiB then']
 type Figures = Record<string, number>
 
-export interface BenchOptions {
+interface BenchOptions {
   isShort: boolean
   targets: string[] | undefined
 }
