@@ -82,7 +82,7 @@ export function withCommandLines(text: string): string {
  * How an account is named on a command line: as it was typed, if that names it for every command. By an address that is not verified,
  * `user status` alone finds it.
  */
-export function accountArgument({ user: typed }: AccountQuery, user: UserStatus): string {
+function accountArgument({ user: typed }: AccountQuery, user: UserStatus): string {
   const isItsName = user.email_verified || typed === user.username || typed === user.id
   if (typed === undefined || !isItsName || plain(typed) !== typed) return `--id ${quoted(user.id)}`
   return typed.startsWith('-') ? `-- ${quoted(typed)}` : quoted(typed)

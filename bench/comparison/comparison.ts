@@ -1,8 +1,4 @@
-/**
- * Both flows by this package on each of its stores, by the least that the stack can do, and by three others, in one run and one table.
- *
- * @module
- */
+/** Both flows by this package on each of its stores, by the least that the stack can do, and by three others, in one table. */
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -21,7 +17,7 @@ const SILENCE_MS = 15_000
 const COLUMNS = ['forgot', 'mailed', 'resend', 'resent', 'verify', 'reset', 'MiB', 'MiB then']
 type Figures = Record<string, number>
 
-export interface BenchOptions {
+interface BenchOptions {
   isShort: boolean
   targets: string[] | undefined
 }
@@ -98,7 +94,7 @@ async function measure(
   async function mailed(all: Person[], asked: (person: Person) => Ask) {
     // What is created with the first request is created once.
     await arrivals(all.slice(0, 1), asked)
-    await arrivals(all.slice(0, WARM_UP).slice(1), asked)
+    await arrivals(all.slice(1, WARM_UP), asked)
     return arrivals(all.slice(WARM_UP), asked)
   }
 
@@ -121,9 +117,9 @@ async function measure(
     const done = await rate(resetting, (person) => reset(linkOf(person)))
     const [again, resent] = resend ? await mailed(unverified, resend) : []
     const opened = await rate(unverified.slice(WARM_UP), (each) => verify(linkOf(each), each))
+    const asked = { forgot: forgotten, mailed: sent, resend: again ?? NaN, resent: resent ?? NaN }
     const memory = { MiB: atStart, 'MiB then': await megabytesOf(service) }
-    const asking = { forgot: forgotten, mailed: sent, resend: again ?? NaN, resent: resent ?? NaN }
-    return { ...asking, verify: opened, reset: done, ...memory }
+    return { ...asked, verify: opened, reset: done, ...memory }
   } finally {
     await service.stop()
   }

@@ -1,24 +1,17 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
-import {
-  measureAnswers,
-  measureFollowers,
-  type Amount,
-  type Connections,
-  type Plan,
-} from './measure.ts'
+import { measureAnswers, measureFollowers, type How, type Plan } from './measure.ts'
 import { CHEAP_HASH, DEAR_HASH, type Person, type Service, type Setup } from './service.ts'
 import type { Pairs } from './statistics.ts'
 import { getRequest, postRequest, type WireRequest } from './wire.ts'
 
 /** Measures classes of requests that no test may be able to tell apart. Answers them by what comes behind the name of the contrast. */
-type Contrast = (service: Service, how: Amount & Connections) => Promise<Record<string, Pairs>>
+type Contrast = (service: Service, how: How) => Promise<Record<string, Pairs>>
 
 /** With `count` identifiers of each class. */
 type Planned = (service: Service, count: number) => Promise<Plan> | Plan
 
 const UNVERIFIED = { email_verified: false }
 const DISABLED = { disabled: true }
-const ADDRESSLESS = { email: undefined }
 
 /** A form of the service, as a person fills it in. */
 interface Form {
@@ -173,7 +166,7 @@ export const servers: Server[] = [
       ...byAddress,
       'forgot: unverified address': of(against(forgotByAddress, UNVERIFIED)),
       'forgot: disabled': of(against(forgot, DISABLED)),
-      'forgot: no address': of(against(forgot, ADDRESSLESS)),
+      'forgot: no address': of(against(forgot, { email: undefined })),
       'forgot: foreign redirect_uri': of(against(forgotElsewhere)),
       'forgot: 1 character': of(named(1)),
       'forgot: 64 characters': of(named(64)),

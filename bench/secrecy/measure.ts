@@ -11,16 +11,14 @@ export interface Plan {
   status: number
 }
 
-export interface Amount {
+/** How much is measured, and how. */
+export interface How {
   pairs: number
   /** Requests of each class that are sent before, and not counted. */
   warmUp: number
   random: Random
   /** How many people each class has. */
   identifiers: number
-}
-
-export interface Connections {
   connections: number
   /** In between, to hold the answers to hits back. */
   relay?: Relay
@@ -32,7 +30,7 @@ const BREATH_MS = 120
 /** Section A: the time of each answer, hit and miss one after the other in random order on the same connection. */
 export async function measureAnswers(
   plan: Plan,
-  { pairs, warmUp, random, connections, relay, holdHitsMs = 0 }: Amount & Connections,
+  { pairs, warmUp, random, connections, relay, holdHitsMs = 0 }: How,
 ): Promise<Pairs> {
   const result: Pairs = { hits: [], misses: [] }
   let next = -warmUp
@@ -65,7 +63,7 @@ export async function measureAnswers(
  */
 export async function measureFollowers(
   plan: Plan,
-  { pairs, warmUp, random }: Amount,
+  { pairs, warmUp, random }: How,
   { lagsMs, requests }: { lagsMs: number[]; requests: WireRequest[] },
 ): Promise<Pairs[]> {
   const results = lagsMs.map((): Pairs => ({ hits: [], misses: [] }))

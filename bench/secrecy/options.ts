@@ -1,32 +1,15 @@
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 
-export interface Options {
-  /** Pairs of each contrast. */
-  pairs: number
-  isShort: boolean
-  /** Only contrasts whose title holds this text. */
-  only: string
-  isJson: boolean
-  seed: number
-  /** `undefined`: example servers of our own. */
-  deployment: Deployment | undefined
-}
-
-export interface Deployment {
-  /** Below it are the endpoints; ends with a slash. */
-  oauthUrl: URL
-  known: string[]
-  unknown: string[]
-  connections: number
-}
+export interface Options extends ReturnType<typeof readOptions> {}
+export interface Deployment extends ReturnType<typeof deploymentOf> {}
 
 export const USAGE = `npm run prove:secrecy -- [--pairs N] [--short] [--only TEXT] [--json] [--seed N]
 npm run prove:secrecy -- --url OAUTH_BASE --known FILE --unknown FILE [--connections N] [--pairs N] …
 docs/security.md says how to read what it prints.`
 
 /** Throws an `Error` that says what is wrong. */
-export function readOptions(args: string[]): Options {
+export function readOptions(args: string[]) {
   const { values } = parseArgs({
     args,
     options: {
@@ -46,11 +29,14 @@ export function readOptions(args: string[]): Options {
   if (places.length === 1 || places.length === 2)
     throw new Error('--url, --known and --unknown are given together.')
   return {
+    /** Of each contrast. */
     pairs: wholeNumber('--pairs', values.pairs ?? (isShort ? '200' : '1000')),
     isShort,
+    /** Only contrasts whose title holds this text. */
     only: values.only,
     isJson: values.json,
     seed: wholeNumber('--seed', values.seed ?? String(Date.now() % 1_000_000_000)),
+    /** `undefined`: example servers of our own. */
     deployment:
       url === undefined || known === undefined || unknown === undefined
         ? undefined
@@ -64,6 +50,7 @@ function deploymentOf(url: string, knownIn: string, unknownIn: string, connectio
   const [known, unknown] = [linesOf('--known', knownIn), linesOf('--unknown', unknownIn)]
   const lengths = new Set([...known, ...unknown].map((line) => Buffer.byteLength(line)))
   if (lengths.size > 1) throw new Error('All identifiers must have the same number of bytes.')
+  // Below it are the endpoints.
   return { oauthUrl: new URL(url.replace(/\/*$/, '/')), known, unknown, connections }
 }
 

@@ -1,6 +1,6 @@
 import { forgot, nothing, planFor, resend, servers, SHORT } from './contrasts.ts'
 import { judge, verdictOf, type Control } from './judge.ts'
-import { measureAnswers, type Amount, type Plan } from './measure.ts'
+import { measureAnswers, type How, type Plan } from './measure.ts'
 import type { Deployment, Options } from './options.ts'
 import type { Outcome } from './report.ts'
 import { startService } from './service.ts'
@@ -23,7 +23,7 @@ export async function proveExample(run: Run): Promise<void> {
       (name + suffix).includes(only) && (!isShort || (isFirst && SHORT.includes(name)))
     const wanted = Object.entries(server.contrasts).filter(([name]) => isWanted(name))
     if (wanted.length === 0 && !isFirst) continue
-    const how = { ...amountOf(run), connections }
+    const how = howOf(run, connections)
     const isStill = connections === 1
     const service = await startService(setup, run.random)
     try {
@@ -68,7 +68,7 @@ export async function proveDeployment(deployment: Deployment, run: Run): Promise
       holdHitsMs: HELD_BACK_MS,
       plan: () => planOf(every(0), every(1)),
     })
-    const how = { ...amountOf(run), connections }
+    const how = howOf(run, connections)
     await prove(run, { isStill }, async () => [
       [title, await measureAnswers(planOf(known, unknown), how)],
     ])
@@ -96,7 +96,7 @@ async function proveControls(run: Run, controls: Controls): Promise<void> {
     await prove(run, { control, isStill }, async () => {
       const nobody = plan()
       const relay = await startRelay(placeOf(nobody.url))
-      const how = { ...amountOf(run), connections, relay, holdHitsMs: heldMs }
+      const how = { ...howOf(run, connections), relay, holdHitsMs: heldMs }
       const pairs = await measureAnswers(nobody, how).finally(() => relay.close())
       return [[titled(name), pairs]]
     })
@@ -120,8 +120,9 @@ async function prove(
   }
 }
 
-function amountOf({ options: { pairs }, random }: Run): Amount {
+function howOf({ options: { pairs }, random }: Run, connections: number): How {
   const warmUp = Math.min(200, Math.ceil(pairs / 4))
   // Each identifier is asked for about twice, so that no limit and no cache makes a difference.
-  return { pairs, warmUp, random, identifiers: Math.ceil((pairs + warmUp) / 2) }
+  const identifiers = Math.ceil((pairs + warmUp) / 2)
+  return { pairs, warmUp, random, identifiers, connections }
 }

@@ -1,3 +1,4 @@
+import { on, once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
@@ -89,28 +90,15 @@ async function open(url: URL, { host, port }: Place): Promise<Socket> {
   return socket
 }
 
-function nextAnswer(socket: Socket): Promise<Omit<WireAnswer, 'milliseconds'> & { at: number }> {
-  return new Promise((resolve, reject) => {
-    let text = ''
-    const onData = (chunk: Buffer) => {
-      const at = performance.now()
-      text += chunk.toString('latin1')
-      const answer = wholeAnswer(text)
-      if (!answer) return
-      leave()
-      resolve({ ...answer, at })
-    }
-    const onClose = () => {
-      leave()
-      reject(new Error('The connection was closed before the answer was complete'))
-    }
-    function leave() {
-      socket.off('data', onData)
-      socket.off('close', onClose)
-    }
-    socket.on('data', onData)
-    socket.on('close', onClose)
-  })
+async function nextAnswer(socket: Socket) {
+  let text = ''
+  for await (const [chunk] of on(socket, 'data', { close: ['close'] })) {
+    const at = performance.now()
+    text += chunk.toString('latin1')
+    const answer = wholeAnswer(text)
+    if (answer) return { ...answer, at }
+  }
+  throw new Error('The connection was closed before the answer was complete')
 }
 
 /** `undefined`: more is to come. */
@@ -134,21 +122,16 @@ export interface Relay extends Place {
 /** `everyAnswerMs`: how long an answer is held back on connections for which nothing else was said. */
 export async function startRelay(target: Place, everyAnswerMs = 0): Promise<Relay> {
   const held = new Map<number, number>()
-  const sockets = new Set<{ destroy(): void }>()
+  const ends: (() => void)[] = []
 
   const server = createServer((near) => {
     const far = connect(target)
     const end = () => {
       near.destroy()
       far.destroy()
-      sockets.delete(near)
-      sockets.delete(far)
     }
-    for (const socket of [near, far]) {
-      sockets.add(socket)
-      socket.setNoDelay(true)
-      socket.on('error', end).on('close', end)
-    }
+    ends.push(end)
+    for (const socket of [near, far]) socket.setNoDelay(true).on('error', end).on('close', end)
     near.on('data', (chunk) => far.write(chunk))
     far.on('data', (chunk) => {
       const wait = held.get(near.remotePort ?? 0) ?? everyAnswerMs
@@ -156,7 +139,7 @@ export async function startRelay(target: Place, everyAnswerMs = 0): Promise<Rela
       else setTimeout(() => near.write(chunk), wait)
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  await once(server.listen(0, '127.0.0.1'), 'listening')
 
   return {
     host: '127.0.0.1',
@@ -164,7 +147,7 @@ export async function startRelay(target: Place, everyAnswerMs = 0): Promise<Rela
     holdBack: (clientPort, milliseconds) => void held.set(clientPort, milliseconds),
     close() {
       server.close()
-      for (const socket of sockets) socket.destroy()
+      for (const end of ends) end()
     },
   }
 }
