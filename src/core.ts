@@ -26,7 +26,7 @@ import type { CheckedOptions } from './options.ts'
 import { createClientLogouts } from './jobs/client-logouts.ts'
 import { createPasswords } from './passwords/passwords.ts'
 import type { AuditEvent, Requester } from './contract/index.ts'
-import { flowsStore } from './store/flows-store.ts'
+import { flowsStore } from './store/index.ts'
 import { createSettingsKeeper } from './settings/settings.ts'
 import { createViews } from './views/index.ts'
 

@@ -70,4 +70,4 @@ export {
   type Stored,
   type Value,
 } from './store/record-store.ts'
-export { keptText, storedJson, textOf } from './store/text.ts'
+export { keptText, storedJson, textOf } from './store/record-store.ts'

@@ -1,7 +1,7 @@
 import type { ErrorCode, MailFault } from '../errors.ts'
 import type { MailKind } from './mail-kinds.ts'
 import type { EndedSessions } from './sessions.ts'
-import type { TokenEnd } from '../store/token-end.ts'
+import type { TokenEnd } from '../store/tokens.ts'
 
 /** All audit events of these flows (specification, section 6). docs/reference.md is made of this, and of what `AuditEvent` says. */
 export const AUDIT_EVENT_TYPES = [

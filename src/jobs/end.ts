@@ -1,6 +1,6 @@
 import type { NoMail } from '../contract/index.ts'
 import { tokensOf } from '../contract/mail-kinds.ts'
-import { attemptOf } from '../store/request-order.ts'
+import { attemptOf } from '../store/outbox-record.ts'
 import type { MailJob } from '../store/index.ts'
 import { recordFailed, wasSent } from '../mail/events.ts'
 import type { MailParts } from './parts.ts'

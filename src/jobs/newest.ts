@@ -1,10 +1,9 @@
-/** Of the requests of one account, of one kind, the newest wins. Which of two is newer, `store/request-order.ts` says. */
+/** Of the requests of one account, of one kind, the newest wins. Which of two is newer, `store/outbox-record.ts` says. */
 import type { User } from '../contract/index.ts'
 import { MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
-import { attemptOf, isLater, orderOf } from '../store/request-order.ts'
+import { attemptOf, isLater, isWaiting, orderOf } from '../store/outbox-record.ts'
 import { MAX_LINKS } from '../flows/link.ts'
 import type { JobRecord, MailJob } from '../store/index.ts'
-import { isWaiting } from '../store/outbox-record.ts'
 import type { MailParts } from './parts.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { passwordDigest } from '../crypto/password.ts'
 import { hashToken, newId, newToken } from '../crypto/token.ts'
-import { attemptOf } from '../store/request-order.ts'
+import { attemptOf } from '../store/outbox-record.ts'
 import type { MailJob } from '../store/index.ts'
 import type { Recipient } from './mail-flow.ts'
 

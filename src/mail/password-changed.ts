@@ -1,5 +1,5 @@
 import type { CarriedParameters, Requester } from '../contract/index.ts'
-import { formQuery } from '../contract/carried-query.ts'
+import { formQuery } from '../contract/requests.ts'
 import { MAIL_KINDS } from '../contract/mail-kinds.ts'
 import type { MailOutbox } from '../store/index.ts'
 import type { MailFlow } from './mail-flow.ts'

@@ -1,7 +1,7 @@
 import type { IdentifiedClient, OutgoingMail, User } from '../contract/index.ts'
 import { hashToken, newToken } from '../crypto/token.ts'
 import { MAIL_KINDS } from '../contract/mail-kinds.ts'
-import { attemptOf } from '../store/request-order.ts'
+import { attemptOf } from '../store/outbox-record.ts'
 import type { MailJob } from '../store/index.ts'
 import type { MailLink, Recipient } from './mail-flow.ts'
 import type { MailParts } from '../jobs/parts.ts'

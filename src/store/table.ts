@@ -1,7 +1,9 @@
+/** The records of one kind, as the code names their fields: how they are found, and how they change. */
 import { checkLimit, type Query, type Stored, type Value } from './record-store.ts'
 import type { Changed } from './changes.ts'
 import { defined, type KindOf } from './kind.ts'
 import type { Records } from './records.ts'
+import { newId } from '../crypto/token.ts'
 
 type Name<T> = Exclude<keyof T & string, 'id'>
 
@@ -140,4 +142,32 @@ export async function firstWanted<T extends { id: string }>(
     if (wanted.length >= limit) break
   }
   return wanted.slice(0, limit)
+}
+
+interface Job {
+  id: string
+  /** Names the claim. `undefined`: nobody holds it. */
+  leaseId?: string | undefined
+}
+
+/** Jobs that workers take, each for one of them at a time. */
+export function queueOf<J extends Job>(jobs: Table<J>) {
+  return {
+    /** Claims the jobs that still are due. One caller gets each. @param hold - makes a job a held one. */
+    async claim(found: readonly J[], isDue: (job: J) => boolean, hold: (job: J) => J) {
+      const leaseId = newId()
+      const claims = found.map((one) =>
+        jobs.change(one, (job) => {
+          if (!job || !isDue(job)) return { next: job, answer: undefined }
+          const next = { ...hold(job), leaseId }
+          return { next, answer: next }
+        }),
+      )
+      return (await Promise.all(claims)).filter((job) => job !== undefined)
+    },
+
+    /** Changes a job if the caller still holds it. Answers whether it changed. */
+    settle: ({ id, leaseId }: Job, change: (job: J) => J | undefined): Promise<boolean> =>
+      jobs.update(id, (job) => (job.leaseId === leaseId ? change(job) : job)),
+  }
 }

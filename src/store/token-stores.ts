@@ -1,6 +1,5 @@
 import { AccountFlowsError } from '../errors.ts'
-import type { RequestOrder } from '../contract/requests.ts'
-import { isLater } from './request-order.ts'
+import { isLater, type RequestOrder } from './outbox-record.ts'
 import type { Records } from './records.ts'
 import { firstWanted, type Table, tableOf } from './table.ts'
 import {

@@ -1,9 +1,7 @@
 /** Tokens of resets, invitations and verifications (2.1, 2.2, 2.6): how a record of one changes. */
 import { z } from 'zod'
 import type { CarriedParameters, Requester } from '../contract/requests.ts'
-import { endOf } from './token-end.ts'
-import { eightDaysAfter } from './week.ts'
-import { defined, holds, kindOf, type RecordWith } from './kind.ts'
+import { defined, eightDaysAfter, holds, kindOf, type RecordWith } from './kind.ts'
 
 const FIELDS = {
   /** Lower-case hex SHA-256 of the 43 characters of the raw token. */
@@ -157,6 +155,26 @@ export function claimedOf(record: TokenRecord): ClaimedReset | undefined {
   if (!claimedAt) return undefined
   const by = { address: undefined, userAgent: undefined, ...claimedBy }
   return { ...tokenOf(record), claimedAt, claimedBy: by, newHash }
+}
+
+export type TokenEnd =
+  /** A newer link was asked for, or the account was signed out everywhere. */
+  | 'invalidated'
+  /** It was used before. */
+  | 'used'
+  /** Its time was over. */
+  | 'expired'
+
+type Times = { expiresAt: Date } & {
+  [N in 'usedAt' | 'claimedAt' | 'invalidatedAt']?: Date | undefined
+}
+
+/** What ended a token at that time. `undefined`: nothing did; whether its account is as it was is another question. At exactly `expiresAt` it is over. */
+export function endOf(token: Times, at: Date): TokenEnd | undefined {
+  const { usedAt, claimedAt, invalidatedAt, expiresAt } = token
+  if (invalidatedAt) return 'invalidated'
+  if (usedAt || claimedAt) return 'used'
+  return expiresAt > at ? undefined : 'expired'
 }
 
 const isLive = ({ liveOf }: TokenRecord) => liveOf !== undefined

@@ -1,6 +1,6 @@
 import { systemClock } from '../../src/clock.ts'
 import type { RecordStore, UserStore } from '../../src/index.ts'
-import { flowsStore } from '../../src/store/flows-store.ts'
+import { flowsStore } from '../../src/store/index.ts'
 import {
   after as later,
   hour,

@@ -2,6 +2,7 @@ import { systemClock, type Clock } from '../../clock.ts'
 import {
   ANY,
   checkQuery,
+  keptText,
   storedOf,
   type Change,
   type Fields,
@@ -11,7 +12,6 @@ import {
   type Stored,
   type Value,
 } from '../record-store.ts'
-import { keptText } from '../text.ts'
 
 type Kept = Stored & { fields: Fields }
 
