@@ -2,10 +2,11 @@ import * as z from 'zod'
 import type { CheckedOptions } from '../options.ts'
 import type { Core } from '../core.ts'
 import type { Invitation } from '../flows/invitation.ts'
-import type { CheckMail, EndedAccount, Requester } from '../contract/index.ts'
+import type { EndedAccount, Requester } from '../contract/index.ts'
 import type { MailOutbox } from '../store/index.ts'
 import type { AdminScope } from './bearer-tokens.ts'
 import { object, optional, text } from './schema.ts'
+import type { CheckMail } from '../mail/sending.ts'
 
 export interface AdminParts extends Omit<Core, 'outbox'> {
   options: CheckedOptions

@@ -1,5 +1,5 @@
 import { AccountFlowsError, isStoreUnavailable } from '../errors.ts'
-import type { MailPlace, SentMail } from '../contract/index.ts'
+import type { MailPlace, SentMail } from '../mail/sending.ts'
 import { tokensOf } from '../contract/mail-kinds.ts'
 import type { MailJob } from '../store/index.ts'
 import { backoffMs } from './backoff.ts'

@@ -6,13 +6,13 @@ import type {
   CarriedParameters,
   IdentifiedClient,
   Log,
-  MailSender,
   UserStore,
 } from '../contract/index.ts'
 import type { AccountFlowsStore, PendingLoginStore } from '../store/index.ts'
 import type { Settings } from '../settings/table.ts'
 import type { SignedOutApps, Views } from '../views/index.ts'
 import type { MailBrake } from './brake.ts'
+import type { MailSender } from '../mail/sending.ts'
 
 /** What a mail is made of; every step is handed all of it. */
 export interface MailParts {

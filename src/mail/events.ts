@@ -1,10 +1,11 @@
 /** What the audit log learns of a mail job. Each event is recorded once, however often the job is taken. */
 import type { MailFault } from '../errors.ts'
-import type { MailFailure, MailKind, NoMail, SentMail } from '../contract/index.ts'
+import type { MailFailure, MailKind, NoMail } from '../contract/index.ts'
 import { MAIL_KINDS } from '../contract/mail-kinds.ts'
 import { foldTyped } from '../contract/users.ts'
 import type { MailJob } from '../store/index.ts'
 import type { MailParts } from '../jobs/parts.ts'
+import type { SentMail } from './sending.ts'
 
 /** Anybody may have written it. */
 const MAX_AUDITED_LENGTH = 256

@@ -1,10 +1,11 @@
-import type { IdentifiedClient, OutgoingMail, User } from '../contract/index.ts'
+import type { IdentifiedClient, User } from '../contract/index.ts'
 import { hashToken, newToken } from '../crypto/token.ts'
 import { MAIL_KINDS } from '../contract/mail-kinds.ts'
 import { attemptOf } from '../store/outbox-record.ts'
 import type { MailJob } from '../store/index.ts'
 import type { MailLink, Recipient } from './mail-flow.ts'
 import type { MailParts } from '../jobs/parts.ts'
+import type { OutgoingMail } from './sending.ts'
 
 /** As long as a notice may wait to be sent, and a week. */
 const NOT_ME_MS = 8 * 24 * 3_600_000

@@ -1,5 +1,5 @@
 import type { SMTPConnectionSendInfo } from 'nodemailer/lib/smtp-connection'
-import type { SentMail } from '../../contract/index.ts'
+import type { SentMail } from '../sending.ts'
 
 /**
  * The id of the mail at the mail server. The server has seen the link by then. So only one id of its answer is kept, and only

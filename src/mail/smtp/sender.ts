@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock.ts'
 import { AccountFlowsError } from '../../errors.ts'
-import type { MailSender, MailTransport } from '../../contract/index.ts'
+import type { MailTransport } from '../../contract/index.ts'
 import type { Settings } from '../../settings/table.ts'
 import { createAccessTokens, tokenKey, type RefreshTokens } from './access-tokens.ts'
 import { createLine, createConnectionGate, type Line, type Peer } from './line.ts'
@@ -8,6 +8,7 @@ import { nodemailer } from './nodemailer.ts'
 import { createMailServer } from './server.ts'
 import { smtpSettings, type SmtpSettings } from './settings.ts'
 import { handOver, isInUse } from './transport.ts'
+import type { MailSender } from '../sending.ts'
 
 export function createMailSender(
   settings: () => Settings,

@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock.ts'
 import { AccountFlowsError } from '../../errors.ts'
-import type { OutgoingMail, SentMail } from '../../contract/index.ts'
+import type { OutgoingMail, SentMail } from '../sending.ts'
 import { isMailAddress } from '../../settings/mail-address.ts'
 import type { AccessTokens } from './access-tokens.ts'
 import { composeMail, newMessageId } from './compose.ts'

@@ -1,11 +1,12 @@
 import { unlessAborted } from '../../clock.ts'
 import { AccountFlowsError } from '../../errors.ts'
-import type { MailTransport, OutgoingMail, SentMail, TransportMail } from '../../contract/index.ts'
+import type { MailTransport, TransportMail } from '../../contract/index.ts'
 import { isSmtpConfigured, type Settings } from '../../settings/table.ts'
 import { headersOf, mustBeAddress, newMessageId } from './compose.ts'
 import { errorOf } from './error.ts'
 import { harmless } from './reply-text.ts'
 import { sharesPiece } from './receipt.ts'
+import type { OutgoingMail, SentMail } from '../sending.ts'
 
 const ID = /^[!-~]{1,200}$/
 /** Codes of systems and of mail servers. No token is so short. */

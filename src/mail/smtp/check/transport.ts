@@ -1,9 +1,10 @@
 import { timeout, type Clock } from '../../../clock.ts'
 import { AccountFlowsError } from '../../../errors.ts'
-import type { CheckedStep, MailCheckOptions, MailTransport } from '../../../contract/index.ts'
+import type { MailTransport } from '../../../contract/index.ts'
 import { isSmtpConfigured, type Settings } from '../../../settings/table.ts'
 import { finding } from './failures.ts'
 import { handOver } from '../transport.ts'
+import type { CheckedStep, MailCheckOptions } from '../../sending.ts'
 
 const CHECK_MS = 30_000
 
