@@ -27,7 +27,6 @@ const MOST_REMEMBERED = 5_000
 
 interface Waiting {
   change: ChangeOf<unknown>
-  known: Stored | undefined
   since: number
   resolve(answer: unknown): void
   reject(error: unknown): void
@@ -41,6 +40,11 @@ export type ChangedKind = Kind & { isRemembered?: boolean; isMostlyNew?: boolean
 
 const keyOf = ({ name }: Kind, id: string) => JSON.stringify([name, id])
 
+/** Of the first turn, in which one caller is alone: the record as it has found it. */
+interface First {
+  known: Stored | undefined
+}
+
 interface Verbs {
   get(kind: Kind, id: string): Promise<Stored | undefined>
   swap(kind: Kind, change: Change): Promise<boolean>
@@ -51,10 +55,12 @@ export function createChanges(verbs: Verbs, { now, sleep }: Clock) {
   const queues = new Map<string, Waiting[]>()
   let all = 0
 
-  async function work(kind: ChangedKind, id: string, key: string, waiting: Waiting[]) {
+  async function work(kind: ChangedKind, id: string, waiting: Waiting[], first: First) {
+    let only: First | undefined = first
     for (let lost = 0; waiting.length > 0;) {
       const began = now().getTime()
-      const losers = await tryOnce(kind, id, waiting.splice(0), lost > 0)
+      const losers = await tryOnce(kind, id, waiting.splice(0), only)
+      only = undefined
       lost = losers.length > 0 ? lost + 1 : 0
       const isTooLate = ({ since }: Waiting) => now().getTime() - since > LONGEST_MS
       for (const { reject } of losers.filter(isTooLate)) reject(contention())
@@ -63,13 +69,13 @@ export function createChanges(verbs: Verbs, { now, sleep }: Clock) {
       const longest = lost > 0 ? 2 ** lost : 2 * (now().getTime() - began)
       if (waiting.length > 0) await sleep(Math.random() * Math.min(200, longest))
     }
-    queues.delete(key)
+    queues.delete(keyOf(kind, id))
   }
 
   /**
    * Changes a record by a function of what it is.
    *
-   * @param known - the record as the caller has just found it: it is not read again, unless somebody else has changed it since.
+   * @param known - the record as the caller has just found it: it is not read again, unless another one has changed it since.
    * @throws AccountFlowsError `ERR_STORE_UNAVAILABLE` where too many wait, or other processes change the record first for too long.
    */
   return async <A>(
@@ -83,11 +89,11 @@ export function createChanges(verbs: Verbs, { now, sleep }: Clock) {
     if (all >= MOST || waiting.length >= MOST_OF_RECORD) throw contention()
     all += 1
     const answer = new Promise<A>((resolve, reject) =>
-      waiting.push({ change, known, since: now().getTime(), resolve, reject }),
+      waiting.push({ change, since: now().getTime(), resolve, reject }),
     )
     if (!queues.has(key)) {
       queues.set(key, waiting)
-      void work(kind, id, key, waiting)
+      void work(kind, id, waiting, { known })
     }
     return answer.finally(() => (all -= 1))
   }
@@ -97,30 +103,24 @@ export function createChanges(verbs: Verbs, { now, sleep }: Clock) {
 function turnsWith({ get, swap }: Verbs) {
   const remembered = new Map<string, Stored>()
 
-  /** The changes, of what callers have found, of a guess, or of what is read. */
-  async function tried(kind: ChangedKind, id: string, turn: Waiting[], hasLost: boolean) {
+  /**
+   * What its caller has found, what is remembered, and that there is none, are guesses: only a swap tells whether they are right. Answers
+   * those whose change must be tried again.
+   */
+  return async function tryOnce(kind: ChangedKind, id: string, turn: Waiting[], first?: First) {
     const key = keyOf(kind, id)
-    const last = remembered.get(key)
+    const guess = first?.known ?? remembered.get(key)
+    const isGuessed = guess || (first && kind.isMostlyNew)
     remembered.delete(key)
-    if (!hasLost) {
-      // A removal of what is gone counts as done. So what callers have found is used only if each of them has found it.
-      if (turn.every(({ known }) => known)) return applied(id, turn.at(-1)?.known, turn)
-      const guessed = last || kind.isMostlyNew ? applied(id, last, turn) : undefined
-      // Only a swap tells whether the guess was right.
-      if (guessed && !guessed.isUnchanged) return guessed
-    }
-    return applied(id, await get(kind, id), turn)
-  }
-
-  /** Answers those whose change must be tried again. @param hasLost - they have lost before. */
-  return async function tryOnce(kind: ChangedKind, id: string, turn: Waiting[], hasLost: boolean) {
     try {
-      const { found, answered, next, isUnchanged } = await tried(kind, id, turn, hasLost)
+      let tried = isGuessed && applied(id, guess, turn)
+      if (!tried || tried.isUnchanged) tried = applied(id, await get(kind, id), turn)
+      const { found, answered, next, isUnchanged } = tried
       const change: Change = { id, revision: revisionOf(found), next, becomes: newId() }
       if (!isUnchanged && !(await swap(kind, change))) return answered.map(([one]) => one)
       const written = next && { id, revision: change.becomes, was: undefined, fields: next }
       const known = isUnchanged ? found : written
-      if (known && kind.isRemembered) setNewest(remembered, keyOf(kind, id), known, MOST_REMEMBERED)
+      if (known && kind.isRemembered) setNewest(remembered, key, known, MOST_REMEMBERED)
       for (const [{ resolve }, answer] of answered) resolve(answer)
     } catch (error) {
       for (const { reject } of turn) reject(error)

@@ -16,13 +16,15 @@ export interface QueryOf<T> extends Omit<Query, 'equal' | 'by'> {
 /** A query with an order. Each record of the kind has the field `by`. */
 type Ordered<T> = QueryOf<T> & Required<Pick<QueryOf<T>, 'by'>>
 
+type Which = string | { id: string }
+
 type ChangeOf<T, A> = (before: T | undefined) => Changed<T, A>
 
 /** The records of one kind. */
 export type Table<T extends { id: string }> = ReturnType<typeof tableOf<T>>
 
 export function tableOf<T extends { id: string }>(records: Records, kind: KindOf<T>) {
-  const origins = new WeakMap<T, Stored>()
+  const origins = new WeakMap<object, Stored>()
   function read(stored: Stored): T | undefined {
     const record = kind.read(stored)
     if (record) origins.set(record, stored)
@@ -43,9 +45,9 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
   /**
    * Changes one record by a pure function of it, which may be called again.
    *
-   * @param which - its id; or the record as it was found, which is then not read again.
+   * @param which - its id; or the record as it was found, or what is told of that, which is then not read again.
    */
-  async function change<A>(which: string | T, change: ChangeOf<T, A>): Promise<A> {
+  async function change<A>(which: Which, change: ChangeOf<T, A>): Promise<A> {
     const [id, known] = typeof which === 'string' ? [which] : [which.id, origins.get(which)]
     const mayRead = kind.damagedIsNone ? kind.read : kind.toRecord
     const changeStored = (stored: Stored | undefined) => {
@@ -57,7 +59,7 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
   }
 
   /** Changes a record if it exists. `undefined` removes it. Answers whether anything changed. */
-  const update = (which: string | T, next: (record: T) => T | undefined): Promise<boolean> =>
+  const update = (which: Which, next: (record: T) => T | undefined): Promise<boolean> =>
     change(which, (before) => {
       const after = before && next(before)
       return { next: after, answer: after !== before }
@@ -82,6 +84,13 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
     find: async (query: QueryOf<T>) => (await findAll(query)).flatMap(({ record }) => record ?? []),
     findAll,
 
+    /** Something else that is told of a record which was found, and by which it is changed. */
+    told<Other extends object>(record: T, other: Other): Other {
+      const origin = origins.get(record)
+      if (origin) origins.set(other, origin)
+      return other
+    },
+
     insert,
     /** Inserts a record. If its id is taken, `mayReplace` decides. Answers whether it was saved. */
     save: async (record: T, mayReplace: (before: T) => boolean): Promise<boolean> =>
@@ -96,7 +105,7 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
     update,
 
     /** Changes each alone. Answers how many changed. */
-    updateAll: async (all: readonly (string | T)[], next: (record: T) => T | undefined) =>
+    updateAll: async (all: readonly Which[], next: (record: T) => T | undefined) =>
       (await Promise.all(all.map((which) => update(which, next)))).filter(Boolean).length,
   }
 }

@@ -11,7 +11,6 @@ import {
   invalidated,
   KINDS,
   newRecord,
-  recordOf,
   type NewToken,
   type ResetClaim,
   type ResetStep,
@@ -74,7 +73,7 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
      * the reset until `leaseUntil`.
      */
     claim: (token: Pick<Token, 'id'>, claim: ResetClaim): Promise<ClaimedReset | undefined> =>
-      tokens.change(recordOf(token), (record) => {
+      tokens.change(token, (record) => {
         const next = record && claimed(record, claim)
         return { next: next ?? record, answer: next && claimedOf(next) }
       }),
@@ -148,7 +147,7 @@ function finding(tokens: Tokens) {
     /** `undefined`: there is no such token, or it was removed eight days after it expired. */
     async find(tokenHash: string): Promise<Token | undefined> {
       const [found] = await tokens.find({ equal: { tokenHash }, limit: 1 })
-      return found && tokenOf(found)
+      return found && tokens.told(found, tokenOf(found))
     },
 
     /** The user's tokens, newest first, at most `limit`. */

@@ -134,19 +134,11 @@ export const newRecord = ({
   purgeAt: eightDaysAfter(token.expiresAt),
 })
 
-/** The records that tokens were told of. */
-const records = new WeakMap<object, TokenRecord>()
-
-/** A token that was found is changed as it was found; any other by its id. */
-export const recordOf = (token: Pick<Token, 'id'>) => records.get(token) ?? token.id
-
 export function tokenOf(record: TokenRecord): Token {
   const { clientId, redirectUri, scope, state, ...all } = record
   const { tokenHash: _, liveOf: _live, claimedBy: _by, newHash: _hash, ...told } = all
   const { leaseUntil: _until, purgeAt: _purge, ...rest } = told
-  const token = { ...rest, carried: defined({ clientId, redirectUri, scope, state }) }
-  records.set(token, record)
-  return token
+  return { ...rest, carried: defined({ clientId, redirectUri, scope, state }) }
 }
 
 /** `undefined`: no reset was decided with it. */
