@@ -95,7 +95,7 @@ ${eventSections()}
 
 How much was ended:
 
-${block('contract/sessions.ts', 'export type EndedSessions =')}
+${block('contract/audit.ts', 'export type EndedSessions =')}
 
 Of a mail that failed (\`MailFault\`):
 

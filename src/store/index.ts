@@ -3,14 +3,13 @@
  * This folder knows no flow, no mail and no page. Only the folders of databases know a database.
  */
 import type { Change, Kind, RecordStore } from './record-store.ts'
-import { revisionOf } from './changes.ts'
 import { AUDIT_EVENTS, auditLog } from './audit.ts'
 import { CLIENT_LOGOUTS, clientLogouts } from './client-logouts.ts'
 import type { KindOf } from './kind.ts'
 import { NOT_ME_TOKENS, notMeTokens } from './not-me-tokens.ts'
 import { MAIL_OUTBOX, isHeldAt } from './outbox-record.ts'
 import { PENDING_LOGINS, pendingLogins } from './logins.ts'
-import { createRecords, type Records } from './records.ts'
+import { createRecords, type Records, revisionOf } from './records.ts'
 import { tableOf } from './table.ts'
 import { KINDS, isUnfinished, type TokenRecord } from './tokens.ts'
 import type { Clock } from '../clock.ts'

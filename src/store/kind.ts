@@ -1,7 +1,7 @@
 /** The kinds of the domain: a record of TypeScript on one side, the fields of a `Kind` on the other. */
 import type { FieldType, Fields, Stored } from './record-store.ts'
 import { AccountFlowsError } from '../errors.ts'
-import type { ChangedKind } from './changes.ts'
+import type { ChangedKind } from './records.ts'
 
 /** What a field of each type holds. */
 interface Values {

@@ -17,8 +17,7 @@ import {
   type NewMailJob,
 } from './outbox-record.ts'
 import { firstWanted, pagesOf, queueOf, tableOf, type QueryOf, type Table } from './table.ts'
-import type { Records } from './records.ts'
-import type { Changed } from './changes.ts'
+import type { Changed, Records } from './records.ts'
 import { defined } from './kind.ts'
 
 /**

@@ -1,8 +1,7 @@
 /** The records of one kind, as the code names their fields: how they are found, and how they change. */
 import { checkLimit, type Query, type Stored, type Value } from './record-store.ts'
-import type { Changed } from './changes.ts'
 import { defined, type KindOf } from './kind.ts'
-import type { Records } from './records.ts'
+import type { Changed, Records } from './records.ts'
 import { newId } from '../crypto/token.ts'
 
 type Name<T> = Exclude<keyof T & string, 'id'>
@@ -20,11 +19,20 @@ type Which = string | { id: string }
 
 type ChangeOf<T, A> = (before: T | undefined) => Changed<T, A>
 
+/** Each record as it was found, by what is told of it: a change of that need not read it again. */
+const origins = new WeakMap<object, Stored>()
+
+/** Answers what is told of a record: the record is changed by that too. */
+export function toldOf<Told extends object>(record: object, told: Told): Told {
+  const origin = origins.get(record)
+  if (origin) origins.set(told, origin)
+  return told
+}
+
 /** The records of one kind. */
 export type Table<T extends { id: string }> = ReturnType<typeof tableOf<T>>
 
 export function tableOf<T extends { id: string }>(records: Records, kind: KindOf<T>) {
-  const origins = new WeakMap<object, Stored>()
   function read(stored: Stored): T | undefined {
     const record = kind.read(stored)
     if (record) origins.set(record, stored)
@@ -45,7 +53,7 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
   /**
    * Changes one record by a pure function of it, which may be called again.
    *
-   * @param which - its id; or the record as it was found, or what is told of that, which is then not read again.
+   * @param which - its id; or what was found, or is told of that: it is then not read again.
    */
   async function change<A>(which: Which, change: ChangeOf<T, A>): Promise<A> {
     const [id, known] = typeof which === 'string' ? [which] : [which.id, origins.get(which)]
@@ -83,13 +91,6 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
     /** Leaves out damaged records. */
     find: async (query: QueryOf<T>) => (await findAll(query)).flatMap(({ record }) => record ?? []),
     findAll,
-
-    /** Something else that is told of a record which was found, and by which it is changed. */
-    told<Other extends object>(record: T, other: Other): Other {
-      const origin = origins.get(record)
-      if (origin) origins.set(other, origin)
-      return other
-    },
 
     insert,
     /** Inserts a record. If its id is taken, `mayReplace` decides. Answers whether it was saved. */

@@ -147,7 +147,7 @@ function finding(tokens: Tokens) {
     /** `undefined`: there is no such token, or it was removed eight days after it expired. */
     async find(tokenHash: string): Promise<Token | undefined> {
       const [found] = await tokens.find({ equal: { tokenHash }, limit: 1 })
-      return found && tokens.told(found, tokenOf(found))
+      return found && tokenOf(found)
     },
 
     /** The user's tokens, newest first, at most `limit`. */

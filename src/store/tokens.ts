@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import type { CarriedParameters, Requester } from '../contract/requests.ts'
 import { defined, eightDaysAfter, holds, kindOf, type RecordWith } from './kind.ts'
+import { toldOf } from './table.ts'
 
 const FIELDS = {
   /** Lower-case hex SHA-256 of the 43 characters of the raw token. */
@@ -138,7 +139,8 @@ export function tokenOf(record: TokenRecord): Token {
   const { clientId, redirectUri, scope, state, ...all } = record
   const { tokenHash: _, liveOf: _live, claimedBy: _by, newHash: _hash, ...told } = all
   const { leaseUntil: _until, purgeAt: _purge, ...rest } = told
-  return { ...rest, carried: defined({ clientId, redirectUri, scope, state }) }
+  const carried = defined({ clientId, redirectUri, scope, state })
+  return toldOf(record, { ...rest, carried })
 }
 
 /** `undefined`: no reset was decided with it. */

@@ -2,7 +2,7 @@ import type { FindOptions, ObjectId } from 'mongodb'
 import type { User, UserStore } from '../../contract/index.ts'
 import { equalsInAsciiCase } from '../../contract/users.ts'
 import { systemClock } from '../../clock.ts'
-import { together } from '../together.ts'
+import { together } from '../batches.ts'
 import {
   createIndexes,
   isDuplicateKey,
