@@ -99,27 +99,21 @@ export type ChangedKind = Kind & { isRemembered?: boolean; isMostlyNew?: boolean
 
 const keyOf = ({ name }: Kind, id: string) => JSON.stringify([name, id])
 
-/** Of the first turn, in which one caller is alone: the record as it has found it. */
-interface First {
-  known: Stored | undefined
-}
-
 interface Verbs {
   get(kind: Kind, id: string): Promise<Stored | undefined>
   swap(kind: Kind, change: Change): Promise<boolean>
 }
 
 function createChanges(verbs: Verbs, { now, sleep }: Clock) {
-  const tryOnce = turnsWith(verbs)
+  const remembered = new Map<string, Stored>()
+  const tryOnce = turnsWith(verbs, remembered)
   const queues = new Map<string, Waiting[]>()
   let all = 0
 
-  async function work(kind: ChangedKind, id: string, waiting: Waiting[], first: First) {
-    let only: First | undefined = first
-    for (let lost = 0; waiting.length > 0;) {
+  async function work(kind: ChangedKind, id: string, waiting: Waiting[]) {
+    for (let [lost, isFirst] = [0, true]; waiting.length > 0; isFirst = false) {
       const began = now().getTime()
-      const losers = await tryOnce(kind, id, waiting.splice(0), only)
-      only = undefined
+      const losers = await tryOnce(kind, id, waiting.splice(0), isFirst)
       lost = losers.length > 0 ? lost + 1 : 0
       const isTooLate = ({ since }: Waiting) => now().getTime() - since > LONGEST_MS
       for (const { reject } of losers.filter(isTooLate)) reject(contention())
@@ -152,27 +146,24 @@ function createChanges(verbs: Verbs, { now, sleep }: Clock) {
     )
     if (!queues.has(key)) {
       queues.set(key, waiting)
-      void work(kind, id, waiting, { known })
+      if (known) remembered.set(key, known)
+      void work(kind, id, waiting)
     }
     return answer.finally(() => (all -= 1))
   }
 }
 
 /** Of one record, one turn at a time. */
-function turnsWith({ get, swap }: Verbs) {
-  const remembered = new Map<string, Stored>()
-
-  /**
-   * What its caller has found, what is remembered, and that there is none, are guesses: only a swap tells whether they are right. Answers
-   * those whose change must be tried again.
-   */
-  return async function tryOnce(kind: ChangedKind, id: string, turn: Waiting[], first?: First) {
+function turnsWith({ get, swap }: Verbs, remembered: Map<string, Stored>) {
+  /** Answers those whose change must be tried again. */
+  return async function tryOnce(kind: ChangedKind, id: string, turn: Waiting[], isFirst: boolean) {
     const key = keyOf(kind, id)
-    const guess = first?.known ?? remembered.get(key)
-    const isGuessed = guess || (first && kind.isMostlyNew)
+    const guess = remembered.get(key)
+    const isGuessed = guess || (isFirst && kind.isMostlyNew)
     remembered.delete(key)
     try {
       let tried = isGuessed && applied(id, guess, turn)
+      // Only a swap tells whether the guess was right.
       if (!tried || tried.isUnchanged) tried = applied(id, await get(kind, id), turn)
       const { found, answered, next, isUnchanged } = tried
       const change: Change = { id, revision: revisionOf(found), next, becomes: newId() }

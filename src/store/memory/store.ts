@@ -1,3 +1,4 @@
+/** Keeps records and users in this process. It knows kinds and their fields, and never what a record means. */
 import { systemClock, type Clock } from '../../clock.ts'
 import {
   ANY,

@@ -1,3 +1,4 @@
+/** Keeps records and finds users in MongoDB. It knows kinds and their fields, and never what a record means. */
 import type { AnyBulkWriteOperation, Collection, Db } from 'mongodb'
 import { AccountFlowsError } from '../../errors.ts'
 import {

@@ -1,3 +1,4 @@
+/** Keeps records in PostgreSQL. It knows kinds and their fields, and never what a record means. */
 import { AccountFlowsError } from '../../errors.ts'
 import { checkQuery, keptText, type Kind, type RecordStore, type Stored } from '../record-store.ts'
 import {
