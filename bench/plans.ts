@@ -8,9 +8,9 @@ import {
   type PostgresPool,
 } from '../src/index.ts'
 import type { Fields, FieldType, Kind, Query, RecordStore, Value } from '../src/store/published.ts'
-import { ALL_KINDS } from '../src/store/flows-store.ts'
+import { ALL_KINDS } from '../src/store/index.ts'
 import { filterOf, sortOf } from '../src/store/mongodb/record-document.ts'
-import { selectionOf } from '../src/store/postgresql/rows.ts'
+import { selectionOf } from '../src/store/postgresql/sql.ts'
 import { freshDatabase } from '../test/support/mongod.ts'
 import { freshPostgresql } from '../test/support/postgresql.ts'
 import { storeCalls } from '../test/store/store-calls.ts'

@@ -41,7 +41,7 @@ import { createResume } from './oidc/resume.ts'
 import { checkOptions, type AccountFlowsOptions } from './options.ts'
 import { createPasswords } from './passwords/passwords.ts'
 import { createSettingsKeeper } from './settings/settings.ts'
-import { flowsStore } from './store/flows-store.ts'
+import { flowsStore } from './store/index.ts'
 import { createViews } from './views/index.ts'
 
 /**

@@ -95,7 +95,7 @@ ${eventSections()}
 
 How much was ended:
 
-${block('contract/sessions.ts', 'export type EndedSessions =')}
+${block('contract/audit.ts', 'export type EndedSessions =')}
 
 Of a mail that failed (\`MailFault\`):
 
@@ -109,7 +109,7 @@ Why there was no mail, and what ended a link:
 
 ${block('contract/audit.ts', 'export type NoMail =')}
 
-${block('store/token-end.ts', 'export type TokenEnd =')}
+${block('store/tokens.ts', 'export type TokenEnd =')}
 
 ${block('contract/audit.ts', 'export type LinkEnd =')}
 
@@ -235,7 +235,7 @@ function reasonsIn(union: string): string[] {
 /** What stands behind the name of a type, without comments and on one line. */
 function declared(name: string, kind = 'type'): string {
   const start = new RegExp(String.raw`^(?:export )?${kind} ${name}(?: =| (?=\{))`, 'm')
-  const file = ['contract/audit.ts', 'store/token-end.ts', 'errors.ts'].find((each) =>
+  const file = ['contract/audit.ts', 'store/tokens.ts', 'errors.ts'].find((each) =>
     start.test(source(each)),
   )
   if (file === undefined) throw new Error(`there is no ${kind} ${name}`)

@@ -1,6 +1,6 @@
 import type * as z from 'zod'
 import { hashToken, isToken } from '../crypto/token.ts'
-import { CARRIED } from '../contract/carried-query.ts'
+import { CARRIED } from '../contract/requests.ts'
 import type { CarriedParameters, RecordedEvent } from '../contract/index.ts'
 import type { Token } from '../store/index.ts'
 import { eventShape, recordAction } from './audit.ts'

@@ -1,14 +1,7 @@
 import * as z from 'zod'
 import type { IncomingMessage } from 'node:http'
 import type { Clock } from '../clock.ts'
-import type {
-  AuditEvent,
-  CheckMail,
-  EndedAccount,
-  Log,
-  Requester,
-  UserStore,
-} from '../contract/index.ts'
+import type { AuditEvent, EndedAccount, Log, Requester, UserStore } from '../contract/index.ts'
 import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
 import type { OwnKeyRing } from '../crypto/key-rings.ts'
 import type { ClientNotifications } from '../flows/client-notifications.ts'
@@ -20,6 +13,7 @@ import type { AccountFlowsStore, MailOutbox } from '../store/index.ts'
 import type { Views } from '../views/index.ts'
 import type { AdminScope } from './bearer-tokens.ts'
 import { object, optional, text } from './schema.ts'
+import type { CheckMail } from '../mail/sending.ts'
 
 export interface AdminParts extends Pick<ClientNotifications, 'clientsOf'> {
   options: CheckedOptions

@@ -1,6 +1,6 @@
 import * as z from 'zod'
-import type { SessionCutoffs, User } from '../contract/index.ts'
-import type { ClientLogout, ClientLogoutState } from '../store/index.ts'
+import type { User } from '../contract/index.ts'
+import type { ClientLogout, ClientLogoutState, SessionCutoffs } from '../store/index.ts'
 import { whyNoMail } from '../flows/account.ts'
 import { AuditEvent, eventShape } from './audit.ts'
 import { Diagnosis, diagnosisOf } from './causes.ts'

@@ -1,7 +1,6 @@
 import type { ErrorCode, MailFault } from '../errors.ts'
 import type { MailKind } from './mail-kinds.ts'
-import type { EndedSessions } from './sessions.ts'
-import type { TokenEnd } from '../store/token-end.ts'
+import type { TokenEnd } from '../store/tokens.ts'
 
 /** All audit events of these flows (specification, section 6). docs/reference.md is made of this, and of what `AuditEvent` says. */
 export const AUDIT_EVENT_TYPES = [
@@ -313,4 +312,29 @@ export interface RecordedEvent extends EventBase, Sometimes {
   type: AuditEventType
   /** When it was recorded, by the clock of that process. The event itself may be earlier. */
   recordedAt: Date
+}
+
+/** How many records were deleted. `undefined`: the adapter cannot tell; they are dead all the same. */
+export type EndedCount = number | undefined
+
+/** How many of each were ended. */
+export type EndedSessions = {
+  /** Grants, codes and tokens. */
+  oauth: EndedCount
+  /** Sessions and login results. */
+  idp: EndedCount
+}
+
+/** How many clients the account was signed in to. */
+export interface EndedClients {
+  /** They are told to sign the person out. */
+  told: number
+  /** They cannot be told: the person has to sign out there. */
+  untold: number
+}
+
+/** What `endSessions` ended. */
+export type EndedAccount = EndedSessions & {
+  /** Left out if it is not known, for example because the provider tells no clients. */
+  clients?: EndedClients
 }

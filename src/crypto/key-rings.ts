@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import type { KeyRing } from './keys.ts'
-import type { CheckedStep } from '../contract/index.ts'
+import type { CheckedStep } from '../mail/sending.ts'
 import type { KeyRings, NotedKeyRing } from '../store/index.ts'
 
 /** So that three notes may be late or lost. */

@@ -1,4 +1,4 @@
-import { carriedBy } from '../contract/carried-query.ts'
+import { carriedBy } from '../contract/requests.ts'
 import type { Requester } from '../contract/index.ts'
 import type { PendingLogin, Token } from '../store/index.ts'
 import { isVerified, wasVoided } from './account.ts'

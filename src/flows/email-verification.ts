@@ -12,10 +12,9 @@
  */
 import { hashToken, isToken } from '../crypto/token.ts'
 import { requestMail, type MailRequest } from '../jobs/request.ts'
-import type { CapturedRequest, CarriedParameters, Requester, User } from '../contract/index.ts'
-import { carriedBy, isSameCarried } from '../contract/carried-query.ts'
-import type { VerificationLink } from '../contract/links.ts'
-import type { PendingLogin, Token } from '../store/index.ts'
+import type { CarriedParameters, Requester, User } from '../contract/index.ts'
+import { carriedBy, isSameCarried, type VerificationLink } from '../contract/requests.ts'
+import type { CapturedRequest, PendingLogin, Token } from '../store/index.ts'
 import { linkContext, findLink, verificationState } from './link.ts'
 import { codeWait } from './login-code.ts'
 import { createConfirm, type OpenedLink } from './confirm-address.ts'

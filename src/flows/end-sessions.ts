@@ -1,15 +1,9 @@
 import { newId } from '../crypto/token.ts'
 import { BY_HOST, requestNotice } from '../jobs/request.ts'
-import { secondAfter } from '../store/login-end.ts'
+import { secondAfter } from '../store/cutoffs.ts'
 import { whyNoMail, type VoidLinks } from './account.ts'
-import type {
-  EndedAccount,
-  EndedClients,
-  LiveSession,
-  Requester,
-  SessionEnd,
-} from '../contract/index.ts'
-import type { ClientLogout } from '../store/index.ts'
+import type { EndedAccount, EndedClients, Requester } from '../contract/index.ts'
+import type { ClientLogout, SessionEnd } from '../store/index.ts'
 import { NOBODY, type FlowParts } from './parts.ts'
 import { isNotified, type ClientNotifications } from './client-notifications.ts'
 
@@ -30,6 +24,20 @@ export function createEndSessions(parts: EndSessionsParts) {
     await secondAfter(clock, end.at)
     return { ...details, ...(clients && { clients }) }
   }
+}
+
+/** A session of a browser whose account is about to be ended, with that session. */
+interface LiveSession {
+  /**
+   * End sessions and login results at this time: one millisecond after the cut-off that the session has seen. The new session
+   * has seen an end of exactly then. Any other end, earlier or later, moves the cut-off past that, and so ends it.
+   */
+  endsAt: Date
+  /**
+   * Makes this browser a new session of the same login, and sets its cookie. Call it after both ends. Where that fails, it logs why, and
+   * the browser is signed out like the others.
+   */
+  renew(): Promise<void>
 }
 
 interface BrowserParts<Request, Browser extends { req: Request }> {

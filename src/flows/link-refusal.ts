@@ -1,5 +1,5 @@
 import type { CarriedParameters, LinkEnd, Requester } from '../contract/index.ts'
-import type { VerificationReason } from '../contract/links.ts'
+import type { VerificationReason } from '../contract/requests.ts'
 import type { Token } from '../store/index.ts'
 import { linkContext, type LinkContext } from './link.ts'
 import type { FlowParts } from './parts.ts'

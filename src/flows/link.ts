@@ -1,9 +1,13 @@
 /** What all mailed links have in common: their state, what they carry, and how an opened address is read. */
 import { hashToken, isToken } from '../crypto/token.ts'
-import { appendCarried, CARRIED } from '../contract/carried-query.ts'
+import {
+  CARRIED,
+  appendCarried,
+  type LinkReason,
+  type VerificationLink,
+} from '../contract/requests.ts'
 import type { CarriedParameters, LinkEnd, User, UserStore } from '../contract/index.ts'
-import { endOf } from '../store/token-end.ts'
-import type { LinkReason, VerificationLink } from '../contract/links.ts'
+import { endOf } from '../store/tokens.ts'
 import type { Token, TokenStore } from '../store/index.ts'
 import { isUnchanged, isVerified } from './account.ts'
 import type { FlowParts } from './parts.ts'

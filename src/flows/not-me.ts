@@ -2,7 +2,7 @@
 import { hashToken, idOf, isToken, newToken } from '../crypto/token.ts'
 import type { DisownedOutcome, Requester, User } from '../contract/index.ts'
 import { isLinkKind } from '../contract/mail-kinds.ts'
-import { isLater } from '../store/request-order.ts'
+import { isLater } from '../store/outbox-record.ts'
 import type { AccountFlowsStore, NotMeToken, Token } from '../store/index.ts'
 import { whyNoMail, type VoidLinks } from './account.ts'
 import { MAX_MAILED } from './link.ts'

@@ -5,7 +5,7 @@ import { hashToken, isToken } from '../crypto/token.ts'
 import { requestMail } from '../jobs/request.ts'
 import type { CarriedParameters, Requester } from '../contract/index.ts'
 import { MAIL_KINDS, type PasswordLinkKind } from '../contract/mail-kinds.ts'
-import { endOf } from '../store/token-end.ts'
+import { endOf } from '../store/tokens.ts'
 import { wasVoided } from './account.ts'
 import {
   auditRejected,
@@ -13,7 +13,7 @@ import {
   leaseEnd,
   type PasswordLinkParts,
 } from './finish-password.ts'
-import type { LinkReason } from '../contract/links.ts'
+import type { LinkReason } from '../contract/requests.ts'
 import type { Token } from '../store/index.ts'
 import type { SignedOutApps } from '../views/page-locals.ts'
 import { linkContext, findLink, linkState, type FoundLink, type LinkContext } from './link.ts'

@@ -1,5 +1,5 @@
 import type { Context } from 'koa'
-import { carriedFrom } from '../contract/carried-query.ts'
+import { carriedFrom } from '../contract/requests.ts'
 import { parseFields, type SentForm } from './form.ts'
 import type { HostCheck } from './host-check.ts'
 import { renewLink } from './password-page.ts'

@@ -1,10 +1,9 @@
 import type { Context } from 'koa'
 import type { Requester } from '../contract/index.ts'
 import { readBody, type BodyRefusal } from './body.ts'
-import { carriedFrom } from '../contract/carried-query.ts'
+import { carriedFrom, type VerificationLink } from '../contract/requests.ts'
 import { isId, isToken } from '../crypto/token.ts'
 import { decode, isBracketed, readingsOf, SIGNED } from '../flows/link.ts'
-import type { VerificationLink } from '../contract/links.ts'
 
 /** Names and values, each name exactly once. */
 export type Fields = ReadonlyMap<string, string>

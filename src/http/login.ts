@@ -1,14 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { passwordDigest } from '../crypto/password.ts'
 import { KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
-import { loginSecond } from '../store/login-end.ts'
-import type { LoginResult, User } from '../contract/index.ts'
+import { loginSecond } from '../store/cutoffs.ts'
+import type { User } from '../contract/index.ts'
 import { must } from '../errors.ts'
 import { defined } from '../store/kind.ts'
 import { isCrossSite } from './cross-site.ts'
 import { errorPage } from './pages.ts'
 import type { HttpParts } from './parts.ts'
 import { blockedPage, type BlockedLogin } from './waiting-login-pages.ts'
+import type { LoginResult } from '../store/index.ts'
 
 /** A clock that is set back during a request is no reason to refuse a login. */
 const CLOCK_STEP_SECONDS = 60

@@ -1,6 +1,6 @@
 import type { Context } from 'koa'
 import type { CarriedParameters } from '../contract/index.ts'
-import { carriedFrom } from '../contract/carried-query.ts'
+import { carriedFrom } from '../contract/requests.ts'
 import { unknownLink } from '../flows/link-refusal.ts'
 import type { Sent } from '../views/index.ts'
 import { idIn, linkInForm, type SentForm } from './form.ts'

@@ -1,7 +1,7 @@
 import type { Context, Next } from 'koa'
 import type { OpenedLink } from '../flows/confirm-address.ts'
 import { unknownLink } from '../flows/link-refusal.ts'
-import { loginSecond } from '../store/login-end.ts'
+import { loginSecond } from '../store/cutoffs.ts'
 import type { PendingLogin } from '../store/index.ts'
 import { isUnattended } from './cross-site.ts'
 import { linkInQuery } from './form.ts'

@@ -1,6 +1,6 @@
 import type { Context, Next } from 'koa'
 import type { ClosedLogin, WaitingLogin, WaitingPage } from '../flows/waiting-login.ts'
-import type { CapturedRequest } from '../contract/index.ts'
+import type { CapturedRequest } from '../store/index.ts'
 import type { CodeFault } from '../views/index.ts'
 import { parseFields, type SentForm } from './form.ts'
 import type { HttpParts } from './parts.ts'

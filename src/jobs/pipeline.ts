@@ -5,7 +5,7 @@
 import { deliverMail, type DeliverParts } from '../mail/deliver.ts'
 import { endUnsent } from '../mail/outcome.ts'
 import { resolveJob, SEND_LEASE_MS } from '../mail/resolve.ts'
-import type { MailSender } from '../contract/index.ts'
+import type { MailSender } from '../mail/sending.ts'
 import type { MailJob, MailStage, NewMailJob } from '../store/index.ts'
 import { createMailBrake } from './limits.ts'
 import { createWaking, createWorker } from './worker.ts'

@@ -2,7 +2,7 @@ import { idOf, newId } from '../crypto/token.ts'
 import { acceptedTags, askedTags, keptTags } from '../views/languages.ts'
 import type { CarriedParameters, Requester } from '../contract/index.ts'
 import { MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
-import { WEEK_MS } from '../store/week.ts'
+import { WEEK_MS } from '../store/kind.ts'
 import type { MailOutbox } from '../store/index.ts'
 import type { Settings } from '../settings/table.ts'
 

@@ -1,4 +1,4 @@
-import type { MailPlace, MailSender, SentMail } from '../contract/index.ts'
+import type { MailPlace, MailSender, SentMail } from './sending.ts'
 import { AccountFlowsError, isStoreUnavailable } from '../errors.ts'
 import type { MailBrake } from '../jobs/limits.ts'
 import { backoffMs } from '../jobs/worker.ts'

@@ -3,7 +3,7 @@
  * up are the same for all. Nothing here knows how a mail looks, or how it leaves.
  */
 import type { Clock } from '../clock.ts'
-import { formQuery } from '../contract/carried-query.ts'
+import { formQuery } from '../contract/requests.ts'
 import type { CarriedParameters, MailKind, NoMail, User, UserStore } from '../contract/index.ts'
 import {
   MAIL_KINDS,
@@ -21,7 +21,7 @@ import { isWaitingPage, KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
 import { endOfNotice } from '../jobs/request.ts'
 import type { Settings } from '../settings/table.ts'
 import type { AccountFlowsStore, MailJob, PendingLoginStore } from '../store/index.ts'
-import { attemptOf } from '../store/request-order.ts'
+import { attemptOf } from '../store/outbox-record.ts'
 import type { MailLocals, SignedOutApps, Views } from '../views/index.ts'
 
 export interface LinkParts {

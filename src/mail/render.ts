@@ -1,9 +1,10 @@
 /** Makes mails: first the link, then what is read. */
-import type { CarriedParameters, IdentifiedClient, OutgoingMail } from '../contract/index.ts'
+import type { CarriedParameters, IdentifiedClient } from '../contract/index.ts'
+import type { OutgoingMail } from './sending.ts'
 import { MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
 import { hashToken, newToken } from '../crypto/token.ts'
 import type { AccountFlowsStore, MailJob } from '../store/index.ts'
-import { attemptOf } from '../store/request-order.ts'
+import { attemptOf } from '../store/outbox-record.ts'
 import type { Views } from '../views/index.ts'
 import { MAIL_FLOWS, type LinkParts, type MailLink, type Recipient } from './kinds.ts'
 

@@ -1,8 +1,9 @@
 import type { Adapter, AdapterFactory, AdapterPayload } from 'oidc-provider'
 import { isStoreUnavailable } from '../errors.ts'
-import { isEnded } from '../store/login-end.ts'
-import type { EndedSessions, Log, SessionCutoffs } from '../contract/index.ts'
+import { isEnded } from '../store/cutoffs.ts'
+import type { EndedSessions, Log } from '../contract/index.ts'
 import { accountStamp, type AccountStamp, IDP_MODELS, OAUTH_MODELS } from './account-stamp.ts'
+import type { SessionCutoffs } from '../store/index.ts'
 
 /**
  * An adapter that finds what an account has. With it, ended sessions and tokens are also deleted, and counted; without it

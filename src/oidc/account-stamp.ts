@@ -1,5 +1,5 @@
 import type { AdapterPayload } from 'oidc-provider'
-import type { DatedLogin, SeenCutoffs } from '../store/login-end.ts'
+import type { DatedLogin, SeenCutoffs } from '../store/cutoffs.ts'
 
 /** Models whose records the cut-off of OAuth sessions ends. */
 export const OAUTH_MODELS = [

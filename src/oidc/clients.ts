@@ -1,10 +1,11 @@
 import type { Context } from 'koa'
 import { errors, type Provider } from 'oidc-provider'
-import { appendCarried } from '../contract/carried-query.ts'
+import { appendCarried } from '../contract/requests.ts'
 import { isLoopbackHost } from '../settings/loopback-host.ts'
-import type { CapturedRequest, CarriedParameters, IdentifiedClient } from '../contract/index.ts'
+import type { CarriedParameters, IdentifiedClient } from '../contract/index.ts'
 import type { ShownClient } from '../views/page-locals.ts'
 import { createRequestCheck, type Client } from './request-check.ts'
+import type { CapturedRequest } from '../store/index.ts'
 
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 

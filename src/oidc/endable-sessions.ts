@@ -1,5 +1,5 @@
 import type { Adapter, AdapterConstructor, AdapterFactory } from 'oidc-provider'
-import type { CutOff, EndedSessions, SessionEnd } from '../contract/index.ts'
+import type { EndedSessions } from '../contract/index.ts'
 import { must } from '../errors.ts'
 import { accountRecords } from './account-records.ts'
 import type { RecordLoggedOutClients } from './logged-out-clients.ts'
@@ -7,6 +7,7 @@ import type { OwnAdapter } from './own-adapter.ts'
 import type { OidcParts } from './parts.ts'
 import { createOutages, type Outages } from './outages.ts'
 import { createSeenLogins, type SeenLogins } from './seen-logins.ts'
+import type { SessionEnd } from '../store/index.ts'
 
 type EndableParts = Pick<OidcParts, 'cutoffs' | 'users' | 'clock' | 'log'> & {
   own: OwnAdapter
@@ -20,7 +21,7 @@ export function createEndableSessions(parts: EndableParts) {
   const factories: AdapterFactory[] = []
   const wrappers = new WeakSet<object>()
 
-  async function cutOff(accountId: string, end: SessionEnd): Promise<CutOff> {
+  async function cutOff(accountId: string, end: SessionEnd) {
     const records = accountRecords(factories, log, accountId)
     const [ends, endedBy] = await Promise.all([cutoffs.end(accountId, end), records.look()])
     const { counts, clients } = endedBy(ends)

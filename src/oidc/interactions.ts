@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Provider } from 'oidc-provider'
-import type { CapturedRequest, LoginResult } from '../contract/index.ts'
+import type { CapturedRequest, LoginResult } from '../store/index.ts'
 import { defined } from '../store/kind.ts'
 
 export type Interactions = ReturnType<typeof createInteractions>

@@ -9,7 +9,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Context, Middleware, Next } from 'koa'
 import type { Interaction } from 'oidc-provider'
-import type { CapturedRequest } from '../contract/index.ts'
+import type { CapturedRequest } from '../store/index.ts'
 import type { OpenLogin } from './open-login.ts'
 import type { OidcParts } from './parts.ts'
 import { outcomeOf } from './provider-answers.ts'

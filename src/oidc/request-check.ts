@@ -3,7 +3,7 @@ import { UnsecuredJWT } from 'jose'
 import type { Context } from 'koa'
 import type { Provider } from 'oidc-provider'
 import { AccountFlowsError } from '../errors.ts'
-import type { CapturedRequest } from '../contract/index.ts'
+import type { CapturedRequest } from '../store/index.ts'
 import { outcomeOf } from './provider-answers.ts'
 
 export type Client = NonNullable<Awaited<ReturnType<Provider['Client']['find']>>>

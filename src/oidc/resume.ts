@@ -4,13 +4,14 @@
  */
 import type { Context, Next } from 'koa'
 import type { Session } from 'oidc-provider'
-import { appendCarried } from '../contract/carried-query.ts'
-import { loginSecond } from '../store/login-end.ts'
-import type { CapturedRequest, CarriedParameters, LoginResult } from '../contract/index.ts'
+import { appendCarried } from '../contract/requests.ts'
+import { loginSecond } from '../store/cutoffs.ts'
+import type { CarriedParameters } from '../contract/index.ts'
 import { defined } from '../store/kind.ts'
 import { outcomeOf } from './provider-answers.ts'
 import { HANDOVER_SECONDS, reenter, resumeRequest, type ReenterParts } from './reenter.ts'
 import { dropCookie, injectCookie } from './request-cookies.ts'
+import type { CapturedRequest, LoginResult } from '../store/index.ts'
 
 /** A login that only the link proves, dated when the request with the link arrived. */
 export type EmailLogin = Omit<LoginResult, 'remember'> & { amr: string[] }

@@ -4,7 +4,7 @@ import type { Context, Next } from 'koa'
 import type { AdapterPayload } from 'oidc-provider'
 import type { Clock } from '../clock.ts'
 import { passwordDigest } from '../crypto/password.ts'
-import type { SessionCutoffs } from '../contract/index.ts'
+import type { SessionCutoffs } from '../store/index.ts'
 import {
   isEnded,
   loginSecond,
@@ -12,7 +12,7 @@ import {
   seenBy,
   type SeenCutoffs,
   seenNone,
-} from '../store/login-end.ts'
+} from '../store/cutoffs.ts'
 import {
   accountStamp,
   earliest,

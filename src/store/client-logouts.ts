@@ -1,9 +1,7 @@
 /** Clients that are told of an ended account (OpenID Connect Back-Channel Logout 1.0): who is to be told, and who was. */
-import { weekAfter } from './week.ts'
-import { holds, kindOf, type RecordOf } from './kind.ts'
-import { queueOf } from './queue.ts'
+import { holds, kindOf, weekAfter, type RecordOf } from './kind.ts'
+import { firstWanted, queueOf, tableOf } from './table.ts'
 import type { Records } from './records.ts'
-import { firstWanted, tableOf } from './table.ts'
 
 const STATES = ['waiting', 'sent', 'dead', 'untold'] as const
 

@@ -1,11 +1,36 @@
 /** Logins that wait for a verification link (3.2): by whom they are finished. */
 import { z } from 'zod'
-import { carriedBy } from '../contract/carried-query.ts'
-import type { CapturedRequest } from './captured-request.ts'
-import type { CarriedParameters } from '../contract/requests.ts'
+import { carriedBy, type CarriedParameters } from '../contract/requests.ts'
 import { holds, kindOf, type RecordOf } from './kind.ts'
 import type { Records } from './records.ts'
-import { type Table, tableOf } from './table.ts'
+import { tableOf, type Table } from './table.ts'
+import type { SeenCutoffs } from './cutoffs.ts'
+
+/** What a login result of oidc-provider holds. */
+export interface LoginResult {
+  accountId: string
+  acr?: string
+  amr?: string[]
+  remember?: boolean
+  /** The second in which the login POST arrived, before the password hash was read. */
+  ts: number
+  /** What decides which cut-offs the login outlives. `undefined`: its second does. */
+  accountFlowsSeen?: SeenCutoffs
+}
+
+/** A whole authorization request, as oidc-provider keeps it in an interaction, and the login it waits for. */
+export interface CapturedRequest {
+  params: Record<string, unknown>
+  prompt: unknown
+  trusted?: string[]
+  cid?: string
+  parJti?: string
+  deviceCode?: string
+  /** Secrets of the request, as a store gets them. */
+  sealed?: string
+  lastSubmission?: Record<string, unknown>
+  login: LoginResult
+}
 
 /** What a wrong login would be made of is looked at; the rest the provider checks again when it resumes. */
 const Captured = z.object({

@@ -2,8 +2,7 @@
 import { z } from 'zod'
 import type { MailKind } from '../contract/mail-kinds.ts'
 import type { CarriedParameters, Requester } from '../contract/requests.ts'
-import { weekAfter } from './week.ts'
-import { holds, kindOf, type RecordOf } from './kind.ts'
+import { holds, kindOf, weekAfter, type RecordOf } from './kind.ts'
 
 /** `over`: nothing but its id stays, which a form would send again. */
 type State = 'requested' | 'resolved' | 'superseded' | 'dead' | 'over'
@@ -136,4 +135,35 @@ export function statusOf(record: JobRecord, at: Date) {
     /** Whether a worker holds it. */
     isHeld: isHeldAt(record, at),
   }
+}
+
+/**
+ * The place of a request in time. Of two requests for a mail the later one wins, in any order of the mails. Within one
+ * millisecond the ids decide. Of one request the later attempt wins: a worker that lost the job cannot undo what its successor
+ * did.
+ */
+export interface RequestOrder {
+  /** Time of the database. */
+  requestedAt: Date
+  mailJobId: string
+  /** 0: before any attempt. */
+  attempt: number
+}
+
+/** Whether one request is later than the other, or the later attempt of the same. */
+export function isLater(one: RequestOrder, other: RequestOrder): boolean {
+  const apart = one.requestedAt.getTime() - other.requestedAt.getTime()
+  if (apart !== 0) return apart > 0
+  if (one.mailJobId !== other.mailJobId) return one.mailJobId > other.mailJobId
+  return one.attempt > other.attempt
+}
+
+/** Where a job stands among the requests, before any attempt. */
+export function orderOf(job: { id: string; requestedAt: Date }): RequestOrder {
+  return { requestedAt: job.requestedAt, mailJobId: job.id, attempt: 0 }
+}
+
+/** The same for the attempt under way. */
+export function attemptOf(job: Parameters<typeof orderOf>[0] & { attempts: number }): RequestOrder {
+  return { ...orderOf(job), attempt: job.attempts }
 }

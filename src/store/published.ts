@@ -12,4 +12,4 @@ export {
   type Stored,
   type Value,
 } from './record-store.ts'
-export { keptText, storedJson, textOf } from './text.ts'
+export { keptText, storedJson, textOf } from './record-store.ts'

@@ -1,6 +1,5 @@
 import { AccountFlowsError } from '../errors.ts'
-import type { RequestOrder } from '../contract/requests.ts'
-import { isLater } from './request-order.ts'
+import { isLater, type RequestOrder } from './outbox-record.ts'
 import type { Records } from './records.ts'
 import { firstWanted, type Table, tableOf } from './table.ts'
 import {
@@ -12,7 +11,6 @@ import {
   invalidated,
   KINDS,
   newRecord,
-  recordOf,
   type NewToken,
   type ResetClaim,
   type ResetStep,
@@ -75,7 +73,7 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
      * the reset until `leaseUntil`.
      */
     claim: (token: Pick<Token, 'id'>, claim: ResetClaim): Promise<ClaimedReset | undefined> =>
-      tokens.change(recordOf(token), (record) => {
+      tokens.change(token, (record) => {
         const next = record && claimed(record, claim)
         return { next: next ?? record, answer: next && claimedOf(next) }
       }),

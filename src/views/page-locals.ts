@@ -1,4 +1,4 @@
-import type { LinkReason, VerificationLink, VerificationReason } from '../contract/links.ts'
+import type { LinkReason, VerificationLink, VerificationReason } from '../contract/requests.ts'
 import type {
   CarriedParameters,
   DisownedOutcome,

@@ -1,4 +1,4 @@
-import type { LinkReason } from '../contract/links.ts'
+import type { LinkReason } from '../contract/requests.ts'
 import {
   ERROR_STATUS,
   type CodeFault,

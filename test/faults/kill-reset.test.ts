@@ -1,7 +1,7 @@
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import { systemClock } from '../../src/clock.ts'
-import { secondAfter } from '../../src/store/login-end.ts'
+import { secondAfter } from '../../src/store/cutoffs.ts'
 import { PASSWORD } from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
 import type { MongoCommand } from '../support/mongo-proxy.ts'

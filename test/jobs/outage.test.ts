@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { endOf } from '../../src/store/token-end.ts'
+import { endOf } from '../../src/store/tokens.ts'
 import { eventually } from '../support/eventually.ts'
 import { suiteHarness } from '../support/harness.ts'
 import { startMailServer, type ReceivedMail } from '../support/mail-server.ts'

@@ -5,7 +5,7 @@ import type { Document } from 'mongodb'
 import type { AdapterPayload } from 'oidc-provider'
 import { itIsAnAdapter } from '../../src/contract/suites/index.ts'
 import { type AccountAdapter, postgresStore } from '../../src/index.ts'
-import { flowsStore } from '../../src/store/flows-store.ts'
+import { flowsStore } from '../../src/store/index.ts'
 import { PAR_ONLY, pushedLogin } from '../support/clients.ts'
 import { expectPage, createUserAgent } from '../support/user-agent.ts'
 import {

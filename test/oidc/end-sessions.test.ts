@@ -4,7 +4,7 @@ import Koa from 'koa'
 import type { Adapter, AdapterFactory, AdapterPayload } from 'oidc-provider'
 import { memoryUsers } from '../../src/index.ts'
 import { createEndableSessions } from '../../src/oidc/endable-sessions.ts'
-import { secondAfter } from '../../src/store/login-end.ts'
+import { secondAfter } from '../../src/store/cutoffs.ts'
 import {
   CONFIDENTIAL,
   type Harness,

@@ -1,7 +1,7 @@
 import { systemClock } from '../../src/clock.ts'
 import type { UserStore } from '../../src/index.ts'
 import type { RecordStore } from '../../src/store/published.ts'
-import { flowsStore } from '../../src/store/flows-store.ts'
+import { flowsStore } from '../../src/store/index.ts'
 import {
   after as later,
   hour,

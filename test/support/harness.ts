@@ -40,7 +40,7 @@ import { suiteOf } from './suite.ts'
 import { movableClock, resetTime } from './time.ts'
 import { createRelyingParty } from './relying-party.ts'
 import { followWithin, createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
-import { flowsStore } from '../../src/store/flows-store.ts'
+import { flowsStore } from '../../src/store/index.ts'
 import { adapterOn } from './kept.ts'
 
 export { PASSWORD }

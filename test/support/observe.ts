@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { expect } from 'chai'
-import { endOf } from '../../src/store/token-end.ts'
+import { endOf } from '../../src/store/tokens.ts'
 import type { Token } from '../../src/store/index.ts'
 import type { Harness } from './harness.ts'
 import { isIdle, withoutJobs } from './jobs.ts'

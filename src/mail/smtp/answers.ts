@@ -3,7 +3,7 @@ import { AccountFlowsError, atStep, type MailFault } from '../../errors.ts'
 import type { SmtpSettings } from './settings.ts'
 import { TokenError } from './access-tokens.ts'
 import type { SMTPConnectionSendInfo } from 'nodemailer/lib/smtp-connection'
-import type { SentMail } from '../../contract/index.ts'
+import type { SentMail } from '../sending.ts'
 
 /** Commands of which the name tells more than what was being done. */
 const TELLING = /^(?:EHLO|STARTTLS|AUTH [A-Z0-9-]+|MAIL FROM|RCPT TO|DATA|RSET)$/

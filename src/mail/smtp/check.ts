@@ -1,12 +1,6 @@
 import { isIP } from 'node:net'
 import { later, type Clock } from '../../clock.ts'
-import type {
-  CheckMail,
-  CheckedStep,
-  MailCheckOptions,
-  MailStep,
-  MailTransport,
-} from '../../contract/index.ts'
+import type { MailTransport } from '../../contract/index.ts'
 import { isMailAddress } from '../../settings/mail-address.ts'
 import { explain, finding, isGreeted, type Finding, type Seen } from './check/failures.ts'
 import {
@@ -21,6 +15,7 @@ import { createAccessTokens, type AccessTokens, type RefreshTokens } from './acc
 import { composeMail } from './compose.ts'
 import { smtpConnection, type SmtpConnection } from './connection.ts'
 import { smtpSettings, tlsPolicy, type SmtpSettings } from './settings.ts'
+import type { CheckMail, CheckedStep, MailCheckOptions, MailStep } from '../sending.ts'
 
 const STEPS: readonly MailStep[] = ['dns', 'connect', 'tls', 'auth', 'from', 'rcpt', 'data']
 const stepsOf = (smtp?: SmtpSettings) => (smtp?.oauth ? STEPS.toSpliced(3, 0, 'token') : STEPS)

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { AccountFlowsError } from '../../errors.ts'
-import type { OutgoingMail } from '../../contract/index.ts'
+import type { OutgoingMail } from '../sending.ts'
 import { isMailAddress } from '../../settings/mail-address.ts'
 import type { SmtpSettings } from './settings.ts'
 import { createRequire } from 'node:module'

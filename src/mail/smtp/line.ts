@@ -1,5 +1,5 @@
 import { timeout, type Clock } from '../../clock.ts'
-import { MOST_CONNECTIONS, type MailConnection, type MailPlace } from '../../contract/mails.ts'
+import { MOST_CONNECTIONS, type MailConnection, type MailPlace } from '../sending.ts'
 import { errorOf } from './answers.ts'
 
 /** So many mails are made ready at once while others leave. */

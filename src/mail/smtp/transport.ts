@@ -1,6 +1,7 @@
 import { systemClock, unlessAborted } from '../../clock.ts'
 import { AccountFlowsError } from '../../errors.ts'
-import type { MailTransport, OutgoingMail, TransportMail } from '../../contract/index.ts'
+import type { MailTransport, TransportMail } from '../../contract/index.ts'
+import type { OutgoingMail } from '../sending.ts'
 import { isSmtpConfigured, type Settings } from '../../settings/table.ts'
 import { headersOf, mustBeAddress, newMessageId } from './compose.ts'
 import { errorOf, harmless, sharesPiece } from './answers.ts'

@@ -1,7 +1,9 @@
+/** Keeps records and users in this process. It knows kinds and their fields, and never what a record means. */
 import { systemClock, type Clock } from '../../clock.ts'
 import {
   ANY,
   checkQuery,
+  keptText,
   storedOf,
   type Change,
   type Fields,
@@ -11,7 +13,6 @@ import {
   type Stored,
   type Value,
 } from '../record-store.ts'
-import { keptText } from '../text.ts'
 
 type Kept = Stored & { fields: Fields }
 

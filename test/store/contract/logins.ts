@@ -1,7 +1,6 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
-import type { SessionEnd } from '../../../src/contract/index.ts'
-import type { PendingLoginStore, SessionCutoffStore } from '../../../src/store/index.ts'
+import type { SessionEnd, PendingLoginStore, SessionCutoffStore } from '../../../src/store/index.ts'
 import { after, atOnce, hour, minute, mustExist, samplePendingLogin } from './samples.ts'
 
 const MANY = 100

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { endOf } from '../../../src/store/token-end.ts'
+import { endOf } from '../../../src/store/tokens.ts'
 import type {
   AuditLog,
   MailJob,

@@ -12,7 +12,8 @@ import { isLoopbackHost } from '../../../settings/loopback-host.ts'
 import { tlsPolicy } from '../settings.ts'
 import { timeout, type Clock } from '../../../clock.ts'
 import { AccountFlowsError } from '../../../errors.ts'
-import type { MailCheckOptions, MailTransport } from '../../../contract/index.ts'
+import type { MailCheckOptions } from '../../sending.ts'
+import type { MailTransport } from '../../../contract/index.ts'
 import { handOver } from '../transport.ts'
 
 const DAY_MS = 86_400_000
