@@ -1,5 +1,5 @@
 import { createAdminClient, type AdminClient } from '../src/admin/client.ts'
-import { isInTheClear } from '../src/settings/loopback-host.ts'
+import { isInTheClear } from '../src/settings/addresses.ts'
 import { refused, usageError } from './exit-codes.ts'
 import type { Run } from './io.ts'
 import { outputOf, type Output, type OutputOptions } from './output.ts'

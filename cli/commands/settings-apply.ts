@@ -1,5 +1,4 @@
-import { unmetBy } from '../../src/settings/recommended.ts'
-import { parseAll } from '../../src/settings/rules.ts'
+import { parseAll, unmetBy } from '../../src/settings/rules.ts'
 import { option, row } from '../command.ts'
 import { confirm, type Connection } from '../connection.ts'
 import { canAsk } from '../prompt.ts'

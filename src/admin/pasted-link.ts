@@ -1,4 +1,4 @@
-import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
+import type { AuthorizeSig } from '../crypto/keys.ts'
 import { isToken } from '../crypto/token.ts'
 import { isBracketed, readingsOf, SIGNED } from '../flows/link.ts'
 import { decode } from '../flows/link.ts'

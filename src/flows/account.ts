@@ -3,7 +3,7 @@ import { type LinkKind, linkKinds, type TokenPart, tokensOf } from '../contract/
 import { equalsInAsciiCase, withoutBlanks } from '../contract/users.ts'
 import type { User, UserStore } from '../contract/index.ts'
 import type { AccountFlowsStore } from '../store/index.ts'
-import { isMailAddress } from '../settings/mail-address.ts'
+import { isMailAddress } from '../settings/addresses.ts'
 
 /** `ambiguous`: several accounts match, and none of them byte for byte. */
 export type UserMatch = User | 'ambiguous' | 'unknown'

@@ -5,7 +5,7 @@ import type { LinkEnd, Requester, User } from '../contract/index.ts'
 import { MAIL_KINDS, type PasswordLinkKind } from '../contract/mail-kinds.ts'
 import type { ClaimedReset, ResetTokenStore, Token } from '../store/index.ts'
 import { hasSamePassword, isUnchanged, isVerified } from './account.ts'
-import { eventBy } from './link-refusal.ts'
+import { eventBy } from './email-verification.ts'
 import { forgetWrongCodes } from './login-code.ts'
 import type { FlowParts } from './parts.ts'
 

@@ -15,7 +15,7 @@ import { requestMail } from '../jobs/request.ts'
 import type { CarriedParameters, Requester, User } from '../contract/index.ts'
 import { whyNoInvitation, whyNoMail } from './account.ts'
 import { NOBODY, type FlowParts } from './parts.ts'
-import { createPasswordLink } from './password-link.ts'
+import { createPasswordLink } from './password-reset.ts'
 
 /**
  * `mailId`: the invitation will be mailed, as far as the limits allow; the admin API shows by it what became of it. `refused`: there will

@@ -3,7 +3,7 @@ import { readCode } from '../crypto/login-code.ts'
 import { newId } from '../crypto/token.ts'
 import type { Requester } from '../contract/index.ts'
 import type { PendingLogin } from '../store/index.ts'
-import { mailboxKey, mailboxOf } from '../settings/mail-address.ts'
+import { mailboxKey, mailboxOf } from '../settings/addresses.ts'
 import type { FlowParts } from './parts.ts'
 
 const HOUR_MS = 3_600_000

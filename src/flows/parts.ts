@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts'
-import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
+import type { AuthorizeSig } from '../crypto/keys.ts'
 import type { LoginCodes } from '../crypto/login-code.ts'
 import type {
   AccountSessions,
@@ -14,7 +14,7 @@ import type { PasswordJudge } from '../passwords/passwords.ts'
 import type { TokenPart } from '../contract/mail-kinds.ts'
 import type { AccountFlowsStore, MailOutbox } from '../store/index.ts'
 import type { Settings } from '../settings/table.ts'
-import type { ClientNotifications } from './client-notifications.ts'
+import type { ClientNotifications } from './password-changed.ts'
 
 export interface FlowParts
   extends

@@ -1,7 +1,6 @@
 import type { Context } from 'koa'
 import { newId } from '../crypto/token.ts'
-import type { OpenedLink } from '../flows/confirm-address.ts'
-import type { LinkRefusal } from '../flows/link-refusal.ts'
+import type { LinkRefusal, OpenedLink } from '../flows/email-verification.ts'
 import { carriedBy } from '../contract/carried-query.ts'
 import type { VerificationLink } from '../contract/links.ts'
 import type { PageLocals } from '../views/index.ts'

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts'
-import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
+import type { AuthorizeSig } from '../crypto/keys.ts'
 import type { LoginCodes } from '../crypto/login-code.ts'
 import type {
   AuditEvent,

@@ -1,7 +1,7 @@
 import type { Context } from 'koa'
 import { errors, type Provider } from 'oidc-provider'
 import { appendCarried } from '../contract/carried-query.ts'
-import { isLoopbackHost } from '../settings/loopback-host.ts'
+import { isLoopbackHost } from '../settings/addresses.ts'
 import type { CapturedRequest, CarriedParameters, IdentifiedClient } from '../contract/index.ts'
 import type { ShownClient } from '../views/page-locals.ts'
 import { createRequestCheck, type Client } from './request-check.ts'

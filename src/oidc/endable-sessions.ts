@@ -2,10 +2,10 @@ import type { Adapter, AdapterConstructor, AdapterFactory } from 'oidc-provider'
 import type { CutOff, EndedSessions, SessionEnd } from '../contract/index.ts'
 import { must } from '../errors.ts'
 import { accountRecords } from './account-records.ts'
-import type { RecordLoggedOutClients } from './logged-out-clients.ts'
+import type { RecordLoggedOutClients } from './backchannel-logout.ts'
 import type { OwnAdapter } from './own-adapter.ts'
 import type { OidcParts } from './parts.ts'
-import { createOutages, type Outages } from './outages.ts'
+import { createOutages, type Outages } from './provider-answers.ts'
 import { createSeenLogins, type SeenLogins } from './seen-logins.ts'
 
 type EndableParts = Pick<OidcParts, 'cutoffs' | 'users' | 'clock' | 'log'> & {

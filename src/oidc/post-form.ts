@@ -4,7 +4,7 @@ import { request as requestHttps } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { must, reachCodeOf } from '../errors.ts'
-import { ipOf } from '../settings/loopback-host.ts'
+import { ipOf } from '../settings/addresses.ts'
 
 /** How clients are notified that an account is signed out. */
 export interface ClientLogoutOptions {

@@ -9,8 +9,14 @@ import { loginSecond } from '../store/login-end.ts'
 import type { CapturedRequest, CarriedParameters, LoginResult } from '../contract/index.ts'
 import { defined } from '../store/kind.ts'
 import { outcomeOf } from './provider-answers.ts'
-import { HANDOVER_SECONDS, reenter, resumeRequest, type ReenterParts } from './reenter.ts'
-import { dropCookie, injectCookie } from './request-cookies.ts'
+import {
+  HANDOVER_SECONDS,
+  dropCookie,
+  injectCookie,
+  reenter,
+  resumeRequest,
+  type ReenterParts,
+} from './reenter.ts'
 
 /** A login that only the link proves, dated when the request with the link arrived. */
 export type EmailLogin = Omit<LoginResult, 'remember'> & { amr: string[] }

@@ -20,8 +20,8 @@ import {
   OAUTH_MODELS,
   SEEN,
   withLogin,
-} from './account-stamp.ts'
-import type { Outage } from './outages.ts'
+} from './account-records.ts'
+import type { Outage } from './provider-answers.ts'
 import type { OidcParts } from './parts.ts'
 
 const SAVED_BY_HOSTS = new Set(['Session', 'BackchannelAuthenticationRequest'])

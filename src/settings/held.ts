@@ -5,7 +5,7 @@ import { AccountFlowsError } from '../errors.ts'
 import { nextVersion, type Change } from './history.ts'
 import type { Log } from '../contract/index.ts'
 import type { SettingsStore, StoredSettings } from '../store/index.ts'
-import type { Report, Values } from './setting.ts'
+import type { Report, Values } from './kinds.ts'
 import {
   failClosed,
   parseAll,
@@ -13,7 +13,7 @@ import {
   withoutContradiction,
   type OpenedSettings,
 } from './rules.ts'
-import { openedSettings, purposeOf } from './secrets.ts'
+import { openedSettings, purposeOf } from './change.ts'
 import { settingNamed, type Settings } from './table.ts'
 
 const MAX_ATTEMPTS = 10

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { SettingsVersion, StoredSettings } from '../store/index.ts'
-import type { Values } from './setting.ts'
+import type { Values } from './kinds.ts'
 import { settingNamed } from './table.ts'
 
 /** How many versions are kept, the present one among them. */

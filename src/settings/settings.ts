@@ -1,15 +1,14 @@
 import type { SecretBox } from '../crypto/secret-box.ts'
 import type { Log } from '../contract/index.ts'
 import type { SettingsStore } from '../store/index.ts'
-import { applied } from './change.ts'
+import { applied, isOfLogin, openedSettings, toSeal, unset } from './change.ts'
 import { createHeldSettings, etagOf, isSealed, sealAll, type Held } from './held.ts'
 import { historyOf, type Author } from './history.ts'
-import type { SettingProblem, Values } from './setting.ts'
+import type { SettingProblem, Values } from './kinds.ts'
 import { missingForLogin, shownOf, type WantedSettings } from './rules.ts'
-import { isOfLogin, openedSettings, toSeal, unset } from './secrets.ts'
 import { settingNamed } from './table.ts'
 
-export type { SettingProblem } from './setting.ts'
+export type { SettingProblem } from './kinds.ts'
 
 export interface ChangeConditions {
   /** For the history. `undefined`: nobody is named. */

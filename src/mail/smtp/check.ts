@@ -7,7 +7,7 @@ import type {
   MailStep,
   MailTransport,
 } from '../../contract/index.ts'
-import { isMailAddress } from '../../settings/mail-address.ts'
+import { isMailAddress } from '../../settings/addresses.ts'
 import { explain, finding, isGreeted, type Finding, type Seen } from './check/failures.ts'
 import { judgeLogin, judgeSettings, judgeTls } from './check/findings.ts'
 import { shown } from './reply-text.ts'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { AccountFlowsError } from '../../errors.ts'
 import type { OutgoingMail } from '../../contract/index.ts'
-import { isMailAddress } from '../../settings/mail-address.ts'
+import { isMailAddress } from '../../settings/addresses.ts'
 import { nodemailer } from './nodemailer.ts'
 import type { SmtpSettings } from './settings.ts'
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../../clock.ts'
 import { AccountFlowsError } from '../../errors.ts'
 import type { OutgoingMail, SentMail } from '../../contract/index.ts'
-import { isMailAddress } from '../../settings/mail-address.ts'
+import { isMailAddress } from '../../settings/addresses.ts'
 import type { AccessTokens } from './access-tokens.ts'
 import { composeMail, newMessageId } from './compose.ts'
 import { smtpConnection, type SmtpConnection } from './connection.ts'

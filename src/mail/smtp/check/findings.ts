@@ -3,7 +3,7 @@ import { missingForLogin } from '../../../settings/rules.ts'
 import { settingsTable, type SettingKey, type Settings } from '../../../settings/table.ts'
 import { finding, loginOf, offersTls, type Finding, type Seen } from './failures.ts'
 import type { SmtpConnection } from '../connection.ts'
-import { isLoopbackHost } from '../../../settings/loopback-host.ts'
+import { isLoopbackHost } from '../../../settings/addresses.ts'
 import { tlsPolicy } from '../settings.ts'
 
 const DAY_MS = 86_400_000
