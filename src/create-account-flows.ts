@@ -117,7 +117,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const core = createCore(checked)
   const { store, users, sessions, policy, events, settings, clock, clientLogouts } = core
   const outbox = wakingOutbox(store.outbox, (at) => mail.wake(at))
-  const endSessions = createEndSessions({ ...core, outbox })
+  const endSessions = createEndSessions(core)
   const flows = createFlows({
     ...core,
     outbox,

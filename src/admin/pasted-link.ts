@@ -1,7 +1,6 @@
 import type { AuthorizeSig } from '../crypto/keys.ts'
 import { isToken } from '../crypto/token.ts'
-import { isBracketed, readingsOf, SIGNED } from '../flows/link.ts'
-import { decode } from '../flows/link.ts'
+import { decode, isBracketed, readingsOf, SIGNED } from '../contract/link-query.ts'
 import { carriedFrom } from '../contract/carried-query.ts'
 import type { CarriedParameters } from '../contract/index.ts'
 import { linkKinds, MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'

@@ -1,19 +1,92 @@
+/** A password that the host changed (3.5), the end of everything that an account has, and which clients are told of an end. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { newId } from '../crypto/token.ts'
+import { BY_HOST, requestNotice } from '../mail/password-changed.ts'
 import type {
+  AccountSessions,
   EndedAccount,
-  EndedClients,
+  EndedSessions,
   LiveSession,
   Log,
   Requester,
   SessionEnd,
+  UserStore,
 } from '../contract/index.ts'
-import type { ClientLogout, ClientLogoutState, ClientLogoutStore } from '../store/index.ts'
+import { secondAfter } from '../store/login-end.ts'
+import type {
+  ClientLogout,
+  ClientLogoutState,
+  ClientLogoutStore,
+  MailOutbox,
+} from '../store/index.ts'
 import { defined } from '../store/kind.ts'
 import type { ShownApps, SignedOutApps } from '../views/page-locals.ts'
-import { newId } from '../crypto/token.ts'
-import { BY_HOST, requestNotice } from '../mail/password-changed.ts'
-import { secondAfter } from '../store/login-end.ts'
 import { whyNoMail, type VoidLinks } from './account.ts'
-import { NOBODY, type FlowParts } from './parts.ts'
+import { NOBODY, type Environment } from './audit.ts'
+
+interface EndParts extends Environment, Pick<ClientNotifications, 'clientsOf'> {
+  sessions: Pick<AccountSessions, 'end'>
+  voidEverything: VoidLinks
+}
+
+/** Ends everything that an account is signed in with, or could be by a link that was mailed before. */
+export const createEndSessions = (parts: EndParts) => (accountId: string) =>
+  endAll(parts, accountId, { id: newId() }, (ended) =>
+    parts.audit({ ...ended, type: 'sessions_ended' }),
+  )
+
+interface Browser {
+  req: IncomingMessage
+  res: ServerResponse
+}
+
+interface PasswordChangedParts extends EndParts {
+  users: Pick<UserStore, 'findById'>
+  outbox: Pick<MailOutbox, 'add'>
+  /** The live session of this account in a browser. `undefined`: there is none. */
+  liveSession(browser: Browser, accountId: string): Promise<LiveSession | undefined>
+  requesterOf(req: IncomingMessage): Requester
+}
+
+/** The same once the host itself has replaced a password: one browser gets a new session, and the owner gets a mail. */
+export function createPasswordChanged(parts: PasswordChangedParts) {
+  const { users, outbox, audit, settings, clock, liveSession, requesterOf } = parts
+  return async (accountId: string, browser?: Browser): Promise<EndedAccount> => {
+    const session = browser && (await liveSession(browser, accountId))
+    const requester = browser ? requesterOf(browser.req) : NOBODY
+    const id = `${BY_HOST}${newId()}`
+    const ended = await endAll(parts, accountId, { id, idpAt: session?.endsAt }, async (ended) => {
+      const user = settings().passwordChangedEmail ? await users.findById(accountId) : undefined
+      if (user?.email !== undefined && whyNoMail(user) === undefined) {
+        const { email, emailVerified } = user
+        const isClaim = !emailVerified
+        const change = { id, accountId, email, isClaim, carried: {}, requester }
+        await requestNotice(outbox, change, clock.now())
+      }
+      await audit({ ...ended, type: 'password_changed', ...requester })
+    })
+    // Last, so that earlier answers to this browser have set their cookies.
+    await session?.renew()
+    return ended
+  }
+}
+
+async function endAll(
+  { sessions, voidEverything, clientsOf, clock }: EndParts,
+  accountId: string,
+  { id, idpAt }: { id: string; idpAt?: Date | undefined },
+  record: (ended: SessionEnd & { accountId: string; details: EndedSessions }) => Promise<void>,
+): Promise<EndedAccount> {
+  const at = clock.now()
+  await voidEverything(accountId)
+  const details = await sessions.end(accountId, { id, at, ...defined({ idpAt }) })
+  const clients = await clientsOf(accountId, id)
+  await record({ id, at, accountId, details })
+  await secondAfter(clock, at)
+  if (!clients) return details
+  const told = clients.filter(isNotified).length
+  return { ...details, clients: { told, untold: clients.length - told } }
+}
 
 export type ClientNotifications = ReturnType<typeof createClientNotifications>
 
@@ -79,70 +152,3 @@ const rankOf = ({ state }: ClientLogout) => WORST_FIRST.indexOf(state)
 /** Otherwise the user has to sign out of the client. */
 export const isNotified = ({ state }: ClientLogout): boolean =>
   state === 'waiting' || state === 'sent'
-
-interface EndSessionsParts
-  extends
-    Pick<FlowParts, 'users' | 'sessions' | 'outbox' | 'audit' | 'settings' | 'clock'>,
-    Pick<ClientNotifications, 'clientsOf'> {
-  voidEverything: VoidLinks
-}
-
-/** Ends everything that an account is signed in with, or could be by a link that was mailed before. */
-export function createEndSessions(parts: EndSessionsParts) {
-  const { audit, clock } = parts
-  return async (accountId: string): Promise<EndedAccount> => {
-    const end = { id: newId(), at: clock.now() }
-    const { clients, ...details } = await endAll(parts, accountId, end)
-    await audit({ ...end, type: 'sessions_ended', accountId, details })
-    await secondAfter(clock, end.at)
-    return { ...details, ...(clients && { clients }) }
-  }
-}
-
-interface BrowserParts<Request, Browser extends { req: Request }> {
-  /** Its live session of this account. `undefined`: there is none. */
-  liveSession(browser: Browser, accountId: string): Promise<LiveSession | undefined>
-  requesterOf(req: Request): Requester
-}
-
-/** The same once the host itself has replaced a password: one browser gets a new session, and the owner gets a mail. */
-export function createPasswordChanged<Request, Browser extends { req: Request }>(
-  parts: EndSessionsParts & BrowserParts<Request, Browser>,
-) {
-  const { users, outbox, audit, settings, clock, liveSession, requesterOf } = parts
-  return async (accountId: string, browser?: Browser): Promise<EndedAccount> => {
-    const session = browser && (await liveSession(browser, accountId))
-    const requester = browser ? requesterOf(browser.req) : NOBODY
-    const end = { id: `${BY_HOST}${newId()}`, at: clock.now() }
-    const { clients, ...details } = await endAll(parts, accountId, end, session?.endsAt)
-    const user = settings().passwordChangedEmail ? await users.findById(accountId) : undefined
-    if (user?.email !== undefined && whyNoMail(user) === undefined) {
-      const { email, emailVerified } = user
-      const isClaim = !emailVerified
-      const change = { id: end.id, accountId, email, isClaim, carried: {}, requester }
-      await requestNotice(outbox, change, clock.now())
-    }
-    await audit({ ...end, type: 'password_changed', accountId, details, ...requester })
-    await secondAfter(clock, end.at)
-    // Last, so that earlier answers to this browser have set their cookies.
-    await session?.renew()
-    return { ...details, ...(clients && { clients }) }
-  }
-}
-
-async function endAll(
-  { sessions, voidEverything, clientsOf }: EndSessionsParts,
-  accountId: string,
-  end: SessionEnd,
-  idpAt = end.at,
-): Promise<EndedAccount> {
-  await voidEverything(accountId)
-  const ended = await sessions.end(accountId, { ...end, idpAt })
-  const clients = await clientsOf(accountId, end.id)
-  return { ...ended, ...(clients && { clients: countsOf(clients) }) }
-}
-
-function countsOf(clients: ClientLogout[]): EndedClients {
-  const notified = clients.filter(isNotified).length
-  return { told: notified, untold: clients.length - notified }
-}

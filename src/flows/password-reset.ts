@@ -1,53 +1,58 @@
 /**
- * Password reset by e-mailed link: sections 3.1 and 3.3 of the specification, in code.
- *
- * | state  | trigger              | here                                       | next        |
- * |--------|----------------------|--------------------------------------------|-------------|
- * | (none) | POST forgot-password | `request`; later in a worker, `reset-mail` | unused      |
- * | unused | GET reset-password   | `open`                                     | unused      |
- * | unused | POST reset-password  | `complete`                                 | used        |
- * | unused | a newer request      | in a worker, `reset-mail`                  | invalidated |
- * | unused | time passes          | compared in every look-up                  | expired     |
- * | any    | a new link from it   | `renew`; later in a worker, `reset-mail`   |             |
+ * The reset link (3.1). `request` asks for it, and a worker mails it (`mail/reset-mail.ts`). `open` shows its form, `complete` takes the
+ * form, and `renew` asks for another one once it expired. What a reset then does (3.3) is in `finish-password.ts`.
  */
-import { requestMail } from '../jobs/request.ts'
-import type { CarriedParameters, Requester } from '../contract/index.ts'
-import type { FlowParts } from './parts.ts'
+import type { Clock } from '../clock.ts'
 import { oneAtATime } from '../crypto/hash-queue.ts'
 import { refusePassword } from '../crypto/password.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
-import { MAIL_KINDS, type PasswordLinkKind } from '../contract/mail-kinds.ts'
-import { endOf } from '../store/token-end.ts'
-import { wasVoided } from './account.ts'
-import {
-  auditRejected,
-  finishPassword,
-  leaseEnd,
-  type PasswordLinkParts,
-} from './finish-password.ts'
+import type { MailRequest } from '../jobs/request.ts'
+import type { CarriedParameters, Requester, UserStore } from '../contract/index.ts'
 import type { LinkReason } from '../contract/links.ts'
-import type { Token } from '../store/index.ts'
+import type { PasswordLinkKind } from '../contract/mail-kinds.ts'
+import type { PasswordJudge } from '../passwords/passwords.ts'
+import { endOf } from '../store/token-end.ts'
+import type { ResetTokenStore, Token } from '../store/index.ts'
 import type { SignedOutApps } from '../views/page-locals.ts'
-import { findLink, linkContext, linkState, type FoundLink, type LinkContext } from './link.ts'
+import { wasVoided } from './account.ts'
+import type { Environment } from './audit.ts'
+import { auditRejected, type FinishPassword } from './finish-password.ts'
+import {
+  findLink,
+  linkContext,
+  linkState,
+  renewalOf,
+  type FoundLink,
+  type LinkContext,
+} from './link.ts'
 
-export function createPasswordReset(parts: FlowParts) {
-  const { outbox, settings, clock } = parts
-  return {
-    ...createPasswordLink(parts, 'password_reset'),
+/** Writes the job of a mail. */
+export type AskForMail = (wanted: MailRequest) => Promise<void>
 
-    /** Asks for a link (4.2). The same work for every identifier, and no answer. */
-    request(identifier: string, carried: CarriedParameters, by: Requester, form?: string) {
-      const wanted = { kind: 'password_reset', identifier, carried, requester: by, form } as const
-      return requestMail(outbox, wanted, settings(), clock.now())
-    },
-  }
+export const createPasswordReset = (link: PasswordLink, askForMail: AskForMail) => ({
+  ...link,
+
+  /** Asks for a link (4.2). The same work for every identifier, and no answer. */
+  request: (identifier: string, carried: CarriedParameters, requester: Requester, form?: string) =>
+    askForMail({ kind: 'password_reset', identifier, carried, requester, form }),
+})
+
+export interface LinkParts extends Environment {
+  kind: PasswordLinkKind
+  tokens: ResetTokenStore
+  users: UserStore
+  askForMail: AskForMail
+  /** @param by - for its place in the queue. */
+  hashPassword(password: string, by: Requester): Promise<string>
+  passwordJudge: Pick<PasswordJudge, 'isAsked' | 'judge'>
+  finish: FinishPassword
 }
 
-/** A mailed link opens a form, which sets a password: of a reset (3.1) or of an invitation (3.4). */
+export type PasswordLink = ReturnType<typeof createPasswordLink>
 
-export function createPasswordLink(flow: FlowParts, kind: PasswordLinkKind) {
-  const parts = { ...flow, kind, tokens: flow[MAIL_KINDS[kind].link.tokens] }
-  const { outbox, settings, clock, log } = parts
+/** A mailed link opens a form, which sets a password: of a reset (3.1) or of an invitation (3.4). */
+export function createPasswordLink(parts: LinkParts) {
+  const { kind, tokens, users, askForMail, finish, clock, log } = parts
   const oneByOne = oneAtATime()
   let underWay = Promise.resolve<unknown>(undefined)
 
@@ -60,7 +65,7 @@ export function createPasswordLink(flow: FlowParts, kind: PasswordLinkKind) {
     if (!claimed) return { told: await refuse(parts, await find(parts, form.token), requester) }
     if ('refusal' in claimed) return { told: claimed }
     const { reset, account } = claimed
-    const done = await finishPassword(parts, reset, account, 'request')
+    const done = await finish(reset, account, 'request')
     if (!done) return { told: faultOf(reset, 'changed') }
     return { told: { carried: reset.carried, apps: done.apps }, complete: done.complete }
   }
@@ -79,10 +84,7 @@ export function createPasswordLink(flow: FlowParts, kind: PasswordLinkKind) {
       const found = await find(parts, token)
       // A usable link is as good for this as an expired one.
       if (found?.state !== 'expired' && found?.state !== 'usable') return refuse(parts, found, by)
-      const { userId: accountId, carried, locale } = found.token
-      const requester = { ...by, uiLocales: by.uiLocales ?? locale }
-      const wanted = { kind, accountId, carried, requester, form }
-      await requestMail(outbox, wanted, settings(), clock.now())
+      await askForMail({ kind, ...renewalOf(found.token, by), form })
       return linkContext(found.token)
     },
 
@@ -106,10 +108,10 @@ export function createPasswordLink(flow: FlowParts, kind: PasswordLinkKind) {
     /** Finishes resets that a dead process left between two effects. */
     async sweep(): Promise<void> {
       for (;;) {
-        const reset = await parts.tokens.takeUnfinished(clock.now(), leaseEnd(parts))
+        const reset = await tokens.takeUnfinished(clock.now(), leaseEnd(clock))
         if (!reset) return
-        const account = await parts.users.findById(reset.userId)
-        await (await finishPassword(parts, reset, account, 'sweep'))?.complete()
+        const account = await users.findById(reset.userId)
+        await (await finish(reset, account, 'sweep'))?.complete()
       }
     },
   }
@@ -133,7 +135,7 @@ const UNKNOWN = { fault: 'unknown', carried: {} } as const
 const faultOf = (token: Token, fault: LinkReason) => ({ fault, ...linkContext(token) })
 
 async function find(
-  { kind, tokens, users, clock }: PasswordLinkParts,
+  { kind, tokens, users, clock }: LinkParts,
   token: string,
 ): Promise<FoundLink | undefined> {
   const found = await findLink(tokens, users, token, clock.now())
@@ -144,7 +146,7 @@ async function find(
 
 // Nothing is recorded or shown of an unknown token.
 async function refuse(
-  parts: PasswordLinkParts,
+  parts: LinkParts,
   found: FoundLink | undefined,
   by: Requester,
 ): Promise<RefusedLink> {
@@ -153,8 +155,13 @@ async function refuse(
   return faultOf(found.token, found.state)
 }
 
+/** Short, because a dead process keeps sessions alive. To repeat the effects of a slow one does no harm. */
+const LEASE_MS = 10_000
+
+const leaseEnd = ({ now }: Clock) => new Date(now().getTime() + LEASE_MS)
+
 /** Hashes first, so that a process that dies meanwhile leaves the token usable. `undefined`: the token cannot be used. */
-async function claim(parts: PasswordLinkParts, form: PasswordForm, by: Requester) {
+async function claim(parts: LinkParts, form: PasswordForm, by: Requester) {
   const { tokens, users, settings, clock } = parts
   if (!isToken(form.token)) return undefined
   const found = await tokens.find(hashToken(form.token))
@@ -165,7 +172,7 @@ async function claim(parts: PasswordLinkParts, form: PasswordForm, by: Requester
   if (refused) return { ...refused, carried: found.carried }
 
   const newHash = await parts.hashPassword(form.password, by)
-  const leaseUntil = leaseEnd(parts)
+  const leaseUntil = leaseEnd(clock)
   // Also the account, because it may have changed since the form was sent.
   const [reset, account] = await Promise.all([
     tokens.claim(found, { newHash, by, at: clock.now(), leaseUntil }),
@@ -175,11 +182,7 @@ async function claim(parts: PasswordLinkParts, form: PasswordForm, by: Requester
 }
 
 /** Only if the link is still for the account. Otherwise a refusal would reveal its names or its password. */
-async function judge(
-  { passwordJudge, users, clock }: PasswordLinkParts,
-  token: Token,
-  password: string,
-) {
+async function judge({ passwordJudge, users, clock }: LinkParts, token: Token, password: string) {
   if (!passwordJudge.isAsked()) return undefined
   const account = await users.findById(token.userId)
   if (!account || linkState(token, account, clock.now()) !== 'usable') return undefined

@@ -3,7 +3,7 @@ import type { Requester } from '../contract/index.ts'
 import { readBody, type BodyRefusal } from './body.ts'
 import { carriedFrom } from '../contract/carried-query.ts'
 import { isId, isToken } from '../crypto/token.ts'
-import { decode, isBracketed, readingsOf, SIGNED } from '../flows/link.ts'
+import { decode, isBracketed, readingsOf, SIGNED } from '../contract/link-query.ts'
 import type { VerificationLink } from '../contract/links.ts'
 
 /** Names and values, each name exactly once. */

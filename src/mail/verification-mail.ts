@@ -1,7 +1,7 @@
 import { MAIL_KINDS } from '../contract/mail-kinds.ts'
 import type { PendingLogin } from '../store/index.ts'
 import { findByName, isUnchanged } from '../flows/account.ts'
-import { linkQuery } from '../flows/link.ts'
+import { linkQuery } from '../contract/link-query.ts'
 import { isWaitingPage, KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
 import { newLinkToken } from './link-tokens.ts'
 import type { MailFlow } from './mail-flow.ts'
