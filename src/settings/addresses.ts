@@ -1,3 +1,4 @@
+/** Whether a host or a mail address is what it should be, and which of them mean the same. */
 import { isIP, isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 

@@ -1,3 +1,4 @@
+/** A change of the settings: what it is checked for, what it warns of, and which secrets it takes along. Each secret is for one server. */
 import type { Report, Setting, SettingProblem, Values } from './kinds.ts'
 import {
   MASK,
@@ -96,8 +97,6 @@ function warningsOf(values: Values, hasTransport: boolean): string[] {
   return warnings
 }
 
-/** Each secret is for one server. */
-
 /** What each secret was given for: it is sealed for that, forgotten with it, and never sent to another server. */
 const GIVEN_FOR: Record<string, (keyof SettingTexts)[]> = {
   smtp_password: ['smtp_host', 'smtp_port'],
@@ -116,19 +115,11 @@ export function purposeOf(name: string, values: Values): string {
   return `${name} for ${given.join(' port ')}`
 }
 
-/** Names of what is sealed anew: given again for another server, a secret is sealed for that one. */
-export function toSeal(changed: string[], values: Values): string[] {
-  const moved = SECRETS.filter(
-    ([secret, servers]) => secret in values && servers.some((name) => changed.includes(name)),
-  )
-  return [...new Set([...changed, ...moved.map(([secret]) => secret)])]
-}
-
 /** The name of a secret, and of what changed without it. */
-export type Forgotten = [secret: string, moved: string[]]
+type Forgotten = [secret: string, moved: string[]]
 
 /** Where the server changes without them, its secrets go. */
-export function forgetSecretsOfOtherServer(
+function forgetSecretsOfOtherServer(
   held: OpenedSettings,
   wanted: WantedSettings,
   values: Values,

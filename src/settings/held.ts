@@ -119,11 +119,12 @@ function openAll(values: Values, box: SecretBox, report: Report) {
   return opened
 }
 
-export function sealAll(names: string[], values: Values, box: SecretBox) {
+/** Those that changed, and every secret: it may be for another server by now. */
+export function sealAll(changed: string[], values: Values, box: SecretBox) {
   const sealed: Values = {}
   for (const [name, value] of Object.entries(values))
-    if (names.includes(name))
-      sealed[name] = isSealed(name, value) ? box.seal(value, purposeOf(name, values)) : value
+    if (isSealed(name, value)) sealed[name] = box.seal(value, purposeOf(name, values))
+    else if (changed.includes(name)) sealed[name] = value
   return sealed
 }
 

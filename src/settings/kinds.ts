@@ -102,7 +102,10 @@ export function number<N extends string, D>(name: N, byDefault: D, most: number,
     ...row('number', name, byDefault, about),
     bounds: `1 to ${most}`,
     expected: `a decimal number from 1 to ${most}`,
-    parse: (value: string) => parseWhole(value, most),
+    parse(value: string) {
+      const whole = /^[1-9]\d{0,4}$/.test(value) ? Number(value) : undefined
+      return whole !== undefined && whole <= most ? whole : undefined
+    },
   }
 }
 
@@ -155,11 +158,6 @@ export function text<N extends string>(
     expected: `${expected}; or an empty string for none`,
     parse: (value: string) => (value === '' || accepts(value) ? value : undefined),
   }
-}
-
-function parseWhole(value: string, most: number): number | undefined {
-  if (!/^[1-9]\d{0,4}$/.test(value)) return undefined
-  return Number(value) <= most ? Number(value) : undefined
 }
 
 const DURATION =

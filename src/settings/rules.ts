@@ -1,4 +1,4 @@
-/** What stored values mean, and which valid values contradict each other. */
+/** What stored values mean, which valid values contradict each other, and which are recommended. */
 import {
   MAX_PASSWORD_BYTES,
   parseOne,
