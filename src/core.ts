@@ -13,12 +13,12 @@ import {
   createRecordLoggedOutClients,
   createTellClient,
   isBackchannelLogoutOn,
+  type LogoutParts,
 } from './oidc/backchannel-logout.ts'
 import { createClients } from './oidc/clients.ts'
 import { createEndableSessions } from './oidc/endable-sessions.ts'
 import { createOpenLogin } from './oidc/open-login.ts'
 import { createOwnAdapter } from './oidc/own-adapter.ts'
-import type { OidcParts } from './oidc/parts.ts'
 import { createAccountPolicy } from './oidc/interactions.ts'
 import { createPostForm } from './oidc/post-form.ts'
 import { createLiveSession } from './oidc/renewed-session.ts'
@@ -93,7 +93,7 @@ export function createCore(options: CheckedOptions) {
 
 /** The clients, and what notifies them that an account is signed out. */
 function createClientParts(
-  oidc: OidcParts,
+  oidc: LogoutParts,
   { baseUrl, allowPrivateNetworks }: CheckedOptions,
   audit: (event: AuditEvent) => Promise<void>,
 ) {

@@ -1,9 +1,14 @@
 /** OpenID Connect Back-Channel Logout 1.0, by the provider's own means. */
 import { randomUUID } from 'node:crypto'
 import { errors, type Provider } from 'oidc-provider'
-import type { ClientLogout, NewClientLogout, TellClient } from '../store/index.ts'
+import type { Clock } from '../clock.ts'
+import type {
+  ClientLogout,
+  ClientLogoutStore,
+  NewClientLogout,
+  TellClient,
+} from '../store/index.ts'
 import { readClient } from './clients.ts'
-import type { OidcParts } from './parts.ts'
 import type { PostForm } from './post-form.ts'
 import type { Client } from './request-check.ts'
 import { idOf } from '../crypto/token.ts'
@@ -29,21 +34,23 @@ export function isBackchannelLogoutOn({ Client }: Provider): boolean {
   }
 }
 
-type TellParts = Pick<OidcParts, 'provider' | 'log'> & { post: PostForm }
+interface TellParts {
+  provider(): Provider
+  post: PostForm
+  log: Log
+}
 
 /** Client, keys and token are read or made when the client is notified. None of them is ever stored. */
 export function createTellClient({ provider, post, log }: TellParts): TellClient {
   return async (logout, signal) => {
-    const client = await readClient(provider(), logout.clientId)
+    const { clientId } = logout
+    const client = await readClient(provider(), clientId)
     if (client === 'unreadable') return { reason: 'client_unreadable', isFinal: false }
     if (!client) return { reason: 'client_gone', isFinal: true }
     const { backchannelLogoutUri: uri } = client
     if (uri === undefined) return { reason: 'no_uri', isFinal: true }
     const token = await logoutToken(provider(), client, logout).catch((error: unknown) =>
-      log('warn', 'no logout token could be made', {
-        client: logout.clientId,
-        error: String(error),
-      }),
+      log('warn', 'no logout token could be made', { client: clientId, error: String(error) }),
     )
     if (token === undefined) return { reason: 'no_token', isFinal: false }
     const reason = await post(uri, { logout_token: token }, signal)
@@ -70,12 +77,16 @@ const LIFE_MS = 24 * 3_600_000
 
 export type RecordLoggedOutClients = ReturnType<typeof createRecordLoggedOutClients>
 
-/**
- * Records which clients are to be notified, and calls `wake` if there are any. It
- * throws only if the store cannot be reached.
- */
+export interface LogoutParts {
+  provider(): Provider
+  clientLogouts: ClientLogoutStore
+  clock: Clock
+  log: Log
+}
+
+/** Records which clients are to be notified, and calls `wake` if there are any. It throws only if the store cannot be reached. */
 export function createRecordLoggedOutClients(
-  { provider, clientLogouts, clock, log }: OidcParts,
+  { provider, clientLogouts, clock, log }: LogoutParts,
   wake: () => void,
 ) {
   return (accountId: string, end: SessionEnd, clients: EndedClientSids) =>

@@ -1,16 +1,16 @@
 import type { Adapter, AdapterConstructor, AdapterFactory } from 'oidc-provider'
-import type { CutOff, EndedSessions, SessionEnd } from '../contract/index.ts'
+import type { CutOff, EndedSessions, Log, SessionEnd } from '../contract/index.ts'
 import { must } from '../errors.ts'
 import { accountRecords } from './account-records.ts'
 import type { RecordLoggedOutClients } from './backchannel-logout.ts'
 import type { OwnAdapter } from './own-adapter.ts'
-import type { OidcParts } from './parts.ts'
 import { createOutages, type Outages } from './provider-answers.ts'
-import { createSeenLogins, type SeenLogins } from './seen-logins.ts'
+import { createSeenLogins, type SeenLogins, type SeenParts } from './seen-logins.ts'
 
-type EndableParts = Pick<OidcParts, 'cutoffs' | 'users' | 'clock' | 'log'> & {
+interface EndableParts extends SeenParts {
   own: OwnAdapter
   recordLoggedOutClients: RecordLoggedOutClients
+  log: Log
 }
 
 export function createEndableSessions(parts: EndableParts) {

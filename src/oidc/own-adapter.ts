@@ -1,9 +1,10 @@
 import { errors, type AdapterPayload } from 'oidc-provider'
+import type { Clock } from '../clock.ts'
+import type { SecretBox } from '../crypto/secret-box.ts'
 import { hashToken } from '../crypto/token.ts'
-import type { ProviderRecord } from '../store/index.ts'
+import type { AccountFlowsStore, ProviderRecord } from '../store/index.ts'
 import { setNewest } from '../store/bounded-map.ts'
 import { OAUTH_MODELS, accountStamp, type AccountAdapter } from './account-records.ts'
-import type { OidcParts } from './parts.ts'
 
 /** Models whose records may have no time to expire. */
 const LASTING = ['Client', 'InitialAccessToken', 'RegistrationAccessToken']
@@ -20,7 +21,12 @@ const CONSUMED_ONCE = new Set([
 /** So many records that were found are known until they are consumed. */
 const MOST_FOUND = 1_000
 
-type Parts = SealedParts & Pick<OidcParts, 'providerRecords'>
+interface Parts {
+  providerRecords: AccountFlowsStore['providerRecords']
+  box: SecretBox
+  clock: Clock
+}
+
 type Found = Map<string, ProviderRecord>
 
 export type OwnAdapter = ReturnType<typeof createOwnAdapter>
@@ -131,22 +137,18 @@ function refuseUsed(model: string): never {
   throw new errors.InvalidGrant('it was already used')
 }
 
-/** A record of oidc-provider as it lies in the store: who reads it there can use nothing of it. */
-
 /** Ids that open nothing: admins look for clients by hand, and what was seen once is only compared. */
 const ID_IN_CLEAR = new Set(['Client', 'ReplayDetection'])
 
-export type SealedParts = Pick<OidcParts, 'box' | 'clock'>
-
 /** Elsewhere the id itself opens what it names, so that the database holds its hash. */
-export const storedId = (model: string, id: string) =>
+const storedId = (model: string, id: string) =>
   `${model}:${ID_IN_CLEAR.has(model) ? id : hashToken(id)}`
 
-export const isOver = ({ clock }: SealedParts, { expiresAt }: ProviderRecord) =>
+const isOver = ({ clock }: Parts, { expiresAt }: ProviderRecord) =>
   expiresAt !== undefined && expiresAt <= clock.now()
 
-export function toRecord(
-  { box, clock }: SealedParts,
+function toRecord(
+  { box, clock }: Parts,
   model: string,
   id: string,
   payload: AdapterPayload,
@@ -170,8 +172,8 @@ export function toRecord(
 const timeIn = (now: Date, seconds: number) =>
   new Date(Math.min(now.getTime() + seconds * 1000, Date.UTC(9998)))
 
-export function sealed(
-  box: OidcParts['box'],
+function sealed(
+  box: SecretBox,
   { id, model }: Pick<ProviderRecord, 'id' | 'model'>,
   payload: AdapterPayload,
 ): Pick<ProviderRecord, 'clear' | 'sealed'> {
@@ -182,7 +184,7 @@ export function sealed(
 }
 
 /** `undefined`: it is over, no key of the ring opens it, or it was altered. */
-export function opened(parts: SealedParts, record: ProviderRecord): AdapterPayload | undefined {
+function opened(parts: Parts, record: ProviderRecord): AdapterPayload | undefined {
   if (isOver(parts, record)) return undefined
   const { id, model, consumedAt } = record
   const [clear, none] = ID_IN_CLEAR.has(model) ? [record.clear, '{}'] : []

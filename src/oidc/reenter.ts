@@ -8,16 +8,18 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { Context, Middleware, Next } from 'koa'
-import type { Interaction } from 'oidc-provider'
+import type { Interaction, Provider } from 'oidc-provider'
 import type { CapturedRequest } from '../contract/index.ts'
 import type { OpenLogin } from './open-login.ts'
-import type { OidcParts } from './parts.ts'
 import { outcomeOf } from './provider-answers.ts'
 
 /** The one request that makes the record also uses it. */
 export const HANDOVER_SECONDS = 60
 
-export type ReenterParts = Pick<OidcParts, 'provider' | 'clock'> & { openLogin: OpenLogin }
+export interface ReenterParts {
+  provider(): Provider
+  openLogin: Pick<OpenLogin, 'forget'>
+}
 
 /** Sends a request through the provider again, as if the login page had answered with this result. */
 export async function resumeRequest(

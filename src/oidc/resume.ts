@@ -4,6 +4,7 @@
  */
 import type { Context, Next } from 'koa'
 import type { Session } from 'oidc-provider'
+import type { Clock } from '../clock.ts'
 import { appendCarried } from '../contract/carried-query.ts'
 import { loginSecond } from '../store/login-end.ts'
 import type { CapturedRequest, CarriedParameters, LoginResult } from '../contract/index.ts'
@@ -21,7 +22,11 @@ import {
 /** A login that only the link proves, dated when the request with the link arrived. */
 export type EmailLogin = Omit<LoginResult, 'remember'> & { amr: string[] }
 
-export function createResume(parts: ReenterParts) {
+interface ResumeParts extends ReenterParts {
+  clock: Clock
+}
+
+export function createResume(parts: ResumeParts) {
   const { provider } = parts
   return {
     /** The account that is signed in to this browser. `undefined`: none is. */
@@ -117,7 +122,7 @@ async function askAgain(
 const DENIED = { error: 'access_denied', error_description: 'End-User aborted interaction' }
 
 async function finish(
-  parts: ReenterParts,
+  parts: ResumeParts,
   ctx: Context,
   next: Next,
   captured: CapturedRequest,

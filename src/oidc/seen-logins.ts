@@ -4,7 +4,8 @@ import type { Context, Next } from 'koa'
 import type { AdapterPayload } from 'oidc-provider'
 import type { Clock } from '../clock.ts'
 import { passwordDigest } from '../crypto/password.ts'
-import type { SessionCutoffs } from '../contract/index.ts'
+import type { SessionCutoffs, UserStore } from '../contract/index.ts'
+import type { SessionCutoffStore } from '../store/index.ts'
 import {
   isEnded,
   loginSecond,
@@ -22,12 +23,15 @@ import {
   withLogin,
 } from './account-records.ts'
 import type { Outage } from './provider-answers.ts'
-import type { OidcParts } from './parts.ts'
 
 const SAVED_BY_HOSTS = new Set(['Session', 'BackchannelAuthenticationRequest'])
 const ENDED_MODELS = new Set(['Session', ...OAUTH_MODELS])
 
-type SeenParts = Pick<OidcParts, 'cutoffs' | 'users' | 'clock'>
+export interface SeenParts {
+  cutoffs: SessionCutoffStore
+  users: Pick<UserStore, 'findById'>
+  clock: Clock
+}
 
 interface Parts {
   clock: Clock
