@@ -31,7 +31,7 @@ import {
   type LinkContext,
   type ReadCutoffs,
 } from './link.ts'
-import type { CodeTries } from './login-code.ts'
+import type { CodeOutcome, CodeTries } from './login-code.ts'
 import type { AskForMail } from './password-reset.ts'
 import { isLoginOf, isWaitingPage, MAX_LOGINS, newPendingLogin } from './waiting-login.ts'
 
@@ -42,7 +42,7 @@ export interface VerificationParts extends Environment {
   readCutoffs: ReadCutoffs
   askForMail: AskForMail
   authorizeSig: Pick<AuthorizeSig, 'verify'>
-  codeOf: CodeTries['codeOf']
+  codes: Pick<CodeTries, 'tryCode' | 'codeOf'>
 }
 
 type LinkOpener = Requester & { browser: string | undefined }
@@ -64,7 +64,7 @@ export interface LinkRefusal extends LinkContext {
 }
 
 export function createEmailVerification(parts: VerificationParts) {
-  const { users, pendingLogins, askForMail, settings, clock } = parts
+  const { users, pendingLogins, askForMail, codes, settings, clock } = parts
   return {
     /** Whether this user may not finish the login (4.8). */
     blocks: (user: User) => settings().requireEmailVerification && !user.emailVerified,
@@ -105,7 +105,7 @@ export function createEmailVerification(parts: VerificationParts) {
 
     /** The code of the login that the link was mailed for, if that still waits, and for how long no code is compared. */
     codeOf: async ({ login }: OpenedLink) =>
-      login && isWaitingPage(login) ? parts.codeOf(login) : undefined,
+      login && isWaitingPage(login) ? codes.codeOf(login) : undefined,
 
     /** Asks for a new link in place of a genuine one that expired. */
     async renew(link: VerificationLink, by: Requester, form?: string) {
@@ -135,12 +135,14 @@ export function createEmailVerification(parts: VerificationParts) {
       return refuse(parts, token, state, 'account_changed', by)
     },
 
-    /** The same by the right code, typed where the login waits. `false`: another request was first, or the account changed. */
-    async confirmByCode(login: PendingLogin, by: Requester): Promise<boolean> {
+    /** The same by a code, typed where the login waits. `over`: also where another request was first, or the account changed. */
+    async confirmByCode(login: PendingLogin, typed: string, by: Requester): Promise<CodeOutcome> {
+      const outcome = await codes.tryCode(login, typed, by)
+      if (outcome !== 'right') return outcome
       const { id, accountId: userId, email = '', captured } = login
       const isOurs = ({ pendingLoginId }: Token) => pendingLoginId === id
       const whose = { id, userId, email, carried: carriedBy(captured) }
-      return verifyAddress(parts, whose, by, id, isOurs)
+      return (await verifyAddress(parts, whose, by, id, isOurs)) ? 'right' : 'over'
     },
   }
 }

@@ -9,8 +9,8 @@ import { eventBy, type Environment } from './audit.ts'
 import type { CodeTries } from './login-code.ts'
 import type { ClientNotifications } from './password-changed.ts'
 
-export interface FinishParts
-  extends Environment, Pick<ClientNotifications, 'appsOf'>, Pick<CodeTries, 'forgetWrongCodes'> {
+export interface FinishParts extends Environment, Pick<ClientNotifications, 'appsOf'> {
+  codes: Pick<CodeTries, 'forgetWrongCodes'>
   kind: PasswordLinkKind
   tokens: Pick<ResetTokenStore, 'advance'>
   users: UserStore
@@ -26,8 +26,8 @@ type Finisher = 'request' | 'sweep'
 export type FinishPassword = ReturnType<typeof createFinishPassword>
 
 export function createFinishPassword(parts: FinishParts) {
-  const { kind, tokens, sessions, settings } = parts
-  const { now } = parts.clock
+  const { kind, tokens, sessions, settings, clock } = parts
+  const { now } = clock
 
   /**
    * unused → used, with the effects of section 3.3 in their order; each may be repeated. `undefined`: it was refused.
@@ -46,12 +46,7 @@ export function createFinishPassword(parts: FinishParts) {
     }
     const { ended: details, clear } = await sessions.cutOff(userId, { id, at: usedAt }) // 3, 4
     const type = `${MAIL_KINDS[kind].flow}_completed` as const
-    const event = {
-      ...eventBy(parts.clock, reset, claimedBy),
-      id: `completed:${id}`,
-      type,
-      details,
-    }
+    const event = { ...eventBy(clock, reset, claimedBy), id: `completed:${id}`, type, details }
     const change = { id, accountId: userId, email, carried, requester: claimedBy }
     const [apps] = await Promise.all([
       parts.appsOf(userId, id),
@@ -59,10 +54,10 @@ export function createFinishPassword(parts: FinishParts) {
       settings().passwordChangedEmail && requestNotice(parts.outbox, change, now()),
       // Not by the sweep, which may repeat it: that would lift the limit.
       by === 'request' && account && parts.forgetTries(account, claimedBy),
-      kind === 'password_reset' && parts.forgetWrongCodes(email),
+      kind === 'password_reset' && parts.codes.forgetWrongCodes(email),
     ])
     if (kind === 'password_reset' && settings().resetVerifiesEmail)
-      await verifyByReset(parts, reset, by === 'sweep')
+      await verifyByReset(parts, reset, by)
     return {
       apps,
       async complete() {
@@ -73,17 +68,13 @@ export function createFinishPassword(parts: FinishParts) {
   }
 }
 
-/** Verifies the address that a reset link went to, as its reader has the mailbox. `isTakenOver`: another process began the reset. */
-async function verifyByReset(
-  parts: FinishParts,
-  reset: ClaimedReset,
-  isTakenOver: boolean,
-): Promise<void> {
+/** Verifies the address that a reset link went to, as its reader has the mailbox. */
+async function verifyByReset(parts: FinishParts, reset: ClaimedReset, by: Finisher) {
   const { users, audit, clock } = parts
   const { id, userId: accountId, email, claimedBy } = reset
   const isDone = await users.markEmailVerified(accountId, email)
-  // That process may have verified it, and died before it recorded that.
-  const wasDone = isTakenOver && isVerified(reset, await users.findById(accountId))
+  // The process before may have verified it, and died before it recorded that.
+  const wasDone = by === 'sweep' && isVerified(reset, await users.findById(accountId))
   if (!isDone && !wasDone) return
   const event = { ...eventBy(clock, reset, claimedBy), id: `verified:${id}` }
   await audit({ ...event, type: 'email_verification_completed' })
@@ -93,32 +84,27 @@ async function verifyByReset(
 type Obstacle = 'account_changed' | 'newer_password'
 
 async function setPassword(
-  parts: FinishParts,
+  { kind, users }: FinishParts,
   reset: ClaimedReset,
   user: User | undefined,
 ): Promise<Obstacle | undefined> {
-  const { kind, users } = parts
-  const { userId, newHash } = reset
+  const { userId, email, newHash } = reset
   if (!user || newHash === undefined) return 'account_changed'
   if (user.passwordHash === newHash) return undefined
   if (!hasSamePassword(reset, user)) return 'newer_password'
   if (!isUnchanged(reset, user)) return 'account_changed'
-  if (await comparedAndSet(parts, reset, user, newHash)) return undefined
+  const { passwordHash } = user
+  const isSet =
+    kind === 'invitation'
+      ? (await users.setFirstPassword?.(userId, email, newHash)) === true
+      : passwordHash !== undefined &&
+        (await users.replacePasswordHash(userId, passwordHash, newHash))
+  if (isSet) return undefined
   const now = await users.findById(userId)
   if (now?.passwordHash === newHash) return undefined
   // A reset compares the password alone, so that was another one.
   const isOfAccount = kind === 'invitation' && now && hasSamePassword(reset, now)
   return isOfAccount ? 'account_changed' : 'newer_password'
-}
-
-async function comparedAndSet(
-  { kind, users }: FinishParts,
-  { userId, email }: ClaimedReset,
-  { passwordHash }: User,
-  next: string,
-): Promise<boolean> {
-  if (kind === 'invitation') return (await users.setFirstPassword?.(userId, email, next)) === true
-  return passwordHash !== undefined && users.replacePasswordHash(userId, passwordHash, next)
 }
 
 // A newer password is never overwritten. But a dead process may have set the password of the reset before that one. So older sessions

@@ -20,26 +20,26 @@ import { createWaitingLogins } from './waiting-login.ts'
 
 export type Flows = ReturnType<typeof createFlows>
 
-type MadeHere = 'kind' | 'tokens' | 'finish' | 'askForMail' | 'codeOf' | 'forgetWrongCodes'
+type MadeHere = 'kind' | 'tokens' | 'finish' | 'askForMail' | 'codes'
 
 export function createFlows(
   parts: Omit<VerificationParts & FinishParts & LinkParts & CodeParts & NotMeParts, MadeHere>,
 ) {
   const { outbox, users, settings, clock } = parts
   const askForMail: AskForMail = (wanted) => requestMail(outbox, wanted, settings(), clock.now())
-  const { tryCode, codeOf, forgetWrongCodes } = createCodeTries(parts)
+  const codes = createCodeTries(parts)
 
   function passwordLink(kind: PasswordLinkKind) {
     const own = { ...parts, kind, tokens: parts[MAIL_KINDS[kind].link.tokens] }
-    const finish = createFinishPassword({ ...own, forgetWrongCodes })
+    const finish = createFinishPassword({ ...own, codes })
     return createPasswordLink({ ...own, askForMail, finish })
   }
 
   return {
     passwordReset: createPasswordReset(passwordLink('password_reset'), askForMail),
     invitation: createInvitation(passwordLink('invitation'), users, askForMail),
-    verification: createEmailVerification({ ...parts, askForMail, codeOf }),
-    waitingLogins: createWaitingLogins(parts, tryCode),
+    verification: createEmailVerification({ ...parts, askForMail, codes }),
+    waitingLogins: createWaitingLogins(parts),
     notMe: createNotMe(parts),
   }
 }

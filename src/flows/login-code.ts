@@ -27,7 +27,7 @@ export interface CodeParts extends Environment {
 }
 
 /** `unread`: not six digits, which is no try. `over`: the login is over. A number: milliseconds until codes of this mailbox are compared. */
-type CodeOutcome = 'right' | 'unread' | 'wrong' | 'over' | number
+export type CodeOutcome = 'right' | 'unread' | 'wrong' | 'over' | number
 
 export type CodeTries = ReturnType<typeof createCodeTries>
 

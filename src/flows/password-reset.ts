@@ -130,26 +130,19 @@ export interface CompletedLink {
   apps: SignedOutApps | undefined
 }
 
-const UNKNOWN = { fault: 'unknown', carried: {} } as const
+const UNKNOWN: RefusedLink = { fault: 'unknown', carried: {} }
 
 const faultOf = (token: Token, fault: LinkReason) => ({ fault, ...linkContext(token) })
 
-async function find(
-  { kind, tokens, users, clock }: LinkParts,
-  token: string,
-): Promise<FoundLink | undefined> {
+async function find({ kind, tokens, users, clock }: LinkParts, token: string) {
   const found = await findLink(tokens, users, token, clock.now())
   // Anyone may ask for another reset link, but a void invitation stays void.
   const isOver = kind === 'invitation' && found?.state === 'expired' && wasVoided(found.token)
-  return isOver ? { ...found, state: 'changed' } : found
+  return isOver ? ({ ...found, state: 'changed' } as const) : found
 }
 
 // Nothing is recorded or shown of an unknown token.
-async function refuse(
-  parts: LinkParts,
-  found: FoundLink | undefined,
-  by: Requester,
-): Promise<RefusedLink> {
+async function refuse(parts: LinkParts, found: FoundLink | undefined, by: Requester) {
   if (!found || found.state === 'usable') return UNKNOWN
   await auditRejected(parts, found.token, found.end, by)
   return faultOf(found.token, found.state)

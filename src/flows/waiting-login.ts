@@ -9,7 +9,6 @@ import { isVoid } from '../store/logins.ts'
 import { isUnchanged } from './account.ts'
 import type { Environment } from './audit.ts'
 import type { ReadCutoffs } from './link.ts'
-import type { CodeTries } from './login-code.ts'
 
 /** The login that the page names, and the cookie of its browser. */
 export interface WaitingPage {
@@ -38,7 +37,7 @@ interface WaitingParts extends Environment {
   readCutoffs: ReadCutoffs
 }
 
-export function createWaitingLogins(parts: WaitingParts, tryCode: CodeTries['tryCode']) {
+export function createWaitingLogins(parts: WaitingParts) {
   const { users, pendingLogins, readCutoffs, settings, clock } = parts
 
   async function findOwn({ pendingLoginId, browser }: WaitingPage) {
@@ -85,9 +84,6 @@ export function createWaitingLogins(parts: WaitingParts, tryCode: CodeTries['try
       const pending = await pendingLogins.find({ id })
       return !pending || (isVoid(pending) && pending.continuedAt !== undefined)
     },
-
-    /** Judges the code that was typed into its page. */
-    tryCode,
 
     /**
      * Runs `goOn` in the one turn of the login. If that fails, the turn is given back. `false`: the turn was taken before, and nothing was

@@ -1,6 +1,6 @@
 import type { Adapter, AdapterConstructor, AdapterFactory } from 'oidc-provider'
 import type { CutOff, EndedSessions, Log, SessionEnd } from '../contract/index.ts'
-import { must } from '../errors.ts'
+import { isJsonObject, must } from '../errors.ts'
 import { accountRecords } from './account-records.ts'
 import type { RecordLoggedOutClients } from './backchannel-logout.ts'
 import type { OwnAdapter } from './own-adapter.ts'
@@ -103,5 +103,4 @@ function onePerModel(adapter: AdapterConstructor | AdapterFactory): AdapterFacto
 // By the prototype, like oidc-provider.
 const isConstructor = (
   adapter: AdapterConstructor | AdapterFactory,
-): adapter is AdapterConstructor =>
-  typeof adapter.prototype === 'object' && adapter.prototype !== null
+): adapter is AdapterConstructor => isJsonObject(adapter.prototype)
