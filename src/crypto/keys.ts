@@ -1,3 +1,7 @@
+/**
+ * The keys of the flows, one for each purpose, out of the secrets of the host. This folder is what an auditor reads: keys, signatures,
+ * tokens, codes and passwords. It never knows a flow, or who asks.
+ */
 import { createHash, createHmac, hkdfSync, randomUUID, timingSafeEqual } from 'node:crypto'
 import type { CarriedParameters, CheckedStep } from '../contract/index.ts'
 import type { KeyRings, NotedKeyRing } from '../store/index.ts'
@@ -36,7 +40,7 @@ function derive(secret: Buffer, purpose: KeyPurpose): DerivedKey {
 
 /** Stands for a text in records: equal for equal texts. Without the key it reveals nothing. */
 export function keyedHash(keys: KeyRing, text: string): string {
-  return createHmac('sha256', keys('keyed_hash')[0].bytes).update(text).digest('base64url')
+  return signatureOf(text, keys('keyed_hash')[0])
 }
 
 export type AuthorizeSig = ReturnType<typeof createAuthorizeSig>

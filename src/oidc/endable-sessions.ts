@@ -1,3 +1,7 @@
+/**
+ * The adapter of oidc-provider: no record is found again once a cut-off ended it. Only this folder touches the provider; other files here
+ * resume its requests, renew a session, find clients and notify them. It never knows a flow, a mail or a page.
+ */
 import type { Adapter, AdapterConstructor, AdapterFactory } from 'oidc-provider'
 import type { CutOff, EndedSessions, Log, SessionEnd } from '../contract/index.ts'
 import { isJsonObject, must } from '../errors.ts'

@@ -1,3 +1,4 @@
+/** The login prompt of the provider: what it asks for, what is captured of it, and how it is finished. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { interactionPolicy, type KoaContextWithOIDC, type Provider } from 'oidc-provider'
 import type { CapturedRequest, Log, LoginResult, UserStore } from '../contract/index.ts'

@@ -31,8 +31,6 @@ export function watchAnswers(provider: Provider): void {
 
 export const outcomeOf = (req: IncomingMessage): Outcome => outcomes.get(req) ?? {}
 
-/** If the store cannot be reached, a request waits for it once, and we answer in place of the provider. */
-
 /** The first failure of the store in a request. */
 export interface Outage {
   error?: unknown
@@ -40,7 +38,11 @@ export interface Outage {
 
 export type Outages = ReturnType<typeof createOutages>
 
-/** @param outage - of this request. */
+/**
+ * If the store cannot be reached, a request waits for it once, and we answer in place of the provider.
+ *
+ * @param outage - of this request.
+ */
 export function createOutages(outage: () => Outage) {
   /** Fails at once if this request has already waited for the store in vain. */
   async function failingFast<T>(work: () => Promise<T>): Promise<T> {

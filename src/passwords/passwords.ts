@@ -1,3 +1,7 @@
+/**
+ * How passwords are hashed and compared, and which new ones are refused beyond their length. The folder never knows where a password was
+ * typed, or what is done with it.
+ */
 import type { CheckedOptions } from '../options.ts'
 import { within, type Clock } from '../clock.ts'
 import { createHashing } from '../crypto/hashing.ts'
