@@ -7,7 +7,7 @@ import type { AccountFlowsStore } from '../store/index.ts'
 import { isMailAddress } from '../settings/addresses.ts'
 
 /** `ambiguous`: several accounts match, and none of them byte for byte. */
-export type UserMatch = User | 'ambiguous' | 'unknown'
+type UserMatch = User | 'ambiguous' | 'unknown'
 
 /**
  * Finds the user of an identifier (4.2.3). A verified address wins over the username of another user. So no one takes over an address
@@ -60,7 +60,7 @@ export function whyNoInvitation({ passwordHash }: User) {
 }
 
 /** The account as it was when a link was issued, or when its password was checked. */
-export interface IssuedFor {
+interface IssuedFor {
   email?: string | undefined
   passwordDigest: string
 }

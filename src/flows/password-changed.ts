@@ -150,5 +150,4 @@ function clientsOfNewest(logouts: readonly ClientLogout[]): ClientLogout[] {
 const rankOf = ({ state }: ClientLogout) => WORST_FIRST.indexOf(state)
 
 /** Otherwise the user has to sign out of the client. */
-export const isNotified = ({ state }: ClientLogout): boolean =>
-  state === 'waiting' || state === 'sent'
+const isNotified = ({ state }: ClientLogout): boolean => state === 'waiting' || state === 'sent'

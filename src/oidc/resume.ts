@@ -20,7 +20,7 @@ import {
 } from './reenter.ts'
 
 /** A login that only the link proves, dated when the request with the link arrived. */
-export type EmailLogin = Omit<LoginResult, 'remember'> & { amr: string[] }
+type EmailLogin = Omit<LoginResult, 'remember'> & { amr: string[] }
 
 interface ResumeParts extends ReenterParts {
   clock: Clock

@@ -114,7 +114,7 @@ export function missingForLogin(settings: Settings): string[] {
   return needed.filter((key) => settings[key] === undefined).map((key) => settingsTable[key].name)
 }
 
-export interface Recommendation {
+interface Recommendation {
   name: keyof SettingTexts
   /** As sent over the wire. */
   value: string

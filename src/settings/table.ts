@@ -18,12 +18,12 @@ import {
 } from './kinds.ts'
 import { isMailAddress } from './addresses.ts'
 
-export type { Setting, SettingType } from './kinds.ts'
+export type { Setting } from './kinds.ts'
 
 const DAY = 86_400_000
 
 /** How long events stay by default. */
-export const AUDIT_DAYS = 400
+const AUDIT_DAYS = 400
 
 export const settingsTable = {
   passwordResetExpiration: duration('password_reset_expiration', '1h', 7 * DAY, {
