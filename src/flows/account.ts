@@ -1,4 +1,4 @@
-/** What an account means to the flows: how it is found, whether it may get a mail, and whether it is as it was when a link was issued. */
+/** How an account is found, whether it may get a mail, and whether it is as it was when its link was issued. */
 import { passwordDigest } from '../crypto/password.ts'
 import { type LinkKind, linkKinds, type TokenPart, tokensOf } from '../contract/mail-kinds.ts'
 import { equalsInAsciiCase, withoutBlanks } from '../contract/users.ts'

@@ -28,11 +28,11 @@ import {
   MAX_MAILED,
   renewalOf,
   verificationState,
+  type AskForMail,
   type LinkContext,
   type ReadCutoffs,
 } from './link.ts'
 import type { CodeOutcome, CodeTries } from './login-code.ts'
-import type { AskForMail } from './password-reset.ts'
 import { isLoginOf, isWaitingPage, MAX_LOGINS, newPendingLogin } from './waiting-login.ts'
 
 export interface VerificationParts extends Environment {

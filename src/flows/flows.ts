@@ -8,14 +8,10 @@ import { requestMail } from '../jobs/request.ts'
 import { createEmailVerification, type VerificationParts } from './email-verification.ts'
 import { createFinishPassword, type FinishParts } from './finish-password.ts'
 import { createInvitation } from './invitation.ts'
+import type { AskForMail } from './link.ts'
 import { createCodeTries, type CodeParts } from './login-code.ts'
 import { createNotMe, type NotMeParts } from './not-me.ts'
-import {
-  createPasswordLink,
-  createPasswordReset,
-  type AskForMail,
-  type LinkParts,
-} from './password-reset.ts'
+import { createPasswordLink, createPasswordReset, type LinkParts } from './password-reset.ts'
 import { createWaitingLogins } from './waiting-login.ts'
 
 export type Flows = ReturnType<typeof createFlows>

@@ -3,7 +3,8 @@ import { newId } from '../crypto/token.ts'
 import type { CarriedParameters, User, UserStore } from '../contract/index.ts'
 import { whyNoInvitation, whyNoMail } from './account.ts'
 import { NOBODY } from './audit.ts'
-import type { AskForMail, PasswordLink } from './password-reset.ts'
+import type { AskForMail } from './link.ts'
+import type { PasswordLink } from './password-reset.ts'
 
 /**
  * `mailId`: the invitation will be mailed, as far as the limits allow; the admin API shows by it what became of it. `refused`: there will

@@ -1,5 +1,6 @@
 /** What all mailed links have in common: their state, by record and account, and what they carry. */
 import { hashToken, isToken } from '../crypto/token.ts'
+import type { MailRequest } from '../jobs/request.ts'
 import type {
   CarriedParameters,
   LinkEnd,
@@ -34,6 +35,9 @@ export interface LinkContext {
 }
 
 export const linkContext = ({ carried, locale }: Token): LinkContext => ({ carried, locale })
+
+/** Writes the job of a mail. */
+export type AskForMail = (wanted: MailRequest) => Promise<void>
 
 /** What asks for a new link in place of this one, in its language. */
 export const renewalOf = (

@@ -6,7 +6,6 @@ import type { Clock } from '../clock.ts'
 import { oneAtATime } from '../crypto/hash-queue.ts'
 import { refusePassword } from '../crypto/password.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
-import type { MailRequest } from '../jobs/request.ts'
 import type { CarriedParameters, Requester, UserStore } from '../contract/index.ts'
 import type { LinkReason } from '../contract/links.ts'
 import type { PasswordLinkKind } from '../contract/mail-kinds.ts'
@@ -22,12 +21,10 @@ import {
   linkContext,
   linkState,
   renewalOf,
+  type AskForMail,
   type FoundLink,
   type LinkContext,
 } from './link.ts'
-
-/** Writes the job of a mail. */
-export type AskForMail = (wanted: MailRequest) => Promise<void>
 
 export const createPasswordReset = (link: PasswordLink, askForMail: AskForMail) => ({
   ...link,
