@@ -33,7 +33,7 @@ export function createFinishPassword(parts: FinishParts) {
    * unused → used, with the effects of section 3.3 in their order; each may be repeated. `undefined`: it was refused.
    *
    * @param account - as it is since the link was claimed, or since the sweep took it up.
-   * @returns `apps`: to be shown. `complete`: nobody waits for it, and until it is done the sweep repeats all.
+   * @returns `apps`: to be shown. `complete`: no answer waits for it, and until it is done the sweep repeats all.
    */
   return async (reset: ClaimedReset, account: User | undefined, by: Finisher) => {
     const { id, userId, email, carried, claimedBy } = reset

@@ -1,4 +1,4 @@
-/** A password that the host changed (3.5), the end of everything that an account has, and which clients are told of an end. */
+/** A password that the host changed (3.5), the end of everything that an account has, and the clients that are notified of it. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { newId } from '../crypto/token.ts'
 import { BY_HOST, requestNotice } from '../mail/password-changed.ts'

@@ -54,7 +54,7 @@ export function mailboxOf(address: string): string {
   return isGmail ? `${withoutDots(mailbox)}@gmail.com` : mailbox + domain
 }
 
-/** The same for the addresses that many mail servers put into one mailbox. It counts, and identifies nobody. */
+/** The same for the addresses that many mail servers put into one mailbox. It counts, and identifies no person. */
 export function mailboxKey(address: string): string {
   const [mailbox = '', domain = ''] = mailboxOf(address).split('@')
   return `${withoutDots(mailbox)}@${domain}`

@@ -109,7 +109,7 @@ const SECRETS = Object.entries(GIVEN_FOR)
 /** Names of the settings that say which server a secret is for. */
 export const givenFor = (secret: string): readonly string[] => GIVEN_FOR[secret] ?? []
 
-/** What a secret is sealed for: nobody who can write to the database gets it sent to another server. */
+/** What a secret is sealed for. So a writer of the database cannot have it sent to another server. */
 export function purposeOf(name: string, values: Values): string {
   const given = givenFor(name).map((each) => values[each] ?? '')
   return `${name} for ${given.join(' port ')}`

@@ -38,7 +38,7 @@ export function createHeldSettings(store: SettingsStore, box: SecretBox, log: Lo
   let reported = new Map<string, { value: string; problem: string }>()
   let waiting: Promise<void> | undefined
 
-  // What is wrong with it is told once.
+  // Each fault is logged once.
   function hold(stored: StoredSettings): void {
     const wrong: typeof reported = new Map()
     const report: Report = (key, value, problem) => {
@@ -61,7 +61,7 @@ export function createHeldSettings(store: SettingsStore, box: SecretBox, log: Lo
   // One look or change after the other: none sees half of another, or takes back a newer one.
   const inTurn = <T>(work: () => Promise<T>) => ofAll('settings', work)
 
-  // Whoever asks while others wait for their turn gets what they get: in an outage nobody waits for more than two reads.
+  // A caller joins those who wait for their turn. So in an outage no caller waits for more than two reads.
   function follow(): Promise<void> {
     waiting ??= inTurn(async () => {
       waiting = undefined
@@ -71,7 +71,7 @@ export function createHeldSettings(store: SettingsStore, box: SecretBox, log: Lo
     return waiting
   }
 
-  /** Writes what `next` makes of what is stored, if it can be read, and again where somebody else wrote meanwhile. */
+  /** Writes what `next` makes of what is stored, if it can be read, and again if another process wrote meanwhile. */
   async function write<T>(
     next: (held: Held) => Promise<{ outcome: T } | (Change & { outcome: T })>,
   ): Promise<T | 'unreadable'> {
@@ -83,7 +83,7 @@ export function createHeldSettings(store: SettingsStore, box: SecretBox, log: Lo
       if (!('values' in change)) return change.outcome
       const stored = nextVersion(held, change)
       if (await store.write(stored.values, held.version, stored.history)) {
-        // Not read again: by then somebody else may have written, or the database be gone, and this is done.
+        // Not read again: this change is done, even if another one came since, or the database is gone.
         hold(stored)
         return change.outcome
       }

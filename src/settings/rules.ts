@@ -45,7 +45,7 @@ export const strictestValues: Values = Object.fromEntries(
   ),
 )
 
-/** Replaces each invalid value whose setting has a strictest one: by that of `before`, else the default, else the strictest. `report` is told. */
+/** Replaces each invalid value whose setting has a strictest one: by that of `before`, else the default, else the strictest. */
 export function failClosed(values: Values, before: Values, report?: Report): Values {
   const closed = { ...values }
   for (const { name, strictest, default: byDefault, parse } of allSettings) {
@@ -120,7 +120,7 @@ interface Recommendation {
   value: string
   /** What it is good for, to end the sentence "so that …". */
   reason: string
-  /** Whether these settings are as good, or stricter: nobody is talked out of that. */
+  /** Whether these settings are as good, or stricter, which no advice should change. */
   isMet(settings: Settings): boolean
 }
 

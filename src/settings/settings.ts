@@ -13,13 +13,13 @@ import { missingForLogin, shownOf, type WantedSettings } from './rules.ts'
 import { settingNamed } from './table.ts'
 
 export interface ChangeConditions {
-  /** For the history. `undefined`: nobody is named. */
+  /** For the history. `undefined`: no author is named. */
   by?: Author
   /** ETags, one of which the settings must have. `undefined`: whatever they have. */
   ifMatch?: readonly string[] | undefined
   /** Everything is checked, nothing applied; the answer is what would be. */
   isDryRun?: boolean
-  /** Called with the keys just before they are changed, once more where somebody else was first. If it throws, nothing is changed. */
+  /** Called with the keys just before they are changed, once more if another change was first. If it throws, nothing is changed. */
   announce?(keys: string[]): Promise<void>
 }
 

@@ -127,7 +127,7 @@ export const settingsTable = {
     strictest: 'auto',
   }),
   auditRetention: duration('audit_retention', `${AUDIT_DAYS}d`, 3650 * DAY, {
-    // Links and dead letters are told of for a week, and so is what became of them.
+    // Links and dead letters are shown for a week, with what became of them.
     minDays: 7,
     meaning: 'How long the audit log keeps an event after it was recorded.',
   }),
