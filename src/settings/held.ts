@@ -119,12 +119,14 @@ function openAll(values: Values, box: SecretBox, report: Report) {
   return opened
 }
 
-/** Those that changed, and every secret: it may be for another server by now. */
-export function sealAll(changed: string[], values: Values, box: SecretBox) {
+/** Those that changed, and each secret that is for another server than before. */
+export function sealAll(changed: string[], before: Values, values: Values, box: SecretBox) {
   const sealed: Values = {}
-  for (const [name, value] of Object.entries(values))
-    if (isSealed(name, value)) sealed[name] = box.seal(value, purposeOf(name, values))
-    else if (changed.includes(name)) sealed[name] = value
+  for (const [name, value] of Object.entries(values)) {
+    const purpose = purposeOf(name, values)
+    if (!changed.includes(name) && purpose === purposeOf(name, before)) continue
+    sealed[name] = isSealed(name, value) ? box.seal(value, purpose) : value
+  }
   return sealed
 }
 

@@ -58,7 +58,7 @@ export function createSettingsKeeper(
       if (changed.length === 0 || isDryRun) return { outcome }
       await announce?.(changed)
       const kept = Object.entries(held.values).filter(([name]) => !changed.includes(name))
-      const sealed = sealAll(changed, values, box)
+      const sealed = sealAll(changed, held.plain, values, box)
       return { values: { ...Object.fromEntries(kept), ...sealed }, changed, by, outcome }
     })
     if (Array.isArray(outcome) || typeof outcome === 'string') return outcome
@@ -108,7 +108,7 @@ export function createSettingsKeeper(
         held.write(async ({ values, plain }) => {
           const outcome = toReseal({ values, plain }, box)
           if (outcome.resealed.length === 0 || isDryRun) return { outcome }
-          const sealed = sealAll([], plain, box)
+          const sealed = sealAll(outcome.resealed, plain, plain, box)
           return { values: { ...values, ...sealed }, changed: [], by, outcome }
         }),
       ),
