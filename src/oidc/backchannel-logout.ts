@@ -34,11 +34,7 @@ export function isBackchannelLogoutOn({ Client }: Provider): boolean {
   }
 }
 
-interface TellParts {
-  provider(): Provider
-  post: PostForm
-  log: Log
-}
+type TellParts = Pick<LogoutParts, 'provider' | 'log'> & { post: PostForm }
 
 /** Client, keys and token are read or made when the client is notified. None of them is ever stored. */
 export function createTellClient({ provider, post, log }: TellParts): TellClient {

@@ -96,9 +96,7 @@ function wrap(
 function onePerModel(adapter: AdapterConstructor | AdapterFactory): AdapterFactory {
   const made = new Map<string, Adapter>()
   return (model) => {
-    const known = made.get(model)
-    if (known) return known
-    const one = isConstructor(adapter) ? new adapter(model) : adapter(model)
+    const one = made.get(model) ?? (isConstructor(adapter) ? new adapter(model) : adapter(model))
     made.set(model, one)
     return one
   }

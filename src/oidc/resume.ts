@@ -22,9 +22,7 @@ import {
 /** A login that only the link proves, dated when the request with the link arrived. */
 type EmailLogin = Omit<LoginResult, 'remember'> & { amr: string[] }
 
-interface ResumeParts extends ReenterParts {
-  clock: Clock
-}
+type ResumeParts = ReenterParts & { clock: Clock }
 
 export function createResume(parts: ResumeParts) {
   const { provider } = parts
