@@ -1,5 +1,5 @@
 import { createAdminClient, type AdminClient } from '../src/admin/client.ts'
-import { isInTheClear } from '../src/settings/loopback-host.ts'
+import { isInTheClear } from '../src/settings/addresses.ts'
 import { refused, usageError } from './failure.ts'
 import { ask, canAsk, readStdin, readTextFile, utf8Text } from './input.ts'
 import type { Run } from './io.ts'

@@ -7,7 +7,7 @@ import type { Login } from './http/login.ts'
 import type { LoginPassword } from './http/login-password.ts'
 import type { Mount } from './http/mount.ts'
 import type { Health } from './jobs/maintenance.ts'
-import type { InteractionPolicy } from './oidc/policy.ts'
+import type { InteractionPolicy } from './oidc/interactions.ts'
 
 /** What `createAccountFlows` answers. */
 export interface AccountFlows extends Login, LoginPassword {

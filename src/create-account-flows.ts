@@ -3,16 +3,22 @@ import type { IncomingMessage } from 'node:http'
 import type { AccountFlows } from './account-flows.ts'
 import { createAdminApi } from './admin/admin-api.ts'
 import type { Requester } from './contract/index.ts'
-import { createAuthorizeSig } from './crypto/authorize-sig.ts'
-import { createOwnKeyRing } from './crypto/key-rings.ts'
-import { createKeyRing, keyedHash as hashWith } from './crypto/keys.ts'
+import {
+  createAuthorizeSig,
+  createOwnKeyRing,
+  createKeyRing,
+  keyedHash as hashWith,
+} from './crypto/keys.ts'
 import { createLoginCodes } from './crypto/login-code.ts'
 import { sealedLogins } from './crypto/sealed-logins.ts'
 import { createSecretBox } from './crypto/secret-box.ts'
 import { createVoidLinks, usersVoidingLinks } from './flows/account.ts'
 import { createAudit } from './flows/audit.ts'
-import { createClientNotifications } from './flows/client-notifications.ts'
-import { createEndSessions, createPasswordChanged } from './flows/end-sessions.ts'
+import {
+  createClientNotifications,
+  createEndSessions,
+  createPasswordChanged,
+} from './flows/password-changed.ts'
 import { createFlows } from './flows/flows.ts'
 import { loadBodyReader } from './http/body.ts'
 import { createBrowserSide } from './http/browser-side.ts'
@@ -27,14 +33,16 @@ import { createMailCheck } from './mail/smtp/check.ts'
 import { createRefreshTokens } from './mail/smtp/access-tokens.ts'
 import { createMailSender } from './mail/smtp/sender.ts'
 import { createAttachment } from './oidc/attach.ts'
-import { createTellClient, isBackchannelLogoutOn } from './oidc/backchannel-logout.ts'
+import {
+  createTellClient,
+  isBackchannelLogoutOn,
+  createRecordLoggedOutClients,
+} from './oidc/backchannel-logout.ts'
 import { createClients } from './oidc/clients.ts'
 import { createEndableSessions } from './oidc/endable-sessions.ts'
-import { createRecordLoggedOutClients } from './oidc/logged-out-clients.ts'
-import { createInteractions } from './oidc/interactions.ts'
+import { createInteractions, createAccountPolicy } from './oidc/interactions.ts'
 import { createOpenLogin } from './oidc/open-login.ts'
 import { createOwnAdapter } from './oidc/own-adapter.ts'
-import { createAccountPolicy } from './oidc/policy.ts'
 import { createPostForm } from './oidc/post-form.ts'
 import { createLiveSession } from './oidc/renewed-session.ts'
 import { createResume } from './oidc/resume.ts'

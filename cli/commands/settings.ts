@@ -1,7 +1,6 @@
 import { Argument } from 'commander'
 import type { SettingsOptions } from '../../src/admin/client.ts'
-import { unmetBy } from '../../src/settings/recommended.ts'
-import { parseAll } from '../../src/settings/rules.ts'
+import { unmetBy, parseAll } from '../../src/settings/rules.ts'
 import { allSettings, settingNamed } from '../../src/settings/table.ts'
 import { collect, option, row } from '../command.ts'
 import { confirm, type Connection } from '../connection.ts'

@@ -1,6 +1,6 @@
 import { MIN_KEY_BYTES, type CheckedOptions } from '../options.ts'
-import { ringsCheck } from '../crypto/key-rings.ts'
-import { unmetBy } from '../settings/recommended.ts'
+import { ringsCheck } from '../crypto/keys.ts'
+import { unmetBy } from '../settings/rules.ts'
 import { codeOf, finding, type Check, type Finding } from './checks.ts'
 import { inTime } from './in-time.ts'
 import type { AdminParts } from './operation.ts'

@@ -8,7 +8,7 @@ import {
   type ScopedToken,
 } from './bearer-tokens.ts'
 import type { AdminJwtOptions } from './jwt.ts'
-import { isInTheClear } from '../settings/loopback-host.ts'
+import { isInTheClear } from '../settings/addresses.ts'
 
 export const MIN_ADMIN_TOKEN_LENGTH = 32
 

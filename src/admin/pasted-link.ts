@@ -1,6 +1,6 @@
-import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
+import type { AuthorizeSig } from '../crypto/keys.ts'
 import { isToken } from '../crypto/token.ts'
-import { isBracketed, readingsOf, SIGNED, decode } from '../flows/link.ts'
+import { isBracketed, readingsOf, SIGNED, decode } from '../contract/link-query.ts'
 import { carriedFrom } from '../contract/requests.ts'
 import type { CarriedParameters } from '../contract/index.ts'
 import { linkKinds, MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'

@@ -1,5 +1,5 @@
 import { must, type refuseWeak } from '../errors.ts'
-import { isInTheClear } from '../settings/loopback-host.ts'
+import { isInTheClear } from '../settings/addresses.ts'
 
 const DIRECTIVES = [
   'script-src',

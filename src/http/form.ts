@@ -3,7 +3,7 @@ import type { Requester } from '../contract/index.ts'
 import { readBody, type BodyRefusal } from './body.ts'
 import { carriedFrom, type VerificationLink } from '../contract/requests.ts'
 import { isId, isToken } from '../crypto/token.ts'
-import { decode, isBracketed, readingsOf, SIGNED } from '../flows/link.ts'
+import { decode, isBracketed, readingsOf, SIGNED } from '../contract/link-query.ts'
 
 /** Names and values, each name exactly once. */
 export type Fields = ReadonlyMap<string, string>

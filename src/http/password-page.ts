@@ -1,6 +1,6 @@
 import type { Context } from 'koa'
 import { newId } from '../crypto/token.ts'
-import type { CompletedLink, RefusedLink } from '../flows/password-link.ts'
+import type { CompletedLink, RefusedLink } from '../flows/password-reset.ts'
 import type { CarriedParameters } from '../contract/index.ts'
 import type { ResetFaults, ResetFormMode } from '../views/index.ts'
 import { tokenInQuery, type SentForm } from './form.ts'

@@ -2,7 +2,7 @@ import { Server, type Socket } from 'node:net'
 import type { Context } from 'koa'
 import type { AuditEvent } from '../contract/index.ts'
 import { newId } from '../crypto/token.ts'
-import { isLoopbackHost } from '../settings/loopback-host.ts'
+import { isLoopbackHost } from '../settings/addresses.ts'
 import { networkOf } from './requester.ts'
 import type { HttpParts } from './parts.ts'
 

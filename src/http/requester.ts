@@ -2,7 +2,7 @@ import ipaddr from 'ipaddr.js'
 import type { IncomingMessage } from 'node:http'
 import { acceptedTags, keptTags } from '../views/languages.ts'
 import type { Requester } from '../contract/index.ts'
-import { ipOf } from '../settings/loopback-host.ts'
+import { ipOf } from '../settings/addresses.ts'
 
 const MAX_USER_AGENT = 256
 

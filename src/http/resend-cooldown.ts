@@ -1,17 +1,21 @@
-import type { FlowParts } from '../flows/parts.ts'
 import type { MailKind, Requester } from '../contract/index.ts'
 import { foldTyped } from '../contract/users.ts'
+import type { AccountFlowsStore } from '../store/index.ts'
+import type { Settings } from '../settings/table.ts'
 import { networkOf } from './requester.ts'
 
 export type ResendCooldown = ReturnType<typeof createResendCooldown>
+
+interface CooldownParts extends Pick<AccountFlowsStore, 'limits'> {
+  keyedHash(text: string): string
+  settings(): Settings
+}
 
 /**
  * For how many milliseconds another mail for the same name would be too soon, whether or not an account has the name. Counted by network.
  * Whether a mail is sent, a worker decides.
  */
-export function createResendCooldown(parts: Pick<FlowParts, 'limits' | 'keyedHash' | 'settings'>) {
-  const { limits, keyedHash, settings } = parts
-
+export function createResendCooldown({ limits, keyedHash, settings }: CooldownParts) {
   // By network: otherwise the countdown would show a stranger that another person asked for that name lately.
   const keyOf = (kind: MailKind, typed: string, requester: Requester) => {
     const name = foldTyped(typed)

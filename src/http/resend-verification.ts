@@ -1,7 +1,7 @@
 import type { Context } from 'koa'
 import type { CarriedParameters } from '../contract/index.ts'
 import { carriedFrom } from '../contract/requests.ts'
-import { unknownLink } from '../flows/link-refusal.ts'
+import { unknownLink } from '../flows/email-verification.ts'
 import type { Sent } from '../views/index.ts'
 import { idIn, linkInForm, type SentForm } from './form.ts'
 import type { HostCheck } from './host-check.ts'

@@ -1,7 +1,6 @@
 import type { Context } from 'koa'
 import { newId } from '../crypto/token.ts'
-import type { OpenedLink } from '../flows/confirm-address.ts'
-import type { LinkRefusal } from '../flows/link-refusal.ts'
+import type { OpenedLink, LinkRefusal } from '../flows/email-verification.ts'
 import { carriedBy, type VerificationLink } from '../contract/requests.ts'
 import type { PageLocals } from '../views/index.ts'
 import type { HttpParts } from './parts.ts'

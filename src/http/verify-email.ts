@@ -1,6 +1,5 @@
 import type { Context, Next } from 'koa'
-import type { OpenedLink } from '../flows/confirm-address.ts'
-import { unknownLink } from '../flows/link-refusal.ts'
+import { unknownLink, type OpenedLink } from '../flows/email-verification.ts'
 import { loginSecond } from '../store/cutoffs.ts'
 import type { PendingLogin } from '../store/index.ts'
 import { isUnattended } from './cross-site.ts'

@@ -73,18 +73,16 @@ export async function finish(parts: HttpParts, asked: Asked, captured: CapturedR
 
 /** Verifies the address by a code. `undefined`: the login is over, or the account has changed. */
 async function confirmByCode(
-  { waitingLogins, verification, requesterOf }: HttpParts,
+  { verification, requesterOf }: HttpParts,
   ctx: Context,
   { login }: WaitingLogin,
   code: string,
 ): Promise<'confirmed' | CodeFault | undefined> {
   if (code.trim() === '') return { reason: 'not_yet' }
-  const by = requesterOf(ctx.req)
-  const outcome = await waitingLogins.tryCode(login, code, by)
+  const outcome = await verification.confirmByCode(login, code, requesterOf(ctx.req))
   if (typeof outcome === 'number') return { reason: 'too_many', waitMs: outcome }
   if (outcome === 'unread' || outcome === 'wrong') return { reason: outcome }
-  if (outcome === 'over' || !(await verification.confirmByCode(login, by))) return undefined
-  return 'confirmed'
+  return outcome === 'right' ? 'confirmed' : undefined
 }
 
 /** Ends the login. Its request goes back to the client, or to the login page. */

@@ -1,5 +1,5 @@
 import { within, type Clock } from '../clock.ts'
-import type { OwnKeyRing } from '../crypto/key-rings.ts'
+import type { OwnKeyRing } from '../crypto/keys.ts'
 import type { Flows } from '../flows/flows.ts'
 import type { Log } from '../contract/index.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'

@@ -11,12 +11,12 @@ import {
   type PasswordLinkKind,
   type TokenPart,
 } from '../contract/mail-kinds.ts'
-import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
+import type { AuthorizeSig } from '../crypto/keys.ts'
 import type { LoginCodes } from '../crypto/login-code.ts'
 import { passwordDigest } from '../crypto/password.ts'
 import { hashToken, newId, newToken } from '../crypto/token.ts'
 import { findByName, findUser, isUnchanged, whyNoInvitation } from '../flows/account.ts'
-import { linkQuery } from '../flows/link.ts'
+import { linkQuery } from '../contract/link-query.ts'
 import { isWaitingPage, KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
 import { endOfNotice } from '../jobs/request.ts'
 import type { Settings } from '../settings/table.ts'

@@ -5,7 +5,7 @@ import type { Log } from '../contract/index.ts'
 import { AccountFlowsError, must, refuseWeak } from '../errors.ts'
 import type { createEndableSessions } from './endable-sessions.ts'
 import type { OpenLogin } from './open-login.ts'
-import type { createAccountPolicy } from './policy.ts'
+import type { createAccountPolicy } from './interactions.ts'
 import { watchAnswers } from './provider-answers.ts'
 import { restoreRequest } from './reenter.ts'
 

@@ -1,11 +1,11 @@
 import type { Context } from 'koa'
 import { errors, type Provider } from 'oidc-provider'
 import { appendCarried } from '../contract/requests.ts'
-import { isLoopbackHost } from '../settings/loopback-host.ts'
+import { isLoopbackHost } from '../settings/addresses.ts'
+import type { CapturedRequest } from '../store/logins.ts'
 import type { CarriedParameters, IdentifiedClient } from '../contract/index.ts'
 import type { ShownClient } from '../views/page-locals.ts'
 import { createRequestCheck, type Client } from './request-check.ts'
-import type { CapturedRequest } from '../store/index.ts'
 
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 

@@ -4,19 +4,28 @@
  */
 import type { Context, Next } from 'koa'
 import type { Session } from 'oidc-provider'
+import type { Clock } from '../clock.ts'
 import { appendCarried } from '../contract/requests.ts'
 import { loginSecond } from '../store/cutoffs.ts'
+import type { CapturedRequest, LoginResult } from '../store/logins.ts'
 import type { CarriedParameters } from '../contract/index.ts'
 import { defined } from '../store/kind.ts'
 import { outcomeOf } from './provider-answers.ts'
-import { HANDOVER_SECONDS, reenter, resumeRequest, type ReenterParts } from './reenter.ts'
-import { dropCookie, injectCookie } from './request-cookies.ts'
-import type { CapturedRequest, LoginResult } from '../store/index.ts'
+import {
+  HANDOVER_SECONDS,
+  dropCookie,
+  injectCookie,
+  reenter,
+  resumeRequest,
+  type ReenterParts,
+} from './reenter.ts'
 
 /** A login that only the link proves, dated when the request with the link arrived. */
-export type EmailLogin = Omit<LoginResult, 'remember'> & { amr: string[] }
+type EmailLogin = Omit<LoginResult, 'remember'> & { amr: string[] }
 
-export function createResume(parts: ReenterParts) {
+type ResumeParts = ReenterParts & { clock: Clock }
+
+export function createResume(parts: ResumeParts) {
   const { provider } = parts
   return {
     /** The account that is signed in to this browser. `undefined`: none is. */
@@ -112,7 +121,7 @@ async function askAgain(
 const DENIED = { error: 'access_denied', error_description: 'End-User aborted interaction' }
 
 async function finish(
-  parts: ReenterParts,
+  parts: ResumeParts,
   ctx: Context,
   next: Next,
   captured: CapturedRequest,

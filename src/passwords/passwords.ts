@@ -1,8 +1,12 @@
+/**
+ * How passwords are hashed and compared, and which new ones are refused beyond their length. The folder never knows where a password was
+ * typed, or what is done with it.
+ */
 import type { CheckedOptions } from '../options.ts'
 import { within, type Clock } from '../clock.ts'
 import { createHashing } from '../crypto/hashing.ts'
 import { refuseLength } from '../crypto/password.ts'
-import { AccountFlowsError, errorName } from '../errors.ts'
+import { AccountFlowsError, errorName, isJsonObject } from '../errors.ts'
 import type { JudgePassword, ReasonWords, RefusedNewPassword, User } from '../contract/index.ts'
 import type { Settings } from '../settings/table.ts'
 import { expectCommonPasswords, isCommon, loadCommonPasswords } from './common.ts'
@@ -91,8 +95,8 @@ async function askHost(
 
 function wordsOf(reason: unknown): ReasonWords | undefined {
   if (typeof reason === 'string') return shortened(reason)
-  if (typeof reason !== 'object' || reason === null) return undefined
-  const words = Object.entries<unknown>({ ...reason }).flatMap(([tag, text]) =>
+  if (!isJsonObject(reason)) return undefined
+  const words = Object.entries(reason).flatMap(([tag, text]) =>
     typeof text === 'string' ? [[tag, shortened(text)] as const] : [],
   )
   return words.length > 0 ? Object.fromEntries(words) : undefined

@@ -1,5 +1,5 @@
 /** Status, title, picture, captcha and errors at fields: they follow from the name of a page, its mode, reason and fault. */
-import { maskedAddress } from '../settings/mail-address.ts'
+import { maskedAddress } from '../settings/addresses.ts'
 import type { Catalog, Values } from './catalog.ts'
 import { wordsIn } from './languages.ts'
 import { ERROR_STATUS, type PageLocals, type PageName } from './page-locals.ts'

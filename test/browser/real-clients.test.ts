@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import type { Page } from 'playwright-core'
-import { recommendations } from '../../src/settings/recommended.ts'
+import { recommendations } from '../../src/settings/rules.ts'
 import { describeInChromium } from '../support/chromium.ts'
 import { realClients, type RealClient } from '../oidc/real-clients.ts'
 import { leaveOut } from '../support/missing.ts'

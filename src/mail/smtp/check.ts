@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { later, type Clock } from '../../clock.ts'
 import type { MailTransport } from '../../contract/index.ts'
-import { isMailAddress } from '../../settings/mail-address.ts'
+import { isMailAddress } from '../../settings/addresses.ts'
 import { explain, finding, isGreeted, type Finding, type Seen } from './check/failures.ts'
 import {
   judgeLogin,

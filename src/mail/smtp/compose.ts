@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { AccountFlowsError } from '../../errors.ts'
 import type { OutgoingMail } from '../sending.ts'
-import { isMailAddress } from '../../settings/mail-address.ts'
+import { isMailAddress } from '../../settings/addresses.ts'
 import type { SmtpSettings } from './settings.ts'
 import { createRequire } from 'node:module'
 import type MimeNode from 'nodemailer/lib/mime-node'

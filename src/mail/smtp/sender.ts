@@ -6,7 +6,7 @@ import { later, type Clock } from '../../clock.ts'
 import type { MailSender, OutgoingMail } from '../sending.ts'
 import type { MailTransport } from '../../contract/index.ts'
 import { AccountFlowsError } from '../../errors.ts'
-import { isMailAddress } from '../../settings/mail-address.ts'
+import { isMailAddress } from '../../settings/addresses.ts'
 import type { Settings } from '../../settings/table.ts'
 import {
   createAccessTokens,

@@ -8,7 +8,7 @@ import {
 } from '../../../settings/table.ts'
 import { finding, loginOf, offersTls, type Finding, type Seen } from './failures.ts'
 import type { SmtpConnection } from '../connection.ts'
-import { isLoopbackHost } from '../../../settings/loopback-host.ts'
+import { isLoopbackHost } from '../../../settings/addresses.ts'
 import { tlsPolicy } from '../settings.ts'
 import { timeout, type Clock } from '../../../clock.ts'
 import { AccountFlowsError } from '../../../errors.ts'
