@@ -5,7 +5,7 @@ import type { AdminJwtOptions } from './admin/jwt.ts'
 import { systemClock, type Clock } from './clock.ts'
 import type { Hashing } from './crypto/hashing.ts'
 import { checkCaptcha, type Captcha } from './http/captcha.ts'
-import type { ResponseDelay } from './http/response-delay.ts'
+import type { ResponseDelay } from './http/routes.ts'
 import { checkClientLogout, type ClientLogoutOptions } from './oidc/post-form.ts'
 import type { SettingTexts } from './settings/table.ts'
 import type { RecordStore } from './store/record-store.ts'
@@ -20,7 +20,7 @@ import { checkBrand, type Brand } from './views/brand.ts'
 import { logJsonLines, withoutValues } from './log.ts'
 import { isProduction, must, refuseWeak } from './errors.ts'
 import { isInTheClear } from './settings/loopback-host.ts'
-import { canonicalLocale } from './views/locale-files.ts'
+import { canonicalLocale } from './views/locales.ts'
 
 /** The options of `createAccountFlows`. A bad option is refused with a `TypeError` that names it. */
 export interface AccountFlowsOptions {

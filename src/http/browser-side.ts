@@ -2,20 +2,18 @@ import type { Core } from '../core.ts'
 import type { Flows } from '../flows/flows.ts'
 import { createInteractions } from '../oidc/interactions.ts'
 import type { CheckedOptions } from '../options.ts'
-import { asset } from './asset.ts'
-import { createBrowserCookie } from './browser-cookie.ts'
-import { forgotPassword } from './forgot-password.ts'
-import { createHostCheck } from './host-check.ts'
-import { createResendCooldown } from './resend-cooldown.ts'
+import { createBrowserCookie } from './browser.ts'
+import { forgotPassword, passwordPage } from './password-pages.ts'
+import { createHostCheck, createResendCooldown } from './mail-requests.ts'
 import { createLogin } from './login.ts'
 import { createPages } from './pages.ts'
 import { notMe } from './not-me.ts'
 import type { HttpParts } from './parts.ts'
 import { resendVerification } from './resend-verification.ts'
-import { passwordPage } from './password-page.ts'
-import { createRoutes } from './routes.ts'
+import { createRoutes, type Route } from './routes.ts'
 import { verifyEmail } from './verify-email.ts'
 import { waitingLogin } from './waiting-login.ts'
+import type { Asset } from '../views/index.ts'
 
 export type BrowserSide = ReturnType<typeof createBrowserSide>
 
@@ -50,5 +48,22 @@ export function createBrowserSide(core: Core, flows: Flows, options: CheckedOpti
     login: createLogin(parts),
     pages,
     browserCookie,
+  }
+}
+
+/** A file that our pages load: the style sheet, the script or the icon. */
+export function asset(type: string, { text, version }: Asset): Route {
+  return {
+    async get(ctx) {
+      // A page asks for the version that it was made with; another process, older or newer, may answer.
+      const isVersion = ctx.querystring === `v=${version}`
+      const kept = isVersion ? 'public, max-age=31536000, immutable' : 'no-cache'
+      ctx.set({ 'Cache-Control': kept, 'X-Content-Type-Options': 'nosniff' })
+      ctx.status = 200
+      ctx.type = `${type}; charset=utf-8`
+      ctx.etag = version
+      if (ctx.fresh) ctx.status = 304
+      else ctx.body = text
+    },
   }
 }

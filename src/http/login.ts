@@ -5,10 +5,10 @@ import { loginSecond } from '../store/login-end.ts'
 import type { LoginResult, User } from '../contract/index.ts'
 import { must } from '../errors.ts'
 import { defined } from '../store/kind.ts'
-import { isCrossSite } from './cross-site.ts'
+import { isCrossSite } from './browser.ts'
 import { errorPage } from './pages.ts'
 import type { HttpParts } from './parts.ts'
-import { blockedPage, type BlockedLogin } from './waiting-login-pages.ts'
+import { blockedPage, type BlockedLogin } from './waiting-login.ts'
 
 /** A clock that is set back during a request is no reason to refuse a login. */
 const CLOCK_STEP_SECONDS = 60

@@ -1,6 +1,6 @@
 import type { Context } from 'koa'
 import type { PageLocals } from '../views/index.ts'
-import { isPressed } from './cross-site.ts'
+import { isPressed } from './browser.ts'
 import { tokenInQuery, type SentForm } from './form.ts'
 import type { HttpParts } from './parts.ts'
 

@@ -4,8 +4,8 @@ import { carriedFrom } from '../contract/carried-query.ts'
 import { unknownLink } from '../flows/link-refusal.ts'
 import type { Sent } from '../views/index.ts'
 import { idIn, linkInForm, type SentForm } from './form.ts'
-import type { HostCheck } from './host-check.ts'
-import { verifyEmailPages } from './verify-email-pages.ts'
+import type { HostCheck } from './mail-requests.ts'
+import { verifyEmailPages } from './verify-email.ts'
 import type { HttpParts } from './parts.ts'
 
 /** The form that asks for another verification link (4.7). */

@@ -1,13 +1,14 @@
 import type { Context, Middleware, Next } from 'koa'
 import type { CheckedOptions } from '../options.ts'
 import type { Log } from '../contract/index.ts'
-import { isCrossSite } from './cross-site.ts'
+import { isCrossSite } from './browser.ts'
 import { showFailure } from './failure.ts'
 import { idIn, readForm, uiLocalesIn, type SentForm } from './form.ts'
 import { pathOf as pathOfRequest } from './mount.ts'
 import type { HttpParts } from './parts.ts'
-import { createRequestLimit } from './request-limit.ts'
-import { responseDelay } from './response-delay.ts'
+import { createRequestLimit } from './requester.ts'
+import { randomInt } from 'node:crypto'
+import type { Clock } from '../clock.ts'
 
 /** The methods that a path answers; GET answers HEAD too. */
 export interface Route {
@@ -97,5 +98,23 @@ function pathOf(ctx: Context): string | undefined {
     return ctx.path ?? undefined
   } catch {
     return undefined
+  }
+}
+
+/** The random delay of answers, in milliseconds: from `floorMs` to `floorMs + jitterMs`. */
+export interface ResponseDelay {
+  floorMs: number
+  jitterMs: number
+}
+
+/** The random delay of 4.2 and 4.7, by a clock that is never set back. It starts after the body was read: a slow body would use it up. */
+export function responseDelay({ sleep }: Clock, { floorMs, jitterMs }: ResponseDelay) {
+  return () => {
+    const jitter = jitterMs > 0 ? randomInt(jitterMs * 1000) / 1000 : 0
+    const until = performance.now() + floorMs + jitter
+    return async () => {
+      const rest = until - performance.now()
+      if (rest > 0) await sleep(rest)
+    }
   }
 }

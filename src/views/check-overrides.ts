@@ -1,6 +1,5 @@
 import type { Log } from '../contract/index.ts'
-import { placeholdersOf } from './catalog.ts'
-import type { LocaleWords } from './locale-files.ts'
+import { placeholdersOf, type LocaleWords } from './locales.ts'
 import type { ViewFiles } from './view-files.ts'
 
 interface Overrides {

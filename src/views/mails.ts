@@ -1,11 +1,18 @@
 import { MAIL_KINDS, type MailTemplate } from '../contract/mail-kinds.ts'
 import type { ShownBrand } from './brand.ts'
-import { fill, type Catalog, type Values } from './catalog.ts'
+import { fill, type Catalog, type Values } from './locales.ts'
 import { deviceText } from './device.ts'
 import type { SignedOutApps } from './page-locals.ts'
-import { appsText, factsOf, nameText } from './named.ts'
+import {
+  appsText,
+  factsOf,
+  lifetimeText,
+  nameText,
+  timeText,
+  unlinkable,
+  wrapped,
+} from './wording.ts'
 import type { Templates } from './templates.ts'
-import { lifetimeText, timeText, unlinkable, wrapped } from './wording.ts'
 
 export type MailName = MailTemplate | 'test'
 

@@ -1,6 +1,6 @@
 import { DomUtils, parseDocument } from 'htmlparser2'
 import type { PageLocals, PageName } from '../../src/views/index.ts'
-import { PAGE_NAMES, SAMPLE_PAGES } from '../../src/views/sample-pages.ts'
+import { PAGE_NAMES, SAMPLE_PAGES } from '../../src/views/samples.ts'
 
 export interface SamplePage {
   name: PageName
