@@ -129,7 +129,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const sender = createMailSender(settings, clock, refreshTokens, checked.transport)
   const mail = createMailPipeline({ ...core, ...core.clients, users: core.watchedUsers, sender })
   const maintenance = createMaintenance({ ...core, ...flows, mail })
-  const browser = createBrowserSide(core, flows, checked)
+  const browser = createBrowserSide({ ...core, ...flows }, checked, core.oauthUrl)
   const adminParts = {
     ...core,
     options: checked,
@@ -143,7 +143,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
   return {
     ...browser.login,
-    ...createLoginPassword(core, core.verifyPassword),
+    ...createLoginPassword(core),
     judgePassword: core.passwordJudge.judgeAll,
     ...createWellKnown(`${core.oauthUrl}/forgot-password`),
     adapter: sessions.adapter,

@@ -1,6 +1,7 @@
+/** What a request says of its browser: the cookie by which we know it, the site that sent the form, and whether a person looks on. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { isToken, newToken } from '../crypto/token.ts'
 import type { Context } from 'koa'
+import { isToken, newToken } from '../crypto/token.ts'
 import type { Fields } from './form.ts'
 
 export type BrowserCookie = ReturnType<typeof createBrowserCookie>

@@ -1,10 +1,11 @@
+/** What was sent to us: the fields of a form, the link in an address, the body of a request. */
+import { isUtf8 } from 'node:buffer'
 import type { Context } from 'koa'
-import type { Requester } from '../contract/index.ts'
 import { carriedFrom } from '../contract/carried-query.ts'
+import type { Requester } from '../contract/index.ts'
+import type { VerificationLink } from '../contract/links.ts'
 import { isId, isToken } from '../crypto/token.ts'
 import { SIGNED, decode, isBracketed, readingsOf } from '../flows/link.ts'
-import type { VerificationLink } from '../contract/links.ts'
-import { isUtf8 } from 'node:buffer'
 
 /** Names and values, each name exactly once. */
 export type Fields = ReadonlyMap<string, string>
@@ -16,8 +17,6 @@ export interface SentForm {
   /** Of the form itself: sent again, it is the same request. `undefined`: the form is not from our pages. */
   formId: string | undefined
   requester: Requester
-  /** Resolves when the random delay is over. It began when the form was read. */
-  randomDelay: () => Promise<void>
 }
 
 const MAX_UI_LOCALES = 100

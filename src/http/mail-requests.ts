@@ -1,4 +1,7 @@
-import type { FlowParts } from '../flows/parts.ts'
+/** What all forms that ask for a mail have in common: the cooldown, the check of the host, and the random delay. */
+import { randomInt } from 'node:crypto'
+import { within, type Clock } from '../clock.ts'
+import { carriedFrom } from '../contract/carried-query.ts'
 import type {
   BeforeForgotPassword,
   ForgotPasswordRequest,
@@ -6,23 +9,87 @@ import type {
   Requester,
 } from '../contract/index.ts'
 import { foldTyped } from '../contract/users.ts'
-import { networkOf } from './requester.ts'
-import type { Context } from 'koa'
-import { within } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
 import { errorName } from '../errors.ts'
 import type { SentForm } from './form.ts'
-import type { HttpParts } from './parts.ts'
+import type { Pages } from './pages.ts'
+import { networkOf, type CountingParts } from './requester.ts'
+import type { Post, Visit } from './routes.ts'
 
-export type ResendCooldown = ReturnType<typeof createResendCooldown>
+/** The random delay of answers, in milliseconds: from `floorMs` to `floorMs + jitterMs`. */
+export interface ResponseDelay {
+  floorMs: number
+  jitterMs: number
+}
+
+export interface MailRequestParts extends CountingParts {
+  pages: Pages
+  keyedHash(text: string): string
+  beforeForgotPassword?: BeforeForgotPassword | undefined
+  responseDelay: ResponseDelay
+}
+
+export type MailRequests = ReturnType<typeof createMailRequests>
+
+/** A form with a name, or with an expired link in its place. */
+interface MailForm {
+  kind: ForgotPasswordRequest['kind']
+  /** The field with the name. */
+  field: 'identifier' | 'username'
+  renew: Post
+  request(visit: Visit, form: SentForm, name: string): Promise<void>
+  show(visit: Visit, form: SentForm, answer: Answer): Promise<void>
+}
+
+type Answer = { mode: 'invalid' } | { mode: 'sent'; typed: string; waitMs: number | undefined }
+
+export function createMailRequests(parts: MailRequestParts) {
+  const { pages, beforeForgotPassword: before, responseDelay, clock } = parts
+  const cooldown = createCooldown(parts)
+  const delayed = (answer: Post): Post => afterDelay(answer, responseDelay, clock)
+  return {
+    cooldown,
+
+    /** Answers a form after the random delay of 4.2 and 4.7. */
+    delayed,
+
+    /** Counts the form, asks the host, and makes the request if it is allowed. A denied request gets the same answer. */
+    form: ({ kind, field, renew, request, show }: MailForm): Post =>
+      delayed(async (visit, form) => {
+        const { ctx } = visit
+        const { fields, requester } = form
+        const identifier = fields.get(field)
+        if (identifier === undefined && fields.has('token')) return renew(visit, form)
+        if (!identifier) return show(visit, form, { mode: 'invalid' })
+        if (identifier.includes('\0')) return pages.showError(ctx, 'bad_request')
+        const waitMs = await cooldown.count(kind, identifier, requester)
+        const { clientId } = carriedFrom(fields)
+        const asked = { kind, identifier, clientId, requester, fields }
+        const verdict = before ? await verdictOf(parts, before, asked) : 'allow'
+        if (verdict === 'failed') return pages.showError(ctx, 'unavailable')
+        if (verdict === 'allow') await request(visit, form, identifier)
+        await show(visit, form, { mode: 'sent', typed: identifier, waitMs })
+      }),
+  }
+}
+
+/** By a clock that is never set back. */
+function afterDelay(answer: Post, { floorMs, jitterMs }: ResponseDelay, { sleep }: Clock): Post {
+  return async (visit, form) => {
+    const jitter = jitterMs > 0 ? randomInt(jitterMs * 1000) / 1000 : 0
+    // From now, when the form is read: a slow body would use the delay up.
+    const until = performance.now() + floorMs + jitter
+    await answer(visit, form)
+    const rest = until - performance.now()
+    if (rest > 0) await sleep(rest)
+  }
+}
 
 /**
  * For how many milliseconds another mail for the same name would be too soon, whether or not an account has the name. Counted by network.
  * Whether a mail is sent, a worker decides.
  */
-export function createResendCooldown(parts: Pick<FlowParts, 'limits' | 'keyedHash' | 'settings'>) {
-  const { limits, keyedHash, settings } = parts
-
+function createCooldown({ limits, keyedHash, settings }: MailRequestParts) {
   // By network: otherwise the countdown would show a stranger that another person asked for that name lately.
   const keyOf = (kind: MailKind, typed: string, requester: Requester) => {
     const name = foldTyped(typed)
@@ -48,34 +115,12 @@ export function createResendCooldown(parts: Pick<FlowParts, 'limits' | 'keyedHas
   }
 }
 
-type Asked = Pick<ForgotPasswordRequest, 'kind' | 'identifier' | 'clientId'>
-
-export type HostCheck = ReturnType<typeof createHostCheck>
-
-/**
- * Runs the check of the host, then the request of the form if it is allowed, and waits for the random delay. A denied request gets the
- * same answer. `undefined`: the name is impossible or the check failed, and an error page is shown.
- */
-export function createHostCheck(parts: HttpParts, before: BeforeForgotPassword | undefined) {
-  const { pages, cooldown } = parts
-  return async (ctx: Context, form: SentForm, asked: Asked, request: () => Promise<void>) => {
-    const { kind, identifier } = asked
-    const { requester, fields, randomDelay } = form
-    if (identifier.includes('\0')) return pages.showError(ctx, 'bad_request')
-    const waitMs = await cooldown.count(kind, identifier, requester)
-    const verdict = before
-      ? await verdictOf(parts, before, { ...asked, requester, fields })
-      : 'allow'
-    if (verdict === 'allow') await request()
-    await randomDelay()
-    if (verdict !== 'failed') return { waitMs }
-    return pages.showError(ctx, 'unavailable')
-  }
-}
+const MAX_AUDITED_LENGTH = 256
+const CHECK_WITHIN_MS = 10_000
 
 /** `failed`: the check threw, or did not answer in time. */
 async function verdictOf(
-  { audit, keyedHash, clock, log }: HttpParts,
+  { keyedHash, audit, clock, log }: MailRequestParts,
   before: BeforeForgotPassword,
   request: ForgotPasswordRequest,
 ): Promise<'allow' | 'deny' | 'failed'> {
@@ -104,6 +149,3 @@ async function verdictOf(
   })
   return 'deny'
 }
-
-const MAX_AUDITED_LENGTH = 256
-const CHECK_WITHIN_MS = 10_000

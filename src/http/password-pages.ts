@@ -1,60 +1,66 @@
+/** The pages on the way to a password: the form that asks for a reset link, and the forms that such a link or an invitation opens. */
 import type { Context } from 'koa'
 import { carriedFrom } from '../contract/carried-query.ts'
-import { parseFields, tokenInQuery, type SentForm } from './form.ts'
-import type { HostCheck } from './mail-requests.ts'
-import type { HttpParts } from './parts.ts'
-import { newId } from '../crypto/token.ts'
+import type { CarriedParameters, Log } from '../contract/index.ts'
+import type { createInvitation } from '../flows/invitation.ts'
 import type { CompletedLink, RefusedLink } from '../flows/password-link.ts'
-import type { CarriedParameters } from '../contract/index.ts'
-import type { ResetFaults, ResetFormMode } from '../views/index.ts'
+import type { createPasswordReset } from '../flows/password-reset.ts'
+import type { OpenLogin } from '../oidc/open-login.ts'
+import type { PageName, ResetFaults, ResetFormMode } from '../views/index.ts'
+import { parseFields, tokenInQuery, type SentForm } from './form.ts'
+import type { MailRequests } from './mail-requests.ts'
+import type { Page, PageParts } from './pages.ts'
+import type { Route } from './routes.ts'
 
-/** The form that asks for a reset link (4.1, 4.2). */
-export function forgotPassword(parts: HttpParts, check: HostCheck) {
-  const { passwordReset, clients, pages } = parts
-  const name = 'forgot-password'
-
-  return {
-    async get(ctx: Context) {
-      const carried = carriedFrom(parseFields(ctx.querystring) ?? new Map<string, string>())
-      const { client } = await clients.identify(carried)
-      const locals = { mode: 'form', carried, client } as const
-      pages.show(ctx, { name, locals, formId: newId() })
-    },
-
-    async post(ctx: Context, form: SentForm) {
-      const { fields, uiLocales, formId, requester } = form
-      const identifier = fields.get('identifier')
-      if (identifier === undefined && fields.has('token'))
-        return renewLink(parts, ctx, 'reset-password', form)
-      const carried = carriedFrom(fields)
-      const genuine = await clients.identify(carried)
-      if (!identifier) {
-        const locals = { mode: 'invalid', carried, client: genuine.client } as const
-        return pages.show(ctx, { name, locals, uiLocales, formId })
-      }
-      const request = () => passwordReset.request(identifier, carried, requester, formId)
-      const asked = { kind: 'password_reset', identifier, clientId: carried.clientId } as const
-      const checked = await check(ctx, form, asked, request)
-      if (!checked) return
-      const locals = { mode: 'sent', ...genuine, typed: identifier, ...checked } as const
-      pages.show(ctx, { name, locals, uiLocales })
-    },
-  }
+export interface PasswordPageParts extends PageParts {
+  passwordReset: ReturnType<typeof createPasswordReset>
+  invitation: ReturnType<typeof createInvitation>
+  mailRequests: MailRequests
+  openLogin: Pick<OpenLogin, 'pageFor'>
+  log: Log
 }
 
-/** The pages with a form for a password: its flow, and the page that says that a new link was sent. */
-const PASSWORD_PAGES = {
+/** What a mailed link opens: its flow, and the page that says that a new link was sent. */
+const LINKS = {
   'reset-password': { flow: 'passwordReset', kind: 'password_reset', sent: 'forgot-password' },
   'accept-invitation': { flow: 'invitation', kind: 'invitation', sent: 'accept-invitation' },
 } as const
 
-type PasswordPage = keyof typeof PASSWORD_PAGES
+type LinkPage = keyof typeof LINKS
+
+/** The form that asks for a reset link (4.1, 4.2). */
+export function forgotPassword(parts: PasswordPageParts): Route {
+  const { passwordReset, clients, pages, mailRequests } = parts
+  const name = 'forgot-password'
+  return {
+    async get({ ctx }) {
+      const carried = carriedFrom(parseFields(ctx.querystring) ?? new Map<string, string>())
+      await showOf(parts, ctx, carried, { name, locals: { mode: 'form', carried } })
+    },
+
+    post: mailRequests.form({
+      kind: 'password_reset',
+      field: 'identifier',
+      renew: ({ ctx }, form) => renewLink(parts, ctx, 'reset-password', form),
+      request: (_visit, { fields, requester, formId }, identifier) =>
+        passwordReset.request(identifier, carriedFrom(fields), requester, formId),
+      async show({ ctx }, { fields, uiLocales, formId }, answer) {
+        const carried = carriedFrom(fields)
+        const genuine = await clients.identify(carried)
+        // Of what is not registered, only the form goes on with it.
+        const shown = answer.mode === 'invalid' ? { ...genuine, carried } : genuine
+        pages.show(ctx, { name, locals: { ...shown, ...answer }, uiLocales, formId })
+      },
+    }),
+  }
+}
 
 /** The form for a password, which the link of a reset (4.3, 4.4) or of an invitation (4.9) opens. */
-export function passwordPage(parts: HttpParts, name: PasswordPage) {
-  const { clients, pages, settings, requesterOf } = parts
-  const { flow: flowName, sent } = PASSWORD_PAGES[name]
+export function passwordPage(parts: PasswordPageParts, name: LinkPage): Route {
+  const { mailRequests, settings } = parts
+  const { flow: flowName, sent } = LINKS[name]
   const flow = parts[flowName]
+  const renew = mailRequests.delayed(({ ctx }, form) => renewLink(parts, ctx, name, form))
 
   async function showForm(
     ctx: Context,
@@ -62,100 +68,92 @@ export function passwordPage(parts: HttpParts, name: PasswordPage) {
     form: { mode: ResetFormMode; token: string } & ResetFaults,
     uiLocales: string | undefined,
   ) {
-    const { client } = await clients.identify(carried)
     const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
-    const locals = { ...form, minLength, maxLength, client }
-    pages.show(ctx, { name, locals, uiLocales })
+    await showOf(parts, ctx, carried, {
+      name,
+      locals: { ...form, minLength, maxLength },
+      uiLocales,
+    })
   }
 
   return {
-    async get(ctx: Context) {
+    async get({ ctx }) {
       const token = tokenInQuery(ctx.querystring) ?? ''
       const outcome = await flow.open(token)
       if ('fault' in outcome) return showInvalidLink(parts, ctx, name, outcome, token)
       await showForm(ctx, outcome.carried, { mode: 'form', token }, outcome.locale)
     },
 
-    async post(ctx: Context, form: SentForm) {
+    async post(visit, form) {
+      const { ctx, requester } = visit
       const { fields, uiLocales } = form
-      if (sent === name && fields.get('action') === 'renew')
-        return renewLink(parts, ctx, name, form)
+      if (sent === name && fields.get('action') === 'renew') return renew(visit, form)
       const token = fields.get('token') ?? ''
       const password = fields.get('password') ?? ''
       const confirmPassword = fields.get('confirm_password') ?? ''
-      const outcome = await flow.complete(
-        { token, password, confirmPassword },
-        requesterOf(ctx.req),
-      )
-      if ('fault' in outcome) {
-        const locale = uiLocales ?? outcome.locale
-        return showInvalidLink(parts, ctx, name, { ...outcome, locale }, token)
-      }
-      const { carried } = outcome
-      if ('refusal' in outcome) {
-        const { refusal: mode, reason: hostReason, also, excess } = outcome
-        return showForm(ctx, carried, { mode, token, hostReason, also, excess }, uiLocales)
-      }
-      await showDone(parts, ctx, name, outcome, uiLocales)
+      const outcome = await flow.complete({ token, password, confirmPassword }, requester)
+      if ('fault' in outcome) return showInvalidLink(parts, ctx, name, outcome, token, uiLocales)
+      if (!('refusal' in outcome)) return showDone(parts, ctx, name, outcome, uiLocales)
+      const { carried, refusal: mode, reason: hostReason, also, excess } = outcome
+      await showForm(ctx, carried, { mode, token, hostReason, also, excess }, uiLocales)
     },
   }
 }
 
+/** The password is changed, so the page is shown even if the way on is not found. */
 async function showDone(
-  parts: HttpParts,
+  { clients, openLogin, pages, log }: PasswordPageParts,
   ctx: Context,
-  name: PasswordPage,
+  name: LinkPage,
   { carried, apps }: CompletedLink,
   uiLocales: string | undefined,
 ) {
-  const client = await nextStep(parts, ctx, carried)
+  const restart = async () => clients.restart(carried, await openLogin.pageFor(ctx, carried))
+  const client = await restart().catch((error: unknown) => {
+    log('error', 'after a new password the way on is not known', { error: String(error) })
+  })
   const locals = { mode: 'done', ...(client && { client }), apps } as const
-  parts.pages.show(ctx, { name, locals, uiLocales })
-}
-
-// The password is changed, so the page is shown even if this fails.
-async function nextStep(parts: HttpParts, ctx: Context, carried: CarriedParameters) {
-  try {
-    return await parts.clients.restart(carried, await parts.openLogin.pageFor(ctx, carried))
-  } catch (error) {
-    parts.log('error', 'after a new password the way on is not known', { error: String(error) })
-    return undefined
-  }
+  pages.show(ctx, { name, locals, uiLocales })
 }
 
 /** On the page of an expired link, one click sends a new one. */
 async function showInvalidLink(
-  { pages, clients }: HttpParts,
+  parts: PasswordPageParts,
   ctx: Context,
-  name: PasswordPage,
-  { fault: reason, carried, locale: uiLocales }: RefusedLink,
+  name: LinkPage,
+  { fault: reason, carried, locale }: RefusedLink,
   token: string,
-): Promise<void> {
-  const { client } = await clients.identify(carried)
+  uiLocales = locale,
+) {
   const renew = reason === 'expired' ? token : undefined
-  const locals = { mode: 'invalid', reason, carried, client, renew } as const
-  pages.show(ctx, { name, locals, uiLocales, formId: renew && newId() })
+  const locals = { mode: 'invalid', reason, carried, renew } as const
+  await showOf(parts, ctx, carried, { name, locals, uiLocales })
 }
 
 /** Sends a new link in place of an expired one. Its token identifies the account, so no name is typed. */
-export async function renewLink(
-  parts: HttpParts,
+async function renewLink(
+  parts: PasswordPageParts,
   ctx: Context,
-  page: PasswordPage,
-  { fields, uiLocales, formId, requester, randomDelay }: SentForm,
-): Promise<void> {
-  const { flow, kind, sent: name } = PASSWORD_PAGES[page]
+  page: LinkPage,
+  { fields, uiLocales: asked, formId, requester }: SentForm,
+) {
+  const { flow, kind, sent: name } = LINKS[page]
   const token = fields.get('token') ?? ''
   const outcome = await parts[flow].renew(token, requester, formId)
-  const locale = uiLocales ?? outcome.locale
-  if ('fault' in outcome) {
-    await randomDelay()
-    return showInvalidLink(parts, ctx, page, { ...outcome, locale }, token)
-  }
-  const { carried } = outcome
-  const waitMs = await parts.cooldown.count(kind, token, requester)
-  await randomDelay()
-  const { client } = await parts.clients.identify(carried)
-  const locals = { mode: 'sent', carried, client, isRenewed: true, waitMs } as const
-  parts.pages.show(ctx, { name, locals, uiLocales: locale })
+  if ('fault' in outcome) return showInvalidLink(parts, ctx, page, outcome, token, asked)
+  const { carried, locale } = outcome
+  const waitMs = await parts.mailRequests.cooldown.count(kind, token, requester)
+  const locals = { mode: 'sent', carried, isRenewed: true, waitMs } as const
+  await showOf(parts, ctx, carried, { name, locals, uiLocales: asked ?? locale })
+}
+
+/** Shows a page with the client of its request. */
+async function showOf<N extends PageName>(
+  { clients, pages }: PasswordPageParts,
+  ctx: Context,
+  carried: CarriedParameters,
+  page: Page<N>,
+) {
+  const { client } = await clients.identify(carried)
+  pages.show(ctx, { ...page, locals: { ...page.locals, client } })
 }

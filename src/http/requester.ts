@@ -1,12 +1,16 @@
+/** Who sent a request, by which network it counts, and how many forms that network may send. */
 import ipaddr from 'ipaddr.js'
-import type { IncomingMessage } from 'node:http'
-import { acceptedTags, keptTags } from '../views/languages.ts'
-import type { AuditEvent, Requester } from '../contract/index.ts'
-import { ipOf, isLoopbackHost } from '../settings/loopback-host.ts'
-import { Server, type Socket } from 'node:net'
 import type { Context } from 'koa'
+import type { IncomingMessage } from 'node:http'
+import { Server, type Socket } from 'node:net'
+import type { Clock } from '../clock.ts'
+import type { AuditEvent, Log, Requester } from '../contract/index.ts'
 import { newId } from '../crypto/token.ts'
-import type { HttpParts } from './parts.ts'
+import { ipOf, isLoopbackHost } from '../settings/loopback-host.ts'
+import type { Settings } from '../settings/table.ts'
+import type { RateLimits } from '../store/index.ts'
+import { acceptedTags, keptTags } from '../views/languages.ts'
+import type { Visit } from './routes.ts'
 
 const MAX_USER_AGENT = 256
 
@@ -65,12 +69,20 @@ const EVENTS: Record<string, Extract<AuditEvent, { reason: 'too_many_requests' }
   '/verify-email/waiting': 'email_verification_rejected',
 }
 
+export interface CountingParts {
+  limits: RateLimits
+  settings(): Settings
+  audit(event: AuditEvent): Promise<void>
+  clock: Clock
+  log: Log
+}
+
 /**
  * Counts a form, and answers for how many seconds its network has to wait. `undefined`: it is within the limit. All forms share one
  * bucket. The form is not read, so that the answer says nothing about an account. Without `trustedProxies`, forwarding headers are ignored.
  */
-export function createRequestLimit(parts: HttpParts, trustedProxies: number) {
-  const { limits, settings, requesterOf, audit, clock, log } = parts
+export function createRequestLimit(parts: CountingParts, trustedProxies: number) {
+  const { limits, settings, audit, clock, log } = parts
   let hasWarned = false
 
   function warnOfUndeclaredProxy(ctx: Context) {
@@ -88,11 +100,10 @@ export function createRequestLimit(parts: HttpParts, trustedProxies: number) {
     trustedProxies === 0 &&
     (isLoopbackHost(req.socket.remoteAddress ?? '') || isUnixSocket(req.socket))
 
-  return async (ctx: Context): Promise<number | undefined> => {
+  return async ({ ctx, requester }: Visit): Promise<number | undefined> => {
     warnOfUndeclaredProxy(ctx)
     const { requestsPerIpPerMinute: max } = settings()
     if (max === 0 || isExempt(ctx)) return undefined
-    const requester = requesterOf(ctx.req)
     const key = `requests:${networkOf(requester.address)}`
     const { count, msToEnd } = await limits.hit(key, MINUTE_MS, max)
     if (count <= max) return undefined

@@ -1,6 +1,6 @@
-import { accentCss, shownBrand } from './brand.ts'
+import { accentCss, shownBrand, type Brand } from './brand.ts'
 import { logJsonLines } from '../log.ts'
-import type { AccountFlowsOptions } from '../options.ts'
+import type { Log } from '../contract/index.ts'
 import { must } from '../errors.ts'
 import { canonicalLocale, createCatalog, readLocales } from './locales.ts'
 import { findProblems, warnOfOddities } from './check-overrides.ts'
@@ -20,10 +20,14 @@ export type * from './page-locals.ts'
 
 export type Views = ReturnType<typeof createViews>
 
-type ViewsOptions = Pick<
-  AccountFlowsOptions,
-  'viewsDirectory' | 'defaultLocale' | 'brand' | 'captcha' | 'log'
->
+interface ViewsOptions {
+  viewsDirectory?: string | undefined
+  defaultLocale?: string | undefined
+  /** Checked. */
+  brand?: Brand | undefined
+  captcha?: { html: string } | undefined
+  log?: Log
+}
 
 const REFERENCE_LOCALE = 'en'
 
