@@ -18,7 +18,7 @@ export type { BlockedByEmail, CheckedLogin, Login, LoginDecision } from './http/
 export type { LoginPassword } from './http/login-password.ts'
 export { languageFor } from './http/pages.ts'
 export type { Captcha, CaptchaSources } from './http/captcha.ts'
-export type { ResponseDelay } from './http/mail-requests.ts'
+export type { ResponseDelay } from './http/response-delay.ts'
 export { logJsonLines } from './log.ts'
 export type { AccountAdapter } from './oidc/account-records.ts'
 export type { ClientLogoutOptions } from './oidc/post-form.ts'

@@ -1,4 +1,4 @@
-/** What a request says of its browser: the cookie by which we know it, the site that sent the form, and whether a person looks on. */
+/** What a request says of its browser: our cookie, the site that sent the form, and whether a person looks on. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context } from 'koa'
 import { isToken, newToken } from '../crypto/token.ts'

@@ -1,6 +1,5 @@
 /** What all forms that ask for a mail have in common: the cooldown, the check of the host, and the random delay. */
-import { randomInt } from 'node:crypto'
-import { within, type Clock } from '../clock.ts'
+import { within } from '../clock.ts'
 import { carriedFrom } from '../contract/carried-query.ts'
 import type {
   BeforeForgotPassword,
@@ -14,13 +13,8 @@ import { errorName } from '../errors.ts'
 import type { SentForm } from './form.ts'
 import type { Pages } from './pages.ts'
 import { networkOf, type CountingParts } from './requester.ts'
+import { afterDelay, type ResponseDelay } from './response-delay.ts'
 import type { Post, Visit } from './routes.ts'
-
-/** The random delay of answers, in milliseconds: from `floorMs` to `floorMs + jitterMs`. */
-export interface ResponseDelay {
-  floorMs: number
-  jitterMs: number
-}
 
 export interface MailRequestParts extends CountingParts {
   pages: Pages
@@ -46,11 +40,14 @@ type Answer = { mode: 'invalid' } | { mode: 'sent'; typed: string; waitMs: numbe
 export function createMailRequests(parts: MailRequestParts) {
   const { pages, beforeForgotPassword: before, responseDelay, clock } = parts
   const cooldown = createCooldown(parts)
-  const delayed = (answer: Post): Post => afterDelay(answer, responseDelay, clock)
+  const delayed =
+    (answer: Post): Post =>
+    (visit, form) =>
+      afterDelay(responseDelay, clock, () => answer(visit, form))
   return {
     cooldown,
 
-    /** Answers a form after the random delay of 4.2 and 4.7. */
+    /** Answers a form after the random delay. It counts from now, when the form is read: a slow body would use it up. */
     delayed,
 
     /** Counts the form, asks the host, and makes the request if it is allowed. A denied request gets the same answer. */
@@ -70,18 +67,6 @@ export function createMailRequests(parts: MailRequestParts) {
         if (verdict === 'allow') await request(visit, form, identifier)
         await show(visit, form, { mode: 'sent', typed: identifier, waitMs })
       }),
-  }
-}
-
-/** By a clock that is never set back. */
-function afterDelay(answer: Post, { floorMs, jitterMs }: ResponseDelay, { sleep }: Clock): Post {
-  return async (visit, form) => {
-    const jitter = jitterMs > 0 ? randomInt(jitterMs * 1000) / 1000 : 0
-    // From now, when the form is read: a slow body would use the delay up.
-    const until = performance.now() + floorMs + jitter
-    await answer(visit, form)
-    const rest = until - performance.now()
-    if (rest > 0) await sleep(rest)
   }
 }
 

@@ -1,4 +1,4 @@
-/** The pages on the way to a password: the form that asks for a reset link, and the forms that such a link or an invitation opens. */
+/** The pages on the way to a password: the form that asks for a reset link, and the forms that mailed links open. */
 import type { Context } from 'koa'
 import { carriedFrom } from '../contract/carried-query.ts'
 import type { CarriedParameters, Log } from '../contract/index.ts'

@@ -96,33 +96,27 @@ type Accent = Record<'accent' | 'strong' | 'on' | 'soft', string>
 
 type Scheme = (typeof SCHEMES)['light' | 'dark']
 
-/**
- * Backgrounds, as in `views/account-flows.css`. The search for a readable accent begins no darker than `darkest`, and goes on by `step`.
- * `tint` is the part of the accent in `soft`.
- */
+/** Backgrounds, as in `views/account-flows.css`. `towards` makes a colour easier to read. `tint` is the part of the accent in `soft`. */
 export const SCHEMES = {
-  light: { card: '#ffffff', page: '#f4f5f8', on: '#ffffff', darkest: 0, step: -1, tint: 0.08 },
-  dark: { card: '#171b22', page: '#0e1116', on: '#0c1220', darkest: 76, step: 1, tint: 0.12 },
+  light: { card: '#ffffff', page: '#f4f5f8', on: '#ffffff', towards: '#000000', tint: 0.08 },
+  dark: { card: '#171b22', page: '#0e1116', on: '#0c1220', towards: '#ffffff', tint: 0.12 },
 }
 
 /** The least contrast of text (WCAG 2.2, 1.4.3). */
 const READABLE = 4.5
-/** How much lighter or darker a button is under the pointer, of 100. */
-const HOVER = 8
+/** How much darker or lighter a button is under the pointer. */
+const HOVER = 0.15
 
 /** The brand's colour, as much darker on light and lighter on dark as it takes for every text to be read. */
-export function accentOf(colour: string, scheme: Scheme): Accent {
-  const [hue, saturation, lightness] = hslOf(colour)
-  const { card, page, on, darkest, step, tint } = scheme
-  const shade = (l: number) => hexOf(hue, saturation, Math.min(100, Math.max(0, l)))
+export function accentOf(colour: string, { card, page, on, towards, tint }: Scheme): Accent {
   const isReadable = ({ accent, strong, soft }: Accent) =>
     [card, page, soft, on].every((other) => contrast(accent, other) >= READABLE) &&
     contrast(strong, on) >= READABLE
-  const last = step < 0 ? 0 : 100
-  for (let l = Math.max(lightness, darkest); ; l += step) {
-    const accent = shade(l)
-    const made = { accent, strong: shade(l + step * HOVER), on, soft: mixed(accent, card, tint) }
-    if (isReadable(made) || (last - l) * step <= 0) return made
+  for (let percent = 0; ; percent += 1) {
+    const accent = mixed(towards, colour, percent / 100)
+    const strong = mixed(towards, accent, HOVER)
+    const made = { accent, strong, on, soft: mixed(accent, card, tint) }
+    if (isReadable(made) || percent === 100) return made
   }
 }
 
@@ -153,36 +147,9 @@ function rgbOf(colour: string): number[] {
   return [1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16))
 }
 
-function hexFrom(rgb: readonly number[]): string {
-  return `#${rgb.map((value) => Math.round(value).toString(16).padStart(2, '0')).join('')}`
-}
-
+/** So much of one colour, and the rest of another. */
 function mixed(one: string, other: string, part: number): string {
   const others = rgbOf(other)
-  return hexFrom(rgbOf(one).map((value, at) => value * part + (others[at] ?? 0) * (1 - part)))
-}
-
-/** Hue of 360, saturation and lightness of 100. */
-function hslOf(colour: string): [number, number, number] {
-  const [red = 0, green = 0, blue = 0] = rgbOf(colour).map((value) => value / 255)
-  const [max, min] = [Math.max(red, green, blue), Math.min(red, green, blue)]
-  const [range, sum] = [max - min, max + min]
-  if (range === 0) return [0, 0, sum * 50]
-  const saturation = range / (1 - Math.abs(sum - 1))
-  const sector =
-    max === red
-      ? (green - blue) / range
-      : max === green
-        ? (blue - red) / range + 2
-        : (red - green) / range + 4
-  return [sector * 60, saturation * 100, sum * 50]
-}
-
-function hexOf(hue: number, saturation: number, lightness: number): string {
-  const [s, l] = [saturation / 100, lightness / 100]
-  const value = (n: number) => {
-    const k = (((n + hue / 30) % 12) + 12) % 12
-    return 255 * (l - s * Math.min(l, 1 - l) * Math.max(-1, Math.min(k - 3, 9 - k, 1)))
-  }
-  return hexFrom([value(0), value(8), value(4)])
+  const rgb = rgbOf(one).map((value, at) => value * part + (others[at] ?? 0) * (1 - part))
+  return `#${rgb.map((value) => Math.round(value).toString(16).padStart(2, '0')).join('')}`
 }

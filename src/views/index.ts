@@ -1,15 +1,19 @@
-import { accentCss, shownBrand, type Brand } from './brand.ts'
-import { logJsonLines } from '../log.ts'
+/**
+ * Renders pages and mails from `views/*.pug`, with the words of `views/locales/*.json` and what a host puts in their place.
+ * This folder never knows a request, a record or an account: it gets values, and answers text.
+ */
 import type { Log } from '../contract/index.ts'
 import { must } from '../errors.ts'
-import { canonicalLocale, createCatalog, readLocales } from './locales.ts'
+import { logJsonLines } from '../log.ts'
+import { accentCss, shownBrand, type Brand } from './brand.ts'
 import { findProblems, warnOfOddities } from './check-overrides.ts'
 import { chooseLocale, type Languages } from './languages.ts'
+import { canonicalLocale, createCatalog, readLocales } from './locales.ts'
 import { renderMail, type MailLocals, type MailName } from './mails.ts'
 import type { PageLocals, PageName } from './page-locals.ts'
 import { asksForMail, assetOf, frameOf, renderPage, statusOf } from './pages.ts'
-import { createTemplates } from './templates.ts'
 import { tryAll } from './samples.ts'
+import { createTemplates } from './templates.ts'
 import { readViewFiles } from './view-files.ts'
 
 export type { Brand } from './brand.ts'
@@ -61,11 +65,10 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}) {
     // Our icon has our accent colour.
     favicon: assetOf(shown.accent ? icon.replaceAll('#1d4fb4', shown.accent) : icon),
   }
-  const frame = frameOf(oauthPath, assets, shown)
+  const frame = frameOf(oauthPath, assets, shown, captcha)
   const fallback = createCatalog(byDefault, [reference])
-  if (files.hasHostsTemplates && problems.length === 0) {
-    problems.push(...tryAll(templates.strict, fallback, { ...frame, captcha }))
-  }
+  if (files.hasHostsTemplates && problems.length === 0)
+    problems.push(...tryAll(templates.strict, fallback, frame))
   must(problems.length === 0, `viewsDirectory: ${problems.join('; ')}`)
   must(wanted, `defaultLocale must be one of ${[...locales.keys()].join(', ')}`)
   warnOfOddities(overrides, log)
@@ -92,9 +95,8 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}) {
       formId?: string,
     ) {
       const catalog = catalogFor(languages)
+      const html = renderPage(templates, catalog, frame, name, locals, languages.asked, formId)
       const hasCaptcha = captcha !== undefined && asksForMail(name, locals)
-      const around = hasCaptcha ? { ...frame, captcha } : frame
-      const html = renderPage(templates, catalog, around, name, locals, languages.asked, formId)
       return { html, status: statusOf(locals), lang: catalog.lang, hasCaptcha }
     },
 

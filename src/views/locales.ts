@@ -1,3 +1,4 @@
+/** The words of pages and mails: read from the files of each language, and looked up by their keys. */
 import { basename } from 'node:path'
 import { isJsonObject, jsonOf } from '../errors.ts'
 import type { ViewFile, ViewFiles } from './view-files.ts'
@@ -13,42 +14,31 @@ export interface LocaleWords {
   hosts: ReadonlyMap<string, string>
 }
 
+const NONE: ReadonlyMap<string, string> = new Map()
+
 /** @param problems - gets the mistakes in the host's files. */
 export function readLocales(files: ViewFiles, problems: string[]): Map<string, LocaleWords> {
-  const ours = readLayer(files.own, problems)
-  const theirs = readLayer(files.hosts, problems)
   const locales = new Map<string, LocaleWords>()
-  for (const locale of [...ours.keys(), ...theirs.keys()]) {
-    const own = ours.get(locale) ?? NOTHING
-    const hosts = theirs.get(locale) ?? NOTHING
-    const dir = hosts.dir ?? own.dir ?? (isRightToLeft(locale) ? 'rtl' : 'ltr')
-    const words = new Map([...own.words, ...hosts.words])
-    locales.set(locale, { locale, dir, words, own: own.words, hosts: hosts.words })
+  for (const layer of ['own', 'hosts'] as const) {
+    for (const file of files[layer].values()) {
+      if (!/^locales\/[^/]+\.json$/.test(file.name)) continue
+      const locale = canonicalLocale(basename(file.name, '.json'))
+      const read = wordsOf(file)
+      const known = locales.get(locale ?? '')
+      if (locale === undefined)
+        problems.push(`the name of ${file.name} must be a language tag (BCP 47)`)
+      else if (known && known[layer] !== NONE)
+        problems.push(`${file.name} is a second file for ${locale}`)
+      else if (typeof read === 'string') problems.push(read)
+      else {
+        const dir = read.dir ?? known?.dir ?? (isRightToLeft(locale) ? 'rtl' : 'ltr')
+        const words = new Map([...(known?.words ?? []), ...read.words])
+        const layers = { own: NONE, hosts: NONE, ...known, [layer]: read.words }
+        locales.set(locale, { ...layers, locale, dir, words })
+      }
+    }
   }
   return locales
-}
-
-/** The words of one file, and the direction that it names. */
-interface Layer {
-  dir?: 'ltr' | 'rtl' | undefined
-  words: ReadonlyMap<string, string>
-}
-
-const NOTHING: Layer = { words: new Map() }
-
-function readLayer(files: ReadonlyMap<string, ViewFile>, problems: string[]) {
-  const layers = new Map<string, Layer>()
-  for (const file of files.values()) {
-    if (!/^locales\/[^/]+\.json$/.test(file.name)) continue
-    const locale = canonicalLocale(basename(file.name, '.json'))
-    const words = wordsOf(file)
-    if (locale === undefined)
-      problems.push(`the name of ${file.name} must be a language tag (BCP 47)`)
-    else if (layers.has(locale)) problems.push(`${file.name} is a second file for ${locale}`)
-    else if (typeof words === 'string') problems.push(words)
-    else layers.set(locale, words)
-  }
-  return layers
 }
 
 /** `undefined`: not a language tag. */
@@ -61,7 +51,7 @@ export function canonicalLocale(tag: string): string | undefined {
 }
 
 /** A string is what is wrong with the file. */
-function wordsOf({ name, text }: ViewFile): Layer | string {
+function wordsOf({ name, text }: ViewFile) {
   const parsed = jsonOf(text.replace(/^\uFEFF/, ''))
   if (!isJsonObject(parsed)) return `${name} is not a JSON object of texts`
   const words = new Map<string, string>()
@@ -72,7 +62,7 @@ function wordsOf({ name, text }: ViewFile): Layer | string {
   const dir = words.get('dir')
   words.delete('dir')
   if (dir !== undefined && dir !== 'ltr' && dir !== 'rtl') return `${name}: dir must be ltr or rtl`
-  return { dir, words }
+  return { dir, words } as const
 }
 
 const RIGHT_TO_LEFT = /^(Adlm|Arab|Hebr|Mand|Nkoo|Rohg|Samr|Syrc|Thaa)$/

@@ -26,12 +26,9 @@ export function tryAll(templates: Templates, catalog: Catalog, frame: PageFrame)
     }
   }
 
-  for (const name of PAGE_NAMES) {
-    for (const locals of Object.values<PageLocals[PageName][]>(SAMPLE_PAGES[name]).flat()) {
-      attempt(`pages/${name}`, () =>
-        renderPage(templates, catalog, frame, name, locals, 'en', 'form'),
-      )
-    }
+  for (const { name, locals } of samplePages) {
+    const render = () => renderPage(templates, catalog, frame, name, locals, 'en', 'form')
+    attempt(`pages/${name}`, render)
   }
   for (const [name, locals] of SAMPLE_MAILS) {
     attempt(`mails/${name}`, () => renderMail(templates, catalog, name, locals, frame.brand))
@@ -164,4 +161,12 @@ export const SAMPLE_PAGES: PageSamples = {
 }
 
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type is made of it
-export const PAGE_NAMES = Object.keys(SAMPLE_PAGES) as PageName[]
+const PAGE_NAMES = Object.keys(SAMPLE_PAGES) as PageName[]
+
+/** Every page in every mode. */
+export const samplePages: { name: PageName; locals: PageLocals[PageName] }[] = PAGE_NAMES.flatMap(
+  (name) =>
+    Object.values<PageLocals[PageName][]>(SAMPLE_PAGES[name])
+      .flat()
+      .map((locals) => ({ name, locals })),
+)

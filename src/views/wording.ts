@@ -1,5 +1,6 @@
-import type { ShownApps, ShownClient, SignedOutApps } from './page-locals.ts'
+/** Amounts, times and names in the words of a language. Anyone may have chosen the names. */
 import type { Catalog } from './locales.ts'
+import type { ShownApps, ShownClient, SignedOutApps } from './page-locals.ts'
 
 /** Rounds down, so that the link works at least as long. One day is shown as 24 hours. */
 export function lifetimeText(ms: number, lang: string): string {
@@ -22,20 +23,15 @@ export function waitText(ms: number, lang: string): string {
 }
 
 /** In the digits of the language. */
-export function numberText(value: number, lang: string): string {
-  return numbers(lang).format(value)
-}
+export const numberText = (value: number, lang: string) => numbers(lang).format(value)
 
 const numbers = madeOnce((lang) => new Intl.NumberFormat(lang))
 
+type Unit = 'second' | 'minute' | 'hour' | 'day'
+
 /** Such as `2 hours`. */
-export function amountText(
-  amount: number,
-  unit: 'second' | 'minute' | 'hour' | 'day',
-  lang: string,
-): string {
-  return amounts(`${lang} ${unit}`).format(amount)
-}
+export const amountText = (amount: number, unit: Unit, lang: string) =>
+  amounts(`${lang} ${unit}`).format(amount)
 
 const amounts = madeOnce((langAndUnit) => {
   const [lang, unit] = langAndUnit.split(' ')
@@ -43,9 +39,7 @@ const amounts = madeOnce((langAndUnit) => {
 })
 
 /** To the minute, in UTC, because the time zone of the reader is not known. */
-export function timeText(at: Date, lang: string): string {
-  return times(lang).format(at)
-}
+export const timeText = (at: Date, lang: string) => times(lang).format(at)
 
 const times = madeOnce(
   (lang) =>
@@ -61,16 +55,9 @@ const times = madeOnce(
 )
 
 /** Such as `macOS or iPadOS`. */
-export function eitherOf(names: readonly string[], lang: string): string {
-  return alternatives(lang).format(names)
-}
+export const eitherOf = (names: readonly string[], lang: string) => alternatives(lang).format(names)
 
 const alternatives = madeOnce((lang) => new Intl.ListFormat(lang, { type: 'disjunction' }))
-
-/** Such as `Shop, Mail, and 3 more`. */
-export function allOf(names: readonly string[], lang: string): string {
-  return lists(lang).format(names)
-}
 
 const lists = madeOnce((lang) => new Intl.ListFormat(lang))
 
@@ -82,36 +69,6 @@ function madeOnce<Format>(make: (key: string) => Format): (key: string) => Forma
     made.set(key, format)
     return format
   }
-}
-
-/** Lines of at most 76 columns, broken at spaces, and between Chinese and Japanese characters, which are two columns wide. */
-export function wrapped(text: string): string {
-  return text.split('\n').map(wrappedLine).join('\n')
-}
-
-const WIDE = /[\u3000-\u30FF\u3400-\u9FFF\uF900-\uFAFF\uFF00-\uFF60]/g
-/** A word, or one wide character with the characters that must not begin a line. And the spaces that follow. */
-const PIECE =
-  /(?:[\u3000-\u30FF\u3400-\u9FFF\uF900-\uFAFF\uFF00-\uFF60]|[^ \u3000-\u30FF\u3400-\u9FFF\uF900-\uFAFF\uFF00-\uFF60]+)[、。」』ァィゥェォッャュョぁぃぅぇぉっゃゅょー！），：；？]* *| +/gu
-
-function wrappedLine(line: string): string {
-  const lines: string[] = []
-  let last = ''
-  let columns = 0
-  for (const [piece] of line.matchAll(PIECE)) {
-    if (last && columns + columnsOf(piece.trimEnd()) > 76) {
-      lines.push(last.trimEnd())
-      last = ''
-      columns = 0
-    }
-    last += piece
-    columns += columnsOf(piece)
-  }
-  return [...lines, last.trimEnd()].join('\n')
-}
-
-function columnsOf(text: string): number {
-  return Array.from(text.replace(WIDE, '  ')).length
 }
 
 /** Registered addresses can have any scheme. Links with these ones run no script. */
@@ -157,8 +114,6 @@ export function isolated(name: string, dir: 'ltr' | 'rtl'): string {
   return name && mayTurn ? `\u2068${name}\u2069` : name
 }
 
-/** Texts with names of accounts and apps, which anyone may have chosen. */
-
 type Unlink = (name: string) => string
 
 export function nameText({ dir }: Catalog, name: string, unlinked: Unlink = (name) => name) {
@@ -171,7 +126,7 @@ export function appsText(catalog: Catalog, apps: SignedOutApps | undefined, unli
   function sentence(key: string, { names, more }: ShownApps) {
     const shown = names.map((name) => nameText(catalog, name, unlinked))
     const all = more > 0 ? [...shown, t('apps.more', { count: numberText(more, lang) })] : shown
-    return all.length > 0 ? t(key, { apps: allOf(all, lang) }) : ''
+    return all.length > 0 ? t(key, { apps: lists(lang).format(all) }) : ''
   }
   return {
     told: apps ? sentence('apps.told', apps.told) : '',
@@ -180,7 +135,7 @@ export function appsText(catalog: Catalog, apps: SignedOutApps | undefined, unli
 }
 
 interface ShownLogin {
-  username: string
+  username?: string | undefined
   clientName?: string | undefined
   /** When it began, if it still waits. */
   at?: Date | undefined
@@ -189,7 +144,7 @@ interface ShownLogin {
 /** What stands beside the code of a login, one fact in a line. */
 export function factsOf(
   catalog: Catalog,
-  { username, clientName, at }: ShownLogin,
+  { username = '', clientName, at }: ShownLogin,
   unlinked?: Unlink,
 ): string[] {
   const { t, lang } = catalog
