@@ -130,28 +130,23 @@ export async function readBody(ctx: Context, mediaType: string): Promise<Body | 
   // Only of a body that was read: some parsers set an empty object for one that they did not read.
   if (!ctx.req.readable) return { parsed: Reflect.get(ctx.req, 'body') ?? ctx.request.body }
   try {
-    await koaBody(optionsFor(mediaType))(ctx, async () => {})
+    // As text, because its form parser makes objects of `token[$gt]=`. As Latin-1, because as UTF-8 it would replace invalid bytes.
+    const read = koaBody({
+      json: false,
+      urlencoded: false,
+      text: true,
+      textTypes: [mediaType],
+      textLimit: '64kb',
+      encoding: 'latin1',
+      patchNode: false,
+    })
+    await read(ctx, async () => {})
   } catch (error) {
     return refusalOf(error)
   }
-  const text = decoded(ctx.request.body)
-  return text === undefined ? 'bad_request' : { text }
-}
-
-// As text, because its form parser makes objects of `token[$gt]=`. As Latin-1, because as UTF-8 it would replace invalid bytes.
-const optionsFor = (mediaType: string) => ({
-  json: false,
-  urlencoded: false,
-  text: true,
-  textTypes: [mediaType],
-  textLimit: '64kb',
-  encoding: 'latin1' as const,
-  patchNode: false,
-})
-
-function decoded(read: unknown): string | undefined {
-  const bytes = Buffer.from(typeof read === 'string' ? read : '', 'latin1')
-  return isUtf8(bytes) ? bytes.toString() : undefined
+  const sent: unknown = ctx.request.body
+  const bytes = Buffer.from(typeof sent === 'string' ? sent : '', 'latin1')
+  return isUtf8(bytes) ? { text: bytes.toString() } : 'bad_request'
 }
 
 function refusalOf(error: unknown): BodyRefusal {

@@ -41,22 +41,17 @@ export function createRoutes(parts: RouteParts, routes: Record<string, Route>): 
   const expectMounted = createMountCheck(oauthPath, log)
 
   // Other sites are refused before the form is counted. Otherwise they could use up the limit of a person.
-  async function isRefused(visit: Visit): Promise<boolean> {
-    const { ctx } = visit
-    if (isCrossSite(ctx.req, origin)) {
-      pages.showError(ctx, 'refused')
-      return true
-    }
+  async function refusalOf(visit: Visit) {
+    if (isCrossSite(visit.ctx.req, origin)) return 'refused'
     const seconds = await limit(visit)
-    if (seconds === undefined) return false
-    ctx.set('Retry-After', String(seconds))
-    pages.showError(ctx, 'too_many_requests')
-    return true
+    if (seconds === undefined) return undefined
+    visit.ctx.set('Retry-After', String(seconds))
+    return 'too_many_requests'
   }
 
   async function readAndAnswer(visit: Visit, answer: Post) {
     const { ctx } = visit
-    const fields = await readForm(ctx)
+    const fields = (await refusalOf(visit)) ?? (await readForm(ctx))
     if (typeof fields === 'string') return pages.showError(ctx, fields)
     const uiLocales = uiLocalesIn(fields)
     const requester = { ...visit.requester, uiLocales }
@@ -78,16 +73,16 @@ export function createRoutes(parts: RouteParts, routes: Record<string, Route>): 
     }
     expectMounted(ctx, path)
     const { get, post } = route
-    const { req } = ctx
-    const visit = { ctx, next, requester: requesterOf(req), browser: browserCookie.read(req) }
     // A resumed request has another path afterwards.
     const from = ctx.path
     try {
+      const { req } = ctx
+      const visit = { ctx, next, requester: requesterOf(req), browser: browserCookie.read(req) }
       if (get && ['GET', 'HEAD'].includes(ctx.method)) await get(visit)
       else if (!post || ctx.method !== 'POST') {
         ctx.set('Allow', [get && 'GET, HEAD', post && 'POST'].filter(Boolean).join(', '))
         pages.showError(ctx, 'method_not_allowed')
-      } else if (!(await isRefused(visit))) await readAndAnswer(visit, post)
+      } else await readAndAnswer(visit, post)
     } catch (error) {
       showFailure(pages, log, ctx, error, from)
     }
