@@ -20,7 +20,7 @@ import {
   createPasswordChanged,
 } from './flows/password-changed.ts'
 import { createFlows } from './flows/flows.ts'
-import { loadBodyReader } from './http/body.ts'
+import { loadBodyReader } from './http/form.ts'
 import { createBrowserSide } from './http/browser-side.ts'
 import { createLoginPassword, forgetTries } from './http/login-password.ts'
 import { networkOf, requesterOf as requesterBehind } from './http/requester.ts'
@@ -40,7 +40,7 @@ import {
 } from './oidc/backchannel-logout.ts'
 import { createClients } from './oidc/clients.ts'
 import { createEndableSessions } from './oidc/endable-sessions.ts'
-import { createInteractions, createAccountPolicy } from './oidc/interactions.ts'
+import { createAccountPolicy } from './oidc/interactions.ts'
 import { createOpenLogin } from './oidc/open-login.ts'
 import { createOwnAdapter } from './oidc/own-adapter.ts'
 import { createPostForm } from './oidc/post-form.ts'
@@ -154,7 +154,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const { routes, login, answerOutage, browserCookie } = createBrowserSide(
     {
       ...flows,
-      interactions: createInteractions(provider),
+      provider,
       clients,
       openLogin,
       resume,
@@ -162,12 +162,12 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       users,
       limits,
       views,
-      oauthUrl,
       keyedHash,
       requesterOf,
       ...common,
     },
     checked,
+    oauthUrl,
   )
   const added = { sessions, policy, openLogin, routes, answerOutage, browserCookie }
 
@@ -199,7 +199,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
   return {
     ...login,
-    ...createLoginPassword({ limits, keyedHash, requesterOf }, verifyPassword),
+    ...createLoginPassword({ limits, keyedHash, requesterOf, verifyPassword }),
     judgePassword: passwordJudge.judgeAll,
     adapter: sessions.adapter,
     policy: policy.add,

@@ -20,7 +20,7 @@ import { checkBrand, type Brand } from './views/brand.ts'
 import { logJsonLines, withoutValues } from './log.ts'
 import { isProduction, must, refuseWeak } from './errors.ts'
 import { isInTheClear } from './settings/addresses.ts'
-import { canonicalLocale } from './views/locale-files.ts'
+import { canonicalLocale } from './views/locales.ts'
 
 /** The options of `createAccountFlows`. A bad option is refused with a `TypeError` that names it. */
 export interface AccountFlowsOptions {

@@ -1,7 +1,7 @@
 import type { Context } from 'koa'
 import * as z from 'zod'
 import { isJsonObject, jsonOf } from '../errors.ts'
-import { readBody, type BodyRefusal } from '../http/body.ts'
+import { readBody, type BodyRefusal } from '../http/form.ts'
 import {
   invalid,
   refusal,

@@ -21,7 +21,7 @@ import {
 } from './reenter.ts'
 
 /** A login that only the link proves, dated when the request with the link arrived. */
-type EmailLogin = Omit<LoginResult, 'remember'> & { amr: string[] }
+export type EmailLogin = Omit<LoginResult, 'remember'> & { amr: string[] }
 
 type ResumeParts = ReenterParts & { clock: Clock }
 

@@ -3,10 +3,9 @@ import { expect } from 'chai'
 import { assert, integer, property } from 'fast-check'
 import { DomUtils } from 'htmlparser2'
 import { mailTemplates } from '../../src/contract/mail-kinds.ts'
-import { accentOf, contrast, SCHEMES } from '../../src/views/accent.ts'
-import { checkBrand, type Brand } from '../../src/views/brand.ts'
+import { SCHEMES, accentOf, checkBrand, contrast, type Brand } from '../../src/views/brand.ts'
 import { createViews, type Views } from '../../src/views/index.ts'
-import { mailboxOf } from '../../src/views/open-mailbox.ts'
+import { mailboxOf } from '../../src/views/pages.ts'
 import { read, samplePages } from './read-pages.ts'
 
 const STYLE = readFileSync(new URL('../../views/account-flows.css', import.meta.url), 'utf8')

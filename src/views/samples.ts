@@ -1,4 +1,8 @@
+/** Values for every page in every mode and for every mail. With them, a host's templates are tried at the start. */
 import type { LinkReason } from '../contract/requests.ts'
+import { MAIL_KINDS, mailKinds, type MailKind } from '../contract/mail-kinds.ts'
+import type { Catalog } from './locales.ts'
+import { renderMail, type MailLocals, type MailName } from './mails.ts'
 import {
   ERROR_STATUS,
   type CodeFault,
@@ -6,7 +10,61 @@ import {
   type PageName,
   type ResetFormMode,
 } from './page-locals.ts'
-import { APPS as apps } from './sample-mails.ts'
+import { renderPage, type PageFrame } from './pages.ts'
+import { failureOf, type Templates } from './templates.ts'
+
+/** Renders every page and mail once, so that mistakes are found at the start. `templates` are strict. */
+export function tryAll(templates: Templates, catalog: Catalog, frame: PageFrame): string[] {
+  const problems = new Set<string>()
+
+  function attempt(name: string, work: () => unknown) {
+    try {
+      work()
+    } catch (error) {
+      const { where, message } = failureOf(error)
+      problems.add(`${where ?? name}: ${message}`)
+    }
+  }
+
+  for (const { name, locals } of samplePages) {
+    const render = () => renderPage(templates, catalog, frame, name, locals, 'en', 'form')
+    attempt(`pages/${name}`, render)
+  }
+  for (const [name, locals] of SAMPLE_MAILS) {
+    attempt(`mails/${name}`, () => renderMail(templates, catalog, name, locals, frame.brand))
+  }
+  return [...problems]
+}
+
+const HOUR_MS = 3_600_000
+const code = { code: '042917', at: new Date(0) }
+const apps = {
+  told: { names: ['Shop'], more: 0 },
+  untold: { names: ['Mail', 'Wiki'], more: 3 },
+}
+
+const little = { username: '', link: 'https://id.example/', at: new Date(0) }
+const userAgent = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
+const much = { ...little, username: 'ann', clientName: 'The App', apps, userAgent }
+
+/** Each mail, with little and with much to say. */
+export const SAMPLE_MAILS: [MailName, MailLocals][] = [
+  ...mailKinds.flatMap((kind) => samplesOf(MAIL_KINDS[kind])),
+  ['test', little],
+]
+
+function samplesOf({ template, link, isNotice }: (typeof MAIL_KINDS)[MailKind]) {
+  const wanted = [little, much, { ...little, [isNotice ? 'isByHost' : 'isByAdmin']: true }]
+  return wanted.map((locals): [MailName, MailLocals] => [
+    template,
+    {
+      ...locals,
+      notMe: 'https://id.example/not-me',
+      ...(link && { lifetimeMs: HOUR_MS }),
+      ...(locals === much && link?.isSigned && { login: code }),
+    },
+  ])
+}
 
 type PageSamples = { [N in PageName]: Record<PageLocals[N]['mode'], PageLocals[N][]> }
 
@@ -22,8 +80,6 @@ const VERIFICATION_REASONS = ['unknown', 'expired', 'used', 'changed'] as const
 const CAUSE_OF_REASON: LinkReason[] = [...VERIFICATION_REASONS, 'superseded']
 const link = { token: 'token', carried, authorizeSig: 'signature' }
 const waiting = 'login'
-const lifetimeMs = 86_400_000
-const code = { code: '042917', at: new Date(0) }
 const limits = { token: 'token', minLength: 8, maxLength: 64 }
 
 /** With little and with much to say. */
@@ -51,7 +107,7 @@ const PASSWORD_PAGES: PageSamples['reset-password'] = {
   done: both({ mode: 'done' }, { client, apps }),
 }
 
-const blocked = { mode: 'blocked', username: 'ann', lifetimeMs, carried: {} } as const
+const blocked = { mode: 'blocked', username: 'ann', lifetimeMs: 24 * HOUR_MS, carried: {} } as const
 const waits = { sentTo: 'ann@example.com', carried, client, waiting, waitMs: 30_000 }
 const blockedBy = (fault?: CodeFault) => ({ ...blocked, ...waits, fault })
 const FAULTS: (CodeFault | undefined)[] = [
@@ -59,7 +115,7 @@ const FAULTS: (CodeFault | undefined)[] = [
   { reason: 'not_yet' },
   { reason: 'unread' },
   { reason: 'wrong' },
-  { reason: 'too_many', waitMs: 3_600_000 },
+  { reason: 'too_many', waitMs: HOUR_MS },
 ]
 
 /** Each page in each mode, with little and with much to say. */
@@ -82,7 +138,7 @@ export const SAMPLE_PAGES: PageSamples = {
     confirm: both({ mode: 'confirm', link }, { client }),
     elsewhere: [
       ...both({ mode: 'elsewhere', username: 'ann' }, { client, ...code }),
-      { mode: 'elsewhere', username: 'ann', ...code, waitMs: 3_600_000 },
+      { mode: 'elsewhere', username: 'ann', ...code, waitMs: HOUR_MS },
     ],
     other_account: both({ mode: 'other_account' }, { client }),
     signed_in: both({ mode: 'signed_in' }, { client }),
@@ -106,3 +162,11 @@ export const SAMPLE_PAGES: PageSamples = {
 
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type is made of it
 export const PAGE_NAMES = Object.keys(SAMPLE_PAGES) as PageName[]
+
+/** Every page in every mode. */
+export const samplePages: { name: PageName; locals: PageLocals[PageName] }[] = PAGE_NAMES.flatMap(
+  (name) =>
+    Object.values<PageLocals[PageName][]>(SAMPLE_PAGES[name])
+      .flat()
+      .map((locals) => ({ name, locals })),
+)
