@@ -131,8 +131,8 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const maintenance = createMaintenance({ ...core, ...flows, mail })
   const browser = createBrowserSide(core, flows, checked)
   const adminParts = {
+    ...checked,
     ...core,
-    options: checked,
     outbox,
     wake: mail.wake,
     canSend: sender.canSend,

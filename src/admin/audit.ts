@@ -1,11 +1,10 @@
 import * as z from 'zod'
-import { newId } from '../crypto/token.ts'
-import { isStoreUnavailable } from '../errors.ts'
-import type { RecordedEvent } from '../contract/index.ts'
 import { AUDIT_EVENT_TYPES } from '../contract/audit.ts'
-import { operation, type AdminCaller, type AdminParts } from './operation.ts'
+import type { Log, RecordedEvent, UserStore } from '../contract/index.ts'
+import { isStoreUnavailable } from '../errors.ts'
+import type { AccountFlowsStore } from '../store/index.ts'
+import { operation } from './operation.ts'
 import { given, givenTime, limit, object, oneOf, optional, text, time, wireOf } from './schema.ts'
-import { usernamesOf, type NameOf } from './usernames.ts'
 
 export type AuditEvent = z.infer<typeof AuditEvent>
 export const AuditEvent = object('An event of the audit log.', {
@@ -27,6 +26,11 @@ export const AuditLog = object('Events, the last recorded one first.', {
   events: z.array(AuditEvent),
 })
 
+export interface AuditParts {
+  store: Pick<AccountFlowsStore, 'audit'>
+  users: UserStore
+}
+
 export const auditOperations = {
   listAudit: operation({
     route: 'GET /audit',
@@ -43,7 +47,7 @@ export const auditOperations = {
       limit,
     }),
     answer: AuditLog,
-    async run({ query }, { store, users }) {
+    async run({ query }, { store, users }: AuditParts) {
       const { account_id: accountId, type: types, recorded_from: recordedFrom, limit } = query
       const events = await store.audit.list({ accountId, types, recordedFrom, limit })
       const nameOf = await usernamesOf(users, events)
@@ -52,29 +56,38 @@ export const auditOperations = {
   }),
 }
 
-/** Records what an admin does, and who it is; before it is done. */
-export function recordAction(
-  { audit, clock }: AdminParts,
-  { actor, requester }: AdminCaller,
-  action: string,
-  about: { accountId?: string | undefined; details?: Record<string, string | string[]> } = {},
-): Promise<void> {
-  return audit({
-    id: newId(),
-    type: 'admin_action',
-    at: clock.now(),
-    accountId: about.accountId,
-    details: { action, actor, ...about.details },
-    ...requester,
-  })
+export const eventShape = (event: RecordedEvent, nameOf: NameOf) =>
+  wireOf(AuditEvent, { ...event, username: nameOf(event.accountId) })
+
+const AT_ONCE = 50
+
+/** `undefined`: there is none, or it is not known. */
+export type NameOf = (id: string | undefined) => string | undefined
+
+/** The usernames of accounts, for people who read ids. While the users cannot be reached, none is known. */
+export async function usernamesOf(
+  users: UserStore,
+  records: { accountId?: string | undefined }[],
+): Promise<NameOf> {
+  const ids = [...new Set(records.flatMap(({ accountId }) => accountId ?? []))]
+  const names = new Map<string | undefined, string>()
+  try {
+    for (let at = 0; at < ids.length; at += AT_ONCE) {
+      const found = await Promise.all(ids.slice(at, at + AT_ONCE).map((id) => users.findById(id)))
+      for (const user of found) if (user) names.set(user.id, user.username)
+    }
+  } catch (error) {
+    if (!isStoreUnavailable(error)) throw error
+  }
+  return (id) => names.get(id)
 }
 
-/** Whether something was recorded that is so already: whoever asked is not told that it failed. Where it was not, the log says so. */
+/** Whether something was recorded that is so already: it is told all the same. Where it was not recorded, the log says so. */
 export async function isRecorded(
-  { log }: AdminParts,
+  log: Log,
   recorded: Promise<void>,
   what: string,
-  details?: Parameters<AdminParts['log']>[2],
+  details?: Parameters<Log>[2],
 ): Promise<boolean> {
   try {
     await recorded
@@ -85,6 +98,3 @@ export async function isRecorded(
     return false
   }
 }
-
-export const eventShape = (event: RecordedEvent, nameOf: NameOf) =>
-  wireOf(AuditEvent, { ...event, username: nameOf(event.accountId) })

@@ -1,8 +1,33 @@
-/** Of each cause of a missing mail two sentences: what it is, and what to do next. */
+/** What support is told where a mail is missed: of each cause, what it is and what to do next. `diagnosis.ts` finds it. */
 import * as z from 'zod'
-import { failedWords } from './failed-mail.ts'
-import { nameOf, sendLink, timeOf, type Facts, type Words } from './facts.ts'
+import type { RecordedEvent, User } from '../contract/index.ts'
+import { MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
+import { atStep, type MailFault } from '../errors.ts'
+import type { MailJobStatus } from '../store/index.ts'
 import { text } from './schema.ts'
+
+/** What is known of an account where a mail is missed: the words of a cause are made of it. */
+export interface Facts {
+  user: User
+  /** Whether a reset link goes to verified addresses alone; no by default. */
+  needsVerified?: boolean
+  /** The event that ended the request or the mail. `undefined`: the account is described as it is now. */
+  event?: RecordedEvent
+  /** Of the mail that is meant; a reset by default. */
+  kind?: LinkKind
+  /** What is left of that mail. `undefined`: it is gone. */
+  job?: MailJobStatus | undefined
+}
+
+export type Words = readonly [summary: string, advice: string]
+
+const timeOf = ({ event }: Facts) => event?.at.toISOString()
+
+const nameOf = ({ kind = 'password_reset' }: Facts) => MAIL_KINDS[kind].link.called
+
+/** The command that sends a link to the account. */
+const sendLink = ({ user, kind = 'password_reset' }: Pick<Facts, 'user' | 'kind'>) =>
+  `account-flows ${MAIL_KINDS[kind].link.command} --id ${user.id}`
 
 const mended = (how: string) => `${how} in your user store. Then ask the person to try again.`
 
@@ -143,4 +168,43 @@ export const Diagnosis = z.strictObject({
 export function diagnosisOf(cause: Cause, facts: Facts): Diagnosis {
   const [summary, advice] = WORDS[cause](facts)
   return { cause, summary, advice }
+}
+
+const faultOf = (event?: RecordedEvent): Partial<MailFault> => event?.details ?? {}
+
+/** Whether the mail server said so of this mail; otherwise it accepts none. */
+export function isRefusal(event: RecordedEvent): boolean {
+  return event.reason === 'ERR_MAIL_REFUSED' || isAnswer(faultOf(event))
+}
+
+const isAnswer = ({ step = '', code = '' }: Partial<MailFault>) =>
+  /^\d/.test(code) && ['RCPT TO', 'DATA'].includes(step)
+
+/** Of a mail that the mail server did not take, or a transport in its place. */
+export function failedWords(facts: Facts): Words {
+  const { event, user } = facts
+  const fault = faultOf(event)
+  const { step, code = 'unknown reason', reply } = fault
+  const isTransport = step === 'transport'
+  const isForGood = event?.reason === 'ERR_MAIL_REFUSED'
+  const mail = `the last ${nameOf(facts)}`
+  const failed = isAnswer(fault) ? `does not accept ${mail} now` : `could not be used for ${mail}`
+  const later = isTransport ? `did not accept ${mail}` : failed
+  const said = reply === undefined ? code : `"${reply.replaceAll('"', "'")}"`
+  const at = step === undefined || isTransport ? '' : ` ${atStep({ step })}`
+  // RFC 3463: x.1.x is about an address, all else is not.
+  const isOfAddress = !/^\d{3} \d\.(?!1\.)/.test(code)
+  const check = isOfAddress ? 'Check the address. ' : 'Ask the operator of the mail server. '
+  const look = isTransport || (reply === undefined && isAnswer(fault)) ? 'mail test' : 'doctor'
+  return [
+    `The ${isTransport ? 'transport' : 'mail server'} ${isForGood ? `refused ${mail} for good` : later}: ${said}${at}.`,
+    `${isForGood && !isTransport ? check : ''}See account-flows ${look} --to ${user.email ?? ''}. ${nextOf(facts)}`,
+  ]
+}
+
+function nextOf({ job, ...facts }: Facts): string {
+  const next = job?.state === 'waiting' ? job.nextAttemptAt : undefined
+  if (next) return `The next attempt is at ${next.toISOString()}.`
+  const again = job?.state === 'dead' ? `account-flows outbox retry ${job.id}` : sendLink(facts)
+  return `When this is fixed: ${again}`
 }

@@ -1,13 +1,14 @@
 /** Finds why somebody got no mail, out of the account, its mails and events. What a cause says is in `causes.ts`. */
+import type { Clock } from '../clock.ts'
+import type { AuditEventType, RecordedEvent, User, UserStore } from '../contract/index.ts'
+import { linkKinds, MAIL_KINDS } from '../contract/mail-kinds.ts'
+import { foldTyped } from '../contract/users.ts'
 import { findUser, whyNoMail } from '../flows/account.ts'
 import { isBlockedBy } from '../flows/not-me.ts'
-import { MAIL_KINDS, linkKinds } from '../contract/mail-kinds.ts'
-import type { AuditEventType, RecordedEvent, User } from '../contract/index.ts'
-import { foldTyped } from '../contract/users.ts'
-import { diagnosisOf, CAUSE_OF_REASON, type Cause, type Diagnosis } from './causes.ts'
-import { isRefusal } from './failed-mail.ts'
-import type { Facts } from './facts.ts'
-import type { AdminParts } from './operation.ts'
+import type { Settings } from '../settings/table.ts'
+import type { AccountFlowsStore } from '../store/index.ts'
+import { CAUSE_OF_REASON, diagnosisOf, isRefusal } from './causes.ts'
+import type { Cause, Diagnosis, Facts } from './causes.ts'
 
 const MOST = 20
 /** Who asks again and again, and is told to wait, hides no failure. */
@@ -19,11 +20,22 @@ const MAIL_EVENTS: AuditEventType[] = linkKinds.flatMap((kind) =>
   ),
 )
 
+export interface HistoryParts {
+  store: Pick<AccountFlowsStore, 'audit' | 'outbox'>
+  users: UserStore
+  /** Whether there is anywhere to send mails to. */
+  canSend(): boolean
+  /** Of what somebody typed. */
+  keyedHash(text: string): string
+  settings(): Settings
+  clock: Clock
+}
+
 export type MailHistory = Awaited<ReturnType<typeof mailHistory>>
 
 /** What a diagnosis is made of; everything newest first. */
-export async function mailHistory(parts: AdminParts, user: User) {
-  const { store, users, clock, settings } = parts
+export async function mailHistory(parts: HistoryParts, user: User) {
+  const { store, users, clock, settings, canSend } = parts
   const { id: accountId, email } = user
   const [mails, events, disowned, askedInVain, named] = await Promise.all([
     store.outbox.list({ accountId, limit: MOST }, clock.now()),
@@ -42,13 +54,13 @@ export async function mailHistory(parts: AdminParts, user: User) {
     askedInVain,
     /** Whether several accounts have its address verified, so that it names none of them. */
     isShared: named === 'ambiguous',
-    canSend: parts.canSend(),
+    canSend: canSend(),
   }
 }
 
 /** The newest request with its address that named nobody, or that the host denied; of one that was denied, with its username too. */
 async function lastInVain(
-  { store, keyedHash }: AdminParts,
+  { store, keyedHash }: HistoryParts,
   { email, username }: User,
 ): Promise<RecordedEvent | undefined> {
   const newest = async (typed: string | undefined, reasons: string[]) => {
@@ -89,7 +101,6 @@ export function diagnose(history: MailHistory): Diagnosis {
   if (history.isShared) return told('ambiguous', asked)
   return asked ? told('changed', asked) : told('not_asked')
 }
-
 /** What ended the newest request that tells anything. Who asked too often has no mail to use while none came. */
 function lastOf({ events, mails }: MailHistory): RecordedEvent | undefined {
   const decisive = events.filter(isDecisive)

@@ -1,20 +1,64 @@
-import type * as z from 'zod'
-import { hashToken, isToken } from '../crypto/token.ts'
+import * as z from 'zod'
+import type { Clock } from '../clock.ts'
 import { CARRIED } from '../contract/carried-query.ts'
-import type { CarriedParameters, RecordedEvent } from '../contract/index.ts'
-import type { Token } from '../store/index.ts'
-import { eventShape, recordAction } from './audit.ts'
-import { toldOf } from './link-state.ts'
-import { tokensOf } from '../contract/mail-kinds.ts'
-import { LinkExplanation, linkWords, type LinkFacts } from './link-words.ts'
-import { operation, type AdminParts } from './operation.ts'
-import { readPastedLink, type PastedLink } from './pasted-link.ts'
-import { given, object, wireOf } from './schema.ts'
+import type { CarriedParameters, RecordedEvent, User, UserStore } from '../contract/index.ts'
+import { linkKinds, tokensOf, type TokenPart } from '../contract/mail-kinds.ts'
+import { hashToken, isToken } from '../crypto/token.ts'
+import { wasVoided } from '../flows/account.ts'
+import { linkState } from '../flows/link.ts'
+import type { AccountFlowsStore, Token } from '../store/index.ts'
+import { AuditEvent, eventShape } from './audit.ts'
+import { operation } from './operation.ts'
+import { LINK_STATES, linkWords, readPastedLink } from './pasted-link.ts'
+import type { LinkFacts, LinkReader, PastedLink } from './pasted-link.ts'
+import { given, list, object, optional, text, time, wireOf } from './schema.ts'
 
-const MAX_EVENTS = 500
+const LINK_KIND = z.enum(linkKinds)
+
+export type Link = z.infer<typeof Link>
+export const Link = object('The state of a link; never the link itself.', {
+  kind: LINK_KIND,
+  state: z.enum(['live', 'used', 'superseded', 'expired', 'void']),
+  created_at: time,
+  expires_at: time,
+  used_at: optional(time),
+  invalidated_at: optional(time),
+  completed_at: optional(time, 'When all effects of the reset, or of the invitation, were done.'),
+  client_id: optional(text),
+  mail_id: text.describe('The mail request that it was made for.'),
+})
 
 export type LinkQuery = z.infer<typeof LinkQuery>
 export const LinkQuery = object('A link from a mail. It stays usable.', { link: given })
+
+export type LinkExplanation = z.infer<typeof LinkExplanation>
+export const LinkExplanation = object('What a link is, and what became of it.', {
+  kind: optional(LINK_KIND),
+  state: z
+    .enum(LINK_STATES)
+    .describe(
+      'void: the account changed since; altered: its parameters are not those that were signed.',
+    ),
+  summary: text.describe('One sentence for the person who asks.'),
+  advice: text.describe('What to do.'),
+  signature: optional(z.enum(['valid', 'invalid', 'missing']), 'Of a verification link.'),
+  altered: list(text, 'Names of the parameters that were changed after the mail was sent.'),
+  account_id: optional(text),
+  client_id: optional(text),
+  created_at: optional(time),
+  expires_at: optional(time),
+  used_at: optional(time),
+  invalidated_at: optional(time),
+  completed_at: optional(time),
+  mail_id: optional(text),
+  history: list(AuditEvent, 'What was recorded since it was made, oldest first.'),
+})
+
+export interface LinkParts extends LinkReader {
+  store: Pick<AccountFlowsStore, 'audit' | TokenPart>
+  users: UserStore
+  clock: Pick<Clock, 'now'>
+}
 
 export const linkOperations = {
   explainLink: operation({
@@ -23,12 +67,11 @@ export const linkOperations = {
     summary: 'What a link is, and what happened to it. The link stays usable. Audited.',
     body: LinkQuery,
     answer: LinkExplanation,
-    async run(request, parts) {
-      const facts = await factsOf(parts, request.body.link)
+    async run({ body, record }, parts: LinkParts) {
+      const facts = await factsOf(parts, body.link)
       const { link, state, token, user } = facts
       const events = link && token ? await eventsAbout(parts, link, token) : []
-      const about = { accountId: token?.userId, details: { state } }
-      await recordAction(parts, request, 'link_explain', about)
+      await record('link_explain', { accountId: token?.userId, details: { state } })
       return wireOf(LinkExplanation, {
         ...(token && toldOf(token, user, parts.clock.now())),
         ...link,
@@ -41,7 +84,7 @@ export const linkOperations = {
 }
 
 /** Looks a link up without consuming it: nothing is written. */
-async function factsOf(parts: AdminParts, pasted: string): Promise<LinkFacts> {
+async function factsOf(parts: LinkParts, pasted: string): Promise<LinkFacts> {
   const { users, store, clock } = parts
   const link = readPastedLink(pasted, parts)
   if (!link) return { state: 'not_a_link', altered: [] }
@@ -62,9 +105,11 @@ async function factsOf(parts: AdminParts, pasted: string): Promise<LinkFacts> {
   }
 }
 
+const MAX_EVENTS = 500
+
 /** Oldest first. */
 async function eventsAbout(
-  { store }: AdminParts,
+  { store }: LinkParts,
   { kind }: PastedLink,
   { userId: accountId, mailJobId, createdAt }: Token,
 ): Promise<RecordedEvent[]> {
@@ -80,4 +125,39 @@ function changedIn({ signature, carried }: PastedLink, mailed: CarriedParameters
   const changed = CARRIED.filter(([field]) => carried[field] !== mailed[field])
   const names = changed.map(([, name]) => name)
   return signature === 'valid' || names.length > 0 ? names : ['authorize_sig']
+}
+
+/**
+ * What became of a link, as the flows judge it. `superseded`: a newer one took its place. `void`: the account changed since, or all
+ * of its links were voided.
+ */
+function shownState(token: Token, user: User | undefined, at: Date): Link['state'] {
+  const state = linkState(token, user, at)
+  if (state === 'usable') return 'live'
+  if (state === 'changed') return 'void'
+  return state === 'expired' && wasVoided(token) ? 'void' : state
+}
+
+/** What is told of a link, in a status and in an explanation. */
+const toldOf = (token: Token, user: User | undefined, at: Date) => ({
+  ...token,
+  accountId: token.userId,
+  state: shownState(token, user, at),
+  usedAt: token.usedAt ?? (token.invalidatedAt ? undefined : token.claimedAt),
+  clientId: token.carried.clientId,
+  mailId: token.mailJobId,
+})
+
+const MOST_OF_KIND = 20
+
+/** The newest of each kind, newest first. */
+export async function linksOf({ store, clock }: Pick<LinkParts, 'store' | 'clock'>, user: User) {
+  const at = clock.now()
+  const links = await Promise.all(
+    linkKinds.map(async (kind) => {
+      const tokens = await tokensOf(store, kind).ofUser(user.id, MOST_OF_KIND)
+      return tokens.map((token) => wireOf(Link, { ...toldOf(token, user, at), kind }))
+    }),
+  )
+  return links.flat().sort((a, b) => b.created_at.getTime() - a.created_at.getTime())
 }

@@ -1,14 +1,49 @@
 import { createPublicKey } from 'node:crypto'
-import { isJsonObject } from '../errors.ts'
-import {
-  ADMIN_SCOPES,
-  ALL_SCOPES,
-  scopesOf,
-  type AdminScope,
-  type ScopedToken,
-} from './bearer-tokens.ts'
-import type { AdminJwtOptions } from './jwt.ts'
+import type { JSONWebKeySet } from 'jose'
+import { isJsonObject, must } from '../errors.ts'
 import { isInTheClear } from '../settings/loopback-host.ts'
+
+/** What a token may do, each apart from the others: `read` looks, `support` acts on an account or a mail, `settings` decides where mails go. */
+export const ADMIN_SCOPES = [
+  'account-flows:read',
+  'account-flows:support',
+  'account-flows:settings',
+] as const
+
+/** What a token of the admin API may do. Its name is the scope of a JWT too. */
+export type AdminScope = (typeof ADMIN_SCOPES)[number]
+
+/** Stands for all three. */
+export const ALL_SCOPES = 'account-flows:admin'
+
+/** @param all - the name that stands for all three. */
+export function scopesOf(names: readonly string[], all: string = ALL_SCOPES): AdminScope[] {
+  return ADMIN_SCOPES.filter((scope) => names.includes(scope) || names.includes(all))
+}
+
+export interface ScopedToken {
+  token: string
+  scopes: readonly AdminScope[]
+}
+
+/** How an admin's JWT is judged: RFC 7519, and RFC 9068 for its type and scope. */
+export interface AdminJwtOptions {
+  /** Must be its `iss`, character for character. */
+  issuer: string
+  /** Must be in its `aud`. */
+  audience: string
+  /** Algorithms of RFC 7518 that are accepted, all of them with public keys. */
+  algorithms: readonly string[]
+  /** The issuer's public keys, or the https address where they are. */
+  keys: JSONWebKeySet | URL
+  /**
+   * The scope that stands for all three: `account-flows:read`, `account-flows:support` and `account-flows:settings`.
+   * `account-flows:admin` by default. It must not be one of the three.
+   */
+  scope?: string
+  /** Its `typ`; `at+jwt` by default, so that an id_token is never accepted. */
+  type?: string
+}
 
 export const MIN_ADMIN_TOKEN_LENGTH = 32
 
@@ -112,7 +147,3 @@ const VISIBLE = 'must be ASCII without spaces, and not empty'
 const isText = (value: unknown) => typeof value === 'string' && value !== ''
 const isVisible = (value: unknown): value is string =>
   typeof value === 'string' && /^[\x21-\x7e]+$/.test(value)
-
-function must(isSo: boolean, problem: string): asserts isSo {
-  if (!isSo) throw new TypeError(problem)
-}

@@ -14,9 +14,6 @@ export const given = z
 export const oneOf = <const T extends readonly string[]>(values: T) =>
   z.enum(values, `one of ${values.join(', ')}`)
 export const flag = z.boolean('true or false')
-export const dryRun = flag
-  .default(false)
-  .describe('Checks everything and changes nothing. The answer shows the result.')
 const LIMIT = 'a decimal number from 1 to 1000'
 export const limit = z
   .int(LIMIT)

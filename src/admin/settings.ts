@@ -1,25 +1,86 @@
 import * as z from 'zod'
+import type { Clock } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
+import type { AuditEvent, Log } from '../contract/index.ts'
 import type { ToldVersion } from '../settings/history.ts'
-import { isRecorded, recordAction } from './audit.ts'
-import { inTime } from './in-time.ts'
-import {
-  invalidSettings,
-  operation,
-  refusal,
-  type AdminParts,
-  type AdminRequest,
-} from './operation.ts'
-import { dryRun, given, optional, TEXT, wireOf } from './schema.ts'
-import {
-  KeysRotation,
-  Settings,
-  SettingsHistory,
-  SettingsInForce,
-  SettingsVersion,
-} from './settings-schema.ts'
+import type { SettingsKeeper } from '../settings/settings.ts'
+import { allSettings, type DefaultedName, type SettingTexts } from '../settings/table.ts'
+import { isRecorded } from './audit.ts'
+import { inTime, invalidSettings, operation, refusal, type AdminRequest } from './operation.ts'
+import { count, flag, given, list, object, optional, text, TEXT, time, wireOf } from './schema.ts'
 
-const REFUSALS = {
+const settingTexts = Object.fromEntries(
+  allSettings.map(({ name, meaning, expected, default: byDefault, values, secret }) => {
+    const description =
+      `${meaning} Expected: ${expected}.` +
+      (secret ? ' Shown as "***"; "***" sent back keeps it.' : '')
+    const kind: z.ZodType = values ? z.enum([...values]) : text
+    const isDefaulted = byDefault !== undefined
+    return [name, kind.meta({ description, ...(isDefaulted && { default: byDefault }) })]
+  }),
+)
+const optionalOnes = (names: string[]) =>
+  Object.fromEntries(names.map((name) => [name, optional(settingTexts[name] ?? text)]))
+const undefaulted = allSettings.filter((one) => one.default === undefined).map(({ name }) => name)
+
+export type Settings = Partial<SettingTexts>
+/** Not read by this description: the settings judge themselves, and say more. */
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- made of the table that the type is made of
+export const Settings = object(
+  'Settings by name. All values are strings.',
+  optionalOnes(Object.keys(settingTexts)),
+) as unknown as z.ZodType<Settings, Settings>
+
+/** Those with a default always have a value. */
+export type SettingsInForce = Settings & Pick<SettingTexts, DefaultedName> & { warnings?: string[] }
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- as above
+export const SettingsInForce = object(
+  'The settings in force. Settings without a value are left out.',
+  {
+    ...settingTexts,
+    ...optionalOnes(undefaulted),
+    warnings: optional(list(text, 'Warnings about these settings.')),
+  },
+) as unknown as z.ZodType<SettingsInForce, SettingsInForce>
+
+export type SettingsVersion = z.infer<typeof SettingsVersion>
+export const SettingsVersion = object('One version of the settings.', {
+  version: count,
+  at: optional(time, 'Left out if a person edited the database.'),
+  actor: optional(text, 'Who changed them: the token; `initialSettings`: the host.'),
+  changes: optional(
+    z
+      .array(
+        object('A setting that changed. A value that was not stored is left out.', {
+          key: text,
+          before: optional(text),
+          after: optional(text),
+        }),
+      )
+      .describe(
+        'Left out if the version before is not kept. The values of secrets are never shown.',
+      ),
+  ),
+  settings: z.record(text, text).describe('What was stored, without secrets.'),
+})
+
+export type SettingsHistory = z.infer<typeof SettingsHistory>
+export const SettingsHistory = object('The last versions, newest first: the first is in force.', {
+  versions: z.array(SettingsVersion),
+})
+
+export interface SettingsParts {
+  settingsKeeper: SettingsKeeper
+  audit(event: AuditEvent): Promise<void>
+  clock: Clock
+  log: Log
+}
+
+const dryRun = flag
+  .default(false)
+  .describe('Checks everything and changes nothing. The answer shows the result.')
+
+export const REFUSALS = {
   stale: refusal(
     412,
     'stale_settings',
@@ -39,7 +100,7 @@ export const settingsOperations = {
     summary: 'The settings in force.',
     answer: SettingsInForce,
     etag: true,
-    async run({ tag }, { settingsKeeper, clock }) {
+    async run({ tag }, { settingsKeeper, clock }: SettingsParts) {
       const { settings, etag } = await inTime(clock, settingsKeeper.read())
       tag(etag)
       return inForce(settings)
@@ -52,7 +113,7 @@ export const settingsOperations = {
     summary: 'The last 20 versions of the settings: who changed what.',
     answer: SettingsHistory,
     etag: true,
-    async run({ tag }, { settingsKeeper, clock }) {
+    async run({ tag }, { settingsKeeper, clock }: SettingsParts) {
       const history = await inTime(clock, settingsKeeper.history())
       if (history === 'unreadable') return REFUSALS.unreadable
       tag(history.etag)
@@ -77,7 +138,7 @@ export const settingsOperations = {
     body: Settings,
     answer: SettingsInForce,
     etag: true,
-    async run(request, parts) {
+    async run(request, parts: SettingsParts) {
       const { body, query } = request
       const expected = 'a value, or to be unset'
       const both = (query.unset ?? []).filter((key) => key in body)
@@ -99,28 +160,8 @@ export const settingsOperations = {
     }),
     answer: SettingsInForce,
     etag: true,
-    run: (request, parts) => changeSettings(withoutValues(request.query.key), request, parts),
-  }),
-}
-
-export const keysOperations = {
-  rotateKeys: operation({
-    route: 'POST /keys/rotate',
-    scope: 'account-flows:settings',
-    summary: 'Encrypts the stored secrets with the first key of the ring. Audited.',
-    answer: KeysRotation,
-    async run(request, parts) {
-      await recordAction(parts, request, 'keys_rotate')
-      const { store, settingsKeeper, clock, options } = parts
-      const keys = options.secrets.length
-      // One of them may be signed with any key of the ring.
-      const oldKeysNeededUntil =
-        keys > 1 ? await store.verificationTokens.latestExpiry(clock.now()) : undefined
-      const by = { actor: request.actor, at: clock.now() }
-      const outcome = await settingsKeeper.reseal({ by })
-      if (outcome === 'unreadable') return REFUSALS.unreadable
-      return wireOf(KeysRotation, { ...outcome, keys, oldKeysNeededUntil })
-    },
+    run: (request, parts: SettingsParts) =>
+      changeSettings(withoutValues(request.query.key), request, parts),
   }),
 }
 
@@ -132,16 +173,16 @@ function withoutValues(keys: string[] = []): Record<string, undefined> {
 async function changeSettings(
   wanted: Record<string, unknown>,
   request: Omit<AdminRequest<{ dry_run: boolean }>, 'body'>,
-  parts: AdminParts,
+  parts: SettingsParts,
 ) {
-  const { actor, requester, ifMatch } = request
-  const { settingsKeeper, audit, clock } = parts
+  const { actor, requester, ifMatch, record } = request
+  const { settingsKeeper, audit, clock, log } = parts
   const isDryRun = request.query.dry_run
   const outcome = await settingsKeeper.change(wanted, {
     by: { actor, at: clock.now() },
     ifMatch,
     isDryRun,
-    announce: (keys) => recordAction(parts, request, 'change_settings', { details: { keys } }),
+    announce: (keys) => record('change_settings', { details: { keys } }),
   })
   if (typeof outcome === 'string') return REFUSALS[outcome]
   if (Array.isArray(outcome)) return invalidSettings('changed', outcome)
@@ -149,7 +190,7 @@ async function changeSettings(
   if (!isDryRun && keys.length > 0) {
     const event = { id: newId(), type: 'settings_changed', at: clock.now(), ...requester } as const
     const recorded = audit({ ...event, details: { keys, actor } })
-    if (!(await isRecorded(parts, recorded, 'a change of settings', { keys })))
+    if (!(await isRecorded(log, recorded, 'a change of settings', { keys })))
       warnings.push('this change is in force, but it is missing in the audit log')
   }
   request.tag(etag)

@@ -7,7 +7,7 @@ import { expect } from 'chai'
 import * as z from 'zod'
 import { generatedFiles } from '../../docs/generate.ts'
 import { openApiDocument } from '../../docs/generate/openapi.ts'
-import { ADMIN_SCOPES } from '../../src/admin/bearer-tokens.ts'
+import { ADMIN_SCOPES } from '../../src/admin/options.ts'
 import { operations, type Operation, type OperationName } from '../../src/admin/operations.ts'
 import { ROUTES } from '../../src/admin/routes.ts'
 import {

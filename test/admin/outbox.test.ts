@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { MailJobStatus } from '../../src/store/index.ts'
-import { retryAllDead } from '../../src/admin/mail-retry.ts'
+import { retryAllDead } from '../../src/admin/outbox.ts'
 import { type AdminClient } from '../../src/index.ts'
 import { codeOf, expectAudited, outcomeOf, suiteAdmin } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
