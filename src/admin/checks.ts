@@ -73,12 +73,9 @@ export async function databaseChecks(parts: DatabaseParts): Promise<Check[]> {
   async function look(step: string, find: () => Promise<Finding>): Promise<Check> {
     if (isLost) return { step, ...finding('skipped', 'Not tried.') }
     // The report is complete whatever happens meanwhile.
+    const advice = 'Check the rights of this server in the database, and try again.'
     const unread = (error: unknown) =>
-      finding(
-        'failed',
-        `This could not be checked (${codeOf(error)}).`,
-        'Check the rights of this server in the database, and try again.',
-      )
+      finding('failed', `This could not be checked (${codeOf(error)}).`, advice)
     return { step, ...(await inTime(clock, find()).catch(unread)) }
   }
   return [
@@ -101,23 +98,20 @@ function weakKeyCheck({ secrets, adminTokens }: DatabaseParts): Finding | undefi
   const isShort = secrets.some((key) => key.length < MIN_KEY_BYTES)
   const isGuessable = adminTokens.some(({ token }) => token.length < MIN_ADMIN_TOKEN_LENGTH)
   if (!isShort && !isGuessable) return undefined
-  return finding(
-    'failed',
-    isShort
-      ? `A key of the ring has fewer than ${MIN_KEY_BYTES} bytes.`
-      : `An admin token has fewer than ${MIN_ADMIN_TOKEN_LENGTH} characters.`,
-    'Make a new one from 32 random bytes. Put a new key at the end of the ring first.',
-  )
+  const message = isShort
+    ? `A key of the ring has fewer than ${MIN_KEY_BYTES} bytes.`
+    : `An admin token has fewer than ${MIN_ADMIN_TOKEN_LENGTH} characters.`
+  const advice = 'Make a new one from 32 random bytes. Put a new key at the end of the ring first.'
+  return finding('failed', message, advice)
 }
 
 async function indexCheck(store: DatabaseParts['store']): Promise<Finding> {
   const { wrongIndexes, isVolatile, isDurable } = await store.inspect()
   if (wrongIndexes && wrongIndexes.length > 0) {
-    return finding(
-      'failed',
-      `Indexes are missing or have other options: ${wrongIndexes.join(', ')}.`,
-      'Drop the existing indexes with these names, then restart: start() creates them again.',
-    )
+    const message = `Indexes are missing or have other options: ${wrongIndexes.join(', ')}.`
+    const advice =
+      'Drop the existing indexes with these names, then restart: start() creates them again.'
+    return finding('failed', message, advice)
   }
   if (isVolatile) {
     const message = 'All data is in the memory of this process, and is lost when it ends.'

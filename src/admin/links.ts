@@ -7,17 +7,15 @@ import { hashToken, isToken } from '../crypto/token.ts'
 import { wasVoided } from '../flows/account.ts'
 import { linkState } from '../flows/link.ts'
 import type { AccountFlowsStore, Token } from '../store/index.ts'
-import { AuditEvent, eventShape } from './audit.ts'
+import { eventShape } from './audit.ts'
 import { operation } from './operation.ts'
-import { LINK_STATES, linkWords, readPastedLink } from './pasted-link.ts'
+import { LinkExplanation, linkWords, readPastedLink } from './pasted-link.ts'
 import type { LinkFacts, LinkReader, PastedLink } from './pasted-link.ts'
-import { given, list, object, optional, text, time, wireOf } from './schema.ts'
-
-const LINK_KIND = z.enum(linkKinds)
+import { given, object, optional, text, time, wireOf } from './schema.ts'
 
 export type Link = z.infer<typeof Link>
 export const Link = object('The state of a link; never the link itself.', {
-  kind: LINK_KIND,
+  kind: z.enum(linkKinds),
   state: z.enum(['live', 'used', 'superseded', 'expired', 'void']),
   created_at: time,
   expires_at: time,
@@ -30,29 +28,6 @@ export const Link = object('The state of a link; never the link itself.', {
 
 export type LinkQuery = z.infer<typeof LinkQuery>
 export const LinkQuery = object('A link from a mail. It stays usable.', { link: given })
-
-export type LinkExplanation = z.infer<typeof LinkExplanation>
-export const LinkExplanation = object('What a link is, and what became of it.', {
-  kind: optional(LINK_KIND),
-  state: z
-    .enum(LINK_STATES)
-    .describe(
-      'void: the account changed since; altered: its parameters are not those that were signed.',
-    ),
-  summary: text.describe('One sentence for the person who asks.'),
-  advice: text.describe('What to do.'),
-  signature: optional(z.enum(['valid', 'invalid', 'missing']), 'Of a verification link.'),
-  altered: list(text, 'Names of the parameters that were changed after the mail was sent.'),
-  account_id: optional(text),
-  client_id: optional(text),
-  created_at: optional(time),
-  expires_at: optional(time),
-  used_at: optional(time),
-  invalidated_at: optional(time),
-  completed_at: optional(time),
-  mail_id: optional(text),
-  history: list(AuditEvent, 'What was recorded since it was made, oldest first.'),
-})
 
 export interface LinkParts extends LinkReader {
   store: Pick<AccountFlowsStore, 'audit' | TokenPart>

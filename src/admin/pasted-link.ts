@@ -1,4 +1,5 @@
 /** A link as somebody pasted it: what can be read of it, and what support is told of it. */
+import * as z from 'zod'
 import { carriedFrom } from '../contract/carried-query.ts'
 import type { CarriedParameters, User } from '../contract/index.ts'
 import { linkKinds, MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
@@ -7,7 +8,9 @@ import { isToken } from '../crypto/token.ts'
 import { hasSamePassword, isVerified, wasVoided, whyNoInvitation } from '../flows/account.ts'
 import { decode, isBracketed, readingsOf, SIGNED } from '../flows/link.ts'
 import type { Token } from '../store/index.ts'
-import { diagnosisOf, type Diagnosis, type Words } from './causes.ts'
+import { AuditEvent } from './audit.ts'
+import { diagnosisOf, type Words } from './causes.ts'
+import { list, object, optional, text, time } from './schema.ts'
 
 /** A link of ours, as somebody pasted it. */
 export interface PastedLink {
@@ -76,22 +79,34 @@ function refusedIn(search: string, isSigned: boolean): string[] {
   return [...new Set(refused)]
 }
 
-export const LINK_STATES = [
-  'live',
-  'used',
-  'superseded',
-  'expired',
-  'void',
-  'altered',
-  'unknown',
-  'not_a_link',
-] as const
+export type LinkExplanation = z.infer<typeof LinkExplanation>
+export const LinkExplanation = object('What a link is, and what became of it.', {
+  kind: optional(z.enum(linkKinds)),
+  state: z
+    .enum(['live', 'used', 'superseded', 'expired', 'void', 'altered', 'unknown', 'not_a_link'])
+    .describe(
+      'void: the account changed since; altered: its parameters are not those that were signed.',
+    ),
+  summary: text.describe('One sentence for the person who asks.'),
+  advice: text.describe('What to do.'),
+  signature: optional(z.enum(['valid', 'invalid', 'missing']), 'Of a verification link.'),
+  altered: list(text, 'Names of the parameters that were changed after the mail was sent.'),
+  account_id: optional(text),
+  client_id: optional(text),
+  created_at: optional(time),
+  expires_at: optional(time),
+  used_at: optional(time),
+  invalidated_at: optional(time),
+  completed_at: optional(time),
+  mail_id: optional(text),
+  history: list(AuditEvent, 'What was recorded since it was made, oldest first.'),
+})
 
 export interface LinkFacts {
   /** `undefined`: it is none of ours. */
   link?: PastedLink
   /** `altered`: alive, and its parameters are not those that were signed; `unknown`: no token of ours, or gone for a week. */
-  state: (typeof LINK_STATES)[number]
+  state: LinkExplanation['state']
   altered: string[]
   token?: Token
   user?: User | undefined
@@ -99,7 +114,7 @@ export interface LinkFacts {
   newer?: Token | undefined
 }
 
-export function linkWords(facts: LinkFacts): Pick<Diagnosis, 'summary' | 'advice'> {
+export function linkWords(facts: LinkFacts): Pick<LinkExplanation, 'summary' | 'advice'> {
   const { link, token, user } = facts
   const { kind = 'password_reset' } = link ?? {}
   const { command } = MAIL_KINDS[kind].link

@@ -55,15 +55,10 @@ export function createAdminRouter(parts: RouterParts): AdminRouter {
     return {
       actor,
       requester,
-      record: (action, { accountId, details } = {}) =>
-        audit({
-          id: newId(),
-          type: 'admin_action',
-          at: clock.now(),
-          accountId,
-          details: { action, actor, ...details },
-          ...requester,
-        }),
+      record(action, { accountId, details } = {}) {
+        const event = { id: newId(), type: 'admin_action', at: clock.now(), accountId } as const
+        return audit({ ...event, details: { action, actor, ...details }, ...requester })
+      },
     }
   }
 

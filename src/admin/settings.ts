@@ -9,39 +9,37 @@ import { isRecorded } from './audit.ts'
 import { inTime, invalidSettings, operation, refusal, type AdminRequest } from './operation.ts'
 import { count, flag, given, list, object, optional, text, TEXT, time, wireOf } from './schema.ts'
 
-const settingTexts = Object.fromEntries(
-  allSettings.map(({ name, meaning, expected, default: byDefault, values, secret }) => {
-    const description =
-      `${meaning} Expected: ${expected}.` +
-      (secret ? ' Shown as "***"; "***" sent back keeps it.' : '')
-    const kind: z.ZodType = values ? z.enum([...values]) : text
-    const isDefaulted = byDefault !== undefined
-    return [name, kind.meta({ description, ...(isDefaulted && { default: byDefault }) })]
-  }),
+const settingTexts = z.strictObject(
+  Object.fromEntries(
+    allSettings.map(({ name, meaning, expected, default: byDefault, values, secret }) => {
+      const masked = secret ? ' Shown as "***"; "***" sent back keeps it.' : ''
+      const description = `${meaning} Expected: ${expected}.${masked}`
+      const kind: z.ZodType = values ? z.enum([...values]) : text
+      return [
+        name,
+        kind.meta({ description, ...(byDefault !== undefined && { default: byDefault }) }),
+      ]
+    }),
+  ),
 )
-const optionalOnes = (names: string[]) =>
-  Object.fromEntries(names.map((name) => [name, optional(settingTexts[name] ?? text)]))
-const undefaulted = allSettings.filter((one) => one.default === undefined).map(({ name }) => name)
+const withoutDefault = allSettings.filter((setting) => setting.default === undefined)
 
 export type Settings = Partial<SettingTexts>
 /** Not read by this description: the settings judge themselves, and say more. */
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- made of the table that the type is made of
-export const Settings = object(
-  'Settings by name. All values are strings.',
-  optionalOnes(Object.keys(settingTexts)),
-) as unknown as z.ZodType<Settings, Settings>
+export const Settings = settingTexts
+  .partial()
+  .describe('Settings by name. All values are strings.') as unknown as z.ZodType<Settings, Settings>
 
 /** Those with a default always have a value. */
 export type SettingsInForce = Settings & Pick<SettingTexts, DefaultedName> & { warnings?: string[] }
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- as above
-export const SettingsInForce = object(
-  'The settings in force. Settings without a value are left out.',
-  {
-    ...settingTexts,
-    ...optionalOnes(undefaulted),
-    warnings: optional(list(text, 'Warnings about these settings.')),
-  },
-) as unknown as z.ZodType<SettingsInForce, SettingsInForce>
+export const SettingsInForce = settingTexts
+  .partial(Object.fromEntries(withoutDefault.map(({ name }) => [name, true])))
+  .extend({ warnings: optional(list(text, 'Warnings about these settings.')) })
+  .describe(
+    'The settings in force. Settings without a value are left out.',
+  ) as unknown as z.ZodType<SettingsInForce, SettingsInForce>
 
 export type SettingsVersion = z.infer<typeof SettingsVersion>
 export const SettingsVersion = object('One version of the settings.', {
@@ -49,17 +47,14 @@ export const SettingsVersion = object('One version of the settings.', {
   at: optional(time, 'Left out if a person edited the database.'),
   actor: optional(text, 'Who changed them: the token; `initialSettings`: the host.'),
   changes: optional(
-    z
-      .array(
-        object('A setting that changed. A value that was not stored is left out.', {
-          key: text,
-          before: optional(text),
-          after: optional(text),
-        }),
-      )
-      .describe(
-        'Left out if the version before is not kept. The values of secrets are never shown.',
-      ),
+    list(
+      object('A setting that changed. A value that was not stored is left out.', {
+        key: text,
+        before: optional(text),
+        after: optional(text),
+      }),
+      'Left out if the version before is not kept. The values of secrets are never shown.',
+    ),
   ),
   settings: z.record(text, text).describe('What was stored, without secrets.'),
 })
@@ -129,9 +124,8 @@ export const settingsOperations = {
     summary: 'Changes settings: all keys are checked, then all are applied, or none.',
     query: z.strictObject({
       unset: optional(
-        z
-          .array(given, TEXT)
-          .describe('Name of a setting to unset in the same step; may be repeated.'),
+        z.array(given, TEXT),
+        'Name of a setting to unset in the same step; may be repeated.',
       ),
       dry_run: dryRun,
     }),
@@ -140,12 +134,10 @@ export const settingsOperations = {
     etag: true,
     async run(request, parts: SettingsParts) {
       const { body, query } = request
-      const expected = 'a value, or to be unset'
       const both = (query.unset ?? []).filter((key) => key in body)
-      if (both.length > 0) {
-        const errors = both.map((key) => ({ key, expected, got: 'both' }))
-        return invalidSettings('changed', errors)
-      }
+      const expected = 'a value, or to be unset'
+      const errors = both.map((key) => ({ key, expected, got: 'both' }))
+      if (errors.length > 0) return invalidSettings('changed', errors)
       return changeSettings({ ...withoutValues(query.unset), ...body }, request, parts)
     },
   }),

@@ -6,7 +6,8 @@ import type { Invitation, InvitationRefusal } from '../flows/invitation.ts'
 import { requestMail } from '../jobs/request.ts'
 import type { AccountFlowsStore, MailOutbox } from '../store/index.ts'
 import { AccountQuery, findAccount } from './find-account.ts'
-import { operation, refusal, type AdminCaller, type Problem } from './operation.ts'
+import { operation, refusal } from './operation.ts'
+import type { AdminCaller, AdminRequest, Problem } from './operation.ts'
 import { count, given, object, optional, text, wireOf } from './schema.ts'
 import { statusOf, UserStatus, type StatusParts } from './user-status.ts'
 import { changing, unverify, Verification, verify } from './verify-user.ts'
@@ -63,30 +64,24 @@ export interface UserParts extends StatusParts {
   log: Log
 }
 
-const MAILS = {
-  scope: 'account-flows:support',
-  body: AccountQuery,
-  answer: Accepted,
-  status: 202,
-} as const
+const MAILS = { scope: 'account-flows:support', answer: Accepted, status: 202 } as const
 
 export const userOperations = {
   userStatus: operation({
     route: 'POST /users/status',
     scope: 'account-flows:read',
-    body: AccountQuery,
     summary:
       'An account, its links and mails, and why it got no mail. Also by an unverified address, if the user store supports it. Audited.',
     answer: UserStatus,
     // Nothing is done to the account that is found, so that an address need not be verified.
-    run: forAccount('user_status', (user, _, parts) => statusOf(parts, user), true),
+    ...onAccount('user_status', (user, _, parts) => statusOf(parts, user), true),
   }),
 
   sendReset: operation({
     ...MAILS,
     route: 'POST /users/send-reset',
     summary: 'Requests a reset link for the account. Audited.',
-    run: forAccount('send_reset', ask('password_reset')),
+    ...onAccount('send_reset', ask('password_reset')),
   }),
 
   inviteUser: operation({
@@ -95,43 +90,40 @@ export const userOperations = {
     summary:
       'Asks for an invitation of an account without a password, to its address. Found by an unverified address too, where the host can. Audited.',
     // The mail goes to the address of the account, and to no other: like those of the status, it need not be verified.
-    run: forAccount('user_invite', invite, true),
+    ...onAccount('user_invite', invite, true),
   }),
 
   sendVerification: operation({
     ...MAILS,
     route: 'POST /users/send-verification',
     summary: 'Requests a verification link for the account. Audited.',
-    run: forAccount('send_verification', ask('email_verification')),
+    ...onAccount('send_verification', ask('email_verification')),
   }),
 
   endSessions: operation({
     route: 'POST /users/end-sessions',
     scope: 'account-flows:support',
-    body: AccountQuery,
     summary:
       'Ends all sessions, grants and tokens of the account, and voids every link mailed to it. Audited.',
     answer: EndedSessions,
-    run: forAccount('end_sessions', ({ id }, _, { endSessions }) => endSessions(id)),
+    ...onAccount('end_sessions', ({ id }, _, { endSessions }) => endSessions(id)),
   }),
 
   verifyUser: operation({
     route: 'POST /users/verify',
     scope: 'account-flows:support',
-    body: AccountQuery,
     summary: 'Makes the address of an account verified, without a mail. Audited.',
     answer: Verification,
-    run: forAccount('user_verify', changing('user_verified', verify)),
+    ...onAccount('user_verify', changing('user_verified', verify)),
   }),
 
   unverifyUser: operation({
     route: 'POST /users/unverify',
     scope: 'account-flows:support',
-    body: AccountQuery,
     summary:
       'Makes the address of an account unverified, if the user store supports it. Sessions and links stay. Audited.',
     answer: Verification,
-    run: forAccount('user_unverify', changing('user_unverified', unverify)),
+    ...onAccount('user_unverify', changing('user_unverified', unverify)),
   }),
 
   forgetUser: operation({
@@ -161,26 +153,26 @@ export const userOperations = {
 type Work<Answer> = (user: User, caller: AdminCaller, parts: UserParts) => Promise<Answer>
 
 /** @param isAny - whether an address that finds the account need not be verified. */
-function forAccount<Answer>(action: string, work: Work<Answer>, isAny = false) {
-  return async (
-    request: AdminCaller & { body: AccountQuery },
+function onAccount<Answer>(action: string, work: Work<Answer>, isAny = false) {
+  async function run(
+    request: AdminRequest<{}, AccountQuery>,
     parts: UserParts,
-  ): Promise<Answer | Problem> => {
+  ): Promise<Answer | Problem> {
     const found = await findAccount(parts.users, request.body, isAny)
     if ('code' in found) return found
     await request.record(action, { accountId: found.id })
     return work(found, request, parts)
   }
+  return { body: AccountQuery, run }
 }
 
 /** Mails are asked for in the name of an admin: neither language nor browser are those of the reader. */
 const byAdmin = ({ address, userAgent }: Requester) => ({ address, userAgent, isAdmin: true })
 
 function ask(kind: LinkKind): Work<Accepted> {
-  return async ({ id: accountId }, caller, { outbox, settings, clock }) => {
+  return async ({ id: accountId }, by, { outbox, settings, clock }) => {
     const id = newId()
-    const requester = byAdmin(caller.requester)
-    const request = { id, kind, accountId, carried: {}, requester }
+    const request = { id, kind, accountId, carried: {}, requester: byAdmin(by.requester) }
     await requestMail(outbox, request, settings(), clock.now())
     return { mail_id: id }
   }
@@ -188,16 +180,14 @@ function ask(kind: LinkKind): Work<Accepted> {
 
 async function invite(
   { id }: User,
-  { requester }: AdminCaller,
+  by: AdminCaller,
   parts: UserParts,
 ): Promise<Accepted | Problem> {
-  const invited = await parts.invite(id, {}, byAdmin(requester))
+  const invited = await parts.invite(id, {}, byAdmin(by.requester))
   if ('mailId' in invited) return { mail_id: invited.mailId }
-  const { refused } = invited
-  const title = `Nobody was invited: ${WHY[refused]}`
-  return refused === 'not_found'
-    ? refusal(404, 'unknown_account', title)
-    : refusal(409, refused, title)
+  const title = `Nobody was invited: ${WHY[invited.refused]}`
+  if (invited.refused === 'not_found') return refusal(404, 'unknown_account', title)
+  return refusal(409, invited.refused, title)
 }
 
 const WHY: Record<InvitationRefusal, string> = {
