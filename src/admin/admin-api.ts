@@ -1,6 +1,6 @@
 /**
- * The admin API (4.5, 5): operations for admins and the command line, each with a description that the router, the client and
- * docs/openapi.json are made of. It knows flows and stores, and never a database, a mail server or the provider.
+ * The admin API (4.5, 5): operations for admins and the command line. The router, the client and docs/openapi.json are made of their
+ * descriptions. It knows flows and stores, and never a database, a mail server or the provider.
  */
 import { createMount, type Mount } from '../http/mount.ts'
 import type { AdminRouter, RouterParts } from './router.ts'

@@ -30,10 +30,8 @@ export function createTokenCheck(tokens: readonly ScopedToken[]): Judge {
   const expected = tokens.map(({ token, scopes }) => ({ hash: digest(token), scopes }))
   return async (presented) => {
     const given = digest(presented)
-    const [scopes] = expected.flatMap((each) =>
-      timingSafeEqual(given, each.hash) ? [each.scopes] : [],
-    )
-    return scopes ? { actor: actorWith(scopes), scopes } : 'wrong_token'
+    const [right] = expected.filter(({ hash }) => timingSafeEqual(given, hash))
+    return right ? { actor: actorWith(right.scopes), scopes: right.scopes } : 'wrong_token'
   }
 }
 
@@ -43,9 +41,7 @@ function actorWith(scopes: readonly AdminScope[]): string {
   return `admin_token:${scopes.map((scope) => scope.replace('account-flows:', '')).join('+')}`
 }
 
-function digest(token: string): Buffer {
-  return createHash('sha256').update(token).digest()
-}
+const digest = (token: string) => createHash('sha256').update(token).digest()
 
 const MAX_ACTOR_LENGTH = 256
 const CLOCK_TOLERANCE_S = 5
@@ -166,8 +162,7 @@ export function createAdminAuth(parts: GateParts) {
     const waitSeconds = await count(ctx, failure).catch(unlessAway)
     if (waitSeconds !== undefined) {
       ctx.set('Retry-After', String(waitSeconds))
-      const title = 'Too many requests with a wrong token. Wait.'
-      return refusal(429, 'too_many_requests', title)
+      return refusal(429, 'too_many_requests', 'Too many requests with a wrong token. Wait.')
     }
     if (failure.reason === 'keys_unavailable') {
       log('error', 'the keys for admin tokens cannot be fetched from their issuer (adminJwt.keys)')
