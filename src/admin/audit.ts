@@ -82,7 +82,7 @@ export async function usernamesOf(
   return (id) => names.get(id)
 }
 
-/** Whether something was recorded that is so already: it is told all the same. Where it was not recorded, the log says so. */
+/** Whether an event was recorded of what is done already. Where it was not, only the log says so. */
 export async function isRecorded(
   log: Log,
   recorded: Promise<void>,

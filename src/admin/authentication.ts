@@ -35,7 +35,7 @@ export function createTokenCheck(tokens: readonly ScopedToken[]): Judge {
   }
 }
 
-/** Fixed tokens have no names; a lesser one is told by what it may do. */
+/** Fixed tokens have no names: a lesser one is named by its scopes. */
 function actorWith(scopes: readonly AdminScope[]): string {
   if (scopes.length === ADMIN_SCOPES.length) return 'admin_token'
   return `admin_token:${scopes.map((scope) => scope.replace('account-flows:', '')).join('+')}`
@@ -81,7 +81,7 @@ function createJwtCheck(options: AdminJwtOptions, { now }: Clock): Judge {
   }
 
   let retryAt = 0
-  // Anybody can ask for the keys; where they cannot be had, the issuer is left alone for a while.
+  // Any caller makes us ask for the keys: where that fails, the issuer is left alone for a while.
   const isLeftAlone = () => 'fresh' in keyOf && !keyOf.fresh && now().getTime() < retryAt
 
   return async (token) => {

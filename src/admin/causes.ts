@@ -1,4 +1,4 @@
-/** What support is told where a mail is missed: of each cause, what it is and what to do next. `diagnosis.ts` finds it. */
+/** Why a mail is missing, in words for support: what each cause is, and what to do next. `diagnosis.ts` finds the cause. */
 import * as z from 'zod'
 import type { RecordedEvent, User } from '../contract/index.ts'
 import { MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'

@@ -75,7 +75,7 @@ type Asking = {
 }
 /** They answer an ETag, or take nothing. */
 type OnSettings = 'getSettings' | 'settingsHistory' | 'putSettings' | 'unsetSettings' | 'rotateKeys'
-/** They need to be told nothing. */
+/** Their input is optional. */
 type Unasked = 'runDoctor' | 'listOutbox' | 'listAudit'
 type Input<N extends Name> = Body<N> extends undefined ? Operations[N]['query'] : Body<N>
 

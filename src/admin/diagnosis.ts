@@ -1,4 +1,4 @@
-/** Finds why somebody got no mail, out of the account, its mails and events. What a cause says is in `causes.ts`. */
+/** Finds why an account got no mail: out of the account, its mails and its events. `causes.ts` says what it means. */
 import type { Clock } from '../clock.ts'
 import type { AuditEventType, RecordedEvent, User, UserStore } from '../contract/index.ts'
 import { linkKinds, MAIL_KINDS } from '../contract/mail-kinds.ts'
@@ -11,7 +11,7 @@ import { CAUSE_OF_REASON, diagnosisOf, isRefusal } from './causes.ts'
 import type { Cause, Diagnosis, Facts } from './causes.ts'
 
 const MOST = 20
-/** Who asks again and again, and is told to wait, hides no failure. */
+/** So many that those of a person who asks again and again hide no failure. */
 const MOST_MAIL_EVENTS = 200
 
 const MAIL_EVENTS: AuditEventType[] = linkKinds.flatMap((kind) =>
@@ -25,7 +25,7 @@ export interface HistoryParts {
   users: UserStore
   /** Whether there is anywhere to send mails to. */
   canSend(): boolean
-  /** Of what somebody typed. */
+  /** As it is recorded of what a person typed. */
   keyedHash(text: string): string
   settings(): Settings
   clock: Clock
@@ -58,7 +58,7 @@ export async function mailHistory(parts: HistoryParts, user: User) {
   }
 }
 
-/** The newest request with its address that named nobody, or that the host denied; of one that was denied, with its username too. */
+/** The newest request that named no account by its address, or that the host denied. A denied one may have its username too. */
 async function lastInVain(
   { store, keyedHash }: HistoryParts,
   { email, username }: User,

@@ -33,7 +33,7 @@ export interface DoctorParts extends DatabaseParts {
   /** Of the host, in the place of a mail server. */
   transport?: Pick<MailTransport, 'isStandIn'> | undefined
   bcryptCost: number
-  /** Of the stored hashes that this process compared, where it can be told by time. `undefined`: none. */
+  /** Of the dearest stored hash that this process compared, where its time shows it. `undefined`: none. */
   dearestCost(): number | undefined
   log: Log
 }

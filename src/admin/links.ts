@@ -48,7 +48,7 @@ export const linkOperations = {
       const events = link && token ? await eventsAbout(parts, link, token) : []
       await record('link_explain', { accountId: token?.userId, details: { state } })
       return wireOf(LinkExplanation, {
-        ...(token && toldOf(token, user, parts.clock.now())),
+        ...(token && fieldsOf(token, user, parts.clock.now())),
         ...link,
         ...facts,
         ...linkWords(facts),
@@ -67,7 +67,7 @@ async function factsOf(parts: LinkParts, pasted: string): Promise<LinkFacts> {
   const token = isToken(link.token) ? await tokens.find(hashToken(link.token)) : undefined
   if (!token) return { link, state: 'unknown', altered: [] }
   const user = await users.findById(token.userId)
-  const { state } = toldOf(token, user, clock.now())
+  const { state } = fieldsOf(token, user, clock.now())
   const altered = [...new Set([...changedIn(link, token.carried), ...link.refused])]
   const [newest] = await tokens.ofUser(token.userId, 1)
   return {
@@ -113,8 +113,8 @@ function shownState(token: Token, user: User | undefined, at: Date): Link['state
   return state === 'expired' && wasVoided(token) ? 'void' : state
 }
 
-/** What is told of a link, in a status and in an explanation. */
-const toldOf = (token: Token, user: User | undefined, at: Date) => ({
+/** What a status and an explanation say of a link. */
+const fieldsOf = (token: Token, user: User | undefined, at: Date) => ({
   ...token,
   accountId: token.userId,
   state: shownState(token, user, at),
@@ -131,7 +131,7 @@ export async function linksOf({ store, clock }: Pick<LinkParts, 'store' | 'clock
   const links = await Promise.all(
     linkKinds.map(async (kind) => {
       const tokens = await tokensOf(store, kind).ofUser(user.id, MOST_OF_KIND)
-      return tokens.map((token) => wireOf(Link, { ...toldOf(token, user, at), kind }))
+      return tokens.map((token) => wireOf(Link, { ...fieldsOf(token, user, at), kind }))
     }),
   )
   return links.flat().sort((a, b) => b.created_at.getTime() - a.created_at.getTime())

@@ -47,7 +47,7 @@ export interface AdminJwtOptions {
 
 export const MIN_ADMIN_TOKEN_LENGTH = 32
 
-/** Signed with a private key that only the issuer has: a shared secret would let whoever checks a token make one. */
+/** Signed with a private key that only the issuer has: with a shared secret, we could make tokens too. */
 const ASYMMETRIC = /^(?:(?:RS|PS)(?:256|384|512)|ES(?:256|384|512)|EdDSA|Ed25519)$/
 
 /** A fixed token; a text alone may do everything. */
@@ -61,7 +61,7 @@ interface AdminOptions {
 
 type Weak = (problem: string) => void
 
-/** Who may use the admin API: one of the two ways, so that nobody forgets the other. */
+/** Who may use the admin API: one of the two ways, so that the other is not forgotten. */
 export function checkAdmin({ adminToken, adminJwt }: AdminOptions, weak: Weak) {
   must(adminToken === undefined || adminJwt === undefined, 'give adminToken or adminJwt, not both')
   return {

@@ -1,4 +1,4 @@
-/** A link as somebody pasted it: what can be read of it, and what support is told of it. */
+/** A link that was pasted into a question: how it is read, and the words that explain it. */
 import * as z from 'zod'
 import { carriedFrom } from '../contract/carried-query.ts'
 import type { CarriedParameters, User } from '../contract/index.ts'
@@ -12,7 +12,7 @@ import { AuditEvent } from './audit.ts'
 import { diagnosisOf, type Words } from './causes.ts'
 import { list, object, optional, text, time } from './schema.ts'
 
-/** A link of ours, as somebody pasted it. */
+/** A link of ours, as it was pasted. */
 export interface PastedLink {
   kind: LinkKind
   token: string

@@ -4,18 +4,11 @@ import { newId } from '../crypto/token.ts'
 import { isJsonObject, jsonOf } from '../errors.ts'
 import { readBody, type BodyRefusal } from '../http/body.ts'
 import { reportFailure, showProblem } from '../http/failure.ts'
-import type { AuditParts } from './audit.ts'
 import { createAdminAuth, type GateParts } from './authentication.ts'
-import type { DoctorParts } from './doctor.ts'
-import type { KeysParts } from './keys.ts'
-import type { LinkParts } from './links.ts'
-import type { MailParts } from './mails.ts'
 import { invalid, refusal, type AdminCaller, type AdminRequest } from './operation.ts'
 import type { Operation, Problem, SettingProblem } from './operation.ts'
-import { operations } from './operations.ts'
-import type { OutboxParts } from './outbox.ts'
-import { Settings, type SettingsParts } from './settings.ts'
-import type { UserParts } from './users.ts'
+import { operations, type OperationName } from './operations.ts'
+import { Settings } from './settings.ts'
 
 const FAILURES = {
   unavailable: refusal(
@@ -26,16 +19,10 @@ const FAILURES = {
   error: refusal(500, 'error', 'Something went wrong on our side. Try again in a moment.'),
 }
 
-/** All that the operations use; each asks for its own. */
-export type RouterParts = GateParts &
-  AuditParts &
-  SettingsParts &
-  KeysParts &
-  MailParts &
-  OutboxParts &
-  UserParts &
-  LinkParts &
-  DoctorParts
+type Run = (typeof operations)[OperationName]['run']
+/** What the operations take, all together. */
+type AllParts = Run extends (request: never, parts: infer Parts) => unknown ? Parts : never
+export type RouterParts = GateParts & AllParts
 
 const LIST: Operation<z.ZodObject, z.ZodType, z.ZodType, RouterParts>[] = Object.values(operations)
 

@@ -4,7 +4,7 @@ import { snakeCase } from '../store/kind.ts'
 
 const MAX_TEXT = 8_192
 
-// Each kind that somebody sends says what it takes: that is the `expected` of a refusal.
+// Each kind that a client sends says what it takes: that is the `expected` of a refusal.
 export const TEXT = `a text of at most ${MAX_TEXT} characters, and not empty`
 export const given = z
   .string(TEXT)

@@ -2,7 +2,6 @@ import * as z from 'zod'
 import type { Clock } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
 import type { AuditEvent, Log } from '../contract/index.ts'
-import type { ToldVersion } from '../settings/history.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'
 import { allSettings, type DefaultedName, type SettingTexts } from '../settings/table.ts'
 import { isRecorded } from './audit.ts'
@@ -112,9 +111,10 @@ export const settingsOperations = {
       const history = await inTime(clock, settingsKeeper.history())
       if (history === 'unreadable') return REFUSALS.unreadable
       tag(history.etag)
-      const toldOf = (version: ToldVersion) =>
-        wireOf(SettingsVersion, { ...version, settings: version.values })
-      return { versions: history.versions.map(toldOf) }
+      const versions = history.versions.map((version) =>
+        wireOf(SettingsVersion, { ...version, settings: version.values }),
+      )
+      return { versions }
     },
   }),
 

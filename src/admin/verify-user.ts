@@ -18,12 +18,12 @@ export async function verify(
   { id, email, emailVerified }: User,
 ): Promise<Outcome> {
   if (email === undefined) return unchanged('no_address')
-  // What several have verified names none of them: nobody would get a mail by it.
+  // An address that several accounts have verified names none of them: no mail would be sent by it.
   const isTaken = async () =>
     (await users.findByVerifiedEmail(email)).some((holder) => holder.id !== id)
   if (!emailVerified && (await isTaken())) return unchanged('address_taken')
   const changed = await users.markEmailVerified(id, email)
-  // Somebody may have verified it for another account since. Of two at once, both give way.
+  // It may have been verified for another account since. Of two at once, both give way.
   if (changed && (await isTaken()) && (await users.markEmailUnverified?.(id, email)))
     return unchanged('address_taken')
   const now = changed ? undefined : await users.findById(id)
