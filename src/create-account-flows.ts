@@ -134,7 +134,6 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     ...checked,
     ...core,
     outbox,
-    wake: mail.wake,
     canSend: sender.canSend,
     checkMail: createMailCheck(clock, refreshTokens, checked.transport),
     endSessions,

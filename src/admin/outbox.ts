@@ -42,8 +42,6 @@ export interface OutboxParts {
   store: Pick<AccountFlowsStore, 'outbox' | 'audit' | TokenPart>
   users: UserStore
   clock: Pick<Clock, 'now'>
-  /** Tells the workers that a mail is due. */
-  wake(at: Date): void
 }
 
 export const outboxOperations = {
@@ -161,14 +159,12 @@ const MOST_AT_ONCE = 300
 const MOST_OF_ACCOUNT = 100
 
 async function retryMail(
-  { store, clock, wake }: RetryParts,
+  { store, clock }: RetryParts,
   job: MailJobStatus,
 ): Promise<'revived' | keyof typeof WHY> {
   const at = clock.now()
   if (await isSuperseded(store, job, at)) return 'superseded'
-  const outcome = await store.outbox.revive(job.id, at, new Date(at.getTime() + LIFE_MS))
-  if (outcome === 'revived') wake(at)
-  return outcome
+  return store.outbox.revive(job.id, at, new Date(at.getTime() + LIFE_MS))
 }
 
 // Of some kinds only the newest link works (3.1); others live side by side.

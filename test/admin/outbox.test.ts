@@ -195,7 +195,7 @@ describe('retryAllDead()', () => {
     }
     const outbox = { ...store.outbox, list, revive }
     const clock = { now: () => new Date(start) }
-    const parts = { wake: () => {}, clock, store: { ...store, outbox } }
+    const parts = { clock, store: { ...store, outbox } }
     return { revived, retry: (before?: Date) => retryAllDead(parts, before) }
   }
 
