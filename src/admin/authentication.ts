@@ -30,8 +30,10 @@ export function createTokenCheck(tokens: readonly ScopedToken[]): Judge {
   const expected = tokens.map(({ token, scopes }) => ({ hash: digest(token), scopes }))
   return async (presented) => {
     const given = digest(presented)
-    const [right] = expected.filter(({ hash }) => timingSafeEqual(given, hash))
-    return right ? { actor: actorWith(right.scopes), scopes: right.scopes } : 'wrong_token'
+    const [scopes] = expected.flatMap((each) =>
+      timingSafeEqual(given, each.hash) ? [each.scopes] : [],
+    )
+    return scopes ? { actor: actorWith(scopes), scopes } : 'wrong_token'
   }
 }
 
