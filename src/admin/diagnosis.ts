@@ -1,6 +1,6 @@
 /** Finds why an account got no mail: out of the account, its mails and its events. `causes.ts` says what it means. */
 import type { Clock } from '../clock.ts'
-import type { AuditEventType, RecordedEvent, User, UserStore } from '../contract/index.ts'
+import type { RecordedEvent, User, UserStore } from '../contract/index.ts'
 import { linkKinds, MAIL_KINDS } from '../contract/mail-kinds.ts'
 import { foldTyped } from '../contract/users.ts'
 import { findUser, whyNoMail } from '../flows/account.ts'
@@ -14,11 +14,10 @@ const MOST = 20
 /** So many that those of a person who asks again and again hide no failure. */
 const MOST_MAIL_EVENTS = 200
 
-const MAIL_EVENTS: AuditEventType[] = linkKinds.flatMap((kind) =>
-  (['requested', 'mail_sent', 'mail_failed'] as const).map(
-    (what) => `${MAIL_KINDS[kind].flow}_${what}` as const,
-  ),
-)
+const MAIL_EVENTS = linkKinds.flatMap((kind) => {
+  const { flow } = MAIL_KINDS[kind]
+  return [`${flow}_requested`, `${flow}_mail_sent`, `${flow}_mail_failed`] as const
+})
 
 export interface HistoryParts {
   store: Pick<AccountFlowsStore, 'audit' | 'outbox'>
@@ -101,6 +100,7 @@ export function diagnose(history: MailHistory): Diagnosis {
   if (history.isShared) return told('ambiguous', asked)
   return asked ? told('changed', asked) : told('not_asked')
 }
+
 /** What ended the newest request that tells anything. Who asked too often has no mail to use while none came. */
 function lastOf({ events, mails }: MailHistory): RecordedEvent | undefined {
   const decisive = events.filter(isDecisive)
