@@ -2,8 +2,7 @@ import * as z from 'zod'
 import { AUDIT_EVENT_TYPES } from '../contract/audit.ts'
 import type { Log, RecordedEvent, UserStore } from '../contract/index.ts'
 import { isStoreUnavailable } from '../errors.ts'
-import type { AccountFlowsStore } from '../store/index.ts'
-import { operation } from './operation.ts'
+import { operation, type CommonParts } from './operation.ts'
 import { given, givenTime, limit, object, oneOf, optional, text, time, wireOf } from './schema.ts'
 
 export type AuditEvent = z.infer<typeof AuditEvent>
@@ -26,8 +25,7 @@ export const AuditLog = object('Events, the last recorded one first.', {
   events: z.array(AuditEvent),
 })
 
-export interface AuditParts {
-  store: Pick<AccountFlowsStore, 'audit'>
+export interface AuditParts extends CommonParts {
   users: UserStore
 }
 

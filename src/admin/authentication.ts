@@ -4,12 +4,11 @@ import type { IncomingMessage } from 'node:http'
 import { createLocalJWKSet, createRemoteJWKSet, errors, jwtVerify, type JWTPayload } from 'jose'
 import type { Context } from 'koa'
 import type { Clock } from '../clock.ts'
-import type { AuditEvent, Log, Requester } from '../contract/index.ts'
+import type { Requester } from '../contract/index.ts'
 import { newId } from '../crypto/token.ts'
 import { isStoreUnavailable } from '../errors.ts'
 import { networkOf } from '../http/requester.ts'
-import type { AccountFlowsStore } from '../store/index.ts'
-import { refusal, type Problem } from './operation.ts'
+import { refusal, type CommonParts, type Problem } from './operation.ts'
 import { ADMIN_SCOPES, scopesOf } from './options.ts'
 import type { AdminJwtOptions, AdminScope, ScopedToken } from './options.ts'
 
@@ -120,15 +119,11 @@ type Failure =
   | { reason: 'no_token' | 'wrong_token' | 'keys_unavailable' }
   | { reason: 'insufficient_scope'; details: { actor: string; scope: AdminScope } }
 
-export interface GateParts {
+export interface GateParts extends CommonParts {
   adminTokens: readonly ScopedToken[]
   /** How to judge the tokens instead. */
   adminJwt: AdminJwtOptions | undefined
   requesterOf(req: IncomingMessage): Requester
-  store: Pick<AccountFlowsStore, 'limits'>
-  audit(event: AuditEvent): Promise<void>
-  clock: Clock
-  log: Log
 }
 
 /**

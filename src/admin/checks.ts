@@ -1,14 +1,14 @@
 /** What a check answers, and the checks of keys and database, which `doctor` runs. */
 import * as z from 'zod'
-import type { Clock } from '../clock.ts'
 import { ringsCheck } from '../crypto/key-rings.ts'
 import { reachCodeOf } from '../errors.ts'
 import { MIN_KEY_BYTES } from '../options.ts'
 import { unmetBy } from '../settings/recommended.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'
+import type { Settings } from '../settings/table.ts'
 import type { AccountFlowsStore } from '../store/index.ts'
 import { defined } from '../store/kind.ts'
-import { inTime } from './operation.ts'
+import { inTime, type CommonParts } from './operation.ts'
 import { object, optional, text } from './schema.ts'
 import { MIN_ADMIN_TOKEN_LENGTH, type ScopedToken } from './options.ts'
 
@@ -47,19 +47,17 @@ export function codeOf(error: unknown): string {
   return reachCodeOf(error, error.name)
 }
 
-export interface DatabaseParts {
-  store: Pick<AccountFlowsStore, 'now' | 'inspect' | 'outbox'>
+export interface DatabaseParts extends CommonParts {
   /** The key ids of every process that runs. */
   keyRing: { all(): Promise<string[][]> }
   secrets: readonly { length: number }[]
   adminTokens: readonly ScopedToken[]
-  settingsKeeper: Pick<SettingsKeeper, 'current' | 'refresh' | 'faults' | 'reseal'>
-  clock: Clock
+  settingsKeeper: SettingsKeeper
 }
 
 /** What the doctor looks at in the database, one check after the other. While it does not answer, all but its own are skipped. */
 export async function databaseChecks(parts: DatabaseParts): Promise<Check[]> {
-  const { store, keyRing, settingsKeeper, clock } = parts
+  const { store, keyRing, settingsKeeper, settings, clock } = parts
   const now = () => clock.now().getTime()
   const askedAt = now()
   const storeTime = await inTime(clock, store.now()).catch(codeOf)
@@ -88,7 +86,7 @@ export async function databaseChecks(parts: DatabaseParts): Promise<Check[]> {
     await look('clock', async () => clockCheck(skewMs)),
     await look('secrets', () => secretsCheck(settingsKeeper)),
     await look('settings', () => settingsCheck(settingsKeeper)),
-    await look('recommended', async () => recommendedCheck(settingsKeeper)),
+    await look('recommended', async () => recommendedCheck(settings())),
     await look('outbox', () => outboxCheck(parts)),
   ]
 }
@@ -105,7 +103,7 @@ function weakKeyCheck({ secrets, adminTokens }: DatabaseParts): Finding | undefi
   return finding('failed', message, advice)
 }
 
-async function indexCheck(store: DatabaseParts['store']): Promise<Finding> {
+async function indexCheck(store: AccountFlowsStore): Promise<Finding> {
   const { wrongIndexes, isVolatile, isDurable } = await store.inspect()
   if (wrongIndexes && wrongIndexes.length > 0) {
     const message = `Indexes are missing or have other options: ${wrongIndexes.join(', ')}.`
@@ -141,7 +139,7 @@ function clockCheck(skewMs: number): Finding {
   )
 }
 
-async function secretsCheck({ reseal }: DatabaseParts['settingsKeeper']): Promise<Finding> {
+async function secretsCheck({ reseal }: SettingsKeeper): Promise<Finding> {
   const outcome = await reseal({ isDryRun: true })
   if (outcome === 'unreadable') return finding('skipped', 'Not tried.')
   const { resealed, unreadable } = outcome
@@ -158,7 +156,7 @@ async function secretsCheck({ reseal }: DatabaseParts['settingsKeeper']): Promis
   )
 }
 
-async function settingsCheck(settings: DatabaseParts['settingsKeeper']): Promise<Finding> {
+async function settingsCheck(settings: SettingsKeeper): Promise<Finding> {
   await settings.refresh()
   const faults = settings.faults().map(({ key, problem }) => `${key}: ${problem}`)
   if (faults.length === 0) return finding('ok', 'All stored settings are valid.')
@@ -169,8 +167,8 @@ async function settingsCheck(settings: DatabaseParts['settingsKeeper']): Promise
   )
 }
 
-function recommendedCheck({ current }: DatabaseParts['settingsKeeper']): Finding {
-  const better = unmetBy(current()).map(
+function recommendedCheck(settings: Settings): Finding {
+  const better = unmetBy(settings).map(
     ({ name, value, reason }) => `${name}: ${value} is recommended, so that ${reason}`,
   )
   if (better.length === 0) return finding('ok', 'The settings are as recommended, or stricter.')

@@ -1,14 +1,12 @@
 /** Finds why an account got no mail: out of the account, its mails and its events. `causes.ts` says what it means. */
-import type { Clock } from '../clock.ts'
 import type { RecordedEvent, User, UserStore } from '../contract/index.ts'
 import { linkKinds, MAIL_KINDS } from '../contract/mail-kinds.ts'
 import { foldTyped } from '../contract/users.ts'
 import { findUser, whyNoMail } from '../flows/account.ts'
 import { isBlockedBy } from '../flows/not-me.ts'
-import type { Settings } from '../settings/table.ts'
-import type { AccountFlowsStore } from '../store/index.ts'
 import { CAUSE_OF_REASON, diagnosisOf, isRefusal } from './causes.ts'
 import type { Cause, Diagnosis, Facts } from './causes.ts'
+import type { CommonParts } from './operation.ts'
 
 const MOST = 20
 /** So many that those of a person who asks again and again hide no failure. */
@@ -19,15 +17,12 @@ const MAIL_EVENTS = linkKinds.flatMap((kind) => {
   return [`${flow}_requested`, `${flow}_mail_sent`, `${flow}_mail_failed`] as const
 })
 
-export interface HistoryParts {
-  store: Pick<AccountFlowsStore, 'audit' | 'outbox'>
+export interface HistoryParts extends CommonParts {
   users: UserStore
   /** Whether there is anywhere to send mails to. */
   canSend(): boolean
   /** As it is recorded of what a person typed. */
   keyedHash(text: string): string
-  settings(): Settings
-  clock: Clock
 }
 
 export type MailHistory = Awaited<ReturnType<typeof mailHistory>>

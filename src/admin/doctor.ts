@@ -1,6 +1,6 @@
 import type * as z from 'zod'
 import { timeout, type Clock } from '../clock.ts'
-import type { CheckMail, Log, MailTransport } from '../contract/index.ts'
+import type { CheckMail, MailTransport } from '../contract/index.ts'
 import { jsonOf } from '../errors.ts'
 import { isInRange } from '../passwords/range-service.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
@@ -35,7 +35,6 @@ export interface DoctorParts extends DatabaseParts {
   bcryptCost: number
   /** Of the dearest stored hash that this process compared, where its time shows it. `undefined`: none. */
   dearestCost(): number | undefined
-  log: Log
 }
 
 export const doctorOperations = {
@@ -56,10 +55,10 @@ export const doctorOperations = {
 
 /** Nothing is changed, and no mail is sent. */
 async function examine(parts: DoctorParts, to: string | undefined): Promise<Check[]> {
-  const { settingsKeeper, oauthUrl, clock } = parts
+  const { settings, oauthUrl, clock } = parts
   const [database, range, baseUrl, mail] = await Promise.all([
     databaseChecks(parts),
-    rangeCheck(settingsKeeper.current(), clock),
+    rangeCheck(settings(), clock),
     baseUrlCheck(oauthUrl, clock),
     mailChecks(parts, to),
   ])
@@ -73,14 +72,13 @@ async function examine(parts: DoctorParts, to: string | undefined): Promise<Chec
 }
 
 async function mailChecks(
-  { settingsKeeper, transport, clock, checkMail }: DoctorParts,
+  { settings, settingsKeeper, transport, clock, checkMail }: DoctorParts,
   to: string | undefined,
 ): Promise<Check[]> {
   // As they are stored: another process may have changed them just now.
   await inTime(clock, settingsKeeper.refresh()).catch(() => {})
-  const settings = settingsKeeper.current()
-  const checks = await checkMail(settings, defined({ to }))
-  const isInDevelopment = transport?.isStandIn && !isSmtpConfigured(settings)
+  const checks = await checkMail(settings(), defined({ to }))
+  const isInDevelopment = transport?.isStandIn && !isSmtpConfigured(settings())
   return isInDevelopment ? checks.map(inDevelopment) : checks
 }
 

@@ -1,8 +1,6 @@
 import type * as z from 'zod'
-import type { Clock } from '../clock.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'
-import type { AccountFlowsStore } from '../store/index.ts'
-import { operation } from './operation.ts'
+import { operation, type CommonParts } from './operation.ts'
 import { count, list, object, optional, text, time, wireOf } from './schema.ts'
 import { REFUSALS } from './settings.ts'
 
@@ -20,12 +18,10 @@ export const KeysRotation = object(
   },
 )
 
-export interface KeysParts {
+export interface KeysParts extends CommonParts {
   /** The key ring. */
   secrets: readonly unknown[]
-  store: Pick<AccountFlowsStore, 'verificationTokens'>
-  settingsKeeper: Pick<SettingsKeeper, 'reseal'>
-  clock: Clock
+  settingsKeeper: SettingsKeeper
 }
 
 export const keysOperations = {

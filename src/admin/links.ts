@@ -1,14 +1,13 @@
 import * as z from 'zod'
-import type { Clock } from '../clock.ts'
 import { CARRIED } from '../contract/carried-query.ts'
 import type { CarriedParameters, RecordedEvent, User, UserStore } from '../contract/index.ts'
-import { linkKinds, tokensOf, type TokenPart } from '../contract/mail-kinds.ts'
+import { linkKinds, tokensOf } from '../contract/mail-kinds.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
 import { wasVoided } from '../flows/account.ts'
 import { linkState } from '../flows/link.ts'
-import type { AccountFlowsStore, Token } from '../store/index.ts'
+import type { Token } from '../store/index.ts'
 import { eventShape } from './audit.ts'
-import { operation } from './operation.ts'
+import { operation, type CommonParts } from './operation.ts'
 import { LinkExplanation, linkWords, readPastedLink } from './pasted-link.ts'
 import type { LinkFacts, LinkReader, PastedLink } from './pasted-link.ts'
 import { given, object, optional, text, time, wireOf } from './schema.ts'
@@ -29,10 +28,8 @@ export const Link = object('The state of a link; never the link itself.', {
 export type LinkQuery = z.infer<typeof LinkQuery>
 export const LinkQuery = object('A link from a mail. It stays usable.', { link: given })
 
-export interface LinkParts extends LinkReader {
-  store: Pick<AccountFlowsStore, 'audit' | TokenPart>
+export interface LinkParts extends CommonParts, LinkReader {
   users: UserStore
-  clock: Pick<Clock, 'now'>
 }
 
 export const linkOperations = {
@@ -126,7 +123,7 @@ const fieldsOf = (token: Token, user: User | undefined, at: Date) => ({
 const MOST_OF_KIND = 20
 
 /** The newest of each kind, newest first. */
-export async function linksOf({ store, clock }: Pick<LinkParts, 'store' | 'clock'>, user: User) {
+export async function linksOf({ store, clock }: CommonParts, user: User) {
   const at = clock.now()
   const links = await Promise.all(
     linkKinds.map(async (kind) => {

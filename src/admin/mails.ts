@@ -1,16 +1,15 @@
 import * as z from 'zod'
-import type { Clock } from '../clock.ts'
 import { MAIL_KINDS, mailKinds, mailTemplates } from '../contract/mail-kinds.ts'
 import type { CheckMail, RecordedEvent } from '../contract/index.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
 import { givenFor } from '../settings/secrets.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'
-import type { Settings } from '../settings/table.ts'
 import type { AccountFlowsStore, MailJobStatus } from '../store/index.ts'
 import type { RenderedMail, Views } from '../views/index.ts'
 import { AuditEvent, eventShape, type NameOf } from './audit.ts'
 import { CheckReport, reportOf, type Check } from './checks.ts'
 import { invalid, invalidSettings, notAnAddress, operation } from './operation.ts'
+import type { CommonParts } from './operation.ts'
 import { count, given, list, object, oneOf, optional, text, time, wireOf } from './schema.ts'
 
 export type MailTest = z.infer<typeof MailTest>
@@ -66,17 +65,11 @@ export const MailRecord = MailOutcome.extend({
   history: list(AuditEvent, 'What was recorded of it, oldest first.'),
 }).describe('All that is known of a mail that was asked for.')
 
-export interface PreviewParts {
-  views: Pick<Views, 'locales' | 'mail'>
+export interface MailParts extends CommonParts {
+  settingsKeeper: SettingsKeeper
+  views: Views
   oauthUrl: string
-  settings(): Settings
-  clock: Pick<Clock, 'now'>
-}
-
-export interface MailParts extends PreviewParts {
-  settingsKeeper: Pick<SettingsKeeper, 'refresh' | 'tried'>
   checkMail: CheckMail
-  store: Pick<AccountFlowsStore, 'outbox' | 'audit'>
 }
 
 export const mailOperations = {
@@ -109,7 +102,7 @@ export const mailOperations = {
       locale: given.default('en').describe('In which language.'),
     }),
     answer: MailPreview,
-    async run({ query }, parts: PreviewParts) {
+    async run({ query }, parts: MailParts) {
       const mail = previewMail(parts, query)
       if (mail) return mail
       const expected = `one of ${parts.views.locales.join(', ')}`
@@ -123,7 +116,7 @@ export const mailOperations = {
     summary: 'What became of a mail that was asked for.',
     query: z.strictObject({ mail_id: given.describe('From `Accepted`.') }),
     answer: MailOutcome,
-    async run({ query }, { store, clock }: Pick<MailParts, 'store' | 'clock'>) {
+    async run({ query }, { store, clock }: MailParts) {
       return outcomeOf(await readMail(store, query.mail_id, clock.now()))
     },
   }),
@@ -145,7 +138,12 @@ const BROWSER = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefo
 
 /** A mail as it would leave, with made-up values and no token. `undefined`: there is no such mail or locale. */
 export function previewMail(
-  { views, oauthUrl, settings, clock }: PreviewParts,
+  {
+    views,
+    oauthUrl,
+    settings,
+    clock,
+  }: Pick<MailParts, 'views' | 'oauthUrl' | 'settings' | 'clock'>,
   { template: name, locale }: { template: string; locale: string },
 ): RenderedMail | undefined {
   const kind = mailKinds.find((each) => MAIL_KINDS[each].template === name)
@@ -167,7 +165,7 @@ export const mailShape = (job: MailJobStatus, nameOf: NameOf) =>
   wireOf(MailJob, { ...job, username: nameOf(job.accountId) })
 
 /** What is kept of a mail. The outbox is asked first: a job leaves it after its end is recorded. */
-export async function readMail({ outbox, audit }: MailParts['store'], id: string, at: Date) {
+export async function readMail({ outbox, audit }: AccountFlowsStore, id: string, at: Date) {
   const [job] = await outbox.list({ id, limit: 1 }, at)
   const [[requested], [sent]] = await Promise.all([
     audit.list({ id: `requested:${id}`, limit: 1 }),

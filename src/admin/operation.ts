@@ -1,10 +1,21 @@
 /** What all operations share: their shape, what they are asked, and how they refuse. */
 import * as z from 'zod'
 import { within, type Clock } from '../clock.ts'
-import type { Requester } from '../contract/index.ts'
+import type { AuditEvent, Log, Requester } from '../contract/index.ts'
 import { AccountFlowsError } from '../errors.ts'
+import type { Settings } from '../settings/table.ts'
+import type { AccountFlowsStore } from '../store/index.ts'
 import type { AdminScope } from './options.ts'
 import { object, optional, text } from './schema.ts'
+
+/** What most operations use. */
+export interface CommonParts {
+  store: AccountFlowsStore
+  settings(): Settings
+  audit(event: AuditEvent): Promise<void>
+  clock: Clock
+  log: Log
+}
 
 export interface AdminCaller {
   /** Whose token it is. */

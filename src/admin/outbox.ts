@@ -1,11 +1,12 @@
 import * as z from 'zod'
 import type { Clock } from '../clock.ts'
-import { isLinkKind, MAIL_KINDS, tokensOf, type TokenPart } from '../contract/mail-kinds.ts'
+import { isLinkKind, MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
 import type { UserStore } from '../contract/index.ts'
 import type { AccountFlowsStore, MailJobStatus } from '../store/index.ts'
 import { usernamesOf } from './audit.ts'
 import { MailJob, MailRecord, mailShape, readMail, recordOf } from './mails.ts'
-import { invalid, operation, refusal, type AdminCaller, type Problem } from './operation.ts'
+import { invalid, operation, refusal } from './operation.ts'
+import type { AdminCaller, CommonParts, Problem } from './operation.ts'
 import {
   count,
   flag,
@@ -38,10 +39,8 @@ export const MailsChanged = object('How many mails were changed.', {
   more_before: optional(time, 'There are more: ask again with this `before`.'),
 })
 
-export interface OutboxParts {
-  store: Pick<AccountFlowsStore, 'outbox' | 'audit' | TokenPart>
+export interface OutboxParts extends CommonParts {
   users: UserStore
-  clock: Pick<Clock, 'now'>
 }
 
 export const outboxOperations = {
@@ -114,7 +113,7 @@ export const outboxOperations = {
   }),
 }
 
-export type RetryParts = Omit<OutboxParts, 'users'>
+type RetryParts = Pick<OutboxParts, 'store'> & { clock: Pick<Clock, 'now'> }
 type Chosen = MailJobStatus | 'dead'
 
 const isProblem = (chosen: Chosen | Problem): chosen is Problem =>
@@ -169,7 +168,7 @@ async function retryMail(
 
 // Of some kinds only the newest link works (3.1); others live side by side.
 async function isSuperseded(
-  store: RetryParts['store'],
+  store: AccountFlowsStore,
   { id, kind, state, accountId, requestedAt }: MailJobStatus,
   at: Date,
 ) {

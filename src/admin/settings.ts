@@ -1,11 +1,10 @@
 import * as z from 'zod'
-import type { Clock } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
-import type { AuditEvent, Log } from '../contract/index.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'
 import { allSettings, type DefaultedName, type SettingTexts } from '../settings/table.ts'
 import { isRecorded } from './audit.ts'
-import { inTime, invalidSettings, operation, refusal, type AdminRequest } from './operation.ts'
+import { inTime, invalidSettings, operation, refusal } from './operation.ts'
+import type { AdminRequest, CommonParts } from './operation.ts'
 import { count, flag, given, list, object, optional, text, TEXT, time, wireOf } from './schema.ts'
 
 const settingTexts = z.strictObject(
@@ -63,11 +62,8 @@ export const SettingsHistory = object('The last versions, newest first: the firs
   versions: z.array(SettingsVersion),
 })
 
-export interface SettingsParts {
+export interface SettingsParts extends CommonParts {
   settingsKeeper: SettingsKeeper
-  audit(event: AuditEvent): Promise<void>
-  clock: Clock
-  log: Log
 }
 
 const dryRun = flag

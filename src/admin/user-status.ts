@@ -2,11 +2,11 @@ import * as z from 'zod'
 import type { SessionCutoffs, User } from '../contract/index.ts'
 import { whyNoMail } from '../flows/account.ts'
 import type { ClientNotifications } from '../flows/client-notifications.ts'
-import type { AccountFlowsStore, ClientLogout, ClientLogoutState } from '../store/index.ts'
+import type { ClientLogout, ClientLogoutState } from '../store/index.ts'
 import { AuditEvent, eventShape } from './audit.ts'
 import { Diagnosis, diagnosisOf } from './causes.ts'
 import { diagnose, mailHistory, type HistoryParts, type MailHistory } from './diagnosis.ts'
-import { Link, linksOf, type LinkParts } from './links.ts'
+import { Link, linksOf } from './links.ts'
 import { MailJob, mailShape } from './mails.ts'
 import { count, list, object, optional, text, time, wireOf } from './schema.ts'
 
@@ -40,7 +40,6 @@ export const UserStatus = object('What support needs to know of an account.', {
 })
 
 export interface StatusParts extends HistoryParts {
-  store: HistoryParts['store'] & LinkParts['store'] & Pick<AccountFlowsStore, 'cutoffs'>
   clientsOf: ClientNotifications['clientsOf']
 }
 

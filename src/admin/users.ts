@@ -1,10 +1,10 @@
 import type * as z from 'zod'
-import type { EndedAccount, Log, Requester, User } from '../contract/index.ts'
+import type { EndedAccount, Requester, User } from '../contract/index.ts'
 import type { LinkKind } from '../contract/mail-kinds.ts'
 import { newId } from '../crypto/token.ts'
 import type { Invitation, InvitationRefusal } from '../flows/invitation.ts'
 import { requestMail } from '../jobs/request.ts'
-import type { AccountFlowsStore, MailOutbox } from '../store/index.ts'
+import type { MailOutbox } from '../store/index.ts'
 import { AccountQuery, findAccount } from './find-account.ts'
 import { operation, refusal } from './operation.ts'
 import type { AdminCaller, AdminRequest, Problem } from './operation.ts'
@@ -56,12 +56,10 @@ export const ForgottenAccount = object('How many records of the account were rem
 })
 
 export interface UserParts extends StatusParts {
-  store: StatusParts['store'] & Pick<AccountFlowsStore, 'forget'>
   /** Where jobs are added, so that workers hear of them. */
   outbox: Pick<MailOutbox, 'add'>
   invite: Invitation['invite']
   endSessions(accountId: string): Promise<EndedAccount>
-  log: Log
 }
 
 const MAILS = { scope: 'account-flows:support', answer: Accepted, status: 202 } as const
