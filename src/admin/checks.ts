@@ -30,7 +30,7 @@ export const CheckReport = object('What the checks found.', {
 })
 
 /** What a check found; who asks knows which check it is. */
-export type Finding = Omit<Check, 'step'>
+type Finding = Omit<Check, 'step'>
 
 export function reportOf(checks: Check[]) {
   return { ok: checks.every(({ status }) => status !== 'failed'), checks }

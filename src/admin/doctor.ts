@@ -1,22 +1,14 @@
 import type * as z from 'zod'
-import { timeout, type Clock } from '../clock.ts'
+import { timeout } from '../clock.ts'
 import type { CheckMail, MailTransport } from '../contract/index.ts'
 import { jsonOf } from '../errors.ts'
 import { isInRange } from '../passwords/range-service.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
-import { isSmtpConfigured, type Settings } from '../settings/table.ts'
+import { isSmtpConfigured } from '../settings/table.ts'
 import { defined } from '../store/kind.ts'
 import { isRecorded } from './audit.ts'
-import {
-  CheckReport,
-  codeOf,
-  databaseChecks,
-  finding,
-  reportOf,
-  type Check,
-  type DatabaseParts,
-  type Finding,
-} from './checks.ts'
+import { CheckReport, codeOf, databaseChecks, finding, reportOf } from './checks.ts'
+import type { Check, DatabaseParts } from './checks.ts'
 import { inTime, notAnAddress, operation } from './operation.ts'
 import { given, object, optional } from './schema.ts'
 
@@ -55,20 +47,14 @@ export const doctorOperations = {
 
 /** Nothing is changed, and no mail is sent. */
 async function examine(parts: DoctorParts, to: string | undefined): Promise<Check[]> {
-  const { settings, oauthUrl, clock } = parts
-  const [database, range, baseUrl, mail] = await Promise.all([
+  const checks = await Promise.all([
     databaseChecks(parts),
-    rangeCheck(settings(), clock),
-    baseUrlCheck(oauthUrl, clock),
+    rangeCheck(parts),
+    storedHashesCheck(parts),
+    baseUrlCheck(parts),
     mailChecks(parts, to),
   ])
-  return [
-    ...database,
-    ...range,
-    ...storedHashesCheck(parts),
-    { step: 'base_url', ...baseUrl },
-    ...mail,
-  ]
+  return checks.flat()
 }
 
 async function mailChecks(
@@ -97,10 +83,11 @@ function storedHashesCheck({ dearestCost, bcryptCost }: DoctorParts): Check[] {
 }
 
 /** Asks the service of `password_blocklist`, where one is used, about a password that it must know. */
-async function rangeCheck(settings: Settings, clock: Clock): Promise<Check[]> {
-  if (settings.passwordBlocklist !== 'pwned') return []
+async function rangeCheck({ settings, clock }: DoctorParts): Promise<Check[]> {
+  const { passwordBlocklist, passwordRangeUrl } = settings()
+  if (passwordBlocklist !== 'pwned') return []
   const step = 'range_service'
-  const answer = await isInRange('password', settings.passwordRangeUrl, clock)
+  const answer = await isInRange('password', passwordRangeUrl, clock)
   if (answer === true)
     return [{ step, ...finding('ok', 'The range service answers, and knows a leaked password.') }]
   const message = answer
@@ -112,18 +99,19 @@ async function rangeCheck(settings: Settings, clock: Clock): Promise<Check[]> {
 }
 
 /** Fetched from here: whether the world reaches it is another question. */
-async function baseUrlCheck(oauthUrl: string, clock: Clock): Promise<Finding> {
+async function baseUrlCheck({ oauthUrl, clock }: DoctorParts): Promise<Check> {
+  const step = 'base_url'
   const url = `${oauthUrl}/.well-known/openid-configuration`
   const advice = 'Check baseUrl and oauthPath, the proxy in front, and its certificate.'
-  const failed = (message: string) => finding('failed', message, advice)
+  const failed = (message: string) => ({ step, ...finding('failed', message, advice) })
   const { signal, cancel } = timeout(clock, REACH_MS)
   try {
     const response = await fetch(url, { redirect: 'manual', signal })
     const found = jsonOf(await response.text())
     const issuer: unknown = Reflect.get(Object(found), 'issuer')
     if (response.status !== 200) return failed(`${url} answers ${response.status}.`)
-    if (issuer === oauthUrl) return finding('ok', `${oauthUrl} answers, and is the issuer.`)
-    return failed(`Another service answers at ${url}, not this issuer.`)
+    if (issuer !== oauthUrl) return failed(`Another service answers at ${url}, not this issuer.`)
+    return { step, ...finding('ok', `${oauthUrl} answers, and is the issuer.`) }
   } catch (error) {
     return failed(`${url} cannot be reached from this server (${codeOf(error)}).`)
   } finally {

@@ -1,8 +1,7 @@
 import type * as z from 'zod'
-import type { SettingsKeeper } from '../settings/settings.ts'
-import { operation, type CommonParts } from './operation.ts'
+import { operation } from './operation.ts'
 import { count, list, object, optional, text, time, wireOf } from './schema.ts'
-import { REFUSALS } from './settings.ts'
+import { REFUSALS, type SettingsParts } from './settings.ts'
 
 export type KeysRotation = z.infer<typeof KeysRotation>
 export const KeysRotation = object(
@@ -18,10 +17,9 @@ export const KeysRotation = object(
   },
 )
 
-export interface KeysParts extends CommonParts {
+export interface KeysParts extends SettingsParts {
   /** The key ring. */
   secrets: readonly unknown[]
-  settingsKeeper: SettingsKeeper
 }
 
 export const keysOperations = {
