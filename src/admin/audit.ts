@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { AUDIT_EVENT_TYPES } from '../contract/audit.ts'
-import type { Log, RecordedEvent, UserStore } from '../contract/index.ts'
+import type { Log, UserStore } from '../contract/index.ts'
 import { isStoreUnavailable } from '../errors.ts'
 import { operation, type CommonParts } from './operation.ts'
 import { given, givenTime, limit, object, oneOf, optional, text, time, wireOf } from './schema.ts'
@@ -48,25 +48,19 @@ export const auditOperations = {
     async run({ query }, { store, users }: AuditParts) {
       const { account_id: accountId, type: types, recorded_from: recordedFrom, limit } = query
       const events = await store.audit.list({ accountId, types, recordedFrom, limit })
-      const nameOf = await usernamesOf(users, events)
-      return { events: events.map((event) => eventShape(event, nameOf)) }
+      const named = await withUsernames(users, events)
+      return { events: named.map((event) => wireOf(AuditEvent, event)) }
     },
   }),
 }
 
-export const eventShape = (event: RecordedEvent, nameOf: NameOf) =>
-  wireOf(AuditEvent, { ...event, username: nameOf(event.accountId) })
-
 const AT_ONCE = 50
 
-/** `undefined`: there is none, or it is not known. */
-export type NameOf = (id: string | undefined) => string | undefined
-
-/** The usernames of accounts, for people who read ids. While the users cannot be reached, none is known. */
-export async function usernamesOf(
+/** For people, records have the username of their account. While the users cannot be reached, none is known. */
+export async function withUsernames<T extends { accountId?: string | undefined }>(
   users: UserStore,
-  records: { accountId?: string | undefined }[],
-): Promise<NameOf> {
+  records: T[],
+) {
   const ids = [...new Set(records.flatMap(({ accountId }) => accountId ?? []))]
   const names = new Map<string | undefined, string>()
   try {
@@ -77,7 +71,7 @@ export async function usernamesOf(
   } catch (error) {
     if (!isStoreUnavailable(error)) throw error
   }
-  return (id) => names.get(id)
+  return records.map((record) => ({ ...record, username: names.get(record.accountId) }))
 }
 
 /** Whether an event was recorded of what is done already. Where it was not, only the log says so. */

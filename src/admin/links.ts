@@ -6,7 +6,7 @@ import { hashToken, isToken } from '../crypto/token.ts'
 import { wasVoided } from '../flows/account.ts'
 import { linkState } from '../flows/link.ts'
 import type { Token } from '../store/index.ts'
-import { eventShape } from './audit.ts'
+import { AuditEvent } from './audit.ts'
 import { operation, type CommonParts } from './operation.ts'
 import { LinkExplanation, linkWords, readPastedLink } from './pasted-link.ts'
 import type { LinkFacts, LinkReader, PastedLink } from './pasted-link.ts'
@@ -49,7 +49,7 @@ export const linkOperations = {
         ...link,
         ...facts,
         ...linkWords(facts),
-        history: events.map((event) => eventShape(event, () => user?.username)),
+        history: events.map((event) => wireOf(AuditEvent, { ...event, username: user?.username })),
       })
     },
   }),

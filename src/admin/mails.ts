@@ -1,12 +1,12 @@
 import * as z from 'zod'
 import { MAIL_KINDS, mailKinds, mailTemplates } from '../contract/mail-kinds.ts'
-import type { CheckMail, RecordedEvent } from '../contract/index.ts'
+import type { CheckMail, RecordedEvent, UserStore } from '../contract/index.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
 import { givenFor } from '../settings/secrets.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'
-import type { AccountFlowsStore, MailJobStatus } from '../store/index.ts'
+import type { AccountFlowsStore } from '../store/index.ts'
 import type { RenderedMail, Views } from '../views/index.ts'
-import { AuditEvent, eventShape, type NameOf } from './audit.ts'
+import { AuditEvent, withUsernames } from './audit.ts'
 import { CheckReport, reportOf, type Check } from './checks.ts'
 import { invalid, invalidSettings, notAnAddress, operation } from './operation.ts'
 import type { CommonParts } from './operation.ts'
@@ -161,9 +161,6 @@ export function previewMail(
   return views.mail(template, locals, { asked: locale })
 }
 
-export const mailShape = (job: MailJobStatus, nameOf: NameOf) =>
-  wireOf(MailJob, { ...job, username: nameOf(job.accountId) })
-
 /** What is kept of a mail. The outbox is asked first: a job leaves it after its end is recorded. */
 export async function readMail({ outbox, audit }: AccountFlowsStore, id: string, at: Date) {
   const [job] = await outbox.list({ id, limit: 1 }, at)
@@ -201,15 +198,17 @@ function outcomeOf({ id: mailId, job, sent, requested, failures }: KeptMail) {
   return wireOf(MailOutcome, { mailId, state: 'ended', reason })
 }
 
-export function recordOf(kept: KeptMail, nameOf: NameOf): z.input<typeof MailRecord> {
+export async function recordOf(users: UserStore, kept: KeptMail) {
   const { job, requested, sent, failures } = kept
-  const history = [sent, ...failures, requested].filter((event) => event !== undefined).toReversed()
+  const [mail] = await withUsernames(users, job ? [job] : [])
+  const events = [requested, ...failures.toReversed(), sent].filter((event) => event !== undefined)
+  const history = await withUsernames(users, events)
   const textOf = (detail: unknown) => (typeof detail === 'string' ? detail : undefined)
   return {
     ...outcomeOf(kept),
-    mail: job && mailShape(job, nameOf),
+    mail: mail && wireOf(MailJob, mail),
     message_id: textOf(sent?.details?.['message_id']),
     queue_id: textOf(sent?.details?.['queue_id']),
-    history: history.map((event) => eventShape(event, nameOf)),
+    history: history.map((event) => wireOf(AuditEvent, event)),
   }
 }

@@ -3,8 +3,8 @@ import type { Clock } from '../clock.ts'
 import { isLinkKind, MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
 import type { UserStore } from '../contract/index.ts'
 import type { AccountFlowsStore, MailJobStatus } from '../store/index.ts'
-import { usernamesOf } from './audit.ts'
-import { MailJob, MailRecord, mailShape, readMail, recordOf } from './mails.ts'
+import { withUsernames } from './audit.ts'
+import { MailJob, MailRecord, readMail, recordOf } from './mails.ts'
 import { invalid, operation, refusal } from './operation.ts'
 import type { AdminCaller, CommonParts, Problem } from './operation.ts'
 import {
@@ -59,8 +59,8 @@ export const outboxOperations = {
       const { state, account_id: accountId, requested_from: requestedFrom, limit } = query
       const asked = { state, accountId, requestedFrom, limit }
       const jobs = await store.outbox.list(asked, clock.now())
-      const nameOf = await usernamesOf(users, jobs)
-      return { mails: jobs.map((job) => mailShape(job, nameOf)) }
+      const named = await withUsernames(users, jobs)
+      return { mails: named.map((job) => wireOf(MailJob, job)) }
     },
   }),
 
@@ -71,8 +71,7 @@ export const outboxOperations = {
     query: z.strictObject({ mail_id: given.describe('From `Accepted` or `MailJob`.') }),
     answer: MailRecord,
     async run({ query }, { store, users, clock }: OutboxParts) {
-      const kept = await readMail(store, query.mail_id, clock.now())
-      return recordOf(kept, await usernamesOf(users, [kept]))
+      return recordOf(users, await readMail(store, query.mail_id, clock.now()))
     },
   }),
 

@@ -3,11 +3,11 @@ import type { SessionCutoffs, User } from '../contract/index.ts'
 import { whyNoMail } from '../flows/account.ts'
 import type { ClientNotifications } from '../flows/client-notifications.ts'
 import type { ClientLogout, ClientLogoutState } from '../store/index.ts'
-import { AuditEvent, eventShape } from './audit.ts'
+import { AuditEvent } from './audit.ts'
 import { Diagnosis, diagnosisOf } from './causes.ts'
 import { diagnose, mailHistory, type HistoryParts, type MailHistory } from './diagnosis.ts'
 import { Link, linksOf } from './links.ts'
-import { MailJob, mailShape } from './mails.ts'
+import { MailJob } from './mails.ts'
 import { count, list, object, optional, text, time, wireOf } from './schema.ts'
 
 export type UserStatus = z.infer<typeof UserStatus>
@@ -58,7 +58,6 @@ export async function statusOf(
     store.cutoffs.read(id),
     clientsOf(id),
   ])
-  const name = () => username
   return wireOf(UserStatus, {
     ...diagnose(history),
     id,
@@ -72,8 +71,8 @@ export async function statusOf(
     clients: clientCounts(clients),
     hints: [...hintsOf(history), ...hintsOfClients(clients)],
     links,
-    mails: history.mails.map((mail) => mailShape(mail, name)),
-    events: events.map((event) => eventShape(event, name)),
+    mails: history.mails.map((mail) => wireOf(MailJob, { ...mail, username })),
+    events: events.map((event) => wireOf(AuditEvent, { ...event, username })),
   })
 }
 
