@@ -25,10 +25,6 @@ export const AuditLog = object('Events, the last recorded one first.', {
   events: z.array(AuditEvent),
 })
 
-export interface AuditParts extends CommonParts {
-  users: UserStore
-}
-
 export const auditOperations = {
   listAudit: operation({
     route: 'GET /audit',
@@ -45,7 +41,7 @@ export const auditOperations = {
       limit,
     }),
     answer: AuditLog,
-    async run({ query }, { store, users }: AuditParts) {
+    async run({ query }, { store, users }: CommonParts) {
       const { account_id: accountId, type: types, recorded_from: recordedFrom, limit } = query
       const events = await store.audit.list({ accountId, types, recordedFrom, limit })
       const named = await withUsernames(users, events)

@@ -1,5 +1,5 @@
 /** Finds why an account got no mail: out of the account, its mails and its events. `causes.ts` says what it means. */
-import type { RecordedEvent, User, UserStore } from '../contract/index.ts'
+import type { RecordedEvent, User } from '../contract/index.ts'
 import { linkKinds, MAIL_KINDS } from '../contract/mail-kinds.ts'
 import { foldTyped } from '../contract/users.ts'
 import { findUser, whyNoMail } from '../flows/account.ts'
@@ -18,7 +18,6 @@ const MAIL_EVENTS = linkKinds.flatMap((kind) => {
 })
 
 export interface HistoryParts extends CommonParts {
-  users: UserStore
   /** Whether there is anywhere to send mails to. */
   canSend(): boolean
   /** As it is recorded of what a person typed. */

@@ -74,7 +74,7 @@ function inDevelopment(check: Check): Check {
   return { ...check, status: 'warning', message }
 }
 
-function storedHashesCheck({ dearestCost, bcryptCost }: DoctorParts): Check[] {
+async function storedHashesCheck({ dearestCost, bcryptCost }: DoctorParts): Promise<Check[]> {
   const cost = dearestCost()
   if (cost === undefined) return []
   const message = `A stored hash has the cost ${cost}, and bcryptCost is ${bcryptCost}: logins of its account can be told by their time.`

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { CARRIED } from '../contract/carried-query.ts'
-import type { CarriedParameters, RecordedEvent, User, UserStore } from '../contract/index.ts'
+import type { CarriedParameters, RecordedEvent, User } from '../contract/index.ts'
 import { linkKinds, tokensOf } from '../contract/mail-kinds.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
 import { wasVoided } from '../flows/account.ts'
@@ -28,9 +28,7 @@ export const Link = object('The state of a link; never the link itself.', {
 export type LinkQuery = z.infer<typeof LinkQuery>
 export const LinkQuery = object('A link from a mail. It stays usable.', { link: given })
 
-export interface LinkParts extends CommonParts, LinkReader {
-  users: UserStore
-}
+type LinkParts = CommonParts & LinkReader
 
 export const linkOperations = {
   explainLink: operation({

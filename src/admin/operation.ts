@@ -1,7 +1,7 @@
 /** What all operations share: their shape, what they are asked, and how they refuse. */
 import * as z from 'zod'
 import { within, type Clock } from '../clock.ts'
-import type { AuditEvent, Log, Requester } from '../contract/index.ts'
+import type { AuditEvent, Log, Requester, UserStore } from '../contract/index.ts'
 import { AccountFlowsError } from '../errors.ts'
 import type { Settings } from '../settings/table.ts'
 import type { AccountFlowsStore } from '../store/index.ts'
@@ -11,6 +11,7 @@ import { object, optional, text } from './schema.ts'
 /** What most operations use. */
 export interface CommonParts {
   store: AccountFlowsStore
+  users: UserStore
   settings(): Settings
   audit(event: AuditEvent): Promise<void>
   clock: Clock
@@ -62,6 +63,10 @@ export const Problem = object('RFC 9457. `code` is stable, `title` is a sentence
   candidates: optional(z.array(Candidate)),
 })
 
+/** No answer has a `code`. */
+export const isProblem = (answer: object | string): answer is Problem =>
+  typeof answer === 'object' && 'code' in answer
+
 /** One operation of the admin API (4.5): where it is, who may ask, what it takes and answers, and what it does. */
 export interface Operation<
   Query extends z.ZodObject = z.ZodObject,
@@ -75,7 +80,6 @@ export interface Operation<
   summary: string
   query?: Query
   body?: Body
-  /** It has no field `code`: a problem has. */
   answer: Answer
   status?: 200 | 202
   /** Whether it answers an ETag, or honours `If-Match`. */

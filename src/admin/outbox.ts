@@ -1,11 +1,10 @@
 import * as z from 'zod'
 import type { Clock } from '../clock.ts'
 import { isLinkKind, MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
-import type { UserStore } from '../contract/index.ts'
 import type { AccountFlowsStore, MailJobStatus } from '../store/index.ts'
 import { withUsernames } from './audit.ts'
 import { MailJob, MailRecord, readMail, recordOf } from './mails.ts'
-import { invalid, operation, refusal } from './operation.ts'
+import { invalid, isProblem, operation, refusal } from './operation.ts'
 import type { AdminCaller, CommonParts, Problem } from './operation.ts'
 import {
   count,
@@ -39,10 +38,6 @@ export const MailsChanged = object('How many mails were changed.', {
   more_before: optional(time, 'There are more: ask again with this `before`.'),
 })
 
-export interface OutboxParts extends CommonParts {
-  users: UserStore
-}
-
 export const outboxOperations = {
   listOutbox: operation({
     route: 'GET /outbox',
@@ -55,7 +50,7 @@ export const outboxOperations = {
       limit,
     }),
     answer: Outbox,
-    async run({ query }, { store, users, clock }: OutboxParts) {
+    async run({ query }, { store, users, clock }: CommonParts) {
       const { state, account_id: accountId, requested_from: requestedFrom, limit } = query
       const asked = { state, accountId, requestedFrom, limit }
       const jobs = await store.outbox.list(asked, clock.now())
@@ -70,7 +65,7 @@ export const outboxOperations = {
     summary: 'All about one mail: its outcome, each attempt, its ids.',
     query: z.strictObject({ mail_id: given.describe('From `Accepted` or `MailJob`.') }),
     answer: MailRecord,
-    async run({ query }, { store, users, clock }: OutboxParts) {
+    async run({ query }, { store, users, clock }: CommonParts) {
       return recordOf(users, await readMail(store, query.mail_id, clock.now()))
     },
   }),
@@ -112,11 +107,8 @@ export const outboxOperations = {
   }),
 }
 
-type RetryParts = Pick<OutboxParts, 'store'> & { clock: Pick<Clock, 'now'> }
+type RetryParts = Pick<CommonParts, 'store'> & { clock: Pick<Clock, 'now'> }
 type Chosen = MailJobStatus | 'dead'
-
-const isProblem = (chosen: Chosen | Problem): chosen is Problem =>
-  typeof chosen === 'object' && 'code' in chosen
 
 async function chosenOf(
   { store, clock }: RetryParts,
@@ -139,7 +131,6 @@ const INVALID = invalid('Name one mail by id, or set all_dead to true.', {
 })
 
 const WHY = {
-  /** The account asked again since. */
   superseded:
     'The account asked again later: this mail would end the newer link. Send another one with the user commands.',
   held: 'This mail is being sent now. Look again in a moment.',

@@ -5,8 +5,8 @@ import { isJsonObject, jsonOf } from '../errors.ts'
 import { readBody, type BodyRefusal } from '../http/body.ts'
 import { reportFailure, showProblem } from '../http/failure.ts'
 import { createAdminAuth, type GateParts } from './authentication.ts'
-import { invalid, refusal, type AdminCaller, type AdminRequest } from './operation.ts'
-import type { Operation, Problem, SettingProblem } from './operation.ts'
+import { invalid, isProblem, refusal } from './operation.ts'
+import type { AdminCaller, AdminRequest, Operation, Problem, SettingProblem } from './operation.ts'
 import { operations, type OperationName } from './operations.ts'
 import { Settings } from './settings.ts'
 
@@ -25,9 +25,6 @@ type AllParts = Run extends (request: never, parts: infer Parts) => unknown ? Pa
 export type RouterParts = GateParts & AllParts
 
 const LIST: Operation<z.ZodObject, z.ZodType, z.ZodType, RouterParts>[] = Object.values(operations)
-
-/** No answer has a `code`. */
-const isProblem = (answer: object): answer is Problem => 'code' in answer
 
 /** @param path - below that of the admin API. */
 export type AdminRouter = (ctx: Context, path: string) => Promise<void>
