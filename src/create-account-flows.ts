@@ -174,7 +174,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   // What admins see.
   const adminApi = createAdminApi(
     {
-      options: checked,
+      ...checked,
       store,
       users,
       settingsKeeper,
@@ -187,7 +187,6 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       endSessions,
       invite: invitation.invite,
       outbox: mail,
-      wake: mail.wake,
       canSend: sender.canSend,
       checkMail: createMailCheck(clock, refreshTokens, transport),
       dearestCost,

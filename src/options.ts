@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { checkAdmin, type AdminToken } from './admin/options.ts'
-import type { AdminJwtOptions } from './admin/jwt.ts'
+import { checkAdmin, type AdminJwtOptions, type AdminToken } from './admin/options.ts'
 import { systemClock, type Clock } from './clock.ts'
 import type { Hashing } from './crypto/hashing.ts'
 import { checkCaptcha, type Captcha } from './http/captcha.ts'

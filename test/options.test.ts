@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import Koa from 'koa'
 import { interactionPolicy, Provider, type Configuration } from 'oidc-provider'
-import { ADMIN_SCOPES } from '../src/admin/bearer-tokens.ts'
+import { ADMIN_SCOPES } from '../src/admin/options.ts'
 import {
   createAccountFlows,
   memoryMailbox,

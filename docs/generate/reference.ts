@@ -149,7 +149,7 @@ function optionTypes(): string {
     ['brand', list('views/brand.ts', 'Brand')],
     ['captcha', list('http/captcha.ts', 'Captcha')],
     ['hashing', list('crypto/hashing.ts', 'Hashing')],
-    ['adminJwt', list('admin/jwt.ts', 'AdminJwtOptions')],
+    ['adminJwt', list('admin/options.ts', 'AdminJwtOptions')],
     ['clientLogout', list('oidc/post-form.ts', 'ClientLogoutOptions')],
     ['responseDelay', list('http/response-delay.ts', 'ResponseDelay')],
     [

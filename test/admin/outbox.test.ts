@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { MailJobStatus } from '../../src/store/index.ts'
-import { retryAllDead } from '../../src/admin/mail-retry.ts'
+import { retryAllDead } from '../../src/admin/outbox.ts'
 import type { AdminClient } from '../../src/admin/client.ts'
 import { codeOf, expectAudited, outcomeOf, suiteAdmin } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
@@ -195,7 +195,7 @@ describe('retryAllDead()', () => {
     }
     const outbox = { ...store.outbox, list, revive }
     const clock = { now: () => new Date(start) }
-    const parts = { wake: () => {}, clock, store: { ...store, outbox } }
+    const parts = { clock, store: { ...store, outbox } }
     return { revived, retry: (before?: Date) => retryAllDead(parts, before) }
   }
 
