@@ -3,12 +3,12 @@
  *
  * | state  | trigger                          | here                                                       | next   |
  * |--------|----------------------------------|------------------------------------------------------------|--------|
- * | (none) | POST login, address not verified | `blocks`, `block`; later in a worker, `verification-mail`  | unused |
- * | (none) | POST resend-verification         | `resend`; later in a worker, `verification-mail`           | unused |
+ * | (none) | POST login, address not verified | `blocks`, `block`; later in a worker, `mail/kinds.ts`      | unused |
+ * | (none) | POST resend-verification         | `resend`; later in a worker, `mail/kinds.ts`               | unused |
  * | unused | GET verify-email                 | `open`, then `confirm`; elsewhere `codeOf`, and no change  | used   |
  * | unused | POST verify-email/waiting        | `confirmByCode`                                            | used   |
  * | used   | any use                          | `open` answers `expired`                                   | used   |
- * | any    | a new link is asked for from it  | `renew`; later in a worker, `verification-mail`            |        |
+ * | any    | a new link is asked for from it  | `renew`; later in a worker, `mail/kinds.ts`                |        |
  */
 import { hashToken, isToken } from '../crypto/token.ts'
 import { requestMail, type MailRequest } from '../jobs/request.ts'

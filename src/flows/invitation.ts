@@ -3,12 +3,12 @@
  *
  * | state  | trigger                     | here                                      | next        |
  * |--------|-----------------------------|-------------------------------------------|-------------|
- * | (none) | the host or an admin asks   | `invite`; later in a worker, `reset-mail` | unused      |
+ * | (none) | the host or an admin asks   | `invite`; later in a worker, `kinds.ts`   | unused      |
  * | unused | GET accept-invitation       | `open`                                    | unused      |
  * | unused | POST accept-invitation      | `complete`                                | used        |
- * | unused | a newer invitation          | in a worker, `reset-mail`                 | invalidated |
+ * | unused | a newer invitation          | in a worker, `kinds.ts`                   | invalidated |
  * | unused | time passes                 | compared in every look-up                 | expired     |
- * | any    | a new invitation from it    | `renew`; later in a worker, `reset-mail`  |             |
+ * | any    | a new invitation from it    | `renew`; later in a worker, `kinds.ts`    |             |
  */
 import { newId } from '../crypto/token.ts'
 import { requestMail } from '../jobs/request.ts'

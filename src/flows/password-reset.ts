@@ -3,12 +3,12 @@
  *
  * | state  | trigger              | here                                       | next        |
  * |--------|----------------------|--------------------------------------------|-------------|
- * | (none) | POST forgot-password | `request`; later in a worker, `reset-mail` | unused      |
+ * | (none) | POST forgot-password | `request`; later in a worker, `kinds.ts`   | unused      |
  * | unused | GET reset-password   | `open`                                     | unused      |
  * | unused | POST reset-password  | `complete`                                 | used        |
- * | unused | a newer request      | in a worker, `reset-mail`                  | invalidated |
+ * | unused | a newer request      | in a worker, `kinds.ts`                    | invalidated |
  * | unused | time passes          | compared in every look-up                  | expired     |
- * | any    | a new link from it   | `renew`; later in a worker, `reset-mail`   |             |
+ * | any    | a new link from it   | `renew`; later in a worker, `kinds.ts`     |             |
  */
 import { requestMail } from '../jobs/request.ts'
 import type { CarriedParameters, Requester } from '../contract/index.ts'
