@@ -1,4 +1,4 @@
-/** What everybody knows of each kind of mail. What it does is in `outbox/`; its looks and words are in `views/`. */
+/** What everybody knows of each kind of mail. What it does is in `mail/kinds.ts`; its looks and words are in `views/`. */
 export const MAIL_KINDS = {
   password_reset: {
     /** The name of its files in `views/mails/`, and of its words. */

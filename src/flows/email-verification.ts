@@ -1,6 +1,6 @@
 /**
  * E-mail verification during the login (3.2). `blocks` and `block` keep a login that must wait. `resend` and `renew` ask for another link;
- * a worker mails it (`mail/verification-mail.ts`). `open` judges a link and uses nothing up; `confirm` and `confirmByCode` verify.
+ * a worker mails it (`mail/kinds.ts`). `open` judges a link and uses nothing up; `confirm` and `confirmByCode` verify.
  */
 import type { AuthorizeSig } from '../crypto/keys.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
