@@ -236,6 +236,17 @@ describe('A host that finishes logins by itself, without finishLogin', () => {
     expect(await ask.redeem(h, request, answer.location)).to.equal('invalid_grant')
     expect(await user.account()).to.equal(undefined)
   })
+
+  for (const end of ['endSessions', 'passwordChanged'] as const) {
+    it(`has its login let in right after flows.${end} has answered`, async () => {
+      const user = await h.addVerified()
+      // All of it fits into one second.
+      await secondAfter(movableClock, new Date())
+      await h.flows[end](user.id)
+      expect(ask.outcomeOf(await user.signsIn())).to.equal('code')
+      expect(await user.account()).to.equal(user.id)
+    })
+  }
 })
 
 describe('A link that was asked for by name, opened while flows.endSessions runs', () => {

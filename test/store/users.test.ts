@@ -23,6 +23,14 @@ describe('memoryUsers()', () => {
     if (found) found.disabled = true
     expect(await users.findById('ann')).to.include({ disabled: false })
   })
+
+  it('takes one without flags for unverified and enabled', async () => {
+    const { id, username, email } = sampleUser()
+    const users = memoryUsers([{ id, username, email } as User])
+    expect(await users.findById(id)).to.include({ emailVerified: false, disabled: false })
+    expect(await users.findByVerifiedEmail(email ?? '')).to.deep.equal([])
+    expect(await users.markEmailVerified(id, email ?? '')).to.equal(true)
+  })
 })
 
 interface HostUser {
