@@ -13,6 +13,7 @@ import { outcomeOf, postLogin } from '../support/oauth-requests.ts'
 import { ownerSignedIn } from '../support/other-account.ts'
 import { formsOf, namesAround, press, createUserAgent, type Answer } from '../support/user-agent.ts'
 import { expectMode, setsSession, type Person } from '../support/person.ts'
+import { beforeFirst } from '../support/records.ts'
 import { moveTime } from '../support/time.ts'
 
 /** The client has its answer, and the browser nothing. */
@@ -78,14 +79,8 @@ describe('Whoever cancels a login that is blocked', () => {
   it('leaves no code to the window that goes on before this is written down (VER-25)', async () => {
     const login = await h.blockedLogin()
     await login.becomes({ emailVerified: true })
-    const { pendingLogins } = h.store
-    const { change } = pendingLogins
     const asked: Answer[] = []
-    pendingLogins.change = async (...args) => {
-      pendingLogins.change = change
-      asked.push(await login.goesOn())
-      return change(...args)
-    }
+    beforeFirst(h.store.pendingLogins, 'change', async () => asked.push(await login.goesOn()))
     expectDenied(login, await cancel(login))
     expect(asked.map(({ location }) => location)).to.deep.equal([undefined])
     await expectOver(login)

@@ -13,7 +13,7 @@ import type { MailAnswer } from '../support/mail-server.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { postLogin } from '../support/oauth-requests.ts'
 import { sha256 } from '../support/observe.ts'
-import { dump } from '../support/records.ts'
+import { beforeFirst, dump, instead } from '../support/records.ts'
 import { ownerSignedIn } from '../support/other-account.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
 import {
@@ -263,7 +263,7 @@ describe('The code of a login that waits (3.2)', () => {
       const login = await h.blockedLogin()
       const disowned = async () =>
         expect((await disown(await login.notMeLink())).mode).to.equal('stopped')
-      if (isAtOnce) whileVerifying(h, disowned)
+      if (isAtOnce) beforeFirst(h.users, 'markEmailVerified', disowned)
       else await disowned()
       await isOverForGood(login)
     }
@@ -302,22 +302,6 @@ describe('The code of a login that waits (3.2)', () => {
   }
 })
 
-/** Does something in the moment in which the next address is marked verified: before, or after. */
-function whileVerifying(
-  { users }: Harness,
-  before: () => Promise<unknown>,
-  after = async () => {},
-): void {
-  const { markEmailVerified } = users
-  users.markEmailVerified = async (id, email) => {
-    users.markEmailVerified = markEmailVerified
-    await before()
-    const isFirst = await markEmailVerified(id, email)
-    await after()
-    return isFirst
-  }
-}
-
 describe('A login that is checked while its account verifies its address', () => {
   let meanwhile = async () => {}
   const h = suiteHarness({
@@ -329,7 +313,8 @@ describe('A login that is checked while its account verifies its address', () =>
 
   it('is not finished by its link, in its own browser, where the address is changed in that very moment (RACE-06)', async () => {
     const login = await h.blockedLogin()
-    whileVerifying(h, () => login.becomes({ email: `new-${login.email}` }))
+    const isChanged = () => login.becomes({ email: `new-${login.email}` })
+    beforeFirst(h.users, 'markEmailVerified', isChanged)
     await login.opensLink()
     await login.sees('verify-email', 'expired', 400)
     await login.getsNothing()
@@ -339,14 +324,8 @@ describe('A login that is checked while its account verifies its address', () =>
   it('does not go on by its button, pressed in that very moment', async () => {
     const left = await h.blockedLogin()
     const own = await h.blockedLogin({ user: left })
-    const { findById } = h.users
-    h.users.findById = async (id) => {
-      h.users.findById = findById
-      await own.comesBack(await own.types())
-      return findById(id)
-    }
+    beforeFirst(h.users, 'findById', async () => own.comesBack(await own.types()))
     expectMode(await left.goesOn(), 400, 'ended')
-    h.users.findById = findById
     expect(h.sessionId(left.agent)).to.equal(undefined)
   })
 
@@ -354,19 +333,23 @@ describe('A login that is checked while its account verifies its address', () =>
     const left = await h.blockedLogin()
     const login = await h.blockedLogin({ user: left })
     const begun: Person[] = []
-    whileVerifying(
-      h,
-      async () => begun.push(await h.blockedLogin({ user: left })),
-      async () => expectMode(await left.goesOn(), 400, 'ended'),
-    )
-    await login.comesBack(await login.types())
+    const around = (mark: typeof h.users.markEmailVerified): typeof mark => {
+      return async (...of) => {
+        begun.push(await h.blockedLogin({ user: left }))
+        const isFirst = await mark(...of)
+        expectMode(await left.goesOn(), 400, 'ended')
+        return isFirst
+      }
+    }
+    const answer = await instead(h.users, 'markEmailVerified', around, () => login.types())
+    await login.comesBack(answer)
     expect(begun).to.have.length(1)
     for (const each of [left, ...begun]) expectMode(await each.goesOn(), 400, 'ended')
   })
 
   it('leaves no code to whoever opened the link elsewhere, where it is cancelled in that moment (VER-25)', async () => {
     const login = await h.blockedLogin()
-    whileVerifying(h, () => login.goesOn({ action: 'cancel' }))
+    beforeFirst(h.users, 'markEmailVerified', () => login.goesOn({ action: 'cancel' }))
     const elsewhere = login.in()
     await elsewhere.isOnlyVerified(await elsewhere.opensLink())
     for (const over of [await login.reloads(), await login.goesOn()]) expectMode(over, 400, 'ended')

@@ -127,3 +127,27 @@ export async function instead<Part, Name extends keyof Part, R>(
     part[name] = real
   }
 }
+
+/**
+ * Just before the first call of a function of the store or of the users something happens; where that throws, the call fails. Answers
+ * how many calls there were.
+ *
+ * @param isSuch - no other call counts.
+ */
+export function beforeFirst<Part extends object>(
+  part: Part,
+  name: keyof Part & string,
+  happens: () => unknown,
+  isSuch: (...given: unknown[]) => boolean = () => true,
+): () => number {
+  const real = Reflect.get(part, name) as (...given: unknown[]) => unknown
+  let calls = 0
+  Reflect.set(part, name, async (...given: unknown[]) => {
+    if (isSuch(...given)) {
+      calls += 1
+      if (calls === 1) await happens()
+    }
+    return real(...given)
+  })
+  return () => calls
+}
