@@ -8,9 +8,7 @@ import {
   type Harness,
   suiteHarness,
 } from '../support/harness.ts'
-import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
 import { shapeOf } from '../support/observe.ts'
-import { records } from '../support/records.ts'
 import { expectReplaced, sessionOf, ownerSignedIn } from '../support/other-account.ts'
 import { expectExpired, expectMode, setsSession, type Person } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
@@ -330,31 +328,6 @@ describe('A window that waits for a login that is over', () => {
     expect(h.sessionId(login.agent)).to.equal(undefined)
     await login.becomes({ emailVerified: true })
     await expectGoesOn(login)
-  })
-})
-
-describeWithMongo('The page that waits [full]', () => {
-  const h = suiteHarness(async () => ({ database: await freshDatabase('standalone') }))
-
-  it('goes nowhere once the record is damaged or gone, and a new login works', async () => {
-    const login = await h.blockedLogin()
-    await login.opensElsewhere()
-    const _id = login.loginId()
-    const damages = [
-      { captured: '{}' },
-      { captured: 'no JSON' },
-      { purge_at: 'never' },
-      { browser_hash: 7 },
-    ]
-    const logins = records(h, 'pending_logins')
-    for (const damage of damages) {
-      const whole = await logins.findOneAndUpdate({ _id }, { $set: damage })
-      expectMode(await login.goesOn(), 400, 'ended')
-      await logins.replaceOne({ _id }, whole ?? {})
-    }
-    await logins.deleteOne({ _id })
-    expectMode(await login.goesOn(), 400, 'ended')
-    expect((await login.signsIn()).location).to.include('code=')
   })
 })
 

@@ -130,7 +130,7 @@ describeWithMongo('mongoUsers()', () => {
     expect(await numbered.findById('7')).to.equal(undefined)
   })
 
-  it('answers false where the host allows an address to one user, and another has it', async () => {
+  it('answers false where the host allows an address to one user, and another has it (RACE-07)', async () => {
     const users = await having(unverified, { ...ann, _id: 'bob', username: 'bob' })
     const collection = fresh.db.collection('users')
     const ofVerified = { unique: true, partialFilterExpression: { email_verified: true } }

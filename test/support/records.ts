@@ -92,26 +92,6 @@ export async function setColumn(
   expect(await rowsOf(pool, set, [...Object.values(which), value])).to.have.length(1)
 }
 
-/** As a process would have written one whose clock is so many minutes ahead of ours. */
-export async function shiftTimes(
-  h: Harness,
-  name: string,
-  which: Which,
-  times: string[],
-  minutes: number,
-): Promise<void> {
-  const before = await recordOf(h, name, which)
-  const shift = (time: string) => new Date(Number(before?.[time]) + minutes * 60_000)
-  if (h.db) {
-    const shifted = Object.fromEntries(times.map((time) => [time, shift(time)]))
-    await records(h, name).updateOne(which, { $set: shifted })
-  }
-  for (const time of h.db ? [] : times)
-    await setColumn(h.database?.pool, name, which, time, shift(time))
-  const after = await recordOf(h, name, which)
-  for (const time of times) expect(after?.[time]).to.deep.equal(shift(time))
-}
-
 /** Does its work while a function of the store is another one, which is made of the real one. */
 export async function instead<Part, Name extends keyof Part, R>(
   part: Part,
