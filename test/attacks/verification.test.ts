@@ -81,7 +81,7 @@ describe('A verification link that nobody looks at (VER-01, VER-02)', () => {
     const answer = await loose.opensLink()
     expect(answer.location).to.match(/^https:\/\/server\.example\/cb\?code=/)
     expect(await loose.isVerified()).to.equal(true)
-    const session = await h.provider.Session.find(h.sessionId(loose.agent) ?? '')
+    const session = await h.sessionOf(loose.agent)
     expect([session?.accountId, session?.amr]).to.deep.equal([loose.id, ['email']])
   })
 })

@@ -14,7 +14,6 @@ import { describeWithMongo } from '../support/mongod.ts'
 import { postLogin } from '../support/oauth-requests.ts'
 import { sha256 } from '../support/observe.ts'
 import { beforeFirst, dump, instead } from '../support/records.ts'
-import { ownerSignedIn } from '../support/other-account.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
 import {
   codeIn,
@@ -566,7 +565,7 @@ describe('The setting email_link_confirmation, other_browser', () => {
     }
 
     it('verifies nothing, and shows the code with the account, the client and the time (VER-03, VER-04)', async () => {
-      for (const agent of [other, other, (await ownerSignedIn(h)).browser]) {
+      for (const agent of [other, other, (await h.addSignedIn()).agent]) {
         const session = h.sessionId(agent)
         const page = await agent.get(login.link)
         expectMode(page, 200, 'elsewhere')

@@ -9,7 +9,6 @@ import {
   suiteHarness,
 } from '../support/harness.ts'
 import { shapeOf } from '../support/observe.ts'
-import { expectReplaced, sessionOf, ownerSignedIn } from '../support/other-account.ts'
 import { expectExpired, expectMode, setsSession, type Person } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
@@ -83,7 +82,7 @@ describe('The page that waits goes on by its button', () => {
       const login = await h.blockedLogin()
       await finish(login)
       await expectSays(login, 200, 'signed_in')
-      await (await sessionOf(h, login.agent))?.destroy()
+      await (await h.sessionOf(login.agent))?.destroy()
       await expectSays(login, 400, 'ended')
     }
   })
@@ -96,7 +95,7 @@ describe('The page that waits goes on by its button', () => {
       const tokens = await login.party.exchange(login.request, location)
       expect(tokens.claims()?.sub).to.equal(login.id)
       expect(await login.isVerified()).to.equal(false)
-      if (!isSignedIn) await (await sessionOf(h, login.agent))?.destroy()
+      if (!isSignedIn) await (await h.sessionOf(login.agent))?.destroy()
       const answer = await login.opensLink()
       expectMode(answer, 200, 'verified')
       expect(setsSession(answer)).to.equal(false)
@@ -331,6 +330,17 @@ describe('A window that waits for a login that is over', () => {
   })
 })
 
+type Session = Awaited<ReturnType<Harness['sessionOf']>>
+
+/** The session of one is now a session of the other, with nothing of the former. */
+async function expectReplaced(h: Harness, before: Session, after: Session, users: Person[]) {
+  const [owner, user] = users
+  expect([before?.accountId, after?.accountId]).to.deep.equal([owner?.id, user?.id])
+  expect(after?.jti).to.not.equal(before?.jti)
+  expect(after?.uid === before?.uid, 'one uid for one account').to.equal(owner?.id === user?.id)
+  expect(await h.provider.Session.find(before?.jti ?? '')).to.equal(undefined)
+}
+
 describe('A waiting window in a browser with a session', () => {
   const h = suiteHarness()
 
@@ -342,10 +352,10 @@ describe('A waiting window in a browser with a session', () => {
     ] as const) {
       await h.put({ email_link_confirmation: mode })
       const login = await h.blockedLogin()
-      const { owner } = await ownerSignedIn(h, login.agent)
-      const before = await sessionOf(h, login.agent)
+      const owner = await h.addSignedIn(login.agent)
+      const before = await h.sessionOf(login.agent)
       await login.comesBack(await goOn(login))
-      await expectReplaced(h, before, await sessionOf(h, login.agent), [owner, login])
+      await expectReplaced(h, before, await h.sessionOf(login.agent), [owner, login])
       expect(await login.account()).to.equal(login.id)
     }
     await h.put({ email_link_confirmation: 'off' })
@@ -388,8 +398,8 @@ describe('A waiting window in a browser with a session', () => {
   it('says of a window that went on before that it is over, and nothing of the other account that came since', async () => {
     const login = await h.blockedLogin()
     await login.stillGetsIn()
-    await (await sessionOf(h, login.agent))?.destroy()
-    const { owner } = await ownerSignedIn(h, login.agent)
+    await (await h.sessionOf(login.agent))?.destroy()
+    const owner = await h.addSignedIn(login.agent)
     for (const { text } of await expectSays(login, 400, 'ended'))
       expect(text).to.not.include(owner.username)
     expect(await login.account()).to.equal(owner.id)
@@ -398,10 +408,10 @@ describe('A waiting window in a browser with a session', () => {
   it('keeps a session of the same account, under a new name', async () => {
     const user = await h.addVerified()
     await user.signsIn()
-    const before = await sessionOf(h, user.agent)
+    const before = await h.sessionOf(user.agent)
     await user.becomes({ emailVerified: false })
     await expectGoesOnByLinkElsewhere(await h.blockedLogin({ user, agent: user.agent }))
-    await expectReplaced(h, before, await sessionOf(h, user.agent), [user, user])
+    await expectReplaced(h, before, await h.sessionOf(user.agent), [user, user])
   })
 })
 
@@ -425,7 +435,7 @@ describe('A login that waited in a browser where its account signed in again sin
     how = { acr: 'gold', amr: ['pwd', 'otp'] }
     const { location } = await login.in(login.agent).signsIn(PASSWORD, { prompt: 'login' })
     expect(location).to.match(/[?&]code=/)
-    const newer = await sessionOf(h, login.agent)
+    const newer = await h.sessionOf(login.agent)
     expect(newer?.acr).to.equal('gold')
     await moveTime(2_000)
     return { login, newer }
@@ -443,7 +453,7 @@ describe('A login that waited in a browser where its account signed in again sin
         const answer = isByLink ? await login.opensLink() : await login.goesOn()
         const tokens = await login.comesBack(answer)
         expect(tokens.claims()?.auth_time).to.equal(newer?.loginTs)
-        const after = await sessionOf(h, login.agent)
+        const after = await h.sessionOf(login.agent)
         const { accountId, loginTs, acr, amr, uid } = newer ?? {}
         expect(after).to.deep.include({ accountId, loginTs, acr, amr, uid })
         expect(after?.transient).to.equal(newer?.transient)
@@ -455,14 +465,14 @@ describe('A login that waited in a browser where its account signed in again sin
     const user = await h.addVerified()
     how = { acr: 'gold' }
     await user.signsIn()
-    const before = await sessionOf(h, user.agent)
+    const before = await h.sessionOf(user.agent)
     await moveTime(5_000)
     await user.becomes({ emailVerified: false })
     how = { acr: 'bronze' }
     const { agent } = user
     const login = await h.blockedLogin({ user, agent, extra: { prompt: 'login' } })
     await expectGoesOnByLinkElsewhere(login)
-    const after = await sessionOf(h, agent)
+    const after = await h.sessionOf(agent)
     expect(after?.acr).to.equal('bronze')
     expect(after?.loginTs).to.be.greaterThan(before?.loginTs ?? Infinity)
   })

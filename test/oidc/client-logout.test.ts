@@ -138,7 +138,7 @@ onEachStore('Clients are told that an account is ended', (technology) => {
     for (const name of ['plain', 'with-sid'] as const) {
       const agent = createUserAgent()
       await signInAt(h, clients[name], user, agent, OFFLINE)
-      const session = await h.provider.Session.find(h.sessionId(agent) ?? '')
+      const session = await h.sessionOf(agent)
       expect(session?.accountId).to.equal(user.id)
       await session?.destroy()
     }

@@ -278,7 +278,11 @@ export async function startHarness(options: HarnessOptions = {}) {
       if (errors.length > 0 && !options.mayLogErrors) throw new Error(errors.join('\n'))
     },
   }
-  return Object.assign(harness, atHand(harness))
+  const ready = Object.assign(harness, atHand(harness))
+  return Object.assign(ready, {
+    /** The session of this browser, as the provider keeps it. */
+    sessionOf: (agent: UserAgent) => provider.Session.find(ready.sessionId(agent) ?? ''),
+  })
 }
 
 /** A new, empty one. `undefined`: none is needed. */

@@ -303,6 +303,14 @@ export function atHand(h: Service) {
     addUnverified,
     addVerified,
 
+    /** Somebody who is signed in, in this browser in place of whoever was there; in a new one by default. */
+    async addSignedIn(agent?: UserAgent): Promise<Person> {
+      const person = (await addVerified()).in(agent)
+      const { location } = await person.signsIn(PASSWORD, { prompt: 'login' })
+      expect(location).to.match(/[?&]code=/)
+      return person
+    },
+
     /** A user without a password, whose address nobody verified. */
     addImported: (more: Partial<User> = {}) => addUnverified({ passwordHash: undefined, ...more }),
 
