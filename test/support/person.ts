@@ -44,22 +44,7 @@ export interface Service {
   follow(agent: UserAgent, answer: Answer): Promise<Answer>
 }
 
-/** What people do, in a browser without scripts, or in Chromium: `test/browser/person-in-chromium.ts`. */
-export interface Sentences {
-  /** Comes from the app and types the credentials; goes on to the app, or to the page that waits. */
-  signsIn(password?: string, parameters?: Record<string, string>): Promise<unknown>
-  /** Asks for a reset link, and has it in the mail. */
-  forgets(): Promise<string>
-  /** Opens a link in this browser; that of the newest mail by default. */
-  opensLink(link?: string): Promise<unknown>
-  /** Types a code into the page that waits; that of the newest mail by default. */
-  types(code?: string): Promise<unknown>
-  /** Sets a password by a reset link or an invitation; by the newest one by default. */
-  choosesPassword(password: string): Promise<unknown>
-  sees(page: string, mode: string): Promise<void>
-}
-
-/** One person at one browser. */
+/** One person at one browser without scripts. The same sentences in Chromium: `test/browser/person-in-chromium.ts`. */
 export interface Person extends ReturnType<typeof personAt> {}
 
 const NOTHING: Answer = {
