@@ -46,7 +46,7 @@ await report('POST forgot-password, behind a proxy', () => h.forgot('alice'))
 const { link } = await h.mail.mailTo(alice.email ?? '')
 await report('GET reset-password', () => createUserAgent().get(link))
 await report('POST reset-password', () => h.reset(link, 'another password'))
-await h.signIn(createUserAgent(), 'alice', 'another password')
+await alice.signsIn('another password')
 
 const agent = createUserAgent()
 const { url } = await h.party.begin()
@@ -62,7 +62,7 @@ for (const [who, cookies] of [
   const browser = createUserAgent()
   if (who === 'carol') {
     await h.put({ require_email_verification: 'false' })
-    await h.signIn(browser, who)
+    await user.in(browser).signsIn()
     await h.put({ require_email_verification: 'true' })
   }
   const request = await h.party.begin({ prompt: 'login' })

@@ -149,7 +149,7 @@ describe('After a reset the person continues to the client (4.2)', () => {
       extra: Record<string, string> = {},
     ) => {
       const user = await addUser()
-      if (extra['prompt'] === 'login') await h.signIn(user.agent, user.username)
+      if (extra['prompt'] === 'login') await user.signsIn()
       const page = await begins(user, CONFIDENTIAL, extra)
       const other = await meanwhile(user, page)
       return resetsIn(other ?? user.agent, user)
@@ -548,7 +548,7 @@ describe('The apps of a provider that tells none', () => {
 
   it('are not asked for; page and mail ask the person to sign out there, and claim nothing', async () => {
     const user = await h.addVerified()
-    await h.signIn(createUserAgent(), user.username)
+    await user.signsIn()
     const asked = beforeFirst(h.store.clientLogouts, 'find', () => {})
     const page = await resetOf(h, user)
     for (const text of [page, await noticeOf(h, user)]) {

@@ -481,8 +481,7 @@ describe('The code of a login whose mail was deferred once (3.2)', () => {
   const h = suiteHarness({ settings: CAREFUL, mail: { answer: () => answer } })
   const MEANWHILE = {
     'nobody asks': async () => {},
-    'a stranger asks by name': ({ username }: Person) =>
-      createUserAgent().post(`${h.oauthUrl}/resend-verification`, { username }),
+    'a stranger asks by name': ({ username }: Person) => h.resend(username),
     'a stranger signs in': (login: Person) => login.in().signsIn(),
   }
   for (const [what, meanwhile] of Object.entries(MEANWHILE)) {

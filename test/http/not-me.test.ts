@@ -169,7 +169,7 @@ onEachStore('"This wasn\'t me" of a mail (3.6)', (technology) => {
   it('of the notice blocks the new password (NOT-07), ends all sessions and leads to a new link, which works', async () => {
     const { user, ofNotice } = await stolen()
     const thief = createUserAgent()
-    expect((await h.signIn(thief, user.username, STOLEN)).location).to.include('code=')
+    expect((await user.in(thief).signsIn(STOLEN)).location).to.include('code=')
     const open = await user.forgets()
     const page = await disown(ofNotice)
     expectPage(page, 200, 'not-me', 'secured')

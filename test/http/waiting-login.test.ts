@@ -371,7 +371,7 @@ describe('A waiting window in a browser with a session', () => {
   async function signedInBeside() {
     const login = await h.blockedLogin()
     await login.opensElsewhere()
-    await h.signIn(login.agent, login.username)
+    await login.in(login.agent).signsIn()
     expect(await login.account()).to.equal(login.id)
     return login
   }

@@ -452,7 +452,9 @@ describe('An end whose clients cannot be noted', () => {
   async function failing(error: Error, work: (user: Person) => Promise<unknown>) {
     const user = await h.addVerified()
     const { agent } = await signInAt(h, app, user)
-    const tries = beforeFirst(h.store.clientLogouts, 'add', () => Promise.reject(error))
+    const tries = beforeFirst(h.store.clientLogouts, 'add', () => {
+      throw error
+    })
     await work(user)
     expect(tries()).to.be.at.least(1)
     expect(await h.accountOf(agent)).to.equal(undefined)

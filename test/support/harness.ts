@@ -244,8 +244,12 @@ export async function startHarness(options: HarnessOptions = {}) {
       await createAdminClient(baseUrl, ADMIN_TOKEN).putSettings(settings)
     },
 
-    forgot: (identifier: string, carried: Record<string, string> = {}) =>
-      anyone.post(`${oauthUrl}/forgot-password`, { identifier, ...carried }),
+    forgot: (identifier: string, carried: Record<string, string> = {}, headers = {}) =>
+      anyone.post(`${oauthUrl}/forgot-password`, { identifier, ...carried }, headers),
+
+    /** Asks by name for another verification link. */
+    resend: (username: string, headers = {}) =>
+      anyone.post(`${oauthUrl}/resend-verification`, { username }, headers),
 
     reset: (link: string, password: string, confirm = password) =>
       anyone.post(`${oauthUrl}/reset-password`, {
@@ -261,12 +265,6 @@ export async function startHarness(options: HarnessOptions = {}) {
     },
 
     follow: (agent: UserAgent, answer: Answer) => followWithin(agent, oauthUrl, answer),
-
-    /** Signs in to the end; answers the redirect back to the client. */
-    async signIn(agent: UserAgent, username: string, password?: string): Promise<Answer> {
-      const { url } = await party.begin()
-      return harness.follow(agent, await harness.login(agent, url, username, password))
-    },
 
     async close() {
       await flows.stop({ withinMs: 2_000 })

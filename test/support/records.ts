@@ -66,17 +66,6 @@ export async function recordsIn({ db, pool }: Partial<Database>, name: string, w
   return rowsOf(pool, `SELECT * FROM ${name} ${whereOf(which)}`, Object.values(which))
 }
 
-/** For suites that have a database. */
-export async function recordOf(h: Harness, name: string, which: Which) {
-  return (await recordsIn(h.database ?? {}, name, which))[0]
-}
-
-export async function removeRecord(h: Harness, name: string, which: Which) {
-  if (h.db) await records(h, name).deleteOne(which)
-  else await rowsOf(h.database?.pool, `DELETE FROM ${name} ${whereOf(which)}`, Object.values(which))
-  expect(await recordOf(h, name, which)).to.equal(undefined)
-}
-
 const whereOf = (which: Which) =>
   ['WHERE true', ...Object.keys(which).map((field, at) => `${field} = $${at + 1}`)].join(' AND ')
 
