@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import type { AdminApi, User } from '../../src/index.ts'
-import { adminOf, expectAudited, suiteAdmin, withDeleted } from '../support/admin.ts'
+import { adminOf, expectAudited, suiteAdmin } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT, startHarness, type Harness, suiteHarness } from '../support/harness.ts'
 import { sha256 } from '../support/observe.ts'
@@ -25,12 +25,10 @@ type Make = () => Promise<Mailed>
 
 describe('The admin API explains a link (5)', () => {
   const secrets = [randomBytes(32)]
-  const deleted = new Set<string>()
   const logs: string[] = []
   const h: Harness = suiteHarness({
     flows: {
       secrets,
-      users: withDeleted(() => h.users, deleted),
       log: (...line) => logs.push(JSON.stringify(line)),
     },
   })
@@ -77,7 +75,7 @@ describe('The admin API explains a link (5)', () => {
     (changes: Partial<User>): Change =>
     ({ user }) =>
       user.becomes(changes)
-  const isDeleted: Change = async ({ user }) => deleted.add(user.id)
+  const isDeleted: Change = async ({ user }) => user.isDeleted()
 
   const LIVE = /^The link works until /
   const USED = /^The link was used /

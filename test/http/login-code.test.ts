@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { outcomeOf, suiteAdmin, withDeleted } from '../support/admin.ts'
+import { outcomeOf, suiteAdmin } from '../support/admin.ts'
 import {
   onEachStore,
   PASSWORD,
@@ -44,12 +44,10 @@ const WRITTEN = [
 const MISSHAPEN = '1 12345 1234567 abcdef 12a456 - １２３ 0x1234 ½23456'.split(' ')
 
 describe('The code of a login that waits (3.2)', () => {
-  const deleted = new Set<string>()
   const finish: FinishLogin = (...login) => h.flows.finishLogin(...login)
   let hostLogin = finish
   const h: Harness = suiteHarness({
     settings: { mails_per_account_per_hour: '0' },
-    flows: { users: withDeleted(() => h.users, deleted) },
     finishLogin: (...login) => hostLogin(...login),
   })
 
@@ -247,7 +245,7 @@ describe('The code of a login that waits (3.2)', () => {
     for (const change of [
       (login: Person) => login.becomes({ disabled: true }),
       (login: Person) => login.becomes({ email: `new-${login.id}@users.example` }),
-      (login: Person) => deleted.add(login.id),
+      (login: Person) => login.isDeleted(),
     ]) {
       const login = await h.blockedLogin()
       await change(login)

@@ -1,5 +1,4 @@
 import { expect } from 'chai'
-import { withDeleted } from '../support/admin.ts'
 import { partyOf } from '../support/clients.ts'
 import { expectPage, createUserAgent, type UserAgent } from '../support/user-agent.ts'
 import {
@@ -7,7 +6,6 @@ import {
   CONFIDENTIAL,
   PASSWORD,
   type FinishLogin,
-  type Harness,
   suiteHarness,
 } from '../support/harness.ts'
 import { jobs } from '../support/jobs.ts'
@@ -270,16 +268,7 @@ describe('What a host’s login calls (4.8)', () => {
 })
 
 describe('require_email_verification on every path to a code', () => {
-  const deleted = new Set<string>()
-  const h: Harness = suiteHarness({
-    flows: { users: withDeleted(() => h.users, deleted) },
-    provider: {
-      async findAccount(_ctx, sub) {
-        const user = deleted.has(sub) ? undefined : await h.users.findById(sub)
-        return user && !user.disabled ? { accountId: sub, claims: () => ({ sub }) } : undefined
-      },
-    },
-  })
+  const h = suiteHarness()
 
   async function expectLoginPage(agent: UserAgent) {
     const { url } = await h.party.begin()
@@ -310,7 +299,7 @@ describe('require_email_verification on every path to a code', () => {
     await expectLoginPage(user.agent)
     await user.becomes({ disabled: false })
     expect(await user.account()).to.equal(user.id)
-    deleted.add(user.id)
+    user.isDeleted()
     await expectLoginPage(user.agent)
   })
 })

@@ -4,15 +4,7 @@ import { expect } from 'chai'
 import { randomPKCECodeVerifier } from 'openid-client'
 import { koaHost } from '../../examples/hosts/koa.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
-import { withDeleted } from '../support/admin.ts'
-import {
-  onEachStore,
-  ADMIN_TOKEN,
-  CLIENT,
-  CONFIDENTIAL,
-  type Harness,
-  suiteHarness,
-} from '../support/harness.ts'
+import { onEachStore, ADMIN_TOKEN, CLIENT, CONFIDENTIAL, suiteHarness } from '../support/harness.ts'
 import { APP, expectPasswordThenCode, forgetInteraction, SERVER } from '../support/clients.ts'
 import {
   reasonOf,
@@ -222,8 +214,7 @@ describe('What the host sees of GET {oauth_path}/verify-email (4.6)', () => {
 })
 
 describe('A verification link after something changed meanwhile (4.6)', () => {
-  const deleted = new Set<string>()
-  const h: Harness = suiteHarness({ flows: { users: withDeleted(() => h.users, deleted) } })
+  const h = suiteHarness()
 
   /** The page that says that something changed. */
   async function pageAfter(login: Person, change: (user: Person) => unknown) {
@@ -237,7 +228,7 @@ describe('A verification link after something changed meanwhile (4.6)', () => {
   it('is expired while the account is disabled, or once it is deleted, and asks for no new one', async () => {
     for (const change of [
       (user: Person) => user.becomes({ disabled: true }),
-      (user: Person) => deleted.add(user.id),
+      (user: Person) => user.isDeleted(),
     ]) {
       const login = await h.blockedLogin()
       const page = await pageAfter(login, change)

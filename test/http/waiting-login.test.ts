@@ -1,6 +1,5 @@
 import { expect } from 'chai'
 import type { CheckedLogin } from '../../src/index.ts'
-import { withDeleted } from '../support/admin.ts'
 import {
   onEachStore,
   PASSWORD,
@@ -259,8 +258,7 @@ onEachStore('The window that logged in, and posts many times at once', (technolo
 })
 
 describe('A window that waits for a login that is over', () => {
-  const deleted = new Set<string>()
-  const h: Harness = suiteHarness({ flows: { users: withDeleted(() => h.users, deleted) } })
+  const h = suiteHarness()
 
   /** The page says so, nobody is signed in, and the turn is not taken. */
   async function expectOver(login: Person) {
@@ -315,7 +313,7 @@ describe('A window that waits for a login that is over', () => {
     }
     const gone = await h.blockedLogin()
     await gone.opensElsewhere()
-    deleted.add(gone.id)
+    gone.isDeleted()
     await expectOver(gone)
   })
 

@@ -124,7 +124,9 @@ export async function startHarness(options: HarnessOptions = {}) {
   const { basePath = '', adapter: replace } = options
   const { prefix } = options
   const database = options.database ?? (await freshDatabaseOf(technology))
-  const { users, write } = await usersIn(database, prefix)
+  const { users: all, write } = await usersIn(database, prefix)
+  const deleted = new Set<string>()
+  const users = withoutDeleted(all, deleted)
   const records = options.flows?.store ?? storeIn(database, prefix)
   const store = flowsStore(records, options.flows?.clock ?? movableClock)
   const own = adapterOn(store, SECRETS, movableClock)
@@ -240,6 +242,9 @@ export async function startHarness(options: HarnessOptions = {}) {
       await write({ ...((await users.findById(user.id)) ?? user), ...changes })
     },
 
+    /** What the host itself does with an account that is left. */
+    deleteUser: ({ id }: User) => void deleted.add(id),
+
     async put(settings: Record<string, string>) {
       await createAdminClient(baseUrl, ADMIN_TOKEN).putSettings(settings)
     },
@@ -326,6 +331,22 @@ async function usersIn(
     users: postgresUsers(pool),
     write: ({ id, username, email, emailVerified, passwordHash, disabled }) =>
       pool.query(upsert, [id, username, email, emailVerified, passwordHash, disabled]),
+  }
+}
+
+function withoutDeleted(users: UserStore, deleted: ReadonlySet<string>): UserStore {
+  const { findByUsernameInAnyCase: inAnyCase, findByEmail: byEmail } = users
+  const isLeft = ({ id }: User) => !deleted.has(id)
+  const ifLeft = (user: User | undefined) => (user && isLeft(user) ? user : undefined)
+  const left = (find: UserStore['findByVerifiedEmail']) => async (name: string) =>
+    (await find(name)).filter(isLeft)
+  return {
+    ...users,
+    findById: async (id) => ifLeft(await users.findById(id)),
+    findByUsername: async (name) => ifLeft(await users.findByUsername(name)),
+    findByVerifiedEmail: left(users.findByVerifiedEmail),
+    ...(inAnyCase && { findByUsernameInAnyCase: left(inAnyCase) }),
+    ...(byEmail && { findByEmail: left(byEmail) }),
   }
 }
 

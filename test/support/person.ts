@@ -40,6 +40,7 @@ export interface Service {
   addUser(user: Partial<User> & { username: string }): Promise<Person>
   /** What the host itself does to a user, past the flows. */
   changeUser(user: User, changes: Partial<User>): Promise<void>
+  deleteUser(user: User): void
   /** Follows our redirects to the next page, or back to the client. */
   follow(agent: UserAgent, answer: Answer): Promise<Answer>
 }
@@ -182,6 +183,7 @@ export function personAt(h: Service, user: User, agent = createUserAgent()) {
 
     /** What the host or an admin does to the account, past the flows. */
     becomes: (changes: Partial<User>) => h.changeUser(user, changes),
+    isDeleted: () => h.deleteUser(user),
 
     /** Invites them, and answers the link of that mail. */
     async isInvited(carried: Parameters<AccountFlows['invite']>[1] = {}): Promise<string> {
