@@ -268,7 +268,7 @@ describe('A client that does not take its logout token', () => {
     dead.answer = status(200)
     // It rests for a minute: who looks for another client passes it by.
     await moveTime(50_000)
-    await addLogouts(h, 'told', 'somebody')
+    await addLogouts(h, 'told', 'carol')
     await eventually('the other one is told', () => app.tokens.length === 1)
     expect(await oneOf(user)).to.include({ state: 'waiting', attempts: 1 })
     await allTold(h, user)
