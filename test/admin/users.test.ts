@@ -413,7 +413,7 @@ describe('The admin API with users of a host that brings the least (2.3)', () =>
     const gone = await h.addUser({ username: 'gone' })
     const named = await h.addUser({ username: gone.id })
     for (const user of [gone, named]) await user.forgets()
-    gone.isDeleted()
+    await gone.isDeleted()
     expect(await codeOf(admin.endSessions({ id: gone.id }))).to.deep.equal([404, 'unknown_account'])
     const events = async (id: string) => (await admin.listAudit({ account_id: id })).events.length
     const ofNamed = await events(named.id)

@@ -299,7 +299,7 @@ describe('require_email_verification on every path to a code', () => {
     await expectLoginPage(user.agent)
     await user.becomes({ disabled: false })
     expect(await user.account()).to.equal(user.id)
-    user.isDeleted()
+    await user.isDeleted()
     await expectLoginPage(user.agent)
   })
 })

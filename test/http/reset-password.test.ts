@@ -305,7 +305,7 @@ onEachStore('{oauth_path}/reset-password refuses a token that is', (technology) 
   it('of a deleted user: it changes nothing, and is no 5xx (TOK-17)', async () => {
     const { user, link } = await h.userWithLink()
     expect((await agent.get(link)).mode).to.equal('form')
-    user.isDeleted()
+    await user.isDeleted()
     const replaced = beforeFirst(h.users, 'replacePasswordHash', () => {})
     await expectRefused(h, link)
     expect(replaced()).to.equal(0)

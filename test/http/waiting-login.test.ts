@@ -313,7 +313,7 @@ describe('A window that waits for a login that is over', () => {
     }
     const gone = await h.blockedLogin()
     await gone.opensElsewhere()
-    gone.isDeleted()
+    await gone.isDeleted()
     await expectOver(gone)
   })
 

@@ -243,7 +243,9 @@ export async function startHarness(options: HarnessOptions = {}) {
     },
 
     /** What the host itself does with an account that is left. */
-    deleteUser: ({ id }: User) => void deleted.add(id),
+    async deleteUser({ id }: User) {
+      deleted.add(id)
+    },
 
     async put(settings: Record<string, string>) {
       await createAdminClient(baseUrl, ADMIN_TOKEN).putSettings(settings)

@@ -40,7 +40,7 @@ export interface Service {
   addUser(user: Partial<User> & { username: string }): Promise<Person>
   /** What the host itself does to a user, past the flows. */
   changeUser(user: User, changes: Partial<User>): Promise<void>
-  deleteUser(user: User): void
+  deleteUser(user: User): Promise<void>
   /** Follows our redirects to the next page, or back to the client. */
   follow(agent: UserAgent, answer: Answer): Promise<Answer>
 }
