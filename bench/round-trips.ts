@@ -40,7 +40,7 @@ export async function countRoundTrips(): Promise<void> {
   const { link } = await h.mail.mailTo(alice.email ?? '')
   await report('GET reset-password', () => createUserAgent().get(link))
   await report('POST reset-password', () => h.reset(link, 'another password'))
-  await h.signIn(createUserAgent(), 'alice', 'another password')
+  await alice.signsIn('another password')
 
   const agent = createUserAgent()
   const { url } = await h.party.begin()
@@ -56,7 +56,7 @@ export async function countRoundTrips(): Promise<void> {
     const browser = createUserAgent()
     if (who === 'carol') {
       await h.put({ require_email_verification: 'false' })
-      await h.signIn(browser, who)
+      await user.in(browser).signsIn()
       await h.put({ require_email_verification: 'true' })
     }
     const request = await h.party.begin({ prompt: 'login' })

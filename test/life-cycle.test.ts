@@ -26,14 +26,6 @@ describe('The life of the flows', () => {
     await h.flows.start()
     expect(await h.flows.health()).to.deep.equal({ isReady: true })
   })
-
-  it('send mails again once they are started again', async () => {
-    const alice = await h.addUser({ username: 'alice' })
-    await alice.forgets()
-    await h.flows.stop()
-    await h.flows.start()
-    await alice.getsBackIn()
-  })
 })
 
 describe('A damaged package [full]', function () {

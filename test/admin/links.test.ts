@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
 import type * as AdminApi from '../../src/admin/client.ts'
-import { adminOf, expectAudited, suiteAdmin, withDeleted } from '../support/admin.ts'
+import { adminOf, expectAudited, suiteAdmin } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT, startHarness, type Harness, suiteHarness } from '../support/harness.ts'
 import { sha256 } from '../support/observe.ts'
@@ -26,12 +26,10 @@ type Make = () => Promise<Mailed>
 
 describe('The admin API explains a link (5)', () => {
   const secrets = [randomBytes(32)]
-  const deleted = new Set<string>()
   const logs: string[] = []
   const h: Harness = suiteHarness({
     flows: {
       secrets,
-      users: withDeleted(() => h.users, deleted),
       log: (...line) => logs.push(JSON.stringify(line)),
     },
   })
@@ -78,7 +76,7 @@ describe('The admin API explains a link (5)', () => {
     (changes: Partial<User>): Change =>
     ({ user }) =>
       user.becomes(changes)
-  const isDeleted: Change = async ({ user }) => deleted.add(user.id)
+  const isDeleted: Change = async ({ user }) => user.isDeleted()
 
   const LIVE = /^The link works until /
   const USED = /^The link was used /

@@ -17,7 +17,7 @@ import {
 } from '../support/harness.ts'
 import { ask } from '../support/observe.ts'
 import type { Person } from '../support/person.ts'
-import { instead } from '../support/records.ts'
+import { beforeFirst, instead } from '../support/records.ts'
 import { serve } from '../support/serve.ts'
 import { moveTime } from '../support/time.ts'
 import {
@@ -149,7 +149,7 @@ describe('After a reset the person continues to the client (4.2)', () => {
       extra: Record<string, string> = {},
     ) => {
       const user = await addUser()
-      if (extra['prompt'] === 'login') await h.signIn(user.agent, user.username)
+      if (extra['prompt'] === 'login') await user.signsIn()
       const page = await begins(user, CONFIDENTIAL, extra)
       const other = await meanwhile(user, page)
       return resetsIn(other ?? user.agent, user)
@@ -548,13 +548,8 @@ describe('The apps of a provider that tells none', () => {
 
   it('are not asked for; page and mail ask the person to sign out there, and claim nothing', async () => {
     const user = await h.addVerified()
-    await h.signIn(createUserAgent(), user.username)
-    let asked = 0
-    const { find } = h.store.clientLogouts
-    h.store.clientLogouts.find = (which) => {
-      asked += 1
-      return find(which)
-    }
+    await user.signsIn()
+    const asked = beforeFirst(h.store.clientLogouts, 'find', () => {})
     const page = await resetOf(h, user)
     for (const text of [page, await noticeOf(h, user)]) {
       expect(text).to.contain(UNKNOWN).and.contain('out of your account on all devices')
@@ -564,6 +559,6 @@ describe('The apps of a provider that tells none', () => {
     expect(await admin.endSessions({ id: user.id })).to.not.have.property('clients')
     expect(await admin.userStatus({ id: user.id })).to.not.have.property('clients')
     await h.isIdle()
-    expect(asked).to.equal(0)
+    expect(asked()).to.equal(0)
   })
 })

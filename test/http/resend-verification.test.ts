@@ -4,7 +4,6 @@ import { CONFIDENTIAL, suiteHarness } from '../support/harness.ts'
 import { APP, partyOf, SERVER } from '../support/clients.ts'
 import { jobs } from '../support/jobs.ts'
 import { shapeOf } from '../support/observe.ts'
-import { sessionOf } from '../support/other-account.ts'
 import {
   formsOf,
   withoutId,
@@ -242,7 +241,7 @@ describe('A link of POST {oauth_path}/resend-verification (4.7)', () => {
     const checks = { expectedState: 'its state' }
     const tokens = await authorizationCodeGrant(party.config, back, checks)
     expect(tokens.claims()?.sub).to.equal(user.id)
-    const session = await sessionOf(h, user.agent)
+    const session = await h.sessionOf(user.agent)
     expect(session?.amr).to.deep.equal(['email'])
     expect((session?.exp ?? 0) - Date.now() / 1000).to.be.greaterThan(3600)
     expect(await user.account()).to.equal(user.id)

@@ -109,7 +109,7 @@ onEachStore('What a client may use once', (technology) => {
     const user = await h.addVerified()
     const codeInNewBrowser = async () => {
       const agent = createUserAgent()
-      await h.signIn(agent, user.username)
+      await user.in(agent).signsIn()
       const begun = await h.party.begin()
       return [begun, (await h.follow(agent, await agent.get(begun.url))).location] as const
     }

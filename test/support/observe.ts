@@ -6,7 +6,7 @@ import type { Harness } from './harness.ts'
 import { isIdle, withoutJobs } from './jobs.ts'
 import { eventually } from './eventually.ts'
 import { tokenOf } from './person.ts'
-import { createUserAgent, type Answer } from './user-agent.ts'
+import type { Answer } from './user-agent.ts'
 
 export function sha256(text: string): string {
   return createHash('sha256').update(text).digest('hex')
@@ -39,9 +39,7 @@ export async function ask(
 ): Promise<Asked> {
   asked += 1
   const userAgent = `test ${asked}`
-  const url = `${h.oauthUrl}/forgot-password`
-  const form = { identifier, ...carried }
-  const answer = await createUserAgent().post(url, form, { 'user-agent': userAgent })
+  const answer = await h.forgot(identifier, carried, { 'user-agent': userAgent })
   const event = await eventually(`a worker decides about ${identifier}`, () =>
     h.events.find(
       ({ type, reason, ...event }) =>

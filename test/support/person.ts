@@ -40,26 +40,12 @@ export interface Service {
   addUser(user: Partial<User> & { username: string }): Promise<Person>
   /** What the host itself does to a user, past the flows. */
   changeUser(user: User, changes: Partial<User>): Promise<void>
+  deleteUser(user: User): Promise<void>
   /** Follows our redirects to the next page, or back to the client. */
   follow(agent: UserAgent, answer: Answer): Promise<Answer>
 }
 
-/** What people do, in a browser without scripts, or in Chromium: `test/browser/person-in-chromium.ts`. */
-export interface Sentences {
-  /** Comes from the app and types the credentials; goes on to the app, or to the page that waits. */
-  signsIn(password?: string, parameters?: Record<string, string>): Promise<unknown>
-  /** Asks for a reset link, and has it in the mail. */
-  forgets(): Promise<string>
-  /** Opens a link in this browser; that of the newest mail by default. */
-  opensLink(link?: string): Promise<unknown>
-  /** Types a code into the page that waits; that of the newest mail by default. */
-  types(code?: string): Promise<unknown>
-  /** Sets a password by a reset link or an invitation; by the newest one by default. */
-  choosesPassword(password: string): Promise<unknown>
-  sees(page: string, mode: string): Promise<void>
-}
-
-/** One person at one browser. */
+/** One person at one browser without scripts. The same sentences in Chromium: `test/browser/person-in-chromium.ts`. */
 export interface Person extends ReturnType<typeof personAt> {}
 
 const NOTHING: Answer = {
@@ -197,6 +183,7 @@ export function personAt(h: Service, user: User, agent = createUserAgent()) {
 
     /** What the host or an admin does to the account, past the flows. */
     becomes: (changes: Partial<User>) => h.changeUser(user, changes),
+    isDeleted: () => h.deleteUser(user),
 
     /** Invites them, and answers the link of that mail. */
     async isInvited(carried: Parameters<AccountFlows['invite']>[1] = {}): Promise<string> {
@@ -302,6 +289,14 @@ export function atHand(h: Service) {
   return {
     addUnverified,
     addVerified,
+
+    /** Somebody who is signed in, in this browser in place of whoever was there; in a new one by default. */
+    async addSignedIn(agent?: UserAgent): Promise<Person> {
+      const person = (await addVerified()).in(agent)
+      const { location } = await person.signsIn(PASSWORD, { prompt: 'login' })
+      expect(location).to.match(/[?&]code=/)
+      return person
+    },
 
     /** A user without a password, whose address nobody verified. */
     addImported: (more: Partial<User> = {}) => addUnverified({ passwordHash: undefined, ...more }),
