@@ -13,8 +13,8 @@ import { notMe } from './not-me.ts'
 import { createPages } from './pages.ts'
 import { forgotPassword, passwordPage, type PasswordPageParts } from './password-pages.ts'
 import { createRequestLimit } from './requester.ts'
-import { resendVerification, verifyEmail, type VerifyEmailParts } from './verify-email.ts'
 import { createRoutes, type Route } from './routes.ts'
+import { resendVerification, verifyEmail, type VerifyEmailParts } from './verify-email.ts'
 import { waitingLogin, type WaitingLoginParts } from './waiting-login.ts'
 
 /** What its pages name in their own types, and others make. */
