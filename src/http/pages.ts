@@ -16,7 +16,7 @@ export interface Page<N extends PageName = PageName> {
   formMayLeadTo?: string | undefined
   /** `ui_locales` of the authorization request, or the language of the mail that led here. `ui_locales` in the address win. */
   uiLocales?: string | undefined
-  /** Of the form that was sent and is shown again, because that is the same request. `undefined`: a new one. */
+  /** Of a form that was sent and is shown again: it is the same request. `undefined`: it had none. Absent: a new one. */
   formId?: string | undefined
 }
 
@@ -68,9 +68,10 @@ export function createPages(views: Views, sources?: CaptchaSources) {
   }
 }
 
-/** The page of an unknown link is always the same, so its form has no id. */
-function formIdOf({ locals, formId = newId() }: Page): string | undefined {
-  return 'reason' in locals && locals.reason === 'unknown' ? undefined : formId
+function formIdOf(page: Page): string | undefined {
+  if ('formId' in page) return page.formId
+  // The page of an unknown link is always the same.
+  return 'reason' in page.locals && page.locals.reason === 'unknown' ? undefined : newId()
 }
 
 function pageHeaders(page: Page, lang: string, sources?: CaptchaSources): Record<string, string> {
