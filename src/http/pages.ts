@@ -16,7 +16,7 @@ export interface Page<N extends PageName = PageName> {
   formMayLeadTo?: string | undefined
   /** `ui_locales` of the authorization request, or the language of the mail that led here. `ui_locales` in the address win. */
   uiLocales?: string | undefined
-  /** Of the form that was sent and is shown again, because that is the same request. Left out: a new one. */
+  /** Of a form that was sent and is shown again: it is the same request. `undefined`: it had none. Absent: a new one. */
   formId?: string | undefined
 }
 
@@ -68,10 +68,10 @@ export function createPages(views: Views, sources?: CaptchaSources) {
   }
 }
 
-/** The page of an unknown link is always the same, so its form has no id. */
 function formIdOf(page: Page): string | undefined {
-  const isUnknown = 'reason' in page.locals && page.locals.reason === 'unknown'
-  return isUnknown || 'formId' in page ? page.formId : newId()
+  if ('formId' in page) return page.formId
+  // The page of an unknown link is always the same.
+  return 'reason' in page.locals && page.locals.reason === 'unknown' ? undefined : newId()
 }
 
 function pageHeaders(page: Page, lang: string, sources?: CaptchaSources): Record<string, string> {
