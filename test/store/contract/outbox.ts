@@ -117,6 +117,20 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
     expect(await claim('expire', hour)).to.equal(undefined)
   })
 
+  it('gives out together what is to be looked up and what is to be sent, and holds each as long as it is told', async () => {
+    const [found, typed] = [await ready(), await added()]
+    const both = await port().claim('due', 10, after(1), after(minute), after(2 * minute))
+    const held = both.map(({ id, attempts, availableAt }) => [id, attempts, availableAt])
+    expect(held).to.have.deep.members([
+      [found.id, 1, after(2 * minute)],
+      [typed.id, 0, after(minute)],
+    ])
+    expect(await claim('due', minute - 1)).to.equal(undefined)
+    // Of one whose life is over, only the request is ended here.
+    expect(idOf(await claim('due', hour))).to.equal(typed.id)
+    expect(await claim('due', hour)).to.equal(undefined)
+  })
+
   it('supersedes what the account asked for earlier, of the same kind', async () => {
     const parked = await ready()
     const known = await added({ kind: 'password_reset', accountId: 'ann', notBefore: after(hour) })
