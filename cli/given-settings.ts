@@ -40,7 +40,7 @@ export async function givenSettings(
   }
   for (const [key, read] of named) add(key, await read(run))
   if (settings.size === 0) throw usageError('Which setting? Give <key>=<value>, or see --help.')
-  // The server judges values, and the names that are in a file.
+  // The server checks values, and the names that are in a file.
   return Object.fromEntries(settings)
 }
 

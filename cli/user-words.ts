@@ -57,8 +57,8 @@ function newestFacts({ links: [link], mails: [mail], events: [event] }: UserStat
 
 function clientText(clients: UserStatus['clients']): string | undefined {
   if (!clients) return undefined
-  const { told, waiting, failed, untold } = clients
-  return `${told} told, ${waiting} waiting, ${failed} failed, ${untold} cannot be told`
+  const { notified, waiting, failed, not_notified: others } = clients
+  return `${notified} told, ${waiting} waiting, ${failed} failed, ${others} cannot be told`
 }
 
 const TIMES = ['created_at', 'expires_at', 'used_at'] as const

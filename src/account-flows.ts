@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AdapterConstructor, AdapterFactory, Provider } from 'oidc-provider'
-import type { CarriedParameters, EndedAccount, RefusedNewPassword, User } from './contract/index.ts'
+import type { RequestParameters, EndedAccount, RefusedNewPassword, User } from './contract/index.ts'
 import type { AuditEvents } from './flows/audit.ts'
 import type { Invited } from './flows/invitation.ts'
 import type { Login } from './http/login.ts'
@@ -50,14 +50,14 @@ export interface AccountFlows extends Login, LoginPassword {
    */
   wellKnownChangePassword: Mount
   /**
-   * Judges a new password as the forms of resets and invitations do: its length, `password_blocklist`, and your `judgePassword`. For
+   * Checks a new password as the forms of resets and invitations do: its length, `password_blocklist`, and your `validatePassword`. For
    * your own pages to register or to change a password. With `password_blocklist` it refuses the current password too, which those
    * forms do not compare. A user without `passwordHash` has none.
    *
    * @returns `undefined`: it is good.
-   * @throws `ERR_JUDGE_FAILED` if your `judgePassword` throws or is late; `ERR_OVERLOADED` as `verifyPassword`. Answer 503 to both.
+   * @throws `ERR_VALIDATOR_FAILED` if your `validatePassword` throws or is late; `ERR_OVERLOADED` as `verifyPassword`. Answer 503 to both.
    */
-  judgePassword(password: string, user: User): Promise<RefusedNewPassword | undefined>
+  validatePassword(password: string, user: User): Promise<RefusedNewPassword | undefined>
   /**
    * Ends all sessions, grants and tokens of the account, and voids all links mailed to it. Call it when you disable an account:
    * no old link works after you enable it again.
@@ -84,11 +84,11 @@ export interface AccountFlows extends Login, LoginPassword {
   ): Promise<EndedAccount>
   /**
    * Mails a link to an account without a password, with which its owner chooses the first one. That verifies the address too. A later
-   * invitation ends the link of an earlier one. The account is looked up by its id, and judged as it is now.
+   * invitation ends the link of an earlier one. The account is looked up by its id, and checked as it is now.
    *
-   * @param carried - the client that the page leads on to afterwards: `clientId` and a `redirectUri` that it registered.
+   * @param parameters - the client that the page leads on to afterwards: `clientId` and a `redirectUri` that it registered.
    */
-  invite(user: User | string, carried?: CarriedParameters): Promise<Invited>
+  invite(user: User | string, parameters?: RequestParameters): Promise<Invited>
   /** Calls the listeners of `audit`, and of its type, with each `AuditEvent` once it is recorded. It does not wait for them. */
   events: AuditEvents
 }

@@ -87,7 +87,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const keyRing = createOwnKeyRing(store.keyRings, keys, oauthUrl)
   const pendingLogins = sealedLogins(store.pendingLogins, box)
   const passwords = createPasswords(checked, settings)
-  const { passwordJudge, verifyPassword, dearestCost } = passwords
+  const { passwordRules, verifyPassword, dearestCost } = passwords
   const hashPassword = (password: string, by?: Requester) =>
     passwords.hashPassword(password, by && networkOf(by.address, 48))
 
@@ -138,7 +138,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     endSessions,
     voidEverything,
     appsOf,
-    passwordJudge,
+    passwordRules,
     hashPassword,
     forgetTries: (user, by) => forgetTries({ limits, keyedHash, users }, user, by),
     keyedHash,
@@ -199,7 +199,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   return {
     ...login,
     ...createLoginPassword({ limits, keyedHash, requesterOf, verifyPassword }),
-    judgePassword: passwordJudge.judgeAll,
+    validatePassword: passwordRules.validateAll,
     adapter: sessions.adapter,
     policy: policy.add,
     attach: (provider) => attach(provider, { ...added, oauthUrl, log }),
@@ -212,7 +212,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       await users.start?.()
       await sessions.start()
       await maintenance.start(checked.initialSettings, workers)
-      await passwordJudge.load()
+      await passwordRules.load()
       if (workers) [mail, clientLogouts].forEach(({ start }) => start())
     },
 
@@ -226,6 +226,6 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     events,
     endSessions,
     passwordChanged: createPasswordChanged({ ...ends, liveSession, requesterOf }),
-    invite: (user, carried) => invitation.invite(user, carried),
+    invite: (user, parameters) => invitation.invite(user, parameters),
   }
 }

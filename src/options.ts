@@ -10,7 +10,7 @@ import type { SettingTexts } from './settings/table.ts'
 import type { RecordStore } from './store/record-store.ts'
 import type {
   BeforeForgotPassword,
-  JudgePassword,
+  ValidatePassword,
   Log,
   MailTransport,
   UserStore,
@@ -67,8 +67,8 @@ export interface AccountFlowsOptions {
    * The check should take the same time with and without an account.
    */
   beforeForgotPassword?: BeforeForgotPassword
-  /** Your own judgement of each new password, after ours: `undefined` takes it, `{ reason }` refuses it. See `docs/passwords.md`. */
-  judgePassword?: JudgePassword | undefined
+  /** Your own check of each new password, after ours: `undefined` takes it, `{ reason }` refuses it. See `docs/passwords.md`. */
+  validatePassword?: ValidatePassword | undefined
   /**
    * A widget in these forms, such as a captcha. `beforeForgotPassword` checks its answer, and is required then. See
    * `docs/captcha.md`.
@@ -110,7 +110,7 @@ export function checkOptions(options: AccountFlowsOptions) {
 
   for (const name of ['store', 'users'] as const)
     must(typeof options[name] === 'object' && options[name], `${name} is missing`)
-  for (const name of ['beforeForgotPassword', 'judgePassword'] as const)
+  for (const name of ['beforeForgotPassword', 'validatePassword'] as const)
     if (options[name] !== undefined) checkFunctions(options, [name])
   must(
     !options.captcha || beforeForgotPassword,

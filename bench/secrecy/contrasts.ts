@@ -29,10 +29,10 @@ export const forgot: Form = {
 }
 const forgotByAddress: Form = { ...forgot, fields: ({ email }) => ({ identifier: email }) }
 const forgotSlowly: Form = { ...forgot, lastByteAfterMs: 400 }
-const carried = { client_id: 'app', redirect_uri: 'https://evil.example/', state: 'x' }
+const parameters = { client_id: 'app', redirect_uri: 'https://evil.example/', state: 'x' }
 const forgotElsewhere: Form = {
   ...forgot,
-  fields: ({ username }) => ({ identifier: username, ...carried }),
+  fields: ({ username }) => ({ identifier: username, ...parameters }),
 }
 export const resend: Form = {
   path: 'resend-verification',

@@ -120,8 +120,8 @@ function endedText({ oauth, idp, clients }: EndedSessions): string {
     'All sessions, grants and tokens are ended.',
     `Grants, codes and tokens deleted: ${oauth ?? 'the adapter cannot tell'}`,
     `Sessions and login results deleted: ${idp ?? 'the adapter cannot tell'}`,
-    clients && `Clients that are told to sign the person out: ${clients.told}`,
-    clients && `Clients that cannot be told: ${clients.untold}`,
+    clients && `Clients that are told to sign the person out: ${clients.notified}`,
+    clients && `Clients that cannot be told: ${clients.not_notified}`,
   )
 }
 
@@ -136,7 +136,7 @@ function forgottenText({ under_way: underWay, ...erased }: ForgottenAccount): st
 
 const INTERVAL_MS = 500
 /** For one answer, also when the time is over. */
-const LEAST_MS = 5_000
+const MIN_MS = 5_000
 
 type Ask = 'sendReset' | 'inviteUser' | 'sendVerification'
 
@@ -166,7 +166,7 @@ function awaitMail({ admin, run }: Connection, mailId: string, end: number): Pro
   return withProgress(run.io, async (tell) => {
     for (;;) {
       try {
-        const signal = AbortSignal.timeout(Math.max(LEAST_MS, left()))
+        const signal = AbortSignal.timeout(Math.max(MIN_MS, left()))
         const outcome = await admin.mailOutcome({ mail_id: mailId }, { signal })
         if (outcome.state !== 'waiting' || left() === 0) return outcome
       } catch (error) {

@@ -1,4 +1,4 @@
-/** Who may call: judges the token of a request, and refuses it. */
+/** Who may call: checks the token of a request, and refuses it. */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { createLocalJWKSet, createRemoteJWKSet, errors, jwtVerify, type JWTPayload } from 'jose'
@@ -27,10 +27,10 @@ interface Admin {
  * Who presented a token. `wrong_token`: it is of no admin, or not for us, or not at this time. `keys_unavailable`: the issuer's keys cannot
  * be fetched.
  */
-type Judge = (presented: string) => Promise<Admin | 'wrong_token' | 'keys_unavailable'>
+type Check = (presented: string) => Promise<Admin | 'wrong_token' | 'keys_unavailable'>
 
-/** Judges fixed tokens, in a time that tells neither their content nor their length, nor which it is. Without any, no one is let in. */
-export function createTokenCheck(tokens: readonly ScopedToken[]): Judge {
+/** Checks fixed tokens, in a time that tells neither their content nor their length, nor which it is. Without any, no one is let in. */
+export function createTokenCheck(tokens: readonly ScopedToken[]): Check {
   const expected = tokens.map(({ token, scopes }) => ({ hash: digest(token), scopes }))
   return async (presented) => {
     const given = digest(presented)
@@ -55,11 +55,11 @@ const RETRY_AFTER_MS = 1_000
 const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]+$/
 
 /**
- * Judges JWTs. One that is for something else is genuine, and has none of our scopes.
+ * Checks JWTs. One that is for something else is genuine, and has none of our scopes.
  *
  * Keys come from the options alone, whatever the header of a token names (`jku`, `jwk`, `x5u`, `x5c`).
  */
-function createJwtCheck(options: AdminJwtOptions, { now }: Clock): Judge {
+function createJwtCheck(options: AdminJwtOptions, { now }: Clock): Check {
   const { issuer, audience, algorithms, keys } = options
   const keyOf = keys instanceof URL ? createRemoteJWKSet(keys) : createLocalJWKSet(keys)
   const expected = () => ({
@@ -126,7 +126,7 @@ type Failure =
 
 export interface GateParts extends CommonParts {
   adminTokens: readonly ScopedToken[]
-  /** How to judge the tokens instead. */
+  /** How to check the tokens instead. */
   adminJwt: AdminJwtOptions | undefined
   requesterOf(req: IncomingMessage): Requester
 }
@@ -137,7 +137,7 @@ export interface GateParts extends CommonParts {
  */
 export function createAdminAuth(parts: GateParts) {
   const { adminTokens, adminJwt, requesterOf, store, audit, clock, log } = parts
-  const judge = adminJwt ? createJwtCheck(adminJwt, clock) : createTokenCheck(adminTokens)
+  const validate = adminJwt ? createJwtCheck(adminJwt, clock) : createTokenCheck(adminTokens)
 
   /** How many seconds the network has to wait; none: it is within the limit. */
   async function count(ctx: Context, failure: Failure): Promise<number | undefined> {
@@ -185,7 +185,7 @@ export function createAdminAuth(parts: GateParts) {
 
   return async (ctx: Context, scope: AdminScope | undefined): Promise<Admin | Problem> => {
     const [, token] = /^Bearer +([\x21-\x7e]+)$/i.exec(ctx.get('Authorization')) ?? []
-    const verdict = token === undefined ? 'no_token' : await judge(token)
+    const verdict = token === undefined ? 'no_token' : await validate(token)
     if (typeof verdict === 'string') return refused(ctx, { reason: verdict })
     const { actor, scopes } = verdict
     if (scope === undefined || scopes.includes(scope)) return verdict

@@ -14,9 +14,9 @@ import {
 } from './causes.ts'
 import type { CommonParts } from './operation.ts'
 
-const MOST = 20
+const MAX = 20
 /** So many that those of a person who asks again and again hide no failure. */
-const MOST_MAIL_EVENTS = 200
+const MAX_MAIL_EVENTS = 200
 
 const MAIL_EVENTS = linkKinds.flatMap((kind) => {
   const { flow } = MAIL_KINDS[kind]
@@ -36,10 +36,10 @@ export type MailHistory = Awaited<ReturnType<typeof mailHistory>>
 export async function mailHistory(parts: HistoryParts, user: User) {
   const { store, users, clock, settings, canSend } = parts
   const { id: accountId, email } = user
-  const [mails, events, disowned, askedInVain, named] = await Promise.all([
-    store.outbox.list({ accountId, limit: MOST }, clock.now()),
-    store.audit.list({ accountId, types: MAIL_EVENTS, limit: MOST_MAIL_EVENTS }),
-    store.audit.list({ accountId, types: ['mail_disowned'], limit: MOST }),
+  const [mails, events, reported, askedInVain, named] = await Promise.all([
+    store.outbox.list({ accountId, limit: MAX }, clock.now()),
+    store.audit.list({ accountId, types: MAIL_EVENTS, limit: MAX_MAIL_EVENTS }),
+    store.audit.list({ accountId, types: ['mail_reported'], limit: MAX }),
     lastInVain(parts, user),
     email === undefined ? 'unknown' : findUser(users, email),
   ])
@@ -49,7 +49,7 @@ export async function mailHistory(parts: HistoryParts, user: User) {
     mails,
     events,
     /** What "This wasn't me" did. */
-    disowned,
+    reported,
     askedInVain,
     /** Whether several accounts have its address verified, so that it names none of them. */
     isShared: named === 'ambiguous',
@@ -77,9 +77,9 @@ async function lastInVain(
 }
 
 export function diagnose(history: MailHistory): Diagnosis {
-  const { user, mails, askedInVain, canSend, disowned } = history
+  const { user, mails, askedInVain, canSend, reported } = history
   const told = (cause: Cause, of?: Partial<Facts>) => diagnosisOf(cause, { ...history, ...of })
-  const block = disowned.find(({ details }) => isBlockedBy(user, details))
+  const block = reported.find(({ details }) => isBlockedBy(user, details))
   if (block) return told('blocked', { event: block })
   const refused = whyNoMail(user) ?? (canSend ? undefined : 'mail_server_down')
   if (refused) return told(refused)

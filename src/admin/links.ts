@@ -1,6 +1,6 @@
 import * as z from 'zod'
-import { CARRIED } from '../contract/requests.ts'
-import type { CarriedParameters, RecordedEvent, User } from '../contract/index.ts'
+import { REQUEST_PARAMETERS } from '../contract/requests.ts'
+import type { RequestParameters, RecordedEvent, User } from '../contract/index.ts'
 import { linkKinds, tokensOf } from '../contract/mail-kinds.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
 import { wasVoided } from '../flows/account.ts'
@@ -69,7 +69,7 @@ async function factsOf(parts: LinkParts, pasted: string): Promise<LinkFacts> {
   if (!token) return { link, state: 'unknown', altered: [] }
   const user = await users.findById(token.userId)
   const { state } = fieldsOf(token, user, clock.now())
-  const altered = [...new Set([...changedIn(link, token.carried), ...link.refused])]
+  const altered = [...new Set([...changedIn(link, token.parameters), ...link.refused])]
   const [newest] = await tokens.ofUser(token.userId, 1)
   return {
     link,
@@ -96,15 +96,15 @@ async function eventsAbout(
 }
 
 /** Where every parameter is as it was mailed, the signature itself is not. */
-function changedIn({ signature, carried }: PastedLink, mailed: CarriedParameters): string[] {
+function changedIn({ signature, parameters }: PastedLink, mailed: RequestParameters): string[] {
   if (signature === undefined) return []
-  const changed = CARRIED.filter(([field]) => carried[field] !== mailed[field])
+  const changed = REQUEST_PARAMETERS.filter(([field]) => parameters[field] !== mailed[field])
   const names = changed.map(([, name]) => name)
   return signature === 'valid' || names.length > 0 ? names : ['authorize_sig']
 }
 
 /**
- * What became of a link, as the flows judge it. `superseded`: a newer one took its place. `void`: the account changed since, or all
+ * What became of a link, as the flows check it. `superseded`: a newer one took its place. `void`: the account changed since, or all
  * of its links were voided.
  */
 function shownState(token: Token, user: User | undefined, at: Date): Link['state'] {
@@ -120,18 +120,18 @@ const fieldsOf = (token: Token, user: User | undefined, at: Date) => ({
   accountId: token.userId,
   state: shownState(token, user, at),
   usedAt: token.usedAt ?? (token.invalidatedAt ? undefined : token.claimedAt),
-  clientId: token.carried.clientId,
+  clientId: token.parameters.clientId,
   mailId: token.mailJobId,
 })
 
-const MOST_OF_KIND = 20
+const MAX_OF_KIND = 20
 
 /** The newest of each kind, newest first. */
 export async function linksOf({ store, clock }: CommonParts, user: User) {
   const at = clock.now()
   const links = await Promise.all(
     linkKinds.map(async (kind) => {
-      const tokens = await tokensOf(store, kind).ofUser(user.id, MOST_OF_KIND)
+      const tokens = await tokensOf(store, kind).ofUser(user.id, MAX_OF_KIND)
       return tokens.map((token) => wireOf(Link, { ...fieldsOf(token, user, at), kind }))
     }),
   )

@@ -26,7 +26,7 @@ export interface ScopedToken {
   scopes: readonly AdminScope[]
 }
 
-/** How an admin's JWT is judged: RFC 7519, and RFC 9068 for its type and scope. */
+/** How an admin's JWT is checked: RFC 7519, and RFC 9068 for its type and scope. */
 export interface AdminJwtOptions {
   /** Must be its `iss`, character for character. */
   issuer: string

@@ -150,9 +150,9 @@ const refused = (why: keyof typeof WHY) =>
   why === 'not_found' ? refusal(404, 'unknown_mail', WHY[why]) : refusal(409, why, WHY[why])
 
 const LIFE_MS = 24 * 3_600_000
-const MOST_AT_ONCE = 300
+const MAX_AT_ONCE = 300
 /** Of one account; it has few. */
-const MOST_OF_ACCOUNT = 100
+const MAX_OF_ACCOUNT = 100
 
 async function retryMail(
   { store, clock }: RetryParts,
@@ -171,9 +171,9 @@ async function isSuperseded(
 ) {
   if (state !== 'dead' || !isLinkKind(kind) || !MAIL_KINDS[kind].newestOnly) return false
   if (accountId === undefined || requestedAt === undefined) return false
-  const tokens = await tokensOf(store, kind).ofUser(accountId, MOST_OF_ACCOUNT)
+  const tokens = await tokensOf(store, kind).ofUser(accountId, MAX_OF_ACCOUNT)
   if (tokens.some((token) => token.mailJobId !== id && token.createdAt > requestedAt)) return true
-  const others = await store.outbox.list({ accountId, limit: MOST_OF_ACCOUNT }, at)
+  const others = await store.outbox.list({ accountId, limit: MAX_OF_ACCOUNT }, at)
   return others.some((job) => job.kind === kind && (job.requestedAt ?? 0) > requestedAt)
 }
 
@@ -184,7 +184,7 @@ async function isSuperseded(
  * @returns `moreBefore`: there may be further ones, from before this time.
  */
 export async function retryAllDead(parts: RetryParts, requestedBefore?: Date) {
-  const asked = { state: 'dead', requestedBefore, limit: MOST_AT_ONCE } as const
+  const asked = { state: 'dead', requestedBefore, limit: MAX_AT_ONCE } as const
   const letters = await parts.store.outbox.list(asked, parts.clock.now())
   const settled = new Set<string>()
   let changed = 0
@@ -194,6 +194,6 @@ export async function retryAllDead(parts: RetryParts, requestedBefore?: Date) {
     if (outcome !== 'superseded') settled.add(whose)
     if (outcome === 'revived') changed += 1
   }
-  const oldest = letters.length === MOST_AT_ONCE ? letters.at(-1)?.requestedAt : undefined
+  const oldest = letters.length === MAX_AT_ONCE ? letters.at(-1)?.requestedAt : undefined
   return { changed, moreBefore: oldest }
 }

@@ -1,7 +1,7 @@
 /** A link that was pasted into a question: how it is read, and the words that explain it. */
 import * as z from 'zod'
-import { carriedFrom } from '../contract/requests.ts'
-import type { CarriedParameters, User } from '../contract/index.ts'
+import { parametersFrom } from '../contract/requests.ts'
+import type { RequestParameters, User } from '../contract/index.ts'
 import { linkKinds, MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
 import type { AuthorizeSig } from '../crypto/keys.ts'
 import { isToken } from '../crypto/token.ts'
@@ -16,7 +16,7 @@ import { list, object, optional, text, time } from './schema.ts'
 export interface PastedLink {
   kind: LinkKind
   token: string
-  carried: CarriedParameters
+  parameters: RequestParameters
   /** Of a verification link (5.4). `undefined`: links of its kind have none. */
   signature: 'valid' | 'invalid' | 'missing' | undefined
   /** Names of the parameters for which its page refuses the link, whatever they hold: repeated, in brackets, or not readable. */
@@ -59,12 +59,12 @@ export function readPastedLink(
 function readQuery(search: string, kind: LinkKind, { verify }: AuthorizeSig): PastedLink {
   const query = new URLSearchParams(search)
   const token = query.get('token') ?? ''
-  const carried = carriedFrom(query)
+  const parameters = parametersFrom(query)
   const { isSigned } = MAIL_KINDS[kind].link
   const signed = query.get('authorize_sig')
-  const judged = () => (verify(signed ?? '', token, carried) ? 'valid' : 'invalid')
-  const signature = !isSigned ? undefined : signed === null ? 'missing' : judged()
-  return { kind, token, carried, signature, refused: refusedIn(search, isSigned) }
+  const validated = () => (verify(signed ?? '', token, parameters) ? 'valid' : 'invalid')
+  const signature = !isSigned ? undefined : signed === null ? 'missing' : validated()
+  return { kind, token, parameters, signature, refused: refusedIn(search, isSigned) }
 }
 
 // Both pages pass over foreign parameters.

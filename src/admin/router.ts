@@ -117,7 +117,7 @@ export async function readInput(ctx: Context, operation: Operation): Promise<Inp
     const [status, title] = BODY_PROBLEMS[given]
     return refusal(status, given, title)
   }
-  const body = operation.body === Settings ? given : judged(given, operation.body, 'field')
+  const body = operation.body === Settings ? given : validated(given, operation.body, 'field')
   return Array.isArray(body) ? invalid(INVALID, ...body) : { query, body, ifMatch }
 }
 
@@ -129,7 +129,7 @@ function readQuery(ctx: Context, schema: z.ZodObject): Values | SettingProblem[]
     const parameter = Object.hasOwn(schema.shape, key) ? schema.shape[key] : undefined
     return [key, meant(given.getAll(key), parameter)]
   })
-  return judged(Object.fromEntries(values), schema, 'parameter')
+  return validated(Object.fromEntries(values), schema, 'parameter')
 }
 
 /** A query has texts alone: the first of what they may stand for that is taken. */
@@ -146,7 +146,7 @@ function scalarOf(text: string): unknown {
 }
 
 /** The values with their defaults, or one problem of each that is not as described. */
-function judged(
+function validated(
   values: Values,
   schema: z.ZodType,
   what: 'parameter' | 'field',

@@ -29,7 +29,7 @@ const settingTexts = z.strictObject(
 const withoutDefault = allSettings.filter((setting) => setting.default === undefined)
 
 export type Settings = Partial<SettingTexts>
-/** Not read by this description: the settings judge themselves, and say more. */
+/** Not read by this description: the settings check themselves, and say more. */
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- made of the table that the type is made of
 export const Settings = settingTexts
   .partial()

@@ -27,10 +27,10 @@ export const UserStatus = object('What support needs to know of an account.', {
       'The clients of the last end of sessions, by what became of them. Left out if there are none.',
       {
         ended_at: time,
-        told: count.describe('They signed the person out.'),
+        notified: count.describe('They signed the person out.'),
         waiting: count.describe('They will be told.'),
         failed: count.describe('They were not told, and nobody tries again. See the hints.'),
-        untold: count.describe('They cannot be told: they have no `backchannel_logout_uri`.'),
+        not_notified: count.describe('They cannot be told: they have no `backchannel_logout_uri`.'),
       },
     ),
   ),
@@ -104,10 +104,10 @@ function clientCounts(clients: ClientLogout[] = []): z.input<typeof UserStatus>[
   const count = (state: ClientLogoutState) => clients.filter((each) => each.state === state).length
   return {
     ended_at: first.requestedAt,
-    told: count('sent'),
+    notified: count('sent'),
     waiting: count('waiting'),
     failed: count('dead'),
-    untold: count('untold'),
+    not_notified: count('not_notified'),
   }
 }
 

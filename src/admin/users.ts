@@ -32,8 +32,8 @@ export const EndedSessions = object(
       object(
         'Clients that the account was signed in to. Left out if the provider tells no clients.',
         {
-          told: count.describe('They are told to sign the person out.'),
-          untold: count.describe('They cannot be told. Sign the person out there.'),
+          notified: count.describe('They are told to sign the person out.'),
+          not_notified: count.describe('They cannot be told. Sign the person out there.'),
         },
       ),
     ),
@@ -109,7 +109,12 @@ export const userOperations = {
     summary:
       'Ends all sessions, grants and tokens of the account, and voids every link mailed to it. Audited.',
     answer: EndedSessions,
-    ...onAccount('end_sessions', ({ id }, _, { endSessions }) => endSessions(id)),
+    ...onAccount('end_sessions', async ({ id }, _, { endSessions }) => {
+      const { clients, ...ended } = await endSessions(id)
+      if (!clients) return ended
+      const { notified, notNotified: not_notified } = clients
+      return { ...ended, clients: { notified, not_notified } }
+    }),
   }),
 
   verifyUser: operation({
@@ -175,7 +180,7 @@ const byAdmin = ({ address, userAgent }: Requester) => ({ address, userAgent, is
 function ask(kind: LinkKind): Work<Accepted> {
   return async ({ id: accountId }, by, { outbox, settings, clock }) => {
     const id = newId()
-    const request = { id, kind, accountId, carried: {}, requester: byAdmin(by.requester) }
+    const request = { id, kind, accountId, parameters: {}, requester: byAdmin(by.requester) }
     await requestMail(outbox, request, settings(), clock.now())
     return { mail_id: id }
   }

@@ -137,7 +137,7 @@ export const AUDIT_EVENT_TYPES = [
    *
    * @example ({ accountId, details }) => alert(accountId, details.mail, details.password)
    */
-  'mail_disowned',
+  'mail_reported',
   /**
    * Settings were changed. `details` has their names, and who did it. It has no values.
    *
@@ -183,7 +183,7 @@ export type AuditEvent =
       OfClient & { reason: string; details: { attempts: number; last?: string } }
     >
   | Told<'sessions_ended' | 'password_changed', { accountId: string; details: EndedSessions }>
-  | Told<'mail_disowned', { accountId: string; details: DisownedDetails }>
+  | Told<'mail_reported', { accountId: string; details: ReportedDetails }>
   | Told<'settings_changed', { details: { keys: string[]; actor: string } }>
   | Told<
       'admin_auth_failed',
@@ -247,8 +247,8 @@ interface OfClient {
  */
 export type DisownedOutcome = 'stopped' | 'secured' | 'later' | 'unverified' | 'signed_out' | 'done'
 
-/** What the event `mail_disowned` tells. */
-type DisownedDetails = {
+/** What the event `mail_reported` tells. */
+type ReportedDetails = {
   /** Its kind. */
   mail: MailKind
   password: 'blocked' | 'kept'
@@ -328,9 +328,9 @@ export type EndedSessions = {
 /** How many clients the account was signed in to. */
 export interface EndedClients {
   /** They are told to sign the person out. */
-  told: number
+  notified: number
   /** They cannot be told: the person has to sign out there. */
-  untold: number
+  notNotified: number
 }
 
 /** What `endSessions` ended. */

@@ -1,10 +1,10 @@
 /** The query of the mailed address of a verification link (4.6): how it is written, and how it is read. */
-import { appendCarried, CARRIED, type VerificationLink } from './requests.ts'
+import { appendParameters, REQUEST_PARAMETERS, type VerificationLink } from './requests.ts'
 
 /** The parameters of the mailed address. */
 export const SIGNED: readonly string[] = [
   'token',
-  ...CARRIED.map(([, name]) => name),
+  ...REQUEST_PARAMETERS.map(([, name]) => name),
   'authorize_sig',
 ]
 
@@ -14,8 +14,8 @@ export function isBracketed(name: string): boolean {
 }
 
 /** The query of the mailed address (4.6). */
-export function linkQuery({ token, carried, authorizeSig }: VerificationLink): string {
-  const query = appendCarried(new URLSearchParams({ token }), carried)
+export function linkQuery({ token, parameters, authorizeSig }: VerificationLink): string {
+  const query = appendParameters(new URLSearchParams({ token }), parameters)
   query.set('authorize_sig', authorizeSig)
   return query.toString()
 }

@@ -87,7 +87,7 @@ export function foldTyped(typed: string): string {
 
 /**
  * Why a new password is not taken. `password_common`: everybody tries it first, or it was leaked. `password_personal`: it is made of
- * names of the account and the service. `password_current`: it is in force already. `password_host`: your `judgePassword` refused it.
+ * names of the account and the service. `password_current`: it is in force already. `password_host`: your `validatePassword` refused it.
  */
 export type PasswordRefusal =
   | 'password_mismatch'
@@ -105,7 +105,7 @@ export interface RefusedNewPassword {
   refusal: Exclude<PasswordRefusal, 'password_mismatch'>
   /** How many characters are too many. */
   excess?: number
-  /** The words of your `judgePassword`, with `password_host`. */
+  /** The words of your `validatePassword`, with `password_host`. */
   reason?: ReasonWords
 }
 
@@ -113,10 +113,10 @@ export interface RefusedNewPassword {
 export type ReasonWords = string | Readonly<Record<string, string>>
 
 /**
- * Your own judgement of a new password. `undefined` takes it; `{ reason }` refuses it, and the form shows the reason. It has 2 seconds
+ * Your own check of a new password. `undefined` takes it; `{ reason }` refuses it, and the form shows the reason. It has 2 seconds
  * to answer. If it throws, is late or answers anything else, nobody sets a password: the page says that it does not work for now.
  */
-export type JudgePassword = (
+export type ValidatePassword = (
   password: string,
   user: User,
 ) => { reason: ReasonWords } | undefined | Promise<{ reason: ReasonWords } | undefined>

@@ -3,7 +3,7 @@
  * tokens, codes and passwords. It never knows a flow, or who asks.
  */
 import { createHash, createHmac, hkdfSync, randomUUID, timingSafeEqual } from 'node:crypto'
-import type { CarriedParameters } from '../contract/index.ts'
+import type { RequestParameters } from '../contract/index.ts'
 import type { CheckedStep } from '../mail/sending.ts'
 import type { KeyRings, NotedKeyRing } from '../store/index.ts'
 
@@ -46,14 +46,14 @@ export function keyedHash(keys: KeyRing, text: string): string {
 
 export type AuthorizeSig = ReturnType<typeof createAuthorizeSig>
 
-/** `authorize_sig` (5.4): HMAC-SHA-256 over the token and all carried parameters of a verification link, whatever their order in it. */
+/** `authorize_sig` (5.4): HMAC-SHA-256 over the token and all request parameters of a verification link, whatever their order in it. */
 export function createAuthorizeSig(keys: KeyRing) {
   return {
-    sign: (token: string, carried: CarriedParameters) =>
-      signatureOf(signedText(token, carried), keys('authorize_sig')[0]),
+    sign: (token: string, parameters: RequestParameters) =>
+      signatureOf(signedText(token, parameters), keys('authorize_sig')[0]),
 
-    verify(signature: string, token: string, carried: CarriedParameters) {
-      const text = signedText(token, carried)
+    verify(signature: string, token: string, parameters: RequestParameters) {
+      const text = signedText(token, parameters)
       const presented = Buffer.from(signature)
       return keys('authorize_sig').some((key) => {
         const expected = Buffer.from(signatureOf(text, key))
@@ -68,7 +68,7 @@ function signatureOf(text: string, { bytes }: DerivedKey): string {
 }
 
 // A JSON array of fixed order keeps every boundary, and null is not the empty string.
-function signedText(token: string, { clientId, redirectUri, scope, state }: CarriedParameters) {
+function signedText(token: string, { clientId, redirectUri, scope, state }: RequestParameters) {
   return JSON.stringify([token, clientId, redirectUri, scope, state].map((value) => value ?? null))
 }
 

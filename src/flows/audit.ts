@@ -83,7 +83,7 @@ function withoutLanguages({
 /** What the events of a link tell. */
 export const eventBy = (
   { now }: Clock,
-  { userId: accountId, carried: { clientId } }: Pick<Token, 'userId' | 'carried'>,
+  { userId: accountId, parameters: { clientId } }: Pick<Token, 'userId' | 'parameters'>,
   { address, userAgent }: Requester,
 ) => ({ at: now(), accountId, clientId, address, userAgent })
 

@@ -1,14 +1,14 @@
 /**
  * E-mail verification during the login (3.2). `blocks` and `block` keep a login that must wait. `resend` and `renew` ask for another link;
- * a worker mails it (`mail/kinds.ts`). `open` judges a link and uses nothing up; `confirm` and `confirmByCode` verify.
+ * a worker mails it (`mail/kinds.ts`). `open` checks a link and uses nothing up; `confirm` and `confirmByCode` verify.
  */
 import type { AuthorizeSig } from '../crypto/keys.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
 import type { CapturedRequest } from '../store/logins.ts'
-import type { CarriedParameters, LinkEnd, Requester, User, UserStore } from '../contract/index.ts'
+import type { RequestParameters, LinkEnd, Requester, User, UserStore } from '../contract/index.ts'
 import {
-  carriedBy,
-  isSameCarried,
+  parametersOf,
+  isSameRequest,
   type VerificationLink,
   type VerificationReason,
 } from '../contract/requests.ts'
@@ -83,18 +83,18 @@ export function createEmailVerification(parts: VerificationParts) {
       if (isLate) await pendingLogins.change({ id }, { isVoid: true })
       if (!isKept || isLate) return { ...login, passwordDigest: '' }
       const whose = { accountId: user.id, pendingLoginId: id }
-      const carried = carriedBy(captured)
-      await askForMail({ kind: 'email_verification', ...whose, carried, requester })
+      const parameters = parametersOf(captured)
+      await askForMail({ kind: 'email_verification', ...whose, parameters, requester })
       return login
     },
 
     /** Asks for a new link (4.7), by name or for a login that waits. The same work for every name, and no answer. */
     resend: (
       whose: { identifier: string } | { accountId: string; pendingLoginId: string },
-      carried: CarriedParameters,
+      parameters: RequestParameters,
       requester: Requester,
       form?: string,
-    ) => askForMail({ kind: 'email_verification', ...whose, carried, requester, form }),
+    ) => askForMail({ kind: 'email_verification', ...whose, parameters, requester, form }),
 
     /** Whether we signed exactly this link (5.4). */
     isGenuine: isGenuine.bind(undefined, parts),
@@ -139,22 +139,24 @@ export function createEmailVerification(parts: VerificationParts) {
       if (outcome !== 'right') return outcome
       const { id, accountId: userId, email = '', captured } = login
       const isOurs = ({ pendingLoginId }: Token) => pendingLoginId === id
-      const whose = { id, userId, email, carried: carriedBy(captured) }
+      const whose = { id, userId, email, parameters: parametersOf(captured) }
       return (await verifyAddress(parts, whose, by, id, isOurs)) ? 'right' : 'over'
     },
   }
 }
 
-const isGenuine = (parts: VerificationParts, { token, carried, authorizeSig }: VerificationLink) =>
-  isToken(token) && parts.authorizeSig.verify(authorizeSig, token, carried)
+const isGenuine = (
+  parts: VerificationParts,
+  { token, parameters, authorizeSig }: VerificationLink,
+) => isToken(token) && parts.authorizeSig.verify(authorizeSig, token, parameters)
 
 async function find(parts: VerificationParts, link: VerificationLink) {
   if (!isGenuine(parts, link)) return unknownLink({})
   const { verificationTokens, users, clock, readCutoffs } = parts
   const found = await findLink(verificationTokens, users, link.token, clock.now(), readCutoffs)
-  return found && isSameCarried(found.token.carried, link.carried)
+  return found && isSameRequest(found.token.parameters, link.parameters)
     ? found
-    : unknownLink(link.carried)
+    : unknownLink(link.parameters)
 }
 
 async function open(
@@ -195,8 +197,8 @@ async function loginsOf(
 }
 
 /** Only parameters that we signed are carried on. */
-export const unknownLink = (carried: CarriedParameters) =>
-  ({ refusal: 'expired', reason: 'unknown', carried, locale: undefined }) as const
+export const unknownLink = (parameters: RequestParameters) =>
+  ({ refusal: 'expired', reason: 'unknown', parameters, locale: undefined }) as const
 
 /** Recorded once an hour for each link and end: no limit counts GET requests, and they would fill the log. */
 async function refuse(
@@ -220,7 +222,7 @@ async function refuse(
  */
 async function verifyAddress(
   { users, pendingLogins, verificationTokens, audit, clock, log }: VerificationParts,
-  proof: Pick<Token, 'id' | 'userId' | 'email' | 'carried'>,
+  proof: Pick<Token, 'id' | 'userId' | 'email' | 'parameters'>,
   by: Requester,
   goesOn: string | undefined,
   isOurs: (token: Token) => boolean,

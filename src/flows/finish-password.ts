@@ -36,7 +36,7 @@ export function createFinishPassword(parts: FinishParts) {
    * @returns `apps`: to be shown. `complete`: no answer waits for it, and until it is done the sweep repeats all.
    */
   return async (reset: ClaimedReset, account: User | undefined, by: Finisher) => {
-    const { id, userId, email, carried, claimedBy } = reset
+    const { id, userId, email, parameters, claimedBy } = reset
     let { usedAt } = reset
     if (!usedAt) {
       const obstacle = await setPassword(parts, reset, account) // 1
@@ -47,7 +47,7 @@ export function createFinishPassword(parts: FinishParts) {
     const { ended: details, clear } = await sessions.cutOff(userId, { id, at: usedAt }) // 3, 4
     const type = `${MAIL_KINDS[kind].flow}_completed` as const
     const event = { ...eventBy(clock, reset, claimedBy), id: `completed:${id}`, type, details }
-    const change = { id, accountId: userId, email, carried, requester: claimedBy }
+    const change = { id, accountId: userId, email, parameters, requester: claimedBy }
     const [apps] = await Promise.all([
       parts.appsOf(userId, id),
       parts.audit(event), // 5

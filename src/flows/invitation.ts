@@ -1,6 +1,6 @@
 /** An account without a password is invited to choose one (3.4). Its link opens, renews and completes as that of a reset. */
 import { newId } from '../crypto/token.ts'
-import type { CarriedParameters, User, UserStore } from '../contract/index.ts'
+import type { RequestParameters, User, UserStore } from '../contract/index.ts'
 import { whyNoInvitation, whyNoMail } from './account.ts'
 import { NOBODY } from './audit.ts'
 import type { AskForMail } from './link.ts'
@@ -28,10 +28,10 @@ export const createInvitation = (
   /** Asks for an invitation. The account is checked now, when the mail is sent, and when the link is used. */
   async invite(
     who: User | string,
-    carried: CarriedParameters = {},
+    parameters: RequestParameters = {},
     requester = NOBODY,
   ): Promise<Invited> {
-    for (const [name, value] of Object.entries(carried))
+    for (const [name, value] of Object.entries(parameters))
       if (typeof value !== 'string') throw new TypeError(`invite: ${name} must be a text`)
     const accountId = typeof who === 'string' ? who : who.id
     if (!users.setFirstPassword) return { refused: 'unsupported' }
@@ -40,7 +40,7 @@ export const createInvitation = (
     const refused = whyNoMail(user) ?? whyNoInvitation(user)
     if (refused) return { refused }
     const id = newId()
-    await askForMail({ id, kind: 'invitation', accountId, carried, requester })
+    await askForMail({ id, kind: 'invitation', accountId, parameters, requester })
     return { mailId: id }
   },
 })

@@ -1,7 +1,7 @@
 /** What all mailed links have in common: their state, by record and account, and what they carry. */
 import { hashToken, isToken } from '../crypto/token.ts'
 import type { MailRequest } from '../jobs/request.ts'
-import type { CarriedParameters, LinkEnd, Requester, User, UserStore } from '../contract/index.ts'
+import type { RequestParameters, LinkEnd, Requester, User, UserStore } from '../contract/index.ts'
 import type { SessionCutoffs } from '../store/cutoffs.ts'
 import { endOf } from '../store/tokens.ts'
 import type { LinkReason } from '../contract/requests.ts'
@@ -23,24 +23,24 @@ export function linkState(
 }
 
 export interface LinkContext {
-  carried: CarriedParameters
+  parameters: RequestParameters
   /** The language of its mail. */
   locale?: string | undefined
 }
 
-export const linkContext = ({ carried, locale }: Token): LinkContext => ({ carried, locale })
+export const linkContext = ({ parameters, locale }: Token): LinkContext => ({ parameters, locale })
 
 /** Writes the job of a mail. */
 export type AskForMail = (wanted: MailRequest) => Promise<void>
 
 /** What asks for a new link in place of this one, in its language. */
 export const renewalOf = (
-  { userId: accountId, pendingLoginId, carried, locale }: Token,
+  { userId: accountId, pendingLoginId, parameters, locale }: Token,
   by: Requester,
 ) => ({
   accountId,
   pendingLoginId,
-  carried,
+  parameters,
   requester: { ...by, uiLocales: by.uiLocales ?? locale },
 })
 

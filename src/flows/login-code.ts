@@ -42,7 +42,7 @@ export const createCodeTries = (parts: CodeParts) => ({
   }),
 })
 
-/** Judges a typed code. A try is counted before it is compared, and the right one is given back. */
+/** Checks a typed code. A try is counted before it is compared, and the right one is given back. */
 async function tryCode(
   parts: CodeParts,
   login: PendingLogin,
@@ -116,6 +116,6 @@ async function auditWrong(
   { accountId: userId }: PendingLogin,
   by: Requester,
 ) {
-  const event = { ...eventBy(clock, { userId, carried: {} }, by), id: newId() }
+  const event = { ...eventBy(clock, { userId, parameters: {} }, by), id: newId() }
   await audit({ ...event, type: 'email_verification_rejected', reason: 'wrong_code' })
 }

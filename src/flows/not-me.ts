@@ -38,8 +38,8 @@ export function createNotMe(parts: NotMeParts) {
         const password = outcome === 'secured' ? 'blocked' : 'kept'
         const done = { mail: kind, password, done: outcome } as const
         const details = { ...done, ...markOf(account, outcome) }
-        const id = `disowned:${mailJobId}:${attempt}`
-        await audit({ id, type: 'mail_disowned', at: clock.now(), accountId, details, ...by })
+        const id = `reported:${mailJobId}:${attempt}`
+        await audit({ id, type: 'mail_reported', at: clock.now(), accountId, details, ...by })
       }
       if (outcome !== 'later') await notMeTokens.use(mail.id, clock.now())
       const isSame = account?.email === mail.email && whyNoMail(account) === undefined

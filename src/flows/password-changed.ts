@@ -82,7 +82,7 @@ export function createPasswordChanged(parts: PasswordChangedParts) {
       if (user?.email !== undefined && whyNoMail(user) === undefined) {
         const { email, emailVerified } = user
         const isClaim = !emailVerified
-        const change = { id, accountId, email, isClaim, carried: {}, requester }
+        const change = { id, accountId, email, isClaim, parameters: {}, requester }
         await requestNotice(outbox, change, clock.now())
       }
       await audit({ ...ended, type: 'password_changed', ...requester })
@@ -106,8 +106,8 @@ async function endAll(
   await record({ id, at, accountId, details })
   await secondAfter(clock, at)
   if (!clients) return details
-  const told = clients.filter(isNotified).length
-  return { ...details, clients: { told, untold: clients.length - told } }
+  const notified = clients.filter(isNotified).length
+  return { ...details, clients: { notified, notNotified: clients.length - notified } }
 }
 
 export type ClientNotifications = ReturnType<typeof createClientNotifications>
@@ -147,16 +147,16 @@ export function createClientNotifications(
     appsOf: (accountId: string, endId: string) =>
       unlessFailed(async (): Promise<SignedOutApps> => {
         const clients = await find(accountId, endId)
-        const [told, untold] = await Promise.all([
+        const [notified, notNotified] = await Promise.all([
           shown(clients.filter(isNotified)),
           shown(clients.filter((client) => !isNotified(client))),
         ])
-        return { told, untold }
+        return { notified, notNotified }
       }),
   }
 }
 
-const WORST_FIRST: readonly ClientLogoutState[] = ['dead', 'untold', 'waiting', 'sent']
+const WORST_FIRST: readonly ClientLogoutState[] = ['dead', 'not_notified', 'waiting', 'sent']
 
 /** Each client of the newest end once, as the worst of its sessions stands. `logouts` are of one account, newest first. */
 function clientsOfNewest(logouts: readonly ClientLogout[]): ClientLogout[] {

@@ -6,10 +6,10 @@ import type { Clock } from '../clock.ts'
 import { oneAtATime } from '../crypto/hash-queue.ts'
 import { refusePassword } from '../crypto/password.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
-import type { CarriedParameters, Requester, UserStore } from '../contract/index.ts'
+import type { RequestParameters, Requester, UserStore } from '../contract/index.ts'
 import type { LinkReason } from '../contract/requests.ts'
 import type { PasswordLinkKind } from '../contract/mail-kinds.ts'
-import type { PasswordJudge } from '../passwords/passwords.ts'
+import type { PasswordRules } from '../passwords/passwords.ts'
 import { endOf } from '../store/tokens.ts'
 import type { ResetTokenStore, Token } from '../store/index.ts'
 import type { SignedOutApps } from '../views/page-locals.ts'
@@ -30,8 +30,12 @@ export const createPasswordReset = (link: PasswordLink, askForMail: AskForMail) 
   ...link,
 
   /** Asks for a link (4.2). The same work for every identifier, and no answer. */
-  request: (identifier: string, carried: CarriedParameters, requester: Requester, form?: string) =>
-    askForMail({ kind: 'password_reset', identifier, carried, requester, form }),
+  request: (
+    identifier: string,
+    parameters: RequestParameters,
+    requester: Requester,
+    form?: string,
+  ) => askForMail({ kind: 'password_reset', identifier, parameters, requester, form }),
 })
 
 export interface LinkParts extends Environment {
@@ -41,7 +45,7 @@ export interface LinkParts extends Environment {
   askForMail: AskForMail
   /** @param by - for its place in the queue. */
   hashPassword(password: string, by: Requester): Promise<string>
-  passwordJudge: Pick<PasswordJudge, 'isAsked' | 'judge'>
+  passwordRules: Pick<PasswordRules, 'isAsked' | 'validate'>
   finish: FinishPassword
 }
 
@@ -64,7 +68,7 @@ export function createPasswordLink(parts: LinkParts) {
     const { reset, account } = claimed
     const done = await finish(reset, account, 'request')
     if (!done) return { told: faultOf(reset, 'changed') }
-    return { told: { carried: reset.carried, apps: done.apps }, complete: done.complete }
+    return { told: { parameters: reset.parameters, apps: done.apps }, complete: done.complete }
   }
 
   return {
@@ -123,11 +127,11 @@ export interface PasswordForm {
 export type RefusedLink = LinkContext & { fault: LinkReason }
 
 export interface CompletedLink {
-  carried: CarriedParameters
+  parameters: RequestParameters
   apps: SignedOutApps | undefined
 }
 
-const UNKNOWN: RefusedLink = { fault: 'unknown', carried: {} }
+const UNKNOWN: RefusedLink = { fault: 'unknown', parameters: {} }
 
 const faultOf = (token: Token, fault: LinkReason) => ({ fault, ...linkContext(token) })
 
@@ -158,8 +162,8 @@ async function claim(parts: LinkParts, form: PasswordForm, by: Requester) {
   if (!found || endOf(found, clock.now())) return undefined
   const refused =
     refusePassword(form.password, form.confirmPassword, settings()) ??
-    (await judge(parts, found, form.password))
-  if (refused) return { ...refused, carried: found.carried }
+    (await validate(parts, found, form.password))
+  if (refused) return { ...refused, parameters: found.parameters }
 
   const newHash = await parts.hashPassword(form.password, by)
   const leaseUntil = leaseEnd(clock)
@@ -172,9 +176,13 @@ async function claim(parts: LinkParts, form: PasswordForm, by: Requester) {
 }
 
 /** Only if the link is still for the account. Otherwise a refusal would reveal its names or its password. */
-async function judge({ passwordJudge, users, clock }: LinkParts, token: Token, password: string) {
-  if (!passwordJudge.isAsked()) return undefined
+async function validate(
+  { passwordRules, users, clock }: LinkParts,
+  token: Token,
+  password: string,
+) {
+  if (!passwordRules.isAsked()) return undefined
   const account = await users.findById(token.userId)
   if (!account || linkState(token, account, clock.now()) !== 'usable') return undefined
-  return passwordJudge.judge(password, account)
+  return passwordRules.validate(password, account)
 }

@@ -1,7 +1,7 @@
 /** What was sent to us: the fields of a form, the link in an address, the body of a request. */
 import { isUtf8 } from 'node:buffer'
 import type { Context } from 'koa'
-import { carriedFrom, type VerificationLink } from '../contract/requests.ts'
+import { parametersFrom, type VerificationLink } from '../contract/requests.ts'
 import type { Requester } from '../contract/index.ts'
 import { isId, isToken } from '../crypto/token.ts'
 import { SIGNED, decode, isBracketed, readingsOf } from '../contract/link-query.ts'
@@ -101,7 +101,7 @@ export function linkInForm(fields: Fields | undefined): VerificationLink | undef
   if (!fields || token === undefined || authorizeSig === undefined) return undefined
   // The parser has refused repeated parameters, but `state[]` is another name.
   if ([...fields.keys()].some(isBracketed)) return undefined
-  return { token, carried: carriedFrom(fields), authorizeSig }
+  return { token, parameters: parametersFrom(fields), authorizeSig }
 }
 
 // Others are ignored, because mail programs and campaigns add their own.

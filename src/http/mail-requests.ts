@@ -1,6 +1,6 @@
 /** What all forms that ask for a mail have in common: the cooldown, the check of the host, and the random delay. */
 import { within } from '../clock.ts'
-import { carriedFrom } from '../contract/requests.ts'
+import { parametersFrom } from '../contract/requests.ts'
 import type {
   BeforeForgotPassword,
   ForgotPasswordRequest,
@@ -60,7 +60,7 @@ export function createMailRequests(parts: MailRequestParts) {
         if (!identifier) return show(visit, form, { mode: 'invalid' })
         if (identifier.includes('\0')) return pages.showError(ctx, 'bad_request')
         const waitMs = await cooldown.count(kind, identifier, requester)
-        const { clientId } = carriedFrom(fields)
+        const { clientId } = parametersFrom(fields)
         const asked = { kind, identifier, clientId, requester, fields }
         const verdict = before ? await verdictOf(parts, before, asked) : 'allow'
         if (verdict === 'failed') return pages.showError(ctx, 'unavailable')

@@ -35,7 +35,7 @@ export function notMe({ notMe: flow, pages }: { notMe: NotMe; pages: Pages }): R
       const done = await flow.report(mail, requester)
       if (done === 'under_way') return pages.showError(ctx, 'unavailable')
       const { outcome: mode, mayReset } = done
-      show(ctx, { mode, ...(mayReset && { carried: {} }) }, uiLocales)
+      show(ctx, { mode, ...(mayReset && { parameters: {} }) }, uiLocales)
     },
   }
 }

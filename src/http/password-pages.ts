@@ -1,7 +1,7 @@
 /** The pages on the way to a password: the form that asks for a reset link, and the forms that mailed links open. */
 import type { Context } from 'koa'
-import { carriedFrom } from '../contract/requests.ts'
-import type { CarriedParameters, Log } from '../contract/index.ts'
+import { parametersFrom } from '../contract/requests.ts'
+import type { RequestParameters, Log } from '../contract/index.ts'
 import type { createInvitation } from '../flows/invitation.ts'
 import type { CompletedLink, RefusedLink, createPasswordReset } from '../flows/password-reset.ts'
 import type { OpenLogin } from '../oidc/open-login.ts'
@@ -33,8 +33,8 @@ export function forgotPassword(parts: PasswordPageParts): Route {
   const name = 'forgot-password'
   return {
     async get({ ctx }) {
-      const carried = carriedFrom(parseFields(ctx.querystring) ?? new Map<string, string>())
-      await showOf(parts, ctx, carried, { name, locals: { mode: 'form', carried } })
+      const parameters = parametersFrom(parseFields(ctx.querystring) ?? new Map<string, string>())
+      await showOf(parts, ctx, parameters, { name, locals: { mode: 'form', parameters } })
     },
 
     post: mailRequests.form({
@@ -42,12 +42,12 @@ export function forgotPassword(parts: PasswordPageParts): Route {
       field: 'identifier',
       renew: ({ ctx }, form) => renewLink(parts, ctx, 'reset-password', form),
       request: (_visit, { fields, requester, formId }, identifier) =>
-        passwordReset.request(identifier, carriedFrom(fields), requester, formId),
+        passwordReset.request(identifier, parametersFrom(fields), requester, formId),
       async show({ ctx }, { fields, uiLocales, formId }, answer) {
-        const carried = carriedFrom(fields)
-        const genuine = await clients.identify(carried)
+        const parameters = parametersFrom(fields)
+        const genuine = await clients.identify(parameters)
         // Of what is not registered, only the form goes on with it.
-        const shown = answer.mode === 'invalid' ? { ...genuine, carried } : genuine
+        const shown = answer.mode === 'invalid' ? { ...genuine, parameters } : genuine
         pages.show(ctx, { name, locals: { ...shown, ...answer }, uiLocales, formId })
       },
     }),
@@ -63,12 +63,12 @@ export function passwordPage(parts: PasswordPageParts, name: LinkPage): Route {
 
   async function showForm(
     ctx: Context,
-    carried: CarriedParameters,
+    parameters: RequestParameters,
     form: { mode: ResetFormMode; token: string } & ResetFaults,
     uiLocales: string | undefined,
   ) {
     const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
-    await showOf(parts, ctx, carried, {
+    await showOf(parts, ctx, parameters, {
       name,
       locals: { ...form, minLength, maxLength },
       uiLocales,
@@ -80,7 +80,7 @@ export function passwordPage(parts: PasswordPageParts, name: LinkPage): Route {
       const token = tokenInQuery(ctx.querystring) ?? ''
       const outcome = await flow.open(token)
       if ('fault' in outcome) return showInvalidLink(parts, ctx, name, outcome, token)
-      await showForm(ctx, outcome.carried, { mode: 'form', token }, outcome.locale)
+      await showForm(ctx, outcome.parameters, { mode: 'form', token }, outcome.locale)
     },
 
     async post(visit, form) {
@@ -93,8 +93,8 @@ export function passwordPage(parts: PasswordPageParts, name: LinkPage): Route {
       const outcome = await flow.complete({ token, password, confirmPassword }, requester)
       if ('fault' in outcome) return showInvalidLink(parts, ctx, name, outcome, token, uiLocales)
       if (!('refusal' in outcome)) return showDone(parts, ctx, name, outcome, uiLocales)
-      const { carried, refusal: mode, reason: hostReason, also, excess } = outcome
-      await showForm(ctx, carried, { mode, token, hostReason, also, excess }, uiLocales)
+      const { parameters, refusal: mode, reason: hostReason, also, excess } = outcome
+      await showForm(ctx, parameters, { mode, token, hostReason, also, excess }, uiLocales)
     },
   }
 }
@@ -104,10 +104,10 @@ async function showDone(
   { clients, openLogin, pages, log }: PasswordPageParts,
   ctx: Context,
   name: LinkPage,
-  { carried, apps }: CompletedLink,
+  { parameters, apps }: CompletedLink,
   uiLocales: string | undefined,
 ) {
-  const restart = async () => clients.restart(carried, await openLogin.pageFor(ctx, carried))
+  const restart = async () => clients.restart(parameters, await openLogin.pageFor(ctx, parameters))
   const client = await restart().catch((error: unknown) => {
     log('error', 'after a new password the way on is not known', { error: String(error) })
   })
@@ -120,13 +120,13 @@ async function showInvalidLink(
   parts: PasswordPageParts,
   ctx: Context,
   name: LinkPage,
-  { fault: reason, carried, locale }: RefusedLink,
+  { fault: reason, parameters, locale }: RefusedLink,
   token: string,
   uiLocales = locale,
 ) {
   const renew = reason === 'expired' ? token : undefined
-  const locals = { mode: 'invalid', reason, carried, renew } as const
-  await showOf(parts, ctx, carried, { name, locals, uiLocales })
+  const locals = { mode: 'invalid', reason, parameters, renew } as const
+  await showOf(parts, ctx, parameters, { name, locals, uiLocales })
 }
 
 /** Sends a new link in place of an expired one. Its token identifies the account, so no name is typed. */
@@ -140,19 +140,19 @@ async function renewLink(
   const token = fields.get('token') ?? ''
   const outcome = await parts[flow].renew(token, requester, formId)
   if ('fault' in outcome) return showInvalidLink(parts, ctx, page, outcome, token, asked)
-  const { carried, locale } = outcome
+  const { parameters, locale } = outcome
   const waitMs = await parts.mailRequests.cooldown.count(kind, token, requester)
-  const locals = { mode: 'sent', carried, isRenewed: true, waitMs } as const
-  await showOf(parts, ctx, carried, { name, locals, uiLocales: asked ?? locale })
+  const locals = { mode: 'sent', parameters, isRenewed: true, waitMs } as const
+  await showOf(parts, ctx, parameters, { name, locals, uiLocales: asked ?? locale })
 }
 
 /** Shows a page with the client of its request. */
 async function showOf<N extends PageName>(
   { clients, pages }: PasswordPageParts,
   ctx: Context,
-  carried: CarriedParameters,
+  parameters: RequestParameters,
   page: Page<N>,
 ) {
-  const { client } = await clients.identify(carried)
+  const { client } = await clients.identify(parameters)
   pages.show(ctx, { ...page, locals: { ...page.locals, client } })
 }

@@ -1,7 +1,7 @@
 /** The pages of a verification link: what the link opens, and the form that asks for another one. */
 import type { Context } from 'koa'
 import type { Clock } from '../clock.ts'
-import { carriedBy, carriedFrom, type VerificationLink } from '../contract/requests.ts'
+import { parametersOf, parametersFrom, type VerificationLink } from '../contract/requests.ts'
 import { unknownLink, type OpenedLink, type LinkRefusal } from '../flows/email-verification.ts'
 import type { createResume } from '../oidc/resume.ts'
 import type { SeenLogins } from '../oidc/seen-logins.ts'
@@ -85,10 +85,10 @@ async function goByLink(parts: VerifyEmailParts, opening: Opening) {
     return { accountId, ts, accountFlowsSeen, amr: ['email'] }
   }
   if (token.pendingLoginId === undefined) {
-    const { carried } = await clients.identify(token.carried)
+    const { parameters } = await clients.identify(token.parameters)
     if (!(await confirmed(parts, opening))) return
-    if (carried.clientId === undefined) return show(parts, ctx, opened, { mode: 'verified' })
-    return resume.authorizeByEmail(ctx, next, await byEmail(), carried)
+    if (parameters.clientId === undefined) return show(parts, ctx, opened, { mode: 'verified' })
+    return resume.authorizeByEmail(ctx, next, await byEmail(), parameters)
   }
   const mayFinish = login !== undefined && (await clients.mayFinish(ctx, login.captured))
   if (!(await confirmed(parts, opening))) return
@@ -109,15 +109,15 @@ async function confirmed(parts: VerifyEmailParts, opening: Opening, goesOn?: str
 async function showRefused(
   { pages, clients }: PageParts,
   ctx: Context,
-  { refusal, reason, carried, locale: uiLocales }: LinkRefusal,
+  { refusal, reason, parameters, locale: uiLocales }: LinkRefusal,
   link?: VerificationLink,
 ) {
-  const client = await clients.restart(carried)
+  const client = await clients.restart(parameters)
   const renew = reason === 'expired' ? link : undefined
   const locals =
     refusal === 'verified'
       ? ({ mode: refusal, client } as const)
-      : ({ mode: 'expired', reason, carried, client, renew } as const)
+      : ({ mode: 'expired', reason, parameters, client, renew } as const)
   pages.show(ctx, { name: 'verify-email', locals, uiLocales })
 }
 
@@ -135,13 +135,13 @@ async function showElsewhere(parts: VerifyEmailParts, ctx: Context, opened: Open
 async function show(
   { pages, clients }: VerifyEmailParts,
   ctx: Context,
-  { login, token: { carried, locale } }: OpenedLink,
+  { login, token: { parameters, locale } }: OpenedLink,
   locals: PageLocals['verify-email'],
 ) {
-  const client = await clients.restart(login ? carriedBy(login.captured) : carried)
+  const client = await clients.restart(login ? parametersOf(login.captured) : parameters)
   const page: PageRequest = login
     ? requestOf(login.captured)
-    : { formMayLeadTo: carried.redirectUri }
+    : { formMayLeadTo: parameters.redirectUri }
   const uiLocales = locale ?? page.uiLocales
   pages.show(ctx, { name: 'verify-email', locals: { ...locals, client }, ...page, uiLocales })
 }
@@ -163,7 +163,7 @@ export function resendVerification(parts: ResendParts): Route {
       async request(visit, form, identifier) {
         const { fields, requester, formId } = form
         const whose = (await ownLogin(parts, visit, form)) ?? { identifier }
-        await verification.resend(whose, carriedFrom(fields), requester, formId)
+        await verification.resend(whose, parametersFrom(fields), requester, formId)
       },
       show: (visit, form, answer) => showAnswer(parts, visit, form, answer),
     }),
@@ -192,14 +192,14 @@ async function showAnswer(
 ) {
   // Without the cookie of that login, its form has no effect.
   const waiting = idIn(fields, 'login')
-  const carried = carriedFrom(fields)
-  const { scope: _scope, state: _state, ...named } = carried
+  const parameters = parametersFrom(fields)
+  const { scope: _scope, state: _state, ...named } = parameters
   const { client } = await clients.identify(named)
-  const shown = answer.mode === 'invalid' ? { ...answer, carried } : answer
+  const shown = answer.mode === 'invalid' ? { ...answer, parameters } : answer
   pages.show(ctx, {
     name: 'verify-email',
     locals: { waiting, client, ...shown },
-    formMayLeadTo: waiting && client && carried.redirectUri,
+    formMayLeadTo: waiting && client && parameters.redirectUri,
     uiLocales,
     formId,
   })

@@ -1,4 +1,4 @@
-import { carriedBy } from '../contract/requests.ts'
+import { parametersOf } from '../contract/requests.ts'
 import { isVoid, type CapturedRequest } from '../store/logins.ts'
 import type { User } from '../contract/index.ts'
 import type { createEmailVerification } from '../flows/email-verification.ts'
@@ -163,10 +163,10 @@ export async function blockedPage(
 ): Promise<Page<'verify-email'>> {
   const { id, captured } = login
   if (isVoid(login)) return endPage(clients, 'ended', captured)
-  const carried = carriedBy(captured)
-  const { client } = await clients.identify(carried)
+  const parameters = parametersOf(captured)
+  const { client } = await clients.identify(parameters)
   const whose = { username: user.username, sentTo: user.email ?? undefined, waiting: id }
-  const locals = { mode: 'blocked', ...whose, carried, client, ...asked } as const
+  const locals = { mode: 'blocked', ...whose, parameters, client, ...asked } as const
   return { name: 'verify-email', locals, ...requestOf(captured) }
 }
 
@@ -176,14 +176,14 @@ async function endPage(
   mode: 'verified' | 'signed_in' | 'ended',
   captured: CapturedRequest | undefined,
 ): Promise<Page<'verify-email'>> {
-  const client = captured && (await clients.restart(carriedBy(captured)))
+  const client = captured && (await clients.restart(parametersOf(captured)))
   return { name: 'verify-email', locals: { mode, client }, ...(captured && requestOf(captured)) }
 }
 
 export function requestOf(captured: CapturedRequest): PageRequest {
   const uiLocales = captured.params['ui_locales']
   return {
-    formMayLeadTo: carriedBy(captured).redirectUri,
+    formMayLeadTo: parametersOf(captured).redirectUri,
     uiLocales: typeof uiLocales === 'string' ? uiLocales : undefined,
   }
 }

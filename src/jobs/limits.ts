@@ -99,10 +99,10 @@ async function msOver({ store }: LimitParts, lists: Limit[][]): Promise<number> 
   return 0
 }
 
-export type MailBrake = ReturnType<typeof createMailBrake>
+export type GlobalLimit = ReturnType<typeof createGlobalLimit>
 
 /** `mails_per_minute`: at most so many mails leave in a minute, of all processes together; the others wait. */
-export function createMailBrake(limits: RateLimits, settings: () => Settings, now: () => Date) {
+export function createGlobalLimit(limits: RateLimits, settings: () => Settings, now: () => Date) {
   let full = { until: new Date(0), most: 0 }
 
   return {

@@ -92,8 +92,8 @@ export function recordFailed(
   })
 }
 
-function about({ carried, requester, accountId }: MailJob) {
-  return { accountId, clientId: carried.clientId?.slice(0, MAX_AUDITED_LENGTH), ...requester }
+function about({ parameters, requester, accountId }: MailJob) {
+  return { accountId, clientId: parameters.clientId?.slice(0, MAX_AUDITED_LENGTH), ...requester }
 }
 
 // A notice belongs to what it tells of, and has no event of its own.

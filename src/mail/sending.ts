@@ -41,7 +41,7 @@ export interface MailPlace {
 }
 
 /** So many are open to one mail server, at most. */
-export const MOST_CONNECTIONS = 5
+export const MAX_CONNECTIONS = 5
 
 /** Sends through the transport of the host, or through an SMTP server. */
 export interface MailSender {

@@ -19,7 +19,7 @@ const CONSUMED_ONCE = new Set([
 ])
 
 /** So many records that were found are known until they are consumed. */
-const MOST_FOUND = 1_000
+const MAX_FOUND = 1_000
 
 interface Parts {
   providerRecords: AccountFlowsStore['providerRecords']
@@ -77,7 +77,7 @@ function adapterOf(parts: Parts, model: string, found: Found): AccountAdapter {
     async find(id) {
       if (typeof id !== 'string') return undefined
       const record = await records.find(storedId(model, id))
-      if (record && CONSUMED_ONCE.has(model)) setNewest(found, record.id, record, MOST_FOUND)
+      if (record && CONSUMED_ONCE.has(model)) setNewest(found, record.id, record, MAX_FOUND)
       return record && opened(parts, record)
     },
 

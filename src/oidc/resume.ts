@@ -5,10 +5,10 @@
 import type { Context, Next } from 'koa'
 import type { Session } from 'oidc-provider'
 import type { Clock } from '../clock.ts'
-import { appendCarried } from '../contract/requests.ts'
+import { appendParameters } from '../contract/requests.ts'
 import { loginSecond } from '../store/cutoffs.ts'
 import type { CapturedRequest, LoginResult } from '../store/logins.ts'
-import type { CarriedParameters } from '../contract/index.ts'
+import type { RequestParameters } from '../contract/index.ts'
 import { defined } from '../store/kind.ts'
 import { outcomeOf } from './provider-answers.ts'
 import {
@@ -65,21 +65,21 @@ export function createResume(parts: ResumeParts) {
       askAgain(parts, ctx, next, captured),
 
     /**
-     * Signs the account in by its e-mail alone, then sends the carried parameters through the authorization endpoint with all its
+     * Signs the account in by its e-mail alone, then sends the request parameters through the authorization endpoint with all its
      * checks. Parameters that were not captured, such as PKCE, are never assumed.
      */
     async authorizeByEmail(
       ctx: Context,
       next: Next,
       { accountId, ts: loginTs, amr }: EmailLogin,
-      carried: CarriedParameters,
+      parameters: RequestParameters,
     ) {
       const session = await provider().Session.get(ctx)
       session.loginAccount({ accountId, loginTs, amr })
       session.resetIdentifier()
       await session.save(HANDOVER_SECONDS)
       injectCookie(ctx, provider().cookieName('session'), session.jti)
-      const query = appendCarried(new URLSearchParams({ response_type: 'code' }), carried)
+      const query = appendParameters(new URLSearchParams({ response_type: 'code' }), parameters)
       const path = provider().pathFor('authorization', { mountPath: '' })
       await reenter(parts, ctx, next, `${path}?${query.toString()}`)
     },

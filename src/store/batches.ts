@@ -12,7 +12,7 @@ import {
 } from './record-store.ts'
 
 /** Commands grow no longer than this. */
-const MOST = 100
+const MAX = 100
 /** A command that takes so long keeps no other call waiting. */
 const SLOW_MS = 250
 
@@ -32,7 +32,7 @@ export function together<Item, Result>(
 
   async function runAll() {
     while (waiting.length > 0) {
-      const calls = waiting.splice(0, MOST)
+      const calls = waiting.splice(0, MAX)
       begunAt = now().getTime()
       try {
         const results = await run(calls.map(({ item }) => item))
@@ -51,7 +51,7 @@ export function together<Item, Result>(
     new Promise((resolve, reject) => {
       waiting.push({ item, resolve, reject })
       const isSlow = Math.abs(now().getTime() - begunAt) > SLOW_MS
-      if (underWay > 0 && waiting.length < MOST && !isSlow) return
+      if (underWay > 0 && waiting.length < MAX && !isSlow) return
       underWay += 1
       process.nextTick(() => void runAll())
     })

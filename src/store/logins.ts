@@ -1,6 +1,6 @@
 /** Logins that wait for a verification link (3.2): by whom they are finished. */
 import { z } from 'zod'
-import { carriedBy, type CarriedParameters } from '../contract/requests.ts'
+import { parametersOf, type RequestParameters } from '../contract/requests.ts'
 import { holds, kindOf, type RecordOf } from './kind.ts'
 import type { Records } from './records.ts'
 import { tableOf, type Table } from './table.ts'
@@ -80,11 +80,11 @@ type SomeLogins = { id: string } | { accountId: string; except?: string | undefi
 
 type WantedLogin =
   | { id: string }
-  | { accountId: string; carried: CarriedParameters }
+  | { accountId: string; parameters: RequestParameters }
   | { accountId: string; browserHash: string }
 
 /** So many are read; other limits keep an account below it. */
-const MOST = 1_000
+const MAX = 1_000
 
 export type PendingLoginStore = ReturnType<typeof pendingLogins>
 
@@ -112,8 +112,8 @@ export function pendingLogins(records: Records) {
     async find(which: WantedLogin): Promise<PendingLogin | undefined> {
       if ('id' in which) return logins.getReadable(which.id)
       return (await newestOf(logins, which.accountId)).find((login) =>
-        'carried' in which
-          ? isOfRequest(login, which.carried)
+        'parameters' in which
+          ? isOfRequest(login, which.parameters)
           : login.browserHash === which.browserHash && !login.continuedAt && !isVoid(login),
       )
     },
@@ -139,16 +139,16 @@ export function pendingLogins(records: Records) {
 }
 
 const newestOf = (logins: Table<PendingLogin>, accountId: string) =>
-  logins.find({ equal: { accountId }, by: 'createdAt', isDescending: true, limit: MOST })
+  logins.find({ equal: { accountId }, by: 'createdAt', isDescending: true, limit: MAX })
 
 async function someOf(logins: Table<PendingLogin>, which: SomeLogins) {
   if ('id' in which) return [which.id]
   return (await newestOf(logins, which.accountId)).filter(({ id }) => id !== which.except)
 }
 
-function isOfRequest({ captured }: PendingLogin, carried: CarriedParameters): boolean {
-  const own = carriedBy(captured)
+function isOfRequest({ captured }: PendingLogin, parameters: RequestParameters): boolean {
+  const own = parametersOf(captured)
   return (['clientId', 'redirectUri', 'state'] as const).every(
-    (name) => own[name] === carried[name],
+    (name) => own[name] === parameters[name],
   )
 }

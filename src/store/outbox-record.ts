@@ -1,7 +1,7 @@
 /** A request for a mail, as it is kept. */
 import { z } from 'zod'
 import type { MailKind } from '../contract/mail-kinds.ts'
-import type { CarriedParameters, Requester } from '../contract/requests.ts'
+import type { RequestParameters, Requester } from '../contract/requests.ts'
 import { holds, kindOf, weekAfter, type RecordOf } from './kind.ts'
 
 /** `over`: nothing but its id stays, which a form would send again. */
@@ -9,7 +9,7 @@ type State = 'requested' | 'resolved' | 'superseded' | 'dead' | 'over'
 
 const Given = z.object({
   attempts: z.int().min(0).max(1_000_000),
-  carried: z.record(z.string(), z.string()),
+  parameters: z.record(z.string(), z.string()),
   requester: z.record(z.string(), z.string().or(z.boolean()).optional()),
 })
 
@@ -25,9 +25,9 @@ export const MAIL_OUTBOX = kindOf({
     pendingLoginId: 'text?',
     /** Where the mail goes, whatever address the account has by then. `undefined`: to that. */
     sendTo: 'text?',
-    /** When it was asked for, the account had not verified `sendTo`. Left out: that is judged when the mail leaves. */
+    /** When it was asked for, the account had not verified `sendTo`. Left out: that is checked when the mail leaves. */
     isClaim: 'boolean?',
-    carried: holds<CarriedParameters>('json'),
+    parameters: holds<RequestParameters>('json'),
     requester: holds<Requester>('json'),
     /** It can be asked for again, as a form is sent again: the id stays taken for a week after the job is over. */
     isOfForm: 'boolean?',
@@ -100,7 +100,7 @@ export const emptied = (id: string, at: Date): JobRecord => ({
   id,
   kind: 'password_reset',
   state: 'over',
-  carried: {},
+  parameters: {},
   requester: { address: undefined, userAgent: undefined },
   isResolved: false,
   requestedAt: at,

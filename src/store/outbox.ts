@@ -34,7 +34,7 @@ const STATES = {
 } as const satisfies Record<MailStage, readonly JobRecord['state'][]>
 
 /** So many are read at a time; other limits keep an account below it. */
-const MOST = 1_000
+const MAX = 1_000
 
 export type MailOutbox = ReturnType<typeof mailOutbox>
 
@@ -55,7 +55,7 @@ export function mailOutbox(records: Records, clock: Clock, now: () => Promise<Da
     /** What an account asked for, of one kind, as far as it was not removed; also what ended as a dead letter. */
     async requestsOf(accountId: string, kind: MailKind): Promise<JobRecord[]> {
       const newest = { equal: { accountId }, by: 'requestedAt', isDescending: true } as const
-      const found = (await jobs.find({ ...newest, limit: MOST })).toReversed()
+      const found = (await jobs.find({ ...newest, limit: MAX })).toReversed()
       return found.filter((job) => job.kind === kind && job.state !== 'over')
     },
 
@@ -134,9 +134,9 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
     /** Makes a dead letter of each record that is no readable job, and answers their ids. */
     async giveUpUnreadable(at: Date): Promise<string[]> {
       // Each call looks at the next page, and after the last one at the first.
-      const page = { ...(seen !== undefined && { after: { id: seen } }), limit: MOST }
+      const page = { ...(seen !== undefined && { after: { id: seen } }), limit: MAX }
       const found = await jobs.findAll(page)
-      seen = found.length < MOST ? undefined : found.at(-1)?.id
+      seen = found.length < MAX ? undefined : found.at(-1)?.id
       const damaged = found.filter(({ record }) => !record)
       const ended = damaged.map(({ id }) => {
         const letter = dead(emptied(id, at), at, 'unreadable')
@@ -225,7 +225,7 @@ function outboxAdministration(jobs: Table<JobRecord>, now: () => Promise<Date>) 
     async discard(which: { id: string } | 'dead', at: Date): Promise<number> {
       if (which !== 'dead')
         return discardIf([which.id], (job) => job.state !== 'over' && !isHeldAt(job, at))
-      const letters = { equal: { state: 'dead' }, by: 'requestedAt', limit: MOST } as const
+      const letters = { equal: { state: 'dead' }, by: 'requestedAt', limit: MAX } as const
       let count = 0
       for await (const page of pagesOf(jobs, letters)) {
         const ids = page.map(({ id }) => id)

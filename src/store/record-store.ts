@@ -158,7 +158,7 @@ export function checkId({ name }: Kind, id: string): void {
   if (typeof id !== 'string') throw new TypeError(`the id of a record of ${name} is to be a text`)
 }
 
-/** What was read, judged: its revision is a text, and each field is of its type. */
+/** What was read, checked: its revision is a text, and each field is of its type. */
 export function storedOf(
   kind: Kind,
   id: string,

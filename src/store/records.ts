@@ -76,13 +76,13 @@ export interface Changed<N, A> {
 type ChangeOf<A> = (before: Stored | undefined) => Changed<Fields, A>
 
 /** So many changes may wait for one record, and in all. */
-const MOST_OF_RECORD = 1_000
-const MOST = 10_000
+const MAX_OF_RECORD = 1_000
+const MAX = 10_000
 /** A change fails once other processes were first for so long. */
 const LONGEST_MS = 5_000
 
 /** At most so many records are remembered. */
-const MOST_REMEMBERED = 5_000
+const MAX_REMEMBERED = 5_000
 
 interface Waiting {
   change: ChangeOf<unknown>
@@ -139,7 +139,7 @@ function createChanges(verbs: Verbs, { now, sleep }: Clock) {
   ): Promise<A> => {
     const key = keyOf(kind, id)
     const waiting = queues.get(key) ?? []
-    if (all >= MOST || waiting.length >= MOST_OF_RECORD) throw contention()
+    if (all >= MAX || waiting.length >= MAX_OF_RECORD) throw contention()
     all += 1
     const answer = new Promise<A>((resolve, reject) =>
       waiting.push({ change, since: now().getTime(), resolve, reject }),
@@ -170,7 +170,7 @@ function turnsWith({ get, swap }: Verbs, remembered: Map<string, Stored>) {
       if (!isUnchanged && !(await swap(kind, change))) return answered.map(([one]) => one)
       const written = next && { id, revision: change.becomes, was: undefined, fields: next }
       const known = isUnchanged ? found : written
-      if (known && kind.isRemembered) setNewest(remembered, key, known, MOST_REMEMBERED)
+      if (known && kind.isRemembered) setNewest(remembered, key, known, MAX_REMEMBERED)
       for (const [{ resolve }, answer] of answered) resolve(answer)
     } catch (error) {
       for (const { reject } of turn) reject(error)

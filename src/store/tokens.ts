@@ -1,6 +1,6 @@
 /** Tokens of resets, invitations and verifications (2.1, 2.2, 2.6): how a record of one changes. */
 import { z } from 'zod'
-import type { CarriedParameters, Requester } from '../contract/requests.ts'
+import type { RequestParameters, Requester } from '../contract/requests.ts'
 import { defined, eightDaysAfter, holds, kindOf, type RecordWith } from './kind.ts'
 import { toldOf } from './table.ts'
 
@@ -52,8 +52,8 @@ type Untold = 'tokenHash' | 'liveOf' | 'claimedBy' | 'newHash' | 'leaseUntil' | 
  * A token of a reset, an invitation or a verification, dead or alive, with the request that it was issued for. Neither the raw token nor its hash is
  * in it (5.5). What it means, `endOf` says, and `linkState` of the flows together with its account.
  */
-export interface Token extends Omit<TokenRecord, Untold | keyof CarriedParameters> {
-  carried: CarriedParameters
+export interface Token extends Omit<TokenRecord, Untold | keyof RequestParameters> {
+  parameters: RequestParameters
 }
 
 /** A token as it is issued. */
@@ -123,7 +123,7 @@ const NOTHING_YET = {
 }
 
 export const newRecord = ({
-  carried: { clientId, redirectUri, scope, state },
+  parameters: { clientId, redirectUri, scope, state },
   ...token
 }: NewToken): TokenRecord => ({
   clientId,
@@ -139,8 +139,8 @@ export function tokenOf(record: TokenRecord): Token {
   const { clientId, redirectUri, scope, state, ...all } = record
   const { tokenHash: _, liveOf: _live, claimedBy: _by, newHash: _hash, ...told } = all
   const { leaseUntil: _until, purgeAt: _purge, ...rest } = told
-  const carried = defined({ clientId, redirectUri, scope, state })
-  return toldOf(record, { ...rest, carried })
+  const parameters = defined({ clientId, redirectUri, scope, state })
+  return toldOf(record, { ...rest, parameters })
 }
 
 /** `undefined`: no reset was decided with it. */

@@ -98,7 +98,7 @@ function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals) {
     not_me: notMe,
     not_me_why: notMe && word('not_me', {}),
     ...appsText(catalog, apps, unlinkable),
-    ...(isNotice && !apps && { untold: t('apps.unknown') }),
+    ...(isNotice && !apps && { notNotified: t('apps.unknown') }),
   }
 }
 

@@ -39,7 +39,7 @@ export function renderPage<N extends PageName>(
 ): string {
   const { t, has, lang, dir } = catalog
   const given: AnyLocals = locals
-  const { mode, carried, username, lifetimeMs, waitMs, typed, sentTo, client } = given
+  const { mode, parameters, username, lifetimeMs, waitMs, typed, sentTo, client } = given
   const limits = limitsText(given, catalog)
   // That no field is wrong for.
   const refusal = given.isNotYet ? t(`${name}.${mode}.refusal`) : undefined
@@ -49,7 +49,7 @@ export function renderPage<N extends PageName>(
     ...locals,
     uiLocales,
     formId,
-    again: carried && `${frame.oauthPath}/forgot-password${formQuery(carried, uiLocales)}`,
+    again: parameters && `${frame.oauthPath}/forgot-password${formQuery(parameters, uiLocales)}`,
     t,
     lang,
     dir,

@@ -39,8 +39,8 @@ export function tryAll(templates: Templates, catalog: Catalog, frame: PageFrame)
 const HOUR_MS = 3_600_000
 const code = { code: '042917', at: new Date(0) }
 const apps = {
-  told: { names: ['Shop'], more: 0 },
-  untold: { names: ['Mail', 'Wiki'], more: 3 },
+  notified: { names: ['Shop'], more: 0 },
+  notNotified: { names: ['Mail', 'Wiki'], more: 3 },
 }
 
 const little = { username: '', link: 'https://id.example/', at: new Date(0) }
@@ -68,7 +68,7 @@ function samplesOf({ template, link, isNotice }: (typeof MAIL_KINDS)[MailKind]) 
 
 type PageSamples = { [N in PageName]: Record<PageLocals[N]['mode'], PageLocals[N][]> }
 
-const carried = {
+const parameters = {
   clientId: 'app',
   redirectUri: 'https://app.example/cb',
   scope: 'openid',
@@ -78,7 +78,7 @@ const client = { clientName: 'The App', logo: '/logo.svg', href: 'https://app.ex
 const sent = { client, typed: 'ann@gmail.com', isRenewed: true, waitMs: 30_000 }
 const VERIFICATION_REASONS = ['unknown', 'expired', 'used', 'changed'] as const
 const CAUSE_OF_REASON: LinkReason[] = [...VERIFICATION_REASONS, 'superseded']
-const link = { token: 'token', carried, authorizeSig: 'signature' }
+const link = { token: 'token', parameters, authorizeSig: 'signature' }
 const waiting = 'login'
 const limits = { token: 'token', minLength: 8, maxLength: 64 }
 
@@ -102,13 +102,18 @@ const PASSWORD_PAGES: PageSamples['reset-password'] = {
   password_current: resetForm('password_current'),
   password_host: resetForm('password_host'),
   invalid: CAUSE_OF_REASON.flatMap((reason) =>
-    both({ mode: 'invalid', reason, carried: {} }, { carried, client, renew: 'token' }),
+    both({ mode: 'invalid', reason, parameters: {} }, { parameters, client, renew: 'token' }),
   ),
   done: both({ mode: 'done' }, { client, apps }),
 }
 
-const blocked = { mode: 'blocked', username: 'ann', lifetimeMs: 24 * HOUR_MS, carried: {} } as const
-const waits = { sentTo: 'ann@example.com', carried, client, waiting, waitMs: 30_000 }
+const blocked = {
+  mode: 'blocked',
+  username: 'ann',
+  lifetimeMs: 24 * HOUR_MS,
+  parameters: {},
+} as const
+const waits = { sentTo: 'ann@example.com', parameters, client, waiting, waitMs: 30_000 }
 const blockedBy = (fault?: CodeFault) => ({ ...blocked, ...waits, fault })
 const FAULTS: (CodeFault | undefined)[] = [
   undefined,
@@ -121,19 +126,19 @@ const FAULTS: (CodeFault | undefined)[] = [
 /** Each page in each mode, with little and with much to say. */
 export const SAMPLE_PAGES: PageSamples = {
   'forgot-password': {
-    form: both({ mode: 'form', carried: {} }, { carried, client }),
-    invalid: both({ mode: 'invalid', carried: {} }, { carried, client }),
-    sent: both({ mode: 'sent', carried: {} }, { carried, ...sent }),
+    form: both({ mode: 'form', parameters: {} }, { parameters, client }),
+    invalid: both({ mode: 'invalid', parameters: {} }, { parameters, client }),
+    sent: both({ mode: 'sent', parameters: {} }, { parameters, ...sent }),
   },
   'reset-password': PASSWORD_PAGES,
   'accept-invitation': { ...PASSWORD_PAGES, sent: both({ mode: 'sent' }, { client }) },
   'verify-email': {
     blocked: [blocked, ...FAULTS.map(blockedBy)],
     expired: VERIFICATION_REASONS.flatMap((reason) =>
-      both({ mode: 'expired', reason, carried: {} }, { carried, client, renew: link }),
+      both({ mode: 'expired', reason, parameters: {} }, { parameters, client, renew: link }),
     ),
     sent: both({ mode: 'sent' }, { waiting, ...sent }),
-    invalid: both({ mode: 'invalid', carried: {} }, { carried, client, waiting }),
+    invalid: both({ mode: 'invalid', parameters: {} }, { parameters, client, waiting }),
     verified: both({ mode: 'verified' }, { client }),
     confirm: both({ mode: 'confirm', link }, { client }),
     elsewhere: [
@@ -147,11 +152,11 @@ export const SAMPLE_PAGES: PageSamples = {
   'not-me': {
     confirm: both({ mode: 'confirm', token: 'token' }, { isNotYet: true }),
     stopped: [{ mode: 'stopped' }],
-    secured: both({ mode: 'secured' }, { carried: {} }),
-    later: both({ mode: 'later' }, { carried: {} }),
+    secured: both({ mode: 'secured' }, { parameters: {} }),
+    later: both({ mode: 'later' }, { parameters: {} }),
     unverified: [{ mode: 'unverified' }],
     signed_out: [{ mode: 'signed_out' }],
-    done: both({ mode: 'done' }, { carried: {} }),
+    done: both({ mode: 'done' }, { parameters: {} }),
     invalid: [{ mode: 'invalid', reason: 'unknown' }],
   },
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- made of the table that the type is made of

@@ -129,8 +129,8 @@ export function appsText(catalog: Catalog, apps: SignedOutApps | undefined, unli
     return all.length > 0 ? t(key, { apps: lists(lang).format(all) }) : ''
   }
   return {
-    told: apps ? sentence('apps.told', apps.told) : '',
-    untold: apps ? sentence('apps.untold', apps.untold) : '',
+    notified: apps ? sentence('apps.notified', apps.notified) : '',
+    notNotified: apps ? sentence('apps.notNotified', apps.notNotified) : '',
   }
 }
 

@@ -12,7 +12,7 @@ import { createUserAgent } from '../support/user-agent.ts'
 
 const NEW = 'a brand new password'
 const HOUR = 3_600_000
-const CARRIED = {
+const REQUEST_PARAMETERS = {
   client_id: CLIENT.client_id,
   redirect_uri: CLIENT.redirect_uris[0],
   scope: 'openid email',
@@ -40,13 +40,13 @@ describe('The admin API explains a link (5)', () => {
 
   const reset = () => h.userWithLink()
 
-  async function verification(carried: Record<string, string> = {}): Promise<Mailed> {
+  async function verification(parameters: Record<string, string> = {}): Promise<Mailed> {
     const user = await h.addUnverified()
-    return { user, link: await user.asksAgain(carried) }
+    return { user, link: await user.asksAgain(parameters) }
   }
 
   const bare = () => verification()
-  const carrying = () => verification(CARRIED)
+  const carrying = () => verification(REQUEST_PARAMETERS)
 
   /** What the page makes of it: whether the link still does its work. */
   async function works(link: string): Promise<boolean> {
@@ -282,7 +282,7 @@ describe('The admin API explains a link (5)', () => {
       expect((await explain(mailed.link)).state).to.equal('live')
     }
 
-    for (const name of Object.keys(CARRIED)) {
+    for (const name of Object.keys(REQUEST_PARAMETERS)) {
       it(`because ${name} is another one, is missing, or is there twice, be it in brackets`, async () => {
         await expectAltered(
           replaced(name, (value) => `${value}x`),
@@ -306,7 +306,7 @@ describe('The admin API explains a link (5)', () => {
 
     it('because it has parameters that it had not, or a reset link its token twice; what is foreign does no harm', async () => {
       const { link } = await bare()
-      for (const [name, value] of Object.entries(CARRIED)) {
+      for (const [name, value] of Object.entries(REQUEST_PARAMETERS)) {
         const more = `${link}&${new URLSearchParams({ [name]: value }).toString()}`
         expect(await explain(more)).to.deep.include({ state: 'altered', altered: [name] })
         expect(await works(more)).to.equal(false)

@@ -108,7 +108,7 @@ describe('The admin API about the outbox (5)', () => {
       identifier: 'typed',
       accountId: undefined,
       pendingLoginId: undefined,
-      carried: {},
+      parameters: {},
       requester: { address: undefined, userAgent: undefined },
       notBefore: soon,
       expiresAt: soon,

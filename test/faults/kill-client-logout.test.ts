@@ -82,7 +82,7 @@ describeOnBothTopologies('Clients of an account whose process is killed (FLT-24)
     kill,
     arm: atDoor,
     afterwards: (at, index) => (index === 0 ? playShared(at) : Promise.resolve()),
-    judge,
+    validate,
   })
 
   after(async () => {
@@ -191,7 +191,7 @@ describeOnBothTopologies('Clients of an account whose process is killed (FLT-24)
     expect(at.client.told.length).to.be.greaterThan(0)
   }
 
-  async function judge(round: LogoutRound): Promise<void> {
+  async function validate(round: LogoutRound): Promise<void> {
     const { at, link, title } = round
     const wrong = (is: boolean, kind: Fault, what: string) => fault(round, is, kind, what)
 

@@ -74,7 +74,7 @@ describeOnBothTopologies('A reset whose process is killed (FLT-12)', () => {
       const last = overtaken.findLast((round) => round.at === at)
       if (last) await killAgain(last, index === 0 ? 'password_reset_tokens' : 'audit_events')
     },
-    async judge(round) {
+    async validate(round) {
       count(await judgeReset(round, (...found) => fault(round, ...found)))
     },
   })

@@ -219,8 +219,8 @@ onEachStore('An invitation (3.4)', (technology) => {
     expect(JSON.stringify(await genuine.mail())).to.include(CLIENT.client_name)
     expect(linksOf(await genuine.choosesPassword(NEW, link))).to.include('https://app.example/')
     const forged = await h.addImported()
-    const carried = { clientId: CLIENT.client_id, redirectUri: 'https://evil.example/cb' }
-    const page = await forged.choosesPassword(NEW, await forged.isInvited(carried))
+    const parameters = { clientId: CLIENT.client_id, redirectUri: 'https://evil.example/cb' }
+    const page = await forged.choosesPassword(NEW, await forged.isInvited(parameters))
     expectPage(page, 200, PAGE, 'done')
     expect(page.text).not.to.include('evil.example').and.not.include(CLIENT.client_name)
   })

@@ -87,8 +87,8 @@ describe('After a reset the person continues to the client (4.2)', () => {
   }
 
   /** What the page says after a reset whose form was asked for with that, in a browser without a login. */
-  async function resetWith(user: Person, carried: Record<string, string>): Promise<Answer> {
-    const page = await h.reset(await user.forgets(carried), NEW)
+  async function resetWith(user: Person, parameters: Record<string, string>): Promise<Answer> {
+    const page = await h.reset(await user.forgets(parameters), NEW)
     expect(page.mode).to.equal('done')
     return page
   }
@@ -472,11 +472,11 @@ onEachStore('The apps that a person was signed in to', (technology) => {
     expect(done(await h.reset(await user.forgets(), NEW))).to.match(
       /Sign out there yourself: [\w ]*Mail/,
     )
-    const over = { told: 1, waiting: 0, failed: 1, untold: 1 }
+    const over = { notified: 1, waiting: 0, failed: 1, not_notified: 1 }
     const statusOnce = (waiting: number) =>
       eventually(`${waiting} wait`, async () => {
         const status = await admin.userStatus({ id: user.id })
-        return status.clients?.told === 1 && status.clients.waiting === waiting && status
+        return status.clients?.notified === 1 && status.clients.waiting === waiting && status
       })
     expect((await statusOnce(1)).clients).to.include({ ...over, waiting: 1, failed: 0 })
     await moveTime(25 * 3_600_000)
@@ -522,10 +522,16 @@ onEachStore('The apps that a person was signed in to', (technology) => {
       ),
     )
     const { clients } = await h.flows.endSessions(user.id)
-    expect(clients).to.deep.equal({ told: 0, untold: 0 })
+    expect(clients).to.deep.equal({ notified: 0, notNotified: 0 })
     await signInTo(h, user, [apps.shop])
-    expect((await admin.endSessions({ id: user.id })).clients).to.deep.equal({ told: 1, untold: 0 })
-    expect((await h.flows.endSessions('nobody')).clients).to.deep.equal({ told: 0, untold: 0 })
+    expect((await admin.endSessions({ id: user.id })).clients).to.deep.equal({
+      notified: 1,
+      not_notified: 0,
+    })
+    expect((await h.flows.endSessions('nobody')).clients).to.deep.equal({
+      notified: 0,
+      notNotified: 0,
+    })
   })
 
   it('cannot be read: the reset is done all the same, and nobody is told that all is well', async () => {

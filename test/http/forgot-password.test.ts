@@ -93,13 +93,13 @@ describe('The form of {oauth_path}/forgot-password', () => {
   }
 
   /** Opens the form with these in the query, sends it, and answers what the token record holds. */
-  async function carriedThrough(carried: Record<string, string>) {
-    const page = await agent.get(`${url}?${new URLSearchParams(carried)}`)
-    expect(withoutId(page.hidden)).to.deep.equal(carried)
+  async function carriedThrough(parameters: Record<string, string>) {
+    const page = await agent.get(`${url}?${new URLSearchParams(parameters)}`)
+    expect(withoutId(page.hidden)).to.deep.equal(parameters)
     await ask(h, 'ann', page.hidden)
     const link = h.mail.mails.at(-1)?.link ?? ''
     expect([...new URL(link).searchParams.keys()]).to.deep.equal(['token'])
-    return (await usableRecord(h, link))?.carried
+    return (await usableRecord(h, link))?.parameters
   }
 
   it('carries redirect_uri, state, client_id and scope from the query into hidden fields and into the token record', async () => {
@@ -131,8 +131,8 @@ describe('The form of {oauth_path}/forgot-password', () => {
     'a state alone': { state: 's' },
   }
   it('carries none where they are not all genuine; the link is sent all the same', async () => {
-    for (const [what, carried] of Object.entries(foreign)) {
-      expect(await carriedThrough(carried), what).to.deep.equal({})
+    for (const [what, parameters] of Object.entries(foreign)) {
+      expect(await carriedThrough(parameters), what).to.deep.equal({})
     }
   })
 

@@ -220,7 +220,7 @@ describe('Whoever uses another account while a login is blocked', () => {
 
 const DAY_MS = 86_400_000
 const [redirect_uri] = CLIENT.redirect_uris
-const carried = { client_id: CLIENT.client_id, redirect_uri, state: 's' }
+const parameters = { client_id: CLIENT.client_id, redirect_uri, state: 's' }
 
 // The pages of a reset are in test/http/links.test.ts.
 describe('Whose page it is', () => {
@@ -265,12 +265,12 @@ describe('Whose page it is', () => {
 
   it('is ours where no client is known, and never that of one that is not registered', async () => {
     const user = await h.addVerified()
-    for (const parameters of [
+    for (const asked of [
       {},
-      { ...carried, client_id: 'nobody' },
-      { ...carried, redirect_uri: 'https://evil.example/cb' },
+      { ...parameters, client_id: 'nobody' },
+      { ...parameters, redirect_uri: 'https://evil.example/cb' },
     ]) {
-      const form = expectOfBrand(await start(parameters), 'form')
+      const form = expectOfBrand(await start(asked), 'form')
       const sent = expectOfBrand(await asks(form, user.username), 'sent')
       expect(sent.text).not.to.contain(CLIENT.client_name)
     }
@@ -286,7 +286,7 @@ describe('Whose page it is', () => {
 
   it('leads to the mailbox by what was typed, whether or not that is an account', async () => {
     await h.addVerified({ email: 'known@gmail.com' })
-    const form = await start(carried)
+    const form = await start(parameters)
     const pages: string[] = []
     for (const typed of ['known@gmail.com', 'other@gmail.com']) {
       const { text } = await asks(form, typed)

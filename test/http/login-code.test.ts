@@ -109,8 +109,8 @@ describe('The code of a login that waits (3.2)', () => {
   it('is the same in every mail of its login, also where a stranger asks, and another one for each login', async () => {
     const login = await h.blockedLogin()
     const { code } = login
-    const { login: _, ...carried } = login.blocked.hidden
-    await login.asksAgain(carried)
+    const { login: _, ...parameters } = login.blocked.hidden
+    await login.asksAgain(parameters)
     expect(login.code).to.equal(code)
     const others = [await h.blockedLogin({ user: login }), await h.blockedLogin()]
     expect(new Set([login, ...others].map((each) => each.code)).size).to.equal(3)
@@ -137,8 +137,8 @@ describe('The code of a login that waits (3.2)', () => {
   it('is in no mail for no login that waits', async () => {
     const left = await h.blockedLogin()
     await left.goesOn({ action: 'cancel' })
-    const { login: _, ...carried } = left.blocked.hidden
-    for (const fields of [{}, carried]) {
+    const { login: _, ...parameters } = left.blocked.hidden
+    for (const fields of [{}, parameters]) {
       await left.asksAgain(fields)
       expect(left.code).to.equal('')
     }
@@ -258,10 +258,10 @@ describe('The code of a login that waits (3.2)', () => {
   it('verifies nothing once its mail was disowned, also at the same moment, and its login stays over', async () => {
     for (const isAtOnce of [false, true]) {
       const login = await h.blockedLogin()
-      const disowned = async () =>
+      const reported = async () =>
         expect((await disown(await login.notMeLink())).mode).to.equal('stopped')
-      if (isAtOnce) beforeFirst(h.users, 'markEmailVerified', disowned)
-      else await disowned()
+      if (isAtOnce) beforeFirst(h.users, 'markEmailVerified', reported)
+      else await reported()
       await isOverForGood(login)
     }
   })

@@ -322,7 +322,7 @@ describe('A host that forgot finishLogin', () => {
 })
 
 describe('Logins that wait for a link are few, and small (RATE-16)', () => {
-  const MOST = 10
+  const MAX = 10
   let isByScript = false
   const h = suiteHarness({
     clients: [CLIENT, CONFIDENTIAL],
@@ -352,7 +352,7 @@ describe('Logins that wait for a link are few, and small (RATE-16)', () => {
     const first = await h.blockedLogin()
     const stranger = await h.blockedLogin()
     const kept: Person[] = []
-    while (kept.length < MOST) kept.push(await h.blockedLogin({ user: first }))
+    while (kept.length < MAX) kept.push(await h.blockedLogin({ user: first }))
     const modes = await modesOf([first, ...kept])
     expect(modes).to.deep.equal(['ended', ...kept.map(() => 'blocked')])
     await first.isOnlyVerified(await first.opensLink())
@@ -381,13 +381,13 @@ describe('Logins that wait for a link are few, and small (RATE-16)', () => {
   it('the same request, posted again in its browser, is blocked in the same way, with a mail, and stays one login', async () => {
     const elsewhere = await h.blockedLogin()
     const login = await h.blockedLogin({ user: elsewhere })
-    for (let posted = 0; posted <= MOST; posted += 1) {
+    for (let posted = 0; posted <= MAX; posted += 1) {
       const blocked = await again(login)
       expectMode(blocked, 200, 'blocked')
       expect(blocked.hidden['login']).to.equal(login.loginId())
       await login.getsNothing(blocked)
     }
-    await login.mail(MOST + 3)
+    await login.mail(MAX + 3)
     expect(await modesOf([elsewhere, login])).to.deep.equal(['blocked', 'blocked'])
     await login.comesBack(await login.opensElsewhere())
     expectMode(await elsewhere.goesOn(), 400, 'ended')

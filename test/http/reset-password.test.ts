@@ -26,8 +26,8 @@ const agent = createUserAgent()
 const completed = (user: Person) => user.events('password_reset_completed')
 
 /** A user with a link, an hour later. */
-async function userWithExpiredLink(h: Harness, carried: Record<string, string> = {}) {
-  const both = await h.userWithLink({}, carried)
+async function userWithExpiredLink(h: Harness, parameters: Record<string, string> = {}) {
+  const both = await h.userWithLink({}, parameters)
   await h.later(3_600_000)
   return both
 }
@@ -337,8 +337,8 @@ describe('A reset link that does nothing says why, to whoever holds it', () => {
     })
 
   it('expired: and a new mail is one click away, without typing a name, to the address of the account', async () => {
-    const carried = { client_id: CLIENT.client_id, redirect_uri: CLIENT.redirect_uris[0] }
-    const { user, link } = await userWithExpiredLink(h, carried)
+    const parameters = { client_id: CLIENT.client_id, redirect_uri: CLIENT.redirect_uris[0] }
+    const { user, link } = await userWithExpiredLink(h, parameters)
     await isRefusedAs('expired', link)
     const page = await user.opensLink()
     expect(withoutId(page.hidden)).to.deep.equal({ token: tokenOf(link), ui_locales: 'en' })
@@ -349,9 +349,9 @@ describe('A reset link that does nothing says why, to whoever holds it', () => {
     expect([sent.status, sent.mode]).to.deep.equal([200, 'sent'])
     expect(sent.text).to.include('to the same email address').and.not.include(user.username)
     const { link: newer } = await user.mail(2)
-    expect((await usableRecord(h, newer))?.carried).to.deep.equal({
-      clientId: carried.client_id,
-      redirectUri: carried.redirect_uri,
+    expect((await usableRecord(h, newer))?.parameters).to.deep.equal({
+      clientId: parameters.client_id,
+      redirectUri: parameters.redirect_uri,
     })
     await isRefusedAs('superseded', link, 'invalidated')
     expect((await h.reset(newer, NEW)).mode).to.equal('done')
@@ -363,7 +363,7 @@ describe('A reset link that does nothing says why, to whoever holds it', () => {
     const recipients = new Set(h.mail.mails.slice(mails).flatMap(({ to }) => to))
     expect([...recipients]).to.deep.equal([user.email, other.email])
 
-    const { user: third } = await userWithExpiredLink(h, carried)
+    const { user: third } = await userWithExpiredLink(h, parameters)
     await third.opensLink()
     expect(shapeOf(await third.presses('/forgot-password'))).to.deep.equal(shapeOf(sent))
     await third.mail(2)

@@ -358,7 +358,7 @@ describe('A verification link in a browser with a session (4.6)', () => {
 })
 
 const SIGNED = ['token', 'client_id', 'redirect_uri', 'scope', 'state', 'authorize_sig'] as const
-const CARRIED = ['client_id', 'redirect_uri', 'scope', 'state'] as const
+const REQUEST_PARAMETERS = ['client_id', 'redirect_uri', 'scope', 'state'] as const
 
 /** The link with its query changed; order and encoding are kept. */
 function changed(link: string, change: (query: URLSearchParams) => void): string {
@@ -385,12 +385,12 @@ describe('authorize_sig of GET {oauth_path}/verify-email (5.4)', () => {
     const { link, request, username } = await h.blockedLogin()
     const { searchParams, origin, pathname } = new URL(link)
     expect(origin + pathname).to.equal(`${h.oauthUrl}/verify-email`)
-    const { token, authorize_sig, ...carried } = Object.fromEntries(searchParams)
+    const { token, authorize_sig, ...parameters } = Object.fromEntries(searchParams)
     expect([...searchParams]).to.have.length(SIGNED.length)
     for (const secret of [token, authorize_sig]) expect(secret).to.match(/^[\w-]{43}$/)
     const { redirectUri: redirect_uri, state } = request
     const { client_id } = CLIENT
-    expect(carried).to.deep.equal({ client_id, redirect_uri, scope: 'openid email', state })
+    expect(parameters).to.deep.equal({ client_id, redirect_uri, scope: 'openid email', state })
     expect(link).to.not.include(username)
   })
 
@@ -414,7 +414,9 @@ describe('authorize_sig of GET {oauth_path}/verify-email (5.4)', () => {
     const valueOf = (name: string) => query.get(name) ?? ''
     return [
       ...Object.entries(evil).map((pair) => changed(link, (q) => q.set(...pair))),
-      ...CARRIED.map((name) => changed(link, (q) => q.set(name, valueOf(name).toUpperCase()))),
+      ...REQUEST_PARAMETERS.map((name) =>
+        changed(link, (q) => q.set(name, valueOf(name).toUpperCase())),
+      ),
       ...SIGNED.map((name) => changed(link, (q) => q.set(name, `${valueOf(name)}x`))),
     ]
   })
@@ -422,7 +424,7 @@ describe('authorize_sig of GET {oauth_path}/verify-email (5.4)', () => {
   itRefuses('refuses a link in which one parameter is missing or empty (SIG-02)', (link) => [
     ...SIGNED.map((name) => changed(link, (q) => q.delete(name))),
     ...SIGNED.map((name) => changed(link, (q) => q.set(name, ''))),
-    changed(link, (q) => CARRIED.forEach((name) => q.delete(name))),
+    changed(link, (q) => REQUEST_PARAMETERS.forEach((name) => q.delete(name))),
     link.split('?')[0] ?? '',
   ])
 
@@ -503,7 +505,11 @@ describe('authorize_sig of GET {oauth_path}/verify-email (5.4)', () => {
         [other, first],
       ] as const) {
         const { searchParams } = new URL(from.link)
-        for (const names of [['authorize_sig'], ['token'], [...CARRIED, 'authorize_sig']]) {
+        for (const names of [
+          ['authorize_sig'],
+          ['token'],
+          [...REQUEST_PARAMETERS, 'authorize_sig'],
+        ]) {
           const mixed = changed(into.link, (q) =>
             names.forEach((name) => q.set(name, searchParams.get(name) ?? '')),
           )
@@ -517,7 +523,7 @@ describe('authorize_sig of GET {oauth_path}/verify-email (5.4)', () => {
   it('refuses a signature made with any other key, one for another purpose, or the key ring itself (SIG-12)', async () => {
     const login = await h.blockedLogin()
     const query = new URL(login.link).searchParams
-    const values = ['token', ...CARRIED].map((name) => query.get(name))
+    const values = ['token', ...REQUEST_PARAMETERS].map((name) => query.get(name))
     const text = JSON.stringify(values)
     const ofOthers = (['jwe', 'login_code'] as const).map(
       (of) => createKeyRing([secret])(of)[0].bytes,

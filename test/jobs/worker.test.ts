@@ -8,7 +8,7 @@ import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { AccountFlowsError, memoryUsers, type AuditEvent } from '../../src/index.ts'
 import { createVoidLinks } from '../../src/flows/account.ts'
 import { hasUsableLink } from '../../src/flows/link.ts'
-import { createMailBrake } from '../../src/jobs/limits.ts'
+import { createGlobalLimit } from '../../src/jobs/limits.ts'
 import { deliverMail, type DeliverParts } from '../../src/mail/deliver.ts'
 import { createMakeMail } from '../../src/mail/render.ts'
 import { requestNotice } from '../../src/jobs/request.ts'
@@ -60,7 +60,7 @@ async function outboxByHand(changes: Record<string, string> = {}) {
   const makeMail = createMakeMail({
     store,
     pendingLogins: store.pendingLogins,
-    identify: async () => ({ carried: {} }),
+    identify: async () => ({ parameters: {} }),
     appsOf: async () => undefined,
     authorizeSig: createAuthorizeSig(keys),
     loginCodes: createLoginCodes(keys),
@@ -74,7 +74,7 @@ async function outboxByHand(changes: Record<string, string> = {}) {
     users,
     settings,
     makeMail,
-    brake: createMailBrake(store.limits, settings, clock.now),
+    globalLimit: createGlobalLimit(store.limits, settings, clock.now),
     async audit(event: AuditEvent) {
       if (!events.some(({ id }) => id === event.id)) events.push(event)
     },
@@ -417,7 +417,7 @@ describe('Notices that a password was changed', () => {
       async change(accountId: string, email: string, isClaim?: boolean): Promise<number> {
         changes += 1
         move(1)
-        const change = { id: `change-${changes}`, accountId, email, isClaim, carried: {} }
+        const change = { id: `change-${changes}`, accountId, email, isClaim, parameters: {} }
         const requester = { isAdmin: false, address: '192.0.2.1', userAgent: '' }
         await requestNotice(parts.store.outbox, { ...change, requester }, after(0))
         return work()
@@ -479,7 +479,7 @@ describe('Notices that a password was changed', () => {
   it('leave once, also where one is asked for again after that', async () => {
     const { change, parts, work, mails, after } = await notices()
     await change('ann', ANN.email)
-    const again = { id: 'change-1', accountId: 'ann', email: ANN.email, carried: {} }
+    const again = { id: 'change-1', accountId: 'ann', email: ANN.email, parameters: {} }
     const requester = { address: undefined, userAgent: undefined }
     await requestNotice(parts.store.outbox, { ...again, requester }, after(0))
     await work()

@@ -90,7 +90,7 @@ onEachStore('Clients are told that an account is ended', (technology) => {
       expect(told).to.deep.equal([[sub, sid]])
     }
     expect((await claimsAt('pairwise'))[0]?.sub).to.equal(`${user.id} at pairwise`)
-    const states = ['no-uri untold', 'pairwise sent', 'plain sent', 'with-sid sent']
+    const states = ['no-uri not_notified', 'pairwise sent', 'plain sent', 'with-sid sent']
     expect(await statesOf(user)).to.deep.equal(states)
     expect(toldOf(user)).to.have.members(['plain 1', 'with-sid 1', 'pairwise 1'])
     expect(h.eventsOf('client_logout_failed')).to.deep.equal([])

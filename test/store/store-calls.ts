@@ -58,7 +58,7 @@ export function storeCalls(
     ['pendingLogins.save', login, 1],
     ['pendingLogins.find', { id: text }],
     ['pendingLogins.find', { accountId: text, browserHash: text }],
-    ['pendingLogins.find', { accountId: text, carried: { clientId: 'app' } }],
+    ['pendingLogins.find', { accountId: text, parameters: { clientId: 'app' } }],
     ['pendingLogins.change', { id: text }, { purgeAt: soon }],
     ['pendingLogins.change', { accountId: text }, { isVoid: true }],
     ['pendingLogins.setTurn', text, text, soon],

@@ -251,8 +251,8 @@ export async function startHarness(options: HarnessOptions = {}) {
       await createAdminClient(baseUrl, ADMIN_TOKEN).putSettings(settings)
     },
 
-    forgot: (identifier: string, carried: Record<string, string> = {}, headers = {}) =>
-      anyone.post(`${oauthUrl}/forgot-password`, { identifier, ...carried }, headers),
+    forgot: (identifier: string, parameters: Record<string, string> = {}, headers = {}) =>
+      anyone.post(`${oauthUrl}/forgot-password`, { identifier, ...parameters }, headers),
 
     /** Asks by name for another verification link. */
     resend: (username: string, headers = {}) =>

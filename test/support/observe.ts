@@ -35,11 +35,11 @@ let asked = 0
 export async function ask(
   h: Harness,
   identifier: string,
-  carried: Record<string, string> = {},
+  parameters: Record<string, string> = {},
 ): Promise<Asked> {
   asked += 1
   const userAgent = `test ${asked}`
-  const answer = await h.forgot(identifier, carried, { 'user-agent': userAgent })
+  const answer = await h.forgot(identifier, parameters, { 'user-agent': userAgent })
   const event = await eventually(`a worker decides about ${identifier}`, () =>
     h.events.find(
       ({ type, reason, ...event }) =>

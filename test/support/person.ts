@@ -130,17 +130,17 @@ export function personAt(h: Service, user: User, agent = createUserAgent()) {
       return show(h.follow(person.agent, await person.agent.post(`${oauthUrl}/login`, form)))
     },
 
-    async forgets(carried: Record<string, string> = {}): Promise<string> {
+    async forgets(parameters: Record<string, string> = {}): Promise<string> {
       const before = person.mailCount()
-      const form = { identifier: user.username, ...carried }
+      const form = { identifier: user.username, ...parameters }
       await createUserAgent().post(`${oauthUrl}/forgot-password`, form)
       return read(before + 1)
     },
 
     /** Asks for a new verification link, from nowhere, and has it in the mail (4.7). */
-    async asksAgain(carried: Record<string, string> = {}): Promise<string> {
+    async asksAgain(parameters: Record<string, string> = {}): Promise<string> {
       const before = person.mailCount()
-      const form = { username: user.username, ...carried }
+      const form = { username: user.username, ...parameters }
       const answer = await createUserAgent().post(`${oauthUrl}/resend-verification`, form)
       expectPage(answer, 200, 'verify-email', 'sent')
       return read(before + 1)
@@ -186,9 +186,9 @@ export function personAt(h: Service, user: User, agent = createUserAgent()) {
     isDeleted: () => h.deleteUser(user),
 
     /** Invites them, and answers the link of that mail. */
-    async isInvited(carried: Parameters<AccountFlows['invite']>[1] = {}): Promise<string> {
+    async isInvited(parameters: Parameters<AccountFlows['invite']>[1] = {}): Promise<string> {
       const before = person.mailCount()
-      expect(await h.flows.invite(user, carried)).to.have.keys('mailId')
+      expect(await h.flows.invite(user, parameters)).to.have.keys('mailId')
       return read(before + 1)
     },
 
@@ -302,9 +302,9 @@ export function atHand(h: Service) {
     addImported: (more: Partial<User> = {}) => addUnverified({ passwordHash: undefined, ...more }),
 
     /** A user, and the reset link in their mail. */
-    async userWithLink(more: Partial<User> = {}, carried: Record<string, string> = {}) {
+    async userWithLink(more: Partial<User> = {}, parameters: Record<string, string> = {}) {
       const user = await addVerified(more)
-      return { user, link: await user.forgets(carried) }
+      return { user, link: await user.forgets(parameters) }
     },
 
     /** A person whose login waits for its verification link (3.2); a new one, unless one is given. */

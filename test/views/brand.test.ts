@@ -21,7 +21,7 @@ const BRAND: Brand = {
   signInUrl: SIGN_IN,
   supportUrl: 'mailto:help@acme.example',
 }
-const BLOCKED = { mode: 'blocked', username: 'ann', lifetimeMs: 3_600_000, carried: {} } as const
+const BLOCKED = { mode: 'blocked', username: 'ann', lifetimeMs: 3_600_000, parameters: {} } as const
 const MAILS = [...mailTemplates, 'test'] as const
 
 const viewsOf = (brand: Brand) => createViews('/oauth2', { brand: checkBrand(brand, BASE) })
@@ -204,7 +204,7 @@ describe('The way to the mailbox', () => {
   const views = createViews('/oauth2')
   const opened = (typed: string | undefined) => {
     const pages = [
-      views.page('forgot-password', { mode: 'sent', carried: {}, typed }),
+      views.page('forgot-password', { mode: 'sent', parameters: {}, typed }),
       views.page('verify-email', { mode: 'sent', typed }),
       views.page('verify-email', { ...BLOCKED, sentTo: typed?.trim() }),
     ]

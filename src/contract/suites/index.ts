@@ -9,7 +9,7 @@ export type {
   AuditEventType,
   BeforeForgotPassword,
   ForgotPasswordRequest,
-  JudgePassword,
+  ValidatePassword,
   MailTransport,
   RefusedNewPassword,
   TransportAnswer,

@@ -21,7 +21,7 @@ export interface PostgresPool {
 const PREFIX = /^[a-z0-9_]{0,16}$/
 
 /** How often a statement is sent that the database ended for another one: it has done nothing then. */
-const MOST_TURNS = 10
+const MAX_TURNS = 10
 
 /**
  * Keeps each kind in a table, with a column for each field. Each verb is one statement with autocommit, so that a pooler in transaction
@@ -34,7 +34,7 @@ export function postgresStore(
   if (typeof prefix !== 'string' || !PREFIX.test(prefix))
     throw new TypeError('prefix must be at most 16 lower-case letters, digits and "_"')
   const ask = async (text: string, ...values: unknown[]): Promise<Row[]> => {
-    const { rows } = await answeredBy(() => pool.query(text, values), MOST_TURNS)
+    const { rows } = await answeredBy(() => pool.query(text, values), MAX_TURNS)
     return rows.filter(isRow)
   }
   const table = (kind: Kind) => nameOf(prefix + kind.name)

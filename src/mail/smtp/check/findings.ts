@@ -21,7 +21,7 @@ const SOON_DAYS = 14
 const UNTRUSTED =
   'Use a certificate of a public authority, with its intermediate certificates. For an authority of your own, set NODE_EXTRA_CA_CERTS to its file and restart.'
 
-export function judgeSettings(settings: Settings): Finding {
+export function checkSettings(settings: Settings): Finding {
   if (settings.smtpFault !== undefined) {
     const message = `${settings.smtpFault}. Mails wait until this is mended.`
     return finding('failed', message, 'Put the key back, or set the value again.')
@@ -46,12 +46,12 @@ export function judgeSettings(settings: Settings): Finding {
 }
 
 /** Of the connection after the greeting. A certificate that nobody vouches for is refused as it is for mails. */
-export function judgeTls(seen: Seen, { smtp }: SmtpConnection, now: Date): Finding {
+export function checkTls(seen: Seen, { smtp }: SmtpConnection, now: Date): Finding {
   const { host, tls: setting } = seen.settings
   const policy = tlsPolicy(seen.settings)
   const reply = seen.heard.at(-1) ?? ''
   const socket = smtp._socket
-  if (!(socket instanceof TLSSocket)) return judgePlain(seen, reply)
+  if (!(socket instanceof TLSSocket)) return checkPlain(seen, reply)
   const way = `${policy.secure ? 'Implicit TLS' : 'STARTTLS'} (smtp_tls ${setting})`
   const certificate = socket.getPeerCertificate()
   const distrust = socket.authorized ? '' : String(socket.authorizationError)
@@ -71,7 +71,7 @@ export function judgeTls(seen: Seen, { smtp }: SmtpConnection, now: Date): Findi
   return finding('warning', message, advice, reply)
 }
 
-function judgePlain(seen: Seen, reply: string): Finding {
+function checkPlain(seen: Seen, reply: string): Finding {
   const { tls } = seen.settings
   if (tls !== 'none') {
     const message = `No TLS: the server does not offer it. A loopback host may go without (smtp_tls ${tls}).`
@@ -113,7 +113,7 @@ function day(time: string | Date): string {
   return Number.isNaN(at.getTime()) ? 'an unknown day' : at.toISOString().slice(0, 10)
 }
 
-export function judgeLogin(seen: Seen, { smtp }: SmtpConnection): Finding {
+export function checkLogin(seen: Seen, { smtp }: SmtpConnection): Finding {
   const reply = seen.heard.at(-1) ?? ''
   const isEncrypted = smtp._socket instanceof TLSSocket
   const message = `Logged in with ${loginOf(seen)}${isEncrypted ? '' : ', unencrypted'}.`
@@ -127,7 +127,7 @@ export function judgeLogin(seen: Seen, { smtp }: SmtpConnection): Finding {
 const CHECK_MS = 30_000
 
 /** In place of the SMTP steps. A transport shows what it does only where it is handed a mail. */
-export async function judgeTransport(
+export async function checkTransport(
   transport: MailTransport,
   settings: Settings,
   { to, mail }: MailCheckOptions,
@@ -151,7 +151,7 @@ export async function judgeTransport(
   }
 }
 
-export function judgeSender(settings: Settings): Finding {
+export function checkSender(settings: Settings): Finding {
   const { smtpFrom: from } = settings
   const sender =
     from === undefined

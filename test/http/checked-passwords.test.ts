@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { JudgePassword, User } from '../../src/index.ts'
+import type { ValidatePassword, User } from '../../src/index.ts'
 import { bcryptWork } from '../support/bcrypt-work.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage, type Answer, createUserAgent, decodeEntities } from '../support/user-agent.ts'
@@ -186,16 +186,16 @@ describe('password_blocklist pwned', () => {
   })
 })
 
-describe('judgePassword: a judgement of the host’s own', () => {
+describe('validatePassword: a judgement of the host’s own', () => {
   const logged: string[] = []
   const asked: [string, User][] = []
-  let judge: (password: string) => unknown = () => undefined
+  let validate: (password: string) => unknown = () => undefined
   const h = suiteHarness({
     flows: {
       log: (...line) => logged.push(JSON.stringify(line)),
-      judgePassword(password, user) {
+      validatePassword(password, user) {
         asked.push([password, user])
-        return judge(password) as ReturnType<JudgePassword>
+        return validate(password) as ReturnType<ValidatePassword>
       },
     },
   })
@@ -204,12 +204,12 @@ describe('judgePassword: a judgement of the host’s own', () => {
 
   beforeEach(async () => {
     ;({ user, link } = await h.userWithLink())
-    judge = () => undefined
+    validate = () => undefined
     asked.length = 0
     logged.length = 0
   })
   afterEach(async () => {
-    judge = () => undefined
+    validate = () => undefined
     expect((await h.reset(link, GOOD)).mode).to.equal('done')
     expect(await user.hasPassword(GOOD)).to.equal(true)
   })
@@ -225,21 +225,21 @@ describe('judgePassword: a judgement of the host’s own', () => {
   it('is asked once for a good password, with the account, also with the blocklist off', async () => {
     await h.reset(link, 'short')
     expect(asked).to.deep.equal([])
-    judge = () => ({ reason: 'No <b>vegetables</b>.' })
+    validate = () => ({ reason: 'No <b>vegetables</b>.' })
     expect(await refusing()).to.equal('No <b>vegetables</b>.')
     expect(asked.map(([password, { id }]) => [password, id])).to.deep.equal([[LEAKED, user.id]])
   })
 
   it('may be slow, and word its reason in several languages: the one of the page is shown', async () => {
-    judge = async () => ({ reason: { en: 'No vegetables.', de: 'Kein Gemüse.' } })
+    validate = async () => ({ reason: { en: 'No vegetables.', de: 'Kein Gemüse.' } })
     expect(await refusing()).to.equal('No vegetables.')
     expect(await refusing({ 'accept-language': 'de-AT' })).to.equal('Kein Gemüse.')
     expect(await refusing({ 'accept-language': 'fr' })).to.equal('No vegetables.')
-    judge = () => ({ reason: { fr: 'Pas de légumes.' } })
+    validate = () => ({ reason: { fr: 'Pas de légumes.' } })
     expect(await refusing()).to.equal('Pas de légumes.')
-    judge = () => ({ reason: '' })
+    validate = () => ({ reason: '' })
     expect(await refusing()).to.equal(saying('password_host'))
-    judge = () => ({ reason: 'x'.repeat(1_000) })
+    validate = () => ({ reason: 'x'.repeat(1_000) })
     expect(await refusing()).to.equal('x'.repeat(300))
   })
 
@@ -255,12 +255,12 @@ describe('judgePassword: a judgement of the host’s own', () => {
   }
   for (const [what, failure] of Object.entries(failures)) {
     it(`that ${what} sets no password: the page says to try again, and the log not what was typed (PWD-20)`, async () => {
-      judge = failure
+      validate = failure
       const answer = await h.reset(link, LEAKED)
       expectPage(answer, 503, 'error', 'unavailable')
       expect(answer.headers.get('retry-after')).to.equal('60')
       expect(await user.hasPassword(PASSWORD)).to.equal(true)
-      const told = logged.filter((line) => line.includes('ERR_JUDGE_FAILED'))
+      const told = logged.filter((line) => line.includes('ERR_VALIDATOR_FAILED'))
       expect(told).to.have.length(1)
       expect(told[0])
         .to.match(/^\["error"/)
@@ -269,7 +269,7 @@ describe('judgePassword: a judgement of the host’s own', () => {
   }
 
   it('has two seconds', async () => {
-    judge = () => new Promise(() => {})
+    validate = () => new Promise(() => {})
     const answer = h.reset(link, LEAKED)
     await eventually('the host is asked', () => asked.length === 1)
     await moveTime(2_000)
@@ -278,29 +278,32 @@ describe('judgePassword: a judgement of the host’s own', () => {
   })
 })
 
-describe('flows.judgePassword', () => {
+describe('flows.validatePassword', () => {
   let reason: string | undefined
   const h = suiteHarness({
-    flows: { judgePassword: () => (reason === undefined ? undefined : { reason }) },
+    flows: { validatePassword: () => (reason === undefined ? undefined : { reason }) },
   })
 
   it('judges for pages of the host as the forms do', async () => {
     const user = await h.addUser({ username: 'petra' })
-    const judged = (password: string) => h.flows.judgePassword(password, user)
-    expect(await judged('short')).to.deep.equal({ refusal: 'password_too_short' })
-    expect(await judged('x'.repeat(66))).to.deep.equal({ refusal: 'password_too_long', excess: 2 })
-    expect(await judged('long enough\0')).to.deep.equal({ refusal: 'password_invalid' })
+    const validated = (password: string) => h.flows.validatePassword(password, user)
+    expect(await validated('short')).to.deep.equal({ refusal: 'password_too_short' })
+    expect(await validated('x'.repeat(66))).to.deep.equal({
+      refusal: 'password_too_long',
+      excess: 2,
+    })
+    expect(await validated('long enough\0')).to.deep.equal({ refusal: 'password_invalid' })
     for (const password of ['qwerty123456', 'petra2026', PASSWORD])
-      expect(await judged(password)).to.equal(undefined)
+      expect(await validated(password)).to.equal(undefined)
     await h.put({ [COMMON]: 'common' })
-    expect(await judged('qwerty123456')).to.deep.equal({ refusal: 'password_common' })
-    expect(await judged('petra2026')).to.deep.equal({ refusal: 'password_personal' })
-    expect(await judged(PASSWORD)).to.deep.equal({ refusal: 'password_current' })
+    expect(await validated('qwerty123456')).to.deep.equal({ refusal: 'password_common' })
+    expect(await validated('petra2026')).to.deep.equal({ refusal: 'password_personal' })
+    expect(await validated(PASSWORD)).to.deep.equal({ refusal: 'password_current' })
     const first = { ...user, passwordHash: undefined }
-    expect(await h.flows.judgePassword(PASSWORD, first)).to.equal(undefined)
+    expect(await h.flows.validatePassword(PASSWORD, first)).to.equal(undefined)
     reason = 'No.'
-    expect(await judged(GOOD)).to.deep.equal({ refusal: 'password_host', reason })
+    expect(await validated(GOOD)).to.deep.equal({ refusal: 'password_host', reason })
     reason = undefined
-    expect(await judged(GOOD)).to.equal(undefined)
+    expect(await validated(GOOD)).to.equal(undefined)
   })
 })
