@@ -14,7 +14,7 @@ export const ADMIN_SCOPES = [
 export type AdminScope = (typeof ADMIN_SCOPES)[number]
 
 /** Stands for all three. */
-export const ALL_SCOPES = 'account-flows:admin'
+const ALL_SCOPES = 'account-flows:admin'
 
 /** @param all - the name that stands for all three. */
 export function scopesOf(names: readonly string[], all: string = ALL_SCOPES): AdminScope[] {

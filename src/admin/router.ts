@@ -107,7 +107,7 @@ const BODY_PROBLEMS: Record<BodyRefusal, [status: number, title: string]> = {
 }
 
 /** Reads what an operation takes; what is not as described is refused, so that a misspelled `dry_run` changes nothing. */
-export async function readInput(ctx: Context, operation: Operation): Promise<Input | Problem> {
+async function readInput(ctx: Context, operation: Operation): Promise<Input | Problem> {
   const query = readQuery(ctx, operation.query ?? NO_QUERY)
   if (Array.isArray(query)) return invalid(INVALID, ...query)
   const ifMatch = etagsOf(ctx)

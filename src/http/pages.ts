@@ -113,7 +113,7 @@ function sourceOf(redirectUri: string | undefined): string[] {
 }
 
 /** @param uiLocales - of the request that the page is part of. What the address asks for wins. */
-export function languagesOf(req: IncomingMessage, uiLocales?: string): Languages {
+function languagesOf(req: IncomingMessage, uiLocales?: string): Languages {
   return {
     asked: uiLocalesInUrl(req.url) ?? uiLocales,
     accepted: req.headers['accept-language'],

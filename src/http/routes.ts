@@ -24,7 +24,7 @@ export interface Visit {
   browser: string | undefined
 }
 
-export interface RouteParts {
+interface RouteParts {
   pages: Pages
   /** For how many seconds the network of a form has to wait. `undefined`: it is within its limit. */
   limit(visit: Visit): Promise<number | undefined>

@@ -74,7 +74,7 @@ const LIFE_MS = 24 * 3_600_000
 
 export type RecordLoggedOutClients = ReturnType<typeof createRecordLoggedOutClients>
 
-export interface LogoutParts {
+interface LogoutParts {
   provider(): Provider
   clientLogouts: ClientLogoutStore
   clock: Clock

@@ -2,7 +2,7 @@
 import { isIP } from 'node:net'
 import { isInTheClear } from './addresses.ts'
 
-export type SettingType = 'duration' | 'boolean' | 'choice' | 'number' | 'text'
+type SettingType = 'duration' | 'boolean' | 'choice' | 'number' | 'text'
 
 export interface Setting<T> {
   /** Its name on the wire. */

@@ -12,7 +12,7 @@ import type { SettingProblem, Values } from './kinds.ts'
 import { missingForLogin, shownOf, type WantedSettings } from './rules.ts'
 import { settingNamed } from './table.ts'
 
-export interface ChangeConditions {
+interface ChangeConditions {
   /** For the history. `undefined`: no author is named. */
   by?: Author
   /** ETags, one of which the settings must have. `undefined`: whatever they have. */

@@ -36,7 +36,7 @@ interface ViewsOptions {
 const REFERENCE_LOCALE = 'en'
 
 /** Compiled with the first page or mail: by then it is too late to find that one is missing. */
-export const OUR_TEMPLATES = [
+const OUR_TEMPLATES = [
   ...PAGE_NAMES.map((name) => `pages/${name}.pug`),
   ...SAMPLE_MAILS.flatMap(([name]) => [`mails/${name}.pug`, `mails/${name}.txt`]),
 ]

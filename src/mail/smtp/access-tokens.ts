@@ -125,7 +125,7 @@ const MAX_ANSWER_BYTES = 65_536
 const TOKEN = /^[ -~]{1,16384}$/
 const ERROR_CODE = /^\w{1,64}$/
 
-export interface IssuedToken {
+interface IssuedToken {
   token: string
   /** `undefined`: the endpoint did not say. */
   lifeMs: number | undefined
@@ -145,7 +145,7 @@ export class TokenError extends Error {
 }
 
 /** Asks the token endpoint: by refresh token, or as the client itself. Throws a `TokenError`. */
-export async function requestToken(
+async function requestToken(
   { endpoint, clientId, clientSecret, scope }: OAuthSettings,
   refreshToken: string | undefined,
   signal: AbortSignal,

@@ -165,7 +165,7 @@ function unless(isEnough: () => boolean) {
 }
 
 /** A connection that keeps what is said over it, without secrets, and that can say one command alone. */
-export function listeningConnection(
+function listeningConnection(
   { settings, said, heard }: Seen,
   clock: Clock,
   tokens: AccessTokens,

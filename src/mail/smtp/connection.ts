@@ -156,7 +156,7 @@ export async function logIn(
 }
 
 /** The library renews a token by itself, but only for some servers, and does not tell the first answer then. */
-export const sayToken: SMTPConnectionCustomAuthHandler = ({
+const sayToken: SMTPConnectionCustomAuthHandler = ({
   auth,
   sendCommand,
   resolve,
