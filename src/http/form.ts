@@ -115,7 +115,7 @@ export type BodyRefusal = 'unsupported_media_type' | 'body_too_large' | 'bad_req
 export type Body = { text: string } | { parsed: unknown }
 
 /** koa-body would make up a third of the time to import the package. So `flows.start()` loads it. */
-export const loadBodyReader = () => import('koa-body')
+export const loadBodyReader = (): Promise<unknown> => import('koa-body')
 
 /**
  * Reads a body of one media type: at most 64 KiB of well-formed UTF-8. Compressed bodies are refused unread: no browser compresses a
@@ -125,7 +125,7 @@ export async function readBody(ctx: Context, mediaType: string): Promise<Body | 
   const encoding = ctx.get('Content-Encoding')
   if (!ctx.is(mediaType) || !/^(identity)?$/i.test(encoding)) return 'unsupported_media_type'
   // First: between a look at the request and its reading, the client may break it.
-  const { koaBody } = await loadBodyReader()
+  const { koaBody } = await import('koa-body')
   // Only of a body that was read: some parsers set an empty object for one that they did not read.
   if (!ctx.req.readable) return { parsed: Reflect.get(ctx.req, 'body') ?? ctx.request.body }
   try {
