@@ -65,7 +65,7 @@ export function isIdentifier(typed: string): boolean {
 }
 
 /** A password that was changed. */
-export interface PasswordChange {
+interface PasswordChange {
   /** Of the end of its sessions: of each change another one. */
   id: string
   accountId: string

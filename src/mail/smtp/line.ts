@@ -22,7 +22,7 @@ export interface Peer {
   close(): void
 }
 
-export interface OpenConnection extends MailConnection {
+interface OpenConnection extends MailConnection {
   /** Resolves once another one may be opened in its place. It never rejects. */
   end(): Promise<void>
 }

@@ -88,7 +88,7 @@ export function loginOf({ said }: Seen): string {
 
 type Words = [message: string, advice: string]
 
-export const LATER = 'Try again in a few minutes.'
+const LATER = 'Try again in a few minutes.'
 const WANTS_TLS = 'Set smtp_tls to starttls, or to implicit on port 465.'
 const REFUSED_CLIENT: Words = [
   'The token endpoint {endpoint} refuses this client ({code}).',

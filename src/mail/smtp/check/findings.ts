@@ -1,4 +1,8 @@
 import { TLSSocket, type PeerCertificate } from 'node:tls'
+import { timeout, type Clock } from '../../../clock.ts'
+import type { MailCheckOptions, MailTransport } from '../../../contract/index.ts'
+import { AccountFlowsError } from '../../../errors.ts'
+import { isLoopbackHost } from '../../../settings/loopback-host.ts'
 import { missingForLogin } from '../../../settings/rules.ts'
 import {
   isSmtpConfigured,
@@ -6,15 +10,13 @@ import {
   type SettingKey,
   type Settings,
 } from '../../../settings/table.ts'
-import { finding, loginOf, offersTls, type Finding, type Seen } from './failures.ts'
 import type { SmtpConnection } from '../connection.ts'
-import { isLoopbackHost } from '../../../settings/loopback-host.ts'
 import { tlsPolicy } from '../settings.ts'
-import { timeout, type Clock } from '../../../clock.ts'
-import { AccountFlowsError } from '../../../errors.ts'
-import type { MailCheckOptions, MailTransport } from '../../../contract/index.ts'
 import { handOver } from '../transport.ts'
+import { finding, loginOf, offersTls, type Finding, type Seen } from './failures.ts'
 
+/** How long the other side has to answer, all in all. */
+export const CHECK_MS = 30_000
 const DAY_MS = 86_400_000
 const SOON_DAYS = 14
 const UNTRUSTED =
@@ -122,8 +124,6 @@ export function judgeLogin(seen: Seen, { smtp }: SmtpConnection): Finding {
     'Others on the network could read the password: set smtp_tls to starttls or implicit, then change the password.'
   return finding('warning', message, advice, reply)
 }
-
-const CHECK_MS = 30_000
 
 /** In place of the SMTP steps. A transport shows what it does only where it is handed a mail. */
 export async function judgeTransport(
