@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const READ = ['.', 'docs', 'bench', 'examples', 'src', 'cli', 'views/locales/en.json']
-const MOST_WORDS = 25
+const MAX_WORDS = 25
 
 /** How a sentence begins that may be longer, and why. */
 const EXCEPTIONS: Record<string, string> = {}
@@ -47,7 +47,7 @@ export function longSentences(markdown: string): LongSentence[] {
     const sentence = markdown.slice(from, index).replaceAll(/\s+/g, ' ').trim()
     const line = markdown.slice(0, from).split('\n').length
     from = index + end.length
-    return words > MOST_WORDS ? [{ line, words, sentence }] : []
+    return words > MAX_WORDS ? [{ line, words, sentence }] : []
   })
 }
 
@@ -101,7 +101,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     console.error(`${file}:${line}: ${words} words: ${sentence}`)
   }
   if (wrong.length > 0) {
-    console.error(`${wrong.length} sentences of more than ${MOST_WORDS} words.`)
+    console.error(`${wrong.length} sentences of more than ${MAX_WORDS} words.`)
     process.exitCode = 1
   }
 }

@@ -1,29 +1,20 @@
-/**
- * How databases find what the flows look for, beside many records of each kind. Each query of the domain is told with its plan.
- *
- * `--records` (1,000,000) of each kind, `--only` some kinds, `--on` mongodb or postgresql.
- *
- * @module
- */
-import { parseArgs } from 'node:util'
+/** How the databases find what the flows look for, beside many records of each kind. Each query of the domain is told with its plan. */
 import type { Db, Document } from 'mongodb'
-import { memoryStore, memoryUsers, mongoStore, postgresStore } from '../src/index.ts'
-import type { Fields, FieldType, Kind, Query, RecordStore, Value } from '../src/index.ts'
-import { ALL_KINDS } from '../src/store/flows-store.ts'
+import {
+  memoryStore,
+  memoryUsers,
+  mongoStore,
+  postgresStore,
+  type PostgresPool,
+} from '../src/index.ts'
+import type { Fields, FieldType, Kind, Query, RecordStore, Value } from '../src/store/published.ts'
+import { ALL_KINDS } from '../src/store/index.ts'
 import { filterOf, sortOf } from '../src/store/mongodb/record-document.ts'
-import { selectionOf } from '../src/store/postgresql/rows.ts'
-import { freshDatabase, stopMongo } from '../test/support/mongod.ts'
+import { selectionOf } from '../src/store/postgresql/sql.ts'
+import { freshDatabase } from '../test/support/mongod.ts'
 import { freshPostgresql } from '../test/support/postgresql.ts'
 import { storeCalls } from '../test/store/store-calls.ts'
 
-const { values: options } = parseArgs({
-  options: {
-    records: { type: 'string', default: '1000000' },
-    only: { type: 'string', default: '' },
-    on: { type: 'string', default: 'mongodb,postgresql' },
-  },
-})
-const RECORDS = Number(options.records)
 /** Each account, grant or user has so many. */
 const OF_ONE = 10
 const AT_ONCE = 2_000
@@ -33,7 +24,7 @@ const NOW = new Date()
 
 interface Plan {
   /** The indexes that are read; none: all is looked through. */
-  by: string
+  indexes: string[]
   examined: number
   found: number
   ms: number
@@ -43,15 +34,32 @@ interface Plan {
 
 interface Database {
   store: RecordStore
-  /** What the database does by itself sooner or later. */
-  settle?(kind: Kind): Promise<unknown>
   plan(kind: Kind, query: Query): Promise<Plan>
   clear(kind: Kind): Promise<unknown>
-  close(): Promise<void>
+  drop(): Promise<void>
 }
 
-/** All queries of the domain, by their kind; of those that differ in values alone, one. */
-async function queriesOfTheDomain(): Promise<Map<Kind, Query[]>> {
+export async function showPlans({ isShort }: { isShort: boolean }): Promise<void> {
+  const count = isShort ? 20_000 : 1_000_000
+  const queries = await queriesOfTheDomain()
+  for (const [name, start] of Object.entries({ MongoDB: onMongo, PostgreSQL: onPostgresql })) {
+    const database = await start()
+    console.log(`\n${name}, ${count} records of each kind`)
+    for (const kind of ALL_KINDS) {
+      const asked = queries.filter(([of]) => of === kind)
+      if (asked.length > 0) await fill(database.store, kind, count)
+      for (const [, query] of asked) {
+        const amid = amidst(kind, query, count)
+        console.log(`${kind.name}: ${lineOf(amid, await database.plan(kind, amid))}`)
+      }
+      if (asked.length > 0) await database.clear(kind)
+    }
+    await database.drop()
+  }
+}
+
+/** All queries of the domain with their kinds; of those that differ in values alone, one. */
+async function queriesOfTheDomain(): Promise<[Kind, Query][]> {
   const seen = new Map<string, [Kind, Query]>()
   const store = memoryStore()
   const watched: RecordStore = {
@@ -71,22 +79,20 @@ async function queriesOfTheDomain(): Promise<Map<Kind, Query[]>> {
   for (const kind of ALL_KINDS)
     if (kind.purgedAt !== undefined)
       seen.set(`purge ${kind.name}`, [kind, { by: kind.purgedAt, below: NOW, limit: 500 }])
-  const queries = new Map<Kind, Query[]>(ALL_KINDS.map((kind) => [kind, []]))
-  for (const [kind, query] of seen.values()) queries.get(kind)?.push(amidst(kind, query))
-  return queries
+  return [...seen.values()]
 }
 
 /** The same query for values that records have, in the middle of all. */
-function amidst(kind: Kind, { equal, from, below, after, ...query }: Query): Query {
+function amidst(kind: Kind, { equal = {}, from, below, after, ...query }: Query, count: number) {
   const middle = (name: string): Value =>
-    kind.fields[name] === 'time' ? NOW : `${name}-${Math.floor(RECORDS / OF_ONE / 2)}`
-  const named = Object.entries(equal ?? {}).map(([name, value]) => [
+    kind.fields[name] === 'time' ? NOW : `${name}-${Math.floor(count / OF_ONE / 2)}`
+  const named = Object.entries(equal).map(([name, value]) => [
     name,
     isState(name) ? value : middle(name),
   ])
   return {
     ...query,
-    ...(equal && { equal: Object.fromEntries(named) as NonNullable<Query['equal']> }),
+    equal: Object.fromEntries(named) as NonNullable<Query['equal']>,
     ...(from !== undefined && { from: NOW }),
     ...(below !== undefined && { below: NOW }),
     ...(after && { after: { ...(query.by !== undefined && { value: NOW }), id: 'id-5' } }),
@@ -98,34 +104,28 @@ const isState = (name: string) => name === 'state' || name === 'type'
 
 const STATES = ['requested', 'resolved', 'superseded', 'dead', 'waiting', 'sessions_ended']
 
-async function fill({ start, swap }: RecordStore, kind: Kind) {
+async function fill({ start, swap }: RecordStore, kind: Kind, count: number) {
   await start([kind])
   // As the times are told, and not as they come in.
   const { insertedAt: _, ...timed } = kind
-  for (let first = 0; first < RECORDS; first += AT_ONCE) {
-    const numbers = Array.from(
-      { length: Math.min(AT_ONCE, RECORDS - first) },
-      (_none, n) => first + n,
-    )
-    await swap(
-      timed,
-      numbers.map((n) => ({
-        id: `id-${n}`,
-        revision: undefined,
-        next: madeUp(kind, n),
-        becomes: 'new',
-      })),
-    )
+  for (let first = 0; first < count; first += AT_ONCE) {
+    const swaps = Array.from({ length: AT_ONCE }, (_none, index) => ({
+      id: `id-${first + index}`,
+      revision: undefined,
+      next: madeUp(kind, first + index, count),
+      becomes: 'new',
+    }))
+    await swap(timed, swaps)
   }
 }
 
 /** The fields of the n-th record. */
-function madeUp(kind: Kind, n: number): Fields {
+function madeUp(kind: Kind, n: number, count: number): Fields {
   const value = (name: string, type: FieldType): Value => {
     if (isState(name)) return STATES[n % STATES.length] ?? ''
-    const ofOne = kind.unique.includes(name) ? n : n % (RECORDS / OF_ONE)
+    const ofOne = kind.unique.includes(name) ? n : n % (count / OF_ONE)
     // Nothing is purged meanwhile.
-    const from = name === kind.purgedAt ? YEAR_MS : -RECORDS * 500
+    const from = name === kind.purgedAt ? YEAR_MS : -count * 500
     const time = new Date(NOW.getTime() + from + n * 1000)
     return { text: `${name}-${ofOne}`, time, number: 1, boolean: false, json: {} }[type]
   }
@@ -139,10 +139,7 @@ async function onMongo(): Promise<Database> {
     store: mongoStore(db),
     plan: (kind, query) => planOnMongo(db, kind, query),
     clear: (kind) => db.collection(kind.name).drop(),
-    async close() {
-      await drop()
-      stopMongo()
-    },
+    drop,
   }
 }
 
@@ -152,13 +149,12 @@ async function planOnMongo(db: Db, kind: Kind, query: Query): Promise<Plan> {
   const cursor = db.collection<Document & { _id: string }>(kind.name).find(filter, options)
   const { executionStats: stats, queryPlanner: planner } = await cursor.explain('executionStats')
   const plan = JSON.stringify(planner.winningPlan)
-  const indexes = [...plan.matchAll(/"indexName":"([^"]+)"/g)].map(([, name]) => name)
   return {
-    by: [...new Set(indexes)].join(' '),
+    indexes: [...plan.matchAll(/"indexName":"([^"]+)"/g)].map(([, name = '']) => name),
     examined: Math.max(stats.totalKeysExamined, stats.totalDocsExamined),
     found: stats.nReturned,
     ms: stats.executionTimeMillis,
-    isSorted: /"stage":"SORT"/.test(plan),
+    isSorted: plan.includes('"stage":"SORT"'),
   }
 }
 
@@ -166,92 +162,46 @@ async function onPostgresql(): Promise<Database> {
   const { pool, drop } = await freshPostgresql()
   return {
     store: postgresStore(pool),
-    settle: (kind) => pool.query(`VACUUM ANALYZE ${kind.name}`),
-
-    async plan(kind, query) {
-      const { text, values } = selectionOf(kind, kind.name, query)
-      const explain = `EXPLAIN (ANALYZE, FORMAT JSON) ${text}`
-      const { rows } = await pool.query<{ 'QUERY PLAN': [Explained] }>(explain, values)
-      const [explained] = rows.flatMap((row) => row['QUERY PLAN'])
-      if (!explained) throw new TypeError('PostgreSQL explains nothing')
-      const { Plan: root, 'Execution Time': ms } = explained
-      const nodes = [...nodesOf(root)]
-      const isOfTable = (node: Node) =>
-        /^(?:Seq|Index|Index Only|Bitmap Heap|Bitmap Index) Scan$/.test(node['Node Type'])
-      const scans = nodes.filter(isOfTable)
-      const read = scans.map(
-        (node) =>
-          (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops'],
-      )
-      return {
-        by: scans
-          .map((node) => node['Index Name'] ?? '')
-          .join(' ')
-          .trim(),
-        examined: Math.max(...read),
-        found: root['Actual Rows'],
-        ms: Math.round(ms),
-        isSorted: nodes.some((node) => node['Node Type'].includes('Sort')),
-      }
-    },
-
+    plan: (kind, query) => planOnPostgresql(pool, kind, query),
     clear: (kind) => pool.query(`DROP TABLE "${kind.name}"`),
-    close: drop,
+    drop,
   }
 }
 
-interface Explained {
-  Plan: Node
-  'Execution Time': number
+async function planOnPostgresql(pool: PostgresPool, kind: Kind, query: Query): Promise<Plan> {
+  // What the database does by itself sooner or later.
+  await pool.query(`VACUUM ANALYZE "${kind.name}"`)
+  const { text, values } = selectionOf(kind, kind.name, query)
+  const { rows } = await pool.query(`EXPLAIN ANALYZE ${text}`, values)
+  const lines = (rows as { 'QUERY PLAN': string }[]).map((row) => row['QUERY PLAN'])
+  const nodes = lines.join('\n').split('->')
+  const number = (text: string, of: RegExp) => Number(of.exec(text)?.[1] ?? 0)
+  const found = (node: string) => number(node, /actual time=\S+ rows=([\d.]+)/)
+  const scans = nodes.filter((node) => /^\s*(Seq|Index|Bitmap)[\w ]* Scan /.test(node))
+  const read = scans.map(
+    (node) =>
+      (found(node) + number(node, /Removed by Filter: (\d+)/)) * number(node, /loops=(\d+)/),
+  )
+  const names = scans.map((node) => /using (\S+)|Bitmap Index Scan on (\S+)/.exec(node))
+  return {
+    indexes: names.flatMap((match) => match?.[1] ?? match?.[2] ?? []),
+    examined: Math.max(0, ...read),
+    found: found(nodes[0] ?? ''),
+    ms: Math.round(number(nodes.join(''), /Execution Time: ([\d.]+)/)),
+    isSorted: nodes.some((node) => /^\s*(Incremental )?Sort /.test(node)),
+  }
 }
 
-interface Node {
-  'Node Type': string
-  'Index Name'?: string
-  'Actual Rows': number
-  'Actual Loops': number
-  'Rows Removed by Filter'?: number
-  Plans?: Node[]
-}
-
-function* nodesOf(node: Node): Generator<Node> {
-  yield node
-  for (const inner of node.Plans ?? []) yield* nodesOf(inner)
-}
-
-/** A query as one line. */
-function lineOf({ equal = {}, by, from, below, after, isDescending, limit }: Query): string {
+/** A query with its plan as one line. */
+function lineOf({ equal = {}, by, from, below, after, isDescending, limit }: Query, plan: Plan) {
   const equals = Object.entries(equal).map(([name, value]) =>
     Array.isArray(value) ? `${name} of ${value.length}` : name,
   )
   const bounds = [from && 'from', below && 'below', after && 'after'].filter(Boolean)
   const order = by === undefined ? [] : [`by ${by}${isDescending ? ' down' : ''}`]
-  return [...equals, ...order, ...bounds, `limit ${limit}`].join(', ')
-}
-
-const DATABASES: Record<string, () => Promise<Database>> = {
-  mongodb: onMongo,
-  postgresql: onPostgresql,
-}
-
-const queries = await queriesOfTheDomain()
-for (const name of options.on.split(',')) {
-  const database = await DATABASES[name]?.()
-  if (!database) throw new RangeError(`no such database: ${name}`)
-  console.log(`\n${name}, ${RECORDS} records of each kind`)
-  for (const [kind, asked] of queries) {
-    if (options.only && !options.only.split(',').includes(kind.name)) continue
-    if (asked.length === 0) continue
-    await fill(database.store, kind)
-    await database.settle?.(kind)
-    for (const query of asked) {
-      const { by, examined, found, ms, isSorted } = await database.plan(kind, query)
-      const how = by === '' ? 'NO INDEX' : by
-      console.log(
-        `${kind.name}: ${lineOf(query)}\n  ${how}: ${examined} read, ${found} found, ${ms} ms${isSorted ? ', sorted afterwards' : ''}`,
-      )
-    }
-    await database.clear(kind)
-  }
-  await database.close()
+  const { indexes, examined, found, ms, isSorted } = plan
+  const how = [...new Set(indexes)].join(' ') || 'NO INDEX'
+  const asked = [...equals, ...order, ...bounds, `limit ${limit}`].join(', ')
+  const sorted = isSorted ? ', sorted afterwards' : ''
+  return `${asked}\n  ${how}: ${examined} read, ${found} found, ${ms} ms${sorted}`
 }

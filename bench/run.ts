@@ -1,31 +1,30 @@
-/** `npm run bench`: everything, or with `--only` some of it. What else is said goes to the comparison. */
-import { spawnSync } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
+/**
+ * What the flows cost beside others and on each store, in round trips, and beside a million records. `README.md` says how to read it.
+ *
+ * @module
+ */
+import { parseArgs } from 'node:util'
+import { stopMongo } from '../test/support/mongod.ts'
+import { compare } from './comparison/comparison.ts'
+import { showPlans } from './plans.ts'
+import { countRoundTrips } from './round-trips.ts'
 
-const BENCHES = {
-  'round-trips': 'round-trips.ts',
-  'start-up': 'start-up.ts',
-  'password-queue': 'password-queue.ts',
-  'client-logout': 'client-logout.ts',
-  blocklist: 'blocklist.ts',
-  stores: 'stores.ts',
-  plans: 'plans.ts',
-  comparison: 'comparison/main.ts',
-}
+const BENCHES = { comparison: compare, 'round-trips': countRoundTrips, plans: showPlans }
 
-const args = process.argv.slice(2)
-const at = args.indexOf('--only')
-const only = at < 0 ? undefined : args.splice(at, 2)[1]?.split(',')
-const unknown = only?.find((name) => !Object.hasOwn(BENCHES, name))
+const { values: options } = parseArgs({
+  options: {
+    only: { type: 'string' },
+    targets: { type: 'string' },
+    short: { type: 'boolean', default: false },
+  },
+})
+const wanted = options.only?.split(',') ?? Object.keys(BENCHES)
+const unknown = wanted.find((name) => !Object.hasOwn(BENCHES, name))
 if (unknown !== undefined) throw new RangeError(`no such bench: ${unknown}`)
-for (const [name, file] of Object.entries(BENCHES)) {
-  if (only && !only.includes(name)) continue
+for (const [name, bench] of Object.entries(BENCHES)) {
+  if (!wanted.includes(name)) continue
   console.log(`\n== ${name}`)
-  const path = fileURLToPath(new URL(file, import.meta.url))
-  const { status } = spawnSync(
-    process.execPath,
-    ['--expose-gc', '--import', 'tsx/esm', path, ...(name === 'comparison' ? args : [])],
-    { stdio: 'inherit' },
-  )
-  if (status !== 0) process.exitCode = 1
+  await bench({ isShort: options.short, targets: options.targets?.split(',') })
 }
+stopMongo()
+process.exit()

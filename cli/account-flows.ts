@@ -1,15 +1,21 @@
 #!/usr/bin/env node
+/**
+ * The program `account-flows`: one run, with the streams of its process. It reaches a service by its admin API alone, and knows neither
+ * database nor mail server.
+ *
+ * @module
+ */
 import { reachCodeOf } from '../src/errors.ts'
 import { run } from './program.ts'
 
 const args = process.argv.slice(2)
-/** Follows until somebody ends it. */
+/** It goes on until it is ended. */
 const isEndless = args.includes('tail')
 
 let isUnread = false
 
 process.stdout.on('error', (error) => {
-  // Whoever read this has read enough; what is under way ends as it would, and with its own exit code.
+  // The reader has enough. What is under way ends as it would, and with its own exit code.
   isUnread ||= reachCodeOf(error) === 'EPIPE'
   if (isUnread && isEndless) process.exit()
   if (isUnread) return

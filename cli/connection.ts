@@ -1,11 +1,9 @@
 import { createAdminClient, type AdminClient } from '../src/admin/client.ts'
-import { isInTheClear } from '../src/settings/loopback-host.ts'
-import { refused, usageError } from './exit-codes.ts'
+import { isInTheClear } from '../src/settings/addresses.ts'
+import { refused, usageError } from './failure.ts'
+import { ask, canAsk, readStdin, readTextFile, utf8Text } from './input.ts'
 import type { Run } from './io.ts'
 import { outputOf, type Output, type OutputOptions } from './output.ts'
-import { utf8Text } from './plain-text.ts'
-import { ask, canAsk } from './prompt.ts'
-import { readStdin, readTextFile } from './secrets.ts'
 
 /** What a command works with. */
 export interface Connection {
@@ -19,7 +17,7 @@ export interface Connection {
 }
 
 /** Options that every command has. */
-export interface GeneralOptions extends OutputOptions {
+interface GeneralOptions extends OutputOptions {
   url?: string
   adminPath?: string
   tokenFile?: string

@@ -1,9 +1,56 @@
+/**
+ * What ends a command before it is done: its sentence, its stable code and its exit code. A message repeats nothing that was typed,
+ * because that may be a secret.
+ *
+ * @module
+ */
 import { CommanderError } from 'commander'
-import { CliError, exitCodeOf, exitCodes, messageOf, type ExitCode } from './exit-codes.ts'
-import { widthOf, type Screen } from './io.ts'
-import { plain, plainAnswer, plainJson, plainLines } from './plain-text.ts'
-import { fitted, table } from './table.ts'
 import { AdminApiError, type Problem } from '../src/admin/client.ts'
+import { exitCodes, widthOf, type ExitCode, type Screen } from './io.ts'
+import { plain, plainAnswer, plainJson, plainLines } from './output.ts'
+import { fitted, linesOf, table } from './table.ts'
+
+/** Ends the program with a sentence. It has a stable code, and never a secret in its message. */
+export class CliError extends Error {
+  readonly exitCode: ExitCode
+  readonly code: string
+
+  constructor(exitCode: ExitCode, code: string, message: string) {
+    super(message)
+    this.name = 'CliError'
+    this.exitCode = exitCode
+    this.code = code
+  }
+}
+
+export function refused(code: string, message: string): CliError {
+  return new CliError(exitCodes.refused, code, message)
+}
+
+export function usageError(message: string): CliError {
+  return new CliError(exitCodes.usage, 'usage', message)
+}
+
+const NO_ANSWER = new Set(['unreachable', 'aborted', 'not_an_admin_api'])
+
+export function exitCodeOf(error: unknown): ExitCode {
+  if (error instanceof CliError) return error.exitCode
+  if (!(error instanceof AdminApiError)) return exitCodes.refused
+  const { code, status = 0 } = error
+  if (NO_ANSWER.has(code) || [502, 503, 504].includes(status)) return exitCodes.unreachable
+  return [401, 403, 429].includes(status) ? exitCodes.notAllowed : exitCodes.refused
+}
+
+/** In place of what the server says, by the status of its answer. */
+const refusals: { [status: number]: string } = {
+  401: 'The server does not accept this token. Is it the admin token of this server, and has it not expired?',
+  429: 'There were too many requests with a wrong token. Wait a minute, and try again.',
+}
+
+/** What a person is told. */
+export function messageOf(error: AdminApiError): string {
+  return (error.problem && refusals[error.status ?? 0]) ?? error.message
+}
 
 /** Says what went wrong, and answers the exit code. */
 export function tellFailure(error: unknown, stderr: Screen, isJson: boolean): ExitCode {
@@ -11,8 +58,7 @@ export function tellFailure(error: unknown, stderr: Screen, isJson: boolean): Ex
     if (error.exitCode === 0) return exitCodes.done
     // It has printed the help already.
     if (error.code === 'commander.help') return exitCodes.usage
-    const usage = new CliError(exitCodes.usage, 'usage', withoutValues(error.message))
-    return tellFailure(usage, stderr, isJson)
+    return tellFailure(usageError(withoutValues(error.message)), stderr, isJson)
   }
   const columns = widthOf(stderr)
   stderr.write(`${isJson ? jsonOf(error) : fitted(textOf(error, columns), columns)}\n`)
@@ -51,12 +97,12 @@ function textOf(error: unknown, columns: number | undefined): string {
   if (!(error instanceof AdminApiError)) return plainLines(rawMessage(error))
   const { errors = [], candidates = [] }: Partial<Problem> = plainAnswer(error.problem ?? {})
   const rows = candidates.map(({ id, username }) => [id, username])
-  return [
+  return linesOf(
     plain(messageOf(error)),
     ...errors.map(({ key, expected, got }) => `${key}: expected ${expected}, got ${got}`),
     ...errors.flatMap(({ key, got }) => hostAndPort(key, got)),
-    ...(rows.length === 0 ? [] : ['', table(['id', 'username'], rows, columns)]),
-  ].join('\n')
+    rows.length > 0 && `\n${table(['id', 'username'], rows, columns)}`,
+  )
 }
 
 function rawMessage(error: unknown): string {

@@ -1,9 +1,6 @@
-import type { ExitCode } from './exit-codes.ts'
-
 /** Signals that end a program. */
-export type Ending = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
-
-export const endings: readonly Ending[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
+export const endings = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+export type Ending = (typeof endings)[number]
 
 export type Screen = NodeJS.WritableStream & { isTTY?: boolean; columns?: number }
 
@@ -33,3 +30,21 @@ export const USUAL_COLUMNS = 80
 export function widthOf({ isTTY, columns }: Screen): number | undefined {
   return isTTY ? columns || USUAL_COLUMNS : undefined
 }
+
+export const exitCodes = {
+  done: 0,
+  refused: 1,
+  usage: 2,
+  unreachable: 3,
+  notAllowed: 4,
+} as const
+
+export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
+
+export const exitCodesHelp = `
+Exit codes:
+  0  done
+  1  refused or invalid, a check failed, a mail was not sent, or work is left
+  2  wrong usage
+  3  no admin API could be reached
+  4  not allowed: wrong token, or too many requests`

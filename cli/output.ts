@@ -1,8 +1,6 @@
 import { styleText } from 'node:util'
 import { widthOf, type Io, type Run } from './io.ts'
-import { plain, plainAnswer, plainJson, plainLines } from './plain-text.ts'
 import { fitted } from './table.ts'
-import { withTimes } from './time-text.ts'
 
 export type Colour = 'red' | 'green' | 'yellow' | 'grey' | 'bold'
 
@@ -67,4 +65,68 @@ export async function withProgress<T>(
 ): Promise<T> {
   const show = (text: string) => void (stderr.isTTY && stderr.write(CLEARED_LINE + text))
   return work(show).finally(() => show(''))
+}
+
+/** What a server says must not steer the terminal that shows it. */
+export function plain(text: string): string {
+  return text.replace(/[\s\u2028\u2029]/gu, ' ').replace(/\p{C}/gu, '')
+}
+
+/** The same for text of several lines. */
+export function plainLines(text: string): string {
+  return text.replace(/\r\n?/g, '\n').split('\n').map(plain).join('\n')
+}
+
+/** A copy, with every text in it made plain; names of properties too. */
+export function plainAnswer<T>(answer: T, textOf = plain): T {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the shape stays
+  return plainValue(answer, textOf) as T
+}
+
+function plainValue(value: unknown, textOf: (text: string) => string): unknown {
+  if (typeof value === 'string') return textOf(value)
+  if (Array.isArray(value)) return value.map((each) => plainValue(each, textOf))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [plain(name), plainValue(inner, textOf)]),
+  )
+}
+
+/** JSON that says the same to a program, and nothing to a terminal. */
+export function plainJson(value: unknown, indent?: number): string {
+  return JSON.stringify(value, undefined, indent).replace(/[\p{C}\u2028\u2029]/gu, (character) =>
+    character === '\n' ? character : escaped(character),
+  )
+}
+
+function escaped(character: string): string {
+  const units = character.split('').map((unit) => unit.charCodeAt(0).toString(16).padStart(4, '0'))
+  return units.map((unit) => `\\u${unit}`).join('')
+}
+
+const ISO_TIMES = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g
+
+const UNITS = [
+  ['days', 2 * 86_400_000, 86_400_000],
+  ['h', 2 * 3_600_000, 3_600_000],
+  ['min', 60_000, 60_000],
+  ['s', 0, 1_000],
+] as const
+
+/** @param now - by the server: the clock of this machine may be wrong. `undefined`: without how long ago. */
+export function withTimes(text: string, now: Date | undefined): string {
+  return text.replace(ISO_TIMES, (iso) => {
+    const at = `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`
+    return now === undefined ? at : `${at} (${ageOf(now.getTime() - Date.parse(iso))})`
+  })
+}
+
+/** @param ms - below 0: in the future. */
+function ageOf(ms: number): string {
+  const length = Math.abs(ms)
+  // The header of an answer tells the second, and may be some seconds late: what just happened is not in the future.
+  if (ms < 1_000 && ms > -5_000) return 'just now'
+  const [unit, , unitMs] = UNITS.find(([, least]) => length >= least) ?? UNITS[3]
+  const long = `${Math.floor(length / unitMs)} ${unit}`
+  return ms < 0 ? `in ${long}` : `${long} ago`
 }

@@ -1,21 +1,20 @@
 import { Command } from 'commander'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { wholeNumber } from './arguments.ts'
-import { addCommand, addExamples, type CommandRow } from './command.ts'
-import { auditCommands } from './commands/audit.ts'
+import { addCommand, addExamples, wholeNumber } from './command.ts'
 import { addCompletion } from './commands/completion.ts'
-import { doctorCommands } from './commands/doctor.ts'
-import { keysCommands } from './commands/keys.ts'
-import { linkCommands } from './commands/link.ts'
-import { mailCommands } from './commands/mail.ts'
-import { outboxCommands } from './commands/outbox.ts'
-import { settingsCommands } from './commands/settings.ts'
-import { userCommands } from './commands/user.ts'
-import { exitCodes, exitCodesHelp, usageError, type ExitCode } from './exit-codes.ts'
-import { tellFailure } from './failure.ts'
-import { USUAL_COLUMNS, widthOf, type Io, type Run } from './io.ts'
-import { utf8Text } from './plain-text.ts'
+import { commands } from './commands/index.ts'
+import { tellFailure, usageError } from './failure.ts'
+import { utf8Text } from './input.ts'
+import {
+  exitCodes,
+  exitCodesHelp,
+  type ExitCode,
+  USUAL_COLUMNS,
+  widthOf,
+  type Io,
+  type Run,
+} from './io.ts'
 
 /** Runs one command. Whatever happens is told, and is the exit code. */
 export async function run(args: string[], io: Io): Promise<ExitCode> {
@@ -39,17 +38,6 @@ function refuseTokens(args: string[]): void {
     )
   }
 }
-
-const commands: CommandRow[] = [
-  ...settingsCommands,
-  ...mailCommands,
-  ...doctorCommands,
-  ...userCommands,
-  ...linkCommands,
-  ...auditCommands,
-  ...outboxCommands,
-  ...keysCommands,
-]
 
 function createProgram(run: Run): Command {
   const { stdout, stderr } = run.io

@@ -7,6 +7,7 @@ import {
 } from '../src/admin/client.ts'
 import type { Connection } from './connection.ts'
 import type { Output } from './output.ts'
+import { linesOf } from './table.ts'
 
 const TRIES = 3
 const HIDDEN = '***'
@@ -81,8 +82,8 @@ export function valuesOf(settings: SettingsInForce): [string, string][] {
 
 export function changeText({ changes, dry_run: dryRun }: ToldChange): string {
   if (changes.length === 0) return dryRun ? 'Nothing would change.' : 'Nothing changed.'
-  const lines = changes.map(lineOf)
-  return [...(dryRun ? ['Nothing was changed. These are the changes:'] : []), ...lines].join('\n')
+  const begin = dryRun && 'Nothing was changed. These are the changes:'
+  return linesOf(begin, ...changes.map(lineOf))
 }
 
 export function tellWarnings({ warnings = [] }: { warnings?: string[] }, output: Output): void {

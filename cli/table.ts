@@ -1,4 +1,4 @@
-const LEAST_LAST_COLUMN = 20
+const MIN_LAST_COLUMN = 20
 const GAP = '  '
 
 /**
@@ -12,7 +12,7 @@ export function table(head: string[], rows: string[][], columns: number | undefi
   )
   const before = widths.slice(0, -1).reduce((sum, width) => sum + width + GAP.length, 0)
   const room = columns === undefined ? Infinity : columns - before
-  if (room < Math.min(LEAST_LAST_COLUMN, widths.at(-1) ?? 0)) return records(head, rows)
+  if (room < Math.min(MIN_LAST_COLUMN, widths.at(-1) ?? 0)) return records(head, rows)
   const indent = ' '.repeat(before)
   const lineOf = (row: string[]) => {
     const cells = row.slice(0, -1).map((cell, index) => padded(cell, widths[index] ?? 0) + GAP)
@@ -27,6 +27,11 @@ function records(head: string[], rows: string[][]): string {
   const record = (row: string[]) =>
     row.flatMap((cell, index) => (cell === '' ? [] : `${head[index]}: ${cell}`)).join('\n')
   return rows.map(record).join('\n\n')
+}
+
+/** What there is, each on its own line. */
+export function linesOf(...lines: (string | false | undefined)[]): string {
+  return lines.filter((line) => line !== false && line !== undefined).join('\n')
 }
 
 export type Fact = [name: string, value: string | undefined]

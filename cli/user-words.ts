@@ -1,9 +1,7 @@
 import type { AccountQuery, Link, UserStatus } from '../src/admin/client.ts'
-import { eventText } from './event-text.ts'
-import { mailTable } from './mail-words.ts'
-import type { Output } from './output.ts'
-import { plain } from './plain-text.ts'
+import { plain, type Output } from './output.ts'
 import { factLines, labelOf, table, type Fact } from './table.ts'
+import { eventText, mailTable } from './words.ts'
 
 /** One screen: what is wrong, what to do, and the account. With `isAll` its whole history. */
 export function statusText(
@@ -59,8 +57,8 @@ function newestFacts({ links: [link], mails: [mail], events: [event] }: UserStat
 
 function clientText(clients: UserStatus['clients']): string | undefined {
   if (!clients) return undefined
-  const { told, waiting, failed, untold } = clients
-  return `${told} told, ${waiting} waiting, ${failed} failed, ${untold} cannot be told`
+  const { notified, waiting, failed, not_notified: others } = clients
+  return `${notified} told, ${waiting} waiting, ${failed} failed, ${others} cannot be told`
 }
 
 const TIMES = ['created_at', 'expires_at', 'used_at'] as const
@@ -84,7 +82,7 @@ export function withCommandLines(text: string): string {
  * How an account is named on a command line: as it was typed, if that names it for every command. By an address that is not verified,
  * `user status` alone finds it.
  */
-export function accountArgument({ user: typed }: AccountQuery, user: UserStatus): string {
+function accountArgument({ user: typed }: AccountQuery, user: UserStatus): string {
   const isItsName = user.email_verified || typed === user.username || typed === user.id
   if (typed === undefined || !isItsName || plain(typed) !== typed) return `--id ${quoted(user.id)}`
   return typed.startsWith('-') ? `-- ${quoted(typed)}` : quoted(typed)

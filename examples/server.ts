@@ -96,7 +96,7 @@ async function start() {
   app.use(refuseOtherHosts(baseUrl, { port, behindProxy: trustedProxies > 0 }))
   app.use(unavailablePage(show, noTimeLeft.signal))
   app.use(flows.adminApi)
-  app.use(flows.wellKnownChangePassword())
+  app.use(flows.wellKnownChangePassword)
   app.use(
     routes({
       ...exampleStylesheet(paths),

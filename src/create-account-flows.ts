@@ -1,107 +1,56 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { AdapterConstructor, AdapterFactory, Provider } from 'oidc-provider'
-import { attach } from './attach.ts'
+/** The plan of the house: makes each part, layer by layer, out of the few things that it needs. No other file knows all parts. */
+import type { IncomingMessage } from 'node:http'
+import type { AccountFlows } from './account-flows.ts'
 import { createAdminApi } from './admin/admin-api.ts'
-import { createCore } from './core.ts'
-import type { AuditEvents } from './flows/audit.ts'
-import { createEndSessions, createPasswordChanged } from './flows/end-sessions.ts'
+import type { Requester } from './contract/index.ts'
+import {
+  createAuthorizeSig,
+  createOwnKeyRing,
+  createKeyRing,
+  keyedHash as hashWith,
+} from './crypto/keys.ts'
+import { createLoginCodes } from './crypto/login-code.ts'
+import { sealedLogins } from './crypto/sealed-logins.ts'
+import { createSecretBox } from './crypto/secret-box.ts'
+import { createVoidLinks, usersVoidingLinks } from './flows/account.ts'
+import { createAudit } from './flows/audit.ts'
+import {
+  createClientNotifications,
+  createEndSessions,
+  createPasswordChanged,
+} from './flows/password-changed.ts'
 import { createFlows } from './flows/flows.ts'
-import type { Invited } from './flows/invitation.ts'
-import { loadBodyReader } from './http/body.ts'
+import { loadBodyReader } from './http/form.ts'
 import { createBrowserSide } from './http/browser-side.ts'
-import type { Mount } from './http/mount.ts'
-import { createWellKnown, type WellKnown } from './http/well-known.ts'
-import type { Login } from './http/login.ts'
-import { createLoginPassword, forgetTries, type LoginPassword } from './http/login-password.ts'
-import type { InteractionPolicy } from './oidc/policy.ts'
-import { checkOptions, type AccountFlowsOptions } from './options.ts'
+import { createLoginPassword, forgetTries } from './http/login-password.ts'
+import { networkOf, requesterOf as requesterBehind } from './http/requester.ts'
+import { createWellKnown } from './http/well-known.ts'
+import { createClientLogouts } from './jobs/client-logouts.ts'
+import { createMaintenance } from './jobs/maintenance.ts'
 import { createMailPipeline } from './jobs/pipeline.ts'
-import type { CarriedParameters, EndedAccount, RefusedNewPassword, User } from './contract/index.ts'
-import type { MailOutbox } from './store/index.ts'
 import { createMakeMail } from './mail/render.ts'
 import { createMailCheck } from './mail/smtp/check.ts'
 import { createRefreshTokens } from './mail/smtp/access-tokens.ts'
 import { createMailSender } from './mail/smtp/sender.ts'
-import { createMaintenance, type Health } from './jobs/maintenance.ts'
-
-/** What `createAccountFlows` answers. */
-export interface AccountFlows extends Login, LoginPassword, WellKnown {
-  /**
-   * The adapter of oidc-provider. It keeps its records in the store of the flows, sealed with the first secret; or in your own adapter,
-   * which it wraps. Without it, ended sessions come back to life.
-   */
-  adapter(yours?: AdapterConstructor | AdapterFactory): AdapterFactory
-  /**
-   * Adds our checks to an interaction policy, such as `interactionPolicy.base()`, and returns it. If you never call it,
-   * `attach` logs a warning; in production it throws a `TypeError`.
-   */
-  policy(base: InteractionPolicy): InteractionPolicy
-  /**
-   * Adds our routes. Call it once, before `provider.callback()` and before mounting.
-   *
-   * @throws TypeError with a sentence that says what to do, where the provider cannot work with these flows.
-   */
-  attach(provider: Provider): void
-  /**
-   * Creates collections and indexes, reads the settings, and starts the workers. Call `attach` first. With `workers: false`,
-   * other processes send the mails and finish interrupted resets.
-   */
-  start(options?: { workers?: boolean }): Promise<void>
-  /** Takes no more jobs, and waits for running ones: at most `withinMs` milliseconds (10,000 by default). */
-  stop(options?: { withinMs?: number }): Promise<void>
-  /**
-   * Whether this process can serve people now, for a readiness probe. It says nothing about accounts or mails, so it may be
-   * public. It answers within 2 seconds and never throws.
-   */
-  health(): Promise<Health>
-  /**
-   * The admin API for any host. Koa, Express, Fastify with middie: `app.use(flows.adminApi)`. `node:http`: `flows.adminApi(req,
-   * res, next)`. It answers below `adminPath` and passes other requests on.
-   */
-  adminApi: Mount
-  /**
-   * Judges a new password as the forms of resets and invitations do: its length, `password_blocklist`, and your `judgePassword`. For
-   * your own pages to register or to change a password. With `password_blocklist` it refuses the current password too, which those
-   * forms do not compare. A user without `passwordHash` has none.
-   *
-   * @returns `undefined`: it is good.
-   * @throws `ERR_JUDGE_FAILED` if your `judgePassword` throws or is late; `ERR_OVERLOADED` as `verifyPassword`. Answer 503 to both.
-   */
-  judgePassword(password: string, user: User): Promise<RefusedNewPassword | undefined>
-  /**
-   * Ends all sessions, grants and tokens of the account, and voids all links mailed to it. Call it when you disable an account:
-   * no old link works after you enable it again.
-   *
-   * A login that begins after this resolves stays valid. A login with the right password that is already running may survive.
-   * If others know the password, change it first.
-   */
-  endSessions(accountId: string): Promise<EndedAccount>
-  /**
-   * Call it after your own page, or your support tool, replaced a password. It ends everything as `endSessions` does, mails the notice
-   * `password_changed` to the account's address, and records `password_changed`. If it throws, call it again: until it resolves, old sessions
-   * may live.
-   *
-   * With `browser`, the session that its request comes with ends too. If it was alive and of this account, the browser gets a new one of the
-   * same login, and its cookie is set on `res`. Any other end of the account, just before or after, ends that as well. Where a new
-   * session cannot be made, the error is logged, and the person signs in again ([more](passwords.md#the-new-session)).
-   *
-   * @param browser - request and answer of `node:http`, from a page on which its person just proved to know the password.
-   * @throws AccountFlowsError `ERR_NOT_ATTACHED` with `browser` before `attach`.
-   */
-  passwordChanged(
-    accountId: string,
-    browser?: { req: IncomingMessage; res: ServerResponse },
-  ): Promise<EndedAccount>
-  /**
-   * Mails a link to an account without a password, with which its owner chooses the first one. That verifies the address too. A later
-   * invitation ends the link of an earlier one. The account is looked up by its id, and judged as it is now.
-   *
-   * @param carried - the client that the page leads on to afterwards: `clientId` and a `redirectUri` that it registered.
-   */
-  invite(user: User | string, carried?: CarriedParameters): Promise<Invited>
-  /** Calls the listeners of `audit`, and of its type, with each `AuditEvent` once it is recorded. It does not wait for them. */
-  events: AuditEvents
-}
+import { createAttachment } from './oidc/attach.ts'
+import {
+  createTellClient,
+  isBackchannelLogoutOn,
+  createRecordLoggedOutClients,
+} from './oidc/backchannel-logout.ts'
+import { createClients } from './oidc/clients.ts'
+import { createEndableSessions } from './oidc/endable-sessions.ts'
+import { createAccountPolicy } from './oidc/interactions.ts'
+import { createOpenLogin } from './oidc/open-login.ts'
+import { createOwnAdapter } from './oidc/own-adapter.ts'
+import { createPostForm } from './oidc/post-form.ts'
+import { createLiveSession } from './oidc/renewed-session.ts'
+import { createResume } from './oidc/resume.ts'
+import { checkOptions, type AccountFlowsOptions } from './options.ts'
+import { createPasswords } from './passwords/passwords.ts'
+import { createSettingsKeeper } from './settings/settings.ts'
+import { flowsStore } from './store/index.ts'
+import { createViews } from './views/index.ts'
 
 /**
  * Password reset and e-mail verification beside an oidc-provider.
@@ -115,52 +64,155 @@ export interface AccountFlows extends Login, LoginPassword, WellKnown {
  */
 export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const checked = checkOptions(options)
-  const core = createCore(checked)
-  const { store, users, sessions, policy, events, settings, clock, clientLogouts } = core
-  const outbox = wakingOutbox(store.outbox, (at) => mail.wake(at))
-  const endSessions = createEndSessions({ ...core, outbox })
+  const { baseUrl, users, transport, allowPrivateNetworks, clock, log } = checked
+  const basePath = baseUrl.pathname.replace(/\/$/, '')
+  const oauthUrl = `${baseUrl.origin}${basePath}${checked.oauthPath}`
+  const requesterOf = (req: IncomingMessage) => requesterBehind(req, checked.trustedProxies)
+
+  // The keys, the store, and the settings in it.
+  const keys = createKeyRing(checked.secrets)
+  const box = createSecretBox(keys)
+  const store = flowsStore(checked.store, clock)
+  const { cutoffs, limits, clientLogouts: logouts } = store
+  const settingsKeeper = createSettingsKeeper(store.settings, box, log, checked.hasTransport)
+  const settings = settingsKeeper.current
+  const keepMs = () => settings().auditRetention
+  const { record: audit, events } = createAudit(store.audit, keepMs, clock, log)
+  const common = { settings, audit, clock, log }
+
+  // What the keys sign, seal and hash; passwords.
+  const authorizeSig = createAuthorizeSig(keys)
+  const loginCodes = createLoginCodes(keys)
+  const keyedHash = (text: string) => hashWith(keys, text)
+  const keyRing = createOwnKeyRing(store.keyRings, keys, oauthUrl)
+  const pendingLogins = sealedLogins(store.pendingLogins, box)
+  const passwords = createPasswords(checked, settings)
+  const { passwordRules, verifyPassword, dearestCost } = passwords
+  const hashPassword = (password: string, by?: Requester) =>
+    passwords.hashPassword(password, by && networkOf(by.address, 48))
+
+  // The provider: its clients, and what tells them that an account is signed out.
+  const { provider, attach } = createAttachment()
+  const clients = createClients(provider, baseUrl.origin)
+  const isOn = () => isBackchannelLogoutOn(provider())
+  const tell = createTellClient({ provider, post: createPostForm(allowPrivateNetworks), log })
+  const clientLogouts = createClientLogouts({ isOn, logouts, tell, audit, clock, log })
+  const { clientsOf, appsOf } = createClientNotifications(isOn, logouts, clients.nameOf, log)
+
+  // The sessions at the provider, how requests go on there, and its checks.
+  const own = createOwnAdapter({ providerRecords: store.providerRecords, box, clock })
+  const recording = { provider, clientLogouts: logouts, clock, log }
+  const recordLoggedOutClients = createRecordLoggedOutClients(recording, clientLogouts.ring)
+  const sessionParts = { cutoffs, users, own, recordLoggedOutClients }
+  const sessions = createEndableSessions({ ...sessionParts, clock, log })
+  const liveSession = createLiveSession({ provider, sessions, cutoffs, clock, log })
+  const openLogin = createOpenLogin(provider, box, `${oauthUrl}/reset-password`)
+  const resume = createResume({ provider, openLogin, clock })
+  const policy = createAccountPolicy(users, settings, log)
+
+  // Jobs and mails. A look at a disabled user voids the links that were mailed.
+  const { voidLinks, voidEverything } = createVoidLinks(store)
+  const watchedUsers = usersVoidingLinks(users, voidLinks)
+  const views = createViews(`${basePath}${checked.oauthPath}`, checked)
+  const refreshTokens = createRefreshTokens(settingsKeeper, log)
+  const sender = createMailSender(settings, clock, refreshTokens, transport)
+  const linkParts = { store, pendingLogins, authorizeSig, loginCodes, appsOf, oauthUrl, views }
+  const makeMail = createMakeMail({ ...linkParts, identify: clients.identify, settings, clock })
+  const mailParts = { store, users: watchedUsers, makeMail, sender, keyedHash }
+  const mail = createMailPipeline({ ...mailParts, ...common })
+
+  // The flows.
+  const ends = { users, sessions, voidEverything, clientsOf, outbox: mail, ...common }
+  const endSessions = createEndSessions(ends)
   const flows = createFlows({
-    ...core,
-    outbox,
+    resetTokens: store.resetTokens,
+    invitationTokens: store.invitationTokens,
+    verificationTokens: store.verificationTokens,
+    notMeTokens: store.notMeTokens,
+    pendingLogins,
+    limits,
+    users: watchedUsers,
+    outbox: mail,
+    sessions,
+    readCutoffs: sessions.readCutoffs,
     endSessions,
-    users: core.watchedUsers,
-    forgetTries: forgetTries.bind(undefined, core),
+    voidEverything,
+    appsOf,
+    passwordRules,
+    hashPassword,
+    forgetTries: (user, by) => forgetTries({ limits, keyedHash, users }, user, by),
+    keyedHash,
+    authorizeSig,
+    loginCodes,
+    ...common,
   })
-  const refreshTokens = createRefreshTokens(core.settingsKeeper, checked.log)
-  const sender = createMailSender(settings, clock, refreshTokens, checked.transport)
-  const makeMail = createMakeMail({ ...core, ...core.clients })
-  const mail = createMailPipeline({ ...core, users: core.watchedUsers, makeMail, sender })
-  const maintenance = createMaintenance({ ...core, ...flows, mail })
-  const browser = createBrowserSide(core, flows, checked)
-  const adminParts = {
-    ...core,
-    options: checked,
-    outbox,
-    wake: mail.wake,
-    canSend: sender.canSend,
-    checkMail: createMailCheck(clock, refreshTokens, checked.transport),
-    endSessions,
-    invite: flows.invitation.invite,
-  }
+  const { passwordReset, invitation } = flows
+  const sweeps = { passwordReset, invitation, mail }
+  const maintenance = createMaintenance({ settingsKeeper, keyRing, store, ...sweeps, clock, log })
+
+  // What browsers see.
+  const { routes, login, answerOutage, browserCookie } = createBrowserSide(
+    {
+      ...flows,
+      provider,
+      clients,
+      openLogin,
+      resume,
+      cutoffsSeenAtLogin: sessions.cutoffsSeenAtLogin,
+      users,
+      limits,
+      views,
+      keyedHash,
+      requesterOf,
+      ...common,
+    },
+    checked,
+    oauthUrl,
+  )
+  const added = { sessions, policy, openLogin, routes, answerOutage, browserCookie }
+
+  // What admins see.
+  const adminApi = createAdminApi(
+    {
+      ...checked,
+      store,
+      users,
+      settingsKeeper,
+      keyRing,
+      keyedHash,
+      authorizeSig,
+      oauthUrl,
+      views,
+      clientsOf,
+      endSessions,
+      invite: invitation.invite,
+      outbox: mail,
+      canSend: sender.canSend,
+      checkMail: createMailCheck(clock, refreshTokens, transport),
+      dearestCost,
+      requesterOf,
+      ...common,
+    },
+    `${basePath}${checked.adminPath}`,
+  )
 
   return {
-    ...browser.login,
-    ...createLoginPassword(core, core.verifyPassword),
-    judgePassword: core.passwordJudge.judgeAll,
-    ...createWellKnown(`${core.oauthUrl}/forgot-password`),
+    ...login,
+    ...createLoginPassword({ limits, keyedHash, requesterOf, verifyPassword }),
+    validatePassword: passwordRules.validateAll,
     adapter: sessions.adapter,
     policy: policy.add,
-    attach: (provider) => attach(core, browser, provider),
+    attach: (provider) => attach(provider, { ...added, oauthUrl, log }),
 
     async start({ workers = true } = {}) {
-      if (workers) core.provider()
+      if (workers) provider()
       // Not with the first request: an import that fails once, because no file is left, fails for ever.
       await Promise.all([loadBodyReader(), import('./admin/router.ts')])
       await store.start()
       await users.start?.()
       await sessions.start()
       await maintenance.start(checked.initialSettings, workers)
-      await core.passwordJudge.load()
+      await passwordRules.load()
       if (workers) [mail, clientLogouts].forEach(({ start }) => start())
     },
 
@@ -169,19 +221,11 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     },
 
     health: maintenance.health,
-    adminApi: createAdminApi(adminParts, `${core.basePath}${checked.adminPath}`),
+    adminApi,
+    wellKnownChangePassword: createWellKnown(`${oauthUrl}/forgot-password`),
     events,
     endSessions,
-    passwordChanged: createPasswordChanged({ ...core, outbox }),
-    invite: (user, carried) => flows.invitation.invite(user, carried),
-  }
-}
-
-function wakingOutbox(outbox: MailOutbox, wake: (at: Date) => void): Pick<MailOutbox, 'add'> {
-  return {
-    async add(job) {
-      await outbox.add(job)
-      wake(job.notBefore)
-    },
+    passwordChanged: createPasswordChanged({ ...ends, liveSession, requesterOf }),
+    invite: (user, parameters) => invitation.invite(user, parameters),
   }
 }

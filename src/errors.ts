@@ -2,7 +2,7 @@ import type { Log } from './log.ts'
 
 /** The codes are the contract; messages are sentences and may change. */
 export type ErrorCode =
-  | 'ERR_JUDGE_FAILED'
+  | 'ERR_VALIDATOR_FAILED'
   | 'ERR_MAIL_ADDRESS'
   | 'ERR_MAIL_REFUSED'
   | 'ERR_MAIL_FAILED'

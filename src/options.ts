@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { checkAdmin, type AdminToken } from './admin/options.ts'
-import type { AdminJwtOptions } from './admin/jwt.ts'
+import { checkAdmin, type AdminJwtOptions, type AdminToken } from './admin/options.ts'
 import { systemClock, type Clock } from './clock.ts'
 import type { Hashing } from './crypto/hashing.ts'
 import { checkCaptcha, type Captcha } from './http/captcha.ts'
@@ -11,7 +10,7 @@ import type { SettingTexts } from './settings/table.ts'
 import type { RecordStore } from './store/record-store.ts'
 import type {
   BeforeForgotPassword,
-  JudgePassword,
+  ValidatePassword,
   Log,
   MailTransport,
   UserStore,
@@ -19,8 +18,8 @@ import type {
 import { checkBrand, type Brand } from './views/brand.ts'
 import { logJsonLines, withoutValues } from './log.ts'
 import { isProduction, must, refuseWeak } from './errors.ts'
-import { isInTheClear } from './settings/loopback-host.ts'
-import { canonicalLocale } from './views/locale-files.ts'
+import { isInTheClear } from './settings/addresses.ts'
+import { canonicalLocale } from './views/locales.ts'
 
 /** The options of `createAccountFlows`. A bad option is refused with a `TypeError` that names it. */
 export interface AccountFlowsOptions {
@@ -68,8 +67,8 @@ export interface AccountFlowsOptions {
    * The check should take the same time with and without an account.
    */
   beforeForgotPassword?: BeforeForgotPassword
-  /** Your own judgement of each new password, after ours: `undefined` takes it, `{ reason }` refuses it. See `docs/passwords.md`. */
-  judgePassword?: JudgePassword | undefined
+  /** Your own check of each new password, after ours: `undefined` takes it, `{ reason }` refuses it. See `docs/passwords.md`. */
+  validatePassword?: ValidatePassword | undefined
   /**
    * A widget in these forms, such as a captcha. `beforeForgotPassword` checks its answer, and is required then. See
    * `docs/captcha.md`.
@@ -111,7 +110,7 @@ export function checkOptions(options: AccountFlowsOptions) {
 
   for (const name of ['store', 'users'] as const)
     must(typeof options[name] === 'object' && options[name], `${name} is missing`)
-  for (const name of ['beforeForgotPassword', 'judgePassword'] as const)
+  for (const name of ['beforeForgotPassword', 'validatePassword'] as const)
     if (options[name] !== undefined) checkFunctions(options, [name])
   must(
     !options.captcha || beforeForgotPassword,
@@ -142,6 +141,8 @@ export function checkOptions(options: AccountFlowsOptions) {
     captcha: checkCaptcha(options.captcha, refuse),
     initialSettings: options.initialSettings ?? {},
     transport: checkTransport(options.transport),
+    /** A stand-in is not what mails leave by. */
+    hasTransport: options.transport !== undefined && !options.transport.isStandIn,
     brand: checkBrand(options.brand, baseUrl),
     viewsDirectory: checkViewsDirectory(options.viewsDirectory),
     defaultLocale: checkDefaultLocale(options.defaultLocale),

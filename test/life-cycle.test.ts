@@ -1,6 +1,11 @@
+import { spawnSync } from 'node:child_process'
+import { copyFile, cp, rename, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
 import { expect } from 'chai'
 import { later, systemClock, timeout, within } from '../src/clock.ts'
+import { compiledCheckout } from './support/compiled-checkout.ts'
 import { eventually } from './support/eventually.ts'
+import { ROOT, suiteFolder } from './support/folders.ts'
 import { startHarness, suiteHarness, type Harness } from './support/harness.ts'
 import { describeWithMongo } from './support/mongod.ts'
 import { records } from './support/records.ts'
@@ -21,13 +26,50 @@ describe('The life of the flows', () => {
     await h.flows.start()
     expect(await h.flows.health()).to.deep.equal({ isReady: true })
   })
+})
 
-  it('send mails again once they are started again', async () => {
-    const alice = await h.addUser({ username: 'alice' })
-    await alice.forgets()
-    await h.flows.stop()
-    await h.flows.start()
-    await alice.getsBackIn()
+describe('A damaged package [full]', function () {
+  this.timeout(60_000)
+  const folder = suiteFolder()
+
+  const START = `
+    import { createAccountFlows, memoryStore, memoryUsers } from './src/index.js'
+    const options = { baseUrl: 'https://idp.example', secrets: [new Uint8Array(32)] }
+    const flows = createAccountFlows({ ...options, store: memoryStore(), users: memoryUsers() })
+    await flows.start({ workers: false })
+    await flows.stop()`
+
+  async function start() {
+    const code = ['--input-type=module', '-e', START]
+    const { status, stderr } = spawnSync(process.execPath, code, { cwd: folder('built') })
+    return { status, said: String(stderr) }
+  }
+
+  before(async () => {
+    await cp(compiledCheckout(), folder('built'), { recursive: true })
+    await copyFile(join(ROOT, 'package.json'), folder('built/package.json'))
+    await symlink(join(ROOT, 'node_modules'), folder('node_modules'))
+  })
+
+  it('does not start, and names the file that is missing', async () => {
+    expect((await start()).status).to.equal(0)
+    for (const name of [
+      'src/admin/router.js',
+      'src/passwords/common-passwords.br',
+      'views/locales/en.json',
+      'views/mails/partials/dark.css',
+      'views/mails/password-reset.txt',
+      'views/pages/error.pug',
+      'views/pages/partials/wait.pug',
+    ]) {
+      const [there, away] = [folder(`built/${name}`), folder('away')]
+      await rename(there, away)
+      const { status, said } = await start()
+      await rename(away, there)
+      expect(status, name).to.equal(1)
+      expect(said, name).to.match(/^\w*Error\b.*: .*/m)
+      expect(said, name).to.include(name.replace('views/', ''))
+    }
   })
 })
 

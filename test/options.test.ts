@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import Koa from 'koa'
 import { interactionPolicy, Provider, type Configuration } from 'oidc-provider'
-import { ADMIN_SCOPES } from '../src/admin/bearer-tokens.ts'
+import { ADMIN_SCOPES } from '../src/admin/options.ts'
 import {
   createAccountFlows,
   memoryMailbox,
@@ -50,7 +50,7 @@ const REFUSED: Row[] = [
   ['adminToken', { token: TOKEN, scopes: [] }, { token: TOKEN, scopes: 'account-flows:read' }],
   ['adminToken', { token: TOKEN, scopes: ['read'] }, { token: TOKEN, scopes: [...READ, 'openid'] }],
   ['beforeForgotPassword', null, 'allow', {}, true],
-  ['judgePassword', null, 'good', {}, true],
+  ['validatePassword', null, 'good', {}, true],
   ['captcha', null, 'altcha', { html: '<i></i>' }],
   ['bcryptCost', 0, 3, 32, 4.5, NaN, '12', null],
   ['responseDelay', {}, { floorMs: -1, jitterMs: 0 }, { floorMs: 0, jitterMs: -1 }],
@@ -232,13 +232,13 @@ describe('createAccountFlows()', () => {
   }
 
   describe('with a captcha', () => {
-    const judged = (captcha: unknown) => ({ captcha, beforeForgotPassword: () => 'allow' })
-    const withSources = (sources: unknown) => judged({ html: '<i></i>', sources })
+    const validated = (captcha: unknown) => ({ captcha, beforeForgotPassword: () => 'allow' })
+    const withSources = (sources: unknown) => validated({ html: '<i></i>', sources })
 
     it('refuses every wrong one with a TypeError that names it', () => {
       for (const captcha of [null, '<i></i>', {}, { html: ' ' }, { html: 42 }])
-        refuses(judged(captcha), 'captcha')
-      refuses(judged({ html: '<i>', src: '' }), 'captcha')
+        refuses(validated(captcha), 'captcha')
+      refuses(validated({ html: '<i>', src: '' }), 'captcha')
       refuses({ captcha: { html: '<i></i>' } }, 'beforeForgotPassword')
     })
 

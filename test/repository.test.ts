@@ -85,6 +85,7 @@ const CONFIG = {
     paths: {
       'oidc-account-flows': [join(ROOT, 'src/index.ts')],
       'oidc-account-flows/admin-client': [join(ROOT, 'src/admin/client.ts')],
+      'oidc-account-flows/store': [join(ROOT, 'src/store/published.ts')],
       'oidc-account-flows/contract': [join(ROOT, 'src/contract/suites/index.ts')],
       argon2: ['./argon2.ts'],
     },
@@ -254,7 +255,8 @@ describe('The package', () => {
         "import { isCommon } from './dist/src/passwords/common.js'; console.log(await isCommon('password'))"
       const { stdout } = await run(process.execPath, ['--input-type=module', '-e', code], { cwd })
       expect(stdout).to.equal('true\n')
-      const entries = ['src/index.js', 'src/admin/client.js', 'src/contract/suites/index.js']
+      const entries = ['src/index.js', 'src/store/published.js']
+      entries.push('src/admin/client.js', 'src/contract/suites/index.js')
       const consumer = entries.map((entry, n) => `export * as entry${n} from './${entry}'`)
       const dist = join(cwd, 'dist')
       await writeFile(join(dist, 'consumer.ts'), consumer.join('\n'))

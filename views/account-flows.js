@@ -14,14 +14,14 @@ addEventListener('submit', (event) => {
 // Out of the browser's memory, it is old.
 addEventListener('pageshow', ({ persisted }) => persisted && location.reload())
 
-all('[data-bytes]').forEach(judge)
+all('[data-bytes]').forEach(validate)
 all('[data-show]').forEach(letShow)
 all('[data-seconds]').forEach(countDown)
 // A reload sends no form.
 all('[data-page-url]').forEach(({ dataset }) => history.replaceState(null, '', dataset.pageUrl))
 
 /** The rule for a new password: calmly while it is typed, as a fault once its field was left or the form sent. */
-function judge(form) {
+function validate(form) {
   const { min, max, bytes, atLeast, match, tooShort, tooLong, mismatch } = form.dataset
   const { password, confirm_password: confirmation } = form.elements
   const typed = new Set()

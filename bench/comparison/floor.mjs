@@ -6,7 +6,7 @@ import Koa from 'koa'
 import { MongoClient } from 'mongodb'
 import { createMailer, listen, sendWith } from './mailer.mjs'
 
-const { PORT, MONGO_URL, DB } = process.env
+const { PORT, MONGO_URL } = process.env
 const base = `http://127.0.0.1:${PORT}`
 const client = await MongoClient.connect(MONGO_URL, { maxPoolSize: 32 })
 const [users, resets, verifies, sessions, oauth] = [
@@ -15,7 +15,7 @@ const [users, resets, verifies, sessions, oauth] = [
   'email_verification_tokens',
   'idp_sessions',
   'oauth_sessions',
-].map((name) => client.db(DB).collection(name))
+].map((name) => client.db().collection(name))
 const byHash = { key: { hash: 1 }, unique: true }
 await users.createIndexes([
   { key: { username: 1 }, unique: true },

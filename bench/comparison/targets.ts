@@ -1,210 +1,145 @@
-/** What is compared: how each of them stores its users, and how a person speaks to it. */
+/** What is compared: how each stores its users, and how a person asks it. */
 import { randomBytes, randomUUID } from 'node:crypto'
-import bcrypt from 'bcrypt'
 import { ObjectId } from 'mongodb'
-import type { Answer, Client } from './client.ts'
+import { example, OLD_HASH, other, type Person, type Start } from './services.ts'
 
-export interface Person {
-  username: string
-  email: string
-  isVerified: boolean
+/** One request: a POST where it has a form or JSON. */
+export interface Ask {
+  path: string
+  form?: Record<string, string>
+  json?: object
+  headers?: Record<string, string>
+  /** Whether it did what was asked. By default: the status is 200. */
+  worked?(answer: Response, body: string): boolean
 }
 
 export interface Target {
-  /** Its server, below `bench/`. */
-  server: string
-  /** What its database holds of these people, by collection. */
-  documents(people: Person[]): Record<string, object[]>
-  /** Each answers whether it worked. */
-  forgot(client: Client, person: Person): Promise<boolean>
-  reset(client: Client, link: string): Promise<boolean>
-  /** Asks for a verification link. `undefined`: it has no such endpoint, and `linkOf` knows what was mailed at sign-up. */
-  resend?(client: Client, person: Person): Promise<boolean>
-  linkOf?(person: Person, base: string): string
-  verify(client: Client, link: string): Promise<boolean>
+  start: Start
+  /** Asks for a link by address, and for a verification link by name. `undefined`: it mails one at sign-up alone. */
+  forgot(person: Person): Ask
+  resend?(person: Person): Ask
+  reset(link: string): Ask
+  verify(link: string, person: Person): Ask
 }
 
-const OLD = await bcrypt.hash('the password of before', 10)
 const password = 'another password'
 const tokenOf = (link: string) => new URL(link).searchParams.get('token') ?? ''
-const isOk = async (answer: Promise<Answer>) => (await answer).status === 200
+const formOf = (link: string) => ({ token: tokenOf(link), password, confirm_password: password })
 
-async function leadsOn(answer: Promise<Answer>, where: RegExp): Promise<boolean> {
-  const { status, headers } = await answer
-  return [302, 303].includes(status) && where.test(headers.location ?? '')
-}
+const leadsTo = (where: RegExp) => (answer: Response) =>
+  [302, 303].includes(answer.status) && where.test(answer.headers.get('location') ?? '')
 
 const floor: Target = {
-  server: 'comparison/floor.mjs',
-  documents: (people) => ({
-    users: people.map(({ username, email, isVerified }) => ({
-      username,
-      email,
-      emailVerified: isVerified,
-      passwordHash: OLD,
-    })),
-  }),
-  forgot: (client, { email }) => isOk(client.post('/forgot', { form: { identifier: email } })),
-  reset: (client, link) =>
-    isOk(
-      client.post('/reset', {
-        form: { token: tokenOf(link), password, confirm_password: password },
-      }),
-    ),
-  resend: (client, { username }) => isOk(client.post('/resend', { form: { username } })),
-  verify: (client, link) => leadsOn(client.get(link), /[?&]code=/),
+  start: other('comparison/floor.mjs', (people) => ({
+    users: people.map(({ username, email, isVerified }) => {
+      return { username, email, emailVerified: isVerified, passwordHash: OLD_HASH }
+    }),
+  })),
+  forgot: ({ email }) => ({ path: '/forgot', form: { identifier: email } }),
+  resend: ({ username }) => ({ path: '/resend', form: { username } }),
+  reset: (link) => ({ path: '/reset', form: formOf(link) }),
+  verify: (link) => ({ path: link, worked: leadsTo(/[?&]code=/) }),
 }
 
-const P = '/oauth2'
-const REQUEST = new URLSearchParams({
-  client_id: 'app',
-  response_type: 'code',
-  scope: 'openid',
-  state: 'state',
-  redirect_uri: 'https://app.example/cb',
-})
+let networks = 0
 
-function cookiesOf({ headers }: Answer): string {
-  return (headers['set-cookie'] ?? []).map((cookie) => cookie.split(';', 1)[0]).join('; ')
+/** Behind a proxy, each from a network of its own: of one network, few resets wait. */
+function ours(path: string, form?: Record<string, string>): Ask {
+  networks = (networks + 1) % 0x10000
+  const headers = { 'x-forwarded-for': `2001:db8:${networks.toString(16)}::1` }
+  return { path, headers, ...(form && { form }) }
 }
 
-/** `resend` is a login that is blocked, from the authorization request to the page, because its link is what finishes a login. */
-const accountFlows: Target = {
-  server: 'comparison/account-flows.mjs',
-  documents: (people) => ({
-    users: people.map(({ username, email, isVerified }) => ({
-      _id: username,
-      username,
-      email,
-      email_verified: isVerified,
-      password_hash: OLD,
-    })),
-  }),
-  forgot: (client, { email }) =>
-    isOk(client.post(`${P}/forgot-password`, { form: { identifier: email } })),
-  reset: (client, link) =>
-    isOk(
-      client.post(`${P}/reset-password`, {
-        form: { token: tokenOf(link), password, confirm_password: password },
-      }),
-    ),
-  async resend(client, { username }) {
-    const begun = await client.get(`${P}/auth?${REQUEST}`)
-    const headers = { cookie: cookiesOf(begun) }
-    const login = begun.headers.location ?? ''
-    await client.get(login, { headers })
-    const { status, body } = await client.post(login, { form: { username }, headers })
-    return status === 200 && body.includes('data-mode="blocked"')
-  },
-  verify: (client, link) => leadsOn(client.get(link), /[?&]code=/),
+const accountFlows: Omit<Target, 'start'> = {
+  forgot: ({ email }) => ours('/oauth2/forgot-password', { identifier: email }),
+  resend: ({ username }) => ours('/oauth2/resend-verification', { username }),
+  reset: (link) => ours('/oauth2/reset-password', formOf(link)),
+  verify: (link) => ours(link),
 }
+
+const stamps = { createdAt: new Date(), updatedAt: new Date() }
 
 const betterAuth: Target = {
-  server: 'peers/better-auth.mjs',
-  documents(people) {
-    const now = new Date()
-    const stamps = { createdAt: now, updatedAt: now }
+  start: other('peers/better-auth.mjs', (people) => {
     const all = people.map((person) => ({ person, _id: new ObjectId() }))
     return {
-      user: all.map(({ _id, person: { username, email, isVerified } }) => ({
-        _id,
-        name: username,
-        email,
-        emailVerified: isVerified,
-        ...stamps,
-      })),
-      account: all.map(({ _id }) => ({
-        accountId: String(_id),
-        providerId: 'credential',
-        userId: _id,
-        password: 'none',
-        ...stamps,
-      })),
+      user: all.map(({ _id, person: { username, email, isVerified } }) => {
+        return { _id, name: username, email, emailVerified: isVerified, ...stamps }
+      }),
+      account: all.map(({ _id }) => {
+        const login = { accountId: String(_id), providerId: 'credential', password: 'none' }
+        return { ...login, userId: _id, ...stamps }
+      }),
     }
-  },
-  forgot: (client, { email }) =>
-    isOk(
-      client.post('/api/auth/request-password-reset', { json: { email, redirectTo: '/reset' } }),
-    ),
-  reset: (client, link) => {
-    const token = new URL(link).pathname.split('/').at(-1)
-    return isOk(client.post('/api/auth/reset-password', { json: { newPassword: password, token } }))
-  },
-  resend: (client, { email }) =>
-    isOk(client.post('/api/auth/send-verification-email', { json: { email, callbackURL: '/' } })),
-  verify: (client, link) => leadsOn(client.get(link), /^(?!.*error=)/),
+  }),
+  forgot: ({ email }) => ({
+    path: '/api/auth/request-password-reset',
+    json: { email, redirectTo: '/reset' },
+  }),
+  resend: ({ email }) => ({
+    path: '/api/auth/send-verification-email',
+    json: { email, callbackURL: '/' },
+  }),
+  reset: (link) => ({
+    path: '/api/auth/reset-password',
+    json: { newPassword: password, token: new URL(link).pathname.split('/').at(-1) },
+  }),
+  verify: (link) => ({ path: link, worked: leadsTo(/^(?!.*error=)/) }),
 }
 
 const headers = { 'x-parse-application-id': 'bench' }
+
 const parseServer: Target = {
-  server: 'peers/parse-server.mjs',
-  documents(people) {
-    const now = new Date()
-    return {
-      _User: people.map(({ username, email, isVerified }) => {
-        const _id = randomUUID().replaceAll('-', '').slice(0, 16)
-        return {
-          _id,
-          username,
-          email,
-          emailVerified: isVerified,
-          _hashed_password: OLD,
-          _wperm: [_id],
-          _rperm: [_id],
-          _acl: { [_id]: { w: true, r: true } },
-          _created_at: now,
-          _updated_at: now,
-        }
-      }),
-    }
-  },
-  forgot: (client, { email }) =>
-    isOk(client.post('/parse/requestPasswordReset', { json: { email }, headers })),
-  async reset(client, link) {
-    const form = { token: tokenOf(link), new_password: password }
-    const { body } = await client.post('/parse/apps/bench/request_password_reset', { form })
-    return body.includes('Your password has been updated')
-  },
-  resend: (client, { email }) =>
-    isOk(client.post('/parse/verificationEmailRequest', { json: { email }, headers })),
-  verify: async (client, link) => /email verified/i.test((await client.get(link)).body),
+  start: other('peers/parse-server.mjs', (people) => ({
+    _User: people.map(({ username, email, isVerified }) => {
+      const _id = randomUUID().replaceAll('-', '').slice(0, 16)
+      const rights = { _wperm: [_id], _rperm: [_id], _acl: { [_id]: { w: true, r: true } } }
+      const times = { _created_at: new Date(), _updated_at: new Date() }
+      const user = { username, email, emailVerified: isVerified, _hashed_password: OLD_HASH }
+      return { _id, ...user, ...rights, ...times }
+    }),
+  })),
+  forgot: ({ email }) => ({ path: '/parse/requestPasswordReset', json: { email }, headers }),
+  resend: ({ email }) => ({ path: '/parse/verificationEmailRequest', json: { email }, headers }),
+  reset: (link) => ({
+    path: '/parse/apps/bench/request_password_reset',
+    form: { token: tokenOf(link), new_password: password },
+    worked: (_, body) => body.includes('Your password has been updated'),
+  }),
+  verify: (link) => ({ path: link, worked: (_, body) => /email verified/i.test(body) }),
 }
 
 const payload: Target = {
-  server: 'peers/payload.mjs',
-  documents(people) {
-    const now = new Date()
-    return {
-      users: people.map(({ username, email, isVerified }) => ({
-        email,
-        salt: randomBytes(32).toString('hex'),
-        hash: 'none',
-        _verified: isVerified,
-        _verificationToken: isVerified ? null : username,
-        loginAttempts: 0,
-        sessions: [],
-        createdAt: now,
-        updatedAt: now,
-      })),
-    }
-  },
-  forgot: (client, { email }) =>
-    isOk(client.post('/api/users/forgot-password', { json: { email } })),
-  reset: (client, link) =>
-    isOk(
-      client.post('/api/users/reset-password', {
-        json: { token: link.split('/').at(-1), password },
-      }),
-    ),
-  linkOf: ({ username }, base) => `${base}/api/users/verify/${username}`,
-  verify: (client, link) => isOk(client.post(link)),
+  start: other('peers/payload.mjs', (people) => ({
+    users: people.map(({ username, email, isVerified }) => ({
+      email,
+      salt: randomBytes(32).toString('hex'),
+      hash: 'none',
+      _verified: isVerified,
+      _verificationToken: isVerified ? null : username,
+      loginAttempts: 0,
+      sessions: [],
+      ...stamps,
+    })),
+  })),
+  forgot: ({ email }) => ({ path: '/api/users/forgot-password', json: { email } }),
+  reset: (link) => ({
+    path: '/api/users/reset-password',
+    json: { token: link.split('/').at(-1), password },
+  }),
+  verify: (_, { username }) => ({ path: `/api/users/verify/${username}`, json: {} }),
 }
 
-/** The floor first: all others are told as multiples of it. */
+/** The floor first: all others are told as multiples of it. Those that are named after a store are this package. */
 export const targets: Record<string, Target> = {
-  'floor-spec': floor,
-  'account-flows': accountFlows,
+  floor,
+  memory: { ...accountFlows, start: example('memory') },
+  mongodb: { ...accountFlows, start: example('mongodb') },
+  postgresql: { ...accountFlows, start: example('postgresql') },
   'better-auth': betterAuth,
   'parse-server': parseServer,
   payload,
 }
+
+/** They are installed for the bench alone. */
+export const PEERS = ['better-auth', 'parse-server', 'payload']

@@ -6,9 +6,9 @@ import { toNodeHandler } from 'better-auth/node'
 import { MongoClient } from 'mongodb'
 import { createMailer, listen, sendWith } from '../comparison/mailer.mjs'
 
-const { PORT, MONGO_URL, DB } = process.env
+const { PORT, MONGO_URL } = process.env
 const client = await MongoClient.connect(MONGO_URL, { maxPoolSize: 32 })
-const db = client.db(DB)
+const db = client.db()
 await db.collection('user').createIndex({ email: 1 }, { unique: true })
 await db.collection('account').createIndex({ userId: 1 })
 await db.collection('verification').createIndex({ identifier: 1 })

@@ -3,13 +3,11 @@ import express from 'express'
 import { ParseServer } from 'parse-server'
 import { createMailer, FROM, listen } from '../comparison/mailer.mjs'
 
-const { PORT, MONGO_URL, DB } = process.env
+const { PORT, MONGO_URL } = process.env
 const base = `http://127.0.0.1:${PORT}/parse`
 const mailer = createMailer()
-const url = new URL(MONGO_URL)
-url.pathname = `/${DB}`
 const server = new ParseServer({
-  databaseURI: url.href,
+  databaseURI: MONGO_URL,
   databaseOptions: { maxPoolSize: 32 },
   appId: 'bench',
   appName: 'bench',

@@ -5,10 +5,8 @@ import { nodemailerAdapter } from '@payloadcms/email-nodemailer'
 import { buildConfig, getPayload, handleEndpoints } from 'payload'
 import { createMailer, FROM, listen } from '../comparison/mailer.mjs'
 
-const { PORT, MONGO_URL, DB } = process.env
+const { PORT, MONGO_URL } = process.env
 const base = `http://127.0.0.1:${PORT}`
-const url = new URL(MONGO_URL)
-url.pathname = `/${DB}`
 const linkTo = (path) => ({
   generateEmailHTML: ({ token }) => `Open this link: ${base}${path}/${token}`,
 })
@@ -20,7 +18,7 @@ const config = await buildConfig({
   graphQL: { disable: true },
   logger: { options: { level: 'error' } },
   db: mongooseAdapter({
-    url: url.href,
+    url: MONGO_URL,
     connectOptions: { maxPoolSize: 32, autoCreate: false, autoIndex: false },
   }),
   email: nodemailerAdapter({

@@ -1,99 +1,90 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
-import type { Plan } from './measure.ts'
+import { measureAnswers, measureFollowers, type How, type Plan } from './measure.ts'
 import { CHEAP_HASH, DEAR_HASH, type Person, type Service, type Setup } from './service.ts'
+import type { Pairs } from './statistics.ts'
 import { getRequest, postRequest, type WireRequest } from './wire.ts'
 
-/** Two classes of requests that nobody may be able to tell apart. */
-export interface Contrast {
-  name: string
-  setup: Setup
-  connections: number
-  /** Also part of the short form. */
-  isShort?: boolean
-  /** With `count` identifiers of each class. */
-  plan(service: Service, count: number): Promise<Plan>
-}
+/** Measures classes of requests that no test may be able to tell apart. Answers them by what comes behind the name of the contrast. */
+type Contrast = (service: Service, how: How) => Promise<Record<string, Pairs>>
 
-const NEAR: Setup = { delay: 'none', mail: 'taken', database: 'near', cap: 'none' }
-const SHIPPED: Setup = { ...NEAR, delay: 'shipped' }
-const CONNECTIONS = 20
+/** With `count` identifiers of each class. */
+type Planned = (service: Service, count: number) => Promise<Plan> | Plan
 
 const UNVERIFIED = { email_verified: false }
 const DISABLED = { disabled: true }
-const ADDRESSLESS = { email: undefined }
 
-type Form = (service: Service, identifier: string) => WireRequest
+/** A form of the service, as a person fills it in. */
+interface Form {
+  path: string
+  fields(person: Person): Record<string, string>
+  cookie?: string
+  lastByteAfterMs?: number
+  /** Of the answer; 200 by default. */
+  status?: number
+}
 
-const formOf =
-  (path: string, field: string, more: Record<string, string> = {}): Form =>
-  ({ oauthUrl }, identifier) => ({
-    bytes: postRequest(new URL(path, oauthUrl), { [field]: identifier, ...more }),
-  })
+export const forgot: Form = {
+  path: 'forgot-password',
+  fields: ({ username }) => ({ identifier: username }),
+}
+const forgotByAddress: Form = { ...forgot, fields: ({ email }) => ({ identifier: email }) }
+const forgotSlowly: Form = { ...forgot, lastByteAfterMs: 400 }
+const parameters = { client_id: 'app', redirect_uri: 'https://evil.example/', state: 'x' }
+const forgotElsewhere: Form = {
+  ...forgot,
+  fields: ({ username }) => ({ identifier: username, ...parameters }),
+}
+export const resend: Form = {
+  path: 'resend-verification',
+  fields: ({ username }) => ({ username }),
+}
 
-const forgot = formOf('forgot-password', 'identifier')
-const resend = formOf('resend-verification', 'username')
-const carried = { client_id: 'app', redirect_uri: 'https://evil.example/', state: 'x' }
-const forgotElsewhere = formOf('forgot-password', 'identifier', carried)
-const forgotSlowly: Form = (...args) => ({ ...forgot(...args), lastByteAfterMs: 400 })
-
-const usernameOf = ({ username }: Person) => username
-const emailOf = ({ email }: Person) => email
-
-/** Accounts of one kind against nobody, asked for with this form. */
-function against(
-  form: Form,
-  document: object,
-  identifierOf: (person: Person) => string = usernameOf,
-): Contrast['plan'] {
-  return async (service, count) => {
-    const path = form === resend ? 'resend-verification' : 'forgot-password'
-    return {
-      url: new URL(path, service.oauthUrl),
-      hits: (await service.accounts(count, document)).map((p) => form(service, identifierOf(p))),
-      misses: service.strangers(count).map((p) => form(service, identifierOf(p))),
-      status: 200,
-    }
-  }
+/** The form, filled in for both classes. */
+export function planFor(
+  { oauthUrl }: Pick<Service, 'oauthUrl'>,
+  { path, fields, cookie, lastByteAfterMs, status = 200 }: Form,
+  hits: Person[],
+  misses: Person[],
+): Plan {
+  const url = new URL(path, oauthUrl)
+  const requests = (people: Person[]): WireRequest[] =>
+    people.map((person) => ({ bytes: postRequest(url, fields(person), cookie), lastByteAfterMs }))
+  return { url, hits: requests(hits), misses: requests(misses), status }
 }
 
 /** Nobody against nobody: what no test may take for a difference. */
-export const nothing: Contrast['plan'] = async (service, count) => {
-  const requests = () => service.strangers(count).map(({ username }) => forgot(service, username))
-  const url = new URL('forgot-password', service.oauthUrl)
-  return { url, hits: requests(), misses: requests(), status: 200 }
+export function nothing(service: Service, count: number): Plan {
+  return planFor(service, forgot, service.strangers(count), service.strangers(count))
 }
 
-const named =
-  (length: number): Contrast['plan'] =>
-  async (service, count) => {
-    const people = () =>
-      service.strangers(count).map((person, i) => ({
-        ...person,
-        username:
-          length === 1
-            ? String.fromCodePoint(0x4e00 + taken + i)
-            : person.username.repeat(30).slice(0, length - 5) + String(10_000 + i),
-      }))
-    const hits = people()
-    taken += count
-    const misses = people()
-    taken += count
-    await service.add(hits)
-    const requests = (all: Person[]) => all.map(({ username }) => forgot(service, username))
-    const url = new URL('forgot-password', service.oauthUrl)
-    return { url, hits: requests(hits), misses: requests(misses), status: 200 }
+/** Accounts of one kind against nobody. */
+function against(form: Form, document: object = {}): Planned {
+  return async (service, count) => {
+    const accounts = await service.accounts(count, document)
+    return planFor(service, form, accounts, service.strangers(count))
   }
+}
+
+function named(length: number): Planned {
+  return async (service, count) => {
+    const people = () =>
+      service.strangers(count).map((person) => {
+        taken += 1
+        const unlike = person.username.repeat(30).slice(0, length - 6) + String(100_000 + taken)
+        return { ...person, username: length === 1 ? String.fromCodePoint(0x4e00 + taken) : unlike }
+      })
+    const accounts = people()
+    await service.add(accounts)
+    return planFor(service, forgot, accounts, people())
+  }
+}
 let taken = 0
 
-const throttled: Contrast['plan'] = async (service, count) => {
-  const plan = await against(forgot, {})(service, count)
-  for (const { bytes } of plan.hits) {
-    await fetch(plan.url, {
-      method: 'POST',
-      headers: { 'content-type': 'application/x-www-form-urlencoded' },
-      body: bytes.subarray(bytes.indexOf('\r\n\r\n') + 4).toString(),
-    })
-  }
+const throttled: Planned = async (service, count) => {
+  const accounts = await service.accounts(count)
+  const plan = planFor(service, forgot, accounts, service.strangers(count))
+  for (const person of accounts)
+    await fetch(plan.url, { method: 'POST', body: new URLSearchParams(forgot.fields(person)) })
   await service.rest()
   const tokens = service.db.collection('password_reset_tokens')
   const live = await tokens.countDocuments({ live_of: { $type: 'string' } })
@@ -101,37 +92,26 @@ const throttled: Contrast['plan'] = async (service, count) => {
   return plan
 }
 
-function login(document: object, password = 'not the password'): Contrast['plan'] {
+function login(document: object, password = 'not the password'): Planned {
   return async (service, count) => {
-    const url = new URL('login', service.oauthUrl)
     const { cookie, interaction } = await service.loginPage()
-    const request = ({ username }: Person) => ({
-      bytes: postRequest(url, { interaction, username, password }, cookie),
-    })
-    return {
-      url,
-      hits: (await service.accounts(count, document)).map(request),
-      misses: service.strangers(count).map(request),
-      status: 401,
-    }
+    const fields = ({ username }: Person) => ({ interaction, username, password })
+    return against({ path: 'login', fields, cookie, status: 401 }, document)(service, count)
   }
 }
 
 /** A link whose first 42 characters are those of a live one, against one that is random (TIM-08). */
-const almostTheLink: Contrast['plan'] = async (service, count) => {
-  const url = new URL('reset-password', service.oauthUrl)
+const almostTheLink: Planned = async ({ oauthUrl, db }, count) => {
+  const url = new URL('reset-password', oauthUrl)
   const live = randomBytes(32).toString('base64url')
-  const in1Hour = new Date(Date.now() + 3_600_000)
-  await service.db.collection('password_reset_tokens').insertOne({
+  await db.collection('password_reset_tokens').insertOne({
     token_hash: createHash('sha256').update(live).digest('hex'),
     user_id: randomUUID(),
-    expires_at: in1Hour,
+    expires_at: new Date(Date.now() + 3_600_000),
     used_at: null,
     invalidated_at: null,
   })
-  const request = (token: string) => ({
-    bytes: getRequest(new URL(`?token=${token}`, url)),
-  })
+  const request = (token: string) => ({ bytes: getRequest(new URL(`?token=${token}`, url)) })
   const letters = 'abcdefgh'.split('').filter((letter) => !live.endsWith(letter))
   return {
     url,
@@ -141,75 +121,102 @@ const almostTheLink: Contrast['plan'] = async (service, count) => {
   }
 }
 
-const one = (name: string, plan: Contrast['plan'], more: Partial<Contrast> = {}): Contrast => ({
-  name,
-  plan,
-  setup: NEAR,
-  connections: 1,
-  ...more,
-})
-const shipped = { setup: SHIPPED, connections: CONNECTIONS }
+const of =
+  (planned: Planned): Contrast =>
+  async (service, how) => {
+    const plan = await planned(service, how.identifiers)
+    return { '': await measureAnswers(plan, how) }
+  }
 
-export const contrasts: Contrast[] = [
-  one('forgot: username', against(forgot, {}), { isShort: true }),
-  one('forgot: verified address', against(forgot, {}, emailOf), { isShort: true }),
-  one('forgot: unverified address', against(forgot, UNVERIFIED, emailOf)),
-  one('forgot: disabled', against(forgot, DISABLED)),
-  one('forgot: no address', against(forgot, ADDRESSLESS)),
-  one('forgot: foreign redirect_uri', against(forgotElsewhere, {})),
-  one('forgot: 1 character', named(1)),
-  one('forgot: 64 characters', named(64)),
-  one('forgot: 254 characters', named(254)),
-  one('forgot: 300 characters', named(300)),
-  one('forgot: last byte late', against(forgotSlowly, {}), { connections: CONNECTIONS }),
-  one('resend: unverified', against(resend, UNVERIFIED), { isShort: true }),
-  one('resend: verified', against(resend, {})),
-  one('resend: disabled', against(resend, DISABLED)),
-  one('reset link: 42 characters right', almostTheLink),
-  one('login: verified', login({}), { isShort: true }),
-  one('login: unverified', login(UNVERIFIED)),
-  one('login: disabled', login(DISABLED)),
-  one('login: no password', login({ password_hash: undefined })),
-  one('login: hash of lower cost', login({ password_hash: CHEAP_HASH }), { isShort: true }),
-  one('login: hash of higher cost', login({ password_hash: DEAR_HASH })),
-  one('login: password of 73 bytes', login({}, 'x'.repeat(73))),
-  one('forgot: beyond the cap', throttled, { setup: { ...NEAR, cap: 'one' } }),
-  one('forgot: username', against(forgot, {}), { setup: { ...NEAR, mail: 'unreachable' } }),
-  one('forgot: username', against(forgot, {}), { setup: { ...NEAR, mail: 'refused' } }),
-  one('forgot: username', against(forgot, {}), { setup: { ...NEAR, mail: 'silent' } }),
-  one('forgot: username', against(forgot, {}), {
-    setup: { ...NEAR, database: 'far' },
-    connections: CONNECTIONS,
-  }),
-  one('forgot: username', against(forgot, {}), shipped),
-  one('forgot: verified address', against(forgot, {}, emailOf), shipped),
-  one('forgot: last byte late', against(forgotSlowly, {}), shipped),
-  one('resend: unverified', against(resend, UNVERIFIED), shipped),
+const LAGS_MS = [0, 10, 50, 200, 1_000]
+
+/** What is asked for after a forgot-password. */
+const after =
+  (requestsOf: (service: Service, plan: Plan) => WireRequest[]): Contrast =>
+  async (service, how) => {
+    const plan = await against(forgot)(service, how.identifiers)
+    const requests = requestsOf(service, plan)
+    const measured = await measureFollowers(plan, how, { lagsMs: LAGS_MS, requests })
+    return Object.fromEntries(measured.map((pairs, i) => [` after ${LAGS_MS[i]} ms`, pairs]))
+  }
+
+const byUsername = { 'forgot: username': of(against(forgot)) }
+const byAddress = { 'forgot: verified address': of(against(forgotByAddress)) }
+const lastByteLate = { 'forgot: last byte late': of(against(forgotSlowly)) }
+const resendUnverified = { 'resend: unverified': of(against(resend, UNVERIFIED)) }
+
+/** A server, and what is measured on it. */
+interface Server {
+  setup: Setup
+  /** Behind the names of its contrasts. */
+  suffix?: string
+  connections: number
+  /** What its positive control holds back. `undefined`: it has no controls. */
+  holdHitsMs?: number
+  contrasts: Record<string, Contrast>
+}
+
+export const servers: Server[] = [
+  {
+    setup: {},
+    connections: 1,
+    holdHitsMs: 3,
+    contrasts: {
+      ...byUsername,
+      ...byAddress,
+      'forgot: unverified address': of(against(forgotByAddress, UNVERIFIED)),
+      'forgot: disabled': of(against(forgot, DISABLED)),
+      'forgot: no address': of(against(forgot, { email: undefined })),
+      'forgot: foreign redirect_uri': of(against(forgotElsewhere)),
+      'forgot: 1 character': of(named(1)),
+      'forgot: 64 characters': of(named(64)),
+      'forgot: 254 characters': of(named(254)),
+      'forgot: 300 characters': of(named(300)),
+      ...resendUnverified,
+      'resend: verified': of(against(resend)),
+      'resend: disabled': of(against(resend, DISABLED)),
+      'reset link: 42 characters right': of(almostTheLink),
+      'login: verified': of(login({})),
+      'login: unverified': of(login(UNVERIFIED)),
+      'login: disabled': of(login(DISABLED)),
+      'login: no password': of(login({ password_hash: undefined })),
+      'login: hash of lower cost': of(login({ password_hash: CHEAP_HASH })),
+      'login: hash of higher cost': of(login({ password_hash: DEAR_HASH })),
+      'login: password of 73 bytes': of(login({}, 'x'.repeat(73))),
+      'forgot, then probe': after((_, { url }) => [{ bytes: getRequest(url) }]),
+      'forgot, then successor': after((service, { hits }) => nothing(service, hits.length).hits),
+    },
+  },
+  { setup: {}, connections: 20, contrasts: lastByteLate },
+  {
+    setup: { isCapped: true },
+    connections: 1,
+    contrasts: { 'forgot: beyond the cap': of(throttled) },
+  },
+  ...(['unreachable', 'refused', 'silent'] as const).map((mail) => ({
+    setup: { mail },
+    suffix: `, mail ${mail}`,
+    connections: 1,
+    contrasts: byUsername,
+  })),
+  {
+    setup: { isFar: true },
+    suffix: ', MongoDB 100 ms away',
+    connections: 20,
+    contrasts: byUsername,
+  },
+  {
+    setup: { isDelayed: true },
+    suffix: ', shipped delay',
+    connections: 20,
+    holdHitsMs: 30,
+    contrasts: { ...byUsername, ...byAddress, ...lastByteLate, ...resendUnverified },
+  },
 ]
 
-/** What is asked for by section B, and what comes after it. */
-export const followed = {
-  setup: NEAR,
-  plan: against(forgot, {}),
-  lagsMs: [0, 10, 50, 200, 1_000],
-  followers: {
-    probe: undefined,
-    successor: (service: Service, count: number) =>
-      service.strangers(count).map(({ username }) => forgot(service, username)),
-  },
-}
-
-export const controls = {
-  none: { setup: NEAR, connections: 1, holdHitsMs: 3 },
-  shipped: { setup: SHIPPED, connections: CONNECTIONS, holdHitsMs: 30 },
-}
-
-/** How the contrast is called beside others of the same name. */
-export function titleOf({ name, setup }: Pick<Contrast, 'name' | 'setup'>): string {
-  return [
-    name,
-    ...(setup.mail === 'taken' ? [] : [`mail ${setup.mail}`]),
-    ...(setup.database === 'near' ? [] : ['MongoDB 100 ms away']),
-    ...(setup.delay === 'none' ? [] : ['shipped delay']),
-  ].join(', ')
-}
+/** The short form, on the first server. */
+export const SHORT = [
+  ...Object.keys({ ...byUsername, ...byAddress, ...resendUnverified }),
+  'login: verified',
+  'login: hash of lower cost',
+]

@@ -6,27 +6,21 @@
  */
 import { stopMongo } from '../../test/support/mongod.ts'
 import { PAIRS_FOR_EQUALITY } from './judge.ts'
-import { readOptions, USAGE, type Options } from './options.ts'
-import { createRandom } from './random.ts'
-import { conclude, EXIT_CODES, headLine, linesOf, type Outcome } from './report.ts'
-import { proveDeployment } from './prove-deployment.ts'
-import { proveExample } from './prove-example.ts'
+import { readOptions, USAGE } from './options.ts'
+import { proveDeployment, proveExample } from './prove.ts'
+import { conclude, EXIT_CODES, headLine, linesOf, type Conclusion, type Outcome } from './report.ts'
+import { createRandom } from './statistics.ts'
 
-function optionsOrWrong(): Options | string {
-  try {
-    return readOptions(process.argv.slice(2))
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error)
-  }
-}
-
-const options = optionsOrWrong()
-if (typeof options === 'string') {
-  console.error(`${options}\n\n${USAGE}`)
-  process.exit(EXIT_CODES.void)
-}
+const options = readOrRefuse()
 const { isJson, pairs, seed } = options
-const random = createRandom(seed)
+const isEnough = pairs >= PAIRS_FOR_EQUALITY
+const SENTENCES: Record<Conclusion, string> = {
+  quiet: isEnough
+    ? 'QUIET: nothing can be told apart.'
+    : 'QUIET: no difference was seen twice, which shows little with so few pairs.',
+  leak: 'LEAK: these can be told apart, as the table says.',
+  void: 'VOID: this run shows nothing, as a control misbehaved or nothing was measured.',
+}
 const outcomes: Outcome[] = []
 
 function show(outcome: Outcome) {
@@ -36,34 +30,30 @@ function show(outcome: Outcome) {
 
 if (!isJson) {
   console.log(`Node ${process.version}, ${pairs} pairs of each contrast, --seed ${seed}`)
-  if (pairs < PAIRS_FOR_EQUALITY)
+  if (!isEnough)
     console.log(
       `Below ${PAIRS_FOR_EQUALITY} pairs a difference may show; that there is none is not shown.`,
     )
   console.log(`\n${headLine()}`)
 }
-let broken: unknown
+const run = { options, random: createRandom(seed), show }
+let conclusion: Conclusion = 'void'
 try {
-  if (options.deployment) await proveDeployment(options.deployment, { options, random, show })
-  else await proveExample({ options, random, show })
+  await (options.deployment ? proveDeployment(options.deployment, run) : proveExample(run))
+  conclusion = conclude(outcomes)
 } catch (error) {
-  broken = error
-} finally {
-  stopMongo()
+  console.error(error instanceof Error ? error.message : error)
 }
-
-const conclusion = broken === undefined ? conclude(outcomes) : 'void'
 if (isJson) console.log(JSON.stringify({ conclusion, seed, node: process.version, outcomes }))
-else {
-  const sentence = {
-    quiet:
-      pairs < PAIRS_FOR_EQUALITY
-        ? 'QUIET: no difference was seen twice, which shows little with so few pairs.'
-        : 'QUIET: nothing can be told apart.',
-    leak: 'LEAK: these can be told apart, as the table says.',
-    void: 'VOID: this run shows nothing, as a control misbehaved or nothing was measured.',
-  }[conclusion]
-  console.log(`\n${sentence}`)
-}
-if (broken !== undefined) console.error(broken instanceof Error ? broken.message : broken)
+else console.log(`\n${SENTENCES[conclusion]}`)
+stopMongo()
 process.exit(EXIT_CODES[conclusion])
+
+function readOrRefuse() {
+  try {
+    return readOptions(process.argv.slice(2))
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : String(error)}\n\n${USAGE}`)
+    return process.exit(EXIT_CODES.void)
+  }
+}

@@ -1,8 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Random } from './random.ts'
-import type { Relay } from './relay.ts'
-import type { Pairs } from './statistics.ts'
-import { getRequest, openWire, placeOf, type Wire, type WireRequest } from './wire.ts'
+import type { Pairs, Random } from './statistics.ts'
+import { openWire, placeOf, type Relay, type Wire, type WireRequest } from './wire.ts'
 
 /** The requests of two classes; each list is gone through again and again. */
 export interface Plan {
@@ -13,11 +11,18 @@ export interface Plan {
   status: number
 }
 
-export interface MeasureOptions {
+/** How much is measured, and how. */
+export interface How {
   pairs: number
   /** Requests of each class that are sent before, and not counted. */
   warmUp: number
   random: Random
+  /** How many people each class has. */
+  identifiers: number
+  connections: number
+  /** In between, to hold the answers to hits back. */
+  relay?: Relay
+  holdHitsMs?: number
 }
 
 const BREATH_MS = 120
@@ -25,33 +30,17 @@ const BREATH_MS = 120
 /** Section A: the time of each answer, hit and miss one after the other in random order on the same connection. */
 export async function measureAnswers(
   plan: Plan,
-  {
-    pairs,
-    warmUp,
-    random,
-    connections,
-    relay,
-    holdHitsMs = 0,
-  }: MeasureOptions & {
-    connections: number
-    /** In between, to hold the answers to hits back. */
-    relay?: Relay | undefined
-    holdHitsMs?: number
-  },
+  { pairs, warmUp, random, connections, relay, holdHitsMs = 0 }: How,
 ): Promise<Pairs> {
-  checkLengths(plan)
   const result: Pairs = { hits: [], misses: [] }
   let next = -warmUp
 
   async function work(wire: Wire) {
     const timed = async (request: WireRequest, holdMs: number) => {
       relay?.holdBack(wire.localPort(), holdMs)
-      return checked(await wire.ask(request), plan).milliseconds
+      return checked(await wire.ask(request), plan)
     }
-    for (;;) {
-      const index = next
-      if (index >= pairs) return
-      next += 1
+    for (let index = next++; index < pairs; index = next++) {
       const hit = () => timed(nth(plan.hits, index + warmUp), holdHitsMs)
       const miss = () => timed(nth(plan.misses, index + warmUp), 0)
       const isHitFirst = random.below(2) === 1
@@ -63,7 +52,7 @@ export async function measureAnswers(
     }
   }
 
-  await onWires(plan.url, connections, relay, (wires) => Promise.all(wires.map(work)))
+  await onWires(plan, connections, relay, (wires) => Promise.all(wires.map(work)))
   return result
 }
 
@@ -74,78 +63,64 @@ export async function measureAnswers(
  */
 export async function measureFollowers(
   plan: Plan,
-  {
-    pairs,
-    warmUp,
-    random,
-    lagsMs,
-    follower,
-  }: MeasureOptions & {
-    lagsMs: number[]
-    follower: 'probe' | WireRequest[]
-  },
-): Promise<Map<number, Pairs>> {
-  checkLengths(plan)
-  const isProbe = follower === 'probe'
-  const requests = isProbe ? [{ bytes: getRequest(plan.url) }] : follower
-  const results = new Map<number, Pairs>(lagsMs.map((lag) => [lag, { hits: [], misses: [] }]))
-  const underWay: Promise<void>[] = []
+  { pairs, warmUp, random }: How,
+  { lagsMs, requests }: { lagsMs: number[]; requests: WireRequest[] },
+): Promise<Pairs[]> {
+  const results = lagsMs.map((): Pairs => ({ hits: [], misses: [] }))
   let sent = 0
 
-  await onWires(plan.url, lagsMs.length + 1, undefined, async ([main, ...others]) => {
-    if (!main) return
+  await onWires(plan, lagsMs.length + 1, undefined, async ([main, ...others]) => {
     const free = others.map(() => Promise.resolve())
 
-    async function follow(wire: Wire, lag: number, keep: (milliseconds: number) => void) {
+    async function follow(i: number, wire: Wire, keep: (pairs: Pairs, ms: number) => void) {
+      const [before, lag, result] = [free[i], lagsMs[i] ?? 0, results[i]]
+      if (lag > 0) await sleep(lag)
+      await before
       sent += 1
-      keep(checked(await wire.ask(nth(requests, sent)), plan).milliseconds)
-      return lag
+      const milliseconds = checked(await wire.ask(nth(requests, sent)), plan)
+      if (result) keep(result, milliseconds)
     }
 
-    async function one(request: WireRequest, keep: (lag: number) => (ms: number) => void) {
+    async function one(request: WireRequest, keep: (pairs: Pairs, ms: number) => void) {
       const breath = sleep(BREATH_MS)
       checked(await main?.ask(request), plan)
-      for (const [i, lag] of lagsMs.entries()) {
-        const wire = others[i]
-        if (!wire) continue
-        const before = free[i]
-        const due = lag === 0 ? Promise.resolve() : sleep(lag)
-        const done = due
-          .then(() => before)
-          .then(() => follow(wire, lag, keep(lag)))
-          .then(() => {})
+      for (const [i, wire] of others.entries()) {
+        const done = follow(i, wire, keep)
         free[i] = done
-        underWay.push(done)
         done.catch(() => {})
       }
       await breath
     }
 
     for (let index = -warmUp; index < pairs; index += 1) {
-      const keepIn = (which: 'hits' | 'misses') => (lag: number) => (ms: number) => {
-        if (index >= 0) (results.get(lag)?.[which] ?? [])[index] = ms
-      }
-      const hit = () => one(nth(plan.hits, index + warmUp), keepIn('hits'))
-      const miss = () => one(nth(plan.misses, index + warmUp), keepIn('misses'))
+      const ask = (of: 'hits' | 'misses') =>
+        one(nth(plan[of], index + warmUp), (result, milliseconds) => {
+          if (index >= 0) result[of][index] = milliseconds
+        })
       const isHitFirst = random.below(2) === 1
-      await (isHitFirst ? hit() : miss())
-      await (isHitFirst ? miss() : hit())
+      await ask(isHitFirst ? 'hits' : 'misses')
+      await ask(isHitFirst ? 'misses' : 'hits')
     }
-    await Promise.all(underWay)
+    await Promise.all(free)
   })
   return results
 }
 
-async function onWires<T>(
-  url: URL,
+async function onWires(
+  { url, hits, misses }: Plan,
   count: number,
   relay: Relay | undefined,
-  work: (wires: Wire[]) => Promise<T>,
-): Promise<T> {
+  work: (wires: Wire[]) => Promise<unknown>,
+): Promise<void> {
+  // A longer body alone takes longer.
+  const lengths = new Set([...hits, ...misses].map(({ bytes }) => bytes.length))
+  if (lengths.size > 1) {
+    throw new Error(`the requests have ${[...lengths].join(', ')} bytes; all must be of one length`)
+  }
   const place = relay ?? placeOf(url)
   const wires = await Promise.all(Array.from({ length: count }, () => openWire(url, place)))
   try {
-    return await work(wires)
+    await work(wires)
   } finally {
     for (const wire of wires) wire.close()
   }
@@ -157,18 +132,7 @@ function nth<T>(list: T[], index: number): T {
   return found
 }
 
-function checked<T extends { status: number; body: string }>(
-  answer: T | undefined,
-  { status }: Plan,
-): T {
-  if (answer?.status === status) return answer
+function checked(answer: Awaited<ReturnType<Wire['ask']>> | undefined, { status }: Plan): number {
+  if (answer?.status === status) return answer.milliseconds
   throw new Error(`answered ${answer?.status} in place of ${status}: ${answer?.body.slice(0, 200)}`)
-}
-
-/** A longer body alone takes longer. */
-function checkLengths({ hits, misses }: Plan): void {
-  const lengths = new Set([...hits, ...misses].map(({ bytes }) => bytes.length))
-  if (lengths.size > 1) {
-    throw new Error(`the requests have ${[...lengths].join(', ')} bytes; all must be of one length`)
-  }
 }

@@ -1,32 +1,15 @@
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 
-export interface Options {
-  /** Pairs of each contrast. */
-  pairs: number
-  isShort: boolean
-  /** Only contrasts whose title holds this text. */
-  only: string
-  isJson: boolean
-  seed: number
-  /** Somebody's own deployment. `undefined`: an example server of our own. */
-  deployment: Deployment | undefined
-}
-
-export interface Deployment {
-  /** Below it are the endpoints; ends with a slash. */
-  oauthUrl: URL
-  known: string[]
-  unknown: string[]
-  connections: number
-}
+export interface Options extends ReturnType<typeof readOptions> {}
+export interface Deployment extends ReturnType<typeof deploymentOf> {}
 
 export const USAGE = `npm run prove:secrecy -- [--pairs N] [--short] [--only TEXT] [--json] [--seed N]
 npm run prove:secrecy -- --url OAUTH_BASE --known FILE --unknown FILE [--connections N] [--pairs N] …
 docs/security.md says how to read what it prints.`
 
 /** Throws an `Error` that says what is wrong. */
-export function readOptions(args: string[]): Options {
+export function readOptions(args: string[]) {
   const { values } = parseArgs({
     args,
     options: {
@@ -38,41 +21,37 @@ export function readOptions(args: string[]): Options {
       url: { type: 'string' },
       known: { type: 'string' },
       unknown: { type: 'string' },
-      connections: { type: 'string' },
+      connections: { type: 'string', default: '5' },
     },
   })
+  const { url, known, unknown, connections, short: isShort } = values
+  const places = [url, known, unknown].filter((given) => given !== undefined)
+  if (places.length === 1 || places.length === 2)
+    throw new Error('--url, --known and --unknown are given together.')
   return {
-    pairs: wholeNumber('--pairs', values.pairs, values.short ? 200 : 1_000),
-    isShort: values.short,
+    /** Of each contrast. */
+    pairs: wholeNumber('--pairs', values.pairs ?? (isShort ? '200' : '1000')),
+    isShort,
+    /** Only contrasts whose title holds this text. */
     only: values.only,
     isJson: values.json,
-    seed: wholeNumber('--seed', values.seed, Date.now() % 1_000_000_000),
-    deployment: deploymentOf(values),
+    seed: wholeNumber('--seed', values.seed ?? String(Date.now() % 1_000_000_000)),
+    /** `undefined`: example servers of our own. */
+    deployment:
+      url === undefined || known === undefined || unknown === undefined
+        ? undefined
+        : deploymentOf(url, known, unknown, wholeNumber('--connections', connections)),
   }
 }
 
-function deploymentOf(values: {
-  url?: string
-  known?: string
-  unknown?: string
-  connections?: string
-}): Deployment | undefined {
-  const { url, known, unknown } = values
-  if (url === undefined && known === undefined && unknown === undefined) return undefined
-  if (url === undefined || known === undefined || unknown === undefined) {
-    throw new Error('--url, --known and --unknown are given together.')
-  }
-  if (!URL.canParse(url) || !/^https?:/.test(url)) {
+function deploymentOf(url: string, knownIn: string, unknownIn: string, connections: number) {
+  if (!URL.canParse(url) || !/^https?:/.test(url))
     throw new Error('--url must be an http or https address.')
-  }
-  const lists = { known: linesOf('--known', known), unknown: linesOf('--unknown', unknown) }
-  const lengths = new Set([...lists.known, ...lists.unknown].map((line) => Buffer.byteLength(line)))
+  const [known, unknown] = [linesOf('--known', knownIn), linesOf('--unknown', unknownIn)]
+  const lengths = new Set([...known, ...unknown].map((line) => Buffer.byteLength(line)))
   if (lengths.size > 1) throw new Error('All identifiers must have the same number of bytes.')
-  return {
-    oauthUrl: new URL(url.replace(/\/*$/, '/')),
-    ...lists,
-    connections: wholeNumber('--connections', values.connections, 5),
-  }
+  // Below it are the endpoints.
+  return { oauthUrl: new URL(url.replace(/\/*$/, '/')), known, unknown, connections }
 }
 
 function linesOf(name: string, file: string): string[] {
@@ -83,8 +62,7 @@ function linesOf(name: string, file: string): string[] {
   throw new Error(`${name} must name a file with two identifiers or more, one on a line.`)
 }
 
-function wholeNumber(name: string, value: string | undefined, byDefault: number): number {
-  if (value === undefined) return byDefault
+function wholeNumber(name: string, value: string): number {
   if (/^[1-9]\d{0,8}$/.test(value)) return Number(value)
   throw new Error(`${name} must be a whole number above 0.`)
 }

@@ -1,11 +1,11 @@
-import { isLeak, isSlower, judge } from './judge.ts'
-import { measureAnswers, type Plan } from './measure.ts'
-import type { Options } from './options.ts'
-import type { Random } from './random.ts'
-import { startRelay } from './relay.ts'
+import { forgot, nothing, planFor, resend, servers, SHORT } from './contrasts.ts'
+import { validate, verdictOf, type Control } from './judge.ts'
+import { measureAnswers, type How, type Plan } from './measure.ts'
+import type { Deployment, Options } from './options.ts'
 import type { Outcome } from './report.ts'
-import type { Pairs } from './statistics.ts'
-import { placeOf } from './wire.ts'
+import { startService } from './service.ts'
+import type { Pairs, Random } from './statistics.ts'
+import { placeOf, startRelay } from './wire.ts'
 
 export interface Run {
   options: Options
@@ -13,45 +13,69 @@ export interface Run {
   show(outcome: Outcome): void
 }
 
-export interface Named {
-  title: string
-  control?: 'negative' | 'positive' | undefined
-  /** As `judge` asks. */
-  isStill: boolean
-}
-
-/** Measures once, and again where something was seen. */
-export const proveOne = (run: Run, named: Named, measure: () => Promise<Pairs>): Promise<void> =>
-  proveMany(run, [named], async () => [await measure()])
-
-/** Likewise for several contrasts that are measured in one go. */
-export async function proveMany(
-  { random, show }: Run,
-  named: Named[],
-  measure: () => Promise<Pairs[]>,
-): Promise<void> {
-  const judged = async () =>
-    (await measure()).map((pairs, i) =>
-      judge(pairs, random, { isStill: named[i]?.isStill ?? false }),
-    )
-
-  const first = await judged()
-  const isSeen = first.some(({ complaints }) => complaints.length > 0)
-  const second = isSeen ? await judged() : []
-  for (const [i, { title, control }] of named.entries()) {
-    const stage = first[i]
-    if (!stage) throw new TypeError(`${title} was not measured`)
-    const again = stage.complaints.length > 0 ? second[i] : undefined
-    const shows = control === 'positive' ? isSlower : isLeak
-    const verdict = verdictOf(shows(stage, again), control)
-    show({ title, control, verdict, stages: again ? [stage, again] : [stage] })
+/** Every contrast on example servers of our own. The controls of the first are part of each run. */
+export async function proveExample(run: Run): Promise<void> {
+  const { isShort, only } = run.options
+  for (const server of servers) {
+    const { setup, suffix = '', holdHitsMs, connections } = server
+    const isFirst = server === servers[0]
+    const isWanted = (name: string) =>
+      (name + suffix).includes(only) && (!isShort || (isFirst && SHORT.includes(name)))
+    const wanted = Object.entries(server.contrasts).filter(([name]) => isWanted(name))
+    if (wanted.length === 0 && !isFirst) continue
+    const how = howOf(run, connections)
+    const isStill = connections === 1
+    const service = await startService(setup, run.random)
+    try {
+      if (holdHitsMs !== undefined)
+        await proveControls(run, {
+          titled: (name) => name + suffix,
+          isStill,
+          connections,
+          holdHitsMs,
+          plan: () => nothing(service, how.identifiers),
+        })
+      await service.rest()
+      for (const [name, measure] of wanted)
+        await prove(run, { isStill }, async () => {
+          const measured = Object.entries(await measure(service, how))
+          await service.rest()
+          return measured.map(([more, pairs]) => [name + more + suffix, pairs])
+        })
+    } finally {
+      await service.stop()
+    }
   }
 }
 
-function verdictOf(leaks: boolean, control: Named['control']): Outcome['verdict'] {
-  if (control === 'positive') return leaks ? 'seen' : 'NOT SEEN'
-  return leaks ? 'LEAK' : 'quiet'
+/** What is surely seen also under the shipped delay. */
+const HELD_BACK_MS = 30
+
+/** Known against unknown identifiers of another deployment, with the controls through a relay. */
+export async function proveDeployment(deployment: Deployment, run: Run): Promise<void> {
+  const { known, unknown, connections } = deployment
+  const isStill = false
+  for (const [name, form] of Object.entries({ forgot, resend })) {
+    const title = `${name}: known`
+    if (!title.includes(run.options.only)) continue
+    const planOf = (hits: string[], misses: string[]) =>
+      planFor(deployment, form, hits.map(personNamed), misses.map(personNamed))
+    const every = (remainder: number) => unknown.filter((_, i) => i % 2 === remainder)
+    await proveControls(run, {
+      titled: (what) => `${name}: ${what}`,
+      isStill,
+      connections,
+      holdHitsMs: HELD_BACK_MS,
+      plan: () => planOf(every(0), every(1)),
+    })
+    const how = howOf(run, connections)
+    await prove(run, { isStill }, async () => [
+      [title, await measureAnswers(planOf(known, unknown), how)],
+    ])
+  }
 }
+
+const personNamed = (username: string) => ({ username, email: username })
 
 interface Controls {
   titled(name: string): string
@@ -59,39 +83,49 @@ interface Controls {
   connections: number
   holdHitsMs: number
   /** Nobody against nobody. */
-  plan(): Promise<Plan> | Plan
+  plan(): Plan
 }
 
 /** Nobody against nobody is quiet; what a relay holds back for one class is seen. */
-export async function proveControls(
-  run: Run,
-  { titled, isStill, connections, holdHitsMs, plan }: Controls,
+async function proveControls(run: Run, controls: Controls): Promise<void> {
+  const { titled, isStill, connections, holdHitsMs, plan } = controls
+  for (const [control, name, heldMs] of [
+    ['negative', 'nobody twice', 0],
+    ['positive', `held back ${holdHitsMs} ms`, holdHitsMs],
+  ] as const)
+    await prove(run, { control, isStill }, async () => {
+      const nobody = plan()
+      const relay = await startRelay(placeOf(nobody.url))
+      const how = { ...howOf(run, connections), relay, holdHitsMs: heldMs }
+      const pairs = await measureAnswers(nobody, how).finally(() => relay.close())
+      return [[titled(name), pairs]]
+    })
+}
+
+/** Measures once, and again where something was seen; `isStill`: as `judge` asks. */
+async function prove(
+  { random, show }: Run,
+  { control, isStill }: { control?: Control; isStill: boolean },
+  measure: () => Promise<[title: string, Pairs][]>,
 ): Promise<void> {
-  const measure = async (heldMs: number) => {
-    const nobody = await plan()
-    const relay = await startRelay(placeOf(nobody.url))
-    try {
-      const how = { ...amountOf(run), connections, relay, holdHitsMs: heldMs }
-      return await measureAnswers(nobody, how)
-    } finally {
-      relay.close()
-    }
+  const validated = async () =>
+    (await measure()).map(([title, pairs]) => ({
+      title,
+      stage: validate(pairs, random, { isStill }),
+    }))
+  const first = await validated()
+  const isSeen = first.some(({ stage }) => stage.complaints.length > 0)
+  const second = isSeen ? await validated() : []
+  for (const [i, { title, stage }] of first.entries()) {
+    const again = stage.complaints.length > 0 ? second[i]?.stage : undefined
+    const stages = again ? [stage, again] : [stage]
+    show({ title, control, verdict: verdictOf(control, stage, again), stages })
   }
-  const negative: Named = { title: titled('nobody twice'), control: 'negative', isStill }
-  await proveOne(run, negative, () => measure(0))
-  const positive: Named = {
-    title: titled(`held back ${holdHitsMs} ms`),
-    control: 'positive',
-    isStill,
-  }
-  await proveOne(run, positive, () => measure(holdHitsMs))
 }
 
-/** Requests of each class that are sent before, and not counted. */
-export function warmUpFor(pairs: number): number {
-  return Math.min(200, Math.ceil(pairs / 4))
-}
-
-export function amountOf({ options: { pairs }, random }: Run) {
-  return { pairs, warmUp: warmUpFor(pairs), random }
+function howOf({ options: { pairs }, random }: Run, connections: number): How {
+  const warmUp = Math.min(200, Math.ceil(pairs / 4))
+  // Each identifier is asked for about twice, so that no limit and no cache makes a difference.
+  const identifiers = Math.ceil((pairs + warmUp) / 2)
+  return { pairs, warmUp, random, identifiers, connections }
 }

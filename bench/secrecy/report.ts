@@ -1,6 +1,4 @@
-import type { Stage } from './judge.ts'
-
-export type Verdict = 'quiet' | 'LEAK' | 'seen' | 'NOT SEEN'
+import type { Control, Stage, Verdict } from './judge.ts'
 
 /** What came of one contrast. */
 export interface Outcome {
@@ -8,8 +6,7 @@ export interface Outcome {
   verdict: Verdict
   /** One or two. */
   stages: Stage[]
-  /** `positive`: a leak made on purpose, which must be seen. */
-  control?: 'negative' | 'positive' | undefined
+  control?: Control
 }
 
 export type Conclusion = 'quiet' | 'leak' | 'void'
@@ -29,36 +26,33 @@ export function conclude(outcomes: Outcome[]): Conclusion {
   return measured.some(({ verdict }) => verdict === 'LEAK') ? 'leak' : 'quiet'
 }
 
-const TITLE_WIDTH = 52
+const WIDTHS = [52, 5, 20, 26, 9, 26, 0]
+
+function lineOf(...cells: string[]): string {
+  return cells.map((cell, i) => cell.padEnd(WIDTHS[i] ?? 0)).join('  ')
+}
 
 export function headLine(): string {
-  return [
-    'contrast'.padEnd(TITLE_WIDTH),
-    'pairs'.padStart(5),
-    'AUC [95 %]'.padEnd(20),
-    'least p, of'.padEnd(26),
-    'low edge'.padStart(9),
-    'median difference [95 %]'.padEnd(26),
-    'verdict',
-  ].join('  ')
+  const measured = ['low edge', 'median difference [95 %]']
+  return lineOf('contrast', 'pairs', 'AUC [95 %]', 'least p, of', ...measured, 'verdict')
 }
 
 /** One line for each stage; the last one has the verdict. */
 export function linesOf({ title, verdict, stages, control }: Outcome): string[] {
   const name = control ? `${control} control: ${title}` : title
   return stages.map((stage, i) => {
-    const { auc, strongest, lowEdgeMs, medianDifferenceMs: median } = stage
+    const { pairs, auc, strongest, lowEdgeMs, medianDifferenceMs: median } = stage
     const said = [...new Set(stage.complaints.map(({ about }) => about))].join(', ')
     const isLast = i === stages.length - 1
-    return [
-      (i === 0 ? name : '  again').padEnd(TITLE_WIDTH),
-      String(stage.pairs).padStart(5),
-      `${auc.middle.toFixed(3)} [${auc.low.toFixed(3)} ${auc.high.toFixed(3)}]`.padEnd(20),
-      `${strongest.p.toPrecision(2)} ${strongest.test}`.padEnd(26),
-      `${signed(lowEdgeMs)} ms`.padStart(9),
-      `${signed(median.middle)} ms [${signed(median.low)} ${signed(median.high)}]`.padEnd(26),
+    return lineOf(
+      i === 0 ? name : '  again',
+      String(pairs),
+      `${auc.middle.toFixed(3)} [${auc.low.toFixed(3)} ${auc.high.toFixed(3)}]`,
+      `${strongest.p.toPrecision(2)} ${strongest.test}`,
+      `${signed(lowEdgeMs)} ms`,
+      `${signed(median.middle)} ms [${signed(median.low)} ${signed(median.high)}]`,
       `${isLast ? verdict : ''}${said && ` (${said})`}`.trim(),
-    ].join('  ')
+    )
   })
 }
 

@@ -4,7 +4,6 @@
  *
  * @module
  */
-import type { Random } from './random.ts'
 
 /** Times in milliseconds; `hits[i]` and `misses[i]` were measured one right after the other, in random order. */
 export interface Pairs {
@@ -113,10 +112,9 @@ export function medianDifference(pairs: Pairs, random: Random): Interval {
 
 /** The p-values of several tests of one thing, each as if it had been the only one (Holm), in their order. */
 export function holm(pValues: number[]): number[] {
-  const order = pValues.map((_, i) => i).sort((a, b) => (pValues[a] ?? 0) - (pValues[b] ?? 0))
   const adjusted = [...pValues]
   let least = 0
-  for (const [rank, i] of order.entries()) {
+  for (const [rank, i] of ordered(pValues).entries()) {
     least = Math.max(least, Math.min(1, (pValues.length - rank) * (pValues[i] ?? 0)))
     adjusted[i] = least
   }
@@ -127,40 +125,36 @@ function edge({ hits, misses }: Pairs, random: Random, direction: 1 | -1): TestR
   const n = hits.length
   const size = Math.max(1, Math.ceil(n * EDGE))
   const times = [...hits, ...misses]
-  const order = times
-    .map((_, i) => i)
-    .sort((a, b) => direction * ((times[a] ?? 0) - (times[b] ?? 0)))
-  const swaps = new Uint32Array(Math.ceil(n / 32))
+  const order = ordered(times.map((time) => direction * time))
 
-  function shift(): number {
-    let [ofHits, ofMisses, hitSum, missSum] = [0, 0, 0, 0]
+  function shift(isSwapped: (pair: number) => boolean): number {
+    let [ofHits, ofMisses, difference] = [0, 0, 0]
     for (const i of order) {
-      const pair = i < n ? i : i - n
-      const isSwapped = ((swaps[pair >> 5] ?? 0) >>> (pair & 31)) & 1
-      if (i < n !== (isSwapped === 1)) {
-        if (ofHits < size) hitSum += times[i] ?? 0
+      const time = times[i] ?? 0
+      if (i < n !== isSwapped(i % n)) {
+        if (ofHits < size) difference += time
         ofHits += 1
       } else {
-        if (ofMisses < size) missSum += times[i] ?? 0
+        if (ofMisses < size) difference -= time
         ofMisses += 1
       }
       if (ofHits >= size && ofMisses >= size) break
     }
-    return (hitSum - missSum) / size
+    return difference / size
   }
 
-  const effect = shift()
+  const effect = shift(() => false)
   let asFar = 0
   for (let i = 0; i < PERMUTATIONS; i += 1) {
-    for (let word = 0; word < swaps.length; word += 1) swaps[word] = random.bits()
-    if (Math.abs(shift()) >= Math.abs(effect)) asFar += 1
+    const swaps = hits.map(() => random.below(2))
+    if (Math.abs(shift((pair) => swaps[pair] === 1)) >= Math.abs(effect)) asFar += 1
   }
   return { effect, p: (asFar + 1) / (PERMUTATIONS + 1) }
 }
 
 /** Ranks from 1, equal values share theirs; `ties` is the sum of t³ - t over the groups of t equal values. */
 function ranksOf(values: number[]): { ranks: number[]; ties: number } {
-  const order = values.map((_, i) => i).sort((a, b) => (values[a] ?? 0) - (values[b] ?? 0))
+  const order = ordered(values)
   const ranks = values.map(() => 0)
   let ties = 0
   for (let start = 0; start < order.length;) {
@@ -171,6 +165,11 @@ function ranksOf(values: number[]): { ranks: number[]; ties: number } {
     start = end
   }
   return { ranks, ties }
+}
+
+/** Where the values are, from the least to the greatest. */
+function ordered(values: number[]): number[] {
+  return values.map((_, i) => i).sort((a, b) => (values[a] ?? 0) - (values[b] ?? 0))
 }
 
 function differencesOf({ hits, misses }: Pairs): number[] {
@@ -213,4 +212,25 @@ function kolmogorovP(lambda: number): number {
     p += (k % 2 === 1 ? 2 : -2) * Math.exp(-2 * (k * lambda) ** 2)
   }
   return Math.min(1, Math.max(0, p))
+}
+
+/** Numbers that are random enough for sampling, and the same for the same seed (mulberry32). */
+export interface Random {
+  /** 0 or more, less than 1. */
+  next(): number
+  /** 0 or more, less than `below`. */
+  below(below: number): number
+}
+
+export function createRandom(seed: number): Random {
+  let state = seed >>> 0
+
+  function next(): number {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+
+  return { next, below: (below) => Math.floor(next() * below) }
 }

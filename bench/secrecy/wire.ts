@@ -1,4 +1,5 @@
-import { connect, type Socket } from 'node:net'
+import { on, once } from 'node:events'
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
 
@@ -44,10 +45,10 @@ export async function openWire(url: URL, place: Place = placeOf(url)): Promise<W
       }
       const answer = nextAnswer(socket)
       socket.write(lastByteAfterMs === undefined ? bytes : bytes.subarray(-1))
-      const from = process.hrtime.bigint()
+      const from = performance.now()
       const { at, ...rest } = await answer
       if (/^connection: *close/im.test(rest.head)) socket.destroy()
-      return { ...rest, milliseconds: Number(at - from) / 1e6 }
+      return { ...rest, milliseconds: at - from }
     },
     localPort: () => socket.localPort ?? 0,
     close: () => socket.destroy(),
@@ -89,36 +90,19 @@ async function open(url: URL, { host, port }: Place): Promise<Socket> {
   return socket
 }
 
-interface Read extends Omit<WireAnswer, 'milliseconds'> {
-  at: bigint
-}
-
-function nextAnswer(socket: Socket): Promise<Read> {
-  return new Promise((resolve, reject) => {
-    let text = ''
-    const onData = (chunk: Buffer) => {
-      const at = process.hrtime.bigint()
-      text += chunk.toString('latin1')
-      const answer = wholeAnswer(text)
-      if (!answer) return
-      leave()
-      resolve({ ...answer, at })
-    }
-    const onClose = () => {
-      leave()
-      reject(new Error('The connection was closed before the answer was complete'))
-    }
-    function leave() {
-      socket.off('data', onData)
-      socket.off('close', onClose)
-    }
-    socket.on('data', onData)
-    socket.on('close', onClose)
-  })
+async function nextAnswer(socket: Socket) {
+  let text = ''
+  for await (const [chunk] of on(socket, 'data', { close: ['close'] })) {
+    const at = performance.now()
+    text += chunk.toString('latin1')
+    const answer = wholeAnswer(text)
+    if (answer) return { ...answer, at }
+  }
+  throw new Error('The connection was closed before the answer was complete')
 }
 
 /** `undefined`: more is to come. */
-function wholeAnswer(text: string): Omit<Read, 'at'> | undefined {
+function wholeAnswer(text: string): Omit<WireAnswer, 'milliseconds'> | undefined {
   const end = text.indexOf('\r\n\r\n')
   if (end < 0) return undefined
   const head = text.slice(0, end)
@@ -126,4 +110,44 @@ function wholeAnswer(text: string): Omit<Read, 'at'> | undefined {
   const length = /^content-length: *(\d+)/im.exec(head)?.[1]
   const isWhole = length === undefined ? body.endsWith('0\r\n\r\n') : body.length >= Number(length)
   return isWhole ? { status: Number(head.slice(9, 12)), head, body } : undefined
+}
+
+/** A TCP relay that holds answers back: what a leak looks like, without one in the product. */
+export interface Relay extends Place {
+  /** For answers on the connection from this port. */
+  holdBack(clientPort: number, milliseconds: number): void
+  close(): void
+}
+
+/** `everyAnswerMs`: how long an answer is held back on connections for which nothing else was said. */
+export async function startRelay(target: Place, everyAnswerMs = 0): Promise<Relay> {
+  const held = new Map<number, number>()
+  const ends: (() => void)[] = []
+
+  const server = createServer((near) => {
+    const far = connect(target)
+    const end = () => {
+      near.destroy()
+      far.destroy()
+    }
+    ends.push(end)
+    for (const socket of [near, far]) socket.setNoDelay(true).on('error', end).on('close', end)
+    near.on('data', (chunk) => far.write(chunk))
+    far.on('data', (chunk) => {
+      const wait = held.get(near.remotePort ?? 0) ?? everyAnswerMs
+      if (wait === 0) near.write(chunk)
+      else setTimeout(() => near.write(chunk), wait)
+    })
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+
+  return {
+    host: '127.0.0.1',
+    port: (server.address() as AddressInfo).port,
+    holdBack: (clientPort, milliseconds) => void held.set(clientPort, milliseconds),
+    close() {
+      server.close()
+      for (const end of ends) end()
+    },
+  }
 }

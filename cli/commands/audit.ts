@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AdminApiError, type AuditEvent, type Operations } from '../../src/admin/client.ts'
 import { AUDIT_EVENT_TYPES, type AuditEventType } from '../../src/contract/audit.ts'
-import { timeSince, wholeNumber } from '../arguments.ts'
-import { option, row } from '../command.ts'
+import { option, row, timeSince, wholeNumber } from '../command.ts'
 import type { Connection } from '../connection.ts'
-import { eventText } from '../event-text.ts'
-import { exitCodeOf, exitCodes } from '../exit-codes.ts'
+import { eventText } from '../words.ts'
+import { exitCodeOf } from '../failure.ts'
+import { exitCodes } from '../io.ts'
 
 const MAX_EVENTS = 1_000
 

@@ -1,6 +1,7 @@
 import type { KeysRotation } from '../../src/admin/client.ts'
 import { row } from '../command.ts'
 import type { Output } from '../output.ts'
+import { linesOf } from '../table.ts'
 
 export const keysCommands = [
   { name: 'keys', help: 'Keys that encrypt the stored secrets.' },
@@ -19,19 +20,16 @@ function rotationText(
   { resealed, unreadable, keys, old_keys_needed_until: until }: KeysRotation,
   output: Output,
 ): string {
-  return [
+  const [unread] = unreadable
+  return linesOf(
     `The ring has ${keys} ${keys === 1 ? 'key' : 'keys'}.`,
     resealed.length === 0
       ? 'No secret had to be encrypted again.'
       : `Now encrypted with the first key: ${resealed.join(', ')}`,
-    ...(unreadable.length === 0
-      ? []
-      : [
-          output.paint('red', `No key of the ring decrypts: ${unreadable.join(', ')}`),
-          `Set it again: account-flows settings set ${unreadable[0] ?? ''}`,
-        ]),
+    unread && output.paint('red', `No key of the ring decrypts: ${unreadable.join(', ')}`),
+    unread && `Set it again: account-flows settings set ${unread}`,
     until === undefined
       ? 'No verification link needs an old key any more.'
       : `Verification links may need the old keys until ${until}.`,
-  ].join('\n')
+  )
 }

@@ -2,12 +2,11 @@ import { Argument } from 'commander'
 import type { LinkExplanation } from '../../src/admin/client.ts'
 import { row } from '../command.ts'
 import type { Connection } from '../connection.ts'
-import { eventText } from '../event-text.ts'
-import { usageError } from '../exit-codes.ts'
+import { eventText } from '../words.ts'
+import { usageError } from '../failure.ts'
 import type { Output } from '../output.ts'
-import { canAsk } from '../prompt.ts'
-import { readStdin } from '../secrets.ts'
-import { factLines, factsOf } from '../table.ts'
+import { canAsk, readStdin } from '../input.ts'
+import { factLines, factsOf, linesOf } from '../table.ts'
 import { withCommandLines } from '../user-words.ts'
 
 interface Given {
@@ -42,11 +41,11 @@ async function readLink({ link = '-' }: Given, { output, run }: Connection): Pro
 
 function explanationText(link: LinkExplanation, output: Output): string {
   const { summary, advice, history, ...fields } = link
-  const events = history.map((event) => `  ${eventText(event)}`)
-  return [
+  return linesOf(
     output.paint('bold', summary),
     ...factLines(factsOf(fields), '  '),
-    ...(events.length === 0 ? [] : ['History:', ...events]),
+    history.length > 0 && 'History:',
+    ...history.map((event) => `  ${eventText(event)}`),
     withCommandLines(advice),
-  ].join('\n')
+  )
 }

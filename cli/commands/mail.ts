@@ -1,15 +1,15 @@
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { mailTemplates, type MailTemplate } from '../../src/contract/mail-kinds.ts'
-import { collect } from '../arguments.ts'
-import { checkText } from '../check-words.ts'
-import { option, row } from '../command.ts'
+import { collect, option, row } from '../command.ts'
+import { checkText } from '../words.ts'
 import type { Connection } from '../connection.ts'
-import { exitCodes } from '../exit-codes.ts'
-import type { Io } from '../io.ts'
-import { givenSettings, readNames, type ValueSources } from '../setting-values.ts'
+import { exitCodes, type Io } from '../io.ts'
+import { givenSettings, readNames, type ValueSources } from '../given-settings.ts'
 
 interface TestOptions extends Pick<ValueSources, 'fromFile' | 'fromEnv'> {
   to: string
@@ -79,15 +79,15 @@ async function previewMail(
   { admin, output, run }: Connection,
 ): Promise<void> {
   const preview = await admin.previewMail({ template, locale })
-  if (options.open) {
-    const { path, isOpened } = await openInBrowser(preview.html, run.io)
-    output.answer({ path, opened: isOpened }, ({ path }) => path)
-    if (isOpened) return
-    output.note('No browser could be started. Open the file yourself.')
-    run.exitCode = exitCodes.refused
-  } else if (options.html) output.document(preview, preview.html)
-  else if (options.text) output.document(preview, preview.text)
-  else output.document(preview, `Subject: ${preview.subject}\n\n${preview.text}`)
+  const { subject, html, text } = preview
+  if (options.html && !options.open) return output.document(preview, html)
+  if (options.text) return output.document(preview, text)
+  if (!options.open) return output.document(preview, `Subject: ${subject}\n\n${text}`)
+  const { path, isOpened } = await openInBrowser(html, run.io)
+  output.answer({ path, opened: isOpened }, ({ path }) => path)
+  if (isOpened) return
+  output.note('No browser could be started. Open the file yourself.')
+  run.exitCode = exitCodes.refused
 }
 
 const LONG_ENOUGH_MS = 2_000
@@ -109,17 +109,13 @@ const SYSTEM_BROWSER = OPENERS.get(process.platform) ?? 'xdg-open'
 
 /** A program that still runs after a while shows the page. */
 function starts(program: string, args: string[], env: Io['env']): Promise<boolean> {
-  return new Promise((resolve) => {
-    const child = spawn(program, args, { stdio: 'ignore', detached: true, env })
-    const timer = setTimeout(() => resolve(true), LONG_ENOUGH_MS)
-    const ended = (isStarted: boolean) => {
-      clearTimeout(timer)
-      resolve(isStarted)
-    }
-    child.once('error', () => ended(false))
-    child.once('exit', (code) => ended(code === 0))
-    child.unref()
-  })
+  const child = spawn(program, args, { stdio: 'ignore', detached: true, env })
+  child.unref()
+  const ended = once(child, 'exit').then(
+    ([code]: unknown[]) => code === 0,
+    () => false,
+  )
+  return Promise.race([ended, sleep(LONG_ENOUGH_MS, true)])
 }
 
 /** What a browser may know: not the token, nor where to find it. */

@@ -1,12 +1,11 @@
 import { Argument } from 'commander'
 import type { MailChoice, MailJob, MailsChanged, Outbox } from '../../src/admin/client.ts'
-import { timeSince, wholeNumber } from '../arguments.ts'
-import { option, row } from '../command.ts'
+import { option, row, timeSince, wholeNumber } from '../command.ts'
 import type { Connection } from '../connection.ts'
-import { usageError } from '../exit-codes.ts'
-import { mailTable, recordText } from '../mail-words.ts'
+import { usageError } from '../failure.ts'
+import { mailTable, recordText } from '../words.ts'
 import { withProgress } from '../output.ts'
-import { canAsk } from '../prompt.ts'
+import { canAsk } from '../input.ts'
 
 const MAX_MAILS = 1_000
 

@@ -1,14 +1,19 @@
 import { Argument } from 'commander'
-import { AdminApiError, type SettingsHistory } from '../../src/admin/client.ts'
-import { wholeNumber } from '../arguments.ts'
-import { option, row } from '../command.ts'
-import { confirm, type Connection } from '../connection.ts'
-import { refused } from '../exit-codes.ts'
-import { aboutSecrets, historyText, nameOf, planOf } from '../history-words.ts'
 import {
-  changed,
+  AdminApiError,
+  type SettingsInForce,
+  type SettingsVersion,
+} from '../../src/admin/client.ts'
+import { allSettings, settingNamed } from '../../src/settings/table.ts'
+import { option, row, wholeNumber } from '../command.ts'
+import { confirm, type Connection } from '../connection.ts'
+import { refused, type CliError } from '../failure.ts'
+import type { Output } from '../output.ts'
+import {
   changeText,
+  changed,
   lineOf,
+  valuesOf,
   type ChangeOptions,
   type ToldChange,
 } from '../setting-changes.ts'
@@ -35,7 +40,7 @@ export const historyCommands = [
   }),
 ]
 
-async function readHistory(_: unknown, { admin, output }: Connection): Promise<SettingsHistory> {
+async function readHistory(_: unknown, { admin, output }: Connection) {
   const { answer } = await admin.settingsHistory()
   if (answer.versions.length === 1)
     output.note('There is no earlier version. From now on, the last 20 versions are kept.')
@@ -64,11 +69,8 @@ async function rollBack(
     for (const each of [...aboutSecrets(planned, before), ...planned.warnings]) output.note(each)
   }
   if (dryRun || planned.changes.length === 0) return { ...planned, dry_run: dryRun }
-  if (!yes) {
-    output.note(
-      ['It would change:', ...planned.changes.map((one) => `  ${lineOf(one)}`)].join('\n'),
-    )
-  }
+  const lines = planned.changes.map((one) => `  ${lineOf(one)}`)
+  if (!yes) output.note(['It would change:', ...lines].join('\n'))
   await confirm(connection, `Go back to version ${version}`)
   return change(false)
 }
@@ -79,4 +81,77 @@ function explainStale(error: unknown): never {
     error.code,
     'Nothing was changed: somebody else just changed the settings. See account-flows settings history, then try again.',
   )
+}
+
+function historyText(versions: SettingsVersion[], output: Output): string {
+  const paragraphs = versions.map((version, index) => [
+    output.paint('bold', `${nameOf(version)}${index === 0 ? ' (in force)' : ''}`),
+    ...changesOf(version).map((line) => `  ${line}`),
+  ])
+  return paragraphs.flat().join('\n')
+}
+
+function nameOf({ version, at, actor }: SettingsVersion): string {
+  if (version === 0) return 'version 0: before the first change'
+  return `version ${version}: ${at ?? 'time unknown'}, ${actor ?? 'person unknown'}`
+}
+
+function changesOf({ version, changes }: SettingsVersion): string[] {
+  if (changes === undefined) return version === 0 ? [] : ['its changes are not kept']
+  if (changes.length === 0) return ['no value; only the encryption key of the secrets']
+  return changes.map(({ key, before, after }) =>
+    settingNamed(key)?.secret
+      ? `${key}: changed`
+      : `${key}: ${valueText(key, before)} -> ${valueText(key, after)}`,
+  )
+}
+
+function valueText(key: string, stored: string | undefined): string {
+  const byDefault = settingNamed(key)?.default
+  if (stored === undefined && byDefault !== undefined) return `${byDefault} (default)`
+  return stored || 'none'
+}
+
+/** What makes the settings those of a version, and which versions it takes back, newest first. */
+function planOf(version: number, versions: SettingsVersion[]) {
+  const [present] = versions
+  const wanted = versions.find((one) => one.version === version)
+  if (!present || !wanted || wanted === present) throw noWayBack(version, versions)
+  const others = Object.entries(wanted.settings).filter(
+    ([key, value]) => present.settings[key] !== value,
+  )
+  return {
+    values: Object.fromEntries(others),
+    unset: Object.keys(present.settings).filter((key) => !(key in wanted.settings)),
+    takesBack: versions.slice(0, versions.indexOf(wanted)),
+  }
+}
+
+function noWayBack(version: number, versions: SettingsVersion[]): CliError {
+  const [present, before] = versions
+  const oldest = versions.at(-1)?.version
+  const see = 'See: account-flows settings history'
+  if (version === present?.version) {
+    const undo = before && ` To undo its changes, go back to version ${before.version}.`
+    const text = `Nothing was changed: version ${version} is in force already.${undo ?? ''} ${see}`
+    return refused('version_in_force', text)
+  }
+  const why =
+    version > (present?.version ?? 0)
+      ? `there is no version ${version} yet`
+      : `version ${version} is not kept any more`
+  const text = `Nothing was changed: ${why}. There are versions ${oldest} to ${present?.version}. ${see}`
+  return refused('unknown_version', text)
+}
+
+/** No secret is in the history, so that none comes back. */
+function aboutSecrets({ changes }: ToldChange, before: SettingsInForce): string[] {
+  const had = new Map(valuesOf(before))
+  return allSettings
+    .filter(({ name, secret }) => secret && had.has(name))
+    .map(({ name }) =>
+      changes.some(({ key }) => key === name)
+        ? `${name} is deleted: it belongs to another server, and the history has no secrets. Set it again afterwards: account-flows settings set ${name}`
+        : `${name} stays as it is: the history has no secrets.`,
+    )
 }

@@ -1,9 +1,17 @@
 import { Argument } from 'commander'
 import type { SettingsOptions } from '../../src/admin/client.ts'
+import { unmetBy, parseAll } from '../../src/settings/rules.ts'
 import { allSettings, settingNamed } from '../../src/settings/table.ts'
-import { collect } from '../arguments.ts'
-import { option, row } from '../command.ts'
-import type { Connection } from '../connection.ts'
+import { collect, option, row } from '../command.ts'
+import { confirm, type Connection } from '../connection.ts'
+import {
+  givenSettings,
+  readNames,
+  requireNames,
+  unknownSetting,
+  type ValueSources,
+} from '../given-settings.ts'
+import { canAsk } from '../input.ts'
 import {
   changeSettings,
   changeText,
@@ -11,10 +19,7 @@ import {
   valuesOf,
   type ChangeOptions,
 } from '../setting-changes.ts'
-import { requireNames, settingsHelp, unknownSetting } from '../setting-names.ts'
-import { givenSettings, readNames, type ValueSources } from '../setting-values.ts'
-import { table } from '../table.ts'
-import { applyCommands } from './settings-apply.ts'
+import { fitted, table } from '../table.ts'
 import { historyCommands } from './settings-history.ts'
 
 const CHANGE_OPTIONS = [
@@ -95,7 +100,16 @@ export const settingsCommands = [
       ),
     text: changeText,
   }),
-  ...applyCommands,
+  { name: 'settings apply', help: 'Set several settings that go together.' },
+  row({
+    name: 'settings apply recommended',
+    help: 'Set the recommended values. Stricter values stay. Asks first at a terminal.',
+    options: [option('--dry-run', 'show the changes, but make none')],
+    examples: ['settings apply recommended --dry-run', 'settings apply recommended'],
+    changes: true,
+    run: applyRecommended,
+    text: changeText,
+  }),
   ...historyCommands,
 ]
 
@@ -111,16 +125,22 @@ async function listSettings(_: unknown, { admin, output }: Connection) {
   const { answer } = await admin.getSettings()
   tellWarnings(answer, output)
   const values = new Map(valuesOf(answer))
-  return allSettings.map((setting) => {
-    const { name, type, bounds, expected, meaning, secret } = setting
+  return allSettings.map(({ name, default: byDefault = null, ...setting }) => {
+    const { type, bounds, expected, meaning, secret } = setting
     const value = values.get(name) || null
-    const byDefault = setting.default ?? null
-    const known = { type, bounds, expected, meaning, secret }
-    return Object.assign(
-      { name, value, default: byDefault, is_default: value === byDefault },
-      known,
-    )
+    const inForce = { name, value, default: byDefault, is_default: value === byDefault }
+    return Object.assign(inForce, { type, bounds, expected, meaning, secret })
   })
+}
+
+/** For the help of `settings set`. */
+function settingsHelp(columns: number | undefined): string {
+  const rows = allSettings.map(({ name, secret, default: byDefault = 'none', ...setting }) => [
+    secret ? `${name} (secret)` : name,
+    byDefault,
+    `${setting.meaning} Expected: ${setting.expected}.`,
+  ])
+  return `\nSettings:\n${fitted(table(['setting', 'default', 'meaning'], rows, columns), columns)}`
 }
 
 async function setSettings(given: Given, connection: Connection) {
@@ -128,4 +148,22 @@ async function setSettings(given: Given, connection: Connection) {
   const settings = await givenSettings(run, readNames(run.io, given.settings, given))
   const put = (options: SettingsOptions) => admin.putSettings(settings, options)
   return changeSettings(connection, given, put, settings)
+}
+
+/** If somebody else changes the settings while it asks, it asks again. */
+function applyRecommended({ dryRun = false }: ChangeOptions, connection: Connection) {
+  const { admin, output, run } = connection
+  return changeSettings(connection, { dryRun }, async (options, before) => {
+    const old = Object.fromEntries(valuesOf(before))
+    const unmet = unmetBy(parseAll(old))
+    if (unmet.length > 0 && !dryRun && canAsk(run.io)) {
+      const lines = unmet.map(
+        ({ name, value, reason }) => `  ${name}: ${old[name]} -> ${value}, so that ${reason}`,
+      )
+      output.note(['It would change:', ...lines].join('\n'))
+      await confirm(connection, 'Set the recommended values')
+    }
+    const wanted = Object.fromEntries(unmet.map(({ name, value }) => [name, value]))
+    return admin.putSettings(wanted, options)
+  })
 }

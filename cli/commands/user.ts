@@ -1,20 +1,23 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Argument } from 'commander'
 import {
   AdminApiError,
+  type Accepted,
   type AccountId,
   type AccountQuery,
   type EndedSessions,
   type ForgottenAccount,
+  type MailOutcome,
   type UserStatus,
-  type Verification,
 } from '../../src/admin/client.ts'
-import { wholeNumber } from '../arguments.ts'
-import { option, row } from '../command.ts'
+import { option, row, wholeNumber } from '../command.ts'
 import type { Connection } from '../connection.ts'
-import { usageError } from '../exit-codes.ts'
-import { sendAndWait, type Ask } from '../send-and-wait.ts'
-import { labelOf } from '../table.ts'
+import { exitCodeOf, usageError } from '../failure.ts'
+import { exitCodes } from '../io.ts'
+import { withProgress } from '../output.ts'
+import { labelOf, linesOf } from '../table.ts'
 import { statusText } from '../user-words.ts'
+import { outcomeText } from '../words.ts'
 
 const ID = option('--id <id>', 'account id, instead of <user>')
 const WAIT = option('--wait <seconds>', '0: do not wait', wholeNumber(0, 3_600)).default(30)
@@ -42,24 +45,8 @@ export const userCommands = [
   sending('send-reset', 'sendReset', 'reset link'),
   sending('invite', 'inviteUser', 'link to choose the first password'),
   sending('send-verification', 'sendVerification', 'verification link'),
-  row({
-    ...ONE_ACCOUNT,
-    name: 'user verify',
-    help: 'Make the address of an account verified; no mail is sent.',
-    examples: ['user verify alice'],
-    changes: true,
-    run: (account: AccountQuery, { admin }) => admin.verifyUser(account),
-    text: (answer) => verificationText(answer, 'verified'),
-  }),
-  row({
-    ...ONE_ACCOUNT,
-    name: 'user unverify',
-    help: 'Make the address of an account unverified; no mail is sent.',
-    examples: ['user unverify alice'],
-    changes: true,
-    run: (account: AccountQuery, { admin }) => admin.unverifyUser(account),
-    text: (answer) => verificationText(answer, 'unverified'),
-  }),
+  making('verify', 'verifyUser', 'verified'),
+  making('unverify', 'unverifyUser', 'unverified'),
   row({
     ...ONE_ACCOUNT,
     name: 'user end-sessions',
@@ -96,6 +83,19 @@ function sending(name: string, ask: Ask, what: string) {
   })
 }
 
+function making(name: string, ask: 'verifyUser' | 'unverifyUser', state: string) {
+  return row({
+    ...ONE_ACCOUNT,
+    name: `user ${name}`,
+    help: `Make the address of an account ${state}; no mail is sent.`,
+    examples: [`user ${name} alice`],
+    changes: true,
+    run: (account: AccountQuery, { admin }) => admin[ask](account),
+    text: ({ email, changed }) =>
+      changed ? `${email} is ${state} now.` : `Nothing changed: ${email} was ${state} before.`,
+  })
+}
+
 async function showStatus(
   { all = false, ...account }: AccountQuery & { all?: boolean },
   { admin, output }: Connection,
@@ -115,22 +115,14 @@ async function showStatus(
   }
 }
 
-function verificationText({ email, changed }: Verification, state: string): string {
-  return changed ? `${email} is ${state} now.` : `Nothing changed: ${email} was ${state} before.`
-}
-
 function endedText({ oauth, idp, clients }: EndedSessions): string {
-  return [
+  return linesOf(
     'All sessions, grants and tokens are ended.',
     `Grants, codes and tokens deleted: ${oauth ?? 'the adapter cannot tell'}`,
     `Sessions and login results deleted: ${idp ?? 'the adapter cannot tell'}`,
-    ...(clients
-      ? [
-          `Clients that are told to sign the person out: ${clients.told}`,
-          `Clients that cannot be told: ${clients.untold}`,
-        ]
-      : []),
-  ].join('\n')
+    clients && `Clients that are told to sign the person out: ${clients.notified}`,
+    clients && `Clients that cannot be told: ${clients.not_notified}`,
+  )
 }
 
 function forgottenText({ under_way: underWay, ...erased }: ForgottenAccount): string {
@@ -138,7 +130,50 @@ function forgottenText({ under_way: underWay, ...erased }: ForgottenAccount): st
     const what = labelOf(name)
     return `${what.slice(0, 1).toUpperCase()}${what.slice(1)} erased: ${count}`
   })
-  if (underWay > 0)
-    lines.push(`Not erased, because still in progress: ${underWay}. Do this again in a minute.`)
-  return lines.join('\n')
+  const rest = `Not erased, because still in progress: ${underWay}. Do this again in a minute.`
+  return linesOf(...lines, underWay > 0 && rest)
+}
+
+const INTERVAL_MS = 500
+/** For one answer, also when the time is over. */
+const MIN_MS = 5_000
+
+type Ask = 'sendReset' | 'inviteUser' | 'sendVerification'
+
+/** @param wait - how many seconds. */
+async function sendAndWait(
+  ask: Ask,
+  account: AccountQuery,
+  connection: Connection,
+  wait: number,
+): Promise<void> {
+  const { admin, output, run } = connection
+  const accepted = await admin[ask](account)
+  if (wait === 0) return output.answer(accepted, acceptedText)
+  if (!output.isJson) output.note(acceptedText(accepted))
+  const outcome = await awaitMail(connection, accepted.mail_id, Date.now() + wait * 1_000)
+  output.answer(outcome, outcomeText)
+  if (outcome.state !== 'sent') run.exitCode = exitCodes.refused
+}
+
+function acceptedText({ mail_id }: Accepted): string {
+  return `The mail was asked for: ${mail_id}`
+}
+
+/** As soon as it is final, or what is so at the end. A server that is away meanwhile may come back. */
+function awaitMail({ admin, run }: Connection, mailId: string, end: number): Promise<MailOutcome> {
+  const left = () => Math.max(0, end - Date.now())
+  return withProgress(run.io, async (tell) => {
+    for (;;) {
+      try {
+        const signal = AbortSignal.timeout(Math.max(MIN_MS, left()))
+        const outcome = await admin.mailOutcome({ mail_id: mailId }, { signal })
+        if (outcome.state !== 'waiting' || left() === 0) return outcome
+      } catch (error) {
+        if (exitCodeOf(error) !== exitCodes.unreachable || left() === 0) throw error
+      }
+      tell(`The mail waits to be sent (${Math.ceil(left() / 1_000)} s) …`)
+      await sleep(Math.min(INTERVAL_MS, left()))
+    }
+  })
 }

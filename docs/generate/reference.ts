@@ -24,9 +24,9 @@ ${optionTypes()}
 
 What \`createAccountFlows\` answers.
 
-${list('create-account-flows.ts', 'AccountFlows')}
+${list('account-flows.ts', 'AccountFlows')}
 ${list('http/login.ts', 'Login')}
-${list('http/well-known.ts', 'WellKnown')}
+${list('http/login-password.ts', 'LoginPassword')}
 
 A login is told to these methods so:
 
@@ -42,7 +42,7 @@ ${list('contract/users.ts', 'User')}
 
 ## A store of your own
 
-\`itIsARecordStore\` of \`oidc-account-flows/contract\` says when it is done. It has:
+Its types and helpers are in \`oidc-account-flows/store\`. \`itIsARecordStore\` of \`oidc-account-flows/contract\` says when it is done. It has:
 
 ${list('store/record-store.ts', 'RecordStore')}
 
@@ -95,7 +95,7 @@ ${eventSections()}
 
 How much was ended:
 
-${block('contract/sessions.ts', 'export type EndedSessions =')}
+${block('contract/audit.ts', 'export type EndedSessions =')}
 
 Of a mail that failed (\`MailFault\`):
 
@@ -109,7 +109,7 @@ Why there was no mail, and what ended a link:
 
 ${block('contract/audit.ts', 'export type NoMail =')}
 
-${block('store/token-end.ts', 'export type TokenEnd =')}
+${block('store/tokens.ts', 'export type TokenEnd =')}
 
 ${block('contract/audit.ts', 'export type LinkEnd =')}
 
@@ -125,9 +125,15 @@ ${block('errors.ts', 'export type ErrorCode =')}
 
 ${exportsOf('index.ts')}
 
+### \`oidc-account-flows/store\`
+
+What a [store of your own](stores.md#your-own) is written with.
+
+${exportsOf('store/published.ts')}
+
 ### \`oidc-account-flows/contract\`
 
-Suites for a store, an adapter or users of your own. They need mocha and chai.
+What you implement yourself, and suites that say when it is done. It needs mocha and chai, so take the types from \`oidc-account-flows\` in what runs in production.
 
 ${exportsOf('contract/suites/index.ts')}
 
@@ -143,7 +149,7 @@ function optionTypes(): string {
     ['brand', list('views/brand.ts', 'Brand')],
     ['captcha', list('http/captcha.ts', 'Captcha')],
     ['hashing', list('crypto/hashing.ts', 'Hashing')],
-    ['adminJwt', list('admin/jwt.ts', 'AdminJwtOptions')],
+    ['adminJwt', list('admin/options.ts', 'AdminJwtOptions')],
     ['clientLogout', list('oidc/post-form.ts', 'ClientLogoutOptions')],
     ['responseDelay', list('http/response-delay.ts', 'ResponseDelay')],
     [
@@ -229,7 +235,7 @@ function reasonsIn(union: string): string[] {
 /** What stands behind the name of a type, without comments and on one line. */
 function declared(name: string, kind = 'type'): string {
   const start = new RegExp(String.raw`^(?:export )?${kind} ${name}(?: =| (?=\{))`, 'm')
-  const file = ['contract/audit.ts', 'store/token-end.ts', 'errors.ts'].find((each) =>
+  const file = ['contract/audit.ts', 'store/tokens.ts', 'errors.ts'].find((each) =>
     start.test(source(each)),
   )
   if (file === undefined) throw new Error(`there is no ${kind} ${name}`)

@@ -1,4 +1,4 @@
-import { recommendations } from '../../src/settings/recommended.ts'
+import { recommendations } from '../../src/settings/rules.ts'
 import { allSettings, type Setting } from '../../src/settings/table.ts'
 
 const HEAD = ['setting', 'type', 'default', 'bounds', 'meaning']

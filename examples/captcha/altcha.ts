@@ -6,7 +6,7 @@ import { deriveKey } from 'altcha-lib/algorithms/pbkdf2'
 import type { AccountFlowsOptions } from '../../src/index.ts'
 
 const LIFETIME_MS = 20 * 60_000
-const MOST_USED = 100_000
+const MAX_USED = 100_000
 
 /** Runs in the browser: loads the widget, in all languages, and hands it its worker. */
 const START = `
@@ -38,7 +38,7 @@ export function createAltcha() {
   function isFirstUse(signature: string): boolean {
     const now = Date.now()
     for (const [each, until] of used) if (until < now) used.delete(each)
-    if (used.has(signature) || used.size >= MOST_USED) return false
+    if (used.has(signature) || used.size >= MAX_USED) return false
     used.set(signature, now + LIFETIME_MS)
     return true
   }

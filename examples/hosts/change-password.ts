@@ -30,7 +30,7 @@ export function createChangePassword(parts: ChangePasswordParts): Page {
       return show(res, 400, `That is not your present password.${FORM}`)
     if (password !== form.get('confirm_password'))
       return show(res, 400, `The new passwords are not the same.${FORM}`)
-    const refused = await flows.judgePassword(password, user)
+    const refused = await flows.validatePassword(password, user)
     if (refused) return show(res, 400, `${REFUSALS[refused.refusal]}${FORM}`)
     const hash = await bcrypt.hash(password, bcryptCost)
     if (!(await users.replacePasswordHash(user.id, user.passwordHash, hash)))

@@ -10,7 +10,7 @@ export function expressHost({
   changePassword,
 }: HostParts): Express {
   const app = express()
-  app.use(flows.adminApi, flows.wellKnownChangePasswordHandler)
+  app.use(flows.adminApi, flows.wellKnownChangePassword)
   app.all(`${oauthPath}/login`, login)
   app.all(`${oauthPath}/change-password`, changePassword)
   app.get('/', (_req, res) => {

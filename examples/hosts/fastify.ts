@@ -16,7 +16,7 @@ export async function fastifyHost({
   const oidc = provider.callback()
   await app.register(middie)
   app.use(flows.adminApi)
-  app.use(flows.wellKnownChangePasswordHandler)
+  app.use(flows.wellKnownChangePassword)
   const page =
     (answer: Page) =>
     (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => {

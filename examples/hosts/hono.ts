@@ -26,7 +26,7 @@ function onNode(handler: Handler): MiddlewareHandler<{ Bindings: HttpBindings }>
 export function honoHost({ provider, flows, oauthPath, login, changePassword }: HostParts) {
   const app = new Hono<{ Bindings: HttpBindings }>()
   const oidc = provider.callback()
-  app.use(onNode(flows.adminApi), onNode(flows.wellKnownChangePasswordHandler))
+  app.use(onNode(flows.adminApi), onNode(flows.wellKnownChangePassword))
   app.all(`${oauthPath}/login`, onNode(login))
   app.all(`${oauthPath}/change-password`, onNode(changePassword))
   app.get('/', (c) => c.text('Hello'))

@@ -11,7 +11,7 @@ export function koaHost({ provider, flows, oauthPath, login, changePassword }: H
   // Proxies alone are sent anything but a path, and of a target such as `http://[` Koa cannot tell the path.
   app.use((ctx, next) => (ctx.req.url?.startsWith('/') ? next() : ctx.throw(400)))
   app.use(flows.adminApi)
-  app.use(flows.wellKnownChangePassword())
+  app.use(flows.wellKnownChangePassword)
   app.use(async (ctx, next) => {
     if (ctx.path === `${oauthPath}/login`) await login(ctx.req, ctx.res)
     else if (ctx.path === `${oauthPath}/change-password`) await changePassword(ctx.req, ctx.res)

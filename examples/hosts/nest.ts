@@ -14,7 +14,7 @@ export async function nestHost({ provider, flows, oauthPath, login, changePasswo
     { logger: ['error', 'warn'] },
   )
   const express: Express = app.getHttpAdapter().getInstance()
-  app.use(flows.adminApi, flows.wellKnownChangePasswordHandler)
+  app.use(flows.adminApi, flows.wellKnownChangePassword)
   app.use(`${oauthPath}/login`, login)
   app.use(`${oauthPath}/change-password`, changePassword)
   // Without a prefix the provider answers every path, also those of your controllers: give it one.

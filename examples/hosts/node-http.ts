@@ -18,7 +18,7 @@ export function nodeHttpHost({ provider, flows, oauthPath, login, changePassword
 
   return (req: IncomingMessage, res: ServerResponse) =>
     flows.adminApi(req, res, () =>
-      flows.wellKnownChangePasswordHandler(req, res, () => {
+      flows.wellKnownChangePassword(req, res, () => {
         route(req, res).catch(() => {
           if (!res.headersSent) res.writeHead(500)
           res.end()

@@ -8,7 +8,10 @@ import { readForm, type Route } from './requests.ts'
 import type { Words } from './words.ts'
 
 export interface ChangePasswordParts {
-  flows: Pick<AccountFlows, 'limitLogin' | 'verifyPassword' | 'judgePassword' | 'passwordChanged'>
+  flows: Pick<
+    AccountFlows,
+    'limitLogin' | 'verifyPassword' | 'validatePassword' | 'passwordChanged'
+  >
   provider: Provider
   users: UserStore
   bcryptCost: number
@@ -57,7 +60,7 @@ export function changePasswordPage(parts: ChangePasswordParts) {
     if (!(await flows.verifyPassword(user, field('current_password') ?? '', ctx.req)))
       return showForm(ctx, username, 'wrong')
     if (password !== field('confirm_password')) return showForm(ctx, username, 'password_mismatch')
-    const refused = await flows.judgePassword(password, user)
+    const refused = await flows.validatePassword(password, user)
     if (refused) return showForm(ctx, username, refused.refusal)
     const isReplaced = await users.replacePasswordHash(
       id,

@@ -97,7 +97,9 @@ export function loginPage({ flows, provider, checkPassword, show, paths }: Login
             <button type="submit">${t('login.title')}</button>
           </form>
           <p>
-            <a href="${paths.oauth}/forgot-password${carriedQuery(params)}">${t('login.forgot')}</a>
+            <a href="${paths.oauth}/forgot-password${parametersQuery(params)}"
+              >${t('login.forgot')}</a
+            >
           </p>`,
     })
   }
@@ -166,7 +168,7 @@ export function loginPage({ flows, provider, checkPassword, show, paths }: Login
 }
 
 /** Lets the user come back to the client after a password reset, and read everything in the language of the request. */
-function carriedQuery(params: Interaction['params']): string {
+function parametersQuery(params: Interaction['params']): string {
   const query = new URLSearchParams()
   for (const name of ['client_id', 'redirect_uri', 'scope', 'state', 'ui_locales']) {
     const value = params[name]

@@ -5,10 +5,10 @@ import {
   memoryUsers,
   mongoStore,
   mongoUsers,
-  type RecordStore,
   type User,
   type UserStore,
 } from '../../src/index.ts'
+import type { RecordStore } from '../../src/store/published.ts'
 import {
   createProviderKeys,
   sharedProviderKeys,

@@ -17,7 +17,7 @@ import {
   type RecordStore,
   type Stored,
   type Value,
-} from '../../src/index.ts'
+} from '../../src/store/published.ts'
 
 type Row = Record<string, unknown>
 type Column = string | number | null

@@ -1,9 +1,12 @@
+/**
+ * The admin API (4.5, 5): operations for admins and the command line. The router, the client and docs/openapi.json are made of their
+ * descriptions. It knows flows and stores, and never a database, a mail server or the provider.
+ */
 import { createMount, type Mount } from '../http/mount.ts'
-import type { AdminParts } from './operation.ts'
-import type { AdminRouter } from './router.ts'
+import type { AdminRouter, RouterParts } from './router.ts'
 
 /** Its operations are loaded by `flows.start()`, or with the first request. So the package is imported faster. */
-export function createAdminApi(parts: AdminParts, root: string): Mount {
+export function createAdminApi(parts: RouterParts, root: string): Mount {
   let router: Promise<AdminRouter> | undefined
   const load = async () => (await import('./router.ts')).createAdminRouter(parts)
   return createMount(

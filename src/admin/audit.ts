@@ -1,11 +1,9 @@
 import * as z from 'zod'
-import { newId } from '../crypto/token.ts'
-import { isStoreUnavailable } from '../errors.ts'
-import type { RecordedEvent } from '../contract/index.ts'
 import { AUDIT_EVENT_TYPES } from '../contract/audit.ts'
-import { operation, type AdminCaller, type AdminParts } from './operation.ts'
+import type { Log, UserStore } from '../contract/index.ts'
+import { isStoreUnavailable } from '../errors.ts'
+import { operation, type CommonParts } from './operation.ts'
 import { given, givenTime, limit, object, oneOf, optional, text, time, wireOf } from './schema.ts'
-import { usernamesOf, type NameOf } from './usernames.ts'
 
 export type AuditEvent = z.infer<typeof AuditEvent>
 export const AuditEvent = object('An event of the audit log.', {
@@ -43,38 +41,41 @@ export const auditOperations = {
       limit,
     }),
     answer: AuditLog,
-    async run({ query }, { store, users }) {
+    async run({ query }, { store, users }: CommonParts) {
       const { account_id: accountId, type: types, recorded_from: recordedFrom, limit } = query
       const events = await store.audit.list({ accountId, types, recordedFrom, limit })
-      const nameOf = await usernamesOf(users, events)
-      return { events: events.map((event) => eventShape(event, nameOf)) }
+      const named = await withUsernames(users, events)
+      return { events: named.map((event) => wireOf(AuditEvent, event)) }
     },
   }),
 }
 
-/** Records what an admin does, and who it is; before it is done. */
-export function recordAction(
-  { audit, clock }: AdminParts,
-  { actor, requester }: AdminCaller,
-  action: string,
-  about: { accountId?: string | undefined; details?: Record<string, string | string[]> } = {},
-): Promise<void> {
-  return audit({
-    id: newId(),
-    type: 'admin_action',
-    at: clock.now(),
-    accountId: about.accountId,
-    details: { action, actor, ...about.details },
-    ...requester,
-  })
+const AT_ONCE = 50
+
+/** For people, records have the username of their account. While the users cannot be reached, none is known. */
+export async function withUsernames<T extends { accountId?: string | undefined }>(
+  users: UserStore,
+  records: T[],
+) {
+  const ids = [...new Set(records.flatMap(({ accountId }) => accountId ?? []))]
+  const names = new Map<string | undefined, string>()
+  try {
+    for (let at = 0; at < ids.length; at += AT_ONCE) {
+      const found = await Promise.all(ids.slice(at, at + AT_ONCE).map((id) => users.findById(id)))
+      for (const user of found) if (user) names.set(user.id, user.username)
+    }
+  } catch (error) {
+    if (!isStoreUnavailable(error)) throw error
+  }
+  return records.map((record) => ({ ...record, username: names.get(record.accountId) }))
 }
 
-/** Whether something was recorded that is so already: whoever asked is not told that it failed. Where it was not, the log says so. */
+/** Whether an event was recorded of what is done already. Where it was not, only the log says so. */
 export async function isRecorded(
-  { log }: AdminParts,
+  log: Log,
   recorded: Promise<void>,
   what: string,
-  details?: Parameters<AdminParts['log']>[2],
+  details?: Parameters<Log>[2],
 ): Promise<boolean> {
   try {
     await recorded
@@ -85,6 +86,3 @@ export async function isRecorded(
     return false
   }
 }
-
-export const eventShape = (event: RecordedEvent, nameOf: NameOf) =>
-  wireOf(AuditEvent, { ...event, username: nameOf(event.accountId) })

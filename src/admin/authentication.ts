@@ -1,10 +1,120 @@
+/** Who may call: checks the token of a request, and refuses it. */
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import { createLocalJWKSet, createRemoteJWKSet, errors, jwtVerify, type JWTPayload } from 'jose'
 import type { Context } from 'koa'
+import type { Clock } from '../clock.ts'
+import type { Requester } from '../contract/index.ts'
 import { newId } from '../crypto/token.ts'
 import { isStoreUnavailable } from '../errors.ts'
 import { networkOf } from '../http/requester.ts'
-import { createTokenCheck, type Admin, type AdminScope } from './bearer-tokens.ts'
-import { createJwtCheck } from './jwt.ts'
-import { refusal, type AdminParts, type Problem } from './operation.ts'
+import { refusal, type CommonParts, type Problem } from './operation.ts'
+import {
+  ADMIN_SCOPES,
+  scopesOf,
+  type AdminJwtOptions,
+  type AdminScope,
+  type ScopedToken,
+} from './options.ts'
+
+interface Admin {
+  /** For the audit log. */
+  actor: string
+  scopes: readonly AdminScope[]
+}
+
+/**
+ * Who presented a token. `wrong_token`: it is of no admin, or not for us, or not at this time. `keys_unavailable`: the issuer's keys cannot
+ * be fetched.
+ */
+type Check = (presented: string) => Promise<Admin | 'wrong_token' | 'keys_unavailable'>
+
+/** Checks fixed tokens, in a time that tells neither their content nor their length, nor which it is. Without any, no one is let in. */
+export function createTokenCheck(tokens: readonly ScopedToken[]): Check {
+  const expected = tokens.map(({ token, scopes }) => ({ hash: digest(token), scopes }))
+  return async (presented) => {
+    const given = digest(presented)
+    const [scopes] = expected.flatMap((each) =>
+      timingSafeEqual(given, each.hash) ? [each.scopes] : [],
+    )
+    return scopes ? { actor: actorWith(scopes), scopes } : 'wrong_token'
+  }
+}
+
+/** Fixed tokens have no names: a lesser one is named by its scopes. */
+function actorWith(scopes: readonly AdminScope[]): string {
+  if (scopes.length === ADMIN_SCOPES.length) return 'admin_token'
+  return `admin_token:${scopes.map((scope) => scope.replace('account-flows:', '')).join('+')}`
+}
+
+const digest = (token: string) => createHash('sha256').update(token).digest()
+
+const MAX_ACTOR_LENGTH = 256
+const CLOCK_TOLERANCE_S = 5
+const RETRY_AFTER_MS = 1_000
+const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]+$/
+
+/**
+ * Checks JWTs. One that is for something else is genuine, and has none of our scopes.
+ *
+ * Keys come from the options alone, whatever the header of a token names (`jku`, `jwk`, `x5u`, `x5c`).
+ */
+function createJwtCheck(options: AdminJwtOptions, { now }: Clock): Check {
+  const { issuer, audience, algorithms, keys } = options
+  const keyOf = keys instanceof URL ? createRemoteJWKSet(keys) : createLocalJWKSet(keys)
+  const expected = () => ({
+    issuer,
+    audience,
+    algorithms: [...algorithms],
+    typ: options.type ?? 'at+jwt',
+    requiredClaims: ['exp', 'sub'],
+    clockTolerance: CLOCK_TOLERANCE_S,
+    currentDate: now(),
+  })
+
+  async function payloadOf(token: string): Promise<JWTPayload> {
+    try {
+      return (await jwtVerify(token, keyOf, expected())).payload
+    } catch (error) {
+      if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error
+      // A token without `kid`, while the issuer has several keys.
+      for await (const key of error) {
+        const found = await jwtVerify(token, key, expected()).catch(unlessOfClaims)
+        if (found) return found.payload
+      }
+      throw new errors.JWSSignatureVerificationFailed()
+    }
+  }
+
+  let retryAt = 0
+  // Any caller makes us ask for the keys: where that fails, the issuer is left alone for a while.
+  const isLeftAlone = () => 'fresh' in keyOf && !keyOf.fresh && now().getTime() < retryAt
+
+  return async (token) => {
+    if (!COMPACT.test(token)) return 'wrong_token'
+    if (isLeftAlone()) return 'keys_unavailable'
+    try {
+      const { sub, scope: granted } = await payloadOf(token)
+      if (typeof sub !== 'string' || sub === '') return 'wrong_token'
+      const names = typeof granted === 'string' ? granted.split(' ') : []
+      const actor = Array.from(`sub:${sub}`).slice(0, MAX_ACTOR_LENGTH).join('')
+      return { actor, scopes: scopesOf(names, options.scope) }
+    } catch (error) {
+      if (ABOUT_TOKEN.test(codeOf(error))) return 'wrong_token'
+      retryAt = now().getTime() + RETRY_AFTER_MS
+      return 'keys_unavailable'
+    }
+  }
+}
+
+/** By their codes. The other errors are about the issuer's keys, or about the way to them. */
+const ABOUT_TOKEN = /^ERR_(?:JWT|JWS|JOSE_ALG|JOSE_NOT|JWKS_NO)_/
+
+const codeOf = (error: unknown) => (error instanceof errors.JOSEError ? error.code : '')
+
+function unlessOfClaims(error: unknown): undefined {
+  if (codeOf(error).startsWith('ERR_JWT_')) throw error
+}
 
 const MINUTE_MS = 60_000
 const FAILURES_PER_MINUTE = 60
@@ -14,18 +124,24 @@ type Failure =
   | { reason: 'no_token' | 'wrong_token' | 'keys_unavailable' }
   | { reason: 'insufficient_scope'; details: { actor: string; scope: AdminScope } }
 
+export interface GateParts extends CommonParts {
+  adminTokens: readonly ScopedToken[]
+  /** How to check the tokens instead. */
+  adminJwt: AdminJwtOptions | undefined
+  requesterOf(req: IncomingMessage): Requester
+}
+
 /**
- * Lets in whoever shows a right bearer token (5.1) with the scope that is needed, and refuses all others. Failures are limited
- * by network; a right token is let in all the same, so that nobody can lock the admins out.
+ * Lets in a request with a right bearer token (5.1) that has the scope that is needed, and refuses all others. Failures are limited
+ * by network. A right token is let in all the same, so that failures lock no admin out.
  */
-export function createAdminAuth(parts: AdminParts) {
-  const { options, store, audit, clock, log } = parts
-  const { adminTokens, adminJwt } = options
-  const judge = adminJwt ? createJwtCheck(adminJwt, clock) : createTokenCheck(adminTokens)
+export function createAdminAuth(parts: GateParts) {
+  const { adminTokens, adminJwt, requesterOf, store, audit, clock, log } = parts
+  const validate = adminJwt ? createJwtCheck(adminJwt, clock) : createTokenCheck(adminTokens)
 
   /** How many seconds the network has to wait; none: it is within the limit. */
   async function count(ctx: Context, failure: Failure): Promise<number | undefined> {
-    const requester = parts.requesterOf(ctx.req)
+    const requester = requesterOf(ctx.req)
     const key = `admin_failures:${networkOf(requester.address)}`
     const { count, msToEnd } = await store.limits.hit(key, MINUTE_MS, FAILURES_PER_MINUTE)
     const event = { id: newId(), type: 'admin_auth_failed', at: clock.now(), ...requester } as const
@@ -37,7 +153,7 @@ export function createAdminAuth(parts: AdminParts) {
     return Math.max(1, Math.ceil(msToEnd / 1000))
   }
 
-  // Whoever is wrong is told so, be the database there or not.
+  // A wrong token is refused, be the database there or not.
   function unlessAway(error: unknown): undefined {
     if (!isStoreUnavailable(error)) throw error
     const message = 'a failed admin authentication was not recorded'
@@ -48,8 +164,7 @@ export function createAdminAuth(parts: AdminParts) {
     const waitSeconds = await count(ctx, failure).catch(unlessAway)
     if (waitSeconds !== undefined) {
       ctx.set('Retry-After', String(waitSeconds))
-      const title = 'Too many requests with a wrong token. Wait.'
-      return refusal(429, 'too_many_requests', title)
+      return refusal(429, 'too_many_requests', 'Too many requests with a wrong token. Wait.')
     }
     if (failure.reason === 'keys_unavailable') {
       log('error', 'the keys for admin tokens cannot be fetched from their issuer (adminJwt.keys)')
@@ -70,7 +185,7 @@ export function createAdminAuth(parts: AdminParts) {
 
   return async (ctx: Context, scope: AdminScope | undefined): Promise<Admin | Problem> => {
     const [, token] = /^Bearer +([\x21-\x7e]+)$/i.exec(ctx.get('Authorization')) ?? []
-    const verdict = token === undefined ? 'no_token' : await judge(token)
+    const verdict = token === undefined ? 'no_token' : await validate(token)
     if (typeof verdict === 'string') return refused(ctx, { reason: verdict })
     const { actor, scopes } = verdict
     if (scope === undefined || scopes.includes(scope)) return verdict

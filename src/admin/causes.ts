@@ -1,8 +1,31 @@
-/** Of each cause of a missing mail two sentences: what it is, and what to do next. */
+/** Why a mail is missing, in words for support: what each cause is, and what to do next. `diagnosis.ts` finds the cause. */
 import * as z from 'zod'
-import { failedWords } from './failed-mail.ts'
-import { nameOf, sendLink, timeOf, type Facts, type Words } from './facts.ts'
+import type { RecordedEvent, User } from '../contract/index.ts'
+import { MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
+import { atStep, type MailFault } from '../errors.ts'
+import type { MailJobStatus } from '../store/index.ts'
 import { text } from './schema.ts'
+
+/** What is known of an account where a mail is missed: the words of a cause are made of it. */
+export interface Facts {
+  user: User
+  /** Whether a reset link goes to verified addresses alone; no by default. */
+  needsVerified?: boolean
+  /** The event that ended the request or the mail. `undefined`: the account is described as it is now. */
+  event?: RecordedEvent
+  /** Of the mail that is meant; a reset by default. */
+  kind?: LinkKind
+  /** What is left of that mail. `undefined`: it is gone. */
+  job?: MailJobStatus | undefined
+}
+
+export type Words = readonly [summary: string, advice: string]
+
+/** With the time of the event, the name of the mail, and the command that sends another one. */
+type Told = Facts & { at: string; mail: string; send: string }
+
+const sendLink = (kind: LinkKind, { id }: User) =>
+  `account-flows ${MAIL_KINDS[kind].link.command} --id ${id}`
 
 const mended = (how: string) => `${how} in your user store. Then ask the person to try again.`
 
@@ -12,10 +35,10 @@ const WORDS = {
     'The account has no e-mail address, so it gets no mail.',
     mended('Give it one'),
   ],
-  bad_address: (facts) =>
-    facts.event
+  bad_address: ({ event, mail, at }) =>
+    event
       ? [
-          `The last ${nameOf(facts)} was not sent (${timeOf(facts)}): no mail could be sent to its address.`,
+          `The last ${mail} was not sent (${at}): no mail could be sent to its address.`,
           mended('Correct the address'),
         ]
       : [
@@ -24,52 +47,52 @@ const WORDS = {
         ],
   no_password: ({ user }) => [
     'The account has no password, so it gets no reset link.',
-    `Ask the person to sign in the other way, for example with Google. Or let them choose a password: ${sendLink({ user, kind: 'invitation' })}`,
+    `Ask the person to sign in the other way, for example with Google. Or let them choose a password: ${sendLink('invitation', user)}`,
   ],
   has_password: ({ user }) => [
     'The account has a password: it gets no invitation.',
-    `Have the person sign in, or send a reset link: ${sendLink({ user })}`,
+    `Have the person sign in, or send a reset link: ${sendLink('password_reset', user)}`,
   ],
-  unverified: (facts) => {
-    const { user, needsVerified, event } = facts
+  unverified: (told) => {
+    const { user, needsVerified, event } = told
     const isHeld = needsVerified && !event
     const first = needsVerified
       ? 'Verify it before the person asks again'
       : 'Ask the person to type the username, or verify the address'
     return [
-      `The address is not verified: ${isHeld ? 'it gets no reset link (reset_requires_verified_email)' : askedWith(facts)}.`,
-      `${first}: ${sendLink({ user, kind: 'email_verification' })}. If you are sure that the address belongs to the person: account-flows user verify --id ${user.id}`,
+      `The address is not verified: ${isHeld ? 'it gets no reset link (reset_requires_verified_email)' : askedWith(told)}.`,
+      `${first}: ${sendLink('email_verification', user)}. If you are sure that the address belongs to the person: account-flows user verify --id ${user.id}`,
     ]
   },
-  ambiguous: (facts) => [
-    `Several accounts have this verified address: ${askedWith(facts)}.`,
+  ambiguous: (told) => [
+    `Several accounts have this verified address: ${askedWith(told)}.`,
     'Ask the person to type the username. Or give each account its own address.',
   ],
   verified: () => [
     'The address is verified already, so it gets no verification mail.',
     'Ask the person to sign in.',
   ],
-  changed: (facts) => {
+  changed: ({ event, user, at, send }) => {
     const [, was = 'no account was found by its address'] =
-      CAUSE_OF_REASON.get(facts.event?.reason ?? '') ?? []
-    const again = facts.user.emailVerified ? 'try again' : 'try again with the username'
+      CAUSE_OF_REASON.get(event?.reason ?? '') ?? []
+    const again = user.emailVerified ? 'try again' : 'try again with the username'
     return [
-      `The last request, at ${timeOf(facts)}, got no mail: ${was}. This is no longer so.`,
-      `Ask the person to ${again}, or send a link: ${sendLink(facts)}`,
+      `The last request, at ${at}, got no mail: ${was}. This is no longer so.`,
+      `Ask the person to ${again}, or send a link: ${send}`,
     ]
   },
-  limited: (facts) => [
-    `The last request, at ${timeOf(facts)}, got no mail: the account had too many mails recently.`,
+  limited: ({ at }) => [
+    `The last request, at ${at}, got no mail: the account had too many mails recently.`,
     'Ask the person to use the newest mail, or to try again later (mails_per_account_per_hour, resend_cooldown).',
   ],
-  blocked: (facts) => [
-    `The owner said "This wasn't me" of a mail at ${timeOf(facts)}: the password is blocked, and signs nobody in.`,
-    `Make sure that ${facts.user.email ?? 'the address to come'} is the person's own mailbox, and that nobody else reads it. Then let the person set a new password: ${sendLink(facts)}`,
+  blocked: ({ user, at, send }) => [
+    `The owner said "This wasn't me" of a mail at ${at}: the password is blocked, and signs nobody in.`,
+    `Make sure that ${user.email ?? 'the address to come'} is the person's own mailbox, and that nobody else reads it. Then let the person set a new password: ${send}`,
   ],
   refused: failedWords,
-  mail_server_down: (facts) =>
-    facts.event
-      ? failedWords(facts)
+  mail_server_down: (told) =>
+    told.event
+      ? failedWords(told)
       : [
           'SMTP is not configured, or its key is missing: all mails wait.',
           'Run account-flows doctor: it says what to set with account-flows settings set.',
@@ -78,35 +101,33 @@ const WORDS = {
     `A mail, requested at ${job?.requestedAt?.toISOString()}, waits to be sent.`,
     'Look again in a minute. If it still waits, run account-flows doctor.',
   ],
-  sent: (facts) => {
-    const { message_id: messageId, queue_id: queueId } = facts.event?.details ?? {}
+  sent: ({ event, user, mail, at }) => {
+    const { message_id: messageId, queue_id: queueId } = event?.details ?? {}
     const ids = Object.entries({ 'Message-ID': messageId, 'queue id': queueId })
       .filter(([, id]) => id !== undefined)
       .map(([name, id]) => `${name} ${String(id)}`)
     const find =
       ids.length > 0 ? ` The operator of the mail server finds it by ${ids.join(', ')}.` : ''
     return [
-      `The last ${nameOf(facts)} was sent at ${timeOf(facts)}: the mail server took it.`,
-      `Ask the person to look into the spam folder of ${facts.user.email ?? ''}.${find}`,
+      `The last ${mail} was sent at ${at}: the mail server took it.`,
+      `Ask the person to look into the spam folder of ${user.email ?? ''}.${find}`,
     ]
   },
-  ended: (facts) => {
-    const { reason = 'unknown reason' } = facts.event ?? {}
-    return reason === 'denied'
+  ended: ({ event, mail, at, send }) =>
+    event?.reason === 'denied'
       ? [
-          `The last request, at ${timeOf(facts)}, was denied by your own check (beforeForgotPassword).`,
-          `Look at this check, or send a link: ${sendLink(facts)}`,
+          `The last request, at ${at}, was denied by your own check (beforeForgotPassword).`,
+          `Look at this check, or send a link: ${send}`,
         ]
       : [
-          `The last ${nameOf(facts)} was not sent (${reason}, ${timeOf(facts)}).`,
-          `Check the service with account-flows doctor. Then send a new link: ${sendLink(facts)}`,
-        ]
-  },
-  not_asked: (facts) => [
+          `The last ${mail} was not sent (${event?.reason ?? 'unknown reason'}, ${at}).`,
+          `Check the service with account-flows doctor. Then send a new link: ${send}`,
+        ],
+  not_asked: ({ send }) => [
     'The audit log has no request for a mail to this account.',
-    `Ask the person to try again, or send a link: ${sendLink(facts)}`,
+    `Ask the person to try again, or send a link: ${send}`,
   ],
-} satisfies Record<string, (facts: Facts) => Words>
+} satisfies Record<string, (told: Told) => Words>
 
 /** Why a request got no mail: the cause, if that is so still, and what was so then. */
 export const CAUSE_OF_REASON = new Map(
@@ -121,9 +142,9 @@ export const CAUSE_OF_REASON = new Map(
   } as const),
 )
 
-const askedWith = (facts: Facts) =>
-  facts.event
-    ? `somebody typed it at ${timeOf(facts)} and got no mail`
+const askedWith = ({ event, at }: Told) =>
+  event
+    ? `somebody typed it at ${at} and got no mail`
     : 'for a reset link, the person must type the username'
 
 export type Cause = keyof typeof WORDS
@@ -141,6 +162,48 @@ export const Diagnosis = z.strictObject({
 })
 
 export function diagnosisOf(cause: Cause, facts: Facts): Diagnosis {
-  const [summary, advice] = WORDS[cause](facts)
+  const { user, event, kind = 'password_reset' } = facts
+  const mail = MAIL_KINDS[kind].link.called
+  const at = String(event?.at.toISOString())
+  const [summary, advice] = WORDS[cause]({ ...facts, mail, at, send: sendLink(kind, user) })
   return { cause, summary, advice }
+}
+
+const faultOf = (event?: RecordedEvent): Partial<MailFault> => event?.details ?? {}
+
+/** Whether the mail server said so of this mail; otherwise it accepts none. */
+export function isRefusal(event: RecordedEvent): boolean {
+  return event.reason === 'ERR_MAIL_REFUSED' || isAnswer(faultOf(event))
+}
+
+const isAnswer = ({ step = '', code = '' }: Partial<MailFault>) =>
+  /^\d/.test(code) && ['RCPT TO', 'DATA'].includes(step)
+
+/** Of a mail that the mail server did not take, or a transport in its place. */
+function failedWords(told: Told): Words {
+  const { event, user } = told
+  const fault = faultOf(event)
+  const { step, code = 'unknown reason', reply } = fault
+  const isTransport = step === 'transport'
+  const isForGood = event?.reason === 'ERR_MAIL_REFUSED'
+  const mail = `the last ${told.mail}`
+  const failed = isAnswer(fault) ? `does not accept ${mail} now` : `could not be used for ${mail}`
+  const later = isTransport ? `did not accept ${mail}` : failed
+  const said = reply === undefined ? code : `"${reply.replaceAll('"', "'")}"`
+  const at = step === undefined || isTransport ? '' : ` ${atStep({ step })}`
+  // RFC 3463: x.1.x is about an address, all else is not.
+  const isOfAddress = !/^\d{3} \d\.(?!1\.)/.test(code)
+  const check = isOfAddress ? 'Check the address. ' : 'Ask the operator of the mail server. '
+  const look = isTransport || (reply === undefined && isAnswer(fault)) ? 'mail test' : 'doctor'
+  return [
+    `The ${isTransport ? 'transport' : 'mail server'} ${isForGood ? `refused ${mail} for good` : later}: ${said}${at}.`,
+    `${isForGood && !isTransport ? check : ''}See account-flows ${look} --to ${user.email ?? ''}. ${nextOf(told)}`,
+  ]
+}
+
+function nextOf({ job, send }: Told): string {
+  const next = job?.state === 'waiting' ? job.nextAttemptAt : undefined
+  if (next) return `The next attempt is at ${next.toISOString()}.`
+  const again = job?.state === 'dead' ? `account-flows outbox retry ${job.id}` : send
+  return `When this is fixed: ${again}`
 }

@@ -1,7 +1,16 @@
+/** What a check answers, and the checks of keys and database, which `doctor` runs. */
 import * as z from 'zod'
+import { ringsCheck } from '../crypto/keys.ts'
 import { reachCodeOf } from '../errors.ts'
+import { MIN_KEY_BYTES } from '../options.ts'
+import { unmetBy } from '../settings/rules.ts'
+import type { SettingsKeeper } from '../settings/settings.ts'
+import type { Settings } from '../settings/table.ts'
+import type { AccountFlowsStore } from '../store/index.ts'
 import { defined } from '../store/kind.ts'
+import { inTime, type CommonParts } from './operation.ts'
 import { object, optional, text } from './schema.ts'
+import { MIN_ADMIN_TOKEN_LENGTH, type ScopedToken } from './options.ts'
 
 export type Check = z.infer<typeof Check>
 export const Check = object('One check. After a failed check, the rest of its group is skipped.', {
@@ -21,7 +30,7 @@ export const CheckReport = object('What the checks found.', {
 })
 
 /** What a check found; who asks knows which check it is. */
-export type Finding = Omit<Check, 'step'>
+type Finding = Omit<Check, 'step'>
 
 export function reportOf(checks: Check[]) {
   return { ok: checks.every(({ status }) => status !== 'failed'), checks }
@@ -36,4 +45,146 @@ export function codeOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown reason'
   if (error.name === 'TimeoutError') return 'no answer in time'
   return reachCodeOf(error, error.name)
+}
+
+export interface DatabaseParts extends CommonParts {
+  /** The key ids of every process that runs. */
+  keyRing: { all(): Promise<string[][]> }
+  secrets: readonly { length: number }[]
+  adminTokens: readonly ScopedToken[]
+  settingsKeeper: SettingsKeeper
+}
+
+/** What the doctor looks at in the database, one check after the other. While it does not answer, all but its own are skipped. */
+export async function databaseChecks(parts: DatabaseParts): Promise<Check[]> {
+  const { store, keyRing, settingsKeeper, settings, clock } = parts
+  const now = () => clock.now().getTime()
+  const askedAt = now()
+  const storeTime = await inTime(clock, store.now()).catch(codeOf)
+  const answeredAt = now()
+  const isLost = typeof storeTime === 'string'
+  const skewMs = isLost ? 0 : (askedAt + answeredAt) / 2 - storeTime.getTime()
+  const advice = 'Check that it runs, and that this server can connect to it.'
+  const database = isLost
+    ? finding('failed', `The database cannot be reached (${storeTime}).`, advice)
+    : finding('ok', `The database answers in ${answeredAt - askedAt} ms.`)
+  async function look(step: string, find: () => Promise<Finding>): Promise<Check> {
+    if (isLost) return { step, ...finding('skipped', 'Not tried.') }
+    // The report is complete whatever happens meanwhile.
+    const advice = 'Check the rights of this server in the database, and try again.'
+    const unread = (error: unknown) =>
+      finding('failed', `This could not be checked (${codeOf(error)}).`, advice)
+    return { step, ...(await inTime(clock, find()).catch(unread)) }
+  }
+  return [
+    {
+      ...(await look('keys', async () => ringsCheck(await keyRing.all()))),
+      ...weakKeyCheck(parts),
+    },
+    { step: 'database', ...database },
+    await look('indexes', () => indexCheck(store)),
+    await look('clock', async () => clockCheck(skewMs)),
+    await look('secrets', () => secretsCheck(settingsKeeper)),
+    await look('settings', () => settingsCheck(settingsKeeper)),
+    await look('recommended', async () => recommendedCheck(settings())),
+    await look('outbox', () => outboxCheck(parts)),
+  ]
+}
+
+/** `undefined`: each is long enough. */
+function weakKeyCheck({ secrets, adminTokens }: DatabaseParts): Finding | undefined {
+  const isShort = secrets.some((key) => key.length < MIN_KEY_BYTES)
+  const isGuessable = adminTokens.some(({ token }) => token.length < MIN_ADMIN_TOKEN_LENGTH)
+  if (!isShort && !isGuessable) return undefined
+  const message = isShort
+    ? `A key of the ring has fewer than ${MIN_KEY_BYTES} bytes.`
+    : `An admin token has fewer than ${MIN_ADMIN_TOKEN_LENGTH} characters.`
+  const advice = 'Make a new one from 32 random bytes. Put a new key at the end of the ring first.'
+  return finding('failed', message, advice)
+}
+
+async function indexCheck(store: AccountFlowsStore): Promise<Finding> {
+  const { wrongIndexes, isVolatile, isDurable } = await store.inspect()
+  if (wrongIndexes && wrongIndexes.length > 0) {
+    const message = `Indexes are missing or have other options: ${wrongIndexes.join(', ')}.`
+    const advice =
+      'Drop the existing indexes with these names, then restart: start() creates them again.'
+    return finding('failed', message, advice)
+  }
+  if (isVolatile) {
+    const message = 'All data is in the memory of this process, and is lost when it ends.'
+    return finding('warning', message, 'Use mongoStore(db) or postgresStore(pool) in production.')
+  }
+  if (!isDurable) {
+    const message =
+      'After a crash the database may have forgotten the last writes: a used link may work again.'
+    return finding('warning', message, 'Set synchronous_commit to on.')
+  }
+  if (!wrongIndexes) return finding('skipped', 'This store does not report its indexes.')
+  return finding('ok', 'All indexes of the store exist. The indexes of your users are not checked.')
+}
+
+const CLOCK_WARNING_MS = 1_000
+const CLOCK_FAILURE_MS = 60_000
+
+/** @param skewMs - how far this clock is ahead of the database. */
+function clockCheck(skewMs: number): Finding {
+  const ms = Math.abs(skewMs)
+  if (ms <= CLOCK_WARNING_MS) return finding('ok', 'This clock and the database agree.')
+  const where = skewMs > 0 ? 'ahead of' : 'behind'
+  return finding(
+    ms > CLOCK_FAILURE_MS ? 'failed' : 'warning',
+    `The clock of this server is ${(ms / 1000).toFixed(1)} s ${where} the database.`,
+    'Use NTP on both machines: these clocks decide when links expire and sessions end.',
+  )
+}
+
+async function secretsCheck({ reseal }: SettingsKeeper): Promise<Finding> {
+  const outcome = await reseal({ isDryRun: true })
+  if (outcome === 'unreadable') return finding('skipped', 'Not tried.')
+  const { resealed, unreadable } = outcome
+  if (unreadable.length > 0) {
+    const advice = 'Put the old key back after the first key, or set the value again.'
+    return finding('failed', `No key of the ring opens ${unreadable.join(', ')}.`, advice)
+  }
+  if (resealed.length === 0)
+    return finding('ok', 'Stored secrets are encrypted with the first key.')
+  return finding(
+    'warning',
+    `${resealed.join(', ')}: encrypted with an older key of the ring, which is still needed.`,
+    'When all processes have the same first key, run account-flows keys rotate.',
+  )
+}
+
+async function settingsCheck(settings: SettingsKeeper): Promise<Finding> {
+  await settings.refresh()
+  const faults = settings.faults().map(({ key, problem }) => `${key}: ${problem}`)
+  if (faults.length === 0) return finding('ok', 'All stored settings are valid.')
+  return finding(
+    'failed',
+    `${faults.join('. ')}.`,
+    'Use account-flows settings set or unset for a value that is not valid. An unreadable record: repair or delete it in the database.',
+  )
+}
+
+function recommendedCheck(settings: Settings): Finding {
+  const better = unmetBy(settings).map(
+    ({ name, value, reason }) => `${name}: ${value} is recommended, so that ${reason}`,
+  )
+  if (better.length === 0) return finding('ok', 'The settings are as recommended, or stricter.')
+  return finding(
+    'advice',
+    `${better.join('. ')}.`,
+    'See the changes with account-flows settings apply recommended --dry-run. To make them, leave --dry-run out.',
+  )
+}
+
+const MAX_LETTERS = 100
+
+async function outboxCheck({ store, clock }: DatabaseParts): Promise<Finding> {
+  const letters = await store.outbox.list({ state: 'dead', limit: MAX_LETTERS }, clock.now())
+  if (letters.length === 0) return finding('ok', 'There are no dead letters.')
+  const count = letters.length < MAX_LETTERS ? letters.length : `${MAX_LETTERS} or more`
+  const advice = 'Run account-flows outbox list --state dead.'
+  return finding('warning', `Dead letters: ${count}.`, advice)
 }

@@ -1,10 +1,41 @@
-import { exchange, rootOf, type ClientOptions, type QueryValues } from './exchange.ts'
-// Types alone: whoever asks has no need of what the server reads with.
+import type { IncomingMessage, RequestOptions } from 'node:http'
+import { systemClock, timeout } from '../clock.ts'
+import { isJsonObject, jsonOf, must, reachCodeOf, textOf } from '../errors.ts'
+import type { Problem } from './operation.ts'
+// Types alone: a client has no need of what the server reads with.
 import type { OperationName as Name, Operations, Settings } from './operations.ts'
 import { ROUTES } from './routes.ts'
 
 export type * from './operations.ts'
-export { AdminApiError, type ClientOptions } from './exchange.ts'
+
+/** The admin API was reached and refused, or could not be reached. */
+export class AdminApiError extends Error {
+  /** That of the problem (`code`), or `unreachable`, `aborted`, or `not_an_admin_api` where something else answered. */
+  readonly code: string
+  /** Status of the answer; `undefined`: there was none. */
+  readonly status: number | undefined
+  /** What the server said is wrong; `undefined` where it did not answer as an admin API does. */
+  readonly problem: Problem | undefined
+
+  constructor(
+    message: string,
+    code: string,
+    from: { problem?: Problem; status?: number; cause?: unknown } = {},
+  ) {
+    super(message, { cause: from.cause })
+    this.name = 'AdminApiError'
+    this.code = code
+    this.status = from.status
+    this.problem = from.problem
+  }
+}
+
+export interface ClientOptions {
+  /** How long to wait for one answer, in milliseconds; 60,000 by default. A test mail or `runDoctor` may take 35 s. */
+  timeoutMs?: number
+  /** Called with the time that the server tells with each answer, to the second. */
+  onServerTime?(time: Date): void
+}
 
 type Answer<N extends Name> = Operations[N]['answer']
 type Body<N extends Name> = Operations[N]['body']
@@ -44,7 +75,7 @@ type Asking = {
 }
 /** They answer an ETag, or take nothing. */
 type OnSettings = 'getSettings' | 'settingsHistory' | 'putSettings' | 'unsetSettings' | 'rotateKeys'
-/** They need to be told nothing. */
+/** Their input is optional. */
 type Unasked = 'runDoctor' | 'listOutbox' | 'listAudit'
 type Input<N extends Name> = Body<N> extends undefined ? Operations[N]['query'] : Body<N>
 
@@ -79,26 +110,35 @@ export function createAdminClient(
 ): AdminClient {
   const root = rootOf(url) + adminPath
   // A host in JavaScript may give what an environment does not have.
-  if (typeof token !== 'string' || !/^[\x21-\x7e]+$/.test(token))
-    throw new TypeError('token must be ASCII without spaces, and not empty')
+  const isToken = typeof token === 'string' && /^[\x21-\x7e]+$/.test(token)
+  must(isToken, 'token must be ASCII without spaces, and not empty')
 
   async function call<N extends Name>(
     name: N,
-    { query = {}, body }: { query?: QueryValues; body?: unknown },
+    { query = {}, body }: { query?: object; body?: unknown },
     { ifMatch, signal }: SettingsOptions = {},
   ): Promise<Tagged<Answer<N>>> {
     const [route, field] = ROUTES[name]
     const [method, path = ''] = route.split(' ')
-    const headers = {
+    const sent = {
       authorization: `Bearer ${token}`,
       accept: 'application/json, application/problem+json',
       'user-agent': 'oidc-account-flows',
       ...(body !== undefined && { 'content-type': 'application/json' }),
       ...(ifMatch !== undefined && { 'if-match': ifMatch }),
     }
-    const question = { ...options, method, path, query, body, field, signal, headers }
-    // That the server answers as described is tested there.
-    return exchange(root, question)
+    const text = body === undefined ? undefined : JSON.stringify(body)
+    const request = { method, headers: sent, timeoutMs: options.timeoutMs, signal }
+    const { status, headers, json } = await answered(root + path + queryText(query), request, text)
+    const time = new Date(headers.date ?? '')
+    if (time.getTime()) options.onServerTime?.(time)
+    const isDone = status >= 200 && status < 300 && isJsonObject(json)
+    // That the server answers as described is tested there. A newer or older one may have other fields besides.
+    if (isDone && (field === undefined || Object.hasOwn(json, field)))
+      return { answer: json, etag: headers.etag }
+    if (isProblem(json)) throw new AdminApiError(json.title, json.code, { status, problem: json })
+    const message = `${root} answers ${status}, but it is not an admin API. Is this the base URL of the service?`
+    throw new AdminApiError(message, 'not_an_admin_api', { status })
   }
   const asking = Object.entries(ROUTES).map(([name, [route]]) => {
     const given = route.startsWith('GET') ? 'query' : 'body'
@@ -120,4 +160,77 @@ export function createAdminClient(
       call('unsetSettings', { query: { key, dry_run: options.dryRun } }, options),
     rotateKeys: async (options) => (await call('rotateKeys', {}, options)).answer,
   }
+}
+
+/** Longer than the longest check of the server. */
+const TIMEOUT_MS = 60_000
+const FAILED = 'the connection failed'
+const MAX_ANSWER_BYTES = 16 * 1_048_576
+
+interface Asked extends Pick<RequestOptions, 'method' | 'headers' | 'signal'> {
+  timeoutMs: number | undefined
+}
+
+/** Redirects are answers like others. Throws `AdminApiError`. */
+async function answered(url: string, asked: Asked, body: string | undefined) {
+  const { method, headers, timeoutMs = TIMEOUT_MS, signal: stop } = asked
+  const { request } = await (url.startsWith('https:') ? import('node:https') : import('node:http'))
+  const { signal, cancel } = timeout(systemClock, timeoutMs, stop)
+  const sent = request(url, { method, headers, signal })
+  try {
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      sent.on('response', resolve).on('error', reject).end(body)
+    })
+    const { statusCode: status = 0, headers } = response
+    return { status, headers, json: await readJson(response) }
+  } catch (cause) {
+    if (stop?.aborted) throw new AdminApiError('Aborted.', 'aborted', { cause })
+    const reason = signal.aborted ? 'it did not answer in time' : reachCodeOf(cause, FAILED)
+    const message = `${new URL(url).origin} cannot be reached: ${reason}.`
+    throw new AdminApiError(message, 'unreachable', { cause })
+  } finally {
+    cancel()
+  }
+}
+
+async function readJson(response: IncomingMessage): Promise<unknown> {
+  if (!/^application\/(problem\+)?json\b/.test(response.headers['content-type'] ?? '')) {
+    response.destroy()
+    return undefined
+  }
+  return jsonOf((await textOf({ body: response }, MAX_ANSWER_BYTES)) ?? '')
+}
+
+function isProblem(answer: unknown): answer is Problem {
+  const field = (name: string): unknown => Reflect.get(Object(answer), name)
+  return (
+    typeof field('title') === 'string' &&
+    typeof field('code') === 'string' &&
+    isListOf(field('errors'), ['key', 'expected', 'got']) &&
+    isListOf(field('candidates'), ['id', 'username'])
+  )
+}
+
+function isListOf(value: unknown, texts: string[]): boolean {
+  const isOne = (item: unknown) =>
+    texts.every((name) => typeof Reflect.get(Object(item), name) === 'string')
+  return value === undefined || (Array.isArray(value) && value.every(isOne))
+}
+
+function queryText(query: object): string {
+  const given = new URLSearchParams()
+  for (const [name, value] of Object.entries(query))
+    for (const one of [value].flat()) if (one !== undefined) given.append(name, String(one))
+  return given.size === 0 ? '' : `?${given.toString()}`
+}
+
+/** @throws TypeError where it is not the URL of a service. */
+function rootOf(url: string): string {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined
+  const isHttp = parsed && /^https?:$/.test(parsed.protocol)
+  must(isHttp, 'url must be an absolute http or https address')
+  const { href, search, hash, username, password } = parsed
+  const isBare = !search && !hash && !username && !password
+  must(isBare, 'url must have no query, fragment or credentials')
+  return href.replace(/(?<!\/)\/+$/, '')
 }

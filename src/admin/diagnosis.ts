@@ -1,34 +1,45 @@
-/** Finds why somebody got no mail, out of the account, its mails and events. What a cause says is in `causes.ts`. */
+/** Finds why an account got no mail: out of the account, its mails and its events. `causes.ts` says what it means. */
+import type { RecordedEvent, User } from '../contract/index.ts'
+import { linkKinds, MAIL_KINDS } from '../contract/mail-kinds.ts'
+import { foldTyped } from '../contract/users.ts'
 import { findUser, whyNoMail } from '../flows/account.ts'
 import { isBlockedBy } from '../flows/not-me.ts'
-import { MAIL_KINDS, linkKinds } from '../contract/mail-kinds.ts'
-import type { AuditEventType, RecordedEvent, User } from '../contract/index.ts'
-import { foldTyped } from '../contract/users.ts'
-import { diagnosisOf, CAUSE_OF_REASON, type Cause, type Diagnosis } from './causes.ts'
-import { isRefusal } from './failed-mail.ts'
-import type { Facts } from './facts.ts'
-import type { AdminParts } from './operation.ts'
+import {
+  CAUSE_OF_REASON,
+  diagnosisOf,
+  isRefusal,
+  type Cause,
+  type Diagnosis,
+  type Facts,
+} from './causes.ts'
+import type { CommonParts } from './operation.ts'
 
-const MOST = 20
-/** Who asks again and again, and is told to wait, hides no failure. */
-const MOST_MAIL_EVENTS = 200
+const MAX = 20
+/** So many that those of a person who asks again and again hide no failure. */
+const MAX_MAIL_EVENTS = 200
 
-const MAIL_EVENTS: AuditEventType[] = linkKinds.flatMap((kind) =>
-  (['requested', 'mail_sent', 'mail_failed'] as const).map(
-    (what) => `${MAIL_KINDS[kind].flow}_${what}` as const,
-  ),
-)
+const MAIL_EVENTS = linkKinds.flatMap((kind) => {
+  const { flow } = MAIL_KINDS[kind]
+  return [`${flow}_requested`, `${flow}_mail_sent`, `${flow}_mail_failed`] as const
+})
+
+export interface HistoryParts extends CommonParts {
+  /** Whether there is anywhere to send mails to. */
+  canSend(): boolean
+  /** As it is recorded of what a person typed. */
+  keyedHash(text: string): string
+}
 
 export type MailHistory = Awaited<ReturnType<typeof mailHistory>>
 
 /** What a diagnosis is made of; everything newest first. */
-export async function mailHistory(parts: AdminParts, user: User) {
-  const { store, users, clock, settings } = parts
+export async function mailHistory(parts: HistoryParts, user: User) {
+  const { store, users, clock, settings, canSend } = parts
   const { id: accountId, email } = user
-  const [mails, events, disowned, askedInVain, named] = await Promise.all([
-    store.outbox.list({ accountId, limit: MOST }, clock.now()),
-    store.audit.list({ accountId, types: MAIL_EVENTS, limit: MOST_MAIL_EVENTS }),
-    store.audit.list({ accountId, types: ['mail_disowned'], limit: MOST }),
+  const [mails, events, reported, askedInVain, named] = await Promise.all([
+    store.outbox.list({ accountId, limit: MAX }, clock.now()),
+    store.audit.list({ accountId, types: MAIL_EVENTS, limit: MAX_MAIL_EVENTS }),
+    store.audit.list({ accountId, types: ['mail_reported'], limit: MAX }),
     lastInVain(parts, user),
     email === undefined ? 'unknown' : findUser(users, email),
   ])
@@ -38,17 +49,17 @@ export async function mailHistory(parts: AdminParts, user: User) {
     mails,
     events,
     /** What "This wasn't me" did. */
-    disowned,
+    reported,
     askedInVain,
     /** Whether several accounts have its address verified, so that it names none of them. */
     isShared: named === 'ambiguous',
-    canSend: parts.canSend(),
+    canSend: canSend(),
   }
 }
 
-/** The newest request with its address that named nobody, or that the host denied; of one that was denied, with its username too. */
+/** The newest request that named no account by its address, or that the host denied. A denied one may have its username too. */
 async function lastInVain(
-  { store, keyedHash }: AdminParts,
+  { store, keyedHash }: HistoryParts,
   { email, username }: User,
 ): Promise<RecordedEvent | undefined> {
   const newest = async (typed: string | undefined, reasons: string[]) => {
@@ -66,9 +77,9 @@ async function lastInVain(
 }
 
 export function diagnose(history: MailHistory): Diagnosis {
-  const { user, mails, askedInVain, canSend, disowned } = history
+  const { user, mails, askedInVain, canSend, reported } = history
   const told = (cause: Cause, of?: Partial<Facts>) => diagnosisOf(cause, { ...history, ...of })
-  const block = disowned.find(({ details }) => isBlockedBy(user, details))
+  const block = reported.find(({ details }) => isBlockedBy(user, details))
   if (block) return told('blocked', { event: block })
   const refused = whyNoMail(user) ?? (canSend ? undefined : 'mail_server_down')
   if (refused) return told(refused)

@@ -10,10 +10,6 @@ export const AccountQuery = object(
   { user: optional(given), id: optional(given) },
 )
 
-/** Finds users by an address; by one that is not verified too, where that is asked for and the host can. */
-const withEmail = (users: UserStore, email: string, isAny: boolean) =>
-  isAny && users.findByEmail ? users.findByEmail(email) : users.findByVerifiedEmail(email)
-
 /**
  * No kind of match wins over another, unlike in the forms.
  *
@@ -35,12 +31,11 @@ export async function findAccount(
 }
 
 async function named(users: UserStore, texts: string[], isAny: boolean): Promise<User[]> {
+  // By an address that is not verified too, where that is asked for and the host can.
+  const byAddress = (text: string) =>
+    isAny && users.findByEmail ? users.findByEmail(text) : users.findByVerifiedEmail(text)
   const found = await Promise.all(
-    texts.flatMap((text) => [
-      users.findByUsername(text),
-      users.findById(text),
-      withEmail(users, text, isAny),
-    ]),
+    texts.flatMap((text) => [users.findByUsername(text), users.findById(text), byAddress(text)]),
   )
   return onceEach(found.flat().filter((user) => user !== undefined))
 }

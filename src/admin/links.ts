@@ -1,20 +1,40 @@
-import type * as z from 'zod'
+import * as z from 'zod'
+import { REQUEST_PARAMETERS } from '../contract/requests.ts'
+import type { RequestParameters, RecordedEvent, User } from '../contract/index.ts'
+import { linkKinds, tokensOf } from '../contract/mail-kinds.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
-import { CARRIED } from '../contract/carried-query.ts'
-import type { CarriedParameters, RecordedEvent } from '../contract/index.ts'
+import { wasVoided } from '../flows/account.ts'
+import { linkState } from '../flows/link.ts'
 import type { Token } from '../store/index.ts'
-import { eventShape, recordAction } from './audit.ts'
-import { toldOf } from './link-state.ts'
-import { tokensOf } from '../contract/mail-kinds.ts'
-import { LinkExplanation, linkWords, type LinkFacts } from './link-words.ts'
-import { operation, type AdminParts } from './operation.ts'
-import { readPastedLink, type PastedLink } from './pasted-link.ts'
-import { given, object, wireOf } from './schema.ts'
+import { AuditEvent } from './audit.ts'
+import { operation, type CommonParts } from './operation.ts'
+import {
+  LinkExplanation,
+  linkWords,
+  readPastedLink,
+  type LinkFacts,
+  type LinkReader,
+  type PastedLink,
+} from './pasted-link.ts'
+import { given, object, optional, text, time, wireOf } from './schema.ts'
 
-const MAX_EVENTS = 500
+export type Link = z.infer<typeof Link>
+export const Link = object('The state of a link; never the link itself.', {
+  kind: z.enum(linkKinds),
+  state: z.enum(['live', 'used', 'superseded', 'expired', 'void']),
+  created_at: time,
+  expires_at: time,
+  used_at: optional(time),
+  invalidated_at: optional(time),
+  completed_at: optional(time, 'When all effects of the reset, or of the invitation, were done.'),
+  client_id: optional(text),
+  mail_id: text.describe('The mail request that it was made for.'),
+})
 
 export type LinkQuery = z.infer<typeof LinkQuery>
 export const LinkQuery = object('A link from a mail. It stays usable.', { link: given })
+
+type LinkParts = CommonParts & LinkReader
 
 export const linkOperations = {
   explainLink: operation({
@@ -23,25 +43,24 @@ export const linkOperations = {
     summary: 'What a link is, and what happened to it. The link stays usable. Audited.',
     body: LinkQuery,
     answer: LinkExplanation,
-    async run(request, parts) {
-      const facts = await factsOf(parts, request.body.link)
+    async run({ body, record }, parts: LinkParts) {
+      const facts = await factsOf(parts, body.link)
       const { link, state, token, user } = facts
       const events = link && token ? await eventsAbout(parts, link, token) : []
-      const about = { accountId: token?.userId, details: { state } }
-      await recordAction(parts, request, 'link_explain', about)
+      await record('link_explain', { accountId: token?.userId, details: { state } })
       return wireOf(LinkExplanation, {
-        ...(token && toldOf(token, user, parts.clock.now())),
+        ...(token && fieldsOf(token, user, parts.clock.now())),
         ...link,
         ...facts,
         ...linkWords(facts),
-        history: events.map((event) => eventShape(event, () => user?.username)),
+        history: events.map((event) => wireOf(AuditEvent, { ...event, username: user?.username })),
       })
     },
   }),
 }
 
 /** Looks a link up without consuming it: nothing is written. */
-async function factsOf(parts: AdminParts, pasted: string): Promise<LinkFacts> {
+async function factsOf(parts: LinkParts, pasted: string): Promise<LinkFacts> {
   const { users, store, clock } = parts
   const link = readPastedLink(pasted, parts)
   if (!link) return { state: 'not_a_link', altered: [] }
@@ -49,8 +68,8 @@ async function factsOf(parts: AdminParts, pasted: string): Promise<LinkFacts> {
   const token = isToken(link.token) ? await tokens.find(hashToken(link.token)) : undefined
   if (!token) return { link, state: 'unknown', altered: [] }
   const user = await users.findById(token.userId)
-  const { state } = toldOf(token, user, clock.now())
-  const altered = [...new Set([...changedIn(link, token.carried), ...link.refused])]
+  const { state } = fieldsOf(token, user, clock.now())
+  const altered = [...new Set([...changedIn(link, token.parameters), ...link.refused])]
   const [newest] = await tokens.ofUser(token.userId, 1)
   return {
     link,
@@ -62,9 +81,11 @@ async function factsOf(parts: AdminParts, pasted: string): Promise<LinkFacts> {
   }
 }
 
+const MAX_EVENTS = 500
+
 /** Oldest first. */
 async function eventsAbout(
-  { store }: AdminParts,
+  { store }: LinkParts,
   { kind }: PastedLink,
   { userId: accountId, mailJobId, createdAt }: Token,
 ): Promise<RecordedEvent[]> {
@@ -75,9 +96,44 @@ async function eventsAbout(
 }
 
 /** Where every parameter is as it was mailed, the signature itself is not. */
-function changedIn({ signature, carried }: PastedLink, mailed: CarriedParameters): string[] {
+function changedIn({ signature, parameters }: PastedLink, mailed: RequestParameters): string[] {
   if (signature === undefined) return []
-  const changed = CARRIED.filter(([field]) => carried[field] !== mailed[field])
+  const changed = REQUEST_PARAMETERS.filter(([field]) => parameters[field] !== mailed[field])
   const names = changed.map(([, name]) => name)
   return signature === 'valid' || names.length > 0 ? names : ['authorize_sig']
+}
+
+/**
+ * What became of a link, as the flows check it. `superseded`: a newer one took its place. `void`: the account changed since, or all
+ * of its links were voided.
+ */
+function shownState(token: Token, user: User | undefined, at: Date): Link['state'] {
+  const state = linkState(token, user, at)
+  if (state === 'usable') return 'live'
+  if (state === 'changed') return 'void'
+  return state === 'expired' && wasVoided(token) ? 'void' : state
+}
+
+/** What a status and an explanation say of a link. */
+const fieldsOf = (token: Token, user: User | undefined, at: Date) => ({
+  ...token,
+  accountId: token.userId,
+  state: shownState(token, user, at),
+  usedAt: token.usedAt ?? (token.invalidatedAt ? undefined : token.claimedAt),
+  clientId: token.parameters.clientId,
+  mailId: token.mailJobId,
+})
+
+const MAX_OF_KIND = 20
+
+/** The newest of each kind, newest first. */
+export async function linksOf({ store, clock }: CommonParts, user: User) {
+  const at = clock.now()
+  const links = await Promise.all(
+    linkKinds.map(async (kind) => {
+      const tokens = await tokensOf(store, kind).ofUser(user.id, MAX_OF_KIND)
+      return tokens.map((token) => wireOf(Link, { ...fieldsOf(token, user, at), kind }))
+    }),
+  )
+  return links.flat().sort((a, b) => b.created_at.getTime() - a.created_at.getTime())
 }

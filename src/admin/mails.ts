@@ -1,13 +1,16 @@
 import * as z from 'zod'
 import { MAIL_KINDS, mailKinds, mailTemplates } from '../contract/mail-kinds.ts'
-import { isMailAddress } from '../settings/mail-address.ts'
-import { givenFor } from '../settings/secrets.ts'
-import type { RenderedMail } from '../views/index.ts'
-import { recordAction } from './audit.ts'
+import type { CheckMail } from '../mail/sending.ts'
+import type { RecordedEvent, UserStore } from '../contract/index.ts'
+import { isMailAddress } from '../settings/addresses.ts'
+import { givenFor } from '../settings/change.ts'
+import type { SettingsKeeper } from '../settings/settings.ts'
+import type { AccountFlowsStore } from '../store/index.ts'
+import type { RenderedMail, Views } from '../views/index.ts'
+import { AuditEvent, withUsernames } from './audit.ts'
 import { CheckReport, reportOf, type Check } from './checks.ts'
-import { MailOutcome, outcomeOf, readMail } from './mail-record.ts'
-import { invalid, invalidSettings, notAnAddress, operation, type AdminParts } from './operation.ts'
-import { given, object, oneOf, optional, text } from './schema.ts'
+import { invalid, invalidSettings, notAnAddress, operation, type CommonParts } from './operation.ts'
+import { count, given, list, object, oneOf, optional, text, time, wireOf } from './schema.ts'
 
 export type MailTest = z.infer<typeof MailTest>
 export const MailTest = object('Where a test mail goes.', {
@@ -25,6 +28,50 @@ export const MailPreview = object(
   { subject: text, text, html: text },
 )
 
+export type MailJob = z.infer<typeof MailJob>
+export const MailJob = object('A mail that waits, or a dead letter.', {
+  id: text,
+  kind: text,
+  state: z.enum(['waiting', 'dead']),
+  account_id: optional(text),
+  username: optional(text, 'Of the account, as it is now.'),
+  requested_at: optional(time),
+  next_attempt_at: optional(time),
+  expires_at: optional(time),
+  attempts: count,
+  reason: optional(text, 'Why the last attempt failed, or why there is no other attempt.'),
+  is_held: z.boolean().describe('Whether a worker has it.'),
+})
+
+export type MailOutcome = z.infer<typeof MailOutcome>
+export const MailOutcome = object('What became of a mail that was asked for.', {
+  mail_id: text,
+  state: z
+    .enum(['waiting', 'sent', 'ended', 'dead', 'unknown'])
+    .describe(
+      'ended: there is no mail, see reason. dead: it could not be sent. unknown: there is no record of this request.',
+    ),
+  reason: optional(text),
+  attempts: optional(count),
+  next_attempt_at: optional(time),
+  sent_at: optional(time),
+})
+
+export type MailRecord = z.infer<typeof MailRecord>
+export const MailRecord = MailOutcome.extend({
+  mail: optional(MailJob, 'While it waits, or is a dead letter.'),
+  message_id: optional(text, 'Of the mail that was sent.'),
+  queue_id: optional(text, 'What the mail server calls it.'),
+  history: list(AuditEvent, 'What was recorded of it, oldest first.'),
+}).describe('All that is known of a mail that was asked for.')
+
+export interface MailParts extends CommonParts {
+  settingsKeeper: SettingsKeeper
+  views: Views
+  oauthUrl: string
+  checkMail: CheckMail
+}
+
 export const mailOperations = {
   testMail: operation({
     route: 'POST /mail/test',
@@ -32,18 +79,16 @@ export const mailOperations = {
     summary: 'Sends a test mail now, and reports each step.',
     body: MailTest,
     answer: CheckReport,
-    async run(request, parts) {
-      const { to, settings: wanted = {} } = request.body
+    async run({ body, record }, { settingsKeeper, views, checkMail, clock }: MailParts) {
+      const { to, settings: wanted = {} } = body
       if (!isMailAddress(to)) return notAnAddress(to, 'sent')
-      const { settingsKeeper, views, clock } = parts
       await settingsKeeper.refresh()
       const tried = settingsKeeper.tried(wanted)
       if (Array.isArray(tried)) return invalidSettings('sent', tried)
       const keys = Object.keys(wanted)
-      const about = keys.length > 0 ? { details: { keys } } : {}
-      await recordAction(parts, request, 'mail_test', about)
+      await record('mail_test', keys.length > 0 ? { details: { keys } } : {})
       const mail = views.mail('test', { username: '', link: '', at: clock.now() })
-      const checks = await parts.checkMail(tried.settings, { to, mail })
+      const checks = await checkMail(tried.settings, { to, mail })
       return reportOf(checks.map((check) => withSecretsLeft(check, tried.secretsLeft)))
     },
   }),
@@ -57,7 +102,7 @@ export const mailOperations = {
       locale: given.default('en').describe('In which language.'),
     }),
     answer: MailPreview,
-    async run({ query }, parts) {
+    async run({ query }, parts: MailParts) {
       const mail = previewMail(parts, query)
       if (mail) return mail
       const expected = `one of ${parts.views.locales.join(', ')}`
@@ -71,13 +116,13 @@ export const mailOperations = {
     summary: 'What became of a mail that was asked for.',
     query: z.strictObject({ mail_id: given.describe('From `Accepted`.') }),
     answer: MailOutcome,
-    async run({ query }, { store, clock }) {
+    async run({ query }, { store, clock }: MailParts) {
       return outcomeOf(await readMail(store, query.mail_id, clock.now()))
     },
   }),
 }
 
-/** Whoever reads that a secret is missing would set the one that is stored. */
+/** An admin who reads that a secret is missing would set the one that is stored. */
 function withSecretsLeft(check: Check, [secret, ...more]: string[]): Check {
   if (secret === undefined || check.step !== 'configuration' || check.status !== 'warning')
     return check
@@ -91,11 +136,14 @@ function withSecretsLeft(check: Check, [secret, ...more]: string[]): Check {
 
 const BROWSER = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
 
-type PreviewParts = Pick<AdminParts, 'views' | 'oauthUrl' | 'settings' | 'clock'>
-
 /** A mail as it would leave, with made-up values and no token. `undefined`: there is no such mail or locale. */
 export function previewMail(
-  { views, oauthUrl, settings, clock }: PreviewParts,
+  {
+    views,
+    oauthUrl,
+    settings,
+    clock,
+  }: Pick<MailParts, 'views' | 'oauthUrl' | 'settings' | 'clock'>,
   { template: name, locale }: { template: string; locale: string },
 ): RenderedMail | undefined {
   const kind = mailKinds.find((each) => MAIL_KINDS[each].template === name)
@@ -111,4 +159,56 @@ export function previewMail(
     userAgent: BROWSER,
   }
   return views.mail(template, locals, { asked: locale })
+}
+
+/** What is kept of a mail. The outbox is asked first: a job leaves it after its end is recorded. */
+export async function readMail({ outbox, audit }: AccountFlowsStore, id: string, at: Date) {
+  const [job] = await outbox.list({ id, limit: 1 }, at)
+  const [[requested], [sent]] = await Promise.all([
+    audit.list({ id: `requested:${id}`, limit: 1 }),
+    audit.list({ id: `mail_sent:${id}`, limit: 1 }),
+  ])
+  const accountId = job?.accountId ?? requested?.accountId ?? sent?.accountId
+  return { id, job, requested, sent, accountId, failures: await failuresOf(audit, id, accountId) }
+}
+
+/** More than one mail fails in its life. */
+const MAX_FAILURES = 1_000
+
+/** Newest first. */
+async function failuresOf(
+  audit: AccountFlowsStore['audit'],
+  id: string,
+  accountId: string | undefined,
+): Promise<RecordedEvent[]> {
+  if (accountId === undefined) return []
+  const types = new Set(mailKinds.map((kind) => `${MAIL_KINDS[kind].flow}_mail_failed` as const))
+  const failures = await audit.list({ accountId, types: [...types], limit: MAX_FAILURES })
+  return failures.filter((event) => event.id.startsWith(`mail_failed:${id}:`))
+}
+
+type KeptMail = Awaited<ReturnType<typeof readMail>>
+
+function outcomeOf({ id: mailId, job, sent, requested, failures }: KeptMail) {
+  if (job) return wireOf(MailOutcome, { ...job, mailId })
+  if (sent) return wireOf(MailOutcome, { mailId, state: 'sent', sentAt: sent.at })
+  if (!requested) return wireOf(MailOutcome, { mailId, state: 'unknown' })
+  // A dead letter that was retried ended for another reason than at first.
+  const reason = failures[0]?.reason ?? requested.reason
+  return wireOf(MailOutcome, { mailId, state: 'ended', reason })
+}
+
+export async function recordOf(users: UserStore, kept: KeptMail) {
+  const { job, requested, sent, failures } = kept
+  const [mail] = await withUsernames(users, job ? [job] : [])
+  const events = [requested, ...failures.toReversed(), sent].filter((event) => event !== undefined)
+  const history = await withUsernames(users, events)
+  const textOf = (detail: unknown) => (typeof detail === 'string' ? detail : undefined)
+  return {
+    ...outcomeOf(kept),
+    mail: mail && wireOf(MailJob, mail),
+    message_id: textOf(sent?.details?.['message_id']),
+    queue_id: textOf(sent?.details?.['queue_id']),
+    history: history.map((event) => wireOf(AuditEvent, event)),
+  }
 }

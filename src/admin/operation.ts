@@ -1,32 +1,35 @@
+/** What all operations share: their shape, what they are asked, and how they refuse. */
 import * as z from 'zod'
-import type { CheckedOptions } from '../options.ts'
-import type { Core } from '../core.ts'
-import type { Invitation } from '../flows/invitation.ts'
-import type { CheckMail, EndedAccount, Requester } from '../contract/index.ts'
-import type { MailOutbox } from '../store/index.ts'
-import type { AdminScope } from './bearer-tokens.ts'
+import { within, type Clock } from '../clock.ts'
+import type { AuditEvent, Log, Requester, UserStore } from '../contract/index.ts'
+import { AccountFlowsError } from '../errors.ts'
+import type { Settings } from '../settings/table.ts'
+import type { AccountFlowsStore } from '../store/index.ts'
+import type { AdminScope } from './options.ts'
 import { object, optional, text } from './schema.ts'
 
-export interface AdminParts extends Omit<Core, 'outbox'> {
-  options: CheckedOptions
-  /** Where jobs are added, so that workers hear of them. */
-  outbox: Pick<MailOutbox, 'add'>
-  /** Tells the workers that a mail is due. */
-  wake(at: Date): void
-  checkMail: CheckMail
-  /** Whether there is anywhere to send mails to. */
-  canSend(): boolean
-  invite: Invitation['invite']
-  /** Of the stored hashes that cost too much for everybody to pay for, as far as this process saw one. */
-  dearestCost(): number | undefined
-  endSessions(accountId: string): Promise<EndedAccount>
+/** What most operations use. */
+export interface CommonParts {
+  store: AccountFlowsStore
+  users: UserStore
+  settings(): Settings
+  audit(event: AuditEvent): Promise<void>
+  clock: Clock
+  log: Log
 }
 
 export interface AdminCaller {
   /** Whose token it is. */
   actor: string
   requester: Requester
+  /** Records what is about to be done, and by which admin. */
+  record(
+    action: string,
+    about?: { accountId?: string | undefined; details?: Details },
+  ): Promise<void>
 }
+
+type Details = Record<string, string | string[]>
 
 export interface AdminRequest<Query = {}, Body = undefined> extends AdminCaller {
   /** With its defaults. */
@@ -61,13 +64,15 @@ export const Problem = object('RFC 9457. `code` is stable, `title` is a sentence
 })
 
 /** No answer has a `code`. */
-export const isProblem = (answer: object): answer is Problem => 'code' in answer
+export const isProblem = (answer: object | string): answer is Problem =>
+  typeof answer === 'object' && 'code' in answer
 
 /** One operation of the admin API (4.5): where it is, who may ask, what it takes and answers, and what it does. */
 export interface Operation<
   Query extends z.ZodObject = z.ZodObject,
   Body extends z.ZodType = z.ZodType,
   Answer extends z.ZodType = z.ZodType,
+  Parts = never,
 > {
   /** Method, and path below that of the admin API. */
   route: `${'GET' | 'PUT' | 'POST'} /${string}`
@@ -81,16 +86,17 @@ export interface Operation<
   etag?: true
   run(
     request: AdminRequest<z.output<Query>, z.output<Body>>,
-    parts: AdminParts,
+    parts: Parts,
   ): Promise<(z.input<Answer> & object) | Problem>
 }
 
 /** So that `run` is given and answers what the schemas beside it say. */
 export function operation<
   Answer extends z.ZodType,
+  Parts,
   Query extends z.ZodObject = z.ZodObject<{}>,
   Body extends z.ZodType = z.ZodUndefined,
->(described: Operation<Query, Body, Answer>): Operation<Query, Body, Answer> {
+>(described: Operation<Query, Body, Answer, Parts>) {
   return described
 }
 
@@ -112,4 +118,15 @@ export function notAnAddress(to: string, what: 'sent' | 'checked'): Problem {
   const got = JSON.stringify(to).slice(0, 64)
   const title = `Nothing was ${what}: this is not an e-mail address.`
   return invalid(title, { key: 'to', expected: 'one plain e-mail address', got })
+}
+
+/**
+ * Waits 5 seconds at most: an admin who asks why nothing works is not kept waiting as long as the driver of a database waits.
+ * Throws `ERR_STORE_UNAVAILABLE`.
+ */
+export async function inTime<T>(clock: Clock, work: Promise<T>): Promise<T> {
+  const answer = await within(clock, 5_000, work)
+  if (answer !== 'late') return answer
+  const message = 'The database does not answer in time. Try again in a minute'
+  throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', message)
 }

@@ -1,12 +1,12 @@
 import type * as z from 'zod'
 import { auditOperations } from './audit.ts'
 import { doctorOperations } from './doctor.ts'
-import { forgetOperations } from './forget.ts'
+import { keysOperations } from './keys.ts'
 import { linkOperations } from './links.ts'
 import { mailOperations } from './mails.ts'
 import type { Operation } from './operation.ts'
 import { outboxOperations } from './outbox.ts'
-import { keysOperations, settingsOperations } from './settings.ts'
+import { settingsOperations } from './settings.ts'
 import { userOperations } from './users.ts'
 
 // What is sent and answered, by the names of docs/openapi.json.
@@ -14,18 +14,15 @@ export { AuditEvent, AuditLog } from './audit.ts'
 export { Check, CheckReport } from './checks.ts'
 export { DoctorRequest } from './doctor.ts'
 export { AccountQuery } from './find-account.ts'
-export { AccountId, ForgottenAccount } from './forget.ts'
-export { Link } from './link-state.ts'
-export { LinkExplanation } from './link-words.ts'
-export { LinkQuery } from './links.ts'
-export { MailJob, MailOutcome, MailRecord } from './mail-record.ts'
-export { MailPreview, MailTest } from './mails.ts'
-export { MailChoice, MailsChanged, Outbox } from './outbox.ts'
+export { KeysRotation } from './keys.ts'
+export { Link, LinkQuery } from './links.ts'
+export { MailJob, MailOutcome, MailPreview, MailRecord, MailTest } from './mails.ts'
 export { Candidate, Problem, SettingProblem, type Operation } from './operation.ts'
-export { KeysRotation, Settings, SettingsHistory } from './settings-schema.ts'
-export { SettingsInForce, SettingsVersion } from './settings-schema.ts'
+export { MailChoice, MailsChanged, Outbox } from './outbox.ts'
+export { LinkExplanation } from './pasted-link.ts'
+export { Settings, SettingsHistory, SettingsInForce, SettingsVersion } from './settings.ts'
 export { UserStatus } from './user-status.ts'
-export { Accepted, EndedSessions } from './users.ts'
+export { Accepted, AccountId, EndedSessions, ForgottenAccount } from './users.ts'
 export { Verification } from './verify-user.ts'
 
 /** The admin API (4.5), by the names of the methods of `AdminClient`. Its router, its client and docs/openapi.json are made of this list. */
@@ -34,7 +31,6 @@ export const operations = {
   ...mailOperations,
   ...doctorOperations,
   ...userOperations,
-  ...forgetOperations,
   ...outboxOperations,
   ...auditOperations,
   ...linkOperations,

@@ -1,18 +1,53 @@
 import { createPublicKey } from 'node:crypto'
-import { isJsonObject } from '../errors.ts'
-import {
-  ADMIN_SCOPES,
-  ALL_SCOPES,
-  scopesOf,
-  type AdminScope,
-  type ScopedToken,
-} from './bearer-tokens.ts'
-import type { AdminJwtOptions } from './jwt.ts'
-import { isInTheClear } from '../settings/loopback-host.ts'
+import type { JSONWebKeySet } from 'jose'
+import { isJsonObject, must } from '../errors.ts'
+import { isInTheClear } from '../settings/addresses.ts'
+
+/** What a token may do, each apart from the others: `read` looks, `support` acts on an account or a mail, `settings` decides where mails go. */
+export const ADMIN_SCOPES = [
+  'account-flows:read',
+  'account-flows:support',
+  'account-flows:settings',
+] as const
+
+/** What a token of the admin API may do. Its name is the scope of a JWT too. */
+export type AdminScope = (typeof ADMIN_SCOPES)[number]
+
+/** Stands for all three. */
+export const ALL_SCOPES = 'account-flows:admin'
+
+/** @param all - the name that stands for all three. */
+export function scopesOf(names: readonly string[], all: string = ALL_SCOPES): AdminScope[] {
+  return ADMIN_SCOPES.filter((scope) => names.includes(scope) || names.includes(all))
+}
+
+export interface ScopedToken {
+  token: string
+  scopes: readonly AdminScope[]
+}
+
+/** How an admin's JWT is checked: RFC 7519, and RFC 9068 for its type and scope. */
+export interface AdminJwtOptions {
+  /** Must be its `iss`, character for character. */
+  issuer: string
+  /** Must be in its `aud`. */
+  audience: string
+  /** Algorithms of RFC 7518 that are accepted, all of them with public keys. */
+  algorithms: readonly string[]
+  /** The issuer's public keys, or the https address where they are. */
+  keys: JSONWebKeySet | URL
+  /**
+   * The scope that stands for all three: `account-flows:read`, `account-flows:support` and `account-flows:settings`.
+   * `account-flows:admin` by default. It must not be one of the three.
+   */
+  scope?: string
+  /** Its `typ`; `at+jwt` by default, so that an id_token is never accepted. */
+  type?: string
+}
 
 export const MIN_ADMIN_TOKEN_LENGTH = 32
 
-/** Signed with a private key that only the issuer has: a shared secret would let whoever checks a token make one. */
+/** Signed with a private key that only the issuer has: with a shared secret, we could make tokens too. */
 const ASYMMETRIC = /^(?:(?:RS|PS)(?:256|384|512)|ES(?:256|384|512)|EdDSA|Ed25519)$/
 
 /** A fixed token; a text alone may do everything. */
@@ -26,7 +61,7 @@ interface AdminOptions {
 
 type Weak = (problem: string) => void
 
-/** Who may use the admin API: one of the two ways, so that nobody forgets the other. */
+/** Who may use the admin API: one of the two ways, so that the other is not forgotten. */
 export function checkAdmin({ adminToken, adminJwt }: AdminOptions, weak: Weak) {
   must(adminToken === undefined || adminJwt === undefined, 'give adminToken or adminJwt, not both')
   return {
@@ -112,7 +147,3 @@ const VISIBLE = 'must be ASCII without spaces, and not empty'
 const isText = (value: unknown) => typeof value === 'string' && value !== ''
 const isVisible = (value: unknown): value is string =>
   typeof value === 'string' && /^[\x21-\x7e]+$/.test(value)
-
-function must(isSo: boolean, problem: string): asserts isSo {
-  if (!isSo) throw new TypeError(problem)
-}

@@ -1,9 +1,18 @@
 import * as z from 'zod'
-import type { MailJobStatus } from '../store/index.ts'
-import { recordAction } from './audit.ts'
-import { MailJob, MailRecord, mailShape, readMail, recordOf } from './mail-record.ts'
-import { retryAllDead, retryMail, type RetryOutcome } from './mail-retry.ts'
-import { invalid, operation, refusal, type AdminParts, type Problem } from './operation.ts'
+import type { Clock } from '../clock.ts'
+import { isLinkKind, MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
+import type { AccountFlowsStore, MailJobStatus } from '../store/index.ts'
+import { withUsernames } from './audit.ts'
+import { MailJob, MailRecord, readMail, recordOf } from './mails.ts'
+import {
+  invalid,
+  isProblem,
+  operation,
+  refusal,
+  type AdminCaller,
+  type CommonParts,
+  type Problem,
+} from './operation.ts'
 import {
   count,
   flag,
@@ -16,7 +25,6 @@ import {
   time,
   wireOf,
 } from './schema.ts'
-import { usernamesOf } from './usernames.ts'
 
 export type Outbox = z.infer<typeof Outbox>
 export const Outbox = object('Mails, newest request first.', { mails: z.array(MailJob) })
@@ -49,12 +57,12 @@ export const outboxOperations = {
       limit,
     }),
     answer: Outbox,
-    async run({ query }, { store, users, clock }) {
+    async run({ query }, { store, users, clock }: CommonParts) {
       const { state, account_id: accountId, requested_from: requestedFrom, limit } = query
       const asked = { state, accountId, requestedFrom, limit }
       const jobs = await store.outbox.list(asked, clock.now())
-      const nameOf = await usernamesOf(users, jobs)
-      return { mails: jobs.map((job) => mailShape(job, nameOf)) }
+      const named = await withUsernames(users, jobs)
+      return { mails: named.map((job) => wireOf(MailJob, job)) }
     },
   }),
 
@@ -64,9 +72,8 @@ export const outboxOperations = {
     summary: 'All about one mail: its outcome, each attempt, its ids.',
     query: z.strictObject({ mail_id: given.describe('From `Accepted` or `MailJob`.') }),
     answer: MailRecord,
-    async run({ query }, { store, users, clock }) {
-      const kept = await readMail(store, query.mail_id, clock.now())
-      return recordOf(kept, await usernamesOf(users, [kept]))
+    async run({ query }, { store, users, clock }: CommonParts) {
+      return recordOf(users, await readMail(store, query.mail_id, clock.now()))
     },
   }),
 
@@ -76,15 +83,14 @@ export const outboxOperations = {
     summary: 'Sends a waiting mail now, or tries a dead letter again. Audited.',
     body: MailChoice,
     answer: MailsChanged,
-    async run(request, parts) {
-      const { before } = request.body
-      const requestedBefore = before === undefined ? undefined : new Date(before)
-      if (Number.isNaN(requestedBefore?.getTime())) return INVALID
-      const chosen = await chosenOf(parts, request.body)
-      if ('code' in chosen) return chosen
-      await recordAction(parts, request, 'outbox_retry', detailsOf(chosen))
-      if (!chosen.job) return wireOf(MailsChanged, await retryAllDead(parts, requestedBefore))
-      const outcome = await retryMail(parts, chosen.job)
+    async run({ body, record }, parts: RetryParts) {
+      const before = body.before === undefined ? undefined : new Date(body.before)
+      if (Number.isNaN(before?.getTime())) return INVALID
+      const chosen = await chosenOf(parts, body)
+      if (isProblem(chosen)) return chosen
+      await recordChange('outbox_retry', chosen, record)
+      if (chosen === 'dead') return wireOf(MailsChanged, await retryAllDead(parts, before))
+      const outcome = await retryMail(parts, chosen)
       return outcome === 'revived' ? { changed: 1 } : refused(outcome)
     },
   }),
@@ -95,36 +101,35 @@ export const outboxOperations = {
     summary: 'Removes a waiting mail, or dead letters. Audited.',
     body: MailChoice,
     answer: MailsChanged,
-    async run(request, parts) {
-      if (request.body.before !== undefined) return INVALID
-      const chosen = await chosenOf(parts, request.body)
-      if ('code' in chosen) return chosen
-      await recordAction(parts, request, 'outbox_purge', detailsOf(chosen))
-      const changed = await parts.store.outbox.discard(chosen.job ?? 'dead', parts.clock.now())
-      if (!chosen.job || changed === 1) return { changed }
-      const left = await chosenOf(parts, request.body)
-      return 'code' in left ? left : refused('held')
+    async run({ body, record }, parts: RetryParts) {
+      if (body.before !== undefined) return INVALID
+      const chosen = await chosenOf(parts, body)
+      if (isProblem(chosen)) return chosen
+      await recordChange('outbox_purge', chosen, record)
+      const changed = await parts.store.outbox.discard(chosen, parts.clock.now())
+      if (chosen === 'dead' || changed === 1) return { changed }
+      const left = await chosenOf(parts, body)
+      return isProblem(left) ? left : refused('held')
     },
   }),
 }
 
-interface Chosen {
-  /** `undefined`: all dead letters. */
-  job?: MailJobStatus
-}
+type RetryParts = Pick<CommonParts, 'store'> & { clock: Pick<Clock, 'now'> }
+type Chosen = MailJobStatus | 'dead'
 
-/** What is no mail may be anything that was pasted by mistake, such as a link: it is not recorded. */
 async function chosenOf(
-  { store, clock }: AdminParts,
+  { store, clock }: RetryParts,
   { id, all_dead: isAll = false }: MailChoice,
 ): Promise<Chosen | Problem> {
   if (isAll !== (id === undefined)) return INVALID
-  if (id === undefined) return {}
+  if (id === undefined) return 'dead'
   const [job] = await store.outbox.list({ id, limit: 1 }, clock.now())
-  return job ? { job } : refused('not_found')
+  return job ?? refused('not_found')
 }
 
-const detailsOf = ({ job }: Chosen) => ({ details: { mail_id: job?.id ?? 'all dead letters' } })
+/** What is no mail may be anything that was pasted by mistake, such as a link: it is not recorded. */
+const recordChange = (action: string, chosen: Chosen, record: AdminCaller['record']) =>
+  record(action, { details: { mail_id: chosen === 'dead' ? 'all dead letters' : chosen.id } })
 
 const INVALID = invalid('Name one mail by id, or set all_dead to true.', {
   key: 'id',
@@ -139,7 +144,56 @@ const WHY = {
   not_found: 'There is no such mail in the outbox: it was sent, or ended without being sent.',
   no_account:
     'The account of this mail is not known any more. Ask the person to request a new mail.',
-} satisfies Record<Exclude<RetryOutcome, 'revived'>, string>
+}
 
 const refused = (why: keyof typeof WHY) =>
   why === 'not_found' ? refusal(404, 'unknown_mail', WHY[why]) : refusal(409, why, WHY[why])
+
+const LIFE_MS = 24 * 3_600_000
+const MAX_AT_ONCE = 300
+/** Of one account; it has few. */
+const MAX_OF_ACCOUNT = 100
+
+async function retryMail(
+  { store, clock }: RetryParts,
+  job: MailJobStatus,
+): Promise<'revived' | keyof typeof WHY> {
+  const at = clock.now()
+  if (await isSuperseded(store, job, at)) return 'superseded'
+  return store.outbox.revive(job.id, at, new Date(at.getTime() + LIFE_MS))
+}
+
+// Of some kinds only the newest link works (3.1); others live side by side.
+async function isSuperseded(
+  store: AccountFlowsStore,
+  { id, kind, state, accountId, requestedAt }: MailJobStatus,
+  at: Date,
+) {
+  if (state !== 'dead' || !isLinkKind(kind) || !MAIL_KINDS[kind].newestOnly) return false
+  if (accountId === undefined || requestedAt === undefined) return false
+  const tokens = await tokensOf(store, kind).ofUser(accountId, MAX_OF_ACCOUNT)
+  if (tokens.some((token) => token.mailJobId !== id && token.createdAt > requestedAt)) return true
+  const others = await store.outbox.list({ accountId, limit: MAX_OF_ACCOUNT }, at)
+  return others.some((job) => job.kind === kind && (job.requestedAt ?? 0) > requestedAt)
+}
+
+/**
+ * Of each account and kind the newest dead letter; so many at once that a request is answered in time.
+ *
+ * @param requestedBefore - only what was requested earlier.
+ * @returns `moreBefore`: there may be further ones, from before this time.
+ */
+export async function retryAllDead(parts: RetryParts, requestedBefore?: Date) {
+  const asked = { state: 'dead', requestedBefore, limit: MAX_AT_ONCE } as const
+  const letters = await parts.store.outbox.list(asked, parts.clock.now())
+  const settled = new Set<string>()
+  let changed = 0
+  for (const letter of letters) {
+    const whose = JSON.stringify([letter.accountId ?? letter.id, letter.kind])
+    const outcome = settled.has(whose) ? 'superseded' : await retryMail(parts, letter)
+    if (outcome !== 'superseded') settled.add(whose)
+    if (outcome === 'revived') changed += 1
+  }
+  const oldest = letters.length === MAX_AT_ONCE ? letters.at(-1)?.requestedAt : undefined
+  return { changed, moreBefore: oldest }
+}

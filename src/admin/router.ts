@@ -1,11 +1,22 @@
 import type { Context } from 'koa'
+import * as z from 'zod'
+import { newId } from '../crypto/token.ts'
+import { isJsonObject, jsonOf } from '../errors.ts'
+import { readBody, type BodyRefusal } from '../http/form.ts'
 import { reportFailure, showProblem } from '../http/failure.ts'
-import { createAdminAuth } from './authentication.ts'
-import { readInput } from './input.ts'
-import { isProblem, refusal, type AdminParts, type Operation, type Problem } from './operation.ts'
-import { operations } from './operations.ts'
-
-const LIST: Operation[] = Object.values(operations)
+import { createAdminAuth, type GateParts } from './authentication.ts'
+import {
+  invalid,
+  isProblem,
+  refusal,
+  type AdminCaller,
+  type AdminRequest,
+  type Operation,
+  type Problem,
+  type SettingProblem,
+} from './operation.ts'
+import { operations, type OperationName } from './operations.ts'
+import { Settings } from './settings.ts'
 
 const FAILURES = {
   unavailable: refusal(
@@ -16,12 +27,32 @@ const FAILURES = {
   error: refusal(500, 'error', 'Something went wrong on our side. Try again in a moment.'),
 }
 
+type Run = (typeof operations)[OperationName]['run']
+/** What the operations take, all together. */
+type AllParts = Run extends (request: never, parts: infer Parts) => unknown ? Parts : never
+export type RouterParts = GateParts & AllParts
+
+const LIST: Operation<z.ZodObject, z.ZodType, z.ZodType, RouterParts>[] = Object.values(operations)
+
 /** @param path - below that of the admin API. */
 export type AdminRouter = (ctx: Context, path: string) => Promise<void>
 
 /** The admin API (4.5, 5). */
-export function createAdminRouter(parts: AdminParts): AdminRouter {
+export function createAdminRouter(parts: RouterParts): AdminRouter {
+  const { requesterOf, audit, clock, log } = parts
   const authenticate = createAdminAuth(parts)
+
+  function callerOf(ctx: Context, actor: string): AdminCaller {
+    const requester = requesterOf(ctx.req)
+    return {
+      actor,
+      requester,
+      record(action, { accountId, details } = {}) {
+        const event = { id: newId(), type: 'admin_action', at: clock.now(), accountId } as const
+        return audit({ ...event, details: { action, actor, ...details }, ...requester })
+      },
+    }
+  }
 
   /** `undefined`: it is answered. */
   async function operate(ctx: Context, path: string): Promise<Problem | undefined> {
@@ -33,7 +64,7 @@ export function createAdminRouter(parts: AdminParts): AdminRouter {
     if (!operation) return refusedMethod(ctx, there)
     const input = await readInput(ctx, operation)
     if ('code' in input) return input
-    const caller = { actor: admin.actor, requester: parts.requesterOf(ctx.req) }
+    const caller = callerOf(ctx, admin.actor)
     const tag = (etag: string) => ctx.set('ETag', etag)
     const outcome = await operation.run({ ...input, ...caller, tag }, parts)
     if (isProblem(outcome)) return outcome
@@ -46,7 +77,7 @@ export function createAdminRouter(parts: AdminParts): AdminRouter {
 
   return async (ctx, path) => {
     const failed = (error: unknown) =>
-      FAILURES[reportFailure(ctx, { message: 'admin request failed', path, log: parts.log }, error)]
+      FAILURES[reportFailure(ctx, { message: 'admin request failed', path, log }, error)]
     const problem = await operate(ctx, path).catch(failed)
     if (!problem) return
     const { status, code, title, ...more } = problem
@@ -62,4 +93,93 @@ function refusedMethod(ctx: Context, there: { route: string }[]): Problem {
   })
   ctx.set('Allow', methods.join(', '))
   return refusal(405, 'method_not_allowed', `Use ${methods.join(' or ')} here.`)
+}
+
+type Values = Record<string, unknown>
+
+type Input = Pick<AdminRequest<Values, Values | undefined>, 'query' | 'body' | 'ifMatch'>
+
+const INVALID = 'Nothing was done: the request is not valid.'
+const BODY_PROBLEMS: Record<BodyRefusal, [status: number, title: string]> = {
+  unsupported_media_type: [415, 'Send a body with the type application/json.'],
+  body_too_large: [413, 'The body is too long: send at most 64 KiB.'],
+  bad_request: [400, 'The body could not be read. Send one JSON object.'],
+}
+
+/** Reads what an operation takes; what is not as described is refused, so that a misspelled `dry_run` changes nothing. */
+export async function readInput(ctx: Context, operation: Operation): Promise<Input | Problem> {
+  const query = readQuery(ctx, operation.query ?? NO_QUERY)
+  if (Array.isArray(query)) return invalid(INVALID, ...query)
+  const ifMatch = etagsOf(ctx)
+  if (!operation.body) return { query, body: undefined, ifMatch }
+  const given = await readObject(ctx)
+  if (typeof given === 'string') {
+    const [status, title] = BODY_PROBLEMS[given]
+    return refusal(status, given, title)
+  }
+  const body = operation.body === Settings ? given : validated(given, operation.body, 'field')
+  return Array.isArray(body) ? invalid(INVALID, ...body) : { query, body, ifMatch }
+}
+
+const NO_QUERY = z.strictObject({})
+
+function readQuery(ctx: Context, schema: z.ZodObject): Values | SettingProblem[] {
+  const given = new URLSearchParams(ctx.querystring)
+  const values = [...new Set(given.keys())].map((key) => {
+    const parameter = Object.hasOwn(schema.shape, key) ? schema.shape[key] : undefined
+    return [key, meant(given.getAll(key), parameter)]
+  })
+  return validated(Object.fromEntries(values), schema, 'parameter')
+}
+
+/** A query has texts alone: the first of what they may stand for that is taken. */
+function meant(texts: string[], schema: z.core.$ZodType | undefined): unknown {
+  const [text = '', another] = texts
+  const readings = another === undefined ? [texts, text, scalarOf(text)] : [texts]
+  const taken = schema && readings.find((reading) => z.safeParse(schema, reading).success)
+  return taken ?? (another === undefined ? text : texts)
+}
+
+function scalarOf(text: string): unknown {
+  if (text === 'true' || text === 'false') return text === 'true'
+  return /^\d{1,9}$/.test(text) ? Number(text) : text
+}
+
+/** The values with their defaults, or one problem of each that is not as described. */
+function validated(
+  values: Values,
+  schema: z.ZodType,
+  what: 'parameter' | 'field',
+): Values | SettingProblem[] {
+  const read = schema.safeParse(values)
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- queries and bodies are objects
+  if (read.success) return read.data as Values
+  const problems = read.error.issues.flatMap((issue) => problemsOf(issue, values, what))
+  return [...new Map(problems.toReversed().map((problem) => [problem.key, problem])).values()]
+}
+
+function problemsOf(issue: z.core.$ZodIssue, values: Values, what: string): SettingProblem[] {
+  if (issue.code === 'unrecognized_keys') {
+    const expected = `the name of a ${what}`
+    return issue.keys.map((key) => ({ key, expected, got: 'another name' }))
+  }
+  const key = String(issue.path[0])
+  if (issue.path.length === 1 && Array.isArray(values[key]) && what === 'parameter') {
+    return [{ key, expected: 'one value', got: 'several' }]
+  }
+  const got = Object.hasOwn(values, key) ? 'something else' : 'nothing'
+  return [{ key, expected: issue.message, got }]
+}
+
+async function readObject(ctx: Context): Promise<Values | BodyRefusal> {
+  const body = await readBody(ctx, 'application/json')
+  if (typeof body === 'string') return body
+  const value = 'text' in body ? jsonOf(body.text) : body.parsed
+  return isJsonObject(value) ? value : 'bad_request'
+}
+
+// RFC 9110, 13.1.1: strong comparison, so that a weak ETag equals none; `*` stands alone.
+function etagsOf(ctx: Context): string[] | undefined {
+  const etags = ctx.req.headers['if-match']?.split(',').map((etag) => etag.trim())
+  return etags && etags.length > 1 ? etags.filter((etag) => etag !== '*') : etags
 }

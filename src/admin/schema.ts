@@ -4,7 +4,7 @@ import { snakeCase } from '../store/kind.ts'
 
 const MAX_TEXT = 8_192
 
-// Each kind that somebody sends says what it takes: that is the `expected` of a refusal.
+// Each kind that a client sends says what it takes: that is the `expected` of a refusal.
 export const TEXT = `a text of at most ${MAX_TEXT} characters, and not empty`
 export const given = z
   .string(TEXT)
@@ -14,9 +14,6 @@ export const given = z
 export const oneOf = <const T extends readonly string[]>(values: T) =>
   z.enum(values, `one of ${values.join(', ')}`)
 export const flag = z.boolean('true or false')
-export const dryRun = flag
-  .default(false)
-  .describe('Checks everything and changes nothing. The answer shows the result.')
 const LIMIT = 'a decimal number from 1 to 1000'
 export const limit = z
   .int(LIMIT)

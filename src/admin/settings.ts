@@ -1,25 +1,82 @@
 import * as z from 'zod'
 import { newId } from '../crypto/token.ts'
-import type { ToldVersion } from '../settings/history.ts'
-import { isRecorded, recordAction } from './audit.ts'
-import { inTime } from './in-time.ts'
+import type { SettingsKeeper } from '../settings/settings.ts'
+import { allSettings, type DefaultedName, type SettingTexts } from '../settings/table.ts'
+import { isRecorded } from './audit.ts'
 import {
+  inTime,
   invalidSettings,
   operation,
   refusal,
-  type AdminParts,
   type AdminRequest,
+  type CommonParts,
 } from './operation.ts'
-import { dryRun, given, optional, TEXT, wireOf } from './schema.ts'
-import {
-  KeysRotation,
-  Settings,
-  SettingsHistory,
-  SettingsInForce,
-  SettingsVersion,
-} from './settings-schema.ts'
+import { count, flag, given, list, object, optional, text, TEXT, time, wireOf } from './schema.ts'
 
-const REFUSALS = {
+const settingTexts = z.strictObject(
+  Object.fromEntries(
+    allSettings.map(({ name, meaning, expected, default: byDefault, values, secret }) => {
+      const masked = secret ? ' Shown as "***"; "***" sent back keeps it.' : ''
+      const description = `${meaning} Expected: ${expected}.${masked}`
+      const kind: z.ZodType = values ? z.enum([...values]) : text
+      return [
+        name,
+        kind.meta({ description, ...(byDefault !== undefined && { default: byDefault }) }),
+      ]
+    }),
+  ),
+)
+const withoutDefault = allSettings.filter((setting) => setting.default === undefined)
+
+export type Settings = Partial<SettingTexts>
+/** Not read by this description: the settings check themselves, and say more. */
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- made of the table that the type is made of
+export const Settings = settingTexts
+  .partial()
+  .describe('Settings by name. All values are strings.') as unknown as z.ZodType<Settings, Settings>
+
+/** Those with a default always have a value. */
+export type SettingsInForce = Settings & Pick<SettingTexts, DefaultedName> & { warnings?: string[] }
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- as above
+export const SettingsInForce = settingTexts
+  .partial(Object.fromEntries(withoutDefault.map(({ name }) => [name, true])))
+  .extend({ warnings: optional(list(text, 'Warnings about these settings.')) })
+  .describe(
+    'The settings in force. Settings without a value are left out.',
+  ) as unknown as z.ZodType<SettingsInForce, SettingsInForce>
+
+export type SettingsVersion = z.infer<typeof SettingsVersion>
+export const SettingsVersion = object('One version of the settings.', {
+  version: count,
+  at: optional(time, 'Left out if a person edited the database.'),
+  actor: optional(text, 'Who changed them: the token; `initialSettings`: the host.'),
+  changes: optional(
+    list(
+      object('A setting that changed. A value that was not stored is left out.', {
+        key: text,
+        before: optional(text),
+        after: optional(text),
+      }),
+      'Left out if the version before is not kept. The values of secrets are never shown.',
+    ),
+  ),
+  settings: z.record(text, text).describe('What was stored, without secrets.'),
+})
+
+export type SettingsHistory = z.infer<typeof SettingsHistory>
+export const SettingsHistory = object('The last versions, newest first: the first is in force.', {
+  versions: z.array(SettingsVersion),
+})
+
+export interface SettingsParts extends CommonParts {
+  settingsKeeper: SettingsKeeper
+}
+
+const dryRun = flag
+  .default(false)
+  .describe('Checks everything and changes nothing. The answer shows the result.')
+
+export const REFUSALS = {
   stale: refusal(
     412,
     'stale_settings',
@@ -39,7 +96,7 @@ export const settingsOperations = {
     summary: 'The settings in force.',
     answer: SettingsInForce,
     etag: true,
-    async run({ tag }, { settingsKeeper, clock }) {
+    async run({ tag }, { settingsKeeper, clock }: SettingsParts) {
       const { settings, etag } = await inTime(clock, settingsKeeper.read())
       tag(etag)
       return inForce(settings)
@@ -52,13 +109,14 @@ export const settingsOperations = {
     summary: 'The last 20 versions of the settings: who changed what.',
     answer: SettingsHistory,
     etag: true,
-    async run({ tag }, { settingsKeeper, clock }) {
+    async run({ tag }, { settingsKeeper, clock }: SettingsParts) {
       const history = await inTime(clock, settingsKeeper.history())
       if (history === 'unreadable') return REFUSALS.unreadable
       tag(history.etag)
-      const toldOf = (version: ToldVersion) =>
-        wireOf(SettingsVersion, { ...version, settings: version.values })
-      return { versions: history.versions.map(toldOf) }
+      const versions = history.versions.map((version) =>
+        wireOf(SettingsVersion, { ...version, settings: version.values }),
+      )
+      return { versions }
     },
   }),
 
@@ -68,23 +126,20 @@ export const settingsOperations = {
     summary: 'Changes settings: all keys are checked, then all are applied, or none.',
     query: z.strictObject({
       unset: optional(
-        z
-          .array(given, TEXT)
-          .describe('Name of a setting to unset in the same step; may be repeated.'),
+        z.array(given, TEXT),
+        'Name of a setting to unset in the same step; may be repeated.',
       ),
       dry_run: dryRun,
     }),
     body: Settings,
     answer: SettingsInForce,
     etag: true,
-    async run(request, parts) {
+    async run(request, parts: SettingsParts) {
       const { body, query } = request
-      const expected = 'a value, or to be unset'
       const both = (query.unset ?? []).filter((key) => key in body)
-      if (both.length > 0) {
-        const errors = both.map((key) => ({ key, expected, got: 'both' }))
-        return invalidSettings('changed', errors)
-      }
+      const expected = 'a value, or to be unset'
+      const errors = both.map((key) => ({ key, expected, got: 'both' }))
+      if (errors.length > 0) return invalidSettings('changed', errors)
       return changeSettings({ ...withoutValues(query.unset), ...body }, request, parts)
     },
   }),
@@ -99,28 +154,8 @@ export const settingsOperations = {
     }),
     answer: SettingsInForce,
     etag: true,
-    run: (request, parts) => changeSettings(withoutValues(request.query.key), request, parts),
-  }),
-}
-
-export const keysOperations = {
-  rotateKeys: operation({
-    route: 'POST /keys/rotate',
-    scope: 'account-flows:settings',
-    summary: 'Encrypts the stored secrets with the first key of the ring. Audited.',
-    answer: KeysRotation,
-    async run(request, parts) {
-      await recordAction(parts, request, 'keys_rotate')
-      const { store, settingsKeeper, clock, options } = parts
-      const keys = options.secrets.length
-      // One of them may be signed with any key of the ring.
-      const oldKeysNeededUntil =
-        keys > 1 ? await store.verificationTokens.latestExpiry(clock.now()) : undefined
-      const by = { actor: request.actor, at: clock.now() }
-      const outcome = await settingsKeeper.reseal({ by })
-      if (outcome === 'unreadable') return REFUSALS.unreadable
-      return wireOf(KeysRotation, { ...outcome, keys, oldKeysNeededUntil })
-    },
+    run: (request, parts: SettingsParts) =>
+      changeSettings(withoutValues(request.query.key), request, parts),
   }),
 }
 
@@ -132,16 +167,16 @@ function withoutValues(keys: string[] = []): Record<string, undefined> {
 async function changeSettings(
   wanted: Record<string, unknown>,
   request: Omit<AdminRequest<{ dry_run: boolean }>, 'body'>,
-  parts: AdminParts,
+  parts: SettingsParts,
 ) {
-  const { actor, requester, ifMatch } = request
-  const { settingsKeeper, audit, clock } = parts
+  const { actor, requester, ifMatch, record } = request
+  const { settingsKeeper, audit, clock, log } = parts
   const isDryRun = request.query.dry_run
   const outcome = await settingsKeeper.change(wanted, {
     by: { actor, at: clock.now() },
     ifMatch,
     isDryRun,
-    announce: (keys) => recordAction(parts, request, 'change_settings', { details: { keys } }),
+    announce: (keys) => record('change_settings', { details: { keys } }),
   })
   if (typeof outcome === 'string') return REFUSALS[outcome]
   if (Array.isArray(outcome)) return invalidSettings('changed', outcome)
@@ -149,7 +184,7 @@ async function changeSettings(
   if (!isDryRun && keys.length > 0) {
     const event = { id: newId(), type: 'settings_changed', at: clock.now(), ...requester } as const
     const recorded = audit({ ...event, details: { keys, actor } })
-    if (!(await isRecorded(parts, recorded, 'a change of settings', { keys })))
+    if (!(await isRecorded(log, recorded, 'a change of settings', { keys })))
       warnings.push('this change is in force, but it is missing in the audit log')
   }
   request.tag(etag)

@@ -1,13 +1,14 @@
 import * as z from 'zod'
-import type { SessionCutoffs, User } from '../contract/index.ts'
-import type { ClientLogout, ClientLogoutState } from '../store/index.ts'
+import type { SessionCutoffs } from '../store/cutoffs.ts'
+import type { User } from '../contract/index.ts'
 import { whyNoMail } from '../flows/account.ts'
-import { AuditEvent, eventShape } from './audit.ts'
+import type { ClientNotifications } from '../flows/password-changed.ts'
+import type { ClientLogout, ClientLogoutState } from '../store/index.ts'
+import { AuditEvent } from './audit.ts'
 import { Diagnosis, diagnosisOf } from './causes.ts'
-import { diagnose, mailHistory, type MailHistory } from './diagnosis.ts'
-import { Link, linksOf } from './link-state.ts'
-import { MailJob, mailShape } from './mail-record.ts'
-import type { AdminParts } from './operation.ts'
+import { diagnose, mailHistory, type HistoryParts, type MailHistory } from './diagnosis.ts'
+import { Link, linksOf } from './links.ts'
+import { MailJob } from './mails.ts'
 import { count, list, object, optional, text, time, wireOf } from './schema.ts'
 
 export type UserStatus = z.infer<typeof UserStatus>
@@ -26,10 +27,10 @@ export const UserStatus = object('What support needs to know of an account.', {
       'The clients of the last end of sessions, by what became of them. Left out if there are none.',
       {
         ended_at: time,
-        told: count.describe('They signed the person out.'),
+        notified: count.describe('They signed the person out.'),
         waiting: count.describe('They will be told.'),
         failed: count.describe('They were not told, and nobody tries again. See the hints.'),
-        untold: count.describe('They cannot be told: they have no `backchannel_logout_uri`.'),
+        not_notified: count.describe('They cannot be told: they have no `backchannel_logout_uri`.'),
       },
     ),
   ),
@@ -39,9 +40,16 @@ export const UserStatus = object('What support needs to know of an account.', {
   events: list(AuditEvent, 'Newest first.'),
 })
 
+export interface StatusParts extends HistoryParts {
+  clientsOf: ClientNotifications['clientsOf']
+}
+
 const MAX_EVENTS = 20
 
-export async function statusOf(parts: AdminParts, user: User): Promise<z.input<typeof UserStatus>> {
+export async function statusOf(
+  parts: StatusParts,
+  user: User,
+): Promise<z.input<typeof UserStatus>> {
   const { store, clientsOf } = parts
   const { id, username, email, emailVerified, disabled, passwordHash } = user
   const [history, links, events, ended, clients] = await Promise.all([
@@ -51,7 +59,6 @@ export async function statusOf(parts: AdminParts, user: User): Promise<z.input<t
     store.cutoffs.read(id),
     clientsOf(id),
   ])
-  const name = () => username
   return wireOf(UserStatus, {
     ...diagnose(history),
     id,
@@ -65,8 +72,8 @@ export async function statusOf(parts: AdminParts, user: User): Promise<z.input<t
     clients: clientCounts(clients),
     hints: [...hintsOf(history), ...hintsOfClients(clients)],
     links,
-    mails: history.mails.map((mail) => mailShape(mail, name)),
-    events: events.map((event) => eventShape(event, name)),
+    mails: history.mails.map((mail) => wireOf(MailJob, { ...mail, username })),
+    events: events.map((event) => wireOf(AuditEvent, { ...event, username })),
   })
 }
 
@@ -97,10 +104,10 @@ function clientCounts(clients: ClientLogout[] = []): z.input<typeof UserStatus>[
   const count = (state: ClientLogoutState) => clients.filter((each) => each.state === state).length
   return {
     ended_at: first.requestedAt,
-    told: count('sent'),
+    notified: count('sent'),
     waiting: count('waiting'),
     failed: count('dead'),
-    untold: count('untold'),
+    not_notified: count('not_notified'),
   }
 }
 
@@ -109,7 +116,6 @@ function hintsOfClients(clients: ClientLogout[] = []): string[] {
     .filter(({ state }) => state === 'dead')
     .map(({ clientId, reason = 'unknown' }) => `${clientId} (${reason})`)
   if (dead.length === 0) return []
-  return [
-    `Clients were not told to sign the person out: ${dead.join(', ')}. Sign the person out there.`,
-  ]
+  const told = `Clients were not told to sign the person out: ${dead.join(', ')}.`
+  return [`${told} Sign the person out there.`]
 }

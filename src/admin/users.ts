@@ -1,14 +1,20 @@
 import type * as z from 'zod'
-import { newId } from '../crypto/token.ts'
-import type { InvitationRefusal } from '../flows/invitation.ts'
-import { requestMail } from '../jobs/request.ts'
-import type { Requester, User } from '../contract/index.ts'
+import type { EndedAccount, Requester, User } from '../contract/index.ts'
 import type { LinkKind } from '../contract/mail-kinds.ts'
-import { recordAction } from './audit.ts'
+import { newId } from '../crypto/token.ts'
+import type { Invitation, InvitationRefusal } from '../flows/invitation.ts'
+import { requestMail } from '../jobs/request.ts'
+import type { MailOutbox } from '../store/index.ts'
 import { AccountQuery, findAccount } from './find-account.ts'
-import { operation, refusal, type AdminCaller, type AdminParts, type Problem } from './operation.ts'
-import { count, object, optional, text } from './schema.ts'
-import { statusOf, UserStatus } from './user-status.ts'
+import {
+  operation,
+  refusal,
+  type AdminCaller,
+  type AdminRequest,
+  type Problem,
+} from './operation.ts'
+import { count, given, object, optional, text, wireOf } from './schema.ts'
+import { statusOf, UserStatus, type StatusParts } from './user-status.ts'
 import { changing, unverify, Verification, verify } from './verify-user.ts'
 
 export type Accepted = z.infer<typeof Accepted>
@@ -26,107 +32,155 @@ export const EndedSessions = object(
       object(
         'Clients that the account was signed in to. Left out if the provider tells no clients.',
         {
-          told: count.describe('They are told to sign the person out.'),
-          untold: count.describe('They cannot be told. Sign the person out there.'),
+          notified: count.describe('They are told to sign the person out.'),
+          not_notified: count.describe('They cannot be told. Sign the person out there.'),
         },
       ),
     ),
   },
 )
 
-const BY_MAIL = { body: AccountQuery, answer: Accepted, status: 202 } as const
+export type AccountId = z.infer<typeof AccountId>
+export const AccountId = object('One account by its id. The user may be deleted already.', {
+  id: given,
+})
+
+export type ForgottenAccount = z.infer<typeof ForgottenAccount>
+export const ForgottenAccount = object('How many records of the account were removed.', {
+  mails: count,
+  reset_links: count,
+  verification_links: count,
+  invitation_links: count,
+  not_me_links: count,
+  waiting_logins: count,
+  client_logouts: count,
+  events: count,
+  under_way: count.describe(
+    'Running resets, mails that are being sent, and clients that are still to be told: not removed yet. Try again in a minute; clients may take a day.',
+  ),
+})
+
+export interface UserParts extends StatusParts {
+  /** Where jobs are added, so that workers hear of them. */
+  outbox: Pick<MailOutbox, 'add'>
+  invite: Invitation['invite']
+  endSessions(accountId: string): Promise<EndedAccount>
+}
+
+const MAILS = { scope: 'account-flows:support', answer: Accepted, status: 202 } as const
 
 export const userOperations = {
   userStatus: operation({
     route: 'POST /users/status',
     scope: 'account-flows:read',
-    body: AccountQuery,
     summary:
       'An account, its links and mails, and why it got no mail. Also by an unverified address, if the user store supports it. Audited.',
     answer: UserStatus,
-    // Nothing is done to whoever is found, so that an address need not be verified.
-    run: forAccount('user_status', (user, _, parts) => statusOf(parts, user), true),
+    // Nothing is done to the account that is found, so that an address need not be verified.
+    ...onAccount('user_status', (user, _, parts) => statusOf(parts, user), true),
   }),
 
   sendReset: operation({
+    ...MAILS,
     route: 'POST /users/send-reset',
-    scope: 'account-flows:support',
-    ...BY_MAIL,
     summary: 'Requests a reset link for the account. Audited.',
-    run: forAccount('send_reset', ask('password_reset')),
+    ...onAccount('send_reset', ask('password_reset')),
   }),
 
   inviteUser: operation({
+    ...MAILS,
     route: 'POST /users/invite',
-    scope: 'account-flows:support',
-    ...BY_MAIL,
     summary:
       'Asks for an invitation of an account without a password, to its address. Found by an unverified address too, where the host can. Audited.',
     // The mail goes to the address of the account, and to no other: like those of the status, it need not be verified.
-    run: forAccount('user_invite', invite, true),
+    ...onAccount('user_invite', invite, true),
   }),
 
   sendVerification: operation({
+    ...MAILS,
     route: 'POST /users/send-verification',
-    scope: 'account-flows:support',
-    ...BY_MAIL,
     summary: 'Requests a verification link for the account. Audited.',
-    run: forAccount('send_verification', ask('email_verification')),
+    ...onAccount('send_verification', ask('email_verification')),
   }),
 
   endSessions: operation({
     route: 'POST /users/end-sessions',
     scope: 'account-flows:support',
-    body: AccountQuery,
     summary:
       'Ends all sessions, grants and tokens of the account, and voids every link mailed to it. Audited.',
     answer: EndedSessions,
-    run: forAccount('end_sessions', ({ id }, _, { endSessions }) => endSessions(id)),
+    ...onAccount('end_sessions', async ({ id }, _, { endSessions }) => {
+      const { clients, ...ended } = await endSessions(id)
+      if (!clients) return ended
+      const { notified, notNotified: not_notified } = clients
+      return { ...ended, clients: { notified, not_notified } }
+    }),
   }),
 
   verifyUser: operation({
     route: 'POST /users/verify',
     scope: 'account-flows:support',
-    body: AccountQuery,
     summary: 'Makes the address of an account verified, without a mail. Audited.',
     answer: Verification,
-    run: forAccount('user_verify', changing('user_verified', verify)),
+    ...onAccount('user_verify', changing('user_verified', verify)),
   }),
 
   unverifyUser: operation({
     route: 'POST /users/unverify',
     scope: 'account-flows:support',
-    body: AccountQuery,
     summary:
       'Makes the address of an account unverified, if the user store supports it. Sessions and links stay. Audited.',
     answer: Verification,
-    run: forAccount('user_unverify', changing('user_unverified', unverify)),
+    ...onAccount('user_unverify', changing('user_unverified', unverify)),
+  }),
+
+  forgetUser: operation({
+    route: 'POST /users/forget',
+    scope: 'account-flows:support',
+    summary:
+      'Erases the records about an account: mails, links, waiting logins, events. Actions of admins stay, without the id. Audited, without the id.',
+    body: AccountId,
+    answer: ForgottenAccount,
+    // Without a look at the user, who may be gone; and recorded without the id, which would be the next thing to forget.
+    async run({ body: { id }, record }, { store, clock, keyedHash }: UserParts) {
+      const accountHash = keyedHash(id)
+      await record('user_forget', { details: { account_hash: accountHash } })
+      const forgotten = await store.forget(id, clock.now(), accountHash)
+      return wireOf(ForgottenAccount, {
+        ...forgotten,
+        resetLinks: forgotten.resetTokens,
+        verificationLinks: forgotten.verificationTokens,
+        invitationLinks: forgotten.invitationTokens,
+        notMeLinks: forgotten.notMeTokens,
+        waitingLogins: forgotten.pendingLogins,
+      })
+    },
   }),
 }
 
-type Work<Answer> = (user: User, caller: AdminCaller, parts: AdminParts) => Promise<Answer>
+type Work<Answer> = (user: User, caller: AdminCaller, parts: UserParts) => Promise<Answer>
 
 /** @param isAny - whether an address that finds the account need not be verified. */
-function forAccount<Answer>(action: string, work: Work<Answer>, isAny = false) {
-  return async (
-    request: AdminCaller & { body: AccountQuery },
-    parts: AdminParts,
-  ): Promise<Answer | Problem> => {
+function onAccount<Answer>(action: string, work: Work<Answer>, isAny = false) {
+  async function run(
+    request: AdminRequest<{}, AccountQuery>,
+    parts: UserParts,
+  ): Promise<Answer | Problem> {
     const found = await findAccount(parts.users, request.body, isAny)
     if ('code' in found) return found
-    await recordAction(parts, request, action, { accountId: found.id })
+    await request.record(action, { accountId: found.id })
     return work(found, request, parts)
   }
+  return { body: AccountQuery, run }
 }
 
 /** Mails are asked for in the name of an admin: neither language nor browser are those of the reader. */
 const byAdmin = ({ address, userAgent }: Requester) => ({ address, userAgent, isAdmin: true })
 
 function ask(kind: LinkKind): Work<Accepted> {
-  return async ({ id: accountId }, caller, { outbox, settings, clock }) => {
+  return async ({ id: accountId }, by, { outbox, settings, clock }) => {
     const id = newId()
-    const requester = byAdmin(caller.requester)
-    const request = { id, kind, accountId, carried: {}, requester }
+    const request = { id, kind, accountId, parameters: {}, requester: byAdmin(by.requester) }
     await requestMail(outbox, request, settings(), clock.now())
     return { mail_id: id }
   }
@@ -134,16 +188,14 @@ function ask(kind: LinkKind): Work<Accepted> {
 
 async function invite(
   { id }: User,
-  { requester }: AdminCaller,
-  parts: AdminParts,
+  by: AdminCaller,
+  parts: UserParts,
 ): Promise<Accepted | Problem> {
-  const invited = await parts.invite(id, {}, byAdmin(requester))
+  const invited = await parts.invite(id, {}, byAdmin(by.requester))
   if ('mailId' in invited) return { mail_id: invited.mailId }
-  const { refused } = invited
-  const title = `Nobody was invited: ${WHY[refused]}`
-  return refused === 'not_found'
-    ? refusal(404, 'unknown_account', title)
-    : refusal(409, refused, title)
+  const title = `Nobody was invited: ${WHY[invited.refused]}`
+  if (invited.refused === 'not_found') return refusal(404, 'unknown_account', title)
+  return refusal(409, invited.refused, title)
 }
 
 const WHY: Record<InvitationRefusal, string> = {

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import type { User, UserStore } from '../contract/index.ts'
-import { isRecorded, recordAction } from './audit.ts'
-import { refusal, type AdminCaller, type AdminParts, type Problem } from './operation.ts'
+import { isRecorded } from './audit.ts'
+import { refusal, type AdminCaller, type CommonParts, type Problem } from './operation.ts'
 import { object, text } from './schema.ts'
 
 export type Verification = z.infer<typeof Verification>
@@ -18,15 +18,16 @@ export async function verify(
   { id, email, emailVerified }: User,
 ): Promise<Outcome> {
   if (email === undefined) return unchanged('no_address')
-  // What several have verified names none of them: nobody would get a mail by it.
+  // An address that several accounts have verified names none of them: no mail would be sent by it.
   const isTaken = async () =>
     (await users.findByVerifiedEmail(email)).some((holder) => holder.id !== id)
   if (!emailVerified && (await isTaken())) return unchanged('address_taken')
   const changed = await users.markEmailVerified(id, email)
-  // Somebody may have verified it for another account since. Of two at once, both give way.
+  // It may have been verified for another account since. Of two at once, both give way.
   if (changed && (await isTaken()) && (await users.markEmailUnverified?.(id, email)))
     return unchanged('address_taken')
-  const isSo = changed || (await hasVerified(users, id, email))
+  const now = changed ? undefined : await users.findById(id)
+  const isSo = changed || (now?.emailVerified === true && now.email === email)
   return isSo ? { email, changed } : unchanged('not_verified')
 }
 
@@ -41,19 +42,17 @@ export function changing(
   action: string,
   change: (users: UserStore, user: User) => Promise<Outcome>,
 ) {
-  return async (user: User, caller: AdminCaller, parts: AdminParts): Promise<Outcome> => {
-    const outcome = await change(parts.users, user)
+  return async (
+    user: User,
+    { record }: AdminCaller,
+    { users, log }: CommonParts,
+  ): Promise<Outcome> => {
+    const outcome = await change(users, user)
     if ('code' in outcome || !outcome.changed) return outcome
-    const about = { accountId: user.id, details: { changed: 'true' } }
-    const recorded = recordAction(parts, caller, action, about)
-    await isRecorded(parts, recorded, 'a change of an account', { action })
+    const recorded = record(action, { accountId: user.id, details: { changed: 'true' } })
+    await isRecorded(log, recorded, 'a change of an account', { action })
     return outcome
   }
-}
-
-async function hasVerified(users: UserStore, id: string, email: string): Promise<boolean> {
-  const user = await users.findById(id)
-  return user?.emailVerified === true && user.email === email
 }
 
 const WHY = {

@@ -1,7 +1,6 @@
 import type { ErrorCode, MailFault } from '../errors.ts'
 import type { MailKind } from './mail-kinds.ts'
-import type { EndedSessions } from './sessions.ts'
-import type { TokenEnd } from '../store/token-end.ts'
+import type { TokenEnd } from '../store/tokens.ts'
 
 /** All audit events of these flows (specification, section 6). docs/reference.md is made of this, and of what `AuditEvent` says. */
 export const AUDIT_EVENT_TYPES = [
@@ -138,7 +137,7 @@ export const AUDIT_EVENT_TYPES = [
    *
    * @example ({ accountId, details }) => alert(accountId, details.mail, details.password)
    */
-  'mail_disowned',
+  'mail_reported',
   /**
    * Settings were changed. `details` has their names, and who did it. It has no values.
    *
@@ -184,7 +183,7 @@ export type AuditEvent =
       OfClient & { reason: string; details: { attempts: number; last?: string } }
     >
   | Told<'sessions_ended' | 'password_changed', { accountId: string; details: EndedSessions }>
-  | Told<'mail_disowned', { accountId: string; details: DisownedDetails }>
+  | Told<'mail_reported', { accountId: string; details: ReportedDetails }>
   | Told<'settings_changed', { details: { keys: string[]; actor: string } }>
   | Told<
       'admin_auth_failed',
@@ -248,8 +247,8 @@ interface OfClient {
  */
 export type DisownedOutcome = 'stopped' | 'secured' | 'later' | 'unverified' | 'signed_out' | 'done'
 
-/** What the event `mail_disowned` tells. */
-type DisownedDetails = {
+/** What the event `mail_reported` tells. */
+type ReportedDetails = {
   /** Its kind. */
   mail: MailKind
   password: 'blocked' | 'kept'
@@ -313,4 +312,29 @@ export interface RecordedEvent extends EventBase, Sometimes {
   type: AuditEventType
   /** When it was recorded, by the clock of that process. The event itself may be earlier. */
   recordedAt: Date
+}
+
+/** How many records were deleted. `undefined`: the adapter cannot tell; they are dead all the same. */
+export type EndedCount = number | undefined
+
+/** How many of each were ended. */
+export type EndedSessions = {
+  /** Grants, codes and tokens. */
+  oauth: EndedCount
+  /** Sessions and login results. */
+  idp: EndedCount
+}
+
+/** How many clients the account was signed in to. */
+export interface EndedClients {
+  /** They are told to sign the person out. */
+  notified: number
+  /** They cannot be told: the person has to sign out there. */
+  notNotified: number
+}
+
+/** What `endSessions` ended. */
+export type EndedAccount = EndedSessions & {
+  /** Left out if it is not known, for example because the provider tells no clients. */
+  clients?: EndedClients
 }

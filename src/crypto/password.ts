@@ -4,7 +4,7 @@ import type { PasswordRefusal, RefusedNewPassword } from '../contract/index.ts'
 import { MAX_PASSWORD_BYTES } from '../settings/kinds.ts'
 import type { Settings } from '../settings/table.ts'
 
-export interface RefusedPassword extends Omit<RefusedNewPassword, 'refusal'> {
+interface RefusedPassword extends Omit<RefusedNewPassword, 'refusal'> {
   refusal: PasswordRefusal
   /** What is wrong besides, in the other field. */
   also?: RefusedNewPassword['refusal'] | undefined

@@ -1,6 +1,5 @@
 import type { SecretBox } from './secret-box.ts'
-import type { CapturedRequest } from '../contract/index.ts'
-import type { PendingLogin, PendingLoginStore } from '../store/index.ts'
+import type { CapturedRequest, PendingLogin, PendingLoginStore } from '../store/index.ts'
 
 /** Parts of a captured request with which a reader of the database could do something, or learn about a person. */
 interface Secrets extends Pick<CapturedRequest, 'deviceCode' | 'parJti'> {

@@ -1,12 +1,13 @@
+/** How an account is found, whether it may get a mail, and whether it is as it was when its link was issued. */
 import { passwordDigest } from '../crypto/password.ts'
 import { type LinkKind, linkKinds, type TokenPart, tokensOf } from '../contract/mail-kinds.ts'
 import { equalsInAsciiCase, withoutBlanks } from '../contract/users.ts'
 import type { User, UserStore } from '../contract/index.ts'
 import type { AccountFlowsStore } from '../store/index.ts'
-import { isMailAddress } from '../settings/mail-address.ts'
+import { isMailAddress } from '../settings/addresses.ts'
 
 /** `ambiguous`: several accounts match, and none of them byte for byte. */
-export type UserMatch = User | 'ambiguous' | 'unknown'
+type UserMatch = User | 'ambiguous' | 'unknown'
 
 /**
  * Finds the user of an identifier (4.2.3). A verified address wins over the username of another user. So no one takes over an address
@@ -59,7 +60,7 @@ export function whyNoInvitation({ passwordHash }: User) {
 }
 
 /** The account as it was when a link was issued, or when its password was checked. */
-export interface IssuedFor {
+interface IssuedFor {
   email?: string | undefined
   passwordDigest: string
 }
@@ -80,8 +81,8 @@ export function isVerified({ email }: IssuedFor, account: User | undefined): boo
 }
 
 /**
- * Voids the links that were mailed to an account, and the logins that wait for them: of some kinds, or of all. A reset whose password
- * was accepted is still finished.
+ * Voids the links that were mailed to an account, of some kinds or of all. All its logins that wait end too. A reset whose password was
+ * accepted is still finished.
  */
 export type VoidLinks = (accountId: string, kinds?: readonly LinkKind[]) => Promise<void>
 
@@ -92,8 +93,7 @@ export function createVoidLinks(
   store: Pick<AccountFlowsStore, 'pendingLogins' | 'outbox' | TokenPart>,
 ) {
   const voidLinks: VoidLinks = async (userId, kinds = linkKinds) => {
-    if (kinds.includes('email_verification'))
-      await store.pendingLogins.change({ accountId: userId }, { isVoid: true })
+    await store.pendingLogins.change({ accountId: userId }, { isVoid: true })
     for (const kind of kinds) await tokensOf(store, kind).revoke({ userId }, VOIDED_AT)
   }
 
@@ -121,18 +121,19 @@ export function usersVoidingLinks(users: UserStore, voidLinks: VoidLinks): UserS
     return user
   }
 
+  const voidEach = (found: User[] = []) => Promise.all(found.map(voidIfDisabled))
+
   return {
     findById: async (id) => voidIfDisabled(await users.findById(id)),
     findByUsername: async (username) => voidIfDisabled(await users.findByUsername(username)),
     findByUsernameInAnyCase: async (username) =>
-      Promise.all(((await users.findByUsernameInAnyCase?.(username)) ?? []).map(voidIfDisabled)),
-    findByVerifiedEmail: async (email) =>
-      Promise.all((await users.findByVerifiedEmail(email)).map(voidIfDisabled)),
-    replacePasswordHash: (id, expected, next) => users.replacePasswordHash(id, expected, next),
+      voidEach(await users.findByUsernameInAnyCase?.(username)),
+    findByVerifiedEmail: async (email) => voidEach(await users.findByVerifiedEmail(email)),
+    replacePasswordHash: (...of) => users.replacePasswordHash(...of),
     ...(users.setFirstPassword && {
       setFirstPassword: async (...of) => (await users.setFirstPassword?.(...of)) ?? false,
     }),
-    markEmailVerified: (id, email) => users.markEmailVerified(id, email),
+    markEmailVerified: (...of) => users.markEmailVerified(...of),
     ...(users.markEmailUnverified && {
       markEmailUnverified: async (...of) => (await users.markEmailUnverified?.(...of)) ?? false,
     }),

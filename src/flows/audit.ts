@@ -1,8 +1,10 @@
+/** Events are recorded once, then handed to the listeners of the host. */
 import { EventEmitter } from 'node:events'
 import type { Clock } from '../clock.ts'
 import { framesOf } from '../log.ts'
 import type { AuditEvent, AuditEventOf, AuditEventType, Log, Requester } from '../contract/index.ts'
-import type { AuditLog } from '../store/index.ts'
+import type { Settings } from '../settings/table.ts'
+import type { AuditLog, Token } from '../store/index.ts'
 
 /** `audit` gets all events, and the name of a type the events of that type. */
 export type AuditEvents = EventEmitter<
@@ -77,3 +79,22 @@ function withoutLanguages({
 }: AuditEvent & Partial<Requester>): AuditEvent {
   return event
 }
+
+/** What the events of a link tell. */
+export const eventBy = (
+  { now }: Clock,
+  { userId: accountId, parameters: { clientId } }: Pick<Token, 'userId' | 'parameters'>,
+  { address, userAgent }: Requester,
+) => ({ at: now(), accountId, clientId, address, userAgent })
+
+/** What every flow is surrounded by. */
+export interface Environment {
+  settings(): Settings
+  /** Records an event once. */
+  audit(event: AuditEvent): Promise<void>
+  clock: Clock
+  log: Log
+}
+
+/** The requester if the host asks by itself, without a request. */
+export const NOBODY: Requester = { address: undefined, userAgent: undefined }

@@ -1,34 +1,71 @@
 /**
- * E-mail verification during the login: section 3.2 of the specification, in code.
- *
- * | state  | trigger                          | here                                                       | next   |
- * |--------|----------------------------------|------------------------------------------------------------|--------|
- * | (none) | POST login, address not verified | `blocks`, `block`; later in a worker, `mail/kinds.ts`      | unused |
- * | (none) | POST resend-verification         | `resend`; later in a worker, `mail/kinds.ts`               | unused |
- * | unused | GET verify-email                 | `open`, then `confirm`; elsewhere `codeOf`, and no change  | used   |
- * | unused | POST verify-email/waiting        | `confirmByCode`                                            | used   |
- * | used   | any use                          | `open` answers `expired`                                   | used   |
- * | any    | a new link is asked for from it  | `renew`; later in a worker, `mail/kinds.ts`                |        |
+ * E-mail verification during the login (3.2). `blocks` and `block` keep a login that must wait. `resend` and `renew` ask for another link;
+ * a worker mails it (`mail/kinds.ts`). `open` checks a link and uses nothing up; `confirm` and `confirmByCode` verify.
  */
+import type { AuthorizeSig } from '../crypto/keys.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
-import { requestMail, type MailRequest } from '../jobs/request.ts'
-import type { CapturedRequest, CarriedParameters, Requester, User } from '../contract/index.ts'
-import { carriedBy, isSameCarried } from '../contract/carried-query.ts'
-import type { VerificationLink } from '../contract/links.ts'
-import type { PendingLogin, Token } from '../store/index.ts'
-import { linkContext, findLink, verificationState } from './link.ts'
-import { codeWait } from './login-code.ts'
-import { createConfirm, type OpenedLink } from './confirm-address.ts'
-import type { FlowParts } from './parts.ts'
-import { refuse, unknownLink, type LinkRefusal } from './link-refusal.ts'
+import type { CapturedRequest } from '../store/logins.ts'
+import type { RequestParameters, LinkEnd, Requester, User, UserStore } from '../contract/index.ts'
+import {
+  parametersOf,
+  isSameRequest,
+  type VerificationLink,
+  type VerificationReason,
+} from '../contract/requests.ts'
+import type {
+  PendingLogin,
+  PendingLoginStore,
+  Token,
+  VerificationTokenStore,
+} from '../store/index.ts'
+import { isVerified, wasVoided } from './account.ts'
+import { eventBy, type Environment } from './audit.ts'
+import {
+  findLink,
+  linkContext,
+  MAX_MAILED,
+  renewalOf,
+  verificationState,
+  type AskForMail,
+  type LinkContext,
+  type ReadCutoffs,
+} from './link.ts'
+import type { CodeOutcome, CodeTries } from './login-code.ts'
 import { isLoginOf, isWaitingPage, MAX_LOGINS, newPendingLogin } from './waiting-login.ts'
+
+export interface VerificationParts extends Environment {
+  pendingLogins: PendingLoginStore
+  verificationTokens: VerificationTokenStore
+  users: UserStore
+  readCutoffs: ReadCutoffs
+  askForMail: AskForMail
+  authorizeSig: Pick<AuthorizeSig, 'verify'>
+  codes: Pick<CodeTries, 'tryCode' | 'codeOf'>
+}
 
 type LinkOpener = Requester & { browser: string | undefined }
 
-export function createEmailVerification(parts: FlowParts) {
+/** A genuine, usable link, and its account. Nothing is consumed yet. */
+export interface OpenedLink {
+  username: string
+  token: Token
+  /** That the link was mailed for. `undefined`: none, or it is over. */
+  login: PendingLogin | undefined
+  /** The login of this account that waits in this browser: `login`, or else the newest. Or `login`, if it went on here before. */
+  here: PendingLogin | undefined
+}
+
+export interface LinkRefusal extends LinkContext {
+  /** `verified`: the account was verified by other means, and the link is no longer needed. */
+  refusal: 'expired' | 'verified'
+  reason: VerificationReason
+}
+
+export function createEmailVerification(parts: VerificationParts) {
+  const { users, pendingLogins, askForMail, codes, settings, clock } = parts
   return {
     /** Whether this user may not finish the login (4.8). */
-    blocks: (user: User) => parts.settings().requireEmailVerification && !user.emailVerified,
+    blocks: (user: User) => settings().requireEmailVerification && !user.emailVerified,
 
     /**
      * Keeps a login that has to wait, and asks for a link. The same request in the same browser is the same login. It comes back void if
@@ -36,27 +73,28 @@ export function createEmailVerification(parts: FlowParts) {
      * `undefined`: the request is too long to be kept, and nothing was done.
      */
     async block(user: User, captured: CapturedRequest, { browser, ...requester }: LinkOpener) {
-      const lifetimeMs = parts.settings().emailVerificationExpiration
-      const login = newPendingLogin(user, captured, browser, parts.clock.now(), lifetimeMs)
+      const lifetimeMs = settings().emailVerificationExpiration
+      const login = newPendingLogin(user, captured, browser, clock.now(), lifetimeMs)
       if (!login) return undefined
       const { id } = login
-      const isKept = await parts.pendingLogins.save(login, MAX_LOGINS)
+      const isKept = await pendingLogins.save(login, MAX_LOGINS)
       // A login that verified since the host read the account has ended this one.
-      const isLate = (await parts.users.findById(user.id))?.emailVerified
-      if (isLate) await parts.pendingLogins.change({ id }, { isVoid: true })
+      const isLate = (await users.findById(user.id))?.emailVerified
+      if (isLate) await pendingLogins.change({ id }, { isVoid: true })
       if (!isKept || isLate) return { ...login, passwordDigest: '' }
-      const carried = carriedBy(captured)
-      await request(parts, { accountId: user.id, pendingLoginId: id, carried, requester })
+      const whose = { accountId: user.id, pendingLoginId: id }
+      const parameters = parametersOf(captured)
+      await askForMail({ kind: 'email_verification', ...whose, parameters, requester })
       return login
     },
 
     /** Asks for a new link (4.7), by name or for a login that waits. The same work for every name, and no answer. */
     resend: (
       whose: { identifier: string } | { accountId: string; pendingLoginId: string },
-      carried: CarriedParameters,
+      parameters: RequestParameters,
       requester: Requester,
       form?: string,
-    ) => request(parts, { ...whose, carried, requester, form }),
+    ) => askForMail({ kind: 'email_verification', ...whose, parameters, requester, form }),
 
     /** Whether we signed exactly this link (5.4). */
     isGenuine: isGenuine.bind(undefined, parts),
@@ -64,51 +102,65 @@ export function createEmailVerification(parts: FlowParts) {
     open: open.bind(undefined, parts),
 
     /** The code of the login that the link was mailed for, if that still waits, and for how long no code is compared. */
-    async codeOf({ login }: OpenedLink) {
-      if (!login || !isWaitingPage(login)) return undefined
-      const waitMs = await codeWait(parts, login.email)
-      return { code: parts.loginCodes.codeOf(login.id), waitMs }
-    },
+    codeOf: async ({ login }: OpenedLink) =>
+      login && isWaitingPage(login) ? codes.codeOf(login) : undefined,
 
     /** Asks for a new link in place of a genuine one that expired. */
     async renew(link: VerificationLink, by: Requester, form?: string) {
       const found = await find(parts, link)
       if ('refusal' in found) return found
-      const { userId: accountId, pendingLoginId, carried, locale } = found.token
+      const { token } = found
       // A usable link is as good for this as an expired one.
       const state = verificationState(found)
-      if (state !== 'expired' && state !== 'usable') {
-        return refuse(parts, found.token, state, 'account_changed', by)
-      }
-      const requester = { ...by, uiLocales: by.uiLocales ?? locale }
-      await request(parts, { accountId, pendingLoginId, carried, requester, form })
-      return { refusal: undefined, ...linkContext(found.token) }
+      if (state !== 'expired' && state !== 'usable')
+        return refuse(parts, token, state, 'account_changed', by)
+      await askForMail({ kind: 'email_verification', ...renewalOf(token, by), form })
+      return { refusal: undefined, ...linkContext(token) }
     },
 
-    ...createConfirm(parts),
+    /**
+     * unverified → verified, unused → used. Ends the waiting logins of the account, except `goesOn`. A refusal: another request was first,
+     * or the account changed just now.
+     */
+    async confirm(
+      { token, login }: OpenedLink,
+      by: Requester,
+      goesOn = login?.id,
+    ): Promise<'confirmed' | LinkRefusal> {
+      const isOurs = ({ id }: Token) => id === token.id
+      if (await verifyAddress(parts, token, by, goesOn, isOurs)) return 'confirmed'
+      const state = isVerified(token, await users.findById(token.userId)) ? 'used' : 'changed'
+      return refuse(parts, token, state, 'account_changed', by)
+    },
+
+    /** The same by a code, typed where the login waits. `over`: also where another request was first, or the account changed. */
+    async confirmByCode(login: PendingLogin, typed: string, by: Requester): Promise<CodeOutcome> {
+      const outcome = await codes.tryCode(login, typed, by)
+      if (outcome !== 'right') return outcome
+      const { id, accountId: userId, email = '', captured } = login
+      const isOurs = ({ pendingLoginId }: Token) => pendingLoginId === id
+      const whose = { id, userId, email, parameters: parametersOf(captured) }
+      return (await verifyAddress(parts, whose, by, id, isOurs)) ? 'right' : 'over'
+    },
   }
 }
 
-function request(parts: FlowParts, asked: Omit<MailRequest, 'kind'>): Promise<void> {
-  const { outbox, settings, clock } = parts
-  const wanted = { kind: 'email_verification', ...asked } as const
-  return requestMail(outbox, wanted, settings(), clock.now())
-}
+const isGenuine = (
+  parts: VerificationParts,
+  { token, parameters, authorizeSig }: VerificationLink,
+) => isToken(token) && parts.authorizeSig.verify(authorizeSig, token, parameters)
 
-const isGenuine = (parts: FlowParts, { token, carried, authorizeSig }: VerificationLink) =>
-  isToken(token) && parts.authorizeSig.verify(authorizeSig, token, carried)
-
-async function find(parts: FlowParts, link: VerificationLink) {
+async function find(parts: VerificationParts, link: VerificationLink) {
   if (!isGenuine(parts, link)) return unknownLink({})
   const { verificationTokens, users, clock, readCutoffs } = parts
   const found = await findLink(verificationTokens, users, link.token, clock.now(), readCutoffs)
-  return found && isSameCarried(found.token.carried, link.carried)
+  return found && isSameRequest(found.token.parameters, link.parameters)
     ? found
-    : unknownLink(link.carried)
+    : unknownLink(link.parameters)
 }
 
 async function open(
-  parts: FlowParts,
+  parts: VerificationParts,
   link: VerificationLink,
   { browser, ...requester }: LinkOpener,
 ): Promise<OpenedLink | LinkRefusal> {
@@ -127,7 +179,7 @@ async function open(
 }
 
 async function loginsOf(
-  { pendingLogins, readCutoffs }: FlowParts,
+  { pendingLogins, readCutoffs }: VerificationParts,
   { pendingLoginId: id }: Token,
   user: User,
   browser: string | undefined,
@@ -142,4 +194,57 @@ async function loginsOf(
   if (own && isWaitingPage(own)) return { login, here: own }
   const newest = await pendingLogins.find({ accountId: user.id, browserHash })
   return { login, here: valid(newest) ?? own }
+}
+
+/** Only parameters that we signed are carried on. */
+export const unknownLink = (parameters: RequestParameters) =>
+  ({ refusal: 'expired', reason: 'unknown', parameters, locale: undefined }) as const
+
+/** Recorded once an hour for each link and end: no limit counts GET requests, and they would fill the log. */
+async function refuse(
+  { audit, clock }: VerificationParts,
+  token: Token,
+  reason: VerificationReason,
+  end: LinkEnd,
+  by: Requester,
+) {
+  const hour = Math.floor(clock.now().getTime() / 3_600_000)
+  const because = reason === 'used' ? 'already_verified' : end
+  const event = { ...eventBy(clock, token, by), id: `rejected:${token.id}:${because}:${hour}` }
+  await audit({ ...event, type: 'email_verification_rejected', reason: because })
+  return { refusal: 'expired', reason, ...linkContext(token) } as const
+}
+
+/**
+ * `false`: another request verified the address, or its links were voided just now.
+ *
+ * @param isOurs - picks the links to mark as used. So "This wasn't me" of their mails finds that they verified.
+ */
+async function verifyAddress(
+  { users, pendingLogins, verificationTokens, audit, clock, log }: VerificationParts,
+  proof: Pick<Token, 'id' | 'userId' | 'email' | 'parameters'>,
+  by: Requester,
+  goesOn: string | undefined,
+  isOurs: (token: Token) => boolean,
+): Promise<boolean> {
+  const { id, userId, email } = proof
+  const endOthers = () =>
+    pendingLogins.change({ accountId: userId, except: goesOn }, { isVoid: true })
+  const ours = async () => (await verificationTokens.ofUser(userId, MAX_MAILED)).filter(isOurs)
+  // Before, because each remaining login can go on once the address is verified. And after, for logins that began meanwhile.
+  await endOthers()
+  if (!(await users.markEmailVerified(userId, email))) return false
+  for (const token of await ours()) await verificationTokens.use(token, clock.now())
+  await endOthers()
+  // This marks links as used, then looks for void ones. "This wasn't me" voids, then looks for used ones. So one sees the other.
+  if ((await ours()).some(wasVoided)) {
+    await users.markEmailUnverified?.(userId, email)
+    return false
+  }
+  const event = { ...eventBy(clock, proof, by), id: `verified:${id}` } as const
+  // Once for each link or login. If this fails, the login is finished all the same, because the link is used up.
+  await audit({ ...event, type: 'email_verification_completed' }).catch((error: unknown) =>
+    log('error', 'a verification was not recorded', { error: String(error) }),
+  )
+  return true
 }

@@ -1,102 +1,105 @@
 /** What follows the claim of a link: the effects of section 3.3, in their order. */
 import { newId } from '../crypto/token.ts'
 import { requestNotice } from '../jobs/request.ts'
-import type { LinkEnd, Requester, User } from '../contract/index.ts'
+import type { LinkEnd, Requester, User, UserStore } from '../contract/index.ts'
 import { MAIL_KINDS, type PasswordLinkKind } from '../contract/mail-kinds.ts'
-import type { ClaimedReset, ResetTokenStore, Token } from '../store/index.ts'
+import type { ClaimedReset, MailOutbox, ResetTokenStore, Token } from '../store/index.ts'
 import { hasSamePassword, isUnchanged, isVerified } from './account.ts'
-import { eventBy } from './link-refusal.ts'
-import { forgetWrongCodes } from './login-code.ts'
-import type { FlowParts } from './parts.ts'
+import { eventBy, type Environment } from './audit.ts'
+import type { CodeTries } from './login-code.ts'
+import type { AccountSessions, ClientNotifications } from './password-changed.ts'
 
-export interface PasswordLinkParts extends FlowParts {
+export interface FinishParts extends Environment, Pick<ClientNotifications, 'appsOf'> {
+  codes: Pick<CodeTries, 'forgetWrongCodes'>
   kind: PasswordLinkKind
-  tokens: ResetTokenStore
+  tokens: Pick<ResetTokenStore, 'advance'>
+  users: UserStore
+  sessions: AccountSessions
+  outbox: Pick<MailOutbox, 'add'>
+  /** So that the account may sign in from there at once. */
+  forgetTries(account: User, by: Requester): Promise<void>
 }
 
-/** Short, because a dead process keeps sessions alive. To repeat the effects of a slow one does no harm. */
-const LEASE_MS = 10_000
+/** `sweep`: a process that found a claimed link left by a dead one. */
+type Finisher = 'request' | 'sweep'
 
-export const leaseEnd = ({ clock }: Pick<FlowParts, 'clock'>) =>
-  new Date(clock.now().getTime() + LEASE_MS)
+export type FinishPassword = ReturnType<typeof createFinishPassword>
 
-/**
- * unused → used, with the effects of section 3.3 in their order; each may be repeated. `undefined`: it was refused.
- *
- * @param account - as it is since the link was claimed, or since the sweep took it up.
- * @returns `apps`: to be shown. `complete`: nobody waits for it, and until it is done the sweep repeats all.
- */
-export async function finishPassword(
-  parts: PasswordLinkParts,
-  reset: ClaimedReset,
-  account: User | undefined,
-  by: Finisher,
-) {
-  const { kind, tokens, sessions, settings } = parts
-  const { now } = parts.clock
-  const { id, userId, email, carried, claimedBy } = reset
-  let { usedAt } = reset
-  if (!usedAt) {
-    const obstacle = await setPassword(parts, reset, account) // 1
-    if (obstacle) return reject(parts, reset, obstacle, by)
-    usedAt = (await tokens.advance(id, 'used', now()))?.usedAt // 2
-    if (!usedAt) throw new Error(`The reset ${id} was rejected meanwhile`)
-  }
-  const { ended: details, clear } = await sessions.cutOff(userId, { id, at: usedAt }) // 3, 4
-  const type = `${MAIL_KINDS[kind].flow}_completed` as const
-  const event = { ...eventBy(parts, reset, claimedBy), id: `completed:${id}`, type, details }
-  const change = { id, accountId: userId, email, carried, requester: claimedBy }
-  const [apps] = await Promise.all([
-    parts.appsOf(userId, id),
-    parts.audit(event), // 5
-    settings().passwordChangedEmail && requestNotice(parts.outbox, change, now()),
-    // Not by the sweep, which may repeat it: that would lift the limit.
-    by === 'request' && account && parts.forgetTries(account, claimedBy),
-    kind === 'password_reset' && forgetWrongCodes(parts, email),
-  ])
-  if (kind === 'password_reset' && settings().resetVerifiesEmail)
-    await verifyByReset(parts, reset, by === 'sweep')
-  return {
-    apps,
-    async complete() {
-      await clear()
-      await tokens.advance(id, 'completed', now())
-    },
+export function createFinishPassword(parts: FinishParts) {
+  const { kind, tokens, sessions, settings, clock } = parts
+  const { now } = clock
+
+  /**
+   * unused → used, with the effects of section 3.3 in their order; each may be repeated. `undefined`: it was refused.
+   *
+   * @param account - as it is since the link was claimed, or since the sweep took it up.
+   * @returns `apps`: to be shown. `complete`: no answer waits for it, and until it is done the sweep repeats all.
+   */
+  return async (reset: ClaimedReset, account: User | undefined, by: Finisher) => {
+    const { id, userId, email, parameters, claimedBy } = reset
+    let { usedAt } = reset
+    if (!usedAt) {
+      const obstacle = await setPassword(parts, reset, account) // 1
+      if (obstacle) return reject(parts, reset, obstacle, by)
+      usedAt = (await tokens.advance(id, 'used', now()))?.usedAt // 2
+      if (!usedAt) throw new Error(`The reset ${id} was rejected meanwhile`)
+    }
+    const { ended: details, clear } = await sessions.cutOff(userId, { id, at: usedAt }) // 3, 4
+    const type = `${MAIL_KINDS[kind].flow}_completed` as const
+    const event = { ...eventBy(clock, reset, claimedBy), id: `completed:${id}`, type, details }
+    const change = { id, accountId: userId, email, parameters, requester: claimedBy }
+    const [apps] = await Promise.all([
+      parts.appsOf(userId, id),
+      parts.audit(event), // 5
+      settings().passwordChangedEmail && requestNotice(parts.outbox, change, now()),
+      // Not by the sweep, which may repeat it: that would lift the limit.
+      by === 'request' && account && parts.forgetTries(account, claimedBy),
+      kind === 'password_reset' && parts.codes.forgetWrongCodes(email),
+    ])
+    if (kind === 'password_reset' && settings().resetVerifiesEmail)
+      await verifyByReset(parts, reset, by)
+    return {
+      apps,
+      async complete() {
+        await clear()
+        await tokens.advance(id, 'completed', now())
+      },
+    }
   }
 }
 
-/** Verifies the address that a reset link went to, as its reader has the mailbox. `isTakenOver`: another process began the reset. */
-async function verifyByReset(
-  parts: PasswordLinkParts,
-  reset: ClaimedReset,
-  isTakenOver: boolean,
-): Promise<void> {
-  const { users, audit } = parts
+/** Verifies the address that a reset link went to, as its reader has the mailbox. */
+async function verifyByReset(parts: FinishParts, reset: ClaimedReset, by: Finisher) {
+  const { users, audit, clock } = parts
   const { id, userId: accountId, email, claimedBy } = reset
   const isDone = await users.markEmailVerified(accountId, email)
-  // That process may have verified it, and died before it recorded that.
-  const wasDone = isTakenOver && isVerified(reset, await users.findById(accountId))
+  // The process before may have verified it, and died before it recorded that.
+  const wasDone = by === 'sweep' && isVerified(reset, await users.findById(accountId))
   if (!isDone && !wasDone) return
-  const event = { ...eventBy(parts, reset, claimedBy), id: `verified:${id}` }
+  const event = { ...eventBy(clock, reset, claimedBy), id: `verified:${id}` }
   await audit({ ...event, type: 'email_verification_completed' })
 }
 
 /** Why a claimed link has no effect. */
 type Obstacle = 'account_changed' | 'newer_password'
-type Finisher = 'request' | 'sweep'
 
 async function setPassword(
-  parts: PasswordLinkParts,
+  { kind, users }: FinishParts,
   reset: ClaimedReset,
   user: User | undefined,
 ): Promise<Obstacle | undefined> {
-  const { kind, users } = parts
-  const { userId, newHash } = reset
+  const { userId, email, newHash } = reset
   if (!user || newHash === undefined) return 'account_changed'
   if (user.passwordHash === newHash) return undefined
   if (!hasSamePassword(reset, user)) return 'newer_password'
   if (!isUnchanged(reset, user)) return 'account_changed'
-  if (await comparedAndSet(parts, reset, user, newHash)) return undefined
+  const { passwordHash } = user
+  const isSet =
+    kind === 'invitation'
+      ? (await users.setFirstPassword?.(userId, email, newHash)) === true
+      : passwordHash !== undefined &&
+        (await users.replacePasswordHash(userId, passwordHash, newHash))
+  if (isSet) return undefined
   const now = await users.findById(userId)
   if (now?.passwordHash === newHash) return undefined
   // A reset compares the password alone, so that was another one.
@@ -104,24 +107,9 @@ async function setPassword(
   return isOfAccount ? 'account_changed' : 'newer_password'
 }
 
-async function comparedAndSet(
-  { kind, users }: PasswordLinkParts,
-  { userId, email }: ClaimedReset,
-  { passwordHash }: User,
-  next: string,
-): Promise<boolean> {
-  if (kind === 'invitation') return (await users.setFirstPassword?.(userId, email, next)) === true
-  return passwordHash !== undefined && users.replacePasswordHash(userId, passwordHash, next)
-}
-
 // A newer password is never overwritten. But a dead process may have set the password of the reset before that one. So older sessions
 // end in any case.
-async function reject(
-  parts: PasswordLinkParts,
-  reset: ClaimedReset,
-  obstacle: Obstacle,
-  by: Finisher,
-) {
+async function reject(parts: FinishParts, reset: ClaimedReset, obstacle: Obstacle, by: Finisher) {
   const { id, userId, claimedAt, claimedBy } = reset
   if (by === 'sweep' && obstacle === 'newer_password')
     await parts.sessions.end(userId, { id, at: claimedAt, isExact: true })
@@ -130,13 +118,13 @@ async function reject(
   return undefined
 }
 
-export const auditRejected = (
-  parts: PasswordLinkParts,
+export async function auditRejected(
+  { kind, audit, clock }: Pick<FinishParts, 'kind' | 'audit' | 'clock'>,
   token: Token,
   reason: LinkEnd | Obstacle,
   by: Requester,
   id = newId(),
-) => {
-  const type = `${MAIL_KINDS[parts.kind].flow}_rejected` as const
-  return parts.audit({ ...eventBy(parts, token, by), id, type, reason })
+) {
+  const type = `${MAIL_KINDS[kind].flow}_rejected` as const
+  await audit({ ...eventBy(clock, token, by), id, type, reason })
 }

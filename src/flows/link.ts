@@ -1,12 +1,12 @@
-/** What all mailed links have in common: their state, what they carry, and how an opened address is read. */
+/** What all mailed links have in common: their state, by record and account, and what they carry. */
 import { hashToken, isToken } from '../crypto/token.ts'
-import { appendCarried, CARRIED } from '../contract/carried-query.ts'
-import type { CarriedParameters, LinkEnd, User, UserStore } from '../contract/index.ts'
-import { endOf } from '../store/token-end.ts'
-import type { LinkReason, VerificationLink } from '../contract/links.ts'
+import type { MailRequest } from '../jobs/request.ts'
+import type { RequestParameters, LinkEnd, Requester, User, UserStore } from '../contract/index.ts'
+import type { SessionCutoffs } from '../store/cutoffs.ts'
+import { endOf } from '../store/tokens.ts'
+import type { LinkReason } from '../contract/requests.ts'
 import type { Token, TokenStore } from '../store/index.ts'
 import { isUnchanged, isVerified } from './account.ts'
-import type { FlowParts } from './parts.ts'
 
 /** The state of a link, by its record and its account. */
 export function linkState(
@@ -23,14 +23,31 @@ export function linkState(
 }
 
 export interface LinkContext {
-  carried: CarriedParameters
+  parameters: RequestParameters
   /** The language of its mail. */
   locale?: string | undefined
 }
 
-export const linkContext = ({ carried, locale }: Token): LinkContext => ({ carried, locale })
+export const linkContext = ({ parameters, locale }: Token): LinkContext => ({ parameters, locale })
+
+/** Writes the job of a mail. */
+export type AskForMail = (wanted: MailRequest) => Promise<void>
+
+/** What asks for a new link in place of this one, in its language. */
+export const renewalOf = (
+  { userId: accountId, pendingLoginId, parameters, locale }: Token,
+  by: Requester,
+) => ({
+  accountId,
+  pendingLoginId,
+  parameters,
+  requester: { ...by, uiLocales: by.uiLocales ?? locale },
+})
 
 export type FoundLink = NonNullable<Awaited<ReturnType<typeof findLink>>>
+
+/** The cut-offs of an account, as this request sees them. */
+export type ReadCutoffs = (accountId: string) => Promise<SessionCutoffs | undefined>
 
 /** A token with its account and state. With `readCutoffs`, no end of the account is missed. `undefined`: the token is unknown. */
 export async function findLink(
@@ -38,7 +55,7 @@ export async function findLink(
   users: UserStore,
   raw: string,
   at: Date,
-  readCutoffs?: FlowParts['readCutoffs'],
+  readCutoffs?: ReadCutoffs,
 ) {
   const find = async () => (isToken(raw) ? tokens.find(hashToken(raw)) : undefined)
   const first = await find()
@@ -79,57 +96,4 @@ export async function hasUsableLink(
       linkState(token, account, at) === 'usable' &&
       (pendingLoginId === undefined || token.pendingLoginId === pendingLoginId),
   )
-}
-
-/** The parameters of the mailed address. */
-export const SIGNED: readonly string[] = [
-  'token',
-  ...CARRIED.map(([, name]) => name),
-  'authorize_sig',
-]
-
-/** Whether some parsers read the name as one of them: `state[]`. */
-export function isBracketed(name: string): boolean {
-  return SIGNED.some((signed) => name.startsWith(`${signed}[`))
-}
-
-/** The query of the mailed address (4.6). */
-export function linkQuery({ token, carried, authorizeSig }: VerificationLink): string {
-  const query = appendCarried(new URLSearchParams({ token }), carried)
-  query.set('authorize_sig', authorizeSig)
-  return query.toString()
-}
-
-/** They consist of these characters alone, so others are no part of the mailed link. */
-const BASE64URL = new Set(['token', 'authorize_sig'])
-
-/**
- * The possible readings of the query of a mailed link, the unchanged one first. Mail programs leave `&amp;` in, break lines, and take
- * punctuation after a link for its end. Token and signature show which one was mailed.
- */
-export function readingsOf(query: string): string[] {
-  const mended = query
-    .replaceAll(/&(?:amp;)+/gi, '&')
-    .replaceAll(/(?:(?:%0d|%0a|%09|[\r\n\t])(?:%20|\+| )*)+/gi, '')
-    .split('&')
-    .map(mendedPair)
-    .join('&')
-  return [...new Set([query, mended])]
-}
-
-function mendedPair(pair: string): string {
-  const at = pair.indexOf('=')
-  const [name, value] = [pair.slice(0, at), pair.slice(at)]
-  return BASE64URL.has(name)
-    ? `${name}=${(decode(value) ?? value).replaceAll(/[^\w-]/g, '')}`
-    : pair
-}
-
-/** Of a name or a value in a query or a form. `undefined`: it is not percent-encoded UTF-8. */
-export function decode(text: string): string | undefined {
-  try {
-    return decodeURIComponent(text.replaceAll('+', ' '))
-  } catch {
-    return undefined
-  }
 }

@@ -1,10 +1,10 @@
 /** The code in the mails of a waiting login. Typed into the waiting page, it proves mailbox and password at once (3.2). */
-import { readCode } from '../crypto/login-code.ts'
+import { readCode, type LoginCodes } from '../crypto/login-code.ts'
 import { newId } from '../crypto/token.ts'
 import type { Requester } from '../contract/index.ts'
-import type { PendingLogin } from '../store/index.ts'
-import { mailboxKey, mailboxOf } from '../settings/mail-address.ts'
-import type { FlowParts } from './parts.ts'
+import type { PendingLogin, PendingLoginStore, RateLimits } from '../store/index.ts'
+import { mailboxKey, mailboxOf } from '../settings/addresses.ts'
+import { eventBy, type Environment } from './audit.ts'
 
 const HOUR_MS = 3_600_000
 const MONTH_MS = 30 * 24 * HOUR_MS
@@ -18,12 +18,33 @@ const OF_MAILBOX = [
   { windowMs: MONTH_MS, max: 100 },
 ]
 
-/** `unread`: not six digits, which is no try. `over`: the login is over. A number: milliseconds until codes of this mailbox are compared. */
-type CodeOutcome = 'right' | 'unread' | 'wrong' | 'over' | number
+export interface CodeParts extends Environment {
+  limits: RateLimits
+  pendingLogins: PendingLoginStore
+  /** Stands for a text in records, and reveals nothing about it. */
+  keyedHash(text: string): string
+  loginCodes: LoginCodes
+}
 
-/** Judges a typed code. A try is counted before it is compared, and the right one is given back. */
-export async function tryCode(
-  parts: FlowParts,
+/** `unread`: not six digits, which is no try. `over`: the login is over. A number: milliseconds until codes of this mailbox are compared. */
+export type CodeOutcome = 'right' | 'unread' | 'wrong' | 'over' | number
+
+export type CodeTries = ReturnType<typeof createCodeTries>
+
+export const createCodeTries = (parts: CodeParts) => ({
+  tryCode: tryCode.bind(undefined, parts),
+  forgetWrongCodes: forgetWrongCodes.bind(undefined, parts),
+
+  /** The code of a login, and for how long no code of its mailbox is compared. */
+  codeOf: async ({ id, email }: PendingLogin) => ({
+    code: parts.loginCodes.codeOf(id),
+    waitMs: await codeWait(parts, email),
+  }),
+})
+
+/** Checks a typed code. A try is counted before it is compared, and the right one is given back. */
+async function tryCode(
+  parts: CodeParts,
   login: PendingLogin,
   typed: string,
   by: Requester,
@@ -56,7 +77,7 @@ export async function tryCode(
 }
 
 /** For how many milliseconds no code of this mailbox is compared. `undefined`: it is compared. */
-export async function codeWait(parts: FlowParts, email: string | undefined) {
+async function codeWait(parts: CodeParts, email: string | undefined) {
   const rows = rowsOf(parts, email)
   const hits = await Promise.all(rows.map(({ key }) => parts.limits.peek(key)))
   const full = hits.filter(({ count }, index) => count >= (rows[index]?.max ?? 0))
@@ -67,7 +88,7 @@ export async function codeWait(parts: FlowParts, email: string | undefined) {
  * Gives back the tries at a mailbox, because its owner used a reset link that was mailed there. Only those at this spelling of it: at
  * some servers an address with other dots is another mailbox.
  */
-export async function forgetWrongCodes(parts: FlowParts, email: string): Promise<void> {
+async function forgetWrongCodes(parts: CodeParts, email: string): Promise<void> {
   async function giveBack({ key, spelledKey }: ReturnType<typeof rowsOf>[number]) {
     const tries = await parts.limits.giveBack(spelledKey, Infinity)
     if (tries > 0) await parts.limits.giveBack(key, tries)
@@ -76,7 +97,7 @@ export async function forgetWrongCodes(parts: FlowParts, email: string): Promise
 }
 
 /** The counts of a mailbox. `spelledKey`: of the tries at this spelling of its address. */
-function rowsOf({ keyedHash }: FlowParts, email = '') {
+function rowsOf({ keyedHash }: CodeParts, email = '') {
   return OF_MAILBOX.map(({ windowMs, max }) => ({
     key: keyedHash(`codes:${windowMs}:${mailboxKey(email)}`),
     spelledKey: keyedHash(`spelled:${windowMs}:${mailboxOf(email)}`),
@@ -85,18 +106,16 @@ function rowsOf({ keyedHash }: FlowParts, email = '') {
   }))
 }
 
-async function endLogin({ pendingLogins }: FlowParts, { id }: PendingLogin): Promise<'over'> {
+async function endLogin({ pendingLogins }: CodeParts, { id }: PendingLogin): Promise<'over'> {
   await pendingLogins.change({ id }, { isVoid: true })
   return 'over'
 }
 
-const auditWrong = ({ audit, clock }: FlowParts, login: PendingLogin, by: Requester) =>
-  audit({
-    id: newId(),
-    type: 'email_verification_rejected',
-    at: clock.now(),
-    accountId: login.accountId,
-    reason: 'wrong_code',
-    address: by.address,
-    userAgent: by.userAgent,
-  })
+async function auditWrong(
+  { audit, clock }: CodeParts,
+  { accountId: userId }: PendingLogin,
+  by: Requester,
+) {
+  const event = { ...eventBy(clock, { userId, parameters: {} }, by), id: newId() }
+  await audit({ ...event, type: 'email_verification_rejected', reason: 'wrong_code' })
+}

@@ -1,16 +1,19 @@
 /** "This wasn't me": the receiver of a mail undoes what it may have done. This never gives anyone anything (3.6). */
 import { hashToken, idOf, isToken, newToken } from '../crypto/token.ts'
-import type { DisownedOutcome, Requester, User } from '../contract/index.ts'
-import { isLinkKind } from '../contract/mail-kinds.ts'
-import { isLater } from '../store/request-order.ts'
+import type { DisownedOutcome, Requester, User, UserStore } from '../contract/index.ts'
+import { isLinkKind, type TokenPart } from '../contract/mail-kinds.ts'
+import { isLater } from '../store/outbox-record.ts'
 import type { AccountFlowsStore, NotMeToken, Token } from '../store/index.ts'
 import { whyNoMail, type VoidLinks } from './account.ts'
+import type { Environment } from './audit.ts'
 import { MAX_MAILED } from './link.ts'
-import type { FlowParts } from './parts.ts'
 
-export interface NotMeParts extends FlowParts, Pick<AccountFlowsStore, 'notMeTokens'> {
+export interface NotMeParts
+  extends Environment, Pick<AccountFlowsStore, 'notMeTokens' | TokenPart> {
+  users: UserStore
   voidEverything: VoidLinks
   endSessions(accountId: string): Promise<unknown>
+  hashPassword(password: string, by: Requester): Promise<string>
 }
 
 export function createNotMe(parts: NotMeParts) {
@@ -35,8 +38,8 @@ export function createNotMe(parts: NotMeParts) {
         const password = outcome === 'secured' ? 'blocked' : 'kept'
         const done = { mail: kind, password, done: outcome } as const
         const details = { ...done, ...markOf(account, outcome) }
-        const id = `disowned:${mailJobId}:${attempt}`
-        await audit({ id, type: 'mail_disowned', at: clock.now(), accountId, details, ...by })
+        const id = `reported:${mailJobId}:${attempt}`
+        await audit({ id, type: 'mail_reported', at: clock.now(), accountId, details, ...by })
       }
       if (outcome !== 'later') await notMeTokens.use(mail.id, clock.now())
       const isSame = account?.email === mail.email && whyNoMail(account) === undefined
@@ -54,7 +57,7 @@ const markOf = ({ passwordHash }: User, outcome: DisownedOutcome) =>
 export const isBlockedBy = ({ passwordHash }: User, details: Record<string, unknown> = {}) =>
   passwordHash !== undefined && details['blocked'] === idOf(passwordHash)
 
-function mayComeBack({ settings }: FlowParts, { passwordHash, emailVerified }: User): boolean {
+function mayComeBack({ settings }: Environment, { passwordHash, emailVerified }: User): boolean {
   return passwordHash !== undefined && (emailVerified || !settings().resetRequiresVerifiedEmail)
 }
 
@@ -85,17 +88,14 @@ async function undo(
   mail: NotMeToken,
   by: Requester,
 ): Promise<DisownedOutcome | 'under_way'> {
-  const { users, pendingLogins, voidEverything, endSessions } = parts
+  const { users, voidEverything, endSessions } = parts
   const { kind, userId, email } = mail
   const user = await users.findById(userId)
   if (!user) return 'stopped'
   let effect = await effectOf(parts, mail)
   if (effect === 'unused') {
     // The old mailbox may not void mails to the new address.
-    if (isLinkKind(kind) && user.email === email) {
-      await voidEverything(userId, [kind])
-      await pendingLogins.change({ accountId: userId }, { isVoid: true })
-    }
+    if (isLinkKind(kind) && user.email === email) await voidEverything(userId, [kind])
     // Again, because a form may have used the link before it was void.
     effect = await effectOf(parts, mail)
     if (effect === 'unused') return 'stopped'

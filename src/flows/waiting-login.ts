@@ -1,14 +1,14 @@
 /** The page of a login that waits for its address to be verified. It goes on once, with the original request of the client. */
 import { passwordDigest } from '../crypto/password.ts'
 import { hashToken, idOf, isToken, newId } from '../crypto/token.ts'
-import type { CapturedRequest, SessionCutoffs, User } from '../contract/index.ts'
-import { isEnded } from '../store/login-end.ts'
-import { WEEK_MS } from '../store/week.ts'
-import type { PendingLogin } from '../store/index.ts'
-import { isVoid } from '../store/logins.ts'
+import { isVoid, type CapturedRequest } from '../store/logins.ts'
+import { isEnded, type SessionCutoffs } from '../store/cutoffs.ts'
+import type { User, UserStore } from '../contract/index.ts'
+import { WEEK_MS } from '../store/kind.ts'
+import type { PendingLogin, PendingLoginStore } from '../store/index.ts'
 import { isUnchanged } from './account.ts'
-import type { FlowParts } from './parts.ts'
-import { tryCode } from './login-code.ts'
+import type { Environment } from './audit.ts'
+import type { ReadCutoffs } from './link.ts'
 
 /** The login that the page names, and the cookie of its browser. */
 export interface WaitingPage {
@@ -31,7 +31,13 @@ export interface ClosedLogin {
   captured: CapturedRequest | undefined
 }
 
-export function createWaitingLogins(parts: FlowParts) {
+interface WaitingParts extends Environment {
+  users: Pick<UserStore, 'findById'>
+  pendingLogins: PendingLoginStore
+  readCutoffs: ReadCutoffs
+}
+
+export function createWaitingLogins(parts: WaitingParts) {
   const { users, pendingLogins, readCutoffs, settings, clock } = parts
 
   async function findOwn({ pendingLoginId, browser }: WaitingPage) {
@@ -78,9 +84,6 @@ export function createWaitingLogins(parts: FlowParts) {
       const pending = await pendingLogins.find({ id })
       return !pending || (isVoid(pending) && pending.continuedAt !== undefined)
     },
-
-    /** Judges the code that was typed into its page. */
-    tryCode: tryCode.bind(undefined, parts),
 
     /**
      * Runs `goOn` in the one turn of the login. If that fails, the turn is given back. `false`: the turn was taken before, and nothing was

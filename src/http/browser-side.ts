@@ -1,54 +1,85 @@
-import type { Core } from '../core.ts'
-import type { Flows } from '../flows/flows.ts'
+/**
+ * What browsers see: each page reads its link or form, calls one flow, and answers. This folder never knows how records are
+ * stored and mails are sent, and of the provider it knows only what `oidc/` offers.
+ */
 import { createInteractions } from '../oidc/interactions.ts'
 import type { CheckedOptions } from '../options.ts'
-import { asset } from './asset.ts'
-import { createBrowserCookie } from './browser-cookie.ts'
-import { forgotPassword } from './forgot-password.ts'
-import { createHostCheck } from './host-check.ts'
-import { createResendCooldown } from './resend-cooldown.ts'
-import { createLogin } from './login.ts'
-import { createPages } from './pages.ts'
+import type { Asset, Views } from '../views/index.ts'
+import { createBrowserCookie } from './browser.ts'
+import { createBlock, createLogin, type BlockParts } from './login.ts'
+import { createMailRequests, type MailRequestParts } from './mail-requests.ts'
+import { unavailableAnswer } from './failure.ts'
 import { notMe } from './not-me.ts'
-import type { HttpParts } from './parts.ts'
-import { resendVerification } from './resend-verification.ts'
-import { passwordPage } from './password-page.ts'
-import { createRoutes } from './routes.ts'
-import { verifyEmail } from './verify-email.ts'
-import { waitingLogin } from './waiting-login.ts'
+import { createPages } from './pages.ts'
+import { forgotPassword, passwordPage, type PasswordPageParts } from './password-pages.ts'
+import { createRequestLimit } from './requester.ts'
+import { createRoutes, type Route } from './routes.ts'
+import { resendVerification, verifyEmail, type VerifyEmailParts } from './verify-email.ts'
+import { waitingLogin, type WaitingLoginParts } from './waiting-login.ts'
 
-export type BrowserSide = ReturnType<typeof createBrowserSide>
+/** What its pages name in their own types, and others make. */
+type BrowserSideParts = { views: Views; provider: Parameters<typeof createInteractions>[0] } & Pick<
+  PasswordPageParts,
+  'passwordReset' | 'invitation' | 'clients' | 'openLogin' | 'settings' | 'log'
+> &
+  Pick<WaitingLoginParts, 'waitingLogins' | 'resume'> &
+  Pick<VerifyEmailParts, 'verification' | 'cutoffsSeenAtLogin'> &
+  Pick<Parameters<typeof notMe>[0], 'notMe'> &
+  Pick<BlockParts, 'users' | 'requesterOf'> &
+  Pick<MailRequestParts, 'limits' | 'keyedHash' | 'audit' | 'clock'>
 
-/** All that browsers see of us: our routes, and the answers to the login page of the host. */
-export function createBrowserSide(core: Core, flows: Flows, options: CheckedOptions) {
-  const pages = createPages(core.views, options.captcha?.sources)
-  const browserCookie = createBrowserCookie(options.baseUrl.protocol === 'https:')
-  const parts: HttpParts = {
-    ...core,
-    ...flows,
-    pages,
-    browserCookie,
-    cooldown: createResendCooldown(core),
-    interactions: createInteractions(core.provider),
-  }
-  const check = createHostCheck(parts, options.beforeForgotPassword)
+/** @param oauthUrl - the address that our paths are below. */
+export function createBrowserSide(
+  given: BrowserSideParts,
+  options: CheckedOptions,
+  oauthUrl: string,
+) {
+  const { origin, protocol } = options.baseUrl
+  const { oauthPath, trustedProxies, responseDelay, beforeForgotPassword } = options
+  const { stylesheet, script, favicon } = given.views
+  const pages = createPages(given.views, options.captcha?.sources)
+  const browserCookie = createBrowserCookie(protocol === 'https:')
+  const mailRequests = createMailRequests({ ...given, pages, responseDelay, beforeForgotPassword })
+  const interactions = createInteractions(given.provider)
+  // Each page takes of this what its type names.
+  const shared = { ...given, pages, browserCookie, mailRequests, interactions }
+  const waitingPage = waitingLogin(shared)
   // What browsers reach (4.1 to 4.4, 4.6, 4.7, 4.9, 4.10).
   const routes = {
-    '/forgot-password': forgotPassword(parts, check),
-    '/reset-password': passwordPage(parts, 'reset-password'),
-    '/accept-invitation': passwordPage(parts, 'accept-invitation'),
-    '/verify-email': verifyEmail(parts),
-    '/verify-email/waiting': waitingLogin(parts),
-    '/not-me': notMe(parts),
-    '/resend-verification': resendVerification(parts, check),
-    '/account-flows.css': asset('text/css', core.views.stylesheet),
-    '/account-flows.js': asset('text/javascript', core.views.script),
-    '/account-flows.svg': asset('image/svg+xml', core.views.favicon),
+    '/forgot-password': forgotPassword(shared),
+    '/reset-password': passwordPage(shared, 'reset-password'),
+    '/accept-invitation': passwordPage(shared, 'accept-invitation'),
+    '/verify-email': verifyEmail({ ...shared, waitingPage }),
+    '/verify-email/waiting': waitingPage,
+    '/not-me': notMe(shared),
+    '/resend-verification': resendVerification(shared),
+    '/account-flows.css': asset('text/css', stylesheet),
+    '/account-flows.js': asset('text/javascript', script),
+    '/account-flows.svg': asset('image/svg+xml', favicon),
   }
+  const limit = createRequestLimit(given, trustedProxies)
+  const block = createBlock({ ...shared, origin })
   return {
-    routes: createRoutes(parts, routes, options),
-    login: createLogin(parts),
-    pages,
+    routes: createRoutes({ ...shared, limit, origin, oauthPath }, routes),
+    login: createLogin({ ...shared, block, oauthUrl }),
+    answerOutage: unavailableAnswer(pages, given.log),
     browserCookie,
+  }
+}
+
+/** A file that our pages load: the style sheet, the script or the icon. */
+function asset(type: string, { text, version }: Asset): Route {
+  return {
+    async get({ ctx }) {
+      // A page asks for the version that it was made with; another process, older or newer, may answer.
+      const isVersion = ctx.querystring === `v=${version}`
+      const kept = isVersion ? 'public, max-age=31536000, immutable' : 'no-cache'
+      ctx.set({ 'Cache-Control': kept, 'X-Content-Type-Options': 'nosniff' })
+      ctx.status = 200
+      ctx.type = `${type}; charset=utf-8`
+      ctx.etag = version
+      if (ctx.fresh) ctx.status = 304
+      else ctx.body = text
+    },
   }
 }

@@ -1,5 +1,5 @@
 import { must, type refuseWeak } from '../errors.ts'
-import { isInTheClear } from '../settings/loopback-host.ts'
+import { isInTheClear } from '../settings/addresses.ts'
 
 const DIRECTIVES = [
   'script-src',
@@ -69,19 +69,12 @@ function checkSources(sources: CaptchaSources, refuse: RefuseWeak): void {
     const option = `captcha.sources[${JSON.stringify(name)}]`
     must(directive, `${option} is not known: ${DIRECTIVES.join(', ')} are`)
     must(Array.isArray(list), `${option} must be a list of sources`)
-    for (const source of list) checkSource(option, directive, source, refuse)
+    for (const source of list.filter((each) => !KEYWORDS.get(each)?.includes(directive))) {
+      const isSource = typeof source === 'string' && ADDRESS.test(source)
+      const address = isSource ? source.replace('*.', '') : ''
+      must(URL.canParse(address), `${option} cannot have ${JSON.stringify(source)}`)
+      if (isInTheClear(new URL(address)))
+        refuse(`${option} has ${source}: others can change what comes over http`)
+    }
   }
-}
-
-function checkSource(
-  option: string,
-  directive: Directive,
-  source: unknown,
-  refuse: RefuseWeak,
-): void {
-  if (KEYWORDS.get(source)?.includes(directive)) return
-  const address = typeof source === 'string' && ADDRESS.test(source) && source.replace('*.', '')
-  must(address && URL.canParse(address), `${option} cannot have ${JSON.stringify(source)}`)
-  if (isInTheClear(new URL(address)))
-    refuse(`${option} has ${source}: others can change what comes over http`)
 }

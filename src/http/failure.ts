@@ -4,7 +4,7 @@ import { framesOf } from '../log.ts'
 import type { Log } from '../contract/index.ts'
 import { RETRY_AFTER_SECONDS, type Pages } from './pages.ts'
 
-const PASSING = ['ERR_STORE_UNAVAILABLE', 'ERR_OVERLOADED', 'ERR_JUDGE_FAILED'] as const
+const PASSING = ['ERR_STORE_UNAVAILABLE', 'ERR_OVERLOADED', 'ERR_VALIDATOR_FAILED'] as const
 
 /**
  * Logs why and where a request failed, and answers what to show. `unavailable`: a later try may succeed, and `Retry-After` is set. Of
@@ -21,7 +21,7 @@ export function reportFailure(
     return 'error'
   }
   const level = code === 'ERR_OVERLOADED' ? 'warn' : 'error'
-  log(level, code === 'ERR_JUDGE_FAILED' ? String(error) : message, { path, code })
+  log(level, code === 'ERR_VALIDATOR_FAILED' ? String(error) : message, { path, code })
   ctx.set('Retry-After', RETRY_AFTER_SECONDS)
   return 'unavailable'
 }

@@ -1,10 +1,10 @@
+/** What was sent to us: the fields of a form, the link in an address, the body of a request. */
+import { isUtf8 } from 'node:buffer'
 import type { Context } from 'koa'
+import { parametersFrom, type VerificationLink } from '../contract/requests.ts'
 import type { Requester } from '../contract/index.ts'
-import { readBody, type BodyRefusal } from './body.ts'
-import { carriedFrom } from '../contract/carried-query.ts'
 import { isId, isToken } from '../crypto/token.ts'
-import { decode, isBracketed, readingsOf, SIGNED } from '../flows/link.ts'
-import type { VerificationLink } from '../contract/links.ts'
+import { SIGNED, decode, isBracketed, readingsOf } from '../contract/link-query.ts'
 
 /** Names and values, each name exactly once. */
 export type Fields = ReadonlyMap<string, string>
@@ -16,8 +16,6 @@ export interface SentForm {
   /** Of the form itself: sent again, it is the same request. `undefined`: the form is not from our pages. */
   formId: string | undefined
   requester: Requester
-  /** Resolves when the random delay is over. It began when the form was read. */
-  randomDelay: () => Promise<void>
 }
 
 const MAX_UI_LOCALES = 100
@@ -103,10 +101,56 @@ export function linkInForm(fields: Fields | undefined): VerificationLink | undef
   if (!fields || token === undefined || authorizeSig === undefined) return undefined
   // The parser has refused repeated parameters, but `state[]` is another name.
   if ([...fields.keys()].some(isBracketed)) return undefined
-  return { token, carried: carriedFrom(fields), authorizeSig }
+  return { token, parameters: parametersFrom(fields), authorizeSig }
 }
 
 // Others are ignored, because mail programs and campaigns add their own.
 function isSigned(name: string): boolean {
   return SIGNED.includes(name) || isBracketed(name)
+}
+
+export type BodyRefusal = 'unsupported_media_type' | 'body_too_large' | 'bad_request'
+
+/** Either the text as it was sent, or what the host's own parser made of it. */
+export type Body = { text: string } | { parsed: unknown }
+
+/** koa-body would make up a third of the time to import the package. So `flows.start()` loads it. */
+export const loadBodyReader = () => import('koa-body')
+
+/**
+ * Reads a body of one media type: at most 64 KiB of well-formed UTF-8. Compressed bodies are refused unread: no browser compresses a
+ * form, and a broken one would throw in the decompressor, where no one catches.
+ */
+export async function readBody(ctx: Context, mediaType: string): Promise<Body | BodyRefusal> {
+  const encoding = ctx.get('Content-Encoding')
+  if (!ctx.is(mediaType) || !/^(identity)?$/i.test(encoding)) return 'unsupported_media_type'
+  // First: between a look at the request and its reading, the client may break it.
+  const { koaBody } = await loadBodyReader()
+  // Only of a body that was read: some parsers set an empty object for one that they did not read.
+  if (!ctx.req.readable) return { parsed: Reflect.get(ctx.req, 'body') ?? ctx.request.body }
+  try {
+    // As text, because its form parser makes objects of `token[$gt]=`. As Latin-1, because as UTF-8 it would replace invalid bytes.
+    const read = koaBody({
+      json: false,
+      urlencoded: false,
+      text: true,
+      textTypes: [mediaType],
+      textLimit: '64kb',
+      encoding: 'latin1',
+      patchNode: false,
+    })
+    await read(ctx, async () => {})
+  } catch (error) {
+    return refusalOf(error)
+  }
+  const sent: unknown = ctx.request.body
+  const bytes = Buffer.from(typeof sent === 'string' ? sent : '', 'latin1')
+  return isUtf8(bytes) ? { text: bytes.toString() } : 'bad_request'
+}
+
+function refusalOf(error: unknown): BodyRefusal {
+  const status: unknown = error instanceof Error ? Reflect.get(error, 'status') : undefined
+  if (status === 413) return 'body_too_large'
+  if (typeof status === 'number' && status < 500) return 'bad_request'
+  throw error
 }

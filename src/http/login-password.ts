@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http'
-import type { VerifyPassword } from '../crypto/hashing.ts'
-import type { Requester, User } from '../contract/index.ts'
-import type { HttpParts } from './parts.ts'
+import type { Requester, User, UserStore } from '../contract/index.ts'
 import { foldTyped } from '../contract/users.ts'
+import type { VerifyPassword } from '../crypto/hashing.ts'
+import type { RateLimits } from '../store/index.ts'
 import { networkOf } from './requester.ts'
 
 /** What a login page asks about the password that was typed. */
@@ -40,12 +40,26 @@ export interface LoginPassword {
 const MAX_TRIES = 10
 const WINDOW_MS = 15 * 60_000
 
-type Parts = Pick<HttpParts, 'limits' | 'keyedHash' | 'requesterOf'>
+interface Tries {
+  limits: RateLimits
+  keyedHash(text: string): string
+}
 
-export function createLoginPassword(parts: Parts, verifyPassword: VerifyPassword): LoginPassword {
-  const { limits, requesterOf } = parts
+interface LoginPasswordParts extends Tries {
+  requesterOf(req: IncomingMessage): Requester
+  verifyPassword: VerifyPassword
+}
+
+export function createLoginPassword(parts: LoginPasswordParts): LoginPassword {
+  const { limits, requesterOf, verifyPassword } = parts
   const counted = new WeakMap<IncomingMessage, string>()
   const queueOf = (req: IncomingMessage) => networkOf(requesterOf(req).address, 48)
+
+  async function giveBack(req: IncomingMessage) {
+    const key = counted.get(req)
+    counted.delete(req)
+    if (key !== undefined) await limits.giveBack(key)
+  }
 
   return {
     async limitLogin(req, username) {
@@ -57,20 +71,13 @@ export function createLoginPassword(parts: Parts, verifyPassword: VerifyPassword
     },
 
     async verifyPassword(user, password, req) {
-      const giveBack = async () => {
-        const key = req && counted.get(req)
-        if (!key) return
-        counted.delete(req)
-        await limits.giveBack(key)
-      }
+      // Without an answer, nothing was compared.
+      let isWrong = false
       try {
-        const isRight = await verifyPassword(user, password, req && queueOf(req))
-        if (isRight) await giveBack()
-        return isRight
-      } catch (error) {
-        // Nothing was compared.
-        await giveBack()
-        throw error
+        isWrong = !(await verifyPassword(user, password, req && queueOf(req)))
+        return !isWrong
+      } finally {
+        if (req && !isWrong) await giveBack(req)
       }
     },
   }
@@ -78,7 +85,7 @@ export function createLoginPassword(parts: Parts, verifyPassword: VerifyPassword
 
 /** After a new password its owner may sign in from there at once, however many wrong passwords were tried before. */
 export async function forgetTries(
-  parts: Pick<HttpParts, 'limits' | 'keyedHash' | 'users'>,
+  parts: Tries & { users: UserStore },
   { id, username, email }: User,
   by: Requester,
 ): Promise<void> {
@@ -96,12 +103,12 @@ export async function forgetTries(
 }
 
 /** Whether no other account has this username, in any letter case. */
-async function isOnlyOf(users: HttpParts['users'], name: string, accountId: string) {
+async function isOnlyOf(users: UserStore, name: string, accountId: string) {
   const named = (await users.findByUsernameInAnyCase?.(name)) ?? [await users.findByUsername(name)]
   return named.every((user) => user === undefined || user.id === accountId)
 }
 
-function keyOf({ keyedHash }: Pick<Parts, 'keyedHash'>, { address }: Requester, name: string) {
+function keyOf({ keyedHash }: Tries, { address }: Requester, name: string) {
   const network = networkOf(address)
   return `login:${keyedHash(JSON.stringify([foldName(name), network]))}`
 }

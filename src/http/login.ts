@@ -1,14 +1,18 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Clock } from '../clock.ts'
+import type { LoginResult } from '../store/logins.ts'
+import type { Requester, User, UserStore } from '../contract/index.ts'
 import { passwordDigest } from '../crypto/password.ts'
-import { KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
-import { loginSecond } from '../store/login-end.ts'
-import type { LoginResult, User } from '../contract/index.ts'
 import { must } from '../errors.ts'
+import { KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
+import type { Interactions } from '../oidc/interactions.ts'
+import type { SeenLogins } from '../oidc/seen-logins.ts'
 import { defined } from '../store/kind.ts'
-import { isCrossSite } from './cross-site.ts'
-import { errorPage } from './pages.ts'
-import type { HttpParts } from './parts.ts'
-import { blockedPage, type BlockedLogin } from './waiting-login-pages.ts'
+import { loginSecond } from '../store/cutoffs.ts'
+import { isCrossSite, type BrowserCookie } from './browser.ts'
+import type { MailRequests } from './mail-requests.ts'
+import { errorPage, type PageParts } from './pages.ts'
+import { blockedPage, type BlockedLogin, type Verification } from './waiting-login.ts'
 
 /** A clock that is set back during a request is no reason to refuse a login. */
 const CLOCK_STEP_SECONDS = 60
@@ -75,12 +79,20 @@ export interface Login {
   ): Promise<LoginDecision>
 }
 
-export function createLogin(parts: HttpParts): Login {
-  const { interactions, pages, clock } = parts
+interface LoginParts extends Pick<PageParts, 'pages' | 'clients'> {
+  block: ReturnType<typeof createBlock>
+  interactions: Interactions
+  cutoffsSeenAtLogin: SeenLogins['cutoffsSeenAtLogin']
+  oauthUrl: string
+  clock: Clock
+}
+
+export function createLogin(parts: LoginParts): Login {
+  const { block, interactions, clients, pages, oauthUrl, clock } = parts
 
   async function checkLogin(req: IncomingMessage, res: ServerResponse, login: CheckedLogin) {
     const result = await resultOf(parts, login)
-    return { result, blocked: await block(parts, req, res, login.account, result) }
+    return { result, blocked: await block(req, res, login.account, result) }
   }
 
   async function showBlocked(
@@ -89,7 +101,7 @@ export function createLogin(parts: HttpParts): Login {
     blocked: BlockedLogin | NotKept,
   ) {
     const isKept = typeof blocked === 'object'
-    pages.send(req, res, isKept ? await blockedPage(parts, blocked) : errorPage(blocked))
+    pages.send(req, res, isKept ? await blockedPage(clients, blocked) : errorPage(blocked))
   }
 
   return {
@@ -111,40 +123,52 @@ export function createLogin(parts: HttpParts): Login {
       if (!blocked) return { location: await interactions.redirectUrl(req, res, result) }
       if (typeof blocked === 'string') return { blocked: { reason: blocked } }
       const { lifetimeMs, waitMs } = blocked
-      const location = `${parts.oauthUrl}/verify-email/waiting?login=${blocked.login.id}`
+      const location = `${oauthUrl}/verify-email/waiting?login=${blocked.login.id}`
       return { blocked: { reason: 'email_unverified', location, lifetimeMs, waitMs } }
     },
   }
 }
 
-/** Keeps a login that has to wait, and asks for its link. `undefined`: the login may be finished. */
-async function block(
-  parts: HttpParts,
-  req: IncomingMessage,
-  res: ServerResponse,
-  account: User | string,
-  result: LoginResult,
-): Promise<BlockedLogin | NotKept | undefined> {
-  const { verification, interactions, browserCookie, settings } = parts
-  if (!settings().requireEmailVerification) return undefined
-  const user = await unverifiedUser(parts, account)
-  if (!user) return undefined
-  if (isCrossSite(req, parts.origin)) return 'refused'
+export interface BlockParts extends Pick<PageParts, 'settings'> {
+  verification: Pick<Verification, 'blocks' | 'block'>
+  users: UserStore
+  interactions: Pick<Interactions, 'capture'>
+  browserCookie: BrowserCookie
+  requesterOf(req: IncomingMessage): Requester
+  mailRequests: MailRequests
+  origin: string
+}
 
-  const captured = { ...(await interactions.capture(req, res)), login: result }
-  const lifetimeMs = settings().emailVerificationExpiration
-  const isRemembered = result.remember !== false
-  const waitsForMs = isRemembered ? lifetimeMs + KEEP_LOGIN_MS : undefined
-  const browser = browserCookie.keep(req, res, waitsForMs)
-  const requester = { ...parts.requesterOf(req), browser }
-  const login = await verification.block(user, captured, requester)
-  if (!login) return 'request_too_long'
-  const waitMs = await parts.cooldown.count('email_verification', user.username, requester)
-  return { user, login, lifetimeMs, waitMs }
+/** Keeps a login that has to wait, and asks for its link. `undefined`: the login may be finished. */
+export function createBlock(parts: BlockParts) {
+  const { verification, interactions, browserCookie, requesterOf, mailRequests, settings } = parts
+  return async (
+    req: IncomingMessage,
+    res: ServerResponse,
+    account: User | string,
+    result: LoginResult,
+  ): Promise<BlockedLogin | NotKept | undefined> => {
+    if (!settings().requireEmailVerification) return undefined
+    const user = await unverifiedUser(parts, account)
+    if (!user) return undefined
+    if (isCrossSite(req, parts.origin)) return 'refused'
+
+    const captured = { ...(await interactions.capture(req, res)), login: result }
+    const lifetimeMs = settings().emailVerificationExpiration
+    const isRemembered = result.remember !== false
+    const waitsForMs = isRemembered ? lifetimeMs + KEEP_LOGIN_MS : undefined
+    const browser = browserCookie.keep(req, res, waitsForMs)
+    const requester = { ...requesterOf(req), browser }
+    const login = await verification.block(user, captured, requester)
+    if (!login) return 'request_too_long'
+    const { cooldown } = mailRequests
+    const waitMs = await cooldown.count('email_verification', user.username, requester)
+    return { user, login, lifetimeMs, waitMs }
+  }
 }
 
 /** The user whose login is blocked, with the hash that the waiting login is tied to. */
-async function unverifiedUser({ users, verification }: HttpParts, account: User | string) {
+async function unverifiedUser({ users, verification }: BlockParts, account: User | string) {
   const given = typeof account === 'string' ? await users.findById(account) : account
   if (!given || !verification.blocks(given)) return undefined
   const user = hashOf(given) === undefined ? ((await users.findById(given.id)) ?? given) : given
@@ -158,7 +182,7 @@ function hashOf({ passwordHash }: User): string | undefined {
 }
 
 async function resultOf(
-  { cutoffsSeenAtLogin, clock }: HttpParts,
+  { cutoffsSeenAtLogin, clock }: LoginParts,
   { account, startedAt, acr, amr, remember }: CheckedLogin,
 ): Promise<LoginResult> {
   const now = loginSecond(clock.now())

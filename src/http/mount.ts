@@ -11,11 +11,11 @@ export interface Mount {
 }
 
 /**
- * @param isOurs - gets the path of the full address, also if a framework has stripped a prefix.
+ * @param isOurs - gets the path of the full address, also if a framework has stripped a prefix, and the method.
  * @param onError - gets the error of an answer that broke off. In a Koa app of the host, the app gets it.
  */
 export function createMount(
-  isOurs: (path: string) => boolean,
+  isOurs: (path: string, method: string | undefined) => boolean,
   answer: (ctx: Context, path: string) => Promise<void>,
   onError: (error: unknown) => void,
 ): Mount {
@@ -31,10 +31,10 @@ export function createMount(
   ): unknown => {
     if ('req' in first && typeof second === 'function') {
       const path = pathOf(first.req, first.originalUrl)
-      return isOurs(path) ? answer(first, path) : second()
+      return isOurs(path, first.method) ? answer(first, path) : second()
     }
     if ('req' in first || typeof second === 'function') throw new TypeError('mount it with app.use')
-    if (isOurs(pathOf(first))) return listener(first, second)
+    if (isOurs(pathOf(first), first.method)) return listener(first, second)
     return next ? next() : second.writeHead(404).end()
   }
 }

@@ -1,37 +1,41 @@
 import type { Context } from 'koa'
+import type { createNotMe } from '../flows/not-me.ts'
 import type { PageLocals } from '../views/index.ts'
-import { isPressed } from './cross-site.ts'
-import { tokenInQuery, type SentForm } from './form.ts'
-import type { HttpParts } from './parts.ts'
+import { isPressed } from './browser.ts'
+import { tokenInQuery } from './form.ts'
+import type { Pages } from './pages.ts'
+import type { Route } from './routes.ts'
+
+type NotMe = ReturnType<typeof createNotMe>
 
 /** The same for every token that does nothing. */
 const INVALID = { mode: 'invalid', reason: 'unknown' } as const
 
 /** "This wasn't me" of any mail (4.10). Opening it does nothing, because programs that scan mails open links too. */
-export function notMe({ notMe: flow, pages, requesterOf }: HttpParts) {
+export function notMe({ notMe: flow, pages }: { notMe: NotMe; pages: Pages }): Route {
   function show(ctx: Context, locals: PageLocals['not-me'], uiLocales?: string) {
     pages.show(ctx, { name: 'not-me', locals, uiLocales })
   }
 
   return {
-    async get(ctx: Context) {
+    async get({ ctx }) {
       const token = tokenInQuery(ctx.querystring) ?? ''
       const mail = await flow.open(token)
       if (!mail) return show(ctx, INVALID)
       show(ctx, { mode: 'confirm', token }, mail.locale)
     },
 
-    async post(ctx: Context, { fields, uiLocales: asked }: SentForm) {
+    async post({ ctx, requester }, { fields, uiLocales: asked }) {
       const token = fields.get('token') ?? ''
       const mail = await flow.open(token)
       if (!mail) return show(ctx, INVALID, asked)
       const uiLocales = asked ?? mail.locale
       if (!isPressed(ctx, fields))
         return show(ctx, { mode: 'confirm', token, isNotYet: true }, uiLocales)
-      const done = await flow.report(mail, requesterOf(ctx.req))
+      const done = await flow.report(mail, requester)
       if (done === 'under_way') return pages.showError(ctx, 'unavailable')
       const { outcome: mode, mayReset } = done
-      show(ctx, { mode, ...(mayReset && { carried: {} }) }, uiLocales)
+      show(ctx, { mode, ...(mayReset && { parameters: {} }) }, uiLocales)
     },
   }
 }

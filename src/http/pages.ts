@@ -1,8 +1,13 @@
+/** How a page is answered: in which language, and with which headers. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context } from 'koa'
-import type { CaptchaSources } from './captcha.ts'
-import { languagesOf } from './language.ts'
+import { newId } from '../crypto/token.ts'
+import type { Clients } from '../oidc/clients.ts'
+import type { Settings } from '../settings/table.ts'
 import type { ErrorMode, PageLocals, PageName, Views } from '../views/index.ts'
+import { chooseLocale, type Languages } from '../views/languages.ts'
+import type { CaptchaSources } from './captcha.ts'
+import { uiLocalesInUrl } from './form.ts'
 
 export interface Page<N extends PageName = PageName> {
   name: N
@@ -11,11 +16,18 @@ export interface Page<N extends PageName = PageName> {
   formMayLeadTo?: string | undefined
   /** `ui_locales` of the authorization request, or the language of the mail that led here. `ui_locales` in the address win. */
   uiLocales?: string | undefined
-  /** Of the form that asks for a mail: sent again, it is the same request. `undefined`: it is a new request each time. */
+  /** Of a form that was sent and is shown again: it is the same request. `undefined`: it had none. Absent: a new one. */
   formId?: string | undefined
 }
 
 export type Pages = ReturnType<typeof createPages>
+
+/** What the pages of all flows use. */
+export interface PageParts {
+  pages: Pages
+  clients: Clients
+  settings(): Settings
+}
 
 /** The page says: "wait a minute". */
 export const RETRY_AFTER_SECONDS = '60'
@@ -27,7 +39,7 @@ export const errorPage = (mode: ErrorMode): Page<'error'> => ({ name: 'error', l
 export function createPages(views: Views, sources?: CaptchaSources) {
   function render<N extends PageName>(req: IncomingMessage, page: Page<N>) {
     const languages = languagesOf(req, page.uiLocales)
-    const shown = views.page(page.name, page.locals, languages, page.formId)
+    const shown = views.page(page.name, page.locals, languages, formIdOf(page))
     const { html, status, lang, hasCaptcha } = shown
     return { html, status, headers: pageHeaders(page, lang, hasCaptcha ? sources : undefined) }
   }
@@ -56,6 +68,12 @@ export function createPages(views: Views, sources?: CaptchaSources) {
   }
 }
 
+function formIdOf(page: Page): string | undefined {
+  if ('formId' in page) return page.formId
+  // The page of an unknown link is always the same.
+  return 'reason' in page.locals && page.locals.reason === 'unknown' ? undefined : newId()
+}
+
 function pageHeaders(page: Page, lang: string, sources?: CaptchaSources): Record<string, string> {
   const { name, formMayLeadTo } = page
   return {
@@ -78,21 +96,45 @@ function pageHeaders(page: Page, lang: string, sources?: CaptchaSources): Record
 }
 
 function policyOf(sources: CaptchaSources = {}, redirectUri: string | undefined): string {
-  const policy = new Map([['default-src', new Set(["'none'"])]])
-  const allow = (directive: string, ...more: string[]) => {
-    if (more.length > 0) policy.set(directive, new Set([...(policy.get(directive) ?? []), ...more]))
-  }
+  const policy = new Map<string, readonly string[]>([['default-src', ["'none'"]]])
   for (const loaded of ['style-src', 'script-src', 'connect-src', 'img-src'])
-    allow(loaded, "'self'")
-  for (const [directive, list] of Object.entries(sources)) allow(directive, ...list)
-  allow('form-action', "'self'", ...sourceOf(redirectUri))
-  allow('base-uri', "'none'")
-  allow('frame-ancestors', "'none'")
-  return [...policy].map(([directive, list]) => [directive, ...list].join(' ')).join('; ')
+    policy.set(loaded, ["'self'"])
+  for (const [directive, list] of Object.entries(sources))
+    policy.set(directive, [...(policy.get(directive) ?? []), ...list])
+  policy.set('form-action', ["'self'", ...sourceOf(redirectUri)])
+  policy.set('base-uri', ["'none'"]).set('frame-ancestors', ["'none'"])
+  return [...policy].map(([name, list]) => [name, ...new Set(list)].join(' ')).join('; ')
 }
 
 // Chromium holds form-action against every redirect that follows the post, also those of the client (decision 0023).
 function sourceOf(redirectUri: string | undefined): string[] {
   if (redirectUri === undefined || !URL.canParse(redirectUri)) return []
   return [new URL(redirectUri).protocol]
+}
+
+/** @param uiLocales - of the request that the page is part of. What the address asks for wins. */
+export function languagesOf(req: IncomingMessage, uiLocales?: string): Languages {
+  return {
+    asked: uiLocalesInUrl(req.url) ?? uiLocales,
+    accepted: req.headers['accept-language'],
+  }
+}
+
+/**
+ * The language for a page of your own, such as your login page. It is chosen as for our pages: by `ui_locales` in the address,
+ * then by `uiLocales`, then by `Accept-Language`. A near language counts: `de-AT` is answered with `de`.
+ *
+ * @param languages - Those that your page has words in (BCP 47). The first one is the answer where none is wanted.
+ * @param uiLocales - `ui_locales` of the authorization request: `interaction.params.ui_locales`. What is no text counts as absent.
+ * @returns One of `languages`.
+ * @example
+ * const lang = languageFor(req, ['en', 'de'], interaction.params.ui_locales)
+ */
+export function languageFor(
+  req: IncomingMessage,
+  languages: readonly [string, ...string[]],
+  uiLocales?: unknown,
+): string {
+  const asked = typeof uiLocales === 'string' ? uiLocales : undefined
+  return chooseLocale(languages, languagesOf(req, asked), languages[0])
 }

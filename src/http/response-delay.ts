@@ -7,14 +7,15 @@ export interface ResponseDelay {
   jitterMs: number
 }
 
-/** The random delay of 4.2 and 4.7, by a clock that is never set back. It starts after the body was read: a slow body would use it up. */
-export function responseDelay({ sleep }: Clock, { floorMs, jitterMs }: ResponseDelay) {
-  return () => {
-    const jitter = jitterMs > 0 ? randomInt(jitterMs * 1000) / 1000 : 0
-    const until = performance.now() + floorMs + jitter
-    return async () => {
-      const rest = until - performance.now()
-      if (rest > 0) await sleep(rest)
-    }
-  }
+/** The random delay of 4.2 and 4.7, since the call, by a clock that is never set back. */
+export async function afterDelay(
+  { floorMs, jitterMs }: ResponseDelay,
+  { sleep }: Clock,
+  work: () => Promise<void>,
+): Promise<void> {
+  const jitter = jitterMs > 0 ? randomInt(jitterMs * 1000) / 1000 : 0
+  const until = performance.now() + floorMs + jitter
+  await work()
+  const rest = until - performance.now()
+  if (rest > 0) await sleep(rest)
 }

@@ -1,52 +1,62 @@
+/** Our paths: refuses forms of other sites and too many of them, reads the form, and answers by the page of the path. */
 import type { Context, Middleware, Next } from 'koa'
-import type { CheckedOptions } from '../options.ts'
-import type { Log } from '../contract/index.ts'
-import { isCrossSite } from './cross-site.ts'
+import type { Log, Requester } from '../contract/index.ts'
+import { isCrossSite, type BrowserCookie } from './browser.ts'
 import { showFailure } from './failure.ts'
 import { idIn, readForm, uiLocalesIn, type SentForm } from './form.ts'
 import { pathOf as pathOfRequest } from './mount.ts'
-import type { HttpParts } from './parts.ts'
-import { createRequestLimit } from './request-limit.ts'
-import { responseDelay } from './response-delay.ts'
+import type { Pages } from './pages.ts'
 
 /** The methods that a path answers; GET answers HEAD too. */
 export interface Route {
-  get?(ctx: Context, next: Next): Promise<void>
-  post?(ctx: Context, form: SentForm, next: Next): Promise<void>
+  get?(visit: Visit): Promise<void>
+  post?(visit: Visit, form: SentForm): Promise<void>
+}
+
+export type Post = NonNullable<Route['post']>
+
+/** A request for one of our paths. */
+export interface Visit {
+  ctx: Context
+  next: Next
+  requester: Requester
+  /** By our cookie. */
+  browser: string | undefined
+}
+
+export interface RouteParts {
+  pages: Pages
+  /** For how many seconds the network of a form has to wait. `undefined`: it is within its limit. */
+  limit(visit: Visit): Promise<number | undefined>
+  requesterOf(req: Context['req']): Requester
+  browserCookie: BrowserCookie
+  origin: string
+  oauthPath: string
+  log: Log
 }
 
 /** Answers our paths, and leaves every other to the provider. `routes` are by path below the OAuth path. */
-export function createRoutes(
-  parts: HttpParts,
-  routes: Record<string, Route>,
-  options: Pick<CheckedOptions, 'oauthPath' | 'trustedProxies' | 'responseDelay'>,
-): Middleware {
-  const { pages, origin, requesterOf, clock, log } = parts
-  const limit = createRequestLimit(parts, options.trustedProxies)
-  const startDelay = responseDelay(clock, options.responseDelay)
-  const expectMounted = createMountCheck(options.oauthPath, log)
+export function createRoutes(parts: RouteParts, routes: Record<string, Route>): Middleware {
+  const { pages, limit, requesterOf, browserCookie, origin, oauthPath, log } = parts
+  const expectMounted = createMountCheck(oauthPath, log)
 
   // Other sites are refused before the form is counted. Otherwise they could use up the limit of a person.
-  async function isRefused(ctx: Context): Promise<boolean> {
-    if (isCrossSite(ctx.req, origin)) {
-      pages.showError(ctx, 'refused')
-      return true
-    }
-    const seconds = await limit(ctx)
-    if (seconds === undefined) return false
-    ctx.set('Retry-After', String(seconds))
-    pages.showError(ctx, 'too_many_requests')
-    return true
+  async function refusalOf(visit: Visit) {
+    if (isCrossSite(visit.ctx.req, origin)) return 'refused'
+    const seconds = await limit(visit)
+    if (seconds === undefined) return undefined
+    visit.ctx.set('Retry-After', String(seconds))
+    return 'too_many_requests'
   }
 
-  async function readAndAnswer(ctx: Context, next: Next, answer: NonNullable<Route['post']>) {
-    const fields = await readForm(ctx)
-    const randomDelay = startDelay()
+  async function readAndAnswer(visit: Visit, answer: Post) {
+    const { ctx } = visit
+    const fields = (await refusalOf(visit)) ?? (await readForm(ctx))
     if (typeof fields === 'string') return pages.showError(ctx, fields)
     const uiLocales = uiLocalesIn(fields)
-    const requester = { ...requesterOf(ctx.req), uiLocales }
-    const form = { fields, uiLocales, formId: idIn(fields, 'form_id'), requester, randomDelay }
-    await answer(ctx, form, next)
+    const requester = { ...visit.requester, uiLocales }
+    const form = { fields, uiLocales, formId: idIn(fields, 'form_id'), requester }
+    await answer(visit, form)
   }
 
   return async (ctx, next) => {
@@ -66,11 +76,13 @@ export function createRoutes(
     // A resumed request has another path afterwards.
     const from = ctx.path
     try {
-      if (get && ['GET', 'HEAD'].includes(ctx.method)) await get(ctx, next)
+      const { req } = ctx
+      const visit = { ctx, next, requester: requesterOf(req), browser: browserCookie.read(req) }
+      if (get && ['GET', 'HEAD'].includes(ctx.method)) await get(visit)
       else if (!post || ctx.method !== 'POST') {
         ctx.set('Allow', [get && 'GET, HEAD', post && 'POST'].filter(Boolean).join(', '))
         pages.showError(ctx, 'method_not_allowed')
-      } else if (!(await isRefused(ctx))) await readAndAnswer(ctx, next, post)
+      } else await readAndAnswer(visit, post)
     } catch (error) {
       showFailure(pages, log, ctx, error, from)
     }

@@ -1,17 +1,35 @@
-import type { Context, Next } from 'koa'
-import type { OpenedLink } from '../flows/confirm-address.ts'
-import { unknownLink } from '../flows/link-refusal.ts'
-import { loginSecond } from '../store/login-end.ts'
+/** The pages of a verification link: what the link opens, and the form that asks for another one. */
+import type { Context } from 'koa'
+import type { Clock } from '../clock.ts'
+import { parametersOf, parametersFrom, type VerificationLink } from '../contract/requests.ts'
+import { unknownLink, type OpenedLink, type LinkRefusal } from '../flows/email-verification.ts'
+import type { createResume } from '../oidc/resume.ts'
+import type { SeenLogins } from '../oidc/seen-logins.ts'
 import type { PendingLogin } from '../store/index.ts'
-import { isUnattended } from './cross-site.ts'
-import { linkInQuery } from './form.ts'
-import type { HttpParts } from './parts.ts'
-import { verifyEmailPages } from './verify-email-pages.ts'
-import { finish } from './waiting-login.ts'
+import { loginSecond } from '../store/cutoffs.ts'
+import type { PageLocals, Sent } from '../views/index.ts'
+import { isUnattended } from './browser.ts'
+import { idIn, linkInForm, linkInQuery, type SentForm } from './form.ts'
+import type { MailRequests } from './mail-requests.ts'
+import type { PageParts } from './pages.ts'
+import type { Route, Visit } from './routes.ts'
+import {
+  requestOf,
+  type PageRequest,
+  type Verification,
+  type WaitingLogins,
+  type WaitingPage,
+} from './waiting-login.ts'
 
-interface Opening {
-  ctx: Context
-  next: Next
+export interface VerifyEmailParts extends PageParts {
+  verification: Verification
+  waitingPage: Pick<WaitingPage, 'finish' | 'finishByEmail'>
+  resume: Pick<ReturnType<typeof createResume>, 'signedInAccount' | 'authorizeByEmail'>
+  cutoffsSeenAtLogin: SeenLogins['cutoffsSeenAtLogin']
+  clock: Clock
+}
+
+interface Opening extends Visit {
   opened: OpenedLink
 }
 
@@ -19,47 +37,46 @@ interface Opening {
  * What a verification link opens (4.6). With `email_link_confirmation` at `other_browser`, it verifies only in a browser where a login of
  * its account waits. There, the same person has the mailbox and the password.
  */
-export function verifyEmail(parts: HttpParts) {
+export function verifyEmail(parts: VerifyEmailParts): Route {
   const { verification, settings } = parts
-  const show = verifyEmailPages(parts)
 
   return {
-    async get(ctx: Context, next: Next) {
+    async get(visit) {
+      const { ctx, requester, browser } = visit
       const link = linkInQuery(ctx.querystring, verification.isGenuine)
-      if (!link) return show.refused(ctx, unknownLink({}))
-      const browser = parts.browserCookie.read(ctx.req)
-      const opened = await verification.open(link, { ...parts.requesterOf(ctx.req), browser })
-      if ('refusal' in opened) return show.refused(ctx, opened, link)
-      if (isUnattended(ctx)) return show.confirm(ctx, link, opened)
-      const opening = { ctx, next, opened }
+      if (!link) return showRefused(parts, ctx, unknownLink({}))
+      const opened = await verification.open(link, { ...requester, browser })
+      if ('refusal' in opened) return showRefused(parts, ctx, opened, link)
+      // If a person sees this page after all, its button opens the link.
+      if (isUnattended(ctx)) return show(parts, ctx, opened, { mode: 'confirm', link })
+      const opening = { ...visit, opened }
       if (settings().emailLinkConfirmation === 'off') return goByLink(parts, opening)
-      if (!opened.here) return show.elsewhere(ctx, opened)
+      if (!opened.here) return showElsewhere(parts, ctx, opened)
       return goOnHere(parts, opening, opened.here)
     },
   }
 }
 
 /** Verifies, and finishes the login that waits in this browser. */
-async function goOnHere(parts: HttpParts, opening: Opening, login: PendingLogin) {
-  const { ctx, next, opened } = opening
+async function goOnHere(parts: VerifyEmailParts, opening: Opening, login: PendingLogin) {
+  const { ctx, opened } = opening
   // First, so that the link stays usable if the provider fails.
   await parts.clients.mayFinish(ctx, login.captured)
   if (!(await confirmed(parts, opening, login.id))) return
-  if (login.continuedAt) return verifyEmailPages(parts).confirmed(ctx, opened)
-  const waiting = { pendingLoginId: login.id, browser: parts.browserCookie.read(ctx.req) }
-  await finish(parts, { ctx, next, waiting }, login.captured)
+  if (login.continuedAt) return show(parts, ctx, opened, { mode: 'verified' })
+  await parts.waitingPage.finish(opening, login)
 }
 
 /** As 4.6 says: the link signs in any browser, if its request can still be finished. It never replaces the session of another account. */
-async function goByLink(parts: HttpParts, opening: Opening) {
-  const { resume, clients, cutoffsSeenAtLogin, clock } = parts
+async function goByLink(parts: VerifyEmailParts, opening: Opening) {
+  const { waitingPage, resume, clients, cutoffsSeenAtLogin, clock } = parts
   const { ctx, next, opened } = opening
   const { login, here, token } = opened
   const { userId: accountId } = token
-  const show = verifyEmailPages(parts)
   const ts = loginSecond(clock.now())
   const signedIn = await resume.signedInAccount(ctx)
-  if (signedIn !== undefined && signedIn !== accountId) return show.otherAccount(ctx, opened)
+  if (signedIn !== undefined && signedIn !== accountId)
+    return show(parts, ctx, opened, { mode: 'other_account' })
   const isOwnBrowser = login && here?.browserHash === login.browserHash
   if (isOwnBrowser) return goOnHere(parts, opening, login)
 
@@ -68,25 +85,131 @@ async function goByLink(parts: HttpParts, opening: Opening) {
     return { accountId, ts, accountFlowsSeen, amr: ['email'] }
   }
   if (token.pendingLoginId === undefined) {
-    const { carried } = await clients.identify(token.carried)
+    const { parameters } = await clients.identify(token.parameters)
     if (!(await confirmed(parts, opening))) return
-    if (carried.clientId === undefined) return show.confirmed(ctx, opened)
-    return resume.authorizeByEmail(ctx, next, await byEmail(), carried)
+    if (parameters.clientId === undefined) return show(parts, ctx, opened, { mode: 'verified' })
+    return resume.authorizeByEmail(ctx, next, await byEmail(), parameters)
   }
   const mayFinish = login !== undefined && (await clients.mayFinish(ctx, login.captured))
   if (!(await confirmed(parts, opening))) return
-  const isFinished =
-    mayFinish &&
-    !(await parts.waitingLogins.wasCancelled(login.id)) &&
-    (await resume.finishByEmail(ctx, next, login.captured, await byEmail()))
-  if (!isFinished) await show.confirmed(ctx, opened)
+  const isFinished = mayFinish && (await waitingPage.finishByEmail(opening, login, byEmail))
+  if (!isFinished) await show(parts, ctx, opened, { mode: 'verified' })
 }
 
 /** `false`: the link did nothing, and a page says why. */
-async function confirmed(parts: HttpParts, { ctx, opened }: Opening, goesOn?: string) {
-  const requester = parts.requesterOf(ctx.req)
+async function confirmed(parts: VerifyEmailParts, opening: Opening, goesOn?: string) {
+  const { ctx, requester, opened } = opening
   const outcome = await parts.verification.confirm(opened, requester, goesOn)
   if (outcome === 'confirmed') return true
-  await verifyEmailPages(parts).refused(ctx, outcome)
+  await showRefused(parts, ctx, outcome)
   return false
+}
+
+/** @param link - that was opened, if it is genuine. */
+async function showRefused(
+  { pages, clients }: PageParts,
+  ctx: Context,
+  { refusal, reason, parameters, locale: uiLocales }: LinkRefusal,
+  link?: VerificationLink,
+) {
+  const client = await clients.restart(parameters)
+  const renew = reason === 'expired' ? link : undefined
+  const locals =
+    refusal === 'verified'
+      ? ({ mode: refusal, client } as const)
+      : ({ mode: 'expired', reason, parameters, client, renew } as const)
+  pages.show(ctx, { name: 'verify-email', locals, uiLocales })
+}
+
+/** Nothing is verified. The code is for the page that waits. */
+async function showElsewhere(parts: VerifyEmailParts, ctx: Context, opened: OpenedLink) {
+  const { username, login } = opened
+  const shown = await parts.verification.codeOf(opened)
+  // No code is shown if the login could not reach its client.
+  const mayFinish = login && (await parts.clients.mayFinish(ctx, login.captured))
+  const code = shown && mayFinish && { ...shown, at: login.createdAt }
+  await show(parts, ctx, opened, { mode: 'elsewhere', username, ...code })
+}
+
+/** In the language of the mail. The client is that of the login that waits, because parameters can be too long for the link. */
+async function show(
+  { pages, clients }: VerifyEmailParts,
+  ctx: Context,
+  { login, token: { parameters, locale } }: OpenedLink,
+  locals: PageLocals['verify-email'],
+) {
+  const client = await clients.restart(login ? parametersOf(login.captured) : parameters)
+  const page: PageRequest = login
+    ? requestOf(login.captured)
+    : { formMayLeadTo: parameters.redirectUri }
+  const uiLocales = locale ?? page.uiLocales
+  pages.show(ctx, { name: 'verify-email', locals: { ...locals, client }, ...page, uiLocales })
+}
+
+interface ResendParts extends PageParts {
+  verification: Pick<Verification, 'resend' | 'renew'>
+  waitingLogins: Pick<WaitingLogins, 'find'>
+  mailRequests: MailRequests
+}
+
+/** The form that asks for another verification link (4.7). */
+export function resendVerification(parts: ResendParts): Route {
+  const { verification, mailRequests } = parts
+  return {
+    post: mailRequests.form({
+      kind: 'email_verification',
+      field: 'username',
+      renew: (visit, form) => renew(parts, visit, form),
+      async request(visit, form, identifier) {
+        const { fields, requester, formId } = form
+        const whose = (await ownLogin(parts, visit, form)) ?? { identifier }
+        await verification.resend(whose, parametersFrom(fields), requester, formId)
+      },
+      show: (visit, form, answer) => showAnswer(parts, visit, form, answer),
+    }),
+  }
+}
+
+/** A new link in place of an expired one, which identifies the account, so no name is typed. */
+async function renew(parts: ResendParts, visit: Visit, form: SentForm) {
+  const { verification, mailRequests } = parts
+  const { fields, formId, requester } = form
+  const link = linkInForm(fields)
+  const outcome = link ? await verification.renew(link, requester, formId) : unknownLink({})
+  const uiLocales = form.uiLocales ?? outcome.locale
+  if (outcome.refusal) return showRefused(parts, visit.ctx, { ...outcome, locale: uiLocales })
+  const token = fields.get('token') ?? ''
+  const waitMs = await mailRequests.cooldown.count('email_verification', token, requester)
+  await showAnswer(parts, visit, { ...form, uiLocales }, { mode: 'sent', isRenewed: true, waitMs })
+}
+
+/** The page of a waiting login remains one, whatever name was typed. */
+async function showAnswer(
+  { clients, pages }: ResendParts,
+  { ctx }: Visit,
+  { fields, uiLocales, formId }: SentForm,
+  answer: Sent | { mode: 'invalid' },
+) {
+  // Without the cookie of that login, its form has no effect.
+  const waiting = idIn(fields, 'login')
+  const parameters = parametersFrom(fields)
+  const { scope: _scope, state: _state, ...named } = parameters
+  const { client } = await clients.identify(named)
+  const shown = answer.mode === 'invalid' ? { ...answer, parameters } : answer
+  pages.show(ctx, {
+    name: 'verify-email',
+    locals: { waiting, client, ...shown },
+    formMayLeadTo: waiting && client && parameters.redirectUri,
+    uiLocales,
+    formId,
+  })
+}
+
+/** The login that waits on this page, if it has the typed name: the mail then has its code. */
+async function ownLogin(parts: ResendParts, { browser }: Visit, { fields }: SentForm) {
+  const pendingLoginId = fields.get('login')
+  if (pendingLoginId === undefined) return undefined
+  const login = await parts.waitingLogins.find({ pendingLoginId, browser })
+  if (!('user' in login) || login.user.username !== fields.get('username')) return undefined
+  return { accountId: login.user.id, pendingLoginId }
 }

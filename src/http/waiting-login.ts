@@ -1,122 +1,189 @@
-import type { Context, Next } from 'koa'
-import type { ClosedLogin, WaitingLogin, WaitingPage } from '../flows/waiting-login.ts'
-import type { CapturedRequest } from '../contract/index.ts'
+import { parametersOf } from '../contract/requests.ts'
+import { isVoid, type CapturedRequest } from '../store/logins.ts'
+import type { User } from '../contract/index.ts'
+import type { createEmailVerification } from '../flows/email-verification.ts'
+import type { ClosedLogin, createWaitingLogins, WaitingLogin } from '../flows/waiting-login.ts'
+import type { Clients } from '../oidc/clients.ts'
+import type { createResume, EmailLogin } from '../oidc/resume.ts'
+import type { PendingLogin } from '../store/index.ts'
 import type { CodeFault } from '../views/index.ts'
 import { parseFields, type SentForm } from './form.ts'
-import type { HttpParts } from './parts.ts'
-import { blockedPage, endPage } from './waiting-login-pages.ts'
+import type { MailRequests } from './mail-requests.ts'
+import type { Page, PageParts } from './pages.ts'
+import type { Visit } from './routes.ts'
 
-interface Asked {
-  ctx: Context
-  next: Next
-  waiting: WaitingPage
+export type Verification = ReturnType<typeof createEmailVerification>
+export type WaitingLogins = ReturnType<typeof createWaitingLogins>
+
+export interface WaitingLoginParts extends PageParts {
+  waitingLogins: WaitingLogins
+  verification: Pick<Verification, 'confirmByCode'>
+  resume: ReturnType<typeof createResume>
+  mailRequests: MailRequests
 }
 
+export type WaitingPage = ReturnType<typeof waitingLogin>
+
 /** The page of a login that waits for its address to be verified: one form with a code and a button. */
-export function waitingLogin(parts: HttpParts) {
-  const { waitingLogins, browserCookie } = parts
-
-  const waitingOn = (ctx: Context, pendingLoginId = ''): WaitingPage => ({
-    pendingLoginId,
-    browser: browserCookie.read(ctx.req),
-  })
-
+export function waitingLogin(parts: WaitingLoginParts) {
+  const { waitingLogins, resume } = parts
   return {
     /** The page again, as after a reload. Only its button goes on. */
-    async get(ctx: Context) {
-      const query = parseFields(ctx.querystring, (name) => name === 'login')
-      await show(parts, ctx, await waitingLogins.find(waitingOn(ctx, query?.get('login'))))
+    async get(visit: Visit) {
+      const query = parseFields(visit.ctx.querystring, (name) => name === 'login')
+      await show(parts, visit, await find(parts, visit, query?.get('login')))
     },
 
-    async post(ctx: Context, { fields }: SentForm, next: Next) {
+    async post(visit: Visit, { fields }: SentForm) {
       const action = fields.get('action')
-      const asked = { ctx, next, waiting: waitingOn(ctx, fields.get('login')) }
-      if (action === 'cancel') return leave(parts, asked, 'deny')
-      if (action === 'other_account') return leave(parts, asked, 'askAgain')
-      await goOn(parts, asked, fields.get('code'))
+      const found = await find(parts, visit, fields.get('login'))
+      if (!('user' in found)) return show(parts, visit, found)
+      if (action === 'cancel') return leave(parts, visit, found.login, 'deny')
+      if (action === 'other_account') return leave(parts, visit, found.login, 'askAgain')
+      await goOn(parts, visit, found, fields.get('code'))
     },
+
+    finish: (visit: Visit, login: PendingLogin) => finish(parts, visit, login),
+
+    /** The same in any browser, by the link. `false`: the login is over, and the caller answers. */
+    finishByEmail: async (
+      { ctx, next }: Visit,
+      { id, captured }: PendingLogin,
+      login: () => Promise<EmailLogin>,
+    ) =>
+      !(await waitingLogins.wasCancelled(id)) &&
+      resume.finishByEmail(ctx, next, captured, await login()),
   }
 }
 
+const find = ({ waitingLogins }: WaitingLoginParts, { browser }: Visit, pendingLoginId = '') =>
+  waitingLogins.find({ pendingLoginId, browser })
+
 /** Goes on to the client once the address is verified, by the right code at the latest. */
-async function goOn(parts: HttpParts, asked: Asked, code = '') {
-  const { ctx, waiting } = asked
-  const login = await parts.waitingLogins.find(waiting)
-  if (!('user' in login)) return show(parts, ctx, login)
-  if (login.status === 'verified') return finish(parts, asked, login.captured)
-  const outcome = await confirmByCode(parts, ctx, login, code)
-  if (outcome === 'confirmed') return finish(parts, asked, login.captured)
-  if (outcome) return show(parts, ctx, login, outcome)
-  await goOn(parts, asked)
+async function goOn(parts: WaitingLoginParts, visit: Visit, found: WaitingLogin, code = '') {
+  const { status, login } = found
+  const outcome =
+    status === 'verified' ? 'confirmed' : await confirmByCode(parts, visit, login, code)
+  if (outcome === 'confirmed') return finish(parts, visit, login)
+  if (outcome) return show(parts, visit, found, outcome)
+  const now = await find(parts, visit, login.id)
+  await ('user' in now ? goOn(parts, visit, now) : show(parts, visit, now))
 }
 
 /**
  * Finishes a login whose address is verified, once. It replaces the session of another account, because the password was typed here.
  * Another login that verified at the same moment does not stop this one: it came too late.
  */
-export async function finish(parts: HttpParts, asked: Asked, captured: CapturedRequest) {
-  const { ctx, next, waiting } = asked
+async function finish(parts: WaitingLoginParts, visit: Visit, { id, captured }: PendingLogin) {
+  const { ctx, next, browser } = visit
   const { waitingLogins, clients, resume, pages } = parts
   // By its device.
   if (await clients.isFinished(captured))
-    return pages.show(ctx, await endPage(parts, 'signed_in', captured))
+    return pages.show(ctx, await endPage(clients, 'signed_in', captured))
   if (!(await clients.mayFinish(ctx, captured)))
-    return pages.show(ctx, await endPage(parts, 'verified', captured))
+    return pages.show(ctx, await endPage(clients, 'verified', captured))
   let isFinished = true
-  const wentOn = await waitingLogins.inTurn(waiting, async () => {
+  const wentOn = await waitingLogins.inTurn({ pendingLoginId: id, browser }, async () => {
     await resume.endForeignSession(ctx, captured.login.accountId)
     isFinished = await resume.finishInWindow(ctx, next, captured)
   })
   if (!wentOn || !isFinished)
-    await show(parts, ctx, { status: wentOn ? 'ended' : 'continued', captured })
+    await show(parts, visit, { status: wentOn ? 'ended' : 'continued', captured })
 }
 
 /** Verifies the address by a code. `undefined`: the login is over, or the account has changed. */
 async function confirmByCode(
-  { waitingLogins, verification, requesterOf }: HttpParts,
-  ctx: Context,
-  { login }: WaitingLogin,
+  { verification }: WaitingLoginParts,
+  { requester }: Visit,
+  login: PendingLogin,
   code: string,
 ): Promise<'confirmed' | CodeFault | undefined> {
   if (code.trim() === '') return { reason: 'not_yet' }
-  const by = requesterOf(ctx.req)
-  const outcome = await waitingLogins.tryCode(login, code, by)
+  const outcome = await verification.confirmByCode(login, code, requester)
   if (typeof outcome === 'number') return { reason: 'too_many', waitMs: outcome }
   if (outcome === 'unread' || outcome === 'wrong') return { reason: outcome }
-  if (outcome === 'over' || !(await verification.confirmByCode(login, by))) return undefined
-  return 'confirmed'
+  return outcome === 'right' ? 'confirmed' : undefined
 }
 
 /** Ends the login. Its request goes back to the client, or to the login page. */
-async function leave(parts: HttpParts, { ctx, next, waiting }: Asked, how: 'deny' | 'askAgain') {
+async function leave(
+  parts: WaitingLoginParts,
+  visit: Visit,
+  { id: pendingLoginId, captured }: PendingLogin,
+  how: 'deny' | 'askAgain',
+) {
   const { waitingLogins, clients, resume } = parts
-  const login = await waitingLogins.find(waiting)
-  if (!('user' in login)) return show(parts, ctx, login)
-  const { captured } = login
+  const { ctx, next, browser } = visit
   const mayGoBack = await clients.mayFinish(ctx, captured)
-  const isLeft = await waitingLogins.leave(waiting, async () => {
+  const isLeft = await waitingLogins.leave({ pendingLoginId, browser }, async () => {
     if (mayGoBack) await resume[how](ctx, next, captured)
   })
   if (!isLeft || !mayGoBack)
-    await show(parts, ctx, { status: isLeft ? 'ended' : 'continued', captured })
+    await show(parts, visit, { status: isLeft ? 'ended' : 'continued', captured })
 }
 
 type Found = WaitingLogin | ClosedLogin
 
 /** A login that went on is not always signed in: its session may be over, or its cookie came after this request was sent. */
-async function show(parts: HttpParts, ctx: Context, found: Found, fault?: CodeFault) {
-  const { pages, cooldown, resume } = parts
+async function show(parts: WaitingLoginParts, visit: Visit, found: Found, fault?: CodeFault) {
+  const { ctx, requester } = visit
+  const { pages, clients, mailRequests, resume, settings } = parts
   if ('user' in found) {
     const { user, login } = found
-    const lifetimeMs = parts.settings().emailVerificationExpiration
-    const requester = parts.requesterOf(ctx.req)
+    const lifetimeMs = settings().emailVerificationExpiration
+    const { cooldown } = mailRequests
     const waitMs = await cooldown.remaining('email_verification', user.username, requester)
-    return pages.show(ctx, await blockedPage(parts, { user, login, lifetimeMs, waitMs, fault }))
+    return pages.show(ctx, await blockedPage(clients, { user, login, lifetimeMs, waitMs, fault }))
   }
   const { status, captured } = found
   const isSignedIn =
     status === 'continued' &&
     captured !== undefined &&
     (await resume.signedInAccount(ctx)) === captured.login.accountId
-  pages.show(ctx, await endPage(parts, isSignedIn ? 'signed_in' : 'ended', captured))
+  pages.show(ctx, await endPage(clients, isSignedIn ? 'signed_in' : 'ended', captured))
+}
+
+export type PageRequest = Pick<Page, 'formMayLeadTo' | 'uiLocales'>
+
+/** A login that waits for its address to be verified. */
+export interface BlockedLogin {
+  user: User
+  login: PendingLogin
+  /** Of its link, and so of its page. */
+  lifetimeMs: number
+  /** Until another mail may be asked for. `undefined`: at any time. */
+  waitMs: number | undefined
+  fault?: CodeFault | undefined
+}
+
+/** The verification page in mode `blocked` (4.8), or in mode `ended` of a login that is over. */
+export async function blockedPage(
+  clients: Clients,
+  { user, login, ...asked }: BlockedLogin,
+): Promise<Page<'verify-email'>> {
+  const { id, captured } = login
+  if (isVoid(login)) return endPage(clients, 'ended', captured)
+  const parameters = parametersOf(captured)
+  const { client } = await clients.identify(parameters)
+  const whose = { username: user.username, sentTo: user.email ?? undefined, waiting: id }
+  const locals = { mode: 'blocked', ...whose, parameters, client, ...asked } as const
+  return { name: 'verify-email', locals, ...requestOf(captured) }
+}
+
+/** The page of a login that waits no more. `captured` is its request, if it was a login of this browser. */
+async function endPage(
+  clients: Clients,
+  mode: 'verified' | 'signed_in' | 'ended',
+  captured: CapturedRequest | undefined,
+): Promise<Page<'verify-email'>> {
+  const client = captured && (await clients.restart(parametersOf(captured)))
+  return { name: 'verify-email', locals: { mode, client }, ...(captured && requestOf(captured)) }
+}
+
+export function requestOf(captured: CapturedRequest): PageRequest {
+  const uiLocales = captured.params['ui_locales']
+  return {
+    formMayLeadTo: parametersOf(captured).redirectUri,
+    uiLocales: typeof uiLocales === 'string' ? uiLocales : undefined,
+  }
 }

@@ -12,7 +12,7 @@ import { backoffMs, createWorker } from './worker.ts'
 
 const AT_ONCE = 100
 const REST_MS = 60_000
-const MOST_UNAVAILABLE = 1_000
+const MAX_UNAVAILABLE = 1_000
 const ATTEMPT_MS = 5_000
 /** Longer than an attempt, and what is written down of it. */
 const LEASE_MS = 20_000
@@ -38,7 +38,7 @@ export function createClientLogouts(parts: ClientLogoutParts) {
   /** Those that are being told, and those that rest; until when. */
   const unavailable = new Map<string, Date>()
   const keepFrom = (client: string, ms: number) =>
-    setNewest(unavailable, client, after(ms), MOST_UNAVAILABLE)
+    setNewest(unavailable, client, after(ms), MAX_UNAVAILABLE)
 
   function claim(most: number): Promise<ClientLogoutJob[]> {
     const now = clock.now()

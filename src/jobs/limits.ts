@@ -8,7 +8,7 @@ import type { User } from '../contract/index.ts'
 import { MAIL_KINDS, tokensOf, type TokenPart } from '../contract/mail-kinds.ts'
 import { passwordDigest } from '../crypto/password.ts'
 import { hasUsableLink } from '../flows/link.ts'
-import { mailboxKey } from '../settings/mail-address.ts'
+import { mailboxKey } from '../settings/addresses.ts'
 import type { Settings } from '../settings/table.ts'
 import type { AccountFlowsStore, MailJob, RateLimits } from '../store/index.ts'
 import { isOtherUnderWay } from './newest.ts'
@@ -99,10 +99,10 @@ async function msOver({ store }: LimitParts, lists: Limit[][]): Promise<number> 
   return 0
 }
 
-export type MailBrake = ReturnType<typeof createMailBrake>
+export type GlobalLimit = ReturnType<typeof createGlobalLimit>
 
 /** `mails_per_minute`: at most so many mails leave in a minute, of all processes together; the others wait. */
-export function createMailBrake(limits: RateLimits, settings: () => Settings, now: () => Date) {
+export function createGlobalLimit(limits: RateLimits, settings: () => Settings, now: () => Date) {
   let full = { until: new Date(0), most: 0 }
 
   return {

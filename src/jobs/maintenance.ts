@@ -1,6 +1,9 @@
-import { within } from '../clock.ts'
-import type { Core } from '../core.ts'
+import { within, type Clock } from '../clock.ts'
+import type { OwnKeyRing } from '../crypto/keys.ts'
 import type { Flows } from '../flows/flows.ts'
+import type { Log } from '../contract/index.ts'
+import type { SettingsKeeper } from '../settings/settings.ts'
+import type { AccountFlowsStore } from '../store/index.ts'
 
 /** Every process has them within two seconds. */
 const FOLLOW_SETTINGS_MS = 1_900
@@ -14,8 +17,13 @@ const HEALTH_MS = 2_000
 /** Whether this process can answer people. `not_started`: also while it stops. `database`: it does not answer. */
 export type Health = { isReady: true } | { isReady: false; reason: 'not_started' | 'database' }
 
-interface MaintenanceParts extends Core, Pick<Flows, 'passwordReset' | 'invitation'> {
+interface MaintenanceParts extends Pick<Flows, 'passwordReset' | 'invitation'> {
+  settingsKeeper: SettingsKeeper
+  keyRing: OwnKeyRing
+  store: Pick<AccountFlowsStore, 'now' | 'purge'>
   mail: { tidy(): Promise<void> }
+  clock: Clock
+  log: Log
 }
 
 /** Work beside the requests: it follows the settings, and finishes what a dead process left. */

@@ -2,10 +2,9 @@
 import type { Clock } from '../clock.ts'
 import type { User } from '../contract/index.ts'
 import { MAIL_KINDS, tokensOf, type TokenPart } from '../contract/mail-kinds.ts'
-import { attemptOf, isLater, orderOf } from '../store/request-order.ts'
+import { attemptOf, isLater, orderOf, isWaiting } from '../store/outbox-record.ts'
 import { MAX_LINKS } from '../flows/link.ts'
 import type { AccountFlowsStore, JobRecord, MailJob } from '../store/index.ts'
-import { isWaiting } from '../store/outbox-record.ts'
 
 /**
  * Ends earlier requests where only the newest counts, and answers whether the account asked again since. If not, earlier links end too.

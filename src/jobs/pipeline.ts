@@ -5,9 +5,9 @@
 import { deliverMail, type DeliverParts } from '../mail/deliver.ts'
 import { endUnsent } from '../mail/outcome.ts'
 import { resolveJob, SEND_LEASE_MS } from '../mail/resolve.ts'
-import type { MailSender } from '../contract/index.ts'
-import type { MailJob, MailStage } from '../store/index.ts'
-import { createMailBrake } from './limits.ts'
+import type { MailSender } from '../mail/sending.ts'
+import type { MailJob, MailStage, NewMailJob } from '../store/index.ts'
+import { createGlobalLimit } from './limits.ts'
 import { createWaking, createWorker } from './worker.ts'
 
 const RESOLVE_LEASE_MS = 10_000
@@ -17,7 +17,7 @@ const AT_ONCE = 150
 /** Those in places, those in line, and those whose end is being written down. The others look accounts up. */
 const SEND_AT_ONCE = 100
 
-interface PipelineParts extends Omit<DeliverParts, 'brake'> {
+interface PipelineParts extends Omit<DeliverParts, 'globalLimit'> {
   sender: MailSender
 }
 
@@ -25,12 +25,12 @@ interface PipelineParts extends Omit<DeliverParts, 'brake'> {
 export function createMailPipeline(given: PipelineParts) {
   const { store, settings, sender, clock, log } = given
   const { outbox } = store
-  const brake = createMailBrake(store.limits, settings, clock.now)
-  const parts = { ...given, brake }
+  const globalLimit = createGlobalLimit(store.limits, settings, clock.now)
+  const parts = { ...given, globalLimit }
   let sending = 0
   // While there is nowhere to send to, or no room, jobs are resolved, and wait.
   const canSend = (count: number) =>
-    sending + count <= SEND_AT_ONCE && sender.canSend() && brake.isOpen()
+    sending + count <= SEND_AT_ONCE && sender.canSend() && globalLimit.isOpen()
 
   function claim(stage: MailStage, most: number): Promise<MailJob[]> {
     const now = clock.now()
@@ -60,11 +60,18 @@ export function createMailPipeline(given: PipelineParts) {
     log,
   })
 
+  /** Looks for due jobs a random short time after a time; without it, jobs are found within a second. */
+  const wake = createWaking(clock, worker.ring)
+
   return {
     start: worker.start,
 
-    /** Looks for due jobs a random short time after a time; without it, jobs are found within a second. */
-    wake: createWaking(clock, worker.ring),
+    wake,
+
+    async add(job: NewMailJob) {
+      await outbox.add(job)
+      wake(job.notBefore)
+    },
 
     /** Ends the jobs that cannot be read, or that nobody sent within their life. */
     async tidy() {

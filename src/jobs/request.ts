@@ -1,8 +1,8 @@
 import { idOf, newId } from '../crypto/token.ts'
 import { acceptedTags, askedTags, keptTags } from '../views/languages.ts'
-import type { CarriedParameters, Requester } from '../contract/index.ts'
+import type { RequestParameters, Requester } from '../contract/index.ts'
 import { MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
-import { WEEK_MS } from '../store/week.ts'
+import { WEEK_MS } from '../store/kind.ts'
 import type { MailOutbox } from '../store/index.ts'
 import type { Settings } from '../settings/table.ts'
 
@@ -25,7 +25,7 @@ export interface MailRequest {
   identifier?: string
   accountId?: string
   pendingLoginId?: string | undefined
-  carried: CarriedParameters
+  parameters: RequestParameters
   requester: Requester
 }
 
@@ -73,7 +73,7 @@ interface PasswordChange {
   email: string
   /** The account only claims that address. */
   isClaim?: boolean | undefined
-  carried: CarriedParameters
+  parameters: RequestParameters
   /** Who changed it. */
   requester: Requester
 }
@@ -87,7 +87,7 @@ const OF_END = 'changed:'
 /** Asks for the mail that tells of a changed password. Repeated, it asks once. */
 export function requestNotice(
   outbox: Pick<MailOutbox, 'add'>,
-  { id, accountId, email, isClaim, carried, requester }: PasswordChange,
+  { id, accountId, email, isClaim, parameters, requester }: PasswordChange,
   now: Date,
 ): Promise<void> {
   return outbox.add({
@@ -99,7 +99,7 @@ export function requestNotice(
     pendingLoginId: undefined,
     sendTo: email,
     ...(isClaim && { isClaim }),
-    carried,
+    parameters,
     requester: keptRequester(requester),
     notBefore: now,
     expiresAt: new Date(now.getTime() + NOTICE_LIFE_MS),

@@ -1,6 +1,6 @@
-import type { MailPlace, MailSender, SentMail } from '../contract/index.ts'
+import type { MailPlace, MailSender, SentMail } from './sending.ts'
 import { AccountFlowsError, isStoreUnavailable } from '../errors.ts'
-import type { MailBrake } from '../jobs/limits.ts'
+import type { GlobalLimit } from '../jobs/limits.ts'
 import { backoffMs } from '../jobs/worker.ts'
 import type { MailJob } from '../store/index.ts'
 import type { Recipient } from './kinds.ts'
@@ -11,7 +11,7 @@ import { recipientOf, type JobToSend, type ResolveParts } from './resolve.ts'
 export interface DeliverParts extends ResolveParts {
   makeMail: MakeMail
   sender: Pick<MailSender, 'withPlace'>
-  brake: Pick<MailBrake, 'mayLeave'>
+  globalLimit: Pick<GlobalLimit, 'mayLeave'>
 }
 
 const LAST_RETRY_MS = 60_000
@@ -43,8 +43,8 @@ async function trySending(parts: DeliverParts, job: JobToSend, stop: AbortSignal
 // The token is made when a connection is open, or will be in a moment as mails leave. It counts only while this worker holds
 // the job. `undefined`: it has to wait.
 async function send(parts: DeliverParts, job: MailJob, recipient: Recipient, place: MailPlace) {
-  const { makeMail, brake, clock } = parts
-  if (!(await brake.mayLeave())) return undefined
+  const { makeMail, globalLimit, clock } = parts
+  if (!(await globalLimit.mayLeave())) return undefined
   if (!place.isFlowing) await place.open()
   const made = await makeMail(job, recipient)
   if (made === 'superseded') {

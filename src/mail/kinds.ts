@@ -3,25 +3,25 @@
  * up are the same for all. Nothing here knows how a mail looks, or how it leaves.
  */
 import type { Clock } from '../clock.ts'
-import { formQuery } from '../contract/carried-query.ts'
-import type { CarriedParameters, MailKind, NoMail, User, UserStore } from '../contract/index.ts'
+import { formQuery } from '../contract/requests.ts'
+import type { RequestParameters, MailKind, NoMail, User, UserStore } from '../contract/index.ts'
 import {
   MAIL_KINDS,
   type LinkKind,
   type PasswordLinkKind,
   type TokenPart,
 } from '../contract/mail-kinds.ts'
-import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
+import type { AuthorizeSig } from '../crypto/keys.ts'
 import type { LoginCodes } from '../crypto/login-code.ts'
 import { passwordDigest } from '../crypto/password.ts'
 import { hashToken, newId, newToken } from '../crypto/token.ts'
 import { findByName, findUser, isUnchanged, whyNoInvitation } from '../flows/account.ts'
-import { linkQuery } from '../flows/link.ts'
+import { linkQuery } from '../contract/link-query.ts'
 import { isWaitingPage, KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
 import { endOfNotice } from '../jobs/request.ts'
 import type { Settings } from '../settings/table.ts'
 import type { AccountFlowsStore, MailJob, PendingLoginStore } from '../store/index.ts'
-import { attemptOf } from '../store/request-order.ts'
+import { attemptOf } from '../store/outbox-record.ts'
 import type { MailLocals, SignedOutApps, Views } from '../views/index.ts'
 
 export interface LinkParts {
@@ -47,13 +47,13 @@ interface MailFlow {
   /**
    * Makes the link of the mail, and stores the hash of its token. `superseded`: the user has asked for another one since.
    *
-   * @param carried - what is genuine of it.
+   * @param parameters - what is genuine of it.
    */
   mint(
     parts: LinkParts,
     job: MailJob,
     recipient: Recipient,
-    carried: CarriedParameters,
+    parameters: RequestParameters,
   ): Promise<MailLink | 'superseded'>
 }
 
@@ -95,11 +95,11 @@ function passwordLinkMail(kind: PasswordLinkKind): Pick<MailFlow, 'mint'> {
   const { page, link } = MAIL_KINDS[kind]
 
   return {
-    async mint(parts, job, recipient, carried) {
+    async mint(parts, job, recipient, parameters) {
       const locale = localeOf(parts, job, recipient.user)
       const { token, record, told } = newLinkToken(parts, kind, job, recipient)
       // It is not issued after that of a later request.
-      const isIssued = await parts.store[link.tokens].issue({ ...record, carried, locale })
+      const isIssued = await parts.store[link.tokens].issue({ ...record, parameters, locale })
       if (!isIssued) return 'superseded'
       return { ...told, link: `${parts.oauthUrl}${page}?token=${token}`, locale }
     },
@@ -112,12 +112,12 @@ const verificationMail: MailFlow = {
 
   refuses: ({ emailVerified }) => (emailVerified ? 'already_verified' : undefined),
 
-  async mint(parts, job, recipient, carried) {
+  async mint(parts, job, recipient, parameters) {
     const { pendingLogins, authorizeSig, loginCodes, store } = parts
     const { user } = recipient
     const { pendingLoginId: id } = job
     const pending = await pendingLogins.find(
-      id === undefined ? { accountId: user.id, carried: job.carried } : { id },
+      id === undefined ? { accountId: user.id, parameters: job.parameters } : { id },
     )
     const uiLocales = pending?.captured.params['ui_locales']
     const locale = localeOf(parts, job, user, uiLocales)
@@ -126,8 +126,8 @@ const verificationMail: MailFlow = {
     if (pending) await pendingLogins.change({ id: pending.id }, { purgeAt })
     // That of a login stays one of a login: it signs nobody in where that is gone.
     const pendingLoginId = job.pendingLoginId ?? pending?.id
-    await store.verificationTokens.issue({ ...record, pendingLoginId, carried, locale })
-    const signed = { token, carried, authorizeSig: authorizeSig.sign(token, carried) }
+    await store.verificationTokens.issue({ ...record, pendingLoginId, parameters, locale })
+    const signed = { token, parameters, authorizeSig: authorizeSig.sign(token, parameters) }
     // Its page takes a code.
     const isShown = pending && isWaitingPage(pending) && isUnchanged(pending, user)
     return {

@@ -1,11 +1,12 @@
 /** What becomes of a mail job: what the audit log learns, each once however often the job is taken; and how a job ends. */
 import type { Clock } from '../clock.ts'
-import type { AuditEvent, Log, MailFailure, MailKind, NoMail, SentMail } from '../contract/index.ts'
+import type { AuditEvent, Log, MailFailure, MailKind, NoMail } from '../contract/index.ts'
+import type { SentMail } from './sending.ts'
 import { MAIL_KINDS, tokensOf, type TokenPart } from '../contract/mail-kinds.ts'
 import { foldTyped } from '../contract/users.ts'
 import type { MailFault } from '../errors.ts'
 import type { AccountFlowsStore, MailJob } from '../store/index.ts'
-import { attemptOf } from '../store/request-order.ts'
+import { attemptOf } from '../store/outbox-record.ts'
 
 export interface JobParts {
   store: Pick<AccountFlowsStore, 'outbox' | 'audit' | TokenPart>
@@ -91,8 +92,8 @@ export function recordFailed(
   })
 }
 
-function about({ carried, requester, accountId }: MailJob) {
-  return { accountId, clientId: carried.clientId?.slice(0, MAX_AUDITED_LENGTH), ...requester }
+function about({ parameters, requester, accountId }: MailJob) {
+  return { accountId, clientId: parameters.clientId?.slice(0, MAX_AUDITED_LENGTH), ...requester }
 }
 
 // A notice belongs to what it tells of, and has no event of its own.

@@ -1,9 +1,10 @@
 /** Makes mails: first the link, then what is read. */
-import type { CarriedParameters, IdentifiedClient, OutgoingMail } from '../contract/index.ts'
+import type { RequestParameters, IdentifiedClient } from '../contract/index.ts'
+import type { OutgoingMail } from './sending.ts'
 import { MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
 import { hashToken, newToken } from '../crypto/token.ts'
 import type { AccountFlowsStore, MailJob } from '../store/index.ts'
-import { attemptOf } from '../store/request-order.ts'
+import { attemptOf } from '../store/outbox-record.ts'
 import type { Views } from '../views/index.ts'
 import { MAIL_FLOWS, type LinkParts, type MailLink, type Recipient } from './kinds.ts'
 
@@ -17,7 +18,7 @@ interface RenderParts extends LinkParts {
 
 interface MailMakerParts extends RenderParts {
   /** Drops what does not belong to a registered client and its redirect URI, and names that client. */
-  identify(carried: CarriedParameters): Promise<IdentifiedClient>
+  identify(parameters: RequestParameters): Promise<IdentifiedClient>
 }
 
 export type MakeMail = ReturnType<typeof createMakeMail>
@@ -27,8 +28,8 @@ export function createMakeMail(parts: MailMakerParts) {
 
   /** Makes the link of a mail. `superseded`: the user has asked for another one since. */
   return async (job: MailJob, recipient: Recipient) => {
-    const { carried, client } = await identify(job.carried)
-    const link = await MAIL_FLOWS[job.kind].mint(parts, job, recipient, carried)
+    const { parameters, client } = await identify(job.parameters)
+    const link = await MAIL_FLOWS[job.kind].mint(parts, job, recipient, parameters)
     if (link === 'superseded') return link
     return {
       /** The mail, as it leaves. */

@@ -1,11 +1,21 @@
 /** OpenID Connect Back-Channel Logout 1.0, by the provider's own means. */
 import { randomUUID } from 'node:crypto'
 import { errors, type Provider } from 'oidc-provider'
-import type { ClientLogout, TellClient } from '../store/index.ts'
+import type { Clock } from '../clock.ts'
+import type {
+  ClientLogout,
+  ClientLogoutStore,
+  NewClientLogout,
+  TellClient,
+} from '../store/index.ts'
 import { readClient } from './clients.ts'
-import type { OidcParts } from './parts.ts'
 import type { PostForm } from './post-form.ts'
 import type { Client } from './request-check.ts'
+import { idOf } from '../crypto/token.ts'
+import { isStoreUnavailable } from '../errors.ts'
+import type { Log } from '../contract/index.ts'
+import type { SessionEnd } from '../store/cutoffs.ts'
+import type { EndedClientSids } from './account-records.ts'
 
 /** Only with back-channel logout on, the provider knows `backchannel_logout_uri` of its clients. */
 export function isBackchannelLogoutOn({ Client }: Provider): boolean {
@@ -25,21 +35,19 @@ export function isBackchannelLogoutOn({ Client }: Provider): boolean {
   }
 }
 
-type TellParts = Pick<OidcParts, 'provider' | 'log'> & { post: PostForm }
+type TellParts = Pick<LogoutParts, 'provider' | 'log'> & { post: PostForm }
 
 /** Client, keys and token are read or made when the client is notified. None of them is ever stored. */
 export function createTellClient({ provider, post, log }: TellParts): TellClient {
   return async (logout, signal) => {
-    const client = await readClient(provider(), logout.clientId)
+    const { clientId } = logout
+    const client = await readClient(provider(), clientId)
     if (client === 'unreadable') return { reason: 'client_unreadable', isFinal: false }
     if (!client) return { reason: 'client_gone', isFinal: true }
     const { backchannelLogoutUri: uri } = client
     if (uri === undefined) return { reason: 'no_uri', isFinal: true }
     const token = await logoutToken(provider(), client, logout).catch((error: unknown) =>
-      log('warn', 'no logout token could be made', {
-        client: logout.clientId,
-        error: String(error),
-      }),
+      log('warn', 'no logout token could be made', { client: clientId, error: String(error) }),
     )
     if (token === undefined) return { reason: 'no_token', isFinal: false }
     const reason = await post(uri, { logout_token: token }, signal)
@@ -59,4 +67,63 @@ async function logoutToken(
   token.set('jti', randomUUID())
   if (sid !== undefined) token.set('sid', sid)
   return token.issue({ use: 'logout' })
+}
+
+/** A client that is down for a day is not notified. */
+const LIFE_MS = 24 * 3_600_000
+
+export type RecordLoggedOutClients = ReturnType<typeof createRecordLoggedOutClients>
+
+export interface LogoutParts {
+  provider(): Provider
+  clientLogouts: ClientLogoutStore
+  clock: Clock
+  log: Log
+}
+
+/** Records which clients are to be notified, and calls `wake` if there are any. It throws only if the store cannot be reached. */
+export function createRecordLoggedOutClients(
+  { provider, clientLogouts, clock, log }: LogoutParts,
+  wake: () => void,
+) {
+  return (accountId: string, end: SessionEnd, clients: EndedClientSids) =>
+    unlessUnavailable(log, async () => {
+      if (!isBackchannelLogoutOn(provider())) return
+      const logouts: NewClientLogout[] = []
+      const note = ([clientId, sids]: [string, Set<string>]) =>
+        unlessUnavailable(log, async () => {
+          const client = await readClient(provider(), clientId)
+          if (!client) return
+          const notified = sidsToNotify(client, [...sids])
+          const canBeTold = notified.length > 0
+          const requestedAt = clock.now()
+          const expiresAt = new Date(requestedAt.getTime() + LIFE_MS)
+          const logout = { endId: end.id, accountId, clientId, canBeTold, requestedAt, expiresAt }
+          for (const sid of canBeTold ? notified : [undefined])
+            logouts.push({ ...logout, id: idOf([end.id, clientId, sid]), sid })
+        })
+      // All at once: to read a client, the provider may wait for its server.
+      await Promise.all([...clients].map(note))
+      await clientLogouts.add(logouts)
+      if (logouts.some(({ canBeTold }) => canBeTold)) wake()
+    })
+}
+
+/** Other failures are only logged: the account is signed out here in any case. */
+async function unlessUnavailable(log: Log, work: () => Promise<void>): Promise<void> {
+  try {
+    await work()
+  } catch (error) {
+    if (isStoreUnavailable(error)) throw error
+    const message = 'clients of an ended account could not be found; they are not told'
+    log('error', message, { error: String(error) })
+  }
+}
+
+/** Each `sid` of which the client is notified. `undefined`: all at once. An empty list: it cannot be notified. */
+function sidsToNotify(client: Client | 'unreadable', sids: string[]): (string | undefined)[] {
+  // It may be readable later. What it requires is not known yet, and a `sid` is right in any case.
+  if (client === 'unreadable') return sids.length > 0 ? sids : [undefined]
+  if (client.backchannelLogoutUri === undefined) return []
+  return client.backchannelLogoutSessionRequired === true ? sids : [undefined]
 }

@@ -1,15 +1,16 @@
 import type { Context } from 'koa'
 import { errors, type Provider } from 'oidc-provider'
-import { appendCarried } from '../contract/carried-query.ts'
-import { isLoopbackHost } from '../settings/loopback-host.ts'
-import type { CapturedRequest, CarriedParameters, IdentifiedClient } from '../contract/index.ts'
+import { appendParameters } from '../contract/requests.ts'
+import { isLoopbackHost } from '../settings/addresses.ts'
+import type { CapturedRequest } from '../store/logins.ts'
+import type { RequestParameters, IdentifiedClient } from '../contract/index.ts'
 import type { ShownClient } from '../views/page-locals.ts'
 import { createRequestCheck, type Client } from './request-check.ts'
 
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 
 /** Servers and proxies refuse addresses that are much longer. */
-const MAX_CARRIED_LENGTH = 4_000
+const MAX_PARAMETERS_LENGTH = 4_000
 
 export type Clients = ReturnType<typeof createClients>
 
@@ -17,11 +18,11 @@ export type Clients = ReturnType<typeof createClients>
 export function createClients(provider: () => Provider, origin: string) {
   const passesToday = createRequestCheck(provider)
 
-  async function genuineClient(carried: CarriedParameters) {
-    const { clientId, redirectUri } = carried
+  async function genuineClient(parameters: RequestParameters) {
+    const { clientId, redirectUri } = parameters
     if (clientId === undefined || redirectUri === undefined) return undefined
-    const query = appendCarried(new URLSearchParams(), carried).toString()
-    if (query.length > MAX_CARRIED_LENGTH) return undefined
+    const query = appendParameters(new URLSearchParams(), parameters).toString()
+    if (query.length > MAX_PARAMETERS_LENGTH) return undefined
     const client = await findClient(provider(), clientId)
     return client?.redirectUriAllowed(redirectUri) ? client : undefined
   }
@@ -32,7 +33,7 @@ export function createClients(provider: () => Provider, origin: string) {
     return { clientName: isSeen(clientName) ? clientName : client.clientId, ...(isOwn && { logo }) }
   }
 
-  function hrefOf(client: Client, { redirectUri = '' }: CarriedParameters) {
+  function hrefOf(client: Client, { redirectUri = '' }: RequestParameters) {
     const { initiateLoginUri, clientUri, applicationType } = client
     if (initiateLoginUri !== undefined) {
       const url = new URL(initiateLoginUri)
@@ -48,14 +49,14 @@ export function createClients(provider: () => Provider, origin: string) {
 
   return {
     /**
-     * The carried parameters with their client, if they name a registered client and one of its redirect URIs. Otherwise no parameters.
+     * The request parameters with their client, if they name a registered client and one of its redirect URIs. Otherwise no parameters.
      * So nothing unregistered, or too long for an address, is ever signed, mailed, rendered or followed.
      */
     async identify(
-      carried: CarriedParameters,
+      parameters: RequestParameters,
     ): Promise<IdentifiedClient & { client?: ShownClient }> {
-      const client = await genuineClient(carried)
-      return client ? { carried, client: shownClient(client) } : { carried: {} }
+      const client = await genuineClient(parameters)
+      return client ? { parameters, client: shownClient(client) } : { parameters: {} }
     },
 
     /** The name that pages show. A client that is gone is named by its id. */
@@ -86,11 +87,11 @@ export function createClients(provider: () => Provider, origin: string) {
      * the mail.
      */
     async restart(
-      carried: CarriedParameters,
+      parameters: RequestParameters,
       loginPage?: string,
     ): Promise<ShownClient | undefined> {
-      const client = await genuineClient(carried)
-      return client && { ...shownClient(client), href: loginPage ?? hrefOf(client, carried) }
+      const client = await genuineClient(parameters)
+      return client && { ...shownClient(client), href: loginPage ?? hrefOf(client, parameters) }
     },
   }
 }

@@ -1,16 +1,21 @@
+/**
+ * The adapter of oidc-provider: no record is found again once a cut-off ended it. Only this folder touches the provider; other files here
+ * resume its requests, renew a session, find clients and notify them. It never knows a flow, a mail or a page.
+ */
 import type { Adapter, AdapterConstructor, AdapterFactory } from 'oidc-provider'
-import type { CutOff, EndedSessions, SessionEnd } from '../contract/index.ts'
-import { must } from '../errors.ts'
+import type { EndedSessions, Log } from '../contract/index.ts'
+import type { SessionEnd } from '../store/cutoffs.ts'
+import { isJsonObject, must } from '../errors.ts'
 import { accountRecords } from './account-records.ts'
-import type { RecordLoggedOutClients } from './logged-out-clients.ts'
+import type { RecordLoggedOutClients } from './backchannel-logout.ts'
 import type { OwnAdapter } from './own-adapter.ts'
-import type { OidcParts } from './parts.ts'
-import { createOutages, type Outages } from './outages.ts'
-import { createSeenLogins, type SeenLogins } from './seen-logins.ts'
+import { createOutages, type Outages } from './provider-answers.ts'
+import { createSeenLogins, type SeenLogins, type SeenParts } from './seen-logins.ts'
 
-type EndableParts = Pick<OidcParts, 'cutoffs' | 'users' | 'clock' | 'log'> & {
+interface EndableParts extends SeenParts {
   own: OwnAdapter
   recordLoggedOutClients: RecordLoggedOutClients
+  log: Log
 }
 
 export function createEndableSessions(parts: EndableParts) {
@@ -20,7 +25,7 @@ export function createEndableSessions(parts: EndableParts) {
   const factories: AdapterFactory[] = []
   const wrappers = new WeakSet<object>()
 
-  async function cutOff(accountId: string, end: SessionEnd): Promise<CutOff> {
+  async function cutOff(accountId: string, end: SessionEnd) {
     const records = accountRecords(factories, log, accountId)
     const [ends, endedBy] = await Promise.all([cutoffs.end(accountId, end), records.look()])
     const { counts, clients } = endedBy(ends)
@@ -92,9 +97,7 @@ function wrap(
 function onePerModel(adapter: AdapterConstructor | AdapterFactory): AdapterFactory {
   const made = new Map<string, Adapter>()
   return (model) => {
-    const known = made.get(model)
-    if (known) return known
-    const one = isConstructor(adapter) ? new adapter(model) : adapter(model)
+    const one = made.get(model) ?? (isConstructor(adapter) ? new adapter(model) : adapter(model))
     made.set(model, one)
     return one
   }
@@ -103,5 +106,4 @@ function onePerModel(adapter: AdapterConstructor | AdapterFactory): AdapterFacto
 // By the prototype, like oidc-provider.
 const isConstructor = (
   adapter: AdapterConstructor | AdapterFactory,
-): adapter is AdapterConstructor =>
-  typeof adapter.prototype === 'object' && adapter.prototype !== null
+): adapter is AdapterConstructor => isJsonObject(adapter.prototype)

@@ -1,7 +1,7 @@
 import type { Context, Next } from 'koa'
 import type { Provider } from 'oidc-provider'
 import type { SecretBox } from '../crypto/secret-box.ts'
-import type { CarriedParameters } from '../contract/index.ts'
+import type { RequestParameters } from '../contract/index.ts'
 import { outcomeOf } from './provider-answers.ts'
 
 const NAME = 'account_flows_login'
@@ -42,7 +42,7 @@ export function createOpenLogin(provider: () => Provider, box: SecretBox, resetU
     /** The address of that page, if its login can still be finished here, and is for this client and redirect URI. */
     async pageFor(
       ctx: Context,
-      { clientId, redirectUri }: CarriedParameters,
+      { clientId, redirectUri }: RequestParameters,
     ): Promise<string | undefined> {
       const login = readCookie(ctx)
       const interaction = login && (await provider().Interaction.find(login.uid))

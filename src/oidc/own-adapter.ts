@@ -1,11 +1,10 @@
-import { errors } from 'oidc-provider'
+import { errors, type AdapterPayload } from 'oidc-provider'
+import type { Clock } from '../clock.ts'
+import type { SecretBox } from '../crypto/secret-box.ts'
 import { hashToken } from '../crypto/token.ts'
-import type { ProviderRecord } from '../store/index.ts'
+import type { AccountFlowsStore, ProviderRecord } from '../store/index.ts'
 import { setNewest } from '../store/bounded-map.ts'
-import type { AccountAdapter } from './account-records.ts'
-import { OAUTH_MODELS } from './account-stamp.ts'
-import type { OidcParts } from './parts.ts'
-import { isOver, opened, sealed, type SealedParts, storedId, toRecord } from './sealed-records.ts'
+import { OAUTH_MODELS, accountStamp, type AccountAdapter } from './account-records.ts'
 
 /** Models whose records may have no time to expire. */
 const LASTING = ['Client', 'InitialAccessToken', 'RegistrationAccessToken']
@@ -20,9 +19,14 @@ const CONSUMED_ONCE = new Set([
 ])
 
 /** So many records that were found are known until they are consumed. */
-const MOST_FOUND = 1_000
+const MAX_FOUND = 1_000
 
-type Parts = SealedParts & Pick<OidcParts, 'providerRecords'>
+interface Parts {
+  providerRecords: AccountFlowsStore['providerRecords']
+  box: SecretBox
+  clock: Clock
+}
+
 type Found = Map<string, ProviderRecord>
 
 export type OwnAdapter = ReturnType<typeof createOwnAdapter>
@@ -73,7 +77,7 @@ function adapterOf(parts: Parts, model: string, found: Found): AccountAdapter {
     async find(id) {
       if (typeof id !== 'string') return undefined
       const record = await records.find(storedId(model, id))
-      if (record && CONSUMED_ONCE.has(model)) setNewest(found, record.id, record, MOST_FOUND)
+      if (record && CONSUMED_ONCE.has(model)) setNewest(found, record.id, record, MAX_FOUND)
       return record && opened(parts, record)
     },
 
@@ -131,4 +135,61 @@ function refuseUsed(model: string): never {
     throw new errors.InvalidRequestUri('request_uri is invalid, expired, or was already used')
   }
   throw new errors.InvalidGrant('it was already used')
+}
+
+/** Ids that open nothing: admins look for clients by hand, and what was seen once is only compared. */
+const ID_IN_CLEAR = new Set(['Client', 'ReplayDetection'])
+
+/** Elsewhere the id itself opens what it names, so that the database holds its hash. */
+const storedId = (model: string, id: string) =>
+  `${model}:${ID_IN_CLEAR.has(model) ? id : hashToken(id)}`
+
+const isOver = ({ clock }: Parts, { expiresAt }: ProviderRecord) =>
+  expiresAt !== undefined && expiresAt <= clock.now()
+
+function toRecord(
+  { box, clock }: Parts,
+  model: string,
+  id: string,
+  payload: AdapterPayload,
+  expiresIn: number | undefined,
+): ProviderRecord {
+  const { grantId, uid, userCode, consumed } = payload
+  const named = { id: storedId(model, id), model }
+  return {
+    ...named,
+    expiresAt: expiresIn === undefined ? undefined : timeIn(clock.now(), expiresIn),
+    accountId: accountStamp(model, payload)?.accountId,
+    grantId,
+    uid: uid === undefined ? undefined : hashToken(uid),
+    userCode: userCode === undefined ? undefined : hashToken(userCode),
+    consumedAt: typeof consumed === 'number' ? new Date(consumed * 1000) : undefined,
+    ...sealed(box, named, payload),
+  }
+}
+
+/** A client may choose the time of what it signs. Databases know four digits of a year. */
+const timeIn = (now: Date, seconds: number) =>
+  new Date(Math.min(now.getTime() + seconds * 1000, Date.UTC(9998)))
+
+function sealed(
+  box: SecretBox,
+  { id, model }: Pick<ProviderRecord, 'id' | 'model'>,
+  payload: AdapterPayload,
+): Pick<ProviderRecord, 'clear' | 'sealed'> {
+  const seal = (secret: object) => box.seal(JSON.stringify(secret), id)
+  if (!ID_IN_CLEAR.has(model)) return { clear: undefined, sealed: seal(payload) }
+  const { client_secret, ...clear } = payload
+  return { clear, sealed: client_secret === undefined ? undefined : seal({ client_secret }) }
+}
+
+/** `undefined`: it is over, no key of the ring opens it, or it was altered. */
+function opened(parts: Parts, record: ProviderRecord): AdapterPayload | undefined {
+  if (isOver(parts, record)) return undefined
+  const { id, model, consumedAt } = record
+  const [clear, none] = ID_IN_CLEAR.has(model) ? [record.clear, '{}'] : []
+  const secret = record.sealed === undefined ? none : parts.box.open(record.sealed, id)
+  if (secret === undefined) return undefined
+  const payload: AdapterPayload = { ...clear, ...JSON.parse(secret) }
+  return consumedAt ? { ...payload, consumed: Math.floor(consumedAt.getTime() / 1000) } : payload
 }

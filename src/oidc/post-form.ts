@@ -3,8 +3,8 @@ import { request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import { must, reachCodeOf } from '../errors.ts'
-import { ipOf } from '../settings/loopback-host.ts'
+import { isJsonObject, must, reachCodeOf } from '../errors.ts'
+import { ipOf } from '../settings/addresses.ts'
 
 /** How clients are notified that an account is signed out. */
 export interface ClientLogoutOptions {
@@ -15,7 +15,7 @@ export interface ClientLogoutOptions {
 /** @throws TypeError where the option is something else. */
 export function checkClientLogout(option: ClientLogoutOptions = {}): boolean {
   const { allowPrivateNetworks = false }: ClientLogoutOptions = Object(option)
-  const isGood = typeof option === 'object' && option && typeof allowPrivateNetworks === 'boolean'
+  const isGood = isJsonObject(option) && typeof allowPrivateNetworks === 'boolean'
   must(isGood, 'clientLogout must be an object with allowPrivateNetworks: true or false')
   return allowPrivateNetworks
 }

@@ -8,17 +8,18 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { Context, Middleware, Next } from 'koa'
-import type { Interaction } from 'oidc-provider'
-import type { CapturedRequest } from '../contract/index.ts'
+import type { Interaction, Provider } from 'oidc-provider'
+import type { CapturedRequest } from '../store/logins.ts'
 import type { OpenLogin } from './open-login.ts'
-import type { OidcParts } from './parts.ts'
 import { outcomeOf } from './provider-answers.ts'
-import { injectCookie } from './request-cookies.ts'
 
 /** The one request that makes the record also uses it. */
 export const HANDOVER_SECONDS = 60
 
-export type ReenterParts = Pick<OidcParts, 'provider' | 'clock'> & { openLogin: OpenLogin }
+export interface ReenterParts {
+  provider(): Provider
+  openLogin: Pick<OpenLogin, 'forget'>
+}
 
 /** Sends a request through the provider again, as if the login page had answered with this result. */
 export async function resumeRequest(
@@ -72,4 +73,25 @@ export const restoreRequest: Middleware = async (ctx, next) => {
     else ctx.req.headers.cookie = cookie
     if (original !== undefined) Reflect.set(ctx.req, 'originalUrl', original)
   }
+}
+
+/** Adds a cookie to the request, signed as the provider expects. That saves a redirect to ourselves. */
+export function injectCookie(ctx: Context, name: string, value: string): void {
+  const kept = withoutCookie(ctx.req.headers.cookie, name)
+  const pairs = [...kept, `${name}=${value}`]
+  // The types lack `keys`.
+  const { keys }: { keys?: { sign(data: string): string } } = Object(ctx.cookies)
+  if (keys) pairs.push(`${name}.sig=${keys.sign(`${name}=${value}`)}`)
+  ctx.req.headers.cookie = pairs.join('; ')
+}
+
+export function dropCookie(ctx: Context, name: string): void {
+  ctx.req.headers.cookie = withoutCookie(ctx.req.headers.cookie, name).join('; ')
+}
+
+function withoutCookie(header: string | undefined, name: string): string[] {
+  const pairs = (header ?? '').split(';').map((pair) => pair.trim())
+  return pairs.filter(
+    (pair) => pair !== '' && !pair.startsWith(`${name}=`) && !pair.startsWith(`${name}.sig=`),
+  )
 }

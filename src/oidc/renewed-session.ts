@@ -5,20 +5,27 @@
  */
 import type { Context } from 'koa'
 import type { Provider, Session } from 'oidc-provider'
-import type { LiveSession } from '../contract/index.ts'
-import { loginSecond, seenAll } from '../store/login-end.ts'
+import type { Clock } from '../clock.ts'
+import type { Log } from '../contract/index.ts'
+import type { SessionCutoffStore } from '../store/index.ts'
+import { loginSecond, seenAll } from '../store/cutoffs.ts'
 import { must } from '../errors.ts'
-import type { OidcParts } from './parts.ts'
 import type { SeenLogins } from './seen-logins.ts'
 
 /** A request, and its answer, of which nothing is sent yet. */
 type Browser = Pick<Context, 'req' | 'res'>
 
-type Parts = Pick<OidcParts, 'provider' | 'cutoffs' | 'clock' | 'log'> & { sessions: SeenLogins }
+interface Parts {
+  provider(): Provider
+  sessions: Pick<SeenLogins, 'readCutoffs' | 'runAsLogin'>
+  cutoffs: Pick<SessionCutoffStore, 'read'>
+  clock: Clock
+  log: Log
+}
 
 /** Looks for the live session of this account in a browser. */
 export function createLiveSession({ provider, sessions, cutoffs, clock, log }: Parts) {
-  return async (browser: Browser, accountId: string): Promise<LiveSession | undefined> => {
+  return async (browser: Browser, accountId: string) => {
     // Read before the session. So an end in between also ends the new one.
     const idp = seenAll(await sessions.readCutoffs(accountId)).idp + 1
     const { session, setCookie } = await sessionIn(provider(), browser)

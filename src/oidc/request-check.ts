@@ -3,7 +3,7 @@ import { UnsecuredJWT } from 'jose'
 import type { Context } from 'koa'
 import type { Provider } from 'oidc-provider'
 import { AccountFlowsError } from '../errors.ts'
-import type { CapturedRequest } from '../contract/index.ts'
+import type { CapturedRequest } from '../store/index.ts'
 import { outcomeOf } from './provider-answers.ts'
 
 export type Client = NonNullable<Awaited<ReturnType<Provider['Client']['find']>>>
@@ -44,11 +44,9 @@ export function createRequestCheck(provider: () => Provider) {
     const request = new UnsecuredJWT(params).setIssuer(clientId).setAudience(issuer).encode()
     const standIn = new PushedAuthorizationRequest({ request, ...(trusted && { trusted }) })
     const uri = `urn:ietf:params:oauth:request_uri:${await standIn.save(QUESTION_SECONDS)}`
+    const query = new URLSearchParams({ client_id: clientId, request_uri: uri })
     try {
-      return await startsInteraction(
-        ctx,
-        new URLSearchParams({ client_id: clientId, request_uri: uri }),
-      )
+      return await startsInteraction(ctx, query)
     } finally {
       await standIn.destroy()
     }

@@ -4,18 +4,28 @@
  */
 import type { Context, Next } from 'koa'
 import type { Session } from 'oidc-provider'
-import { appendCarried } from '../contract/carried-query.ts'
-import { loginSecond } from '../store/login-end.ts'
-import type { CapturedRequest, CarriedParameters, LoginResult } from '../contract/index.ts'
+import type { Clock } from '../clock.ts'
+import { appendParameters } from '../contract/requests.ts'
+import { loginSecond } from '../store/cutoffs.ts'
+import type { CapturedRequest, LoginResult } from '../store/logins.ts'
+import type { RequestParameters } from '../contract/index.ts'
 import { defined } from '../store/kind.ts'
 import { outcomeOf } from './provider-answers.ts'
-import { HANDOVER_SECONDS, reenter, resumeRequest, type ReenterParts } from './reenter.ts'
-import { dropCookie, injectCookie } from './request-cookies.ts'
+import {
+  HANDOVER_SECONDS,
+  dropCookie,
+  injectCookie,
+  reenter,
+  resumeRequest,
+  type ReenterParts,
+} from './reenter.ts'
 
 /** A login that only the link proves, dated when the request with the link arrived. */
 export type EmailLogin = Omit<LoginResult, 'remember'> & { amr: string[] }
 
-export function createResume(parts: ReenterParts) {
+type ResumeParts = ReenterParts & { clock: Clock }
+
+export function createResume(parts: ResumeParts) {
   const { provider } = parts
   return {
     /** The account that is signed in to this browser. `undefined`: none is. */
@@ -55,21 +65,21 @@ export function createResume(parts: ReenterParts) {
       askAgain(parts, ctx, next, captured),
 
     /**
-     * Signs the account in by its e-mail alone, then sends the carried parameters through the authorization endpoint with all its
+     * Signs the account in by its e-mail alone, then sends the request parameters through the authorization endpoint with all its
      * checks. Parameters that were not captured, such as PKCE, are never assumed.
      */
     async authorizeByEmail(
       ctx: Context,
       next: Next,
       { accountId, ts: loginTs, amr }: EmailLogin,
-      carried: CarriedParameters,
+      parameters: RequestParameters,
     ) {
       const session = await provider().Session.get(ctx)
       session.loginAccount({ accountId, loginTs, amr })
       session.resetIdentifier()
       await session.save(HANDOVER_SECONDS)
       injectCookie(ctx, provider().cookieName('session'), session.jti)
-      const query = appendCarried(new URLSearchParams({ response_type: 'code' }), carried)
+      const query = appendParameters(new URLSearchParams({ response_type: 'code' }), parameters)
       const path = provider().pathFor('authorization', { mountPath: '' })
       await reenter(parts, ctx, next, `${path}?${query.toString()}`)
     },
@@ -111,7 +121,7 @@ async function askAgain(
 const DENIED = { error: 'access_denied', error_description: 'End-User aborted interaction' }
 
 async function finish(
-  parts: ReenterParts,
+  parts: ResumeParts,
   ctx: Context,
   next: Next,
   captured: CapturedRequest,

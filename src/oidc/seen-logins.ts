@@ -4,15 +4,17 @@ import type { Context, Next } from 'koa'
 import type { AdapterPayload } from 'oidc-provider'
 import type { Clock } from '../clock.ts'
 import { passwordDigest } from '../crypto/password.ts'
-import type { SessionCutoffs } from '../contract/index.ts'
 import {
   isEnded,
   loginSecond,
   seenAll,
   seenBy,
-  type SeenCutoffs,
   seenNone,
-} from '../store/login-end.ts'
+  type SessionCutoffs,
+  type SeenCutoffs,
+} from '../store/cutoffs.ts'
+import type { UserStore } from '../contract/index.ts'
+import type { SessionCutoffStore } from '../store/index.ts'
 import {
   accountStamp,
   earliest,
@@ -20,14 +22,17 @@ import {
   OAUTH_MODELS,
   SEEN,
   withLogin,
-} from './account-stamp.ts'
-import type { Outage } from './outages.ts'
-import type { OidcParts } from './parts.ts'
+} from './account-records.ts'
+import type { Outage } from './provider-answers.ts'
 
 const SAVED_BY_HOSTS = new Set(['Session', 'BackchannelAuthenticationRequest'])
 const ENDED_MODELS = new Set(['Session', ...OAUTH_MODELS])
 
-type SeenParts = Pick<OidcParts, 'cutoffs' | 'users' | 'clock'>
+export interface SeenParts {
+  cutoffs: SessionCutoffStore
+  users: Pick<UserStore, 'findById'>
+  clock: Clock
+}
 
 interface Parts {
   clock: Clock

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
+import { access, readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { brotliDecompress } from 'node:zlib'
 
@@ -21,6 +21,9 @@ export function loadCommonPasswords(): Promise<Buffer> {
   })
   return list
 }
+
+/** @throws an error that names the list, if the package is damaged. */
+export const expectCommonPasswords = () => access(LIST)
 
 /** Whether it is a common password, in any letter case or Unicode form, with or without blanks around it. Blanks alone are common. */
 export async function isCommon(password: string): Promise<boolean> {

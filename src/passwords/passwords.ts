@@ -1,19 +1,23 @@
+/**
+ * How passwords are hashed and compared, and which new ones are refused beyond their length. The folder never knows where a password was
+ * typed, or what is done with it.
+ */
 import type { CheckedOptions } from '../options.ts'
 import { within, type Clock } from '../clock.ts'
 import { createHashing } from '../crypto/hashing.ts'
 import { refuseLength } from '../crypto/password.ts'
-import { AccountFlowsError, errorName } from '../errors.ts'
-import type { JudgePassword, ReasonWords, RefusedNewPassword, User } from '../contract/index.ts'
+import { AccountFlowsError, errorName, isJsonObject } from '../errors.ts'
+import type { ValidatePassword, ReasonWords, RefusedNewPassword, User } from '../contract/index.ts'
 import type { Settings } from '../settings/table.ts'
-import { isCommon, loadCommonPasswords } from './common.ts'
+import { expectCommonPasswords, isCommon, loadCommonPasswords } from './common.ts'
 import { isMadeOf, namesOf } from './personal.ts'
 import { createIsLeaked } from './range-service.ts'
 
-export type PasswordJudge = ReturnType<typeof createPasswords>['passwordJudge']
+export type PasswordRules = ReturnType<typeof createPasswords>['passwordRules']
 
-/** Passwords are hashed, compared, and judged beyond their length. */
+/** Passwords are hashed, compared, and checked beyond their length. */
 export function createPasswords(options: CheckedOptions, settings: () => Settings) {
-  const { hashing, bcryptCost, brand, baseUrl, judgePassword, clock, log } = options
+  const { hashing, bcryptCost, brand, baseUrl, validatePassword, clock, log } = options
   const service = [brand.name, baseUrl.hostname]
   const isLeaked = createIsLeaked(clock, log)
   const isOn = () => settings().passwordBlocklist !== 'off'
@@ -30,9 +34,9 @@ export function createPasswords(options: CheckedOptions, settings: () => Setting
 
   /**
    * @returns `undefined`: the password is good. It never answers `excess`, a refusal of the length, or `password_current`.
-   * @throws `ERR_JUDGE_FAILED` if the host's judgement failed.
+   * @throws `ERR_VALIDATOR_FAILED` if the host's check failed.
    */
-  async function judge(password: string, user: User): Promise<RefusedNewPassword | undefined> {
+  async function validate(password: string, user: User): Promise<RefusedNewPassword | undefined> {
     const { passwordBlocklist, passwordRangeUrl } = settings()
     if (isOn()) {
       if (isMadeOf(password, namesOf(user, service))) return { refusal: 'password_personal' }
@@ -40,30 +44,30 @@ export function createPasswords(options: CheckedOptions, settings: () => Setting
       if (passwordBlocklist === 'pwned' && (await isLeaked(password, passwordRangeUrl)))
         return { refusal: 'password_common' }
     }
-    return judgePassword && askHost(judgePassword, password, user, clock)
+    return validatePassword && askHost(validatePassword, password, user, clock)
   }
 
-  const passwordJudge = {
-    /** Whether the current settings judge anything. */
-    isAsked: () => isOn() || judgePassword !== undefined,
-    judge,
+  const passwordRules = {
+    /** Whether the current settings check anything. */
+    isAsked: () => isOn() || validatePassword !== undefined,
+    validate,
 
-    /** Checks the length, then `judge`, then the current password. The last costs a hash, and may throw `ERR_OVERLOADED`. */
-    async judgeAll(password: string, user: User): Promise<RefusedNewPassword | undefined> {
+    /** Checks the length, then `check`, then the current password. The last costs a hash, and may throw `ERR_OVERLOADED`. */
+    async validateAll(password: string, user: User): Promise<RefusedNewPassword | undefined> {
       const refused = refuseLength(password, settings())
       if (refused) return refused
-      const judged = await judge(password, user)
-      if (judged || !isOn() || user.passwordHash === undefined) return judged
+      const validated = await validate(password, user)
+      if (validated || !isOn() || user.passwordHash === undefined) return validated
       const isCurrent = await hashes.verifyPassword(user, password)
       return isCurrent ? { refusal: 'password_current' } : undefined
     },
 
-    /** So that the first user does not wait for it. */
+    /** So that the first user does not wait for the list, or finds it missing. */
     async load() {
-      if (isOn()) await loadCommonPasswords()
+      await (isOn() ? loadCommonPasswords() : expectCommonPasswords())
     },
   }
-  return { ...hashes, passwordJudge, dearestCost: () => dearestCost }
+  return { ...hashes, passwordRules, dearestCost: () => dearestCost }
 }
 
 const HOST_MS = 2_000
@@ -71,14 +75,14 @@ const MAX_REASON = 300
 
 /** Fails closed. Of an error of the host it keeps the name alone, because the message may quote the password. */
 async function askHost(
-  judge: JudgePassword,
+  validate: ValidatePassword,
   password: string,
   user: User,
   clock: Clock,
 ): Promise<RefusedNewPassword | undefined> {
   let why = 'its answer has no reason'
   try {
-    const answer: unknown = await within(clock, HOST_MS, judge(password, { ...user }))
+    const answer: unknown = await within(clock, HOST_MS, validate(password, { ...user }))
     if (answer === undefined) return undefined
     const reason = answer === 'late' ? undefined : wordsOf(Reflect.get(Object(answer), 'reason'))
     if (reason !== undefined) return { refusal: 'password_host', reason }
@@ -86,13 +90,13 @@ async function askHost(
   } catch (error) {
     why = `it threw ${errorName(error)}`
   }
-  throw new AccountFlowsError('ERR_JUDGE_FAILED', `judgePassword failed: ${why}`)
+  throw new AccountFlowsError('ERR_VALIDATOR_FAILED', `validatePassword failed: ${why}`)
 }
 
 function wordsOf(reason: unknown): ReasonWords | undefined {
   if (typeof reason === 'string') return shortened(reason)
-  if (typeof reason !== 'object' || reason === null) return undefined
-  const words = Object.entries<unknown>({ ...reason }).flatMap(([tag, text]) =>
+  if (!isJsonObject(reason)) return undefined
+  const words = Object.entries(reason).flatMap(([tag, text]) =>
     typeof text === 'string' ? [[tag, shortened(text)] as const] : [],
   )
   return words.length > 0 ? Object.fromEntries(words) : undefined

@@ -1,17 +1,17 @@
-import type { Setting, SettingProblem, Values } from './setting.ts'
+/** A change of the settings: what it is checked for, what it warns of, and which secrets it takes along. Each secret is for one server. */
+import type { Report, Setting, SettingProblem, Values } from './kinds.ts'
 import {
+  MASK,
   contradiction,
   failClosed,
   missingForLogin,
-  MASK,
   parseAll,
   straysOf,
   withoutContradiction,
   type OpenedSettings,
   type WantedSettings,
 } from './rules.ts'
-import { forgetSecretsOfOtherServer, type Forgotten } from './secrets.ts'
-import { isSmtpConfigured, settingNamed } from './table.ts'
+import { isSmtpConfigured, settingNamed, type SettingTexts, type Settings } from './table.ts'
 
 const MAX_SHOWN = 64
 
@@ -95,4 +95,63 @@ function warningsOf(values: Values, hasTransport: boolean): string[] {
     warnings.push('smtp_tls is none: mails and the SMTP login are sent unencrypted')
   }
   return warnings
+}
+
+/** What each secret was given for: it is sealed for that, forgotten with it, and never sent to another server. */
+const GIVEN_FOR: Record<string, (keyof SettingTexts)[]> = {
+  smtp_password: ['smtp_host', 'smtp_port'],
+  // They are as good as what the mail server is shown for them.
+  smtp_oauth_client_secret: ['smtp_host', 'smtp_port', 'smtp_oauth_token_endpoint'],
+  smtp_oauth_refresh_token: ['smtp_host', 'smtp_port', 'smtp_oauth_token_endpoint'],
+}
+const SECRETS = Object.entries(GIVEN_FOR)
+
+/** Names of the settings that say which server a secret is for. */
+export const givenFor = (secret: string): readonly string[] => GIVEN_FOR[secret] ?? []
+
+/** What a secret is sealed for. So a writer of the database cannot have it sent to another server. */
+export function purposeOf(name: string, values: Values): string {
+  const given = givenFor(name).map((each) => values[each] ?? '')
+  return `${name} for ${given.join(' port ')}`
+}
+
+/** The name of a secret, and of what changed without it. */
+type Forgotten = [secret: string, moved: string[]]
+
+/** Where the server changes without them, its secrets go. */
+function forgetSecretsOfOtherServer(
+  held: OpenedSettings,
+  wanted: WantedSettings,
+  values: Values,
+): Forgotten[] {
+  return SECRETS.flatMap<Forgotten>(([secret, servers]) => {
+    const moved = servers.filter((name) => values[name] !== held.plain[name])
+    const isGiven = secret in wanted && wanted[secret] !== MASK
+    if (moved.length === 0 || isGiven || !held.values[secret]) return []
+    values[secret] = ''
+    return [[secret, moved]]
+  })
+}
+
+/** Whether the way of logging in that these values mean uses the secret. */
+export function isOfLogin(secret: string, values: Values): boolean {
+  return (secret !== 'smtp_password') === (values['smtp_auth'] === 'xoauth2')
+}
+
+/** The settings in force. Where no key opens a secret of the login, they say so. */
+export function openedSettings({ values, inForce }: OpenedSettings, report?: Report): Settings {
+  const locked = SECRETS.map(([secret]) => secret).find(
+    (secret) => isOfLogin(secret, inForce) && secret in values && !(secret in inForce),
+  )
+  const smtpFault = locked && `No key of the ring opens ${locked}`
+  return { ...parseAll(inForce, report), smtpFault }
+}
+
+/** Those of `wanted` that have no stored value; a secret comes with its server, or not at all. */
+export function unset(wanted: WantedSettings, stored: Values): WantedSettings {
+  const isForAnotherServer = (secret: string) =>
+    givenFor(secret).some((name) => stored[name] !== undefined && stored[name] !== wanted[name])
+  return Object.fromEntries(
+    Object.entries(wanted).filter(([name]) => !(name in stored) && !isForAnotherServer(name)),
+  )
 }

@@ -5,7 +5,7 @@ import { AccountFlowsError } from '../errors.ts'
 import { nextVersion, type Change } from './history.ts'
 import type { Log } from '../contract/index.ts'
 import type { SettingsStore, StoredSettings } from '../store/index.ts'
-import type { Report, Values } from './setting.ts'
+import type { Report, Values } from './kinds.ts'
 import {
   failClosed,
   parseAll,
@@ -13,7 +13,7 @@ import {
   withoutContradiction,
   type OpenedSettings,
 } from './rules.ts'
-import { openedSettings, purposeOf } from './secrets.ts'
+import { openedSettings, purposeOf } from './change.ts'
 import { settingNamed, type Settings } from './table.ts'
 
 const MAX_ATTEMPTS = 10
@@ -38,7 +38,7 @@ export function createHeldSettings(store: SettingsStore, box: SecretBox, log: Lo
   let reported = new Map<string, { value: string; problem: string }>()
   let waiting: Promise<void> | undefined
 
-  // What is wrong with it is told once.
+  // Each fault is logged once.
   function hold(stored: StoredSettings): void {
     const wrong: typeof reported = new Map()
     const report: Report = (key, value, problem) => {
@@ -61,7 +61,7 @@ export function createHeldSettings(store: SettingsStore, box: SecretBox, log: Lo
   // One look or change after the other: none sees half of another, or takes back a newer one.
   const inTurn = <T>(work: () => Promise<T>) => ofAll('settings', work)
 
-  // Whoever asks while others wait for their turn gets what they get: in an outage nobody waits for more than two reads.
+  // A caller joins those who wait for their turn. So in an outage no caller waits for more than two reads.
   function follow(): Promise<void> {
     waiting ??= inTurn(async () => {
       waiting = undefined
@@ -71,7 +71,7 @@ export function createHeldSettings(store: SettingsStore, box: SecretBox, log: Lo
     return waiting
   }
 
-  /** Writes what `next` makes of what is stored, if it can be read, and again where somebody else wrote meanwhile. */
+  /** Writes what `next` makes of what is stored, if it can be read, and again if another process wrote meanwhile. */
   async function write<T>(
     next: (held: Held) => Promise<{ outcome: T } | (Change & { outcome: T })>,
   ): Promise<T | 'unreadable'> {
@@ -83,7 +83,7 @@ export function createHeldSettings(store: SettingsStore, box: SecretBox, log: Lo
       if (!('values' in change)) return change.outcome
       const stored = nextVersion(held, change)
       if (await store.write(stored.values, held.version, stored.history)) {
-        // Not read again: by then somebody else may have written, or the database be gone, and this is done.
+        // Not read again: this change is done, even if another one came since, or the database is gone.
         hold(stored)
         return change.outcome
       }
@@ -119,11 +119,14 @@ function openAll(values: Values, box: SecretBox, report: Report) {
   return opened
 }
 
-export function sealAll(names: string[], values: Values, box: SecretBox) {
+/** Those that changed, and each secret that is for another server than before. */
+export function sealAll(changed: string[], before: Values, values: Values, box: SecretBox) {
   const sealed: Values = {}
-  for (const [name, value] of Object.entries(values))
-    if (names.includes(name))
-      sealed[name] = isSealed(name, value) ? box.seal(value, purposeOf(name, values)) : value
+  for (const [name, value] of Object.entries(values)) {
+    const purpose = purposeOf(name, values)
+    if (!changed.includes(name) && purpose === purposeOf(name, before)) continue
+    sealed[name] = isSealed(name, value) ? box.seal(value, purpose) : value
+  }
   return sealed
 }
 

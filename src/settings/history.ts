@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { SettingsVersion, StoredSettings } from '../store/index.ts'
-import type { Values } from './setting.ts'
+import type { Values } from './kinds.ts'
 import { settingNamed } from './table.ts'
 
 /** How many versions are kept, the present one among them. */
@@ -8,14 +8,14 @@ const KEPT = 20
 
 export type Author = Required<Pick<SettingsVersion, 'at' | 'actor'>>
 
-/** What the settings become. `changed`: names of those that are others now. `by`: `undefined`: nobody is named. */
+/** What the settings become. `changed`: names of those that are others now. `by`: `undefined`: no author is named. */
 export interface Change {
   values: Values
   changed: string[]
   by: Author | undefined
 }
 
-/** A version as it is told: with what it changed. */
+/** A version with what it changed. */
 export interface ToldVersion extends Omit<SettingsVersion, 'secrets'> {
   /** A secret has neither `before` nor `after`. `undefined`: the version before is not kept. */
   changes?: { key: string; before?: string | undefined; after?: string | undefined }[]
@@ -38,7 +38,7 @@ export function nextVersion(stored: StoredSettings, { values, changed, by }: Cha
   const version = stored.version + 1
   const [earlier, present] = versionsOf(stored)
   const secrets = changed.filter((name) => settingNamed(name)?.secret)
-  // A refresh token that takes the place of another is nobody's change, and pushes none out of the history.
+  // A refresh token that replaces another has no author, and pushes no version out of the history.
   const isRotation = by === undefined && changed.length > 0 && secrets.length === changed.length
   const history = isRotation
     ? [...earlier, { ...present, version }]
@@ -46,14 +46,14 @@ export function nextVersion(stored: StoredSettings, { values, changed, by }: Cha
   return { version, values, history: history.slice(-KEPT) }
 }
 
-/** The earlier ones are oldest first. Somebody may have written by hand what is stored now: nobody is named for that. */
+/** The earlier ones are oldest first. What is stored now may have been written by hand: then no author is named. */
 function versionsOf({
   version,
   values,
   history = [],
 }: StoredSettings): [earlier: SettingsVersion[], present: SettingsVersion] {
   const open = withoutSecrets(values)
-  // Somebody may have written a secret into it by hand.
+  // A secret may have been written into it by hand.
   const kept = history.map((one) => ({ ...one, values: withoutSecrets(one.values) }))
   const present = kept.find((one) => one.version === version)
   const isAsWritten = present && isDeepStrictEqual(present.values, open)

@@ -1,7 +1,18 @@
-/** What stored values mean, and which valid values contradict each other. */
-import { MAX_PASSWORD_BYTES } from './kinds.ts'
-import { parseOne, type Report, type SettingProblem, type Values } from './setting.ts'
-import { allSettings, settingsTable, type SettingKey, type Settings } from './table.ts'
+/** What stored values mean, which valid values contradict each other, and which are recommended. */
+import {
+  MAX_PASSWORD_BYTES,
+  parseOne,
+  type Report,
+  type SettingProblem,
+  type Values,
+} from './kinds.ts'
+import {
+  allSettings,
+  settingsTable,
+  type SettingKey,
+  type SettingTexts,
+  type Settings,
+} from './table.ts'
 
 /** Stands for a secret in the admin API. Sent back, it keeps the secret. */
 export const MASK = '***'
@@ -34,7 +45,7 @@ export const strictestValues: Values = Object.fromEntries(
   ),
 )
 
-/** Replaces each invalid value whose setting has a strictest one: by that of `before`, else the default, else the strictest. `report` is told. */
+/** Replaces each invalid value whose setting has a strictest one: by that of `before`, else the default, else the strictest. */
 export function failClosed(values: Values, before: Values, report?: Report): Values {
   const closed = { ...values }
   for (const { name, strictest, default: byDefault, parse } of allSettings) {
@@ -101,4 +112,56 @@ export function missingForLogin(settings: Settings): string[] {
     : ['smtpUsername', 'smtpPassword']
   if (isByToken && !settings.smtpOauthRefreshToken) needed.push('smtpOauthClientSecret')
   return needed.filter((key) => settings[key] === undefined).map((key) => settingsTable[key].name)
+}
+
+interface Recommendation {
+  name: keyof SettingTexts
+  /** As sent over the wire. */
+  value: string
+  /** What it is good for, to end the sentence "so that …". */
+  reason: string
+  /** Whether these settings are as good, or stricter, which no advice should change. */
+  isMet(settings: Settings): boolean
+}
+
+/** What suits most services better than the default, which goes by the letter of the specification. Each row says why. */
+export const recommendations: readonly Recommendation[] = [
+  {
+    name: 'email_link_confirmation',
+    value: 'other_browser',
+    reason: 'an address is confirmed only by a person who has its mailbox and knows the password',
+    isMet: ({ emailLinkConfirmation }) => emailLinkConfirmation !== 'off',
+  },
+  {
+    name: 'reset_requires_verified_email',
+    value: 'true',
+    reason:
+      'reset links go only to verified addresses; with require_email_verification, people verify theirs',
+    isMet: ({ resetRequiresVerifiedEmail }) => resetRequiresVerifiedEmail,
+  },
+  {
+    name: 'resend_cooldown',
+    value: '30s',
+    reason: 'a second click sends no second mail',
+    isMet: ({ resendCooldown }) => resendCooldown >= 30_000,
+  },
+  {
+    name: 'password_blocklist',
+    value: 'common',
+    reason: 'nobody sets a password that everybody tries first',
+    isMet: ({ passwordBlocklist }) => passwordBlocklist !== 'off',
+  },
+  {
+    name: 'validation_min_password_length',
+    value: '15',
+    reason: 'a password is hard to guess also where it is the only factor',
+    // Above a lower maximum it would be refused, and all others with it.
+    isMet: ({ minPasswordLength, maxPasswordLength }) =>
+      minPasswordLength >= 15 || maxPasswordLength < 15,
+  },
+]
+
+/** Those that these settings do not meet. */
+export function unmetBy(settings: Settings): Recommendation[] {
+  return recommendations.filter(({ isMet }) => !isMet(settings))
 }

@@ -1,24 +1,25 @@
+/**
+ * The settings of section 2.5: their table, their kinds, what values mean, and the one keeper that holds, shows and changes them. The
+ * folder never knows who reads a setting, nor how an admin asks for a change.
+ */
 import type { SecretBox } from '../crypto/secret-box.ts'
 import type { Log } from '../contract/index.ts'
 import type { SettingsStore } from '../store/index.ts'
-import { applied } from './change.ts'
+import { applied, isOfLogin, openedSettings, unset } from './change.ts'
 import { createHeldSettings, etagOf, isSealed, sealAll, type Held } from './held.ts'
 import { historyOf, type Author } from './history.ts'
-import type { SettingProblem, Values } from './setting.ts'
+import type { SettingProblem, Values } from './kinds.ts'
 import { missingForLogin, shownOf, type WantedSettings } from './rules.ts'
-import { isOfLogin, openedSettings, toSeal, unset } from './secrets.ts'
 import { settingNamed } from './table.ts'
 
-export type { SettingProblem } from './setting.ts'
-
 export interface ChangeConditions {
-  /** For the history. `undefined`: nobody is named. */
+  /** For the history. `undefined`: no author is named. */
   by?: Author
   /** ETags, one of which the settings must have. `undefined`: whatever they have. */
   ifMatch?: readonly string[] | undefined
   /** Everything is checked, nothing applied; the answer is what would be. */
   isDryRun?: boolean
-  /** Called with the keys just before they are changed, once more where somebody else was first. If it throws, nothing is changed. */
+  /** Called with the keys just before they are changed, once more if another change was first. If it throws, nothing is changed. */
   announce?(keys: string[]): Promise<void>
 }
 
@@ -57,7 +58,7 @@ export function createSettingsKeeper(
       if (changed.length === 0 || isDryRun) return { outcome }
       await announce?.(changed)
       const kept = Object.entries(held.values).filter(([name]) => !changed.includes(name))
-      const sealed = sealAll(toSeal(changed, values), values, box)
+      const sealed = sealAll(changed, held.plain, values, box)
       return { values: { ...Object.fromEntries(kept), ...sealed }, changed, by, outcome }
     })
     if (Array.isArray(outcome) || typeof outcome === 'string') return outcome
@@ -107,8 +108,8 @@ export function createSettingsKeeper(
         held.write(async ({ values, plain }) => {
           const outcome = toReseal({ values, plain }, box)
           if (outcome.resealed.length === 0 || isDryRun) return { outcome }
-          const resealed = sealAll(outcome.resealed, plain, box)
-          return { values: { ...values, ...resealed }, changed: [], by, outcome }
+          const sealed = sealAll(outcome.resealed, plain, plain, box)
+          return { values: { ...values, ...sealed }, changed: [], by, outcome }
         }),
       ),
   }

@@ -3,25 +3,27 @@
  * of the command line, docs/settings.md and the OpenAPI file come from here.
  */
 import {
+  MAX_PASSWORD_BYTES,
   boolean,
   choice,
   duration,
   isEndpoint,
+  isHost,
+  isPrintable,
   limit,
-  MAX_PASSWORD_BYTES,
   number,
   pause,
   text,
+  type Setting,
 } from './kinds.ts'
-import type { Setting } from './setting.ts'
-import { smtpTable } from './smtp-table.ts'
+import { isMailAddress } from './addresses.ts'
 
-export type { Setting, SettingType } from './setting.ts'
+export type { Setting } from './kinds.ts'
 
 const DAY = 86_400_000
 
 /** How long events stay by default. */
-export const AUDIT_DAYS = 400
+const AUDIT_DAYS = 400
 
 export const settingsTable = {
   passwordResetExpiration: duration('password_reset_expiration', '1h', 7 * DAY, {
@@ -44,7 +46,50 @@ export const settingsTable = {
       'Any other browser shows a code of six digits, to be typed where the login waits.',
     strictest: 'other_browser',
   }),
-  ...smtpTable,
+  smtpHost: text('smtp_host', {
+    meaning: 'SMTP server host name.',
+    expected: 'a host name or an IP address, without port',
+    accepts: isHost,
+  }),
+  smtpPort: number('smtp_port', undefined, 65_535, { meaning: 'SMTP server port, typically 587.' }),
+  smtpUsername: text('smtp_username', { meaning: 'SMTP authentication user name.' }),
+  smtpPassword: text('smtp_password', {
+    meaning: 'SMTP authentication password.',
+    secret: true,
+  }),
+  smtpAuth: choice('smtp_auth', 'password', ['password', 'xoauth2'], {
+    meaning:
+      'How to log in to the SMTP server. password: with smtp_username and smtp_password. ' +
+      'xoauth2: with smtp_username and an access token. Microsoft 365 and Google need this.',
+  }),
+  smtpOauthTokenEndpoint: text('smtp_oauth_token_endpoint', {
+    meaning: 'Address that gives access tokens, for smtp_auth xoauth2.',
+    expected: 'an https address, or an http one of this machine',
+    accepts: isEndpoint,
+  }),
+  smtpOauthClientId: text('smtp_oauth_client_id', { meaning: 'Client ID at the token endpoint.' }),
+  smtpOauthClientSecret: text('smtp_oauth_client_secret', {
+    meaning: 'Client secret at the token endpoint.',
+    secret: true,
+  }),
+  smtpOauthRefreshToken: text('smtp_oauth_refresh_token', {
+    meaning:
+      'Refresh token of the mailbox. Without it, the client asks with its own credentials (client credentials grant).',
+    expected: 'at most 4096 characters of ASCII',
+    accepts: (value) => /^[!-~]{1,4096}$/.test(value),
+    secret: true,
+  }),
+  smtpOauthScope: text('smtp_oauth_scope', { meaning: 'Scope to ask for at the token endpoint.' }),
+  smtpFrom: text('smtp_from', {
+    meaning: 'Sender e-mail address.',
+    expected: 'one plain e-mail address',
+    accepts: isMailAddress,
+  }),
+  smtpFromName: text('smtp_from_name', {
+    meaning: 'Sender name, shown before the address.',
+    expected: 'at most 64 printable characters, without spaces at its ends',
+    accepts: (value) => isPrintable(value) && value.length <= 64 && value.trim() === value,
+  }),
   passwordChangedEmail: boolean('password_changed_email', 'true', {
     meaning:
       'When true, the user gets a mail after a reset, an invitation or `flows.passwordChanged`. It says that the password was changed.',
@@ -82,7 +127,7 @@ export const settingsTable = {
     strictest: 'auto',
   }),
   auditRetention: duration('audit_retention', `${AUDIT_DAYS}d`, 3650 * DAY, {
-    // Links and dead letters are told of for a week, and so is what became of them.
+    // Links and dead letters are shown for a week, with what became of them.
     minDays: 7,
     meaning: 'How long the audit log keeps an event after it was recorded.',
   }),

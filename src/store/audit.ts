@@ -46,7 +46,7 @@ export interface AuditQuery {
 }
 
 /** Of more at once, the order is lost. */
-const MOST_AHEAD_MS = 100
+const MAX_AHEAD_MS = 100
 
 export type AuditLog = ReturnType<typeof auditLog>
 
@@ -56,7 +56,7 @@ export function auditLog(records: Records, { now }: Pick<Clock, 'now'>) {
   /** Events of one process are told in the order in which they were recorded, though several come in a millisecond. */
   function inOrder(): Date {
     const at = now().getTime()
-    last = last >= at && last < at + MOST_AHEAD_MS ? last + 1 : at
+    last = last >= at && last < at + MAX_AHEAD_MS ? last + 1 : at
     return new Date(last)
   }
 

@@ -1,13 +1,11 @@
 /** Clients that are told of an ended account (OpenID Connect Back-Channel Logout 1.0): who is to be told, and who was. */
-import { weekAfter } from './week.ts'
-import { holds, kindOf, type RecordOf } from './kind.ts'
-import { queueOf } from './queue.ts'
+import { holds, kindOf, weekAfter, type RecordOf } from './kind.ts'
+import { firstWanted, queueOf, tableOf } from './table.ts'
 import type { Records } from './records.ts'
-import { firstWanted, tableOf } from './table.ts'
 
-const STATES = ['waiting', 'sent', 'dead', 'untold'] as const
+const STATES = ['waiting', 'sent', 'dead', 'not_notified'] as const
 
-/** How far it is. `dead`: nobody will try again. `untold`: it cannot be told. */
+/** How far it is. `dead`: nobody will try again. `not_notified`: it cannot be told. */
 export type ClientLogoutState = (typeof STATES)[number]
 
 export const CLIENT_LOGOUTS = kindOf({
@@ -78,7 +76,7 @@ export interface LogoutFailure {
 }
 
 /** At most so many are answered for an account. */
-const MOST_FOUND = 100
+const MAX_FOUND = 100
 
 export type ClientLogoutStore = ReturnType<typeof clientLogouts>
 
@@ -128,7 +126,7 @@ export function clientLogouts(records: Records) {
 
     /** Of one account, or of one of its ends; newest first, at most 100. */
     find({ accountId, endId }: { accountId: string; endId?: string }): Promise<ClientLogout[]> {
-      const newest = { by: 'requestedAt', isDescending: true, limit: MOST_FOUND } as const
+      const newest = { by: 'requestedAt', isDescending: true, limit: MAX_FOUND } as const
       const isOfEnd = (logout: ClientLogout) => endId === undefined || logout.endId === endId
       return firstWanted(logouts, { ...newest, equal: { accountId } }, isOfEnd)
     },
@@ -139,7 +137,7 @@ function newRecord(logout: NewClientLogout): ClientLogout {
   const { canBeTold, requestedAt, expiresAt } = logout
   return {
     ...logout,
-    state: canBeTold ? 'waiting' : 'untold',
+    state: canBeTold ? 'waiting' : 'not_notified',
     attempts: 0,
     isForgotten: false,
     availableAt: requestedAt,

@@ -1,4 +1,26 @@
-/** The types of what the flows store, and of the store itself. */
+/**
+ * All that the flows keep. A file for each kind of record says its fields, what they mean, and how they change; a `RecordStore` keeps them.
+ * This folder knows no flow, no mail and no page. Only the folders of databases know a database.
+ */
+import type { Change, Kind, RecordStore } from './record-store.ts'
+import { AUDIT_EVENTS, auditLog } from './audit.ts'
+import { CLIENT_LOGOUTS, clientLogouts } from './client-logouts.ts'
+import type { KindOf } from './kind.ts'
+import { NOT_ME_TOKENS, notMeTokens } from './not-me-tokens.ts'
+import { MAIL_OUTBOX, isHeldAt } from './outbox-record.ts'
+import { PENDING_LOGINS, pendingLogins } from './logins.ts'
+import { createRecords, type Records, revisionOf } from './records.ts'
+import { tableOf } from './table.ts'
+import { KINDS, isUnfinished, type TokenRecord } from './tokens.ts'
+import type { Clock } from '../clock.ts'
+import { CUTOFFS, cutoffStore } from './cutoffs.ts'
+import { KEY_RINGS, keyRings } from './key-rings.ts'
+import { RATE_LIMITS, rateLimits } from './limits.ts'
+import { mailOutbox } from './outbox.ts'
+import { PROVIDER_RECORDS, providerRecords } from './provider-records.ts'
+import { SETTINGS, settingsStore } from './settings.ts'
+import { resetTokens, verificationTokens } from './token-stores.ts'
+
 export type * from './audit.ts'
 export type * from './client-logouts.ts'
 export type * from './cutoffs.ts'
@@ -7,10 +29,149 @@ export type * from './limits.ts'
 export type * from './logins.ts'
 export type * from './not-me-tokens.ts'
 export type * from './outbox.ts'
-export type * from './outbox-administration.ts'
-export type { JobRecord, MailJob, MailJobStatus, NewMailJob } from './outbox-record.ts'
+export type * from './outbox-record.ts'
 export type * from './provider-records.ts'
 export type * from './settings.ts'
-export type * from './flows-store.ts'
 export type * from './token-stores.ts'
 export type * from './tokens.ts'
+
+/** All kinds, in the order in which they are started. */
+export const ALL_KINDS: readonly Kind[] = [
+  ...Object.values(KINDS),
+  NOT_ME_TOKENS,
+  PENDING_LOGINS,
+  CUTOFFS,
+  CLIENT_LOGOUTS,
+  MAIL_OUTBOX,
+  AUDIT_EVENTS,
+  SETTINGS,
+  RATE_LIMITS,
+  KEY_RINGS,
+  PROVIDER_RECORDS,
+]
+
+/** Everything that the flows store, in one store. */
+export type AccountFlowsStore = ReturnType<typeof openStore>
+
+const opened = new WeakMap<RecordStore, AccountFlowsStore>()
+
+/** One for each record store, so that all flows of a process on it wait in the same queues. */
+export function flowsStore(store: RecordStore, clock: Clock): AccountFlowsStore {
+  const known = opened.get(store) ?? openStore(store, clock)
+  opened.set(store, known)
+  return known
+}
+
+function openStore(store: RecordStore, clock: Clock) {
+  const records = createRecords(store, clock)
+  const now = () => store.now()
+  return {
+    resetTokens: resetTokens(records, KINDS.resetTokens),
+    invitationTokens: resetTokens(records, KINDS.invitationTokens),
+    verificationTokens: verificationTokens(records),
+    notMeTokens: notMeTokens(records),
+    pendingLogins: pendingLogins(records),
+    cutoffs: cutoffStore(records),
+    clientLogouts: clientLogouts(records),
+    outbox: mailOutbox(records, clock, now),
+    audit: auditLog(records, clock),
+    settings: settingsStore(records),
+    limits: rateLimits(records, clock),
+    keyRings: keyRings(records, now),
+    providerRecords: providerRecords(records),
+    /** Creates collections and indexes; idempotent, and safe when several processes start at once. */
+    start: () => store.start(ALL_KINDS),
+    /** Removes what is over, where the database does not. */
+    purge: () => purge(store, ALL_KINDS),
+    /** Time of the database. */
+    now,
+    /** Looks whether everything is as `start` left it. */
+    inspect: async () => ({
+      wrongIndexes: await store.inspect?.(ALL_KINDS),
+      isVolatile: store.isVolatile === true,
+      isDurable: (await store.isDurable?.()) ?? true,
+    }),
+    /**
+     * Removes all records about one account, even if there is no user with this id: mails, links, waiting logins,
+     * client logouts and events.
+     * Three things stay. Cut-offs, so that nothing ended comes back. Everything that is under way `at` that time. Events of type
+     * `admin_action`, with `accountHash` as `details.account_hash` in place of the id. Repeated, it removes what came since.
+     */
+    forget: (accountId: string, at: Date, accountHash: string) =>
+      forgetAccount(records, accountId, at, accountHash),
+  }
+}
+
+/** So many are removed at a time. */
+const AT_ONCE = 500
+
+/** Removes what is over, where the database does not do so by itself. What was changed meanwhile stays. */
+export async function purge(store: RecordStore, kinds: readonly Kind[]): Promise<void> {
+  if (store.purges) return
+  const below = await store.now()
+  for (const kind of kinds.filter(({ purgedAt }) => purgedAt !== undefined)) {
+    for (let isMore = true; isMore;) {
+      const over = await store.find(kind, { by: `${kind.purgedAt}`, below, limit: AT_ONCE })
+      const changes = over.map((found): Change => {
+        return { id: found.id, revision: revisionOf(found), next: undefined, becomes: '' }
+      })
+      const done = changes.length > 0 ? await store.swap(kind, changes) : []
+      isMore = over.length === AT_ONCE && done.includes(true)
+    }
+  }
+}
+
+const PAGE = 500
+
+/** Mails first, which become links, and events last, which tell of all others. Answers how many records were removed, by what they are. */
+async function forgetAccount(records: Records, accountId: string, at: Date, accountHash: string) {
+  let underWay = 0
+  /** @param kept - what a record is from now on; one that still names the account is under way. `undefined`: it goes. */
+  async function forget<T extends { id: string }>(
+    kind: KindOf<T>,
+    owner: string,
+    kept: (record: T) => T | undefined = () => undefined,
+  ): Promise<number> {
+    const table = tableOf(records, kind)
+    const equal = { [kind.nameOf(owner)]: accountId }
+    const seen = new Set<string>()
+    let erased = 0
+    for (;;) {
+      const found = await records.find(kind, { equal, limit: PAGE + seen.size })
+      const next = found.filter(({ id }) => !seen.has(id))
+      if (next.length === 0) return erased
+      for (const stored of next) {
+        const { id } = stored
+        seen.add(id)
+        const left = kind.read(stored)
+          ? await table.change(id, (record) => {
+              const next = record && kept(record)
+              return { next, answer: record ? next : 'gone' }
+            })
+          : await table.remove(id)
+        if (left === undefined) erased += 1
+        else if (typeof left === 'object' && Reflect.get(left, owner) === accountId) underWay += 1
+      }
+    }
+  }
+  return {
+    mails: await forget(MAIL_OUTBOX, 'accountId', (job) => (isHeldAt(job, at) ? job : undefined)),
+    notMeTokens: await forget(NOT_ME_TOKENS, 'userId'),
+    resetTokens: await forget(KINDS.resetTokens, 'userId', unlessUnfinished),
+    verificationTokens: await forget(KINDS.verificationTokens, 'userId'),
+    invitationTokens: await forget(KINDS.invitationTokens, 'userId', unlessUnfinished),
+    pendingLogins: await forget(PENDING_LOGINS, 'accountId'),
+    clientLogouts: await forget(CLIENT_LOGOUTS, 'accountId', (logout) =>
+      logout.state === 'waiting' ? { ...logout, isForgotten: true } : undefined,
+    ),
+    events: await forget(AUDIT_EVENTS, 'accountId', (event) => {
+      if (event.type !== 'admin_action') return undefined
+      const details = { ...event.details, account_hash: accountHash }
+      return { ...event, accountId: undefined, details }
+    }),
+    /** Resets that are being finished, mails that a worker holds, client logouts that are still to be told: they are still there. */
+    underWay,
+  }
+}
+
+const unlessUnfinished = (token: TokenRecord) => (isUnfinished(token) ? token : undefined)

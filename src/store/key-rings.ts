@@ -19,7 +19,7 @@ export interface NotedKeyRing {
 }
 
 const HOUR_MS = 3_600_000
-const MOST_PROCESSES = 1_000
+const MAX_PROCESSES = 1_000
 
 export type KeyRings = ReturnType<typeof keyRings>
 
@@ -38,7 +38,7 @@ export function keyRings(records: Records, now: () => Promise<Date>) {
     /** What was noted within the last so many milliseconds, by the time of the database. */
     async noted(withinMs: number): Promise<NotedKeyRing[]> {
       const from = new Date((await now()).getTime() - withinMs + 1)
-      const found = await rings.find({ by: 'notedAt', from, limit: MOST_PROCESSES })
+      const found = await rings.find({ by: 'notedAt', from, limit: MAX_PROCESSES })
       return found.map(({ id, keyIds }) => ({ processId: id, keyIds }))
     },
   }

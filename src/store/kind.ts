@@ -1,7 +1,7 @@
 /** The kinds of the domain: a record of TypeScript on one side, the fields of a `Kind` on the other. */
 import type { FieldType, Fields, Stored } from './record-store.ts'
 import { AccountFlowsError } from '../errors.ts'
-import type { ChangedKind } from './changes.ts'
+import type { ChangedKind } from './records.ts'
 
 /** What a field of each type holds. */
 interface Values {
@@ -121,3 +121,16 @@ export function defined<T extends object>(parts: T) {
 
 export const snakeCase = (name: string) =>
   name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
+/**
+ * For how long a record stays once it is over, so that a late click can be told why it is too late. The id of a form that was sent stays
+ * taken for no less: once it is free again, nobody makes it any more.
+ */
+export const WEEK_MS = 7 * 24 * 60 * 60 * 1000
+
+/** Records of links outlive the mails that were sent before them, of which "This wasn't me" is good for eight days. */
+export const eightDaysAfter = (over: Date) => new Date(over.getTime() + (WEEK_MS / 7) * 8)
+
+export function weekAfter(over: Date): Date {
+  return new Date(over.getTime() + WEEK_MS)
+}

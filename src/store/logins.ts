@@ -1,11 +1,36 @@
 /** Logins that wait for a verification link (3.2): by whom they are finished. */
 import { z } from 'zod'
-import { carriedBy } from '../contract/carried-query.ts'
-import type { CapturedRequest } from './captured-request.ts'
-import type { CarriedParameters } from '../contract/requests.ts'
+import { parametersOf, type RequestParameters } from '../contract/requests.ts'
 import { holds, kindOf, type RecordOf } from './kind.ts'
 import type { Records } from './records.ts'
-import { type Table, tableOf } from './table.ts'
+import { tableOf, type Table } from './table.ts'
+import type { SeenCutoffs } from './cutoffs.ts'
+
+/** What a login result of oidc-provider holds. */
+export interface LoginResult {
+  accountId: string
+  acr?: string
+  amr?: string[]
+  remember?: boolean
+  /** The second in which the login POST arrived, before the password hash was read. */
+  ts: number
+  /** What decides which cut-offs the login outlives. `undefined`: its second does. */
+  accountFlowsSeen?: SeenCutoffs
+}
+
+/** A whole authorization request, as oidc-provider keeps it in an interaction, and the login it waits for. */
+export interface CapturedRequest {
+  params: Record<string, unknown>
+  prompt: unknown
+  trusted?: string[]
+  cid?: string
+  parJti?: string
+  deviceCode?: string
+  /** Secrets of the request, as a store gets them. */
+  sealed?: string
+  lastSubmission?: Record<string, unknown>
+  login: LoginResult
+}
 
 /** What a wrong login would be made of is looked at; the rest the provider checks again when it resumes. */
 const Captured = z.object({
@@ -55,11 +80,11 @@ type SomeLogins = { id: string } | { accountId: string; except?: string | undefi
 
 type WantedLogin =
   | { id: string }
-  | { accountId: string; carried: CarriedParameters }
+  | { accountId: string; parameters: RequestParameters }
   | { accountId: string; browserHash: string }
 
 /** So many are read; other limits keep an account below it. */
-const MOST = 1_000
+const MAX = 1_000
 
 export type PendingLoginStore = ReturnType<typeof pendingLogins>
 
@@ -87,8 +112,8 @@ export function pendingLogins(records: Records) {
     async find(which: WantedLogin): Promise<PendingLogin | undefined> {
       if ('id' in which) return logins.getReadable(which.id)
       return (await newestOf(logins, which.accountId)).find((login) =>
-        'carried' in which
-          ? isOfRequest(login, which.carried)
+        'parameters' in which
+          ? isOfRequest(login, which.parameters)
           : login.browserHash === which.browserHash && !login.continuedAt && !isVoid(login),
       )
     },
@@ -114,16 +139,16 @@ export function pendingLogins(records: Records) {
 }
 
 const newestOf = (logins: Table<PendingLogin>, accountId: string) =>
-  logins.find({ equal: { accountId }, by: 'createdAt', isDescending: true, limit: MOST })
+  logins.find({ equal: { accountId }, by: 'createdAt', isDescending: true, limit: MAX })
 
 async function someOf(logins: Table<PendingLogin>, which: SomeLogins) {
   if ('id' in which) return [which.id]
   return (await newestOf(logins, which.accountId)).filter(({ id }) => id !== which.except)
 }
 
-function isOfRequest({ captured }: PendingLogin, carried: CarriedParameters): boolean {
-  const own = carriedBy(captured)
+function isOfRequest({ captured }: PendingLogin, parameters: RequestParameters): boolean {
+  const own = parametersOf(captured)
   return (['clientId', 'redirectUri', 'state'] as const).every(
-    (name) => own[name] === carried[name],
+    (name) => own[name] === parameters[name],
   )
 }

@@ -1,16 +1,15 @@
 /** A request for a mail, as it is kept. */
 import { z } from 'zod'
 import type { MailKind } from '../contract/mail-kinds.ts'
-import type { CarriedParameters, Requester } from '../contract/requests.ts'
-import { weekAfter } from './week.ts'
-import { holds, kindOf, type RecordOf } from './kind.ts'
+import type { RequestParameters, Requester } from '../contract/requests.ts'
+import { holds, kindOf, weekAfter, type RecordOf } from './kind.ts'
 
 /** `over`: nothing but its id stays, which a form would send again. */
 type State = 'requested' | 'resolved' | 'superseded' | 'dead' | 'over'
 
 const Given = z.object({
   attempts: z.int().min(0).max(1_000_000),
-  carried: z.record(z.string(), z.string()),
+  parameters: z.record(z.string(), z.string()),
   requester: z.record(z.string(), z.string().or(z.boolean()).optional()),
 })
 
@@ -26,9 +25,9 @@ export const MAIL_OUTBOX = kindOf({
     pendingLoginId: 'text?',
     /** Where the mail goes, whatever address the account has by then. `undefined`: to that. */
     sendTo: 'text?',
-    /** When it was asked for, the account had not verified `sendTo`. Left out: that is judged when the mail leaves. */
+    /** When it was asked for, the account had not verified `sendTo`. Left out: that is checked when the mail leaves. */
     isClaim: 'boolean?',
-    carried: holds<CarriedParameters>('json'),
+    parameters: holds<RequestParameters>('json'),
     requester: holds<Requester>('json'),
     /** It can be asked for again, as a form is sent again: the id stays taken for a week after the job is over. */
     isOfForm: 'boolean?',
@@ -101,7 +100,7 @@ export const emptied = (id: string, at: Date): JobRecord => ({
   id,
   kind: 'password_reset',
   state: 'over',
-  carried: {},
+  parameters: {},
   requester: { address: undefined, userAgent: undefined },
   isResolved: false,
   requestedAt: at,
@@ -136,4 +135,35 @@ export function statusOf(record: JobRecord, at: Date) {
     /** Whether a worker holds it. */
     isHeld: isHeldAt(record, at),
   }
+}
+
+/**
+ * The place of a request in time. Of two requests for a mail the later one wins, in any order of the mails. Within one
+ * millisecond the ids decide. Of one request the later attempt wins: a worker that lost the job cannot undo what its successor
+ * did.
+ */
+export interface RequestOrder {
+  /** Time of the database. */
+  requestedAt: Date
+  mailJobId: string
+  /** 0: before any attempt. */
+  attempt: number
+}
+
+/** Whether one request is later than the other, or the later attempt of the same. */
+export function isLater(one: RequestOrder, other: RequestOrder): boolean {
+  const apart = one.requestedAt.getTime() - other.requestedAt.getTime()
+  if (apart !== 0) return apart > 0
+  if (one.mailJobId !== other.mailJobId) return one.mailJobId > other.mailJobId
+  return one.attempt > other.attempt
+}
+
+/** Where a job stands among the requests, before any attempt. */
+export function orderOf(job: { id: string; requestedAt: Date }): RequestOrder {
+  return { requestedAt: job.requestedAt, mailJobId: job.id, attempt: 0 }
+}
+
+/** The same for the attempt under way. */
+export function attemptOf(job: Parameters<typeof orderOf>[0] & { attempts: number }): RequestOrder {
+  return { ...orderOf(job), attempt: job.attempts }
 }

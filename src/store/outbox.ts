@@ -4,19 +4,21 @@
  */
 import type { Clock } from '../clock.ts'
 import { isMailKind, type MailKind } from '../contract/mail-kinds.ts'
-import { outboxAdministration } from './outbox-administration.ts'
 import {
+  MAIL_OUTBOX,
   dead,
   emptied,
+  isHeldAt,
   isWaiting,
+  statusOf,
   type JobRecord,
-  MAIL_OUTBOX,
   type MailJob,
+  type MailJobStatus,
   type NewMailJob,
 } from './outbox-record.ts'
-import { queueOf } from './queue.ts'
-import type { Records } from './records.ts'
-import { firstWanted, type Table, tableOf } from './table.ts'
+import { firstWanted, pagesOf, queueOf, tableOf, type QueryOf, type Table } from './table.ts'
+import type { Changed, Records } from './records.ts'
+import { defined } from './kind.ts'
 
 /**
  * Why a job is taken. `resolve`: to look its account up, or to end it if it is superseded. `send`: to send it, once it is
@@ -31,8 +33,8 @@ const STATES = {
   expire: ['resolved'],
 } as const satisfies Record<MailStage, readonly JobRecord['state'][]>
 
-/** So many are read; other limits keep an account below it. */
-const MOST = 1_000
+/** So many are read at a time; other limits keep an account below it. */
+const MAX = 1_000
 
 export type MailOutbox = ReturnType<typeof mailOutbox>
 
@@ -53,7 +55,7 @@ export function mailOutbox(records: Records, clock: Clock, now: () => Promise<Da
     /** What an account asked for, of one kind, as far as it was not removed; also what ended as a dead letter. */
     async requestsOf(accountId: string, kind: MailKind): Promise<JobRecord[]> {
       const newest = { equal: { accountId }, by: 'requestedAt', isDescending: true } as const
-      const found = (await jobs.find({ ...newest, limit: MOST })).toReversed()
+      const found = (await jobs.find({ ...newest, limit: MAX })).toReversed()
       return found.filter((job) => job.kind === kind && job.state !== 'over')
     },
 
@@ -132,9 +134,9 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
     /** Makes a dead letter of each record that is no readable job, and answers their ids. */
     async giveUpUnreadable(at: Date): Promise<string[]> {
       // Each call looks at the next page, and after the last one at the first.
-      const page = { ...(seen !== undefined && { after: { id: seen } }), limit: MOST }
+      const page = { ...(seen !== undefined && { after: { id: seen } }), limit: MAX }
       const found = await jobs.findAll(page)
-      seen = found.length < MOST ? undefined : found.at(-1)?.id
+      seen = found.length < MAX ? undefined : found.at(-1)?.id
       const damaged = found.filter(({ record }) => !record)
       const ended = damaged.map(({ id }) => {
         const letter = dead(emptied(id, at), at, 'unreadable')
@@ -171,3 +173,83 @@ async function dueFor(jobs: Table<JobRecord>, stage: MailStage, most: number, at
 
 const isMailJob = (job: JobRecord & { leaseId: string }): job is MailJob =>
   job.availableAt !== undefined && isMailKind(job.kind)
+
+/** Which records of the outbox an admin asks for. */
+export interface MailJobQuery {
+  /** That one alone. */
+  id?: string | undefined
+  state?: MailJobStatus['state'] | undefined
+  accountId?: string | undefined
+  /** Only what was requested before this time. */
+  requestedBefore?: Date | undefined
+  /** Only what was requested at this time or later. */
+  requestedFrom?: Date | undefined
+  limit: number
+}
+
+/** What the outbox tells an admin, and lets an admin do. @param now - of the database. */
+function outboxAdministration(jobs: Table<JobRecord>, now: () => Promise<Date>) {
+  /** Removes those of these that are to go still. Answers how many. */
+  const discardIf = (ids: string[], isToGo: (job: JobRecord) => boolean) =>
+    jobs.updateAll(ids, (job) => (isToGo(job) ? undefined : job))
+
+  return {
+    /** Newest request first. A damaged record is not told: it becomes a dead letter. */
+    async list(query: MailJobQuery, at: Date): Promise<MailJobStatus[]> {
+      const { id, state, accountId, requestedBefore: below, requestedFrom: from, limit } = query
+      const isAsked = (job: JobRecord) =>
+        job.state !== 'over' &&
+        (state === undefined || (state === 'dead') === (job.state === 'dead')) &&
+        (accountId === undefined || job.accountId === accountId) &&
+        (!below || job.requestedAt < below) &&
+        (!from || job.requestedAt >= from)
+      let equal: QueryOf<JobRecord>['equal'] = state === 'dead' ? { state } : {}
+      if (accountId !== undefined) equal = { accountId }
+      const newest = { id, equal, by: 'requestedAt', isDescending: true, limit } as const
+      const found = await firstWanted(jobs, { ...newest, ...defined({ below, from }) }, isAsked)
+      return found.map((job) => statusOf(job, at))
+    },
+
+    /**
+     * A dead letter becomes a request that its account made now, on database time. A waiting job becomes due `at` once. Atomic:
+     * of concurrent callers one gets `revived` for a dead letter. `no_account`: a dead letter whose account is unknown. `held`: a
+     * worker has it, or takes it next because it is due already. `not_found`: also for a record that no worker could read. Except
+     * for `revived`, nothing changed.
+     */
+    async revive(id: string, at: Date, expiresAt: Date) {
+      const request = { requestedAt: await now(), expiresAt }
+      return jobs.change(id, (job) => revived(job, at, request))
+    },
+
+    /** Removes a dead letter or a job that waits, unless a worker holds it; or all dead letters. Answers how many. */
+    async discard(which: { id: string } | 'dead', at: Date): Promise<number> {
+      if (which !== 'dead')
+        return discardIf([which.id], (job) => job.state !== 'over' && !isHeldAt(job, at))
+      const letters = { equal: { state: 'dead' }, by: 'requestedAt', limit: MAX } as const
+      let count = 0
+      for await (const page of pagesOf(jobs, letters)) {
+        const ids = page.map(({ id }) => id)
+        count += await discardIf(ids, ({ state }) => state === 'dead')
+      }
+      return count
+    },
+  }
+}
+
+function revived(
+  job: JobRecord | undefined,
+  at: Date,
+  request: Pick<JobRecord, 'requestedAt' | 'expiresAt'>,
+): Changed<JobRecord, 'revived' | 'no_account' | 'held' | 'not_found'> {
+  if (!job || job.state === 'over' || !isMailKind(job.kind))
+    return { next: job, answer: 'not_found' }
+  const { state, accountId, leaseId, availableAt } = job
+  const due = { ...job, availableAt: at }
+  if (state !== 'dead') {
+    const isHeld = leaseId !== undefined || !availableAt || availableAt <= at
+    return isHeld ? { next: job, answer: 'held' } : { next: due, answer: 'revived' }
+  }
+  if (accountId === undefined) return { next: job, answer: 'no_account' }
+  const anew = { isResolved: false, reason: undefined, purgeAt: undefined } as const
+  return { next: { ...due, ...request, ...anew, state: 'requested' }, answer: 'revived' }
+}

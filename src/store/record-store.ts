@@ -1,4 +1,5 @@
 /** How records are kept: five verbs, which a store for any database has. What a record means is not known here. */
+import { jsonOf } from '../errors.ts'
 
 /** What a field holds. `json`: what `JSON.parse` can answer, but for `null`. */
 export type FieldType = 'text' | 'number' | 'boolean' | 'time' | 'json'
@@ -157,7 +158,7 @@ export function checkId({ name }: Kind, id: string): void {
   if (typeof id !== 'string') throw new TypeError(`the id of a record of ${name} is to be a text`)
 }
 
-/** What was read, judged: its revision is a text, and each field is of its type. */
+/** What was read, checked: its revision is a text, and each field is of its type. */
 export function storedOf(
   kind: Kind,
   id: string,
@@ -191,3 +192,22 @@ export function isDone(
   if (next !== undefined && (found?.revision === becomes || found?.was === becomes)) return true
   return found && found.was === revision ? false : undefined
 }
+
+/** NUL and halves of surrogate pairs, which databases refuse or replace; and what looks like a text that was changed for that. */
+const UNKEPT = /[\0\p{Surrogate}]|^\\"/u
+
+/** A text that every database keeps as it is. Nearly always it is the text itself. */
+export const keptText = (text: string): string =>
+  UNKEPT.test(text) ? `\\${JSON.stringify(text)}` : text
+
+/** The text that was kept so. */
+export function textOf(kept: string): string {
+  const text = kept.startsWith('\\"') ? jsonOf(kept.slice(1)) : kept
+  // Nobody else's text that looks like one.
+  return typeof text === 'string' && keptText(text) === kept ? text : kept
+}
+
+const NO_JSON = Symbol('no JSON')
+
+/** What a database keeps as the text of some JSON. A symbol where it is none: `storedOf` then says that the record is damaged. */
+export const storedJson = (text: string): unknown => jsonOf(text) ?? NO_JSON

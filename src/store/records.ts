@@ -1,16 +1,17 @@
 /**
- * The one way to the store. Calls of the same turn share a command, and changes that wait for the same record share a swap. Where the
- * answer of a swap is lost, what is there is read.
+ * The one way to the store. Calls of the same turn share a command. Changes of one record that wait in a process share a swap, and
+ * processes compete.
  */
 import type { Clock } from '../clock.ts'
-import { AccountFlowsError } from '../errors.ts'
 import { newId } from '../crypto/token.ts'
+import { AccountFlowsError } from '../errors.ts'
+import { batched } from './batches.ts'
+import { setNewest } from './bounded-map.ts'
 import {
   ANY,
   checkChange,
   checkId,
   checkQuery,
-  isDone,
   type Change,
   type Fields,
   type Kind,
@@ -18,9 +19,6 @@ import {
   type RecordStore,
   type Stored,
 } from './record-store.ts'
-import { createChanges } from './changes.ts'
-import { findAll } from './joined-finds.ts'
-import { together } from './together.ts'
 
 export type Records = ReturnType<typeof createRecords>
 
@@ -66,59 +64,142 @@ export function createRecords(store: RecordStore, clock: Clock) {
   }
 }
 
-/** The verbs for one kind, one item a call. */
-const batched = (store: RecordStore, kind: Kind, clock: Clock) => ({
-  get: together(clock, (ids: string[]) => store.get(kind, ids)),
-  find: together(clock, (queries: Query[]) => findAll(store, kind, queries)),
-  swap: together(clock, (changes: Change[]) => swapAll(store, kind, changes)),
-})
-
-/** Whether a change was done, or why that is not known. */
-type Answer = unknown
-
-async function swapAll(store: RecordStore, kind: Kind, changes: Change[]): Promise<Answer[]> {
-  // Of several that overwrite a record the last one is enough: nobody has seen the others.
-  const overwrites = changes.filter(({ revision }) => revision === ANY)
-  const last = new Map(overwrites.map((change) => [change.id, change]))
-  const sent = changes.map((change) => (change.revision === ANY && last.get(change.id)) || change)
-  const answers = new Map<Change, Answer>()
-  for (let left = [...new Set(sent)]; left.length > 0;) {
-    // A command has one change of a record.
-    const firsts = new Map(left.toReversed().map((change) => [change.id, change]))
-    const now = left.filter((change) => firsts.get(change.id) === change)
-    left = left.filter((change) => firsts.get(change.id) !== change)
-    const done = await swapOnce(store, kind, now)
-    for (const [index, change] of now.entries()) answers.set(change, done[index] ?? false)
-  }
-  return sent.map((change) => answers.get(change) ?? false)
+/** What a record becomes, and what the caller is answered. `next` as it was: nothing is written. */
+export interface Changed<N, A> {
+  next: N | undefined
+  answer: A
 }
 
 /**
- * Where a swap failed, some changes of it may be done, and others may be under way still. What is there tells. What did not arrive is sent
- * once more, under the same name, and alone: what one caller gave fails for that caller.
+ * A pure function of the record as it is; `undefined`: there is none. It may be called many times, and only the last answer counts.
  */
-async function swapOnce(store: RecordStore, kind: Kind, changes: Change[]): Promise<Answer[]> {
-  const done = await store.swap(kind, changes).catch(() => undefined)
-  if (done) return done
-  const ids = changes.map(({ id }) => id)
-  const found = await store.get(kind, ids).catch((error: unknown) => error)
-  if (!Array.isArray(found)) return changes.map(() => found)
-  const answers = changes.map(async (change, index): Promise<Answer> => {
-    const { revision } = change
-    const isUnsent = revision === ANY || revision === found[index]?.revision
-    const again = () => alone(store, kind, change).catch((error: unknown) => error)
-    return isDone(change, found[index]) ?? (isUnsent ? again() : lost())
-  })
-  return Promise.all(answers)
+type ChangeOf<A> = (before: Stored | undefined) => Changed<Fields, A>
+
+/** So many changes may wait for one record, and in all. */
+const MAX_OF_RECORD = 1_000
+const MAX = 10_000
+/** A change fails once other processes were first for so long. */
+const LONGEST_MS = 5_000
+
+/** At most so many records are remembered. */
+const MAX_REMEMBERED = 5_000
+
+interface Waiting {
+  change: ChangeOf<unknown>
+  since: number
+  resolve(answer: unknown): void
+  reject(error: unknown): void
 }
 
-async function alone(store: RecordStore, kind: Kind, change: Change): Promise<Answer> {
-  const [done] = await store.swap(kind, [change])
-  if (done) return true
-  // It may be the first one that came in between.
-  const [found] = await store.get(kind, [change.id])
-  return found ? (isDone(change, found) ?? lost()) : false
+/**
+ * `isRemembered`: the process keeps the state after its last change, and need not read it. `isMostlyNew`: an unknown record is inserted
+ * first.
+ */
+export type ChangedKind = Kind & { isRemembered?: boolean; isMostlyNew?: boolean }
+
+const keyOf = ({ name }: Kind, id: string) => JSON.stringify([name, id])
+
+interface Verbs {
+  get(kind: Kind, id: string): Promise<Stored | undefined>
+  swap(kind: Kind, change: Change): Promise<boolean>
 }
 
-const lost = () =>
-  new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'the answer of the database was lost')
+function createChanges(verbs: Verbs, { now, sleep }: Clock) {
+  const remembered = new Map<string, Stored>()
+  const tryOnce = turnsWith(verbs, remembered)
+  const queues = new Map<string, Waiting[]>()
+  let all = 0
+
+  async function work(kind: ChangedKind, id: string, waiting: Waiting[]) {
+    for (let [lost, isFirst] = [0, true]; waiting.length > 0; isFirst = false) {
+      const began = now().getTime()
+      const losers = await tryOnce(kind, id, waiting.splice(0), isFirst)
+      lost = losers.length > 0 ? lost + 1 : 0
+      const isTooLate = ({ since }: Waiting) => now().getTime() - since > LONGEST_MS
+      for (const { reject } of losers.filter(isTooLate)) reject(contention())
+      waiting.unshift(...losers.filter((one) => !isTooLate(one)))
+      // Other processes read before they swap. Without a pause this one would always be first.
+      const longest = lost > 0 ? 2 ** lost : 2 * (now().getTime() - began)
+      if (waiting.length > 0) await sleep(Math.random() * Math.min(200, longest))
+    }
+    queues.delete(keyOf(kind, id))
+  }
+
+  /**
+   * Changes a record by a function of what it is.
+   *
+   * @param known - the record as the caller has just found it: it is not read again, unless another one has changed it since.
+   * @throws AccountFlowsError `ERR_STORE_UNAVAILABLE` where too many wait, or other processes change the record first for too long.
+   */
+  return async <A>(
+    kind: ChangedKind,
+    id: string,
+    change: ChangeOf<A>,
+    known?: Stored,
+  ): Promise<A> => {
+    const key = keyOf(kind, id)
+    const waiting = queues.get(key) ?? []
+    if (all >= MAX || waiting.length >= MAX_OF_RECORD) throw contention()
+    all += 1
+    const answer = new Promise<A>((resolve, reject) =>
+      waiting.push({ change, since: now().getTime(), resolve, reject }),
+    )
+    if (!queues.has(key)) {
+      queues.set(key, waiting)
+      if (known) remembered.set(key, known)
+      void work(kind, id, waiting)
+    }
+    return answer.finally(() => (all -= 1))
+  }
+}
+
+/** Of one record, one turn at a time. */
+function turnsWith({ get, swap }: Verbs, remembered: Map<string, Stored>) {
+  /** Answers those whose change must be tried again. */
+  return async function tryOnce(kind: ChangedKind, id: string, turn: Waiting[], isFirst: boolean) {
+    const key = keyOf(kind, id)
+    const guess = remembered.get(key)
+    const isGuessed = guess || (isFirst && kind.isMostlyNew)
+    remembered.delete(key)
+    try {
+      let tried = isGuessed && applied(id, guess, turn)
+      // Only a swap tells whether the guess was right.
+      if (!tried || tried.isUnchanged) tried = applied(id, await get(kind, id), turn)
+      const { found, answered, next, isUnchanged } = tried
+      const change: Change = { id, revision: revisionOf(found), next, becomes: newId() }
+      if (!isUnchanged && !(await swap(kind, change))) return answered.map(([one]) => one)
+      const written = next && { id, revision: change.becomes, was: undefined, fields: next }
+      const known = isUnchanged ? found : written
+      if (known && kind.isRemembered) setNewest(remembered, key, known, MAX_REMEMBERED)
+      for (const [{ resolve }, answer] of answered) resolve(answer)
+    } catch (error) {
+      for (const { reject } of turn) reject(error)
+    }
+    return []
+  }
+}
+
+/** A damaged record may have lost its revision. */
+export const revisionOf = (found: Stored | undefined): Change['revision'] =>
+  found?.revision === '' ? ANY : found?.revision
+
+/** All changes in turn. One that throws fails its caller alone. */
+function applied(id: string, found: Stored | undefined, turn: Waiting[]) {
+  const answered: [Waiting, unknown][] = []
+  let before = found
+  for (const one of turn) {
+    try {
+      const { next, answer } = one.change(before)
+      answered.push([one, answer])
+      if (next !== before?.fields)
+        before = next && { id, revision: '', was: undefined, fields: next }
+    } catch (error) {
+      one.reject(error)
+    }
+  }
+  const next = before?.fields
+  return { found, answered, next, isUnchanged: next === found?.fields }
+}
+
+const contention = () =>
+  new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'too many change the same record at once')

@@ -1,7 +1,8 @@
+/** The records of one kind, as the code names their fields: how they are found, and how they change. */
 import { checkLimit, type Query, type Stored, type Value } from './record-store.ts'
-import type { Changed } from './changes.ts'
 import { defined, type KindOf } from './kind.ts'
-import type { Records } from './records.ts'
+import type { Changed, Records } from './records.ts'
+import { newId } from '../crypto/token.ts'
 
 type Name<T> = Exclude<keyof T & string, 'id'>
 
@@ -14,13 +15,24 @@ export interface QueryOf<T> extends Omit<Query, 'equal' | 'by'> {
 /** A query with an order. Each record of the kind has the field `by`. */
 type Ordered<T> = QueryOf<T> & Required<Pick<QueryOf<T>, 'by'>>
 
+type Which = string | { id: string }
+
 type ChangeOf<T, A> = (before: T | undefined) => Changed<T, A>
+
+/** Each record as it was found, by what is told of it: a change of that need not read it again. */
+const origins = new WeakMap<object, Stored>()
+
+/** Answers what is told of a record: the record is changed by that too. */
+export function toldOf<Told extends object>(record: object, told: Told): Told {
+  const origin = origins.get(record)
+  if (origin) origins.set(told, origin)
+  return told
+}
 
 /** The records of one kind. */
 export type Table<T extends { id: string }> = ReturnType<typeof tableOf<T>>
 
 export function tableOf<T extends { id: string }>(records: Records, kind: KindOf<T>) {
-  const origins = new WeakMap<T, Stored>()
   function read(stored: Stored): T | undefined {
     const record = kind.read(stored)
     if (record) origins.set(record, stored)
@@ -41,9 +53,9 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
   /**
    * Changes one record by a pure function of it, which may be called again.
    *
-   * @param which - its id; or the record as it was found, which is then not read again.
+   * @param which - its id; or what was found, or is told of that: it is then not read again.
    */
-  async function change<A>(which: string | T, change: ChangeOf<T, A>): Promise<A> {
+  async function change<A>(which: Which, change: ChangeOf<T, A>): Promise<A> {
     const [id, known] = typeof which === 'string' ? [which] : [which.id, origins.get(which)]
     const mayRead = kind.damagedIsNone ? kind.read : kind.toRecord
     const changeStored = (stored: Stored | undefined) => {
@@ -55,7 +67,7 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
   }
 
   /** Changes a record if it exists. `undefined` removes it. Answers whether anything changed. */
-  const update = (which: string | T, next: (record: T) => T | undefined): Promise<boolean> =>
+  const update = (which: Which, next: (record: T) => T | undefined): Promise<boolean> =>
     change(which, (before) => {
       const after = before && next(before)
       return { next: after, answer: after !== before }
@@ -94,7 +106,7 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
     update,
 
     /** Changes each alone. Answers how many changed. */
-    updateAll: async (all: readonly (string | T)[], next: (record: T) => T | undefined) =>
+    updateAll: async (all: readonly Which[], next: (record: T) => T | undefined) =>
       (await Promise.all(all.map((which) => update(which, next)))).filter(Boolean).length,
   }
 }
@@ -140,4 +152,32 @@ export async function firstWanted<T extends { id: string }>(
     if (wanted.length >= limit) break
   }
   return wanted.slice(0, limit)
+}
+
+interface Job {
+  id: string
+  /** Names the claim. `undefined`: nobody holds it. */
+  leaseId?: string | undefined
+}
+
+/** Jobs that workers take, each for one of them at a time. */
+export function queueOf<J extends Job>(jobs: Table<J>) {
+  return {
+    /** Claims the jobs that still are due. One caller gets each. @param hold - makes a job a held one. */
+    async claim(found: readonly J[], isDue: (job: J) => boolean, hold: (job: J) => J) {
+      const leaseId = newId()
+      const claims = found.map((one) =>
+        jobs.change(one, (job) => {
+          if (!job || !isDue(job)) return { next: job, answer: undefined }
+          const next = { ...hold(job), leaseId }
+          return { next, answer: next }
+        }),
+      )
+      return (await Promise.all(claims)).filter((job) => job !== undefined)
+    },
+
+    /** Changes a job if the caller still holds it. Answers whether it changed. */
+    settle: ({ id, leaseId }: Job, change: (job: J) => J | undefined): Promise<boolean> =>
+      jobs.update(id, (job) => (job.leaseId === leaseId ? change(job) : job)),
+  }
 }

@@ -1,6 +1,5 @@
 import { AccountFlowsError } from '../errors.ts'
-import type { RequestOrder } from '../contract/requests.ts'
-import { isLater } from './request-order.ts'
+import { isLater, type RequestOrder } from './outbox-record.ts'
 import type { Records } from './records.ts'
 import { firstWanted, type Table, tableOf } from './table.ts'
 import {
@@ -12,7 +11,6 @@ import {
   invalidated,
   KINDS,
   newRecord,
-  recordOf,
   type NewToken,
   type ResetClaim,
   type ResetStep,
@@ -27,9 +25,9 @@ type Tokens = Table<TokenRecord>
 type Revoked = { id: string; upTo?: undefined } | { userId: string; upTo?: RequestOrder }
 
 /** So many are read; other limits keep an account below it. */
-const MOST = 1_000
+const MAX = 1_000
 /** How often another one of the same user is issued first. */
-const MOST_TURNS = 100
+const MAX_TURNS = 100
 
 export type ResetTokenStore = ReturnType<typeof resetTokens>
 
@@ -45,7 +43,7 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
      */
     async issue(token: NewToken): Promise<boolean> {
       const record = { ...newRecord(token), liveOf: token.userId }
-      for (let turn = 0; turn < MOST_TURNS; turn += 1) {
+      for (let turn = 0; turn < MAX_TURNS; turn += 1) {
         if (await isSuperseded(tokens, token)) return false
         if (await tokens.insert(record)) return true
         await endLive(tokens, token.userId, (before) =>
@@ -75,7 +73,7 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
      * the reset until `leaseUntil`.
      */
     claim: (token: Pick<Token, 'id'>, claim: ResetClaim): Promise<ClaimedReset | undefined> =>
-      tokens.change(recordOf(token), (record) => {
+      tokens.change(token, (record) => {
         const next = record && claimed(record, claim)
         return { next: next ?? record, answer: next && claimedOf(next) }
       }),
@@ -83,7 +81,7 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
     /** Takes one claimed reset that is not completed and whose lease ran out; each is given to one caller. */
     async takeUnfinished(at: Date, leaseUntil: Date): Promise<ClaimedReset | undefined> {
       const below = new Date(at.getTime() + 1)
-      const left = await tokens.find({ by: 'leaseUntil', below, limit: MOST })
+      const left = await tokens.find({ by: 'leaseUntil', below, limit: MAX })
       for (const token of left) {
         const taken = await tokens.change(token, (record) => {
           if (!record?.leaseUntil || record.leaseUntil > at)
@@ -161,7 +159,7 @@ function finding(tokens: Tokens) {
 /** Whether a later one was issued, whatever became of that. */
 async function isSuperseded(tokens: Tokens, order: RequestOrder & { userId: string }) {
   const { userId, requestedAt } = order
-  const query = { equal: { userId }, by: 'requestedAt', from: requestedAt, limit: MOST } as const
+  const query = { equal: { userId }, by: 'requestedAt', from: requestedAt, limit: MAX } as const
   return (await tokens.find(query)).some((other) => isLater(other, order))
 }
 

@@ -1,9 +1,8 @@
 /** Tokens of resets, invitations and verifications (2.1, 2.2, 2.6): how a record of one changes. */
 import { z } from 'zod'
-import type { CarriedParameters, Requester } from '../contract/requests.ts'
-import { endOf } from './token-end.ts'
-import { eightDaysAfter } from './week.ts'
-import { defined, holds, kindOf, type RecordWith } from './kind.ts'
+import type { RequestParameters, Requester } from '../contract/requests.ts'
+import { defined, eightDaysAfter, holds, kindOf, type RecordWith } from './kind.ts'
+import { toldOf } from './table.ts'
 
 const FIELDS = {
   /** Lower-case hex SHA-256 of the 43 characters of the raw token. */
@@ -53,8 +52,8 @@ type Untold = 'tokenHash' | 'liveOf' | 'claimedBy' | 'newHash' | 'leaseUntil' | 
  * A token of a reset, an invitation or a verification, dead or alive, with the request that it was issued for. Neither the raw token nor its hash is
  * in it (5.5). What it means, `endOf` says, and `linkState` of the flows together with its account.
  */
-export interface Token extends Omit<TokenRecord, Untold | keyof CarriedParameters> {
-  carried: CarriedParameters
+export interface Token extends Omit<TokenRecord, Untold | keyof RequestParameters> {
+  parameters: RequestParameters
 }
 
 /** A token as it is issued. */
@@ -124,7 +123,7 @@ const NOTHING_YET = {
 }
 
 export const newRecord = ({
-  carried: { clientId, redirectUri, scope, state },
+  parameters: { clientId, redirectUri, scope, state },
   ...token
 }: NewToken): TokenRecord => ({
   clientId,
@@ -136,19 +135,12 @@ export const newRecord = ({
   purgeAt: eightDaysAfter(token.expiresAt),
 })
 
-/** The records that tokens were told of. */
-const records = new WeakMap<object, TokenRecord>()
-
-/** A token that was found is changed as it was found; any other by its id. */
-export const recordOf = (token: Pick<Token, 'id'>) => records.get(token) ?? token.id
-
 export function tokenOf(record: TokenRecord): Token {
   const { clientId, redirectUri, scope, state, ...all } = record
   const { tokenHash: _, liveOf: _live, claimedBy: _by, newHash: _hash, ...told } = all
   const { leaseUntil: _until, purgeAt: _purge, ...rest } = told
-  const token = { ...rest, carried: defined({ clientId, redirectUri, scope, state }) }
-  records.set(token, record)
-  return token
+  const parameters = defined({ clientId, redirectUri, scope, state })
+  return toldOf(record, { ...rest, parameters })
 }
 
 /** `undefined`: no reset was decided with it. */
@@ -157,6 +149,26 @@ export function claimedOf(record: TokenRecord): ClaimedReset | undefined {
   if (!claimedAt) return undefined
   const by = { address: undefined, userAgent: undefined, ...claimedBy }
   return { ...tokenOf(record), claimedAt, claimedBy: by, newHash }
+}
+
+export type TokenEnd =
+  /** A newer link was asked for, or the account was signed out everywhere. */
+  | 'invalidated'
+  /** It was used before. */
+  | 'used'
+  /** Its time was over. */
+  | 'expired'
+
+type Times = { expiresAt: Date } & {
+  [N in 'usedAt' | 'claimedAt' | 'invalidatedAt']?: Date | undefined
+}
+
+/** What ended a token at that time. `undefined`: nothing did; whether its account is as it was is another question. At exactly `expiresAt` it is over. */
+export function endOf(token: Times, at: Date): TokenEnd | undefined {
+  const { usedAt, claimedAt, invalidatedAt, expiresAt } = token
+  if (invalidatedAt) return 'invalidated'
+  if (usedAt || claimedAt) return 'used'
+  return expiresAt > at ? undefined : 'expired'
 }
 
 const isLive = ({ liveOf }: TokenRecord) => liveOf !== undefined

@@ -1,5 +1,4 @@
 import { must } from '../errors.ts'
-import { accentOf, SCHEMES } from './accent.ts'
 import { displayName } from './wording.ts'
 
 /** The brand on every page and in every mail. Parts that you leave out leave no gap; `logo` and `homeUrl` need `name`. */
@@ -87,4 +86,70 @@ export function shownBrand({ logo, colour, ...brand }: Brand): ShownBrand {
     logo: url && url.pathname + url.search,
     mailLogo: isForMails ? url.href : undefined,
   }
+}
+
+/**
+ * The colours of one scheme, as `#rrggbb`. `accent` is for buttons and links, `strong` for the same under the pointer. `on` is for the
+ * text on both, and `soft` for a background that stands out a little.
+ */
+type Accent = Record<'accent' | 'strong' | 'on' | 'soft', string>
+
+type Scheme = (typeof SCHEMES)['light' | 'dark']
+
+/** Backgrounds, as in `views/account-flows.css`. `towards` makes a colour easier to read. `tint` is the part of the accent in `soft`. */
+export const SCHEMES = {
+  light: { card: '#ffffff', page: '#f4f5f8', on: '#ffffff', towards: '#000000', tint: 0.08 },
+  dark: { card: '#171b22', page: '#0e1116', on: '#0c1220', towards: '#ffffff', tint: 0.12 },
+}
+
+/** The least contrast of text (WCAG 2.2, 1.4.3). */
+const READABLE = 4.5
+/** How much darker or lighter a button is under the pointer. */
+const HOVER = 0.15
+
+/** The brand's colour, as much darker on light and lighter on dark as it takes for every text to be read. */
+export function accentOf(colour: string, { card, page, on, towards, tint }: Scheme): Accent {
+  const isReadable = ({ accent, strong, soft }: Accent) =>
+    [card, page, soft, on].every((other) => contrast(accent, other) >= READABLE) &&
+    contrast(strong, on) >= READABLE
+  for (let percent = 0; ; percent += 1) {
+    const accent = mixed(towards, colour, percent / 100)
+    const strong = mixed(towards, accent, HOVER)
+    const made = { accent, strong, on, soft: mixed(accent, card, tint) }
+    if (isReadable(made) || percent === 100) return made
+  }
+}
+
+export function accentCss(colour: string | undefined): string | undefined {
+  if (colour === undefined) return undefined
+  const variables = ({ accent, strong, on, soft }: Accent) =>
+    `:root { --accent: ${accent}; --accent-strong: ${strong}; --on-accent: ${on}; --soft: ${soft} }`
+  const light = variables(accentOf(colour, SCHEMES.light))
+  const dark = variables(accentOf(colour, SCHEMES.dark))
+  return `${light}\n@media (prefers-color-scheme: dark) { ${dark} }`
+}
+
+/** By WCAG 2: 1 to 21. */
+export function contrast(one: string, other: string): number {
+  const [darker = 0, lighter = 0] = [luminance(one), luminance(other)].toSorted((a, b) => a - b)
+  return (lighter + 0.05) / (darker + 0.05)
+}
+
+function luminance(colour: string): number {
+  const [red, green, blue] = rgbOf(colour).map((value) => {
+    const part = value / 255
+    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4
+  })
+  return 0.2126 * (red ?? 0) + 0.7152 * (green ?? 0) + 0.0722 * (blue ?? 0)
+}
+
+function rgbOf(colour: string): number[] {
+  return [1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16))
+}
+
+/** So much of one colour, and the rest of another. */
+function mixed(one: string, other: string, part: number): string {
+  const others = rgbOf(other)
+  const rgb = rgbOf(one).map((value, at) => value * part + (others[at] ?? 0) * (1 - part))
+  return `#${rgb.map((value) => Math.round(value).toString(16).padStart(2, '0')).join('')}`
 }

@@ -1,6 +1,6 @@
+/** Looks for mistakes in the files of a host. */
 import type { Log } from '../contract/index.ts'
-import { placeholdersOf } from './catalog.ts'
-import type { LocaleWords } from './locale-files.ts'
+import { placeholdersOf, type LocaleWords } from './locales.ts'
 import type { ViewFiles } from './view-files.ts'
 
 interface Overrides {
@@ -44,14 +44,11 @@ export function warnOfOddities(overrides: Overrides, log: Log): void {
       files: unused.toSorted(),
     })
 
-  const templateTexts = [...files.hosts.values()]
-    .filter(({ name }) => /\.(pug|txt)$/.test(name))
-    .map(({ text }) => text)
+  const templates = [...files.hosts.values()].filter(({ name }) => /\.(pug|txt)$/.test(name))
+  const isUsed = (key: string) =>
+    ourWord(reference, key) !== undefined || templates.some(({ text }) => text.includes(key))
   for (const { locale, own, hosts, words } of locales.values()) {
-    const keys = [...hosts.keys()].filter(
-      (key) =>
-        ourWord(reference, key) === undefined && !templateTexts.some((text) => text.includes(key)),
-    )
+    const keys = [...hosts.keys()].filter((key) => !isUsed(key))
     if (keys.length > 0)
       log('warn', 'viewsDirectory has texts that are not used: check their keys', { locale, keys })
     const missing = [...reference.own.keys()].filter(

@@ -1,4 +1,4 @@
-import type { Catalog } from './catalog.ts'
+import type { Catalog } from './locales.ts'
 import { eitherOf } from './wording.ts'
 
 // The exact user agents of browsers. Anything else is another program, or a forgery.

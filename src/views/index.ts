@@ -1,19 +1,20 @@
-import { accentCss } from './accent.ts'
-import { shownBrand } from './brand.ts'
-import { logJsonLines } from '../log.ts'
-import type { AccountFlowsOptions } from '../options.ts'
+/**
+ * Renders pages and mails from `views/*.pug`, with the words of `views/locales/*.json` and what a host puts in their place.
+ * This folder never knows a request, a record or an account: it gets values, and answers text.
+ */
+import type { Log } from '../contract/index.ts'
 import { must } from '../errors.ts'
-import { createCatalog } from './catalog.ts'
+import { logJsonLines } from '../log.ts'
+import { accentCss, shownBrand, type Brand } from './brand.ts'
 import { findProblems, warnOfOddities } from './check-overrides.ts'
 import { chooseLocale, type Languages } from './languages.ts'
-import { canonicalLocale, readLocales } from './locale-files.ts'
+import { canonicalLocale, createCatalog, readLocales } from './locales.ts'
 import { renderMail, type MailLocals, type MailName } from './mails.ts'
 import type { PageLocals, PageName } from './page-locals.ts'
-import { asksForMail, statusOf } from './page-modes.ts'
-import { assetOf, frameOf, renderPage } from './pages.ts'
+import { asksForMail, assetOf, frameOf, renderPage, statusOf } from './pages.ts'
+import { PAGE_NAMES, SAMPLE_MAILS, tryAll } from './samples.ts'
 import { createTemplates } from './templates.ts'
-import { tryAll } from './trial.ts'
-import { readViewFiles } from './view-files.ts'
+import { missingFrom, readViewFiles } from './view-files.ts'
 
 export type { Brand } from './brand.ts'
 export type { Asset } from './pages.ts'
@@ -23,12 +24,22 @@ export type * from './page-locals.ts'
 
 export type Views = ReturnType<typeof createViews>
 
-type ViewsOptions = Pick<
-  AccountFlowsOptions,
-  'viewsDirectory' | 'defaultLocale' | 'brand' | 'captcha' | 'log'
->
+interface ViewsOptions {
+  viewsDirectory?: string | undefined
+  defaultLocale?: string | undefined
+  /** Checked. */
+  brand?: Brand | undefined
+  captcha?: { html: string } | undefined
+  log?: Log
+}
 
 const REFERENCE_LOCALE = 'en'
+
+/** Compiled with the first page or mail: by then it is too late to find that one is missing. */
+export const OUR_TEMPLATES = [
+  ...PAGE_NAMES.map((name) => `pages/${name}.pug`),
+  ...SAMPLE_MAILS.flatMap(([name]) => [`mails/${name}.pug`, `mails/${name}.txt`]),
+]
 
 /**
  * Pages and mails out of `views/`, with the words of `views/locales/*.json`. All files are read here, and none on a request.
@@ -41,6 +52,8 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}) {
   const { brand = {}, captcha: { html: captcha } = {} } = options
   const problems: string[] = []
   const files = readViewFiles(viewsDirectory, problems)
+  const missing = missingFrom(files.own, OUR_TEMPLATES)
+  must(missing.length === 0, `the package is damaged: views/ has no ${missing.join(', ')}`)
   const locales = readLocales(files, problems)
   const templates = createTemplates(files, log, problems)
   const reference = locales.get(REFERENCE_LOCALE)
@@ -60,11 +73,10 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}) {
     // Our icon has our accent colour.
     favicon: assetOf(shown.accent ? icon.replaceAll('#1d4fb4', shown.accent) : icon),
   }
-  const frame = frameOf(oauthPath, assets, shown)
+  const frame = frameOf(oauthPath, assets, shown, captcha)
   const fallback = createCatalog(byDefault, [reference])
-  if (files.hasHostsTemplates && problems.length === 0) {
-    problems.push(...tryAll(templates.strict, fallback, { ...frame, captcha }))
-  }
+  if (files.hasHostsTemplates && problems.length === 0)
+    problems.push(...tryAll(templates.strict, fallback, frame))
   must(problems.length === 0, `viewsDirectory: ${problems.join('; ')}`)
   must(wanted, `defaultLocale must be one of ${[...locales.keys()].join(', ')}`)
   warnOfOddities(overrides, log)
@@ -91,9 +103,8 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}) {
       formId?: string,
     ) {
       const catalog = catalogFor(languages)
+      const html = renderPage(templates, catalog, frame, name, locals, languages.asked, formId)
       const hasCaptcha = captcha !== undefined && asksForMail(name, locals)
-      const around = hasCaptcha ? { ...frame, captcha } : frame
-      const html = renderPage(templates, catalog, around, name, locals, languages.asked, formId)
       return { html, status: statusOf(locals), lang: catalog.lang, hasCaptcha }
     },
 

@@ -1,11 +1,11 @@
+/** From what a mail says to its subject, its text and its HTML. */
 import { MAIL_KINDS, type MailTemplate } from '../contract/mail-kinds.ts'
 import type { ShownBrand } from './brand.ts'
-import { fill, type Catalog, type Values } from './catalog.ts'
 import { deviceText } from './device.ts'
+import { fill, type Catalog, type Values } from './locales.ts'
 import type { SignedOutApps } from './page-locals.ts'
-import { appsText, factsOf, nameText } from './named.ts'
 import type { Templates } from './templates.ts'
-import { lifetimeText, timeText, unlinkable, wrapped } from './wording.ts'
+import { appsText, factsOf, lifetimeText, nameText, timeText, unlinkable } from './wording.ts'
 
 export type MailName = MailTemplate | 'test'
 
@@ -98,7 +98,7 @@ function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals) {
     not_me: notMe,
     not_me_why: notMe && word('not_me', {}),
     ...appsText(catalog, apps, unlinkable),
-    ...(isNotice && !apps && { untold: t('apps.unknown') }),
+    ...(isNotice && !apps && { notNotified: t('apps.unknown') }),
   }
 }
 
@@ -120,4 +120,34 @@ function whenText(catalog: Catalog, name: MailName, { at, userAgent, isByAdmin }
   const device = isByAdmin ? undefined : deviceText(catalog, userAgent)
   const values = { at: timeText(at, lang) }
   return device === undefined ? t(key, values) : t(`${key}_device`, { ...values, device })
+}
+
+/** Lines of at most 76 columns, broken at spaces, and between Chinese and Japanese characters, which are two columns wide. */
+function wrapped(text: string): string {
+  return text.split('\n').map(wrappedLine).join('\n')
+}
+
+const WIDE = /[\u3000-\u30FF\u3400-\u9FFF\uF900-\uFAFF\uFF00-\uFF60]/g
+/** A word, or one wide character with the characters that must not begin a line. And the spaces that follow. */
+const PIECE =
+  /(?:[\u3000-\u30FF\u3400-\u9FFF\uF900-\uFAFF\uFF00-\uFF60]|[^ \u3000-\u30FF\u3400-\u9FFF\uF900-\uFAFF\uFF00-\uFF60]+)[、。」』ァィゥェォッャュョぁぃぅぇぉっゃゅょー！），：；？]* *| +/gu
+
+function wrappedLine(line: string): string {
+  const lines: string[] = []
+  let last = ''
+  let columns = 0
+  for (const [piece] of line.matchAll(PIECE)) {
+    if (last && columns + columnsOf(piece.trimEnd()) > 76) {
+      lines.push(last.trimEnd())
+      last = ''
+      columns = 0
+    }
+    last += piece
+    columns += columnsOf(piece)
+  }
+  return [...lines, last.trimEnd()].join('\n')
+}
+
+function columnsOf(text: string): number {
+  return Array.from(text.replace(WIDE, '  ')).length
 }

@@ -1,6 +1,6 @@
-import type { LinkReason, VerificationLink, VerificationReason } from '../contract/links.ts'
+import type { LinkReason, VerificationLink, VerificationReason } from '../contract/requests.ts'
 import type {
-  CarriedParameters,
+  RequestParameters,
   DisownedOutcome,
   PasswordRefusal,
   ReasonWords,
@@ -22,7 +22,7 @@ export interface ShownClient {
 export type ShownApps = { names: string[]; more: number }
 
 /** The apps that the user was signed in to. Those in `told` are notified, and sign the user out. The others are not. */
-export type SignedOutApps = Record<'told' | 'untold', ShownApps>
+export type SignedOutApps = Record<'notified' | 'notNotified', ShownApps>
 
 /**
  * Why a login still waits. `not_yet`: no code was typed, and the address is not verified. `unread`: not six digits were typed.
@@ -33,7 +33,7 @@ export type CodeFault =
 
 /** A page whose forms go on with the request. */
 interface Carries {
-  carried: CarriedParameters
+  parameters: RequestParameters
 }
 
 /** A mail was asked for. */
@@ -56,7 +56,7 @@ export interface ResetFaults {
   also?: Exclude<ResetFormMode, 'form'> | undefined
   /** How many characters are too many. */
   excess?: number | undefined
-  /** The words of the host's own judgement. */
+  /** The words of the host's own check. */
   hostReason?: ReasonWords | undefined
 }
 
@@ -118,8 +118,8 @@ type VerifyEmail =
 /** The same for all mails and accounts. `isNotYet`: a script sent the form, so its button has to be pressed. */
 type NotMe =
   | { mode: 'confirm'; token: string; isNotYet?: boolean }
-  /** What was done. With `carried`, a new password can be the next step. Without it, support has to help. */
-  | { mode: DisownedOutcome; carried?: CarriedParameters }
+  /** What was done. With `parameters`, a new password can be the next step. Without it, support has to help. */
+  | { mode: DisownedOutcome; parameters?: RequestParameters }
   | { mode: 'invalid'; reason: 'unknown' }
 
 /** Pages for requests that have no other answer, and their status. */

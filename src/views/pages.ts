@@ -1,23 +1,32 @@
+/** From the locals of a page to its HTML. What a page is like follows from its name, its mode, its reason and its fault. */
 import { createHash } from 'node:crypto'
-import type { ShownBrand } from './brand.ts'
-import type { Catalog, Values } from './catalog.ts'
-import { mailboxOf } from './open-mailbox.ts'
-import type { PageLocals, PageName } from './page-locals.ts'
-import { formQuery } from '../contract/carried-query.ts'
+import { formQuery } from '../contract/requests.ts'
 import { MAX_PASSWORD_BYTES } from '../settings/kinds.ts'
-import { maskedAddress } from '../settings/mail-address.ts'
-import { appsText, factsOf, nameText } from './named.ts'
-import { faultsOf, stateIcon, titlesOf } from './page-modes.ts'
+import { maskedAddress } from '../settings/addresses.ts'
+import type { ShownBrand } from './brand.ts'
+import { wordsIn } from './languages.ts'
+import type { Catalog, Values } from './locales.ts'
+import { ERROR_STATUS, type PageLocals, type PageName } from './page-locals.ts'
 import type { Templates } from './templates.ts'
 import {
   amountText,
+  appsText,
+  factsOf,
   initialOf,
   isolated,
   lifetimeText,
+  nameText,
   numberText,
   shownClient,
   waitText,
 } from './wording.ts'
+
+type Keys<Each> = Each extends unknown ? keyof Each : never
+type Value<Each, Key> = Each extends unknown ? (Key extends keyof Each ? Each[Key] : never) : never
+type All = PageLocals[PageName]
+
+/** The locals of any page, each `undefined` where the page has none. */
+type AnyLocals = Pick<All, 'mode'> & { [K in Keys<All>]?: Value<All, K> | undefined }
 
 export function renderPage<N extends PageName>(
   { render }: Templates,
@@ -29,52 +38,114 @@ export function renderPage<N extends PageName>(
   formId?: string,
 ): string {
   const { t, has, lang, dir } = catalog
-  const limits =
-    'minLength' in locals ? limitsText(locals.minLength, locals.maxLength, catalog) : undefined
+  const given: AnyLocals = locals
+  const { mode, parameters, username, lifetimeMs, waitMs, typed, sentTo, client } = given
+  const limits = limitsText(given, catalog)
   // That no field is wrong for.
-  const isNotYet = 'isNotYet' in locals && locals.isNotYet
-  const refusal = isNotYet ? t(`${name}.${locals.mode}.refusal`) : undefined
-  const faults = faultsOf(name, locals, catalog, limits)
-  const waitMs = 'waitMs' in locals ? locals.waitMs : undefined
-  const sentTo = 'sentTo' in locals ? maskedAddress(locals.sentTo) : undefined
+  const refusal = given.isNotYet ? t(`${name}.${mode}.refusal`) : undefined
+  const faults = faultsOf(name, given, catalog, limits)
+  const address = maskedAddress(sentTo)
   return render(`pages/${name}`, {
     ...locals,
     uiLocales,
     formId,
-    again:
-      'carried' in locals && locals.carried
-        ? `${frame.oauthPath}/forgot-password${formQuery(locals.carried, uiLocales)}`
-        : undefined,
+    again: parameters && `${frame.oauthPath}/forgot-password${formQuery(parameters, uiLocales)}`,
     t,
     lang,
     dir,
     ...frame,
+    captcha: asksForMail(name, given) ? frame.captcha : undefined,
     initialOf,
     page: name,
-    title: t(titlesOf(name, locals).find(has) ?? `${name}.title`),
+    title: t(titlesOf(name, given).find(has) ?? `${name}.title`),
     refusal,
     faults,
-    facts:
-      locals.mode === 'elsewhere' ? factsOf(catalog, { ...locals, ...locals.client }) : undefined,
+    facts: mode === 'elsewhere' ? factsOf(catalog, { ...given, ...client }) : undefined,
     isRefused: refusal !== undefined || Object.keys(faults).length > 0,
     limits,
     maxBytes: MAX_PASSWORD_BYTES,
-    sentTo: sentTo === undefined ? undefined : isolated(sentTo, dir),
+    sentTo: address && isolated(address, dir),
     codeWait: waitMs === undefined ? undefined : waitText(waitMs, lang),
-    account: 'username' in locals ? nameText(catalog, locals.username) : undefined,
-    lifetime: 'lifetimeMs' in locals ? lifetimeText(locals.lifetimeMs, lang) : undefined,
+    account: username === undefined ? undefined : nameText(catalog, username),
+    lifetime: lifetimeMs === undefined ? undefined : lifetimeText(lifetimeMs, lang),
     wait: waitMs !== undefined && waitMs > 0 ? waitOf(waitMs, lang) : undefined,
-    client: shownClient(locals.client),
-    ...appsText(catalog, 'apps' in locals ? locals.apps : undefined),
-    icon: stateIcon(name, locals),
-    mailbox: mailboxOf(
-      'typed' in locals ? locals.typed : 'sentTo' in locals ? locals.sentTo : undefined,
-    ),
+    client: shownClient(client),
+    ...appsText(catalog, given.apps),
+    icon: stateIcon(name, given),
+    mailbox: mailboxOf(typed ?? sentTo),
   })
 }
 
+/** 400 where the page refuses something. */
+export function statusOf({ link, fault, isNotYet, mode }: AnyLocals): number {
+  // No browser keeps the page of a link that it fetched ahead.
+  if (link) return 403
+  if (isNotYet || (fault && fault.reason !== 'not_yet')) return 400
+  const ofErrors: Record<string, number> = ERROR_STATUS
+  return ofErrors[mode] ?? (REFUSING.test(mode) ? 400 : 200)
+}
+
+const REFUSING = /^(invalid|expired|ended|password_.*)$/
+
+/** Whether the page has a form with a name that gets a link. Only these forms have a captcha, not the one click that replaces a link. */
+export function asksForMail(name: PageName, { mode, sentTo, renew }: AnyLocals): boolean {
+  if (name === 'forgot-password') return mode !== 'sent'
+  if (name !== 'verify-email') return false
+  if (mode === 'blocked') return maskedAddress(sentTo) !== undefined
+  return mode === 'invalid' || (mode === 'expired' && renew === undefined)
+}
+
+/** Keys of the title, the most special first. */
+function titlesOf(name: PageName, { mode, reason, code }: AnyLocals): string[] {
+  if (mode === 'elsewhere' && !code) return [`${name}.elsewhere.over.title`]
+  if (reason === undefined) return [`${name}.${mode}.title`]
+  return [name, 'reset-password'].map((each) => `${each}.${mode}.${reason}.title`)
+}
+
+/** `undefined`: there is a form to fill in. */
+function stateIcon(name: PageName, { mode, reason }: AnyLocals): string | undefined {
+  if (name === 'verify-email' && reason === 'used') return 'good'
+  const [icon] = ICONS.find(([, all]) => all.test(reason ?? mode)) ?? []
+  return icon ?? (reason !== undefined || name === 'error' ? 'bad' : undefined)
+}
+
+const ICONS: readonly (readonly [icon: string, of: RegExp])[] = [
+  ['mail', /^(sent|confirm|elsewhere|superseded)$/],
+  ['good', /^(done|stopped|secured|unverified|signed_out|verified|signed_in)$/],
+  ['late', /^(later|ended|expired)$/],
+  ['who', /^other_account$/],
+]
+
+/** What is wrong, by the form field. */
+function faultsOf(
+  name: PageName,
+  { mode, fault, also, excess = 0, hostReason }: AnyLocals,
+  { t, lang }: Catalog,
+  limits: Values | undefined,
+): Record<string, string> {
+  if (fault) {
+    const time = 'waitMs' in fault ? waitText(fault.waitMs, lang) : ''
+    return { code: t(`verify-email.blocked.${fault.reason}`, { time }) }
+  }
+  if (name === 'forgot-password' || name === 'verify-email') {
+    const field = name === 'forgot-password' ? 'identifier' : 'username'
+    return mode === 'invalid' ? { [field]: t(`${name}.invalid.refusal`) } : {}
+  }
+  if (!limits) return {}
+  const wrong = [mode, also].filter((each) => each !== undefined && each !== 'form')
+  const values = { ...limits, excess: numberText(excess, lang) }
+  return Object.fromEntries(
+    wrong.map((each) => [
+      each === 'password_mismatch' ? 'confirm_password' : 'password',
+      (each === 'password_host' && wordsIn(lang, hostReason)) ||
+        t(`reset-password.${each}.refusal`, values),
+    ]),
+  )
+}
+
 /** The limits of a password, as numbers and with the word for characters. */
-function limitsText(min: number, max: number, catalog: Catalog): Values {
+function limitsText({ minLength: min, maxLength: max }: AnyLocals, catalog: Catalog) {
+  if (min === undefined || max === undefined) return undefined
   return {
     min: numberText(min, catalog.lang),
     max: numberText(max, catalog.lang),
@@ -106,19 +177,44 @@ export function assetOf(text: string) {
   return { text, version: createHash('sha256').update(text).digest('base64url').slice(0, 12) }
 }
 
-export type PageFrame = ReturnType<typeof frameOf> & { captcha?: string | undefined }
+export type PageFrame = ReturnType<typeof frameOf>
 
-/** What all pages have in common: the brand, and the addresses of their files. */
+/** What all pages have in common: the brand, the captcha, and the addresses of their files. */
 export function frameOf(
   oauthPath: string,
   { stylesheet, script, favicon }: Record<'stylesheet' | 'script' | 'favicon', Asset>,
   brand: ShownBrand,
+  captcha: string | undefined,
 ) {
   return {
     brand,
+    captcha,
     oauthPath,
     stylesheet: `${oauthPath}/account-flows.css?v=${stylesheet.version}`,
     script: `${oauthPath}/account-flows.js?v=${script.version}`,
     favicon: `${oauthPath}/account-flows.svg?v=${favicon.version}`,
   }
+}
+
+/** Where the mail of these domains is read. */
+const MAILBOXES = [
+  { name: 'Gmail', href: 'https://mail.google.com/', domains: /^(gmail|googlemail)\.com$/ },
+  {
+    name: 'Outlook',
+    href: 'https://outlook.live.com/mail/',
+    domains: /^(outlook|hotmail|live)\.(com|[a-z]{2}|com?\.[a-z]{2})$/,
+  },
+  { name: 'Yahoo! メール', href: 'https://mail.yahoo.co.jp/', domains: /^yahoo\.co\.jp$/ },
+  {
+    name: 'Yahoo Mail',
+    href: 'https://mail.yahoo.com/',
+    domains: /^(yahoo|ymail)\.(com|[a-z]{2}|com?\.[a-z]{2})$/,
+  },
+  { name: 'iCloud Mail', href: 'https://www.icloud.com/mail/', domains: /^(icloud|me|mac)\.com$/ },
+]
+
+/** By the typed text alone. `undefined`: it is no address, or of another domain. */
+export function mailboxOf(address = '') {
+  const domain = address.includes('@') ? (address.split('@').at(-1) ?? '').trim().toLowerCase() : ''
+  return MAILBOXES.find(({ domains }) => domains.test(domain))
 }

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
-import { join, sep } from 'node:path'
+import { join, posix, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** A file of a views directory, read once. */
@@ -30,6 +30,16 @@ export function readViewFiles(directory: string | undefined, problems: string[])
     find: (name: string) => hosts.get(name) ?? ours.get(name),
     hasHostsTemplates: [...hosts.keys()].some((name) => /^(pages|mails)\//.test(name)),
   }
+}
+
+/** Which of these files, and of those that templates are made of, a damaged package lacks. */
+export function missingFrom(own: ReadonlyMap<string, ViewFile>, entries: string[]): string[] {
+  const parts = [...own.values()].flatMap(({ name, text }) =>
+    [...text.matchAll(/^ *(?:extends|include) (\S+)$/gm)].map(([, part = '']) =>
+      posix.join(posix.dirname(name), part.includes('.') ? part : `${part}.pug`),
+    ),
+  )
+  return [...new Set([...entries, ...parts])].filter((name) => !own.has(name))
 }
 
 function readDirectory(directory: string, isHosts: boolean, problems: string[]) {

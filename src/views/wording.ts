@@ -1,4 +1,6 @@
-import type { ShownClient } from './page-locals.ts'
+/** Amounts, times and names in the words of a language. Anyone may have chosen the names. */
+import type { Catalog } from './locales.ts'
+import type { ShownApps, ShownClient, SignedOutApps } from './page-locals.ts'
 
 /** Rounds down, so that the link works at least as long. One day is shown as 24 hours. */
 export function lifetimeText(ms: number, lang: string): string {
@@ -21,20 +23,15 @@ export function waitText(ms: number, lang: string): string {
 }
 
 /** In the digits of the language. */
-export function numberText(value: number, lang: string): string {
-  return numbers(lang).format(value)
-}
+export const numberText = (value: number, lang: string) => numbers(lang).format(value)
 
 const numbers = madeOnce((lang) => new Intl.NumberFormat(lang))
 
+type Unit = 'second' | 'minute' | 'hour' | 'day'
+
 /** Such as `2 hours`. */
-export function amountText(
-  amount: number,
-  unit: 'second' | 'minute' | 'hour' | 'day',
-  lang: string,
-): string {
-  return amounts(`${lang} ${unit}`).format(amount)
-}
+export const amountText = (amount: number, unit: Unit, lang: string) =>
+  amounts(`${lang} ${unit}`).format(amount)
 
 const amounts = madeOnce((langAndUnit) => {
   const [lang, unit] = langAndUnit.split(' ')
@@ -42,9 +39,7 @@ const amounts = madeOnce((langAndUnit) => {
 })
 
 /** To the minute, in UTC, because the time zone of the reader is not known. */
-export function timeText(at: Date, lang: string): string {
-  return times(lang).format(at)
-}
+export const timeText = (at: Date, lang: string) => times(lang).format(at)
 
 const times = madeOnce(
   (lang) =>
@@ -60,16 +55,9 @@ const times = madeOnce(
 )
 
 /** Such as `macOS or iPadOS`. */
-export function eitherOf(names: readonly string[], lang: string): string {
-  return alternatives(lang).format(names)
-}
+export const eitherOf = (names: readonly string[], lang: string) => alternatives(lang).format(names)
 
 const alternatives = madeOnce((lang) => new Intl.ListFormat(lang, { type: 'disjunction' }))
-
-/** Such as `Shop, Mail, and 3 more`. */
-export function allOf(names: readonly string[], lang: string): string {
-  return lists(lang).format(names)
-}
 
 const lists = madeOnce((lang) => new Intl.ListFormat(lang))
 
@@ -81,36 +69,6 @@ function madeOnce<Format>(make: (key: string) => Format): (key: string) => Forma
     made.set(key, format)
     return format
   }
-}
-
-/** Lines of at most 76 columns, broken at spaces, and between Chinese and Japanese characters, which are two columns wide. */
-export function wrapped(text: string): string {
-  return text.split('\n').map(wrappedLine).join('\n')
-}
-
-const WIDE = /[\u3000-\u30FF\u3400-\u9FFF\uF900-\uFAFF\uFF00-\uFF60]/g
-/** A word, or one wide character with the characters that must not begin a line. And the spaces that follow. */
-const PIECE =
-  /(?:[\u3000-\u30FF\u3400-\u9FFF\uF900-\uFAFF\uFF00-\uFF60]|[^ \u3000-\u30FF\u3400-\u9FFF\uF900-\uFAFF\uFF00-\uFF60]+)[、。」』ァィゥェォッャュョぁぃぅぇぉっゃゅょー！），：；？]* *| +/gu
-
-function wrappedLine(line: string): string {
-  const lines: string[] = []
-  let last = ''
-  let columns = 0
-  for (const [piece] of line.matchAll(PIECE)) {
-    if (last && columns + columnsOf(piece.trimEnd()) > 76) {
-      lines.push(last.trimEnd())
-      last = ''
-      columns = 0
-    }
-    last += piece
-    columns += columnsOf(piece)
-  }
-  return [...lines, last.trimEnd()].join('\n')
-}
-
-function columnsOf(text: string): number {
-  return Array.from(text.replace(WIDE, '  ')).length
 }
 
 /** Registered addresses can have any scheme. Links with these ones run no script. */
@@ -154,4 +112,46 @@ const FROM_THE_RIGHT =
 export function isolated(name: string, dir: 'ltr' | 'rtl'): string {
   const mayTurn = dir === 'rtl' || FROM_THE_RIGHT.test(name)
   return name && mayTurn ? `\u2068${name}\u2069` : name
+}
+
+type Unlink = (name: string) => string
+
+export function nameText({ dir }: Catalog, name: string, unlinked: Unlink = (name) => name) {
+  return isolated(unlinked(displayName(name)), dir)
+}
+
+/** Two sentences about the apps, each empty without an app. */
+export function appsText(catalog: Catalog, apps: SignedOutApps | undefined, unlinked?: Unlink) {
+  const { t, lang } = catalog
+  function sentence(key: string, { names, more }: ShownApps) {
+    const shown = names.map((name) => nameText(catalog, name, unlinked))
+    const all = more > 0 ? [...shown, t('apps.more', { count: numberText(more, lang) })] : shown
+    return all.length > 0 ? t(key, { apps: lists(lang).format(all) }) : ''
+  }
+  return {
+    notified: apps ? sentence('apps.notified', apps.notified) : '',
+    notNotified: apps ? sentence('apps.notNotified', apps.notNotified) : '',
+  }
+}
+
+interface ShownLogin {
+  username?: string | undefined
+  clientName?: string | undefined
+  /** When it began, if it still waits. */
+  at?: Date | undefined
+}
+
+/** What stands beside the code of a login, one fact in a line. */
+export function factsOf(
+  catalog: Catalog,
+  { username = '', clientName, at }: ShownLogin,
+  unlinked?: Unlink,
+): string[] {
+  const { t, lang } = catalog
+  const shown = (name: string) => nameText(catalog, name, unlinked)
+  return [
+    t('login.account', { account: shown(username) }),
+    ...(clientName ? [t('login.app', { app: shown(clientName) })] : []),
+    ...(at ? [t('login.at', { at: timeText(at, lang) })] : []),
+  ]
 }

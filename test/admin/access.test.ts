@@ -2,8 +2,9 @@ import { constants, createHmac, generateKeyPairSync, sign, type KeyObject } from
 import { expect } from 'chai'
 import { assert, asyncProperty, string } from 'fast-check'
 import { CompactEncrypt, type JSONWebKeySet } from 'jose'
-import { ADMIN_SCOPES, createTokenCheck } from '../../src/admin/bearer-tokens.ts'
-import { createAdminClient } from '../../src/index.ts'
+import { createTokenCheck } from '../../src/admin/authentication.ts'
+import { ADMIN_SCOPES } from '../../src/admin/options.ts'
+import { createAdminClient } from '../../src/admin/client.ts'
 import { adminOf, changesNothing, newNetwork, problemOf } from '../support/admin.ts'
 import {
   onEachStore,

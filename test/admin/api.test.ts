@@ -7,15 +7,11 @@ import { expect } from 'chai'
 import * as z from 'zod'
 import { generatedFiles } from '../../docs/generate.ts'
 import { openApiDocument } from '../../docs/generate/openapi.ts'
-import { ADMIN_SCOPES } from '../../src/admin/bearer-tokens.ts'
+import { ADMIN_SCOPES } from '../../src/admin/options.ts'
 import { operations, type Operation, type OperationName } from '../../src/admin/operations.ts'
 import { ROUTES } from '../../src/admin/routes.ts'
-import {
-  createAdminClient,
-  memoryUsers,
-  type AdminClient,
-  type UserStore,
-} from '../../src/index.ts'
+import { memoryUsers, type UserStore } from '../../src/index.ts'
+import { createAdminClient, type AdminClient } from '../../src/admin/client.ts'
 import { allSettings } from '../../src/settings/table.ts'
 import {
   actionsOf,
@@ -30,7 +26,6 @@ import {
 import { eventually } from '../support/eventually.ts'
 import { ADMIN_TOKEN, startHarness, type Harness, suiteHarness } from '../support/harness.ts'
 import { serve, type Served } from '../support/serve.ts'
-import { createUserAgent } from '../support/user-agent.ts'
 
 const document = openApiDocument()
 const ajv = new Ajv2020({ allErrors: true })
@@ -242,12 +237,12 @@ describe('Each operation of the admin API, as docs/openapi.json says (5, 5.1):',
 
   before(async () => {
     ask = documentedAnswers(h)
-    await h.addUser({ username: 'ann' })
+    const ann = await h.addUser({ username: 'ann' })
     await h.addUser({ username: 'new', emailVerified: false })
     await h.addUser({ username: 'invited', passwordHash: undefined })
     await h.addUser({ username: 'twin' })
     await h.addUser({ username: 'another', id: 'twin' })
-    await h.signIn(createUserAgent(), 'ann')
+    await ann.signsIn()
   })
 
   it('the client has a method for each, and no other', () => {

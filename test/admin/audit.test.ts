@@ -1,5 +1,6 @@
 import { expect } from 'chai'
-import { type AdminClient, type AuditEvent } from '../../src/index.ts'
+import type { AuditEvent } from '../../src/index.ts'
+import type { AdminClient } from '../../src/admin/client.ts'
 import { adminOf, codeOf, suiteAdmin } from '../support/admin.ts'
 import { suiteHarness } from '../support/harness.ts'
 import { moveTime } from '../support/time.ts'

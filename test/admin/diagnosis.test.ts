@@ -1,5 +1,6 @@
 import { expect } from 'chai'
-import type { AdminApi, User } from '../../src/index.ts'
+import type { User } from '../../src/index.ts'
+import type * as AdminApi from '../../src/admin/client.ts'
 import { actionsOf, changesNothing, outcomeOf, refusalOf, suiteAdmin } from '../support/admin.ts'
 import { cliOf } from '../support/cli.ts'
 import { eventually } from '../support/eventually.ts'

@@ -2,12 +2,9 @@ import { randomBytes } from 'node:crypto'
 import type { RequestListener } from 'node:http'
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
-import {
-  createAdminClient,
-  memoryMailbox,
-  type AdminApi,
-  type AdminClient,
-} from '../../src/index.ts'
+import { memoryMailbox } from '../../src/index.ts'
+import type * as AdminApi from '../../src/admin/client.ts'
+import { createAdminClient, type AdminClient } from '../../src/admin/client.ts'
 import { instead } from '../support/records.ts'
 import {
   adminOf,

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
-import type { AdminApi, User } from '../../src/index.ts'
-import { adminOf, expectAudited, suiteAdmin, withDeleted } from '../support/admin.ts'
+import type { User } from '../../src/index.ts'
+import type * as AdminApi from '../../src/admin/client.ts'
+import { adminOf, expectAudited, suiteAdmin } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT, startHarness, type Harness, suiteHarness } from '../support/harness.ts'
 import { sha256 } from '../support/observe.ts'
@@ -11,7 +12,7 @@ import { createUserAgent } from '../support/user-agent.ts'
 
 const NEW = 'a brand new password'
 const HOUR = 3_600_000
-const CARRIED = {
+const REQUEST_PARAMETERS = {
   client_id: CLIENT.client_id,
   redirect_uri: CLIENT.redirect_uris[0],
   scope: 'openid email',
@@ -25,12 +26,10 @@ type Make = () => Promise<Mailed>
 
 describe('The admin API explains a link (5)', () => {
   const secrets = [randomBytes(32)]
-  const deleted = new Set<string>()
   const logs: string[] = []
   const h: Harness = suiteHarness({
     flows: {
       secrets,
-      users: withDeleted(() => h.users, deleted),
       log: (...line) => logs.push(JSON.stringify(line)),
     },
   })
@@ -41,13 +40,13 @@ describe('The admin API explains a link (5)', () => {
 
   const reset = () => h.userWithLink()
 
-  async function verification(carried: Record<string, string> = {}): Promise<Mailed> {
+  async function verification(parameters: Record<string, string> = {}): Promise<Mailed> {
     const user = await h.addUnverified()
-    return { user, link: await user.asksAgain(carried) }
+    return { user, link: await user.asksAgain(parameters) }
   }
 
   const bare = () => verification()
-  const carrying = () => verification(CARRIED)
+  const carrying = () => verification(REQUEST_PARAMETERS)
 
   /** What the page makes of it: whether the link still does its work. */
   async function works(link: string): Promise<boolean> {
@@ -77,7 +76,7 @@ describe('The admin API explains a link (5)', () => {
     (changes: Partial<User>): Change =>
     ({ user }) =>
       user.becomes(changes)
-  const isDeleted: Change = async ({ user }) => deleted.add(user.id)
+  const isDeleted: Change = async ({ user }) => user.isDeleted()
 
   const LIVE = /^The link works until /
   const USED = /^The link was used /
@@ -283,7 +282,7 @@ describe('The admin API explains a link (5)', () => {
       expect((await explain(mailed.link)).state).to.equal('live')
     }
 
-    for (const name of Object.keys(CARRIED)) {
+    for (const name of Object.keys(REQUEST_PARAMETERS)) {
       it(`because ${name} is another one, is missing, or is there twice, be it in brackets`, async () => {
         await expectAltered(
           replaced(name, (value) => `${value}x`),
@@ -307,7 +306,7 @@ describe('The admin API explains a link (5)', () => {
 
     it('because it has parameters that it had not, or a reset link its token twice; what is foreign does no harm', async () => {
       const { link } = await bare()
-      for (const [name, value] of Object.entries(CARRIED)) {
+      for (const [name, value] of Object.entries(REQUEST_PARAMETERS)) {
         const more = `${link}&${new URLSearchParams({ [name]: value }).toString()}`
         expect(await explain(more)).to.deep.include({ state: 'altered', altered: [name] })
         expect(await works(more)).to.equal(false)

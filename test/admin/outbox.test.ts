@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { MailJobStatus } from '../../src/store/index.ts'
-import { retryAllDead } from '../../src/admin/mail-retry.ts'
-import { type AdminClient } from '../../src/index.ts'
+import { retryAllDead } from '../../src/admin/outbox.ts'
+import type { AdminClient } from '../../src/admin/client.ts'
 import { codeOf, expectAudited, outcomeOf, suiteAdmin } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import type { Person } from '../support/person.ts'
@@ -108,7 +108,7 @@ describe('The admin API about the outbox (5)', () => {
       identifier: 'typed',
       accountId: undefined,
       pendingLoginId: undefined,
-      carried: {},
+      parameters: {},
       requester: { address: undefined, userAgent: undefined },
       notBefore: soon,
       expiresAt: soon,
@@ -195,7 +195,7 @@ describe('retryAllDead()', () => {
     }
     const outbox = { ...store.outbox, list, revive }
     const clock = { now: () => new Date(start) }
-    const parts = { wake: () => {}, clock, store: { ...store, outbox } }
+    const parts = { clock, store: { ...store, outbox } }
     return { revived, retry: (before?: Date) => retryAllDead(parts, before) }
   }
 

@@ -282,7 +282,7 @@ describe('A damaged settings record (SET-18)', () => {
 
   async function signIn(emailVerified: boolean): Promise<string | undefined> {
     const user = await h.addUnverified({ id: randomUUID(), emailVerified })
-    const back = await h.signIn(createUserAgent(), user.username)
+    const back = await user.signsIn()
     return /[?&]code=/.test(back.location ?? '') ? 'a code' : back.mode
   }
 

@@ -15,7 +15,6 @@ import { eventually } from '../support/eventually.ts'
 import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
 import { records } from '../support/records.ts'
 import { movableClock } from '../support/time.ts'
-import { createUserAgent } from '../support/user-agent.ts'
 
 const CANARY = 'canary of the password'
 
@@ -639,18 +638,16 @@ describeWithMongo('Settings are held in memory and followed, so that [full]', ()
   })
 
   it('requests in the flows cost none for settings', async () => {
-    await h.addUser({ username: 'verified' })
-    await h.addUser({ username: 'waiting', emailVerified: false })
-    const agent = createUserAgent()
+    const [verified, waiting] = [await h.addVerified(), await h.addUnverified()]
     commands = []
-    expect((await h.signIn(createUserAgent(), 'verified')).location).to.include('code=')
-    expect((await h.signIn(agent, 'waiting')).page).to.be.a('string')
-    expect((await h.forgot('verified')).mode).to.equal('sent')
-    await agent.post(`${h.oauthUrl}/resend-verification`, { username: 'waiting' })
-    await agent.get(`${h.oauthUrl}/forgot-password`)
-    await agent.get(`${h.oauthUrl}/reset-password?token=${'x'.repeat(43)}`)
+    expect((await verified.signsIn()).location).to.include('code=')
+    expect((await waiting.signsIn()).page).to.be.a('string')
+    expect((await h.forgot(verified.username)).mode).to.equal('sent')
+    await h.resend(waiting.username)
+    await waiting.agent.get(`${h.oauthUrl}/forgot-password`)
+    await waiting.agent.get(`${h.oauthUrl}/reset-password?token=${'x'.repeat(43)}`)
     await h.reset(`${h.oauthUrl}/reset-password?token=${'x'.repeat(43)}`, PASSWORD)
-    await agent.get(`${h.oauthUrl}/verify-email?token=${'x'.repeat(43)}`)
+    await waiting.agent.get(`${h.oauthUrl}/verify-email?token=${'x'.repeat(43)}`)
     expect(commands).not.to.deep.equal([])
     expect(ofSettings()).to.deep.equal([])
   })

@@ -137,18 +137,18 @@ onEachStore('Forms that are none (INJ)', (technology) => {
     expect(h.mail.mails).to.have.length(mails)
   })
 
-  it('keep carried parameters the texts that they are (INJ-07, INJ-08)', async () => {
-    const carried = {
+  it('keep request parameters the texts that they are (INJ-07, INJ-08)', async () => {
+    const parameters = {
       client_id: 'app',
       redirect_uri: 'https://app.example/cb',
       scope: '{"$where":"sleep(1000)"}',
       state: '$set.a.b[$gt]{"$function":1}\u{1F511}',
     }
-    const { reason } = await ask(h, 'ann', carried)
+    const { reason } = await ask(h, 'ann', parameters)
     expect(reason).to.equal(undefined)
     link = h.mail.mails.at(-1)?.link ?? ''
-    const { client_id: clientId, redirect_uri: redirectUri, scope, state } = carried
-    const kept = (await usableRecord(h, link))?.carried
+    const { client_id: clientId, redirect_uri: redirectUri, scope, state } = parameters
+    const kept = (await usableRecord(h, link))?.parameters
     expect(kept).to.deep.equal({ clientId, redirectUri, scope, state })
   })
 
@@ -315,7 +315,7 @@ describe('Names that others chose, in a mail (MAIL-04, MAIL-05, MAIL-13)', () =>
       const email = `named-${index}@users.example`
       const received = await h.mail.mailTo(email)
       expectPlain(received, email)
-      expect((await usableRecord(h, received.link))?.carried.clientId).to.equal(`app-${index}`)
+      expect((await usableRecord(h, received.link))?.parameters.clientId).to.equal(`app-${index}`)
     })
   }
 

@@ -455,8 +455,8 @@ describeWithMongo(
       for (const [where, text] of Object.entries({ log, stored, args })) {
         expect(found(text, { ...secrets, ...typed, ...tokens, mistyped }), where).to.deep.equal([])
       }
-      const untold = { state, userAgent: userAgent.slice(0, 20), forwarded }
-      expect(found(log, untold), 'the log').to.deep.equal([])
+      const notNotified = { state, userAgent: userAgent.slice(0, 20), forwarded }
+      expect(found(log, notNotified), 'the log').to.deep.equal([])
       expect(found(stored, { forwarded: forwarded.slice(0, 20) }), 'stored').to.deep.equal([])
       expect(found(textOf(answers), secrets), 'the answers').to.deep.equal([])
       expect(found(textOf(refused), { ...secrets, ...tokens }), 'the refusals').to.deep.equal([])

@@ -114,7 +114,7 @@ describe('A redirect URI that is not registered (RED-01, RED-02, RED-03, RED-04)
   const agent = createUserAgent()
   const h = suiteHarness()
 
-  const carried = (redirect_uri: string) => ({
+  const parameters = (redirect_uri: string) => ({
     client_id: CLIENT.client_id,
     redirect_uri,
     scope: 'openid',
@@ -147,12 +147,12 @@ describe('A redirect URI that is not registered (RED-01, RED-02, RED-03, RED-04)
     forAll(async (uri) => {
       const user = await h.addVerified()
       const form = await agent.get(
-        `${h.oauthUrl}/forgot-password?${new URLSearchParams(carried(uri))}`,
+        `${h.oauthUrl}/forgot-password?${new URLSearchParams(parameters(uri))}`,
       )
       expect([form.status, form.mode]).to.deep.equal([200, 'form'])
       expectNowhere(form)
 
-      const { answer } = await ask(h, user.username, carried(uri))
+      const { answer } = await ask(h, user.username, parameters(uri))
       expectPage(answer, 200, 'forgot-password', 'sent')
       expectNowhere(answer)
       const { mail, link } = await user.mail(1)
@@ -170,7 +170,7 @@ describe('A redirect URI that is not registered (RED-01, RED-02, RED-03, RED-04)
   it('leads nowhere from resend-verification and its link, which only verifies: it is neither signed nor mailed (SIG-16)', () =>
     forAll(async (uri) => {
       const user = await h.addUnverified()
-      const link = await user.asksAgain(carried(uri))
+      const link = await user.asksAgain(parameters(uri))
       expect([...new URL(link).searchParams.keys()]).to.deep.equal(['token', 'authorize_sig'])
       const { mail } = await user.mail(1)
       expect(`${mail.text}${String(mail.html)}`).not.to.match(/app\.example|evil|script:/)

@@ -137,8 +137,8 @@ describe('Every page of ours (HDR)', () => {
 
   it('has links outwards that tell no referrer', async () => {
     const user = await h.addVerified()
-    const carried = { client_id: 'server', redirect_uri: 'https://server.example/cb' }
-    const { text } = await h.reset(await user.forgets(carried), 'a new password')
+    const parameters = { client_id: 'server', redirect_uri: 'https://server.example/cb' }
+    const { text } = await h.reset(await user.forgets(parameters), 'a new password')
     expect(text).to.match(/<a [^>]*rel="noreferrer"/)
     for (const [tag] of text.matchAll(/<a [^>]*>/g)) expect(tag).to.include('rel="noreferrer"')
   })

@@ -2,9 +2,7 @@ import { expect } from 'chai'
 import { formsOf, createUserAgent } from '../support/user-agent.ts'
 import { SERVER } from '../support/clients.ts'
 import { suiteHarness } from '../support/harness.ts'
-import { describeWithMongo } from '../support/mongod.ts'
 import { refresh, signedIn } from '../support/oauth-requests.ts'
-import { records } from '../support/records.ts'
 import { expectExpired, type Person, setsSession } from '../support/person.ts'
 
 const NEW = 'a new password'
@@ -83,7 +81,7 @@ describe('A verification link that nobody looks at (VER-01, VER-02)', () => {
     const answer = await loose.opensLink()
     expect(answer.location).to.match(/^https:\/\/server\.example\/cb\?code=/)
     expect(await loose.isVerified()).to.equal(true)
-    const session = await h.provider.Session.find(h.sessionId(loose.agent) ?? '')
+    const session = await h.sessionOf(loose.agent)
     expect([session?.accountId, session?.amr]).to.deep.equal([loose.id, ['email']])
   })
 })
@@ -113,26 +111,5 @@ describe('require_email_verification and what was there before', () => {
       expect((await h.reset(link, NEW)).mode).to.equal('done')
       expect(await user.isVerified()).to.equal(false)
     }
-  })
-})
-
-describeWithMongo('A verification of an address that another account has (RACE-07) [full]', () => {
-  const h = suiteHarness({ technology: 'mongodb' })
-
-  const users = () => records(h, 'users')
-
-  it('refuses the second of two accounts that want one address, where the host allows it once', async () => {
-    const index = await users().createIndex(
-      { email: 1 },
-      { unique: true, partialFilterExpression: { email_verified: true } },
-    )
-    const email = 'both@users.example'
-    const [one, two] = [await h.addUnverified({ email }), await h.addUnverified({ email })]
-    for (const user of [one, two]) await user.asksAgain()
-    const answers = await Promise.all([one, two].map((user) => user.opensElsewhere()))
-    const outcomes = answers.map(({ status, mode }) => `${status} ${mode}`).toSorted()
-    expect(outcomes).to.deep.equal(['200 verified', '400 expired'])
-    expect([await one.isVerified(), await two.isVerified()].filter(Boolean)).to.have.length(1)
-    await users().dropIndex(index)
   })
 })

@@ -11,10 +11,10 @@ const client = {
   href: 'https://shop.example/sign-in',
 }
 const apps = {
-  told: { names: [client.clientName, ...'ABCDEFGHI'], more: 12 },
-  untold: { names: ['متجر بترا', '<b>Notes</b>'], more: 0 },
+  notified: { names: [client.clientName, ...'ABCDEFGHI'], more: 12 },
+  notNotified: { names: ['متجر بترا', '<b>Notes</b>'], more: 0 },
 }
-const waits = { username: 'petra', lifetimeMs: 3_600_000, carried: {}, waiting: 'login' }
+const waits = { username: 'petra', lifetimeMs: 3_600_000, parameters: {}, waiting: 'login' }
 const elsewhere = { username: 'petra', code: '042917', at: new Date(0), waitMs: 3_600_000 }
 
 /** With names as long as they can be, and one that nothing was mailed for. */

@@ -3,12 +3,7 @@ import { eventually } from '../support/eventually.ts'
 import { startExampleServer } from '../support/example-server.ts'
 
 /** The pages of the example server, each as somebody comes to it who reads one language. */
-export interface ExamplePages {
-  origin: string
-  ids: readonly ExamplePage[]
-  htmlOf(id: ExamplePage, locale: string): string
-  close(): Promise<void>
-}
+export interface ExamplePages extends Awaited<ReturnType<typeof startExamplePages>> {}
 
 export type ExamplePage = keyof typeof WAYS
 
@@ -98,7 +93,7 @@ function visitor(baseUrl: string, locale: string, at: number): Visitor {
 }
 
 /** @param locales - of the pages that are asked for later. All are made now, while no mail is there, and then while one is. */
-export async function startExamplePages(locales: readonly string[]): Promise<ExamplePages> {
+export async function startExamplePages(locales: readonly string[]) {
   const server = await startExampleServer({ TRUST_PROXY: '1' })
   const ids = Object.keys(WAYS) as ExamplePage[]
   const made = new Map<string, string>()
@@ -114,7 +109,7 @@ export async function startExamplePages(locales: readonly string[]): Promise<Exa
   return {
     origin: server.baseUrl,
     ids,
-    htmlOf: (id, locale) => made.get(`${id} ${locale}`) ?? '',
+    htmlOf: (id: ExamplePage, locale: string) => made.get(`${id} ${locale}`) ?? '',
     close: server.kill,
   }
 }

@@ -4,12 +4,7 @@ import { everyPage, type ShownPage } from './every-page.ts'
 import { serve } from '../support/serve.ts'
 
 /** Serves every page with the headers that it has in earnest. */
-export interface PageServer {
-  origin: string
-  addressOf(page: ShownPage, look?: { locale?: string }): string
-  htmlOf(page: ShownPage, look?: { locale?: string }): string
-  close(): Promise<void>
-}
+export interface PageServer extends Awaited<ReturnType<typeof startPageServer>> {}
 
 const LOGO = `<svg xmlns="http://www.w3.org/2000/svg" width="96" height="96" viewBox="0 0 96 96">
 <rect width="96" height="96" rx="20" fill="#b45309"/><path d="M28 30h40l-6 40H34z" fill="#fff"/></svg>`
@@ -23,7 +18,7 @@ export const BRAND: Brand = {
   supportUrl: 'mailto:help@acme.example',
 }
 
-export async function startPageServer(brand?: Brand): Promise<PageServer> {
+export async function startPageServer(brand?: Brand) {
   const views = createViews('/oauth2', { brand })
   const files: Record<string, [type: string, text: string]> = {
     '/oauth2/account-flows.css': ['text/css', views.stylesheet.text],
@@ -56,7 +51,9 @@ export async function startPageServer(brand?: Brand): Promise<PageServer> {
   return {
     origin,
     close,
-    addressOf: ({ id }, look = {}) => `${origin}/oauth2/${id}?${new URLSearchParams(look)}`,
-    htmlOf: ({ name, locals }, { locale } = {}) => views.page(name, locals, { asked: locale }).html,
+    addressOf: ({ id }: ShownPage, look: { locale?: string } = {}) =>
+      `${origin}/oauth2/${id}?${new URLSearchParams(look)}`,
+    htmlOf: ({ name, locals }: ShownPage, { locale }: { locale?: string } = {}) =>
+      views.page(name, locals, { asked: locale }).html,
   }
 }

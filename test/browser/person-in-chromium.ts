@@ -7,58 +7,25 @@ import {
   CLIENT,
   PASSWORD,
   startHarness,
-  type Harness,
   type HarnessOptions,
   type Listener,
 } from '../support/harness.ts'
-import { codeIn, type Person, type Sentences } from '../support/person.ts'
+import { codeIn, type Person } from '../support/person.ts'
 import { serve } from '../support/serve.ts'
+import { suiteOf } from '../support/suite.ts'
 
 /** The harness with what a browser needs: a login page with a form, and a client that answers on its redirect URI. */
-export interface BrowserHarness extends Harness {
-  callback: string
-  /** Method and path of each request below the OAuth path so far. */
-  requests: string[]
-}
+export interface BrowserHarness extends Awaited<ReturnType<typeof startBrowserHarness>> {}
 
 /** What one person does and sees in a window of Chromium. What they are in the eyes of the service is that of `Person`. */
-export interface PersonInChromium
-  extends Omit<Person, keyof Sentences | 'in' | 'getsNothing' | 'opensElsewhere'>, Sentences {
-  window: Page
-  /** Does not wait for what answers: `sees` or `isAtApp` does. */
-  signsIn(password?: string, parameters?: Record<string, string>): Promise<void>
-  /** Types the credentials into the login page that is there. */
-  typesCredentials(password?: string): Promise<void>
-  /** Asks with the form, and reads the mail. `query` is that of the form's address. */
-  forgets(query?: string): Promise<string>
-  opensLink(link?: string): Promise<void>
-  /** Opens the link where no login waits: it shows the code, and verifies nothing. */
-  opensElsewhere(other: Page): Promise<void>
-  /** Types a code, presses Enter, and waits for the page that answers. */
-  types(code?: string): Promise<void>
-  choosesPassword(password: string, confirm?: string): Promise<void>
-  /** Presses a button, and waits for the page that answers, as that can look the same. */
-  clicks(selector: string): Promise<void>
-  sees(page: string, mode: string): Promise<void>
-  /** Reads the mail with that number, from 1. */
-  reads(count: number): Promise<void>
-  /** The same person in another window. */
-  in(window: Page): PersonInChromium
-  hasSession(): Promise<boolean>
-  /** The window is at the app, with the app's own state and a code that its PKCE verifier redeems. */
-  isAtApp(): Promise<void>
-  /** Neither a session nor a code, and the address is not verified. */
-  getsNothing(): Promise<void>
-}
+export interface PersonInChromium extends ReturnType<typeof personIn> {}
 
 type BrowserHarnessOptions = Pick<HarnessOptions, 'settings' | 'clients' | 'provider' | 'flows'> & {
   /** What stands in front of the host. */
   around?: (host: Listener) => Listener
 }
 
-export async function startBrowserHarness(
-  options: BrowserHarnessOptions = {},
-): Promise<BrowserHarness> {
+export async function startBrowserHarness(options: BrowserHarnessOptions = {}) {
   const client = await serve((req, res) => void answerAsClient(req, res))
   const callback = `${client.url}/cb`
   const requests: string[] = []
@@ -77,6 +44,7 @@ export async function startBrowserHarness(
   })
   return {
     ...harness,
+    /** Method and path of each request below the OAuth path so far. */
     requests,
     callback,
     async close() {
@@ -90,13 +58,10 @@ export async function startBrowserHarness(
 export function suiteBrowserHarness(
   options: BrowserHarnessOptions | (() => Promise<BrowserHarnessOptions>) = {},
 ): BrowserHarness {
-  const h = {} as BrowserHarness
-  before('the harness runs', async () => {
-    const given = typeof options === 'function' ? await options() : options
-    Object.assign(h, await startBrowserHarness(given))
-  })
-  after(() => h.close?.())
-  return h
+  return suiteOf<BrowserHarness>(
+    async () => startBrowserHarness(typeof options === 'function' ? await options() : options),
+    ({ close }) => close(),
+  )
 }
 
 /** Says what was posted to it. */
@@ -117,25 +82,28 @@ function withForm(login: Login): Login {
 }
 
 /** @param user - one that this suite made. */
-export function personIn(h: BrowserHarness, window: Page, user: Person): PersonInChromium {
+export function personIn(h: BrowserHarness, window: Page, user: Person) {
   const { oauthUrl } = h
-  const person: PersonInChromium = {
+  const person = {
     ...user,
     window,
 
-    async signsIn(password = PASSWORD, parameters = {}) {
+    /** Does not wait for what answers: `sees` or `isAtApp` does. */
+    async signsIn(password = PASSWORD, parameters: Record<string, string> = {}): Promise<void> {
       person.request = await h.party.begin(parameters)
       await window.goto(person.request.url.href)
       await person.typesCredentials(password)
     },
 
-    async typesCredentials(password = PASSWORD) {
+    /** Types the credentials into the login page that is there. */
+    async typesCredentials(password = PASSWORD): Promise<void> {
       await window.fill('input[name=username]', user.username)
       await window.fill('input[name=password]', password)
       await window.click('button')
     },
 
-    async forgets(query = '') {
+    /** Asks with the form, and reads the mail. `query` is that of the form's address. */
+    async forgets(query = ''): Promise<string> {
       const before = person.mailCount()
       await window.goto(`${oauthUrl}/forgot-password${query}`)
       await window.fill('input[name=identifier]', user.username)
@@ -145,11 +113,12 @@ export function personIn(h: BrowserHarness, window: Page, user: Person): PersonI
       return person.link
     },
 
-    async opensLink(link = person.link) {
-      await window.goto(link)
+    async opensLink(link?: string): Promise<void> {
+      await window.goto(link ?? person.link)
     },
 
-    async opensElsewhere(other) {
+    /** Opens the link where no login waits: it shows the code, and verifies nothing. */
+    async opensElsewhere(other: Page): Promise<void> {
       const there = person.in(other)
       await there.opensLink()
       await there.sees('verify-email', 'elsewhere')
@@ -157,40 +126,45 @@ export function personIn(h: BrowserHarness, window: Page, user: Person): PersonI
       await there.getsNothing()
     },
 
-    async types(code = person.code) {
-      await window.fill('#code', code)
+    /** Types a code, presses Enter, and waits for the page that answers. */
+    async types(code?: string): Promise<void> {
+      await window.fill('#code', code ?? person.code)
       await answerTo(window, () => window.press('#code', 'Enter'))
     },
 
-    async choosesPassword(password, confirm = password) {
+    async choosesPassword(password: string, confirm = password): Promise<void> {
       await window.fill('input[name=password]', password)
       await window.fill('input[name=confirm_password]', confirm)
       await window.click('button[type=submit]')
     },
 
-    clicks: (selector) => answerTo(window, () => window.click(selector)),
+    /** Presses a button, and waits for the page that answers, as that can look the same. */
+    clicks: (selector: string): Promise<void> => answerTo(window, () => window.click(selector)),
 
-    async sees(page, mode) {
+    async sees(page: string, mode: string): Promise<void> {
       const selector = `main[data-page=${page}][data-mode=${mode}]`
       await window.waitForSelector(selector, { state: 'attached' })
     },
 
-    async reads(count) {
+    /** Reads the mail with that number, from 1. */
+    async reads(count: number): Promise<void> {
       const { link, mail } = await h.mail.mailTo(user.email ?? '', count)
       Object.assign(person, { link, code: codeIn(mail) ?? '' })
     },
 
-    in: (other) => {
+    /** The same person in another window. */
+    in(other: Page): PersonInChromium {
       const { request, link, code } = person
       return Object.assign(personIn(h, other, user), { request, link, code })
     },
 
-    async hasSession() {
+    async hasSession(): Promise<boolean> {
       const cookies = await window.context().cookies(oauthUrl)
       return cookies.some(({ name }) => name === '_session')
     },
 
-    async isAtApp() {
+    /** The window is at the app, with the app's own state and a code that its PKCE verifier redeems. */
+    async isAtApp(): Promise<void> {
       await window.waitForURL(`${h.callback}?**`)
       expect(await window.textContent('body')).to.equal('the client')
       expect(new URL(window.url()).searchParams.get('state')).to.equal(person.request.state)
@@ -198,7 +172,8 @@ export function personIn(h: BrowserHarness, window: Page, user: Person): PersonI
       expect(tokens.claims()?.sub).to.equal(user.id)
     },
 
-    async getsNothing() {
+    /** Neither a session nor a code, and the address is not verified. */
+    async getsNothing(): Promise<void> {
       expect(await person.hasSession()).to.equal(false)
       expect(window.url().startsWith(oauthUrl)).to.equal(true)
       expect(await person.isVerified()).to.equal(false)

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import type { Page } from 'playwright-core'
-import { recommendations } from '../../src/settings/recommended.ts'
+import { recommendations } from '../../src/settings/rules.ts'
 import { describeInChromium } from '../support/chromium.ts'
 import { realClients, type RealClient } from '../oidc/real-clients.ts'
 import { leaveOut } from '../support/missing.ts'
@@ -14,7 +14,7 @@ import {
 } from './person-in-chromium.ts'
 
 const NEW = 'hedgehogs at the seaside'
-const CARRIED = ['client_id', 'redirect_uri', 'scope', 'state']
+const REQUEST_PARAMETERS = ['client_id', 'redirect_uri', 'scope', 'state']
 
 const ASKED: [parameter: string, word: string][] = [
   ['state', 'state'],
@@ -122,8 +122,10 @@ describeInChromium('Clients that others wrote [full]', (browser) => {
       async function resetIn(window: Page): Promise<PersonInChromium> {
         const person = personIn(h, page, await h.addVerified())
         const asked = await begin(page)
-        const carried = new URLSearchParams(CARRIED.map((field) => [field, asked.get(field) ?? '']))
-        await openMailed(window, await person.forgets(`?${carried}`))
+        const parameters = new URLSearchParams(
+          REQUEST_PARAMETERS.map((field) => [field, asked.get(field) ?? '']),
+        )
+        await openMailed(window, await person.forgets(`?${parameters}`))
         const there = person.in(window)
         await there.choosesPassword(NEW)
         await there.sees('reset-password', 'done')

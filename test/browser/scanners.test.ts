@@ -77,14 +77,14 @@ describeInChromium('What scans a mail before its reader opens it', (browser) => 
     for (const script of Object.values({ ...LOOKS, ...SENDS })) {
       await scan(scanned, 'confirm', script)
     }
-    expect(user.events('mail_disowned')).to.deep.equal([])
+    expect(user.events('mail_reported')).to.deep.equal([])
     const person = personIn(h, page(), user)
     await person.opensLink(link)
     await person.sees('verify-email', 'elsewhere')
     await person.opensLink(notMe)
     await page().click('button[value=confirm]')
     await person.sees('not-me', 'stopped')
-    expect(user.events('mail_disowned')).to.have.length(1)
+    expect(user.events('mail_reported')).to.have.length(1)
     await person.opensLink(link)
     await person.sees('verify-email', 'expired')
   })

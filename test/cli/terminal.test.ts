@@ -3,10 +3,9 @@ import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { expect } from 'chai'
 import { array, assert, integer, property, stringMatching, tuple } from 'fast-check'
-import { eventText } from '../../cli/event-text.ts'
-import { plain, plainAnswer, plainJson } from '../../cli/plain-text.ts'
+import { eventText } from '../../cli/words.ts'
+import { plain, plainAnswer, plainJson, withTimes } from '../../cli/output.ts'
 import { fitted, table } from '../../cli/table.ts'
-import { withTimes } from '../../cli/time-text.ts'
 import { outcomeOf } from '../support/admin.ts'
 import {
   hasTerminals,
@@ -313,6 +312,8 @@ describe('times for people', () => {
   for (const [iso, shown] of [
     ['2026-11-23T08:15:04.400Z', '2026-11-23 08:15:04 UTC (just now)'],
     ['2026-11-23T08:15:04.900Z', '2026-11-23 08:15:04 UTC (just now)'],
+    ['2026-11-23T08:15:07.500Z', '2026-11-23 08:15:07 UTC (just now)'],
+    ['2026-11-23T08:15:10.500Z', '2026-11-23 08:15:10 UTC (in 6 s)'],
     ['2026-11-23T08:14:14.500Z', '2026-11-23 08:14:14 UTC (50 s ago)'],
     ['2026-11-23T08:12:04Z', '2026-11-23 08:12:04 UTC (3 min ago)'],
     ['2026-11-23T06:45:04.500Z', '2026-11-23 06:45:04 UTC (90 min ago)'],

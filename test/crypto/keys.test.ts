@@ -1,12 +1,11 @@
 import { createHmac } from 'node:crypto'
 import { expect } from 'chai'
 import { CompactEncrypt } from 'jose'
-import { createAuthorizeSig } from '../../src/crypto/authorize-sig.ts'
-import { createKeyRing, type KeyPurpose } from '../../src/crypto/keys.ts'
+import { createAuthorizeSig, createKeyRing, type KeyPurpose } from '../../src/crypto/keys.ts'
 import { createLoginCodes } from '../../src/crypto/login-code.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { hashToken, isId, isToken, newId, newToken } from '../../src/crypto/token.ts'
-import type { CarriedParameters } from '../../src/index.ts'
+import type { RequestParameters } from '../../src/index.ts'
 
 const [first, second] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
 const [oldRing, newRing] = [createKeyRing([first]), createKeyRing([second])]
@@ -86,35 +85,35 @@ describe('createKeyRing()', () => {
 
 describe('authorize_sig (5.4)', () => {
   const token = newToken()
-  const carried = {
+  const parameters = {
     clientId: 'app',
     redirectUri: 'https://app.example/cb',
     scope: 'openid email',
     state: 's',
-  } satisfies CarriedParameters
+  } satisfies RequestParameters
   const sig = createAuthorizeSig(oldRing)
-  const signature = sig.sign(token, carried)
-  const { clientId, redirectUri, scope, state } = carried
+  const signature = sig.sign(token, parameters)
+  const { clientId, redirectUri, scope, state } = parameters
 
   it('is an HMAC-SHA-256 as base64url, the same for the same link, in any order of its parameters (SIG-15)', () => {
     expect(signature).to.match(/^[A-Za-z0-9_-]{43}$/)
-    expect(sig.sign(token, { ...carried })).to.equal(signature)
-    expect(sig.verify(signature, token, carried)).to.equal(true)
+    expect(sig.sign(token, { ...parameters })).to.equal(signature)
+    expect(sig.verify(signature, token, parameters)).to.equal(true)
     expect(sig.verify(signature, token, { state, scope, redirectUri, clientId })).to.equal(true)
   })
 
   it('is another one for each token, presence and boundary (SIG-07)', () => {
     const rest = { redirectUri, scope, state }
-    const others: CarriedParameters[] = [
+    const others: RequestParameters[] = [
       { clientId, redirectUri, scope },
-      { ...carried, state: '' },
-      { ...carried, state: 'null' },
-      { ...carried, scope: state, state: scope },
-      { ...carried, scope: 'openid emails', state: '' },
-      { ...carried, scope: 'openid email","s', state: '' },
+      { ...parameters, state: '' },
+      { ...parameters, state: 'null' },
+      { ...parameters, scope: state, state: scope },
+      { ...parameters, scope: 'openid emails', state: '' },
+      { ...parameters, scope: 'openid email","s', state: '' },
     ]
     const signatures = others.map((other) => sig.sign(token, other))
-    signatures.push(signature, sig.sign(newToken(), carried), sig.sign(`${token}","app`, rest))
+    signatures.push(signature, sig.sign(newToken(), parameters), sig.sign(`${token}","app`, rest))
     expect(new Set(signatures)).to.have.property('size', signatures.length)
   })
 
@@ -122,9 +121,9 @@ describe('authorize_sig (5.4)', () => {
     for (const [index, character] of [...signature].entries()) {
       const other = character === 'A' ? 'Q' : 'A'
       const changed = signature.slice(0, index) + other + signature.slice(index + 1)
-      expect(sig.verify(changed, token, carried), `character ${index}`).to.equal(false)
+      expect(sig.verify(changed, token, parameters), `character ${index}`).to.equal(false)
     }
-    expect(sig.verify(signature, token, carried)).to.equal(true)
+    expect(sig.verify(signature, token, parameters)).to.equal(true)
   })
 })
 

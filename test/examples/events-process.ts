@@ -7,7 +7,7 @@
 import { MongoClient } from 'mongodb'
 import { sendWebhooks } from '../../examples/events/webhook.ts'
 import { mongoStore } from '../../src/index.ts'
-import { flowsStore } from '../../src/store/flows-store.ts'
+import { flowsStore } from '../../src/store/index.ts'
 import { startHarness } from '../support/harness.ts'
 import { movableClock } from '../support/time.ts'
 

@@ -22,7 +22,7 @@ import { type Harness, suiteHarness } from '../support/harness.ts'
 import { describeWithMongo, suiteDatabase } from '../support/mongod.ts'
 import { startProcess } from '../support/process.ts'
 import { serve, type Served } from '../support/serve.ts'
-import { flowsStore } from '../../src/store/flows-store.ts'
+import { flowsStore } from '../../src/store/index.ts'
 import { systemClock } from '../../src/clock.ts'
 
 setFlagsFromString('--expose-gc')

@@ -166,7 +166,7 @@ describe('docs/customizing.md', () => {
       }
       const looks = (views = createViews('/oauth2')) => [
         views.page('error', { mode: 'error' }).html,
-        views.page('forgot-password', { mode: 'form', carried: {} }, { asked: 'sv' }).html,
+        views.page('forgot-password', { mode: 'form', parameters: {} }, { asked: 'sv' }).html,
         views.mail('password-reset', {
           username: 'ada',
           link: 'https://id.example/oauth2/reset-password?token=t',

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { type Database, sqliteStore } from '../../examples/stores/sqlite.ts'
 import { itIsARecordStore } from '../../src/contract/suites/index.ts'
 import { systemClock } from '../../src/clock.ts'
-import { flowsStore } from '../../src/store/flows-store.ts'
+import { flowsStore } from '../../src/store/index.ts'
 import { startHarness } from '../support/harness.ts'
 import { sampleResetToken } from '../store/contract/samples.ts'
 

@@ -54,7 +54,7 @@ interface LogoutDocument {
   state: string
   attempts: number
   /** Why an attempt failed. Here: the machine was slow, or the client could not ask a dead process for its keys. */
-  reason?: string
+  reason: string | null
 }
 
 const toldOf = ({ at, person }: LogoutRound): ToldToken[] =>
@@ -82,7 +82,7 @@ describeOnBothTopologies('Clients of an account whose process is killed (FLT-24)
     kill,
     arm: atDoor,
     afterwards: (at, index) => (index === 0 ? playShared(at) : Promise.resolve()),
-    judge,
+    validate,
   })
 
   after(async () => {
@@ -151,7 +151,7 @@ describeOnBothTopologies('Clients of an account whose process is killed (FLT-24)
   async function look(round: LogoutRound, processes: number): Promise<void> {
     const { attempts = 0, state, reason } = (await logoutOf(round)) ?? {}
     const tries = attempts - round.tried
-    const isTooMany = tries > (round.isSent ? 0 : processes) && reason === undefined
+    const isTooMany = tries > (round.isSent ? 0 : processes) && !reason
     fault(round, isTooMany, 'logout too many', `tried ${tries} times between two deaths`)
     round.tried = attempts
     round.isSent = state === 'sent'
@@ -191,7 +191,7 @@ describeOnBothTopologies('Clients of an account whose process is killed (FLT-24)
     expect(at.client.told.length).to.be.greaterThan(0)
   }
 
-  async function judge(round: LogoutRound): Promise<void> {
+  async function validate(round: LogoutRound): Promise<void> {
     const { at, link, title } = round
     const wrong = (is: boolean, kind: Fault, what: string) => fault(round, is, kind, what)
 
@@ -212,7 +212,7 @@ describeOnBothTopologies('Clients of an account whose process is killed (FLT-24)
     const { reason } = (await logoutOf(round)) ?? {}
     const told = toldOf(round)
     const statuses = told.map(({ status }) => status).join()
-    count(`told ${told.length}${reason === undefined ? '' : ` after ${reason}`}`)
+    count(`told ${told.length}${reason ? ` after ${reason}` : ''}`)
     const { tried } = round
     wrong(told.length > tried, 'logout too many', `told ${statuses}, and tried ${tried} times`)
     const ids = new Set(told.map(({ claims }) => claims.jti))

@@ -67,7 +67,7 @@ describeOnBothTopologies('A process that is killed around a mail', () => {
     kill,
     arm: atPoint,
     afterwards: settled,
-    judge,
+    validate,
   })
 
   async function start(topology: Topology): Promise<Place> {
@@ -178,7 +178,7 @@ describeOnBothTopologies('A process that is killed around a mail', () => {
       fault({ title: at.topology }, true, 'lost mail', `given up, ${reason}`)
   }
 
-  async function judge(round: MailRound): Promise<void> {
+  async function validate(round: MailRound): Promise<void> {
     if (round.work === 'verify-email') return judgeOpening(round)
     const links = linksOf(round)
     const kind = round.work === 'forgot-password' ? 'password_reset' : 'email_verification'

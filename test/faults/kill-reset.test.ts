@@ -1,7 +1,7 @@
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import { systemClock } from '../../src/clock.ts'
-import { secondAfter } from '../../src/store/login-end.ts'
+import { secondAfter } from '../../src/store/cutoffs.ts'
 import { PASSWORD } from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
 import type { MongoCommand } from '../support/mongo-proxy.ts'
@@ -74,7 +74,7 @@ describeOnBothTopologies('A reset whose process is killed (FLT-12)', () => {
       const last = overtaken.findLast((round) => round.at === at)
       if (last) await killAgain(last, index === 0 ? 'password_reset_tokens' : 'audit_events')
     },
-    async judge(round) {
+    async validate(round) {
       count(await judgeReset(round, (...found) => fault(round, ...found)))
     },
   })

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { systemClock } from '../../src/clock.ts'
-import { secondAfter } from '../../src/store/login-end.ts'
+import { secondAfter } from '../../src/store/cutoffs.ts'
 import { eventually } from '../support/eventually.ts'
 import { PASSWORD } from '../support/example-server.ts'
 import { describeWithMongo } from '../support/mongod.ts'

@@ -5,8 +5,7 @@ import type { ReceivedMail } from '../support/mail-server.ts'
 import { shapeOf } from '../support/observe.ts'
 import { tokenOf } from '../support/person.ts'
 import { type Answer, createBrowser, createUserAgent } from '../support/user-agent.ts'
-import { addPerson, disable, linkFor, opens, postForgot, postReset } from './people.ts'
-import type { Person } from './people.ts'
+import { addPerson, disable, linkFor, opens, postForgot, postReset, type Person } from './people.ts'
 import type { Reset } from './resets.ts'
 
 /** What becomes of a database for a while. */

@@ -5,7 +5,7 @@
  */
 import { expect } from 'chai'
 import { systemClock } from '../../src/clock.ts'
-import { secondAfter } from '../../src/store/login-end.ts'
+import { secondAfter } from '../../src/store/cutoffs.ts'
 import { opensForm, PASSWORD } from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
 import { recordsIn } from '../support/records.ts'

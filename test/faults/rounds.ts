@@ -54,7 +54,7 @@ interface Story<At extends Service, R extends Round<At>, Planned> {
   arm?(round: R, name: string, trail: Trail): () => unknown
   /** After the last round of a service. */
   afterwards?(at: At, index: number): Promise<unknown>
-  judge(round: R): Promise<unknown>
+  validate(round: R): Promise<unknown>
 }
 
 /** Few, because an authorization code is gone after a minute. */
@@ -85,7 +85,7 @@ export function tellRounds<At extends Service, R extends Round<At>, Planned>(
     for (const topology of TOPOLOGIES) services.push(await story.start(topology))
     const planFor = await story.plan(services[0] as At)
     await Promise.all(services.map((at, index) => play(at, planFor(index), index)))
-    await several(rounds, 4, story.judge)
+    await several(rounds, 4, story.validate)
   })
 
   after(async function () {

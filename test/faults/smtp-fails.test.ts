@@ -11,8 +11,8 @@ const STALLED_PER_SECOND = 50
 const REQUESTS = scaled({ full: 2_000, short: 200 })
 /** Half of the requests are for accounts; nobody asks more often than an account may get mails in an hour. */
 const ACCOUNTS = scaled({ full: 250, short: 25 })
-const MOST_SOCKETS = 10
-const MOST_GROWTH_MIB = 100
+const MAX_SOCKETS = 10
+const MAX_GROWTH_MIB = 100
 const LIMIT_MS = 300_000
 
 describeWithMongo('An SMTP server accepts, and never speaks', () => {
@@ -51,8 +51,8 @@ describeWithMongo('An SMTP server accepts, and never speaks', () => {
     console.log(
       `SMTP stalled: ${REQUESTS} requests, at most ${sockets} sockets, ${growth.toFixed(0)} MiB more memory`,
     )
-    expect(sockets).to.be.within(1, MOST_SOCKETS)
-    expect(growth).to.be.lessThan(MOST_GROWTH_MIB)
+    expect(sockets).to.be.within(1, MAX_SOCKETS)
+    expect(growth).to.be.lessThan(MAX_GROWTH_MIB)
   })
 })
 

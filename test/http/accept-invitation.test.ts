@@ -3,9 +3,9 @@ import { memoryUsers, type User } from '../../src/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage, linksOf, createUserAgent } from '../support/user-agent.ts'
 import { CLIENT, type Harness, onEachStore, suiteHarness } from '../support/harness.ts'
-import { withoutLeases } from '../support/jobs.ts'
 import { sha256 } from '../support/observe.ts'
 import { OTHER_HASH, type Person, tokenOf } from '../support/person.ts'
+import { beforeFirst, instead } from '../support/records.ts'
 import { moveTime } from '../support/time.ts'
 import { expectTitle } from '../support/words.ts'
 
@@ -23,13 +23,6 @@ onEachStore('An invitation (3.4)', (technology) => {
   const h = suiteHarness({ technology, mayLogErrors: true })
 
   const completed = (user: Person) => user.events('invitation_completed')
-
-  /** Does something in the place of the step that sets the password, until it is undone. */
-  function aroundFirstPassword(step: (set: () => Promise<boolean>) => Promise<boolean>) {
-    const { setFirstPassword = async () => false } = h.users
-    h.users.setFirstPassword = (...of) => step(() => setFirstPassword(...of))
-    return () => (h.users.setFirstPassword = setFirstPassword)
-  }
 
   async function expectUntouched(user: Person) {
     expect(await h.users.findById(user.id)).to.include({
@@ -111,15 +104,8 @@ onEachStore('An invitation (3.4)', (technology) => {
   for (const [what, change] of Object.entries(changes)) {
     it(`does nothing where the account ${what} at the very moment that it is set (TOK-18, RACE-06)`, async () => {
       const { user, link } = await invited(h, { email: 'invited-letters@users.example' })
-      const restore = aroundFirstPassword(async (set) => {
-        await user.becomes(change)
-        return set()
-      })
-      try {
-        expectPage(await user.choosesPassword(NEW, link), 400, PAGE, 'invalid')
-      } finally {
-        restore()
-      }
+      beforeFirst(h.users, 'setFirstPassword', () => user.becomes(change))
+      expectPage(await user.choosesPassword(NEW, link), 400, PAGE, 'invalid')
       const after = await h.users.findById(user.id)
       expect(after).to.include({ emailVerified: false, ...change })
       expect(await user.hasPassword(NEW)).to.equal(false)
@@ -157,23 +143,21 @@ onEachStore('An invitation (3.4)', (technology) => {
 
   it('is finished by another process where one dies between its effects, and recorded once', async () => {
     const { user, link } = await invited(h)
-    const restoreLeases = withoutLeases(h.store.invitationTokens)
     let calls = 0
-    const restore = aroundFirstPassword(async (set) => {
-      calls += 1
-      await set()
-      throw new Error('the database hiccups')
-    })
-    try {
+    const dyingAfter = (set: typeof h.users.setFirstPassword): typeof set => {
+      return async (...of) => {
+        calls += 1
+        await set?.(...of)
+        throw new Error('the database hiccups')
+      }
+    }
+    await instead(h.users, 'setFirstPassword', dyingAfter, async () => {
       expectPage(await user.choosesPassword(NEW, link), 500, 'error', 'error')
       await eventually('the invitation is finished', async () => {
         await moveTime(1_000)
         return completed(user).at(0)
       })
-    } finally {
-      restore()
-      restoreLeases()
-    }
+    })
     expect(calls).to.equal(1)
     expect(await user.hasPassword(NEW)).to.equal(true)
     expect(await user.isVerified()).to.equal(true)
@@ -235,8 +219,8 @@ onEachStore('An invitation (3.4)', (technology) => {
     expect(JSON.stringify(await genuine.mail())).to.include(CLIENT.client_name)
     expect(linksOf(await genuine.choosesPassword(NEW, link))).to.include('https://app.example/')
     const forged = await h.addImported()
-    const carried = { clientId: CLIENT.client_id, redirectUri: 'https://evil.example/cb' }
-    const page = await forged.choosesPassword(NEW, await forged.isInvited(carried))
+    const parameters = { clientId: CLIENT.client_id, redirectUri: 'https://evil.example/cb' }
+    const page = await forged.choosesPassword(NEW, await forged.isInvited(parameters))
     expectPage(page, 200, PAGE, 'done')
     expect(page.text).not.to.include('evil.example').and.not.include(CLIENT.client_name)
   })

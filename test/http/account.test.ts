@@ -57,7 +57,7 @@ onEachStore('What an account was mailed before it was disabled (TOK-25)', (techn
     'one of its windows was reloaded': ({ login }) => login.reloads(),
     'somebody asked for its reset link': ({ login }) => ask(h, login.username),
     async 'somebody asked for its verification link'({ login: { username } }) {
-      await agent.post(`${h.oauthUrl}/resend-verification`, { username })
+      await h.resend(username)
       await h.isIdle()
     },
     'the host ended everything of the account': ({ login }) => h.flows.endSessions(login.id),

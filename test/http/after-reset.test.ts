@@ -17,7 +17,7 @@ import {
 } from '../support/harness.ts'
 import { ask } from '../support/observe.ts'
 import type { Person } from '../support/person.ts'
-import { instead } from '../support/records.ts'
+import { beforeFirst, instead } from '../support/records.ts'
 import { serve } from '../support/serve.ts'
 import { moveTime } from '../support/time.ts'
 import {
@@ -87,8 +87,8 @@ describe('After a reset the person continues to the client (4.2)', () => {
   }
 
   /** What the page says after a reset whose form was asked for with that, in a browser without a login. */
-  async function resetWith(user: Person, carried: Record<string, string>): Promise<Answer> {
-    const page = await h.reset(await user.forgets(carried), NEW)
+  async function resetWith(user: Person, parameters: Record<string, string>): Promise<Answer> {
+    const page = await h.reset(await user.forgets(parameters), NEW)
     expect(page.mode).to.equal('done')
     return page
   }
@@ -149,7 +149,7 @@ describe('After a reset the person continues to the client (4.2)', () => {
       extra: Record<string, string> = {},
     ) => {
       const user = await addUser()
-      if (extra['prompt'] === 'login') await h.signIn(user.agent, user.username)
+      if (extra['prompt'] === 'login') await user.signsIn()
       const page = await begins(user, CONFIDENTIAL, extra)
       const other = await meanwhile(user, page)
       return resetsIn(other ?? user.agent, user)
@@ -472,11 +472,11 @@ onEachStore('The apps that a person was signed in to', (technology) => {
     expect(done(await h.reset(await user.forgets(), NEW))).to.match(
       /Sign out there yourself: [\w ]*Mail/,
     )
-    const over = { told: 1, waiting: 0, failed: 1, untold: 1 }
+    const over = { notified: 1, waiting: 0, failed: 1, not_notified: 1 }
     const statusOnce = (waiting: number) =>
       eventually(`${waiting} wait`, async () => {
         const status = await admin.userStatus({ id: user.id })
-        return status.clients?.told === 1 && status.clients.waiting === waiting && status
+        return status.clients?.notified === 1 && status.clients.waiting === waiting && status
       })
     expect((await statusOnce(1)).clients).to.include({ ...over, waiting: 1, failed: 0 })
     await moveTime(25 * 3_600_000)
@@ -522,10 +522,16 @@ onEachStore('The apps that a person was signed in to', (technology) => {
       ),
     )
     const { clients } = await h.flows.endSessions(user.id)
-    expect(clients).to.deep.equal({ told: 0, untold: 0 })
+    expect(clients).to.deep.equal({ notified: 0, notNotified: 0 })
     await signInTo(h, user, [apps.shop])
-    expect((await admin.endSessions({ id: user.id })).clients).to.deep.equal({ told: 1, untold: 0 })
-    expect((await h.flows.endSessions('nobody')).clients).to.deep.equal({ told: 0, untold: 0 })
+    expect((await admin.endSessions({ id: user.id })).clients).to.deep.equal({
+      notified: 1,
+      not_notified: 0,
+    })
+    expect((await h.flows.endSessions('nobody')).clients).to.deep.equal({
+      notified: 0,
+      notNotified: 0,
+    })
   })
 
   it('cannot be read: the reset is done all the same, and nobody is told that all is well', async () => {
@@ -548,13 +554,8 @@ describe('The apps of a provider that tells none', () => {
 
   it('are not asked for; page and mail ask the person to sign out there, and claim nothing', async () => {
     const user = await h.addVerified()
-    await h.signIn(createUserAgent(), user.username)
-    let asked = 0
-    const { find } = h.store.clientLogouts
-    h.store.clientLogouts.find = (which) => {
-      asked += 1
-      return find(which)
-    }
+    await user.signsIn()
+    const asked = beforeFirst(h.store.clientLogouts, 'find', () => {})
     const page = await resetOf(h, user)
     for (const text of [page, await noticeOf(h, user)]) {
       expect(text).to.contain(UNKNOWN).and.contain('out of your account on all devices')
@@ -564,6 +565,6 @@ describe('The apps of a provider that tells none', () => {
     expect(await admin.endSessions({ id: user.id })).to.not.have.property('clients')
     expect(await admin.userStatus({ id: user.id })).to.not.have.property('clients')
     await h.isIdle()
-    expect(asked).to.equal(0)
+    expect(asked()).to.equal(0)
   })
 })

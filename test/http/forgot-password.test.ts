@@ -3,7 +3,7 @@ import type { AdapterFactory } from 'oidc-provider'
 import { expectPage, withoutId, createUserAgent } from '../support/user-agent.ts'
 import { CLIENT, onEachStore, suiteHarness } from '../support/harness.ts'
 import { ask, sha256, shapeOf, usableRecord } from '../support/observe.ts'
-import { dump, recordOf } from '../support/records.ts'
+import { dump } from '../support/records.ts'
 import { tokenOf } from '../support/person.ts'
 import { FORM, rawRequest } from '../support/raw-request.ts'
 import { words } from '../support/words.ts'
@@ -47,10 +47,7 @@ onEachStore('A reset token of POST {oauth_path}/forgot-password', (technology) =
     for (const form of [token, bytes.toString('hex'), bytes.toString('base64')]) {
       expect(stored).not.to.include(form)
     }
-    if (!h.database) return
-    const found = await recordOf(h, 'password_reset_tokens', { token_hash: sha256(token) })
-    expect(found).to.include({ user_id: user.id, used_at: null, invalidated_at: null })
-    expect(stored).to.include(sha256(token))
+    if (h.database) expect(stored).to.include(sha256(token))
   })
 
   it('and leaves exactly one live when 20 requests arrive at once (RACE-03, ENU-13)', async () => {
@@ -96,13 +93,13 @@ describe('The form of {oauth_path}/forgot-password', () => {
   }
 
   /** Opens the form with these in the query, sends it, and answers what the token record holds. */
-  async function carriedThrough(carried: Record<string, string>) {
-    const page = await agent.get(`${url}?${new URLSearchParams(carried)}`)
-    expect(withoutId(page.hidden)).to.deep.equal(carried)
+  async function carriedThrough(parameters: Record<string, string>) {
+    const page = await agent.get(`${url}?${new URLSearchParams(parameters)}`)
+    expect(withoutId(page.hidden)).to.deep.equal(parameters)
     await ask(h, 'ann', page.hidden)
     const link = h.mail.mails.at(-1)?.link ?? ''
     expect([...new URL(link).searchParams.keys()]).to.deep.equal(['token'])
-    return (await usableRecord(h, link))?.carried
+    return (await usableRecord(h, link))?.parameters
   }
 
   it('carries redirect_uri, state, client_id and scope from the query into hidden fields and into the token record', async () => {
@@ -134,8 +131,8 @@ describe('The form of {oauth_path}/forgot-password', () => {
     'a state alone': { state: 's' },
   }
   it('carries none where they are not all genuine; the link is sent all the same', async () => {
-    for (const [what, carried] of Object.entries(foreign)) {
-      expect(await carriedThrough(carried), what).to.deep.equal({})
+    for (const [what, parameters] of Object.entries(foreign)) {
+      expect(await carriedThrough(parameters), what).to.deep.equal({})
     }
   })
 

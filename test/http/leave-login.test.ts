@@ -10,9 +10,9 @@ import {
 } from '../support/clients.ts'
 import { CLIENT, CONFIDENTIAL, suiteHarness } from '../support/harness.ts'
 import { outcomeOf, postLogin } from '../support/oauth-requests.ts'
-import { ownerSignedIn } from '../support/other-account.ts'
 import { formsOf, namesAround, press, createUserAgent, type Answer } from '../support/user-agent.ts'
 import { expectMode, setsSession, type Person } from '../support/person.ts'
+import { beforeFirst } from '../support/records.ts'
 import { moveTime } from '../support/time.ts'
 
 /** The client has its answer, and the browser nothing. */
@@ -78,14 +78,8 @@ describe('Whoever cancels a login that is blocked', () => {
   it('leaves no code to the window that goes on before this is written down (VER-25)', async () => {
     const login = await h.blockedLogin()
     await login.becomes({ emailVerified: true })
-    const { pendingLogins } = h.store
-    const { change } = pendingLogins
     const asked: Answer[] = []
-    pendingLogins.change = async (...args) => {
-      pendingLogins.change = change
-      asked.push(await login.goesOn())
-      return change(...args)
-    }
+    beforeFirst(h.store.pendingLogins, 'change', async () => asked.push(await login.goesOn()))
     expectDenied(login, await cancel(login))
     expect(asked.map(({ location }) => location)).to.deep.equal([undefined])
     await expectOver(login)
@@ -131,7 +125,7 @@ describe('Whoever cancels a login that is blocked', () => {
 
   it('keeps who is signed in meanwhile', async () => {
     const login = await h.blockedLogin()
-    const { owner } = await ownerSignedIn(h, login.agent)
+    const owner = await h.addSignedIn(login.agent)
     expectDenied(login, await cancel(login))
     expect(await login.account()).to.equal(owner.id)
   })
@@ -205,7 +199,7 @@ describe('Whoever uses another account while a login is blocked', () => {
 
   it('is asked who signs in, though somebody is signed in here meanwhile, who stays signed in', async () => {
     const login = await h.blockedLogin()
-    const { owner } = await ownerSignedIn(h, login.agent)
+    const owner = await h.addSignedIn(login.agent)
     await leave(login)
     await expectSignsInAs(login, owner)
     expect(await login.account()).to.equal(owner.id)
@@ -226,7 +220,7 @@ describe('Whoever uses another account while a login is blocked', () => {
 
 const DAY_MS = 86_400_000
 const [redirect_uri] = CLIENT.redirect_uris
-const carried = { client_id: CLIENT.client_id, redirect_uri, state: 's' }
+const parameters = { client_id: CLIENT.client_id, redirect_uri, state: 's' }
 
 // The pages of a reset are in test/http/links.test.ts.
 describe('Whose page it is', () => {
@@ -253,7 +247,7 @@ describe('Whose page it is', () => {
     expectOfClient(await press(agent, login.blocked, '/resend-verification'), 'sent')
     const nameless = { ...formsOf(login.blocked).at(-1)?.fields, username: '' }
     expectOfClient(await agent.post(`${h.oauthUrl}/resend-verification`, nameless), 'invalid')
-    const { browser } = await ownerSignedIn(h)
+    const { agent: browser } = await h.addSignedIn()
     expectOfClient(await browser.get(login.link), 'other_account')
     await h.put({ email_link_confirmation: 'other_browser' })
     expectOfClient(await agent.get(login.link, { purpose: 'prefetch' }), 'confirm')
@@ -271,12 +265,12 @@ describe('Whose page it is', () => {
 
   it('is ours where no client is known, and never that of one that is not registered', async () => {
     const user = await h.addVerified()
-    for (const parameters of [
+    for (const asked of [
       {},
-      { ...carried, client_id: 'nobody' },
-      { ...carried, redirect_uri: 'https://evil.example/cb' },
+      { ...parameters, client_id: 'nobody' },
+      { ...parameters, redirect_uri: 'https://evil.example/cb' },
     ]) {
-      const form = expectOfBrand(await start(parameters), 'form')
+      const form = expectOfBrand(await start(asked), 'form')
       const sent = expectOfBrand(await asks(form, user.username), 'sent')
       expect(sent.text).not.to.contain(CLIENT.client_name)
     }
@@ -292,7 +286,7 @@ describe('Whose page it is', () => {
 
   it('leads to the mailbox by what was typed, whether or not that is an account', async () => {
     await h.addVerified({ email: 'known@gmail.com' })
-    const form = await start(carried)
+    const form = await start(parameters)
     const pages: string[] = []
     for (const typed of ['known@gmail.com', 'other@gmail.com']) {
       const { text } = await asks(form, typed)

@@ -249,7 +249,7 @@ describe('A reset link that a mail program or a person changed', () => {
   })
 })
 
-const carried = { ...APP, state: 'a b&c=d+é"<i>' }
+const parameters = { ...APP, state: 'a b&c=d+é"<i>' }
 
 const languageOf = ({ headers }: Answer) => headers.get('content-language')
 /** Its reader's browser speaks French; the mail was German. */
@@ -276,7 +276,7 @@ onEachStore('A way to another link', (technology) => {
   /** A user, with the German mail that an app asked for. */
   async function hasGermanLink() {
     const user = await h.addVerified()
-    await user.forgets({ ...carried, ui_locales: 'de' })
+    await user.forgets({ ...parameters, ui_locales: 'de' })
     return user
   }
 
@@ -294,7 +294,7 @@ onEachStore('A way to another link', (technology) => {
     const address = linksOf(page).find((each) => each.includes('/forgot-password')) ?? ''
     const form = await french.get(address)
     expectGerman(form, 'form')
-    expect(form.hidden).to.deep.include({ ...carried, ui_locales: 'de' })
+    expect(form.hidden).to.deep.include({ ...parameters, ui_locales: 'de' })
     const typed = { identifier: username }
     const { link } = await nextMail(email, async () =>
       expectGerman(await press(french, form, '/forgot-password', { typed }), 'sent'),
@@ -315,7 +315,7 @@ onEachStore('A way to another link', (technology) => {
 
   it('of the page that a reset link was sent keeps client, redirect URI, scope, state and language, and its pages are the client’s', async () => {
     const user = await h.addVerified()
-    const query = new URLSearchParams({ ...carried, ui_locales: 'de' })
+    const query = new URLSearchParams({ ...parameters, ui_locales: 'de' })
     const start = await french.get(`${h.oauthUrl}/forgot-password?${query}`)
     const nameless = await press(french, start, '/forgot-password', { typed: { identifier: '' } })
     expectGerman(nameless, 'invalid')
@@ -388,7 +388,7 @@ onEachStore('A way to another link', (technology) => {
   it('carries nothing that is not genuine, or too long for an address', async () => {
     const strange = [{ state: 'x'.repeat(5_000) }, { redirect_uri: 'https://evil.example/' }]
     for (const change of strange) {
-      const form = { ...carried, ...change, identifier: 'nobody at all', ui_locales: 'de' }
+      const form = { ...parameters, ...change, identifier: 'nobody at all', ui_locales: 'de' }
       const sent = await french.post(`${h.oauthUrl}/forgot-password`, form)
       expect(sent.mode).to.equal('sent')
       expect(linksOf(sent)).to.deep.equal([`${h.oauthUrl}/forgot-password?ui_locales=de`])

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { outcomeOf, suiteAdmin, withDeleted } from '../support/admin.ts'
+import { outcomeOf, suiteAdmin } from '../support/admin.ts'
 import {
   onEachStore,
   PASSWORD,
@@ -13,8 +13,7 @@ import type { MailAnswer } from '../support/mail-server.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { postLogin } from '../support/oauth-requests.ts'
 import { sha256 } from '../support/observe.ts'
-import { dump } from '../support/records.ts'
-import { ownerSignedIn } from '../support/other-account.ts'
+import { beforeFirst, dump, instead } from '../support/records.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
 import {
   codeIn,
@@ -45,12 +44,10 @@ const WRITTEN = [
 const MISSHAPEN = '1 12345 1234567 abcdef 12a456 - １２３ 0x1234 ½23456'.split(' ')
 
 describe('The code of a login that waits (3.2)', () => {
-  const deleted = new Set<string>()
   const finish: FinishLogin = (...login) => h.flows.finishLogin(...login)
   let hostLogin = finish
   const h: Harness = suiteHarness({
     settings: { mails_per_account_per_hour: '0' },
-    flows: { users: withDeleted(() => h.users, deleted) },
     finishLogin: (...login) => hostLogin(...login),
   })
 
@@ -112,8 +109,8 @@ describe('The code of a login that waits (3.2)', () => {
   it('is the same in every mail of its login, also where a stranger asks, and another one for each login', async () => {
     const login = await h.blockedLogin()
     const { code } = login
-    const { login: _, ...carried } = login.blocked.hidden
-    await login.asksAgain(carried)
+    const { login: _, ...parameters } = login.blocked.hidden
+    await login.asksAgain(parameters)
     expect(login.code).to.equal(code)
     const others = [await h.blockedLogin({ user: login }), await h.blockedLogin()]
     expect(new Set([login, ...others].map((each) => each.code)).size).to.equal(3)
@@ -140,8 +137,8 @@ describe('The code of a login that waits (3.2)', () => {
   it('is in no mail for no login that waits', async () => {
     const left = await h.blockedLogin()
     await left.goesOn({ action: 'cancel' })
-    const { login: _, ...carried } = left.blocked.hidden
-    for (const fields of [{}, carried]) {
+    const { login: _, ...parameters } = left.blocked.hidden
+    for (const fields of [{}, parameters]) {
       await left.asksAgain(fields)
       expect(left.code).to.equal('')
     }
@@ -248,7 +245,7 @@ describe('The code of a login that waits (3.2)', () => {
     for (const change of [
       (login: Person) => login.becomes({ disabled: true }),
       (login: Person) => login.becomes({ email: `new-${login.id}@users.example` }),
-      (login: Person) => deleted.add(login.id),
+      (login: Person) => login.isDeleted(),
     ]) {
       const login = await h.blockedLogin()
       await change(login)
@@ -261,10 +258,10 @@ describe('The code of a login that waits (3.2)', () => {
   it('verifies nothing once its mail was disowned, also at the same moment, and its login stays over', async () => {
     for (const isAtOnce of [false, true]) {
       const login = await h.blockedLogin()
-      const disowned = async () =>
+      const reported = async () =>
         expect((await disown(await login.notMeLink())).mode).to.equal('stopped')
-      if (isAtOnce) whileVerifying(h, disowned)
-      else await disowned()
+      if (isAtOnce) beforeFirst(h.users, 'markEmailVerified', reported)
+      else await reported()
       await isOverForGood(login)
     }
   })
@@ -302,22 +299,6 @@ describe('The code of a login that waits (3.2)', () => {
   }
 })
 
-/** Does something in the moment in which the next address is marked verified: before, or after. */
-function whileVerifying(
-  { users }: Harness,
-  before: () => Promise<unknown>,
-  after = async () => {},
-): void {
-  const { markEmailVerified } = users
-  users.markEmailVerified = async (id, email) => {
-    users.markEmailVerified = markEmailVerified
-    await before()
-    const isFirst = await markEmailVerified(id, email)
-    await after()
-    return isFirst
-  }
-}
-
 describe('A login that is checked while its account verifies its address', () => {
   let meanwhile = async () => {}
   const h = suiteHarness({
@@ -329,7 +310,8 @@ describe('A login that is checked while its account verifies its address', () =>
 
   it('is not finished by its link, in its own browser, where the address is changed in that very moment (RACE-06)', async () => {
     const login = await h.blockedLogin()
-    whileVerifying(h, () => login.becomes({ email: `new-${login.email}` }))
+    const isChanged = () => login.becomes({ email: `new-${login.email}` })
+    beforeFirst(h.users, 'markEmailVerified', isChanged)
     await login.opensLink()
     await login.sees('verify-email', 'expired', 400)
     await login.getsNothing()
@@ -339,14 +321,8 @@ describe('A login that is checked while its account verifies its address', () =>
   it('does not go on by its button, pressed in that very moment', async () => {
     const left = await h.blockedLogin()
     const own = await h.blockedLogin({ user: left })
-    const { findById } = h.users
-    h.users.findById = async (id) => {
-      h.users.findById = findById
-      await own.comesBack(await own.types())
-      return findById(id)
-    }
+    beforeFirst(h.users, 'findById', async () => own.comesBack(await own.types()))
     expectMode(await left.goesOn(), 400, 'ended')
-    h.users.findById = findById
     expect(h.sessionId(left.agent)).to.equal(undefined)
   })
 
@@ -354,19 +330,23 @@ describe('A login that is checked while its account verifies its address', () =>
     const left = await h.blockedLogin()
     const login = await h.blockedLogin({ user: left })
     const begun: Person[] = []
-    whileVerifying(
-      h,
-      async () => begun.push(await h.blockedLogin({ user: left })),
-      async () => expectMode(await left.goesOn(), 400, 'ended'),
-    )
-    await login.comesBack(await login.types())
+    const around = (mark: typeof h.users.markEmailVerified): typeof mark => {
+      return async (...of) => {
+        begun.push(await h.blockedLogin({ user: left }))
+        const isFirst = await mark(...of)
+        expectMode(await left.goesOn(), 400, 'ended')
+        return isFirst
+      }
+    }
+    const answer = await instead(h.users, 'markEmailVerified', around, () => login.types())
+    await login.comesBack(answer)
     expect(begun).to.have.length(1)
     for (const each of [left, ...begun]) expectMode(await each.goesOn(), 400, 'ended')
   })
 
   it('leaves no code to whoever opened the link elsewhere, where it is cancelled in that moment (VER-25)', async () => {
     const login = await h.blockedLogin()
-    whileVerifying(h, () => login.goesOn({ action: 'cancel' }))
+    beforeFirst(h.users, 'markEmailVerified', () => login.goesOn({ action: 'cancel' }))
     const elsewhere = login.in()
     await elsewhere.isOnlyVerified(await elsewhere.opensLink())
     for (const over of [await login.reloads(), await login.goesOn()]) expectMode(over, 400, 'ended')
@@ -499,8 +479,7 @@ describe('The code of a login whose mail was deferred once (3.2)', () => {
   const h = suiteHarness({ settings: CAREFUL, mail: { answer: () => answer } })
   const MEANWHILE = {
     'nobody asks': async () => {},
-    'a stranger asks by name': ({ username }: Person) =>
-      createUserAgent().post(`${h.oauthUrl}/resend-verification`, { username }),
+    'a stranger asks by name': ({ username }: Person) => h.resend(username),
     'a stranger signs in': (login: Person) => login.in().signsIn(),
   }
   for (const [what, meanwhile] of Object.entries(MEANWHILE)) {
@@ -583,7 +562,7 @@ describe('The setting email_link_confirmation, other_browser', () => {
     }
 
     it('verifies nothing, and shows the code with the account, the client and the time (VER-03, VER-04)', async () => {
-      for (const agent of [other, other, (await ownerSignedIn(h)).browser]) {
+      for (const agent of [other, other, (await h.addSignedIn()).agent]) {
         const session = h.sessionId(agent)
         const page = await agent.get(login.link)
         expectMode(page, 200, 'elsewhere')

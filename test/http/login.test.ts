@@ -1,5 +1,4 @@
 import { expect } from 'chai'
-import { withDeleted } from '../support/admin.ts'
 import { partyOf } from '../support/clients.ts'
 import { expectPage, createUserAgent, type UserAgent } from '../support/user-agent.ts'
 import {
@@ -7,12 +6,10 @@ import {
   CONFIDENTIAL,
   PASSWORD,
   type FinishLogin,
-  type Harness,
   suiteHarness,
 } from '../support/harness.ts'
 import { jobs } from '../support/jobs.ts'
 import { postLogin } from '../support/oauth-requests.ts'
-import { sessionOf, ownerSignedIn } from '../support/other-account.ts'
 import {
   codeIn,
   eventsLike,
@@ -222,7 +219,7 @@ describe('What a host’s login calls (4.8)', () => {
     const cookies = answer.headers.getSetCookie().filter((line) => line.startsWith('_session='))
     expect(cookies).to.have.length(1)
     expect(cookies[0]).to.not.match(/expires/i)
-    const session = await sessionOf(h, login.agent)
+    const session = await h.sessionOf(login.agent)
     expect(session).to.deep.include({ acr: 'gold', amr: ['pwd'], loginTs: startedAt })
   })
 
@@ -235,7 +232,7 @@ describe('What a host’s login calls (4.8)', () => {
     const openedAt = second()
     const tokens = await login.comesBack(await elsewhere.get(login.link))
     expect(tokens.claims()?.auth_time ?? openedAt).to.be.at.least(openedAt)
-    const session = await sessionOf(h, elsewhere)
+    const session = await h.sessionOf(elsewhere)
     expect([session?.acr, session?.amr]).to.deep.equal([undefined, ['email']])
     expect(session?.loginTs).to.be.at.least(openedAt)
   })
@@ -271,16 +268,7 @@ describe('What a host’s login calls (4.8)', () => {
 })
 
 describe('require_email_verification on every path to a code', () => {
-  const deleted = new Set<string>()
-  const h: Harness = suiteHarness({
-    flows: { users: withDeleted(() => h.users, deleted) },
-    provider: {
-      async findAccount(_ctx, sub) {
-        const user = deleted.has(sub) ? undefined : await h.users.findById(sub)
-        return user && !user.disabled ? { accountId: sub, claims: () => ({ sub }) } : undefined
-      },
-    },
-  })
+  const h = suiteHarness()
 
   async function expectLoginPage(agent: UserAgent) {
     const { url } = await h.party.begin()
@@ -306,13 +294,13 @@ describe('require_email_verification on every path to a code', () => {
   })
 
   it('leads the session of an account that is disabled or deleted to the login page, and not to an error (SES-13)', async () => {
-    const { owner, browser } = await ownerSignedIn(h)
-    await owner.becomes({ disabled: true })
-    await expectLoginPage(browser)
-    await owner.becomes({ disabled: false })
-    expect(await h.accountOf(browser)).to.equal(owner.id)
-    deleted.add(owner.id)
-    await expectLoginPage(browser)
+    const user = await h.addSignedIn()
+    await user.becomes({ disabled: true })
+    await expectLoginPage(user.agent)
+    await user.becomes({ disabled: false })
+    expect(await user.account()).to.equal(user.id)
+    await user.isDeleted()
+    await expectLoginPage(user.agent)
   })
 })
 
@@ -334,7 +322,7 @@ describe('A host that forgot finishLogin', () => {
 })
 
 describe('Logins that wait for a link are few, and small (RATE-16)', () => {
-  const MOST = 10
+  const MAX = 10
   let isByScript = false
   const h = suiteHarness({
     clients: [CLIENT, CONFIDENTIAL],
@@ -364,7 +352,7 @@ describe('Logins that wait for a link are few, and small (RATE-16)', () => {
     const first = await h.blockedLogin()
     const stranger = await h.blockedLogin()
     const kept: Person[] = []
-    while (kept.length < MOST) kept.push(await h.blockedLogin({ user: first }))
+    while (kept.length < MAX) kept.push(await h.blockedLogin({ user: first }))
     const modes = await modesOf([first, ...kept])
     expect(modes).to.deep.equal(['ended', ...kept.map(() => 'blocked')])
     await first.isOnlyVerified(await first.opensLink())
@@ -393,13 +381,13 @@ describe('Logins that wait for a link are few, and small (RATE-16)', () => {
   it('the same request, posted again in its browser, is blocked in the same way, with a mail, and stays one login', async () => {
     const elsewhere = await h.blockedLogin()
     const login = await h.blockedLogin({ user: elsewhere })
-    for (let posted = 0; posted <= MOST; posted += 1) {
+    for (let posted = 0; posted <= MAX; posted += 1) {
       const blocked = await again(login)
       expectMode(blocked, 200, 'blocked')
       expect(blocked.hidden['login']).to.equal(login.loginId())
       await login.getsNothing(blocked)
     }
-    await login.mail(MOST + 3)
+    await login.mail(MAX + 3)
     expect(await modesOf([elsewhere, login])).to.deep.equal(['blocked', 'blocked'])
     await login.comesBack(await login.opensElsewhere())
     expectMode(await elsewhere.goesOn(), 400, 'ended')

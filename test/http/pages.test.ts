@@ -129,18 +129,18 @@ const OTHERS = [
 const hosts: Record<string, (h: Harness) => Listener> = {
   Koa: ({ flows }) =>
     new Koa()
-      .use(flows.wellKnownChangePassword())
+      .use(flows.wellKnownChangePassword)
       .use((ctx) => void (ctx.status = PASSED_ON))
       .callback(),
   'Koa with koa-mount': ({ flows }) =>
     new Koa()
-      .use(mount('/.well-known', flows.wellKnownChangePassword()))
+      .use(mount('/.well-known', flows.wellKnownChangePassword))
       .use((ctx) => void (ctx.status = PASSED_ON))
       .callback(),
   'node:http':
     ({ flows }) =>
     (req, res) =>
-      flows.wellKnownChangePasswordHandler(req, res, () => res.writeHead(PASSED_ON).end()),
+      flows.wellKnownChangePassword(req, res, () => res.writeHead(PASSED_ON).end()),
 }
 
 // Without a base path: test/oidc/hosts.test.ts.

@@ -4,7 +4,6 @@ import { CONFIDENTIAL, suiteHarness } from '../support/harness.ts'
 import { APP, partyOf, SERVER } from '../support/clients.ts'
 import { jobs } from '../support/jobs.ts'
 import { shapeOf } from '../support/observe.ts'
-import { sessionOf } from '../support/other-account.ts'
 import {
   formsOf,
   withoutId,
@@ -19,7 +18,7 @@ const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 const NAMES = new Set(['client_id', 'redirect_uri', 'scope', 'state'])
 
-const carriedIn = (link: string) =>
+const parametersIn = (link: string) =>
   Object.fromEntries([...new URL(link).searchParams].filter(([name]) => NAMES.has(name)))
 
 // That answers and names tell nothing is in test/secrecy/same-work.test.ts and test/attacks/identity.test.ts.
@@ -135,19 +134,19 @@ describe('POST {oauth_path}/resend-verification (4.7)', () => {
   it('with the page that waits asks again for a name where none was typed, keeps all that the form carried, and waits on', async () => {
     const login = await h.blockedLogin()
     const { username = '', ...fields } = login.blocked.hidden
-    const carried: Record<string, string> = { ...fields, ui_locales: 'de en' }
+    const parameters: Record<string, string> = { ...fields, ui_locales: 'de en' }
     const known = await jobs(h)
-    for (const form of [{ ...carried, username: '' }, carried]) {
+    for (const form of [{ ...parameters, username: '' }, parameters]) {
       const page = await post(form)
       expectMode(page, 400, 'invalid')
       expect(page.text).to.include('Geben Sie Ihren Benutzernamen ein.')
       expect(page.headers.get('content-security-policy')).to.include("form-action 'self' https:;")
       const asked = formsOf(page).find(({ action }) => action.endsWith('/resend-verification'))
-      const expected = { ...withoutId(carried), username: '' }
+      const expected = { ...withoutId(parameters), username: '' }
       expect(withoutId(asked?.fields ?? {})).to.deep.equal(expected)
     }
     expect(known).to.include.members(await jobs(h))
-    login.page = await post(carried)
+    login.page = await post(parameters)
     const sent = await login.presses('/resend-verification', { typed: { username } })
     expect(sent.hidden['login']).to.equal(login.loginId())
     await expectSentLinkWorks(login, sent)
@@ -202,13 +201,13 @@ describe('A link of POST {oauth_path}/resend-verification (4.7)', () => {
   it('while a login waits finishes none of another state, absent and empty being two, nor of another user', async () => {
     const login = await h.blockedLogin()
     const { state } = login.request
-    for (const [user, carried] of [
+    for (const [user, parameters] of [
       [await h.addUnverified(), { state }],
       [await h.blockedLogin(), { state: `${state}x` }],
       [await h.blockedLogin(), { state: '' }],
       [await h.blockedLogin(), {}],
     ] as const) {
-      await user.asksAgain({ ...APP, ...carried })
+      await user.asksAgain({ ...APP, ...parameters })
       const { location = '' } = await user.opensLink()
       const { searchParams } = new URL(location)
       expect(searchParams.has('code')).to.equal(false)
@@ -242,7 +241,7 @@ describe('A link of POST {oauth_path}/resend-verification (4.7)', () => {
     const checks = { expectedState: 'its state' }
     const tokens = await authorizationCodeGrant(party.config, back, checks)
     expect(tokens.claims()?.sub).to.equal(user.id)
-    const session = await sessionOf(h, user.agent)
+    const session = await h.sessionOf(user.agent)
     expect(session?.amr).to.deep.equal(['email'])
     expect((session?.exp ?? 0) - Date.now() / 1000).to.be.greaterThan(3600)
     expect(await user.account()).to.equal(user.id)
@@ -252,9 +251,9 @@ describe('A link of POST {oauth_path}/resend-verification (4.7)', () => {
   it('while no login waits only verifies without a client and its redirect URI: no session and no code', async () => {
     const unknown = ['nobody', '', 'APP', 'app '].map((client_id) => ({ ...APP, client_id }))
     const incomplete = [{}, { state: 'x', scope: 'openid' }, { client_id: 'app' }]
-    for (const carried of [...incomplete, ...unknown]) {
+    for (const parameters of [...incomplete, ...unknown]) {
       const user = await h.addUnverified()
-      expect(carriedIn(await user.asksAgain(carried))).to.deep.equal({})
+      expect(parametersIn(await user.asksAgain(parameters))).to.deep.equal({})
       await user.isOnlyVerified(await user.opensLink())
     }
   })

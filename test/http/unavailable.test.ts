@@ -131,12 +131,7 @@ describeWithMongo('Requests while the database cannot be reached (7) [full]', ()
     await h.put({ requests_per_ip_per_minute: '60' })
     const user = await h.addUser({ username: 'counted' })
     const mails = h.mail.mails.length
-    const post = () =>
-      createUserAgent().post(
-        `${h.oauthUrl}/forgot-password`,
-        { identifier: 'counted' },
-        { 'x-forwarded-for': '203.0.113.6' },
-      )
+    const post = () => h.forgot('counted', {}, { 'x-forwarded-for': '203.0.113.6' })
     const failing = proxy.interrupt(
       { matches: ({ collection }) => collection === 'rate_limits', when: 'before' },
       () => proxy.sever(),
@@ -258,8 +253,7 @@ describe('The endpoints of the provider, while its records cannot be reached', (
   const agent = createUserAgent()
 
   before(async () => {
-    const user = await h.addVerified()
-    await h.signIn(agent, user.username)
+    await (await h.addVerified()).in(agent).signsIn()
   })
   beforeEach(() => {
     isGone = true

@@ -90,7 +90,7 @@ describe('The waiting window finishes the very request of its client', () => {
     await expectLeadsNowhere(login)
     await remove()
     expectMode(await login.goesOn(), 200, 'verified')
-    const { location } = await h.signIn(login.agent, login.username)
+    const { location } = await (await h.addVerified()).in(login.agent).signsIn()
     expect(location).to.match(/[?&]code=/)
   })
 })

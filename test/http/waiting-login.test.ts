@@ -1,6 +1,5 @@
 import { expect } from 'chai'
 import type { CheckedLogin } from '../../src/index.ts'
-import { withDeleted } from '../support/admin.ts'
 import {
   onEachStore,
   PASSWORD,
@@ -8,10 +7,7 @@ import {
   type Harness,
   suiteHarness,
 } from '../support/harness.ts'
-import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
 import { shapeOf } from '../support/observe.ts'
-import { records } from '../support/records.ts'
-import { expectReplaced, sessionOf, ownerSignedIn } from '../support/other-account.ts'
 import { expectExpired, expectMode, setsSession, type Person } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
@@ -85,7 +81,7 @@ describe('The page that waits goes on by its button', () => {
       const login = await h.blockedLogin()
       await finish(login)
       await expectSays(login, 200, 'signed_in')
-      await (await sessionOf(h, login.agent))?.destroy()
+      await (await h.sessionOf(login.agent))?.destroy()
       await expectSays(login, 400, 'ended')
     }
   })
@@ -98,7 +94,7 @@ describe('The page that waits goes on by its button', () => {
       const tokens = await login.party.exchange(login.request, location)
       expect(tokens.claims()?.sub).to.equal(login.id)
       expect(await login.isVerified()).to.equal(false)
-      if (!isSignedIn) await (await sessionOf(h, login.agent))?.destroy()
+      if (!isSignedIn) await (await h.sessionOf(login.agent))?.destroy()
       const answer = await login.opensLink()
       expectMode(answer, 200, 'verified')
       expect(setsSession(answer)).to.equal(false)
@@ -262,8 +258,7 @@ onEachStore('The window that logged in, and posts many times at once', (technolo
 })
 
 describe('A window that waits for a login that is over', () => {
-  const deleted = new Set<string>()
-  const h: Harness = suiteHarness({ flows: { users: withDeleted(() => h.users, deleted) } })
+  const h = suiteHarness()
 
   /** The page says so, nobody is signed in, and the turn is not taken. */
   async function expectOver(login: Person) {
@@ -318,7 +313,7 @@ describe('A window that waits for a login that is over', () => {
     }
     const gone = await h.blockedLogin()
     await gone.opensElsewhere()
-    deleted.add(gone.id)
+    await gone.isDeleted()
     await expectOver(gone)
   })
 
@@ -333,30 +328,16 @@ describe('A window that waits for a login that is over', () => {
   })
 })
 
-describeWithMongo('The page that waits [full]', () => {
-  const h = suiteHarness(async () => ({ database: await freshDatabase('standalone') }))
+type Session = Awaited<ReturnType<Harness['sessionOf']>>
 
-  it('goes nowhere once the record is damaged or gone, and a new login works', async () => {
-    const login = await h.blockedLogin()
-    await login.opensElsewhere()
-    const _id = login.loginId()
-    const damages = [
-      { captured: '{}' },
-      { captured: 'no JSON' },
-      { purge_at: 'never' },
-      { browser_hash: 7 },
-    ]
-    const logins = records(h, 'pending_logins')
-    for (const damage of damages) {
-      const whole = await logins.findOneAndUpdate({ _id }, { $set: damage })
-      expectMode(await login.goesOn(), 400, 'ended')
-      await logins.replaceOne({ _id }, whole ?? {})
-    }
-    await logins.deleteOne({ _id })
-    expectMode(await login.goesOn(), 400, 'ended')
-    expect((await login.signsIn()).location).to.include('code=')
-  })
-})
+/** The session of one is now a session of the other, with nothing of the former. */
+async function expectReplaced(h: Harness, before: Session, after: Session, users: Person[]) {
+  const [owner, user] = users
+  expect([before?.accountId, after?.accountId]).to.deep.equal([owner?.id, user?.id])
+  expect(after?.jti).to.not.equal(before?.jti)
+  expect(after?.uid === before?.uid, 'one uid for one account').to.equal(owner?.id === user?.id)
+  expect(await h.provider.Session.find(before?.jti ?? '')).to.equal(undefined)
+}
 
 describe('A waiting window in a browser with a session', () => {
   const h = suiteHarness()
@@ -369,10 +350,10 @@ describe('A waiting window in a browser with a session', () => {
     ] as const) {
       await h.put({ email_link_confirmation: mode })
       const login = await h.blockedLogin()
-      const { owner } = await ownerSignedIn(h, login.agent)
-      const before = await sessionOf(h, login.agent)
+      const owner = await h.addSignedIn(login.agent)
+      const before = await h.sessionOf(login.agent)
       await login.comesBack(await goOn(login))
-      await expectReplaced(h, before, await sessionOf(h, login.agent), [owner, login])
+      await expectReplaced(h, before, await h.sessionOf(login.agent), [owner, login])
       expect(await login.account()).to.equal(login.id)
     }
     await h.put({ email_link_confirmation: 'off' })
@@ -388,7 +369,7 @@ describe('A waiting window in a browser with a session', () => {
   async function signedInBeside() {
     const login = await h.blockedLogin()
     await login.opensElsewhere()
-    await h.signIn(login.agent, login.username)
+    await login.in(login.agent).signsIn()
     expect(await login.account()).to.equal(login.id)
     return login
   }
@@ -415,8 +396,8 @@ describe('A waiting window in a browser with a session', () => {
   it('says of a window that went on before that it is over, and nothing of the other account that came since', async () => {
     const login = await h.blockedLogin()
     await login.stillGetsIn()
-    await (await sessionOf(h, login.agent))?.destroy()
-    const { owner } = await ownerSignedIn(h, login.agent)
+    await (await h.sessionOf(login.agent))?.destroy()
+    const owner = await h.addSignedIn(login.agent)
     for (const { text } of await expectSays(login, 400, 'ended'))
       expect(text).to.not.include(owner.username)
     expect(await login.account()).to.equal(owner.id)
@@ -425,10 +406,10 @@ describe('A waiting window in a browser with a session', () => {
   it('keeps a session of the same account, under a new name', async () => {
     const user = await h.addVerified()
     await user.signsIn()
-    const before = await sessionOf(h, user.agent)
+    const before = await h.sessionOf(user.agent)
     await user.becomes({ emailVerified: false })
     await expectGoesOnByLinkElsewhere(await h.blockedLogin({ user, agent: user.agent }))
-    await expectReplaced(h, before, await sessionOf(h, user.agent), [user, user])
+    await expectReplaced(h, before, await h.sessionOf(user.agent), [user, user])
   })
 })
 
@@ -452,7 +433,7 @@ describe('A login that waited in a browser where its account signed in again sin
     how = { acr: 'gold', amr: ['pwd', 'otp'] }
     const { location } = await login.in(login.agent).signsIn(PASSWORD, { prompt: 'login' })
     expect(location).to.match(/[?&]code=/)
-    const newer = await sessionOf(h, login.agent)
+    const newer = await h.sessionOf(login.agent)
     expect(newer?.acr).to.equal('gold')
     await moveTime(2_000)
     return { login, newer }
@@ -470,7 +451,7 @@ describe('A login that waited in a browser where its account signed in again sin
         const answer = isByLink ? await login.opensLink() : await login.goesOn()
         const tokens = await login.comesBack(answer)
         expect(tokens.claims()?.auth_time).to.equal(newer?.loginTs)
-        const after = await sessionOf(h, login.agent)
+        const after = await h.sessionOf(login.agent)
         const { accountId, loginTs, acr, amr, uid } = newer ?? {}
         expect(after).to.deep.include({ accountId, loginTs, acr, amr, uid })
         expect(after?.transient).to.equal(newer?.transient)
@@ -482,14 +463,14 @@ describe('A login that waited in a browser where its account signed in again sin
     const user = await h.addVerified()
     how = { acr: 'gold' }
     await user.signsIn()
-    const before = await sessionOf(h, user.agent)
+    const before = await h.sessionOf(user.agent)
     await moveTime(5_000)
     await user.becomes({ emailVerified: false })
     how = { acr: 'bronze' }
     const { agent } = user
     const login = await h.blockedLogin({ user, agent, extra: { prompt: 'login' } })
     await expectGoesOnByLinkElsewhere(login)
-    const after = await sessionOf(h, agent)
+    const after = await h.sessionOf(agent)
     expect(after?.acr).to.equal('bronze')
     expect(after?.loginTs).to.be.greaterThan(before?.loginTs ?? Infinity)
   })

@@ -79,7 +79,7 @@ describeWithMongo('Jobs that a worker can do nothing about [full]', () => {
     const damaged: Record<string, Document> = {
       'no kind': { ...due, identifier },
       'a kind that is a list': { ...whole, kind: [kind] },
-      'a carried state that is a list': { ...whole, carried: { state: ['a', 'b'] } },
+      'a carried state that is a list': { ...whole, parameters: { state: ['a', 'b'] } },
       'an account that is a number': { ...due, kind, account_id: 7 },
       'an account that never was': { ...due, kind, account_id: 'nobody at all' },
     }

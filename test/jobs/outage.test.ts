@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { endOf } from '../../src/store/token-end.ts'
+import { endOf } from '../../src/store/tokens.ts'
 import { eventually } from '../support/eventually.ts'
 import { suiteHarness } from '../support/harness.ts'
 import { startMailServer, type ReceivedMail } from '../support/mail-server.ts'
@@ -18,8 +18,6 @@ describe('The mail server is away for ten minutes, and comes back [full]', () =>
   const h = suiteHarness({ mayLogErrors: true })
   const people = (count: number, add: () => Promise<Person>) =>
     Promise.all(Array.from({ length: count }, add))
-  const resend = (username: string) =>
-    createUserAgent().post(`${h.oauthUrl}/resend-verification`, { username })
   const modeOf = async (link: string | undefined) => (await createUserAgent().get(link ?? '')).mode
 
   it('sends each owed mail once, and no other, with the one link of its account that works (FLT-01)', async function () {
@@ -40,11 +38,11 @@ describe('The mail server is away for ten minutes, and comes back [full]', () =>
       for (const [index, { username, email = '' }] of verified.entries())
         await h.forgot((index + round) % 2 === 0 ? username : email)
       for (const { username, email = '' } of unverified) {
-        await resend(username)
+        await h.resend(username)
         await h.forgot(email)
       }
       for (const nobody of [`nobody-${round}`, verified[round]?.username ?? ''])
-        await resend(nobody)
+        await h.resend(nobody)
       await h.forgot(`nobody-${round}@example.com`)
       await moveTime(ROUND_MS)
     }

@@ -23,8 +23,6 @@ describe('The outbox', () => {
 
   const event = (type: AuditEventType, user: Person) =>
     eventually(`${type} of ${user.username}`, () => user.events(type)[0])
-  const resend = ({ username }: User) =>
-    createUserAgent().post(`${h.oauthUrl}/resend-verification`, { username })
   /** The mail with that number, from 1, and its link. */
   const linkOf = async (user: Person, count = 1) => (await user.mail(count)).link
   const resets = async (user: Person, link: string) =>
@@ -75,13 +73,13 @@ describe('The outbox', () => {
 
     const unverified = await h.addUnverified()
     answers = ['refuse']
-    await resend(unverified)
+    await h.resend(unverified.username)
     await event('email_verification_mail_failed', unverified)
     await eventually('no live token', async () => {
       const [token] = await h.store.verificationTokens.ofUser(unverified.id, 2)
       return token && token.expiresAt <= new Date()
     })
-    await resend(unverified)
+    await h.resend(unverified.username)
     expect((await unverified.opensElsewhere(await linkOf(unverified))).mode).to.equal('verified')
   })
 
@@ -111,7 +109,7 @@ describe('The outbox', () => {
     it('the newest of several requests for a verification gets the one mail; all get theirs that can be sent at once (3.2)', async () => {
       const user = await h.addUnverified()
       await h.put({ smtp_host: '' })
-      for (let count = 0; count < 3; count += 1) await resend(user)
+      for (let count = 0; count < 3; count += 1) await h.resend(user.username)
       const requested = () => user.events('email_verification_requested').length === 3
       await eventually('all are looked up', requested)
       await moveTime(2_500)
@@ -123,7 +121,11 @@ describe('The outbox', () => {
       expect((await user.opensElsewhere(link)).mode).to.equal('verified')
 
       const other = await h.addUnverified()
-      await Promise.all([resend(other), resend(other), resend(other)])
+      await Promise.all([
+        h.resend(other.username),
+        h.resend(other.username),
+        h.resend(other.username),
+      ])
       const links = [await linkOf(other, 1), await linkOf(other, 2), await linkOf(other, 3)]
       expect(new Set(links)).to.have.property('size', 3)
     })
@@ -144,7 +146,7 @@ describe('The outbox', () => {
   it('sends nothing to an account that was verified, or disabled, while the mail waited', async () => {
     const [verified, disabled] = [await h.addUnverified(), await h.addVerified()]
     await h.put({ smtp_host: '' })
-    await resend(verified)
+    await h.resend(verified.username)
     await h.forgot(disabled.username)
     await event('email_verification_requested', verified)
     await event('password_reset_requested', disabled)
@@ -186,8 +188,7 @@ function requestsOf(h: Harness) {
 
   async function verification({ username }: Named): Promise<string | undefined> {
     const headers = { 'user-agent': `again ${(asked += 1)}` }
-    const url = `${h.oauthUrl}/resend-verification`
-    const answer = await createUserAgent().post(url, { username }, headers)
+    const answer = await h.resend(username, headers)
     expect([answer.status, answer.mode]).to.deep.equal([200, 'sent'])
     const event = await eventually(`a worker decides about ${username}`, () =>
       h.events.find(

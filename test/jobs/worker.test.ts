@@ -2,21 +2,20 @@ import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import type { Clock } from '../../src/clock.ts'
 import { endIn, sampleMailJob, sampleResetToken } from '../store/contract/samples.ts'
-import { createAuthorizeSig } from '../../src/crypto/authorize-sig.ts'
+import { createAuthorizeSig, createKeyRing } from '../../src/crypto/keys.ts'
 import { createLoginCodes } from '../../src/crypto/login-code.ts'
-import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { AccountFlowsError, memoryUsers, type AuditEvent } from '../../src/index.ts'
 import { createVoidLinks } from '../../src/flows/account.ts'
 import { hasUsableLink } from '../../src/flows/link.ts'
-import { createMailBrake } from '../../src/jobs/limits.ts'
+import { createGlobalLimit } from '../../src/jobs/limits.ts'
 import { deliverMail, type DeliverParts } from '../../src/mail/deliver.ts'
 import { createMakeMail } from '../../src/mail/render.ts'
 import { requestNotice } from '../../src/jobs/request.ts'
 import { recipientOf, resolveJob, SEND_LEASE_MS } from '../../src/mail/resolve.ts'
-import type { MailPlace, OutgoingMail } from '../../src/contract/index.ts'
+import type { MailPlace, OutgoingMail } from '../../src/mail/sending.ts'
 import type { Kind } from '../../src/store/record-store.ts'
-import { endOf } from '../../src/store/token-end.ts'
+import { endOf } from '../../src/store/tokens.ts'
 import type { AccountFlowsStore, MailJob, MailStage, NewMailJob } from '../../src/store/index.ts'
 import { createSettingsKeeper } from '../../src/settings/settings.ts'
 import { createViews } from '../../src/views/index.ts'
@@ -61,7 +60,7 @@ async function outboxByHand(changes: Record<string, string> = {}) {
   const makeMail = createMakeMail({
     store,
     pendingLogins: store.pendingLogins,
-    identify: async () => ({ carried: {} }),
+    identify: async () => ({ parameters: {} }),
     appsOf: async () => undefined,
     authorizeSig: createAuthorizeSig(keys),
     loginCodes: createLoginCodes(keys),
@@ -75,7 +74,7 @@ async function outboxByHand(changes: Record<string, string> = {}) {
     users,
     settings,
     makeMail,
-    brake: createMailBrake(store.limits, settings, clock.now),
+    globalLimit: createGlobalLimit(store.limits, settings, clock.now),
     async audit(event: AuditEvent) {
       if (!events.some(({ id }) => id === event.id)) events.push(event)
     },
@@ -418,7 +417,7 @@ describe('Notices that a password was changed', () => {
       async change(accountId: string, email: string, isClaim?: boolean): Promise<number> {
         changes += 1
         move(1)
-        const change = { id: `change-${changes}`, accountId, email, isClaim, carried: {} }
+        const change = { id: `change-${changes}`, accountId, email, isClaim, parameters: {} }
         const requester = { isAdmin: false, address: '192.0.2.1', userAgent: '' }
         await requestNotice(parts.store.outbox, { ...change, requester }, after(0))
         return work()
@@ -480,7 +479,7 @@ describe('Notices that a password was changed', () => {
   it('leave once, also where one is asked for again after that', async () => {
     const { change, parts, work, mails, after } = await notices()
     await change('ann', ANN.email)
-    const again = { id: 'change-1', accountId: 'ann', email: ANN.email, carried: {} }
+    const again = { id: 'change-1', accountId: 'ann', email: ANN.email, parameters: {} }
     const requester = { address: undefined, userAgent: undefined }
     await requestNotice(parts.store.outbox, { ...again, requester }, after(0))
     await work()

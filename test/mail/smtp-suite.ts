@@ -16,7 +16,7 @@ import type {
   MailStep,
   OutgoingMail,
   SentMail,
-} from '../../src/contract/index.ts'
+} from '../../src/mail/sending.ts'
 import type { Settings } from '../../src/settings/table.ts'
 import type { RefreshTokens } from '../../src/mail/smtp/access-tokens.ts'
 import { createMailCheck } from '../../src/mail/smtp/check.ts'

@@ -5,7 +5,7 @@ import type { Document } from 'mongodb'
 import type { AdapterPayload } from 'oidc-provider'
 import { itIsAnAdapter } from '../../src/contract/suites/index.ts'
 import { type AccountAdapter, postgresStore } from '../../src/index.ts'
-import { flowsStore } from '../../src/store/flows-store.ts'
+import { flowsStore } from '../../src/store/index.ts'
 import { PAR_ONLY, pushedLogin } from '../support/clients.ts'
 import { expectPage, createUserAgent } from '../support/user-agent.ts'
 import {
@@ -109,7 +109,7 @@ onEachStore('What a client may use once', (technology) => {
     const user = await h.addVerified()
     const codeInNewBrowser = async () => {
       const agent = createUserAgent()
-      await h.signIn(agent, user.username)
+      await user.in(agent).signsIn()
       const begun = await h.party.begin()
       return [begun, (await h.follow(agent, await agent.get(begun.url))).location] as const
     }

@@ -4,7 +4,7 @@ import Koa from 'koa'
 import type { Adapter, AdapterFactory, AdapterPayload } from 'oidc-provider'
 import { memoryUsers } from '../../src/index.ts'
 import { createEndableSessions } from '../../src/oidc/endable-sessions.ts'
-import { secondAfter } from '../../src/store/login-end.ts'
+import { secondAfter } from '../../src/store/cutoffs.ts'
 import {
   CONFIDENTIAL,
   type Harness,
@@ -48,7 +48,7 @@ async function prepare(h: Harness, user: Person) {
   expect(heldAnswer.status).to.equal(303)
   expect(heldAnswer.location).to.include('/auth/')
   await ask.parkAtConsent(h, parked, user)
-  await h.signIn(parkedInSession, user.username)
+  await user.in(parkedInSession).signsIn()
   await ask.parkAtConsent(h, parkedInSession, user)
   await h.follow(open, await open.get((await h.party.begin()).url))
   const boundToken = (await h.party.exchange(bound, boundAnswer.location ?? '')).access_token

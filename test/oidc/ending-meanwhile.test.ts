@@ -4,10 +4,9 @@ import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import type { AdapterFactory, AdapterPayload } from 'oidc-provider'
 import { type AccountAdapter, AccountFlowsError } from '../../src/index.ts'
-import { secondAfter } from '../../src/store/login-end.ts'
+import { secondAfter } from '../../src/store/cutoffs.ts'
 import type { AccountFlowsStore } from '../../src/store/index.ts'
 import { eventually } from '../support/eventually.ts'
-import { withoutLeases } from '../support/jobs.ts'
 import { keptInMemory } from '../support/kept.ts'
 import { expectPage, createUserAgent } from '../support/user-agent.ts'
 import {
@@ -20,6 +19,7 @@ import {
 } from '../support/harness.ts'
 import * as ask from '../support/oauth-requests.ts'
 import { type Person, setsSession } from '../support/person.ts'
+import { beforeFirst } from '../support/records.ts'
 import { byAnotherClock, movableClock, moveTime } from '../support/time.ts'
 
 const NEW = 'a new password, longer'
@@ -236,6 +236,17 @@ describe('A host that finishes logins by itself, without finishLogin', () => {
     expect(await ask.redeem(h, request, answer.location)).to.equal('invalid_grant')
     expect(await user.account()).to.equal(undefined)
   })
+
+  for (const end of ['endSessions', 'passwordChanged'] as const) {
+    it(`has its login let in right after flows.${end} has answered`, async () => {
+      const user = await h.addVerified()
+      // All of it fits into one second.
+      await secondAfter(movableClock, new Date())
+      await h.flows[end](user.id)
+      expect(ask.outcomeOf(await user.signsIn())).to.equal('code')
+      expect(await user.account()).to.equal(user.id)
+    })
+  }
 })
 
 describe('A link that was asked for by name, opened while flows.endSessions runs', () => {
@@ -243,23 +254,9 @@ describe('A link that was asked for by name, opened while flows.endSessions runs
 
   const times: Record<string, (end: () => Promise<unknown>) => unknown> = {
     'before it opens': (end) => end(),
-    'between the looks at it and at the cut-offs'(end) {
-      const { cutoffs } = h.store
-      const { read } = cutoffs
-      cutoffs.read = async (id) => {
-        cutoffs.read = read
-        await end()
-        return read(id)
-      }
-    },
-    'between its look-up and its session'(end) {
-      const { markEmailVerified } = h.users
-      h.users.markEmailVerified = async (id, email) => {
-        h.users.markEmailVerified = markEmailVerified
-        await end()
-        return markEmailVerified(id, email)
-      }
-    },
+    'between the looks at it and at the cut-offs': (end) =>
+      beforeFirst(h.store.cutoffs, 'read', end),
+    'between its look-up and its session': (end) => beforeFirst(h.users, 'markEmailVerified', end),
   }
   for (const [when, endThen] of Object.entries(times)) {
     it(`signs nobody in where all ended ${when}`, async () => {
@@ -504,47 +501,28 @@ onEachStore('A reset, and the logins of its own second (3.3)', (technology) => {
 })
 
 describe('A reset whose effects fail on the way (SES-08, SES-09, I7)', () => {
+  const hiccups = () => Promise.reject(new Error('the database hiccups'))
   /** Each fails once, at the named effect. */
-  const failures: Record<string, (store: AccountFlowsStore, fail: () => Promise<void>) => void> = {
-    'the token cannot be marked'({ resetTokens }, fail) {
-      const { advance } = resetTokens
-      resetTokens.advance = async (id, step, at) => {
-        if (step === 'used') await fail()
-        return advance(id, step, at)
-      }
-    },
-    'sessions cannot be ended'({ cutoffs }, fail) {
-      const { end } = cutoffs
-      cutoffs.end = async (...of) => {
-        await fail()
-        return end(...of)
-      }
-    },
-    'the event cannot be recorded'({ audit }, fail) {
-      const { record } = audit
-      audit.record = async (event, keepMs) => {
-        if (event.type === 'password_reset_completed') await fail()
-        return record(event, keepMs)
-      }
-    },
+  const failures: Record<string, (store: AccountFlowsStore) => () => number> = {
+    'the token cannot be marked': ({ resetTokens }) =>
+      beforeFirst(resetTokens, 'advance', hiccups, (_id, step) => step === 'used'),
+    'sessions cannot be ended': ({ cutoffs }) => beforeFirst(cutoffs, 'end', hiccups),
+    'the event cannot be recorded': ({ audit }) =>
+      beforeFirst(audit, 'record', hiccups, (event) =>
+        JSON.stringify(event).includes('password_reset_completed'),
+      ),
   }
 
   for (const [what, failing] of Object.entries(failures)) {
     describe(`as ${what}`, () => {
-      let failed = 0
-      const store = keptInMemory()
-      withoutLeases(store.resetTokens)
-      failing(store, async () => {
-        failed += 1
-        if (failed === 1) throw new Error('the database hiccups')
-      })
-      const h = suiteHarness({ flows: { store: store.records }, mayLogErrors: true })
+      const h = suiteHarness({ mayLogErrors: true })
 
       it('is finished by itself, ends what was signed in, and is recorded once', async () => {
         const thief = await h.addVerified()
         const owner = thief.in()
         await thief.signsIn()
         const link = await owner.forgets()
+        const tries = failing(h.store)
         const answer = await h.reset(link, NEW)
         expect([answer.status, answer.mode]).to.deep.equal([500, 'error'])
         expect(answer.text).not.to.include('hiccups')
@@ -558,7 +536,7 @@ describe('A reset whose effects fail on the way (SES-08, SES-09, I7)', () => {
         expect((await h.reset(link, 'another one')).mode).to.equal('invalid')
         expect(ask.outcomeOf(await owner.signsIn(NEW))).to.equal('code')
         expect(owner.events('password_reset_completed')).to.have.length(1)
-        expect(failed).to.equal(2)
+        expect(tries()).to.equal(2)
       })
     })
   }
@@ -715,20 +693,15 @@ describe('A reset that stopped after effect 1', () => {
   })
 
   it('still ends what was signed in before, where users are read a little late', async () => {
-    withoutLeases(h.store.resetTokens)
     const thief = await h.addVerified()
     await thief.signsIn()
     const link = await thief.forgets()
     const { findById } = h.users
-    const { advance } = h.store.resetTokens
     const before = await findById(thief.id)
-    let failed = 0
-    h.store.resetTokens.advance = async (...of) => {
-      failed += 1
-      if (failed > 1) return advance(...of)
+    beforeFirst(h.store.resetTokens, 'advance', () => {
       h.users.findById = async (id) => (id === thief.id ? before : findById(id))
       throw new Error('the database is gone')
-    }
+    })
     try {
       expect((await h.reset(link, NEW)).status).to.equal(500)
       await eventually('the sweep rejects the reset', async () => {

@@ -86,8 +86,8 @@ function itServesBothFlows(options: HarnessOptions & { host: Host }): void {
     const person = before.in()
     const login = await person.starts()
     const { client_id, redirect_uris } = CLIENT
-    const carried = new URLSearchParams({ client_id, redirect_uri: redirect_uris[0] })
-    await person.opensLink(`${h.oauthUrl}/forgot-password?${carried}`)
+    const parameters = new URLSearchParams({ client_id, redirect_uri: redirect_uris[0] })
+    await person.opensLink(`${h.oauthUrl}/forgot-password?${parameters}`)
     await person.sees('forgot-password', 'form')
     await person.presses('/forgot-password', { typed: { identifier: person.username } })
     await person.sees('forgot-password', 'sent')
@@ -237,7 +237,7 @@ const withParsers =
 /** Below `/idp` everything is one application of its own, which never sees that part of the path. */
 const expressBelowIdp = (parts: HostParts) =>
   express()
-    .use(parts.flows.wellKnownChangePasswordHandler)
+    .use(parts.flows.wellKnownChangePassword)
     .use('/idp', expressHost({ ...parts, oauthPath: '/oauth2' }))
     .get('/', (_req, res) => {
       res.send('Hello')

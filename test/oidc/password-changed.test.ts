@@ -1,7 +1,8 @@
 import { expect } from 'chai'
 import type { AdapterFactory } from 'oidc-provider'
 import { koaHost } from '../../examples/hosts/koa.ts'
-import type { EndedSessions, User } from '../../src/index.ts'
+import type { User } from '../../src/index.ts'
+import type { EndedSessions } from '../../src/contract/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage, type Answer, createUserAgent, type UserAgent } from '../support/user-agent.ts'
 import {
@@ -34,9 +35,6 @@ async function changeIn(h: Harness, agent: UserAgent, { id }: User): Promise<End
   return JSON.parse((await agent.get(`${h.baseUrl}/changed/${id}`, headers)).text)
 }
 
-const sessionIn = (h: Harness, agent: UserAgent) =>
-  h.provider.Session.find(h.sessionId(agent) ?? '')
-
 const cookieOf = (h: Harness, agent: UserAgent) => agent.cookiesFor(`${h.oauthUrl}/auth`)
 
 /** What a client is told without a question, where a browser has this cookie alone. */
@@ -52,7 +50,7 @@ onEachStore('flows.passwordChanged(accountId, { req, res })', (technology) => {
     const here = await ask.signedIn(h)
     const there = await ask.signedIn(h, here)
     const other = await ask.signedIn(h)
-    const [before, copy] = [await sessionIn(h, here.agent), cookieOf(h, here.agent)]
+    const [before, copy] = [await h.sessionOf(here.agent), cookieOf(h, here.agent)]
     // Of each the used code, the access token, the refresh token, the grant and the session.
     const counts = { oauth: 8, idp: 2 }
     expect(await changeIn(h, here.agent, here)).to.deep.equal(counts)
@@ -62,7 +60,7 @@ onEachStore('flows.passwordChanged(accountId, { req, res })', (technology) => {
     await ask.expectAlive(h, other)
     expect(await outcomeWith(h, copy)).to.equal('login_required')
 
-    const after = await sessionIn(h, here.agent)
+    const after = await h.sessionOf(here.agent)
     for (const name of ['accountId', 'loginTs', 'acr', 'amr', 'transient'] as const)
       expect(after?.[name], name).to.deep.equal(before?.[name])
     for (const name of ['jti', 'uid'] as const)

@@ -178,27 +178,18 @@ interface Door {
   answers?: number | undefined
 }
 
-export interface LogoutClient {
-  metadata: ClientMetadata & { client_id: string }
-  baseUrl: string
-  /** Each token that came, also those that were refused. */
-  told: ToldToken[]
-  door: Door
-  /** Once the provider is there. */
-  start(issuer: string): Promise<void>
-  stop(): Promise<void>
-}
+export interface LogoutClient extends Awaited<ReturnType<typeof logoutClient>> {}
 
 /** @param more - of its metadata; with another `client_id` there are two of a kind. */
 export async function logoutClient(
   kind: LogoutClientKind,
   { client_id: clientId = kind, ...more }: Partial<ClientMetadata> = {},
-): Promise<LogoutClient> {
+) {
   const [port, doorPort] = [await freePort(), await freePort()]
   const baseUrl = `http://127.0.0.1:${port}`
   const redirectUri = `${baseUrl}/callback`
   const clientSecret = 'a-secret-of-the-tests-long-enough'
-  const metadata = {
+  const metadata: ClientMetadata & { client_id: string } = {
     client_id: clientId,
     client_secret: clientSecret,
     redirect_uris: [redirectUri],
@@ -227,17 +218,19 @@ export async function logoutClient(
   return {
     metadata,
     baseUrl,
+    /** Each token that came, also those that were refused. */
     told,
     door,
 
-    async start(issuer) {
+    /** Once the provider is there. */
+    async start(issuer: string): Promise<void> {
       const registered = { issuer, port, baseUrl, redirectUri, clientId, clientSecret }
       ends.push(await served(LOGOUT_CLIENTS[kind])(registered))
       const opened = (req: IncomingMessage, res: ServerResponse) =>
         void take(req, res).catch(() => res.destroy())
       ends.push((await serve(opened, doorPort)).close)
     },
-    async stop() {
+    async stop(): Promise<void> {
       for (const end of ends.splice(0)) await end()
     },
   }

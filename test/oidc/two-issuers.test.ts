@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { MongoClient } from 'mongodb'
 import { createAccountFlows, memoryUsers, mongoStore } from '../../src/index.ts'
-import { ALL_KINDS } from '../../src/store/flows-store.ts'
+import { ALL_KINDS, flowsStore } from '../../src/store/index.ts'
 import { eventually } from '../support/eventually.ts'
 import {
   ADMIN_TOKEN,
@@ -17,7 +17,6 @@ import {
 import { expectAlive, expectEnded, offlineTokens, outcomeOf } from '../support/oauth-requests.ts'
 import { allIn } from '../support/records.ts'
 import { createUserAgent } from '../support/user-agent.ts'
-import { flowsStore } from '../../src/store/flows-store.ts'
 import { systemClock } from '../../src/clock.ts'
 
 const NEW_PASSWORD = 'a new password, longer'

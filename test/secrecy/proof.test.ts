@@ -1,13 +1,12 @@
 import { writeFile } from 'node:fs/promises'
 import { expect } from 'chai'
 import { array, assert, integer, property, tuple } from 'fast-check'
-import { contrasts, titleOf } from '../../bench/secrecy/contrasts.ts'
-import { isLeak, judge, type Stage } from '../../bench/secrecy/judge.ts'
+import { servers } from '../../bench/secrecy/contrasts.ts'
+import { isLeak, validate, type Stage } from '../../bench/secrecy/judge.ts'
 import { readOptions } from '../../bench/secrecy/options.ts'
-import { createRandom, type Random } from '../../bench/secrecy/random.ts'
-import { conclude, EXIT_CODES, type Outcome } from '../../bench/secrecy/report.ts'
 import {
   aucMargin,
+  createRandom,
   highEdge,
   holm,
   kolmogorovSmirnov,
@@ -17,7 +16,9 @@ import {
   signTest,
   wilcoxon,
   type Pairs,
+  type Random,
 } from '../../bench/secrecy/statistics.ts'
+import { conclude, EXIT_CODES, type Outcome } from '../../bench/secrecy/report.ts'
 import { suiteFolder } from '../support/folders.ts'
 
 describe('npm run prove:secrecy', () => {
@@ -50,7 +51,9 @@ describe('npm run prove:secrecy', () => {
   })
 
   it('calls no two contrasts by the same name', () => {
-    const titles = contrasts.map(titleOf)
+    const titles = servers.flatMap(({ contrasts, suffix = '' }) =>
+      Object.keys(contrasts).map((name) => name + suffix),
+    )
     expect(new Set(titles).size).to.equal(titles.length)
   })
 
@@ -190,7 +193,7 @@ describe('The statistics of the proof', () => {
       Array.from({ length: runs }, (_, seed) => {
         const random = createRandom(seed + 1)
         const isStill = options.delayMs === undefined
-        return judge(synthetic(random, n, options), random, { isStill }).complaints
+        return validate(synthetic(random, n, options), random, { isStill }).complaints
       })
 
     it('are quiet where there is nothing to see [full]', () => {
@@ -207,7 +210,7 @@ describe('The statistics of the proof', () => {
       }
       const random = createRandom(5)
       const faster = swapped(synthetic(random, 300, { leakMs: 1 }))
-      const stage = judge(faster, random, { isStill: true })
+      const stage = validate(faster, random, { isStill: true })
       const directions = stage.complaints.map(({ direction }) => direction)
       expect(directions).to.include(-1).and.not.include(1)
       expect(stage.auc.middle).to.be.lessThan(0.2)
@@ -225,7 +228,7 @@ describe('The statistics of the proof', () => {
     it('call no equal times equal with too few pairs, and hold the AUC to its band with enough', () => {
       const near = (n: number) => {
         const pairs = synthetic(createRandom(3), n, { leakMs: 40, delayMs: WIDE })
-        const { complaints } = judge(pairs, createRandom(3), { isStill: false })
+        const { complaints } = validate(pairs, createRandom(3), { isStill: false })
         return complaints.map(({ about }) => about)
       }
       expect(near(700)).not.to.include('equivalence')

@@ -63,7 +63,7 @@ const identifiers: Record<string, string> = {
 
 const { client_id } = CLIENT
 const EVIL = 'https://evil.example/'
-const carried: Record<string, Record<string, string>> = {
+const parameters: Record<string, Record<string, string>> = {
   'nothing carried': {},
   'genuine parameters [full]': { client_id, redirect_uri: CLIENT.redirect_uris[0] },
   'a foreign redirect_uri [full]': { client_id, redirect_uri: EVIL },
@@ -166,7 +166,7 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7)', () => {
 
   for (const form of [FORGOT, RESEND]) {
     describe(`by POST ${form.path}: the same bytes and the same MongoDB commands for each class (ENU-01, TIM-01, TIM-05, TIM-12, FLT-11)`, () => {
-      for (const [what, more] of Object.entries(carried)) {
+      for (const [what, more] of Object.entries(parameters)) {
         it(`with ${what} (ENU-01, ENU-02, ENU-07)`, () => expectAllAlike(form, more))
       }
 

@@ -1,7 +1,7 @@
 import { PGlite } from '@electric-sql/pglite'
 import { expect } from 'chai'
 import { postgresStore } from '../../src/index.ts'
-import { ALL_KINDS } from '../../src/store/flows-store.ts'
+import { ALL_KINDS } from '../../src/store/index.ts'
 import { adminOf } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectMode, type Person } from '../support/person.ts'

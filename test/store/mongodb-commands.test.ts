@@ -3,8 +3,8 @@ import { MongoClient, type CreateIndexesOptions, type Db, type IndexSpecificatio
 import { hour, minute, sampleResetToken } from './contract/samples.ts'
 import { systemClock } from '../../src/clock.ts'
 import { mongoStore, mongoUsers } from '../../src/index.ts'
-import { duplicatesIn } from '../../src/store/mongodb/errors.ts'
-import { together } from '../../src/store/together.ts'
+import { duplicatesIn } from '../../src/store/mongodb/driver.ts'
+import { together } from '../../src/store/batches.ts'
 import { eventually } from '../support/eventually.ts'
 import { startMongoProxy, type MongoProxy } from '../support/mongo-proxy.ts'
 import {

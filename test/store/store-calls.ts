@@ -1,6 +1,7 @@
 import { systemClock } from '../../src/clock.ts'
-import type { RecordStore, UserStore } from '../../src/index.ts'
-import { flowsStore } from '../../src/store/flows-store.ts'
+import type { UserStore } from '../../src/index.ts'
+import type { RecordStore } from '../../src/store/published.ts'
+import { flowsStore } from '../../src/store/index.ts'
 import {
   after as later,
   hour,
@@ -57,7 +58,7 @@ export function storeCalls(
     ['pendingLogins.save', login, 1],
     ['pendingLogins.find', { id: text }],
     ['pendingLogins.find', { accountId: text, browserHash: text }],
-    ['pendingLogins.find', { accountId: text, carried: { clientId: 'app' } }],
+    ['pendingLogins.find', { accountId: text, parameters: { clientId: 'app' } }],
     ['pendingLogins.change', { id: text }, { purgeAt: soon }],
     ['pendingLogins.change', { accountId: text }, { isVoid: true }],
     ['pendingLogins.setTurn', text, text, soon],

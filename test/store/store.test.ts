@@ -55,8 +55,8 @@ describeWithMongo('mongoStore()', () => {
   describe('what is stored', () => {
     it('is nothing of a reset token but its hash, in its fields', async () => {
       const { resetTokens } = await emptyStore()
-      const { carried: _, ...token } = sampleResetToken()
-      await resetTokens.issue({ ...token, carried: { state: '' } })
+      const { parameters: _, ...token } = sampleResetToken()
+      await resetTokens.issue({ ...token, parameters: { state: '' } })
       const { _rev, _was, ...document } = await storedOne('password_reset_tokens')
       expect([typeof _rev, _was]).to.deep.equal(['string', null])
       expect(document).to.deep.equal({

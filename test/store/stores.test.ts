@@ -1,5 +1,5 @@
 import { itIsAnAccountFlowsStore } from './contract/index.ts'
-import { flowsStore } from '../../src/store/flows-store.ts'
+import { flowsStore } from '../../src/store/index.ts'
 import { memoryStore } from '../../src/store/memory/store.ts'
 import { mongoStore } from '../../src/store/mongodb/store.ts'
 import { postgresStore } from '../../src/store/postgresql/store.ts'

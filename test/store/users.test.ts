@@ -23,6 +23,14 @@ describe('memoryUsers()', () => {
     if (found) found.disabled = true
     expect(await users.findById('ann')).to.include({ disabled: false })
   })
+
+  it('takes one without flags for unverified and enabled', async () => {
+    const { id, username, email } = sampleUser()
+    const users = memoryUsers([{ id, username, email } as User])
+    expect(await users.findById(id)).to.include({ emailVerified: false, disabled: false })
+    expect(await users.findByVerifiedEmail(email ?? '')).to.deep.equal([])
+    expect(await users.markEmailVerified(id, email ?? '')).to.equal(true)
+  })
 })
 
 interface HostUser {
@@ -122,7 +130,7 @@ describeWithMongo('mongoUsers()', () => {
     expect(await numbered.findById('7')).to.equal(undefined)
   })
 
-  it('answers false where the host allows an address to one user, and another has it', async () => {
+  it('answers false where the host allows an address to one user, and another has it (RACE-07)', async () => {
     const users = await having(unverified, { ...ann, _id: 'bob', username: 'bob' })
     const collection = fresh.db.collection('users')
     const ofVerified = { unique: true, partialFilterExpression: { email_verified: true } }

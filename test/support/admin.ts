@@ -1,13 +1,7 @@
 import { expect } from 'chai'
-import {
-  AdminApiError,
-  createAdminClient,
-  type AdminApi,
-  type AdminClient,
-  type AuditEvent,
-  type User,
-  type UserStore,
-} from '../../src/index.ts'
+import type { AuditEvent, User } from '../../src/index.ts'
+import type * as AdminApi from '../../src/admin/client.ts'
+import { AdminApiError, createAdminClient, type AdminClient } from '../../src/admin/client.ts'
 import { eventually } from './eventually.ts'
 import { ADMIN_TOKEN, type Harness } from './harness.ts'
 import { suiteOf } from './suite.ts'
@@ -161,19 +155,4 @@ export async function problemOf(
   expect(problem).to.include({ status, ...(code !== undefined && { code }) })
   expect(problem.title).to.be.a('string').and.not.equal('')
   return problem
-}
-
-/** The host's users, some of whom it deleted. */
-export function withDeleted(users: () => UserStore, deleted: ReadonlySet<string>): UserStore {
-  const left = (user: User | undefined) => (user && !deleted.has(user.id) ? user : undefined)
-  return {
-    findById: async (id) => left(await users().findById(id)),
-    findByUsername: async (username) => left(await users().findByUsername(username)),
-    findByVerifiedEmail: async (email) =>
-      (await users().findByVerifiedEmail(email)).filter((user) => left(user)),
-    replacePasswordHash: (...change) => users().replacePasswordHash(...change),
-    markEmailVerified: (...change) => users().markEmailVerified(...change),
-    markEmailUnverified: async (...change) =>
-      (await users().markEmailUnverified?.(...change)) ?? false,
-  }
 }

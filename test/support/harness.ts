@@ -12,7 +12,6 @@ import {
 } from 'oidc-provider'
 import {
   createAccountFlows,
-  createAdminClient,
   memoryStore,
   memoryUsers,
   mongoStore,
@@ -25,6 +24,7 @@ import {
   type User,
   type UserStore,
 } from '../../src/index.ts'
+import { createAdminClient } from '../../src/admin/client.ts'
 import { createChangePassword } from '../../examples/hosts/change-password.ts'
 import type { HostParts } from '../../examples/hosts/host-parts.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
@@ -40,7 +40,7 @@ import { suiteOf } from './suite.ts'
 import { movableClock, resetTime } from './time.ts'
 import { createRelyingParty } from './relying-party.ts'
 import { followWithin, createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
-import { flowsStore } from '../../src/store/flows-store.ts'
+import { flowsStore } from '../../src/store/index.ts'
 import { adapterOn } from './kept.ts'
 
 export { PASSWORD }
@@ -124,7 +124,9 @@ export async function startHarness(options: HarnessOptions = {}) {
   const { basePath = '', adapter: replace } = options
   const { prefix } = options
   const database = options.database ?? (await freshDatabaseOf(technology))
-  const { users, write } = await usersIn(database, prefix)
+  const { users: all, write } = await usersIn(database, prefix)
+  const deleted = new Set<string>()
+  const users = withoutDeleted(all, deleted)
   const records = options.flows?.store ?? storeIn(database, prefix)
   const store = flowsStore(records, options.flows?.clock ?? movableClock)
   const own = adapterOn(store, SECRETS, movableClock)
@@ -240,12 +242,21 @@ export async function startHarness(options: HarnessOptions = {}) {
       await write({ ...((await users.findById(user.id)) ?? user), ...changes })
     },
 
+    /** What the host itself does with an account that is left. */
+    async deleteUser({ id }: User) {
+      deleted.add(id)
+    },
+
     async put(settings: Record<string, string>) {
       await createAdminClient(baseUrl, ADMIN_TOKEN).putSettings(settings)
     },
 
-    forgot: (identifier: string, carried: Record<string, string> = {}) =>
-      anyone.post(`${oauthUrl}/forgot-password`, { identifier, ...carried }),
+    forgot: (identifier: string, parameters: Record<string, string> = {}, headers = {}) =>
+      anyone.post(`${oauthUrl}/forgot-password`, { identifier, ...parameters }, headers),
+
+    /** Asks by name for another verification link. */
+    resend: (username: string, headers = {}) =>
+      anyone.post(`${oauthUrl}/resend-verification`, { username }, headers),
 
     reset: (link: string, password: string, confirm = password) =>
       anyone.post(`${oauthUrl}/reset-password`, {
@@ -262,12 +273,6 @@ export async function startHarness(options: HarnessOptions = {}) {
 
     follow: (agent: UserAgent, answer: Answer) => followWithin(agent, oauthUrl, answer),
 
-    /** Signs in to the end; answers the redirect back to the client. */
-    async signIn(agent: UserAgent, username: string, password?: string): Promise<Answer> {
-      const { url } = await party.begin()
-      return harness.follow(agent, await harness.login(agent, url, username, password))
-    },
-
     async close() {
       await flows.stop({ withinMs: 2_000 })
       await endServer()
@@ -278,7 +283,11 @@ export async function startHarness(options: HarnessOptions = {}) {
       if (errors.length > 0 && !options.mayLogErrors) throw new Error(errors.join('\n'))
     },
   }
-  return Object.assign(harness, atHand(harness))
+  const ready = Object.assign(harness, atHand(harness))
+  return Object.assign(ready, {
+    /** The session of this browser, as the provider keeps it. */
+    sessionOf: (agent: UserAgent) => provider.Session.find(ready.sessionId(agent) ?? ''),
+  })
 }
 
 /** A new, empty one. `undefined`: none is needed. */
@@ -324,6 +333,22 @@ async function usersIn(
     users: postgresUsers(pool),
     write: ({ id, username, email, emailVerified, passwordHash, disabled }) =>
       pool.query(upsert, [id, username, email, emailVerified, passwordHash, disabled]),
+  }
+}
+
+function withoutDeleted(users: UserStore, deleted: ReadonlySet<string>): UserStore {
+  const { findByUsernameInAnyCase: inAnyCase, findByEmail: byEmail } = users
+  const isLeft = ({ id }: User) => !deleted.has(id)
+  const ifLeft = (user: User | undefined) => (user && isLeft(user) ? user : undefined)
+  const left = (find: UserStore['findByVerifiedEmail']) => async (name: string) =>
+    (await find(name)).filter(isLeft)
+  return {
+    ...users,
+    findById: async (id) => ifLeft(await users.findById(id)),
+    findByUsername: async (name) => ifLeft(await users.findByUsername(name)),
+    findByVerifiedEmail: left(users.findByVerifiedEmail),
+    ...(inAnyCase && { findByUsernameInAnyCase: left(inAnyCase) }),
+    ...(byEmail && { findByEmail: left(byEmail) }),
   }
 }
 

@@ -36,10 +36,3 @@ export async function later(h: Service, ms: number): Promise<void> {
   await isIdle(h)
   await moveTime(ms)
 }
-
-/** Whatever lease an unfinished change of a password has, it has run out already. Answers how to end that. */
-export function withoutLeases(tokens: Pick<AccountFlowsStore['resetTokens'], 'takeUnfinished'>) {
-  const { takeUnfinished } = tokens
-  tokens.takeUnfinished = (at, until) => takeUnfinished(new Date(at.getTime() + 60_000), until)
-  return () => void (tokens.takeUnfinished = takeUnfinished)
-}

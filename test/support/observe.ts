@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import { expect } from 'chai'
-import { endOf } from '../../src/store/token-end.ts'
+import { endOf } from '../../src/store/tokens.ts'
 import type { Token } from '../../src/store/index.ts'
 import type { Harness } from './harness.ts'
 import { isIdle, withoutJobs } from './jobs.ts'
 import { eventually } from './eventually.ts'
 import { tokenOf } from './person.ts'
-import { createUserAgent, type Answer } from './user-agent.ts'
+import type { Answer } from './user-agent.ts'
 
 export function sha256(text: string): string {
   return createHash('sha256').update(text).digest('hex')
@@ -35,13 +35,11 @@ let asked = 0
 export async function ask(
   h: Harness,
   identifier: string,
-  carried: Record<string, string> = {},
+  parameters: Record<string, string> = {},
 ): Promise<Asked> {
   asked += 1
   const userAgent = `test ${asked}`
-  const url = `${h.oauthUrl}/forgot-password`
-  const form = { identifier, ...carried }
-  const answer = await createUserAgent().post(url, form, { 'user-agent': userAgent })
+  const answer = await h.forgot(identifier, parameters, { 'user-agent': userAgent })
   const event = await eventually(`a worker decides about ${identifier}`, () =>
     h.events.find(
       ({ type, reason, ...event }) =>

@@ -40,26 +40,12 @@ export interface Service {
   addUser(user: Partial<User> & { username: string }): Promise<Person>
   /** What the host itself does to a user, past the flows. */
   changeUser(user: User, changes: Partial<User>): Promise<void>
+  deleteUser(user: User): Promise<void>
   /** Follows our redirects to the next page, or back to the client. */
   follow(agent: UserAgent, answer: Answer): Promise<Answer>
 }
 
-/** What people do, in a browser without scripts, or in Chromium: `test/browser/person-in-chromium.ts`. */
-export interface Sentences {
-  /** Comes from the app and types the credentials; goes on to the app, or to the page that waits. */
-  signsIn(password?: string, parameters?: Record<string, string>): Promise<unknown>
-  /** Asks for a reset link, and has it in the mail. */
-  forgets(): Promise<string>
-  /** Opens a link in this browser; that of the newest mail by default. */
-  opensLink(link?: string): Promise<unknown>
-  /** Types a code into the page that waits; that of the newest mail by default. */
-  types(code?: string): Promise<unknown>
-  /** Sets a password by a reset link or an invitation; by the newest one by default. */
-  choosesPassword(password: string): Promise<unknown>
-  sees(page: string, mode: string): Promise<void>
-}
-
-/** One person at one browser. */
+/** One person at one browser without scripts. The same sentences in Chromium: `test/browser/person-in-chromium.ts`. */
 export interface Person extends ReturnType<typeof personAt> {}
 
 const NOTHING: Answer = {
@@ -144,17 +130,17 @@ export function personAt(h: Service, user: User, agent = createUserAgent()) {
       return show(h.follow(person.agent, await person.agent.post(`${oauthUrl}/login`, form)))
     },
 
-    async forgets(carried: Record<string, string> = {}): Promise<string> {
+    async forgets(parameters: Record<string, string> = {}): Promise<string> {
       const before = person.mailCount()
-      const form = { identifier: user.username, ...carried }
+      const form = { identifier: user.username, ...parameters }
       await createUserAgent().post(`${oauthUrl}/forgot-password`, form)
       return read(before + 1)
     },
 
     /** Asks for a new verification link, from nowhere, and has it in the mail (4.7). */
-    async asksAgain(carried: Record<string, string> = {}): Promise<string> {
+    async asksAgain(parameters: Record<string, string> = {}): Promise<string> {
       const before = person.mailCount()
-      const form = { username: user.username, ...carried }
+      const form = { username: user.username, ...parameters }
       const answer = await createUserAgent().post(`${oauthUrl}/resend-verification`, form)
       expectPage(answer, 200, 'verify-email', 'sent')
       return read(before + 1)
@@ -197,11 +183,12 @@ export function personAt(h: Service, user: User, agent = createUserAgent()) {
 
     /** What the host or an admin does to the account, past the flows. */
     becomes: (changes: Partial<User>) => h.changeUser(user, changes),
+    isDeleted: () => h.deleteUser(user),
 
     /** Invites them, and answers the link of that mail. */
-    async isInvited(carried: Parameters<AccountFlows['invite']>[1] = {}): Promise<string> {
+    async isInvited(parameters: Parameters<AccountFlows['invite']>[1] = {}): Promise<string> {
       const before = person.mailCount()
-      expect(await h.flows.invite(user, carried)).to.have.keys('mailId')
+      expect(await h.flows.invite(user, parameters)).to.have.keys('mailId')
       return read(before + 1)
     },
 
@@ -303,13 +290,21 @@ export function atHand(h: Service) {
     addUnverified,
     addVerified,
 
+    /** Somebody who is signed in, in this browser in place of whoever was there; in a new one by default. */
+    async addSignedIn(agent?: UserAgent): Promise<Person> {
+      const person = (await addVerified()).in(agent)
+      const { location } = await person.signsIn(PASSWORD, { prompt: 'login' })
+      expect(location).to.match(/[?&]code=/)
+      return person
+    },
+
     /** A user without a password, whose address nobody verified. */
     addImported: (more: Partial<User> = {}) => addUnverified({ passwordHash: undefined, ...more }),
 
     /** A user, and the reset link in their mail. */
-    async userWithLink(more: Partial<User> = {}, carried: Record<string, string> = {}) {
+    async userWithLink(more: Partial<User> = {}, parameters: Record<string, string> = {}) {
       const user = await addVerified(more)
-      return { user, link: await user.forgets(carried) }
+      return { user, link: await user.forgets(parameters) }
     },
 
     /** A person whose login waits for its verification link (3.2); a new one, unless one is given. */

@@ -66,17 +66,6 @@ export async function recordsIn({ db, pool }: Partial<Database>, name: string, w
   return rowsOf(pool, `SELECT * FROM ${name} ${whereOf(which)}`, Object.values(which))
 }
 
-/** For suites that have a database. */
-export async function recordOf(h: Harness, name: string, which: Which) {
-  return (await recordsIn(h.database ?? {}, name, which))[0]
-}
-
-export async function removeRecord(h: Harness, name: string, which: Which) {
-  if (h.db) await records(h, name).deleteOne(which)
-  else await rowsOf(h.database?.pool, `DELETE FROM ${name} ${whereOf(which)}`, Object.values(which))
-  expect(await recordOf(h, name, which)).to.equal(undefined)
-}
-
 const whereOf = (which: Which) =>
   ['WHERE true', ...Object.keys(which).map((field, at) => `${field} = $${at + 1}`)].join(' AND ')
 
@@ -90,26 +79,6 @@ export async function setColumn(
 ) {
   const set = `UPDATE ${name} SET ${field} = $${Object.keys(which).length + 1} ${whereOf(which)} RETURNING *`
   expect(await rowsOf(pool, set, [...Object.values(which), value])).to.have.length(1)
-}
-
-/** As a process would have written one whose clock is so many minutes ahead of ours. */
-export async function shiftTimes(
-  h: Harness,
-  name: string,
-  which: Which,
-  times: string[],
-  minutes: number,
-): Promise<void> {
-  const before = await recordOf(h, name, which)
-  const shift = (time: string) => new Date(Number(before?.[time]) + minutes * 60_000)
-  if (h.db) {
-    const shifted = Object.fromEntries(times.map((time) => [time, shift(time)]))
-    await records(h, name).updateOne(which, { $set: shifted })
-  }
-  for (const time of h.db ? [] : times)
-    await setColumn(h.database?.pool, name, which, time, shift(time))
-  const after = await recordOf(h, name, which)
-  for (const time of times) expect(after?.[time]).to.deep.equal(shift(time))
 }
 
 /** Does its work while a function of the store is another one, which is made of the real one. */
@@ -126,4 +95,28 @@ export async function instead<Part, Name extends keyof Part, R>(
   } finally {
     part[name] = real
   }
+}
+
+/**
+ * Just before the first call of a function of the store or of the users something happens; where that throws, the call fails. Answers
+ * how many calls there were.
+ *
+ * @param isSuch - no other call counts.
+ */
+export function beforeFirst<Part extends object>(
+  part: Part,
+  name: keyof Part & string,
+  happens: () => unknown,
+  isSuch: (...given: unknown[]) => boolean = () => true,
+): () => number {
+  const real = Reflect.get(part, name) as (...given: unknown[]) => unknown
+  let calls = 0
+  Reflect.set(part, name, async (...given: unknown[]) => {
+    if (isSuch(...given)) {
+      calls += 1
+      if (calls === 1) await happens()
+    }
+    return real(...given)
+  })
+  return () => calls
 }

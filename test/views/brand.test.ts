@@ -3,10 +3,9 @@ import { expect } from 'chai'
 import { assert, integer, property } from 'fast-check'
 import { DomUtils } from 'htmlparser2'
 import { mailTemplates } from '../../src/contract/mail-kinds.ts'
-import { accentOf, contrast, SCHEMES } from '../../src/views/accent.ts'
-import { checkBrand, type Brand } from '../../src/views/brand.ts'
+import { SCHEMES, accentOf, checkBrand, contrast, type Brand } from '../../src/views/brand.ts'
 import { createViews, type Views } from '../../src/views/index.ts'
-import { mailboxOf } from '../../src/views/open-mailbox.ts'
+import { mailboxOf } from '../../src/views/pages.ts'
 import { read, samplePages } from './read-pages.ts'
 
 const STYLE = readFileSync(new URL('../../views/account-flows.css', import.meta.url), 'utf8')
@@ -22,7 +21,7 @@ const BRAND: Brand = {
   signInUrl: SIGN_IN,
   supportUrl: 'mailto:help@acme.example',
 }
-const BLOCKED = { mode: 'blocked', username: 'ann', lifetimeMs: 3_600_000, carried: {} } as const
+const BLOCKED = { mode: 'blocked', username: 'ann', lifetimeMs: 3_600_000, parameters: {} } as const
 const MAILS = [...mailTemplates, 'test'] as const
 
 const viewsOf = (brand: Brand) => createViews('/oauth2', { brand: checkBrand(brand, BASE) })
@@ -205,7 +204,7 @@ describe('The way to the mailbox', () => {
   const views = createViews('/oauth2')
   const opened = (typed: string | undefined) => {
     const pages = [
-      views.page('forgot-password', { mode: 'sent', carried: {}, typed }),
+      views.page('forgot-password', { mode: 'sent', parameters: {}, typed }),
       views.page('verify-email', { mode: 'sent', typed }),
       views.page('verify-email', { ...BLOCKED, sentTo: typed?.trim() }),
     ]

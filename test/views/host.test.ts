@@ -27,7 +27,7 @@ describe('Views of a host', () => {
   const error = (views: Views) => unversioned(views.page('error', { mode: 'error' }).html, views)
   const forgot = (views: Views, clientName?: string) => {
     const client = clientName === undefined ? undefined : { clientName }
-    const locals = { mode: 'form', carried: { state: 's' }, client } as const
+    const locals = { mode: 'form', parameters: { state: 's' }, client } as const
     return unversioned(views.page('forgot-password', locals).html, views)
   }
   const resetMail = (views: Views, locals: Partial<MailLocals> = {}) => {

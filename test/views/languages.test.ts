@@ -4,8 +4,8 @@ import { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { mustExist } from '../store/contract/samples.ts'
-import { languageFor } from '../../src/http/language.ts'
-import { createCatalog, type Catalog } from '../../src/views/catalog.ts'
+import { languageFor } from '../../src/http/pages.ts'
+import { createCatalog, readLocales, type Catalog } from '../../src/views/locales.ts'
 import {
   acceptedTags,
   askedTags,
@@ -13,10 +13,9 @@ import {
   keptTags,
   type Languages,
 } from '../../src/views/languages.ts'
-import { readLocales } from '../../src/views/locale-files.ts'
 import { renderMail } from '../../src/views/mails.ts'
 import { renderPage } from '../../src/views/pages.ts'
-import { SAMPLE_MAILS } from '../../src/views/sample-mails.ts'
+import { SAMPLE_MAILS } from '../../src/views/samples.ts'
 import { createTemplates } from '../../src/views/templates.ts'
 import { readViewFiles } from '../../src/views/view-files.ts'
 import { read, samplePages } from './read-pages.ts'

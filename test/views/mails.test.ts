@@ -121,10 +121,10 @@ describe('The apps that a person was signed in to, after a reset', () => {
 
   for (const asked of views.locales) {
     it(`are a text and no link in ${asked}, whatever their names`, () => {
-      const harmless = shown({ told: some('A', 'B'), untold: some('C') }, asked)
+      const harmless = shown({ notified: some('A', 'B'), notNotified: some('C') }, asked)
       const tags = (html: string) => read(html).all.map(({ name }) => name)
       for (const name of HOSTILE) {
-        const { html, mail } = shown({ told: some(name, 'B'), untold: some(name) }, asked)
+        const { html, mail } = shown({ notified: some(name, 'B'), notNotified: some(name) }, asked)
         expect(tags(html)).to.deep.equal(tags(harmless.html))
         expect(tags(mail.html)).to.deep.equal(tags(harmless.mail.html))
         expect(mail.subject).to.equal(harmless.mail.subject)

@@ -8,7 +8,7 @@ import {
   type PageLocals,
   type PageName,
 } from '../../src/views/index.ts'
-import { SAMPLE_PAGES } from '../../src/views/sample-pages.ts'
+import { SAMPLE_PAGES } from '../../src/views/samples.ts'
 import { words } from '../support/words.ts'
 import { read, samplePages } from './read-pages.ts'
 
@@ -37,8 +37,8 @@ const VERIFICATION_REASONS = ['unknown', 'expired', 'used', 'changed'] as const
 const RESET_REASONS = [...VERIFICATION_REASONS, 'superseded'] as const
 const MAILED = 'https://id.example.com/oauth2/reset-password?token=Zm9vYmFy&x=1'
 const LIMITS = { token: 't', minLength: 8, maxLength: 64 }
-const CARRIED = { clientId: 'shop', redirectUri: 'https://shop.example/cb', state: '' }
-const CARRIED_FIELDS = { client_id: 'shop', redirect_uri: 'https://shop.example/cb', state: '' }
+const REQUEST_PARAMETERS = { clientId: 'shop', redirectUri: 'https://shop.example/cb', state: '' }
+const PARAMETER_FIELDS = { client_id: 'shop', redirect_uri: 'https://shop.example/cb', state: '' }
 const CLIENT = { clientName: 'Shop', logo: '/logos/shop.png' }
 
 const WAITING = 'a b&c'
@@ -47,7 +47,7 @@ const BLOCKED = {
   username: 'ada',
   sentTo: 'ada@example.com',
   lifetimeMs: 3_600_000,
-  carried: {},
+  parameters: {},
 } as const
 
 const views = createViews('/oauth2')
@@ -133,7 +133,7 @@ describe('Every page', () => {
       ])
       expect(whole, label).not.to.match(/undefined|null|NaN|\[object|[{}]/)
     }
-    const locals = { mode: 'expired', reason: 'unknown', carried: {} } as const
+    const locals = { mode: 'expired', reason: 'unknown', parameters: {} } as const
     const atRoot = show('verify-email', locals, {}, createViews(''))
     expect(atRoot.forms[0]?.action).to.equal('/resend-verification')
     const [sheet] = atRoot.find('link')
@@ -167,7 +167,7 @@ describe('Every page', () => {
 
   /** With `value` in every place that takes a text from outside. */
   function mailWith(name: MailName, value: string) {
-    const apps = { told: { names: [value], more: 1 }, untold: { names: [value], more: 0 } }
+    const apps = { notified: { names: [value], more: 1 }, notNotified: { names: [value], more: 0 } }
     const texts = { username: value, clientName: value, userAgent: value, apps }
     const lives = name === 'password-changed' ? {} : { lifetimeMs: 3_600_000 }
     return views.mail(name, { link: MAILED, at: new Date(0), ...texts, ...lives })
@@ -285,11 +285,13 @@ describe('The page for a new password', () => {
 
 describe('The page of a link that does not work', () => {
   it('says why, in words of its own for each reason, and offers the next step', () => {
-    const carried = CARRIED
+    const parameters = REQUEST_PARAMETERS
     for (const pages of [
-      RESET_REASONS.map((reason) => show('reset-password', { mode: 'invalid', reason, carried })),
+      RESET_REASONS.map((reason) =>
+        show('reset-password', { mode: 'invalid', reason, parameters }),
+      ),
       VERIFICATION_REASONS.map((reason) =>
-        show('verify-email', { mode: 'expired', reason, carried }),
+        show('verify-email', { mode: 'expired', reason, parameters }),
       ),
     ]) {
       const leads = pages.map(
@@ -334,9 +336,9 @@ describe('The page that waits', () => {
   }
 
   it('takes the login along when a new link is asked for, and asks for no code where none waits', () => {
-    const { forms } = show('verify-email', { ...waiting, carried: CARRIED })
+    const { forms } = show('verify-email', { ...waiting, parameters: REQUEST_PARAMETERS })
     const resend = forms.find(({ action }) => action === '/oauth2/resend-verification')
-    expect(resend?.fields).to.deep.equal({ username: 'ada', login: 'a b&c', ...CARRIED_FIELDS })
+    expect(resend?.fields).to.deep.equal({ username: 'ada', login: 'a b&c', ...PARAMETER_FIELDS })
     const alone = show('verify-email', BLOCKED).forms
     expect(alone.map(({ action }) => action)).to.deep.equal(['/oauth2/resend-verification'])
   })
@@ -414,7 +416,7 @@ describe('The page of a link that was opened elsewhere', () => {
 
 describe('The time until another mail may be asked for', () => {
   const told = (waitMs: number | undefined, asked = 'en') =>
-    show('forgot-password', { mode: 'sent', carried: {}, waitMs }, { asked })
+    show('forgot-password', { mode: 'sent', parameters: {}, waitMs }, { asked })
       .find('span')
       .map((span) => [span.attribs['data-seconds'], DomUtils.textContent(span)])
 

@@ -1,6 +1,7 @@
 import { DomUtils, parseDocument } from 'htmlparser2'
 import type { PageLocals, PageName } from '../../src/views/index.ts'
-import { PAGE_NAMES, SAMPLE_PAGES } from '../../src/views/sample-pages.ts'
+
+export { samplePages } from '../../src/views/samples.ts'
 
 export interface SamplePage {
   name: PageName
@@ -14,10 +15,3 @@ export function read(html: string) {
   const textOf = (tag: string) => DomUtils.textContent(find(tag))
   return { html, find, textOf, all: find('*'), whole: DomUtils.textContent(document) }
 }
-
-/** Every page in every mode, with little and with much to say. */
-export const samplePages: SamplePage[] = PAGE_NAMES.flatMap((name) =>
-  Object.values<PageLocals[PageName][]>(SAMPLE_PAGES[name])
-    .flat()
-    .map((locals) => ({ name, locals })),
-)

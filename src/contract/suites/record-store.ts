@@ -20,7 +20,7 @@ const THINGS: Kind = {
     is_open: 'boolean',
     made_at: 'time',
     due_at: 'time',
-    carried: 'json',
+    parameters: 'json',
   },
   required: ['owner'],
   indexes: [['owner', 'due_at'], ['owner', 'is_open', 'count'], ['made_at']],
@@ -101,11 +101,11 @@ export function itIsARecordStore(
           count: 2 ** 40 + 0.5,
           is_open: false,
           due_at: at(1),
-          carried: { a: [1, 'x', null, { $b: true }], 'c.d': '', long: 'x'.repeat(70_000) },
+          parameters: { a: [1, 'x', null, { $b: true }], 'c.d': '', long: 'x'.repeat(70_000) },
         }
         const others = [
-          { owner: 'bob', count: 0, carried: false },
-          { owner: '', carried: [], due_at: new Date(-1) },
+          { owner: 'bob', count: 0, parameters: false },
+          { owner: '', parameters: [], due_at: new Date(-1) },
         ]
         for (const fields of [all, ...others]) {
           const stored = await inserted(fields)
@@ -119,7 +119,11 @@ export function itIsARecordStore(
       })
 
       it('takes any text for an id and for a field, each for itself', async () => {
-        const fields = (text: string) => ({ owner: text, live_of: text, carried: { [text]: text } })
+        const fields = (text: string) => ({
+          owner: text,
+          live_of: text,
+          parameters: { [text]: text },
+        })
         for (const text of ODD_TEXTS) await inserted(fields(text), text)
         for (const text of ODD_TEXTS) {
           expect(fieldsOf(await found(text)), JSON.stringify(text)).to.deep.equal(fields(text))
@@ -129,12 +133,12 @@ export function itIsARecordStore(
       })
 
       it('is a copy, which changes nothing when it is changed', async () => {
-        const carried = { a: [1] }
-        const { id } = await inserted({ owner: 'ann', due_at: at(1), carried })
-        carried.a.push(2)
+        const parameters = { a: [1] }
+        const { id } = await inserted({ owner: 'ann', due_at: at(1), parameters })
+        parameters.a.push(2)
         const { fields } = await found(id)
-        Object.assign(fields?.['carried'] ?? {}, { a: [] })
-        expect(fieldsOf(await found(id))['carried']).to.deep.equal({ a: [1] })
+        Object.assign(fields?.['parameters'] ?? {}, { a: [] })
+        expect(fieldsOf(await found(id))['parameters']).to.deep.equal({ a: [1] })
       })
 
       it('has the time of the database in the field for that, once inserted, and keeps it', async () => {
@@ -149,7 +153,7 @@ export function itIsARecordStore(
 
       if (spoil) {
         it('is told as damaged where somebody changed it past the store, and can be removed', async () => {
-          const { id, revision } = await inserted({ owner: 'ann', count: 1, carried: {} })
+          const { id, revision } = await inserted({ owner: 'ann', count: 1, parameters: {} })
           await inserted({ owner: 'ann' })
           await spoil(THINGS, id)
           const all = await store.find(THINGS, { equal: { owner: 'ann' }, limit: 9 })

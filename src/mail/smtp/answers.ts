@@ -1,8 +1,8 @@
 /** What a mail server answered: an error, the name of the mail, and words that may be shown. Nothing secret is kept of it. */
 import type { NodemailerError } from 'nodemailer'
 import type { SMTPConnectionSendInfo } from 'nodemailer/lib/smtp-connection'
-import type { SentMail } from '../../contract/index.ts'
 import { AccountFlowsError, atStep, type MailFault } from '../../errors.ts'
+import type { SentMail } from '../sending.ts'
 import { TokenError } from './access-tokens.ts'
 import type { SmtpSettings } from './settings.ts'
 

@@ -1,27 +1,22 @@
 import { isIP } from 'node:net'
 import { later, type Clock } from '../../clock.ts'
-import type {
-  CheckMail,
-  CheckedStep,
-  MailCheckOptions,
-  MailStep,
-  MailTransport,
-} from '../../contract/index.ts'
-import { isMailAddress } from '../../settings/mail-address.ts'
+import type { MailTransport } from '../../contract/index.ts'
+import { isMailAddress } from '../../settings/addresses.ts'
 import { explain, finding, isGreeted, type Finding, type Seen } from './check/failures.ts'
 import {
   CHECK_MS,
-  judgeLogin,
-  judgeSender,
-  judgeSettings,
-  judgeTls,
-  judgeTransport,
+  checkLogin,
+  checkSender,
+  checkSettings,
+  checkTls,
+  checkTransport,
 } from './check/findings.ts'
 import { shown } from './answers.ts'
 import { createAccessTokens, type AccessTokens, type RefreshTokens } from './access-tokens.ts'
 import { composeMail } from './compose.ts'
 import { smtpConnection, type SmtpConnection } from './connection.ts'
 import { smtpSettings, tlsPolicy, type SmtpSettings } from './settings.ts'
+import type { CheckMail, CheckedStep, MailCheckOptions, MailStep } from '../sending.ts'
 
 const STEPS: readonly MailStep[] = ['dns', 'connect', 'tls', 'auth', 'from', 'rcpt', 'data']
 const stepsOf = (smtp?: SmtpSettings) => (smtp?.oauth ? STEPS.toSpliced(3, 0, 'token') : STEPS)
@@ -44,9 +39,9 @@ export function createMailCheck(
   return async (settings, options) => {
     // A stand-in is not what mails leave by one day.
     if (transport && !transport.isStandIn) {
-      const found = await judgeTransport(transport, settings, options, clock)
+      const found = await checkTransport(transport, settings, options, clock)
       return [
-        { step: 'configuration', ...judgeSender(settings) },
+        { step: 'configuration', ...checkSender(settings) },
         { step: 'transport', ...found },
       ]
     }
@@ -56,7 +51,7 @@ export function createMailCheck(
     const message = isFailed ? 'Not tried: an earlier step failed.' : 'No mail was sent.'
     const rest = stepsOf(smtp).slice(checked.length)
     return [
-      { step: 'configuration', ...judgeSettings(settings) },
+      { step: 'configuration', ...checkSettings(settings) },
       ...checked,
       ...rest.map((step) => ({ step, status: 'skipped', message }) as const),
     ]
@@ -129,7 +124,7 @@ async function* walk(
   yield isImplicit ? ok(`${at}.`) : taken(`${at}, and the server greets.`, heard[0])
   await greeting
 
-  const tls = judgeTls(seen, connection, clock.now())
+  const tls = checkTls(seen, connection, clock.now())
   yield tls
   if (tls.status === 'failed') return
 
@@ -139,7 +134,7 @@ async function* walk(
   }
 
   yield (await connection.login())
-    ? judgeLogin(seen, connection)
+    ? checkLogin(seen, connection)
     : finding('skipped', 'No login is set, and none was needed so far.')
 
   await ask(`MAIL FROM:<${from}>`)
@@ -172,7 +167,7 @@ function unless(isEnough: () => boolean) {
 /** A connection that keeps what is said over it, without secrets, and that can say one command alone. */
 function listeningConnection({ settings, said, heard }: Seen, clock: Clock, tokens: AccessTokens) {
   return smtpConnection(settings, clock, tokens, {
-    // It is judged before the login: a certificate that is refused during the handshake could not be described.
+    // It is checked before the login: a certificate that is refused during the handshake could not be described.
     tls: { ...tlsPolicy(settings).tls, rejectUnauthorized: false },
     transactionLog: true,
     logger: {

@@ -1,5 +1,5 @@
 import { timeout, type Clock } from '../../clock.ts'
-import { MOST_CONNECTIONS, type MailConnection, type MailPlace } from '../../contract/mails.ts'
+import { MAX_CONNECTIONS, type MailConnection, type MailPlace } from '../sending.ts'
 import { errorOf } from './answers.ts'
 
 /** So many mails are made ready at once while others leave. */
@@ -27,14 +27,14 @@ interface OpenConnection extends MailConnection {
   end(): Promise<void>
 }
 
-export const createConnectionGate = () => createGate(() => ({ most: MOST_CONNECTIONS, wave: 1 }))
+export const createConnectionGate = () => createGate(() => ({ most: MAX_CONNECTIONS, wave: 1 }))
 
 export type Line = ReturnType<typeof createLine>
 
 /** The one line of all mails to a peer. */
 export function createLine(clock: Clock, { connections, open, close }: Peer) {
   const places = createGate(() =>
-    isFlowing() ? { most: READY_AT_ONCE, wave: WAVE } : { most: MOST_CONNECTIONS, wave: 1 },
+    isFlowing() ? { most: READY_AT_ONCE, wave: WAVE } : { most: MAX_CONNECTIONS, wave: 1 },
   )
   let sentAt = -Infinity
   const now = () => clock.now().getTime()

@@ -3,9 +3,10 @@
  * a mail says.
  */
 import { later, type Clock } from '../../clock.ts'
-import type { MailSender, MailTransport, OutgoingMail } from '../../contract/index.ts'
+import type { MailSender, OutgoingMail } from '../sending.ts'
+import type { MailTransport } from '../../contract/index.ts'
 import { AccountFlowsError } from '../../errors.ts'
-import { isMailAddress } from '../../settings/mail-address.ts'
+import { isMailAddress } from '../../settings/addresses.ts'
 import type { Settings } from '../../settings/table.ts'
 import {
   createAccessTokens,

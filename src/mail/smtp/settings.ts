@@ -1,4 +1,4 @@
-import { isLoopbackHost } from '../../settings/loopback-host.ts'
+import { isLoopbackHost } from '../../settings/addresses.ts'
 import { missingForLogin } from '../../settings/rules.ts'
 import type { Settings } from '../../settings/table.ts'
 

@@ -1,7 +1,9 @@
+/** Keeps records and users in this process. It knows kinds and their fields, and never what a record means. */
 import { systemClock, type Clock } from '../../clock.ts'
 import {
   ANY,
   checkQuery,
+  keptText,
   storedOf,
   type Change,
   type Fields,
@@ -11,12 +13,11 @@ import {
   type Stored,
   type Value,
 } from '../record-store.ts'
-import { keptText } from '../text.ts'
 
 type Kept = Stored & { fields: Fields }
 
 /** Of records that would be purged, so many of a kind are kept at most: a new one takes the place of the oldest. */
-const MOST = 10_000
+const MAX = 10_000
 
 /** A store in memory, which tests can read whole. */
 export interface MemoryStore extends RecordStore {
@@ -47,7 +48,7 @@ export function memoryStore({ now }: Pick<Clock, 'now'> = systemClock): MemorySt
     const fields = isFirst ? { ...next, [`${kind.insertedAt}`]: now() } : next
     const was = typeof revision === 'string' ? revision : undefined
     table.set(id, structuredClone({ id, fields, revision: becomes, was }))
-    if (table.size > MOST) dropOldest(kind, table)
+    if (table.size > MAX) dropOldest(kind, table)
     return true
   }
 

@@ -1,14 +1,15 @@
 import type { Document, Filter } from 'mongodb'
 import {
+  keptText,
   storedOf,
+  textOf,
   type Change,
   type Kind,
   type Query,
   type Stored,
   type Value,
 } from '../record-store.ts'
-import { keptText, textOf } from '../text.ts'
-import type { NamedIndex } from './indexes.ts'
+import type { NamedIndex } from './driver.ts'
 
 export type Kept = Document & { _id: string }
 

@@ -1,15 +1,23 @@
+/** Keeps records and finds users in MongoDB. It knows kinds and their fields, and never what a record means. */
 import type { AnyBulkWriteOperation, Collection, Db } from 'mongodb'
 import { AccountFlowsError } from '../../errors.ts'
 import {
   ANY,
   checkQuery,
   isDone,
+  keptText,
   type Change,
   type Kind,
   type RecordStore,
   type Stored,
 } from '../record-store.ts'
-import { collectionsOf } from './collection.ts'
+import {
+  collectionsOf,
+  createIndexes,
+  duplicatesIn,
+  withUnavailable,
+  wrongIndexes,
+} from './driver.ts'
 import {
   documentOf,
   filterOf,
@@ -19,9 +27,6 @@ import {
   toldOf,
   updateOf,
 } from './record-document.ts'
-import { duplicatesIn, withUnavailable } from './errors.ts'
-import { createIndexes, wrongIndexes } from './indexes.ts'
-import { keptText } from '../text.ts'
 
 /** The `Db` of the driver, in any of its versions. Its types are not imported: hosts with another database do not have them. */
 export interface MongoDatabase {

@@ -2,11 +2,14 @@ import type { FindOptions, ObjectId } from 'mongodb'
 import type { User, UserStore } from '../../contract/index.ts'
 import { equalsInAsciiCase } from '../../contract/users.ts'
 import { systemClock } from '../../clock.ts'
-import { together } from '../together.ts'
-import { operationOptions } from './collection.ts'
-import { isDuplicateKey, withUnavailable } from './errors.ts'
-import { createIndexes, type NamedIndex } from './indexes.ts'
-import { toUser } from './user-document.ts'
+import { together } from '../batches.ts'
+import {
+  createIndexes,
+  isDuplicateKey,
+  operationOptions,
+  withUnavailable,
+  type NamedIndex,
+} from './driver.ts'
 
 /** `db.collection('users')`, with the host's own document type or without. */
 export interface UserCollection {
@@ -157,3 +160,32 @@ async function idsOf(id: string): Promise<(string | ObjectId)[]> {
   const { ObjectId } = await import('mongodb')
   return [id, new ObjectId(id)]
 }
+
+/**
+ * A field of an unexpected type counts as absent, a verified flag of one as unverified, a disabled flag of one as set. `undefined`:
+ * the `_id` is neither a string nor an ObjectId, and such a user could not be found again.
+ */
+function toUser(document: object): User | undefined {
+  const fields = new Map<string, unknown>(Object.entries(document))
+  const id = fields.get('_id')
+  if (!isId(id)) return undefined
+  const locale = nonEmpty(fields.get('locale'))
+  return {
+    id: String(id),
+    username: nonEmpty(fields.get('username')) ?? '',
+    email: nonEmpty(fields.get('email')),
+    emailVerified: fields.get('email_verified') === true,
+    passwordHash: nonEmpty(fields.get('password_hash')),
+    disabled: (fields.get('disabled') ?? false) !== false,
+    ...(locale !== undefined && { locale }),
+  }
+}
+
+function nonEmpty(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined
+}
+
+/** Not `instanceof ObjectId`: the host's driver may be another copy of the package. */
+const isId = (id: unknown): boolean =>
+  typeof id === 'string' ||
+  (typeof id === 'object' && id !== null && typeof Reflect.get(id, 'toHexString') === 'function')

@@ -1,15 +1,16 @@
+/** Keeps records in PostgreSQL. It knows kinds and their fields, and never what a record means. */
+import { AccountFlowsError } from '../../errors.ts'
+import { checkQuery, keptText, type Kind, type RecordStore, type Stored } from '../record-store.ts'
 import {
-  ANY,
-  checkQuery,
-  type Change,
-  type Kind,
-  type RecordStore,
-  type Stored,
-} from '../record-store.ts'
-import { keptText } from '../text.ts'
-import { givenOf, isRow, type Row, rowsOf, selectionOf, toldOf } from './rows.ts'
-import { definitionOf, indexNamesOf, nameOf } from './tables.ts'
-import { answeredBy } from './unavailable.ts'
+  definitionOf,
+  indexNamesOf,
+  isRow,
+  nameOf,
+  type Row,
+  selectionOf,
+  swapsOf,
+  toldOf,
+} from './sql.ts'
 
 /** The `Pool` of `pg`, or PGlite. */
 export interface PostgresPool {
@@ -20,7 +21,7 @@ export interface PostgresPool {
 const PREFIX = /^[a-z0-9_]{0,16}$/
 
 /** How often a statement is sent that the database ended for another one: it has done nothing then. */
-const MOST_TURNS = 10
+const MAX_TURNS = 10
 
 /**
  * Keeps each kind in a table, with a column for each field. Each verb is one statement with autocommit, so that a pooler in transaction
@@ -33,7 +34,7 @@ export function postgresStore(
   if (typeof prefix !== 'string' || !PREFIX.test(prefix))
     throw new TypeError('prefix must be at most 16 lower-case letters, digits and "_"')
   const ask = async (text: string, ...values: unknown[]): Promise<Row[]> => {
-    const { rows } = await answeredBy(() => pool.query(text, values), MOST_TURNS)
+    const { rows } = await answeredBy(() => pool.query(text, values), MAX_TURNS)
     return rows.filter(isRow)
   }
   const table = (kind: Kind) => nameOf(prefix + kind.name)
@@ -80,55 +81,41 @@ export function postgresStore(
     },
 
     async swap(kind, changes) {
-      const done = new Set<string>()
-      const statements = statementsOf(kind, table(kind))
-      const write = async (sort: Sort) => {
-        const chosen = changes.filter((change) => sortOf(change) === sort)
-        if (chosen.length === 0) return
-        for (const { id } of await ask(statements[sort], rowsOf(kind, chosen))) done.add(id)
-      }
-      await Promise.all((['insert', 'overwrite', 'update', 'remove'] as const).map(write))
+      const swaps = swapsOf(kind, table(kind), changes)
+      const rows = await Promise.all(swaps.map(({ text, given }) => ask(text, given)))
+      const done = new Set(rows.flat().map(({ id }) => id))
       return changes.map(({ id }) => done.has(keptText(id)))
     },
   }
 }
 
-type Sort = 'insert' | 'overwrite' | 'update' | 'remove'
+const SQLSTATE = /^(?:\d[\dA-Z]|F0|HV|P0|XX)[\dA-Z]{3}$/
+/** Of the connection, its resources, an operator's intervention, the system; and of a standby, which only reads. */
+const UNAVAILABLE = /^(?:08|53|57|58|25006)/
+/** A deadlock, or two transactions that cannot be put in an order. */
+const ENDED_FOR_ANOTHER = new Set(['40P01', '40001'])
 
-function sortOf({ revision, next }: Change): Sort {
-  if (!next) return 'remove'
-  if (revision === undefined) return 'insert'
-  return revision === ANY ? 'overwrite' : 'update'
+/**
+ * The answer of the database. A statement that was ended for another one is sent again.
+ *
+ * @throws AccountFlowsError `ERR_STORE_UNAVAILABLE` where the database cannot be reached; every other error as it is.
+ */
+async function answeredBy<T>(ask: () => Promise<T>, turns: number): Promise<T> {
+  try {
+    return await ask()
+  } catch (error) {
+    const state = stateOf(error)
+    if (turns > 1 && state !== undefined && ENDED_FOR_ANOTHER.has(state))
+      return answeredBy(ask, turns - 1)
+    if (state !== undefined && !UNAVAILABLE.test(state)) throw error
+    // Without the message, which tells the address of the database.
+    const message = 'PostgreSQL cannot be reached, or does not answer in time'
+    throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', message, { cause: error })
+  }
 }
 
-/** Each answers the ids that were done. Rows are locked in the order of their ids. */
-function statementsOf(kind: Kind, table: string): Record<Sort, string> {
-  const names = Object.keys(kind.fields).map(nameOf)
-  const given = `jsonb_to_recordset($1::jsonb) AS g (${givenOf(kind)})`
-  const insertedAt = kind.insertedAt === undefined ? undefined : nameOf(kind.insertedAt)
-  const first = names.map((name) => (name === insertedAt ? 'clock_timestamp()' : `g.${name}`))
-  const columns = ['id', '_rev', '_was', ...names]
-  const into = `INSERT INTO ${table} (${columns.join(', ')})`
-  const set = (from: string) =>
-    [...names, '_rev', '_was'].map((name) => `${name} = ${from}.${name}`).join(', ')
-  const lockRead = `WITH locked AS (
-    SELECT t.id AS locked_id, g.* FROM ${table} t
-    JOIN ${given} ON g.id = t.id AND (g.read IS NULL OR t._rev = g.read)
-    ORDER BY t.id FOR UPDATE OF t
-  )`
-  return {
-    insert: `${into}
-      SELECT g.id, g._rev, NULL, ${first.join(', ')} FROM ${given} ORDER BY g.id COLLATE "C"
-      ON CONFLICT DO NOTHING RETURNING id`,
-    overwrite: `${into}
-      SELECT ${columns.map((name) => `g.${name}`).join(', ')} FROM ${given} ORDER BY g.id COLLATE "C"
-      ON CONFLICT (id) DO UPDATE SET ${set('EXCLUDED')} RETURNING id`,
-    update: `${lockRead}
-      UPDATE ${table} t SET ${set('locked')} FROM locked WHERE t.id = locked.locked_id RETURNING t.id`,
-    // What is left has another revision.
-    remove: `${lockRead},
-      gone AS (DELETE FROM ${table} t USING locked WHERE t.id = locked.locked_id RETURNING t.id)
-      SELECT g.id FROM ${given}
-      WHERE g.id IN (SELECT id FROM gone) OR NOT EXISTS (SELECT FROM ${table} t WHERE t.id = g.id)`,
-  }
+/** The SQLSTATE that the database told. `undefined`: it told none, or was not reached. */
+function stateOf(error: unknown): string | undefined {
+  const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined
+  return typeof code === 'string' && SQLSTATE.test(code) ? code : undefined
 }

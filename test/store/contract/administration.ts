@@ -107,8 +107,8 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
   })
 
   it('makes of a dead letter a request that its account made now', async () => {
-    const carried = { clientId: 'app', state: '' }
-    const letter = await dead({ carried, pendingLoginId: 'pending', sendTo: 'ann@example.com' })
+    const parameters = { clientId: 'app', state: '' }
+    const letter = await dead({ parameters, pendingLoginId: 'pending', sendTo: 'ann@example.com' })
     const { requestedAt, ...before } = mustExist(await statusOf(letter.id))
     expect(await port().revive(letter.id, after(minute), after(2 * hour))).to.equal('revived')
     const { requestedAt: now, ...status } = mustExist(await statusOf(letter.id))

@@ -1,7 +1,6 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
-import type { SessionEnd } from '../../../src/contract/index.ts'
-import type { PendingLoginStore, SessionCutoffStore } from '../../../src/store/index.ts'
+import type { SessionEnd, PendingLoginStore, SessionCutoffStore } from '../../../src/store/index.ts'
 import { after, atOnce, hour, minute, mustExist, samplePendingLogin } from './samples.ts'
 
 const MANY = 100
@@ -26,13 +25,13 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
   })
 
   it('finds the newest one of the account', async () => {
-    const carried = { clientId: 'app', redirectUri: 'https://app.example/cb' }
+    const parameters = { clientId: 'app', redirectUri: 'https://app.example/cb' }
     await saved({ createdAt: after(1) })
     const newest = await saved({ createdAt: after(3) })
     await saved({ createdAt: after(2) })
     await saved({ createdAt: after(4), accountId: 'bob' })
-    expect(await port().find({ accountId: 'ann', carried })).to.deep.equal(newest)
-    expect(await port().find({ accountId: 'eve', carried })).to.equal(undefined)
+    expect(await port().find({ accountId: 'ann', parameters })).to.deep.equal(newest)
+    expect(await port().find({ accountId: 'eve', parameters })).to.equal(undefined)
   })
 
   it('puts a login in the place of the one with its id, turn and all', async () => {
@@ -77,14 +76,14 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
   it('tells an absent parameter from an empty one, and leaves the scope aside', async () => {
     const without = await saved({}, { client_id: 'app' })
     const empty = await saved({}, { client_id: 'app', state: '', scope: 'openid' })
-    for (const [carried, expected] of [
+    for (const [parameters, expected] of [
       [{ clientId: 'app' }, without],
       [{ clientId: 'app', state: '' }, empty],
       [{ clientId: 'app', state: 'x' }, undefined],
       [{ state: '' }, undefined],
       [{ clientId: 'app', redirectUri: '', state: '' }, undefined],
     ] as const)
-      expect(await port().find({ accountId: 'ann', carried })).to.deep.equal(expected)
+      expect(await port().find({ accountId: 'ann', parameters })).to.deep.equal(expected)
   })
 
   it('gives its one turn to one of 20 that take it at once', async () => {

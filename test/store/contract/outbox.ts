@@ -32,7 +32,7 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
         accountId: 'ann',
         pendingLoginId: 'pending',
         sendTo: 'ann@example.com',
-        carried: { clientId: 'app', redirectUri: 'x:/', scope: 'openid', state: '$a.b' },
+        parameters: { clientId: 'app', redirectUri: 'x:/', scope: 'openid', state: '$a.b' },
         requester: {
           address: undefined,
           userAgent: 'test',

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { endOf } from '../../../src/store/token-end.ts'
+import { endOf } from '../../../src/store/tokens.ts'
 import type {
   AuditLog,
   MailJob,
@@ -38,7 +38,7 @@ export function sampleResetToken(changes: Partial<NewToken> = {}): NewToken {
     userId: 'ann',
     email: 'Ann@example.com',
     passwordDigest: 'digest',
-    carried: { clientId: 'app', redirectUri: 'https://app.example/cb', scope: '', state: 'ü$.' },
+    parameters: { clientId: 'app', redirectUri: 'https://app.example/cb', scope: '', state: 'ü$.' },
     locale: 'de-AT',
     requestedAt: after(0),
     mailJobId: 'job',
@@ -118,7 +118,7 @@ export function sampleMailJob(changes: Partial<NewMailJob> = {}): NewMailJob {
     identifier: 'ann',
     accountId: undefined,
     pendingLoginId: undefined,
-    carried: { state: '' },
+    parameters: { state: '' },
     requester: {
       address: '192.0.2.1',
       userAgent: undefined,

@@ -15,8 +15,8 @@ export function itFindsTokens(
 ): void {
   it('finds a token as it was saved, an empty parameter apart from an absent one', async () => {
     const changes = [
-      { carried: { clientId: 'app', state: '' } },
-      { userId: 'bob', carried: {}, locale: undefined, pendingLoginId: undefined },
+      { parameters: { clientId: 'app', state: '' } },
+      { userId: 'bob', parameters: {}, locale: undefined, pendingLoginId: undefined },
       { userId: 'eve', createdAt: after(-minute), expiresAt: after(-1) },
     ]
     for (const each of changes) {
@@ -29,10 +29,10 @@ export function itFindsTokens(
   it('keeps nothing of what was carried but its four parameters, and no end that came before', async () => {
     const more = { clientId: 'app', pendingLoginId: 'x', userId: 'eve', newHash: 'x' }
     const ends = { usedAt: after(0), claimedAt: after(0), completedAt: after(0) }
-    const token = await issue({ carried: more, ...ends })
-    const carried = { clientId: 'app' }
+    const token = await issue({ parameters: more, ...ends })
+    const parameters = { clientId: 'app' }
     const open = { usedAt: undefined, claimedAt: undefined, completedAt: undefined }
-    await expectToken(port(), { ...token, ...open, carried })
+    await expectToken(port(), { ...token, ...open, parameters })
   })
 
   it('finds none by another hash, and none of another user', async () => {

@@ -1,5 +1,5 @@
 import type { NodemailerError } from 'nodemailer'
-import type { CheckedStep, MailStep } from '../../../contract/index.ts'
+import type { CheckedStep, MailStep } from '../../sending.ts'
 import type { SmtpSettings } from '../settings.ts'
 import { TokenError } from '../access-tokens.ts'
 

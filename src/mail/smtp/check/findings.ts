@@ -1,8 +1,4 @@
 import { TLSSocket, type PeerCertificate } from 'node:tls'
-import { timeout, type Clock } from '../../../clock.ts'
-import type { MailCheckOptions, MailTransport } from '../../../contract/index.ts'
-import { AccountFlowsError } from '../../../errors.ts'
-import { isLoopbackHost } from '../../../settings/loopback-host.ts'
 import { missingForLogin } from '../../../settings/rules.ts'
 import {
   isSmtpConfigured,
@@ -10,10 +6,15 @@ import {
   type SettingKey,
   type Settings,
 } from '../../../settings/table.ts'
-import type { SmtpConnection } from '../connection.ts'
-import { tlsPolicy } from '../settings.ts'
-import { handOver } from '../transport.ts'
 import { finding, loginOf, offersTls, type Finding, type Seen } from './failures.ts'
+import type { SmtpConnection } from '../connection.ts'
+import { isLoopbackHost } from '../../../settings/addresses.ts'
+import { tlsPolicy } from '../settings.ts'
+import { timeout, type Clock } from '../../../clock.ts'
+import { AccountFlowsError } from '../../../errors.ts'
+import type { MailCheckOptions } from '../../sending.ts'
+import type { MailTransport } from '../../../contract/index.ts'
+import { handOver } from '../transport.ts'
 
 /** How long the other side has to answer, all in all. */
 export const CHECK_MS = 30_000
@@ -22,7 +23,7 @@ const SOON_DAYS = 14
 const UNTRUSTED =
   'Use a certificate of a public authority, with its intermediate certificates. For an authority of your own, set NODE_EXTRA_CA_CERTS to its file and restart.'
 
-export function judgeSettings(settings: Settings): Finding {
+export function checkSettings(settings: Settings): Finding {
   if (settings.smtpFault !== undefined) {
     const message = `${settings.smtpFault}. Mails wait until this is mended.`
     return finding('failed', message, 'Put the key back, or set the value again.')
@@ -47,12 +48,12 @@ export function judgeSettings(settings: Settings): Finding {
 }
 
 /** Of the connection after the greeting. A certificate that nobody vouches for is refused as it is for mails. */
-export function judgeTls(seen: Seen, { smtp }: SmtpConnection, now: Date): Finding {
+export function checkTls(seen: Seen, { smtp }: SmtpConnection, now: Date): Finding {
   const { host, tls: setting } = seen.settings
   const policy = tlsPolicy(seen.settings)
   const reply = seen.heard.at(-1) ?? ''
   const socket = smtp._socket
-  if (!(socket instanceof TLSSocket)) return judgePlain(seen, reply)
+  if (!(socket instanceof TLSSocket)) return checkPlain(seen, reply)
   const way = `${policy.secure ? 'Implicit TLS' : 'STARTTLS'} (smtp_tls ${setting})`
   const certificate = socket.getPeerCertificate()
   const distrust = socket.authorized ? '' : String(socket.authorizationError)
@@ -72,7 +73,7 @@ export function judgeTls(seen: Seen, { smtp }: SmtpConnection, now: Date): Findi
   return finding('warning', message, advice, reply)
 }
 
-function judgePlain(seen: Seen, reply: string): Finding {
+function checkPlain(seen: Seen, reply: string): Finding {
   const { tls } = seen.settings
   if (tls !== 'none') {
     const message = `No TLS: the server does not offer it. A loopback host may go without (smtp_tls ${tls}).`
@@ -114,7 +115,7 @@ function day(time: string | Date): string {
   return Number.isNaN(at.getTime()) ? 'an unknown day' : at.toISOString().slice(0, 10)
 }
 
-export function judgeLogin(seen: Seen, { smtp }: SmtpConnection): Finding {
+export function checkLogin(seen: Seen, { smtp }: SmtpConnection): Finding {
   const reply = seen.heard.at(-1) ?? ''
   const isEncrypted = smtp._socket instanceof TLSSocket
   const message = `Logged in with ${loginOf(seen)}${isEncrypted ? '' : ', unencrypted'}.`
@@ -126,7 +127,7 @@ export function judgeLogin(seen: Seen, { smtp }: SmtpConnection): Finding {
 }
 
 /** In place of the SMTP steps. A transport shows what it does only where it is handed a mail. */
-export async function judgeTransport(
+export async function checkTransport(
   transport: MailTransport,
   settings: Settings,
   { to, mail }: MailCheckOptions,
@@ -150,7 +151,7 @@ export async function judgeTransport(
   }
 }
 
-export function judgeSender(settings: Settings): Finding {
+export function checkSender(settings: Settings): Finding {
   const { smtpFrom: from } = settings
   const sender =
     from === undefined

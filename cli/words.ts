@@ -1,0 +1,139 @@
+/** How mails, events and checks read for people. */
+import type { AuditEvent, Check, MailJob, MailOutcome, MailRecord } from '../src/admin/client.ts'
+import type { MailFailure, NoMail } from '../src/contract/audit.ts'
+import type { Colour, Output } from './output.ts'
+import { factLines, linesOf, table } from './table.ts'
+
+/** Why a request came to no mail, and what to do. */
+const reasons: Partial<Record<MailFailure, string>> & Record<NoMail, string> = {
+  unknown: 'no account has this name: check it with `user status`',
+  ambiguous: 'several accounts match: name one with --id',
+  already_verified: 'the address is verified already: no link is needed',
+  not_verified:
+    'the address is not verified: send a verification link, or change reset_requires_verified_email',
+  throttled:
+    'the account had too many mails recently: use its last link, or see mails_per_account_per_hour and resend_cooldown',
+  superseded: 'a newer request replaced it: see that one with `user status`',
+  sent_before: 'it was sent already',
+  expired: 'it waited until its link expired: see `doctor`, then ask again',
+  account_gone: 'the account was deleted',
+  disabled: 'the account is disabled: enable it first',
+  no_address: 'the account has no e-mail address: give it one',
+  bad_address: 'the address of the account is not valid: correct it',
+  no_password: 'the account has no password: it signs in another way',
+  has_password: 'the account has a password: send a reset link with `user send-reset`',
+  unexpected_error: 'the server failed: see its log',
+  ERR_MAIL_REFUSED: 'the mail server refused it: see its answer with `mail test`',
+  ERR_MAIL_FAILED: 'the mail server could not be used: see the reason with `doctor`',
+  ERR_MAIL_ADDRESS: 'the mail server does not accept this address: correct it',
+}
+
+/** A reason with its words; one that this program does not know stays as it is. */
+function reasonText(reason: string | undefined): string {
+  if (reason === undefined) return ''
+  const words = new Map(Object.entries(reasons)).get(reason)
+  return words === undefined ? reason : `${reason}: ${words}`
+}
+
+export function mailTable(mails: MailJob[], columns: number | undefined): string {
+  return table(
+    ['mail', 'kind', 'account', 'state', 'requested', 'next attempt', 'attempts', 'reason'],
+    mails.map((mail) => [
+      mail.id,
+      mail.kind,
+      accountText(mail),
+      mail.is_held ? `${mail.state}, being sent` : mail.state,
+      mail.requested_at ?? '',
+      mail.next_attempt_at ?? '',
+      String(mail.attempts),
+      reasonText(mail.reason),
+    ]),
+    columns,
+  )
+}
+
+function accountText({ account_id: id = '', username }: MailJob): string {
+  return username === undefined ? id : `${username} (${id})`
+}
+
+export function outcomeText({ mail_id: id, state, reason, ...outcome }: MailOutcome): string {
+  const { sent_at: sentAt, next_attempt_at: next } = outcome
+  const texts: Record<typeof state, string> = {
+    sent: `Sent${sentAt === undefined ? '' : ` at ${sentAt}`}.`,
+    waiting: `Not sent yet: it still waits (mail ${id}).`,
+    ended: 'Not sent.',
+    dead: `Not sent, and there will be no other attempt (mail ${id}).`,
+    unknown: `There is no record of the mail ${id}.`,
+  }
+  return linesOf(
+    texts[state],
+    reason !== undefined && `Reason: ${reasonText(reason)}`,
+    next !== undefined && `The next attempt is at ${next}.`,
+  )
+}
+
+/** What became of a mail, and what is known of it. */
+export function recordText({ mail, history, ...outcome }: MailRecord): string {
+  const facts = factLines([
+    ['account', mail && (accountText(mail) || undefined)],
+    ['kind', mail?.kind],
+    ['requested', mail?.requested_at],
+    ['expires', mail?.expires_at],
+    ['attempts', mail && String(mail.attempts)],
+    ['Message-ID', outcome.message_id],
+    ['queue id', outcome.queue_id],
+  ])
+  const events = history.length > 0 && linesOf('', 'History', ...history.map(eventText))
+  return linesOf(outcomeText(outcome), ...facts, events)
+}
+
+/** One event in one line. */
+export function eventText({ at, type, ...event }: AuditEvent): string {
+  const { account_id, username, client_id, address, reason, user_agent, details = {} } = event
+  // No detail can pass for what the event is about.
+  const prefixed = Object.entries(details).map(([name, value]) => [`details.${name}`, value])
+  const known = {
+    account: account_id,
+    username,
+    client: client_id,
+    address,
+    reason,
+    ...Object.fromEntries(prefixed),
+    user_agent,
+  }
+  const told = Object.entries(known)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${name}=${valueText(value)}`)
+  return [at, type, ...told].join('  ')
+}
+
+function valueText(value: unknown): string {
+  return typeof value === 'string' && /^[^\s"=]+$/.test(value) ? value : JSON.stringify(value)
+}
+
+const statusWords: Record<Check['status'], [string, Colour]> = {
+  ok: ['ok', 'green'],
+  advice: ['advice', 'yellow'],
+  warning: ['warning', 'yellow'],
+  failed: ['FAILED', 'red'],
+  skipped: ['skipped', 'grey'],
+}
+
+const STATUS_WIDTH = 8
+const BELOW = `\n${' '.repeat(STATUS_WIDTH + 1)}`
+
+/** One line, with what the other side said and what to do beneath it. */
+export function checkText({ step, status, message, reply, advice }: Check, output: Output): string {
+  // Each sentence is about another setting.
+  const sentences = status === 'advice' ? message.replaceAll('. ', `.${BELOW}`) : message
+  return [
+    `${statusText(status, output)} ${step}: ${sentences}`,
+    ...(reply === undefined ? [] : [`Answer: ${reply}`]),
+    ...(advice === undefined ? [] : [output.paint('bold', advice)]),
+  ].join(BELOW)
+}
+
+export function statusText(status: Check['status'], output: Output): string {
+  const [word, colour] = statusWords[status]
+  return output.paint(colour, word.padEnd(STATUS_WIDTH))
+}

@@ -1,0 +1,94 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AdapterConstructor, AdapterFactory, Provider } from 'oidc-provider'
+import type { RequestParameters, EndedAccount, RefusedNewPassword, User } from './contract/index.ts'
+import type { AuditEvents } from './flows/audit.ts'
+import type { Invited } from './flows/invitation.ts'
+import type { Login } from './http/login.ts'
+import type { LoginPassword } from './http/login-password.ts'
+import type { Mount } from './http/mount.ts'
+import type { Health } from './jobs/maintenance.ts'
+import type { InteractionPolicy } from './oidc/interactions.ts'
+
+/** What `createAccountFlows` answers. */
+export interface AccountFlows extends Login, LoginPassword {
+  /**
+   * The adapter of oidc-provider. It keeps its records in the store of the flows, sealed with the first secret; or in your own adapter,
+   * which it wraps. Without it, ended sessions come back to life.
+   */
+  adapter(yours?: AdapterConstructor | AdapterFactory): AdapterFactory
+  /**
+   * Adds our checks to an interaction policy, such as `interactionPolicy.base()`, and returns it. If you never call it,
+   * `attach` logs a warning; in production it throws a `TypeError`.
+   */
+  policy(base: InteractionPolicy): InteractionPolicy
+  /**
+   * Adds our routes. Call it once, before `provider.callback()` and before mounting.
+   *
+   * @throws TypeError with a sentence that says what to do, where the provider cannot work with these flows.
+   */
+  attach(provider: Provider): void
+  /**
+   * Creates collections and indexes, reads the settings, and starts the workers. Call `attach` first. With `workers: false`,
+   * other processes send the mails and finish interrupted resets.
+   */
+  start(options?: { workers?: boolean }): Promise<void>
+  /** Takes no more jobs, and waits for running ones: at most `withinMs` milliseconds (10,000 by default). */
+  stop(options?: { withinMs?: number }): Promise<void>
+  /**
+   * Whether this process can serve people now, for a readiness probe. It says nothing about accounts or mails, so it may be
+   * public. It answers within 2 seconds and never throws.
+   */
+  health(): Promise<Health>
+  /**
+   * The admin API for any host. Koa, Express, Fastify with middie: `app.use(flows.adminApi)`. `node:http`: `flows.adminApi(req,
+   * res, next)`. It answers below `adminPath` and passes other requests on.
+   */
+  adminApi: Mount
+  /**
+   * Redirects `/.well-known/change-password`, at the root of the origin, to the forgot-password form. It is mounted as `adminApi` is, and
+   * passes other requests on. Password managers use this path ("A Well-Known URL for Changing Passwords", W3C).
+   */
+  wellKnownChangePassword: Mount
+  /**
+   * Checks a new password as the forms of resets and invitations do: its length, `password_blocklist`, and your `validatePassword`. For
+   * your own pages to register or to change a password. With `password_blocklist` it refuses the current password too, which those
+   * forms do not compare. A user without `passwordHash` has none.
+   *
+   * @returns `undefined`: it is good.
+   * @throws `ERR_VALIDATOR_FAILED` if your `validatePassword` throws or is late; `ERR_OVERLOADED` as `verifyPassword`. Answer 503 to both.
+   */
+  validatePassword(password: string, user: User): Promise<RefusedNewPassword | undefined>
+  /**
+   * Ends all sessions, grants and tokens of the account, and voids all links mailed to it. Call it when you disable an account:
+   * no old link works after you enable it again.
+   *
+   * A login that begins after this resolves stays valid. A login with the right password that is already running may survive.
+   * If others know the password, change it first.
+   */
+  endSessions(accountId: string): Promise<EndedAccount>
+  /**
+   * Call it after your own page, or your support tool, replaced a password. It ends everything as `endSessions` does, mails the notice
+   * `password_changed` to the account's address, and records `password_changed`. If it throws, call it again: until it resolves, old sessions
+   * may live.
+   *
+   * With `browser`, the session that its request comes with ends too. If it was alive and of this account, the browser gets a new one of the
+   * same login, and its cookie is set on `res`. Any other end of the account, just before or after, ends that as well. Where a new
+   * session cannot be made, the error is logged, and the person signs in again ([more](passwords.md#the-new-session)).
+   *
+   * @param browser - request and answer of `node:http`, from a page on which its person just proved to know the password.
+   * @throws AccountFlowsError `ERR_NOT_ATTACHED` with `browser` before `attach`.
+   */
+  passwordChanged(
+    accountId: string,
+    browser?: { req: IncomingMessage; res: ServerResponse },
+  ): Promise<EndedAccount>
+  /**
+   * Mails a link to an account without a password, with which its owner chooses the first one. That verifies the address too. A later
+   * invitation ends the link of an earlier one. The account is looked up by its id, and checked as it is now.
+   *
+   * @param parameters - the client that the page leads on to afterwards: `clientId` and a `redirectUri` that it registered.
+   */
+  invite(user: User | string, parameters?: RequestParameters): Promise<Invited>
+  /** Calls the listeners of `audit`, and of its type, with each `AuditEvent` once it is recorded. It does not wait for them. */
+  events: AuditEvents
+}

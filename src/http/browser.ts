@@ -1,0 +1,70 @@
+/** What a request says of its browser: our cookie, the site that sent the form, and whether a person looks on. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Context } from 'koa'
+import { isToken, newToken } from '../crypto/token.ts'
+import type { Fields } from './form.ts'
+
+export type BrowserCookie = ReturnType<typeof createBrowserCookie>
+
+/**
+ * A random value by which we recognise the browser that logged in. With `__Host-`, no other host can set it. It is `Lax`, because
+ * the mail leads here from another site.
+ */
+export function createBrowserCookie(isSecure: boolean) {
+  const name = `${isSecure ? '__Host-' : ''}account_flows_browser`
+  const attributes = `Path=/; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`
+
+  function read({ headers: { cookie = '' } }: IncomingMessage) {
+    const pairs = cookie.split(';').map((pair) => pair.trim())
+    const ours = pairs.filter((pair) => pair.startsWith(`${name}=`))
+    return ours.map((pair) => pair.slice(name.length + 1)).find(isToken)
+  }
+
+  return {
+    read,
+
+    /** Gives the browser a value, or keeps its own. `forMs` is `undefined` if the login, and so the cookie, ends with the browser. */
+    keep(req: IncomingMessage, res: ServerResponse, forMs: number | undefined): string {
+      const value = read(req) ?? newToken()
+      const maxAge = forMs === undefined ? '' : ` Max-Age=${Math.ceil(forMs / 1000)};`
+      res.appendHeader('Set-Cookie', `${name}=${value};${maxAge} ${attributes}`)
+      return value
+    },
+
+    /** Logins that wait in the windows of this browser cannot go on then. */
+    drop: (res: ServerResponse) =>
+      res.appendHeader('Set-Cookie', `${name}=; Max-Age=0; ${attributes}`),
+  }
+}
+
+/**
+ * Whether a form was posted by a page of another site. Our own pages send no referrer, and so `Origin: null`. That counts only with
+ * `Sec-Fetch-Site: same-origin`. A client that sends neither header is no browser.
+ */
+export function isCrossSite({ headers }: IncomingMessage, origin: string): boolean {
+  const site = headers['sec-fetch-site'] ?? ''
+  if (typeof site !== 'string' || !['', 'same-origin', 'none'].includes(site)) return true
+  const from = headers.origin ?? ''
+  if (from === '' || from === origin) return false
+  return !(from === 'null' && site === 'same-origin')
+}
+
+/**
+ * Whether a person pressed the button of the form, and not a script (decision 0045). Chrome and Firefox send `Sec-Fetch-User` only
+ * for a person. Safari never sends it, and over plain http no browser does. There, a script passes too.
+ */
+export function isPressed(ctx: Context, form: Fields): boolean {
+  if (!form.has('action')) return false
+  const isSent =
+    ctx.get('Sec-Fetch-Site') !== '' && /(Chrome|Firefox)\//.test(ctx.get('User-Agent'))
+  return !isSent || ctx.get('Sec-Fetch-User') === '?1'
+}
+
+/** Whether no person sees the answer: HEAD, a prefetch, or a request for something other than a page. */
+export function isUnattended(ctx: Context): boolean {
+  if (ctx.method === 'HEAD') return true
+  const purposes = ['Sec-Purpose', 'Purpose', 'X-Moz'].map((name) => ctx.get(name))
+  if (purposes.some((purpose) => /prefetch|prerender|preview/i.test(purpose))) return true
+  const destination = ctx.get('Sec-Fetch-Dest')
+  return destination !== '' && destination !== 'document'
+}

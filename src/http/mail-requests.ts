@@ -1,0 +1,136 @@
+/** What all forms that ask for a mail have in common: the cooldown, the check of the host, and the random delay. */
+import { within } from '../clock.ts'
+import { parametersFrom } from '../contract/requests.ts'
+import type {
+  BeforeForgotPassword,
+  ForgotPasswordRequest,
+  MailKind,
+  Requester,
+} from '../contract/index.ts'
+import { foldTyped } from '../contract/users.ts'
+import { newId } from '../crypto/token.ts'
+import { errorName } from '../errors.ts'
+import type { SentForm } from './form.ts'
+import type { Pages } from './pages.ts'
+import { networkOf, type CountingParts } from './requester.ts'
+import { afterDelay, type ResponseDelay } from './response-delay.ts'
+import type { Post, Visit } from './routes.ts'
+
+export interface MailRequestParts extends CountingParts {
+  pages: Pages
+  keyedHash(text: string): string
+  beforeForgotPassword?: BeforeForgotPassword | undefined
+  responseDelay: ResponseDelay
+}
+
+export type MailRequests = ReturnType<typeof createMailRequests>
+
+/** A form with a name, or with an expired link in its place. */
+interface MailForm {
+  kind: ForgotPasswordRequest['kind']
+  /** The field with the name. */
+  field: 'identifier' | 'username'
+  renew: Post
+  request(visit: Visit, form: SentForm, name: string): Promise<void>
+  show(visit: Visit, form: SentForm, answer: Answer): Promise<void>
+}
+
+type Answer = { mode: 'invalid' } | { mode: 'sent'; typed: string; waitMs: number | undefined }
+
+export function createMailRequests(parts: MailRequestParts) {
+  const { pages, beforeForgotPassword: before, responseDelay, clock } = parts
+  const cooldown = createCooldown(parts)
+  const delayed =
+    (answer: Post): Post =>
+    (visit, form) =>
+      afterDelay(responseDelay, clock, () => answer(visit, form))
+  return {
+    cooldown,
+
+    /** Answers a form after the random delay. It counts from now, when the form is read: a slow body would use it up. */
+    delayed,
+
+    /** Counts the form, asks the host, and makes the request if it is allowed. A denied request gets the same answer. */
+    form: ({ kind, field, renew, request, show }: MailForm): Post =>
+      delayed(async (visit, form) => {
+        const { ctx } = visit
+        const { fields, requester } = form
+        const identifier = fields.get(field)
+        if (identifier === undefined && fields.has('token')) return renew(visit, form)
+        if (!identifier) return show(visit, form, { mode: 'invalid' })
+        if (identifier.includes('\0')) return pages.showError(ctx, 'bad_request')
+        const waitMs = await cooldown.count(kind, identifier, requester)
+        const { clientId } = parametersFrom(fields)
+        const asked = { kind, identifier, clientId, requester, fields }
+        const verdict = before ? await verdictOf(parts, before, asked) : 'allow'
+        if (verdict === 'failed') return pages.showError(ctx, 'unavailable')
+        if (verdict === 'allow') await request(visit, form, identifier)
+        await show(visit, form, { mode: 'sent', typed: identifier, waitMs })
+      }),
+  }
+}
+
+/**
+ * For how many milliseconds another mail for the same name would be too soon, whether or not an account has the name. Counted by network.
+ * Whether a mail is sent, a worker decides.
+ */
+function createCooldown({ limits, keyedHash, settings }: MailRequestParts) {
+  // By network: otherwise the countdown would show a stranger that another person asked for that name lately.
+  const keyOf = (kind: MailKind, typed: string, requester: Requester) => {
+    const name = foldTyped(typed)
+    return `asked:${keyedHash(JSON.stringify([kind, name, networkOf(requester.address)]))}`
+  }
+
+  return {
+    /** Counts a request that is not too soon. `undefined`: no cooldown is set. */
+    async count(...request: Parameters<typeof keyOf>): Promise<number | undefined> {
+      const { resendCooldown } = settings()
+      if (resendCooldown === 0) return undefined
+      const { count, msToEnd } = await limits.hit(keyOf(...request), resendCooldown, 0)
+      return count === 1 ? resendCooldown : msToEnd
+    },
+
+    /** `undefined`: a mail may be asked for now. */
+    async remaining(...request: Parameters<typeof keyOf>): Promise<number | undefined> {
+      const { resendCooldown } = settings()
+      if (resendCooldown === 0) return undefined
+      const { msToEnd } = await limits.peek(keyOf(...request))
+      return msToEnd > 0 ? Math.min(msToEnd, resendCooldown) : undefined
+    },
+  }
+}
+
+const MAX_AUDITED_LENGTH = 256
+const CHECK_WITHIN_MS = 10_000
+
+/** `failed`: the check threw, or did not answer in time. */
+async function verdictOf(
+  { keyedHash, audit, clock, log }: MailRequestParts,
+  before: BeforeForgotPassword,
+  request: ForgotPasswordRequest,
+): Promise<'allow' | 'deny' | 'failed'> {
+  const { kind, identifier, clientId, requester } = request
+  const fields = new Map(request.fields)
+  fields.delete(kind === 'password_reset' ? 'identifier' : 'username')
+  try {
+    const asked = { ...request, requester: { ...requester }, fields }
+    const verdict: unknown = await within(clock, CHECK_WITHIN_MS, before(asked))
+    if (verdict === 'allow') return 'allow'
+    if (verdict === 'late') throw new DOMException('No answer in time', 'TimeoutError')
+    if (verdict !== 'deny') log('error', 'beforeForgotPassword answered neither allow nor deny')
+  } catch (error) {
+    // Its message may quote what was typed.
+    log('error', 'beforeForgotPassword failed', { error: errorName(error) })
+    return 'failed'
+  }
+  await audit({
+    id: newId(),
+    type: `${kind}_requested`,
+    at: clock.now(),
+    clientId: clientId?.slice(0, MAX_AUDITED_LENGTH),
+    reason: 'denied',
+    details: { identifier_hash: keyedHash(foldTyped(identifier)) },
+    ...requester,
+  })
+  return 'deny'
+}

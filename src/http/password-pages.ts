@@ -1,0 +1,158 @@
+/** The pages on the way to a password: the form that asks for a reset link, and the forms that mailed links open. */
+import type { Context } from 'koa'
+import { parametersFrom } from '../contract/requests.ts'
+import type { RequestParameters, Log } from '../contract/index.ts'
+import type { createInvitation } from '../flows/invitation.ts'
+import type { CompletedLink, RefusedLink, createPasswordReset } from '../flows/password-reset.ts'
+import type { OpenLogin } from '../oidc/open-login.ts'
+import type { PageName, ResetFaults, ResetFormMode } from '../views/index.ts'
+import { parseFields, tokenInQuery, type SentForm } from './form.ts'
+import type { MailRequests } from './mail-requests.ts'
+import type { Page, PageParts } from './pages.ts'
+import type { Route } from './routes.ts'
+
+export interface PasswordPageParts extends PageParts {
+  passwordReset: ReturnType<typeof createPasswordReset>
+  invitation: ReturnType<typeof createInvitation>
+  mailRequests: MailRequests
+  openLogin: Pick<OpenLogin, 'pageFor'>
+  log: Log
+}
+
+/** What a mailed link opens: its flow, and the page that says that a new link was sent. */
+const LINKS = {
+  'reset-password': { flow: 'passwordReset', kind: 'password_reset', sent: 'forgot-password' },
+  'accept-invitation': { flow: 'invitation', kind: 'invitation', sent: 'accept-invitation' },
+} as const
+
+type LinkPage = keyof typeof LINKS
+
+/** The form that asks for a reset link (4.1, 4.2). */
+export function forgotPassword(parts: PasswordPageParts): Route {
+  const { passwordReset, clients, pages, mailRequests } = parts
+  const name = 'forgot-password'
+  return {
+    async get({ ctx }) {
+      const parameters = parametersFrom(parseFields(ctx.querystring) ?? new Map<string, string>())
+      await showOf(parts, ctx, parameters, { name, locals: { mode: 'form', parameters } })
+    },
+
+    post: mailRequests.form({
+      kind: 'password_reset',
+      field: 'identifier',
+      renew: ({ ctx }, form) => renewLink(parts, ctx, 'reset-password', form),
+      request: (_visit, { fields, requester, formId }, identifier) =>
+        passwordReset.request(identifier, parametersFrom(fields), requester, formId),
+      async show({ ctx }, { fields, uiLocales, formId }, answer) {
+        const parameters = parametersFrom(fields)
+        const genuine = await clients.identify(parameters)
+        // Of what is not registered, only the form goes on with it.
+        const shown = answer.mode === 'invalid' ? { ...genuine, parameters } : genuine
+        pages.show(ctx, { name, locals: { ...shown, ...answer }, uiLocales, formId })
+      },
+    }),
+  }
+}
+
+/** The form for a password, which the link of a reset (4.3, 4.4) or of an invitation (4.9) opens. */
+export function passwordPage(parts: PasswordPageParts, name: LinkPage): Route {
+  const { mailRequests, settings } = parts
+  const { flow: flowName, sent } = LINKS[name]
+  const flow = parts[flowName]
+  const renew = mailRequests.delayed(({ ctx }, form) => renewLink(parts, ctx, name, form))
+
+  async function showForm(
+    ctx: Context,
+    parameters: RequestParameters,
+    form: { mode: ResetFormMode; token: string } & ResetFaults,
+    uiLocales: string | undefined,
+  ) {
+    const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
+    await showOf(parts, ctx, parameters, {
+      name,
+      locals: { ...form, minLength, maxLength },
+      uiLocales,
+    })
+  }
+
+  return {
+    async get({ ctx }) {
+      const token = tokenInQuery(ctx.querystring) ?? ''
+      const outcome = await flow.open(token)
+      if ('fault' in outcome) return showInvalidLink(parts, ctx, name, outcome, token)
+      await showForm(ctx, outcome.parameters, { mode: 'form', token }, outcome.locale)
+    },
+
+    async post(visit, form) {
+      const { ctx, requester } = visit
+      const { fields, uiLocales } = form
+      if (sent === name && fields.get('action') === 'renew') return renew(visit, form)
+      const token = fields.get('token') ?? ''
+      const password = fields.get('password') ?? ''
+      const confirmPassword = fields.get('confirm_password') ?? ''
+      const outcome = await flow.complete({ token, password, confirmPassword }, requester)
+      if ('fault' in outcome) return showInvalidLink(parts, ctx, name, outcome, token, uiLocales)
+      if (!('refusal' in outcome)) return showDone(parts, ctx, name, outcome, uiLocales)
+      const { parameters, refusal: mode, reason: hostReason, also, excess } = outcome
+      await showForm(ctx, parameters, { mode, token, hostReason, also, excess }, uiLocales)
+    },
+  }
+}
+
+/** The password is changed, so the page is shown even if the way on is not found. */
+async function showDone(
+  { clients, openLogin, pages, log }: PasswordPageParts,
+  ctx: Context,
+  name: LinkPage,
+  { parameters, apps }: CompletedLink,
+  uiLocales: string | undefined,
+) {
+  const restart = async () => clients.restart(parameters, await openLogin.pageFor(ctx, parameters))
+  const client = await restart().catch((error: unknown) => {
+    log('error', 'after a new password the way on is not known', { error: String(error) })
+  })
+  const locals = { mode: 'done', ...(client && { client }), apps } as const
+  pages.show(ctx, { name, locals, uiLocales })
+}
+
+/** On the page of an expired link, one click sends a new one. */
+async function showInvalidLink(
+  parts: PasswordPageParts,
+  ctx: Context,
+  name: LinkPage,
+  { fault: reason, parameters, locale }: RefusedLink,
+  token: string,
+  uiLocales = locale,
+) {
+  const renew = reason === 'expired' ? token : undefined
+  const locals = { mode: 'invalid', reason, parameters, renew } as const
+  await showOf(parts, ctx, parameters, { name, locals, uiLocales })
+}
+
+/** Sends a new link in place of an expired one. Its token identifies the account, so no name is typed. */
+async function renewLink(
+  parts: PasswordPageParts,
+  ctx: Context,
+  page: LinkPage,
+  { fields, uiLocales: asked, formId, requester }: SentForm,
+) {
+  const { flow, kind, sent: name } = LINKS[page]
+  const token = fields.get('token') ?? ''
+  const outcome = await parts[flow].renew(token, requester, formId)
+  if ('fault' in outcome) return showInvalidLink(parts, ctx, page, outcome, token, asked)
+  const { parameters, locale } = outcome
+  const waitMs = await parts.mailRequests.cooldown.count(kind, token, requester)
+  const locals = { mode: 'sent', parameters, isRenewed: true, waitMs } as const
+  await showOf(parts, ctx, parameters, { name, locals, uiLocales: asked ?? locale })
+}
+
+/** Shows a page with the client of its request. */
+async function showOf<N extends PageName>(
+  { clients, pages }: PasswordPageParts,
+  ctx: Context,
+  parameters: RequestParameters,
+  page: Page<N>,
+) {
+  const { client } = await clients.identify(parameters)
+  pages.show(ctx, { ...page, locals: { ...page.locals, client } })
+}

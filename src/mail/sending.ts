@@ -1,0 +1,90 @@
+/** How a mail is sent, and how sending is checked: what `smtp/` does, as jobs and the admin API ask for it. */
+import type { MailKind } from '../contract/mail-kinds.ts'
+import type { Settings } from '../settings/table.ts'
+
+/** One mail, rendered. */
+export interface OutgoingMail {
+  to: string
+  subject: string
+  text: string
+  html: string
+  /** Tells a machine what mail this is, in the header `X-Account-Flows-Mail`. `undefined`: no such header. */
+  kind?: MailKind
+}
+
+/** What a mail that left is known by. */
+export interface SentMail {
+  /** With its angle brackets. `undefined`: it has none of ours. */
+  messageId?: string
+  /** What the mail server or the transport calls it. `undefined`: its answer told none. */
+  queueId?: string
+}
+
+/** A connection to the mail server, for one mail. */
+export interface MailConnection {
+  /**
+   * Throws one of three errors. `ERR_MAIL_ADDRESS`: nothing was said to the server yet. `ERR_MAIL_REFUSED`: the server will
+   * never accept this mail. `ERR_MAIL_FAILED`: a later attempt may succeed.
+   */
+  send(mail: OutgoingMail): Promise<SentMail>
+}
+
+/** A mail's place at the few connections. */
+export interface MailPlace {
+  /** Mails leave just now. So a connection will be free in a moment, and the mail can be made until then. */
+  isFlowing: boolean
+  /**
+   * Opens a connection, or takes an idle one that still answers; a transport replaces it. It waits until one may be open.
+   * Repeated, it answers the same. Throws `ERR_MAIL_FAILED`.
+   */
+  open(): Promise<MailConnection>
+}
+
+/** So many are open to one mail server, at most. */
+export const MAX_CONNECTIONS = 5
+
+/** Sends through the transport of the host, or through an SMTP server. */
+export interface MailSender {
+  /** Whether there is anywhere to send to under the settings in force. */
+  canSend(): boolean
+  /**
+   * Waits in line under the settings in force, and calls `work` with a place. At its deadline, or when `stop` aborts, the
+   * connection is destroyed at any stage. The running step fails with `ERR_MAIL_FAILED`.
+   *
+   * @returns `undefined`: no place got free in time, or under these settings, or `stop` aborted. Nothing was tried.
+   */
+  withPlace<T>(stop: AbortSignal, work: (place: MailPlace) => Promise<T>): Promise<T | undefined>
+  /** Idle connections at once, busy ones when their mail is through. */
+  close(): void
+}
+
+/** The steps of handing a mail over, in their order; `token` only with `smtp_auth` `xoauth2`. */
+export type MailStep = 'dns' | 'connect' | 'tls' | 'token' | 'auth' | 'from' | 'rcpt' | 'data'
+
+/** What one check found. After the first that failed, the rest is `skipped`. */
+export interface CheckedStep<Step extends string = MailStep> {
+  step: Step
+  status: 'ok' | 'advice' | 'warning' | 'failed' | 'skipped'
+  /** One sentence: what is so. */
+  message: string
+  /** What the other side said, without anything secret; at most 500 printable characters. */
+  reply?: string
+  /** What to do. */
+  advice?: string
+}
+
+export interface MailCheckOptions {
+  /** Whom to send to. `undefined`: no recipient is tried. */
+  to?: string
+  /** Really sent to `to`. `undefined`: the recipient is tried, and nothing is sent. */
+  mail?: Omit<OutgoingMail, 'to'>
+}
+
+/**
+ * Tests the settings, without the outbox and its connections. It always answers every step, in their order, or one step
+ * `transport` instead. It never throws for faults of settings, network or server. It takes at most 32 seconds.
+ */
+export type CheckMail = (
+  settings: Settings,
+  options: MailCheckOptions,
+) => Promise<CheckedStep<'configuration' | 'transport' | MailStep>[]>

@@ -1,0 +1,96 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Context, Middleware } from 'koa'
+import type { Provider } from 'oidc-provider'
+import type { Log } from '../contract/index.ts'
+import { AccountFlowsError, must, refuseWeak } from '../errors.ts'
+import type { createEndableSessions } from './endable-sessions.ts'
+import type { OpenLogin } from './open-login.ts'
+import type { createAccountPolicy } from './interactions.ts'
+import { watchAnswers } from './provider-answers.ts'
+import { restoreRequest } from './reenter.ts'
+
+const TOO_LATE =
+  'Call flows.attach(provider) before provider.callback(), and before the provider is mounted: later, our pages are not found'
+const ATTACHED =
+  'flows.attach was called before: call it once. Another provider needs flows of its own, from createAccountFlows'
+
+interface AttachedParts {
+  sessions: ReturnType<typeof createEndableSessions>
+  policy: ReturnType<typeof createAccountPolicy>
+  openLogin: OpenLogin
+  /** Answers the paths that are ours. */
+  routes: Middleware
+  /** Answers while the store cannot be reached. */
+  answerOutage(ctx: Context, error: unknown): void
+  /** By which we know the browser of a login that waits. */
+  browserCookie: {
+    read(req: IncomingMessage): string | undefined
+    drop(res: ServerResponse): unknown
+  }
+  /** Base URL and OAuth path. */
+  oauthUrl: string
+  log: Log
+}
+
+/** The one provider of these flows, from the moment that it is attached. */
+export function createAttachment() {
+  let attached: Provider | undefined
+  return {
+    provider(): Provider {
+      if (attached) return attached
+      throw new AccountFlowsError('ERR_NOT_ATTACHED', 'Call flows.attach(provider) first')
+    },
+
+    /** Adds our routes to a provider. @throws TypeError that says what to do if it does not fit. */
+    attach(provider: Provider, parts: AttachedParts) {
+      checkProvider(provider, parts)
+      must(!attached, ATTACHED)
+      attached = provider
+      addTo(provider, parts)
+    },
+  }
+}
+
+function checkProvider(provider: Provider, parts: AttachedParts): void {
+  const { sessions, policy, oauthUrl, log } = parts
+  // Without types, a host may give its callback() or an app around it.
+  const { Session }: { Session?: { adapter?: object } } = Object(provider)
+  must(Session?.adapter, 'flows.attach takes the provider itself: flows.attach(new Provider(…))')
+  sessions.expectOurs(Session.adapter)
+  policy.expectMade()
+  checkIssuer(provider, oauthUrl, log)
+  // Koa adds this listener in callback().
+  must(!provider.listeners('error').includes(provider.onerror), TOO_LATE)
+}
+
+function addTo(provider: Provider, parts: AttachedParts): void {
+  const { sessions, openLogin, routes, answerOutage, browserCookie, log } = parts
+  // Koa can mount it without a call of callback(). The first login shows that.
+  provider.once('interaction.started', () => {
+    if (!sessions.passedOurMiddleware()) log('error', TOO_LATE)
+  })
+  watchAnswers(provider)
+  provider.use(sessions.perRequest)
+  provider.use(sessions.answeringOutages(answerOutage))
+  provider.use(restoreRequest)
+  provider.use(openLogin.watch)
+  provider.use(routes)
+  // After a sign-out (RP-Initiated Logout). Without a session the provider does not ask, and any site could cause it.
+  provider.on('end_session.success', ({ req, res, oidc: { params, session } }) => {
+    const isOut = params?.['logout'] && session?.accountId !== undefined
+    if (isOut && browserCookie.read(req)) browserCookie.drop(res)
+  })
+}
+
+function checkIssuer({ issuer }: Provider, oauthUrl: string, log: Log): void {
+  const [given, wanted] = [new URL(issuer), new URL(oauthUrl)]
+  if (given.origin !== wanted.origin) {
+    refuseWeak(log)(
+      `baseUrl must be at the address of the issuer: links in mails lead to ${oauthUrl}, and the issuer is ${issuer}`,
+    )
+  } else if (given.href !== wanted.href) {
+    // Not refused: an issuer without a path may have its endpoints below one.
+    const message = 'the issuer of the provider should be baseUrl and oauthPath together'
+    log('warn', message, { issuer, links: oauthUrl })
+  }
+}

@@ -1,0 +1,63 @@
+/** Whether a host or a mail address is what it should be, and which of them mean the same. */
+import { isIP, isIPv6 } from 'node:net'
+import ipaddr from 'ipaddr.js'
+
+/**
+ * Whether a host name, an IP address or the host of a URL means this machine. That is `localhost` and names below it (RFC
+ * 6761), in any case. Or `127.0.0.0/8`, also mapped to IPv6. Or `::1`, with or without brackets. There is no DNS look-up, so no
+ * other name counts.
+ */
+export function isLoopbackHost(host: string): boolean {
+  const bare = host.replace(/^\[(.*)\]$/, '$1')
+  return ipOf(bare)?.range() === 'loopback' || /^([a-z0-9-]+\.)*localhost$/i.test(bare)
+}
+
+/** Whether others can read what goes there and back. */
+export function isInTheClear({ protocol, hostname }: URL): boolean {
+  return protocol === 'http:' && !isLoopbackHost(hostname)
+}
+
+/** An address, an IPv4 one also where it is mapped to IPv6. `undefined`: the text is none, or not in one of the usual spellings. */
+export function ipOf(text: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
+  if (!isIP(text)) return undefined
+  if (!isIPv6(text)) return ipaddr.IPv4.parse(text)
+  // A zone id names an interface of ours (RFC 4007, 11). The library takes `::192.0.2.1`, which is no mapped address, for one.
+  const { hostname } = new URL(`http://[${text.replace(/%.*/s, '')}]`)
+  return ipaddr.process(hostname.slice(1, -1))
+}
+
+const ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+const LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?'
+const ADDRESS = new RegExp(`^(?=.{1,64}@)${ATOM}(?:\\.${ATOM})*@${LABEL}(?:\\.${LABEL})*$`)
+
+/**
+ * Whether this is one plain address and nothing else: no display name, list, comment, quoted part or domain literal.
+ * ASCII only, because a mail library maps other letters to lookalikes; international domains come as `xn--`.
+ */
+export function isMailAddress(value: string): boolean {
+  return value.length <= 254 && ADDRESS.test(value)
+}
+
+/** So much of an address as its owner knows it by: `b•••@e•••.com`. `undefined`: no mail can go there. */
+export function maskedAddress(address = ''): string | undefined {
+  if (!isMailAddress(address)) return undefined
+  const [local = '', domain = ''] = address.split('@')
+  const [, end = ''] = /.(\.[^.]*)$/.exec(domain) ?? []
+  return `${local.slice(0, 1)}•••@${domain.slice(0, 1)}•••${end}`
+}
+
+/** The same for the addresses that are surely one mailbox: in any case, with any tag, and at Gmail with any dots. */
+export function mailboxOf(address: string): string {
+  const [, mailbox = '', domain = ''] =
+    /^(.[^+@]*)(?:\+[^@]*)?(@.*)$/.exec(address.toLowerCase()) ?? []
+  const isGmail = domain === '@gmail.com' || domain === '@googlemail.com'
+  return isGmail ? `${withoutDots(mailbox)}@gmail.com` : mailbox + domain
+}
+
+/** The same for the addresses that many mail servers put into one mailbox. It counts, and identifies no person. */
+export function mailboxKey(address: string): string {
+  const [mailbox = '', domain = ''] = mailboxOf(address).split('@')
+  return `${withoutDots(mailbox)}@${domain}`
+}
+
+const withoutDots = (text: string) => text.replaceAll('.', '')

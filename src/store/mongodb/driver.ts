@@ -1,0 +1,205 @@
+/** What MongoDB and its driver are asked in one way everywhere: options, names of collections, indexes, and what errors mean. */
+import type { Collection, CollectionOptions, Db, Document, IndexDescription } from 'mongodb'
+import type { Kind } from '../record-store.ts'
+import { AccountFlowsError } from '../../errors.ts'
+import { z } from 'zod'
+
+/**
+ * The options of every operation, whatever the host chose for its own. Reads see every write that was answered before. Values
+ * come back as the types that the code expects.
+ */
+export const operationOptions = {
+  writeConcern: { w: 'majority' },
+  readConcern: { level: 'local' },
+  readPreference: 'primary',
+  ignoreUndefined: false,
+  raw: false,
+  promoteValues: true,
+  promoteLongs: true,
+  useBigInt64: false,
+} satisfies CollectionOptions
+
+/** No dollar, no NUL, and room for the longest name in the 235 bytes of a sharded namespace. */
+const PREFIX = /^(?!system\.)[A-Za-z_][\w.-]{0,63}$/
+
+/**
+ * The collection of each kind, under a name that every host has the same.
+ *
+ * @throws TypeError where names with that prefix would be none of MongoDB's, or reserved.
+ */
+export function collectionsOf<T extends Document>(db: Db, prefix: string | undefined) {
+  if (prefix !== undefined && !(typeof prefix === 'string' && PREFIX.test(prefix)))
+    throw new TypeError(
+      'prefix must be 1 to 64 letters, digits, "_", "-" and ".", begin with a letter or "_", and not with "system."; leave it out for none',
+    )
+  return ({ name }: Kind) => db.collection<T>(`${prefix ?? ''}${name}`, operationOptions)
+}
+
+export type NamedIndex = IndexDescription & { name: string }
+
+interface IndexedCollection {
+  db: { createCollection(name: string, options?: object): Promise<object> }
+  collectionName: string
+  createIndexes(indexes: NamedIndex[]): Promise<unknown>
+}
+
+const NAMESPACE_NOT_FOUND = 26
+const NAMESPACE_EXISTS = 48
+const INDEX_OPTIONS_CONFLICT = 85
+const INDEX_KEY_SPECS_CONFLICT = 86
+
+/** The indexes that are missing or have other options, as `collection.index`; all of them where there is no collection. */
+export async function wrongIndexes(
+  collection: Pick<Collection, 'collectionName' | 'indexes'>,
+  indexes: NamedIndex[],
+): Promise<string[]> {
+  const listed = await collection.indexes().catch((error: unknown) => {
+    if (serverErrorCode(error) === NAMESPACE_NOT_FOUND) return []
+    throw error
+  })
+  const found = new Set(listed.map(definitionOf))
+  return [ofEveryCollection, ...indexes]
+    .filter((index) => !found.has(definitionOf(index)))
+    .map(({ name }) => `${collection.collectionName}.${name}`)
+}
+
+const ofEveryCollection: NamedIndex = { name: '_id_', key: { _id: 1 } }
+
+/** As text: the order of the fields in a key matters. */
+function definitionOf(index: IndexDescription): string {
+  return JSON.stringify(OPTIONS.map((option) => index[option] ?? false))
+}
+
+const OPTIONS = [
+  'name',
+  'key',
+  'unique',
+  'sparse',
+  'partialFilterExpression',
+  'expireAfterSeconds',
+  'collation',
+  'hidden',
+] as const
+
+/** Creates the collection and the indexes that are missing, one after the other. */
+export async function createIndexes(collection: IndexedCollection, indexes: NamedIndex[]) {
+  const { db, collectionName: name } = collection
+  await db.createCollection(name, { writeConcern: { w: 'majority' } }).catch((error: unknown) => {
+    if (serverErrorCode(error) !== NAMESPACE_EXISTS) throw error
+  })
+  for (const index of indexes)
+    await collection.createIndexes([index]).catch((error: unknown) => {
+      throw explained(error, name, index.name)
+    })
+}
+
+function explained(error: unknown, collection: string, index: string): unknown {
+  const subject = `The index "${index}" of the collection "${collection}" cannot be created`
+  // Without the server's message, which quotes the value: it may be somebody's username.
+  if (isDuplicateKey(error))
+    return new AccountFlowsError(
+      'ERR_STORE_INDEX',
+      `${subject}: several documents have the same value. Make the values unique, then start again.`,
+    )
+  const code = serverErrorCode(error)
+  if (code !== INDEX_OPTIONS_CONFLICT && code !== INDEX_KEY_SPECS_CONFLICT) return error
+  return new AccountFlowsError(
+    'ERR_STORE_INDEX',
+    `${subject}: one with other options exists. Drop it (db.${collection}.getIndexes() lists its name) and start ` +
+      'again: it is created anew.',
+    { cause: error },
+  )
+}
+
+const DUPLICATE_KEY = 11000
+
+/** Not `instanceof`: the host's driver may be another copy of the package. */
+function serverErrorCode(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined
+}
+
+export function isDuplicateKey(error: unknown): error is Error {
+  return serverErrorCode(error) === DUPLICATE_KEY
+}
+
+/** The places of the writes whose key was taken, in an unordered command with many writes. The others are done. Other failures are thrown, such as the write concern: the driver then names no failed writes. */
+export async function duplicatesIn(command: Promise<unknown>): Promise<Set<number>> {
+  try {
+    await command
+    return new Set()
+  } catch (error) {
+    const failures = [error instanceof Error && Reflect.get(error, 'writeErrors')].flat()
+    const { data: duplicates } = Duplicates.safeParse(failures)
+    if (!duplicates) throw error
+    return new Set(duplicates.map(({ index }) => index))
+  }
+}
+
+const Duplicates = z
+  .array(z.object({ code: z.literal(DUPLICATE_KEY), index: z.number() }))
+  .nonempty()
+
+const NAMES = new Set([
+  'MongoClientClosedError',
+  'MongoExpiredSessionError',
+  'MongoNetworkError',
+  'MongoNetworkTimeoutError',
+  'MongoNotConnectedError',
+  'MongoOperationTimeoutError',
+  'MongoPoolClearedError',
+  'MongoPoolClosedError',
+  'MongoServerClosedError',
+  'MongoServerSelectionError',
+  'MongoTopologyClosedError',
+  'MongoWaitQueueTimeoutError',
+  'PoolClearedOnNetworkError',
+])
+
+/** The driver has tried again by then, where it may. */
+const LABELS = ['RetryableWriteError', 'SystemOverloadedError']
+
+/** The server is no primary, is shutting down, cannot reach the others, or ran out of time. */
+const CODES = new Set<unknown>([
+  6, 7, 50, 64, 89, 91, 133, 134, 189, 262, 9001, 10058, 10107, 11600, 11602, 13435, 13436,
+])
+
+/** Of a socket that breaks while the driver writes to it: the driver passes them on as they are. */
+const SOCKET_CODES = /^(EPIPE|ECONN(RESET|ABORTED)|ETIMEDOUT|E(HOST|NET)UNREACH|ERR_STREAM_\w+)$/
+
+/**
+ * The same object, whose methods throw `ERR_STORE_UNAVAILABLE` where MongoDB cannot be reached, or does not answer in time. A write that
+ * failed so may have been done all the same. All methods must answer promises.
+ */
+export function withUnavailable<T extends object>(port: T): T {
+  const members = Object.entries(port).map(([name, member]: [string, unknown]) => {
+    if (typeof member !== 'function') return [name, member]
+    const translated = async (...args: unknown[]): Promise<unknown> => {
+      try {
+        return await Reflect.apply(member, undefined, args)
+      } catch (error) {
+        if (!isUnavailable(error)) throw error
+        // Without the driver's message, which tells the address of the database.
+        const message = `MongoDB cannot be reached, or does not answer in time (${error.name})`
+        throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', message, { cause: error })
+      }
+    }
+    return [name, translated]
+  })
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the same members
+  return Object.fromEntries(members) as T
+}
+
+// By name, not `instanceof`: the host's driver may be another copy of the package.
+function isUnavailable(error: unknown): error is Error {
+  if (!(error instanceof Error)) return false
+  const code = serverErrorCode(error)
+  const labels: unknown = Reflect.get(error, 'errorLabels')
+  return (
+    NAMES.has(error.name) ||
+    CODES.has(code) ||
+    (typeof code === 'string' && SOCKET_CODES.test(code)) ||
+    (Array.isArray(labels) && LABELS.some((label) => labels.includes(label))) ||
+    // A command with many writes wraps what the driver threw.
+    isUnavailable(Reflect.get(error, 'errorResponse'))
+  )
+}

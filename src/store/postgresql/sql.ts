@@ -1,0 +1,195 @@
+/** The statements that keep records in PostgreSQL, and what their rows mean. */
+import {
+  ANY,
+  keptText,
+  storedJson,
+  storedOf,
+  textOf,
+  type Change,
+  type FieldType,
+  type Kind,
+  type Query,
+  type Stored,
+  type Value,
+} from '../record-store.ts'
+
+const TYPES: Record<FieldType, string> = {
+  text: 'text COLLATE "C"',
+  number: 'double precision',
+  boolean: 'boolean',
+  time: 'timestamptz(3)',
+  json: 'text',
+}
+
+/** The types of parameters and of given rows. */
+const typeOf = (type: FieldType) => TYPES[type].replace(' COLLATE "C"', '')
+
+export const nameOf = (name: string) => `"${name.replaceAll('"', '""')}"`
+
+/** Any number: all that start take turns by it. */
+const LOCK = 718_281_828
+
+/** The indexes of a kind by their names, and the fields that they begin with. */
+function indexesOf(kind: Kind, prefix: string) {
+  const single = kind.purgedAt === undefined ? [] : [[kind.purgedAt]]
+  const named = (fields: readonly string[], isUnique: boolean) => ({
+    name: `${prefix}${kind.name}_${fields.join('_')}`,
+    isUnique,
+    keys: isUnique ? fields : [...fields, 'id'],
+  })
+  return [
+    ...[...kind.indexes, ...single].map((fields) => named(fields, false)),
+    ...kind.unique.map((field) => named([field], true)),
+  ]
+}
+
+export const indexNamesOf = (kind: Kind, prefix: string) =>
+  indexesOf(kind, prefix).map(({ name }) => name)
+
+/**
+ * The statement that makes a table and its indexes, as far as they are missing. What is there is not locked: a backup may be reading it. One
+ * process after the other: two that create the same name at once would fail.
+ */
+export function definitionOf(kind: Kind, prefix: string): string {
+  const table = nameOf(prefix + kind.name)
+  const statements = [
+    `PERFORM pg_advisory_xact_lock(${LOCK})`,
+    `CREATE TABLE IF NOT EXISTS ${table} (id text COLLATE "C" PRIMARY KEY, _rev text, _was text) WITH (fillfactor = 80)`,
+    ...Object.entries(kind.fields).map(
+      ([name, type]) =>
+        `IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('${table}') AND attname = '${name}' AND NOT attisdropped)
+         THEN ALTER TABLE ${table} ADD COLUMN ${nameOf(name)} ${TYPES[type]}; END IF`,
+    ),
+    ...indexesOf(kind, prefix).map(
+      ({ name, isUnique, keys }) =>
+        `IF to_regclass('${nameOf(name)}') IS NULL
+         THEN CREATE ${isUnique ? 'UNIQUE ' : ''}INDEX ${nameOf(name)} ON ${table} (${keys.map(nameOf).join(', ')}); END IF`,
+    ),
+  ]
+  return `DO $do$ BEGIN ${statements.join('; ')}; END $do$`
+}
+
+export type Row = { id: string } & Record<string, unknown>
+
+export const isRow = (row: unknown): row is Row => typeof row === 'object' && row !== null
+
+/** The columns of the rows that `rowsOf` gives: `read` is the revision that was read; none for any revision. */
+function givenOf({ fields }: Kind): string {
+  const columns = Object.entries(fields).map(([name, type]) => `${nameOf(name)} ${typeOf(type)}`)
+  return ['id text', 'read text', '_rev text', '_was text', ...columns].join(', ')
+}
+
+function rowsOf({ fields }: Kind, changes: readonly Change[]): string {
+  return JSON.stringify(
+    changes.map(({ id, revision, next = {}, becomes }) => {
+      const read = typeof revision === 'string' ? revision : undefined
+      const row: Row = { id: keptText(id), read, _rev: becomes, _was: read }
+      for (const [name, type] of Object.entries(fields)) {
+        const value = next[name]
+        if (value !== undefined) row[name] = type === 'json' ? JSON.stringify(value) : kept(value)
+      }
+      return row
+    }),
+  )
+}
+
+const kept = (value: Value) => {
+  if (typeof value === 'string') return keptText(value)
+  return value instanceof Date ? value.toISOString() : value
+}
+
+export function toldOf(kind: Kind, { id, _rev: revision, _was: was, ...row }: Row): Stored {
+  const fields: Record<string, unknown> = {}
+  for (const [name, type] of Object.entries(kind.fields)) {
+    const value = row[name]
+    const isText = typeof value === 'string'
+    if (type === 'json') fields[name] = isText ? storedJson(value) : value
+    else fields[name] = isText && type === 'text' ? textOf(value) : value
+  }
+  return storedOf(kind, textOf(id), { revision, was, fields })
+}
+
+/** Each value of a list is looked up by itself: an index then has what is found in its order. */
+export function selectionOf(kind: Kind, table: string, query: Query) {
+  const { equal = {}, by, from, below, after, isDescending, limit } = query
+  const values: unknown[] = []
+  const given = (value: unknown, type: string) => `$${values.push(value)}::${type}`
+  const typeOfField = (name: string) => typeOf(kind.fields[name] ?? 'text')
+  const lists: string[] = []
+  const conditions = Object.entries(equal).map(([name, value]) => {
+    const list = [...new Set([value].flat().map(kept))]
+    if (list.length === 1) return `${nameOf(name)} = ${given(list[0], typeOfField(name))}`
+    // No field has a name with a blank.
+    const any = nameOf(`any ${name}`)
+    lists.push(`unnest(${given(list, `${typeOfField(name)}[]`)}) AS ${any}`)
+    return `${nameOf(name)} = ${any}`
+  })
+  let order = conditions.length > 0 && !after ? '' : 'ORDER BY id'
+  if (by === undefined && after) conditions.push(`id > ${given(keptText(after.id), 'text')}`)
+  if (by !== undefined) {
+    const [name, type] = [nameOf(by), typeOfField(by)]
+    conditions.push(`${name} IS NOT NULL`)
+    if (from !== undefined) conditions.push(`${name} >= ${given(kept(from), type)}`)
+    if (below !== undefined) conditions.push(`${name} < ${given(kept(below), type)}`)
+    if (after) {
+      const place = `(${given(kept(after.value ?? ''), type)}, ${given(keptText(after.id), 'text')})`
+      conditions.push(`(${name}, id) ${isDescending ? '<' : '>'} ${place}`)
+    }
+    const direction = isDescending ? 'DESC' : 'ASC'
+    order = `ORDER BY ${name} ${direction}, id ${direction}`
+  }
+  const where = conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : ''
+  const most = `${order} LIMIT ${given(limit, 'bigint')}`
+  const ofOne = `SELECT * FROM ${table} ${where} ${most}`
+  const ofAll = `SELECT found.* FROM ${[...lists, `LATERAL (${ofOne}) found`].join(', ')} ${most}`
+  return { text: lists.length > 0 ? ofAll : ofOne, values }
+}
+
+type Sort = 'insert' | 'overwrite' | 'update' | 'remove'
+
+function sortOf({ revision, next }: Change): Sort {
+  if (!next) return 'remove'
+  if (revision === undefined) return 'insert'
+  return revision === ANY ? 'overwrite' : 'update'
+}
+
+/** A statement for each sort of change, and what it is given: it answers the ids that were done. Rows are locked in the order of their ids. */
+export function swapsOf(kind: Kind, table: string, changes: readonly Change[]) {
+  const sorts = Object.entries(statementsOf(kind, table)).map(([sort, text]) => {
+    return { text, chosen: changes.filter((change) => sortOf(change) === sort) }
+  })
+  return sorts
+    .filter(({ chosen }) => chosen.length > 0)
+    .map(({ text, chosen }) => ({ text, given: rowsOf(kind, chosen) }))
+}
+
+function statementsOf(kind: Kind, table: string): Record<Sort, string> {
+  const names = Object.keys(kind.fields).map(nameOf)
+  const given = `jsonb_to_recordset($1::jsonb) AS g (${givenOf(kind)})`
+  const insertedAt = kind.insertedAt === undefined ? undefined : nameOf(kind.insertedAt)
+  const first = names.map((name) => (name === insertedAt ? 'clock_timestamp()' : `g.${name}`))
+  const columns = ['id', '_rev', '_was', ...names]
+  const into = `INSERT INTO ${table} (${columns.join(', ')})`
+  const set = (from: string) =>
+    [...names, '_rev', '_was'].map((name) => `${name} = ${from}.${name}`).join(', ')
+  const lockRead = `WITH locked AS (
+    SELECT t.id AS locked_id, g.* FROM ${table} t
+    JOIN ${given} ON g.id = t.id AND (g.read IS NULL OR t._rev = g.read)
+    ORDER BY t.id FOR UPDATE OF t
+  )`
+  return {
+    insert: `${into}
+      SELECT g.id, g._rev, NULL, ${first.join(', ')} FROM ${given} ORDER BY g.id COLLATE "C"
+      ON CONFLICT DO NOTHING RETURNING id`,
+    overwrite: `${into}
+      SELECT ${columns.map((name) => `g.${name}`).join(', ')} FROM ${given} ORDER BY g.id COLLATE "C"
+      ON CONFLICT (id) DO UPDATE SET ${set('EXCLUDED')} RETURNING id`,
+    update: `${lockRead}
+      UPDATE ${table} t SET ${set('locked')} FROM locked WHERE t.id = locked.locked_id RETURNING t.id`,
+    // What is left has another revision.
+    remove: `${lockRead},
+      gone AS (DELETE FROM ${table} t USING locked WHERE t.id = locked.locked_id RETURNING t.id)
+      SELECT g.id FROM ${given}
+      WHERE g.id IN (SELECT id FROM gone) OR NOT EXISTS (SELECT FROM ${table} t WHERE t.id = g.id)`,
+  }
+}
