@@ -1,14 +1,19 @@
+/** Access tokens for the mail server: held in memory, asked for at the token endpoint by refresh tokens, which are among the settings. */
 import { timeout, type Clock } from '../../clock.ts'
-import type { OAuthSettings } from './settings.ts'
 import type { Log } from '../../contract/index.ts'
-import type { SettingsKeeper } from '../../settings/settings.ts'
 import { jsonOf, reachCodeOf, textOf } from '../../errors.ts'
+import type { SettingsKeeper } from '../../settings/settings.ts'
+import type { OAuthSettings } from './settings.ts'
 
 /** A token is renewed so long before its end, or after half of its life where that is short. */
 const RENEW_BEFORE_MS = 60_000
 /** Where the endpoint does not say how long a token is good. */
 const UNKNOWN_LIFE_MS = 300_000
 const REQUEST_MS = 10_000
+const MAX_ANSWER_BYTES = 65_536
+/** What may be in a token (RFC 6749, appendix A): it cannot end the command that it is sent in. */
+const TOKEN = /^[ -~]{1,16384}$/
+const ERROR_CODE = /^\w{1,64}$/
 
 /** Where refresh tokens are kept: some endpoints give a new one with each access token. */
 export interface RefreshTokens {
@@ -119,11 +124,6 @@ export function createRefreshTokens(
     },
   }
 }
-
-const MAX_ANSWER_BYTES = 65_536
-/** What may be in a token (RFC 6749, appendix A): it cannot end the command that it is sent in. */
-const TOKEN = /^[ -~]{1,16384}$/
-const ERROR_CODE = /^\w{1,64}$/
 
 interface IssuedToken {
   token: string

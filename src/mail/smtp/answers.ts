@@ -1,12 +1,18 @@
+/** What a mail server answered: an error, the name of the mail, and words that may be shown. Nothing secret is kept of it. */
 import type { NodemailerError } from 'nodemailer'
-import { AccountFlowsError, atStep, type MailFault } from '../../errors.ts'
-import type { SmtpSettings } from './settings.ts'
-import { TokenError } from './access-tokens.ts'
 import type { SMTPConnectionSendInfo } from 'nodemailer/lib/smtp-connection'
+import { AccountFlowsError, atStep, type MailFault } from '../../errors.ts'
 import type { SentMail } from '../sending.ts'
+import { TokenError } from './access-tokens.ts'
+import type { SmtpSettings } from './settings.ts'
 
 /** Commands of which the name tells more than what was being done. */
 const TELLING = /^(?:EHLO|STARTTLS|AUTH [A-Z0-9-]+|MAIL FROM|RCPT TO|DATA|RSET)$/
+const MAX_CHARS = 500
+const MAX_KEPT = 200
+const MAX_READ = 2_000
+/** So many letters of a token are worth keeping secret. */
+const PIECE = 20
 
 /** Whether the server answered the mail, and not the connection: then the connection is good for another mail. */
 export function answersTheMail(cause: unknown): boolean {
@@ -98,9 +104,6 @@ export function sharesPiece(id: string, isInMail: (piece: string) => boolean): b
   return isInMail(id) || piecesOf(id).some(isInMail)
 }
 
-/** So many letters of a token are worth keeping secret. */
-const PIECE = 20
-
 function piecesOf(id: string): string[] {
   return (id.match(/[\w-]+/g) ?? []).flatMap((run) =>
     Array.from({ length: Math.max(run.length - PIECE + 1, 0) }, (_, at) =>
@@ -118,10 +121,6 @@ function queueIdOf(response: string, isOfMail: (id: string) => boolean): string 
   const ids = words.match(/[\w.-]{6,}/g) ?? []
   return ids.find((id) => /\d/.test(id) && /\D/.test(id) && isKept(id))
 }
-
-const MAX_CHARS = 500
-const MAX_KEPT = 200
-const MAX_READ = 2_000
 
 /** Printable and short; only the codes where it repeats the password, as it is or as it was sent. */
 export function shown(

@@ -4,6 +4,7 @@ import type { MailTransport } from '../../contract/index.ts'
 import { isMailAddress } from '../../settings/addresses.ts'
 import { explain, finding, isGreeted, type Finding, type Seen } from './check/failures.ts'
 import {
+  CHECK_MS,
   checkLogin,
   checkSender,
   checkSettings,
@@ -19,7 +20,6 @@ import type { CheckMail, CheckedStep, MailCheckOptions, MailStep } from '../send
 
 const STEPS: readonly MailStep[] = ['dns', 'connect', 'tls', 'auth', 'from', 'rcpt', 'data']
 const stepsOf = (smtp?: SmtpSettings) => (smtp?.oauth ? STEPS.toSpliced(3, 0, 'token') : STEPS)
-const CHECK_MS = 30_000
 const MAX_ADDRESSES = 4
 
 /** Takes at most 30 seconds, and 2 to say goodbye. */
@@ -165,11 +165,7 @@ function unless(isEnough: () => boolean) {
 }
 
 /** A connection that keeps what is said over it, without secrets, and that can say one command alone. */
-function listeningConnection(
-  { settings, said, heard }: Seen,
-  clock: Clock,
-  tokens: AccessTokens,
-) {
+function listeningConnection({ settings, said, heard }: Seen, clock: Clock, tokens: AccessTokens) {
   return smtpConnection(settings, clock, tokens, {
     // It is checked before the login: a certificate that is refused during the handshake could not be described.
     tls: { ...tlsPolicy(settings).tls, rejectUnauthorized: false },

@@ -1,5 +1,4 @@
 import { connect, type Socket } from 'node:net'
-import type Connection from 'nodemailer/lib/smtp-connection'
 import type SMTPConnection from 'nodemailer/lib/smtp-connection'
 import type {
   SMTPConnectionCustomAuthHandler,
@@ -95,7 +94,7 @@ export function smtpConnection(
 }
 
 /** The library does not answer what is under way where the connection ends. */
-function lifeOf(smtp: Connection, socket: Socket) {
+function lifeOf(smtp: SMTPConnection, socket: Socket) {
   let failure: Error | undefined
   let failUnderWay = (_failure: Error) => {}
   const end = (error: Error = ended()) => {
@@ -133,7 +132,7 @@ const ended = () => Object.assign(new Error('Connection closed'), { code: 'ECONN
 type UnderWay = (start: (done: (error?: Error | null) => void) => void) => Promise<unknown>
 
 /** `false`: there is nobody to log in. */
-export async function logIn(
+async function logIn(
   smtp: SMTPConnection,
   underWay: UnderWay,
   { username, password, oauth }: SmtpSettings,
@@ -156,12 +155,7 @@ export async function logIn(
 }
 
 /** The library renews a token by itself, but only for some servers, and does not tell the first answer then. */
-const sayToken: SMTPConnectionCustomAuthHandler = ({
-  auth,
-  sendCommand,
-  resolve,
-  reject,
-}) => {
+const sayToken: SMTPConnectionCustomAuthHandler = ({ auth, sendCommand, resolve, reject }) => {
   const { user, token } = auth
   const sasl = Buffer.from(`user=${user}\u0001auth=Bearer ${token}\u0001\u0001`).toString('base64')
   sendCommand(`AUTH XOAUTH2 ${sasl}`, (_error, { status, response }) => {

@@ -150,7 +150,7 @@ function keptConnection(settings: SmtpSettings, clock: Clock, tokens: AccessToke
     socket,
     closed,
     quit,
-    /** Ends the wait of an idle one for its end. */
+    /** Ends the wait after which an idle one is closed. */
     stay() {},
 
     async connect() {

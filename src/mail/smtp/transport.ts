@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { systemClock, unlessAborted } from '../../clock.ts'
 import { AccountFlowsError } from '../../errors.ts'
 import type { MailTransport, TransportMail } from '../../contract/index.ts'
@@ -5,7 +6,6 @@ import type { OutgoingMail } from '../sending.ts'
 import { isSmtpConfigured, type Settings } from '../../settings/table.ts'
 import { headersOf, mustBeAddress, newMessageId } from './compose.ts'
 import { errorOf, harmless, sharesPiece } from './answers.ts'
-import { randomUUID } from 'node:crypto'
 
 const ID = /^[!-~]{1,200}$/
 /** Codes of systems and of mail servers. No token is so short. */

@@ -16,6 +16,8 @@ import type { MailCheckOptions } from '../../sending.ts'
 import type { MailTransport } from '../../../contract/index.ts'
 import { handOver } from '../transport.ts'
 
+/** How long the other side has to answer, all in all. */
+export const CHECK_MS = 30_000
 const DAY_MS = 86_400_000
 const SOON_DAYS = 14
 const UNTRUSTED =
@@ -123,8 +125,6 @@ export function checkLogin(seen: Seen, { smtp }: SmtpConnection): Finding {
     'Others on the network could read the password: set smtp_tls to starttls or implicit, then change the password.'
   return finding('warning', message, advice, reply)
 }
-
-const CHECK_MS = 30_000
 
 /** In place of the SMTP steps. A transport shows what it does only where it is handed a mail. */
 export async function checkTransport(
