@@ -7,6 +7,8 @@ export const MAIL_KINDS = {
     flow: 'password_reset',
     /** It tells of what was done to an account. Nobody asks for it, a limit puts it off, and it leaves whatever became of the account since. */
     isNotice: false,
+    /** What "This wasn't me" takes back, if the mail or its link did it. */
+    takesBack: 'password',
     /** Only the newest request of an account gets a mail, however early the others are. Otherwise each does that can be sent at once. */
     newestOnly: true,
     /** Where its link leads, below the OAuth path. */
@@ -29,6 +31,7 @@ export const MAIL_KINDS = {
     template: 'email-verification',
     flow: 'email_verification',
     isNotice: false,
+    takesBack: 'verification',
     newestOnly: false,
     page: '/verify-email',
     link: {
@@ -43,6 +46,7 @@ export const MAIL_KINDS = {
     template: 'invitation',
     flow: 'invitation',
     isNotice: false,
+    takesBack: 'password',
     newestOnly: true,
     page: '/accept-invitation',
     link: {
@@ -57,11 +61,15 @@ export const MAIL_KINDS = {
     template: 'password-changed',
     flow: 'password_reset',
     isNotice: true,
+    takesBack: 'password',
     newestOnly: false,
     page: '/forgot-password',
     link: undefined,
   },
-} as const
+} as const satisfies Record<string, { takesBack: TakenBack; [more: string]: unknown }>
+
+/** A new kind of mail must say it: a wrong one would block a password. */
+type TakenBack = 'password' | 'verification'
 
 type Rows = typeof MAIL_KINDS
 

@@ -1,7 +1,7 @@
 /** "This wasn't me": the receiver of a mail undoes what it may have done. This never gives anyone anything (3.6). */
 import { hashToken, idOf, isToken, newToken } from '../crypto/token.ts'
 import type { DisownedOutcome, Requester, User, UserStore } from '../contract/index.ts'
-import { isLinkKind, type TokenPart } from '../contract/mail-kinds.ts'
+import { isLinkKind, MAIL_KINDS, type TokenPart } from '../contract/mail-kinds.ts'
 import { isLater } from '../store/outbox-record.ts'
 import type { AccountFlowsStore, NotMeToken, Token } from '../store/index.ts'
 import { whyNoMail, type VoidLinks } from './account.ts'
@@ -67,7 +67,7 @@ type Effect = 'unused' | 'verified' | 'password' | 'later' | 'under_way'
 async function effectOf(parts: NotMeParts, mail: NotMeToken): Promise<Effect> {
   const { kind, userId, linkId } = mail
   const isOwn = ({ id }: Token) => id === linkId
-  if (kind === 'email_verification') {
+  if (MAIL_KINDS[kind].takesBack === 'verification') {
     const tokens = await parts.verificationTokens.ofUser(userId, MAX_MAILED)
     return tokens.some((token) => isOwn(token) && token.usedAt) ? 'verified' : 'unused'
   }

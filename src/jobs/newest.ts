@@ -1,4 +1,4 @@
-/** Of the requests of one account, of one kind, the newest wins. Which of two is newer, `store/request-order.ts` says. */
+/** Of the requests of one account, of one kind, the newest wins. Which of two is newer, `store/outbox-record.ts` says. */
 import type { Clock } from '../clock.ts'
 import type { User } from '../contract/index.ts'
 import { MAIL_KINDS, tokensOf, type TokenPart } from '../contract/mail-kinds.ts'

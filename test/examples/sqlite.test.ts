@@ -21,7 +21,7 @@ if (sqlite) {
       db = opened()
       return { store: sqliteStore(db), close: async () => db.close() }
     },
-    async ({ name }, id) => db.prepare(`UPDATE ${name} SET carried = '{' WHERE id = ?`).all(id),
+    async ({ name }, id) => db.prepare(`UPDATE ${name} SET parameters = '{' WHERE id = ?`).all(id),
   )
 
   describe('Flows on examples/stores/sqlite.ts', () => {

@@ -27,7 +27,7 @@ import { startFaultySmtp, type FaultySmtp, type FaultySmtpOptions } from '../sup
 import { movableClock, resetTime } from '../support/time.ts'
 
 /**
- * What the tests of `src/smtp/` share: a suite's servers and connections, sending and checking, and the authority that one process trusts.
+ * What the tests of `src/mail/smtp/` share: a suite's servers and connections, sending and checking, and the authority that one process trusts.
  * That process is this file, run as a script.
  */
 

@@ -30,6 +30,6 @@ describeOnPostgresql('On PostgreSQL', (database, empty) => {
   itIsARecordStore(
     'postgresStore()',
     async () => ({ store: postgresStore(database()), close: empty }),
-    ({ name }, id) => database().query(`UPDATE ${name} SET carried = '{' WHERE id = $1`, [id]),
+    ({ name }, id) => database().query(`UPDATE ${name} SET parameters = '{' WHERE id = $1`, [id]),
   )
 })

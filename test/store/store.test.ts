@@ -287,7 +287,7 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
     }
 
     await outbox.add(sampleMailJob({ id: 'damaged' }))
-    await stored('mail_outbox').updateOne({}, { $set: { 'carried.state': 1 } })
+    await stored('mail_outbox').updateOne({}, { $set: { 'parameters.state': 1 } })
     await delay(3)
     await outbox.add(sampleMailJob({ id: 'sound' }))
     const claim = () => outbox.claim('resolve', 10, later(1), later(minute))
