@@ -114,7 +114,7 @@ export function checkOptions(options: AccountFlowsOptions) {
     if (options[name] !== undefined) checkFunctions(options, [name])
   must(
     !options.captcha || beforeForgotPassword,
-    'captcha needs beforeForgotPassword, which judges its answer',
+    'captcha needs beforeForgotPassword, which checks its answer',
   )
   checkFunctions(clock, ['now', 'sleep'], 'clock.')
   if (hashing !== undefined) checkFunctions(hashing, ['hash', 'verify'], 'hashing.')

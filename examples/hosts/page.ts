@@ -6,7 +6,7 @@ export type Page = (req: IncomingMessage, res: ServerResponse) => Promise<void>
 
 const MAX_FORM_BYTES = 10_000
 
-/** Too many people wait for their passwords to be checked, or your own judge of passwords does not answer. */
+/** Too many people wait for their passwords to be checked, or your own check of passwords does not answer. */
 const FOR_NOW = new Set<string>(['ERR_OVERLOADED', 'ERR_VALIDATOR_FAILED'])
 
 /** Where a page does not work for now, its reader is asked to come back. */

@@ -22,7 +22,7 @@ const MODES = new Map([
 const CAUSE_OF_REASON = new Map<unknown, string>([
   ['ERR_STORE_UNAVAILABLE', 'the database cannot be reached'],
   ['ERR_OVERLOADED', 'too many passwords wait to be checked'],
-  ['ERR_VALIDATOR_FAILED', 'a new password cannot be judged'],
+  ['ERR_VALIDATOR_FAILED', 'a new password cannot be checked'],
 ])
 
 /** Every failure is a page that repeats nothing of the request, and says nothing of what failed; the log does. */

@@ -121,13 +121,13 @@ export function usersVoidingLinks(users: UserStore, voidLinks: VoidLinks): UserS
     return user
   }
 
-  const voidEach = (found: User[] = []) => Promise.all(found.map(voidIfDisabled))
+  const voidEach = (found: User[]) => Promise.all(found.map(voidIfDisabled))
 
   return {
     findById: async (id) => voidIfDisabled(await users.findById(id)),
     findByUsername: async (username) => voidIfDisabled(await users.findByUsername(username)),
     findByUsernameInAnyCase: async (username) =>
-      voidEach(await users.findByUsernameInAnyCase?.(username)),
+      voidEach((await users.findByUsernameInAnyCase?.(username)) ?? []),
     findByVerifiedEmail: async (email) => voidEach(await users.findByVerifiedEmail(email)),
     replacePasswordHash: (...of) => users.replacePasswordHash(...of),
     ...(users.setFirstPassword && {

@@ -47,8 +47,9 @@ export function forgotPassword(parts: PasswordPageParts): Route {
         const parameters = parametersFrom(fields)
         const genuine = await clients.identify(parameters)
         // Of what is not registered, only the form goes on with it.
-        const shown = answer.mode === 'invalid' ? { ...genuine, parameters } : genuine
-        pages.show(ctx, { name, locals: { ...shown, ...answer }, uiLocales, formId })
+        const again = answer.mode === 'invalid' ? { parameters } : undefined
+        const locals = { ...genuine, ...again, ...answer }
+        pages.show(ctx, { name, locals, uiLocales, formId: again && formId })
       },
     }),
   }

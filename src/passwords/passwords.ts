@@ -52,7 +52,7 @@ export function createPasswords(options: CheckedOptions, settings: () => Setting
     isAsked: () => isOn() || validatePassword !== undefined,
     validate,
 
-    /** Checks the length, then `check`, then the current password. The last costs a hash, and may throw `ERR_OVERLOADED`. */
+    /** Checks the length, then `validate`, then the current password. The last costs a hash, and may throw `ERR_OVERLOADED`. */
     async validateAll(password: string, user: User): Promise<RefusedNewPassword | undefined> {
       const refused = refuseLength(password, settings())
       if (refused) return refused

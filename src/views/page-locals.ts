@@ -21,7 +21,7 @@ export interface ShownClient {
 /** Names of apps, and how many more there are. */
 export type ShownApps = { names: string[]; more: number }
 
-/** The apps that the user was signed in to. Those in `told` are notified, and sign the user out. The others are not. */
+/** The apps that the user was signed in to. Those in `notified` are notified, and sign the user out. The others are not. */
 export type SignedOutApps = Record<'notified' | 'notNotified', ShownApps>
 
 /**
