@@ -124,8 +124,8 @@ export function withTimes(text: string, now: Date | undefined): string {
 /** @param ms - below 0: in the future. */
 function ageOf(ms: number): string {
   const length = Math.abs(ms)
-  // The header of an answer tells the second, and may be some seconds late: what just happened is not in the future.
-  if (ms < 1_000 && ms > -5_000) return 'just now'
+  // The header of an answer has the second, and may be some seconds late.
+  if (ms < 1_000 && ms > -5_000) return 'now'
   const [unit, , unitMs] = UNITS.find(([, least]) => length >= least) ?? UNITS[3]
   const long = `${Math.floor(length / unitMs)} ${unit}`
   return ms < 0 ? `in ${long}` : `${long} ago`

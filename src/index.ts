@@ -14,7 +14,7 @@ export { logJsonLines } from './log.ts'
 export { memoryMailbox, type ReceivedMail } from './mail/smtp/transport.ts'
 export type { AccountAdapter } from './oidc/account-records.ts'
 export type { AccountFlowsOptions } from './options.ts'
-export { memoryStore } from './store/memory/store.ts'
+export { memoryStore, type MemoryStore } from './store/memory/store.ts'
 export { memoryUsers } from './store/memory/users.ts'
 export { mongoStore } from './store/mongodb/store.ts'
 export { mongoUsers } from './store/mongodb/users.ts'
@@ -28,6 +28,7 @@ export type {
   BeforeForgotPassword,
   RequestParameters,
   EndedAccount,
+  EndedClients,
   ForgotPasswordRequest,
   ValidatePassword,
   Log,

@@ -38,7 +38,7 @@ export interface Stage {
 }
 
 /** `isStill`: one request at a time and no random delay, so that the fastest answers scatter by less than the cap. */
-export function validate(pairs: Pairs, random: Random, { isStill }: { isStill: boolean }): Stage {
+export function judge(pairs: Pairs, random: Random, { isStill }: { isStill: boolean }): Stage {
   const ranks = mannWhitney(pairs)
   const edge = lowEdge(pairs, random)
   const tests = Object.entries({

@@ -1,5 +1,5 @@
 import { forgot, nothing, planFor, resend, servers, SHORT } from './contrasts.ts'
-import { validate, verdictOf, type Control } from './judge.ts'
+import { judge, verdictOf, type Control } from './judge.ts'
 import { measureAnswers, type How, type Plan } from './measure.ts'
 import type { Deployment, Options } from './options.ts'
 import type { Outcome } from './report.ts'
@@ -108,14 +108,14 @@ async function prove(
   { control, isStill }: { control?: Control; isStill: boolean },
   measure: () => Promise<[title: string, Pairs][]>,
 ): Promise<void> {
-  const validated = async () =>
+  const judged = async () =>
     (await measure()).map(([title, pairs]) => ({
       title,
-      stage: validate(pairs, random, { isStill }),
+      stage: judge(pairs, random, { isStill }),
     }))
-  const first = await validated()
+  const first = await judged()
   const isSeen = first.some(({ stage }) => stage.complaints.length > 0)
-  const second = isSeen ? await validated() : []
+  const second = isSeen ? await judged() : []
   for (const [i, { title, stage }] of first.entries()) {
     const again = stage.complaints.length > 0 ? second[i]?.stage : undefined
     const stages = again ? [stage, again] : [stage]

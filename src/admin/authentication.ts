@@ -137,7 +137,7 @@ export interface GateParts extends CommonParts {
  */
 export function createAdminAuth(parts: GateParts) {
   const { adminTokens, adminJwt, requesterOf, store, audit, clock, log } = parts
-  const validate = adminJwt ? createJwtCheck(adminJwt, clock) : createTokenCheck(adminTokens)
+  const checkToken = adminJwt ? createJwtCheck(adminJwt, clock) : createTokenCheck(adminTokens)
 
   /** How many seconds the network has to wait; none: it is within the limit. */
   async function count(ctx: Context, failure: Failure): Promise<number | undefined> {
@@ -185,7 +185,7 @@ export function createAdminAuth(parts: GateParts) {
 
   return async (ctx: Context, scope: AdminScope | undefined): Promise<Admin | Problem> => {
     const [, token] = /^Bearer +([\x21-\x7e]+)$/i.exec(ctx.get('Authorization')) ?? []
-    const verdict = token === undefined ? 'no_token' : await validate(token)
+    const verdict = token === undefined ? 'no_token' : await checkToken(token)
     if (typeof verdict === 'string') return refused(ctx, { reason: verdict })
     const { actor, scopes } = verdict
     if (scope === undefined || scopes.includes(scope)) return verdict

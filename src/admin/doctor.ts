@@ -102,7 +102,7 @@ async function rangeCheck({ settings, clock }: DoctorParts): Promise<Check[]> {
     ? `The range service cannot be asked (${answer.fault}).`
     : 'The range service does not know the most common password.'
   const advice =
-    'Check password_range_url, and whether this server may connect to it. Until then the list of the package judges alone.'
+    'Check password_range_url, and whether this server may connect to it. Until then the list of the package decides alone.'
   return [{ step, ...finding('warning', message, advice) }]
 }
 

@@ -200,9 +200,11 @@ function outcomeOf({ id: mailId, job, sent, requested, failures }: KeptMail) {
 
 export async function recordOf(users: UserStore, kept: KeptMail) {
   const { job, requested, sent, failures } = kept
-  const [mail] = await withUsernames(users, job ? [job] : [])
   const events = [requested, ...failures.toReversed(), sent].filter((event) => event !== undefined)
-  const history = await withUsernames(users, events)
+  const [[mail], history] = await Promise.all([
+    withUsernames(users, job ? [job] : []),
+    withUsernames(users, events),
+  ])
   const textOf = (detail: unknown) => (typeof detail === 'string' ? detail : undefined)
   return {
     ...outcomeOf(kept),

@@ -62,8 +62,8 @@ function readQuery(search: string, kind: LinkKind, { verify }: AuthorizeSig): Pa
   const parameters = parametersFrom(query)
   const { isSigned } = MAIL_KINDS[kind].link
   const signed = query.get('authorize_sig')
-  const validated = () => (verify(signed ?? '', token, parameters) ? 'valid' : 'invalid')
-  const signature = !isSigned ? undefined : signed === null ? 'missing' : validated()
+  const verified = () => (verify(signed ?? '', token, parameters) ? 'valid' : 'invalid')
+  const signature = !isSigned ? undefined : signed === null ? 'missing' : verified()
   return { kind, token, parameters, signature, refused: refusedIn(search, isSigned) }
 }
 

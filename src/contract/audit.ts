@@ -245,14 +245,14 @@ interface OfClient {
  * everything is ended. `later`: a link that was mailed later set a password, so nothing was done. `unverified`: so is the address, and
  * everything is ended. `signed_out`: everything is ended, and nothing else could be done. `done`: it was done before.
  */
-export type DisownedOutcome = 'stopped' | 'secured' | 'later' | 'unverified' | 'signed_out' | 'done'
+export type ReportOutcome = 'stopped' | 'secured' | 'later' | 'unverified' | 'signed_out' | 'done'
 
 /** What the event `mail_reported` tells. */
 type ReportedDetails = {
   /** Its kind. */
   mail: MailKind
   password: 'blocked' | 'kept'
-  done: DisownedOutcome
+  done: ReportOutcome
   /** Names the blocked password. */
   blocked?: string
 }

@@ -1,6 +1,6 @@
 /** "This wasn't me": the receiver of a mail undoes what it may have done. This never gives anyone anything (3.6). */
 import { hashToken, idOf, isToken, newToken } from '../crypto/token.ts'
-import type { DisownedOutcome, Requester, User, UserStore } from '../contract/index.ts'
+import type { ReportOutcome, Requester, User, UserStore } from '../contract/index.ts'
 import { isLinkKind, MAIL_KINDS, type TokenPart } from '../contract/mail-kinds.ts'
 import { isLater } from '../store/outbox-record.ts'
 import type { AccountFlowsStore, NotMeToken, Token } from '../store/index.ts'
@@ -50,7 +50,7 @@ export function createNotMe(parts: NotMeParts) {
 }
 
 /** So that the event names the password that it blocked. */
-const markOf = ({ passwordHash }: User, outcome: DisownedOutcome) =>
+const markOf = ({ passwordHash }: User, outcome: ReportOutcome) =>
   outcome === 'secured' && { blocked: idOf(passwordHash) }
 
 /** Whether the account still has the password that this event blocked. */
@@ -87,7 +87,7 @@ async function undo(
   parts: NotMeParts,
   mail: NotMeToken,
   by: Requester,
-): Promise<DisownedOutcome | 'under_way'> {
+): Promise<ReportOutcome | 'under_way'> {
   const { users, voidEverything, endSessions } = parts
   const { kind, userId, email } = mail
   const user = await users.findById(userId)
@@ -119,7 +119,7 @@ async function block(
   parts: NotMeParts,
   mail: NotMeToken,
   by: Requester,
-): Promise<DisownedOutcome | 'under_way'> {
+): Promise<ReportOutcome | 'under_way'> {
   const { users, notMeTokens, endSessions, hashPassword } = parts
   const { id, userId, email } = mail
   const unusable = await notMeTokens.block(id, await hashPassword(newToken(), by))

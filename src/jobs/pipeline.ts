@@ -13,8 +13,9 @@ import { createWaking, createWorker } from './worker.ts'
 const RESOLVE_LEASE_MS = 10_000
 /** So many are claimed together. */
 const WAVE = 50
-const AT_ONCE = 150
-/** Those in places, those in line, and those whose end is being written down. The others look accounts up. */
+/** More could not end within their lease, where accounts are slow to find. */
+const LOOK_UP_AT_ONCE = 50
+/** Those in places, those in line, and those whose end is being written down. */
 const SEND_AT_ONCE = 100
 
 interface PipelineParts extends Omit<DeliverParts, 'globalLimit'> {
@@ -27,6 +28,7 @@ export function createMailPipeline(given: PipelineParts) {
   const { outbox } = store
   const globalLimit = createGlobalLimit(store.limits, settings, clock.now)
   const parts = { ...given, globalLimit }
+  let lookingUp = 0
   let sending = 0
   // While there is nowhere to send to, or no room, jobs are resolved, and wait.
   const canSend = (count: number) =>
@@ -38,6 +40,21 @@ export function createMailPipeline(given: PipelineParts) {
     return outbox.claim(stage, most, now, after(RESOLVE_LEASE_MS), after(SEND_LEASE_MS))
   }
 
+  /** Neither look-ups nor mails that are slow hold up the others. */
+  async function claimDue(): Promise<MailJob[]> {
+    const room = LOOK_UP_AT_ONCE - lookingUp
+    const mayLookUp = room >= WAVE / 2
+    if (canSend(WAVE)) return claim(mayLookUp ? 'due' : 'send', mayLookUp ? room : WAVE)
+    return mayLookUp ? claim('resolve', room) : []
+  }
+
+  async function lookUp(job: MailJob) {
+    lookingUp += 1
+    const held = await resolveJob(parts, job).finally(() => (lookingUp -= 1))
+    if (lookingUp + WAVE / 2 === LOOK_UP_AT_ONCE) worker.ring()
+    return held
+  }
+
   async function send(job: MailJob, stop: AbortSignal): Promise<void> {
     sending += 1
     await deliverMail(parts, job, stop).finally(() => (sending -= 1))
@@ -47,11 +64,11 @@ export function createMailPipeline(given: PipelineParts) {
 
   const worker = createWorker<MailJob>({
     name: 'mail',
-    atOnce: AT_ONCE,
+    atOnce: LOOK_UP_AT_ONCE + SEND_AT_ONCE,
     wave: WAVE / 2,
-    claim: (most) => claim(canSend(WAVE) ? 'due' : 'resolve', Math.min(most, WAVE)),
+    claim: claimDue,
     async work(job, stop) {
-      const held = job.state === 'resolved' ? job : await resolveJob(parts, job)
+      const held = job.state === 'resolved' ? job : await lookUp(job)
       if (!held) return
       if (canSend(1)) await send(held, stop)
       else await outbox.release(held, held.notBefore)

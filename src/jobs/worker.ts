@@ -45,7 +45,7 @@ export function createWorker<J extends Job>(parts: WorkerParts<J>) {
   function begin(job: J) {
     const working = parts
       .work(job, ends.giving.signal)
-      .catch(logFailure(parts, 'job', { job: job.id, kind: job.kind }))
+      .catch(logFailure(parts, 'job', { job: job.id, ...(job.kind && { kind: job.kind }) }))
       .finally(() => {
         underWay.delete(working)
         if (underWay.size === atOnce - wave) ring()
@@ -89,7 +89,11 @@ export function createWorker<J extends Job>(parts: WorkerParts<J>) {
   }
 }
 
-function logFailure({ name, log }: Pick<WorkerParts<Job>, 'name' | 'log'>, what: string, of = {}) {
+function logFailure(
+  { name, log }: Pick<WorkerParts<Job>, 'name' | 'log'>,
+  what: string,
+  of: Record<string, string> = {},
+) {
   return (error: unknown): undefined => {
     log('error', `${name} ${what} failed`, { ...of, error: String(error) })
   }

@@ -62,7 +62,7 @@ export function createIsLeaked(clock: Clock, log: Log) {
     if (now - toldAt >= TELL_EVERY_MS) {
       toldAt = now
       const message =
-        'the range service for leaked passwords cannot be asked; the list judges alone'
+        'the range service for leaked passwords cannot be asked; the list decides alone'
       log('warn', message, { reason: answer.fault })
     }
     return false

@@ -2,6 +2,9 @@
 export {
   ANY,
   checkQuery,
+  keptText,
+  storedJson,
+  textOf,
   storedOf,
   type Change,
   type Fields,
@@ -12,4 +15,3 @@ export {
   type Stored,
   type Value,
 } from './record-store.ts'
-export { keptText, storedJson, textOf } from './record-store.ts'

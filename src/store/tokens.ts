@@ -46,13 +46,13 @@ const FIELDS = {
 /** A record of a token, with what is never told. */
 export type TokenRecord = RecordWith<typeof FIELDS>
 
-type Untold = 'tokenHash' | 'liveOf' | 'claimedBy' | 'newHash' | 'leaseUntil' | 'purgeAt'
+type Hidden = 'tokenHash' | 'liveOf' | 'claimedBy' | 'newHash' | 'leaseUntil' | 'purgeAt'
 
 /**
  * A token of a reset, an invitation or a verification, dead or alive, with the request that it was issued for. Neither the raw token nor its hash is
  * in it (5.5). What it means, `endOf` says, and `linkState` of the flows together with its account.
  */
-export interface Token extends Omit<TokenRecord, Untold | keyof RequestParameters> {
+export interface Token extends Omit<TokenRecord, Hidden | keyof RequestParameters> {
   parameters: RequestParameters
 }
 

@@ -1,7 +1,7 @@
 import type { LinkReason, VerificationLink, VerificationReason } from '../contract/requests.ts'
 import type {
   RequestParameters,
-  DisownedOutcome,
+  ReportOutcome,
   PasswordRefusal,
   ReasonWords,
 } from '../contract/index.ts'
@@ -119,7 +119,7 @@ type VerifyEmail =
 type NotMe =
   | { mode: 'confirm'; token: string; isNotYet?: boolean }
   /** What was done. With `parameters`, a new password can be the next step. Without it, support has to help. */
-  | { mode: DisownedOutcome; parameters?: RequestParameters }
+  | { mode: ReportOutcome; parameters?: RequestParameters }
   | { mode: 'invalid'; reason: 'unknown' }
 
 /** Pages for requests that have no other answer, and their status. */

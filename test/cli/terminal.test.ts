@@ -199,7 +199,7 @@ describe('account-flows at a terminal', () => {
     const name = `Accounts of ${'a long name '.repeat(4)}etc`
     await cli.h.put({ smtp_from_name: name })
     await cli.h.put({ smtp_from_name: '' })
-    const time = /\d\d:\d\d:\d\d UTC \(\d+ (s|min) ago\)|UTC \(just now\)/
+    const time = /\d\d:\d\d:\d\d UTC \(\d+ (s|min) ago\)|UTC \(now\)/
     const { email: mailbox = '' } = await cli.h.addUser({ username: 'reader' })
     await cli.done(['user', 'send-reset', 'reader'])
     const { link } = await cli.h.mail.mailTo(mailbox)
@@ -310,9 +310,9 @@ describe('lines of a terminal', () => {
 describe('times for people', () => {
   const now = new Date('2026-11-23T08:15:04.500Z')
   for (const [iso, shown] of [
-    ['2026-11-23T08:15:04.400Z', '2026-11-23 08:15:04 UTC (just now)'],
-    ['2026-11-23T08:15:04.900Z', '2026-11-23 08:15:04 UTC (just now)'],
-    ['2026-11-23T08:15:07.500Z', '2026-11-23 08:15:07 UTC (just now)'],
+    ['2026-11-23T08:15:04.400Z', '2026-11-23 08:15:04 UTC (now)'],
+    ['2026-11-23T08:15:04.900Z', '2026-11-23 08:15:04 UTC (now)'],
+    ['2026-11-23T08:15:07.500Z', '2026-11-23 08:15:07 UTC (now)'],
     ['2026-11-23T08:15:10.500Z', '2026-11-23 08:15:10 UTC (in 6 s)'],
     ['2026-11-23T08:14:14.500Z', '2026-11-23 08:14:14 UTC (50 s ago)'],
     ['2026-11-23T08:12:04Z', '2026-11-23 08:12:04 UTC (3 min ago)'],

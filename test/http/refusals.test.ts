@@ -351,7 +351,7 @@ describe('Refusals: nothing changes, and the honest request still works', () => 
   }
 
   const accounts = () => Promise.all(Object.values(people).map(({ id }) => h.users.findById(id)))
-  const done = () => h.events.filter(({ type }) => /completed|ended|disowned/.test(type)).length
+  const done = () => h.events.filter(({ type }) => /completed|ended|reported/.test(type)).length
 
   function expectRefused(answer: Answer, back: string) {
     const [status, page, mode = '', reason] = back.split(' ')

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
-import type { Clock } from '../../src/clock.ts'
+import { systemClock, type Clock } from '../../src/clock.ts'
 import { endIn, sampleMailJob, sampleResetToken } from '../store/contract/samples.ts'
 import { createAuthorizeSig, createKeyRing } from '../../src/crypto/keys.ts'
 import { createLoginCodes } from '../../src/crypto/login-code.ts'
@@ -9,6 +9,7 @@ import { AccountFlowsError, memoryUsers, type AuditEvent } from '../../src/index
 import { createVoidLinks } from '../../src/flows/account.ts'
 import { hasUsableLink } from '../../src/flows/link.ts'
 import { createGlobalLimit } from '../../src/jobs/limits.ts'
+import { createMailPipeline } from '../../src/jobs/pipeline.ts'
 import { deliverMail, type DeliverParts } from '../../src/mail/deliver.ts'
 import { createMakeMail } from '../../src/mail/render.ts'
 import { requestNotice } from '../../src/jobs/request.ts'
@@ -19,6 +20,7 @@ import { endOf } from '../../src/store/tokens.ts'
 import type { AccountFlowsStore, MailJob, MailStage, NewMailJob } from '../../src/store/index.ts'
 import { createSettingsKeeper } from '../../src/settings/settings.ts'
 import { createViews } from '../../src/views/index.ts'
+import { eventually } from '../support/eventually.ts'
 import { sha256 } from '../support/observe.ts'
 import { tokenOf } from '../support/person.ts'
 import { keptInMemory } from '../support/kept.ts'
@@ -202,6 +204,51 @@ describe('A mail whose worker was held up until its hold on it was over', () => 
     move(SEND_LEASE_MS - 100)
     await deliverMail(slow, held, goesOn())
     expect(mails).to.have.length(1)
+  })
+})
+
+describe('Accounts that are slow to find', () => {
+  it('are looked up 50 at once, each once, and hold up no mail that was looked up before', async () => {
+    const { parts, mails, add, ask, claimOne, after } = await outboxByHand()
+    const { users, store } = parts
+    await ask()
+    const found = (await resolveJob(parts, await claimOne())) ?? expect.fail('it is to be sent')
+    await store.outbox.release(found, found.notBefore)
+    const slow = Array.from({ length: 120 }, (_, number) => `slow-${number}`)
+    for (const id of slow) {
+      add({ id, email: `${id}@example.com` })
+      await ask({ id, accountId: id, identifier: undefined, notBefore: after(-1) })
+    }
+    const waiting: (() => void)[] = []
+    const asked: string[] = []
+    const [atOnce, sent] = [new Set<number>(), () => mails.map(({ to }) => to)]
+    const pipeline = createMailPipeline({
+      ...parts,
+      clock: { ...parts.clock, sleep: systemClock.sleep },
+      sender: { ...parts.sender, canSend: () => true, close() {} },
+      users: {
+        ...users,
+        async findById(id) {
+          asked.push(id)
+          if (slow.includes(id)) await new Promise<void>((goOn) => waiting.push(goOn))
+          return users.findById(id)
+        },
+      },
+    })
+    pipeline.start()
+    for (let done = 0; done < slow.length;) {
+      const ready = Math.min(50, slow.length - done)
+      await eventually('the next accounts are asked for', () => waiting.length >= ready)
+      if (done === 0)
+        await eventually('the mail before them leaves', () => sent().includes(ANN.email))
+      atOnce.add(waiting.length)
+      done += waiting.length
+      for (const goOn of waiting.splice(0)) goOn()
+    }
+    await eventually('all mails leave', () => mails.length === slow.length + 1)
+    await pipeline.stop(1_000)
+    expect(Math.max(...atOnce)).to.equal(50)
+    expect(asked.filter((id) => slow.includes(id)).toSorted()).to.deep.equal(slow.toSorted())
   })
 })
 

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { expect } from 'chai'
 import { array, assert, integer, property, tuple } from 'fast-check'
 import { servers } from '../../bench/secrecy/contrasts.ts'
-import { isLeak, validate, type Stage } from '../../bench/secrecy/judge.ts'
+import { isLeak, judge, type Stage } from '../../bench/secrecy/judge.ts'
 import { readOptions } from '../../bench/secrecy/options.ts'
 import {
   aucMargin,
@@ -193,7 +193,7 @@ describe('The statistics of the proof', () => {
       Array.from({ length: runs }, (_, seed) => {
         const random = createRandom(seed + 1)
         const isStill = options.delayMs === undefined
-        return validate(synthetic(random, n, options), random, { isStill }).complaints
+        return judge(synthetic(random, n, options), random, { isStill }).complaints
       })
 
     it('are quiet where there is nothing to see [full]', () => {
@@ -210,7 +210,7 @@ describe('The statistics of the proof', () => {
       }
       const random = createRandom(5)
       const faster = swapped(synthetic(random, 300, { leakMs: 1 }))
-      const stage = validate(faster, random, { isStill: true })
+      const stage = judge(faster, random, { isStill: true })
       const directions = stage.complaints.map(({ direction }) => direction)
       expect(directions).to.include(-1).and.not.include(1)
       expect(stage.auc.middle).to.be.lessThan(0.2)
@@ -228,7 +228,7 @@ describe('The statistics of the proof', () => {
     it('call no equal times equal with too few pairs, and hold the AUC to its band with enough', () => {
       const near = (n: number) => {
         const pairs = synthetic(createRandom(3), n, { leakMs: 40, delayMs: WIDE })
-        const { complaints } = validate(pairs, createRandom(3), { isStill: false })
+        const { complaints } = judge(pairs, createRandom(3), { isStill: false })
         return complaints.map(({ about }) => about)
       }
       expect(near(700)).not.to.include('equivalence')
