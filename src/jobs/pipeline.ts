@@ -91,21 +91,24 @@ export function createMailPipeline(given: PipelineParts) {
     },
 
     /** Ends the jobs that cannot be read, or that nobody sent within their life. */
-    async tidy() {
-      for (const job of await outbox.giveUpUnreadable(clock.now())) {
-        const message = 'a mail job is damaged and cannot be read; it is a dead letter now'
-        log('error', message, { job, reason: 'unreadable' })
-      }
-      for (;;) {
-        const jobs = await claim('expire', WAVE)
-        if (jobs.length === 0) return
-        await Promise.all(jobs.map((job) => endUnsent(parts, job, 'expired')))
-      }
-    },
+    tidy: () => tidy(parts, () => claim('expire', WAVE)),
 
     async stop(withinMs: number) {
       await worker.stop(withinMs)
       sender.close()
     },
+  }
+}
+
+async function tidy(parts: PipelineParts, claim: () => Promise<MailJob[]>): Promise<void> {
+  const { store, clock, log } = parts
+  for (const job of await store.outbox.giveUpUnreadable(clock.now())) {
+    const message = 'a mail job is damaged and cannot be read; it is a dead letter now'
+    log('error', message, { job, reason: 'unreadable' })
+  }
+  for (;;) {
+    const jobs = await claim()
+    if (jobs.length === 0) return
+    await Promise.all(jobs.map((job) => endUnsent(parts, job, 'expired')))
   }
 }
