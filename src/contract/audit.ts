@@ -2,30 +2,34 @@ import type { ErrorCode, MailFault } from '../errors.ts'
 import type { MailKind } from './mail-kinds.ts'
 import type { TokenEnd } from '../store/tokens.ts'
 
-/** All audit events of these flows (specification, section 6). docs/reference.md is made of this, and of what `AuditEvent` says. */
+/**
+ * All audit events of these flows (specification, section 6). docs/reference.md is generated from this list and from
+ * `AuditEvent`.
+ */
 export const AUDIT_EVENT_TYPES = [
   /**
-   * Somebody asked for a reset link. Where there is a `reason`, no mail follows. `denied` is by your `beforeForgotPassword`.
-   * `too_many_requests` comes once for each network and minute.
+   * A reset link was requested. If there is a `reason`, no mail follows. `denied`: your `beforeForgotPassword` refused
+   * the request. `too_many_requests` comes once for each network and minute.
    *
    * @example ({ reason = 'mail_follows' }) => count('reset asked', reason)
    */
   'password_reset_requested',
   /**
-   * The mail server took the mail. `details.mail` is `password_changed` for the notice of a changed password.
+   * The mail server accepted the mail. `details.mail` is `password_changed` for the notice of a changed password.
    *
    * @example ({ accountId, details }) => note(accountId, details?.message_id)
    */
   'password_reset_mail_sent',
   /**
-   * An attempt to send a mail failed, or nobody will try again. `details` says where the mail server failed, and what it said.
+   * An attempt to send a mail failed, or the worker gave the mail up. `details` says at which step the mail server
+   * failed, and its reply.
    *
    * @example ({ reason, details }) => alert(reason, details?.step, details?.reply)
    */
   'password_reset_mail_failed',
   /**
-   * A reset link was used that does not work any more. `newer_password`: somebody else changed the password just then.
-   * `too_many_requests` is of forms, once for each network and minute.
+   * A reset link was used that no longer works. `newer_password`: another change replaced the password at the same time.
+   * `too_many_requests` is about forms, and comes once for each network and minute.
    *
    * @example ({ reason }) => count('reset refused', reason)
    */
@@ -37,27 +41,28 @@ export const AUDIT_EVENT_TYPES = [
    */
   'password_reset_completed',
   /**
-   * Somebody asked for a verification link. Where there is a `reason`, no mail follows. `denied` is by your `beforeForgotPassword`.
-   * `too_many_requests` comes once for each network and minute.
+   * A verification link was requested. If there is a `reason`, no mail follows. `denied`: your `beforeForgotPassword`
+   * refused the request. `too_many_requests` comes once for each network and minute.
    *
    * @example ({ reason = 'mail_follows' }) => count('verification asked', reason)
    */
   'email_verification_requested',
   /**
-   * The mail server took the mail.
+   * The mail server accepted the mail.
    *
    * @example ({ accountId, details }) => note(accountId, details?.queue_id)
    */
   'email_verification_mail_sent',
   /**
-   * An attempt to send a mail failed, or nobody will try again. `details` says where the mail server failed, and what it said.
+   * An attempt to send a mail failed, or the worker gave the mail up. `details` says at which step the mail server
+   * failed, and its reply.
    *
    * @example ({ reason, details }) => alert(reason, details?.code)
    */
   'email_verification_mail_failed',
   /**
-   * A verification link was used that does not work any more; once an hour for each link. `wrong_code`: a wrong code was typed.
-   * `too_many_requests` is of forms, once for each network and minute.
+   * A verification link was used that no longer works; once an hour for each link. `wrong_code`: the user typed a wrong
+   * code. `too_many_requests` is about forms, and comes once for each network and minute.
    *
    * @example ({ reason }) => count('verification refused', reason)
    */
@@ -75,31 +80,33 @@ export const AUDIT_EVENT_TYPES = [
    */
   'email_login_blocked',
   /**
-   * An account was invited. Where there is a `reason`, no mail follows.
+   * An account was invited. If there is a `reason`, no mail follows.
    *
    * @example ({ reason = 'mail_follows' }) => count('invited', reason)
    */
   'invitation_requested',
   /**
-   * The mail server took the mail.
+   * The mail server accepted the mail.
    *
    * @example ({ accountId, details }) => note(accountId, details?.message_id)
    */
   'invitation_mail_sent',
   /**
-   * An attempt to send a mail failed, or nobody will try again. `details` says where the mail server failed, and what it said.
+   * An attempt to send a mail failed, or the worker gave the mail up. `details` says at which step the mail server
+   * failed, and its reply.
    *
    * @example ({ reason, details }) => alert(reason, details?.code)
    */
   'invitation_mail_failed',
   /**
-   * An invitation was used that does not work any more. `too_many_requests` is of forms, once for each network and minute.
+   * An invitation was used that no longer works. `too_many_requests` is about forms, and comes once for each network and
+   * minute.
    *
    * @example ({ reason }) => count('invitation refused', reason)
    */
   'invitation_rejected',
   /**
-   * The first password is set, and the address verified. All that was signed in before is ended.
+   * The first password is set, and the address is verified. All earlier sign-ins are ended.
    *
    * @example ({ accountId }) => welcome(accountId)
    */
@@ -111,35 +118,37 @@ export const AUDIT_EVENT_TYPES = [
    */
   'sessions_ended',
   /**
-   * A client was told that the account is ended there (back-channel logout), and has ended its sessions. `details.attempts` says how
-   * often it was tried.
+   * A client was notified that the account is ended there (back-channel logout), and has ended its sessions.
+   * `details.attempts` is the number of attempts.
    *
-   * @example ({ clientId, details }) => note(clientId, 'was told, attempts:', details.attempts)
+   * @example ({ clientId, details }) => note(clientId, 'was notified, attempts:', details.attempts)
    */
   'client_logout_sent',
   /**
-   * A client was not told. It comes with the first failure, such as `timeout`, `refused_address` or `http_500`. It comes once more with
-   * the reason `gave_up`, when nobody will try again; `details.last` is then why the last attempt failed.
+   * A client was not notified. The event comes with the first failure, such as `timeout`, `refused_address` or
+   * `http_500`. It comes again with the reason `gave_up` when no worker tries any more; `details.last` is then why the
+   * last attempt failed.
    *
    * @example ({ clientId, reason }) => reason === 'gave_up' && alert('sessions live on at', clientId)
    */
   'client_logout_failed',
   /**
-   * Your own page changed a password, and called `flows.passwordChanged`. All that was signed in before is ended.
+   * Your own page changed a password, and called `flows.passwordChanged`. All earlier sign-ins are ended.
    *
    * @example ({ accountId, details }) => note(accountId, 'sessions ended:', details.idp)
    */
   'password_changed',
 
   /**
-   * Somebody pressed "This wasn't me" of a mail. `details.mail` is its kind. `details.password` is `blocked` where the password signs nobody
-   * in any more. `details.done` says what was done. `details.blocked` names the blocked password; it tells nothing about one that worked.
+   * The reader of a mail pressed "This wasn't me". `details.mail` is the kind of mail. `details.password` is `blocked`
+   * if the password no longer works. `details.done` says what was done. `details.blocked` names the blocked password,
+   * and reveals nothing about a working one.
    *
    * @example ({ accountId, details }) => alert(accountId, details.mail, details.password)
    */
   'mail_reported',
   /**
-   * Settings were changed. `details` has their names, and who did it. It has no values.
+   * Settings changed. `details` contains their names and who changed them, but no values.
    *
    * @example ({ details }) => note(details.actor, ...details.keys)
    */
@@ -151,19 +160,23 @@ export const AUDIT_EVENT_TYPES = [
    */
   'admin_auth_failed',
   /**
-   * An admin did something. Each action has details of its own. Of a forgotten account `account_hash` is there, and no `accountId`.
+   * An admin did something. Each action has its own details. For a forgotten account, there is `account_hash` and no
+   * `accountId`.
    *
    * @example ({ accountId, details }) => note(details.actor, details.action, accountId)
    */
   'admin_action',
 ] as const
 
-/** One thing that happened. A `switch` on `type` narrows it to what that event tells. It never holds a token, a password, or an identifier that a stranger typed. */
+/**
+ * One thing that happened. A `switch` on `type` narrows it to the fields of that event. It never contains a token, a
+ * password, or an identifier that a stranger typed.
+ */
 export type AuditEvent =
   | Told<`${Flow}_requested`, OfMail & { reason?: NoMail; details?: { identifier_hash: string } }>
   | Told<`${Flow}_requested`, OfMail & { reason: 'denied'; details: { identifier_hash: string } }>
   | Told<`${Flow}_requested` | `${Flow}_rejected`, { reason: 'too_many_requests' }>
-  // A notice is named in `details.mail`, and has no type of its own.
+  // `details.mail` names a notice, which has no event type of its own.
   | Told<
       `${Flow}_mail_sent`,
       OfMail & { details?: { mail?: MailKind; message_id?: string; queue_id?: string } }
@@ -208,7 +221,7 @@ type PasswordFlow = 'password_reset' | 'invitation'
 
 type Flow = PasswordFlow | 'email_verification'
 
-/** The fields of this event type besides the common ones; the others are `undefined`. */
+/** The fields of this event type besides the common ones; all others are `undefined`. */
 type Told<Type extends (typeof AUDIT_EVENT_TYPES)[number], Fields> = EventBase & {
   type: Type
 } & Fields & {
@@ -219,12 +232,12 @@ interface EventBase {
   /** Unique: a repeated event is recorded once. */
   id: string
   at: Date
-  /** Of the network that the request came from, as far as there was one. */
+  /** The address of the network that the request came from, if there was a request. */
   address?: string | undefined
   userAgent?: string | undefined
 }
 
-/** `accountId`: `undefined` where nobody was found, or looked for. */
+/** `accountId`: `undefined` if no account was found or looked up. */
 interface OfMail {
   accountId?: string | undefined
   clientId?: string | undefined
@@ -241,15 +254,16 @@ interface OfClient {
 }
 
 /**
- * What "This wasn't me" did. `stopped`: the links of that kind are void, and no login waits. `secured`: the password is blocked, and
- * everything is ended. `later`: a link that was mailed later set a password, so nothing was done. `unverified`: so is the address, and
- * everything is ended. `signed_out`: everything is ended, and nothing else could be done. `done`: it was done before.
+ * What "This wasn't me" did. `stopped`: the links of that kind are void, and no login waits. `secured`: the password is
+ * blocked, and everything is ended. `later`: a link that was mailed later set a password, so nothing was done.
+ * `unverified`: the address is unverified again, and everything is ended. `signed_out`: everything is ended, and nothing
+ * else could be done. `done`: it was done before.
  */
 export type ReportOutcome = 'stopped' | 'secured' | 'later' | 'unverified' | 'signed_out' | 'done'
 
-/** What the event `mail_reported` tells. */
+/** The details of the event `mail_reported`. */
 type ReportedDetails = {
-  /** Its kind. */
+  /** The kind of the reported mail. */
   mail: MailKind
   password: 'blocked' | 'kept'
   done: ReportOutcome
@@ -257,9 +271,9 @@ type ReportedDetails = {
   blocked?: string
 }
 
-/** Why a request gets no mail; for the audit log and the dead letters. */
+/** Why a request gets no mail, for the audit log and the dead letters. */
 export type NoMail =
-  /** Nobody has this name or verified address. */
+  /** No account has this name or verified address. */
   | 'unknown'
   /** Several accounts could be meant. */
   | 'ambiguous'
@@ -271,29 +285,29 @@ export type NoMail =
   | 'throttled'
   /** A newer request took its place. */
   | 'superseded'
-  /** The mail left before its process died. */
+  /** An earlier attempt sent the mail before its process died. */
   | 'sent_before'
-  /** It could not be sent in time. */
+  /** The mail could not be sent in time. */
   | 'expired'
-  /** The account was deleted meanwhile. */
+  /** The account has been deleted since. */
   | 'account_gone'
   | 'disabled'
   /** The account has no address. */
   | 'no_address'
-  /** The address is none that a mail can go to. */
+  /** No mail can go to this address. */
   | 'bad_address'
   /** The account has no password that could be reset. */
   | 'no_password'
   /** The account has a password, and needs no invitation. */
   | 'has_password'
 
-/** Why a mail did not leave: there is none, or an attempt failed. */
+/** Why a mail did not leave: the request gets none, or an attempt failed. */
 export type MailFailure = NoMail | ErrorCode | 'unexpected_error'
 
 /** What ended a link: its token, or its account. */
 export type LinkEnd =
   | TokenEnd
-  /** The password, the address or the account was changed since. */
+  /** The password, the address or the account has changed since. */
   | 'account_changed'
 
 type VerificationEnd = LinkEnd | 'already_verified' | 'wrong_code'
@@ -307,17 +321,17 @@ interface Sometimes {
   details?: AnyDetails | undefined
 }
 
-/** An event as it was kept. One that was damaged, or is of another version, may lack what its type tells. */
+/** A stored event. If it is damaged, or comes from another version, it may lack fields of its type. */
 export interface RecordedEvent extends EventBase, Sometimes {
   type: AuditEventType
-  /** When it was recorded, by the clock of that process. The event itself may be earlier. */
+  /** When it was recorded, by the clock of the recording process. The event itself may be earlier. */
   recordedAt: Date
 }
 
-/** How many records were deleted. `undefined`: the adapter cannot tell; they are dead all the same. */
+/** How many records were deleted. `undefined`: the adapter cannot count them; they are dead all the same. */
 export type EndedCount = number | undefined
 
-/** How many of each were ended. */
+/** How many records of each group were ended. */
 export type EndedSessions = {
   /** Grants, codes and tokens. */
   oauth: EndedCount
@@ -327,14 +341,14 @@ export type EndedSessions = {
 
 /** How many clients the account was signed in to. */
 export interface EndedClients {
-  /** They are told to sign the person out. */
+  /** Clients that are notified, so that they sign the user out. */
   notified: number
-  /** They cannot be told: the person has to sign out there. */
+  /** Clients that cannot be notified: the user has to sign out there. */
   notNotified: number
 }
 
 /** What `endSessions` ended. */
 export type EndedAccount = EndedSessions & {
-  /** Left out if it is not known, for example because the provider tells no clients. */
+  /** Left out if unknown, for example because the provider notifies no clients. */
   clients?: EndedClients
 }

@@ -1,4 +1,4 @@
-/** The query of the mailed address of a verification link (4.6): how it is written, and how it is read. */
+/** Writes and reads the query of a mailed verification link (4.6). */
 import { appendParameters, REQUEST_PARAMETERS, type VerificationLink } from './requests.ts'
 
 /** The parameters of the mailed address. */
@@ -8,24 +8,24 @@ export const SIGNED: readonly string[] = [
   'authorize_sig',
 ]
 
-/** Whether some parsers read the name as one of them: `state[]`. */
+/** Whether some parsers read the name as one of these parameters, such as `state[]`. */
 export function isBracketed(name: string): boolean {
   return SIGNED.some((signed) => name.startsWith(`${signed}[`))
 }
 
-/** The query of the mailed address (4.6). */
+/** Writes the query of the mailed address (4.6). */
 export function linkQuery({ token, parameters, authorizeSig }: VerificationLink): string {
   const query = appendParameters(new URLSearchParams({ token }), parameters)
   query.set('authorize_sig', authorizeSig)
   return query.toString()
 }
 
-/** They consist of these characters alone, so others are no part of the mailed link. */
+/** Both consist of base64url characters only; other characters are not from the mailed link. */
 const BASE64URL = new Set(['token', 'authorize_sig'])
 
 /**
- * The possible readings of the query of a mailed link, the unchanged one first. Mail programs leave `&amp;` in, break lines, and take
- * punctuation after a link for its end. Token and signature show which one was mailed.
+ * The possible readings of the query of a mailed link, the unchanged one first. Mail programs keep `&amp;`, break lines,
+ * and count punctuation after a link as its end. Token and signature show which reading was mailed.
  */
 export function readingsOf(query: string): string[] {
   const mended = query
@@ -45,7 +45,7 @@ function mendedPair(pair: string): string {
     : pair
 }
 
-/** Of a name or a value in a query or a form. `undefined`: it is not percent-encoded UTF-8. */
+/** Decodes a name or a value in a query or a form. `undefined`: it is not percent-encoded UTF-8. */
 export function decode(text: string): string | undefined {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))

@@ -1,29 +1,38 @@
-/** What everybody knows of each kind of mail. What it does is in `mail/kinds.ts`; its looks and words are in `views/`. */
+/**
+ * The facts about each kind of mail that all folders share. Its behaviour is in `mail/kinds.ts`; its looks and words are
+ * in `views/`.
+ */
 export const MAIL_KINDS = {
   password_reset: {
     /** The name of its files in `views/mails/`, and of its words. */
     template: 'password-reset',
-    /** What the types of its audit events begin with: those of `contract/audit.ts`. */
+    /** The beginning of its audit event types, which `contract/audit.ts` lists. */
     flow: 'password_reset',
-    /** It tells of what was done to an account. Nobody asks for it, a limit puts it off, and it leaves whatever became of the account since. */
+    /**
+     * Whether it reports a change to an account. No form or login asks for such a mail. A limit only delays it, and it
+     * leaves whatever the account's state is by then.
+     */
     isNotice: false,
-    /** What "This wasn't me" takes back, if the mail or its link did it. */
+    /** What "This wasn't me" undoes, if the mail or its link caused it. */
     takesBack: 'password',
-    /** Only the newest request of an account gets a mail, however early the others are. Otherwise each does that can be sent at once. */
+    /**
+     * Only the newest request of an account gets a mail, however early the others are. Otherwise each request that can
+     * be sent at once gets one.
+     */
     newestOnly: true,
     /** Where its link leads, below the OAuth path. */
     page: '/reset-password',
-    /** `undefined`: its link holds no secret, and leads to a page that anybody may open. */
+    /** `undefined`: its link holds no secret, and leads to a public page. */
     link: {
-      /** The setting that says how long the link is good. */
+      /** The setting for the lifetime of the link. */
       lifetime: 'passwordResetExpiration',
-      /** The part of the store that its tokens are in. One kind for each part: a token does not tell its kind. */
+      /** The part of the store that holds its tokens. Each part is for one kind, because a token does not say its kind. */
       tokens: 'resetTokens',
-      /** Whether `authorize_sig` covers what it carries. */
+      /** Whether `authorize_sig` covers the parameters of the link. */
       isSigned: false,
-      /** What support reads of it. */
+      /** The name of the link for support. */
       called: 'reset link',
-      /** The command by which support sends another one. */
+      /** The command that support uses to send another one. */
       command: 'user send-reset',
     },
   },
@@ -68,7 +77,7 @@ export const MAIL_KINDS = {
   },
 } as const satisfies Record<string, { takesBack: TakenBack; [more: string]: unknown }>
 
-/** A new kind of mail must say it: a wrong one would block a password. */
+/** Each kind of mail must declare this: a wrong value would block a password. */
 type TakenBack = 'password' | 'verification'
 
 type Rows = typeof MAIL_KINDS
@@ -76,9 +85,9 @@ type Rows = typeof MAIL_KINDS
 export type MailKind = keyof Rows
 /** The kinds whose mails hold a link with a token. */
 export type LinkKind = { [K in MailKind]: Rows[K]['link'] extends object ? K : never }[MailKind]
-/** Those whose link leads to a form for a password. */
+/** The kinds whose link leads to a password form. */
 export type PasswordLinkKind = Exclude<LinkKind, 'email_verification'>
-/** The parts of the store that tokens are in. */
+/** The parts of the store that hold tokens. */
 export type TokenPart = Rows[LinkKind]['link']['tokens']
 export type MailTemplate = Rows[MailKind]['template']
 

@@ -1,7 +1,7 @@
-/** A transport of the host, in the place of SMTP. */
+/** The transport that a host can use in place of SMTP. */
 export type { MailKind } from './mail-kinds.ts'
 
-/** One mail, as a transport is handed it. `sendMail` of nodemailer takes it as it is. */
+/** One mail, as a transport receives it. `sendMail` of nodemailer accepts it as it is. */
 export interface TransportMail {
   /** The settings `smtp_from` and `smtp_from_name`; the name may be empty. Left out: `smtp_from` is not set. */
   from?: { name: string; address: string }
@@ -21,7 +21,7 @@ export interface TransportMail {
 export type TransportAnswer =
   { accepted: true; id?: string } | { accepted: false; isForGood: boolean; reason: string }
 
-/** Sends mails in the place of SMTP. */
+/** Sends mails in place of SMTP. */
 export interface MailTransport {
   /**
    * Hands one mail over. An error means: try again. The signal aborts after 30 seconds, or when the process stops; a later
@@ -29,8 +29,8 @@ export interface MailTransport {
    */
   send(mail: TransportMail, signal: AbortSignal): Promise<TransportAnswer>
   /**
-   * It delivers nothing, such as a development mailbox. It gets mails only while SMTP is not configured, and production refuses
-   * it.
+   * Whether it delivers nothing, such as a development mailbox. It gets mails only while SMTP is not configured, and
+   * production refuses it.
    */
   isStandIn?: boolean
 }

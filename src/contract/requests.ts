@@ -1,8 +1,8 @@
-/** What requests carry, who sent them, and which of them a host may deny. */
+/** What requests carry, who sent them, and which ones a host may deny. */
 
 /**
- * The OAuth 2.0 parameters carried through the flows (4.2, 4.6, 4.7). An absent parameter and an empty one are two
- * different things: absent is no property at all.
+ * The OAuth 2.0 parameters that the flows carry (4.2, 4.6, 4.7). Absent and empty are different: an absent parameter has
+ * no property at all.
  */
 export interface RequestParameters {
   clientId?: string
@@ -11,38 +11,38 @@ export interface RequestParameters {
   state?: string
 }
 
-/** Request parameters that are genuine, and their client; or neither. */
+/** Genuine request parameters and their client; or neither. */
 export interface IdentifiedClient {
   parameters: RequestParameters
   client?: { clientName: string }
 }
 
-/** Who sent the request, for the audit log; and for the mail of the request, which language it asked for. */
+/** The sender of the request, for the audit log, and the languages for its mail. */
 export interface Requester {
   address: string | undefined
   userAgent: string | undefined
-  /** `ui_locales` of the request. Kept with a mail job as far as it is language tags, 100 characters at most; never audited. */
+  /** `ui_locales` of the request. A mail job keeps its language tags, at most 100 characters. It is never audited. */
   uiLocales?: string | undefined
-  /** The tags of the header `Accept-Language`, best first, with commas between them. Kept likewise, and never audited. */
+  /** The tags of the header `Accept-Language`, best first, with commas between them. Kept in the same way, and never audited. */
   acceptLanguage?: string | undefined
-  /** An admin asked for the mail: neither language nor browser of the request are those of its reader. Never audited. */
+  /** Whether an admin asked for the mail. Then the request shows neither language nor browser of the reader. Never audited. */
   isAdmin?: boolean
 }
 
-/** A form that asks for a link and was checked to be one, before anything is done for it. */
+/** A checked form that asks for a link, before anything is done for it. */
 export interface ForgotPasswordRequest {
   /** Which link: `password_reset` of forgot-password, or `email_verification` of resend-verification. */
   kind: 'password_reset' | 'email_verification'
-  /** The username or the address, as typed: anybody may have typed anything. */
+  /** The username or the address as typed. A stranger may have typed any text. */
   identifier: string
-  /** As carried, not checked. `undefined`: none. */
+  /** As sent, without a check. `undefined`: the form has none. */
   clientId: string | undefined
   requester: Requester
   /** All other fields of the form, such as the answer to a captcha. */
   fields: ReadonlyMap<string, string>
 }
 
-/** A check of the host's own, such as a captcha. Anything but `'allow'` is a denial. It has 10 seconds to answer. */
+/** A check of the host's own, such as a captcha. Any answer except `'allow'` is a denial. It has 10 seconds to answer. */
 export type BeforeForgotPassword = (
   request: ForgotPasswordRequest,
 ) => 'allow' | 'deny' | Promise<'allow' | 'deny'>
@@ -58,7 +58,7 @@ export const REQUEST_PARAMETERS: readonly [field: keyof RequestParameters, name:
     ['state', 'state'],
   ]
 
-/** Appends the request parameters under their names on the wire; what is absent stays absent. */
+/** Appends the request parameters under their names on the wire. It adds nothing for an absent one. */
 export function appendParameters(
   query: URLSearchParams,
   parameters: RequestParameters,
@@ -70,14 +70,14 @@ export function appendParameters(
   return query
 }
 
-/** The query of the address of a form that goes on with them, in this language. */
+/** The query of the address of a form that continues with these parameters, in this language. */
 export function formQuery(parameters: RequestParameters, uiLocales: string | undefined): string {
   const query = appendParameters(new URLSearchParams(), parameters)
   if (uiLocales !== undefined) query.append('ui_locales', uiLocales)
   return query.size > 0 ? `?${query.toString()}` : ''
 }
 
-/** Reads them out of a form, a query or a record; what is absent stays absent. */
+/** Reads the parameters from a form, a query or a record. An absent one stays absent. */
 export function parametersFrom(fields: {
   get(name: ParameterName): string | null | undefined
 }): RequestParameters {
@@ -89,27 +89,27 @@ export function parametersFrom(fields: {
   return parameters
 }
 
-/** The four parameters that a link carries (4.6), out of the request that it will finish. */
+/** The four parameters that a link carries (4.6), from the request that it will finish. */
 export function parametersOf({ params }: { params: Record<string, unknown> }): RequestParameters {
   const textOf = (value: unknown) => (typeof value === 'string' ? value : undefined)
   return parametersFrom({ get: (name) => textOf(params[name]) })
 }
 
-/** Absent and empty are two different things. */
+/** Compares all parameters. Absent and empty are different. */
 export function isSameRequest(a: RequestParameters, b: RequestParameters): boolean {
   return REQUEST_PARAMETERS.every(([field]) => a[field] === b[field])
 }
 
 /**
- * Why a link does nothing. `unknown`: nobody was ever given it; all others are told to those alone who hold the token. `superseded`: a
- * newer one took its place. `changed`: the account changed since.
+ * Why a link does nothing. `unknown`: this link was never sent. Only the holder of the token learns any other reason.
+ * `superseded`: a newer one took its place. `changed`: the account has changed since.
  */
 export type LinkReason = 'unknown' | 'expired' | 'used' | 'superseded' | 'changed'
 
-/** Of verification links; all of an account's live side by side. `used`: the address is verified. */
+/** The reasons for verification links. All links of an account are valid side by side. `used`: the address is verified. */
 export type VerificationReason = Exclude<LinkReason, 'superseded'>
 
-/** What a verification link carries (4.6), as the forms that act on it repeat it. */
+/** The parts of a verification link (4.6), which the forms on its page repeat. */
 export interface VerificationLink {
   token: string
   parameters: RequestParameters

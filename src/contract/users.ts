@@ -14,8 +14,8 @@ export interface User {
 }
 
 /**
- * Your user store: bring your own, or use `memoryUsers` or `mongoUsers`. Throw an error with the code `ERR_STORE_UNAVAILABLE`
- * when users cannot be reached: people are then asked to try again (503).
+ * Your user store: bring your own, or use `memoryUsers` or `mongoUsers`. Throw an error with the code
+ * `ERR_STORE_UNAVAILABLE` when users cannot be reached: pages then ask the user to try again (503).
  */
 export interface UserStore {
   /** `flows.start()` calls it once: create indexes here. */
@@ -25,8 +25,8 @@ export interface UserStore {
   /** Finds the user whose username has exactly these bytes: no trimming, no case folding. */
   findByUsername(username: string): Promise<User | undefined>
   /**
-   * Finds every user whose username equals this one; only ASCII letters match in both cases. Without it, nobody is found by a
-   * username in another case.
+   * Finds every user whose username equals this one; only ASCII letters match in both cases. Without it, a username in
+   * another case finds no user.
    */
   findByUsernameInAnyCase?(username: string): Promise<User[]>
   /** Finds every user whose verified address equals this one; only ASCII letters match in both cases. */
@@ -37,14 +37,14 @@ export interface UserStore {
    */
   findByEmail?(email: string): Promise<User[]>
   /**
-   * Compare and set, atomically: replaces the password hash only while it still is `expected`. `false`: the hash was another
-   * one, or the user is gone; nothing changed.
+   * Compare and set, atomically: replaces the password hash only while it still is `expected`. `false`: the hash
+   * differs, or the user is gone; nothing changed.
    */
   replacePasswordHash(id: string, expected: string, next: string): Promise<boolean>
   /**
-   * Sets the password of a user who has none, and makes the address verified, in one atomic step. It does so only while there is no
+   * Sets the password of a user without one, and makes the address verified, in one atomic step. It does so only while there is no
    * password, the user is enabled and the address still is `email`, byte for byte. `true` for exactly one of concurrent callers;
-   * `false`: nothing changed. Without this method nobody can be invited.
+   * `false`: nothing changed. Without this method, there are no invitations.
    */
   setFirstPassword?(id: string, email: string, hash: string): Promise<boolean>
   /**
@@ -61,33 +61,34 @@ export interface UserStore {
 }
 
 /**
- * Whether two addresses are equal except for the case of ASCII letters. `toLowerCase` would turn the Kelvin sign into a `k`,
- * and so mix up two people.
+ * Whether two addresses are equal except for the case of ASCII letters. `toLowerCase` would turn the Kelvin sign into a
+ * `k`, and so confuse two users.
  */
 export function equalsInAsciiCase(one: string, other: string): boolean {
   return foldAscii(one) === foldAscii(other)
 }
 
-/** ASCII letters in lower case; all other characters unchanged. */
+/** Converts ASCII letters to lower case; all other characters stay unchanged. */
 function foldAscii(text: string): string {
   return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
 }
 
 const BLANKS_AROUND = /^\p{White_Space}+|(?<!\p{White_Space})\p{White_Space}+$/gu
 
-/** Without the blanks around it. Only blanks: unchanged, because an empty name means nobody. */
+/** Removes the blanks around a text. A text of blanks only stays unchanged, because an empty name matches no user. */
 export function withoutBlanks(typed: string): string {
   return typed.replace(BLANKS_AROUND, '') || typed
 }
 
-/** For keys and hashes: all spellings that a phone keyboard makes of one name or address are the same text. */
+/** For keys and hashes: all spellings that a phone keyboard makes of one name or address become the same text. */
 export function foldTyped(typed: string): string {
   return foldAscii(withoutBlanks(typed))
 }
 
 /**
- * Why a new password is not taken. `password_common`: everybody tries it first, or it was leaked. `password_personal`: it is made of
- * names of the account and the service. `password_current`: it is in force already. `password_host`: your `validatePassword` refused it.
+ * Why a new password is refused. `password_common`: attackers try it first, or it was leaked. `password_personal`: it
+ * contains names of the account or the service. `password_current`: it is in force already. `password_host`: your
+ * `validatePassword` refused it.
  */
 export type PasswordRefusal =
   | 'password_mismatch'
@@ -99,13 +100,13 @@ export type PasswordRefusal =
   | 'password_current'
   | 'password_host'
 
-/** A new password that is not taken. */
+/** A refused new password. */
 export interface RefusedNewPassword {
-  /** Of those that need one password only. */
+  /** Any refusal that concerns one password alone. */
   refusal: Exclude<PasswordRefusal, 'password_mismatch'>
   /** How many characters are too many. */
   excess?: number
-  /** The words of your `validatePassword`, with `password_host`. */
+  /** The reason from your `validatePassword`, with `password_host`. */
   reason?: ReasonWords
 }
 
@@ -113,8 +114,9 @@ export interface RefusedNewPassword {
 export type ReasonWords = string | Readonly<Record<string, string>>
 
 /**
- * Your own check of a new password. `undefined` takes it; `{ reason }` refuses it, and the form shows the reason. It has 2 seconds
- * to answer. If it throws, is late or answers anything else, nobody sets a password: the page says that it does not work for now.
+ * Your own check of a new password. `undefined` accepts it; `{ reason }` refuses it, and the form shows the reason. It
+ * has 2 seconds to answer. If it throws, is late or answers anything else, no password is set: the page says that it
+ * does not work for now.
  */
 export type ValidatePassword = (
   password: string,

@@ -14,12 +14,12 @@ const AT_ONCE = 100
 const REST_MS = 60_000
 const MAX_UNAVAILABLE = 1_000
 const ATTEMPT_MS = 5_000
-/** Longer than an attempt, and what is written down of it. */
+/** Longer than an attempt and the write of its outcome. */
 const LEASE_MS = 20_000
 const LAST_RETRY_MS = 15 * 60_000
 
 interface ClientLogoutParts {
-  /** Whether there are clients that can be told. */
+  /** Whether there are clients that can be notified. */
   isOn(): boolean
   logouts: Pick<ClientLogoutStore, 'claim' | 'settle'>
   tell: TellClient
@@ -29,13 +29,13 @@ interface ClientLogoutParts {
 }
 
 /**
- * Tells clients that accounts are ended, in any number of processes. Each client is told one logout at a time. One that timed out rests
- * for a minute, so that no other client waits for it.
+ * Notifies clients of ended accounts, in any number of processes. A client gets one logout at a time. After a timeout it
+ * rests for a minute, so that no other client waits for it.
  */
 export function createClientLogouts(parts: ClientLogoutParts) {
   const { logouts, clock, log } = parts
   const after = (ms: number) => new Date(clock.now().getTime() + ms)
-  /** Those that are being told, and those that rest; until when. */
+  /** Clients that are being notified or that rest, each with the end of that time. */
   const unavailable = new Map<string, Date>()
   const keepFrom = (client: string, ms: number) =>
     setNewest(unavailable, client, after(ms), MAX_UNAVAILABLE)
@@ -74,15 +74,15 @@ export function createClientLogouts(parts: ClientLogoutParts) {
 
     stop: worker.stop,
 
-    /** There is somebody to be told. */
+    /** Call this when a logout is waiting. */
     ring: worker.ring,
   }
 }
 
-/** How an attempt ended. `undefined`: the client was told. */
+/** The outcome of an attempt. `undefined`: the client was notified. */
 type Told = LogoutFailure | undefined
 
-/** It is not known whether the client was told. */
+/** It is unknown whether the client was notified. */
 const STOPPED: LogoutFailure = { reason: 'stopped', isFinal: false }
 
 async function tried(parts: ClientLogoutParts, job: ClientLogoutJob, stop: AbortSignal) {
@@ -108,13 +108,13 @@ async function attempt(parts: ClientLogoutParts, job: ClientLogoutJob, tell: () 
   const at = clock.now()
   if (failure === STOPPED) return logouts.settle(job, { retryAt: at })
   if (!failure) {
-    // First: a process that takes it over does not record it again.
+    // The event comes first, under a fixed id: a process that takes the job over does not record it again.
     const id = `client_logout_sent:${job.id}`
     await parts.audit({ ...about(job), id, type: 'client_logout_sent', at })
     return logouts.settle(job, { state: 'sent', at })
   }
   const { reason, isFinal } = failure
-  // Of a client that is down, the first failure and the end: each attempt would fill the log.
+  // For a client that is down, only the first failure and the end are recorded. Each attempt would fill the log.
   if (job.reason === undefined) await recordFailed(parts, job, reason)
   const retryAt = new Date(at.getTime() + backoffMs(job.attempts, LAST_RETRY_MS))
   if (isFinal || retryAt >= job.expiresAt) return giveUp(parts, job, reason)

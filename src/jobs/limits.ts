@@ -1,7 +1,7 @@
 /**
- * How many mails leave for an account and for a mailbox. Who is over a limit is told nothing: the request ends without a mail, before
- * it supersedes, invalidates or creates anything. An account that has nothing to use gets one all the same while it has its spare,
- * so that strangers lock nobody out. A notice waits.
+ * Limits on mails for an account and for a mailbox. A request over a limit ends silently and without a mail, before it
+ * supersedes, invalidates or creates anything. An account without a usable link still gets a mail while it has its
+ * spare, so strangers cannot lock a user out. A notice waits instead.
  */
 import type { Clock } from '../clock.ts'
 import type { User } from '../contract/index.ts'
@@ -17,10 +17,10 @@ const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
-/** A request is counted here somewhat later than by the page that says when the next one may be made. */
+/** The worker counts a request somewhat later than the page, which says when the user may ask again. */
 const LATE_MS = 1_000
 
-/** What is counted, for how many milliseconds, and how often it may be. With a 0 there is no such limit. */
+/** What is counted, the window in milliseconds, and the most hits in it. A 0 means that there is no such limit. */
 type Limit = [key: string, windowMs: number, most: number]
 
 export interface LimitParts {
@@ -30,7 +30,7 @@ export interface LimitParts {
   clock: Clock
 }
 
-/** The limits of a mail. What is in one list is counted at once; the next list is counted if nothing of that is over. */
+/** The limits of a mail. The limits of one list are counted at once. If one is exceeded, the next list is not counted. */
 function tableOf({ settings, keyedHash }: LimitParts, job: MailJob, user: User) {
   const { kind, sendTo = user.email } = job
   const { link } = MAIL_KINDS[kind]
@@ -38,12 +38,13 @@ function tableOf({ settings, keyedHash }: LimitParts, job: MailJob, user: User) 
   const soonMs = resendCooldown - Math.min(LATE_MS, resendCooldown / 2)
   const lifeMs = link ? settings()[link.lifetime] : 0
   const verifies = kind === 'email_verification'
-  // Its password was checked: strangers, who know a name at most, do not use up what logins are sent.
+  // The user gave the right password. So strangers, who know a name at most, cannot use up the mails for logins.
   const own = job.pendingLoginId === undefined ? '' : 'login:'
-  // Whether the account only claims the mailbox. If it has left it, the mailbox of before is told.
+  // Whether the account only claims the mailbox. If the account has another address by now, this is the previous mailbox, and
+  // not a claim.
   const isClaim = job.isClaim ?? (!user.emailVerified && user.email === sendTo)
   const box = mailboxKey(sendTo ?? '')
-  // A person who used the link has a new password, and so a new spare.
+  // A user who used the link has a new password, and so a new spare.
   const proof = user.emailVerified ? passwordDigest(user.passwordHash) : ''
   const [account, mailbox] = [keyedHash(user.id), keyedHash(box)]
   const owner = keyedHash(JSON.stringify([user.id, box, proof]))
@@ -55,10 +56,10 @@ function tableOf({ settings, keyedHash }: LimitParts, job: MailJob, user: User) 
     [
       [`${own}account:${account}`, HOUR_MS, most],
       [`${own}mailbox:${mailbox}`, HOUR_MS, most],
-      // The code of a mail is good for its login alone, so each login has a mail.
+      // A mailed code is valid for one login only, so each login gets a mail.
       [`${kind}:${job.pendingLoginId ?? account}`, soonMs, 1],
     ],
-    // Half of what a mailbox gets in a day is for logins.
+    // Half of a mailbox's mails for a day are for logins.
     [[`named:${mailbox}`, DAY_MS, verifies && !own ? 15 : 0]],
     [[`day:${mailbox}`, DAY_MS, verifies ? 30 : 0]],
   ]
@@ -69,16 +70,16 @@ function tableOf({ settings, keyedHash }: LimitParts, job: MailJob, user: User) 
   return { notices, requests, spares }
 }
 
-/** Counts a mail, and answers for how many milliseconds it is over a limit. 0: it is within all. */
+/** Counts a mail, and returns for how many milliseconds it is over a limit. 0: it is within all limits. */
 export function msOverLimit(parts: LimitParts, job: MailJob, user: User): Promise<number> {
   const { notices, requests } = tableOf(parts, job, user)
   return msOver(parts, MAIL_KINDS[job.kind].isNotice ? notices : requests)
 }
 
-/** Whether the account of a request over a limit gets a mail all the same. The spare is gone by that, whatever becomes of the mail. */
+/** Whether the account of a request over a limit still gets a mail. This uses up the spare, whatever becomes of the mail. */
 export async function takesSpare(parts: LimitParts, job: MailJob, user: User): Promise<boolean> {
   const { store, clock } = parts
-  // The outbox first: a mail that leaves between the two looks has left its link.
+  // Reads the outbox first: a mail that leaves between the two reads has already stored its link.
   const requests = await store.outbox.requestsOf(user.id, job.kind)
   if (isOtherUnderWay(job, requests, clock.now())) return false
   const tokens = tokensOf(store, job.kind)
@@ -101,15 +102,15 @@ async function msOver({ store }: LimitParts, lists: Limit[][]): Promise<number> 
 
 export type GlobalLimit = ReturnType<typeof createGlobalLimit>
 
-/** `mails_per_minute`: at most so many mails leave in a minute, of all processes together; the others wait. */
+/** `mails_per_minute`: the most mails that leave in a minute, from all processes together. The others wait. */
 export function createGlobalLimit(limits: RateLimits, settings: () => Settings, now: () => Date) {
   let full = { until: new Date(0), most: 0 }
 
   return {
-    /** Whether it is worth while to take a job. A limit that was changed is in force at once. */
+    /** Whether taking a job makes sense. A changed limit applies at once. */
     isOpen: () => now() >= full.until || settings().mailsPerMinute !== full.most,
 
-    /** Counts one mail, and answers whether it may leave. */
+    /** Counts one mail, and returns whether it may leave. */
     async mayLeave(): Promise<boolean> {
       const { mailsPerMinute: most } = settings()
       if (most === 0) return true

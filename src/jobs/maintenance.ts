@@ -5,7 +5,7 @@ import type { Log } from '../contract/index.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'
 import type { AccountFlowsStore } from '../store/index.ts'
 
-/** Every process has them within two seconds. */
+/** Every process follows new settings within two seconds. */
 const FOLLOW_SETTINGS_MS = 1_900
 const SWEEP_MS = 10_000
 /** For databases that do not purge by themselves. */
@@ -14,7 +14,7 @@ const NOTE_KEYS_MS = 60_000
 const CLOCK_TOLERANCE_MS = 1_000
 const HEALTH_MS = 2_000
 
-/** Whether this process can answer people. `not_started`: also while it stops. `database`: it does not answer. */
+/** Whether this process can answer requests. `not_started`: also while it stops. `database`: the database does not answer. */
 export type Health = { isReady: true } | { isReady: false; reason: 'not_started' | 'database' }
 
 interface MaintenanceParts extends Pick<Flows, 'passwordReset' | 'invitation'> {
@@ -26,7 +26,7 @@ interface MaintenanceParts extends Pick<Flows, 'passwordReset' | 'invitation'> {
   log: Log
 }
 
-/** Work beside the requests: it follows the settings, and finishes what a dead process left. */
+/** Background work: follows the settings, and finishes what a dead process left. */
 export function createMaintenance(parts: MaintenanceParts) {
   const { settingsKeeper, passwordReset, invitation, mail, keyRing, store, clock, log } = parts
   let stopping = new AbortController()
@@ -45,7 +45,7 @@ export function createMaintenance(parts: MaintenanceParts) {
   }
 
   return {
-    /** @param sweeps - whether this process finishes the work of dead ones. */
+    /** @param sweeps - whether this process finishes the work of dead processes. */
     async start(initialSettings: Record<string, string>, sweeps: boolean) {
       stopping.abort()
       stopping = new AbortController()
@@ -73,7 +73,7 @@ export function createMaintenance(parts: MaintenanceParts) {
     async stop(withinMs: number) {
       stopping.abort()
       if (loops.length === 0) return
-      // If that fails, the note expires.
+      // If this fails, the note expires by itself.
       const forget = () => keyRing.forget().catch(() => {})
       const settled = [passwordReset, invitation].map((flow) => flow.settled())
       await within(clock, withinMs, Promise.all([...loops, ...settled]).then(forget))

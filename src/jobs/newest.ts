@@ -1,4 +1,4 @@
-/** Of the requests of one account, of one kind, the newest wins. Which of two is newer, `store/outbox-record.ts` says. */
+/** Of the requests of one account and one kind, the newest wins. `store/outbox-record.ts` decides which of two is newer. */
 import type { Clock } from '../clock.ts'
 import type { User } from '../contract/index.ts'
 import { MAIL_KINDS, tokensOf, type TokenPart } from '../contract/mail-kinds.ts'
@@ -7,8 +7,9 @@ import { MAX_LINKS } from '../flows/link.ts'
 import type { AccountFlowsStore, JobRecord, MailJob } from '../store/index.ts'
 
 /**
- * Ends earlier requests where only the newest counts, and answers whether the account asked again since. If not, earlier links end too.
- * Repeated, it changes nothing. The job counts as resolved by now, so that of two at once at least one sees the other.
+ * Ends earlier requests if only the newest counts. Returns whether the account has asked again since; if not, earlier
+ * links end too. A repeated call changes nothing. The job already counts as resolved, so at least one of two concurrent
+ * jobs sees the other.
  */
 export async function endEarlierAndCheckOvertaken(
   { store, clock }: { store: Pick<AccountFlowsStore, 'outbox' | TokenPart>; clock: Clock },
@@ -26,14 +27,17 @@ export async function endEarlierAndCheckOvertaken(
     await tokens?.revoke({ userId: user.id, upTo: orderOf(job) }, now)
     return false
   }
-  // A later one that got its mail is not there any more.
+  // A later request whose mail has left is no longer in the outbox, but its link is stored.
   const links = (await tokens?.ofUser(user.id, MAX_LINKS)) ?? []
   return links.some(
     (link) => link.pendingLoginId === job.pendingLoginId && isLater(link, attemptOf(job)),
   )
 }
 
-/** Whether a later one for the same login, or likewise for none, was looked up and is still there, be it as a dead letter. */
+/**
+ * Whether a later request was looked up and still exists, even as a dead letter. Both must be for the same login, or
+ * both for none.
+ */
 export function isOvertaken(job: MailJob, requests: JobRecord[]): boolean {
   return requests.some(
     (other) =>
@@ -43,14 +47,17 @@ export function isOvertaken(job: MailJob, requests: JobRecord[]): boolean {
   )
 }
 
-/** Those that the job ends. */
+/** The ids of the requests that the job ends. */
 export function earlierThan(job: MailJob, requests: JobRecord[]): string[] {
   return requests
     .filter((other) => isWaiting(other) && isLater(orderOf(job), orderOf(other)))
     .map(({ id }) => id)
 }
 
-/** Whether another one was looked up, and its mail may leave yet. To a request of a login only others of that login count. */
+/**
+ * Whether another request was looked up, and its mail may still leave. If the job is for a login, only requests of that
+ * login count.
+ */
 export function isOtherUnderWay(job: MailJob, requests: JobRecord[], at: Date): boolean {
   return requests.some(
     (other) =>

@@ -1,6 +1,6 @@
 /**
- * Jobs: a queue in the store, and workers that take from it, in any number of processes. This file is the way of a mail, from its job
- * until it has left. It never knows a token, a text, or a mail server.
+ * Jobs: a queue in the store, and workers that take from it, in any number of processes. This file takes a mail from its
+ * job until it has left. It never knows a token, a text, or a mail server.
  */
 import { deliverMail, type DeliverParts } from '../mail/deliver.ts'
 import { endUnsent } from '../mail/outcome.ts'
@@ -11,18 +11,18 @@ import { createGlobalLimit } from './limits.ts'
 import { createWaking, createWorker } from './worker.ts'
 
 const RESOLVE_LEASE_MS = 10_000
-/** So many are claimed together. */
+/** How many jobs are claimed together. */
 const WAVE = 50
-/** More could not end within their lease, where accounts are slow to find. */
+/** If accounts are slow to find, more look-ups could not end within their lease. */
 const LOOK_UP_AT_ONCE = 50
-/** Those in places, those in line, and those whose end is being written down. */
+/** Mails in places, mails in line, and mails whose outcome is being written. */
 const SEND_AT_ONCE = 100
 
 interface PipelineParts extends Omit<DeliverParts, 'globalLimit'> {
   sender: MailSender
 }
 
-/** Accounts are looked up also while the mail server is slow, so that earlier links die. */
+/** Looks accounts up even while the mail server is slow, so that earlier links die. */
 export function createMailPipeline(given: PipelineParts) {
   const { store, settings, sender, clock, log } = given
   const { outbox } = store
@@ -30,7 +30,7 @@ export function createMailPipeline(given: PipelineParts) {
   const parts = { ...given, globalLimit }
   let lookingUp = 0
   let sending = 0
-  // While there is nowhere to send to, or no room, jobs are resolved, and wait.
+  // While mails cannot leave, or there is no room, jobs are only resolved, and wait.
   const canSend = (count: number) =>
     sending + count <= SEND_AT_ONCE && sender.canSend() && globalLimit.isOpen()
 
@@ -40,7 +40,7 @@ export function createMailPipeline(given: PipelineParts) {
     return outbox.claim(stage, most, now, after(RESOLVE_LEASE_MS), after(SEND_LEASE_MS))
   }
 
-  /** Neither look-ups nor mails that are slow hold up the others. */
+  /** Slow look-ups do not hold up mails, and slow mails do not hold up look-ups. */
   async function claimDue(): Promise<MailJob[]> {
     const room = LOOK_UP_AT_ONCE - lookingUp
     const mayLookUp = room >= WAVE / 2
@@ -58,7 +58,7 @@ export function createMailPipeline(given: PipelineParts) {
   async function send(job: MailJob, stop: AbortSignal): Promise<void> {
     sending += 1
     await deliverMail(parts, job, stop).finally(() => (sending -= 1))
-    // There is room again for a wave of those that wait.
+    // There is room for another wave of waiting mails.
     if (sending + WAVE === SEND_AT_ONCE) worker.ring()
   }
 
@@ -77,7 +77,7 @@ export function createMailPipeline(given: PipelineParts) {
     log,
   })
 
-  /** Looks for due jobs a random short time after a time; without it, jobs are found within a second. */
+  /** Looks for due jobs a random short time after a given time. Without it, the worker finds them within a second. */
   const wake = createWaking(clock, worker.ring)
 
   return {
@@ -90,7 +90,7 @@ export function createMailPipeline(given: PipelineParts) {
       wake(job.notBefore)
     },
 
-    /** Ends the jobs that cannot be read, or that nobody sent within their life. */
+    /** Ends the jobs that are unreadable, or that no worker sent within their life. */
     tidy: () => tidy(parts, () => claim('expire', WAVE)),
 
     async stop(withinMs: number) {

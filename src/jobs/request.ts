@@ -6,20 +6,20 @@ import { WEEK_MS } from '../store/kind.ts'
 import type { MailOutbox } from '../store/index.ts'
 import type { Settings } from '../settings/table.ts'
 
-/** No username or address is longer; nothing is looked up for one that is (RFC 5321, 4.5.3.1.3). */
+/** No username or address is longer (RFC 5321, 4.5.3.1.3). A longer text is never looked up. */
 const MAX_IDENTIFIER_LENGTH = 254
 
-/** The owner wants to know of a change by somebody else, however late. */
+/** The owner wants to know of a change by a stranger, even late. */
 const NOTICE_LIFE_MS = 24 * 3_600_000
 
-/** The same for all, so that jobs become due in the order of the requests. */
+/** The same for all requests, so that jobs become due in the order of the requests. */
 const DUE_AFTER_MS = 50
 const MIN_JOB_LIFE_MS = 3_600_000
 
 export interface MailRequest {
-  /** Of the job, so that somebody can ask for it later. `undefined`: any. */
+  /** The id of the job, so that the caller can find it later. `undefined`: a random id. */
   id?: string
-  /** The id of the form that asks: sent again, it is the same request. `undefined`: each is one of its own. */
+  /** The id of the form that asks. The same form sent again is the same request. `undefined`: each call is a new request. */
   form?: string | undefined
   kind: LinkKind
   identifier?: string
@@ -30,9 +30,9 @@ export interface MailRequest {
 }
 
 /**
- * Writes the outbox job of a request for a mail: the same one write for everybody, with no user look-up. A worker takes
- * it a short time later, so that its work does not fall on the request that follows.
- * Nobody wants the mail once its link would be dead.
+ * Writes the outbox job of a request for a mail: one write, the same for every account, with no user look-up. A worker
+ * takes the job a short time later, so that its work does not slow down the next request. Once its link would be dead,
+ * the mail is of no use.
  */
 export function requestMail(
   outbox: Pick<MailOutbox, 'add'>,
@@ -42,13 +42,13 @@ export function requestMail(
 ): Promise<void> {
   const week = Math.floor(now.getTime() / WEEK_MS)
   const { kind } = request
-  // Of whom it asks for, too: the id of a form keeps nobody else's mail back.
+  // The id also covers the account that the form asks for, so one user's form cannot hold back another user's mail.
   const { id = form && idOf([form, kind, identifier, accountId, pendingLoginId, week]) } = request
   const lifetimeMs = settings[MAIL_KINDS[kind].link.lifetime]
   return outbox.add({
     ...request,
     requester: keptRequester(request.requester),
-    // One character more tells that it was too long; it is a job like the others all the same.
+    // One more character shows that the text was too long. It still becomes a job like the others.
     identifier: identifier?.slice(0, MAX_IDENTIFIER_LENGTH + 1),
     accountId,
     pendingLoginId,
@@ -59,32 +59,31 @@ export function requestMail(
   })
 }
 
-/** Whether somebody can be meant by what was typed. */
+/** Whether a typed text is short enough to name a user. */
 export function isIdentifier(typed: string): boolean {
   return typed.length <= MAX_IDENTIFIER_LENGTH
 }
 
-/** A password that was changed. */
 interface PasswordChange {
-  /** Of the end of its sessions: of each change another one. */
+  /** The id of the end of its sessions; each change has another one. */
   id: string
   accountId: string
-  /** The address to tell. A thief may have changed that of the account by the time that the mail leaves. */
+  /** The address of the notice. A thief may have changed the account's address by the time that the mail leaves. */
   email: string
-  /** The account only claims that address. */
+  /** Whether the account only claims that address. */
   isClaim?: boolean | undefined
   parameters: RequestParameters
   /** Who changed it. */
   requester: Requester
 }
 
-/** The id of a change begins with it where the host made it, and no link. */
+/** The id of a change begins with this if the host made it, without a link. */
 export const BY_HOST = 'host:'
 
-/** Before the id of the end, which the apps are found by. */
+/** Precedes the id of the end, by which the signed-out apps are found. */
 const OF_END = 'changed:'
 
-/** Asks for the mail that tells of a changed password. Repeated, it asks once. */
+/** Requests the mail that reports a changed password. Repeated, it requests one mail. */
 export function requestNotice(
   outbox: Pick<MailOutbox, 'add'>,
   { id, accountId, email, isClaim, parameters, requester }: PasswordChange,
@@ -106,13 +105,13 @@ export function requestNotice(
   })
 }
 
-/** The end that a notice is of. */
+/** The end of sessions that a notice belongs to. */
 export function endOfNotice(job: { id: string }) {
   const endId = job.id.slice(OF_END.length)
   return { endId, isByHost: endId.startsWith(BY_HOST) }
 }
 
-/** What a job keeps of its requester, who may have sent anything. */
+/** The part of a requester that a job keeps. Strangers may have sent any text. */
 function keptRequester({ uiLocales, acceptLanguage, ...requester }: Requester): Requester {
   const asked = keptTags(askedTags(uiLocales ?? ''), ' ')
   const accepted = keptTags(acceptedTags(acceptLanguage ?? ''), ',')

@@ -1,32 +1,35 @@
-/** Workers: each takes jobs of a queue, many at a time, and looks for more. It knows nothing of what they are about. */
+/** Workers: each takes jobs of a queue, many at a time, and looks for more. A worker does not know what its jobs are about. */
 import { setMaxListeners } from 'node:events'
 import { within, type Clock } from '../clock.ts'
 import type { Log } from '../contract/index.ts'
 
-/** The store cannot be reached, or is overloaded. Rings do not end this wait. */
+/** How long a worker waits when the store cannot be reached, or is overloaded. Rings do not end this wait. */
 const AFTER_FAILURE_MS = 2_000
-/** Without a ring, a worker looks for jobs so often at least. */
+/** Without a ring, a worker looks for jobs at least this often. */
 const POLL_MS = 1_000
-/** Of the time to stop, what is under way has to end by itself before it is given back. */
+/** The part of the stopping time in which running jobs may end by themselves, before they are given back. */
 const GRACE = 0.5
 const FIRST_RETRY_MS = 2_000
 const WAKE_WITHIN_MS = 250
 
-/** What the log tells of a job. */
+/** The fields of a job that the log names. */
 interface Job {
   id: string
   kind?: string
 }
 
 interface WorkerParts<J extends Job> {
-  /** For the log, such as `mail`. */
+  /** The name in the log, such as `mail`. */
   name: string
-  /** So many jobs are under way at most. */
+  /** The most jobs under way. */
   atOnce: number
-  /** More are taken once so many may be: the steps of jobs that were claimed together are one command for all of them. */
+  /** The worker takes more once it has room for this many. The steps of jobs that were claimed together share one command. */
   wave: number
   claim(most: number): Promise<J[]>
-  /** What it throws is logged; the lease of the job runs out, and it is taken again. `stop` aborts where the job is to be given back. */
+  /**
+   * An error is logged; the lease of the job runs out, and a worker takes it again. `stop` aborts when the job must be
+   * given back.
+   */
   work(job: J, stop: AbortSignal): Promise<void>
   clock: Clock
   log: Log
@@ -69,7 +72,7 @@ export function createWorker<J extends Job>(parts: WorkerParts<J>) {
   }
 
   return {
-    /** There may be something to do. */
+    /** Call this when there may be something to do. */
     ring,
 
     start() {
@@ -78,7 +81,7 @@ export function createWorker<J extends Job>(parts: WorkerParts<J>) {
       running = run(ends.stopping)
     },
 
-    /** Takes no more jobs, waits for those under way, and gives back what does not end in time: all within `withinMs`. */
+    /** Takes no more jobs, waits for the running ones, and gives back those that do not end in time: all within `withinMs`. */
     async stop(withinMs: number) {
       ends.stopping.abort()
       ring()
@@ -99,14 +102,14 @@ function logFailure(
   }
 }
 
-/** One says to take no more, the other to give back what is under way. */
+/** `stopping` ends the taking of jobs; `giving` gives back the running ones. */
 function newEnds(atOnce: number) {
   const giving = new AbortController()
   setMaxListeners(2 * atOnce, giving.signal)
   return { stopping: new AbortController(), giving }
 }
 
-/** Plans a look at jobs that are due at a time. One that is planned for soon after it already finds them too. */
+/** Plans a look at jobs that become due at a time. If a look is planned for soon after that time, it finds them too. */
 export function createWaking(clock: Clock, ring: () => void): (at: Date) => void {
   let planned: number | undefined
 
@@ -124,7 +127,10 @@ export function createWaking(clock: Clock, ring: () => void): (at: Date) => void
   }
 }
 
-/** How long to wait before another attempt: about twice as long each time. A random part keeps jobs that failed together apart. */
+/**
+ * How many milliseconds to wait before another attempt: about twice as long each time. A random part separates jobs that
+ * failed together.
+ */
 export function backoffMs(attempts: number, mostMs: number): number {
   const longest = Math.min(FIRST_RETRY_MS * 2 ** (attempts - 1), mostMs)
   return longest / 2 + Math.random() * (longest / 2)

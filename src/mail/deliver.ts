@@ -16,13 +16,13 @@ export interface DeliverParts extends ResolveParts {
 
 const LAST_RETRY_MS = 60_000
 const SETTLE_AGAIN_MS = 1_000
-/** Mails that leave soon after they were made do so without another look at their jobs. */
+/** A mail that leaves this soon after it was made needs no second look at its job. */
 const LOOK_AGAIN_MS = 1_000
 
 /**
- * Sends the mail of one resolved job: what cannot be sent is tried again, or given up.
+ * Sends the mail of one resolved job. If it cannot be sent, the job is tried again later, or given up.
  *
- * @param stop - aborts where the job is to be given back.
+ * @param stop - aborts when the job must be given back.
  */
 export async function deliverMail(parts: DeliverParts, job: JobToSend, stop: AbortSignal) {
   const sent = await trySending(parts, job, stop).catch((error: unknown) =>
@@ -40,8 +40,8 @@ async function trySending(parts: DeliverParts, job: JobToSend, stop: AbortSignal
   return outcome === 'over' ? undefined : outcome
 }
 
-// The token is made when a connection is open, or will be in a moment as mails leave. It counts only while this worker holds
-// the job. `undefined`: it has to wait.
+// The token is made when a connection is open, or will be in a moment because mails are leaving. It counts only while this
+// worker holds the job. `undefined`: the mail has to wait.
 async function send(parts: DeliverParts, job: MailJob, recipient: Recipient, place: MailPlace) {
   const { makeMail, globalLimit, clock } = parts
   if (!(await globalLimit.mayLeave())) return undefined
@@ -51,12 +51,14 @@ async function send(parts: DeliverParts, job: MailJob, recipient: Recipient, pla
     if (await isHeld(parts, job)) await endUnsent(parts, job, made)
     return 'over'
   }
-  // Whatever ends a job does so before it ends its links. Either this look sees that, or it comes after the mint, and finds the link.
+  // A job always ends before its links do. Either this check sees that end, or the links end after the new one was stored, and
+  // include it.
   const lookedAt = clock.now().getTime()
   if (await isHeld(parts, job)) {
     const mail = await made.render()
     const connection = await place.open()
-    // Of what ends meanwhile, a mail with a dead link may leave. Another worker has the job only after the end of the hold.
+    // If the job ends meanwhile, a mail with a dead link may leave. Another worker can take the job only after the end of the
+    // hold.
     const isRecent = Math.abs(clock.now().getTime() - lookedAt) < LOOK_AGAIN_MS
     if (isRecent ? isInTime(parts, job) : await isHeld(parts, job)) return connection.send(mail)
   }
@@ -64,7 +66,7 @@ async function send(parts: DeliverParts, job: MailJob, recipient: Recipient, pla
   return 'over'
 }
 
-// It left: it is not sent again because the database is away for a moment, or because the event cannot be recorded.
+// The mail has left. A short outage of the database, or an event that cannot be recorded, must not send it again.
 async function settle(parts: DeliverParts, job: MailJob, sent: SentMail, stop: AbortSignal) {
   const { store, clock, log } = parts
   for (;;) {

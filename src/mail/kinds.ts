@@ -1,6 +1,6 @@
 /**
- * What is particular to each kind of mail: who is meant by a typed name, who gets none, and the link. Looking up, sending and giving
- * up are the same for all. Nothing here knows how a mail looks, or how it leaves.
+ * What differs between the kinds of mail: the user that a typed name means, who gets no mail, and the link. Looking up,
+ * sending and giving up are the same for all. Nothing here knows how a mail looks, or how it leaves.
  */
 import type { Clock } from '../clock.ts'
 import { formQuery } from '../contract/requests.ts'
@@ -29,25 +29,26 @@ export interface LinkParts {
   pendingLogins: Pick<PendingLoginStore, 'find' | 'change'>
   authorizeSig: AuthorizeSig
   loginCodes: LoginCodes
-  /** The apps that an end of sessions signed an account out of. `undefined`: they are not known. */
+  /** The apps that an end of sessions signed an account out of. `undefined`: unknown. */
   appsOf(accountId: string, endId: string): Promise<SignedOutApps | undefined>
-  /** Where links start: base URL and OAuth path, never anything from a request. */
+  /** Where links start: base URL and OAuth path, never a part of a request. */
   oauthUrl: string
   views: Pick<Views, 'localeFor'>
   settings(): Settings
   clock: Clock
 }
 
-/** A kind leaves out what it has no need of. */
+/** A kind leaves out what it does not need. */
 interface MailFlow {
-  /** Finds whom a typed identifier means. Left out: it is never asked for by one. */
+  /** Finds the user that a typed identifier means. Left out: this kind is never requested by an identifier. */
   findUser?(users: UserStore, identifier: string): Promise<User | 'unknown' | 'ambiguous'>
   /** Why this account gets no such mail. `undefined`: it gets one. */
   refuses?(user: User, settings: Settings): NoMail | undefined
   /**
-   * Makes the link of the mail, and stores the hash of its token. `superseded`: the user has asked for another one since.
+   * Makes the link of the mail, and stores the hash of its token. `superseded`: the user has asked for another one
+   * since.
    *
-   * @param parameters - what is genuine of it.
+   * @param parameters - the genuine parameters of the request.
    */
   mint(
     parts: LinkParts,
@@ -63,18 +64,18 @@ export interface Recipient {
   email: string
 }
 
-/** The link of one mail, and what the mail says of it. The only place where a raw token is (5.5). */
+/** The link of one mail, and what the mail says about it. A raw token exists only here (5.5). */
 export interface MailLink extends Pick<
   MailLocals,
   'link' | 'lifetimeMs' | 'login' | 'apps' | 'isByHost'
 > {
-  /** Of its token. Left out: it leads to a page that anybody may open. */
+  /** The id of its token. Left out: the link leads to a public page. */
   id?: string
   /** The language of the mail, and of the pages that the link opens. */
   locale: string
 }
 
-/** The mail with a reset link: (none) → unused, and unused → invalidated, of section 3.1. */
+/** The mail with a reset link. It makes the transitions (none) → unused, and unused → invalidated, of section 3.1. */
 const resetMail: MailFlow = {
   ...passwordLinkMail('password_reset'),
   findUser,
@@ -84,13 +85,13 @@ const resetMail: MailFlow = {
   },
 }
 
-/** The mail with an invitation: the same of section 3.4. */
+/** The mail with an invitation. It makes the same transitions of section 3.4. */
 const invitationMail: MailFlow = {
   ...passwordLinkMail('invitation'),
   refuses: whyNoInvitation,
 }
 
-/** A link to a form for a password; of each account the newest alone is alive. */
+/** A link to a password form. Only the newest link of an account is live. */
 function passwordLinkMail(kind: PasswordLinkKind): Pick<MailFlow, 'mint'> {
   const { page, link } = MAIL_KINDS[kind]
 
@@ -98,7 +99,7 @@ function passwordLinkMail(kind: PasswordLinkKind): Pick<MailFlow, 'mint'> {
     async mint(parts, job, recipient, parameters) {
       const locale = localeOf(parts, job, recipient.user)
       const { token, record, told } = newLinkToken(parts, kind, job, recipient)
-      // It is not issued after that of a later request.
+      // No link is issued if a later request has one.
       const isIssued = await parts.store[link.tokens].issue({ ...record, parameters, locale })
       if (!isIssued) return 'superseded'
       return { ...told, link: `${parts.oauthUrl}${page}?token=${token}`, locale }
@@ -106,7 +107,7 @@ function passwordLinkMail(kind: PasswordLinkKind): Pick<MailFlow, 'mint'> {
   }
 }
 
-/** The mail with a verification link: (none) → unused of section 3.2. */
+/** The mail with a verification link. It makes the transition (none) → unused of section 3.2. */
 const verificationMail: MailFlow = {
   findUser: findByName,
 
@@ -124,11 +125,11 @@ const verificationMail: MailFlow = {
     const { token, record, told } = newLinkToken(parts, 'email_verification', job, recipient)
     const purgeAt = new Date(record.expiresAt.getTime() + KEEP_LOGIN_MS)
     if (pending) await pendingLogins.change({ id: pending.id }, { purgeAt })
-    // That of a login stays one of a login: it signs nobody in where that is gone.
+    // A link that was made for a login stays bound to it. If that login is gone, the link signs no user in.
     const pendingLoginId = job.pendingLoginId ?? pending?.id
     await store.verificationTokens.issue({ ...record, pendingLoginId, parameters, locale })
     const signed = { token, parameters, authorizeSig: authorizeSig.sign(token, parameters) }
-    // Its page takes a code.
+    // The mail shows a code only if the waiting page accepts one.
     const isShown = pending && isWaitingPage(pending) && isUnchanged(pending, user)
     return {
       ...told,
@@ -139,12 +140,12 @@ const verificationMail: MailFlow = {
   },
 }
 
-/** The mail that tells of a changed password. Its link leads to the forgot-password form, and holds no secret. */
+/** The notice of a changed password. Its link leads to the forgot-password form, and holds no secret. */
 const noticeMail: MailFlow = {
   async mint(parts, job, { user }) {
     const locale = localeOf(parts, job, user)
     const { endId, isByHost } = endOfNotice(job)
-    // A stranger may have chosen what the reset carried.
+    // A stranger may have chosen the parameters of the reset, so the link leaves them out.
     const query = formQuery({}, locale)
     return {
       link: `${parts.oauthUrl}${MAIL_KINDS.password_changed.page}${query}`,
@@ -155,7 +156,7 @@ const noticeMail: MailFlow = {
   },
 }
 
-/** What each kind of `contract/mail-kinds.ts` does. */
+/** The behaviour of each kind in `contract/mail-kinds.ts`. */
 export const MAIL_FLOWS: Record<MailKind, MailFlow> = {
   password_reset: resetMail,
   email_verification: verificationMail,
@@ -163,7 +164,7 @@ export const MAIL_FLOWS: Record<MailKind, MailFlow> = {
   password_changed: noticeMail,
 }
 
-/** A token for the link of a mail, what is stored of it, and what the mail tells of it. */
+/** Makes a token for the link of a mail, the record of it, and what the mail says about it. */
 function newLinkToken(
   { settings, clock }: LinkParts,
   kind: LinkKind,
@@ -188,9 +189,9 @@ function newLinkToken(
 }
 
 /**
- * The language of a mail. An admin reads nothing of what is sent.
+ * The language of a mail. If an admin asked for it, the request does not show the reader's language.
  *
- * @param uiLocales - of the login that waits for it.
+ * @param uiLocales - `ui_locales` of the login that waits for the mail.
  */
 function localeOf(
   { views }: LinkParts,

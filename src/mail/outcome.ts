@@ -1,4 +1,4 @@
-/** What becomes of a mail job: what the audit log learns, each once however often the job is taken; and how a job ends. */
+/** The outcome of a mail job: its audit events, each recorded once however often the job is taken; and how it ends. */
 import type { Clock } from '../clock.ts'
 import type { AuditEvent, Log, MailFailure, MailKind, NoMail } from '../contract/index.ts'
 import type { SentMail } from './sending.ts'
@@ -10,17 +10,17 @@ import { attemptOf } from '../store/outbox-record.ts'
 
 export interface JobParts {
   store: Pick<AccountFlowsStore, 'outbox' | 'audit' | TokenPart>
-  /** Stands for an account, a mailbox or what was typed, and tells nothing about it. */
+  /** Stands for an account, a mailbox or a typed text, and reveals nothing about it. */
   keyedHash(text: string): string
   audit(event: AuditEvent): Promise<void>
   clock: Clock
   log: Log
 }
 
-/** Anybody may have written it. */
+/** A stranger may have written the text. */
 const MAX_AUDITED_LENGTH = 256
 
-/** What an admin can mend, or should know of; the others are ordinary, and nothing of them stays. */
+/** Reasons that an admin can fix, or should know. Other reasons are ordinary, and leave no dead letter. */
 const DEAD_LETTERS: ReadonlySet<NoMail> = new Set<NoMail>([
   'expired',
   'account_gone',
@@ -49,7 +49,7 @@ export async function recordRequested(
         details: { identifier_hash: keyedHash(foldTyped(job.identifier)) },
       }),
   })
-  // A form asks again for a login that was recorded when it was blocked.
+  // If a form asks again for a login, the event was recorded when the login was blocked.
   if (job.pendingLoginId === undefined || job.isOfForm) return
   await audit({ ...event, id: `blocked:${job.id}`, type: 'email_login_blocked' })
 }
@@ -69,7 +69,7 @@ export function recordSent({ audit, clock }: JobParts, job: MailJob, sent: SentM
   })
 }
 
-/** Whether the mail left before, and its process died before it could remove the job. */
+/** Whether the mail left earlier, and its process died before it could remove the job. */
 export async function wasSent({ store }: JobParts, job: MailJob): Promise<boolean> {
   return (await store.audit.list({ id: sentId(job), limit: 1 })).length > 0
 }
@@ -96,18 +96,18 @@ function about({ parameters, requester, accountId }: MailJob) {
   return { accountId, clientId: parameters.clientId?.slice(0, MAX_AUDITED_LENGTH), ...requester }
 }
 
-// A notice belongs to what it tells of, and has no event of its own.
+// A notice uses the event types of its flow; `details.mail` tells it apart.
 function detailsOf<Known extends object>(kind: MailKind, known: Known) {
   const details = { ...(MAIL_KINDS[kind].isNotice && { mail: kind }), ...known }
   return Object.keys(details).length > 0 ? { details } : {}
 }
 
-/** Whether nobody else has the job. */
+/** Whether this worker still holds the job. */
 export async function isHeld(parts: JobParts, job: MailJob): Promise<boolean> {
   return (await parts.store.outbox.isHeld(job)) && isInTime(parts, job)
 }
 
-/** After the end of the hold somebody may take the job at any moment. */
+/** After the end of the hold, another worker may take the job at any moment. */
 export const isInTime = ({ clock }: JobParts, job: MailJob) => clock.now() < job.availableAt
 
 /** Ends a job that gets no mail. */
@@ -119,19 +119,19 @@ export async function endJob(parts: JobParts, job: MailJob, reason: NoMail): Pro
   }
 }
 
-/** Likewise, and records why; for a job whose request is recorded without a reason. */
+/** Records why, and ends the job. For a job whose request is recorded without a reason. */
 export async function endUnsent(parts: JobParts, job: MailJob, reason: NoMail): Promise<undefined> {
-  // Its process may have sent it, and died before it could remove the job.
+  // Its process may have sent the mail, and died before it could remove the job.
   const why = reason === 'expired' && (await wasSent(parts, job)) ? 'sent_before' : reason
   if (why !== 'sent_before') await recordFailed(parts, job, why)
   await endJob(parts, job, why)
 }
 
-/** Makes a dead letter of a job, and voids its links up to this attempt. `false`: somebody else holds it. */
+/** Makes a dead letter of a job, and voids its links up to this attempt. `false`: another worker holds it. */
 export async function giveUp(parts: JobParts, job: MailJob, reason: string): Promise<boolean> {
   const { kind, accountId: userId } = job
   const now = parts.clock.now()
-  // Its links first: nobody takes a dead letter up again.
+  // The links go first: no worker takes a dead letter up again.
   if (userId !== undefined)
     await tokensOf(parts.store, kind)?.revoke({ userId, upTo: attemptOf(job) }, now)
   return parts.store.outbox.giveUp(job, now, reason)

@@ -1,4 +1,4 @@
-/** Makes mails: first the link, then what is read. */
+/** Makes mails: first the link, then the text. */
 import type { RequestParameters, IdentifiedClient } from '../contract/index.ts'
 import type { OutgoingMail } from './sending.ts'
 import { MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
@@ -8,7 +8,7 @@ import { attemptOf } from '../store/outbox-record.ts'
 import type { Views } from '../views/index.ts'
 import { MAIL_FLOWS, type LinkParts, type MailLink, type Recipient } from './kinds.ts'
 
-/** As long as a notice may wait to be sent, and a week. */
+/** The longest time that a notice may wait to be sent, plus a week. */
 const NOT_ME_MS = 8 * 24 * 3_600_000
 
 interface RenderParts extends LinkParts {
@@ -17,7 +17,7 @@ interface RenderParts extends LinkParts {
 }
 
 interface MailMakerParts extends RenderParts {
-  /** Drops what does not belong to a registered client and its redirect URI, and names that client. */
+  /** Drops parameters that do not belong to a registered client and its redirect URI, and names that client. */
   identify(parameters: RequestParameters): Promise<IdentifiedClient>
 }
 
@@ -32,10 +32,10 @@ export function createMakeMail(parts: MailMakerParts) {
     const link = await MAIL_FLOWS[job.kind].mint(parts, job, recipient, parameters)
     if (link === 'superseded') return link
     return {
-      /** The mail, as it leaves. */
+      /** Makes the finished mail. */
       render: () => renderMail(parts, job, recipient, link, client),
 
-      /** The mail does not leave. */
+      /** Voids the link of a mail that does not leave. */
       async voidLink() {
         const { id } = link
         if (id !== undefined) await tokensOf(store, job.kind)?.revoke({ id }, clock.now())
@@ -44,7 +44,7 @@ export function createMakeMail(parts: MailMakerParts) {
   }
 }
 
-// The token of its "This wasn't me" is made for this attempt.
+// Each attempt makes a new token for "This wasn't me".
 async function renderMail(
   { views, store, oauthUrl, clock }: RenderParts,
   job: MailJob,

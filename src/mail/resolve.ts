@@ -16,15 +16,15 @@ export interface ResolveParts extends JobParts, LimitParts {
 
 /** How long a job is held to be sent: longer than the time in line and the attempt together. */
 export const SEND_LEASE_MS = 60_000
-/** A mail leaves earlier than this where nothing is in its way. */
+/** A mail leaves earlier than this if nothing delays it. */
 const LATE_MS = 2_000
 
-/** A job that is held to be sent. `recipient` is left out where the job had to wait since its account was looked up. */
+/** A job that is held to be sent. `recipient` is left out if the job has waited since its account was looked up. */
 export type JobToSend = MailJob & { recipient?: Recipient }
 
 /**
- * Looks the account of a job up, and does what is due whether or not the mail will arrive. Answers the job, held to be sent.
- * `undefined`: it is over.
+ * Looks up the account of a job, and does what is due whether or not the mail will arrive. Returns the job, held to be
+ * sent. `undefined`: it is over.
  */
 export async function resolveJob(
   parts: ResolveParts,
@@ -54,7 +54,7 @@ export async function resolveJob(
   }
   await recordRequested(parts, found, refusal)
   if (typeof recipient === 'string') return endUnsent(parts, found, recipient)
-  // Nobody wants two mails at once after an outage.
+  // After an outage, a user must not get two mails at once.
   const isLate = parts.clock.now().getTime() - job.requestedAt.getTime() > LATE_MS
   const isToCheck = MAIL_KINDS[job.kind].newestOnly || isLate
   if (isToCheck && (await endEarlierAndCheckOvertaken(parts, found, user)))
@@ -62,15 +62,15 @@ export async function resolveJob(
   return { ...found, attempts: job.attempts + 1, availableAt: held, recipient }
 }
 
-/** Until when the job is held to be sent. `lost`: somebody else holds it. */
+/** Returns until when the job is held to be sent. `lost`: this worker no longer holds it. */
 async function hold(parts: ResolveParts, job: MailJob, user: User, refusal: NoMail | undefined) {
   const { store, clock } = parts
-  // Before it counts as resolved: a throttled request overtakes and supersedes nothing. And once: what was let pass may have ended
-  // the earlier link.
+  // The limits come before the job counts as resolved, so that a throttled request overtakes and supersedes nothing. They come
+  // only once: a request that passed may have ended the earlier link.
   const msOver = refusal || job.isResolved ? 0 : await msOverLimit(parts, job, user)
   if (msOver > 0) {
     if (MAIL_KINDS[job.kind].isNotice) return putOff(parts, job, user, msOver)
-    // The process that has the job now needs the spare.
+    // If another process has the job now, that process needs the spare.
     if (!(await isHeld(parts, job))) return 'lost'
     if (!(await takesSpare(parts, job, user))) return 'throttled'
   }
@@ -78,7 +78,7 @@ async function hold(parts: ResolveParts, job: MailJob, user: User, refusal: NoMa
   return (await store.outbox.resolve(job, user.id, heldUntil)) ? heldUntil : 'lost'
 }
 
-/** A notice over a limit waits until that allows it, in place of the earlier ones that wait. */
+/** A notice over a limit waits until the limit allows it, and replaces earlier waiting notices. */
 async function putOff({ store, clock }: ResolveParts, job: MailJob, { id }: User, ms: number) {
   const now = clock.now()
   const at = new Date(now.getTime() + ms)
@@ -89,15 +89,15 @@ async function putOff({ store, clock }: ResolveParts, job: MailJob, { id }: User
   return 'lost'
 }
 
-/** The recipient, or why there is none. Where the job had to wait, as the account is now. */
+/** The recipient, or why there is none. If the job had to wait, the current state of the account counts. */
 export async function recipientOf(
   parts: ResolveParts,
   job: JobToSend,
 ): Promise<Recipient | NoMail> {
   if (job.recipient) return job.recipient
-  // The process before may have died: before it recorded the request, or after it sent the mail.
+  // The previous process may have died before it recorded the request, or after it sent the mail.
   if (job.attempts > 1) {
-    // Any other mail is better sent twice: a later attempt has voided its link.
+    // Any other mail may be sent twice: a later attempt has voided the earlier link.
     if (MAIL_KINDS[job.kind].isNotice && (await wasSent(parts, job))) return 'sent_before'
     await recordRequested(parts, job)
   }
@@ -115,7 +115,7 @@ async function findUser(parts: ResolveParts, { kind, accountId, identifier }: Ma
 }
 
 function asRecipient(parts: ResolveParts, { kind, sendTo }: MailJob, user: User) {
-  // A notice of what was done to an account leaves, whatever became of the account since.
+  // A notice of a change to an account leaves, whatever the account's state is by then.
   const refusal =
     sendTo === undefined && (whyNoMail(user) ?? MAIL_FLOWS[kind].refuses?.(user, parts.settings()))
   if (refusal) return refusal

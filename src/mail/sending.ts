@@ -1,46 +1,46 @@
-/** How a mail is sent, and how sending is checked: what `smtp/` does, as jobs and the admin API ask for it. */
+/** How to send a mail, and how to check sending: the interface of `smtp/` for jobs and the admin API. */
 import type { MailKind } from '../contract/mail-kinds.ts'
 import type { Settings } from '../settings/table.ts'
 
-/** One mail, rendered. */
+/** One rendered mail. */
 export interface OutgoingMail {
   to: string
   subject: string
   text: string
   html: string
-  /** Tells a machine what mail this is, in the header `X-Account-Flows-Mail`. `undefined`: no such header. */
+  /** Names the kind of mail for machines, in the header `X-Account-Flows-Mail`. `undefined`: no such header. */
   kind?: MailKind
 }
 
-/** What a mail that left is known by. */
+/** The ids of a mail that left. */
 export interface SentMail {
-  /** With its angle brackets. `undefined`: it has none of ours. */
+  /** With its angle brackets. `undefined`: the mail has no message id of this package. */
   messageId?: string
-  /** What the mail server or the transport calls it. `undefined`: its answer told none. */
+  /** The id at the mail server or the transport. `undefined`: its answer contained none. */
   queueId?: string
 }
 
 /** A connection to the mail server, for one mail. */
 export interface MailConnection {
   /**
-   * Throws one of three errors. `ERR_MAIL_ADDRESS`: nothing was said to the server yet. `ERR_MAIL_REFUSED`: the server will
-   * never accept this mail. `ERR_MAIL_FAILED`: a later attempt may succeed.
+   * Throws one of three errors. `ERR_MAIL_ADDRESS`: the address is wrong, and the server has heard nothing yet.
+   * `ERR_MAIL_REFUSED`: the server will never accept this mail. `ERR_MAIL_FAILED`: a later attempt may succeed.
    */
   send(mail: OutgoingMail): Promise<SentMail>
 }
 
-/** A mail's place at the few connections. */
+/** A mail's place in the queue for the few connections. */
 export interface MailPlace {
-  /** Mails leave just now. So a connection will be free in a moment, and the mail can be made until then. */
+  /** Mails are leaving just now. So a connection will be free in a moment, and the mail can be made meanwhile. */
   isFlowing: boolean
   /**
-   * Opens a connection, or takes an idle one that still answers; a transport replaces it. It waits until one may be open.
-   * Repeated, it answers the same. Throws `ERR_MAIL_FAILED`.
+   * Opens a connection, or takes an idle one that still answers; a transport replaces it. It waits while too many are open.
+   * A repeated call returns the same one. Throws `ERR_MAIL_FAILED`.
    */
   open(): Promise<MailConnection>
 }
 
-/** So many are open to one mail server, at most. */
+/** The most open connections to one mail server. */
 export const MAX_CONNECTIONS = 5
 
 /** Sends through the transport of the host, or through an SMTP server. */
@@ -54,7 +54,7 @@ export interface MailSender {
    * @returns `undefined`: no place got free in time, or under these settings, or `stop` aborted. Nothing was tried.
    */
   withPlace<T>(stop: AbortSignal, work: (place: MailPlace) => Promise<T>): Promise<T | undefined>
-  /** Idle connections at once, busy ones when their mail is through. */
+  /** Closes idle connections at once, and busy ones when their mail is through. */
   close(): void
 }
 
@@ -65,18 +65,18 @@ export type MailStep = 'dns' | 'connect' | 'tls' | 'token' | 'auth' | 'from' | '
 export interface CheckedStep<Step extends string = MailStep> {
   step: Step
   status: 'ok' | 'advice' | 'warning' | 'failed' | 'skipped'
-  /** One sentence: what is so. */
+  /** One sentence about the result. */
   message: string
-  /** What the other side said, without anything secret; at most 500 printable characters. */
+  /** The other side's reply, without secrets; at most 500 printable characters. */
   reply?: string
-  /** What to do. */
+  /** What the admin can do. */
   advice?: string
 }
 
 export interface MailCheckOptions {
-  /** Whom to send to. `undefined`: no recipient is tried. */
+  /** The recipient. `undefined`: no recipient is tried. */
   to?: string
-  /** Really sent to `to`. `undefined`: the recipient is tried, and nothing is sent. */
+  /** The mail to really send to `to`. `undefined`: the recipient is tried, and nothing is sent. */
   mail?: Omit<OutgoingMail, 'to'>
 }
 

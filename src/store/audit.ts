@@ -1,4 +1,4 @@
-/** What happened (6): each event once. */
+/** Audit events (6). Each event is recorded once. */
 import type { Clock } from '../clock.ts'
 import type { AuditEvent, AuditEventType, RecordedEvent } from '../contract/audit.ts'
 import { defined, holds, kindOf, type RecordOf } from './kind.ts'
@@ -16,7 +16,7 @@ export const AUDIT_EVENTS = kindOf({
     clientId: 'text?',
     reason: 'text?',
     details: holds<Record<string, unknown> | undefined>('json?'),
-    /** Of the details, to be found by. */
+    /** A copy of `details.identifier_hash`, so that an index can find it. */
     identifierHash: 'text?',
     recordedAt: 'time',
     purgeAt: 'time',
@@ -34,18 +34,18 @@ export const AUDIT_EVENTS = kindOf({
 type EventRecord = RecordOf<typeof AUDIT_EVENTS>
 
 export interface AuditQuery {
-  /** That one alone. */
+  /** Selects the one event with this id. */
   id?: string | undefined
   accountId?: string | undefined
-  /** `details.identifier_hash` of what somebody typed who was not found, as `foldTyped` makes it. */
+  /** Selects by `details.identifier_hash`: the hash of a typed name that matches no user, as `foldTyped` makes it. */
   identifierHash?: string | undefined
   types?: AuditEventType[] | undefined
-  /** Only what was recorded at this time or later. */
+  /** Selects events that were recorded at this time or later. */
   recordedFrom?: Date | undefined
   limit: number
 }
 
-/** Of more at once, the order is lost. */
+/** How far a time may run ahead of the clock. Beyond that, events of one burst lose their order. */
 const MAX_AHEAD_MS = 100
 
 export type AuditLog = ReturnType<typeof auditLog>
@@ -53,7 +53,7 @@ export type AuditLog = ReturnType<typeof auditLog>
 export function auditLog(records: Records, { now }: Pick<Clock, 'now'>) {
   const events = tableOf(records, AUDIT_EVENTS)
   let last = -Infinity
-  /** Events of one process are told in the order in which they were recorded, though several come in a millisecond. */
+  /** Gives the events of one process increasing times, so that they keep their order even within a millisecond. */
   function inOrder(): Date {
     const at = now().getTime()
     last = last >= at && last < at + MAX_AHEAD_MS ? last + 1 : at
@@ -62,8 +62,8 @@ export function auditLog(records: Records, { now }: Pick<Clock, 'now'>) {
 
   return {
     /**
-     * Keeps the event for `keepMs` from now on; it is removed then or a little later. `false`: an event with this id was recorded
-     * before; nothing changed.
+     * Keeps the event for `keepMs` from now on. It is removed then or a little later. `false`: an event with this id
+     * already exists, and nothing changes.
      */
     record(event: AuditEvent, keepMs: number): Promise<boolean> {
       const hash = event.details && Reflect.get(event.details, 'identifier_hash')
@@ -73,7 +73,7 @@ export function auditLog(records: Records, { now }: Pick<Clock, 'now'>) {
       return events.insert({ ...event, identifierHash, recordedAt, purgeAt })
     },
 
-    /** The one that was recorded last comes first. */
+    /** Lists the last recorded event first. */
     async list(query: AuditQuery): Promise<RecordedEvent[]> {
       const { id, accountId, identifierHash, types, recordedFrom: from, limit } = query
       const isAsked = (event: EventRecord) =>
@@ -81,7 +81,7 @@ export function auditLog(records: Records, { now }: Pick<Clock, 'now'>) {
         (identifierHash === undefined || event.identifierHash === identifierHash) &&
         (!types || types.some((type) => type === event.type)) &&
         (!from || event.recordedAt >= from)
-      // What an index answers; the rest is looked at.
+      // An index answers this part of the query; the code below checks the rest.
       let equal: QueryOf<EventRecord>['equal'] = types ? { type: types } : {}
       if (accountId !== undefined) equal = { accountId }
       if (identifierHash !== undefined) equal = { identifierHash }

@@ -1,4 +1,4 @@
-/** One command for many calls of one turn. Where the answer of a swap is lost, what is there is read. */
+/** Sends many calls of one turn as one command. If the answer of a swap is lost, it reads the records again. */
 import type { Clock } from '../clock.ts'
 import { AccountFlowsError } from '../errors.ts'
 import {
@@ -11,16 +11,16 @@ import {
   type Stored,
 } from './record-store.ts'
 
-/** Commands grow no longer than this. */
+/** The most items in one command. */
 const MAX = 100
-/** A command that takes so long keeps no other call waiting. */
+/** The next command does not wait for one that takes longer than this. */
 const SLOW_MS = 250
 
 /**
- * One command for many calls. Calls that come while a command runs, or in the same turn of the event loop, share the next one. A
- * call never joins a command that was sent before: its answer would not know what was written since.
+ * Runs many calls as one command. Calls of the same turn of the event loop share a command, and so do calls that wait
+ * for a running one. A call never joins a command that was sent before: its answer would not include later writes.
  *
- * @param run - answers a result for each item, in their order; what it throws, all its callers get.
+ * @param run - returns one result for each item, in their order. If it throws, all its callers get the error.
  */
 export function together<Item, Result>(
   { now }: Pick<Clock, 'now'>,
@@ -41,7 +41,7 @@ export function together<Item, Result>(
       } catch (error) {
         for (const { reject } of calls) reject(error)
       }
-      // Who has an answer may have its next call ready.
+      // A caller that has its answer may make its next call now.
       await Promise.resolve()
     }
     underWay -= 1
@@ -57,24 +57,24 @@ export function together<Item, Result>(
     })
 }
 
-/** The verbs for one kind, one item a call. */
+/** The verbs for one kind, with one item for each call. */
 export const batched = (store: RecordStore, kind: Kind, clock: Clock) => ({
   get: together(clock, (ids: string[]) => store.get(kind, ids)),
   find: together(clock, (queries: Query[]) => findAll(store, kind, queries)),
   swap: together(clock, (changes: Change[]) => swapAll(store, kind, changes)),
 })
 
-/** Whether a change was done, or why that is not known. */
+/** Whether a change was done, or the error that leaves this unknown. */
 type Answer = unknown
 
 async function swapAll(store: RecordStore, kind: Kind, changes: Change[]): Promise<Answer[]> {
-  // Of several that overwrite a record the last one is enough: nobody has seen the others.
+  // Of several overwrites of a record, the last one is enough: no caller has read the others.
   const overwrites = changes.filter(({ revision }) => revision === ANY)
   const last = new Map(overwrites.map((change) => [change.id, change]))
   const sent = changes.map((change) => (change.revision === ANY && last.get(change.id)) || change)
   const answers = new Map<Change, Answer>()
   for (let left = [...new Set(sent)]; left.length > 0;) {
-    // A command has one change of a record.
+    // A command holds at most one change of each record.
     const firsts = new Map(left.toReversed().map((change) => [change.id, change]))
     const now = left.filter((change) => firsts.get(change.id) === change)
     left = left.filter((change) => firsts.get(change.id) !== change)
@@ -85,8 +85,9 @@ async function swapAll(store: RecordStore, kind: Kind, changes: Change[]): Promi
 }
 
 /**
- * Where a swap failed, some changes of it may be done, and others may be under way still. What is there tells. What did not arrive is sent
- * once more, under the same name, and alone: what one caller gave fails for that caller.
+ * After a failed swap, some changes may be done, and others may still be running. The current records show which. A
+ * change that did not arrive is sent once more, alone and with the same `becomes`. So bad data of one caller fails for
+ * that caller only.
  */
 async function swapOnce(store: RecordStore, kind: Kind, changes: Change[]): Promise<Answer[]> {
   const done = await store.swap(kind, changes).catch(() => undefined)
@@ -106,7 +107,7 @@ async function swapOnce(store: RecordStore, kind: Kind, changes: Change[]): Prom
 async function alone(store: RecordStore, kind: Kind, change: Change): Promise<Answer> {
   const [done] = await store.swap(kind, [change])
   if (done) return true
-  // It may be the first one that came in between.
+  // The record may be what the first attempt of this change wrote.
   const [found] = await store.get(kind, [change.id])
   return found ? (isDone(change, found) ?? lost()) : false
 }
@@ -114,13 +115,13 @@ async function alone(store: RecordStore, kind: Kind, change: Change): Promise<An
 const lost = () =>
   new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'the answer of the database was lost')
 
-/** What queries are found by that ask for the same, each for another text of one field. */
+/** Queries that ask for the same, each with another text in one field. */
 interface Group {
   texts: Set<string>
   found?: Promise<Stored[]>
 }
 
-/** Queries that differ in one value alone are one command. */
+/** Sends queries that differ in one value only as one command. */
 function findAll(store: RecordStore, kind: Kind, queries: Query[]): Promise<Stored[][]> {
   const groups = new Map<string, Group>()
   const asked = queries.map((query) => {
@@ -145,7 +146,8 @@ function findAll(store: RecordStore, kind: Kind, queries: Query[]): Promise<Stor
       limit,
     }))
     const own = found.filter(({ fields }) => fields?.[field] === text).slice(0, query.limit)
-    // Whose a damaged record is, nobody knows; and others may have taken the places of more.
+    // A damaged record does not show which query it belongs to. At the limit, records of other queries may have taken the
+    // places of this one's.
     const isWhole = found.length < limit || own.length === query.limit
     return isWhole && found.every(({ fields }) => fields) ? own : store.find(kind, query)
   })

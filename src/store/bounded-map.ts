@@ -1,4 +1,4 @@
-/** Sets a value as the newest of a map. Of more than `most`, the oldest goes. */
+/** Sets a value as the newest of a map. If the map then holds more than `most` values, the oldest goes. */
 export function setNewest<Key, Value>(map: Map<Key, Value>, key: Key, value: Value, most: number) {
   map.delete(key)
   map.set(key, value)

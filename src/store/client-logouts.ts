@@ -1,37 +1,43 @@
-/** Clients that are told of an ended account (OpenID Connect Back-Channel Logout 1.0): who is to be told, and who was. */
+/**
+ * Back-channel logouts (OpenID Connect Back-Channel Logout 1.0): which clients are to be notified of an ended account,
+ * and which have been.
+ */
 import { holds, kindOf, weekAfter, type RecordOf } from './kind.ts'
 import { firstWanted, queueOf, tableOf } from './table.ts'
 import type { Records } from './records.ts'
 
 const STATES = ['waiting', 'sent', 'dead', 'not_notified'] as const
 
-/** How far it is. `dead`: nobody will try again. `not_notified`: it cannot be told. */
+/** `dead`: no worker tries again. `not_notified`: the client cannot be notified. */
 export type ClientLogoutState = (typeof STATES)[number]
 
 export const CLIENT_LOGOUTS = kindOf({
   name: 'client_logouts',
   fields: {
-    /** The `SessionEnd` that it is of. */
+    /** The id of the `SessionEnd` that caused this logout. */
     endId: 'text',
     accountId: 'text',
     clientId: 'text',
     /** The session at the client. `undefined`: all sessions of the account there. */
     sid: 'text?',
-    /** `false`: the client has no `backchannel_logout_uri`. Nobody tries; it is kept for the person to be told. */
+    /**
+     * `false`: the client has no `backchannel_logout_uri`. No worker tries; the record stays so that pages and mails can
+     * name the client.
+     */
     canBeTold: 'boolean',
     requestedAt: 'time',
-    /** After this time nobody tries any more. */
+    /** No worker tries after this time. */
     expiresAt: 'time',
     state: holds<ClientLogoutState>('text'),
-    /** How often it was taken to be sent. */
+    /** How often a worker has claimed it. */
     attempts: 'number',
     /** Why the last attempt failed. */
     reason: 'text?',
-    /** Its account was forgotten since: it goes once it is over, and no event tells of it. */
+    /** The account has been forgotten since. The record goes once the logout is over, and no audit event mentions it. */
     isForgotten: 'boolean',
-    /** Names the claim; a write with the id of an earlier claim changes nothing. `undefined`: nobody holds it. */
+    /** Names the claim. A write with the id of an earlier claim changes nothing. `undefined`: no worker holds it. */
     leaseId: 'text?',
-    /** Nobody may claim it before: the end of the lease, or of the pause before another attempt. */
+    /** No worker may claim it before this time: the end of the lease, or of the pause before another attempt. */
     availableAt: 'time',
     purgeAt: 'time',
   },
@@ -43,56 +49,59 @@ export const CLIENT_LOGOUTS = kindOf({
   isWhole: ({ state }) => STATES.includes(state),
 })
 
-/** One that was asked for, and how far it is. */
+/** A requested logout and its state. */
 export type ClientLogout = RecordOf<typeof CLIENT_LOGOUTS>
 
-/** A client that an ended session or grant was of. Its id is made of the end, the client and its session: asked for again, it is the same one. */
+/**
+ * A client of an ended session or grant. Its id is made of the end, the client and its session, so a repeated request
+ * gets the same id.
+ */
 export type NewClientLogout = Pick<
   ClientLogout,
   'id' | 'endId' | 'accountId' | 'clientId' | 'sid' | 'canBeTold' | 'requestedAt' | 'expiresAt'
 >
 
-/** One that a worker has claimed. */
+/** A logout that a worker has claimed. */
 export type ClientLogoutJob = ClientLogout & { leaseId: string }
 
-/** What became of an attempt. Without a `reason`, the one before stays. */
+/** The result of an attempt. Without a `reason`, the previous one stays. */
 type ClientLogoutOutcome =
   { state: 'sent' | 'dead'; at: Date; reason?: string } | { retryAt: Date; reason?: string }
 
 /**
- * Tells a client, and answers `undefined` once it has ended its sessions. Otherwise why it did not, such as `http_500`, `timeout`
- * or `client_gone`. Once the signal aborts, it answers soon.
+ * Notifies a client. Returns `undefined` once the client has ended its sessions. Otherwise it returns the reason, such
+ * as `http_500`, `timeout` or `client_gone`. Once the signal aborts, it returns soon.
  */
 export type TellClient = (
   logout: ClientLogout,
   signal: AbortSignal,
 ) => Promise<LogoutFailure | undefined>
 
-/** Why a client was not told. */
+/** Why a client was not notified. */
 export interface LogoutFailure {
   reason: string
-  /** It will not help to try again. */
+  /** Another attempt cannot succeed. */
   isFinal: boolean
 }
 
-/** At most so many are answered for an account. */
+/** The most logouts that `find` returns for an account. */
 const MAX_FOUND = 100
 
 export type ClientLogoutStore = ReturnType<typeof clientLogouts>
 
-/** Each stays for a week after it is over. */
+/** Each record stays for a week after its logout is over. */
 export function clientLogouts(records: Records) {
   const logouts = tableOf(records, CLIENT_LOGOUTS)
   const queue = queueOf(logouts)
   return {
-    /** One write. What is there already stays as it is. */
+    /** Adds all in one write. Existing records stay as they are. */
     async add(added: readonly NewClientLogout[]): Promise<void> {
       await Promise.all(added.map((logout) => logouts.insert(newRecord(logout))))
     },
 
     /**
-     * Claims at most this many due logouts, the longest due first, and one of each client: a client with many leaves room for the
-     * others. Clients in `except` are left out. Logouts past `expiresAt` are included.
+     * Claims at most this many due logouts, the longest due first, and one of each client. So a client with many logouts
+     * leaves room for the others. Clients in `except` are left out. Logouts past `expiresAt` are included.
      */
     async claim(most: number, at: Date, heldUntil: Date, except: readonly string[]) {
       const seen = new Set(except)
@@ -113,7 +122,7 @@ export function clientLogouts(records: Records) {
       }))
     },
 
-    /** Ends a claimed logout, or gives it back until `retryAt`. Nothing changes once the lease is lost. */
+    /** Ends a claimed logout, or gives it back until `retryAt`. If the lease is lost, nothing changes. */
     async settle(job: ClientLogoutJob, outcome: ClientLogoutOutcome): Promise<void> {
       await queue.settle(job, (logout) => {
         const { reason = logout.reason } = outcome
@@ -124,7 +133,7 @@ export function clientLogouts(records: Records) {
       })
     },
 
-    /** Of one account, or of one of its ends; newest first, at most 100. */
+    /** Finds the logouts of one account, or of one of its ends: newest first, at most 100. */
     find({ accountId, endId }: { accountId: string; endId?: string }): Promise<ClientLogout[]> {
       const newest = { by: 'requestedAt', isDescending: true, limit: MAX_FOUND } as const
       const isOfEnd = (logout: ClientLogout) => endId === undefined || logout.endId === endId
@@ -141,7 +150,7 @@ function newRecord(logout: NewClientLogout): ClientLogout {
     attempts: 0,
     isForgotten: false,
     availableAt: requestedAt,
-    // Also of one that nobody takes up.
+    // This covers a logout that no worker ever claims, too.
     purgeAt: weekAfter(canBeTold ? expiresAt : requestedAt),
   }
 }

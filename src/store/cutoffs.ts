@@ -1,31 +1,31 @@
-/** Up to when the sessions of an account are dead (2.4). */
+/** Cut-offs: the times up to which the sessions of an account are dead (2.4). */
 import { defined, holds, kindOf, type RecordOf } from './kind.ts'
 import type { Records } from './records.ts'
 import { tableOf } from './table.ts'
 import type { Clock } from '../clock.ts'
 
-/** Up to when sessions and tokens of an account are dead. `undefined`: nothing of that kind was ever ended. */
+/** The times up to which sessions and tokens of an account are dead. `undefined`: nothing of that kind was ever ended. */
 export interface SessionCutoffs {
-  /** Sessions and interactions of a login that has not seen this cut-off are dead. */
+  /** Ends the sessions and interactions of each login that has not seen this cut-off (`SeenCutoffs`). */
   idpAt: Date | undefined
-  /** The same for grants, codes and tokens, and for the sessions that would make more of them. */
+  /** The same for grants, codes and tokens, and for the sessions that would create more of them. */
   oauthAt: Date | undefined
-  /** All of logins that began at this time or before, by the clock, is dead. Left out: there was no exact end. */
+  /** Ends all that belongs to logins that began at this time or before, by the clock. Left out: there was no exact end. */
   exactAt?: Date
 }
 
-/** Ends what an account has, once. */
+/** Ends the sessions and tokens of an account, once. */
 export interface SessionEnd {
-  /** Different for each end, also for two at the same time. A repeated end has the same id. */
+  /** Different for each end, even for two at the same time. A repeated end has the same id. */
   id: string
   at: Date
-  /** For sessions and login results. Left out: `at`. */
+  /** The cut-off for sessions and login results. Left out: `at`. */
   idpAt?: Date
-  /** It ends only what began at `at` or before, by the clock. */
+  /** Ends only what began at `at` or before, by the clock. */
   isExact?: boolean
 }
 
-/** The id of a record is that of the account. */
+/** The id of a record is the account's id. */
 export const CUTOFFS = kindOf({
   name: 'session_cutoffs',
   isMostlyNew: true,
@@ -33,7 +33,7 @@ export const CUTOFFS = kindOf({
     idpAt: 'time?',
     oauthAt: 'time?',
     exactAt: 'time?',
-    /** The latest, so that each moves the cut-offs once. */
+    /** The ids of the latest ends, so that a repeated end does not move the cut-offs again. */
     ends: holds<string[] | undefined>('json?'),
   },
   // The first end sets both times.
@@ -43,15 +43,15 @@ export const CUTOFFS = kindOf({
 
 type CutoffRecord = RecordOf<typeof CUTOFFS>
 
-/** A reset that failed between two effects is repeated within seconds. No account is reset so often meanwhile. */
+/** A reset that failed between two effects is repeated within seconds. No account has this many ends in that time. */
 const ENDS_KEPT = 20
 
 export type SessionCutoffStore = ReturnType<typeof cutoffStore>
 
-/** Reads see every write that was answered before, in any process. */
+/** Reads see every earlier answered write, in any process. */
 export function cutoffStore(records: Records) {
   const cutoffs = tableOf(records, CUTOFFS)
-  // A damaged one throws: "nothing was ended" would revive ended sessions.
+  // A damaged record throws: "nothing was ended" would revive ended sessions.
   return {
     /** `undefined`: nothing was ever ended for this account. */
     async read(accountId: string): Promise<SessionCutoffs | undefined> {
@@ -60,9 +60,10 @@ export function cutoffStore(records: Records) {
     },
 
     /**
-     * Effects 3 and 4, in one atomic step. A cut-off only moves forward, to the time of the end. If it is there already or later, it
-     * moves by one millisecond: each end differs from the one before, whatever the clocks say. With `isExact`, the exact cut-off
-     * moves instead, to this time at least. The same end once more changes nothing, so that it can be repeated. Answers the cut-offs.
+     * Effects 3 and 4, in one atomic step. A cut-off only moves forward, to the time of the end. If it is there already
+     * or later, it moves by one millisecond. So each end differs from the one before, whatever the clocks say. With
+     * `isExact`, only the exact cut-off moves, to at least this time. A repeated end changes nothing. Returns the
+     * cut-offs.
      */
     end: (accountId: string, end: SessionEnd): Promise<SessionCutoffs> =>
       cutoffs.change(accountId, (before) => {
@@ -72,7 +73,7 @@ export function cutoffStore(records: Records) {
   }
 }
 
-/** Cut-offs move forward alone, and with each end. */
+/** Each end moves the cut-offs, and only forward. */
 function ended(record: CutoffRecord, { id, at, idpAt = at, isExact }: SessionEnd): CutoffRecord {
   const { ends = [] } = record
   if (isExact) return { ...record, exactAt: later(at, record.exactAt?.getTime()) }
@@ -94,19 +95,19 @@ const cutoffsOf = ({ idpAt, oauthAt, exactAt }: CutoffRecord): SessionCutoffs =>
 })
 
 /**
- * The cut-offs that were in force when a login was made, in milliseconds since the epoch; 0 where there was none. A cut-off that
- * moves on afterwards ends the login, whatever the clocks say.
+ * The cut-offs in force when a login was made, in milliseconds since the epoch; 0: there was none. A later move of a
+ * cut-off ends the login, whatever the clocks say.
  */
 export interface SeenCutoffs {
   idp: number
   oauth: number
 }
 
-/** A login, as records and results of logins tell it. */
+/** A login as records and login results describe it. */
 export interface DatedLogin {
-  /** As oidc-provider stamps it. `undefined`: any cut-off ends it. */
+  /** The time of the login in seconds, as oidc-provider stamps it. `undefined`: any cut-off ends the login. */
   second: number | undefined
-  /** `undefined`: it was made past the flows, and the clock decides. */
+  /** `undefined`: the login was made outside the flows, so the clock decides. */
   seen: SeenCutoffs | undefined
 }
 
@@ -119,13 +120,13 @@ export function loginSecond(at: Date): number {
   return Math.floor(at.getTime() / 1000)
 }
 
-/** Whether a login is ended for what is of that kind. */
+/** Whether a login is ended for this kind of data. */
 export function isEnded(
   kind: keyof SeenCutoffs,
   login: DatedLogin,
   cutoffs: SessionCutoffs | undefined,
 ): boolean {
-  // A session whose tokens are ended makes none that lives: it ends with them, so that its person can sign in again.
+  // A session with ended tokens can create no valid ones. It ends with them, so that the user can sign in again.
   if (kind === 'idp' && isEnded('oauth', login, cutoffs)) return true
   const { second = 0, seen } = login
   const end = kind === 'idp' ? cutoffs?.idpAt : cutoffs?.oauthAt
@@ -139,17 +140,17 @@ export function isEnded(
 
 const NONE = -1
 
-/** Of a login that no cut-off so far ends. */
+/** For a login that no cut-off so far ends. */
 export function seenAll(cutoffs: SessionCutoffs | undefined): SeenCutoffs {
   return { idp: cutoffs?.idpAt?.getTime() ?? 0, oauth: cutoffs?.oauthAt?.getTime() ?? 0 }
 }
 
-/** Of a login that every cut-off ends. */
+/** For a login that every cut-off ends. */
 export function seenNone(): SeenCutoffs {
   return { idp: NONE, oauth: NONE }
 }
 
-/** Of a login that the cut-offs of later seconds end, and that of its own. */
+/** For a login that cut-offs of its own second and of later ones end. */
 export function seenBy(
   second: number | undefined,
   cutoffs: SessionCutoffs | undefined,
@@ -162,10 +163,10 @@ export function seenBy(
   }
 }
 
-/** Resolves once a new login is later than a cut-off `at` that time, also by the clock. */
+/** Resolves once a new login is later than a cut-off at `at`, even by the clock. */
 export async function secondAfter({ now, sleep }: Clock, at: Date): Promise<void> {
   const begins = (loginSecond(at) + 1) * 1000
-  // A timer may fire a little early; a clock that was set back is not waited for.
+  // A timer may fire a little early. If a clock was set back, this does not wait for it.
   for (let turn = 0; turn < 3 && now().getTime() < begins; turn += 1) {
     await sleep(Math.min(begins - now().getTime(), 1000))
   }

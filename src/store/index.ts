@@ -1,6 +1,7 @@
 /**
- * All that the flows keep. A file for each kind of record says its fields, what they mean, and how they change; a `RecordStore` keeps them.
- * This folder knows no flow, no mail and no page. Only the folders of databases know a database.
+ * All the data that the flows keep. Each kind of record has a file with its fields, their meaning and their changes; a
+ * `RecordStore` keeps the records. This folder knows no flow, no mail and no page. Only the database folders know a
+ * database.
  */
 import type { Change, Kind, RecordStore } from './record-store.ts'
 import { AUDIT_EVENTS, auditLog } from './audit.ts'
@@ -35,7 +36,7 @@ export type * from './settings.ts'
 export type * from './token-stores.ts'
 export type * from './tokens.ts'
 
-/** All kinds, in the order in which they are started. */
+/** All kinds, in the order in which `start` prepares them. */
 export const ALL_KINDS: readonly Kind[] = [
   ...Object.values(KINDS),
   NOT_ME_TOKENS,
@@ -55,7 +56,7 @@ export type AccountFlowsStore = ReturnType<typeof openStore>
 
 const opened = new WeakMap<RecordStore, AccountFlowsStore>()
 
-/** One for each record store, so that all flows of a process on it wait in the same queues. */
+/** One instance for each record store, so that all flows of a process share the same queues. */
 export function flowsStore(store: RecordStore, clock: Clock): AccountFlowsStore {
   const known = opened.get(store) ?? openStore(store, clock)
   opened.set(store, known)
@@ -81,31 +82,32 @@ function openStore(store: RecordStore, clock: Clock) {
     providerRecords: providerRecords(records),
     /** Creates collections and indexes; idempotent, and safe when several processes start at once. */
     start: () => store.start(ALL_KINDS),
-    /** Removes what is over, where the database does not. */
+    /** Removes expired records, if the database does not do so itself. */
     purge: () => purge(store, ALL_KINDS),
-    /** Time of the database. */
+    /** The time of the database. */
     now,
-    /** Looks whether everything is as `start` left it. */
+    /** Checks whether everything is as `start` left it. */
     inspect: async () => ({
       wrongIndexes: await store.inspect?.(ALL_KINDS),
       isVolatile: store.isVolatile === true,
       isDurable: (await store.isDurable?.()) ?? true,
     }),
     /**
-     * Removes all records about one account, even if there is no user with this id: mails, links, waiting logins,
-     * client logouts and events.
-     * Three things stay. Cut-offs, so that nothing ended comes back. Everything that is under way `at` that time. Events of type
-     * `admin_action`, with `accountHash` as `details.account_hash` in place of the id. Repeated, it removes what came since.
+     * Removes all records about one account, even if no user has this id: mails, links, waiting logins, client logouts
+     * and events.
+     * Three things stay. Cut-offs, so that nothing ended comes back. Everything that is under way `at` that time. Events
+     * of type `admin_action`, with `accountHash` as `details.account_hash` in place of the id. A repeated call removes
+     * what came since.
      */
     forget: (accountId: string, at: Date, accountHash: string) =>
       forgetAccount(records, accountId, at, accountHash),
   }
 }
 
-/** So many are removed at a time. */
+/** How many records one command removes. */
 const AT_ONCE = 500
 
-/** Removes what is over, where the database does not do so by itself. What was changed meanwhile stays. */
+/** Removes expired records, if the database does not do so itself. A record that changes meanwhile stays. */
 export async function purge(store: RecordStore, kinds: readonly Kind[]): Promise<void> {
   if (store.purges) return
   const below = await store.now()
@@ -123,10 +125,16 @@ export async function purge(store: RecordStore, kinds: readonly Kind[]): Promise
 
 const PAGE = 500
 
-/** Mails first, which become links, and events last, which tell of all others. Answers how many records were removed, by what they are. */
+/**
+ * Removes mails first, because they become links; and events last, because they describe all others. Returns how many
+ * records were removed, by kind.
+ */
 async function forgetAccount(records: Records, accountId: string, at: Date, accountHash: string) {
   let underWay = 0
-  /** @param kept - what a record is from now on; one that still names the account is under way. `undefined`: it goes. */
+  /**
+   * @param kept - returns the record to keep instead; if it still names the account, it is under way. `undefined`: the
+   * record goes.
+   */
   async function forget<T extends { id: string }>(
     kind: KindOf<T>,
     owner: string,
@@ -169,7 +177,7 @@ async function forgetAccount(records: Records, accountId: string, at: Date, acco
       const details = { ...event.details, account_hash: accountHash }
       return { ...event, accountId: undefined, details }
     }),
-    /** Resets that are being finished, mails that a worker holds, client logouts that are still to be told: they are still there. */
+    /** Records that remain: unfinished resets, mails that a worker holds, and waiting client logouts. */
     underWay,
   }
 }

@@ -1,9 +1,9 @@
-/** The keys of the processes that share the store, by ids that tell nothing about them. */
+/** The signing keys of the processes that share the store. Only ids that reveal nothing about the keys are kept. */
 import { holds, kindOf } from './kind.ts'
 import type { Records } from './records.ts'
 import { tableOf } from './table.ts'
 
-/** The id of a ring is that of its process. */
+/** The id of a ring is the id of its process. */
 export const KEY_RINGS = kindOf({
   name: 'key_rings',
   fields: { keyIds: holds<string[]>('json'), notedAt: 'time', purgeAt: 'time' },
@@ -12,7 +12,7 @@ export const KEY_RINGS = kindOf({
   isWhole: ({ keyIds }) => Array.isArray(keyIds) && keyIds.every((id) => typeof id === 'string'),
 })
 
-/** The keys of one process: the first signs, all verify. */
+/** The keys of one process. The first one signs; all of them verify. */
 export interface NotedKeyRing {
   processId: string
   keyIds: string[]
@@ -23,11 +23,11 @@ const MAX_PROCESSES = 1_000
 
 export type KeyRings = ReturnType<typeof keyRings>
 
-/** @param now - of the database: the notes are of several processes. */
+/** @param now - the time of the database, because several processes write notes. */
 export function keyRings(records: Records, now: () => Promise<Date>) {
   const rings = tableOf(records, KEY_RINGS)
   return {
-    /** Notes the ids of the keys of a process, in place of those of before. None: it has ended, and its note goes. */
+    /** Replaces the noted key ids of a process. An empty list: the process has ended, and its note is removed. */
     async note(id: string, keyIds: readonly string[]): Promise<void> {
       if (keyIds.length === 0) return rings.remove(id)
       const notedAt = await now()
@@ -35,7 +35,7 @@ export function keyRings(records: Records, now: () => Promise<Date>) {
       await rings.overwrite({ id, keyIds: [...keyIds], notedAt, purgeAt })
     },
 
-    /** What was noted within the last so many milliseconds, by the time of the database. */
+    /** Returns the notes of the last `withinMs` milliseconds, by the time of the database. */
     async noted(withinMs: number): Promise<NotedKeyRing[]> {
       const from = new Date((await now()).getTime() - withinMs + 1)
       const found = await rings.find({ by: 'notedAt', from, limit: MAX_PROCESSES })

@@ -1,9 +1,9 @@
-/** The kinds of the domain: a record of TypeScript on one side, the fields of a `Kind` on the other. */
+/** Defines the kinds: each maps a TypeScript record to the fields of a `Kind`. */
 import type { FieldType, Fields, Stored } from './record-store.ts'
 import { AccountFlowsError } from '../errors.ts'
 import type { ChangedKind } from './records.ts'
 
-/** What a field of each type holds. */
+/** The value type for each field type. */
 interface Values {
   text: string
   number: number
@@ -12,10 +12,10 @@ interface Values {
   json: object
 }
 
-/** The type of a field; with a `?` where a record may lack it. */
+/** The type of a field. With a `?`, a record may lack it. */
 type TypeOf = FieldType | `${FieldType}?`
 
-/** A field of which the code knows more: TypeScript alone is told. What is wrong in the database, `isWhole` finds. */
+/** A field with a narrower TypeScript type. This checks nothing at run time; `isWhole` finds wrong values in the database. */
 export const holds = <T>(type: TypeOf) =>
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a note for TypeScript, and no property
   type as TypeOf & { readonly of: T }
@@ -30,7 +30,7 @@ type ValueOf<Type> = Type extends { of: infer T }
 
 type TypesOf = Readonly<Record<string, TypeOf>>
 
-/** A record with these fields. What it may lack may be left out; read from a store, it is there as `undefined`. */
+/** A record with these fields. Optional fields may be left out; a record that is read has them as `undefined`. */
 export type RecordWith<F extends TypesOf> = { id: string } & {
   -readonly [N in keyof F as undefined extends ValueOf<F[N]> ? never : N]: ValueOf<F[N]>
 } & {
@@ -46,13 +46,13 @@ interface Definition<F extends TypesOf> extends Pick<
   unique?: readonly (keyof F & string)[]
   insertedAt?: keyof F & string
   purgedAt?: keyof F & string
-  /** What is right in a whole record, besides the types of its fields. */
+  /** Checks what must be true of a whole record, besides the types of its fields. */
   isWhole?(record: RecordWith<F>): boolean
-  /** A change takes a damaged record for none, and begins anew. Otherwise it throws. */
+  /** A change treats a damaged record as absent, and begins anew. Otherwise it throws. */
   damagedIsNone?: boolean
 }
 
-/** A kind whose records are of this type. */
+/** A kind whose records have this type. */
 export interface KindOf<T extends { id: string }> extends ChangedKind {
   /** The name under which a field is stored. */
   nameOf(field: string): string
@@ -60,7 +60,7 @@ export interface KindOf<T extends { id: string }> extends ChangedKind {
   toFields(record: Omit<T, 'id'>): Fields
   /** `undefined`: the record is damaged. */
   read(stored: Stored): T | undefined
-  /** @throws AccountFlowsError where the record is damaged. */
+  /** @throws AccountFlowsError if the record is damaged. */
   toRecord(stored: Stored): T
   damagedIsNone?: boolean
 }
@@ -68,7 +68,7 @@ export interface KindOf<T extends { id: string }> extends ChangedKind {
 /** The records of a kind. */
 export type RecordOf<K> = K extends KindOf<infer T> ? T : never
 
-/** Names are in camelCase in the code, and in snake_case where they are stored. */
+/** Names are in camelCase in the code, and in snake_case in the store. */
 export function kindOf<const F extends TypesOf>(definition: Definition<F>): KindOf<RecordWith<F>> {
   const { name, indexes = [], unique = [], insertedAt, purgedAt, isWhole, ...handling } = definition
   const types = Object.entries<string>(definition.fields)
@@ -112,7 +112,7 @@ export function kindOf<const F extends TypesOf>(definition: Definition<F>): Kind
   }
 }
 
-/** The same without the parts that are `undefined`. */
+/** Copies an object without the properties that are `undefined`. */
 export function defined<T extends object>(parts: T) {
   const known = Object.entries(parts).filter(([, value]) => value !== undefined)
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- nothing else was left out
@@ -123,12 +123,12 @@ export const snakeCase = (name: string) =>
   name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
 /**
- * For how long a record stays once it is over, so that a late click can be told why it is too late. The id of a form that was sent stays
- * taken for no less: once it is free again, nobody makes it any more.
+ * How long a record stays once it is over, so that a page can explain to a late click why it is too late. The id of a
+ * sent form stays taken for at least as long: when it is free again, no request makes it any more.
  */
 export const WEEK_MS = 7 * 24 * 60 * 60 * 1000
 
-/** Records of links outlive the mails that were sent before them, of which "This wasn't me" is good for eight days. */
+/** Records of links outlive the mails that were sent before them. "This wasn't me" of those mails works for eight days. */
 export const eightDaysAfter = (over: Date) => new Date(over.getTime() + (WEEK_MS / 7) * 8)
 
 export function weekAfter(over: Date): Date {

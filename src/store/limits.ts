@@ -1,4 +1,4 @@
-/** Counts in windows that begin with the first hit. The caller decides how much is too much. */
+/** Counts hits in windows that begin with the first hit. The caller decides how many are too many. */
 import type { Clock } from '../clock.ts'
 import { kindOf, type RecordOf } from './kind.ts'
 import type { Records } from './records.ts'
@@ -23,16 +23,18 @@ export function rateLimits(records: Records, { now }: Pick<Clock, 'now'>) {
   const windows = tableOf(records, RATE_LIMITS)
   return {
     /**
-     * Counts one more under the key, atomically: of concurrent callers, in any process, no two get the same count. A window that
-     * would last longer than `windowMs` ends after that; a clock was set back, or the window was longer before.
+     * Adds one hit under the key, atomically: concurrent callers, in any process, never get the same count. A window
+     * that would last longer than `windowMs` ends after `windowMs`. That happens when a clock was set back, or when the
+     * window was longer before.
      *
-     * @param most - the first hit above it is the last that is counted and written. All later ones get that count.
+     * @param most - the first hit above it is the last one that is counted and written. All later hits get the same
+     * count.
      */
     hit: (key: string, windowMs: number, most = Infinity) =>
       windows.change(key, (before) => {
         const at = now()
         const isOn = isOnAt(before, at)
-        // A clock was set back, or is not that of the process that began it, or the window was longer before.
+        // The rest can be too long: a clock was set back, another process's clock differs, or the window was longer before.
         const ms = isOn ? Math.min(msTo(before, at), windowMs) : windowMs
         const endsAt = new Date(at.getTime() + ms)
         const next = { id: key, count: (isOn ? before.count : 0) + 1, endsAt }
@@ -40,14 +42,14 @@ export function rateLimits(records: Records, { now }: Pick<Clock, 'now'>) {
         return { next: isFull ? before : next, answer: hitOf(next, at) }
       }),
 
-    /** How the key stands. Counts nothing; without a window all is 0. */
+    /** Reads the state of the key, and counts nothing. Without a window, all values are 0. */
     async peek(key: string) {
       const window = await windows.getReadable(key)
       const at = now()
       return isOnAt(window, at) ? hitOf(window, at) : { count: 0, msToEnd: 0 }
     },
 
-    /** Takes so many hits of the window back, all at most: 1 if not given. Answers how many, atomically; without a window 0. */
+    /** Takes back this many hits of the window, at most all; 1 by default. Returns how many, atomically; without a window 0. */
     giveBack: (key: string, hits = 1): Promise<number> =>
       windows.change(key, (window) => {
         if (!isOnAt(window, now())) return { next: window, answer: 0 }
@@ -60,11 +62,11 @@ export function rateLimits(records: Records, { now }: Pick<Clock, 'now'>) {
 
 const msTo = ({ endsAt }: WindowRecord, at: Date) => endsAt.getTime() - at.getTime()
 
-/** One that gave all its hits back is over. It is not removed: of two that give back at once, each would have removed it. */
+/** A window without hits is over. It is not removed: of two that give back at once, each would remove it. */
 const isOnAt = (window: WindowRecord | undefined, at: Date): window is WindowRecord =>
   window !== undefined && msTo(window, at) > 0 && window.count > 0
 
-/** `msToEnd`: milliseconds until the window ends; from 0 to its length. */
+/** `msToEnd`: milliseconds until the window ends, from 0 to its length. */
 const hitOf = (window: WindowRecord, at: Date) => ({
   count: window.count,
   msToEnd: msTo(window, at),

@@ -1,4 +1,4 @@
-/** Logins that wait for a verification link (3.2): by whom they are finished. */
+/** Logins that wait for a verification link (3.2), and what finishes them. */
 import { z } from 'zod'
 import { parametersOf, type RequestParameters } from '../contract/requests.ts'
 import { holds, kindOf, type RecordOf } from './kind.ts'
@@ -6,19 +6,19 @@ import type { Records } from './records.ts'
 import { tableOf, type Table } from './table.ts'
 import type { SeenCutoffs } from './cutoffs.ts'
 
-/** What a login result of oidc-provider holds. */
+/** The contents of a login result of oidc-provider. */
 export interface LoginResult {
   accountId: string
   acr?: string
   amr?: string[]
   remember?: boolean
-  /** The second in which the login POST arrived, before the password hash was read. */
+  /** Seconds since the epoch when the login POST arrived, before the password hash was read. */
   ts: number
-  /** What decides which cut-offs the login outlives. `undefined`: its second does. */
+  /** Decides which cut-offs end the login. `undefined`: its second decides. */
   accountFlowsSeen?: SeenCutoffs
 }
 
-/** A whole authorization request, as oidc-provider keeps it in an interaction, and the login it waits for. */
+/** A whole authorization request, as oidc-provider keeps it in an interaction, and its waiting login. */
 export interface CapturedRequest {
   params: Record<string, unknown>
   prompt: unknown
@@ -26,13 +26,13 @@ export interface CapturedRequest {
   cid?: string
   parJti?: string
   deviceCode?: string
-  /** Secrets of the request, as a store gets them. */
+  /** The secrets of the request, already sealed for the store. */
   sealed?: string
   lastSubmission?: Record<string, unknown>
   login: LoginResult
 }
 
-/** What a wrong login would be made of is looked at; the rest the provider checks again when it resumes. */
+/** Checks only the parts that would make a wrong login. The provider checks the rest when it resumes. */
 const Captured = z.object({
   params: z.object({}),
   login: z.object({ accountId: z.string(), ts: z.number() }),
@@ -42,16 +42,16 @@ export const PENDING_LOGINS = kindOf({
   name: 'pending_logins',
   fields: {
     accountId: 'text',
-    /** The address and the digest of the password hash that the login was checked with; it is void under others. */
+    /** The address, and the digest of the password hash, at the time of the login. If either changes, the login is void. */
     email: 'text?',
     passwordDigest: 'text',
     captured: holds<CapturedRequest>('json'),
-    /** Lower-case hex SHA-256 of the cookie of the browser that logged in. `undefined`: no page waits for it. */
+    /** Lower-case hex SHA-256 of the cookie of the browser that logged in. `undefined`: no page waits for the login. */
     browserHash: 'text?',
     createdAt: 'time',
     /** When the browser that logged in went on, which it does once. `undefined`: not yet. */
     continuedAt: 'time?',
-    /** The name of the turn that has set `continuedAt`. */
+    /** The name of the turn that set `continuedAt`. */
     turn: 'text?',
     /** After this time the record may be removed. */
     purgeAt: 'time',
@@ -64,18 +64,18 @@ export const PENDING_LOGINS = kindOf({
 /** A login that waits for a verification link. */
 export type PendingLogin = RecordOf<typeof PENDING_LOGINS>
 
-/** Whether `isVoid` was set (`LoginChanges`). */
+/** Whether the login is void (see `LoginChanges`). */
 export const isVoid = ({ passwordDigest }: PendingLogin) => passwordDigest === ''
 
-/** What changes of logins that wait, repeated or in any order with the same end. */
+/** Changes to waiting logins. Repeated, or in any order, they have the same result. */
 export interface LoginChanges {
-  /** To a later time; never to an earlier one. */
+  /** Moves `purgeAt` to a later time, and never to an earlier one. */
   purgeAt?: Date
-  /** Makes them logins without a password, so that nothing finishes them. Their pages still know where to lead. */
+  /** Removes the password digest, so that nothing finishes the logins. Their pages still know where to lead. */
   isVoid?: true
 }
 
-/** One login that waits, or all of an account but one. */
+/** One waiting login, or all of an account except one. */
 type SomeLogins = { id: string } | { accountId: string; except?: string | undefined }
 
 type WantedLogin =
@@ -83,7 +83,7 @@ type WantedLogin =
   | { accountId: string; parameters: RequestParameters }
   | { accountId: string; browserHash: string }
 
-/** So many are read; other limits keep an account below it. */
+/** How many are read; other limits keep an account below it. */
 const MAX = 1_000
 
 export type PendingLoginStore = ReturnType<typeof pendingLogins>
@@ -92,13 +92,13 @@ export function pendingLogins(records: Records) {
   const logins = tableOf(records, PENDING_LOGINS)
   return {
     /**
-     * Saves it, or replaces the one with its id, but none that became void while it waited. Besides it, only the newest of its account
-     * stay: `most` in all. Answers whether it was saved.
+     * Saves the login, or replaces the one with its id. It does not replace one that became void while it waited. Of the
+     * account's logins, it keeps this one and the newest others: `most` in all. Returns whether it was saved.
      */
     async save(login: PendingLogin, most: number): Promise<boolean> {
       const isSaved = await logins.save(login, (before) => !(isVoid(before) && !before.continuedAt))
       const others = (await newestOf(logins, login.accountId)).filter(({ id }) => id !== login.id)
-      // Not one that began anew meanwhile.
+      // A login that began anew meanwhile stays.
       const end = (other: PendingLogin) =>
         logins.update(other, (now) => (now.createdAt > other.createdAt ? now : undefined))
       await Promise.all(others.slice(most - 1).map(end))
@@ -106,8 +106,9 @@ export function pendingLogins(records: Records) {
     },
 
     /**
-     * By its id. Or the account's newest one with exactly this client, redirect URI and state, absent distinct from empty. Or its newest one
-     * of this browser that is neither void nor continued.
+     * Finds a login by its id. Or it finds the account's newest one with exactly this client, redirect URI and state;
+     * absent and empty are different. Or it finds the account's newest one of this browser that is neither void nor
+     * continued.
      */
     async find(which: WantedLogin): Promise<PendingLogin | undefined> {
       if ('id' in which) return logins.getReadable(which.id)
@@ -127,8 +128,8 @@ export function pendingLogins(records: Records) {
     },
 
     /**
-     * Compare and set, atomically. With a time: sets `continuedAt` if it is not set; of concurrent callers exactly one gets
-     * `true`. Without a time: unsets it if the turn of this name has set it.
+     * Compare and set, atomically. With a time: sets `continuedAt` if it is not set; exactly one of concurrent callers
+     * gets `true`. Without a time: unsets it if the turn with this name set it.
      */
     setTurn: (id: string, turn: string, at: Date | undefined): Promise<boolean> =>
       logins.update(id, (login) => {

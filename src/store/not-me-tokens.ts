@@ -10,7 +10,7 @@ export const NOT_ME_TOKENS = kindOf({
   fields: {
     kind: holds<MailKind>('text'),
     userId: 'text',
-    /** `undefined`: the mail is a notice, and has none with a token. */
+    /** `undefined`: the mail is a notice, and has no link with a token. */
     linkId: 'text?',
     /** Where the mail went. */
     email: 'text',
@@ -20,11 +20,11 @@ export const NOT_ME_TOKENS = kindOf({
     mailJobId: 'text',
     attempt: 'number',
     createdAt: 'time',
-    /** When it had done its work. `undefined`: not yet. */
+    /** When the token has done its work. `undefined`: not yet. */
     usedAt: 'time?',
-    /** What takes the place of a password. */
+    /** The hash that replaces a blocked password. */
     blockedHash: 'text?',
-    /** It is good until then. */
+    /** The token is valid until this time. */
     purgeAt: 'time',
   },
   indexes: [['userId']],
@@ -32,7 +32,7 @@ export const NOT_ME_TOKENS = kindOf({
   isWhole: ({ kind }) => isMailKind(kind),
 })
 
-/** A mail, by the token behind its "This wasn't me", with the request that it was sent for. */
+/** A mail and its original request, found by the token of its "This wasn't me". */
 export type NotMeToken = Omit<RecordOf<typeof NOT_ME_TOKENS>, 'blockedHash'>
 
 export type NotMeTokenStore = ReturnType<typeof notMeTokens>
@@ -42,7 +42,7 @@ export function notMeTokens(records: Records) {
   return {
     issue: async (token: NotMeToken): Promise<void> => void (await tokens.insert(token)),
 
-    /** `undefined`: there is no such token. A record that no token of ours can be is as if it were not there. */
+    /** `undefined`: there is no such token. A record that cannot belong to a valid token counts as absent. */
     async find(id: string): Promise<NotMeToken | undefined> {
       const record = await tokens.getReadable(id)
       if (!record) return undefined
@@ -50,14 +50,17 @@ export function notMeTokens(records: Records) {
       return token
     },
 
-    /** Notes the hash that takes the place of a password, in one step. Answers the one that was noted first; also where the record is gone. */
+    /**
+     * Notes the hash that replaces a blocked password, in one step. Returns the hash that was noted first, or this one
+     * if the record is gone.
+     */
     block: (id: string, hash: string): Promise<string> =>
       tokens.change(id, (record) => {
         if (record?.blockedHash !== undefined) return { next: record, answer: record.blockedHash }
         return { next: record && { ...record, blockedHash: hash }, answer: hash }
       }),
 
-    /** Sets `usedAt`, in one step. Repeated, it changes nothing. */
+    /** Sets `usedAt`, in one step. A repeated call changes nothing. */
     async use(id: string, usedAt: Date): Promise<void> {
       await tokens.update(id, (record) => (record.usedAt ? record : { ...record, usedAt }))
     },

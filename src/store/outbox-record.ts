@@ -1,10 +1,10 @@
-/** A request for a mail, as it is kept. */
+/** The stored form of a request for a mail. */
 import { z } from 'zod'
 import type { MailKind } from '../contract/mail-kinds.ts'
 import type { RequestParameters, Requester } from '../contract/requests.ts'
 import { holds, kindOf, weekAfter, type RecordOf } from './kind.ts'
 
-/** `over`: nothing but its id stays, which a form would send again. */
+/** `over`: only the id stays, which a repeated form would send again. */
 type State = 'requested' | 'resolved' | 'superseded' | 'dead' | 'over'
 
 const Given = z.object({
@@ -20,32 +20,38 @@ export const MAIL_OUTBOX = kindOf({
     state: holds<State>('text'),
     /** As typed, until a worker has looked the user up. `undefined`: the account is known. */
     identifier: 'text?',
-    /** `undefined`: it was not looked up yet, or nobody is meant. */
+    /** `undefined`: no worker has looked it up yet, or no account matches. */
     accountId: 'text?',
     pendingLoginId: 'text?',
-    /** Where the mail goes, whatever address the account has by then. `undefined`: to that. */
+    /** The address for the mail, even if the account changes its own. `undefined`: the account's address. */
     sendTo: 'text?',
-    /** When it was asked for, the account had not verified `sendTo`. Left out: that is checked when the mail leaves. */
+    /**
+     * Whether the account had not verified `sendTo` at the time of the request. Left out: the worker checks this when
+     * the mail leaves.
+     */
     isClaim: 'boolean?',
     parameters: holds<RequestParameters>('json'),
     requester: holds<Requester>('json'),
-    /** It can be asked for again, as a form is sent again: the id stays taken for a week after the job is over. */
+    /** Whether a form made the request, so that it can be repeated. The id then stays taken for a week after the job is over. */
     isOfForm: 'boolean?',
-    /** Whether its account was looked up, maybe by a worker that did not come to the end. */
+    /** Whether a worker has looked up the account. That worker may have died before it finished. */
     isResolved: 'boolean',
-    /** Time of the database, not of the process. */
+    /** The time of the database, not of the process. */
     requestedAt: 'time',
     /** No worker takes the job before this time. */
     notBefore: 'time',
-    /** After this time nobody wants the mail any more. */
+    /** After this time the mail is of no use any more. */
     expiresAt: 'time',
-    /** How often it was taken to be sent, this time included. */
+    /** How often workers have taken it to send it, this time included. */
     attempts: 'number',
-    /** Names the claim; a write with the id of an earlier claim changes nothing. `undefined`: nobody holds it. */
+    /** Names the claim. A write with the id of an earlier claim changes nothing. `undefined`: no worker holds it. */
     leaseId: 'text?',
-    /** Nobody may claim it before: `notBefore`, then the end of the lease or of the pause before another attempt. */
+    /**
+     * No worker may claim it before this time: first `notBefore`, then the end of the lease or of the pause before
+     * another attempt.
+     */
     availableAt: 'time?',
-    /** Why the last attempt failed, or why nobody will try again. */
+    /** Why the last attempt failed, or why no worker tries again. */
     reason: 'text?',
     purgeAt: 'time?',
   },
@@ -81,10 +87,10 @@ export interface NewMailJob extends Omit<
 /** A mail that a worker has claimed, until `availableAt`. If its state is `superseded`, it ends without a mail. */
 export type MailJob = JobRecord & { kind: MailKind; leaseId: string; availableAt: Date }
 
-/** A record of the outbox without what was typed, and without its lease. */
+/** A record of the outbox, without the typed identifier and without its lease. */
 export type MailJobStatus = ReturnType<typeof statusOf>
 
-/** Nobody will try again. */
+/** Makes a dead letter: no worker tries again. */
 export const dead = (record: JobRecord, at: Date, reason: string): JobRecord => ({
   ...record,
   state: 'dead',
@@ -95,7 +101,7 @@ export const dead = (record: JobRecord, at: Date, reason: string): JobRecord => 
   purgeAt: weekAfter(at),
 })
 
-/** Nothing but an id. */
+/** Keeps only the id. */
 export const emptied = (id: string, at: Date): JobRecord => ({
   id,
   kind: 'password_reset',
@@ -110,7 +116,7 @@ export const emptied = (id: string, at: Date): JobRecord => ({
   purgeAt: weekAfter(at),
 })
 
-/** Its mail may leave yet. */
+/** Whether its mail may still leave. */
 export const isWaiting = ({ state }: { state: State }): boolean =>
   state === 'requested' || state === 'resolved'
 
@@ -121,13 +127,13 @@ export function statusOf(record: JobRecord, at: Date) {
   const { id, kind, accountId, requestedAt, availableAt, expiresAt, attempts, reason } = record
   return {
     id,
-    /** Another text than a kind of ours: the record was damaged. */
+    /** If this is not a mail kind, the record is damaged. */
     kind,
-    /** `dead`: nobody will try again. */
+    /** `dead`: no worker tries again. */
     state: record.state === 'dead' ? ('dead' as const) : ('waiting' as const),
     accountId,
     requestedAt,
-    /** When a worker takes it next; in the past while all are busy. `undefined`: never. */
+    /** When a worker takes it next; this is in the past while all are busy. `undefined`: never. */
     nextAttemptAt: availableAt,
     expiresAt,
     attempts,
@@ -139,18 +145,18 @@ export function statusOf(record: JobRecord, at: Date) {
 
 /**
  * The place of a request in time. Of two requests for a mail the later one wins, in any order of the mails. Within one
- * millisecond the ids decide. Of one request the later attempt wins: a worker that lost the job cannot undo what its successor
- * did.
+ * millisecond the ids decide. Of one request the later attempt wins: a worker that lost the job cannot undo what its
+ * successor did.
  */
 export interface RequestOrder {
-  /** Time of the database. */
+  /** The time of the database. */
   requestedAt: Date
   mailJobId: string
   /** 0: before any attempt. */
   attempt: number
 }
 
-/** Whether one request is later than the other, or the later attempt of the same. */
+/** Whether one request is later than the other, or is the later attempt of the same request. */
 export function isLater(one: RequestOrder, other: RequestOrder): boolean {
   const apart = one.requestedAt.getTime() - other.requestedAt.getTime()
   if (apart !== 0) return apart > 0
@@ -158,12 +164,12 @@ export function isLater(one: RequestOrder, other: RequestOrder): boolean {
   return one.attempt > other.attempt
 }
 
-/** Where a job stands among the requests, before any attempt. */
+/** The place of a job among the requests, before any attempt. */
 export function orderOf(job: { id: string; requestedAt: Date }): RequestOrder {
   return { requestedAt: job.requestedAt, mailJobId: job.id, attempt: 0 }
 }
 
-/** The same for the attempt under way. */
+/** The place of the current attempt of a job. */
 export function attemptOf(job: Parameters<typeof orderOf>[0] & { attempts: number }): RequestOrder {
   return { ...orderOf(job), attempt: job.attempts }
 }

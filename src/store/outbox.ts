@@ -1,6 +1,6 @@
 /**
- * The requests for mails (3.1, 3.2). A job never holds a token or a link. A worker that lost its lease, or whose job is superseded,
- * changes nothing; a boolean answer is then `false`. Only `remove` still removes a superseded job.
+ * The requests for mails (3.1, 3.2). A job never holds a token or a link. A worker that lost its lease, or whose job is
+ * superseded, changes nothing; a boolean answer is then `false`. Only `remove` still removes a superseded job.
  */
 import type { Clock } from '../clock.ts'
 import { isMailKind, type MailKind } from '../contract/mail-kinds.ts'
@@ -21,8 +21,8 @@ import type { Changed, Records } from './records.ts'
 import { defined } from './kind.ts'
 
 /**
- * Why a job is taken. `resolve`: to look its account up, or to end it if it is superseded. `send`: to send it, once it is
- * resolved and within its life. `due`: for either. `expire`: to end it, if nobody sent it within its life.
+ * Why a worker takes a job. `resolve`: to look up its account, or to end it if it is superseded. `send`: to send it,
+ * once it is resolved and within its life. `due`: for either. `expire`: to end it, if no worker sent it within its life.
  */
 export type MailStage = 'resolve' | 'send' | 'due' | 'expire'
 
@@ -33,12 +33,12 @@ const STATES = {
   expire: ['resolved'],
 } as const satisfies Record<MailStage, readonly JobRecord['state'][]>
 
-/** So many are read at a time; other limits keep an account below it. */
+/** How many are read at a time; other limits keep an account below it. */
 const MAX = 1_000
 
 export type MailOutbox = ReturnType<typeof mailOutbox>
 
-/** @param now - of the database. */
+/** @param now - the time of the database. */
 export function mailOutbox(records: Records, clock: Clock, now: () => Promise<Date>) {
   const jobs = tableOf(records, MAIL_OUTBOX)
 
@@ -46,20 +46,23 @@ export function mailOutbox(records: Records, clock: Clock, now: () => Promise<Da
     ...outboxAdministration(jobs, now),
     ...workOn(jobs, clock),
 
-    /** Writes once, the same for everybody. If the id exists, even of a job that is over, nothing changes. */
+    /**
+     * Adds a job with one write, which is the same for every account. If the id exists, even of a job that is over,
+     * nothing changes.
+     */
     async add(job: NewMailJob): Promise<void> {
       const due = { availableAt: job.notBefore, requestedAt: job.notBefore }
       await jobs.insert({ ...job, ...due, state: 'requested', isResolved: false, attempts: 0 })
     },
 
-    /** What an account asked for, of one kind, as far as it was not removed; also what ended as a dead letter. */
+    /** Returns the account's requests of one kind that still have a record, dead letters included. */
     async requestsOf(accountId: string, kind: MailKind): Promise<JobRecord[]> {
       const newest = { equal: { accountId }, by: 'requestedAt', isDescending: true } as const
       const found = (await jobs.find({ ...newest, limit: MAX })).toReversed()
       return found.filter((job) => job.kind === kind && job.state !== 'over')
     },
 
-    /** Marks those of the jobs that wait as superseded, held or not. A worker takes each once more, and removes it. */
+    /** Marks the waiting jobs among these as superseded, held or not. A worker takes each once more, and removes it. */
     async supersede(ids: readonly string[], at: Date): Promise<void> {
       await jobs.updateAll(ids, (job) =>
         isWaiting(job) ? { ...job, state: 'superseded', leaseId: undefined, availableAt: at } : job,
@@ -68,16 +71,16 @@ export function mailOutbox(records: Records, clock: Clock, now: () => Promise<Da
   }
 }
 
-/** What a worker does with a job that it has claimed. */
+/** The actions of a worker on its jobs. */
 function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
   const { claim, settle } = queueOf(jobs)
   let seen: string | undefined
 
   return {
     /**
-     * Takes at most this many jobs that nobody holds, the longest due first. Each is given to one caller.
+     * Takes at most this many jobs that no worker holds, the longest due first. Only one caller gets each job.
      *
-     * @param sentUntil - of those that are taken to be sent.
+     * @param sentUntil - the end of the lease for jobs that are to be sent.
      */
     async claim(stage: MailStage, most: number, at: Date, until: Date, sentUntil = until) {
       const isDue = (job: JobRecord) => isFor(job, stage, at)
@@ -90,8 +93,8 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
     },
 
     /**
-     * Stores the account, and erases the typed identifier. From now on the job is resolved, even as a dead letter. It also counts as
-     * taken to be sent.
+     * Stores the account, and erases the typed identifier. From now on the job is resolved, even as a dead letter. It
+     * also counts as taken to be sent.
      */
     resolve: (held: MailJob, accountId: string, heldUntil: Date): Promise<boolean> =>
       settle(held, (job) => ({
@@ -107,7 +110,7 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
     isHeld: async ({ id, leaseId }: MailJob): Promise<boolean> =>
       (await jobs.getReadable(id))?.leaseId === leaseId,
 
-    /** Gives the job back until `at`. Without a reason nobody tried to send it, and no attempt is counted. */
+    /** Gives the job back until `at`. Without a reason no worker tried to send it, and the attempt does not count. */
     async release(held: MailJob, at: Date, reason?: string): Promise<void> {
       const uncounted = reason === undefined ? 1 : 0
       await settle(held, (job) => ({
@@ -119,7 +122,10 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
       }))
     },
 
-    /** Removes the job. Of a job of a form, the id stays. A former holder may remove a superseded job too: it has just sent it. */
+    /**
+     * Removes the job. For a job of a form, the id stays. A former holder may remove a superseded job too: it has just
+     * sent it.
+     */
     async remove({ id, leaseId }: MailJob): Promise<void> {
       await jobs.update(id, (job) => {
         if (job.leaseId !== leaseId && job.state !== 'superseded') return job
@@ -127,13 +133,16 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
       })
     },
 
-    /** Nobody will try again; the record stays for a week as a dead letter, with its reason and without the typed identifier. */
+    /**
+     * Makes a dead letter, which no worker tries again. It stays for a week with its reason, and without the typed
+     * identifier.
+     */
     giveUp: (held: MailJob, at: Date, reason: string): Promise<boolean> =>
       settle(held, (job) => dead(job, at, reason)),
 
-    /** Makes a dead letter of each record that is no readable job, and answers their ids. */
+    /** Makes a dead letter of each unreadable record, and returns their ids. */
     async giveUpUnreadable(at: Date): Promise<string[]> {
-      // Each call looks at the next page, and after the last one at the first.
+      // Each call reads the next page, and starts again after the last one.
       const page = { ...(seen !== undefined && { after: { id: seen } }), limit: MAX }
       const found = await jobs.findAll(page)
       seen = found.length < MAX ? undefined : found.at(-1)?.id
@@ -154,7 +163,7 @@ function isFor(job: JobRecord, stage: MailStage, at: Date): boolean {
   return state !== 'resolved' || (stage === 'expire') === expiresAt <= at
 }
 
-/** The longest due first; of those that are due since the same moment, the one that was asked for first. */
+/** Finds the longest due jobs first. Of jobs due at the same time, the one that was requested first comes first. */
 async function dueFor(jobs: Table<JobRecord>, stage: MailStage, most: number, at: Date) {
   const query = {
     equal: { state: STATES[stage] },
@@ -174,27 +183,31 @@ async function dueFor(jobs: Table<JobRecord>, stage: MailStage, most: number, at
 const isMailJob = (job: JobRecord & { leaseId: string }): job is MailJob =>
   job.availableAt !== undefined && isMailKind(job.kind)
 
-/** Which records of the outbox an admin asks for. */
+/** Selects the outbox records for an admin. */
 export interface MailJobQuery {
-  /** That one alone. */
+  /** Selects the one job with this id. */
   id?: string | undefined
   state?: MailJobStatus['state'] | undefined
   accountId?: string | undefined
-  /** Only what was requested before this time. */
+  /** Selects jobs that were requested before this time. */
   requestedBefore?: Date | undefined
-  /** Only what was requested at this time or later. */
+  /** Selects jobs that were requested at this time or later. */
   requestedFrom?: Date | undefined
   limit: number
 }
 
-/** What the outbox tells an admin, and lets an admin do. @param now - of the database. */
+/**
+ * What an admin may read and do in the outbox.
+ *
+ * @param now - the time of the database.
+ */
 function outboxAdministration(jobs: Table<JobRecord>, now: () => Promise<Date>) {
-  /** Removes those of these that are to go still. Answers how many. */
+  /** Removes those of the jobs that still match. Returns how many. */
   const discardIf = (ids: string[], isToGo: (job: JobRecord) => boolean) =>
     jobs.updateAll(ids, (job) => (isToGo(job) ? undefined : job))
 
   return {
-    /** Newest request first. A damaged record is not told: it becomes a dead letter. */
+    /** Lists the newest request first. It leaves out damaged records, which become dead letters. */
     async list(query: MailJobQuery, at: Date): Promise<MailJobStatus[]> {
       const { id, state, accountId, requestedBefore: below, requestedFrom: from, limit } = query
       const isAsked = (job: JobRecord) =>
@@ -211,17 +224,17 @@ function outboxAdministration(jobs: Table<JobRecord>, now: () => Promise<Date>) 
     },
 
     /**
-     * A dead letter becomes a request that its account made now, on database time. A waiting job becomes due `at` once. Atomic:
-     * of concurrent callers one gets `revived` for a dead letter. `no_account`: a dead letter whose account is unknown. `held`: a
-     * worker has it, or takes it next because it is due already. `not_found`: also for a record that no worker could read. Except
-     * for `revived`, nothing changed.
+     * A dead letter becomes a request that its account made now, on database time. A waiting job becomes due `at` once.
+     * Atomic: exactly one of concurrent callers gets `revived` for a dead letter. `no_account`: a dead letter whose
+     * account is unknown. `held`: a worker holds the job, or takes it next because it is due already. `not_found`: there
+     * is no such record, or no worker can read it. Only `revived` changes anything.
      */
     async revive(id: string, at: Date, expiresAt: Date) {
       const request = { requestedAt: await now(), expiresAt }
       return jobs.change(id, (job) => revived(job, at, request))
     },
 
-    /** Removes a dead letter or a job that waits, unless a worker holds it; or all dead letters. Answers how many. */
+    /** Removes a dead letter or a waiting job, unless a worker holds it; or removes all dead letters. Returns how many. */
     async discard(which: { id: string } | 'dead', at: Date): Promise<number> {
       if (which !== 'dead')
         return discardIf([which.id], (job) => job.state !== 'over' && !isHeldAt(job, at))

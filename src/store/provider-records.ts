@@ -1,24 +1,24 @@
-/** Records of oidc-provider, all models in one place: what an account or a grant has is found by one look. */
+/** Records of oidc-provider. All models share one kind, so that one query finds all records of an account or a grant. */
 import { kindOf, type RecordOf } from './kind.ts'
 import type { Records } from './records.ts'
 import { pagesOf, tableOf } from './table.ts'
 
-/** The id of a record is its model, and the hash of the id that oidc-provider has for it. */
+/** The id of a record consists of its model and the hash of the id in oidc-provider. */
 export const PROVIDER_RECORDS = kindOf({
   name: 'oidc_records',
   fields: {
     model: 'text',
     accountId: 'text?',
     grantId: 'text?',
-    /** As hashes. */
+    /** Stored as hashes. */
     uid: 'text?',
     userCode: 'text?',
-    /** What admins may read of it. */
+    /** The part that admins may read. */
     clear: 'json?',
-    /** All else. `undefined`: there is nothing else. */
+    /** All other data, sealed. `undefined`: there is none. */
     sealed: 'text?',
     consumedAt: 'time?',
-    /** `undefined`: it lasts for ever. */
+    /** `undefined`: the record lasts for ever. */
     expiresAt: 'time?',
   },
   indexes: [['accountId'], ['grantId'], ['uid'], ['userCode']],
@@ -27,24 +27,24 @@ export const PROVIDER_RECORDS = kindOf({
 
 export type ProviderRecord = RecordOf<typeof PROVIDER_RECORDS>
 
-/** What a look-up goes by. */
+/** The fields that a look-up can use. */
 type Field = 'accountId' | 'grantId' | 'uid' | 'userCode'
 
-/** So many are read at a time. */
+/** How many records one page holds. */
 const PAGE = 1_000
 
-/** Reads find no damaged record. A change of one throws. */
+/** Reads treat a damaged record as absent. Changing one throws. */
 export function providerRecords(records: Records) {
   const table = tableOf(records, PROVIDER_RECORDS)
 
   return {
     find: table.getReadable,
 
-    /** All of any model that have this value, page by page. */
+    /** Finds the records of any model with this value, page by page. */
     findBy: (field: Field, value: string) =>
       pagesOf(table, { equal: { [field]: value }, after: { id: '' }, limit: PAGE }),
 
-    /** Those whose id begins so, page by page. */
+    /** Finds the records whose id begins with this text, page by page. */
     async *findAll(beginning: string) {
       for await (const page of pagesOf(table, { after: { id: beginning }, limit: PAGE })) {
         const wanted = page.filter(({ id }) => id.startsWith(beginning))
@@ -53,26 +53,26 @@ export function providerRecords(records: Records) {
       }
     },
 
-    /** In place of whatever there is. */
+    /** Writes the record, whatever exists. */
     overwrite: table.overwrite,
 
     save: table.save,
 
-    /** In place of the record as it was found. Nothing where it is gone by now, or sealed anew. */
+    /** Replaces the record that was found. If it is gone or was sealed anew, nothing changes. */
     reseal: (found: ProviderRecord, next: ProviderRecord) =>
       table.update(found, (before) => (before.sealed === found.sealed ? next : before)),
 
     /**
-     * Marks it as consumed. Of those who do so at once, one does.
+     * Marks a record as consumed. Exactly one of concurrent callers gets `true`.
      *
-     * @param which - the record, as it was found, saves a look-up.
+     * @param which - the id, or the record that was found, which saves a look-up.
      */
     consume: (which: string | ProviderRecord, consumedAt: Date): Promise<boolean> =>
       table.update(which, (record) => (record.consumedAt ? record : { ...record, consumedAt })),
 
     remove: table.remove,
 
-    /** Those of the found ones that still are to go. Answers how many. */
+    /** Removes those of the found records that still match. Returns how many. */
     removeFound: (
       found: readonly ProviderRecord[],
       isToGo: (record: ProviderRecord) => boolean,

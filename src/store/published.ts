@@ -1,4 +1,4 @@
-/** `oidc-account-flows/store`: what a store of one's own is written with. */
+/** `oidc-account-flows/store`: for hosts that write a store for another database. */
 export {
   ANY,
   checkQuery,

@@ -1,76 +1,82 @@
-/** How records are kept: five verbs, which a store for any database has. What a record means is not known here. */
+/** How records are kept: the verbs that a store for any database implements. This file does not know what a record means. */
 import { jsonOf } from '../errors.ts'
 
-/** What a field holds. `json`: what `JSON.parse` can answer, but for `null`. */
+/** The type of a field. `json`: any result of `JSON.parse` except `null`. */
 export type FieldType = 'text' | 'number' | 'boolean' | 'time' | 'json'
 
-/** What a field has. */
+/** The value of a field. */
 export type Value = string | number | boolean | Date | object
 
-/** The fields of a record by name. A field that is absent is left out, and never `undefined` or `null`. */
+/** The fields of a record by name. An absent field is left out, and never `undefined` or `null`. */
 export type Fields = Readonly<Record<string, Value>>
 
-/** Records of one sort: a collection or a table. All names are in snake_case, as they are stored. */
+/** Records of one sort, in a collection or a table. All names are in snake_case, as they are stored. */
 export interface Kind {
   name: string
   fields: Readonly<Record<string, FieldType>>
   /** The fields that a record must have. */
   required: readonly string[]
-  /** What records are found by: the equal fields, then one to order by. Those by a unique field, and by `purgedAt`, go without saying. */
+  /**
+   * What queries use: the equal fields, then one to order by. Unique fields and `purgedAt` have an index without being
+   * listed.
+   */
   indexes: readonly (readonly string[])[]
-  /** Texts of which two records never hold the same. They are set by the insert, and later left out at most. */
+  /** Text fields whose values differ in all records. The insert sets them; a later change may only remove them. */
   unique: readonly string[]
-  /** A time that the database sets in the insert, whatever is given for it. Later it is a field like others. */
+  /** A time that the database sets in the insert, whatever value is given. Later it is a field like others. */
   insertedAt?: string
   /** A time from which the record may be gone. */
   purgedAt?: string
 }
 
 /**
- * A record as it was read. `revision` names this state of it, `was` the state before; `was` is `undefined` for a record that was
- * inserted or overwritten. `damaged`: somebody changed it past the store, in the way that the sentence tells.
+ * A record as it was read. `revision` names its state, `was` the state before; `was` is `undefined` after an insert or
+ * an overwrite. `damaged`: the record was changed outside the store, and the sentence says how.
  */
 export type Stored = { id: string; revision: string; was: string | undefined } & (
   { fields: Fields; damaged?: undefined } | { damaged: string; fields?: undefined }
 )
 
-/** What is looked for, by a declared index. */
+/** A query, which a declared index must answer. */
 export interface Query {
   /** Each field has this value, or one of these. */
   equal?: Readonly<Record<string, Value | readonly Value[]>>
-  /** The records that have this field, in its order; those with the same value by id. Without it, the order of ids if nothing is in `equal`, or if `after` is given; otherwise none. */
+  /**
+   * Returns only records that have this field, in its order, and by id for the same value. Without it, records come in
+   * the order of ids if `equal` is empty or `after` is given. Otherwise they come in no order.
+   */
   by?: string
-  /** Of the field in `by`: from this value on. */
+  /** A lower bound for the field in `by`; it includes this value. */
   from?: Value
-  /** Of the field in `by`: smaller than this value. */
+  /** An upper bound for the field in `by`; it excludes this value. */
   below?: Value
-  /** The values descend, and the ids of the same value. */
+  /** Reverses the order of the values, and of the ids with the same value. */
   isDescending?: boolean
-  /** Goes on behind this record, within the range. */
+  /** Continues after this record, within the range. */
   after?: { value?: Value; id: string }
   limit: number
 }
 
-/** The revision of a change that overwrites whatever there is. */
+/** The revision of a change that overwrites any record. */
 export const ANY = Symbol('any revision')
 
 /** One write. It is done as a whole, or not at all. */
 export interface Change {
   id: string
-  /** The revision that was read. `undefined`: there is no such record yet; never of a removal. */
+  /** The revision that was read. `undefined`: there is no such record yet; a removal never has it. */
   revision: string | typeof ANY | undefined
-  /** What the record is from now on. `undefined`: it is removed. */
+  /** The new fields of the record. `undefined`: the change removes it. */
   next: Fields | undefined
-  /** Names the record from now on: random, made anew for each change. A change that is sent again has the same one. */
+  /** The new revision of the record: random, and new for each change. A change that is sent again keeps it. */
   becomes: string
 }
 
 /**
- * Keeps records. Each verb throws `ERR_STORE_UNAVAILABLE` where the database cannot be reached, or does not answer in time: a `swap`
- * may have been done by then.
+ * Keeps records. Each verb throws `ERR_STORE_UNAVAILABLE` if the database cannot be reached, or does not answer in time.
+ * A `swap` may have been done by then.
  */
 export interface RecordStore {
-  /** Whether the database removes records by itself once their `purgedAt` has passed. Otherwise the flows do it. */
+  /** Whether the database itself removes records once their `purgedAt` has passed. Otherwise the flows remove them. */
   purges: boolean
 
   /** Whether everything is lost when the process ends. Left out: it is not. */
@@ -79,31 +85,36 @@ export interface RecordStore {
   /** Whether writes wait for the disk before they are answered. Left out: they do. */
   isDurable?(): Promise<boolean>
 
-  /** Makes collections or tables and their indexes, and adds what an earlier version did not have. It can be called again, and by several processes at once. */
+  /**
+   * Creates collections or tables and their indexes, and adds what an earlier version lacked. It may be called again,
+   * and by several processes at once.
+   */
   start(kinds: readonly Kind[]): Promise<void>
 
   /** The time of the database. */
   now(): Promise<Date>
 
-  /** What is wrong with the indexes of these kinds, a name each: missing, or another one than it should be. Left out: it cannot be told. */
+  /** Returns the names of indexes of these kinds that are missing or wrong. Left out: the store cannot check this. */
   inspect?(kinds: readonly Kind[]): Promise<string[]>
 
-  /** In the order of the ids. `undefined`: there is no such record. */
+  /** Returns the records in the order of the ids. `undefined`: there is no such record. */
   get(kind: Kind, ids: readonly string[]): Promise<(Stored | undefined)[]>
 
-  /** Throws a `TypeError` where no declared index answers the query. */
+  /** Throws a `TypeError` if no declared index answers the query. */
   find(kind: Kind, query: Query): Promise<Stored[]>
 
   /**
-   * Each change stands alone, in no order, and has an id of its own. Answers which were done: those whose revision was still the
-   * one in the store, and whose unique fields no other record held. A removal is done where there is no such record any more.
+   * Each change stands alone, in no order, and has its own id. Returns which were done. A change is done if the store
+   * still had its revision, and no other record held its unique fields. A removal is also done if there is no such
+   * record any more.
    */
   swap(kind: Kind, changes: readonly Change[]): Promise<boolean[]>
 }
 
 /**
- * Throws a `TypeError` unless each value is of the type of its field, and the limit is a positive integer. A declared index must begin with
- * the equal fields, and go on with the one in `by`. An order that descends, and the value of a place, need a field in `by`.
+ * Throws a `TypeError` unless each value has the type of its field, and the limit is a positive integer. A declared
+ * index must begin with the equal fields, and continue with the one in `by`. A descending order, and a value in `after`,
+ * need a field in `by`.
  */
 export function checkQuery(
   kind: Kind,
@@ -133,14 +144,14 @@ function check(kind: Kind, name: string, values: readonly Value[]): void {
   throw new TypeError(`${name} of ${kind.name} is to be a ${type}`)
 }
 
-/** Throws a `TypeError` unless it is a positive integer. */
+/** Throws a `TypeError` unless the limit is a positive integer. */
 export function checkLimit(limit: number): void {
   if (!Number.isSafeInteger(limit) || limit < 1) throw new TypeError('limit must be above 0')
 }
 
 /**
- * Throws a `TypeError` unless the id is a text, and the next state a whole record of its kind. A removal says of which revision. A record that may hold a unique place is never
- * overwritten whatever it is: the place may be held by another one.
+ * Throws a `TypeError` unless the id is a text, and the next state is a whole record of its kind. A removal must have a
+ * revision. An overwrite of any revision is refused for kinds with unique fields: another record may hold the value.
  */
 export function checkChange(kind: Kind, { id, revision, next }: Omit<Change, 'becomes'>): void {
   checkId(kind, id)
@@ -153,12 +164,12 @@ export function checkChange(kind: Kind, { id, revision, next }: Omit<Change, 'be
   if (damaged !== undefined) throw new TypeError(`${kind.name} takes no such record: ${damaged}`)
 }
 
-/** Throws a `TypeError` unless it is a text. */
+/** Throws a `TypeError` unless the id is a text. */
 export function checkId({ name }: Kind, id: string): void {
   if (typeof id !== 'string') throw new TypeError(`the id of a record of ${name} is to be a text`)
 }
 
-/** What was read, checked: its revision is a text, and each field is of its type. */
+/** Checks a record that was read: its revision must be a text, and each field must have its type. */
 export function storedOf(
   kind: Kind,
   id: string,
@@ -183,7 +194,10 @@ function isOfType(value: unknown, type: FieldType): value is Value {
   return typeof value === (type === 'text' ? 'string' : type)
 }
 
-/** Whether a change was done, by what was read after it. `false`: another one of the same state was. `undefined`: it cannot be told. */
+/**
+ * Whether a change was done, judged by the record that was read after it. `false`: another change of the same state was
+ * done. `undefined`: this is unknown.
+ */
 export function isDone(
   { revision, next, becomes }: Change,
   found: Stored | undefined,
@@ -193,21 +207,21 @@ export function isDone(
   return found && found.was === revision ? false : undefined
 }
 
-/** NUL and halves of surrogate pairs, which databases refuse or replace; and what looks like a text that was changed for that. */
+/** NUL and halves of surrogate pairs, which databases refuse or replace; and text that looks like an escaped one. */
 const UNKEPT = /[\0\p{Surrogate}]|^\\"/u
 
-/** A text that every database keeps as it is. Nearly always it is the text itself. */
+/** Escapes a text so that every database keeps it. Nearly always it is the text itself. */
 export const keptText = (text: string): string =>
   UNKEPT.test(text) ? `\\${JSON.stringify(text)}` : text
 
-/** The text that was kept so. */
+/** Restores a text from `keptText`. */
 export function textOf(kept: string): string {
   const text = kept.startsWith('\\"') ? jsonOf(kept.slice(1)) : kept
-  // Nobody else's text that looks like one.
+  // A text that only looks escaped stays as it is.
   return typeof text === 'string' && keptText(text) === kept ? text : kept
 }
 
 const NO_JSON = Symbol('no JSON')
 
-/** What a database keeps as the text of some JSON. A symbol where it is none: `storedOf` then says that the record is damaged. */
+/** Parses stored JSON. If the text is not JSON, it returns a symbol, and `storedOf` then reports the record as damaged. */
 export const storedJson = (text: string): unknown => jsonOf(text) ?? NO_JSON

@@ -1,6 +1,6 @@
 /**
- * The one way to the store. Calls of the same turn share a command. Changes of one record that wait in a process share a swap, and
- * processes compete.
+ * The one way to the store. Calls of the same turn share a command. Waiting changes of one record share a swap within a
+ * process; processes compete.
  */
 import type { Clock } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
@@ -30,7 +30,7 @@ export function createRecords(store: RecordStore, clock: Clock) {
     return known
   }
 
-  // Each item is checked before it joins others.
+  // Checks each item before it joins others in a command.
   async function get(kind: Kind, id: string): Promise<Stored | undefined> {
     checkId(kind, id)
     return of(kind).get(id)
@@ -47,41 +47,39 @@ export function createRecords(store: RecordStore, clock: Clock) {
     swap(kind, { id, revision, next, becomes: newId() })
 
   return {
-    /** `undefined`: there is none. */
+    /** `undefined`: there is no such record. */
     get,
     async find(kind: Kind, query: Query): Promise<Stored[]> {
       checkQuery(kind, query)
       return of(kind).find(query)
     },
-    /** Answers whether it was inserted: neither its id nor a unique field was taken. */
+    /** Returns whether it was inserted: neither its id nor a unique field was taken. */
     insert: (kind: Kind, id: string, fields: Fields) => write(kind, id, undefined, fields),
-    /** Whatever there is. */
+    /** Writes the record, whatever exists. */
     overwrite: async (kind: Kind, id: string, fields: Fields): Promise<void> =>
       void (await write(kind, id, ANY, fields)),
-    /** Whatever there is. */
+    /** Removes the record, whatever its revision. */
     remove: async (kind: Kind, id: string): Promise<void> => void (await write(kind, id, ANY)),
     change: createChanges({ get, swap }, clock),
   }
 }
 
-/** What a record becomes, and what the caller is answered. `next` as it was: nothing is written. */
+/** The new state of a record, and the caller's answer. If `next` is unchanged, nothing is written. */
 export interface Changed<N, A> {
   next: N | undefined
   answer: A
 }
 
-/**
- * A pure function of the record as it is; `undefined`: there is none. It may be called many times, and only the last answer counts.
- */
+/** A pure function of the current record; `undefined`: there is none. It may run many times, and only the last answer counts. */
 type ChangeOf<A> = (before: Stored | undefined) => Changed<Fields, A>
 
-/** So many changes may wait for one record, and in all. */
+/** How many changes may wait for one record, and for all records together. */
 const MAX_OF_RECORD = 1_000
 const MAX = 10_000
-/** A change fails once other processes were first for so long. */
+/** After other processes have won for this long, a change fails. */
 const LONGEST_MS = 5_000
 
-/** At most so many records are remembered. */
+/** How many records a process remembers. */
 const MAX_REMEMBERED = 5_000
 
 interface Waiting {
@@ -92,8 +90,8 @@ interface Waiting {
 }
 
 /**
- * `isRemembered`: the process keeps the state after its last change, and need not read it. `isMostlyNew`: an unknown record is inserted
- * first.
+ * `isRemembered`: the process keeps the state after its last change, and need not read it. `isMostlyNew`: the first try
+ * inserts an unknown record without reading it.
  */
 export type ChangedKind = Kind & { isRemembered?: boolean; isMostlyNew?: boolean }
 
@@ -118,7 +116,7 @@ function createChanges(verbs: Verbs, { now, sleep }: Clock) {
       const isTooLate = ({ since }: Waiting) => now().getTime() - since > LONGEST_MS
       for (const { reject } of losers.filter(isTooLate)) reject(contention())
       waiting.unshift(...losers.filter((one) => !isTooLate(one)))
-      // Other processes read before they swap. Without a pause this one would always be first.
+      // Other processes read before they swap. Without a pause, this one would always win.
       const longest = lost > 0 ? 2 ** lost : 2 * (now().getTime() - began)
       if (waiting.length > 0) await sleep(Math.random() * Math.min(200, longest))
     }
@@ -126,10 +124,10 @@ function createChanges(verbs: Verbs, { now, sleep }: Clock) {
   }
 
   /**
-   * Changes a record by a function of what it is.
+   * Changes a record by a function of its current state.
    *
-   * @param known - the record as the caller has just found it: it is not read again, unless another one has changed it since.
-   * @throws AccountFlowsError `ERR_STORE_UNAVAILABLE` where too many wait, or other processes change the record first for too long.
+   * @param known - the record as the caller has just found it. It is read again only if another change came in between.
+   * @throws AccountFlowsError `ERR_STORE_UNAVAILABLE` if too many changes wait, or other processes win for too long.
    */
   return async <A>(
     kind: ChangedKind,
@@ -153,9 +151,9 @@ function createChanges(verbs: Verbs, { now, sleep }: Clock) {
   }
 }
 
-/** Of one record, one turn at a time. */
+/** Applies the changes of one record, one turn at a time. */
 function turnsWith({ get, swap }: Verbs, remembered: Map<string, Stored>) {
-  /** Answers those whose change must be tried again. */
+  /** Returns the changes that must be tried again. */
   return async function tryOnce(kind: ChangedKind, id: string, turn: Waiting[], isFirst: boolean) {
     const key = keyOf(kind, id)
     const guess = remembered.get(key)
@@ -163,7 +161,7 @@ function turnsWith({ get, swap }: Verbs, remembered: Map<string, Stored>) {
     remembered.delete(key)
     try {
       let tried = isGuessed && applied(id, guess, turn)
-      // Only a swap tells whether the guess was right.
+      // Only a swap shows whether the guess was right.
       if (!tried || tried.isUnchanged) tried = applied(id, await get(kind, id), turn)
       const { found, answered, next, isUnchanged } = tried
       const change: Change = { id, revision: revisionOf(found), next, becomes: newId() }
@@ -183,7 +181,7 @@ function turnsWith({ get, swap }: Verbs, remembered: Map<string, Stored>) {
 export const revisionOf = (found: Stored | undefined): Change['revision'] =>
   found?.revision === '' ? ANY : found?.revision
 
-/** All changes in turn. One that throws fails its caller alone. */
+/** Applies all changes in order. If one throws, only its own caller fails. */
 function applied(id: string, found: Stored | undefined, turn: Waiting[]) {
   const answered: [Waiting, unknown][] = []
   let before = found

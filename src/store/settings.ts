@@ -1,4 +1,4 @@
-/** The settings (2.5): one record, which people may edit by hand. */
+/** The settings (2.5): one record, which an admin may edit by hand. */
 import { z } from 'zod'
 import { defined, holds, kindOf } from './kind.ts'
 import type { Records } from './records.ts'
@@ -12,7 +12,7 @@ export const SETTINGS = kindOf({
   name: 'settings',
   fields: {
     version: 'number',
-    /** Texts, unless somebody wrote them by hand. */
+    /** Texts, unless a hand-edited record holds other values. */
     values: holds<Record<string, Json>>('json'),
     history: 'json?',
   },
@@ -24,23 +24,24 @@ export const SETTINGS = kindOf({
 export interface StoredSettings {
   /** Grows with each write; 0 before the first. */
   version: number
-  /** As sent over the wire; secrets are encrypted. */
+  /** In the form of the admin API; secrets are encrypted. */
   values: Record<string, string>
-  /**
-   * A person edited the record, and it cannot be read any more. It is kept as it is: nothing is written until it can be read.
-   */
+  /** A hand-edited record cannot be read any more. It stays as it is, and nothing is written until it can be read. */
   isUnreadable?: boolean
-  /** The history that was written with the values; `undefined`: somebody removed it. */
+  /** The history that was written with the values; `undefined`: it was removed by hand. */
   history?: SettingsVersion[]
 }
 
 const Version = z.object({
   version: z.int().min(0),
-  /** Names of the secrets that were changed with it. */
+  /** Names of the secrets that changed in this version. */
   secrets: z.array(z.string()).catch([]),
-  /** Its values that are no secrets. */
+  /** The values that are not secret. */
   values: z.record(z.string(), z.json().transform(textOf)),
-  /** By the clock of the process that wrote it. `undefined`: time and person are unknown, because somebody wrote it by hand. */
+  /**
+   * By the clock of the process that wrote it. `undefined`: time and author are unknown, because the record was edited
+   * by hand.
+   */
   at: z.iso
     .datetime()
     .transform((at) => new Date(at))
@@ -74,15 +75,15 @@ export function settingsStore(records: Records) {
     },
 
     /**
-     * Replaces all values, and the history if one is given, in one atomic step, but only if the version still is
-     * `expectedVersion`. `false`: it was another one, nothing changed.
+     * Replaces all values, and the history if one is given, in one atomic step. This happens only if the version still
+     * is `expectedVersion`. `false`: the version differs, and nothing changed.
      */
     async write(
       values: Record<string, string>,
       expectedVersion: number,
       history?: readonly SettingsVersion[],
     ): Promise<boolean> {
-      // Times as texts.
+      // Converts times to texts.
       const kept: object | undefined = history && JSON.parse(JSON.stringify(history))
       return settings.change(ID, (before) => {
         if ((before?.version ?? 0) !== expectedVersion) return { next: before, answer: false }
@@ -93,7 +94,7 @@ export function settingsStore(records: Records) {
   }
 }
 
-/** None where somebody damaged it. */
+/** Returns an empty list if the history was damaged by hand. */
 function versionOf(kept: unknown): SettingsVersion[] {
   const { data } = Version.safeParse(kept)
   if (!data) return []

@@ -1,4 +1,4 @@
-/** The records of one kind, as the code names their fields: how they are found, and how they change. */
+/** The records of one kind, with the field names of the code: how to find and change them. */
 import { checkLimit, type Query, type Stored, type Value } from './record-store.ts'
 import { defined, type KindOf } from './kind.ts'
 import type { Changed, Records } from './records.ts'
@@ -19,10 +19,10 @@ type Which = string | { id: string }
 
 type ChangeOf<T, A> = (before: T | undefined) => Changed<T, A>
 
-/** Each record as it was found, by what is told of it: a change of that need not read it again. */
+/** The stored form of each object that was read, so that changing it needs no second read. */
 const origins = new WeakMap<object, Stored>()
 
-/** Answers what is told of a record: the record is changed by that too. */
+/** Links an object that was made from a record to that record, so that it can change it. Returns the object. */
 export function toldOf<Told extends object>(record: object, told: Told): Told {
   const origin = origins.get(record)
   if (origin) origins.set(told, origin)
@@ -39,7 +39,7 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
     return record
   }
 
-  /** Finds damaged records too: their `record` is `undefined`. */
+  /** Finds damaged records too; their `record` is `undefined`. */
   async function findAll({ equal = {}, by, ...query }: QueryOf<T>) {
     const named = Object.entries(equal).map(([name, values]) => [kind.nameOf(name), values])
     const found = await records.find(kind, {
@@ -51,9 +51,9 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
   }
 
   /**
-   * Changes one record by a pure function of it, which may be called again.
+   * Changes one record by a pure function of it, which may run again.
    *
-   * @param which - its id; or what was found, or is told of that: it is then not read again.
+   * @param which - its id; or the found record, or an object made from it, which saves a read.
    */
   async function change<A>(which: Which, change: ChangeOf<T, A>): Promise<A> {
     const [id, known] = typeof which === 'string' ? [which] : [which.id, origins.get(which)]
@@ -66,7 +66,7 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
     return records.change(kind, id, changeStored, known)
   }
 
-  /** Changes a record if it exists. `undefined` removes it. Answers whether anything changed. */
+  /** Changes a record if it exists. `undefined` removes it. Returns whether anything changed. */
   const update = (which: Which, next: (record: T) => T | undefined): Promise<boolean> =>
     change(which, (before) => {
       const after = before && next(before)
@@ -76,7 +76,7 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
   const insert = (record: T) => records.insert(kind, record.id, kind.toFields(record))
 
   return {
-    /** Throws `ERR_STORE_DAMAGED` where the record is damaged. */
+    /** Throws `ERR_STORE_DAMAGED` if the record is damaged. */
     async get(id: string): Promise<T | undefined> {
       const stored = await records.get(kind, id)
       return stored && kind.toRecord(stored)
@@ -93,7 +93,7 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
     findAll,
 
     insert,
-    /** Inserts a record. If its id is taken, `mayReplace` decides. Answers whether it was saved. */
+    /** Inserts a record. If its id is taken, `mayReplace` decides. Returns whether it was saved. */
     save: async (record: T, mayReplace: (before: T) => boolean): Promise<boolean> =>
       (await insert(record)) ||
       change(record.id, (before) => {
@@ -105,13 +105,13 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
     change,
     update,
 
-    /** Changes each alone. Answers how many changed. */
+    /** Changes each record separately. Returns how many changed. */
     updateAll: async (all: readonly Which[], next: (record: T) => T | undefined) =>
       (await Promise.all(all.map((which) => update(which, next)))).filter(Boolean).length,
   }
 }
 
-/** Page by page, of at most `limit` records. Leaves out damaged records. */
+/** Yields pages of at most `limit` records. Leaves out damaged records. */
 export async function* pagesOf<T extends { id: string }>(
   table: Table<T>,
   { limit, after, ...query }: QueryOf<T>,
@@ -123,18 +123,18 @@ export async function* pagesOf<T extends { id: string }>(
     if (page.length < most) return
     const last = readable.at(-1)
     const value = query.by && last?.[query.by]
-    // No record of this page can be read, so the next page is larger.
+    // If no record of this page can be read, the next page is larger.
     if (last) place = { id: last.id, ...(value instanceof Date && { value }) }
     else most *= 2
   }
 }
 
-/** So many are read at a time. */
+/** How many records one page holds. */
 const PAGE = 200
 
 /**
- * The first records of a query that are wanted, at most `limit`. It reads on until there are so many, or no more. Where an `id` is given,
- * that one alone.
+ * Returns the first wanted records of a query, at most `limit`. It reads until it has so many, or until the records end.
+ * With an `id`, it checks that record only.
  */
 export async function firstWanted<T extends { id: string }>(
   table: Table<T>,
@@ -156,14 +156,18 @@ export async function firstWanted<T extends { id: string }>(
 
 interface Job {
   id: string
-  /** Names the claim. `undefined`: nobody holds it. */
+  /** Names the claim. `undefined`: no worker holds it. */
   leaseId?: string | undefined
 }
 
-/** Jobs that workers take, each for one of them at a time. */
+/** A queue of jobs. Only one worker holds a job at a time. */
 export function queueOf<J extends Job>(jobs: Table<J>) {
   return {
-    /** Claims the jobs that still are due. One caller gets each. @param hold - makes a job a held one. */
+    /**
+     * Claims those of the jobs that are still due. Only one caller gets each job.
+     *
+     * @param hold - returns the job as a held one.
+     */
     async claim(found: readonly J[], isDue: (job: J) => boolean, hold: (job: J) => J) {
       const leaseId = newId()
       const claims = found.map((one) =>
@@ -176,7 +180,7 @@ export function queueOf<J extends Job>(jobs: Table<J>) {
       return (await Promise.all(claims)).filter((job) => job !== undefined)
     },
 
-    /** Changes a job if the caller still holds it. Answers whether it changed. */
+    /** Changes a job if the caller still holds it. Returns whether it changed. */
     settle: ({ id, leaseId }: Job, change: (job: J) => J | undefined): Promise<boolean> =>
       jobs.update(id, (job) => (job.leaseId === leaseId ? change(job) : job)),
   }

@@ -21,25 +21,26 @@ import {
 
 type Tokens = Table<TokenRecord>
 
-/** One token; all of one user; or those of the user's that were issued up to this attempt for a request. */
+/** One token; all tokens of one user; or those that were issued up to this attempt for a request. */
 type Revoked = { id: string; upTo?: undefined } | { userId: string; upTo?: RequestOrder }
 
-/** So many are read; other limits keep an account below it. */
+/** How many are read; other limits keep an account below it. */
 const MAX = 1_000
-/** How often another one of the same user is issued first. */
+/** How often `issue` tries again because another token of the same user came first. */
 const MAX_TURNS = 100
 
 export type ResetTokenStore = ReturnType<typeof resetTokens>
 
-/** Of reset links (2.1, 3.1); and of invitations, where a reset is the first password (2.6, 3.4). */
+/** Tokens of reset links (2.1, 3.1), and of invitations, where the reset sets the first password (2.6, 3.4). */
 export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
   const tokens = tableOf(records, kind)
   return {
     ...finding(tokens),
 
     /**
-     * Saves a live token and invalidates earlier ones: at most one live token per user at any moment, also with concurrent
-     * callers. `false`: a token of a later request or attempt was issued before, whatever its state is now; nothing changed.
+     * Saves a live token and invalidates earlier ones. So a user has at most one live token at any moment, even with
+     * concurrent callers. `false`: a token of a later request or attempt was issued before, whatever its state is now;
+     * nothing changed.
      */
     async issue(token: NewToken): Promise<boolean> {
       const record = { ...newRecord(token), liveOf: token.userId }
@@ -54,8 +55,8 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
     },
 
     /**
-     * Lets what is live of these expire at that time; nothing that was claimed. With `upTo` it is invalidated instead, also what earlier
-     * requests left.
+     * Makes the live ones among these tokens expire at `at`. Claimed tokens stay. With `upTo` they are invalidated
+     * instead, also those of earlier requests.
      */
     async revoke(which: Revoked, at: Date): Promise<void> {
       if ('id' in which)
@@ -68,9 +69,9 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
     },
 
     /**
-     * The commit point of a reset, in one step: takes a token that is unused, not claimed, not invalidated and not expired. The
-     * new password hash is stored with it. Of concurrent callers exactly one gets the token. Nobody else finishes
-     * the reset until `leaseUntil`.
+     * The commit point of a reset, in one step: takes a token that is unused, not claimed, not invalidated and not
+     * expired. The new password hash is stored with it. Exactly one of concurrent callers gets the token. No other
+     * process finishes the reset until `leaseUntil`.
      */
     claim: (token: Pick<Token, 'id'>, claim: ResetClaim): Promise<ClaimedReset | undefined> =>
       tokens.change(token, (record) => {
@@ -78,7 +79,7 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
         return { next: next ?? record, answer: next && claimedOf(next) }
       }),
 
-    /** Takes one claimed reset that is not completed and whose lease ran out; each is given to one caller. */
+    /** Takes one claimed reset that is not completed and whose lease ran out. Only one caller gets each. */
     async takeUnfinished(at: Date, leaseUntil: Date): Promise<ClaimedReset | undefined> {
       const below = new Date(at.getTime() + 1)
       const left = await tokens.find({ by: 'leaseUntil', below, limit: MAX })
@@ -93,7 +94,10 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
       return undefined
     },
 
-    /** Takes a claimed reset one step on, atomically. Repeated, it changes nothing. Answers the token; `undefined`: it may not take this step. */
+    /**
+     * Takes a claimed reset one step on, atomically. A repeated step changes nothing. Returns the token; `undefined`: it
+     * may not take this step.
+     */
     advance: (id: string, step: ResetStep, at: Date): Promise<Token | undefined> =>
       tokens.change(id, (record) => {
         const next = record && advanced(record, step, at)
@@ -104,14 +108,14 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
 
 export type VerificationTokenStore = ReturnType<typeof verificationTokens>
 
-/** Of verification links (2.2, 3.2). All of a user's links live side by side. */
+/** Tokens of verification links (2.2, 3.2). All links of a user are valid side by side. */
 export function verificationTokens(records: Records) {
   const tokens = tableOf(records, KINDS.verificationTokens)
   return {
     ...finding(tokens),
     issue: async (token: NewToken): Promise<void> => void (await tokens.insert(newRecord(token))),
 
-    /** Lets what nobody used of these expire at that time; with `upTo`, of one mail job alone. */
+    /** Makes the unused ones among these tokens expire at `at`; with `upTo`, only those of one mail job. */
     async revoke(which: Revoked, at: Date): Promise<void> {
       const { upTo } = which
       const isOfJob = ({ mailJobId, attempt }: TokenRecord) =>
@@ -120,7 +124,7 @@ export function verificationTokens(records: Records) {
       await tokens.updateAll(some, (record) => expired(record, at))
     },
 
-    /** Sets `usedAt`, and lets the user's other links for this address expire. Repeated, it changes nothing of the token. */
+    /** Sets `usedAt`, and makes the user's other links for this address expire. A repeated call does not change the token. */
     async use({ id, userId, email }: Pick<Token, 'id' | 'userId' | 'email'>, at: Date) {
       const ofAddress = await ofUser(tokens, userId, (token) => token.email === email)
       await tokens.updateAll(ofAddress, (record) => {
@@ -129,7 +133,7 @@ export function verificationTokens(records: Records) {
       })
     },
 
-    /** When the last of all tokens expires that nobody used. `undefined`: all have expired `at` that time. */
+    /** The latest expiry among all unused tokens. `undefined`: all have expired at `at`. */
     async latestExpiry(at: Date): Promise<Date | undefined> {
       const from = new Date(at.getTime() + 1)
       const last = { by: 'expiresAt', from, isDescending: true, limit: 1 } as const
@@ -141,7 +145,7 @@ export function verificationTokens(records: Records) {
 
 export type TokenStore = ReturnType<typeof finding>
 
-/** What all stores of tokens do. A record that no token of ours can be is as if it were not there. */
+/** The methods that all token stores share. A record that cannot belong to a valid token counts as absent. */
 function finding(tokens: Tokens) {
   return {
     /** `undefined`: there is no such token, or it was removed eight days after it expired. */
@@ -156,14 +160,14 @@ function finding(tokens: Tokens) {
   }
 }
 
-/** Whether a later one was issued, whatever became of that. */
+/** Whether a later token was issued, whatever its state is now. */
 async function isSuperseded(tokens: Tokens, order: RequestOrder & { userId: string }) {
   const { userId, requestedAt } = order
   const query = { equal: { userId }, by: 'requestedAt', from: requestedAt, limit: MAX } as const
   return (await tokens.find(query)).some((other) => isLater(other, order))
 }
 
-/** Of the live token of a user. A damaged one keeps no place. */
+/** Ends the live token of a user. If its record is damaged, it is removed. */
 async function endLive(tokens: Tokens, userId: string, end: (record: TokenRecord) => TokenRecord) {
   for (const { id, record } of await tokens.findAll({ equal: { liveOf: userId }, limit: 1 })) {
     if (record) await tokens.update(record, end)
@@ -171,7 +175,7 @@ async function endLive(tokens: Tokens, userId: string, end: (record: TokenRecord
   }
 }
 
-/** All of a user, newest first. */
+/** The user's tokens, newest first. */
 const ofUser = (
   tokens: Tokens,
   userId: string,

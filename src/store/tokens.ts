@@ -8,49 +8,55 @@ const FIELDS = {
   /** Lower-case hex SHA-256 of the 43 characters of the raw token. */
   tokenHash: 'text',
   userId: 'text',
-  /** The address that the link was mailed to; the token is void once the user has another one. */
+  /** The address that the link was mailed to. The token is void if the user's address changes. */
   email: 'text',
-  /** Digest of the password hash that the token was issued for; void once it is another one. */
+  /** Digest of the password hash at the time of issue. The token is void if the hash changes. */
   passwordDigest: 'text',
   clientId: 'text?',
   redirectUri: 'text?',
   scope: 'text?',
   state: 'text?',
-  /** The language of its mail (BCP 47), for the pages that its link opens. `undefined`: it is not known. */
+  /** The language of the mail (BCP 47), for the pages that its link opens. `undefined`: unknown. */
   locale: 'text?',
-  /** The login that waits for a verification. `undefined`: none does, or it is no token of a verification. */
+  /** The login that waits for a verification. `undefined`: no login waits, or the token is not for a verification. */
   pendingLoginId: 'text?',
   requestedAt: 'time',
   mailJobId: 'text',
   attempt: 'number',
   createdAt: 'time',
   expiresAt: 'time',
-  /** When the link did what it is for: the new password was set (effect 2 of 3.3), or the address verified. `undefined`: not yet. */
+  /**
+   * When the link did its work: the new password was set (effect 2 of 3.3), or the address was verified. `undefined`:
+   * not yet.
+   */
   usedAt: 'time?',
-  /** A reset was decided with it. Always `undefined` for a verification. */
+  /** When it was used to decide a reset. Always `undefined` for a verification. */
   claimedAt: 'time?',
-  /** A newer one took its place, its mail was given up, or its reset was refused in the end. Always `undefined` for a verification. */
+  /**
+   * When a newer one replaced it, its mail was given up, or its reset was refused in the end. Always `undefined` for a
+   * verification.
+   */
   invalidatedAt: 'time?',
-  /** All effects of the reset are done. Always `undefined` for a verification. */
+  /** When all effects of the reset were done. Always `undefined` for a verification. */
   completedAt: 'time?',
-  /** The user, while the token is live: one token of a user is. */
+  /** The user's id while the token is live. It is unique, so a user has one live token. */
   liveOf: 'text?',
   claimedBy: holds<Requester | undefined>('json?'),
-  /** From the claim until the password is replaced. */
+  /** Set from the claim until the password is replaced. */
   newHash: 'text?',
-  /** From the claim until the reset is over, one way or the other. */
+  /** Set from the claim until the reset is over, with or without success. */
   leaseUntil: 'time?',
   purgeAt: 'time',
 } as const
 
-/** A record of a token, with what is never told. */
+/** The record of a token, with the fields that stay inside the store. */
 export type TokenRecord = RecordWith<typeof FIELDS>
 
 type Hidden = 'tokenHash' | 'liveOf' | 'claimedBy' | 'newHash' | 'leaseUntil' | 'purgeAt'
 
 /**
- * A token of a reset, an invitation or a verification, dead or alive, with the request that it was issued for. Neither the raw token nor its hash is
- * in it (5.5). What it means, `endOf` says, and `linkState` of the flows together with its account.
+ * A token of a reset, an invitation or a verification, dead or alive, with its original request. It contains neither the
+ * raw token nor its hash (5.5). `endOf` says what ended it; `linkState` also looks at its account.
  */
 export interface Token extends Omit<TokenRecord, Hidden | keyof RequestParameters> {
   parameters: RequestParameters
@@ -62,16 +68,16 @@ export interface NewToken extends Omit<Token, keyof typeof NOTHING_YET> {
   tokenHash: string
 }
 
-/** A reset, or a first password, that is decided; what is left to do is in the record. */
+/** A decided reset, or a decided first password. The record says what is left to do. */
 export interface ClaimedReset extends Token {
   claimedAt: Date
-  /** Who posted the new password. */
+  /** The sender of the new password. */
   claimedBy: Requester
   /** `undefined` once the password is replaced and the token is marked used. */
   newHash: string | undefined
 }
 
-/** What a reset is to do, written in the step that claims its token. */
+/** The task of a reset, written in the step that claims its token. */
 export interface ResetClaim {
   newHash: string
   by: Requester
@@ -81,7 +87,8 @@ export interface ResetClaim {
 
 /**
  * The steps of a claimed reset. `used`: effect 2, which removes the new hash; not after `rejected`. `rejected`: a newer
- * password won, and the token becomes invalidated; not after `used`. `completed`: all five effects are done; only after `used`.
+ * password won, and the token becomes invalidated; not after `used`. `completed`: all five effects are done; only after
+ * `used`.
  */
 export type ResetStep = 'used' | 'rejected' | 'completed'
 
@@ -97,7 +104,7 @@ const ofResets = (name: string) =>
     name,
     indexes: [['userId', 'requestedAt'], ['userId', 'createdAt'], ['leaseUntil']],
     unique: ['tokenHash', 'liveOf'],
-    // It was live until it ended.
+    // A token is live until it ends.
     isWhole: (record) =>
       isSound(record) && (record.liveOf ?? record.claimedAt ?? record.invalidatedAt) !== undefined,
   })
@@ -114,7 +121,7 @@ export const KINDS = {
   }),
 }
 
-/** Of a token that is issued, whatever the one was that it is made like. */
+/** The initial state of an issued token, even if it is modelled on another one. */
 const NOTHING_YET = {
   usedAt: undefined,
   claimedAt: undefined,
@@ -152,7 +159,7 @@ export function claimedOf(record: TokenRecord): ClaimedReset | undefined {
 }
 
 export type TokenEnd =
-  /** A newer link was asked for, or the account was signed out everywhere. */
+  /** The user asked for a newer link, or the account was signed out everywhere. */
   | 'invalidated'
   /** It was used before. */
   | 'used'
@@ -163,7 +170,10 @@ type Times = { expiresAt: Date } & {
   [N in 'usedAt' | 'claimedAt' | 'invalidatedAt']?: Date | undefined
 }
 
-/** What ended a token at that time. `undefined`: nothing did; whether its account is as it was is another question. At exactly `expiresAt` it is over. */
+/**
+ * What ended a token at that time. `undefined`: nothing did; the account is not checked here. At exactly `expiresAt` the
+ * token is over.
+ */
 export function endOf(token: Times, at: Date): TokenEnd | undefined {
   const { usedAt, claimedAt, invalidatedAt, expiresAt } = token
   if (invalidatedAt) return 'invalidated'
@@ -175,14 +185,14 @@ const isLive = ({ liveOf }: TokenRecord) => liveOf !== undefined
 
 const isOpen = (record: TokenRecord, at: Date) => !endOf(record, at)
 
-/** Decided, and not all of its effects are done. */
+/** Whether the reset is decided, but not all of its effects are done. */
 export const isUnfinished = ({ leaseUntil }: TokenRecord) => leaseUntil !== undefined
 
-/** Nobody can use it from that time on. */
+/** Makes an open token expire at that time. */
 export const expired = (record: TokenRecord, at: Date): TokenRecord =>
   isOpen(record, at) ? { ...record, expiresAt: at } : record
 
-/** A newer one takes its place, also where it has expired. */
+/** Invalidates a live token, even if it has expired. */
 export const invalidated = (record: TokenRecord, at: Date): TokenRecord =>
   isLive(record) ? { ...record, liveOf: undefined, invalidatedAt: at } : record
 

@@ -4,7 +4,7 @@ import type { Adapter, AdapterPayload } from 'oidc-provider'
 
 const HOUR = 3600
 
-/** Keys that are words to a database, and a client that is named with dots. */
+/** Keys with a special meaning to a database, and a client whose name contains dots. */
 const AWKWARD: AdapterPayload = JSON.parse(`{
   "authorizations": { "https://client.example/a.b": { "sid": "1", "grantId": "g" } },
   "claims": { "id_token": { "$where": null, "a.b": { "$set": [1, null, { "": true }] } } },
@@ -13,8 +13,8 @@ const AWKWARD: AdapterPayload = JSON.parse(`{
 }`)
 
 /**
- * What oidc-provider and `flows.adapter` rely on, and what oidc-provider does not ask for: of many who use a code at once, one
- * gets through. `create` opens an empty adapter for each test.
+ * Tests what oidc-provider and `flows.adapter` rely on. It also tests what oidc-provider does not require: of concurrent
+ * uses of one code, exactly one succeeds. `create` opens an empty adapter for each test.
  */
 export function itIsAnAdapter(
   name: string,

@@ -1,4 +1,4 @@
-/** `oidc-account-flows/contract`: what a host implements, and suites that say when it is done. */
+/** `oidc-account-flows/contract`: the interfaces that a host implements, and the test suites for them. */
 export { itIsAnAdapter } from './adapter.ts'
 export { itIsARecordStore } from './record-store.ts'
 export { itIsAUserStore } from './user-store.ts'

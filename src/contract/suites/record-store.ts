@@ -37,7 +37,7 @@ const OTHERS: Kind = {
   purgedAt: 'purge_at',
 }
 
-/** Texts that some database refuses, changes, or takes for something else. */
+/** Texts that some databases refuse, change or misread. */
 const ODD_TEXTS = [
   ['', 'a', 'A', 'a ', ' a ', 'null', '__proto__', 'a.b', '$ne', '{"$gt":""}', '😀'],
   ['a\0b', '\\0', '\\', '\ud800', '\udc00x', 'A\u0301', '\u00c1', 'x'.repeat(600)],
@@ -47,9 +47,9 @@ const ODD_TEXTS = [
 const at = (ms: number) => new Date(Date.UTC(2026, 0, 1) + ms)
 
 /**
- * What a `RecordStore` promises; `create` opens an empty one for each test.
+ * Tests what a `RecordStore` promises. `create` opens an empty one for each test.
  *
- * @param spoil - past the store, makes a field of this record what it cannot be. Left out: no record can be spoiled.
+ * @param spoil - gives a field of this record an invalid value, outside the store. Left out: no record can be spoiled.
  */
 export function itIsARecordStore(
   name: string,
@@ -68,7 +68,7 @@ export function itIsARecordStore(
     afterEach(() => close())
 
     const changed = (changes: Change[]) => store.swap(THINGS, changes)
-    /** That the change is done. Answers the revision that it makes. */
+    /** Expects that the change is done. Returns its new revision. */
     async function swapped(...of: Parameters<typeof change>) {
       const one = change(...of)
       expect(await changed([one])).to.deep.equal([true])
@@ -87,7 +87,7 @@ export function itIsARecordStore(
     }
     const idsOf = async (query: Omit<Query, 'limit'> & { limit?: number }, kind = THINGS) =>
       (await store.find(kind, { limit: 9, ...query })).map(({ id }) => id)
-    /** As read, but for the time that the database has set. */
+    /** The fields as read, except for the time that the database sets. */
     const fieldsOf = ({ fields = {} }: Stored) => {
       const { made_at: _madeAt, ...others } = fields
       return others

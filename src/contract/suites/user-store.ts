@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
 import type { User, UserStore } from '../index.ts'
 
-/** Twenty callers at once. */
+/** Runs twenty concurrent calls. */
 const atOnce = <T>(act: (caller: number) => Promise<T>): Promise<T[]> =>
   Promise.all(Array.from({ length: 20 }, (_, caller) => act(caller)))
 
@@ -18,7 +18,7 @@ export function sampleUser(changes: Partial<User> = {}): User {
   }
 }
 
-/** What an implementation of `UserStore` promises; `create` opens one for each test, with these users and no others. */
+/** Tests what an implementation of `UserStore` promises. `create` opens one for each test, with these users only. */
 export function itIsAUserStore(
   name: string,
   create: (users: User[]) => Promise<{ users: UserStore; close(): Promise<void> }>,

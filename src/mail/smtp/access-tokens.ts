@@ -1,33 +1,39 @@
-/** Access tokens for the mail server: held in memory, asked for at the token endpoint by refresh tokens, which are among the settings. */
+/**
+ * Access tokens for the mail server. They stay in memory, and come from the token endpoint. The refresh tokens for it
+ * are among the settings.
+ */
 import { timeout, type Clock } from '../../clock.ts'
 import type { Log } from '../../contract/index.ts'
 import { jsonOf, reachCodeOf, textOf } from '../../errors.ts'
 import type { SettingsKeeper } from '../../settings/settings.ts'
 import type { OAuthSettings } from './settings.ts'
 
-/** A token is renewed so long before its end, or after half of its life where that is short. */
+/** A token is renewed this long before its end, or after half of its life if that is short. */
 const RENEW_BEFORE_MS = 60_000
-/** Where the endpoint does not say how long a token is good. */
+/** The life of a token if the endpoint does not say it. */
 const UNKNOWN_LIFE_MS = 300_000
 const REQUEST_MS = 10_000
 const MAX_ANSWER_BYTES = 65_536
-/** What may be in a token (RFC 6749, appendix A): it cannot end the command that it is sent in. */
+/** The characters of a token (RFC 6749, appendix A): none of them can end the command that contains it. */
 const TOKEN = /^[ -~]{1,16384}$/
 const ERROR_CODE = /^\w{1,64}$/
 
-/** Where refresh tokens are kept: some endpoints give a new one with each access token. */
+/** Where refresh tokens are kept. Some endpoints give a new one with each access token. */
 export interface RefreshTokens {
   /** The newest one for this endpoint and client. `undefined`: there is none. */
   current(oauth: OAuthSettings): string | undefined
-  /** As `current`, after a look at what another process stored meanwhile. */
+  /** As `current`, after a look at what another process has stored. */
   latest(oauth: OAuthSettings): Promise<string | undefined>
-  /** Stores `next` in the place of `used`, where that is in force still; if it cannot be stored, with the next call. It never throws. */
+  /**
+   * Stores `next` in the place of `used`, if `used` is still in force. If storing fails, the next call tries again. It
+   * never throws.
+   */
   keep(used: string, next: string): Promise<void>
 }
 
 export type AccessTokens = ReturnType<typeof createAccessTokens>
 
-/** Holds the newest token in memory, and nowhere else. One request is under way at a time. */
+/** Holds the newest token in memory only. One request runs at a time. */
 export function createAccessTokens(clock: Clock, refreshTokens: RefreshTokens) {
   let held: { key: string; token: string; renewAt: number } | undefined
   let asked: { key: string; token: Promise<string> } | undefined
@@ -36,7 +42,7 @@ export function createAccessTokens(clock: Clock, refreshTokens: RefreshTokens) {
   async function request(oauth: OAuthSettings, used: string | undefined): Promise<IssuedToken> {
     const { signal, cancel } = timeout(clock, REQUEST_MS)
     const issued = await requestToken(oauth, used, signal).finally(cancel)
-    // Not every answer brings a new one.
+    // Not every answer contains a new refresh token.
     if (used !== undefined) await refreshTokens.keep(used, issued.refreshToken ?? used)
     return issued
   }
@@ -44,7 +50,7 @@ export function createAccessTokens(clock: Clock, refreshTokens: RefreshTokens) {
   async function renewed(oauth: OAuthSettings, key: string): Promise<string> {
     const used = refreshTokens.current(oauth)
     const issued = await request(oauth, used).catch(async (error: unknown) => {
-      // Another process may have used it up a moment ago.
+      // Another process may have used the refresh token up a moment ago.
       const isUsedUp = error instanceof TokenError && error.why.endsWith('invalid_grant')
       const latest = used !== undefined && isUsedUp ? await refreshTokens.latest(oauth) : undefined
       if (latest === undefined || latest === used) throw error
@@ -57,9 +63,10 @@ export function createAccessTokens(clock: Clock, refreshTokens: RefreshTokens) {
 
   return {
     /**
-     * A token for the mail server: the one that is held, or a new one. Throws a `TokenError`; a request takes 10 seconds at most.
+     * Returns a token for the mail server: the held one, or a new one. Throws a `TokenError`. A request takes at most 10
+     * seconds.
      *
-     * @param rejected - the mail server did not take this one.
+     * @param rejected - a token that the mail server refused.
      */
     async get(oauth: OAuthSettings, rejected?: string) {
       const key = tokenKey(oauth)
@@ -75,12 +82,14 @@ export function createAccessTokens(clock: Clock, refreshTokens: RefreshTokens) {
       return { token: await asked.token, isHeld: false }
     },
 
-    /** The token that is held. */
     held: () => held?.token,
   }
 }
 
-/** A new refresh token is no reason for another access token: each of many processes would make one for all others. */
+/**
+ * The key leaves out the refresh token: a new one needs no new access token. Otherwise each of many processes would make
+ * all others renew theirs.
+ */
 export function tokenKey(oauth: OAuthSettings): string {
   return JSON.stringify({ ...oauth, refreshToken: undefined })
 }
@@ -103,7 +112,7 @@ export function createRefreshTokens(
     current: newest,
 
     async latest(oauth) {
-      // The provider has refused it, or never gave it out.
+      // The provider has refused it, or never issued it.
       unstored = undefined
       await refresh()
       return newest(oauth)
@@ -114,7 +123,7 @@ export function createRefreshTokens(
       const isPlaceLeft = () => current().smtpOauthRefreshToken === placeOf
       if (next === placeOf || !isPlaceLeft()) return
       unstored = { next, placeOf }
-      // It is called with what is stored in force. An admin who set another one meant that.
+      // This runs with the stored settings in force. If an admin has set another token, that one stays.
       const announce = async () => {
         if (!isPlaceLeft()) throw new Error('replaced')
       }
@@ -129,11 +138,11 @@ interface IssuedToken {
   token: string
   /** `undefined`: the endpoint did not say. */
   lifeMs: number | undefined
-  /** Takes the place of the one that was used. `undefined`: that stays. */
+  /** Replaces the refresh token that was used. `undefined`: the used one stays. */
   refreshToken: string | undefined
 }
 
-/** No access token came. `why` is short, and never what the endpoint wrote, but for the code of its error. */
+/** No access token came. `why` is short; of the endpoint's words it contains only the error code. */
 export class TokenError extends Error {
   readonly why: string
 
@@ -144,7 +153,7 @@ export class TokenError extends Error {
   }
 }
 
-/** Asks the token endpoint: by refresh token, or as the client itself. Throws a `TokenError`. */
+/** Asks the token endpoint with a refresh token, or as the client itself. Throws a `TokenError`. */
 async function requestToken(
   { endpoint, clientId, clientSecret, scope }: OAuthSettings,
   refreshToken: string | undefined,
@@ -163,7 +172,7 @@ async function requestToken(
       method: 'POST',
       body: new URLSearchParams(form),
       headers: { Accept: 'application/json' },
-      // The secrets are for this address alone.
+      // The secrets are for this address only.
       redirect: 'manual',
       signal,
     })
@@ -199,7 +208,7 @@ function issuedBy(
   }
 }
 
-/** A code that is a secret, or a part of one, is not told. */
+/** Whether an error code is a secret or a part of one, so that it must stay hidden. */
 function repeats(code: string, secrets: (string | undefined)[]): boolean {
   const words = secrets.flatMap((secret) => secret?.replaceAll(/\W/g, '') || [])
   return words.some((secret) => secret.includes(code) || code.includes(secret))

@@ -1,4 +1,4 @@
-/** What a mail server answered: an error, the name of the mail, and words that may be shown. Nothing secret is kept of it. */
+/** The answer of a mail server: an error, the id of the mail, and words that may be shown. It keeps no secrets. */
 import type { NodemailerError } from 'nodemailer'
 import type { SMTPConnectionSendInfo } from 'nodemailer/lib/smtp-connection'
 import { AccountFlowsError, atStep, type MailFault } from '../../errors.ts'
@@ -6,23 +6,23 @@ import type { SentMail } from '../sending.ts'
 import { TokenError } from './access-tokens.ts'
 import type { SmtpSettings } from './settings.ts'
 
-/** Commands of which the name tells more than what was being done. */
+/** The commands whose names say more than the step under way. */
 const TELLING = /^(?:EHLO|STARTTLS|AUTH [A-Z0-9-]+|MAIL FROM|RCPT TO|DATA|RSET)$/
 const MAX_CHARS = 500
 const MAX_KEPT = 200
 const MAX_READ = 2_000
-/** So many letters of a token are worth keeping secret. */
+/** A piece of a token with this many characters must stay secret. */
 const PIECE = 20
 
-/** Whether the server answered the mail, and not the connection: then the connection is good for another mail. */
+/** Whether the server refused the mail rather than the connection. Then the connection is good for another mail. */
 export function answersTheMail(cause: unknown): boolean {
   const { code, responseCode } = detailsOf(cause)
   return (code === 'EENVELOPE' || code === 'EMESSAGE') && responseCode !== 421
 }
 
 /**
- * Says what happened, and at which step: the message in codes alone, as it is logged; the words of the server beside it, for admins. The
- * cause is not kept. An aborted signal ended it, whatever came of that.
+ * Says what happened, and at which step. The message is logged, so it has codes only; the server's words are beside it,
+ * for admins. The cause is not kept. If the signal aborted, that is the reason, whatever the cause.
  */
 export function errorOf(
   cause: unknown,
@@ -41,10 +41,13 @@ export function errorOf(
   return new AccountFlowsError('ERR_MAIL_REFUSED', message, { fault })
 }
 
-/** A refused login or sender (RFC 3463: 5.1.7, 5.1.8) is the admin's to mend, so the mail itself may still succeed. */
+/**
+ * Whether the mail can never succeed. A refused login or sender (RFC 3463: 5.1.7, 5.1.8) is for the admin to fix, so the
+ * mail may still succeed.
+ */
 function isForGood(cause: unknown): boolean {
   const { responseCode = 0, response = '', command } = detailsOf(cause)
-  // A nodemailer of the host's may be older, and not say `permanent`.
+  // The host's nodemailer may be older, and not set `permanent`.
   const { permanent = responseCode >= 500 } = detailsOf(cause)
   const isForAdmin =
     responseCode === 530 || command === 'MAIL FROM' || /^5\d\d[ -]5\.1\.[78]\b/.test(response)
@@ -55,7 +58,7 @@ function faultOf(cause: unknown, doing: string, settings?: SmtpSettings): MailFa
   const { code, responseCode, response, command, timeoutType, originalCode } = detailsOf(cause)
   const step = command !== undefined && TELLING.test(command) ? command : doing
   if (!responseCode) return { step, code: timeoutType ?? originalCode ?? code ?? 'unknown reason' }
-  // Whoever answers the whole mail has seen its link; whoever answers a login, the password.
+  // A server that answers the whole mail has seen its link; one that answers a login has seen the password.
   const isTold = settings && response && code !== 'EMESSAGE' && !step.startsWith('AUTH')
   return {
     step,
@@ -73,15 +76,15 @@ function detailsOf(cause: unknown): Partial<NodemailerError> {
   return cause instanceof Error ? cause : {}
 }
 
-/** Such as `550 5.1.1`. */
+/** Returns the codes of a reply, such as `550 5.1.1`. */
 function codesOf(reply: string): string {
   const [codes = ''] = /^\d{3}(?:[ -][245]\.\d{1,3}\.\d{1,3}(?!\S))?/.exec(reply) ?? []
   return codes.replace('-', ' ')
 }
 
 /**
- * The id of the mail at the mail server. The server has seen the link by then. So only one id of its answer is kept, and only
- * if it shares no long piece with the mail.
+ * The ids of the mail at the mail server. The server has seen the link by then. So only one id of its answer is kept,
+ * and only if it shares no long piece with the mail.
  */
 export function receiptOf(
   messageId: string,
@@ -99,7 +102,7 @@ export function receiptOf(
   }
 }
 
-/** Whether it is in the mail, or a long piece of it is. */
+/** Whether the mail contains the id, or a long piece of it. */
 export function sharesPiece(id: string, isInMail: (piece: string) => boolean): boolean {
   return isInMail(id) || piecesOf(id).some(isInMail)
 }
@@ -112,7 +115,10 @@ function piecesOf(id: string): string[] {
   )
 }
 
-/** As Postfix and Exim say it, or else the first word that looks like one: it has a digit, and is no number. No token fits into 40 letters. */
+/**
+ * The id as Postfix and Exim name it, or else the first word that looks like one: it has a digit, and is no number. No
+ * token fits into 40 characters.
+ */
 function queueIdOf(response: string, isOfMail: (id: string) => boolean): string | undefined {
   const words = response.replace(/^\d{3}[ -](\d\.\d{1,3}\.\d{1,3}\s)?/, '')
   const isKept = (id: string) => id.length <= 40 && !isOfMail(id)
@@ -122,7 +128,7 @@ function queueIdOf(response: string, isOfMail: (id: string) => boolean): string 
   return ids.find((id) => /\d/.test(id) && /\D/.test(id) && isKept(id))
 }
 
-/** Printable and short; only the codes where it repeats the password, as it is or as it was sent. */
+/** Makes a reply printable and short. If it repeats the password, as it is or as it was sent, only the codes stay. */
 export function shown(
   reply: string,
   { username = '', password = '' }: Pick<SmtpSettings, 'username' | 'password'>,
@@ -143,7 +149,10 @@ export function shown(
   return isTelling ? `${codesOf(text)} …`.trim() : text.slice(0, MAX_CHARS)
 }
 
-/** One short line, without addresses, and without what could be a token: whoever says it may have seen that of an earlier mail. */
+/**
+ * Makes one short line, without addresses or anything that could be a token. Its author may have seen the token of an
+ * earlier mail.
+ */
 export function harmless(
   text: string,
   settings: Pick<SmtpSettings, 'username' | 'password'> = {},

@@ -22,13 +22,13 @@ const STEPS: readonly MailStep[] = ['dns', 'connect', 'tls', 'auth', 'from', 'rc
 const stepsOf = (smtp?: SmtpSettings) => (smtp?.oauth ? STEPS.toSpliced(3, 0, 'token') : STEPS)
 const MAX_ADDRESSES = 4
 
-/** Takes at most 30 seconds, and 2 to say goodbye. */
+/** Takes at most 30 seconds, and 2 more to say goodbye. */
 export function createMailCheck(
   clock: Clock,
   refreshTokens: RefreshTokens,
   transport?: MailTransport,
 ): CheckMail {
-  // What is tried may not be what is in force, and a token that is held would not show that no new one comes.
+  // The checked settings may not be those in force. And a held token would hide that the endpoint gives no new one.
   const newTokens = () =>
     createAccessTokens(clock, {
       ...refreshTokens,
@@ -37,7 +37,7 @@ export function createMailCheck(
     })
 
   return async (settings, options) => {
-    // A stand-in is not what mails leave by one day.
+    // Production mails never leave through a stand-in, so the check covers SMTP instead.
     if (transport && !transport.isStandIn) {
       const found = await checkTransport(transport, settings, options, clock)
       return [
@@ -67,7 +67,7 @@ async function checkServer(
   const steps: CheckedStep[] = []
   const nextStep = () => stepsOf(settings)[steps.length] ?? 'data'
   const add = ({ reply, ...finding }: Finding) => {
-    // The server may repeat a token, as it may a password.
+    // The server may repeat a token, just like a password.
     const { username, password = tokens.held() } = settings
     const quote = reply !== undefined && { reply: shown(reply, { username, password }) }
     steps.push({ step: nextStep(), ...finding, ...quote })
@@ -89,7 +89,7 @@ async function checkServer(
   return steps
 }
 
-/** One finding for each step, in their order; the first that failed ends it. What is thrown is the failure of the next step. */
+/** Yields one finding for each step, in order, until one fails. An error that it throws is the failure of the next step. */
 async function* walk(
   seen: Seen,
   connection: SmtpConnection,
@@ -164,10 +164,10 @@ function unless(isEnough: () => boolean) {
   }
 }
 
-/** A connection that keeps what is said over it, without secrets, and that can say one command alone. */
+/** A connection that records its dialogue, without secrets, and that can say one command alone. */
 function listeningConnection({ settings, said, heard }: Seen, clock: Clock, tokens: AccessTokens) {
   return smtpConnection(settings, clock, tokens, {
-    // It is checked before the login: a certificate that is refused during the handshake could not be described.
+    // The certificate is checked before the login. One that is refused during the handshake could not be described.
     tls: { ...tlsPolicy(settings).tls, rejectUnauthorized: false },
     transactionLog: true,
     logger: {
@@ -177,7 +177,7 @@ function listeningConnection({ settings, said, heard }: Seen, clock: Clock, toke
       },
     },
     customAuth: {
-      // How the library says one command alone: it names sender and recipient only to send a mail.
+      // This says one command alone; the library itself names sender and recipient only to send a mail.
       ASK({ auth, sendCommand, resolve, reject }) {
         sendCommand(String(auth['command']), (_error, { response }) =>
           response.startsWith('2') ? resolve() : reject('Refused'),

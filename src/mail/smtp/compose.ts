@@ -9,8 +9,8 @@ import type * as qp from 'nodemailer/lib/qp'
 import type SMTPConnection from 'nodemailer/lib/smtp-connection'
 
 /**
- * A mail as it goes over the wire, from one plain address, with or without a name, to one other. It says nothing about this
- * machine. The two parts are put together here: the streams of the library take five times as long.
+ * A mail in its wire format, from one plain address, with or without a name, to one other. It reveals nothing about this
+ * machine. This function joins the two parts itself, because the streams of the library take five times as long.
  */
 export function composeMail(
   { to, subject, text, html, kind }: OutgoingMail,
@@ -33,13 +33,13 @@ export function composeMail(
   return Buffer.from([...lines, `--${node.boundary}--`, ''].join('\r\n'))
 }
 
-/** Before anything is said to a server. */
+/** Call this before anything is said to a server. */
 export function mustBeAddress(to: string): void {
   if (isMailAddress(to)) return
   throw new AccountFlowsError('ERR_MAIL_ADDRESS', 'The recipient is not one plain address')
 }
 
-/** What every mail says of itself to machines. */
+/** The headers that describe a mail to machines. */
 export function headersOf(kind: OutgoingMail['kind']): Record<string, string> {
   return {
     'Auto-Submitted': 'auto-generated',
@@ -76,8 +76,8 @@ interface Nodemailer {
 const load = createRequire(import.meta.url)
 
 /**
- * What we use of the library. It is loaded with the first call, so that the package is imported faster. The sender calls it before
- * the first mail, which is then no slower than others.
+ * The parts of the library that this package uses. The first call loads the library, so that the package is imported
+ * faster. The sender calls it before the first mail, which is then no slower than others.
  */
 export function nodemailer(): Nodemailer {
   return {

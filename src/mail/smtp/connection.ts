@@ -10,20 +10,20 @@ import type { AccessTokens } from './access-tokens.ts'
 import { domainOf, nodemailer } from './compose.ts'
 import { tlsPolicy, type SmtpSettings } from './settings.ts'
 
-/** Looking the host up, and connecting. */
+/** The time to look the host up, and to connect. */
 const CONNECT_MS = 10_000
-/** Of several addresses of a host, each is given so long before the next one is tried. */
+/** If a host has several addresses, each has this time before the next one is tried. */
 const ADDRESS_MS = 2_000
 const GREETING_MS = 10_000
-/** Without a byte from the server. */
+/** The longest time without a byte from the server. */
 const SOCKET_MS = 20_000
 const RESET_MS = 5_000
 const QUIT_MS = 2_000
 const MAX_REPLY_BYTES = 65_536
 
 /**
- * A connection to a mail server. It is used in this order: `reach`, `greet`, `login`, `send`; one at a time. Each fails with the error
- * of the library or of the system. Whoever destroys the socket ends it at any stage.
+ * A connection to a mail server. Use it in this order: `reach`, `greet`, `login`, `send`; one at a time. Each fails with
+ * the error of the library or of the system. Destroying the socket ends it at any stage.
  */
 export type SmtpConnection = ReturnType<typeof smtpConnection>
 
@@ -41,7 +41,7 @@ export function smtpConnection(
     connection: socket,
     host,
     port,
-    // Otherwise the name of this machine is told to the server.
+    // Otherwise the library gives the server the name of this machine.
     name: domainOf(from),
     ...tlsPolicy(settings),
     connectionTimeout: CONNECT_MS,
@@ -67,23 +67,23 @@ export function smtpConnection(
       await underWay((done) => socket.once('connect', () => done())).finally(cancel)
     },
 
-    /** Hears the greeting, says hello, and goes on over TLS as `smtp_tls` wants it. */
+    /** Waits for the greeting, says hello, and goes on over TLS as `smtp_tls` requires. */
     greet: () => underWay((done) => smtp.connect(done)),
 
-    /** Whether there is somebody to log in. */
+    /** Logs in. `false`: the settings contain no login. */
     login: () => logIn(smtp, underWay, settings, tokens),
 
     send: (to: string, message: Buffer) =>
       underWay<SMTPConnectionSendInfo>((done) => smtp.send({ from, to }, message, done)),
 
-    /** Whether the server still answers. It forgets a mail that it refused. */
+    /** Whether the server still answers. The reset makes it forget a refused mail. */
     async reset(): Promise<boolean> {
       const cancel = later(clock, RESET_MS, () => socket.destroy())
       const answer = underWay((done) => smtp.reset(done)).then(() => true)
       return answer.catch(() => false).finally(cancel)
     },
 
-    /** Says goodbye where somebody listens. The socket is closed within 2 seconds. */
+    /** Says goodbye if the connection is still open. The socket is closed within 2 seconds. */
     async quit(): Promise<void> {
       if (isOpen() && smtp.stage === 'connected') smtp.quit()
       else socket.destroy()
@@ -93,7 +93,7 @@ export function smtpConnection(
   }
 }
 
-/** The library does not answer what is under way where the connection ends. */
+/** Fails the call under way when the connection ends, because the library does not. */
 function lifeOf(smtp: SMTPConnection, socket: Socket) {
   let failure: Error | undefined
   let failUnderWay = (_failure: Error) => {}
@@ -115,7 +115,7 @@ function lifeOf(smtp: SMTPConnection, socket: Socket) {
 
   return {
     closed,
-    // A socket that is destroyed tells so only some turns later.
+    // A destroyed socket reports this only some turns later.
     isOpen: () => !failure && socket.writable,
     underWay: <T = unknown>(start: (done: (error?: Error | null, result?: T) => void) => void) =>
       new Promise<T | undefined>((resolve, reject) => {
@@ -131,7 +131,7 @@ const ended = () => Object.assign(new Error('Connection closed'), { code: 'ECONN
 /** Waits for one answer of the library. */
 type UnderWay = (start: (done: (error?: Error | null) => void) => void) => Promise<unknown>
 
-/** `false`: there is nobody to log in. */
+/** `false`: the settings contain no login. */
 async function logIn(
   smtp: SMTPConnection,
   underWay: UnderWay,
@@ -146,7 +146,7 @@ async function logIn(
   else {
     const { token, isHeld } = await tokens.get(oauth)
     await say(token).catch(async (error: unknown) => {
-      // It may be revoked before its end: then a new one is tried, once.
+      // The token may be revoked before its end. Then a new one is tried, once.
       if (!isHeld || Reflect.get(Object(error), 'responseCode') !== 535) throw error
       await say((await tokens.get(oauth, token)).token)
     })
@@ -154,13 +154,13 @@ async function logIn(
   return true
 }
 
-/** The library renews a token by itself, but only for some servers, and does not tell the first answer then. */
+/** The library renews a token by itself, but only for some servers, and then hides the first answer. */
 const sayToken: SMTPConnectionCustomAuthHandler = ({ auth, sendCommand, resolve, reject }) => {
   const { user, token } = auth
   const sasl = Buffer.from(`user=${user}\u0001auth=Bearer ${token}\u0001\u0001`).toString('base64')
   sendCommand(`AUTH XOAUTH2 ${sasl}`, (_error, { status, response }) => {
     if (status !== 334) return response.startsWith('2') ? resolve() : reject('Refused')
-    // It is a challenge that tells what is wrong: the refusal comes after an empty line.
+    // A 334 is a challenge that describes the error. The refusal comes after an empty line.
     sendCommand('', () => reject('Refused'))
   })
 }

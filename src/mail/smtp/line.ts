@@ -2,28 +2,28 @@ import { timeout, type Clock } from '../../clock.ts'
 import { MAX_CONNECTIONS, type MailConnection, type MailPlace } from '../sending.ts'
 import { errorOf } from './answers.ts'
 
-/** So many mails are made ready at once while others leave. */
+/** How many mails are made ready at once while others leave. */
 const READY_AT_ONCE = 30
-/** So many of them at a time: their tokens are stored by one command. */
+/** How many of them start together, so that one command stores their tokens. */
 const WAVE = 10
-/** Mails leave, if one did so long ago at most; less than a request waits before it is taken. */
+/** Mails are flowing if one left within this time. It is shorter than the wait before a request is taken. */
 const FLOWING_MS = 40
-/** A mail that waited longer for its place is given back: another process may have one. */
+/** A mail that waited longer for its place is given back: another process may have a free one. */
 const IN_LINE_MS = 20_000
 /** No answer of the mail server takes longer than this. */
 const ATTEMPT_MS = 30_000
 
-/** What a place is opened to: an SMTP server, or the transport of the host. */
+/** The other end of a place: an SMTP server, or the transport of the host. */
 export interface Peer {
-  /** How many are open. Whoever is being closed still counts. */
+  /** The gate of open connections. A connection that is closing still counts. */
   connections: Gate
   open(signal: AbortSignal): Promise<OpenConnection>
-  /** The idle ones at once. */
+  /** Closes the idle connections at once. */
   close(): void
 }
 
 interface OpenConnection extends MailConnection {
-  /** Resolves once another one may be opened in its place. It never rejects. */
+  /** Resolves once another connection may open in its place. It never rejects. */
   end(): Promise<void>
 }
 
@@ -70,14 +70,14 @@ export function createLine(clock: Clock, { connections, open, close }: Peer) {
       let connection: OpenConnection | undefined
       const open = async () => (connection ??= await openOne(signal))
       try {
-        // Every attempt ends, so nobody is in line for much longer.
+        // Every attempt ends, so no mail is in line for much longer.
         if (now() - since > IN_LINE_MS) return undefined
         return await work({ isFlowing: isFlowing(), open })
       } catch (error) {
         sentAt = -Infinity
         throw error
       } finally {
-        // Before the signal aborts: a good connection stays.
+        // The connection ends before the signal aborts, so that a good one stays.
         void connection?.end()
         cancel()
         places.leave()
@@ -92,7 +92,7 @@ export function createLine(clock: Clock, { connections, open, close }: Peer) {
 export type Gate = ReturnType<typeof createGate>
 
 /**
- * Lets in so many at once; the others wait in line, and come in once so many places are free.
+ * Lets in a limited number at once. The others wait in line, and come in once a wave of places is free.
  *
  * @param room - may change from one moment to the next.
  */

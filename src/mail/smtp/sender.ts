@@ -1,6 +1,6 @@
 /**
- * Hands mails over, to an SMTP server or to the transport of the host. It knows nothing of jobs and accounts, and does not read what
- * a mail says.
+ * Hands mails over, to an SMTP server or to the transport of the host. It knows nothing of jobs and accounts, and does
+ * not read the text of a mail.
  */
 import { later, type Clock } from '../../clock.ts'
 import type { MailSender, OutgoingMail } from '../sending.ts'
@@ -21,10 +21,10 @@ import { createConnectionGate, createLine, type Gate, type Line, type Peer } fro
 import { smtpSettings, type SmtpSettings } from './settings.ts'
 import { handOver, isInUse } from './transport.ts'
 
-/** Servers take only so many over one connection. */
+/** Servers accept only a limited number of mails over one connection. */
 const MAX_MAILS = 100
 const IDLE_MS = 15_000
-/** What answered so short a time ago is not asked whether it still does. */
+/** A connection that answered this recently is not checked again. */
 const FRESH_MS = 1_000
 
 export function createMailSender(
@@ -39,8 +39,8 @@ export function createMailSender(
   const tokens = createAccessTokens(clock, refreshTokens)
   const toTransport = transport && createLine(clock, transportPeer(transport, settings))
 
-  // Each set of SMTP settings, the credentials included, has its own; the connections of the others are closed. A line is kept
-  // until it is empty, so that settings that come back find its connections, and not five more.
+  // Each set of SMTP settings, credentials included, has its own line; the connections of the others are closed. A line stays
+  // until it is empty. So settings that come back find its connections, and do not open five more.
   function toServer(configured: SmtpSettings): Line {
     const { oauth, ...others } = configured
     const key = JSON.stringify([others, oauth && tokenKey(oauth)])
@@ -90,7 +90,11 @@ function transportPeer(transport: MailTransport, settings: () => Settings): Peer
   }
 }
 
-/** The connections to one mail server. @param isKept - whether connections stay for other mails. */
+/**
+ * The connections to one mail server.
+ *
+ * @param isKept - whether connections stay for other mails.
+ */
 function createMailServer(
   settings: SmtpSettings,
   clock: Clock,
@@ -103,7 +107,7 @@ function createMailServer(
   return {
     connections,
 
-    /** Takes an idle one that still answers, or opens one. */
+    /** Takes an idle connection that still answers, or opens one. */
     async open(signal) {
       if (!isMailAddress(settings.from)) {
         throw new AccountFlowsError('ERR_MAIL_FAILED', 'The sender is not one plain address')
@@ -150,7 +154,7 @@ function keptConnection(settings: SmtpSettings, clock: Clock, tokens: AccessToke
     socket,
     closed,
     quit,
-    /** Ends the wait after which an idle one is closed. */
+    /** Cancels the timer that closes an idle connection. */
     stay() {},
 
     async connect() {
@@ -190,9 +194,9 @@ function keptConnection(settings: SmtpSettings, clock: Clock, tokens: AccessToke
 
 type KeptConnection = ReturnType<typeof keptConnection>
 
-/** Connections that are not needed now. One that is being closed takes the place of an open one. */
+/** Connections that are not needed now. One that is closing takes the place of an open one. */
 function createIdle(clock: Clock, connections: Gate) {
-  /** In the order in which they got free. */
+  /** In the order in which they became free. */
   const idle: KeptConnection[] = []
 
   function close(kept: KeptConnection) {
@@ -214,7 +218,7 @@ function createIdle(clock: Clock, connections: Gate) {
       return newest
     },
 
-    // What has entered takes one of the others.
+    // Callers that the gate has let in take the other connections.
     closeAll: () => idle.slice(0, connections.free()).forEach(close),
   }
 }

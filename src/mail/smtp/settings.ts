@@ -2,15 +2,15 @@ import { isLoopbackHost } from '../../settings/addresses.ts'
 import { missingForLogin } from '../../settings/rules.ts'
 import type { Settings } from '../../settings/table.ts'
 
-/** Where the access token for a mailbox comes from. */
+/** The source of the access token for a mailbox. */
 export interface OAuthSettings {
   endpoint: string
   clientId: string
   clientSecret: string | undefined
-  /** `undefined`: the client asks for itself. */
+  /** `undefined`: the client asks in its own name. */
   refreshToken: string | undefined
   scope: string | undefined
-  /** The mailbox and the mail server that a token is for: it is shown to no other. */
+  /** The mailbox and the mail server that a token is for. No other server gets the token. */
   shownTo: string
 }
 
@@ -18,17 +18,17 @@ export interface SmtpSettings {
   host: string
   port: number
   tls: Settings['smtpTls']
-  /** Used only together with `password` or `oauth`, of which there is one at most. */
+  /** Used only together with `password` or `oauth`; at most one of them is set. */
   username?: string | undefined
   password?: string | undefined
   oauth?: OAuthSettings
   /** One plain address. */
   from: string
-  /** Shown before the address. `undefined`: nothing is. */
+  /** The name before the address. `undefined`: there is none. */
   fromName?: string | undefined
 }
 
-/** `undefined`: SMTP is not configured, or not to be used. Nobody logs in with less than a login needs. */
+/** `undefined`: SMTP is not configured, or must not be used. If a part of the login is missing, the connection has no login. */
 export function smtpSettings(settings: Settings): SmtpSettings | undefined {
   const { smtpHost: host, smtpPort: port, smtpFrom: from, smtpFromName: fromName } = settings
   if (settings.smtpFault !== undefined) return undefined
@@ -64,7 +64,7 @@ export function tlsPolicy({ host, port, tls }: SmtpSettings) {
     secure,
     /** STARTTLS must succeed. */
     requireTLS: !secure && (tls === 'starttls' || (tls === 'auto' && !isLenient)),
-    /** No STARTTLS, even where it is offered. */
+    /** No STARTTLS, even if the server offers it. */
     ignoreTLS: tls === 'none',
     tls: { minVersion: 'TLSv1.2' as const, rejectUnauthorized: !isLenient },
   }

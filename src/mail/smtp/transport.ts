@@ -8,11 +8,11 @@ import { headersOf, mustBeAddress, newMessageId } from './compose.ts'
 import { errorOf, harmless, sharesPiece } from './answers.ts'
 
 const ID = /^[!-~]{1,200}$/
-/** Codes of systems and of mail servers. No token is so short. */
+/** A code of an operating system or a mail server. No token is this short. */
 const CODE = /^[\w. ]{1,30}$/
 const MAX_CAUSES = 5
 
-/** Whether mails go to this transport under these settings. A stand-in makes way for SMTP. */
+/** Whether mails go to this transport under these settings. A stand-in gives way to SMTP. */
 export function isInUse(
   transport: MailTransport | undefined,
   settings: Settings,
@@ -20,7 +20,7 @@ export function isInUse(
   return transport !== undefined && !(transport.isStandIn && isSmtpConfigured(settings))
 }
 
-/** Throws as `MailConnection.send` does. */
+/** Throws the same errors as `MailConnection.send`. */
 export async function handOver(
   transport: MailTransport,
   mail: OutgoingMail,
@@ -48,7 +48,7 @@ export async function handOver(
       ...(id !== undefined && !sharesPiece(id, isInMail) && { queueId: id }),
     }
   }
-  // The mail may have left: nobody gets it again and again because of a mistake in the transport.
+  // The mail may have left: a mistake in the transport must not send it again and again.
   if (said.accepted !== false) {
     throw failure(true, 'no answer', 'Its answer has neither accepted: true nor accepted: false.')
   }
@@ -64,7 +64,7 @@ function transportMail(
     from: { name, address },
     messageId: newMessageId(address),
   }
-  // A transport may write it into a header as it is.
+  // A transport may write the subject into a header as it is.
   const line = subject.replaceAll(/\p{Cc}+/gu, ' ')
   return { ...sender, to, subject: line, text, html, headers: headersOf(kind) }
 }
@@ -82,7 +82,7 @@ function failure(isRefused: boolean, code: string, reason: string): AccountFlows
 
 const textOf = (reason: unknown) => (typeof reason === 'string' ? reason : '')
 
-/** An error of `fetch` tells the reason in its cause alone. */
+/** An error of `fetch` gives the reason in its cause only. */
 function reasonOf(thrown: unknown): string {
   const messages: string[] = []
   for (let cause = thrown; cause instanceof Error; cause = cause.cause) {

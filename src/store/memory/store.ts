@@ -16,17 +16,18 @@ import {
 
 type Kept = Stored & { fields: Fields }
 
-/** Of records that would be purged, so many of a kind are kept at most: a new one takes the place of the oldest. */
+/** Beyond this many records of a kind, a new one removes the oldest one that has a `purgedAt`. */
 const MAX = 10_000
 
-/** A store in memory, which tests can read whole. */
+/** A store in memory whose records tests can list. */
 export interface MemoryStore extends RecordStore {
   /** All records of a kind, oldest first. */
   all(kind: Kind): Stored[]
 }
 
 /**
- * Keeps records in this process: for a first try and for tests. Nothing survives a restart, and a second process knows nothing of it.
+ * Keeps records in this process, for a first try and for tests. Nothing survives a restart, and other processes see
+ * nothing of it.
  */
 export function memoryStore({ now }: Pick<Clock, 'now'> = systemClock): MemoryStore {
   const tables = new Map<string, Map<string, Kept>>()
@@ -82,7 +83,7 @@ export function memoryStore({ now }: Pick<Clock, 'now'> = systemClock): MemorySt
   }
 }
 
-/** Of those that are not kept for good. */
+/** Removes the oldest record that has a `purgedAt`. Records without one are kept for ever. */
 function dropOldest({ purgedAt = '' }: Kind, table: Map<string, Kept>): void {
   for (const [id, { fields }] of table)
     if (fields[purgedAt] !== undefined) return void table.delete(id)
@@ -122,7 +123,7 @@ const inOrder =
 const isSame = (a: Value | undefined, b: Value) =>
   a === b || (a instanceof Date && b instanceof Date && a.getTime() === b.getTime())
 
-/** Texts in the order of their bytes, as databases keep them. */
+/** Orders texts by their bytes, as databases do. */
 function order(a: Value, b: Value): number {
   if (a === b) return 0
   if (typeof a !== 'string' || typeof b !== 'string') return Number(a) - Number(b)

@@ -1,10 +1,10 @@
 import type { User, UserStore } from '../../contract/index.ts'
 import { equalsInAsciiCase } from '../../contract/users.ts'
 
-/** In JavaScript, a user may be without them. */
+/** In JavaScript, a user object may lack these flags. */
 const NO_FLAGS = { disabled: false, emailVerified: false }
 
-/** Users in memory: for a first try and for tests. */
+/** Users in memory, for a first try and for tests. */
 export function memoryUsers(initial: User[] = []): UserStore & { add(user: User): void } {
   const users = new Map<string, User>()
   const add = (user: User) => void users.set(user.id, { ...NO_FLAGS, ...user })

@@ -1,11 +1,11 @@
-/** What MongoDB and its driver are asked in one way everywhere: options, names of collections, indexes, and what errors mean. */
+/** The parts that all code for MongoDB shares: options, names of collections, indexes, and the meaning of errors. */
 import type { Collection, CollectionOptions, Db, Document, IndexDescription } from 'mongodb'
 import type { Kind } from '../record-store.ts'
 import { AccountFlowsError } from '../../errors.ts'
 import { z } from 'zod'
 
 /**
- * The options of every operation, whatever the host chose for its own. Reads see every write that was answered before. Values
+ * The options of every operation, whatever the host chose for its own. Reads see every earlier answered write. Values
  * come back as the types that the code expects.
  */
 export const operationOptions = {
@@ -19,13 +19,13 @@ export const operationOptions = {
   useBigInt64: false,
 } satisfies CollectionOptions
 
-/** No dollar, no NUL, and room for the longest name in the 235 bytes of a sharded namespace. */
+/** No dollar, no NUL, and short enough for the longest name in the 235 bytes of a sharded namespace. */
 const PREFIX = /^(?!system\.)[A-Za-z_][\w.-]{0,63}$/
 
 /**
- * The collection of each kind, under a name that every host has the same.
+ * The collection of each kind, with the same name at every host.
  *
- * @throws TypeError where names with that prefix would be none of MongoDB's, or reserved.
+ * @throws TypeError if MongoDB does not allow names with that prefix, or reserves them.
  */
 export function collectionsOf<T extends Document>(db: Db, prefix: string | undefined) {
   if (prefix !== undefined && !(typeof prefix === 'string' && PREFIX.test(prefix)))
@@ -48,7 +48,10 @@ const NAMESPACE_EXISTS = 48
 const INDEX_OPTIONS_CONFLICT = 85
 const INDEX_KEY_SPECS_CONFLICT = 86
 
-/** The indexes that are missing or have other options, as `collection.index`; all of them where there is no collection. */
+/**
+ * Returns the indexes that are missing or have other options, as `collection.index`. If there is no collection, it
+ * returns all of them.
+ */
 export async function wrongIndexes(
   collection: Pick<Collection, 'collectionName' | 'indexes'>,
   indexes: NamedIndex[],
@@ -65,7 +68,7 @@ export async function wrongIndexes(
 
 const ofEveryCollection: NamedIndex = { name: '_id_', key: { _id: 1 } }
 
-/** As text: the order of the fields in a key matters. */
+/** Compares as text, because the order of the fields in a key matters. */
 function definitionOf(index: IndexDescription): string {
   return JSON.stringify(OPTIONS.map((option) => index[option] ?? false))
 }
@@ -81,7 +84,7 @@ const OPTIONS = [
   'hidden',
 ] as const
 
-/** Creates the collection and the indexes that are missing, one after the other. */
+/** Creates the collection, and then the missing indexes one after the other. */
 export async function createIndexes(collection: IndexedCollection, indexes: NamedIndex[]) {
   const { db, collectionName: name } = collection
   await db.createCollection(name, { writeConcern: { w: 'majority' } }).catch((error: unknown) => {
@@ -95,7 +98,7 @@ export async function createIndexes(collection: IndexedCollection, indexes: Name
 
 function explained(error: unknown, collection: string, index: string): unknown {
   const subject = `The index "${index}" of the collection "${collection}" cannot be created`
-  // Without the server's message, which quotes the value: it may be somebody's username.
+  // The server's message is left out: it quotes the value, which may be a username.
   if (isDuplicateKey(error))
     return new AccountFlowsError(
       'ERR_STORE_INDEX',
@@ -113,7 +116,7 @@ function explained(error: unknown, collection: string, index: string): unknown {
 
 const DUPLICATE_KEY = 11000
 
-/** Not `instanceof`: the host's driver may be another copy of the package. */
+/** Does not use `instanceof`: the host's driver may be another copy of the package. */
 function serverErrorCode(error: unknown): unknown {
   return error instanceof Error && 'code' in error ? error.code : undefined
 }
@@ -122,7 +125,10 @@ export function isDuplicateKey(error: unknown): error is Error {
   return serverErrorCode(error) === DUPLICATE_KEY
 }
 
-/** The places of the writes whose key was taken, in an unordered command with many writes. The others are done. Other failures are thrown, such as the write concern: the driver then names no failed writes. */
+/**
+ * Returns the places of the writes whose key was taken, in an unordered command with many writes. The other writes are
+ * done. Other failures are thrown, such as a failed write concern, for which the driver names no failed writes.
+ */
 export async function duplicatesIn(command: Promise<unknown>): Promise<Set<number>> {
   try {
     await command
@@ -155,20 +161,20 @@ const NAMES = new Set([
   'PoolClearedOnNetworkError',
 ])
 
-/** The driver has tried again by then, where it may. */
+/** By the time that these reach the code, the driver has tried again if it may. */
 const LABELS = ['RetryableWriteError', 'SystemOverloadedError']
 
-/** The server is no primary, is shutting down, cannot reach the others, or ran out of time. */
+/** The server is not the primary, is shutting down, cannot reach the others, or ran out of time. */
 const CODES = new Set<unknown>([
   6, 7, 50, 64, 89, 91, 133, 134, 189, 262, 9001, 10058, 10107, 11600, 11602, 13435, 13436,
 ])
 
-/** Of a socket that breaks while the driver writes to it: the driver passes them on as they are. */
+/** The driver passes these errors on when a socket breaks while it writes. */
 const SOCKET_CODES = /^(EPIPE|ECONN(RESET|ABORTED)|ETIMEDOUT|E(HOST|NET)UNREACH|ERR_STREAM_\w+)$/
 
 /**
- * The same object, whose methods throw `ERR_STORE_UNAVAILABLE` where MongoDB cannot be reached, or does not answer in time. A write that
- * failed so may have been done all the same. All methods must answer promises.
+ * Wraps an object so that its methods throw `ERR_STORE_UNAVAILABLE` if MongoDB cannot be reached or does not answer in
+ * time. A write that failed so may still have been done. All methods must return promises.
  */
 export function withUnavailable<T extends object>(port: T): T {
   const members = Object.entries(port).map(([name, member]: [string, unknown]) => {
@@ -178,7 +184,7 @@ export function withUnavailable<T extends object>(port: T): T {
         return await Reflect.apply(member, undefined, args)
       } catch (error) {
         if (!isUnavailable(error)) throw error
-        // Without the driver's message, which tells the address of the database.
+        // The driver's message is left out: it contains the address of the database.
         const message = `MongoDB cannot be reached, or does not answer in time (${error.name})`
         throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', message, { cause: error })
       }
@@ -189,7 +195,7 @@ export function withUnavailable<T extends object>(port: T): T {
   return Object.fromEntries(members) as T
 }
 
-// By name, not `instanceof`: the host's driver may be another copy of the package.
+// Compares names and does not use `instanceof`: the host's driver may be another copy of the package.
 function isUnavailable(error: unknown): error is Error {
   if (!(error instanceof Error)) return false
   const code = serverErrorCode(error)
@@ -199,7 +205,7 @@ function isUnavailable(error: unknown): error is Error {
     CODES.has(code) ||
     (typeof code === 'string' && SOCKET_CODES.test(code)) ||
     (Array.isArray(labels) && LABELS.some((label) => labels.includes(label))) ||
-    // A command with many writes wraps what the driver threw.
+    // A command with many writes wraps the driver's error.
     isUnavailable(Reflect.get(error, 'errorResponse'))
   )
 }

@@ -13,10 +13,10 @@ import type { NamedIndex } from './driver.ts'
 
 export type Kept = Document & { _id: string }
 
-/** In the place of a field that somebody took out. It is of no type. */
+/** Stands for a field that was removed outside the store. It matches no field type. */
 const MISSING = Symbol('missing')
 
-/** `undefined`: the record is removed. */
+/** `undefined`: the change removes the record. */
 export function documentOf(
   { fields, unique }: Kind,
   { id, revision, next, becomes }: Change,
@@ -32,7 +32,7 @@ export function documentOf(
   return document
 }
 
-/** Fields that the host has added stay. */
+/** Keeps fields that the host has added. */
 export function updateOf({ unique }: Kind, { _id, ...fields }: Kept): Document {
   const left = unique.filter((name) => !(name in fields)).map((name) => [name, true])
   return { $set: fields, ...(left.length > 0 && { $unset: Object.fromEntries(left) }) }
@@ -40,12 +40,12 @@ export function updateOf({ unique }: Kind, { _id, ...fields }: Kept): Document {
 
 const kept = (value: Value) => (typeof value === 'string' ? keptText(value) : value)
 
-/** As objects and lists, which people can read and edit. What `JSON.stringify` leaves out is not kept. */
+/** Stores JSON as objects and lists, which an admin can read and edit. What `JSON.stringify` leaves out is not kept. */
 const keptJson = (value: Value): unknown => withTexts(JSON.parse(JSON.stringify(value)), keptText)
 const toldJson = (value: unknown): unknown =>
   withTexts(JSON.parse(JSON.stringify(value) ?? 'null'), textOf)
 
-/** JSON whose texts and names are other ones. */
+/** Converts all texts and names in some JSON. */
 function withTexts(json: unknown, other: (text: string) => string): unknown {
   if (typeof json === 'string') return other(json)
   if (Array.isArray(json)) return json.map((one) => withTexts(one, other))

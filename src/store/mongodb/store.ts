@@ -35,11 +35,13 @@ export interface MongoDatabase {
 }
 
 /**
- * Keeps each kind in a collection, under the names of its fields. `_rev` and `_was` are the two revisions; what is absent is `null`, but
- * for unique fields. Reads come from the primary and writes go to the majority, whatever the host chose for its `Db`.
+ * Keeps each kind in a collection, under the names of its fields. `_rev` and `_was` are the two revisions. An absent
+ * field is `null`, except for unique fields. Reads come from the primary and writes go to the majority, whatever the
+ * host chose for its `Db`.
  *
- * @param prefix - what the names of all collections begin with, such as `shop_`; nothing by default. Two issuers in one database need one each.
- * @throws TypeError where no name of a collection can begin with that prefix.
+ * @param prefix - the beginning of all collection names, such as `shop_`; empty by default. Two issuers in one database
+ * need one each.
+ * @throws TypeError if a collection name cannot begin with that prefix.
  */
 export function mongoStore(
   database: MongoDatabase,
@@ -72,7 +74,7 @@ export function mongoStore(
     async find(kind, query) {
       checkQuery(kind, query)
       const options = { limit: query.limit, sort: sortOf(query) }
-      // Another id is nobody's that this store has made.
+      // This store creates text ids only, so other documents are not its own.
       const filter = { $and: [{ _id: { $type: 'string' as const } }, filterOf(query)] }
       const found = await collectionOf(kind).find(filter, options).toArray()
       return found.map((kept) => toldOf(kind, kept))
@@ -101,7 +103,7 @@ async function read(collection: Collection<Kept>, kind: Kind, ids: readonly stri
   return ids.map((id) => found.get(keptText(id)))
 }
 
-/** Inserts, and what overwrites or removes any revision. Answers those that were done. */
+/** Inserts records, and overwrites or removes those of any revision. Returns the changes that were done. */
 async function insert(
   collection: Collection<Kept>,
   kind: Kind,
@@ -110,7 +112,7 @@ async function insert(
   if (changes.length === 0) return []
   const writes = changes.map((change) => insertion(kind, change))
   const taken = await duplicatesIn(collection.bulkWrite(writes, { ordered: false }))
-  // Two that overwrite a record which is not there yet: the later one finds it now.
+  // When two changes overwrite a record that does not exist yet, the later one finds it on the second try.
   const again = changes.filter(({ revision }, index) => taken.has(index) && revision === ANY)
   const done = changes.filter((_, index) => !taken.has(index))
   return [...done, ...(await insert(collection, kind, again))]
@@ -123,13 +125,13 @@ function insertion(kind: Kind, change: Change): AnyBulkWriteOperation<Kept> {
     return { replaceOne: { filter: { _id }, replacement: document, upsert: true } }
   const { insertedAt } = kind
   if (insertedAt === undefined) return { insertOne: { document } }
-  // Nothing has that revision yet: it inserts, or fails as the id is taken.
+  // No document has that revision yet. So this inserts, or it fails because the id is taken.
   const set = { $mergeObjects: [{ $literal: document }, { [insertedAt]: '$$NOW' }] }
   const filter = { _id, _rev: change.becomes }
   return { updateOne: { filter, update: [{ $replaceWith: set }], upsert: true } }
 }
 
-/** Swaps and removals of what was read. Answers those that were done. */
+/** Swaps and removes records that were read before. Returns the changes that were done. */
 async function replace(collection: Collection<Kept>, kind: Kind, changes: Change[]) {
   if (changes.length === 0) return []
   const writes = changes.map((change): AnyBulkWriteOperation<Kept> => {
@@ -141,12 +143,12 @@ async function replace(collection: Collection<Kept>, kind: Kind, changes: Change
   })
   const { matchedCount, deletedCount } = await collection.bulkWrite(writes, { ordered: false })
   if (matchedCount + deletedCount === changes.length) return changes
-  // The driver tells how many were done, and not which.
+  // The driver says how many were done, but not which.
   const ids = changes.map(({ id }) => id)
   const found = await read(collection, kind, ids)
   const done = changes.filter((change, index) => isDone(change, found[index]))
   if (done.filter(({ next }) => next).length === matchedCount) return done
-  // A record that moved on twice since tells nothing.
+  // If a record has changed twice since, it does not show which change was done.
   const message = 'records changed again before it could be read which changes were done'
   throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', message)
 }

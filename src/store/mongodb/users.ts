@@ -11,7 +11,7 @@ import {
   type NamedIndex,
 } from './driver.ts'
 
-/** `db.collection('users')`, with the host's own document type or without. */
+/** The result of `db.collection('users')`, with or without the host's own document type. */
 export interface UserCollection {
   db: { createCollection(name: string, options?: object): Promise<object> }
   collectionName: string
@@ -20,10 +20,10 @@ export interface UserCollection {
   createIndexes(indexes: { name: string; key: Record<string, 1> }[]): Promise<unknown>
 }
 
-/** Exact bytes, whatever collation the host's collection has. */
+/** Compares exact bytes, whatever collation the host's collection has. */
 const exactly = { ...operationOptions, collation: { locale: 'simple' } }
 
-/** Finds a few too many: other letters than ASCII in either case, characters that it ignores. */
+/** Matches too much, and the code filters the result: it ignores the case of non-ASCII letters, and ignores some characters. */
 const inAnyCase = { ...operationOptions, collation: { locale: 'en', strength: 2 } }
 
 const indexes: NamedIndex[] = [
@@ -51,7 +51,7 @@ const indexes: NamedIndex[] = [
  * `disabled`, and an `_id` that is a string or an `ObjectId`.
  */
 export function mongoUsers(collection: UserCollection): UserStore {
-  /** Users by texts that are asked for at the same time: a filter for all of them, and what each of them gets. */
+  /** Finds users for texts of concurrent calls with one filter, and picks each call's part. */
   function lookUp<Found>(
     filterOf: (texts: string[]) => object | Promise<object>,
     options: FindOptions,
@@ -71,7 +71,7 @@ export function mongoUsers(collection: UserCollection): UserStore {
       const { matchedCount } = await collection.updateOne(its, update, exactly)
       return matchedCount === 1
     } catch (error) {
-      // The host allows one user per verified address, and another one has this one.
+      // The host allows one user per verified address, and another user has this one.
       if (isDuplicateKey(error)) return false
       throw error
     }
@@ -96,7 +96,7 @@ export function mongoUsers(collection: UserCollection): UserStore {
       (users, email) => withEmail(users, email).filter(({ emailVerified }) => emailVerified),
     ),
 
-    // The index of verified addresses begins with the address, and serves this too.
+    // The index of verified addresses begins with the address, so it serves this query too.
     findByEmail: lookUp((emails) => ({ email: { $in: emails } }), inAnyCase, withEmail),
 
     replacePasswordHash: (id, expected, next) =>
@@ -119,11 +119,11 @@ export function mongoUsers(collection: UserCollection): UserStore {
   })
 }
 
-/** Of a half of a surrogate pair, BSON would store another character, and so match what was not asked for. */
+/** For half of a surrogate pair, BSON would store another character, and the filter would match other users. */
 const isText = (value: unknown): value is string =>
   typeof value === 'string' && !/\p{Surrogate}/u.test(value)
 
-/** `undefined` would match a missing field, an object would be read as operators. */
+/** `undefined` would match a missing field, and MongoDB would read an object as operators. */
 function text(value: string): string {
   if (!isText(value)) throw new TypeError('A value in a filter must be a well-formed string')
   return value
@@ -138,12 +138,12 @@ function withPassword(hash: string, others: object = {}) {
   }
 }
 
-// What is no flag of ours counts as set.
+// Any value of `disabled` other than these counts as set.
 function isEnabledWith(email: string) {
   return { email: text(email), disabled: { $in: [false, null], $not: { $type: 'array' } } }
 }
 
-// The type is named because the index is on strings only; a list that holds the name matches all the same.
+// The filter names the type because the index covers strings only. A list that contains the name still matches.
 const hasUsername = (names: string[]) => ({ username: { $in: names, $type: 'string' } })
 
 const withEmail = (users: User[], email: string) =>
@@ -156,14 +156,14 @@ async function hasIds(ids: string[]) {
 
 async function idsOf(id: string): Promise<(string | ObjectId)[]> {
   if (!/^[0-9a-f]{24}$/.test(id)) return [id]
-  // Loaded here alone: hosts with another database have no driver.
+  // Loaded only here: hosts with another database have no driver.
   const { ObjectId } = await import('mongodb')
   return [id, new ObjectId(id)]
 }
 
 /**
- * A field of an unexpected type counts as absent, a verified flag of one as unverified, a disabled flag of one as set. `undefined`:
- * the `_id` is neither a string nor an ObjectId, and such a user could not be found again.
+ * A field of an unexpected type counts as absent. But then a verified flag counts as unverified, and a disabled flag as
+ * set. `undefined`: the `_id` is neither a string nor an ObjectId, so that no query could find the user again.
  */
 function toUser(document: object): User | undefined {
   const fields = new Map<string, unknown>(Object.entries(document))
@@ -185,7 +185,7 @@ function nonEmpty(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
-/** Not `instanceof ObjectId`: the host's driver may be another copy of the package. */
+/** Does not use `instanceof ObjectId`: the host's driver may be another copy of the package. */
 const isId = (id: unknown): boolean =>
   typeof id === 'string' ||
   (typeof id === 'object' && id !== null && typeof Reflect.get(id, 'toHexString') === 'function')

@@ -1,4 +1,4 @@
-/** The statements that keep records in PostgreSQL, and what their rows mean. */
+/** The SQL statements that keep records in PostgreSQL, and the meaning of their rows. */
 import {
   ANY,
   keptText,
@@ -21,15 +21,15 @@ const TYPES: Record<FieldType, string> = {
   json: 'text',
 }
 
-/** The types of parameters and of given rows. */
+/** The types of parameters and of the rows in a statement. */
 const typeOf = (type: FieldType) => TYPES[type].replace(' COLLATE "C"', '')
 
 export const nameOf = (name: string) => `"${name.replaceAll('"', '""')}"`
 
-/** Any number: all that start take turns by it. */
+/** An arbitrary number: processes that start use this lock to take turns. */
 const LOCK = 718_281_828
 
-/** The indexes of a kind by their names, and the fields that they begin with. */
+/** The indexes of a kind, by name, with their columns. */
 function indexesOf(kind: Kind, prefix: string) {
   const single = kind.purgedAt === undefined ? [] : [[kind.purgedAt]]
   const named = (fields: readonly string[], isUnique: boolean) => ({
@@ -47,8 +47,8 @@ export const indexNamesOf = (kind: Kind, prefix: string) =>
   indexesOf(kind, prefix).map(({ name }) => name)
 
 /**
- * The statement that makes a table and its indexes, as far as they are missing. What is there is not locked: a backup may be reading it. One
- * process after the other: two that create the same name at once would fail.
+ * The statement that creates a table and its indexes, if they are missing. It does not lock existing ones: a backup may
+ * be reading them. Processes run it one after the other, because two that create the same name at once would fail.
  */
 export function definitionOf(kind: Kind, prefix: string): string {
   const table = nameOf(prefix + kind.name)
@@ -73,7 +73,7 @@ export type Row = { id: string } & Record<string, unknown>
 
 export const isRow = (row: unknown): row is Row => typeof row === 'object' && row !== null
 
-/** The columns of the rows that `rowsOf` gives: `read` is the revision that was read; none for any revision. */
+/** The columns of the rows from `rowsOf`. `read` is the revision that was read, or null for any revision. */
 function givenOf({ fields }: Kind): string {
   const columns = Object.entries(fields).map(([name, type]) => `${nameOf(name)} ${typeOf(type)}`)
   return ['id text', 'read text', '_rev text', '_was text', ...columns].join(', ')
@@ -109,7 +109,7 @@ export function toldOf(kind: Kind, { id, _rev: revision, _was: was, ...row }: Ro
   return storedOf(kind, textOf(id), { revision, was, fields })
 }
 
-/** Each value of a list is looked up by itself: an index then has what is found in its order. */
+/** Looks up each value of a list separately, so that an index returns the rows in its order. */
 export function selectionOf(kind: Kind, table: string, query: Query) {
   const { equal = {}, by, from, below, after, isDescending, limit } = query
   const values: unknown[] = []
@@ -119,7 +119,7 @@ export function selectionOf(kind: Kind, table: string, query: Query) {
   const conditions = Object.entries(equal).map(([name, value]) => {
     const list = [...new Set([value].flat().map(kept))]
     if (list.length === 1) return `${nameOf(name)} = ${given(list[0], typeOfField(name))}`
-    // No field has a name with a blank.
+    // No field name contains a blank, so this name is free.
     const any = nameOf(`any ${name}`)
     lists.push(`unnest(${given(list, `${typeOfField(name)}[]`)}) AS ${any}`)
     return `${nameOf(name)} = ${any}`
@@ -153,7 +153,10 @@ function sortOf({ revision, next }: Change): Sort {
   return revision === ANY ? 'overwrite' : 'update'
 }
 
-/** A statement for each sort of change, and what it is given: it answers the ids that were done. Rows are locked in the order of their ids. */
+/**
+ * Returns a statement for each sort of change, and its input. Each statement returns the ids that were done. It locks
+ * rows in the order of their ids.
+ */
 export function swapsOf(kind: Kind, table: string, changes: readonly Change[]) {
   const sorts = Object.entries(statementsOf(kind, table)).map(([sort, text]) => {
     return { text, chosen: changes.filter((change) => sortOf(change) === sort) }
@@ -186,7 +189,7 @@ function statementsOf(kind: Kind, table: string): Record<Sort, string> {
       ON CONFLICT (id) DO UPDATE SET ${set('EXCLUDED')} RETURNING id`,
     update: `${lockRead}
       UPDATE ${table} t SET ${set('locked')} FROM locked WHERE t.id = locked.locked_id RETURNING t.id`,
-    // What is left has another revision.
+    // A row that still exists after this has another revision.
     remove: `${lockRead},
       gone AS (DELETE FROM ${table} t USING locked WHERE t.id = locked.locked_id RETURNING t.id)
       SELECT g.id FROM ${given}

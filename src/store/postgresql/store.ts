@@ -17,15 +17,15 @@ export interface PostgresPool {
   query(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>
 }
 
-/** With it the longest name of an index has no more than the 63 bytes that PostgreSQL keeps of a name. */
+/** With this prefix, the longest index name fits into the 63 bytes that PostgreSQL keeps of a name. */
 const PREFIX = /^[a-z0-9_]{0,16}$/
 
-/** How often a statement is sent that the database ended for another one: it has done nothing then. */
+/** How often a statement is sent that the database ended in favour of another one. Such a statement has done nothing. */
 const MAX_TURNS = 10
 
 /**
- * Keeps each kind in a table, with a column for each field. Each verb is one statement with autocommit, so that a pooler in transaction
- * mode may stand before the database.
+ * Keeps each kind in a table, with a column for each field. Each verb is one statement with autocommit, so a pooler in
+ * transaction mode may stand before the database.
  */
 export function postgresStore(
   pool: PostgresPool,
@@ -90,15 +90,18 @@ export function postgresStore(
 }
 
 const SQLSTATE = /^(?:\d[\dA-Z]|F0|HV|P0|XX)[\dA-Z]{3}$/
-/** Of the connection, its resources, an operator's intervention, the system; and of a standby, which only reads. */
+/**
+ * The SQLSTATE of a failed connection, of missing resources, of an operator's intervention, of a system error, or of a
+ * read-only standby.
+ */
 const UNAVAILABLE = /^(?:08|53|57|58|25006)/
 /** A deadlock, or two transactions that cannot be put in an order. */
 const ENDED_FOR_ANOTHER = new Set(['40P01', '40001'])
 
 /**
- * The answer of the database. A statement that was ended for another one is sent again.
+ * Returns the answer of the database. A statement that was ended in favour of another one is sent again.
  *
- * @throws AccountFlowsError `ERR_STORE_UNAVAILABLE` where the database cannot be reached; every other error as it is.
+ * @throws AccountFlowsError `ERR_STORE_UNAVAILABLE` if the database cannot be reached; every other error as it is.
  */
 async function answeredBy<T>(ask: () => Promise<T>, turns: number): Promise<T> {
   try {
@@ -108,13 +111,13 @@ async function answeredBy<T>(ask: () => Promise<T>, turns: number): Promise<T> {
     if (turns > 1 && state !== undefined && ENDED_FOR_ANOTHER.has(state))
       return answeredBy(ask, turns - 1)
     if (state !== undefined && !UNAVAILABLE.test(state)) throw error
-    // Without the message, which tells the address of the database.
+    // The message is left out: it contains the address of the database.
     const message = 'PostgreSQL cannot be reached, or does not answer in time'
     throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', message, { cause: error })
   }
 }
 
-/** The SQLSTATE that the database told. `undefined`: it told none, or was not reached. */
+/** The SQLSTATE of a database error. `undefined`: the error has none, or the database was not reached. */
 function stateOf(error: unknown): string | undefined {
   const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined
   return typeof code === 'string' && SQLSTATE.test(code) ? code : undefined

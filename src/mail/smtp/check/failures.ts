@@ -3,7 +3,7 @@ import type { CheckedStep, MailStep } from '../../sending.ts'
 import type { SmtpSettings } from '../settings.ts'
 import { TokenError } from '../access-tokens.ts'
 
-/** What is found out about a step. */
+/** The result of a step. */
 export type Finding = Omit<CheckedStep, 'step'>
 
 /** @param reply - what the server said. */
@@ -17,7 +17,7 @@ export function finding(
   return { status, message, ...more }
 }
 
-/** What was learnt on the way to the server so far. */
+/** What the check has learnt on the way to the server so far. */
 export interface Seen {
   settings: SmtpSettings
   /** Commands, without secrets, and replies. */
@@ -28,7 +28,7 @@ export interface Seen {
   isLate: boolean
 }
 
-/** The failure of a step. What is a mistake of ours is thrown on. */
+/** Describes the failure of a step. An error of this package's own code is thrown again. */
 export function explain(step: MailStep, error: unknown, seen: Seen): Finding {
   if (error instanceof TokenError) {
     const isAnswered = /^\d/.test(error.why)
@@ -62,7 +62,7 @@ function codeOf(failure: NodemailerError, { isLate }: Seen): string {
   return code === 'EPROTOCOL' ? 'not SMTP' : (originalCode ?? String(code))
 }
 
-/** How it failed, as in the table. */
+/** How the step failed: a key of `FAILURES`. */
 function wayOf(step: MailStep, { code, responseCode }: NodemailerError, seen: Seen): string {
   const { said, isConnected, isLate } = seen
   if (step === 'dns' || code === 'ENOAUTH' || (step === 'connect' && !isConnected)) return step
@@ -80,7 +80,7 @@ function wayOf(step: MailStep, { code, responseCode }: NodemailerError, seen: Se
 export const isGreeted = ({ heard }: Seen) => (heard[0] ?? '').startsWith('220')
 export const offersTls = ({ heard }: Seen) => heard.some((each) => /[ -]STARTTLS\b/i.test(each))
 
-/** How the library logged in. */
+/** The login command that the library used. */
 export function loginOf({ said }: Seen): string {
   const command = said.findLast((each) => each.startsWith('AUTH ')) ?? 'AUTH'
   return command.split(' ', 2).join(' ')
@@ -95,7 +95,7 @@ const REFUSED_CLIENT: Words = [
   'Check smtp_oauth_client_id and smtp_oauth_client_secret. A secret may have expired: make a new one at the provider.',
 ]
 
-/** For each way in which a step fails, what happened and what to do. */
+/** For each way in which a step fails: what happened, and what to do. */
 export const FAILURES: Record<string, Words> = {
   dns: [
     '{host} cannot be found ({code}).',

@@ -16,7 +16,7 @@ import type { MailCheckOptions } from '../../sending.ts'
 import type { MailTransport } from '../../../contract/index.ts'
 import { handOver } from '../transport.ts'
 
-/** How long the other side has to answer, all in all. */
+/** How long the other side has to answer, in total. */
 export const CHECK_MS = 30_000
 const DAY_MS = 86_400_000
 const SOON_DAYS = 14
@@ -47,7 +47,7 @@ export function checkSettings(settings: Settings): Finding {
   return finding('warning', message, `Set ${half}, or remove ${given}.`)
 }
 
-/** Of the connection after the greeting. A certificate that nobody vouches for is refused as it is for mails. */
+/** Checks the connection after the greeting. It refuses an untrusted certificate, as for mails. */
 export function checkTls(seen: Seen, { smtp }: SmtpConnection, now: Date): Finding {
   const { host, tls: setting } = seen.settings
   const policy = tlsPolicy(seen.settings)
@@ -126,7 +126,7 @@ export function checkLogin(seen: Seen, { smtp }: SmtpConnection): Finding {
   return finding('warning', message, advice, reply)
 }
 
-/** In place of the SMTP steps. A transport shows what it does only where it is handed a mail. */
+/** Replaces the SMTP steps. Only a handed-over mail shows whether a transport works. */
 export async function checkTransport(
   transport: MailTransport,
   settings: Settings,
