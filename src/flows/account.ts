@@ -1,4 +1,4 @@
-/** How an account is found, whether it may get a mail, and whether it is as it was when its link was issued. */
+/** Finds accounts, says whether one may get a mail, and whether it is unchanged since its link was issued. */
 import { passwordDigest } from '../crypto/password.ts'
 import { type LinkKind, linkKinds, type TokenPart, tokensOf } from '../contract/mail-kinds.ts'
 import { equalsInAsciiCase, withoutBlanks } from '../contract/users.ts'
@@ -10,8 +10,8 @@ import { isMailAddress } from '../settings/addresses.ts'
 type UserMatch = User | 'ambiguous' | 'unknown'
 
 /**
- * Finds the user of an identifier (4.2.3). A verified address wins over the username of another user. So no one takes over an address
- * by using it as a name. The look-ups are the same whether or not the user exists.
+ * Finds the user of an identifier (4.2.3). A verified address wins over the username of another user. So a stranger cannot take over an
+ * address by choosing it as a username. The look-ups are the same whether or not the user exists.
  */
 export async function findUser(users: UserStore, identifier: string): Promise<UserMatch> {
   const typed = withoutBlanks(identifier)
@@ -41,20 +41,20 @@ function onlyOne(users: User[]): UserMatch {
   return another ? 'ambiguous' : match
 }
 
-// Otherwise a user whose username is another person's address would learn that no account has verified it.
+// A user whose username is another person's address must not learn that no account has verified it.
 function mayBeMeant(typed: string, named: UserMatch): boolean {
   if (typeof named === 'string' || !typed.includes('@')) return true
   return equalsInAsciiCase(typed, named.email ?? '')
 }
 
-/** Why no mail can be sent to the account. `undefined`: one can. */
+/** Why no mail can be sent to the account. `undefined`: a mail can be sent. */
 export function whyNoMail({ disabled, email }: Pick<User, 'disabled' | 'email'>) {
   if (disabled) return 'disabled'
   if (email === undefined) return 'no_address'
   return isMailAddress(email) ? undefined : 'bad_address'
 }
 
-/** An invitation is to choose the first password. */
+/** Only an account without a password can be invited. `undefined`: it can be invited. */
 export function whyNoInvitation({ passwordHash }: User) {
   return passwordHash === undefined ? undefined : 'has_password'
 }
@@ -73,7 +73,7 @@ export function hasSamePassword(issued: IssuedFor, user: User): boolean {
   return passwordDigest(user.passwordHash) === issued.passwordDigest
 }
 
-/** Whether the address that a link went to is verified, by whatever means. The link is no longer needed then. */
+/** Whether the address that a link went to is verified, by this link or in another way. If so, the link is no longer needed. */
 export function isVerified({ email }: IssuedFor, account: User | undefined): boolean {
   return (
     account !== undefined && account.email === email && account.emailVerified && !account.disabled
@@ -81,12 +81,12 @@ export function isVerified({ email }: IssuedFor, account: User | undefined): boo
 }
 
 /**
- * Voids the links that were mailed to an account, of some kinds or of all. All its logins that wait end too. A reset whose password was
- * accepted is still finished.
+ * Voids the mailed links of an account: those of the given kinds, or all. It also ends all logins of the account that wait. A reset whose
+ * password was accepted is still finished.
  */
 export type VoidLinks = (accountId: string, kinds?: readonly LinkKind[]) => Promise<void>
 
-/** So long ago that a void link has expired by any clock. */
+/** So long ago that a void link has expired by every clock. */
 const VOIDED_AT = new Date(0)
 
 export function createVoidLinks(
@@ -114,7 +114,7 @@ export function wasVoided({ expiresAt }: { expiresAt: Date }): boolean {
   return expiresAt.getTime() === VOIDED_AT.getTime()
 }
 
-/** Voids the links of each user that is found disabled. So they stay void when the user is enabled again. */
+/** Voids the links of each disabled user that it finds. So they stay void when the user is enabled again. */
 export function usersVoidingLinks(users: UserStore, voidLinks: VoidLinks): UserStore {
   async function voidIfDisabled<Found extends User | undefined>(user: Found): Promise<Found> {
     if (user?.disabled) await voidLinks(user.id)

@@ -6,7 +6,7 @@ import type { AuditEvent, AuditEventOf, AuditEventType, Log, Requester } from '.
 import type { Settings } from '../settings/table.ts'
 import type { AuditLog, Token } from '../store/index.ts'
 
-/** `audit` gets all events, and the name of a type the events of that type. */
+/** Listeners of `audit` get all events. Listeners of a type get the events of that type. */
 export type AuditEvents = EventEmitter<
   { audit: [AuditEvent] } & { [Type in AuditEventType]: [AuditEventOf<Type>] }
 >
@@ -15,7 +15,7 @@ export function createAudit(store: AuditLog, keepMs: () => number, clock: Clock,
   const events: AuditEvents = new EventEmitter()
   const failed = failureLog(log, clock)
 
-  // Not by `emit`: there, an error of one listener stops the others.
+  // Not by `emit`: it stops at the first listener that throws.
   async function call(listener: Listener, event: AuditEvent) {
     try {
       // A copy, as a listener may change it.
@@ -42,7 +42,7 @@ type Listener = ReturnType<AuditEvents['rawListeners']>[number]
 
 const LOG_EVERY_MS = 60_000
 
-/** Logs once a minute for each listener, as a broken one may fail at every event. */
+/** Logs at most once a minute for each listener, because a broken one may fail at every event. */
 function failureLog(log: Log, { now }: Clock) {
   const known = new WeakMap<Listener, { failures: number; saidAt: number }>()
   return (listener: Listener, { type }: AuditEvent, error: unknown) => {
@@ -70,7 +70,7 @@ function detailsOf(error: unknown) {
   }
 }
 
-/** The languages of a requester are for its mail alone. */
+/** Removes the languages of the requester, which are only for its mail. */
 function withoutLanguages({
   uiLocales: _uiLocales,
   acceptLanguage: _acceptLanguage,
@@ -80,14 +80,14 @@ function withoutLanguages({
   return event
 }
 
-/** What the events of a link tell. */
+/** What each event of a link says. */
 export const eventBy = (
   { now }: Clock,
   { userId: accountId, parameters: { clientId } }: Pick<Token, 'userId' | 'parameters'>,
   { address, userAgent }: Requester,
 ) => ({ at: now(), accountId, clientId, address, userAgent })
 
-/** What every flow is surrounded by. */
+/** What every flow gets. */
 export interface Environment {
   settings(): Settings
   /** Records an event once. */
@@ -96,5 +96,5 @@ export interface Environment {
   log: Log
 }
 
-/** The requester if the host asks by itself, without a request. */
+/** The requester of what the host asks for outside of a request. */
 export const NOBODY: Requester = { address: undefined, userAgent: undefined }

@@ -1,6 +1,6 @@
 /**
  * E-mail verification during the login (3.2). `blocks` and `block` keep a login that must wait. `resend` and `renew` ask for another link;
- * a worker mails it (`mail/kinds.ts`). `open` checks a link and uses nothing up; `confirm` and `confirmByCode` verify.
+ * a worker mails it (`mail/kinds.ts`). `open` checks a link without using it up; `confirm` and `confirmByCode` verify.
  */
 import type { AuthorizeSig } from '../crypto/keys.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
@@ -49,14 +49,14 @@ type LinkOpener = Requester & { browser: string | undefined }
 export interface OpenedLink {
   username: string
   token: Token
-  /** That the link was mailed for. `undefined`: none, or it is over. */
+  /** The login that the link was mailed for. `undefined`: there was no such login, or it is over. */
   login: PendingLogin | undefined
-  /** The login of this account that waits in this browser: `login`, or else the newest. Or `login`, if it went on here before. */
+  /** The login of this account that waits in this browser: `login`, or else the newest. Without one: `login`, if it went on here before. */
   here: PendingLogin | undefined
 }
 
 export interface LinkRefusal extends LinkContext {
-  /** `verified`: the account was verified by other means, and the link is no longer needed. */
+  /** `verified`: the account was verified in another way, and the link is no longer needed. */
   refusal: 'expired' | 'verified'
   reason: VerificationReason
 }
@@ -69,7 +69,7 @@ export function createEmailVerification(parts: VerificationParts) {
 
     /**
      * Keeps a login that has to wait, and asks for a link. The same request in the same browser is the same login. It comes back void if
-     * it was reported ("This wasn't me"), had too many wrong codes, or its account is verified by now.
+     * the user reported it ("This wasn't me"), it had too many wrong codes, or the account is verified by now.
      * `undefined`: the request is too long to be kept, and nothing was done.
      */
     async block(user: User, captured: CapturedRequest, { browser, ...requester }: LinkOpener) {
@@ -78,7 +78,7 @@ export function createEmailVerification(parts: VerificationParts) {
       if (!login) return undefined
       const { id } = login
       const isKept = await pendingLogins.save(login, MAX_LOGINS)
-      // A login that verified since the host read the account has ended this one.
+      // If another login verified since the host read the account, it has ended this one.
       const isLate = (await users.findById(user.id))?.emailVerified
       if (isLate) await pendingLogins.change({ id }, { isVoid: true })
       if (!isKept || isLate) return { ...login, passwordDigest: '' }
@@ -88,7 +88,7 @@ export function createEmailVerification(parts: VerificationParts) {
       return login
     },
 
-    /** Asks for a new link (4.7), by name or for a login that waits. The same work for every name, and no answer. */
+    /** Asks for a new link (4.7), by name or for a login that waits. It does the same work for every name, and returns nothing. */
     resend: (
       whose: { identifier: string } | { accountId: string; pendingLoginId: string },
       parameters: RequestParameters,
@@ -101,7 +101,7 @@ export function createEmailVerification(parts: VerificationParts) {
 
     open: open.bind(undefined, parts),
 
-    /** The code of the login that the link was mailed for, if that still waits, and for how long no code is compared. */
+    /** The code of the link's login, and for how long no code is compared. `undefined`: the login does not wait any more. */
     codeOf: async ({ login }: OpenedLink) =>
       login && isWaitingPage(login) ? codes.codeOf(login) : undefined,
 
@@ -119,8 +119,8 @@ export function createEmailVerification(parts: VerificationParts) {
     },
 
     /**
-     * unverified → verified, unused → used. Ends the waiting logins of the account, except `goesOn`. A refusal: another request was first,
-     * or the account changed just now.
+     * Verifies the address, marks the link as used, and ends the waiting logins of the account, except `goesOn`. It refuses if another
+     * request was first, or the account changed just now.
      */
     async confirm(
       { token, login }: OpenedLink,
@@ -133,7 +133,7 @@ export function createEmailVerification(parts: VerificationParts) {
       return refuse(parts, token, state, 'account_changed', by)
     },
 
-    /** The same by a code, typed where the login waits. `over`: also where another request was first, or the account changed. */
+    /** The same by a code that the user types where the login waits. `over` also: another request was first, or the account changed. */
     async confirmByCode(login: PendingLogin, typed: string, by: Requester): Promise<CodeOutcome> {
       const outcome = await codes.tryCode(login, typed, by)
       if (outcome !== 'right') return outcome
@@ -196,11 +196,11 @@ async function loginsOf(
   return { login, here: valid(newest) ?? own }
 }
 
-/** Only parameters that we signed are carried on. */
+/** Pass only parameters that we signed: the page carries them on. */
 export const unknownLink = (parameters: RequestParameters) =>
   ({ refusal: 'expired', reason: 'unknown', parameters, locale: undefined }) as const
 
-/** Recorded once an hour for each link and end: no limit counts GET requests, and they would fill the log. */
+/** Records one event an hour for each link and reason: no limit counts GET requests, so they could fill the log. */
 async function refuse(
   { audit, clock }: VerificationParts,
   token: Token,
@@ -218,7 +218,7 @@ async function refuse(
 /**
  * `false`: another request verified the address, or its links were voided just now.
  *
- * @param isOurs - picks the links to mark as used. So "This wasn't me" of their mails finds that they verified.
+ * @param isOurs - picks the links to mark as used. By the mark, "This wasn't me" of their mails finds that they verified.
  */
 async function verifyAddress(
   { users, pendingLogins, verificationTokens, audit, clock, log }: VerificationParts,
@@ -231,18 +231,18 @@ async function verifyAddress(
   const endOthers = () =>
     pendingLogins.change({ accountId: userId, except: goesOn }, { isVoid: true })
   const ours = async () => (await verificationTokens.ofUser(userId, MAX_MAILED)).filter(isOurs)
-  // Before, because each remaining login can go on once the address is verified. And after, for logins that began meanwhile.
+  // Ends the others first, because each could go on once the address is verified. Ends them again later, for those that began meanwhile.
   await endOthers()
   if (!(await users.markEmailVerified(userId, email))) return false
   for (const token of await ours()) await verificationTokens.use(token, clock.now())
   await endOthers()
-  // This marks links as used, then looks for void ones. "This wasn't me" voids, then looks for used ones. So one sees the other.
+  // This marks links as used, then looks for void ones. "This wasn't me" voids, then looks for used ones. So one of them sees the other.
   if ((await ours()).some(wasVoided)) {
     await users.markEmailUnverified?.(userId, email)
     return false
   }
   const event = { ...eventBy(clock, proof, by), id: `verified:${id}` } as const
-  // Once for each link or login. If this fails, the login is finished all the same, because the link is used up.
+  // Recorded once for each link or login. If that fails, the login still finishes, because the link is used up.
   await audit({ ...event, type: 'email_verification_completed' }).catch((error: unknown) =>
     log('error', 'a verification was not recorded', { error: String(error) }),
   )

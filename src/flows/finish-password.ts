@@ -16,11 +16,11 @@ export interface FinishParts extends Environment, Pick<ClientNotifications, 'app
   users: UserStore
   sessions: AccountSessions
   outbox: Pick<MailOutbox, 'add'>
-  /** So that the account may sign in from there at once. */
+  /** Forgets wrong passwords, so that the user may sign in from that network at once. */
   forgetTries(account: User, by: Requester): Promise<void>
 }
 
-/** `sweep`: a process that found a claimed link left by a dead one. */
+/** `request`: the request that claimed the link. `sweep`: a process that finishes the link of a dead process. */
 type Finisher = 'request' | 'sweep'
 
 export type FinishPassword = ReturnType<typeof createFinishPassword>
@@ -30,10 +30,10 @@ export function createFinishPassword(parts: FinishParts) {
   const { now } = clock
 
   /**
-   * unused → used, with the effects of section 3.3 in their order; each may be repeated. `undefined`: it was refused.
+   * Marks a claimed link as used, with the effects of section 3.3 in their order. Each may be repeated. `undefined`: it was refused.
    *
-   * @param account - as it is since the link was claimed, or since the sweep took it up.
-   * @returns `apps`: to be shown. `complete`: no answer waits for it, and until it is done the sweep repeats all.
+   * @param account - read when the link was claimed, or when the sweep took it up.
+   * @returns `apps`: for the page. `complete`: the rest, for which no answer waits. Until it is done, the sweep repeats all effects.
    */
   return async (reset: ClaimedReset, account: User | undefined, by: Finisher) => {
     const { id, userId, email, parameters, claimedBy } = reset
@@ -52,7 +52,7 @@ export function createFinishPassword(parts: FinishParts) {
       parts.appsOf(userId, id),
       parts.audit(event), // 5
       settings().passwordChangedEmail && requestNotice(parts.outbox, change, now()),
-      // Not by the sweep, which may repeat it: that would lift the limit.
+      // Not in the sweep: it may repeat this, which would lift the limit.
       by === 'request' && account && parts.forgetTries(account, claimedBy),
       kind === 'password_reset' && parts.codes.forgetWrongCodes(email),
     ])
@@ -68,12 +68,12 @@ export function createFinishPassword(parts: FinishParts) {
   }
 }
 
-/** Verifies the address that a reset link went to, as its reader has the mailbox. */
+/** Verifies the address that a reset link went to: the user of the link has the mailbox. */
 async function verifyByReset(parts: FinishParts, reset: ClaimedReset, by: Finisher) {
   const { users, audit, clock } = parts
   const { id, userId: accountId, email, claimedBy } = reset
   const isDone = await users.markEmailVerified(accountId, email)
-  // The process before may have verified it, and died before it recorded that.
+  // The dead process may have verified it without recording that.
   const wasDone = by === 'sweep' && isVerified(reset, await users.findById(accountId))
   if (!isDone && !wasDone) return
   const event = { ...eventBy(clock, reset, claimedBy), id: `verified:${id}` }
@@ -102,13 +102,13 @@ async function setPassword(
   if (isSet) return undefined
   const now = await users.findById(userId)
   if (now?.passwordHash === newHash) return undefined
-  // A reset compares the password alone, so that was another one.
+  // A reset compares only the password, so another password was set.
   const isOfAccount = kind === 'invitation' && now && hasSamePassword(reset, now)
   return isOfAccount ? 'account_changed' : 'newer_password'
 }
 
-// A newer password is never overwritten. But a dead process may have set the password of the reset before that one. So older sessions
-// end in any case.
+// Never overwrites a newer password. But a dead process may have set the password of this reset before the newer one. So the sweep ends
+// older sessions all the same.
 async function reject(parts: FinishParts, reset: ClaimedReset, obstacle: Obstacle, by: Finisher) {
   const { id, userId, claimedAt, claimedBy } = reset
   if (by === 'sweep' && obstacle === 'newer_password')

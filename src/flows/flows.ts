@@ -1,7 +1,7 @@
 /**
  * The flows, each in the file of its section: `password-reset.ts` (3.1), `email-verification.ts`, `waiting-login.ts` and `login-code.ts`
  * (3.2), `finish-password.ts` (3.3), `invitation.ts` (3.4), `password-changed.ts` (3.5), `not-me.ts` (3.6). What accounts and links mean is
- * in `account.ts` and `link.ts`. They never know a page, the provider, a mail server or a database.
+ * in `account.ts` and `link.ts`. No flow knows a page, the provider, a mail server or a database.
  */
 import { MAIL_KINDS, type PasswordLinkKind } from '../contract/mail-kinds.ts'
 import { requestMail } from '../jobs/request.ts'

@@ -1,4 +1,4 @@
-/** An account without a password is invited to choose one (3.4). Its link opens, renews and completes as that of a reset. */
+/** Invites an account without a password to choose one (3.4). The link opens, renews and completes like the link of a reset. */
 import { newId } from '../crypto/token.ts'
 import type { RequestParameters, User, UserStore } from '../contract/index.ts'
 import { whyNoInvitation, whyNoMail } from './account.ts'
@@ -7,8 +7,8 @@ import type { AskForMail } from './link.ts'
 import type { PasswordLink } from './password-reset.ts'
 
 /**
- * `mailId`: the invitation will be mailed, as far as the limits allow; the admin API shows by it what became of it. `refused`: there will
- * be none. `unsupported`: the users of the host have no `setFirstPassword`.
+ * `mailId`: a worker mails the invitation, if the limits allow it. By this id, the admin API shows what became of the mail. `refused`: no
+ * invitation is mailed. `unsupported`: the users of the host have no `setFirstPassword`.
  */
 export type Invited = { mailId: string } | { refused: InvitationRefusal }
 

@@ -16,7 +16,7 @@ export function linkState(
 ): 'usable' | Exclude<LinkReason, 'unknown'> {
   const end = endOf(token, at)
   if (end === 'used') return 'used'
-  // A claimed reset was refused in the end, because the account had changed.
+  // A claimed link was refused later, because the account had changed.
   if (end === 'invalidated') return token.claimedAt ? 'changed' : 'superseded'
   if (!account || !isUnchanged(token, account)) return 'changed'
   return end ?? 'usable'
@@ -33,7 +33,7 @@ export const linkContext = ({ parameters, locale }: Token): LinkContext => ({ pa
 /** Writes the job of a mail. */
 export type AskForMail = (wanted: MailRequest) => Promise<void>
 
-/** What asks for a new link in place of this one, in its language. */
+/** The request for a new link in place of this one. Its language is that of the old mail, unless `by` names another. */
 export const renewalOf = (
   { userId: accountId, pendingLoginId, parameters, locale }: Token,
   by: Requester,
@@ -49,7 +49,7 @@ export type FoundLink = NonNullable<Awaited<ReturnType<typeof findLink>>>
 /** The cut-offs of an account, as this request sees them. */
 export type ReadCutoffs = (accountId: string) => Promise<SessionCutoffs | undefined>
 
-/** A token with its account and state. With `readCutoffs`, no end of the account is missed. `undefined`: the token is unknown. */
+/** Finds a token with its account and state. With `readCutoffs`, it misses no end of the account. `undefined`: the token is unknown. */
 export async function findLink(
   tokens: TokenStore,
   users: UserStore,
@@ -67,23 +67,23 @@ export async function findLink(
     users.findById(first.userId),
   ])
   if (!token) return undefined
-  // If the record has no end, the account has changed.
+  // If the record has no end of its own, only a change of the account can end the link.
   const end: LinkEnd = endOf(token, at) ?? 'account_changed'
   return { token, account, state: linkState(token, account, at), end }
 }
 
-/** `used`: its address is verified, by whatever means. A used link whose address is not verified counts as `changed`. */
+/** `used`: the address is verified, by this link or in another way. A used link whose address is not verified counts as `changed`. */
 export function verificationState({ token, account, state }: FoundLink) {
   if (isVerified(token, account)) return 'used'
   return state === 'usable' || state === 'expired' ? state : 'changed'
 }
 
-/** To one account, while "This wasn't me" of a mail is good. More may be asked for, and then older links are not found. */
+/** How many links of one account are looked through while "This wasn't me" of a mail works. Older ones are not found. */
 export const MAX_MAILED = 10_000
 
 export const MAX_LINKS = 100
 
-/** Whether the account has a link that can still be used, and that finishes this login, if one is named. */
+/** Whether the account has a usable link. With `pendingLoginId`: one that finishes that login. */
 export async function hasUsableLink(
   tokens: TokenStore,
   account: User,

@@ -9,10 +9,10 @@ import { eventBy, type Environment } from './audit.ts'
 const HOUR_MS = 3_600_000
 const MONTH_MS = 30 * 24 * HOUR_MS
 
-/** Wrong codes at one login; the last one ends it. */
+/** The most wrong codes at one login. The last one ends the login. */
 const MAX_OF_LOGIN = 5
 
-/** Wrong codes for one mailbox, of all accounts that claim it. */
+/** The most wrong codes for one mailbox. All accounts that claim the mailbox share this number. */
 const OF_MAILBOX = [
   { windowMs: HOUR_MS, max: 20 },
   { windowMs: MONTH_MS, max: 100 },
@@ -21,12 +21,12 @@ const OF_MAILBOX = [
 export interface CodeParts extends Environment {
   limits: RateLimits
   pendingLogins: PendingLoginStore
-  /** Stands for a text in records, and reveals nothing about it. */
+  /** The value that stands for a text in records. It reveals nothing about the text. */
   keyedHash(text: string): string
   loginCodes: LoginCodes
 }
 
-/** `unread`: not six digits, which is no try. `over`: the login is over. A number: milliseconds until codes of this mailbox are compared. */
+/** `unread`: not six digits; it counts as no try. `over`: the login is over. A number: milliseconds until codes are compared again. */
 export type CodeOutcome = 'right' | 'unread' | 'wrong' | 'over' | number
 
 export type CodeTries = ReturnType<typeof createCodeTries>
@@ -35,14 +35,14 @@ export const createCodeTries = (parts: CodeParts) => ({
   tryCode: tryCode.bind(undefined, parts),
   forgetWrongCodes: forgetWrongCodes.bind(undefined, parts),
 
-  /** The code of a login, and for how long no code of its mailbox is compared. */
+  /** The code of a login, and for how many milliseconds no code of its mailbox is compared. `undefined`: codes are compared. */
   codeOf: async ({ id, email }: PendingLogin) => ({
     code: parts.loginCodes.codeOf(id),
     waitMs: await codeWait(parts, email),
   }),
 })
 
-/** Checks a typed code. A try is counted before it is compared, and the right one is given back. */
+/** Checks a typed code. It counts a try before it compares the code. A right code gives its try back. */
 async function tryCode(
   parts: CodeParts,
   login: PendingLogin,
@@ -62,7 +62,7 @@ async function tryCode(
       limits.hit(spelledKey, windowMs),
     ])
     if (count > max) {
-      // The code is not compared, so this is no try at the login.
+      // The code is not compared, so it does not count as a try at the login.
       await limits.giveBack(own)
       return (await codeWait(parts, login.email)) ?? msToEnd
     }
@@ -76,7 +76,7 @@ async function tryCode(
   return tries === MAX_OF_LOGIN ? endLogin(parts, login) : 'wrong'
 }
 
-/** For how many milliseconds no code of this mailbox is compared. `undefined`: it is compared. */
+/** For how many milliseconds no code of this mailbox is compared. `undefined`: codes are compared. */
 async function codeWait(parts: CodeParts, email: string | undefined) {
   const rows = rowsOf(parts, email)
   const hits = await Promise.all(rows.map(({ key }) => parts.limits.peek(key)))
@@ -85,8 +85,8 @@ async function codeWait(parts: CodeParts, email: string | undefined) {
 }
 
 /**
- * Gives back the tries at a mailbox, because its owner used a reset link that was mailed there. Only those at this spelling of it: at
- * some servers an address with other dots is another mailbox.
+ * Gives back the tries at a mailbox, because its owner used a reset link that was mailed there. It gives back only the tries at this
+ * spelling of the address: at some servers, an address with other dots is another mailbox.
  */
 async function forgetWrongCodes(parts: CodeParts, email: string): Promise<void> {
   async function giveBack({ key, spelledKey }: ReturnType<typeof rowsOf>[number]) {
@@ -96,7 +96,7 @@ async function forgetWrongCodes(parts: CodeParts, email: string): Promise<void> 
   await Promise.all(rowsOf(parts, email).map(giveBack))
 }
 
-/** The counts of a mailbox. `spelledKey`: of the tries at this spelling of its address. */
+/** The counters of a mailbox. `spelledKey` counts only the tries at this spelling of its address. */
 function rowsOf({ keyedHash }: CodeParts, email = '') {
   return OF_MAILBOX.map(({ windowMs, max }) => ({
     key: keyedHash(`codes:${windowMs}:${mailboxKey(email)}`),

@@ -1,4 +1,4 @@
-/** "This wasn't me": the receiver of a mail undoes what it may have done. This never gives anyone anything (3.6). */
+/** "This wasn't me": the reader of a mail undoes what the mail may have done. It takes access away, and never gives any (3.6). */
 import { hashToken, idOf, isToken, newToken } from '../crypto/token.ts'
 import type { ReportOutcome, Requester, User, UserStore } from '../contract/index.ts'
 import { isLinkKind, MAIL_KINDS, type TokenPart } from '../contract/mail-kinds.ts'
@@ -26,8 +26,8 @@ export function createNotMe(parts: NotMeParts) {
     },
 
     /**
-     * Undoes a mail once. Each step can be repeated if the process dies, and the mark comes last. `under_way`: a password is being
-     * set just now, so ask again in a moment. `mayReset`: a reset link would go to the mailbox of the mail.
+     * Undoes a mail once. If the process dies, each step can be repeated: the mail is marked as used last. `under_way`: a password is
+     * being set just now, so ask again in a moment. `mayReset`: a reset link would go to the mailbox of the mail.
      */
     async report(mail: NotMeToken, by: Requester) {
       const { kind, userId: accountId, mailJobId, attempt } = mail
@@ -49,7 +49,7 @@ export function createNotMe(parts: NotMeParts) {
   }
 }
 
-/** So that the event names the password that it blocked. */
+/** The detail of an event that names the password that it blocked. */
 const markOf = ({ passwordHash }: User, outcome: ReportOutcome) =>
   outcome === 'secured' && { blocked: idOf(passwordHash) }
 
@@ -61,7 +61,7 @@ function mayComeBack({ settings }: Environment, { passwordHash, emailVerified }:
   return passwordHash !== undefined && (emailVerified || !settings().resetRequiresVerifiedEmail)
 }
 
-/** What a mail or its link did. `unused`: nothing, or its account is gone. `password`: it set a password, or is the notice of one. */
+/** What a mail or its link did. `unused`: nothing, or the account is gone. `password`: it set a password, or is the notice of a new one. */
 type Effect = 'unused' | 'verified' | 'password' | 'later' | 'under_way'
 
 async function effectOf(parts: NotMeParts, mail: NotMeToken): Promise<Effect> {
@@ -94,26 +94,26 @@ async function undo(
   if (!user) return 'stopped'
   let effect = await effectOf(parts, mail)
   if (effect === 'unused') {
-    // The old mailbox may not void mails to the new address.
+    // A reader of the old mailbox must not void mails to the new address.
     if (isLinkKind(kind) && user.email === email) await voidEverything(userId, [kind])
-    // Again, because a form may have used the link before it was void.
+    // Looks again: a form may have used the link before it was void.
     effect = await effectOf(parts, mail)
     if (effect === 'unused') return 'stopped'
   }
   if (effect !== 'verified') return block(parts, mail, by)
-  // First, so that a link that verifies meanwhile finds itself void.
+  // Ends sessions first, so that a link that verifies meanwhile finds itself void.
   await endSessions(userId)
   await users.markEmailUnverified?.(userId, email)
   const now = await users.findById(userId)
   return now?.email === email && !now.emailVerified ? 'unverified' : 'signed_out'
 }
 
-/** How often another password may be set meanwhile. */
+/** The most tries to replace a password, because another one may be set meanwhile. */
 const MAX_TRIES = 10
 
 /**
- * Replaces the current password by the hash of a random one: an account without a password could not be reset. The store compares
- * before it replaces. So a link that is used at the same time either fails, or its password is seen here.
+ * Replaces the current password by the hash of a random one: an account without a password could not be reset. The store replaces only
+ * the hash that was read here. So a link that is used at the same time fails, or the next try sees its password.
  */
 async function block(
   parts: NotMeParts,

@@ -15,33 +15,33 @@ import type { ShownApps, SignedOutApps } from '../views/page-locals.ts'
 import { whyNoMail, type VoidLinks } from './account.ts'
 import { NOBODY, type Environment } from './audit.ts'
 
-/** The sessions of an account at the provider. Those of a later login stay. */
+/** The sessions of an account at the provider. Sessions of later logins stay. */
 export interface AccountSessions {
   /**
    * Ends what all logins until now have: grants, codes and tokens (3.3, effect 3), sessions and login results (effect 4). With
-   * `isExact`: of those that began at `at` or before.
+   * `isExact`: only for logins that began at `at` or before.
    */
   end(accountId: string, end: SessionEnd): Promise<EndedSessions>
-  /** The same, but the records are only looked at. `clear` deletes them later. */
+  /** The same, but it only reads the records. `clear` deletes them later. */
   cutOff(accountId: string, end: SessionEnd): Promise<CutOff>
 }
 
-/** What is dead by now, and not deleted yet. */
+/** Records that are dead, and not deleted yet. */
 interface CutOff {
   ended: EndedSessions
   clear(): Promise<void>
 }
 
-/** A session of a browser whose account is about to be ended, with that session. */
+/** The live session of a browser, read before an end of its account ends it too. */
 interface LiveSession {
   /**
    * End sessions and login results at this time: one millisecond after the cut-off that the session has seen. The new session
-   * has seen an end of exactly then. Any other end, earlier or later, moves the cut-off past that, and so ends it.
+   * counts as having seen it. Any other end, earlier or later, moves the cut-off past this time, and so ends the new session.
    */
   endsAt: Date
   /**
-   * Makes this browser a new session of the same login, and sets its cookie. Call it after both ends. Where that fails, it logs why, and
-   * the browser is signed out like the others.
+   * Gives this browser a new session of the same login, and sets its cookie. Call it after both ends. If it fails, it logs why, and this
+   * browser is signed out like the others.
    */
   renew(): Promise<void>
 }
@@ -51,7 +51,7 @@ interface EndParts extends Environment, Pick<ClientNotifications, 'clientsOf'> {
   voidEverything: VoidLinks
 }
 
-/** Ends everything that an account is signed in with, or could be by a link that was mailed before. */
+/** Ends all sessions and tokens of an account, and voids the links that were mailed to it. */
 export const createEndSessions = (parts: EndParts) => (accountId: string) =>
   endAll(parts, accountId, { id: newId() }, (ended) =>
     parts.audit({ ...ended, type: 'sessions_ended' }),
@@ -65,12 +65,12 @@ interface Browser {
 interface PasswordChangedParts extends EndParts {
   users: Pick<UserStore, 'findById'>
   outbox: Pick<MailOutbox, 'add'>
-  /** The live session of this account in a browser. `undefined`: there is none. */
+  /** The live session of this account in a browser. `undefined`: the browser has no such session. */
   liveSession(browser: Browser, accountId: string): Promise<LiveSession | undefined>
   requesterOf(req: IncomingMessage): Requester
 }
 
-/** The same once the host itself has replaced a password: one browser gets a new session, and the owner gets a mail. */
+/** The same after the host itself replaced a password: one browser gets a new session, and the owner gets a mail. */
 export function createPasswordChanged(parts: PasswordChangedParts) {
   const { users, outbox, audit, settings, clock, liveSession, requesterOf } = parts
   return async (accountId: string, browser?: Browser): Promise<EndedAccount> => {
@@ -140,10 +140,10 @@ export function createClientNotifications(
   }
 
   return {
-    /** Each client of one end, or of the newest, once. `undefined`: the provider notifies no clients, or the store failed. */
+    /** Each client of one end, or of the newest end, once. `undefined`: the provider notifies no clients, or the store failed. */
     clientsOf: (accountId: string, endId?: string) => unlessFailed(() => find(accountId, endId)),
 
-    /** Their names, for the user. */
+    /** The names of these clients, for the user. */
     appsOf: (accountId: string, endId: string) =>
       unlessFailed(async (): Promise<SignedOutApps> => {
         const clients = await find(accountId, endId)
@@ -158,7 +158,7 @@ export function createClientNotifications(
 
 const WORST_FIRST: readonly ClientLogoutState[] = ['dead', 'not_notified', 'waiting', 'sent']
 
-/** Each client of the newest end once, as the worst of its sessions stands. `logouts` are of one account, newest first. */
+/** Each client of the newest end, once, in the worst state of its sessions. `logouts` are of one account, newest first. */
 function clientsOfNewest(logouts: readonly ClientLogout[]): ClientLogout[] {
   const clients = new Map<string, ClientLogout>()
   const ofNewest = logouts.filter(({ endId }) => endId === logouts[0]?.endId)
@@ -171,5 +171,5 @@ function clientsOfNewest(logouts: readonly ClientLogout[]): ClientLogout[] {
 
 const rankOf = ({ state }: ClientLogout) => WORST_FIRST.indexOf(state)
 
-/** Otherwise the user has to sign out of the client. */
+/** `false`: the user has to sign out of the client. */
 const isNotified = ({ state }: ClientLogout): boolean => state === 'waiting' || state === 'sent'

@@ -1,6 +1,6 @@
 /**
  * The reset link (3.1). `request` asks for it, and a worker mails it (`mail/kinds.ts`). `open` shows its form, `complete` takes the
- * form, and `renew` asks for another one once it expired. What a reset then does (3.3) is in `finish-password.ts`.
+ * form, and `renew` asks for another link after it expired. What a reset then does (3.3) is in `finish-password.ts`.
  */
 import type { Clock } from '../clock.ts'
 import { oneAtATime } from '../crypto/hash-queue.ts'
@@ -29,7 +29,7 @@ import {
 export const createPasswordReset = (link: PasswordLink, askForMail: AskForMail) => ({
   ...link,
 
-  /** Asks for a link (4.2). The same work for every identifier, and no answer. */
+  /** Asks for a link (4.2). It does the same work for every identifier, and returns nothing. */
   request: (
     identifier: string,
     parameters: RequestParameters,
@@ -43,7 +43,7 @@ export interface LinkParts extends Environment {
   tokens: ResetTokenStore
   users: UserStore
   askForMail: AskForMail
-  /** @param by - for its place in the queue. */
+  /** @param by - decides the place in the queue. */
   hashPassword(password: string, by: Requester): Promise<string>
   passwordRules: Pick<PasswordRules, 'isAsked' | 'validate'>
   finish: FinishPassword
@@ -51,7 +51,7 @@ export interface LinkParts extends Environment {
 
 export type PasswordLink = ReturnType<typeof createPasswordLink>
 
-/** A mailed link opens a form, which sets a password: of a reset (3.1) or of an invitation (3.4). */
+/** A mailed link opens a form that sets a password: for a reset (3.1) or an invitation (3.4). */
 export function createPasswordLink(parts: LinkParts) {
   const { kind, tokens, users, askForMail, finish, clock, log } = parts
   const oneByOne = oneAtATime()
@@ -61,7 +61,7 @@ export function createPasswordLink(parts: LinkParts) {
     log('error', 'the sweep has to complete a new password', { error: String(error) })
 
   async function setPassword(form: PasswordForm, requester: Requester) {
-    // Of many forms with one token only the first is hashed: the others find the token used.
+    // Of many forms with one token, only the password of the first is hashed. The others find the token used.
     const claimed = await oneByOne(form.token, () => claim(parts, form, requester))
     if (!claimed) return { told: await refuse(parts, await find(parts, form.token), requester) }
     if ('refusal' in claimed) return { told: claimed }
@@ -76,7 +76,7 @@ export function createPasswordLink(parts: LinkParts) {
     async open(token: string): Promise<LinkContext | RefusedLink> {
       const found = await find(parts, token)
       if (!found) return UNKNOWN
-      // By its account too, so that no user chooses a password in vain.
+      // Checks the account too, so that no user chooses a password in vain.
       return found.state === 'usable' ? linkContext(found.token) : faultOf(found.token, found.state)
     },
 
@@ -103,7 +103,7 @@ export function createPasswordLink(parts: LinkParts) {
       return (await setting).told
     },
 
-    /** Resolves once nothing is left to do of the forms that were sent by now. */
+    /** Resolves when all work for the forms that were sent by now is done. */
     settled: () => underWay,
 
     /** Finishes resets that a dead process left between two effects. */
@@ -137,19 +137,19 @@ const faultOf = (token: Token, fault: LinkReason) => ({ fault, ...linkContext(to
 
 async function find({ kind, tokens, users, clock }: LinkParts, token: string) {
   const found = await findLink(tokens, users, token, clock.now())
-  // Anyone may ask for another reset link, but a void invitation stays void.
+  // A stranger too may ask for another reset link, but a void invitation stays void.
   const isOver = kind === 'invitation' && found?.state === 'expired' && wasVoided(found.token)
   return isOver ? ({ ...found, state: 'changed' } as const) : found
 }
 
-// Nothing is recorded or shown of an unknown token.
+// Records and shows nothing about an unknown token.
 async function refuse(parts: LinkParts, found: FoundLink | undefined, by: Requester) {
   if (!found || found.state === 'usable') return UNKNOWN
   await auditRejected(parts, found.token, found.end, by)
   return faultOf(found.token, found.state)
 }
 
-/** Short, because a dead process keeps sessions alive. To repeat the effects of a slow one does no harm. */
+/** Short, because a dead process leaves old sessions alive. If the sweep repeats the effects of a slow process, that does no harm. */
 const LEASE_MS = 10_000
 
 const leaseEnd = ({ now }: Clock) => new Date(now().getTime() + LEASE_MS)
@@ -167,7 +167,7 @@ async function claim(parts: LinkParts, form: PasswordForm, by: Requester) {
 
   const newHash = await parts.hashPassword(form.password, by)
   const leaseUntil = leaseEnd(clock)
-  // Also the account, because it may have changed since the form was sent.
+  // Reads the account again, because it may have changed since the form was sent.
   const [reset, account] = await Promise.all([
     tokens.claim(found, { newHash, by, at: clock.now(), leaseUntil }),
     users.findById(found.userId),
@@ -175,7 +175,7 @@ async function claim(parts: LinkParts, form: PasswordForm, by: Requester) {
   return reset && { reset, account }
 }
 
-/** Only if the link is still for the account. Otherwise a refusal would reveal its names or its password. */
+/** Checks a password only while the link is usable. Otherwise a refusal would reveal the names or the password of the account. */
 async function validate(
   { passwordRules, users, clock }: LinkParts,
   token: Token,

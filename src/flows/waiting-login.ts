@@ -1,4 +1,4 @@
-/** The page of a login that waits for its address to be verified. It goes on once, with the original request of the client. */
+/** The page of a login that waits for its address to be verified. The login goes on once, with the original request of the client. */
 import { passwordDigest } from '../crypto/password.ts'
 import { hashToken, idOf, isToken, newId } from '../crypto/token.ts'
 import { isVoid, type CapturedRequest } from '../store/logins.ts'
@@ -47,7 +47,7 @@ export function createWaitingLogins(parts: WaitingParts) {
     return isOwn ? pending : undefined
   }
 
-  // Each turn has an id, so that no request gives back the turn of another one.
+  // Each turn has an id, so that no request gives back the turn of another request.
   async function inTurn({ pendingLoginId }: WaitingPage, goOn: () => Promise<void>) {
     const turn = newId()
     try {
@@ -62,7 +62,7 @@ export function createWaitingLogins(parts: WaitingParts) {
   }
 
   return {
-    /** By account, address, password and cut-offs as they are now. Does not take the turn. */
+    /** Finds a login by account, address, password and cut-offs as they are now. It does not take the turn. */
     async find(waiting: WaitingPage): Promise<WaitingLogin | ClosedLogin> {
       const pending = await findOwn(waiting)
       if (!pending) return { status: 'ended', captured: undefined }
@@ -72,14 +72,14 @@ export function createWaitingLogins(parts: WaitingParts) {
       const [user, cutoffs] = await Promise.all([users.findById(accountId), readCutoffs(accountId)])
       if (!user || !isLoginOf(pending, user, cutoffs)) return { status: 'ended', captured }
       const mayGoOn = user.emailVerified || !settings().requireEmailVerification
-      // Another login ends this one before it verifies, perhaps after the first look.
+      // Looks again: another login ends this one before it verifies, perhaps after the first look.
       if (mayGoOn && !(await findOwn(waiting).then((now) => now && !isVoid(now))))
         return { status: 'ended', captured }
       const status = mayGoOn ? 'verified' : 'waiting'
       return { status, user, captured, login: pending }
     },
 
-    /** Whether it was cancelled on its page. */
+    /** Whether the user cancelled the login on its page. Also `true` if the login is gone. */
     async wasCancelled(id: string): Promise<boolean> {
       const pending = await pendingLogins.find({ id })
       return !pending || (isVoid(pending) && pending.continuedAt !== undefined)
@@ -91,7 +91,7 @@ export function createWaitingLogins(parts: WaitingParts) {
      */
     inTurn,
 
-    /** The same, and ends the login: its link still verifies, but signs in no one. */
+    /** The same, and then ends the login. Its link still verifies the address, but does not sign the user in. */
     leave: (waiting: WaitingPage, goOn: () => Promise<void>) =>
       inTurn(waiting, async () => {
         await goOn()
@@ -103,10 +103,10 @@ export function createWaitingLogins(parts: WaitingParts) {
 /** A login that waits (`pending_logins`) outlives its link, so that a new link still finishes it. */
 export const KEEP_LOGIN_MS = WEEK_MS
 
-/** Of one account, the newest ones. Otherwise another person who knows its password could keep its owner out. */
+/** The most waiting logins of one account; the newest stay. Otherwise a stranger who knows the password could keep the owner out. */
 export const MAX_LOGINS = 10
 
-/** More than any request that comes in an address. */
+/** Longer than any request that fits into an address. */
 const MAX_CAPTURED_BYTES = 32_768
 
 /**
@@ -123,7 +123,7 @@ export function newPendingLogin(
   if (Buffer.byteLength(JSON.stringify(captured)) > MAX_CAPTURED_BYTES) return undefined
   const checked = { accountId, email, passwordDigest: passwordDigest(passwordHash) }
   const { params, deviceCode, login } = captured
-  // After an end of its account, the same request is another login: the earlier one stays ended.
+  // After an end of the account, the same request is another login, and the earlier login stays ended.
   const asked = [browser, checked, params, deviceCode, login.accountFlowsSeen]
   return {
     ...checked,
@@ -146,7 +146,7 @@ function waitsUntil({ purgeAt }: PendingLogin): Date {
   return new Date(purgeAt.getTime() - KEEP_LOGIN_MS)
 }
 
-/** Whether it is still a login of this account: unchanged since its password was checked, and not ended. */
+/** Whether it is still a login of this account: the account is unchanged since the password was checked, and no cut-off ended the login. */
 export function isLoginOf(
   pending: PendingLogin,
   user: User,

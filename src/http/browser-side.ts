@@ -17,7 +17,7 @@ import { createRoutes, type Route } from './routes.ts'
 import { resendVerification, verifyEmail, type VerifyEmailParts } from './verify-email.ts'
 import { waitingLogin, type WaitingLoginParts } from './waiting-login.ts'
 
-/** What its pages name in their own types, and others make. */
+/** The parts that its pages name in their own types, and that other folders make. */
 type BrowserSideParts = { views: Views; provider: Parameters<typeof createInteractions>[0] } & Pick<
   PasswordPageParts,
   'passwordReset' | 'invitation' | 'clients' | 'openLogin' | 'settings' | 'log'
@@ -41,10 +41,10 @@ export function createBrowserSide(
   const browserCookie = createBrowserCookie(protocol === 'https:')
   const mailRequests = createMailRequests({ ...given, pages, responseDelay, beforeForgotPassword })
   const interactions = createInteractions(given.provider)
-  // Each page takes of this what its type names.
+  // Each page takes from this what its type names.
   const shared = { ...given, pages, browserCookie, mailRequests, interactions }
   const waitingPage = waitingLogin(shared)
-  // What browsers reach (4.1 to 4.4, 4.6, 4.7, 4.9, 4.10).
+  // The paths that browsers reach (4.1 to 4.4, 4.6, 4.7, 4.9, 4.10).
   const routes = {
     '/forgot-password': forgotPassword(shared),
     '/reset-password': passwordPage(shared, 'reset-password'),

@@ -1,4 +1,4 @@
-/** What a request says of its browser: our cookie, the site that sent the form, and whether a person looks on. */
+/** What a request says of its browser: our cookie, the site that sent the form, and whether a person sees the answer. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context } from 'koa'
 import { isToken, newToken } from '../crypto/token.ts'
@@ -31,7 +31,7 @@ export function createBrowserCookie(isSecure: boolean) {
       return value
     },
 
-    /** Logins that wait in the windows of this browser cannot go on then. */
+    /** Drops the cookie. After that, logins that wait in the windows of this browser cannot go on. */
     drop: (res: ServerResponse) =>
       res.appendHeader('Set-Cookie', `${name}=; Max-Age=0; ${attributes}`),
   }

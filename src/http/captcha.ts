@@ -12,10 +12,10 @@ const DIRECTIVES = [
 
 type Directive = (typeof DIRECTIVES)[number]
 
-/** By directive of the Content-Security-Policy, as vendors list them. */
+/** Sources by directive of the Content-Security-Policy, as vendors list them. */
 export type CaptchaSources = { readonly [D in Directive]?: readonly string[] }
 
-/** A widget against robots. It is shown in each form that `beforeForgotPassword` is asked about, and nowhere else. */
+/** A widget against robots. Only the forms that `beforeForgotPassword` is asked about show it. */
 export interface Captcha {
   /**
    * The tags of the widget, as its vendor shows them. They are put above the button of the form as they are. A script needs a `src`:
@@ -24,7 +24,7 @@ export interface Captcha {
   html: string
   /**
    * What the widget loads from elsewhere, such as `{ 'script-src': ['https://challenges.cloudflare.com'] }`. The policy of the pages
-   * that show it has these sources besides its own. Your own origin needs none, but for frames.
+   * that show it has these sources besides its own. Your own origin needs an entry only for frames.
    */
   sources?: CaptchaSources | undefined
 }
@@ -32,21 +32,21 @@ export interface Captcha {
 /** Sources that are no addresses, and the directives that may have them. */
 const KEYWORDS = new Map<unknown, readonly Directive[]>([
   ["'self'", DIRECTIVES],
-  // For proofs of work. It compiles WebAssembly, and turns no text into a script.
+  // For proofs of work. It allows WebAssembly to compile, but turns no text into a script.
   ["'wasm-unsafe-eval'", ['script-src']],
   ['blob:', ['worker-src']],
   ['data:', ['img-src']],
 ])
 
-/** As CSP writes it: a host, or all hosts below a domain that is no top-level one; a port, a path. */
+/** An address as CSP writes it: a host, or all hosts below a domain that is not top-level. A port and a path may follow. */
 const ADDRESS =
   /^https?:\/\/(?:\*\.[a-z\d-]+\.)?[a-z\d-]+(?:\.[a-z\d-]+)*(?::\d{1,5})?(?:\/[\w.~/-]*)?$/i
 
 type RefuseWeak = ReturnType<typeof refuseWeak>
 
 /**
- * @param refuse - is called for an address whose content others can change on its way.
- * @throws TypeError naming what is not acceptable.
+ * @param refuse - is called for an address whose content a stranger on the network can change.
+ * @throws TypeError that names what is not acceptable.
  */
 export function checkCaptcha(
   captcha: Captcha | undefined,

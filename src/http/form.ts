@@ -13,7 +13,7 @@ export type Fields = ReadonlyMap<string, string>
 export interface SentForm {
   fields: Fields
   uiLocales: string | undefined
-  /** Of the form itself: sent again, it is the same request. `undefined`: the form is not from our pages. */
+  /** The id of the form: if the form is sent again, it is the same request. `undefined`: the form is not from our pages. */
   formId: string | undefined
   requester: Requester
 }
@@ -25,7 +25,7 @@ export function uiLocalesIn(fields: Fields | undefined): string | undefined {
   return fields?.get('ui_locales')?.slice(0, MAX_UI_LOCALES)
 }
 
-/** The same of an address; `undefined` also if it is repeated. */
+/** The same of an address. `undefined` also if the address repeats it. */
 export function uiLocalesInUrl(url = ''): string | undefined {
   const query = url.split('?', 2)[1] ?? ''
   return uiLocalesIn(parseFields(query, (name) => name === 'ui_locales'))
@@ -36,7 +36,7 @@ export function idIn(fields: Fields, name: 'form_id' | 'login'): string | undefi
   return isId(id) ? id : undefined
 }
 
-/** Only `application/x-www-form-urlencoded`, and each field exactly once. */
+/** Reads only `application/x-www-form-urlencoded`, with each field exactly once. */
 export async function readForm(ctx: Context): Promise<Fields | BodyRefusal> {
   const body = await readBody(ctx, 'application/x-www-form-urlencoded')
   if (typeof body === 'string') return body
@@ -47,8 +47,8 @@ export async function readForm(ctx: Context): Promise<Fields | BodyRefusal> {
 /**
  * Parses `application/x-www-form-urlencoded` text, a body or a query.
  *
- * @param isWanted - names for which this is false are passed over, whatever they hold.
- * @returns `undefined` when a name is repeated, or something is not percent-encoded UTF-8.
+ * @param isWanted - if it is `false` for a name, that field is ignored, whatever it holds.
+ * @returns `undefined` if a name is repeated, or if a name or value is not percent-encoded UTF-8.
  */
 export function parseFields(
   text: string,
@@ -67,7 +67,7 @@ export function parseFields(
   return fields
 }
 
-// A host's parser makes other values of operators and repeated fields. They are refused.
+// A host's parser turns operators and repeated fields into values that are not strings. Such forms are refused.
 function checkFields(parsed: unknown): Fields | undefined {
   if (typeof parsed !== 'object' || parsed === null) return undefined
   const fields = new Map<string, string>()
@@ -78,7 +78,7 @@ function checkFields(parsed: unknown): Fields | undefined {
   return fields
 }
 
-/** The link in the address that was opened: of its readings the one that was mailed, or else the first. */
+/** The link in the address that was opened. If the address has several readings: the one that we mailed, or else the first. */
 export function linkInQuery(
   query: string,
   isGenuine: (link: VerificationLink) => boolean,
@@ -104,7 +104,7 @@ export function linkInForm(fields: Fields | undefined): VerificationLink | undef
   return { token, parameters: parametersFrom(fields), authorizeSig }
 }
 
-// Others are ignored, because mail programs and campaigns add their own.
+// Other parameters are ignored, because mail programs and campaigns add their own.
 function isSigned(name: string): boolean {
   return SIGNED.includes(name) || isBracketed(name)
 }
@@ -118,18 +118,18 @@ export type Body = { text: string } | { parsed: unknown }
 export const loadBodyReader = (): Promise<unknown> => import('koa-body')
 
 /**
- * Reads a body of one media type: at most 64 KiB of well-formed UTF-8. Compressed bodies are refused unread: no browser compresses a
- * form, and a broken one would throw in the decompressor, where no one catches.
+ * Reads a body of one media type: at most 64 KiB of well-formed UTF-8. It refuses compressed bodies unread: no browser compresses a
+ * form, and no code would catch the error of the decompressor at a broken body.
  */
 export async function readBody(ctx: Context, mediaType: string): Promise<Body | BodyRefusal> {
   const encoding = ctx.get('Content-Encoding')
   if (!ctx.is(mediaType) || !/^(identity)?$/i.test(encoding)) return 'unsupported_media_type'
-  // First: between a look at the request and its reading, the client may break it.
+  // Imports before it looks at the request: between the look and the read, the client may break the request off.
   const { koaBody } = await import('koa-body')
-  // Only of a body that was read: some parsers set an empty object for one that they did not read.
+  // Takes the host's object only if the body was read: some parsers set an empty object for a body that they did not read.
   if (!ctx.req.readable) return { parsed: Reflect.get(ctx.req, 'body') ?? ctx.request.body }
   try {
-    // As text, because its form parser makes objects of `token[$gt]=`. As Latin-1, because as UTF-8 it would replace invalid bytes.
+    // As text, because the form parser of koa-body makes objects of `token[$gt]=`. As Latin-1, because UTF-8 would replace invalid bytes.
     const read = koaBody({
       json: false,
       urlencoded: false,

@@ -10,7 +10,7 @@ export interface LoginPassword {
   /**
    * Counts a try at a name, known or not, from the network of the request. Call it in your login POST, before `verifyPassword`.
    *
-   * Ten wrong passwords in 15 minutes are compared. Other networks are not refused because of them. `verifyPassword` gives the try of a
+   * At most ten wrong passwords in 15 minutes are compared. They do not count for other networks. `verifyPassword` gives the try of a
    * right password back, if it gets the same request.
    *
    * @param username - as it was typed.
@@ -21,14 +21,15 @@ export interface LoginPassword {
    * Whether this is the password of the user whom your login found. Give `undefined` if it found no user: the work is the same.
    *
    * `false` also for a user who is disabled or has no bcrypt hash (`$2a$`, `$2b$`, `$2y$`). Likewise for a password of more
-   * than 72 bytes or with NUL: bcrypt reads only a part of those. A stored hash may have another cost than `bcryptCost`. After
-   * the first one of up to two more, every check takes as long as that one. A dearer one takes its own time, which others can see.
+   * than 72 bytes or with NUL: bcrypt reads only a part of those. A stored hash may have another cost than `bcryptCost`. If the
+   * cost is higher by one or two, every check after the first such hash takes as long as that one. A check of a hash with a still
+   * higher cost takes its own time, which a stranger can see.
    *
-   * It shares a queue with resets, in which each network has its share. If the queue is full, or too many of this network wait, it throws
-   * `ERR_OVERLOADED`: answer 503 with `Retry-After`. With the option `hashing`, its `verify` replaces bcrypt, and must handle long
+   * It shares a queue with resets, in which each network has its share. If the queue is full, or too many checks of this network wait, it
+   * throws `ERR_OVERLOADED`: answer 503 with `Retry-After`. With the option `hashing`, its `verify` replaces bcrypt, and must handle long
    * passwords itself.
    *
-   * @param req - the request with the password. Without it, the check waits in one line with all others of no known network.
+   * @param req - the request with the password. Without it, the check waits in one line with all other checks of no known network.
    */
   verifyPassword(
     user: Pick<User, 'passwordHash' | 'disabled'> | undefined,
@@ -71,7 +72,7 @@ export function createLoginPassword(parts: LoginPasswordParts): LoginPassword {
     },
 
     async verifyPassword(user, password, req) {
-      // Without an answer, nothing was compared.
+      // If the check throws, no password was compared.
       let isWrong = false
       try {
         isWrong = !(await verifyPassword(user, password, req && queueOf(req)))
@@ -83,7 +84,7 @@ export function createLoginPassword(parts: LoginPasswordParts): LoginPassword {
   }
 }
 
-/** After a new password its owner may sign in from there at once, however many wrong passwords were tried before. */
+/** After a new password, its owner may sign in from that network at once, however many wrong passwords came before. */
 export async function forgetTries(
   parts: Tries & { users: UserStore },
   { id, username, email }: User,

@@ -21,7 +21,7 @@ const CLOCK_STEP_SECONDS = 60
 export interface CheckedLogin {
   /**
    * The user, with the hash that the password was compared with; if you rehash, do it afterwards. Or only the id: then the
-   * clocks of the processes tell whether a reset came later, so they should agree to the second.
+   * clocks of the processes decide whether a reset came later, so they should agree to the second.
    */
   account: User | string
   /** From `loginStarted()`, called before the password hash was read. */
@@ -45,9 +45,9 @@ export interface BlockedByEmail {
   reason: 'email_unverified'
   /** Our page that waits in this browser. */
   location: string
-  /** How long the mailed link works. */
+  /** For how many milliseconds the mailed link works. */
   lifetimeMs: number
-  /** How long to wait before the next mail may be requested. `undefined`: no wait. */
+  /** After how many milliseconds the user may ask for the next mail. `undefined`: at once. */
   waitMs: number | undefined
 }
 
@@ -66,10 +66,10 @@ export interface Login {
    * @returns `true`: a page was sent, stop. `false`: finish the login yourself, with `ts: startedAt` in the result.
    */
   blockUnverified(req: IncomingMessage, res: ServerResponse, login: CheckedLogin): Promise<boolean>
-  /** Answers your login POST: blocked as above, or finished by the provider. */
+  /** Answers your login POST: with the verification page as above, or with the provider's answer to the finished login. */
   finishLogin(req: IncomingMessage, res: ServerResponse, login: CheckedLogin): Promise<void>
   /**
-   * The same for a login page that posts by script: it returns the outcome and sends no response, it only sets a cookie on it.
+   * The same for a login page that posts by script. It returns the outcome and sends no response: it only sets a cookie on it.
    * The request must come from the login page itself, with its cookies.
    */
   decideLogin(

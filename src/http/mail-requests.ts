@@ -47,10 +47,10 @@ export function createMailRequests(parts: MailRequestParts) {
   return {
     cooldown,
 
-    /** Answers a form after the random delay. It counts from now, when the form is read: a slow body would use it up. */
+    /** Answers a form after the random delay. The delay begins when the form has been read: a slow body would use it up. */
     delayed,
 
-    /** Counts the form, asks the host, and makes the request if it is allowed. A denied request gets the same answer. */
+    /** Counts the form, asks the host, and makes the request if the host allows it. A denied request gets the same answer. */
     form: ({ kind, field, renew, request, show }: MailForm): Post =>
       delayed(async (visit, form) => {
         const { ctx } = visit
@@ -71,11 +71,11 @@ export function createMailRequests(parts: MailRequestParts) {
 }
 
 /**
- * For how many milliseconds another mail for the same name would be too soon, whether or not an account has the name. Counted by network.
- * Whether a mail is sent, a worker decides.
+ * For how many milliseconds another mail for the same name would be too soon, whether or not an account has the name. It counts by
+ * network. A worker decides whether a mail is sent.
  */
 function createCooldown({ limits, keyedHash, settings }: MailRequestParts) {
-  // By network: otherwise the countdown would show a stranger that another person asked for that name lately.
+  // By network: otherwise the countdown would show a stranger that the user of that name asked lately.
   const keyOf = (kind: MailKind, typed: string, requester: Requester) => {
     const name = foldTyped(typed)
     return `asked:${keyedHash(JSON.stringify([kind, name, networkOf(requester.address)]))}`
@@ -119,7 +119,7 @@ async function verdictOf(
     if (verdict === 'late') throw new DOMException('No answer in time', 'TimeoutError')
     if (verdict !== 'deny') log('error', 'beforeForgotPassword answered neither allow nor deny')
   } catch (error) {
-    // Its message may quote what was typed.
+    // Not the message: it may quote what the user typed.
     log('error', 'beforeForgotPassword failed', { error: errorName(error) })
     return 'failed'
   }

@@ -3,7 +3,7 @@ import Koa, { type Context } from 'koa'
 
 /**
  * One function for every host. Koa, Express, Fastify with middie: `app.use(it)`. `node:http`: `it(req, res, next)`. It passes
- * other requests to `next`; without `next`, it answers them 404.
+ * other requests to `next`. Without `next`, it answers them with 404.
  */
 export interface Mount {
   (ctx: Context, next: () => Promise<unknown>): unknown
@@ -12,7 +12,7 @@ export interface Mount {
 
 /**
  * @param isOurs - gets the path of the full address, also if a framework has stripped a prefix, and the method.
- * @param onError - gets the error of an answer that broke off. In a Koa app of the host, the app gets it.
+ * @param onError - gets the error of an answer that broke off. In a Koa app of the host, the app gets the error instead.
  */
 export function createMount(
   isOurs: (path: string, method: string | undefined) => boolean,

@@ -8,7 +8,7 @@ import type { Route } from './routes.ts'
 
 type NotMe = ReturnType<typeof createNotMe>
 
-/** The same for every token that does nothing. */
+/** The page is the same for every token that does nothing. */
 const INVALID = { mode: 'invalid', reason: 'unknown' } as const
 
 /** "This wasn't me" of any mail (4.10). Opening it does nothing, because programs that scan mails open links too. */

@@ -16,7 +16,7 @@ export interface Page<N extends PageName = PageName> {
   formMayLeadTo?: string | undefined
   /** `ui_locales` of the authorization request, or the language of the mail that led here. `ui_locales` in the address win. */
   uiLocales?: string | undefined
-  /** Of a form that was sent and is shown again: it is the same request. `undefined`: it had none. Absent: a new one. */
+  /** The id of a form that is shown again as the same request. `undefined`: that form had no id. Absent: the form gets a new id. */
   formId?: string | undefined
 }
 
@@ -32,10 +32,10 @@ export interface PageParts {
 /** The page says: "wait a minute". */
 export const RETRY_AFTER_SECONDS = '60'
 
-/** The page for what cannot be answered in another way. */
+/** The page for a request that has no other answer. */
 export const errorPage = (mode: ErrorMode): Page<'error'> => ({ name: 'error', locals: { mode } })
 
-/** @param sources - that the captcha is loaded from. */
+/** @param sources - what the captcha loads from. */
 export function createPages(views: Views, sources?: CaptchaSources) {
   function render<N extends PageName>(req: IncomingMessage, page: Page<N>) {
     const languages = languagesOf(req, page.uiLocales)
@@ -82,7 +82,7 @@ function pageHeaders(page: Page, lang: string, sources?: CaptchaSources): Record
     Vary: 'Accept-Language',
     'Cache-Control': 'no-store',
     'Content-Security-Policy': policyOf(sources, formMayLeadTo),
-    // These are opened from a mail. Their opener must not navigate the window while a password is typed. Other pages can be part
+    // A mail opens these pages. Their opener must not navigate the window while the user types a password. Other pages can be part
     // of a login in a pop-up window, which needs its opener at the end.
     ...((name === 'reset-password' || name === 'accept-invitation') && {
       'Cross-Origin-Opener-Policy': 'same-origin',
@@ -106,13 +106,13 @@ function policyOf(sources: CaptchaSources = {}, redirectUri: string | undefined)
   return [...policy].map(([name, list]) => [name, ...new Set(list)].join(' ')).join('; ')
 }
 
-// Chromium holds form-action against every redirect that follows the post, also those of the client (decision 0023).
+// Chromium applies form-action to every redirect that follows the post, also to those of the client (decision 0023).
 function sourceOf(redirectUri: string | undefined): string[] {
   if (redirectUri === undefined || !URL.canParse(redirectUri)) return []
   return [new URL(redirectUri).protocol]
 }
 
-/** @param uiLocales - of the request that the page is part of. What the address asks for wins. */
+/** @param uiLocales - `ui_locales` of the request that the page is part of. `ui_locales` in the address win. */
 function languagesOf(req: IncomingMessage, uiLocales?: string): Languages {
   return {
     asked: uiLocalesInUrl(req.url) ?? uiLocales,
@@ -124,8 +124,8 @@ function languagesOf(req: IncomingMessage, uiLocales?: string): Languages {
  * The language for a page of your own, such as your login page. It is chosen as for our pages: by `ui_locales` in the address,
  * then by `uiLocales`, then by `Accept-Language`. A near language counts: `de-AT` is answered with `de`.
  *
- * @param languages - Those that your page has words in (BCP 47). The first one is the answer where none is wanted.
- * @param uiLocales - `ui_locales` of the authorization request: `interaction.params.ui_locales`. What is no text counts as absent.
+ * @param languages - Those that your page has words in (BCP 47). If the reader wants none of them, the answer is the first.
+ * @param uiLocales - `ui_locales` of the authorization request: `interaction.params.ui_locales`. If it is no string, it counts as absent.
  * @returns One of `languages`.
  * @example
  * const lang = languageFor(req, ['en', 'de'], interaction.params.ui_locales)

@@ -19,7 +19,7 @@ export interface PasswordPageParts extends PageParts {
   log: Log
 }
 
-/** What a mailed link opens: its flow, and the page that says that a new link was sent. */
+/** The pages that mailed links open: the flow of each, and the page that says that a new link was sent. */
 const LINKS = {
   'reset-password': { flow: 'passwordReset', kind: 'password_reset', sent: 'forgot-password' },
   'accept-invitation': { flow: 'invitation', kind: 'invitation', sent: 'accept-invitation' },
@@ -46,7 +46,7 @@ export function forgotPassword(parts: PasswordPageParts): Route {
       async show({ ctx }, { fields, uiLocales, formId }, answer) {
         const parameters = parametersFrom(fields)
         const genuine = await clients.identify(parameters)
-        // Of what is not registered, only the form goes on with it.
+        // If the client is not registered, only the form keeps these parameters.
         const again = answer.mode === 'invalid' ? { parameters } : undefined
         const locals = { ...genuine, ...again, ...answer }
         pages.show(ctx, { name, locals, uiLocales, formId: again && formId })
@@ -100,7 +100,7 @@ export function passwordPage(parts: PasswordPageParts, name: LinkPage): Route {
   }
 }
 
-/** The password is changed, so the page is shown even if the way on is not found. */
+/** The password is changed, so this shows the page even if it does not find the way on. */
 async function showDone(
   { clients, openLogin, pages, log }: PasswordPageParts,
   ctx: Context,
@@ -130,7 +130,7 @@ async function showInvalidLink(
   await showOf(parts, ctx, parameters, { name, locals, uiLocales })
 }
 
-/** Sends a new link in place of an expired one. Its token identifies the account, so no name is typed. */
+/** Sends a new link in place of an expired one. The old token identifies the account, so the user types no name. */
 async function renewLink(
   parts: PasswordPageParts,
   ctx: Context,

@@ -78,8 +78,8 @@ export interface CountingParts {
 }
 
 /**
- * Counts a form, and answers for how many seconds its network has to wait. `undefined`: it is within the limit. All forms share one
- * bucket. The form is not read, so that the answer says nothing about an account. Without `trustedProxies`, forwarding headers are ignored.
+ * Counts a form, and returns for how many seconds its network has to wait. `undefined`: it is within the limit. All forms share one
+ * bucket. It does not read the form, so the answer says nothing about an account. Without `trustedProxies`, it ignores forwarding headers.
  */
 export function createRequestLimit(parts: CountingParts, trustedProxies: number) {
   const { limits, settings, audit, clock, log } = parts
@@ -114,7 +114,7 @@ export function createRequestLimit(parts: CountingParts, trustedProxies: number)
   }
 }
 
-// By the server, because a closed connection has no address either.
+// Asks the server, because a closed connection has no address either.
 function isUnixSocket(socket: Socket): boolean {
   const server: unknown = Reflect.get(socket, 'server')
   return server instanceof Server && typeof server.address() === 'string'

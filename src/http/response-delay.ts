@@ -7,7 +7,7 @@ export interface ResponseDelay {
   jitterMs: number
 }
 
-/** The random delay of 4.2 and 4.7, since the call, by a clock that is never set back. */
+/** Does the work, then waits for the rest of the random delay of 4.2 and 4.7. It uses a clock that is never set back. */
 export async function afterDelay(
   { floorMs, jitterMs }: ResponseDelay,
   { sleep }: Clock,

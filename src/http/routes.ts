@@ -1,4 +1,4 @@
-/** Our paths: refuses forms of other sites and too many of them, reads the form, and answers by the page of the path. */
+/** Answers our paths: it refuses forms of other sites and too many forms, reads the form, and calls the page of the path. */
 import type { Context, Middleware, Next } from 'koa'
 import type { Log, Requester } from '../contract/index.ts'
 import { isCrossSite, type BrowserCookie } from './browser.ts'
@@ -20,7 +20,7 @@ export interface Visit {
   ctx: Context
   next: Next
   requester: Requester
-  /** By our cookie. */
+  /** The value of our cookie. `undefined`: the browser sent no such cookie. */
   browser: string | undefined
 }
 
@@ -40,7 +40,7 @@ export function createRoutes(parts: RouteParts, routes: Record<string, Route>): 
   const { pages, limit, requesterOf, browserCookie, origin, oauthPath, log } = parts
   const expectMounted = createMountCheck(oauthPath, log)
 
-  // Other sites are refused before the form is counted. Otherwise they could use up the limit of a person.
+  // Other sites are refused before the form is counted. Otherwise they could use up the limit of a user.
   async function refusalOf(visit: Visit) {
     if (isCrossSite(visit.ctx.req, origin)) return 'refused'
     const seconds = await limit(visit)
@@ -73,7 +73,7 @@ export function createRoutes(parts: RouteParts, routes: Record<string, Route>): 
     }
     expectMounted(ctx, path)
     const { get, post } = route
-    // A resumed request has another path afterwards.
+    // Kept, because a resumed request has another path afterwards.
     const from = ctx.path
     try {
       const { req } = ctx
@@ -89,7 +89,7 @@ export function createRoutes(parts: RouteParts, routes: Record<string, Route>): 
   }
 }
 
-// The end alone, because a proxy may strip the path of the base URL.
+// Compares only the end of the path, because a proxy may strip the path of the base URL.
 function createMountCheck(oauthPath: string, log: Log) {
   let isTold = false
   return (ctx: Context, path: string) => {

@@ -60,7 +60,7 @@ export function verifyEmail(parts: VerifyEmailParts): Route {
 /** Verifies, and finishes the login that waits in this browser. */
 async function goOnHere(parts: VerifyEmailParts, opening: Opening, login: PendingLogin) {
   const { ctx, opened } = opening
-  // First, so that the link stays usable if the provider fails.
+  // Asks the provider first, so that the link stays usable if the provider fails.
   await parts.clients.mayFinish(ctx, login.captured)
   if (!(await confirmed(parts, opening, login.id))) return
   if (login.continuedAt) return show(parts, ctx, opened, { mode: 'verified' })
@@ -105,7 +105,7 @@ async function confirmed(parts: VerifyEmailParts, opening: Opening, goesOn?: str
   return false
 }
 
-/** @param link - that was opened, if it is genuine. */
+/** @param link - the opened link, if it is genuine. */
 async function showRefused(
   { pages, clients }: PageParts,
   ctx: Context,
@@ -121,7 +121,7 @@ async function showRefused(
   pages.show(ctx, { name: 'verify-email', locals, uiLocales })
 }
 
-/** Nothing is verified. The code is for the page that waits. */
+/** Verifies nothing. It shows the code for the page that waits. */
 async function showElsewhere(parts: VerifyEmailParts, ctx: Context, opened: OpenedLink) {
   const { username, login } = opened
   const shown = await parts.verification.codeOf(opened)
@@ -131,7 +131,7 @@ async function showElsewhere(parts: VerifyEmailParts, ctx: Context, opened: Open
   await show(parts, ctx, opened, { mode: 'elsewhere', username, ...code })
 }
 
-/** In the language of the mail. The client is that of the login that waits, because parameters can be too long for the link. */
+/** Shows a page in the language of the mail. The client is that of the waiting login: parameters can be too long for the link. */
 async function show(
   { pages, clients }: VerifyEmailParts,
   ctx: Context,
@@ -170,7 +170,7 @@ export function resendVerification(parts: ResendParts): Route {
   }
 }
 
-/** A new link in place of an expired one, which identifies the account, so no name is typed. */
+/** Asks for a new link in place of an expired one. The old link identifies the account, so the user types no name. */
 async function renew(parts: ResendParts, visit: Visit, form: SentForm) {
   const { verification, mailRequests } = parts
   const { fields, formId, requester } = form
@@ -183,7 +183,7 @@ async function renew(parts: ResendParts, visit: Visit, form: SentForm) {
   await showAnswer(parts, visit, { ...form, uiLocales }, { mode: 'sent', isRenewed: true, waitMs })
 }
 
-/** The page of a waiting login remains one, whatever name was typed. */
+/** The page of a waiting login stays the page of that login, whatever name the user types. */
 async function showAnswer(
   { clients, pages }: ResendParts,
   { ctx }: Visit,
@@ -205,7 +205,7 @@ async function showAnswer(
   })
 }
 
-/** The login that waits on this page, if it has the typed name: the mail then has its code. */
+/** The login that waits on this page, if it has the typed name. The mail then has the code of this login. */
 async function ownLogin(parts: ResendParts, { browser }: Visit, { fields }: SentForm) {
   const pendingLoginId = fields.get('login')
   if (pendingLoginId === undefined) return undefined

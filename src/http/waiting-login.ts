@@ -28,7 +28,7 @@ export type WaitingPage = ReturnType<typeof waitingLogin>
 export function waitingLogin(parts: WaitingLoginParts) {
   const { waitingLogins, resume } = parts
   return {
-    /** The page again, as after a reload. Only its button goes on. */
+    /** Shows the page again, as after a reload. Only its button goes on. */
     async get(visit: Visit) {
       const query = parseFields(visit.ctx.querystring, (name) => name === 'login')
       await show(parts, visit, await find(parts, visit, query?.get('login')))
@@ -59,7 +59,7 @@ export function waitingLogin(parts: WaitingLoginParts) {
 const find = ({ waitingLogins }: WaitingLoginParts, { browser }: Visit, pendingLoginId = '') =>
   waitingLogins.find({ pendingLoginId, browser })
 
-/** Goes on to the client once the address is verified, by the right code at the latest. */
+/** Goes on to the client if the address is verified. The right code verifies it. */
 async function goOn(parts: WaitingLoginParts, visit: Visit, found: WaitingLogin, code = '') {
   const { status, login } = found
   const outcome =
@@ -77,7 +77,7 @@ async function goOn(parts: WaitingLoginParts, visit: Visit, found: WaitingLogin,
 async function finish(parts: WaitingLoginParts, visit: Visit, { id, captured }: PendingLogin) {
   const { ctx, next, browser } = visit
   const { waitingLogins, clients, resume, pages } = parts
-  // By its device.
+  // The device already has its answer.
   if (await clients.isFinished(captured))
     return pages.show(ctx, await endPage(clients, 'signed_in', captured))
   if (!(await clients.mayFinish(ctx, captured)))
@@ -149,9 +149,9 @@ export type PageRequest = Pick<Page, 'formMayLeadTo' | 'uiLocales'>
 export interface BlockedLogin {
   user: User
   login: PendingLogin
-  /** Of its link, and so of its page. */
+  /** For how many milliseconds its link works, and its page waits. */
   lifetimeMs: number
-  /** Until another mail may be asked for. `undefined`: at any time. */
+  /** After how many milliseconds the user may ask for another mail. `undefined`: at once. */
   waitMs: number | undefined
   fault?: CodeFault | undefined
 }
@@ -170,7 +170,7 @@ export async function blockedPage(
   return { name: 'verify-email', locals, ...requestOf(captured) }
 }
 
-/** The page of a login that waits no more. `captured` is its request, if it was a login of this browser. */
+/** The page of a login that waits no more. `captured` is the request of the login, if it was a login of this browser. */
 async function endPage(
   clients: Clients,
   mode: 'verified' | 'signed_in' | 'ended',

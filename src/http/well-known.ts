@@ -2,7 +2,7 @@ import { createMount, type Mount } from './mount.ts'
 
 const PATH = '/.well-known/change-password'
 
-/** @param formUrl - of the form that asks for a reset link. */
+/** @param formUrl - the address of the form that asks for a reset link. */
 export function createWellKnown(formUrl: string): Mount {
   return createMount(
     (path, method) => path === PATH && (method === 'GET' || method === 'HEAD'),
@@ -11,7 +11,7 @@ export function createWellKnown(formUrl: string): Mount {
       ctx.set({ Location: formUrl, 'Cache-Control': 'no-store' })
       ctx.body = ''
     },
-    // A browser that left needs no redirect.
+    // A browser that broke the connection off needs no redirect.
     () => {},
   )
 }

@@ -32,7 +32,7 @@ interface AccountStamp extends DatedLogin {
   cutoff: keyof SeenCutoffs
 }
 
-/** A login of which it is known what it has seen. */
+/** A login whose seen cut-offs are known. */
 export interface KnownLogin extends DatedLogin {
   seen: SeenCutoffs
 }
@@ -41,7 +41,7 @@ export interface KnownLogin extends DatedLogin {
 export function accountStamp(model: string, payload: AdapterPayload): AccountStamp | undefined {
   const { accountId, loginTs, result, lastSubmission, iat } = payload
   if (model === 'Interaction') {
-    // The login result may wait in it for as long as it lives, before or behind the consent page.
+    // The login result may wait in the interaction until it expires, before or after the consent page.
     const login = result?.login ?? lastSubmission?.login
     if (!login) return undefined
     const { accountId, ts: second = iat } = login
@@ -68,7 +68,7 @@ function seenOf(record: object): DatedLogin {
   }
 }
 
-// The earliest time, because rotation and exchange make a new `iat`. What is polled has an `iat` from before its login.
+// The earliest time, because rotation and exchange make a new `iat`. A polled record has an `iat` from before its login.
 function oauthSecond(model: string, { iat, iiat, authTime }: AdapterPayload): number | undefined {
   const isPolled = model === 'DeviceCode' || model === 'BackchannelAuthenticationRequest'
   return isPolled ? (authTime ?? iat) : earliest(authTime, iiat, iat)
@@ -80,18 +80,18 @@ export function earliest(...seconds: (number | undefined)[]): number | undefined
 }
 
 /**
- * An adapter that finds what an account has. With it, ended sessions and tokens are also deleted, and counted; without it
- * they are dead all the same.
+ * An adapter that finds the records of an account. With it, ended sessions and tokens are also deleted and counted. Without
+ * it, they are dead all the same.
  */
 export interface AccountAdapter extends Adapter {
-  /** Deletes the records of the account for which `isEnded` is `true`, and answers how many. Others are only read. */
+  /** Deletes the records of the account for which `isEnded` is `true`, and returns their number. It only reads the others. */
   destroyByAccountId(
     accountId: string,
     isEnded: (payload: AdapterPayload) => boolean,
   ): Promise<number>
 }
 
-/** Models that name the clients of an account. Sessions and refresh tokens also have the `sid` for the client; either may be gone. */
+/** Models that name the clients of an account. Sessions and refresh tokens also have the `sid` for the client. One of them may be gone. */
 const HOLD_CLIENTS = new Set(['Grant', 'RefreshToken', 'Session'])
 
 /** The `sid` of the sessions at each client. */
@@ -104,7 +104,7 @@ interface FoundRecord {
 
 /**
  * The records of one account, in the adapters that can find them. All models are read at once, so that an adapter can join the reads.
- * It throws only if the store cannot be reached: the cut-off alone is the guarantee.
+ * It throws only if the store cannot be reached. It logs other failures, because the cut-off alone is the guarantee.
  */
 export function accountRecords(factories: AdapterFactory[], log: Log, accountId: string) {
   async function deleteThose(failed: string, isToGo: (record: FoundRecord) => boolean) {
@@ -132,7 +132,7 @@ export function accountRecords(factories: AdapterFactory[], log: Log, accountId:
   }
 
   return {
-    /** Only looks. Answers what cut-offs end of what there is. */
+    /** Only reads. The result is a function: it counts the records that given cut-offs end, and collects their clients. */
     async look() {
       const found: FoundRecord[] = []
       const failed = 'what an ended account has could not be found; its clients are not told'
@@ -151,7 +151,7 @@ export function accountRecords(factories: AdapterFactory[], log: Log, accountId:
       }
     },
 
-    /** Answers the clients of what went. */
+    /** Deletes the records that these cut-offs end. Returns the clients of the deleted records. */
     async deleteEnded(ends: SessionCutoffs): Promise<EndedClientSids> {
       const clients: EndedClientSids = new Map()
       const failed = 'ended sessions and tokens could not be deleted; they are dead all the same'

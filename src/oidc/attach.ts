@@ -18,11 +18,11 @@ interface AttachedParts {
   sessions: ReturnType<typeof createEndableSessions>
   policy: ReturnType<typeof createAccountPolicy>
   openLogin: OpenLogin
-  /** Answers the paths that are ours. */
+  /** Answers our paths. */
   routes: Middleware
   /** Answers while the store cannot be reached. */
   answerOutage(ctx: Context, error: unknown): void
-  /** By which we know the browser of a login that waits. */
+  /** The cookie by which we know the browser of a login that waits. */
   browserCookie: {
     read(req: IncomingMessage): string | undefined
     drop(res: ServerResponse): unknown
@@ -32,7 +32,7 @@ interface AttachedParts {
   log: Log
 }
 
-/** The one provider of these flows, from the moment that it is attached. */
+/** Holds the one provider of these flows, once it is attached. */
 export function createAttachment() {
   let attached: Provider | undefined
   return {
@@ -41,7 +41,7 @@ export function createAttachment() {
       throw new AccountFlowsError('ERR_NOT_ATTACHED', 'Call flows.attach(provider) first')
     },
 
-    /** Adds our routes to a provider. @throws TypeError that says what to do if it does not fit. */
+    /** Adds our routes to a provider. @throws TypeError if the provider does not fit; the message says what to do. */
     attach(provider: Provider, parts: AttachedParts) {
       checkProvider(provider, parts)
       must(!attached, ATTACHED)
@@ -65,7 +65,7 @@ function checkProvider(provider: Provider, parts: AttachedParts): void {
 
 function addTo(provider: Provider, parts: AttachedParts): void {
   const { sessions, openLogin, routes, answerOutage, browserCookie, log } = parts
-  // Koa can mount it without a call of callback(). The first login shows that.
+  // Koa can mount the provider without a call of callback(). The first login shows whether our middleware runs.
   provider.once('interaction.started', () => {
     if (!sessions.passedOurMiddleware()) log('error', TOO_LATE)
   })
@@ -75,7 +75,8 @@ function addTo(provider: Provider, parts: AttachedParts): void {
   provider.use(restoreRequest)
   provider.use(openLogin.watch)
   provider.use(routes)
-  // After a sign-out (RP-Initiated Logout). Without a session the provider does not ask, and any site could cause it.
+  // Drops our cookie after a sign-out (RP-Initiated Logout). Not without a session: the provider does not ask the user then, so any site
+  // could cause it.
   provider.on('end_session.success', ({ req, res, oidc: { params, session } }) => {
     const isOut = params?.['logout'] && session?.accountId !== undefined
     if (isOut && browserCookie.read(req)) browserCookie.drop(res)
@@ -89,7 +90,7 @@ function checkIssuer({ issuer }: Provider, oauthUrl: string, log: Log): void {
       `baseUrl must be at the address of the issuer: links in mails lead to ${oauthUrl}, and the issuer is ${issuer}`,
     )
   } else if (given.href !== wanted.href) {
-    // Not refused: an issuer without a path may have its endpoints below one.
+    // Only a warning: an issuer without a path may have its endpoints below one.
     const message = 'the issuer of the provider should be baseUrl and oauthPath together'
     log('warn', message, { issuer, links: oauthUrl })
   }

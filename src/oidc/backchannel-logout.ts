@@ -17,7 +17,7 @@ import type { Log } from '../contract/index.ts'
 import type { SessionEnd } from '../store/cutoffs.ts'
 import type { EndedClientSids } from './account-records.ts'
 
-/** Only with back-channel logout on, the provider knows `backchannel_logout_uri` of its clients. */
+/** Whether back-channel logout is on. Only then does the provider know `backchannel_logout_uri` of its clients. */
 export function isBackchannelLogoutOn({ Client }: Provider): boolean {
   const metadata = {
     client_id: 'probe',
@@ -29,7 +29,7 @@ export function isBackchannelLogoutOn({ Client }: Provider): boolean {
     const probe: object = Reflect.construct(Client, [metadata])
     return Reflect.get(probe, 'backchannelLogoutUri') !== undefined
   } catch (error) {
-    // The host requires more metadata (`extraClientMetadata`). It is asked of each client then.
+    // The host requires more metadata (`extraClientMetadata`) than this probe has. Then each client shows whether it has the URI.
     if (error instanceof errors.OIDCProviderError) return true
     throw error
   }
@@ -37,7 +37,7 @@ export function isBackchannelLogoutOn({ Client }: Provider): boolean {
 
 type TellParts = Pick<LogoutParts, 'provider' | 'log'> & { post: PostForm }
 
-/** Client, keys and token are read or made when the client is notified. None of them is ever stored. */
+/** Notifies a client. It reads the client and its keys, and makes the token, only then. It stores none of them. */
 export function createTellClient({ provider, post, log }: TellParts): TellClient {
   return async (logout, signal) => {
     const { clientId } = logout
@@ -51,12 +51,12 @@ export function createTellClient({ provider, post, log }: TellParts): TellClient
     )
     if (token === undefined) return { reason: 'no_token', isFinal: false }
     const reason = await post(uri, { logout_token: token }, signal)
-    // Also 400: the client may have failed to end its session this time only.
+    // Not even 400 is final: the client may have failed to end its session this time only.
     return reason === undefined ? undefined : { reason, isFinal: false }
   }
 }
 
-/** As `client.backchannelLogout` of oidc-provider makes it, with the provider's subject, keys, algorithms and encryption. */
+/** Makes a token as `client.backchannelLogout` of oidc-provider does: with the provider's subject, keys, algorithms and encryption. */
 async function logoutToken(
   { IdToken }: Provider,
   client: Client,
@@ -102,14 +102,14 @@ export function createRecordLoggedOutClients(
           for (const sid of canBeTold ? notified : [undefined])
             logouts.push({ ...logout, id: idOf([end.id, clientId, sid]), sid })
         })
-      // All at once: to read a client, the provider may wait for its server.
+      // Reads all clients at once: for each, the provider may wait for a server of the client.
       await Promise.all([...clients].map(note))
       await clientLogouts.add(logouts)
       if (logouts.some(({ canBeTold }) => canBeTold)) wake()
     })
 }
 
-/** Other failures are only logged: the account is signed out here in any case. */
+/** Throws if the store cannot be reached. It only logs other failures: the account is signed out here in any case. */
 async function unlessUnavailable(log: Log, work: () => Promise<void>): Promise<void> {
   try {
     await work()
@@ -120,9 +120,9 @@ async function unlessUnavailable(log: Log, work: () => Promise<void>): Promise<v
   }
 }
 
-/** Each `sid` of which the client is notified. `undefined`: all at once. An empty list: it cannot be notified. */
+/** The `sid` of each notification to the client. `undefined`: one for all sessions. An empty list: the client cannot be notified. */
 function sidsToNotify(client: Client | 'unreadable', sids: string[]): (string | undefined)[] {
-  // It may be readable later. What it requires is not known yet, and a `sid` is right in any case.
+  // The client may be readable later. Whether it requires a `sid` is not known yet, and a `sid` is right in any case.
   if (client === 'unreadable') return sids.length > 0 ? sids : [undefined]
   if (client.backchannelLogoutUri === undefined) return []
   return client.backchannelLogoutSessionRequired === true ? sids : [undefined]

@@ -14,7 +14,7 @@ const MAX_PARAMETERS_LENGTH = 4_000
 
 export type Clients = ReturnType<typeof createClients>
 
-/** @param origin - of the base URL; a logo of any other is not shown. */
+/** @param origin - the origin of the base URL. Pages show no logo of another origin. */
 export function createClients(provider: () => Provider, origin: string) {
   const passesToday = createRequestCheck(provider)
 
@@ -77,7 +77,7 @@ export function createClients(provider: () => Provider, origin: string) {
       )
     },
 
-    /** Whether the request is of a device that already has its answer. */
+    /** Whether the request came from a device that already has its answer. */
     isFinished: async ({ deviceCode }: CapturedRequest) =>
       deviceCode !== undefined && (await stateOfDevice(provider(), deviceCode)) === 'answered',
 
@@ -96,13 +96,13 @@ export function createClients(provider: () => Provider, origin: string) {
   }
 }
 
-/** A client that cannot be read counts as none. */
+/** `undefined`: the client is not registered, or cannot be read. */
 async function findClient(provider: Provider, clientId: string) {
   const client = await readClient(provider, clientId)
   return client === 'unreadable' ? undefined : client
 }
 
-/** `unreadable`: its registration is broken, or a server that it is read or checked with does not answer. */
+/** `unreadable`: its registration is broken, or a server that is needed to read or check it does not answer. */
 export async function readClient({ Client }: Provider, clientId: string) {
   try {
     return await Client.find(clientId)
@@ -112,12 +112,12 @@ export async function readClient({ Client }: Provider, clientId: string) {
   }
 }
 
-// The provider shows an error for a code that is expired or was answered before.
+// The provider shows an error for a code that has expired or was answered before.
 async function stateOfDevice({ DeviceCode }: Provider, deviceCode: string) {
   const code = await DeviceCode.find(deviceCode)
   if (!code) return 'gone'
   return code.accountId === undefined && code.error === undefined ? 'waiting' : 'answered'
 }
 
-/** Some letters are blank: the Hangul fillers and the empty pattern of Braille. */
+/** Whether a name can be seen. Some letters are blank: the Hangul fillers and the empty pattern of Braille. */
 const isSeen = (name: string) => /[^\p{C}\p{Z}\p{M}\u115F\u1160\u2800\u3164\uFFA0]/u.test(name)

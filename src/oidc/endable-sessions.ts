@@ -1,6 +1,6 @@
 /**
- * The adapter of oidc-provider: no record is found again once a cut-off ended it. Only this folder touches the provider; other files here
- * resume its requests, renew a session, find clients and notify them. It never knows a flow, a mail or a page.
+ * The adapter of oidc-provider: it never finds a record again that a cut-off ended. Only this folder touches the provider. Other files
+ * here resume its requests, renew a session, find clients and notify them. This folder never knows a flow, a mail or a page.
  */
 import type { Adapter, AdapterConstructor, AdapterFactory } from 'oidc-provider'
 import type { EndedSessions, Log } from '../contract/index.ts'
@@ -32,7 +32,7 @@ export function createEndableSessions(parts: EndableParts) {
     await recordLoggedOutClients(accountId, end, clients)
     return {
       ended: counts,
-      // Again, for a login that was saved between the look and the cut-off. Those that are recorded stay as they are.
+      // Records again, for a login that was saved between the look and the cut-off. Clients that are already recorded stay as they are.
       clear: async () => recordLoggedOutClients(accountId, end, await records.deleteEnded(ends)),
     }
   }
@@ -41,7 +41,7 @@ export function createEndableSessions(parts: EndableParts) {
     ...logins,
     answeringOutages: outages.answeringOutages,
 
-    /** Wraps an adapter of oidc-provider, so that records that a cut-off ended are never found again. */
+    /** Wraps an adapter of oidc-provider, so that it never finds a record again that a cut-off ended. */
     adapter(wrapped: AdapterConstructor | AdapterFactory = own.of): AdapterFactory {
       const factory = onePerModel(wrapped)
       factories.push(factory)
@@ -60,7 +60,7 @@ export function createEndableSessions(parts: EndableParts) {
 
     async end(accountId: string, end: SessionEnd): Promise<EndedSessions> {
       const { ended, clear } = await cutOff(accountId, end)
-      // What is left is dead all the same.
+      // Records that stay are dead all the same.
       await clear().catch((error: unknown) =>
         log('error', 'ended records could not be deleted', { error: String(error) }),
       )
@@ -103,7 +103,7 @@ function onePerModel(adapter: AdapterConstructor | AdapterFactory): AdapterFacto
   }
 }
 
-// By the prototype, like oidc-provider.
+// Decides by the prototype, as oidc-provider does.
 const isConstructor = (
   adapter: AdapterConstructor | AdapterFactory,
 ): adapter is AdapterConstructor => isJsonObject(adapter.prototype)

@@ -12,7 +12,7 @@ export type Interactions = ReturnType<typeof createInteractions>
 /** The login prompt that this browser is at, by its cookie. Without one, oidc-provider throws `SessionNotFound`. */
 export function createInteractions(provider: () => Provider) {
   return {
-    /** What of the authorization request is needed to resume it later, without the login. */
+    /** Captures what is needed of the authorization request to resume it later, without the login. */
     async capture(
       req: IncomingMessage,
       res: ServerResponse,
@@ -50,9 +50,9 @@ export function createAccountPolicy(
 
   return {
     /**
-     * Adds two checks to the login prompt, so that no path leads around section 4.8 to a code. They stop a session from before the
-     * setting, `prompt=none`, and a host that forgot `finishLogin`. The session of a disabled or deleted account leads to the login
-     * page, not to an error.
+     * Adds two checks to the login prompt, so that no client gets a code against section 4.8. They stop a session from before the
+     * setting was on, `prompt=none`, and a host that forgot `finishLogin`. The session of a disabled or deleted account leads to the
+     * login page, not to an error.
      */
     add(policy: InteractionPolicy): InteractionPolicy {
       isMade = true

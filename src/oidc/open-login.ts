@@ -10,7 +10,7 @@ export type OpenLogin = ReturnType<typeof createOpenLogin>
 
 /**
  * The login page that this browser was sent to last. Browsers send the cookies of the provider only to that page of the host. So our
- * own cookie keeps its address for the end of a reset, and goes only to `resetUrl`. It is sealed, so that no one else can choose where it
+ * own cookie keeps its address for the end of a reset, and goes only to `resetUrl`. It is sealed, so that only we can choose where it
  * leads.
  */
 export function createOpenLogin(provider: () => Provider, box: SecretBox, resetUrl: string) {
@@ -30,16 +30,16 @@ export function createOpenLogin(provider: () => Provider, box: SecretBox, resetU
       const location = ctx.response.get('Location')
       if (!interaction || !location) return
       const { uid, remainingTTL } = interaction
-      // Resolved as the provider does it for its own cookie.
+      // Resolved as the provider resolves it for its own cookie.
       const page = new URL(location, provider().issuer).href
       const value = box.seal(JSON.stringify({ uid, page }), NAME)
       ctx.append('Set-Cookie', `${NAME}=${value}; Max-Age=${remainingTTL}; ${attributes}`)
     },
 
-    /** Forgets it, once a link has finished the login and its client has the answer. */
+    /** Drops the cookie, once a link has finished the login and its client has the answer. */
     forget: (ctx: Context) => ctx.append('Set-Cookie', `${NAME}=; Max-Age=0; ${attributes}`),
 
-    /** The address of that page, if its login can still be finished here, and is for this client and redirect URI. */
+    /** The address of the login page, if its login can still be finished here and is for this client and redirect URI. */
     async pageFor(
       ctx: Context,
       { clientId, redirectUri }: RequestParameters,

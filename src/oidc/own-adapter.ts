@@ -6,7 +6,7 @@ import type { AccountFlowsStore, ProviderRecord } from '../store/index.ts'
 import { setNewest } from '../store/bounded-map.ts'
 import { OAUTH_MODELS, accountStamp, type AccountAdapter } from './account-records.ts'
 
-/** Models whose records may have no time to expire. */
+/** Models whose records may never expire. */
 const LASTING = ['Client', 'InitialAccessToken', 'RegistrationAccessToken']
 /** Models whose records are used once: the first `consume` wins, and no later `upsert` makes them fresh again. */
 const CONSUMED_ONCE = new Set([
@@ -18,7 +18,7 @@ const CONSUMED_ONCE = new Set([
   'PushedAuthorizationRequest',
 ])
 
-/** So many records that were found are known until they are consumed. */
+/** The most records that are remembered from `find` until `consume`. */
 const MAX_FOUND = 1_000
 
 interface Parts {
@@ -32,15 +32,15 @@ type Found = Map<string, ProviderRecord>
 export type OwnAdapter = ReturnType<typeof createOwnAdapter>
 
 /**
- * Keeps the records of oidc-provider in the store of the flows. The id of a record is hashed, and all but what it is looked for by is
- * sealed with the first secret. Of a client only its secret is sealed.
+ * Keeps the records of oidc-provider in the store of the flows. It hashes the id of a record, and seals the rest with the first secret,
+ * except the fields that it searches by. Of a client, it seals only the client secret.
  */
 export function createOwnAdapter(parts: Parts) {
   const found: Found = new Map()
   return {
     of: (model: string) => adapterOf(parts, model, found),
 
-    /** Seals anew, with the first secret, what never expires: it would be lost with the secret that sealed it. */
+    /** Seals records that never expire anew, with the first secret. Otherwise they would be lost with the older secret that sealed them. */
     async start() {
       const { providerRecords: records, box } = parts
       const sealAnew = async (record: ProviderRecord) => {
@@ -91,7 +91,7 @@ function adapterOf(parts: Parts, model: string, found: Found): AccountAdapter {
       if (await records.consume(known ?? stored, clock.now())) return
       const { grantId } = (await records.find(stored)) ?? {}
       // A second use at the same moment as the first ends the whole grant (RFC 6749, 4.1.2; RFC 9700, 4.14). oidc-provider does the same
-      // for a later one. The grant goes first: without it, all that the first use still makes is dead.
+      // for a later use. The grant is removed first: without it, all that the first use still makes is dead.
       if (grantId !== undefined) {
         await records.remove(storedId('Grant', grantId))
         await revoke(grantId, OAUTH_MODELS)
@@ -116,7 +116,7 @@ function adapterOf(parts: Parts, model: string, found: Found): AccountAdapter {
   }
 }
 
-/** Of two sessions with one uid: an older request may have saved the one of before. */
+/** Finds the newest of two sessions with one uid: an older request may have saved an earlier session again. */
 async function findNewest(parts: Parts, model: string, field: 'uid' | 'userCode', value: string) {
   if (typeof value !== 'string') return undefined
   const all: ProviderRecord[] = []
@@ -128,7 +128,7 @@ async function findNewest(parts: Parts, model: string, field: 'uid' | 'userCode'
     .find((payload) => payload !== undefined)
 }
 
-/** @throws an error of oidc-provider, which is the answer of the token or authorization endpoint. */
+/** @throws an error of oidc-provider, which becomes the answer of the token or authorization endpoint. */
 function refuseUsed(model: string): never {
   if (model === 'ReplayDetection') throw new errors.InvalidRequest('the JWT was already used')
   if (model === 'PushedAuthorizationRequest') {
@@ -137,10 +137,10 @@ function refuseUsed(model: string): never {
   throw new errors.InvalidGrant('it was already used')
 }
 
-/** Ids that open nothing: admins look for clients by hand, and what was seen once is only compared. */
+/** Models whose ids open nothing: admins look for clients by hand, and the id of a seen JWT is only compared. */
 const ID_IN_CLEAR = new Set(['Client', 'ReplayDetection'])
 
-/** Elsewhere the id itself opens what it names, so that the database holds its hash. */
+/** Other ids open what they name, so the database holds only their hash. */
 const storedId = (model: string, id: string) =>
   `${model}:${ID_IN_CLEAR.has(model) ? id : hashToken(id)}`
 
@@ -168,7 +168,7 @@ function toRecord(
   }
 }
 
-/** A client may choose the time of what it signs. Databases know four digits of a year. */
+/** Caps a time at the year 9998: a client may choose the time of what it signs, and databases know four digits of a year. */
 const timeIn = (now: Date, seconds: number) =>
   new Date(Math.min(now.getTime() + seconds * 1000, Date.UTC(9998)))
 
@@ -183,7 +183,7 @@ function sealed(
   return { clear, sealed: client_secret === undefined ? undefined : seal({ client_secret }) }
 }
 
-/** `undefined`: it is over, no key of the ring opens it, or it was altered. */
+/** `undefined`: the record has expired, no key of the ring opens it, or it was altered. */
 function opened(parts: Parts, record: ProviderRecord): AdapterPayload | undefined {
   if (isOver(parts, record)) return undefined
   const { id, model, consumedAt } = record

@@ -8,11 +8,11 @@ import { ipOf } from '../settings/addresses.ts'
 
 /** How clients are notified that an account is signed out. */
 export interface ClientLogoutOptions {
-  /** `false` by default. With `true`, anyone who may register a client can have requests sent into your networks. */
+  /** `false` by default. With `true`, each person who may register a client can make us send requests into your networks. */
   allowPrivateNetworks?: boolean
 }
 
-/** @throws TypeError where the option is something else. */
+/** @throws TypeError if the option is something else. */
 export function checkClientLogout(option: ClientLogoutOptions = {}): boolean {
   const { allowPrivateNetworks = false }: ClientLogoutOptions = Object(option)
   const isGood = isJsonObject(option) && typeof allowPrivateNetworks === 'boolean'
@@ -22,7 +22,7 @@ export function checkClientLogout(option: ClientLogoutOptions = {}): boolean {
 
 const REFUSED = 'refused_address'
 const NOT_REACHED = 'not_reached'
-/** Public by range alone: the address of the host at Azure, and ISATAP, which holds an IPv4 address (RFC 5214, 6.1). */
+/** Addresses that only look public: that of the host at Azure, and ISATAP, which holds an IPv4 address (RFC 5214, 6.1). */
 const LOOKS_PUBLIC = /^168\.63\.129\.16$|:(0|200):5efe:[\da-f]+:[\da-f]+$/
 const GLOBAL_UNICAST = ipaddr.IPv6.parse('2000::')
 
@@ -36,9 +36,9 @@ export function isPublicAddress(address: string): boolean {
 export type PostForm = ReturnType<typeof createPostForm>
 
 /**
- * Posts a form. The answer is `undefined` for the status 200 or 204. Otherwise it is the reason: `http_` and the status,
+ * Posts a form. It resolves to `undefined` for the status 200 or 204. Otherwise it resolves to the reason: `http_` and the status,
  * `refused_address`, or the code of the system in lower case, such as `econnrefused`. It follows no redirect, uses no proxy, and reads no
- * body. It never throws. Once the signal aborts, it answers at once.
+ * body. It never throws. When the signal aborts, it resolves at once.
  */
 export function createPostForm(allowPrivateNetworks: boolean) {
   return (uri: string, form: Record<string, string>, signal: AbortSignal) =>
@@ -66,13 +66,13 @@ export function createPostForm(allowPrivateNetworks: boolean) {
         resolve(status === 200 || status === 204 ? undefined : `http_${status}`)
       })
       posting.on('error', (error) => resolve(reachCodeOf(error, NOT_REACHED).toLowerCase()))
-      // Neither of both comes if the answer changes the protocol.
+      // If the answer changes the protocol, neither `response` nor `error` comes.
       posting.on('close', () => resolve(NOT_REACHED))
       posting.end(body)
     })
 }
 
-/** Answers only public addresses. The connection goes to the answer itself, so no second look-up can differ. */
+/** Finds only public addresses. The connection goes to the address that it finds, so no second look-up can differ. */
 const lookupPublic: LookupFunction = (host, options, answer) => {
   lookup(host, { ...options, all: true }, (error, found) => {
     const allowed = error ? [] : found.filter(({ address }) => isPublicAddress(address))

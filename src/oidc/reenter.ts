@@ -13,7 +13,7 @@ import type { CapturedRequest } from '../store/logins.ts'
 import type { OpenLogin } from './open-login.ts'
 import { outcomeOf } from './provider-answers.ts'
 
-/** The one request that makes the record also uses it. */
+/** Long enough, because the one request that makes the record also uses it. */
 export const HANDOVER_SECONDS = 60
 
 export interface ReenterParts {
@@ -55,7 +55,7 @@ export async function reenter({ openLogin }: ReenterParts, ctx: Context, next: N
   if (failure) throw failure
   if (!isGone) openLogin.forget(ctx)
   if (ctx.status === 303) ctx.status = 302
-  // The address has the link. A page that posts a form to the client needs an origin at least.
+  // The address contains the link, so no referrer may name it. A page that posts a form to the client needs at least an origin.
   ctx.set('Referrer-Policy', ctx.status === 302 ? 'no-referrer' : 'strict-origin')
 }
 

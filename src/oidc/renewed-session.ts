@@ -1,7 +1,7 @@
 /**
  * A new session for the one browser that stays signed in while its account is signed out.
  *
- * oidc-provider does not document that `Session.get` reads its cookie with the options that it sets it with. A test pins that.
+ * oidc-provider does not document that `Session.get` reads its cookie with the same options that set the cookie. A test pins that.
  */
 import type { Context } from 'koa'
 import type { Provider, Session } from 'oidc-provider'
@@ -26,7 +26,7 @@ interface Parts {
 /** Looks for the live session of this account in a browser. */
 export function createLiveSession({ provider, sessions, cutoffs, clock, log }: Parts) {
   return async (browser: Browser, accountId: string) => {
-    // Read before the session. So an end in between also ends the new one.
+    // Reads the cut-offs before the session. So an end in between also ends the new session.
     const idp = seenAll(await sessions.readCutoffs(accountId)).idp + 1
     const { session, setCookie } = await sessionIn(provider(), browser)
     if (session.accountId !== accountId) return undefined
@@ -36,7 +36,7 @@ export function createLiveSession({ provider, sessions, cutoffs, clock, log }: P
       const { loginTs, acr, amr, transient, exp } = session
       const renewed = new Session()
       renewed.loginAccount({ accountId, loginTs, acr, amr, transient })
-      // First, because a session without a cookie would stay, and a cookie without a session opens nothing.
+      // Sets the cookie first: if the save fails, a cookie without a session opens nothing. A session without a cookie would stay.
       setCookie(renewed.jti, transient ? undefined : exp)
       const { oauth } = seenAll(await cutoffs.read(accountId))
       const login = { second: loginTs, seen: { idp, oauth } }
@@ -57,7 +57,7 @@ export function createLiveSession({ provider, sessions, cutoffs, clock, log }: P
 
 type CookieOptions = Parameters<ReturnType<Provider['createContext']>['cookies']['set']>[2]
 
-/** The session of a browser, and how the provider sets its cookie. `exp` in seconds since the epoch; `undefined`: it ends with the browser. */
+/** The session of a browser, and how to set its cookie. `exp`: seconds since the epoch; `undefined`: the cookie ends with the browser. */
 async function sessionIn(provider: Provider, { req, res }: Browser) {
   const ctx = provider.createContext(req, res)
   const { cookies } = ctx

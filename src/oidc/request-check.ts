@@ -8,13 +8,13 @@ import { outcomeOf } from './provider-answers.ts'
 
 export type Client = NonNullable<Awaited<ReturnType<Provider['Client']['find']>>>
 
-/** Only if the process dies, the pushed request outlives the check. */
+/** The pushed request outlives the check only if the process dies. */
 const QUESTION_SECONDS = 60
 
 /**
- * Whether the provider would take a captured request today. It does not check again what it resumes, although its clients or its own
- * configuration may have changed. So the request is sent to it once more, without cookies: only a request that passes all checks begins
- * an interaction. Throws if the provider cannot tell.
+ * Whether the provider would take a captured request today. The provider does not check again what it resumes, although its clients or
+ * configuration may have changed. So this sends the request once more, without cookies: only a request that passes all checks begins an
+ * interaction. Throws if the provider cannot answer.
  */
 export function createRequestCheck(provider: () => Provider) {
   async function startsInteraction(ctx: Context, query: URLSearchParams): Promise<boolean> {
@@ -26,7 +26,7 @@ export function createRequestCheck(provider: () => Provider) {
     await interaction?.destroy()
     if (failure) throw failure
     if (interaction) return true
-    // Other failures say nothing about the request.
+    // A status of 429, or of 500 and more, says nothing about the request.
     const { statusCode } = res
     if (statusCode < 500 && statusCode !== 429) return false
     const message = `The provider answered ${statusCode} when it was asked about a captured request`
@@ -59,7 +59,7 @@ export function createRequestCheck(provider: () => Provider) {
     const mustSign = client.requireSignedRequestObject === true
     if ((mustPush && parJti === undefined) || (mustSign && !trusted)) return false
     if (!mustPush && !mustSign) return startsInteraction(ctx, queryOf(params))
-    // Only the client can sign. Its earlier proof counts, and the rest is checked as a request that it pushed.
+    // Only the client can sign. So its earlier signature counts, and the rest is checked like a request that the client pushed.
     return takesPushed(provider()) ? startsPushed(ctx, captured) : isRegistered(captured, client)
   }
 }

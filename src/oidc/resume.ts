@@ -28,10 +28,10 @@ type ResumeParts = ReenterParts & { clock: Clock }
 export function createResume(parts: ResumeParts) {
   const { provider } = parts
   return {
-    /** The account that is signed in to this browser. `undefined`: none is. */
+    /** The account that is signed in to this browser. `undefined`: no account is signed in. */
     signedInAccount: async (ctx: Context) => (await provider().Session.get(ctx)).accountId,
 
-    /** Ends a live session of another account; nothing of it may reach the one to come. */
+    /** Ends a live session of another account, so that nothing of it reaches the new session. */
     async endForeignSession(ctx: Context, accountId: string) {
       const session = await provider().Session.get(ctx)
       if (session.accountId === undefined || session.accountId === accountId) return
@@ -41,7 +41,7 @@ export function createResume(parts: ResumeParts) {
 
     /**
      * Signs the account in and finishes the captured request: 302 to the client, or the next page that it needs. The session says that
-     * this browser has shown the link alone. If the account signed in here again since, that login is used.
+     * this browser has shown only the link. If the account has signed in here again since then, that newer login is used.
      * `false`: the login was ended, the browser is not signed in, and the caller answers.
      */
     finishByEmail: (ctx: Context, next: Next, captured: CapturedRequest, login: EmailLogin) =>
@@ -54,13 +54,13 @@ export function createResume(parts: ResumeParts) {
     finishInWindow: (ctx: Context, next: Next, captured: CapturedRequest) =>
       withoutPushed(parts, captured, (request) => finish(parts, ctx, next, request)),
 
-    /** Answers the client `access_denied`, also where the interaction expired. */
+    /** Answers the client `access_denied`, also if the interaction has expired. */
     deny: (ctx: Context, next: Next, captured: CapturedRequest) =>
       withoutPushed(parts, captured, (request) =>
         resumeRequest(parts, ctx, next, { ...request, result: DENIED }),
       ),
 
-    /** Shows the login page anew, also where an account is signed in. It leads on to the client. */
+    /** Shows the login page again, also if an account is signed in. The new login leads on to the client. */
     askAgain: (ctx: Context, next: Next, captured: CapturedRequest) =>
       askAgain(parts, ctx, next, captured),
 
@@ -133,7 +133,7 @@ async function finish(
   const login = byEmail ? { ...byEmail, ...defined({ remember }) } : captured.login
   const newer = newerLogin(await provider().Session.get(ctx), login)
   const { ts: checkedAt } = newer ?? captured.login
-  // The provider counts max_age from now. If the password check is older, no result is given, and the login page comes again.
+  // The provider counts max_age from now. If the password check is older, the provider gets no result, and shows the login page again.
   const { max_age: maxAge } = captured.params
   const isTooOld = maxAge !== undefined && loginSecond(clock.now()) - checkedAt > Number(maxAge)
   // The last submission counts only if it is of this account.

@@ -58,7 +58,7 @@ export function createSeenLogins({ cutoffs, users, clock }: SeenParts) {
   return {
     readCutoffs,
 
-    /** Of this request. */
+    /** The outage of the store in this request. */
     outage: () => memory().outage,
 
     /** Whether the request came through our middleware. */
@@ -74,7 +74,7 @@ export function createSeenLogins({ cutoffs, users, clock }: SeenParts) {
       return request.run({ ...newMemory(undefined, [[accountId, login]]), outage }, work)
     },
 
-    /** Answers the record; `undefined` if a cut-off ended it. */
+    /** Returns the record. `undefined`: there is no record, or a cut-off ended it. */
     async unlessEnded(model: string, payload: AdapterPayload | void) {
       const stamp = payload && accountStamp(model, payload)
       if (!stamp) return payload
@@ -89,9 +89,9 @@ export function createSeenLogins({ cutoffs, users, clock }: SeenParts) {
     withSeenCutoffs: withSeenCutoffs.bind(undefined, { clock, memory, readCutoffs }),
 
     /**
-     * Reads the cut-offs that came before a login, before the login makes anything: all later ones end it. `digest` is of the password hash
-     * that it was checked with. If the account has cut-offs, and still that password, the login is later than all of them. With another
-     * password it is ended. Without a digest the clock decides.
+     * Reads the cut-offs that a login has seen, before the login makes any record. All later cut-offs end the login. `digest` is of the
+     * password hash that the login was checked with. If the account still has that password, the login has seen all cut-offs. If it has
+     * another password, the login has seen no cut-off, and is ended. Without `digest`, the clock decides.
      */
     async cutoffsSeenAtLogin(accountId: string, second: number, digest?: string) {
       const ends = await readCutoffs(accountId)
@@ -107,7 +107,7 @@ export function createSeenLogins({ cutoffs, users, clock }: SeenParts) {
   }
 }
 
-/** What one request knows. `arrivedAt`: not of a request past our middleware. `logins`: that its records come from, by account. */
+/** What one request knows. `arrivedAt`: in seconds; `undefined` outside our middleware. `logins`: the source of its records, by account. */
 const newMemory = (arrivedAt?: number, logins: [accountId: string, login: KnownLogin][] = []) => ({
   arrivedAt,
   outage: {} as Outage,
@@ -117,7 +117,7 @@ const newMemory = (arrivedAt?: number, logins: [accountId: string, login: KnownL
 
 type Memory = ReturnType<typeof newMemory>
 
-/** Adds a login to what the request knows. Of each cut-off the lowest value stays. */
+/** Adds a login to what the request knows. It keeps the lowest value of each cut-off. */
 function remember(
   { logins }: Memory,
   accountId: string,
@@ -134,7 +134,7 @@ function remember(
 
 type ReadRecord = () => Promise<AdapterPayload | void>
 
-// A request that began before a cut-off, and ends after it, makes nothing that lives. So a record has the first login that is known:
+// A request that begins before a cut-off and ends after it must leave no live record. So a record gets the first login that is known:
 // that of its request, that of the record it replaces, or the request itself.
 async function withSeenCutoffs(
   parts: Parts,
@@ -152,7 +152,7 @@ async function withSeenCutoffs(
   return login ? withLogin(payload, login) : payload
 }
 
-/** Hosts save sessions and CIBA requests again, outside our middleware. */
+/** The login of the record that is replaced. Hosts save sessions and CIBA requests again, outside our middleware. */
 async function formerLogin(model: string, accountId: string, former: ReadRecord) {
   const record = SAVED_BY_HOSTS.has(model) && (await former())
   const stamp = record ? accountStamp(model, record) : undefined
@@ -166,7 +166,7 @@ async function requestAsLogin({ memory, readCutoffs }: Parts, model: string, acc
   const isOfHost = arrivedAt === undefined
   if (model === 'Session' || (isOfHost && model !== 'Grant')) return undefined
   const ends = await readCutoffs(accountId)
-  // A grant of a host's page, and a CIBA request, open nothing alone. So they count as having seen all cut-offs.
+  // A grant of a host's page, or a CIBA request, opens nothing alone. So it counts as having seen all cut-offs.
   if (isOfHost || model === 'BackchannelAuthenticationRequest')
     return { second: undefined, seen: seenAll(ends) }
   return { second: arrivedAt, seen: seenBy(arrivedAt, ends) }

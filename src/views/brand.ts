@@ -23,7 +23,7 @@ export interface Brand {
 
 const IMAGE_PATH = /^\/(?!\/)[^\s\\]*$/
 
-/** The same with an absolute `logo`. @throws TypeError that names what is not valid. */
+/** Returns the brand with an absolute `logo`. @throws TypeError that names what is not valid. */
 export function checkBrand(brand: Brand | undefined, baseUrl: URL): Brand {
   if (brand === undefined) return {}
   must(typeof brand === 'object' && brand, 'brand must be an object')
@@ -68,15 +68,15 @@ function logoOf(logo: string, { origin }: URL): string {
   return url.href
 }
 
-/** As templates use it. */
+/** The brand as templates use it. */
 export interface ShownBrand extends Omit<Brand, 'colour'> {
   /** The accent colour in mails. */
   accent?: string | undefined
-  /** Absolute. `undefined`: mail programs would not show it. `logo` is a path, so that it works on each host name of a page. */
+  /** An absolute address. `undefined`: mail programs would not show it. `logo` is a path, so that it works on each host name of a page. */
   mailLogo?: string | undefined
 }
 
-/** @param brand - checked. */
+/** @param brand - a checked brand. */
 export function shownBrand({ logo, colour, ...brand }: Brand): ShownBrand {
   const url = logo === undefined ? undefined : new URL(logo)
   const isForMails = url && /\.(png|jpe?g|gif|webp)$/i.test(url.pathname)
@@ -107,7 +107,7 @@ const READABLE = 4.5
 /** How much darker or lighter a button is under the pointer. */
 const HOVER = 0.15
 
-/** The brand's colour, as much darker on light and lighter on dark as it takes for every text to be read. */
+/** The brand's colour. It is made darker on light, and lighter on dark, until every text is readable. */
 export function accentOf(colour: string, { card, page, on, towards, tint }: Scheme): Accent {
   const isReadable = ({ accent, strong, soft }: Accent) =>
     [card, page, soft, on].every((other) => contrast(accent, other) >= READABLE) &&
@@ -129,7 +129,7 @@ export function accentCss(colour: string | undefined): string | undefined {
   return `${light}\n@media (prefers-color-scheme: dark) { ${dark} }`
 }
 
-/** By WCAG 2: 1 to 21. */
+/** The contrast of two colours by WCAG 2, from 1 to 21. */
 export function contrast(one: string, other: string): number {
   const [darker = 0, lighter = 0] = [luminance(one), luminance(other)].toSorted((a, b) => a - b)
   return (lighter + 0.05) / (darker + 0.05)
@@ -147,7 +147,7 @@ function rgbOf(colour: string): number[] {
   return [1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16))
 }
 
-/** So much of one colour, and the rest of another. */
+/** Mixes two colours: `part` of the first, from 0 to 1, and the rest of the second. */
 function mixed(one: string, other: string, part: number): string {
   const others = rgbOf(other)
   const rgb = rgbOf(one).map((value, at) => value * part + (others[at] ?? 0) * (1 - part))

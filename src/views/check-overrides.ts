@@ -9,11 +9,11 @@ interface Overrides {
   used: ReadonlySet<string>
   locales: ReadonlyMap<string, LocaleWords>
   defaultLocale: LocaleWords
-  /** Ours, which has every word. */
+  /** Our locale that has every word. */
   reference: LocaleWords
 }
 
-/** Mistakes in the files of a host. */
+/** Lists mistakes in the files of a host. */
 export function findProblems({ files, locales, defaultLocale, reference }: Overrides): string[] {
   const isWord = (key: string) => defaultLocale.words.has(key) || reference.words.has(key)
   const inFiles = [...files.hosts.values()].flatMap(({ name, text }) => {
@@ -33,7 +33,7 @@ export function findProblems({ files, locales, defaultLocale, reference }: Overr
   return [...inFiles, ...inLocales]
 }
 
-/** Probable mistakes. */
+/** Logs probable mistakes. */
 export function warnOfOddities(overrides: Overrides, log: Log): void {
   const { files, used, locales, defaultLocale, reference } = overrides
   const unused = [...files.hosts.keys()].filter(

@@ -23,7 +23,7 @@ const BROWSERS: readonly (readonly [string, string])[] = [
   ],
 ]
 
-// The iPad calls itself a Mac, unless mobile pages are asked for.
+// The iPad calls itself a Mac, unless the user asks for mobile pages.
 const SYSTEMS: readonly (readonly [readonly string[], RegExp])[] = [
   [['Windows'], /^Windows NT \d/],
   [['macOS', 'iPadOS'], /^Macintosh; Intel Mac OS X /],

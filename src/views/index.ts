@@ -1,6 +1,6 @@
 /**
  * Renders pages and mails from `views/*.pug`, with the words of `views/locales/*.json` and what a host puts in their place.
- * This folder never knows a request, a record or an account: it gets values, and answers text.
+ * This folder never knows a request, a record or an account: it gets values, and returns text.
  */
 import type { Log } from '../contract/index.ts'
 import { must } from '../errors.ts'
@@ -27,7 +27,7 @@ export type Views = ReturnType<typeof createViews>
 interface ViewsOptions {
   viewsDirectory?: string | undefined
   defaultLocale?: string | undefined
-  /** Checked. */
+  /** A checked brand. */
   brand?: Brand | undefined
   captcha?: { html: string } | undefined
   log?: Log
@@ -35,17 +35,17 @@ interface ViewsOptions {
 
 const REFERENCE_LOCALE = 'en'
 
-/** Compiled with the first page or mail: by then it is too late to find that one is missing. */
+/** The start checks that these files exist, because they are compiled only with the first page or mail. */
 const OUR_TEMPLATES = [
   ...PAGE_NAMES.map((name) => `pages/${name}.pug`),
   ...SAMPLE_MAILS.flatMap(([name]) => [`mails/${name}.pug`, `mails/${name}.txt`]),
 ]
 
 /**
- * Pages and mails out of `views/`, with the words of `views/locales/*.json`. All files are read here, and none on a request.
+ * Pages and mails from `views/`, with the words of `views/locales/*.json`. It reads all files at once; a request reads no file.
  *
  * @param oauthPath - where the forms, the style sheet and the script are; may be empty.
- * @throws TypeError naming the option that is not acceptable, with all that is wrong in the host's files.
+ * @throws TypeError that names the option that is not acceptable, with all mistakes in the host's files.
  */
 export function createViews(oauthPath: string, options: ViewsOptions = {}) {
   const { viewsDirectory, defaultLocale = REFERENCE_LOCALE, log = logJsonLines } = options
@@ -91,11 +91,11 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}) {
   return {
     /** The languages with words (BCP 47, canonical). */
     locales: spoken,
-    /** The one of `locales` that suits best. */
+    /** The locale of `locales` that suits the reader best. */
     localeFor,
     ...assets,
 
-    /** In the language that suits the reader best. */
+    /** Renders a page in the language that suits the reader best. */
     page<N extends PageName>(
       name: N,
       locals: PageLocals[N],

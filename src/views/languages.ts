@@ -46,9 +46,9 @@ function isShorter(tag: string, earlier: string): boolean {
   return earlier.toLowerCase().startsWith(`${tag.toLowerCase()}-`)
 }
 
-/** In its script: one that begins like the tag (RFC 4647, section 3.4), or any. Otherwise one that begins like the tag. */
+/** A locale in the script of the tag: one that begins like the tag (RFC 4647, 3.4), or any. Otherwise one that begins like the tag. */
 function bestOf(locales: readonly string[], tag: string): string | undefined {
-  // What most ask for: to compare scripts takes time.
+  // Most readers ask for such a tag, and to compare scripts takes time.
   if (locales.includes(tag)) return tag
   const script = writingOf(tag)
   const alike = locales.filter((locale) => script !== undefined && writingOf(locale) === script)
@@ -79,7 +79,7 @@ const MAX_HEADER_LENGTH = 1000
 /** The form of a language tag (BCP 47). */
 const TAG = /^[a-z]{2,8}(?:-[a-z0-9]{1,8}){0,7}$/i
 
-/** The tags of `ui_locales`, best first. Others are left out. */
+/** The tags of `ui_locales`, best first. Malformed tags are left out. */
 export function askedTags(uiLocales: string): string[] {
   return uiLocales.split(' ', MAX_TAGS).filter((tag) => TAG.test(tag))
 }

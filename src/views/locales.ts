@@ -8,7 +8,7 @@ export interface LocaleWords {
   /** BCP 47, in its canonical form. */
   locale: string
   dir: 'ltr' | 'rtl'
-  /** Ours, each replaced by the host's if there is one. */
+  /** Our words, each replaced by the host's word if the host has one. */
   words: ReadonlyMap<string, string>
   own: ReadonlyMap<string, string>
   hosts: ReadonlyMap<string, string>
@@ -50,7 +50,7 @@ export function canonicalLocale(tag: string): string | undefined {
   }
 }
 
-/** A string is what is wrong with the file. */
+/** Reads the words of a file. A returned string says what is wrong with the file. */
 function wordsOf({ name, text }: ViewFile) {
   const parsed = jsonOf(text.replace(/^\uFEFF/, ''))
   if (!isJsonObject(parsed)) return `${name} is not a JSON object of texts`
@@ -67,7 +67,7 @@ function wordsOf({ name, text }: ViewFile) {
 
 const RIGHT_TO_LEFT = /^(Adlm|Arab|Hebr|Mand|Nkoo|Rohg|Samr|Syrc|Thaa)$/
 
-/** By the script that the language is mostly written in. */
+/** Decides by the script that the language is mostly written in. */
 function isRightToLeft(locale: string): boolean {
   return RIGHT_TO_LEFT.test(new Intl.Locale(locale).maximize().script ?? '')
 }
@@ -76,7 +76,7 @@ export type Values = Record<string, string | number>
 
 export type Catalog = ReturnType<typeof createCatalog>
 
-/** The words of one locale. What it lacks is said by the `fallbacks`, in their order. */
+/** The words of one locale. Words that it lacks come from the `fallbacks`, in their order. */
 export function createCatalog(spoken: LocaleWords, fallbacks: readonly LocaleWords[]) {
   const { locale: lang, dir } = spoken
   const all = new Map<string, string>()
@@ -86,7 +86,7 @@ export function createCatalog(spoken: LocaleWords, fallbacks: readonly LocaleWor
     lang,
     dir,
     has: (key: string) => all.has(key),
-    /** Throws if there is no word: a user never sees that. */
+    /** Throws if no locale has the word. A user never sees that. */
     t(key: string, values: Values = {}): string {
       const word = all.get(key)
       if (word === undefined) throw new TypeError(`locales/${lang}.json has no text ${key}`)

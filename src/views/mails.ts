@@ -9,7 +9,7 @@ import { appsText, factsOf, lifetimeText, nameText, timeText, unlinkable } from 
 
 export type MailName = MailTemplate | 'test'
 
-/** Mails about something that was done. The others were asked for. */
+/** Mails about something that was done. The user or an admin asked for the other mails. */
 const NOTICES = new Set<MailName>(
   Object.values(MAIL_KINDS).flatMap(({ isNotice, template }) => (isNotice ? [template] : [])),
 )
@@ -22,16 +22,16 @@ export interface MailLocals {
   notMe?: string
   /** The code of the login that waits, and when that began. */
   login?: { code: string; at: Date } | undefined
-  /** When it was asked for, or when the password was changed. */
+  /** When the mail was asked for, or when the password was changed. */
   at: Date
   /** `undefined`: the link does not expire. */
   lifetimeMs?: number
   clientName?: string
-  /** Of the request that asked for it, or changed the password. Shown only if it is of a well-known browser. */
+  /** The user agent that asked for the mail or changed the password. The mail shows it only if it is of a well-known browser. */
   userAgent?: string | undefined
-  /** That the reader was signed in to. `undefined`: not known. */
+  /** The apps that the reader was signed in to. `undefined`: they are not known. */
   apps?: SignedOutApps | undefined
-  /** An admin had it sent, not the reader. */
+  /** An admin asked for the mail, not the reader. */
   isByAdmin?: boolean
   /** The host changed the password, not a mailed link. */
   isByHost?: boolean
@@ -113,7 +113,7 @@ function codeTexts(catalog: Catalog, { login, username, clientName }: MailLocals
   }
 }
 
-/** When, and in which browser if that is sure. That of an admin says nothing to the reader. */
+/** When, and in which browser if that is sure. The browser of an admin is left out: it means nothing to the reader. */
 function whenText(catalog: Catalog, name: MailName, { at, userAgent, isByAdmin }: MailLocals) {
   const { t, lang } = catalog
   const key = NOTICES.has(name) ? 'mail.changed' : 'mail.asked'
@@ -128,7 +128,7 @@ function wrapped(text: string): string {
 }
 
 const WIDE = /[\u3000-\u30FF\u3400-\u9FFF\uF900-\uFAFF\uFF00-\uFF60]/g
-/** A word, or one wide character with the characters that must not begin a line. And the spaces that follow. */
+/** A word, or one wide character with the characters after it that must not begin a line. And the spaces that follow. */
 const PIECE =
   /(?:[\u3000-\u30FF\u3400-\u9FFF\uF900-\uFAFF\uFF00-\uFF60]|[^ \u3000-\u30FF\u3400-\u9FFF\uF900-\uFAFF\uFF00-\uFF60]+)[、。」』ァィゥェォッャュョぁぃぅぇぉっゃゅょー！），：；？]* *| +/gu
 

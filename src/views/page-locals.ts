@@ -31,19 +31,19 @@ export type SignedOutApps = Record<'notified' | 'notNotified', ShownApps>
 export type CodeFault =
   { reason: 'not_yet' | 'unread' | 'wrong' } | { reason: 'too_many'; waitMs: number }
 
-/** A page whose forms go on with the request. */
+/** A page whose forms carry the request on. */
 interface Carries {
   parameters: RequestParameters
 }
 
-/** A mail was asked for. */
+/** The user asked for a mail. */
 export interface Sent {
   mode: 'sent'
-  /** What was typed. It is not shown. */
+  /** What the user typed. The page does not show it. */
   typed?: string | undefined
-  /** By one click, in place of an expired link. */
+  /** The user asked by one click, in place of an expired link. */
   isRenewed?: boolean
-  /** Until another mail may be asked for. */
+  /** Milliseconds until the user may ask for another mail. */
   waitMs?: number | undefined
 }
 
@@ -54,7 +54,7 @@ export type ResetFormMode = 'form' | PasswordRefusal
 export interface ResetFaults {
   /** What else is wrong: passwords that differ can also be too short or too long. */
   also?: Exclude<ResetFormMode, 'form'> | undefined
-  /** How many characters are too many. */
+  /** By how many characters the password is too long. */
   excess?: number | undefined
   /** The words of the host's own check. */
   hostReason?: ReasonWords | undefined
@@ -64,10 +64,10 @@ type ResetPassword =
   | (ResetFaults & { mode: ResetFormMode; token: string; minLength: number; maxLength: number })
   /** `renew`: the token, if one click sends a new link. */
   | (Carries & { mode: 'invalid'; reason: LinkReason; renew?: string | undefined })
-  /** `apps`: that the user was signed in to, if they are known. */
+  /** `apps`: the apps that the user was signed in to, if they are known. */
   | { mode: 'done'; apps?: SignedOutApps | undefined }
 
-/** `sent`: by one click, in place of an expired invitation. */
+/** `sent`: the user asked by one click, in place of an expired invitation. */
 type AcceptInvitation = ResetPassword | Sent
 
 /** The page of a login that waits. */
@@ -79,7 +79,7 @@ interface Blocked extends Carries {
   lifetimeMs: number
   /** The id of the login, which is of no use without the cookie of this browser. `undefined`: no code can be typed. */
   waiting?: string | undefined
-  /** Until another mail may be asked for. */
+  /** Milliseconds until the user may ask for another mail. */
   waitMs?: number | undefined
   fault?: CodeFault | undefined
 }
@@ -88,18 +88,18 @@ interface Blocked extends Carries {
 interface Elsewhere {
   mode: 'elsewhere'
   username: string
-  /** For the page that waits. `undefined`: its login does not wait any more. */
+  /** The code for the page that waits. `undefined`: its login does not wait any more. */
   code?: string | undefined
   /** When that login began. */
   at?: Date | undefined
-  /** For how long no code is compared. */
+  /** For how many milliseconds no code is compared. */
   waitMs?: number | undefined
 }
 
 /**
- * `invalid`: no name was typed. `confirm`: the link was fetched ahead, and the button opens it. `other_account`: another account is
- * signed in here, and nothing is verified. `signed_in`: the login went on in another window of this browser. `ended`: it is over, or it is
- * no login of this browser, and then there is no client.
+ * `invalid`: the user typed no name. `confirm`: the link was fetched ahead, and the button opens it. `other_account`: another account is
+ * signed in here, and nothing is verified. `signed_in`: the login went on in another window of this browser. `ended`: the login is over.
+ * Or it is no login of this browser, and then there is no client.
  */
 type VerifyEmail =
   | Blocked
@@ -115,10 +115,10 @@ type VerifyEmail =
   | { mode: 'confirm'; link: VerificationLink }
   | { mode: 'verified' | 'other_account' | 'signed_in' | 'ended' }
 
-/** The same for all mails and accounts. `isNotYet`: a script sent the form, so its button has to be pressed. */
+/** The same for all mails and accounts. `isNotYet`: a script sent the form, so the user has to press its button. */
 type NotMe =
   | { mode: 'confirm'; token: string; isNotYet?: boolean }
-  /** What was done. With `parameters`, a new password can be the next step. Without it, support has to help. */
+  /** What was done. With `parameters`, a new password can be the next step. Without them, support has to help. */
   | { mode: ReportOutcome; parameters?: RequestParameters }
   | { mode: 'invalid'; reason: 'unknown' }
 

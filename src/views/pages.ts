@@ -41,7 +41,7 @@ export function renderPage<N extends PageName>(
   const given: AnyLocals = locals
   const { mode, parameters, username, lifetimeMs, waitMs, typed, sentTo, client } = given
   const limits = limitsText(given, catalog)
-  // That no field is wrong for.
+  // A refusal that is not about a field.
   const refusal = given.isNotYet ? t(`${name}.${mode}.refusal`) : undefined
   const faults = faultsOf(name, given, catalog, limits)
   const address = maskedAddress(sentTo)
@@ -76,9 +76,9 @@ export function renderPage<N extends PageName>(
   })
 }
 
-/** 400 where the page refuses something. */
+/** The status of a page: 400 if the page refuses something. */
 export function statusOf({ link, fault, isNotYet, mode }: AnyLocals): number {
-  // No browser keeps the page of a link that it fetched ahead.
+  // With 403, no browser keeps the page of a link that it fetched ahead.
   if (link) return 403
   if (isNotYet || (fault && fault.reason !== 'not_yet')) return 400
   const ofErrors: Record<string, number> = ERROR_STATUS
@@ -95,14 +95,14 @@ export function asksForMail(name: PageName, { mode, sentTo, renew }: AnyLocals):
   return mode === 'invalid' || (mode === 'expired' && renew === undefined)
 }
 
-/** Keys of the title, the most special first. */
+/** Keys of the title, the most specific first. */
 function titlesOf(name: PageName, { mode, reason, code }: AnyLocals): string[] {
   if (mode === 'elsewhere' && !code) return [`${name}.elsewhere.over.title`]
   if (reason === undefined) return [`${name}.${mode}.title`]
   return [name, 'reset-password'].map((each) => `${each}.${mode}.${reason}.title`)
 }
 
-/** `undefined`: there is a form to fill in. */
+/** The icon of the page. `undefined`: the page has a form to fill in. */
 function stateIcon(name: PageName, { mode, reason }: AnyLocals): string | undefined {
   if (name === 'verify-email' && reason === 'used') return 'good'
   const [icon] = ICONS.find(([, all]) => all.test(reason ?? mode)) ?? []
@@ -116,7 +116,7 @@ const ICONS: readonly (readonly [icon: string, of: RegExp])[] = [
   ['who', /^other_account$/],
 ]
 
-/** What is wrong, by the form field. */
+/** What is wrong with each form field. */
 function faultsOf(
   name: PageName,
   { mode, fault, also, excess = 0, hostReason }: AnyLocals,
@@ -172,7 +172,7 @@ function waitOf(ms: number, lang: string) {
 
 export type Asset = ReturnType<typeof assetOf>
 
-/** A file that our pages load. Browsers keep each version for ever, so it follows from the text. */
+/** A file that our pages load. Browsers keep each version for ever, so the version follows from the text. */
 export function assetOf(text: string) {
   return { text, version: createHash('sha256').update(text).digest('base64url').slice(0, 12) }
 }
@@ -196,7 +196,7 @@ export function frameOf(
   }
 }
 
-/** Where the mail of these domains is read. */
+/** Where users read the mail of these domains. */
 const MAILBOXES = [
   { name: 'Gmail', href: 'https://mail.google.com/', domains: /^(gmail|googlemail)\.com$/ },
   {
@@ -213,7 +213,7 @@ const MAILBOXES = [
   { name: 'iCloud Mail', href: 'https://www.icloud.com/mail/', domains: /^(icloud|me|mac)\.com$/ },
 ]
 
-/** By the typed text alone. `undefined`: it is no address, or of another domain. */
+/** Decides by the typed text alone. `undefined`: the text is no address, or has another domain. */
 export function mailboxOf(address = '') {
   const domain = address.includes('@') ? (address.split('@').at(-1) ?? '').trim().toLowerCase() : ''
   return MAILBOXES.find(({ domains }) => domains.test(domain))

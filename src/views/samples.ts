@@ -1,4 +1,4 @@
-/** Values for every page in every mode and for every mail. With them, a host's templates are tried at the start. */
+/** Values for every page in every mode and for every mail. The start tries a host's templates with them. */
 import type { LinkReason } from '../contract/requests.ts'
 import { MAIL_KINDS, mailKinds, type MailKind } from '../contract/mail-kinds.ts'
 import type { Catalog } from './locales.ts'
@@ -82,7 +82,7 @@ const link = { token: 'token', parameters, authorizeSig: 'signature' }
 const waiting = 'login'
 const limits = { token: 'token', minLength: 8, maxLength: 64 }
 
-/** With little and with much to say. */
+/** Two samples: with little and with much to say. */
 const both = <const Little extends object, const Much extends object>(
   little: Little,
   much: Much,

@@ -9,7 +9,7 @@ export type Templates = Pick<ReturnType<typeof createTemplates>, 'render' | 'rea
 
 type Compiled = ReturnType<typeof compile>
 
-/** With the first page, because pug takes much memory. */
+/** Loads pug with the first page, because pug takes much memory. */
 const load = createRequire(import.meta.url)
 const loadPug = (): typeof pug => load('pug')
 
@@ -24,14 +24,14 @@ function renderOwn({ own }: ViewFiles, name: string, locals: object): string {
   return template.render(locals)
 }
 
-/** If a host has templates, all that they may be part of is compiled at once, and mistakes become `problems`. */
+/** If a host has templates, it compiles all templates at once, and their mistakes become `problems`. */
 export function createTemplates(files: ViewFiles, log: Log, problems: string[]) {
   const hosts = new Map<string, Compiled>()
   /** Names of the files that pages and mails consist of. */
   const used = new Set<string>()
 
   function compileHosts() {
-    // A host's copy that extends the file that it replaces gets ours.
+    // If a host's copy extends the file that it replaces, it extends ours.
     const find = (name: string, from?: ViewFile) =>
       name === from?.name ? files.own.get(name) : files.find(name)
     for (const file of new Map([...files.own, ...files.hosts]).values()) {
@@ -64,10 +64,10 @@ export function createTemplates(files: ViewFiles, log: Log, problems: string[]) 
   return {
     used,
     read,
-    /** The same, but errors of a host's template are thrown. */
+    /** The same, but it throws the errors of a host's template. */
     strict: { render: renderStrictly, read },
 
-    /** Such as `pages/error`. If a template of the host fails, that is logged, and ours is rendered in its place. */
+    /** Renders a template such as `pages/error`. If a host's template fails, it logs that, and renders ours in its place. */
     render(name: string, locals: object): string {
       try {
         return renderStrictly(name, locals)

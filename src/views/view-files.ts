@@ -19,7 +19,7 @@ const OURS = fileURLToPath(new URL('../../views/', import.meta.url))
 
 let own: ReadonlyMap<string, ViewFile> | undefined
 
-/** The package's own files never change: they are read once in a process. */
+/** Our own files never change, so each process reads them once. */
 export function readViewFiles(directory: string | undefined, problems: string[]) {
   const ours = (own ??= readDirectory(OURS, false, problems))
   const hosts =
@@ -32,7 +32,7 @@ export function readViewFiles(directory: string | undefined, problems: string[])
   }
 }
 
-/** Which of these files, and of those that templates are made of, a damaged package lacks. */
+/** The files that a damaged package lacks: of `entries`, and of the files that templates include. */
 export function missingFrom(own: ReadonlyMap<string, ViewFile>, entries: string[]): string[] {
   const parts = [...own.values()].flatMap(({ name, text }) =>
     [...text.matchAll(/^ *(?:extends|include) (\S+)$/gm)].map(([, part = '']) =>
@@ -70,7 +70,7 @@ function readDirectory(directory: string, isHosts: boolean, problems: string[]) 
         const text = attempt(() => readFileSync(path, 'utf8'), `${name} cannot be read`)
         if (text !== undefined) files.set(name, { name, text, isHosts })
       } else if (!stats.isDirectory()) problems.push(`${name} is not a file`)
-      // Kept by its name, for the warning.
+      // Keeps only the name, for the warning.
       else if (!folder && !FOLDERS.has(entry))
         files.set(`${name}/`, { name: `${name}/`, text: '', isHosts })
       else if (!above.includes(path)) walk(name, [...above, path])
@@ -81,7 +81,7 @@ function readDirectory(directory: string, isHosts: boolean, problems: string[]) 
   return files
 }
 
-/** Not the files of editors and systems. */
+/** `false` for files of editors and systems, and for notes (`.md`). */
 function isShown(name: string): boolean {
   return !/^\.|~$|\.md$/.test(name)
 }

@@ -1,4 +1,4 @@
-/** Amounts, times and names in the words of a language. Anyone may have chosen the names. */
+/** Amounts, times and names in the words of a language. A stranger may have chosen the names. */
 import type { Catalog } from './locales.ts'
 import type { ShownApps, ShownClient, SignedOutApps } from './page-locals.ts'
 
@@ -12,7 +12,7 @@ export function lifetimeText(ms: number, lang: string): string {
   return amountText(minutes, 'minute', lang)
 }
 
-/** Rounds up, so that no one comes back too early. */
+/** Rounds up, so that the user does not come back too early. */
 export function waitText(ms: number, lang: string): string {
   const minutes = Math.ceil(ms / 60_000)
   if (minutes <= 90) return amountText(minutes, 'minute', lang)
@@ -137,7 +137,7 @@ export function appsText(catalog: Catalog, apps: SignedOutApps | undefined, unli
 interface ShownLogin {
   username?: string | undefined
   clientName?: string | undefined
-  /** When it began, if it still waits. */
+  /** When the login began, if it still waits. */
   at?: Date | undefined
 }
 
