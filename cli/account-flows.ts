@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * The program `account-flows`: one run, with the streams of its process. It reaches a service by its admin API alone, and knows neither
+ * The program `account-flows`: one run, with the streams of its process. It reaches a service only by its admin API, and knows neither
  * database nor mail server.
  *
  * @module
@@ -9,13 +9,13 @@ import { reachCodeOf } from '../src/errors.ts'
 import { run } from './program.ts'
 
 const args = process.argv.slice(2)
-/** It goes on until it is ended. */
+/** `audit tail` runs until the user ends it. */
 const isEndless = args.includes('tail')
 
 let isUnread = false
 
 process.stdout.on('error', (error) => {
-  // The reader has enough. What is under way ends as it would, and with its own exit code.
+  // The reader closed the output. The command still ends as usual, with its own exit code.
   isUnread ||= reachCodeOf(error) === 'EPIPE'
   if (isUnread && isEndless) process.exit()
   if (isUnread) return
@@ -26,9 +26,9 @@ process.stdout.on('error', (error) => {
 })
 process.stderr.on('error', () => {})
 const exitCode = await run(args, process)
-// An answer that cannot be written has set it already.
+// If the answer cannot be written, the exit code is set already.
 process.exitCode ??= exitCode
-// Once all is written. A connection that is kept open would hold the process for a moment.
+// Exits once all is written: an open connection would hold the process for a moment.
 process.stdout.write('', (error) => {
   if (!error || isUnread) process.stderr.write('', () => process.exit())
 })

@@ -1,4 +1,4 @@
-/** What a command is: one row, of which commander makes the command. */
+/** What a command is: one row, from which commander makes the command. */
 import { InvalidArgumentError, Option, type Argument, type Command } from 'commander'
 import { confirm, connect, type Connection } from './connection.ts'
 import { exitCodes, widthOf, type Run } from './io.ts'
@@ -9,7 +9,7 @@ type Question = string | undefined
 
 /** `Given` has the argument and the options by their names. */
 export interface Row<Given, Answer> {
-  /** As it is typed: `user verify`. */
+  /** As the user types it: `user verify`. */
   name: string
   help: string
   argument?: Argument
@@ -17,13 +17,13 @@ export interface Row<Given, Answer> {
   examples: string[]
   /** What the help says below the examples. */
   moreHelp?(columns: number | undefined): string
-  /** Whether it changes something. Then it takes `--yes`, also if it never asks. */
+  /** Whether it changes something. Then it takes `--yes`, even if it never asks. */
   changes?: true
-  /** Throws if something wrong is given, before anything is asked or sent. */
+  /** Throws if an argument or an option is wrong, before the command asks or sends anything. */
   check?(given: Given, run: Run): void
-  /** What it asks first, without the name of the server. `undefined`: nothing. */
+  /** What it asks the user first, without the name of the server. `undefined`: nothing. */
   question?(given: Given, connection: Connection): Question | Promise<Question>
-  /** Without `text`, it prints by itself. */
+  /** Does the work. Without `text`, it also prints the answer. */
   run(given: Given, connection: Connection): Answer | Promise<Answer>
   /** How the answer reads for people. */
   text?(answer: Answer, output: Output): string
@@ -31,20 +31,20 @@ export interface Row<Given, Answer> {
   isRefusal?(answer: Answer): boolean
 }
 
-/** What the help says of the commands that begin with these words. */
+/** What the help says about the commands that begin with these words. */
 type Group = Pick<AnyRow, 'name' | 'help'>
 
 type AnyRow = Row<never, unknown>
 export type CommandRow = AnyRow | Group
 
-/** So that each row has its own types. */
+/** Gives each row its own types. */
 export function row<Given, Answer>(row: Row<Given, Answer>): AnyRow {
   return row
 }
 
 type Reader<T> = (text: string, before: T) => T
 
-/** @param read - makes a value of what is typed. */
+/** @param read - makes a value from the typed text. */
 export function option<T>(flags: string, help: string, read?: Reader<T>): Option {
   const made = new Option(flags, help)
   return read ? made.argParser(read) : made
@@ -52,7 +52,7 @@ export function option<T>(flags: string, help: string, read?: Reader<T>): Option
 
 const YES = option('--yes', 'do not ask')
 
-/** Groups come before what is in them. */
+/** Adds a command or a group. A group must come before its commands. */
 export function addCommand(program: Command, row: CommandRow, run: Run): void {
   const words = row.name.split(' ')
   const name = words.pop() ?? ''
@@ -91,7 +91,7 @@ async function execute(row: AnyRow, given: never, connection: Connection): Promi
   if (row.isRefusal?.(answer)) run.exitCode = exitCodes.refused
 }
 
-/** Reads the argument of an option. */
+/** Makes a reader of the number that an option takes. */
 export function wholeNumber(least: number, most: number) {
   return (text: string): number => {
     const number = /^\d{1,9}$/.test(text) ? Number(text) : NaN
@@ -116,7 +116,7 @@ export function timeSince(text: string): string {
   )
 }
 
-/** `Date` takes the 31st of February for a day in March. */
+/** `Date` reads the 31st of February as a day in March. */
 function isDay(day: string): boolean {
   const date = new Date(day)
   return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(day)

@@ -12,7 +12,7 @@ export interface Connection {
   url: string
   run: Run
   output: Output
-  /** Whether all questions are answered already. */
+  /** Whether `--yes` answers all questions. */
   yes: boolean
 }
 
@@ -45,7 +45,7 @@ export async function connect(
   }
 }
 
-/** Without `/admin/api`. */
+/** The base URL of the service, without `/admin/api`. */
 function baseUrl({ io }: Run, { url: given, insecureHttp }: GeneralOptions): string {
   const text = given || io.env['ACCOUNT_FLOWS_URL']
   if (!text) {
@@ -74,7 +74,7 @@ async function adminToken(run: Run, { tokenFile }: GeneralOptions): Promise<stri
   )
 }
 
-/** Asks before what cannot be taken back, and names the server. `--yes` is the answer where nobody can be asked. */
+/** Asks the user before a change that cannot be taken back, and names the server. Without a terminal, it needs `--yes`. */
 export async function confirm({ run: { io }, url, yes }: Connection, what: string): Promise<void> {
   if (yes) return
   if (!canAsk(io)) throw usageError('There is no terminal to ask: confirm with --yes.')

@@ -1,5 +1,5 @@
 /**
- * What ends a command before it is done: its sentence, its stable code and its exit code. A message repeats nothing that was typed,
+ * How a command ends before it is done: its sentence, its stable code and its exit code. A message repeats nothing that the user typed,
  * because that may be a secret.
  *
  * @module
@@ -41,22 +41,22 @@ export function exitCodeOf(error: unknown): ExitCode {
   return [401, 403, 429].includes(status) ? exitCodes.notAllowed : exitCodes.refused
 }
 
-/** In place of what the server says, by the status of its answer. */
+/** Sentences in place of the server's, by the status of its answer. */
 const refusals: { [status: number]: string } = {
   401: 'The server does not accept this token. Is it the admin token of this server, and has it not expired?',
   429: 'There were too many requests with a wrong token. Wait a minute, and try again.',
 }
 
-/** What a person is told. */
+/** The sentence for a person. */
 export function messageOf(error: AdminApiError): string {
   return (error.problem && refusals[error.status ?? 0]) ?? error.message
 }
 
-/** Says what went wrong, and answers the exit code. */
+/** Prints what went wrong, and answers the exit code. */
 export function tellFailure(error: unknown, stderr: Screen, isJson: boolean): ExitCode {
   if (error instanceof CommanderError) {
     if (error.exitCode === 0) return exitCodes.done
-    // It has printed the help already.
+    // Commander has printed the help already.
     if (error.code === 'commander.help') return exitCodes.usage
     return tellFailure(usageError(withoutValues(error.message)), stderr, isJson)
   }
@@ -65,7 +65,7 @@ export function tellFailure(error: unknown, stderr: Screen, isJson: boolean): Ex
   return exitCodeOf(error)
 }
 
-/** What is mistyped may be a secret. What it may have been meant as stays. */
+/** Removes the mistyped text, which may be a secret, and keeps the suggestion. */
 function withoutValues(message: string): string {
   return message
     .replace(/^error: /, '')
@@ -109,7 +109,7 @@ function rawMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** The commands that do what was meant by a host with its port. */
+/** If the user gave a host with its port, the commands that set both. */
 function hostAndPort(key: string, got: string): string[] {
   const [, host, port] = /^"\[?([\w.-]+|[\da-f:.]+)\]?:(\d{1,5})"$/i.exec(got) ?? []
   if (key !== 'smtp_host' || host === undefined) return []

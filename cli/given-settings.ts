@@ -1,4 +1,4 @@
-/** Settings and their values as a command line gives them. No message repeats what was typed: it may be a secret. */
+/** Settings and their values on a command line. No message repeats what the user typed: it may be a secret. */
 import type { Settings } from '../src/admin/client.ts'
 import { isJsonObject, jsonOf } from '../src/errors.ts'
 import { allSettings, settingNamed } from '../src/settings/table.ts'
@@ -15,7 +15,7 @@ export interface ValueSources {
 
 const KEPT = '***'
 
-/** What a refusal says, in place of what was given. */
+/** A refusal says this, and does not repeat the value. */
 const WAYS_TO_GIVE_A_SECRET = `Give it in one of these ways:
   account-flows settings set smtp_password                      asks for it, without showing it
   account-flows settings set --from-stdin smtp_password         reads it from stdin
@@ -25,7 +25,7 @@ const WAYS_TO_GIVE_A_SECRET = `Give it in one of these ways:
 /** A setting that a command line names, and how its value is read. */
 type Named = [key: string, read: (run: Run) => string | Promise<string>]
 
-/** The settings that a command line names, from wherever their values are. */
+/** The settings that a command line names, with their values from all sources. */
 export async function givenSettings(
   run: Run,
   { named, file }: ReturnType<typeof readNames>,
@@ -44,7 +44,7 @@ export async function givenSettings(
   return Object.fromEntries(settings)
 }
 
-/** Refuses a secret, and what is no name. */
+/** Reads the names of the settings. It refuses a secret in an argument, and unknown names. */
 export function readNames(io: Io, args: string[], sources: ValueSources) {
   const given = readArguments(io, args)
   const { fromStdin, fromFile, fromEnv, file } = sources
@@ -69,7 +69,7 @@ function readArguments(io: Io, args: string[]): Named[] {
   if (args.length === 1 && !first.includes('=')) return [askedFor(io, first)]
   const isPair = args.length === 2 && !first.includes('=')
   const assigned: [string, string][] = isPair ? [[first, second]] : pairs(args, '<key>=<value>')
-  // A key before its pair is a slip that would make a value of the secret.
+  // A key before a pair is a slip, and the pair may hold a secret.
   const mayBeSecret =
     isPair && second.includes('=') ? [...assigned, ...pairs([second], '')] : assigned
   for (const [key, value] of mayBeSecret) {
@@ -98,7 +98,7 @@ function pairs(texts: string[] = [], form: string): [string, string][] {
   })
 }
 
-/** An empty secret is what a failed command pipes; to forget one is said on purpose. */
+/** Refuses an empty secret, which a failed command may have piped. `settings unset` deletes a secret. */
 function usable(...[key, read]: Named): Named {
   const readOrRefuse = async (run: Run) => {
     const value = await read(run)
@@ -116,7 +116,7 @@ async function readSettingsFile(run: Run, path: string): Promise<[string, unknow
   if (!isJsonObject(value)) {
     throw usageError('The file must be one JSON object with settings by name.')
   }
-  // What `settings get --json` says beside the settings.
+  // `settings get --json` prints `warnings` beside the settings.
   return Object.entries(value).filter(
     ([key, value]) => !(key === 'warnings' && Array.isArray(value)),
   )
@@ -133,7 +133,7 @@ function meansSecret(name: string): boolean {
   return settingNamed(name) ? isSecret(name) : settingsLike(name).some(({ secret }) => secret)
 }
 
-/** Refuses what is no name before anything is sent. */
+/** Refuses unknown names, before anything is sent. */
 export function requireNames(names: string[]): void {
   for (const [index, name] of names.entries()) {
     if (settingNamed(name)) continue
@@ -162,7 +162,7 @@ function lettersOf(name: string): string {
   return name.toLowerCase().replace(/[\s_-]/g, '')
 }
 
-/** Whether at most so many letters are more, fewer or others. */
+/** Whether the texts differ by at most so many letters: added, missing or replaced. */
 function isWithin(letters: number, one: string, other: string): boolean {
   if (letters < 0) return false
   let same = 0

@@ -6,7 +6,7 @@ import { reachCodeOf } from '../src/errors.ts'
 import { refused, usageError } from './failure.ts'
 import { endings, type Io, type Run } from './io.ts'
 
-/** All of stdin, without its last line break; at a terminal one line is asked for, and not shown. It can be read once. */
+/** All of stdin, without its last line break. At a terminal, it asks for one line, and does not show it. It can be read once. */
 export async function readStdin(run: Run, question: string): Promise<string> {
   if (run.isStdinRead) throw usageError('Only one thing can be read from stdin.')
   run.isStdinRead = true
@@ -19,7 +19,7 @@ export async function readStdin(run: Run, question: string): Promise<string> {
 /**
  * A text file, without its last line break.
  *
- * @param what - names the file in messages; its path may be a secret that was meant to be in it.
+ * @param what - names the file in messages. The path may be a secret that the user meant to put into the file.
  */
 export async function readTextFile(path: string, what: string): Promise<string> {
   const bytes = await readFile(path).catch((error: unknown) => {
@@ -37,7 +37,7 @@ function textOf(bytes: Buffer, what: string): string {
   }
 }
 
-/** @param what - names the variable in messages; its name may be a secret that was meant to be in it. */
+/** @param what - names the variable in messages. Its name may be a secret that the user meant to put into the variable. */
 export function readVariable({ env }: Io, name: string, what: string): string {
   const value = env[name]
   if (value === undefined) throw usageError(`${what} is not set.`)
@@ -79,7 +79,7 @@ export async function ask(io: Io, question: string, isShown = false): Promise<st
   }
 }
 
-/** `undefined`: interrupted. */
+/** `undefined`: the user interrupted it. */
 async function lineFrom(
   stdin: Io['stdin'],
   signal: AbortSignal,

@@ -19,14 +19,14 @@ export interface Run {
   io: Io
   exitCode: ExitCode
   isStdinRead: boolean
-  /** As the last answer of the server told it. */
+  /** The server's time in its last answer. */
   serverTime?: Date
 }
 
-/** Where nobody knows the width. */
+/** Used if the width is unknown. */
 export const USUAL_COLUMNS = 80
 
-/** In columns; `undefined`: no terminal. */
+/** The width in columns; `undefined`: there is no terminal. */
 export function widthOf({ isTTY, columns }: Screen): number | undefined {
   return isTTY ? columns || USUAL_COLUMNS : undefined
 }

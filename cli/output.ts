@@ -11,16 +11,16 @@ export interface OutputOptions {
 
 export interface Output {
   isJson: boolean
-  /** Width of the terminal; `undefined`: it is none. */
+  /** Width of the terminal; `undefined`: there is no terminal. */
   columns: number | undefined
   /**
-   * Prints one answer of the server: as JSON, or what is made of its texts without control characters. A terminal gets lines that fit,
-   * and times as people read them.
+   * Prints one answer of the server: as JSON, or as `render` makes it, without control characters. A terminal gets lines that fit, and
+   * times as people read them.
    */
   answer<T>(answer: T, render: (answer: T) => string): void
-  /** The same for one of many: its JSON is one line. */
+  /** The same for one of many answers: its JSON is one line. */
   entry<T>(answer: T, render: (answer: T) => string): void
-  /** Prints text of several lines, raw where no terminal shows it. With `--json`: the answer. */
+  /** Prints text of several lines, unchanged if there is no terminal. With `--json`, prints the answer. */
   document(answer: unknown, text: string): void
   /** Says something beside the answer, on stderr. */
   note(text: string): void
@@ -77,7 +77,7 @@ export function plainLines(text: string): string {
   return text.replace(/\r\n?/g, '\n').split('\n').map(plain).join('\n')
 }
 
-/** A copy, with every text in it made plain; names of properties too. */
+/** A copy, with every text and every name of a property made plain. */
 export function plainAnswer<T>(answer: T, textOf = plain): T {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the shape stays
   return plainValue(answer, textOf) as T
@@ -92,7 +92,7 @@ function plainValue(value: unknown, textOf: (text: string) => string): unknown {
   )
 }
 
-/** JSON that says the same to a program, and nothing to a terminal. */
+/** JSON that means the same to a program, and cannot steer a terminal. */
 export function plainJson(value: unknown, indent?: number): string {
   return JSON.stringify(value, undefined, indent).replace(/[\p{C}\u2028\u2029]/gu, (character) =>
     character === '\n' ? character : escaped(character),
@@ -113,7 +113,7 @@ const UNITS = [
   ['s', 0, 1_000],
 ] as const
 
-/** @param now - by the server: the clock of this machine may be wrong. `undefined`: without how long ago. */
+/** @param now - the server's time: the clock of this machine may be wrong. `undefined`: adds no ages. */
 export function withTimes(text: string, now: Date | undefined): string {
   return text.replace(ISO_TIMES, (iso) => {
     const at = `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`
@@ -121,10 +121,10 @@ export function withTimes(text: string, now: Date | undefined): string {
   })
 }
 
-/** @param ms - below 0: in the future. */
+/** @param ms - below 0, the time is in the future. */
 function ageOf(ms: number): string {
   const length = Math.abs(ms)
-  // The header of an answer has the second, and may be some seconds late.
+  // The server's time is exact to the second, and may be some seconds late.
   if (ms < 1_000 && ms > -5_000) return 'now'
   const [unit, , unitMs] = UNITS.find(([, least]) => length >= least) ?? UNITS[3]
   const long = `${Math.floor(length / unitMs)} ${unit}`

@@ -16,7 +16,7 @@ import {
   type Run,
 } from './io.ts'
 
-/** Runs one command. Whatever happens is told, and is the exit code. */
+/** Runs one command, prints what happens, and answers the exit code. */
 export async function run(args: string[], io: Io): Promise<ExitCode> {
   const run: Run = { io, exitCode: exitCodes.done, isStdinRead: false }
   try {
@@ -29,7 +29,7 @@ export async function run(args: string[], io: Io): Promise<ExitCode> {
   }
 }
 
-/** What is in an argument is in the history of the shell, and every user of the machine can see it. */
+/** Arguments are in the history of the shell, and every user of the machine can see them. */
 function refuseTokens(args: string[]): void {
   if (args.some((arg) => /^--token(?!-)/.test(arg))) {
     throw usageError(

@@ -14,7 +14,7 @@ const HIDDEN = '***'
 
 interface SettingChange {
   key: string
-  /** `null`: none. A secret is never told. */
+  /** `null`: there is no value. A secret is never shown. */
   before: string | null
   after: string | null
 }
@@ -24,7 +24,7 @@ export interface ToldChange {
   dry_run: boolean
   changes: SettingChange[]
   warnings: string[]
-  /** Versions that a rollback takes back. */
+  /** Versions that a rollback undoes. */
   takes_back?: number[]
 }
 
@@ -34,9 +34,10 @@ export interface ChangeOptions {
 }
 
 /**
- * Changes settings that nobody else changes meanwhile, and answers the difference. Warnings are told.
+ * Changes settings, prints warnings, and answers the difference. If another admin changes them meanwhile, it tries again: three tries in
+ * all, or one with `ifMatch`.
  *
- * @param given - values by key, where the change gives some.
+ * @param given - the new values by key, if the change has some.
  */
 export async function changeSettings(
   { admin, output }: Connection,
@@ -73,7 +74,7 @@ export function changed(
   return { dry_run: isDryRun, changes, warnings: after.warnings ?? [] }
 }
 
-/** The settings by name, without what is said beside them. */
+/** The settings by name, without their warnings. */
 export function valuesOf(settings: SettingsInForce): [string, string][] {
   return Object.entries(settings).flatMap(([key, value]) =>
     typeof value === 'string' ? [[key, value]] : [],

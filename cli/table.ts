@@ -4,7 +4,7 @@ const GAP = '  '
 /**
  * Columns that fit, or else one line for each cell, of any length. Only the last column is wrapped, between words; nothing is cut.
  *
- * @param columns - width of the terminal; `undefined`: nobody looks, nothing is wrapped.
+ * @param columns - width of the terminal; `undefined`: there is no terminal, and nothing is wrapped.
  */
 export function table(head: string[], rows: string[][], columns: number | undefined): string {
   const widths = head.map((title, index) =>
@@ -29,19 +29,19 @@ function records(head: string[], rows: string[][]): string {
   return rows.map(record).join('\n\n')
 }
 
-/** What there is, each on its own line. */
+/** Each text on its own line, without those that are `false` or `undefined`. */
 export function linesOf(...lines: (string | false | undefined)[]): string {
   return lines.filter((line) => line !== false && line !== undefined).join('\n')
 }
 
 export type Fact = [name: string, value: string | undefined]
 
-/** What people call a field. */
+/** The name of a field for people. */
 export function labelOf(field: string): string {
   return field.replace(/_(id|at)$/, '').replaceAll('_', ' ')
 }
 
-/** A fact for each field that has a value, or several. */
+/** A fact for each field. Several values are joined; an empty field has the value `undefined`. */
 export function factsOf(fields: object): Fact[] {
   return Object.entries(fields).map(([name, value]) => [
     labelOf(name),
@@ -49,7 +49,7 @@ export function factsOf(fields: object): Fact[] {
   ])
 }
 
-/** A line for each fact that there is. */
+/** A line for each fact that has a value. */
 export function factLines(facts: Fact[], indent = ''): string[] {
   const width = Math.max(...facts.map(([name]) => name.length))
   return facts.flatMap(([name, value]) =>
@@ -57,7 +57,7 @@ export function factLines(facts: Fact[], indent = ''): string[] {
   )
 }
 
-/** The same lines, those that are too long in several, a word too where it has to be. All but their first are indented. */
+/** The same text, with too long lines, and too long words, broken into several lines. All but the first of these are indented. */
 export function fitted(text: string, columns = Infinity): string {
   return text
     .split('\n')

@@ -73,22 +73,19 @@ function yesOrNo(is: boolean): string {
   return is ? 'yes' : 'no'
 }
 
-/** The same text. What it says to run, behind a colon, is on a line of its own. */
+/** The same text, with each command behind a colon on a line of its own. */
 export function withCommandLines(text: string): string {
   return text.replace(/: (account-flows .+?)(?:\. (?=[A-Z])|\.?$)/g, ':\n  $1\n').trimEnd()
 }
 
-/**
- * How an account is named on a command line: as it was typed, if that names it for every command. By an address that is not verified,
- * `user status` alone finds it.
- */
+/** How to name an account on a command line: as the user typed it, if that names it for every command. An unverified address does not. */
 function accountArgument({ user: typed }: AccountQuery, user: UserStatus): string {
   const isItsName = user.email_verified || typed === user.username || typed === user.id
   if (typed === undefined || !isItsName || plain(typed) !== typed) return `--id ${quoted(user.id)}`
   return typed.startsWith('-') ? `-- ${quoted(typed)}` : quoted(typed)
 }
 
-/** For a shell. */
+/** Quotes a text for a shell. */
 function quoted(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }

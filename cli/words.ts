@@ -4,7 +4,7 @@ import type { MailFailure, NoMail } from '../src/contract/audit.ts'
 import type { Colour, Output } from './output.ts'
 import { factLines, linesOf, table } from './table.ts'
 
-/** Why a request came to no mail, and what to do. */
+/** Why a request led to no mail, and what to do. */
 const reasons: Partial<Record<MailFailure, string>> & Record<NoMail, string> = {
   unknown: 'no account has this name: check it with `user status`',
   ambiguous: 'several accounts match: name one with --id',
@@ -90,7 +90,7 @@ export function recordText({ mail, history, ...outcome }: MailRecord): string {
 /** One event in one line. */
 export function eventText({ at, type, ...event }: AuditEvent): string {
   const { account_id, username, client_id, address, reason, user_agent, details = {} } = event
-  // No detail can pass for what the event is about.
+  // The prefix keeps a detail from passing for a field of the event.
   const prefixed = Object.entries(details).map(([name, value]) => [`details.${name}`, value])
   const known = {
     account: account_id,

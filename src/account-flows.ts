@@ -9,11 +9,11 @@ import type { Mount } from './http/mount.ts'
 import type { Health } from './jobs/maintenance.ts'
 import type { InteractionPolicy } from './oidc/interactions.ts'
 
-/** What `createAccountFlows` answers. */
+/** What `createAccountFlows` returns. */
 export interface AccountFlows extends Login, LoginPassword {
   /**
-   * The adapter of oidc-provider. It keeps its records in the store of the flows, sealed with the first secret; or in your own adapter,
-   * which it wraps. Without it, ended sessions come back to life.
+   * The adapter for oidc-provider. It keeps the provider's records in the store of the flows, sealed with the first secret. With `yours`,
+   * it wraps your adapter, which keeps them instead. Without this adapter, ended sessions come back to life.
    */
   adapter(yours?: AdapterConstructor | AdapterFactory): AdapterFactory
   /**
@@ -24,7 +24,7 @@ export interface AccountFlows extends Login, LoginPassword {
   /**
    * Adds our routes. Call it once, before `provider.callback()` and before mounting.
    *
-   * @throws TypeError with a sentence that says what to do, where the provider cannot work with these flows.
+   * @throws TypeError if the provider cannot work with these flows. The message says what to do.
    */
   attach(provider: Provider): void
   /**
@@ -45,37 +45,37 @@ export interface AccountFlows extends Login, LoginPassword {
    */
   adminApi: Mount
   /**
-   * Redirects `/.well-known/change-password`, at the root of the origin, to the forgot-password form. It is mounted as `adminApi` is, and
-   * passes other requests on. Password managers use this path ("A Well-Known URL for Changing Passwords", W3C).
+   * Redirects `/.well-known/change-password`, at the root of the origin, to the forgot-password form. Mount it like `adminApi`; it passes
+   * other requests on. Password managers use this path ("A Well-Known URL for Changing Passwords", W3C).
    */
   wellKnownChangePassword: Mount
   /**
-   * Checks a new password as the forms of resets and invitations do: its length, `password_blocklist`, and your `validatePassword`. For
-   * your own pages to register or to change a password. With `password_blocklist` it refuses the current password too, which those
-   * forms do not compare. A user without `passwordHash` has none.
+   * Checks a new password like the forms of resets and invitations: its length, `password_blocklist`, and your `validatePassword`. Call
+   * it from your own pages to register or to change a password. With `password_blocklist` it also refuses the current password, which
+   * those forms do not compare. A user without `passwordHash` has no current password.
    *
-   * @returns `undefined`: it is good.
-   * @throws `ERR_VALIDATOR_FAILED` if your `validatePassword` throws or is late; `ERR_OVERLOADED` as `verifyPassword`. Answer 503 to both.
+   * @returns `undefined`: the password is good.
+   * @throws `ERR_VALIDATOR_FAILED` if your `validatePassword` throws or is late; `ERR_OVERLOADED` if too many wait. Answer 503 to both.
    */
   validatePassword(password: string, user: User): Promise<RefusedNewPassword | undefined>
   /**
-   * Ends all sessions, grants and tokens of the account, and voids all links mailed to it. Call it when you disable an account:
-   * no old link works after you enable it again.
+   * Ends all sessions, grants and tokens of the account, and voids all links mailed to it. Call it when you disable an account: no old
+   * link works after you enable it again.
    *
-   * A login that begins after this resolves stays valid. A login with the right password that is already running may survive.
-   * If others know the password, change it first.
+   * A login that begins after this resolves stays valid. A login with the right password may survive if it is already running. If others
+   * know the password, change it first.
    */
   endSessions(accountId: string): Promise<EndedAccount>
   /**
    * Call it after your own page, or your support tool, replaced a password. It ends everything as `endSessions` does, mails the notice
-   * `password_changed` to the account's address, and records `password_changed`. If it throws, call it again: until it resolves, old sessions
-   * may live.
+   * `password_changed` to the account's address, and records `password_changed`. If it throws, call it again: until it resolves, old
+   * sessions may live.
    *
-   * With `browser`, the session that its request comes with ends too. If it was alive and of this account, the browser gets a new one of the
-   * same login, and its cookie is set on `res`. Any other end of the account, just before or after, ends that as well. Where a new
-   * session cannot be made, the error is logged, and the person signs in again ([more](passwords.md#the-new-session)).
+   * With `browser`, the session of its request ends too. If that session was alive and of this account, the browser gets a new one of the
+   * same login: `res` sets its cookie. If anything else ends the account's sessions just before or after, the new session ends too. If no
+   * new session can be made, the error is logged, and the person signs in again ([more](passwords.md#the-new-session)).
    *
-   * @param browser - request and answer of `node:http`, from a page on which its person just proved to know the password.
+   * @param browser - request and answer of `node:http`, from a page on which the person just proved to know the password.
    * @throws AccountFlowsError `ERR_NOT_ATTACHED` with `browser` before `attach`.
    */
   passwordChanged(
@@ -83,10 +83,10 @@ export interface AccountFlows extends Login, LoginPassword {
     browser?: { req: IncomingMessage; res: ServerResponse },
   ): Promise<EndedAccount>
   /**
-   * Mails a link to an account without a password, with which its owner chooses the first one. That verifies the address too. A later
-   * invitation ends the link of an earlier one. The account is looked up by its id, and checked as it is now.
+   * Mails a link to an account without a password. With it, the owner chooses the first password, which also verifies the address. A
+   * later invitation ends the link of an earlier one. The account is looked up by its id, and checked as it is now.
    *
-   * @param parameters - the client that the page leads on to afterwards: `clientId` and a `redirectUri` that it registered.
+   * @param parameters - the client that the page leads to afterwards: its `clientId` and a `redirectUri` that it registered.
    */
   invite(user: User | string, parameters?: RequestParameters): Promise<Invited>
   /** Calls the listeners of `audit`, and of its type, with each `AuditEvent` once it is recorded. It does not wait for them. */

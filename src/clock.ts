@@ -1,9 +1,9 @@
 import { setTimeout } from 'node:timers/promises'
 
-/** The time of this process. Times of the database are the database's. Both are called without `this`. */
+/** The time of this process. The database keeps its own time. Both functions are called without `this`. */
 export interface Clock {
   now(): Date
-  /** Resolves after so many milliseconds, or at once when the signal aborts. It never rejects. */
+  /** Resolves after `ms` milliseconds, or at once when the signal aborts. It never rejects. */
   sleep(ms: number, options?: SleepOptions): Promise<void>
 }
 
@@ -21,16 +21,16 @@ export const systemClock: Clock = {
   sleep: (ms, options) => setTimeout(ms, undefined, options).catch(() => {}),
 }
 
-/** Does `act` after so many milliseconds, unless the function that it answers is called before. */
+/** Calls `act` after `ms` milliseconds, unless the returned function is called before. */
 export function later(clock: Clock, ms: number, act: () => void): () => void {
   const waiting = new AbortController()
   const { signal } = waiting
   void clock.sleep(ms, { signal }).then(() => (signal.aborted ? undefined : act()))
-  // With a reason of its own: to make the usual one takes time.
+  // With a reason of its own: the usual one takes time to make.
   return () => waiting.abort('cancelled')
 }
 
-/** The answer of `work`, or `late` when it is not there after so many milliseconds. The process may end meanwhile. */
+/** The answer of `work`, or `late` if there is none after `ms` milliseconds. The process may end meanwhile. */
 export async function within<T>(
   clock: Clock,
   ms: number,
@@ -45,7 +45,7 @@ export async function within<T>(
   }
 }
 
-/** A signal that aborts with a `TimeoutError` after so many milliseconds, or when `stop` does, unless it is cancelled before. */
+/** A signal that aborts with a `TimeoutError` after `ms` milliseconds, or together with `stop`, with its reason. `cancel` ends the wait. */
 export function timeout(
   clock: Clock,
   ms: number,
@@ -55,13 +55,13 @@ export function timeout(
   const { signal } = over
   const late = () => over.abort(new DOMException('The time is up', 'TimeoutError'))
   void clock.sleep(ms, { signal }).then(() => signal.aborted || late())
-  // Not `AbortSignal.any`: in Node 20 the collector takes a time-out before its time.
+  // Not `AbortSignal.any`: in Node 20 the garbage collector may take a time-out too early.
   stop?.addEventListener('abort', () => over.abort(stop.reason), { signal })
   if (stop?.aborted) over.abort(stop.reason)
   return { signal, cancel: () => over.abort('cancelled') }
 }
 
-/** The answer of `work`. It throws once the signal aborts: of work that does not heed that, nothing counts that comes later. */
+/** The answer of `work`. It throws once the signal aborts, and ignores what `work` answers later. */
 export async function unlessAborted<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   signal.throwIfAborted()
   let stop = () => {}

@@ -1,4 +1,4 @@
-/** The plan of the house: makes each part, layer by layer, out of the few things that it needs. No other file knows all parts. */
+/** Makes each part of the service, layer by layer, from the few things that the part needs. No other file knows all parts. */
 import type { IncomingMessage } from 'node:http'
 import type { AccountFlows } from './account-flows.ts'
 import { createAdminApi } from './admin/admin-api.ts'
@@ -91,7 +91,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const hashPassword = (password: string, by?: Requester) =>
     passwords.hashPassword(password, by && networkOf(by.address, 48))
 
-  // The provider: its clients, and what tells them that an account is signed out.
+  // The provider: its clients, and what notifies them that an account is signed out.
   const { provider, attach } = createAttachment()
   const clients = createClients(provider, baseUrl.origin)
   const isOn = () => isBackchannelLogoutOn(provider())
@@ -110,7 +110,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const resume = createResume({ provider, openLogin, clock })
   const policy = createAccountPolicy(users, settings, log)
 
-  // Jobs and mails. A look at a disabled user voids the links that were mailed.
+  // Jobs and mails. When they look up a disabled user, the links mailed to that user become void.
   const { voidLinks, voidEverything } = createVoidLinks(store)
   const watchedUsers = usersVoidingLinks(users, voidLinks)
   const views = createViews(`${basePath}${checked.oauthPath}`, checked)
@@ -206,7 +206,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
     async start({ workers = true } = {}) {
       if (workers) provider()
-      // Not with the first request: an import that fails once, because no file is left, fails for ever.
+      // Not with the first request: an import that fails once, because no file handle is free, fails for ever.
       await Promise.all([loadBodyReader(), import('./admin/router.ts')])
       await store.start()
       await users.start?.()

@@ -17,13 +17,13 @@ export type ErrorCode =
 export interface MailFault {
   /** The SMTP command, such as `RCPT TO`, or what was being done. */
   step: string
-  /** The codes of the answer, such as `451 4.7.1`, or that of the system, such as `ECONNREFUSED`. */
+  /** The codes of the answer, such as `451 4.7.1`, or the code of the system, such as `ECONNREFUSED`. */
   code: string
-  /** The server's own words. `undefined`: it had none, or had seen a secret by then. */
+  /** The server's own words. `undefined`: it sent none, or it had received a secret by then. */
   reply?: string
 }
 
-/** Such as `at RCPT TO`, or `while connecting`. */
+/** The step in words, such as `at RCPT TO` or `while connecting`. */
 export function atStep({ step }: Pick<MailFault, 'step'>): string {
   if (/^[A-Z]/.test(step)) return `at ${step}`
   return `while ${step === 'token' ? 'asking for an access token' : step}`
@@ -32,7 +32,7 @@ export function atStep({ step }: Pick<MailFault, 'step'>): string {
 /** Something is broken, and no user or client can mend it. Expected outcomes are returned, never thrown. */
 export class AccountFlowsError extends Error {
   readonly code: ErrorCode
-  /** Of `ERR_MAIL_REFUSED` and `ERR_MAIL_FAILED`, as far as a mail server was asked. */
+  /** Set for `ERR_MAIL_REFUSED` and `ERR_MAIL_FAILED`, if a mail server was asked. */
   readonly fault: MailFault | undefined
 
   constructor(
@@ -47,7 +47,7 @@ export class AccountFlowsError extends Error {
   }
 }
 
-/** Whether the store cannot be reached for now. By the code alone, so that a host's own store can say it too. */
+/** Whether the store cannot be reached for now. Only the code counts, so that a host's own store can throw it too. */
 export function isStoreUnavailable(error: unknown): boolean {
   return hasCode(error, 'ERR_STORE_UNAVAILABLE')
 }
@@ -56,7 +56,7 @@ export function hasCode(error: unknown, code: ErrorCode): boolean {
   return error instanceof Error && Reflect.get(error, 'code') === code
 }
 
-/** Without its message, which may quote what was typed. To read an error of a host may throw too. */
+/** The name without the message, which may quote what the user typed. Even to read the error of a host may throw. */
 export function errorName(error: unknown): string {
   try {
     return error instanceof Error ? error.name : typeof error
@@ -69,7 +69,7 @@ export function isProduction(): boolean {
   return process.env['NODE_ENV'] === 'production'
 }
 
-/** Warns of what is only for development; in production it throws a `TypeError`. */
+/** Warns of a value that is only for development; in production it throws a `TypeError`. */
 export function refuseWeak(log: Log): (problem: string) => void {
   return (problem) => {
     if (isProduction()) throw new TypeError(problem)
@@ -97,7 +97,7 @@ export async function textOf(
   return Buffer.concat(chunks).toString()
 }
 
-/** `undefined`: the text is no JSON. */
+/** `undefined`: the text is not JSON. */
 export function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -110,7 +110,7 @@ export function isJsonObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Why there was no answer: a code alone, because messages may quote what was sent. */
+/** Why no answer came: only a code, because messages may quote what was sent. */
 export function reachCodeOf(error: unknown, otherwise = 'not reached'): string {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     const code: unknown = Reflect.get(cause, 'code')

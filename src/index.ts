@@ -20,7 +20,7 @@ export { mongoStore } from './store/mongodb/store.ts'
 export { mongoUsers } from './store/mongodb/users.ts'
 export { postgresStore, type PostgresPool } from './store/postgresql/store.ts'
 export type { Brand } from './views/brand.ts'
-// What a host implements, or is handed. Suites for it are in `oidc-account-flows/contract`, which needs mocha.
+// What a host implements or receives. Test suites for it are in `oidc-account-flows/contract`, which needs mocha.
 export type {
   AuditEvent,
   AuditEventOf,

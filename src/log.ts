@@ -19,9 +19,9 @@ export const logJsonLines: Log = withoutValues((level, message, details) => {
 })
 
 /**
- * Removes from log entries what errors quote from their input. In the message and in `error`: all text after the first quote or
- * brace. Everywhere: addresses with a query or a user, and every text long enough to be a token or a key. Each becomes one `…`.
- * Texts are cut after 1,000 characters.
+ * Removes from log entries what errors quote from their input. From the message and from `error`, it removes all text after the first
+ * quote or brace. From every text, it removes addresses with a query or a user, and words long enough to be a token or a key. Each
+ * becomes one `…`. Texts are cut after 1,000 characters.
  */
 export function withoutValues(log: Log): Log {
   return (level, message, details = {}) => {
@@ -70,7 +70,7 @@ function cleanedDetail([name, value]: [name: string, value: string | number | st
   return [name, cleanedText(name === 'error' ? withoutQuotes(value) : value)]
 }
 
-/** From the first quote or brace on, as what is quoted may hold quotes; an apostrophe within a word is none. */
+/** From the first quote or brace to the end, because a quoted text may hold quotes. An apostrophe within a word is no quote. */
 const QUOTED = /(?:(?<!\w)'|["`{])[^]*/
 
 function withoutQuotes(text: string): string {
@@ -79,7 +79,7 @@ function withoutQuotes(text: string): string {
 
 const ADDRESS_OR_KEY = /(?<!\S)\S*[?@]\S*|[\w-]{32,}/g
 
-// Cut first, so that a long text costs little. Between two words, so that no part of a value is left.
+// Cuts first, so that a long text costs little. Cuts between two words, so that no part of a value is left.
 function cleanedText(text: string): string {
   const read =
     text.length > MAX_READ

@@ -28,17 +28,16 @@ export interface AccountFlowsOptions {
   /** The path prefix of the provider, such as `/oauth2`; empty for none. `baseUrl` and `oauthPath` together are the issuer. */
   oauthPath?: string
   /**
-   * The key ring: each key has 32 bytes or more; a string is base64url. The first key signs and encrypts, all verify and
-   * decrypt. To rotate, add a new key at the end in every process. When all processes have it, put it first. `doctor` tells
-   * when.
+   * The key ring: each key has 32 bytes or more; a string is base64url. The first key signs and encrypts, all verify and decrypt. To
+   * rotate, add a new key at the end in every process. When all processes have it, put it first. `doctor` says when.
    */
   secrets: readonly (string | Uint8Array)[]
   /** `mongoStore(db)`, `postgresStore(pool)`, or one of your own (`docs/stores.md`); to try it, `memoryStore()`. */
   store: RecordStore
   users: UserStore
   /**
-   * Fixed bearer token of the admin API (5), or several, for example during a rotation. A text may do everything; `{ token,
-   * scopes }` only what its scopes allow. Without `adminToken` and `adminJwt`, the admin API lets no one in.
+   * One fixed bearer token of the admin API (5), or several, for example during a rotation. A string may do everything; an object with
+   * `token` and `scopes`, only what its scopes allow. Without `adminToken` and `adminJwt`, the admin API refuses every request.
    */
   adminToken?: AdminToken | readonly AdminToken[] | undefined
   /** How to check the JWT of an admin. Give this or `adminToken`. */
@@ -55,22 +54,22 @@ export interface AccountFlowsOptions {
   /** The random delay of 4.2 and 4.7; by default at least 250 ms, and up to 500 ms more. In production, no delay logs a warning. */
   responseDelay?: ResponseDelay
   /**
-   * How clients are notified that an account is signed out (back-channel logout). By default only clients with a public address are;
-   * with `allowPrivateNetworks: true` also those in private networks and on this machine. See `docs/clients.md`.
+   * How clients are notified that an account is signed out (back-channel logout). By default, only clients with a public address are
+   * notified. With `allowPrivateNetworks: true`, those in private networks and on this machine are notified too. See `docs/clients.md`.
    */
   clientLogout?: ClientLogoutOptions | undefined
   /** How many proxies in front of this process append to `X-Forwarded-For`; 0 by default. */
   trustedProxies?: number
   /**
-   * Your own check before a form asks for a link, such as a captcha: at forgot-password and at resend-verification. A denied person
-   * sees the same page after the same time, but gets no mail. If the check throws, the page says that it does not work for now.
-   * The check should take the same time with and without an account.
+   * Your own check, such as a captcha, before a form requests a link: at forgot-password and at resend-verification. A denied person sees
+   * the same page after the same time, but gets no mail. If the check throws, the page says that it does not work for now. The check
+   * should take the same time with and without an account.
    */
   beforeForgotPassword?: BeforeForgotPassword
-  /** Your own check of each new password, after ours: `undefined` takes it, `{ reason }` refuses it. See `docs/passwords.md`. */
+  /** Your own check of each new password, after ours: `undefined` accepts it, `{ reason }` refuses it. See `docs/passwords.md`. */
   validatePassword?: ValidatePassword | undefined
   /**
-   * A widget in these forms, such as a captcha. `beforeForgotPassword` checks its answer, and is required then. See
+   * A widget, such as a captcha, in the forms of `beforeForgotPassword`. That option is then required, and checks the answer. See
    * `docs/captcha.md`.
    */
   captcha?: Captcha | undefined
@@ -89,7 +88,7 @@ export interface AccountFlowsOptions {
    * `theme.css` is added to the style sheet. It is read once, at the start. See `docs/customizing.md`.
    */
   viewsDirectory?: string | undefined
-  /** The language when nothing is known about the reader (BCP 47); its texts must exist. `en` by default. */
+  /** The language for readers whose language is unknown (BCP 47); its texts must exist. `en` by default. */
   defaultLocale?: string | undefined
   /** `logJsonLines` by default. Quotes from errors are removed before it is called. */
   log?: Log
@@ -141,7 +140,7 @@ export function checkOptions(options: AccountFlowsOptions) {
     captcha: checkCaptcha(options.captcha, refuse),
     initialSettings: options.initialSettings ?? {},
     transport: checkTransport(options.transport),
-    /** A stand-in is not what mails leave by. */
+    /** No mail leaves by a stand-in. */
     hasTransport: options.transport !== undefined && !options.transport.isStandIn,
     brand: checkBrand(options.brand, baseUrl),
     viewsDirectory: checkViewsDirectory(options.viewsDirectory),

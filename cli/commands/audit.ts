@@ -64,10 +64,10 @@ const INTERVAL_MS = 1_000
 const OVERLAP_MS = 10_000
 
 /**
- * Shows each new event once, until Ctrl-C, which ends the request under way too.
+ * Shows each new event once, until Ctrl-C, which also ends the request under way.
  *
- * @param known - the newest of those that there are, newest first.
- * @param shown - those of them that are shown, newest last.
+ * @param known - the newest events so far, newest first.
+ * @param shown - those of them to show, newest last.
  */
 async function followAudit(
   { admin, run, output }: Connection,
@@ -78,7 +78,7 @@ async function followAudit(
   const interruption = new AbortController()
   const { signal } = interruption
   const interrupt = () => interruption.abort()
-  // Before anything is shown: who reads it may press Ctrl-C at once.
+  // Before anything is shown, because the user may press Ctrl-C at once.
   run.io.once('SIGINT', interrupt)
   for (const event of shown) output.entry(event, eventText)
   const oldest = known.at(-1)?.recorded_at ?? ''
@@ -108,7 +108,7 @@ async function followAudit(
   }
 }
 
-/** The server is away while it starts anew. */
+/** Goes on while the server is away, for example while it restarts. */
 function unlessAway(error: unknown): undefined {
   const { code, status } = error instanceof AdminApiError ? error : {}
   const isAway = exitCodeOf(error) === exitCodes.unreachable || status === 500 || status === 429

@@ -23,9 +23,9 @@ export function addCompletion(program: Command, run: Run): void {
   ])
 }
 
-/** One command: what may come next. */
+/** One command, and what may come next. */
 interface Spot {
-  /** Names of its group and its own, each behind a blank. */
+  /** The name of its group and its own name, each after a blank. */
   path: string
   words: string[]
   flags: string[]
@@ -37,7 +37,7 @@ const assigned = enumerated.flatMap(({ name, values = [] }) =>
   values.map((one) => `${name}=${one}`),
 )
 
-/** A script that completes commands, options, names of settings and their values. It is made of the commands that there are. */
+/** A script that completes commands, options, names of settings and their values. It is made from the existing commands. */
 function scriptOf(program: Command, shell: Shell): string {
   const spots = spotsOf(program)
   const values = enumerated.map(({ name, values = [] }): Behind => [`settings set ${name}`, values])
@@ -60,7 +60,7 @@ function spotsOf(command: Command, path = ''): Spot[] {
   return [spot, ...command.commands.flatMap((each) => spotsOf(each, `${path} ${each.name()}`))]
 }
 
-/** What comes behind a word, wherever it is; nothing: what nobody can list, such as a file. */
+/** What may come after a word, wherever the word is. No words: the values cannot be listed, such as files. */
 type Behind = [word: string, words: readonly string[]]
 
 function behindFlags({ options, commands }: Command): Behind[] {

@@ -20,7 +20,7 @@ export const doctorCommands = [
   }),
 ]
 
-/** By the check that failed. Why settings cannot be read, the checks of the server tell. */
+/** The exit code by the failed check. If the settings cannot be read, the checks of the server say why. */
 const EXIT_CODES: { [step: string]: ExitCode } = {
   token: exitCodes.notAllowed,
   settings: exitCodes.done,
@@ -67,7 +67,7 @@ function verdict(checks: Check[]): string {
   return `Ready, with ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}.`
 }
 
-/** The first sentence, to stand behind a colon. */
+/** The first sentence, without its end, to stand behind a colon. */
 function reasonOf({ message }: Check): string {
   if (message.startsWith('Mail is not configured')) return 'no mail server is set.'
   const [sentence = ''] = message.split(/\.(?: |$)/)
@@ -87,12 +87,12 @@ function failed(step: string, message: string, advice?: string): Check {
   return { step, status: 'failed', message, ...(advice !== undefined && { advice }) }
 }
 
-/** Whether this program reaches the admin API. What follows a failed check says nothing. */
+/** Whether this program reaches the admin API. After a failed check, the others say nothing. */
 async function* ownChecks({ admin, url }: Connection): AsyncGenerator<Check> {
   const target = new URL(url)
   yield ok('url', url)
   yield checkName(target.hostname.replace(/^\[|\]$/g, ''))
-  // How far one request comes is what the checks are about.
+  // One request: the checks show how far it comes.
   const signal = AbortSignal.timeout(TIMEOUT_MS)
   const error = await admin.getSettings({ signal }).then(() => undefined, toAdminApiError)
   yield* checkConnection(target, error)
@@ -123,7 +123,7 @@ function toAdminApiError(error: unknown): AdminApiError {
   throw error
 }
 
-/** What ends a request before anything of TLS or HTTP is said. */
+/** Errors that end a request before TLS or HTTP begins. */
 const NO_CONNECTION = /^(ECONNREFUSED|ETIMEDOUT|EHOST|ENET)/
 
 function checkConnection({ host, protocol }: URL, error: AdminApiError | undefined): Check[] {

@@ -1,6 +1,6 @@
 /**
  * The commands, in the order of the help. Each is a row of `command.ts`: what it takes, what it asks the admin API, and how the answer
- * reads. A command knows nothing of URL, token and exit code.
+ * reads. A command knows neither URL, token nor exit code.
  *
  * @module
  */

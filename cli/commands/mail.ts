@@ -62,7 +62,7 @@ export const mailCommands = [
   }),
 ]
 
-/** `undefined`: none is tried. */
+/** Names of the settings to try. `undefined`: there are none. */
 function triedSettings({ set = [], fromFile, fromEnv }: TestOptions, io: Io) {
   const isTrial = set.length > 0 || fromFile !== undefined || fromEnv !== undefined
   return isTrial ? readNames(io, set, { fromFile, fromEnv }) : undefined
@@ -107,7 +107,7 @@ const OPENERS = new Map([
 ])
 const SYSTEM_BROWSER = OPENERS.get(process.platform) ?? 'xdg-open'
 
-/** A program that still runs after a while shows the page. */
+/** Whether a program shows the page: it ends without an error, or still runs after a while. */
 function starts(program: string, args: string[], env: Io['env']): Promise<boolean> {
   const child = spawn(program, args, { stdio: 'ignore', detached: true, env })
   child.unref()
@@ -118,7 +118,7 @@ function starts(program: string, args: string[], env: Io['env']): Promise<boolea
   return Promise.race([ended, sleep(LONG_ENOUGH_MS, true)])
 }
 
-/** What a browser may know: not the token, nor where to find it. */
+/** The environment for a browser: without the token, and without the place of the token. */
 function withoutOurs(env: Io['env']): Io['env'] {
   const others = Object.entries(env).filter(([name]) => !/^ACCOUNT_FLOWS_/i.test(name))
   return Object.fromEntries(others)

@@ -21,7 +21,7 @@ interface Choice {
   allDead?: true
 }
 
-/** What the commands take that change one mail, or all dead letters. */
+/** Options of the commands that change one mail, or all dead letters. */
 const CHOICE = {
   argument: new Argument('[id]', 'id of a mail'),
   options: [option('--all-dead', 'all dead letters')],
@@ -64,7 +64,7 @@ export const outboxCommands = [
     name: 'outbox retry',
     help: 'Send a waiting mail now, or try a dead letter again.',
     examples: ['outbox retry 3f0c', 'outbox retry --all-dead --yes'],
-    // What is tried again can be removed later.
+    // No question about one mail: if it is retried, it can still be removed later.
     question: async ({ id }, connection) =>
       id === undefined ? `Ask again for ${await allDead(connection)}` : undefined,
     run: (choice: Choice, connection) => changeMails('retryMails', choice, connection),
@@ -93,7 +93,7 @@ async function listMails(
   return answer
 }
 
-/** How many they are, for a question. */
+/** The number of dead letters, for a question. */
 async function allDead({ admin, run }: Connection): Promise<string> {
   if (!canAsk(run.io)) return 'all dead letters'
   const { mails } = await admin.listOutbox({ state: 'dead', limit: MAX_MAILS })
@@ -101,7 +101,7 @@ async function allDead({ admin, run }: Connection): Promise<string> {
   return `all dead letters (${count})`
 }
 
-/** Asks until there are no more, and tells how many mails were changed. */
+/** Repeats the request until all chosen mails are done, and answers how many were changed. */
 function changeMails(
   operation: 'retryMails' | 'purgeMails',
   { id }: Choice,

@@ -112,7 +112,7 @@ function valueText(key: string, stored: string | undefined): string {
   return stored || 'none'
 }
 
-/** What makes the settings those of a version, and which versions it takes back, newest first. */
+/** The changes that bring back the settings of a version, and the versions that this undoes, newest first. */
 function planOf(version: number, versions: SettingsVersion[]) {
   const [present] = versions
   const wanted = versions.find((one) => one.version === version)
@@ -144,7 +144,7 @@ function noWayBack(version: number, versions: SettingsVersion[]): CliError {
   return refused('unknown_version', text)
 }
 
-/** No secret is in the history, so that none comes back. */
+/** The history holds no secrets, so it brings none back. */
 function aboutSecrets({ changes }: ToldChange, before: SettingsInForce): string[] {
   const had = new Map(valuesOf(before))
   return allSettings

@@ -150,7 +150,7 @@ async function setSettings(given: Given, connection: Connection) {
   return changeSettings(connection, given, put, settings)
 }
 
-/** If somebody else changes the settings while it asks, it asks again. */
+/** If another admin changes the settings while it asks, it asks again. */
 function applyRecommended({ dryRun = false }: ChangeOptions, connection: Connection) {
   const { admin, output, run } = connection
   return changeSettings(connection, { dryRun }, async (options, before) => {

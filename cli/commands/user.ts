@@ -22,7 +22,7 @@ import { outcomeText } from '../words.ts'
 const ID = option('--id <id>', 'account id, instead of <user>')
 const WAIT = option('--wait <seconds>', '0: do not wait', wholeNumber(0, 3_600)).default(30)
 
-/** What each command on one account takes. */
+/** Options of each command on one account. */
 const ONE_ACCOUNT = {
   argument: new Argument('[user]', 'username, verified e-mail address or account id'),
   options: [ID],
@@ -105,7 +105,7 @@ async function showStatus(
   try {
     tell(account, await admin.userStatus(account))
   } catch (error) {
-    // A program is told whom it has to choose from; a person all that is known of each.
+    // A program gets the accounts to choose from; a person gets the status of each.
     const { problem } = error instanceof AdminApiError ? error : {}
     if (output.isJson || problem?.code !== 'ambiguous_account') throw error
     output.answer(problem, ({ title }) => `${title}\n`)
@@ -135,12 +135,12 @@ function forgottenText({ under_way: underWay, ...erased }: ForgottenAccount): st
 }
 
 const INTERVAL_MS = 500
-/** For one answer, also when the time is over. */
+/** The least time to wait for one answer, even when the time is over. */
 const MIN_MS = 5_000
 
 type Ask = 'sendReset' | 'inviteUser' | 'sendVerification'
 
-/** @param wait - how many seconds. */
+/** @param wait - how many seconds to wait for the mail to be sent. */
 async function sendAndWait(
   ask: Ask,
   account: AccountQuery,
@@ -160,7 +160,7 @@ function acceptedText({ mail_id }: Accepted): string {
   return `The mail was asked for: ${mail_id}`
 }
 
-/** As soon as it is final, or what is so at the end. A server that is away meanwhile may come back. */
+/** Waits for the final outcome of a mail. At `end`, it answers the outcome so far. A server that is away meanwhile may come back. */
 function awaitMail({ admin, run }: Connection, mailId: string, end: number): Promise<MailOutcome> {
   const left = () => Math.max(0, end - Date.now())
   return withProgress(run.io, async (tell) => {

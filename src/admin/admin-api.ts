@@ -1,11 +1,11 @@
 /**
- * The admin API (4.5, 5): operations for admins and the command line. The router, the client and docs/openapi.json are made of their
- * descriptions. It knows flows and stores, and never a database, a mail server or the provider.
+ * The admin API (4.5, 5): operations for admins and the command line. The router, the client and docs/openapi.json are made from their
+ * descriptions. The API knows flows and stores, but no database, mail server or provider.
  */
 import { createMount, type Mount } from '../http/mount.ts'
 import type { AdminRouter, RouterParts } from './router.ts'
 
-/** Its operations are loaded by `flows.start()`, or with the first request. So the package is imported faster. */
+/** `flows.start()` or the first request loads its operations. So the package is imported faster. */
 export function createAdminApi(parts: RouterParts, root: string): Mount {
   let router: Promise<AdminRouter> | undefined
   const load = async () => (await import('./router.ts')).createAdminRouter(parts)

@@ -52,7 +52,7 @@ export const auditOperations = {
 
 const AT_ONCE = 50
 
-/** For people, records have the username of their account. While the users cannot be reached, none is known. */
+/** Adds to each record the username of its account, for people. While the user store cannot be reached, it adds none. */
 export async function withUsernames<T extends { accountId?: string | undefined }>(
   users: UserStore,
   records: T[],
@@ -70,7 +70,7 @@ export async function withUsernames<T extends { accountId?: string | undefined }
   return records.map((record) => ({ ...record, username: names.get(record.accountId) }))
 }
 
-/** Whether an event was recorded of what is done already. Where it was not, only the log says so. */
+/** Whether the event of an action that is already done was recorded. If it was not, only the log says so. */
 export async function isRecorded(
   log: Log,
   recorded: Promise<void>,

@@ -1,4 +1,4 @@
-/** Who may call: checks the token of a request, and refuses it. */
+/** Checks the token of each request, and refuses wrong ones. */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { createLocalJWKSet, createRemoteJWKSet, errors, jwtVerify, type JWTPayload } from 'jose'
@@ -24,12 +24,12 @@ interface Admin {
 }
 
 /**
- * Who presented a token. `wrong_token`: it is of no admin, or not for us, or not at this time. `keys_unavailable`: the issuer's keys cannot
- * be fetched.
+ * The admin who presented a token. `wrong_token`: it is no admin's, not for this service, or not valid now. `keys_unavailable`: the
+ * issuer's keys cannot be fetched.
  */
 type Check = (presented: string) => Promise<Admin | 'wrong_token' | 'keys_unavailable'>
 
-/** Checks fixed tokens, in a time that tells neither their content nor their length, nor which it is. Without any, no one is let in. */
+/** Checks fixed tokens. Its time shows neither their content, nor their length, nor which one matches. Without tokens, it refuses all. */
 export function createTokenCheck(tokens: readonly ScopedToken[]): Check {
   const expected = tokens.map(({ token, scopes }) => ({ hash: digest(token), scopes }))
   return async (presented) => {
@@ -41,7 +41,7 @@ export function createTokenCheck(tokens: readonly ScopedToken[]): Check {
   }
 }
 
-/** Fixed tokens have no names: a lesser one is named by its scopes. */
+/** Fixed tokens have no names. A token that lacks a scope is named by the scopes that it has. */
 function actorWith(scopes: readonly AdminScope[]): string {
   if (scopes.length === ADMIN_SCOPES.length) return 'admin_token'
   return `admin_token:${scopes.map((scope) => scope.replace('account-flows:', '')).join('+')}`
@@ -55,9 +55,9 @@ const RETRY_AFTER_MS = 1_000
 const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]+$/
 
 /**
- * Checks JWTs. One that is for something else is genuine, and has none of our scopes.
+ * Checks JWTs. A genuine one that is for something else is accepted, but has none of our scopes.
  *
- * Keys come from the options alone, whatever the header of a token names (`jku`, `jwk`, `x5u`, `x5c`).
+ * Keys come only from the options, whatever keys the header of a token names (`jku`, `jwk`, `x5u`, `x5c`).
  */
 function createJwtCheck(options: AdminJwtOptions, { now }: Clock): Check {
   const { issuer, audience, algorithms, keys } = options
@@ -87,7 +87,7 @@ function createJwtCheck(options: AdminJwtOptions, { now }: Clock): Check {
   }
 
   let retryAt = 0
-  // Any caller makes us ask for the keys: where that fails, the issuer is left alone for a while.
+  // Any caller, also a stranger, makes us fetch the keys. If that fails, we leave the issuer alone for a while.
   const isLeftAlone = () => 'fresh' in keyOf && !keyOf.fresh && now().getTime() < retryAt
 
   return async (token) => {
@@ -107,7 +107,7 @@ function createJwtCheck(options: AdminJwtOptions, { now }: Clock): Check {
   }
 }
 
-/** By their codes. The other errors are about the issuer's keys, or about the way to them. */
+/** Codes of errors about the token. Other errors are about the issuer's keys, or about the way to them. */
 const ABOUT_TOKEN = /^ERR_(?:JWT|JWS|JOSE_ALG|JOSE_NOT|JWKS_NO)_/
 
 const codeOf = (error: unknown) => (error instanceof errors.JOSEError ? error.code : '')
@@ -126,20 +126,20 @@ type Failure =
 
 export interface GateParts extends CommonParts {
   adminTokens: readonly ScopedToken[]
-  /** How to check the tokens instead. */
+  /** How to check JWTs instead of fixed tokens. */
   adminJwt: AdminJwtOptions | undefined
   requesterOf(req: IncomingMessage): Requester
 }
 
 /**
- * Lets in a request with a right bearer token (5.1) that has the scope that is needed, and refuses all others. Failures are limited
- * by network. A right token is let in all the same, so that failures lock no admin out.
+ * Lets in a request if its bearer token (5.1) is right and has the needed scope, and refuses all others. Failures are limited by network.
+ * The limit stops no right token, so that failures lock no admin out.
  */
 export function createAdminAuth(parts: GateParts) {
   const { adminTokens, adminJwt, requesterOf, store, audit, clock, log } = parts
   const checkToken = adminJwt ? createJwtCheck(adminJwt, clock) : createTokenCheck(adminTokens)
 
-  /** How many seconds the network has to wait; none: it is within the limit. */
+  /** Counts a failure. Answers how many seconds the network has to wait; `undefined`: it is within the limit. */
   async function count(ctx: Context, failure: Failure): Promise<number | undefined> {
     const requester = requesterOf(ctx.req)
     const key = `admin_failures:${networkOf(requester.address)}`
@@ -153,7 +153,7 @@ export function createAdminAuth(parts: GateParts) {
     return Math.max(1, Math.ceil(msToEnd / 1000))
   }
 
-  // A wrong token is refused, be the database there or not.
+  // A wrong token is refused even while the database is away.
   function unlessAway(error: unknown): undefined {
     if (!isStoreUnavailable(error)) throw error
     const message = 'a failed admin authentication was not recorded'

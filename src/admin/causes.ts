@@ -6,22 +6,22 @@ import { atStep, type MailFault } from '../errors.ts'
 import type { MailJobStatus } from '../store/index.ts'
 import { text } from './schema.ts'
 
-/** What is known of an account where a mail is missed: the words of a cause are made of it. */
+/** What is known about an account whose mail is missing. The words of a cause are made from it. */
 export interface Facts {
   user: User
-  /** Whether a reset link goes to verified addresses alone; no by default. */
+  /** Whether a reset link goes only to verified addresses; no by default. */
   needsVerified?: boolean
   /** The event that ended the request or the mail. `undefined`: the account is described as it is now. */
   event?: RecordedEvent
-  /** Of the mail that is meant; a reset by default. */
+  /** The kind of the mail in question; a reset by default. */
   kind?: LinkKind
-  /** What is left of that mail. `undefined`: it is gone. */
+  /** The job of that mail. `undefined`: it is gone. */
   job?: MailJobStatus | undefined
 }
 
 export type Words = readonly [summary: string, advice: string]
 
-/** With the time of the event, the name of the mail, and the command that sends another one. */
+/** The facts, with the time of the event, the name of the mail, and the command that sends another one. */
 type Told = Facts & { at: string; mail: string; send: string }
 
 const sendLink = (kind: LinkKind, { id }: User) =>
@@ -129,7 +129,7 @@ const WORDS = {
   ],
 } satisfies Record<string, (told: Told) => Words>
 
-/** Why a request got no mail: the cause, if that is so still, and what was so then. */
+/** Why a request got no mail: the cause if it still holds, and words for what was so then. */
 export const CAUSE_OF_REASON = new Map(
   Object.entries({
     not_verified: ['unverified', 'the address was not verified'],
@@ -171,7 +171,7 @@ export function diagnosisOf(cause: Cause, facts: Facts): Diagnosis {
 
 const faultOf = (event?: RecordedEvent): Partial<MailFault> => event?.details ?? {}
 
-/** Whether the mail server said so of this mail; otherwise it accepts none. */
+/** Whether the mail server refused this mail. `false`: it accepts no mail. */
 export function isRefusal(event: RecordedEvent): boolean {
   return event.reason === 'ERR_MAIL_REFUSED' || isAnswer(faultOf(event))
 }
@@ -179,7 +179,7 @@ export function isRefusal(event: RecordedEvent): boolean {
 const isAnswer = ({ step = '', code = '' }: Partial<MailFault>) =>
   /^\d/.test(code) && ['RCPT TO', 'DATA'].includes(step)
 
-/** Of a mail that the mail server did not take, or a transport in its place. */
+/** The words for a mail that the mail server, or the transport in its place, did not accept. */
 function failedWords(told: Told): Words {
   const { event, user } = told
   const fault = faultOf(event)

@@ -29,7 +29,7 @@ export const CheckReport = object('What the checks found.', {
   checks: z.array(Check),
 })
 
-/** What a check found; who asks knows which check it is. */
+/** What a check found. The caller knows which check it is. */
 type Finding = Omit<Check, 'step'>
 
 export function reportOf(checks: Check[]) {
@@ -40,7 +40,7 @@ export function finding(status: Check['status'], message: string, advice?: strin
   return { status, message, ...defined({ advice }) }
 }
 
-/** A code alone: messages may quote addresses and credentials. */
+/** Only the code of an error: messages may quote addresses and credentials. */
 export function codeOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown reason'
   if (error.name === 'TimeoutError') return 'no answer in time'
@@ -55,7 +55,7 @@ export interface DatabaseParts extends CommonParts {
   settingsKeeper: SettingsKeeper
 }
 
-/** What the doctor looks at in the database, one check after the other. While it does not answer, all but its own are skipped. */
+/** The checks that the doctor makes in the database, one after the other. If it does not answer, the others are skipped. */
 export async function databaseChecks(parts: DatabaseParts): Promise<Check[]> {
   const { store, keyRing, settingsKeeper, settings, clock } = parts
   const now = () => clock.now().getTime()
@@ -70,7 +70,7 @@ export async function databaseChecks(parts: DatabaseParts): Promise<Check[]> {
     : finding('ok', `The database answers in ${answeredAt - askedAt} ms.`)
   async function look(step: string, find: () => Promise<Finding>): Promise<Check> {
     if (isLost) return { step, ...finding('skipped', 'Not tried.') }
-    // The report is complete whatever happens meanwhile.
+    // The report is complete even if a check fails to run.
     const advice = 'Check the rights of this server in the database, and try again.'
     const unread = (error: unknown) =>
       finding('failed', `This could not be checked (${codeOf(error)}).`, advice)
@@ -91,7 +91,7 @@ export async function databaseChecks(parts: DatabaseParts): Promise<Check[]> {
   ]
 }
 
-/** `undefined`: each is long enough. */
+/** `undefined`: each key and token is long enough. */
 function weakKeyCheck({ secrets, adminTokens }: DatabaseParts): Finding | undefined {
   const isShort = secrets.some((key) => key.length < MIN_KEY_BYTES)
   const isGuessable = adminTokens.some(({ token }) => token.length < MIN_ADMIN_TOKEN_LENGTH)
@@ -127,7 +127,7 @@ async function indexCheck(store: AccountFlowsStore): Promise<Finding> {
 const CLOCK_WARNING_MS = 1_000
 const CLOCK_FAILURE_MS = 60_000
 
-/** @param skewMs - how far this clock is ahead of the database. */
+/** @param skewMs - how many milliseconds this clock is ahead of the database. */
 function clockCheck(skewMs: number): Finding {
   const ms = Math.abs(skewMs)
   if (ms <= CLOCK_WARNING_MS) return finding('ok', 'This clock and the database agree.')

@@ -2,19 +2,19 @@ import type { IncomingMessage, RequestOptions } from 'node:http'
 import { systemClock, timeout } from '../clock.ts'
 import { isJsonObject, jsonOf, must, reachCodeOf, textOf } from '../errors.ts'
 import type { Problem } from './operation.ts'
-// Types alone: a client has no need of what the server reads with.
+// Only types: a client does not need the server's schemas.
 import type { OperationName as Name, Operations, Settings } from './operations.ts'
 import { ROUTES } from './routes.ts'
 
 export type * from './operations.ts'
 
-/** The admin API was reached and refused, or could not be reached. */
+/** The admin API refused a request, or could not be reached. */
 export class AdminApiError extends Error {
-  /** That of the problem (`code`), or `unreachable`, `aborted`, or `not_an_admin_api` where something else answered. */
+  /** The `code` of the problem; or `unreachable`, `aborted`, or `not_an_admin_api` if something else answered. */
   readonly code: string
-  /** Status of the answer; `undefined`: there was none. */
+  /** Status of the answer; `undefined`: no answer came. */
   readonly status: number | undefined
-  /** What the server said is wrong; `undefined` where it did not answer as an admin API does. */
+  /** What the server says is wrong; `undefined`: it did not answer like an admin API. */
   readonly problem: Problem | undefined
 
   constructor(
@@ -33,29 +33,29 @@ export class AdminApiError extends Error {
 export interface ClientOptions {
   /** How long to wait for one answer, in milliseconds; 60,000 by default. A test mail or `runDoctor` may take 35 s. */
   timeoutMs?: number
-  /** Called with the time that the server tells with each answer, to the second. */
+  /** Called with the server's time of each answer, to the second. */
   onServerTime?(time: Date): void
 }
 
 type Answer<N extends Name> = Operations[N]['answer']
 type Body<N extends Name> = Operations[N]['body']
 
-/** An answer with the ETag of the settings that it tells. */
+/** An answer about settings, with their ETag. */
 export interface Tagged<T> {
   answer: T
   etag: string | undefined
 }
 
 export interface CallOptions {
-  /** Ends the request: it throws with the code `aborted`. The server may have done the work. */
+  /** Ends the request, which then throws with the code `aborted`. The server may have done the work. */
   signal?: AbortSignal
 }
 
 /** How settings are changed. */
 export interface SettingsOptions extends CallOptions {
-  /** Everything is checked, and nothing applied. */
+  /** Checks everything, and applies nothing. */
   dryRun?: boolean
-  /** Only while the settings still have this ETag; otherwise it throws with the code `stale_settings`. */
+  /** The change is made only while the settings have this ETag; otherwise it throws with the code `stale_settings`. */
   ifMatch?: string | undefined
 }
 
@@ -73,18 +73,18 @@ type Asking = {
     ]
   ) => Promise<Answer<N>>
 }
-/** They answer an ETag, or take nothing. */
+/** Operations that answer an ETag, or have no input. */
 type OnSettings = 'getSettings' | 'settingsHistory' | 'putSettings' | 'unsetSettings' | 'rotateKeys'
-/** Their input is optional. */
+/** Operations whose input is optional. */
 type Unasked = 'runDoctor' | 'listOutbox' | 'listAudit'
 type Input<N extends Name> = Body<N> extends undefined ? Operations[N]['query'] : Body<N>
 
 /** The admin API as functions; each throws `AdminApiError`. Times are ISO 8601. */
 export interface AdminClient extends Asking {
   getSettings(options?: CallOptions): Promise<Tagged<Answer<'getSettings'>>>
-  /** The versions that are kept, newest first. Secrets are in none of them. */
+  /** The kept versions, newest first. They hold no secrets. */
   settingsHistory(options?: CallOptions): Promise<Tagged<Answer<'settingsHistory'>>>
-  /** All keys are checked, then all are applied, or none. `***` keeps a secret. */
+  /** Checks all keys, then applies all or none. `***` keeps a secret. */
   putSettings(settings: Settings, options?: PutOptions): Promise<Tagged<Answer<'putSettings'>>>
   /** Gives settings their defaults back. */
   unsetSettings(keys: string[], options?: SettingsOptions): Promise<Tagged<Answer<'unsetSettings'>>>
@@ -92,12 +92,12 @@ export interface AdminClient extends Asking {
 }
 
 /**
- * Speaks to the admin API of a service. Redirects are not followed, as the token would go with them.
+ * Speaks to the admin API of a service. It follows no redirects, because the token would go with them.
  *
  * @param url - base URL of the service, without the path of the admin API.
  * @param token - the fixed bearer token, or a JWT.
  * @param adminPath - as in the options of the service.
- * @throws TypeError where the URL is not http or https, or the token is none.
+ * @throws TypeError if the URL is not http or https, or if the token is empty or not visible ASCII.
  * @example
  * const admin = createAdminClient('https://login.example.com', process.env.ACCOUNT_FLOWS_TOKEN ?? '')
  * await admin.putSettings({ smtp_host: 'mail.example.com', smtp_port: '587' })
@@ -109,7 +109,7 @@ export function createAdminClient(
   options: ClientOptions = {},
 ): AdminClient {
   const root = rootOf(url) + adminPath
-  // A host in JavaScript may give what an environment does not have.
+  // A host in JavaScript may pass `undefined`.
   const isToken = typeof token === 'string' && /^[\x21-\x7e]+$/.test(token)
   must(isToken, 'token must be ASCII without spaces, and not empty')
 
@@ -133,7 +133,7 @@ export function createAdminClient(
     const time = new Date(headers.date ?? '')
     if (time.getTime()) options.onServerTime?.(time)
     const isDone = status >= 200 && status < 300 && isJsonObject(json)
-    // That the server answers as described is tested there. A newer or older one may have other fields besides.
+    // The server's tests show that it answers as described. A newer or older server may add other fields.
     if (isDone && (field === undefined || Object.hasOwn(json, field)))
       return { answer: json, etag: headers.etag }
     if (isProblem(json)) throw new AdminApiError(json.title, json.code, { status, problem: json })
@@ -171,7 +171,7 @@ interface Asked extends Pick<RequestOptions, 'method' | 'headers' | 'signal'> {
   timeoutMs: number | undefined
 }
 
-/** Redirects are answers like others. Throws `AdminApiError`. */
+/** A redirect is an answer like any other. Throws `AdminApiError`. */
 async function answered(url: string, asked: Asked, body: string | undefined) {
   const { method, headers, timeoutMs = TIMEOUT_MS, signal: stop } = asked
   const { request } = await (url.startsWith('https:') ? import('node:https') : import('node:http'))
@@ -224,7 +224,7 @@ function queryText(query: object): string {
   return given.size === 0 ? '' : `?${given.toString()}`
 }
 
-/** @throws TypeError where it is not the URL of a service. */
+/** @throws TypeError if it is not the URL of a service. */
 function rootOf(url: string): string {
   const parsed = URL.canParse(url) ? new URL(url) : undefined
   const isHttp = parsed && /^https?:$/.test(parsed.protocol)

@@ -1,4 +1,4 @@
-/** Finds why an account got no mail: out of the account, its mails and its events. `causes.ts` says what it means. */
+/** Finds why an account got no mail: from the account, its mails and its events. `causes.ts` says what it means. */
 import type { RecordedEvent, User } from '../contract/index.ts'
 import { linkKinds, MAIL_KINDS } from '../contract/mail-kinds.ts'
 import { foldTyped } from '../contract/users.ts'
@@ -15,7 +15,7 @@ import {
 import type { CommonParts } from './operation.ts'
 
 const MAX = 20
-/** So many that those of a person who asks again and again hide no failure. */
+/** Enough to reach a failure even if the person asks again and again. */
 const MAX_MAIL_EVENTS = 200
 
 const MAIL_EVENTS = linkKinds.flatMap((kind) => {
@@ -24,15 +24,15 @@ const MAIL_EVENTS = linkKinds.flatMap((kind) => {
 })
 
 export interface HistoryParts extends CommonParts {
-  /** Whether there is anywhere to send mails to. */
+  /** Whether mails can be sent at all. */
   canSend(): boolean
-  /** As it is recorded of what a person typed. */
+  /** The hash that events hold of what a person typed. */
   keyedHash(text: string): string
 }
 
 export type MailHistory = Awaited<ReturnType<typeof mailHistory>>
 
-/** What a diagnosis is made of; everything newest first. */
+/** What a diagnosis is made from; everything newest first. */
 export async function mailHistory(parts: HistoryParts, user: User) {
   const { store, users, clock, settings, canSend } = parts
   const { id: accountId, email } = user
@@ -51,13 +51,13 @@ export async function mailHistory(parts: HistoryParts, user: User) {
     /** What "This wasn't me" did. */
     reported,
     askedInVain,
-    /** Whether several accounts have its address verified, so that it names none of them. */
+    /** Whether several accounts have verified its address, so that the address names none of them. */
     isShared: named === 'ambiguous',
     canSend: canSend(),
   }
 }
 
-/** The newest request that named no account by its address, or that the host denied. A denied one may have its username too. */
+/** The newest request that named no account by its address, or that the host denied. A denied request may also hold its username. */
 async function lastInVain(
   { store, keyedHash }: HistoryParts,
   { email, username }: User,
@@ -101,7 +101,7 @@ export function diagnose(history: MailHistory): Diagnosis {
   return asked ? told('changed', asked) : told('not_asked')
 }
 
-/** What ended the newest request that tells anything. Who asked too often has no mail to use while none came. */
+/** What ended the newest decisive request. A throttled request does not count if the mail before it failed, or if a mail waits. */
 function lastOf({ events, mails }: MailHistory): RecordedEvent | undefined {
   const decisive = events.filter(isDecisive)
   const [newest] = decisive
@@ -111,7 +111,7 @@ function lastOf({ events, mails }: MailHistory): RecordedEvent | undefined {
   return cameNone ? before : newest
 }
 
-/** Not so: a request whose end comes later, a notice, and what a newer request took the place of. */
+/** Whether an event decides. These do not: a request whose end comes later, a notice, and what a newer request replaced. */
 function isDecisive({ type, reason, details }: RecordedEvent): boolean {
   if (details?.['mail'] !== undefined) return false
   return type.endsWith('_requested')
@@ -122,12 +122,12 @@ function isDecisive({ type, reason, details }: RecordedEvent): boolean {
 const kindOf = ({ type }: RecordedEvent) =>
   linkKinds.find((kind) => type.startsWith(MAIL_KINDS[kind].flow)) ?? 'password_reset'
 
-/** What the event that ended the newest mail, or a request for one, says. */
+/** The cause that `event` means. It ended the newest mail, or a request for one. */
 function ofLastMail(event: RecordedEvent, history: MailHistory): [Cause, Partial<Facts>?] {
   const kind = kindOf(event)
   const about = { event, kind }
   if (event.type.endsWith('_mail_sent')) {
-    // Such an invitation has done its work, or has none left.
+    // An account with a password needs no invitation.
     const isOver = kind === 'invitation' && history.user.passwordHash !== undefined
     return isOver ? ['has_password'] : ['sent', about]
   }
@@ -141,7 +141,7 @@ function ofLastMail(event: RecordedEvent, history: MailHistory): [Cause, Partial
   return [isRefusal(event) ? 'refused' : 'mail_server_down', { ...about, job }]
 }
 
-/** Whether a cause that ended a request would end it now. What ends every request was looked at before. */
+/** Whether a cause that ended a request would still end it. Causes that end every request are checked before. */
 function isStillSo(cause: Cause, { user, needsVerified }: MailHistory): boolean {
   if (cause === 'unverified') return needsVerified && !user.emailVerified
   if (cause === 'verified') return user.emailVerified

@@ -30,10 +30,10 @@ export const DoctorRequest = object('What to check beyond the server itself.', {
 export interface DoctorParts extends DatabaseParts {
   oauthUrl: string
   checkMail: CheckMail
-  /** Of the host, in the place of a mail server. */
+  /** The host's transport, in the place of a mail server. */
   transport?: Pick<MailTransport, 'isStandIn'> | undefined
   bcryptCost: number
-  /** Of the dearest stored hash that this process compared, where its time shows it. `undefined`: none. */
+  /** The highest cost of a stored hash that this process compared, if its time shows it. `undefined`: there is none. */
   dearestCost(): number | undefined
 }
 
@@ -46,14 +46,14 @@ export const doctorOperations = {
     answer: CheckReport,
     async run({ body: { to }, record }, parts: DoctorParts) {
       if (to !== undefined && !isMailAddress(to)) return notAnAddress(to, 'checked')
-      // It is asked above all while something does not work.
+      // Admins ask above all while something does not work, so the check goes on without the record.
       if (to !== undefined) await isRecorded(parts.log, record('doctor'), 'a check')
       return reportOf(await examine(parts, to))
     },
   }),
 }
 
-/** Nothing is changed, and no mail is sent. */
+/** Changes nothing, and sends no mail. */
 async function examine(parts: DoctorParts, to: string | undefined): Promise<Check[]> {
   const checks = await Promise.all([
     databaseChecks(parts),
@@ -69,7 +69,7 @@ async function mailChecks(
   { settings, settingsKeeper, transport, clock, checkMail }: DoctorParts,
   to: string | undefined,
 ): Promise<Check[]> {
-  // As they are stored: another process may have changed them just now.
+  // Reads the stored settings: another process may have changed them just now.
   await inTime(clock, settingsKeeper.refresh()).catch(() => {})
   const checks = await checkMail(settings(), defined({ to }))
   const isInDevelopment = transport?.isStandIn && !isSmtpConfigured(settings())
@@ -90,7 +90,7 @@ async function storedHashesCheck({ dearestCost, bcryptCost }: DoctorParts): Prom
   return [{ step: 'stored_hashes', ...finding('warning', message, advice) }]
 }
 
-/** Asks the service of `password_blocklist`, where one is used, about a password that it must know. */
+/** If `password_blocklist` uses a service, asks it about a password that it must know. */
 async function rangeCheck({ settings, clock }: DoctorParts): Promise<Check[]> {
   const { passwordBlocklist, passwordRangeUrl } = settings()
   if (passwordBlocklist !== 'pwned') return []
@@ -106,7 +106,7 @@ async function rangeCheck({ settings, clock }: DoctorParts): Promise<Check[]> {
   return [{ step, ...finding('warning', message, advice) }]
 }
 
-/** Fetched from here: whether the world reaches it is another question. */
+/** Fetches from here. This does not show whether others can reach it. */
 async function baseUrlCheck({ oauthUrl, clock }: DoctorParts): Promise<Check> {
   const step = 'base_url'
   const url = `${oauthUrl}/.well-known/openid-configuration`

@@ -11,9 +11,9 @@ export const AccountQuery = object(
 )
 
 /**
- * No kind of match wins over another, unlike in the forms.
+ * Unlike in the forms, no kind of match wins over another.
  *
- * @param isAny - whether the address need not be verified.
+ * @param isAny - whether an unverified address counts too.
  */
 export async function findAccount(
   users: UserStore,
@@ -31,7 +31,7 @@ export async function findAccount(
 }
 
 async function named(users: UserStore, texts: string[], isAny: boolean): Promise<User[]> {
-  // By an address that is not verified too, where that is asked for and the host can.
+  // Also by an unverified address, if the caller asks for it and the host can look it up.
   const byAddress = (text: string) =>
     isAny && users.findByEmail ? users.findByEmail(text) : users.findByVerifiedEmail(text)
   const found = await Promise.all(
@@ -42,7 +42,7 @@ async function named(users: UserStore, texts: string[], isAny: boolean): Promise
 
 const onceEach = (users: User[]) => [...new Map(users.map((user) => [user.id, user])).values()]
 
-/** Other blanks, another case, an address instead of a name, or an unverified address. */
+/** What the admin may have meant: other blanks, another case, an address instead of a name, or an unverified address. */
 async function meant(users: UserStore, typed: string): Promise<User[]> {
   const text = withoutBlanks(typed)
   const names = [text, text.slice(0, Math.max(text.indexOf('@'), 0))].filter((name) => name !== '')

@@ -31,7 +31,7 @@ export const keysOperations = {
     async run({ actor, record }, { secrets, store, settingsKeeper, clock }: KeysParts) {
       await record('keys_rotate')
       const keys = secrets.length
-      // One of them may be signed with any key of the ring.
+      // A verification link may be signed with any key of the ring.
       const oldKeysNeededUntil =
         keys > 1 ? await store.verificationTokens.latestExpiry(clock.now()) : undefined
       const outcome = await settingsKeeper.reseal({ by: { actor, at: clock.now() } })

@@ -83,7 +83,7 @@ async function factsOf(parts: LinkParts, pasted: string): Promise<LinkFacts> {
 
 const MAX_EVENTS = 500
 
-/** Oldest first. */
+/** The events about a link, oldest first. */
 async function eventsAbout(
   { store }: LinkParts,
   { kind }: PastedLink,
@@ -95,7 +95,7 @@ async function eventsAbout(
   return events.filter(isAbout).sort((a, b) => a.at.getTime() - b.at.getTime())
 }
 
-/** Where every parameter is as it was mailed, the signature itself is not. */
+/** Names of the changed parameters. If none changed but the signature is wrong, the signature itself changed. */
 function changedIn({ signature, parameters }: PastedLink, mailed: RequestParameters): string[] {
   if (signature === undefined) return []
   const changed = REQUEST_PARAMETERS.filter(([field]) => parameters[field] !== mailed[field])
@@ -126,7 +126,7 @@ const fieldsOf = (token: Token, user: User | undefined, at: Date) => ({
 
 const MAX_OF_KIND = 20
 
-/** The newest of each kind, newest first. */
+/** The newest links of each kind, newest first. */
 export async function linksOf({ store, clock }: CommonParts, user: User) {
   const at = clock.now()
   const links = await Promise.all(

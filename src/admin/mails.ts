@@ -122,7 +122,7 @@ export const mailOperations = {
   }),
 }
 
-/** An admin who reads that a secret is missing would set the one that is stored. */
+/** If a stored secret belongs to another server, says so. Otherwise the admin would read that it is missing. */
 function withSecretsLeft(check: Check, [secret, ...more]: string[]): Check {
   if (secret === undefined || check.step !== 'configuration' || check.status !== 'warning')
     return check
@@ -161,7 +161,7 @@ export function previewMail(
   return views.mail(template, locals, { asked: locale })
 }
 
-/** What is kept of a mail. The outbox is asked first: a job leaves it after its end is recorded. */
+/** All that is kept about a mail. The outbox is asked first: a job leaves it after its end is recorded. */
 export async function readMail({ outbox, audit }: AccountFlowsStore, id: string, at: Date) {
   const [job] = await outbox.list({ id, limit: 1 }, at)
   const [[requested], [sent]] = await Promise.all([
@@ -172,10 +172,10 @@ export async function readMail({ outbox, audit }: AccountFlowsStore, id: string,
   return { id, job, requested, sent, accountId, failures: await failuresOf(audit, id, accountId) }
 }
 
-/** More than one mail fails in its life. */
+/** More failures than one mail has in its life. */
 const MAX_FAILURES = 1_000
 
-/** Newest first. */
+/** The failures of a mail, newest first. */
 async function failuresOf(
   audit: AccountFlowsStore['audit'],
   id: string,
@@ -193,7 +193,7 @@ function outcomeOf({ id: mailId, job, sent, requested, failures }: KeptMail) {
   if (job) return wireOf(MailOutcome, { ...job, mailId })
   if (sent) return wireOf(MailOutcome, { mailId, state: 'sent', sentAt: sent.at })
   if (!requested) return wireOf(MailOutcome, { mailId, state: 'unknown' })
-  // A dead letter that was retried ended for another reason than at first.
+  // A dead letter that was retried may have ended for another reason than at first.
   const reason = failures[0]?.reason ?? requested.reason
   return wireOf(MailOutcome, { mailId, state: 'ended', reason })
 }

@@ -1,4 +1,4 @@
-/** What all operations share: their shape, what they are asked, and how they refuse. */
+/** What all operations share: their shape, their input, and how they refuse. */
 import * as z from 'zod'
 import { within, type Clock } from '../clock.ts'
 import type { AuditEvent, Log, Requester, UserStore } from '../contract/index.ts'
@@ -19,10 +19,10 @@ export interface CommonParts {
 }
 
 export interface AdminCaller {
-  /** Whose token it is. */
+  /** The admin whose token it is. */
   actor: string
   requester: Requester
-  /** Records what is about to be done, and by which admin. */
+  /** Records what is about to be done, and which admin does it. */
   record(
     action: string,
     about?: { accountId?: string | undefined; details?: Details },
@@ -32,7 +32,7 @@ export interface AdminCaller {
 type Details = Record<string, string | string[]>
 
 export interface AdminRequest<Query = {}, Body = undefined> extends AdminCaller {
-  /** With its defaults. */
+  /** The query, with its defaults. */
   query: Query
   body: Body
   /** ETags of `If-Match`; `undefined`: there is no such header. */
@@ -63,11 +63,11 @@ export const Problem = object('RFC 9457. `code` is stable, `title` is a sentence
   candidates: optional(z.array(Candidate)),
 })
 
-/** No answer has a `code`. */
+/** Only problems have a `code`. */
 export const isProblem = (answer: object | string): answer is Problem =>
   typeof answer === 'object' && 'code' in answer
 
-/** One operation of the admin API (4.5): where it is, who may ask, what it takes and answers, and what it does. */
+/** One operation of the admin API (4.5): where it is, who may call it, what it takes and answers, and what it does. */
 export interface Operation<
   Query extends z.ZodObject = z.ZodObject,
   Body extends z.ZodType = z.ZodType,
@@ -90,7 +90,7 @@ export interface Operation<
   ): Promise<(z.input<Answer> & object) | Problem>
 }
 
-/** So that `run` is given and answers what the schemas beside it say. */
+/** Gives `run` the types of the schemas beside it. */
 export function operation<
   Answer extends z.ZodType,
   Parts,
@@ -121,8 +121,8 @@ export function notAnAddress(to: string, what: 'sent' | 'checked'): Problem {
 }
 
 /**
- * Waits 5 seconds at most: an admin who asks why nothing works is not kept waiting as long as the driver of a database waits.
- * Throws `ERR_STORE_UNAVAILABLE`.
+ * Waits 5 seconds at most, then throws `ERR_STORE_UNAVAILABLE`. The driver of a database waits longer, but an admin who asks why nothing
+ * works should not.
  */
 export async function inTime<T>(clock: Clock, work: Promise<T>): Promise<T> {
   const answer = await within(clock, 5_000, work)

@@ -9,7 +9,7 @@ import { outboxOperations } from './outbox.ts'
 import { settingsOperations } from './settings.ts'
 import { userOperations } from './users.ts'
 
-// What is sent and answered, by the names of docs/openapi.json.
+// What clients send and receive, by the names of docs/openapi.json.
 export { AuditEvent, AuditLog } from './audit.ts'
 export { Check, CheckReport } from './checks.ts'
 export { DoctorRequest } from './doctor.ts'
@@ -25,7 +25,7 @@ export { UserStatus } from './user-status.ts'
 export { Accepted, AccountId, EndedSessions, ForgottenAccount } from './users.ts'
 export { Verification } from './verify-user.ts'
 
-/** The admin API (4.5), by the names of the methods of `AdminClient`. Its router, its client and docs/openapi.json are made of this list. */
+/** The admin API (4.5), by the names of the methods of `AdminClient`. Router, client and docs/openapi.json are made from this list. */
 export const operations = {
   ...settingsOperations,
   ...mailOperations,
@@ -40,7 +40,7 @@ export const operations = {
 type List = typeof operations
 export type OperationName = keyof List
 
-/** What a client sends, and is answered. */
+/** What a client sends, and what it receives. */
 export type Operations = {
   [N in OperationName]: List[N] extends Operation<infer Q, infer B, infer A>
     ? { query: z.input<Q>; body: z.input<B>; answer: z.output<A> }

@@ -3,7 +3,7 @@ import type { JSONWebKeySet } from 'jose'
 import { isJsonObject, must } from '../errors.ts'
 import { isInTheClear } from '../settings/addresses.ts'
 
-/** What a token may do, each apart from the others: `read` looks, `support` acts on an account or a mail, `settings` decides where mails go. */
+/** What a token may do. No scope includes another: `read` looks, `support` acts on an account or a mail, `settings` directs the mails. */
 export const ADMIN_SCOPES = [
   'account-flows:read',
   'account-flows:support',
@@ -13,7 +13,7 @@ export const ADMIN_SCOPES = [
 /** What a token of the admin API may do. Its name is the scope of a JWT too. */
 export type AdminScope = (typeof ADMIN_SCOPES)[number]
 
-/** Stands for all three. */
+/** The scope that stands for all three. */
 const ALL_SCOPES = 'account-flows:admin'
 
 /** @param all - the name that stands for all three. */
@@ -28,11 +28,11 @@ export interface ScopedToken {
 
 /** How an admin's JWT is checked: RFC 7519, and RFC 9068 for its type and scope. */
 export interface AdminJwtOptions {
-  /** Must be its `iss`, character for character. */
+  /** The token's `iss` must equal it, character for character. */
   issuer: string
-  /** Must be in its `aud`. */
+  /** The token's `aud` must contain it. */
   audience: string
-  /** Algorithms of RFC 7518 that are accepted, all of them with public keys. */
+  /** The accepted algorithms of RFC 7518. Each must use a public key. */
   algorithms: readonly string[]
   /** The issuer's public keys, or the https address where they are. */
   keys: JSONWebKeySet | URL
@@ -41,16 +41,16 @@ export interface AdminJwtOptions {
    * `account-flows:admin` by default. It must not be one of the three.
    */
   scope?: string
-  /** Its `typ`; `at+jwt` by default, so that an id_token is never accepted. */
+  /** The token's `typ`; `at+jwt` by default, so that an id_token is never accepted. */
   type?: string
 }
 
 export const MIN_ADMIN_TOKEN_LENGTH = 32
 
-/** Signed with a private key that only the issuer has: with a shared secret, we could make tokens too. */
+/** Only the issuer has the private key. With a shared secret, we could make tokens too. */
 const ASYMMETRIC = /^(?:(?:RS|PS)(?:256|384|512)|ES(?:256|384|512)|EdDSA|Ed25519)$/
 
-/** A fixed token; a text alone may do everything. */
+/** A fixed token; a plain string may do everything. */
 export type AdminToken =
   string | { token: string; scopes: readonly (AdminScope | typeof ALL_SCOPES)[] }
 
@@ -61,7 +61,7 @@ interface AdminOptions {
 
 type Weak = (problem: string) => void
 
-/** Who may use the admin API: one of the two ways, so that the other is not forgotten. */
+/** Checks who may use the admin API. Only one of the two ways is allowed, so that the other is not forgotten. */
 export function checkAdmin({ adminToken, adminJwt }: AdminOptions, weak: Weak) {
   must(adminToken === undefined || adminJwt === undefined, 'give adminToken or adminJwt, not both')
   return {

@@ -127,7 +127,7 @@ async function chosenOf(
   return job ?? refused('not_found')
 }
 
-/** What is no mail may be anything that was pasted by mistake, such as a link: it is not recorded. */
+/** Records only a mail that exists. Other text may be pasted by mistake, such as a link. */
 const recordChange = (action: string, chosen: Chosen, record: AdminCaller['record']) =>
   record(action, { details: { mail_id: chosen === 'dead' ? 'all dead letters' : chosen.id } })
 
@@ -151,7 +151,7 @@ const refused = (why: keyof typeof WHY) =>
 
 const LIFE_MS = 24 * 3_600_000
 const MAX_AT_ONCE = 300
-/** Of one account; it has few. */
+/** How many mails or links of one account to read; it has few. */
 const MAX_OF_ACCOUNT = 100
 
 async function retryMail(
@@ -178,10 +178,10 @@ async function isSuperseded(
 }
 
 /**
- * Of each account and kind the newest dead letter; so many at once that a request is answered in time.
+ * Retries the newest dead letter of each account and kind. It reads only so many that the request is answered in time.
  *
- * @param requestedBefore - only what was requested earlier.
- * @returns `moreBefore`: there may be further ones, from before this time.
+ * @param requestedBefore - only mails requested earlier.
+ * @returns `moreBefore`: there may be more, requested before this time.
  */
 export async function retryAllDead(parts: RetryParts, requestedBefore?: Date) {
   const asked = { state: 'dead', requestedBefore, limit: MAX_AT_ONCE } as const

@@ -1,4 +1,4 @@
-/** A link that was pasted into a question: how it is read, and the words that explain it. */
+/** A link that an admin pasted: how it is read, and the words that explain it. */
 import * as z from 'zod'
 import { parametersFrom } from '../contract/requests.ts'
 import type { RequestParameters, User } from '../contract/index.ts'
@@ -12,14 +12,14 @@ import { AuditEvent } from './audit.ts'
 import { diagnosisOf, type Words } from './causes.ts'
 import { list, object, optional, text, time } from './schema.ts'
 
-/** A link of ours, as it was pasted. */
+/** A link of this service, as the admin pasted it. */
 export interface PastedLink {
   kind: LinkKind
   token: string
   parameters: RequestParameters
-  /** Of a verification link (5.4). `undefined`: links of its kind have none. */
+  /** The signature of a verification link (5.4). `undefined`: links of this kind have none. */
   signature: 'valid' | 'invalid' | 'missing' | undefined
-  /** Names of the parameters for which its page refuses the link, whatever they hold: repeated, in brackets, or not readable. */
+  /** Names of the parameters that make its page refuse the link, whatever their values: repeated, in brackets, or not readable. */
   refused: string[]
 }
 
@@ -29,9 +29,9 @@ export interface LinkReader {
 }
 
 /**
- * Reads a link out of a mail: wrapped, in angle brackets, or with `&amp;` left in.
+ * Reads a link from a mail: wrapped, in angle brackets, or with `&amp;` left in.
  *
- * @returns the reading that its page would take. `undefined`: it is no link of this service.
+ * @returns the reading that its page would accept. `undefined`: it is no link of this service.
  */
 export function readPastedLink(
   pasted: string,
@@ -67,7 +67,7 @@ function readQuery(search: string, kind: LinkKind, { verify }: AuthorizeSig): Pa
   return { kind, token, parameters, signature, refused: refusedIn(search, isSigned) }
 }
 
-// Both pages pass over foreign parameters.
+// The pages ignore foreign parameters.
 function refusedIn(search: string, isSigned: boolean): string[] {
   const pairs = search.split('&').filter((pair) => pair !== '')
   const names = pairs.map((pair) => [...new URLSearchParams(pair).keys()].join())
@@ -103,14 +103,14 @@ export const LinkExplanation = object('What a link is, and what became of it.', 
 })
 
 export interface LinkFacts {
-  /** `undefined`: it is none of ours. */
+  /** `undefined`: the text is no link of this service. */
   link?: PastedLink
-  /** `altered`: alive, and its parameters are not those that were signed; `unknown`: no token of ours, or gone for a week. */
+  /** `altered`: alive, but its parameters are not those that were mailed; `unknown`: no token of ours, or gone for a week. */
   state: LinkExplanation['state']
   altered: string[]
   token?: Token
   user?: User | undefined
-  /** The newest token of the account and kind, where it is another one. */
+  /** The newest token of the account and kind, if that is another one. */
   newer?: Token | undefined
 }
 

@@ -28,13 +28,13 @@ const FAILURES = {
 }
 
 type Run = (typeof operations)[OperationName]['run']
-/** What the operations take, all together. */
+/** The parts that the operations take, all together. */
 type AllParts = Run extends (request: never, parts: infer Parts) => unknown ? Parts : never
 export type RouterParts = GateParts & AllParts
 
 const LIST: Operation<z.ZodObject, z.ZodType, z.ZodType, RouterParts>[] = Object.values(operations)
 
-/** @param path - below that of the admin API. */
+/** @param path - the path below that of the admin API. */
 export type AdminRouter = (ctx: Context, path: string) => Promise<void>
 
 /** The admin API (4.5, 5). */
@@ -54,7 +54,7 @@ export function createAdminRouter(parts: RouterParts): AdminRouter {
     }
   }
 
-  /** `undefined`: it is answered. */
+  /** `undefined`: the request is answered. */
   async function operate(ctx: Context, path: string): Promise<Problem | undefined> {
     const method = ctx.method === 'HEAD' ? 'GET' : ctx.method
     const there = LIST.filter(({ route }) => route.endsWith(` ${path}`))
@@ -106,7 +106,7 @@ const BODY_PROBLEMS: Record<BodyRefusal, [status: number, title: string]> = {
   bad_request: [400, 'The body could not be read. Send one JSON object.'],
 }
 
-/** Reads what an operation takes; what is not as described is refused, so that a misspelled `dry_run` changes nothing. */
+/** Reads the input of an operation. It refuses all that is not described, so that a misspelled `dry_run` changes nothing. */
 async function readInput(ctx: Context, operation: Operation): Promise<Input | Problem> {
   const query = readQuery(ctx, operation.query ?? NO_QUERY)
   if (Array.isArray(query)) return invalid(INVALID, ...query)
@@ -132,7 +132,7 @@ function readQuery(ctx: Context, schema: z.ZodObject): Values | SettingProblem[]
   return validated(Object.fromEntries(values), schema, 'parameter')
 }
 
-/** A query has texts alone: the first of what they may stand for that is taken. */
+/** A query holds only texts. Takes the first reading that the schema accepts: a list, a text, or else a number or a boolean. */
 function meant(texts: string[], schema: z.core.$ZodType | undefined): unknown {
   const [text = '', another] = texts
   const readings = another === undefined ? [texts, text, scalarOf(text)] : [texts]
@@ -145,7 +145,7 @@ function scalarOf(text: string): unknown {
   return /^\d{1,9}$/.test(text) ? Number(text) : text
 }
 
-/** The values with their defaults, or one problem of each that is not as described. */
+/** The values with their defaults, or one problem for each value that is not as described. */
 function validated(
   values: Values,
   schema: z.ZodType,

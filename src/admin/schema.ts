@@ -1,10 +1,10 @@
-/** The kinds of which the schemas of the admin API are made. */
+/** The kinds of values in the schemas of the admin API. */
 import * as z from 'zod'
 import { snakeCase } from '../store/kind.ts'
 
 const MAX_TEXT = 8_192
 
-// Each kind that a client sends says what it takes: that is the `expected` of a refusal.
+// Each kind that a client sends says what it accepts: that is the `expected` of a refusal.
 export const TEXT = `a text of at most ${MAX_TEXT} characters, and not empty`
 export const given = z
   .string(TEXT)
@@ -21,7 +21,7 @@ export const limit = z
   .max(1000, LIMIT)
   .default(50)
   .describe('At most this many.')
-// Also without seconds.
+// A time without seconds is accepted too.
 const TIMES = z.iso.datetime().or(z.iso.datetime({ precision: -1 }))
 const TIME = 'a time such as 2026-01-31T08:00:00Z'
 export const givenTime = z
@@ -31,7 +31,7 @@ export const givenTime = z
   .transform((text) => new Date(text))
 
 export const text = z.string()
-/** A handler answers a `Date`; JSON makes this of it. */
+/** A handler answers a `Date`; JSON turns it into this text. */
 export const time = z
   .date()
   .transform((at) => at.toISOString())
@@ -49,7 +49,7 @@ type CamelCase<Name extends string> = Name extends `${infer Start}_${infer Rest}
   ? `${Start}${Capitalize<CamelCase<Rest>>}`
   : Name
 
-/** What a schema describes of a record, and nothing else of it. Names are in camelCase in the code, and in snake_case on the wire. */
+/** Only the fields that the schema describes. Names are in camelCase in the code, and in snake_case on the wire. */
 export function wireOf<S extends z.ZodObject>(
   { shape }: S,
   record: { [N in keyof z.input<S> as CamelCase<N & string>]: z.input<S>[N] },

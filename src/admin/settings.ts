@@ -29,13 +29,13 @@ const settingTexts = z.strictObject(
 const withoutDefault = allSettings.filter((setting) => setting.default === undefined)
 
 export type Settings = Partial<SettingTexts>
-/** Not read by this description: the settings check themselves, and say more. */
+/** This schema only describes: the settings check themselves, and say more. */
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- made of the table that the type is made of
 export const Settings = settingTexts
   .partial()
   .describe('Settings by name. All values are strings.') as unknown as z.ZodType<Settings, Settings>
 
-/** Those with a default always have a value. */
+/** Settings with a default always have a value. */
 export type SettingsInForce = Settings & Pick<SettingTexts, DefaultedName> & { warnings?: string[] }
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- as above
 export const SettingsInForce = settingTexts

@@ -77,7 +77,7 @@ export async function statusOf(
   })
 }
 
-/** All that is so of the account, as far as a mail may need it. */
+/** All that may keep the account from a mail. */
 function hintsOf(history: MailHistory): string[] {
   const { disabled, email, emailVerified, passwordHash } = history.user
   const isVerified = emailVerified ? 'verified' : 'unverified'
@@ -93,7 +93,7 @@ function hintsOf(history: MailHistory): string[] {
     : hints
 }
 
-// What ends tokens ends sessions too, and may be the later of both.
+// A cutoff of tokens ends sessions too, so the later of both counts.
 function sessionsEndedAt({ idpAt, oauthAt }: SessionCutoffs): Date | undefined {
   return idpAt && oauthAt && idpAt > oauthAt ? idpAt : (oauthAt ?? idpAt)
 }

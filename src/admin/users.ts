@@ -61,7 +61,7 @@ export const ForgottenAccount = object('How many records of the account were rem
 })
 
 export interface UserParts extends StatusParts {
-  /** Where jobs are added, so that workers hear of them. */
+  /** Jobs are added here, so that the workers notice them. */
   outbox: Pick<MailOutbox, 'add'>
   invite: Invitation['invite']
   endSessions(accountId: string): Promise<EndedAccount>
@@ -76,7 +76,7 @@ export const userOperations = {
     summary:
       'An account, its links and mails, and why it got no mail. Also by an unverified address, if the user store supports it. Audited.',
     answer: UserStatus,
-    // Nothing is done to the account that is found, so that an address need not be verified.
+    // This changes nothing in the account, so an unverified address may find it.
     ...onAccount('user_status', (user, _, parts) => statusOf(parts, user), true),
   }),
 
@@ -92,7 +92,7 @@ export const userOperations = {
     route: 'POST /users/invite',
     summary:
       'Asks for an invitation of an account without a password, to its address. Found by an unverified address too, where the host can. Audited.',
-    // The mail goes to the address of the account, and to no other: like those of the status, it need not be verified.
+    // The mail goes only to the address of the account, so an unverified address may find it.
     ...onAccount('user_invite', invite, true),
   }),
 
@@ -141,7 +141,7 @@ export const userOperations = {
       'Erases the records about an account: mails, links, waiting logins, events. Actions of admins stay, without the id. Audited, without the id.',
     body: AccountId,
     answer: ForgottenAccount,
-    // Without a look at the user, who may be gone; and recorded without the id, which would be the next thing to forget.
+    // It looks up no user: the account may be gone. It records no id: that would be the next thing to forget.
     async run({ body: { id }, record }, { store, clock, keyedHash }: UserParts) {
       const accountHash = keyedHash(id)
       await record('user_forget', { details: { account_hash: accountHash } })
@@ -160,7 +160,7 @@ export const userOperations = {
 
 type Work<Answer> = (user: User, caller: AdminCaller, parts: UserParts) => Promise<Answer>
 
-/** @param isAny - whether an address that finds the account need not be verified. */
+/** @param isAny - whether an unverified address may find the account. */
 function onAccount<Answer>(action: string, work: Work<Answer>, isAny = false) {
   async function run(
     request: AdminRequest<{}, AccountQuery>,
@@ -174,7 +174,7 @@ function onAccount<Answer>(action: string, work: Work<Answer>, isAny = false) {
   return { body: AccountQuery, run }
 }
 
-/** Mails are asked for in the name of an admin: neither language nor browser are those of the reader. */
+/** An admin asks for these mails: neither the language nor the browser is the reader's. */
 const byAdmin = ({ address, userAgent }: Requester) => ({ address, userAgent, isAdmin: true })
 
 function ask(kind: LinkKind): Work<Accepted> {

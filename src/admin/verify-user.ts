@@ -12,18 +12,18 @@ export const Verification = object('What became of the address of an account.', 
 
 type Outcome = Verification | Problem
 
-/** A verified account has no use for the links that are under way; a login that waits goes on by its button. */
+/** A verified account needs none of the links that are under way. A login that waits goes on by its button. */
 export async function verify(
   users: UserStore,
   { id, email, emailVerified }: User,
 ): Promise<Outcome> {
   if (email === undefined) return unchanged('no_address')
-  // An address that several accounts have verified names none of them: no mail would be sent by it.
+  // An address that several accounts have verified names none of them, so no mail would be sent by it.
   const isTaken = async () =>
     (await users.findByVerifiedEmail(email)).some((holder) => holder.id !== id)
   if (!emailVerified && (await isTaken())) return unchanged('address_taken')
   const changed = await users.markEmailVerified(id, email)
-  // It may have been verified for another account since. Of two at once, both give way.
+  // Another account may have verified it meanwhile. If two do so at once, both give way.
   if (changed && (await isTaken()) && (await users.markEmailUnverified?.(id, email)))
     return unchanged('address_taken')
   const now = changed ? undefined : await users.findById(id)
@@ -37,7 +37,7 @@ export async function unverify(users: UserStore, { id, email }: User): Promise<O
   return { email, changed: await users.markEmailUnverified(id, email) }
 }
 
-/** Changes an account, and records that something was changed: what was asked for was recorded before. */
+/** Changes an account, and records the change. The admin's request was recorded before. */
 export function changing(
   action: string,
   change: (users: UserStore, user: User) => Promise<Outcome>,

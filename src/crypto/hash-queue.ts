@@ -1,22 +1,22 @@
 import { availableParallelism } from 'node:os'
 import { AccountFlowsError } from '../errors.ts'
 
-/** Does work once a thread is free. Throws `ERR_OVERLOADED` if too many wait. Requests of no known network share a line. */
+/** Does `work` once a thread is free. Throws `ERR_OVERLOADED` if too many wait. Requests of unknown networks share a line. */
 export type HashQueue = <T>(work: () => Promise<T>, network?: string) => Promise<T>
 
 interface HashQueueLimits {
-  /** How many run at the same time. */
+  /** How many requests run at the same time. */
   atOnce: number
-  /** How many wait for a place, at most. */
+  /** How many requests wait, at most. */
   waiting: number
-  /** How many of them are of one network, at most. Those of no known network may be half of all. */
+  /** How many requests of one network wait, at most. Those of unknown networks may be half of all. */
   waitingOfOne: number
 }
 
-/** Networks are served in rotation, and each in the order of its requests. So no request waits behind the many of another network. */
+/** Networks take turns, each in the order of its requests. So no request waits behind the many of another network. */
 export function createHashQueue({ atOnce, waiting, waitingOfOne }: HashQueueLimits): HashQueue {
   let running = 0
-  /** Of each network that waits, in the order in which they are served. Each entry is called with whether it got a place. */
+  /** The waiting requests of each network, in the order of their turns. Each entry is called with whether it got a place. */
   const lines = new Map<string, ((hasPlace: boolean) => void)[]>()
 
   async function waitForPlace(network = UNKNOWN): Promise<boolean> {
@@ -63,13 +63,13 @@ export function createHashQueue({ atOnce, waiting, waitingOfOne }: HashQueueLimi
 /** `networkOf` answers the same for an address that it cannot read. */
 const UNKNOWN = 'unknown'
 
-/** For each one that runs. At the cost of 12 the last of them waits for about ten seconds. */
+/** How many wait for each request that runs. At cost 12, the last of them waits for about ten seconds. */
 const WAITING_FOR_EACH = 32
 
-/** Of one network, for each one that runs. If no other network waits, the last of them waits for about a second. */
+/** How many of one network wait for each request that runs. If no other network waits, the last waits for about a second. */
 const OF_ONE_FOR_EACH = 4
 
-/** What libuv starts without `UV_THREADPOOL_SIZE`. */
+/** How many threads libuv starts without `UV_THREADPOOL_SIZE`. */
 const DEFAULT_THREADS = 4
 
 /**
@@ -89,7 +89,7 @@ export function hashQueueLimits(processors: number, poolSize: string | undefined
   }
 }
 
-/** One for the process, also for several flows in it: they share its threads. */
+/** One queue for the process, even with several flows in it: they share its threads. */
 export const hashQueue = createHashQueue(
   hashQueueLimits(availableParallelism(), process.env['UV_THREADPOOL_SIZE']),
 )

@@ -18,7 +18,7 @@ export type VerifyPassword = (
   network?: string,
 ) => Promise<boolean>
 
-/** What resets and logins hash with, in one queue. `warnOfCost` gets the cost of a stored hash that others can recognise by its time. */
+/** Hashes and compares passwords, in one queue. `warnOfCost` gets the cost of a stored hash that strangers recognise by its time. */
 export function createHashing(
   hashing: Hashing | undefined,
   bcryptCost: number,
@@ -34,7 +34,7 @@ export function createHashing(
   }
 }
 
-/** One `verify` for every user, known or not. Without a stored hash, it is of the hash of a random password. */
+/** One `verify` for every user, known or not. Without a stored hash, it gets the hash of a random password. */
 function verifyWith(hashing: Hashing): VerifyPassword {
   let unknownUsersHash: string | undefined
   return async (user, password, network) =>
@@ -47,15 +47,15 @@ function verifyWith(hashing: Hashing): VerifyPassword {
     }, network)
 }
 
-/** The lowest that bcrypt takes. */
+/** The lowest cost that bcrypt accepts. */
 const LOWEST_COST = 4
 const READABLE = /^\$2[aby]\$(0[4-9]|[12]\d|3[01])(\$[./A-Za-z0-9]{53})$/
 
-/** How far above `bcryptCost` a stored hash may be, so that every check takes as long: four times the rounds. */
+/** How far a stored cost may be above `bcryptCost` while all checks still take the same time: four times the rounds. */
 const FOLLOWED_COSTS = 2
 
 /**
- * The same bcrypt work for every user, known or not, in one place of the queue. Once a hash of a higher cost was seen, every check
+ * Does the same bcrypt work for every user, known or not, in one place of the queue. After it sees a hash of a higher cost, every check
  * does the work of that cost. A hash beyond `FOLLOWED_COSTS` is compared alone, with a warning.
  */
 export function createVerifyPassword(
@@ -110,7 +110,7 @@ export function sameWork(hash: ReadableHash | undefined, cost: number): string[]
   return [first.text, ...costsOf(rest, others).map(unmatchableHash)]
 }
 
-/** Costs of so many hashes that have so many rounds together. */
+/** The costs of `count` hashes that have `rounds` rounds together. */
 function costsOf(rounds: number, count: number): number[] {
   const costs: number[] = []
   let left = rounds

@@ -1,6 +1,6 @@
 /**
- * The keys of the flows, one for each purpose, out of the secrets of the host. This folder is what an auditor reads: keys, signatures,
- * tokens, codes and passwords. It never knows a flow, or who asks.
+ * The keys of the flows, one for each purpose, derived from the host's secrets. This folder is for auditors: keys, signatures, tokens,
+ * codes and passwords. It knows neither a flow nor its callers.
  */
 import { createHash, createHmac, hkdfSync, randomUUID, timingSafeEqual } from 'node:crypto'
 import type { RequestParameters } from '../contract/index.ts'
@@ -8,7 +8,7 @@ import type { CheckedStep } from '../mail/sending.ts'
 import type { KeyRings, NotedKeyRing } from '../store/index.ts'
 
 export interface DerivedKey {
-  /** Names the key in what it signed or encrypted, and reveals nothing about it. */
+  /** Names the key in what it signed or encrypted. It reveals nothing about the key. */
   kid: string
   bytes: Buffer
 }
@@ -39,14 +39,14 @@ function derive(secret: Buffer, purpose: KeyPurpose): DerivedKey {
   return { kid, bytes }
 }
 
-/** Stands for a text in records: equal for equal texts. Without the key it reveals nothing. */
+/** Stands for a text in records: equal texts have equal hashes. Without the key, a hash reveals nothing. */
 export function keyedHash(keys: KeyRing, text: string): string {
   return signatureOf(text, keys('keyed_hash')[0])
 }
 
 export type AuthorizeSig = ReturnType<typeof createAuthorizeSig>
 
-/** `authorize_sig` (5.4): HMAC-SHA-256 over the token and all request parameters of a verification link, whatever their order in it. */
+/** `authorize_sig` (5.4): HMAC-SHA-256 over the token and all request parameters of a verification link, in any order. */
 export function createAuthorizeSig(keys: KeyRing) {
   return {
     sign: (token: string, parameters: RequestParameters) =>
@@ -67,37 +67,37 @@ function signatureOf(text: string, { bytes }: DerivedKey): string {
   return createHmac('sha256', bytes).update(text).digest('base64url')
 }
 
-// A JSON array of fixed order keeps every boundary, and null is not the empty string.
+// A JSON array in a fixed order keeps the values apart, and null differs from the empty string.
 function signedText(token: string, { clientId, redirectUri, scope, state }: RequestParameters) {
   return JSON.stringify([token, clientId, redirectUri, scope, state].map((value) => value ?? null))
 }
 
-/** So that three notes may be late or lost. */
+/** Long enough that three notes may be late or lost. */
 const NOTED_WITHIN_MS = 240_000
 
 export type OwnKeyRing = ReturnType<typeof createOwnKeyRing>
 
-/** What the processes of one store know of each other's keys, so that a rotation goes step by step. `oauthUrl`: of this process's links. */
+/** Lets the processes of one store know each other's keys, so that a rotation goes step by step. `oauthUrl`: where its links lead. */
 export function createOwnKeyRing(rings: KeyRings, keys: KeyRing, oauthUrl: string) {
   const place = createHash('sha256').update(oauthUrl).digest('base64url').slice(0, 11)
   const own: NotedKeyRing = {
     processId: `${place}.${randomUUID()}`,
-    // No secret: they are also in the headers of what the keys sealed.
+    // Key ids are no secret: they are also in the headers of what the keys seal.
     keyIds: [...new Set(keys('jwe').map(({ kid }) => kid))],
   }
   return {
     note: () => rings.note(own.processId, own.keyIds),
-    /** When the process ends, so that no rotation waits for it. */
+    /** Called when the process ends, so that no rotation waits for it. */
     forget: () => rings.note(own.processId, []),
 
-    /** The key ids of every process that runs, of this one too. */
+    /** The key ids of every process that runs, including this one. */
     async all(): Promise<string[][]> {
       const noted = await rings.noted(NOTED_WITHIN_MS)
       const others = noted.filter(({ processId }) => processId !== own.processId)
       return [own, ...others].map(({ keyIds }) => keyIds)
     },
 
-    /** Whether a process runs whose links lead elsewhere. */
+    /** Whether another process runs whose links lead elsewhere. */
     async isShared() {
       const noted = await rings.noted(NOTED_WITHIN_MS)
       return noted.some(({ processId: id }) => id.includes('.') && !id.startsWith(`${place}.`))
@@ -105,7 +105,7 @@ export function createOwnKeyRing(rings: KeyRings, keys: KeyRing, oauthUrl: strin
   }
 }
 
-/** Whether each process accepts what every other one signs and seals, and whether a rotation may take its next step. */
+/** Whether each process accepts what every other process signs and seals, and whether a rotation may take its next step. */
 export function ringsCheck(rings: readonly string[][]): CheckedStep<'keys'> {
   const all = rings.length
   const share = (those: readonly string[][]) => `in ${those.length} of ${all} processes`

@@ -4,15 +4,15 @@ import type { DerivedKey, KeyRing } from './keys.ts'
 export type LoginCodes = ReturnType<typeof createLoginCodes>
 
 const CODES = 1_000_000
-/** Larger words would make low codes likelier. */
+/** Larger numbers would make low codes likelier. */
 const UNBIASED_BELOW = Math.floor(2 ** 32 / CODES) * CODES
 
-/** The code that the mails of a login hold: six digits, always the same for the same login, and stored nowhere. */
+/** The code in the mails of a login: six digits, always the same for the same login, and stored nowhere. */
 export function createLoginCodes(keys: KeyRing) {
   return {
     codeOf: (loginId: string) => codeUnder(keys('login_code')[0], loginId),
 
-    /** Whether any key of the ring makes this code, which `readCode` answered. Compares in constant time. */
+    /** Whether a key of the ring makes this code, which comes from `readCode`. Compares in constant time. */
     isCodeOf(code: string, loginId: string) {
       const given = Buffer.from(code)
       const codes = keys('login_code').map((key) => Buffer.from(codeUnder(key, loginId)))
@@ -28,7 +28,7 @@ function codeUnder({ bytes }: DerivedKey, loginId: string): string {
   }
 }
 
-/** The code that was typed, in the digits of any script. Blanks, hyphens and invisible marks are ignored. `undefined`: not six digits. */
+/** The code that the user typed, in digits of any script. Blanks, hyphens and invisible marks are ignored. `undefined`: not six digits. */
 export function readCode(typed: string): string | undefined {
   const code = typed
     .slice(0, 100)

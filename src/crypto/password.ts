@@ -6,7 +6,7 @@ import type { Settings } from '../settings/table.ts'
 
 interface RefusedPassword extends Omit<RefusedNewPassword, 'refusal'> {
   refusal: PasswordRefusal
-  /** What is wrong besides, in the other field. */
+  /** What is also wrong, in the other field. */
   also?: RefusedNewPassword['refusal'] | undefined
 }
 
@@ -33,14 +33,14 @@ export function refuseLength(password: string, limits: Limits): RefusedNewPasswo
   return isTooShort ? { refusal: 'password_too_short' } : undefined
 }
 
-/** How many at the end do not fit. */
+/** How many characters at the end do not fit. */
 function excessOf(characters: readonly string[], maxLength: number): number {
   let fitting = Math.min(characters.length, maxLength)
   while (!isShortEnough(characters.slice(0, fitting).join(''))) fitting--
   return characters.length - fitting
 }
 
-/** Whether bcrypt reads all of it. No other password is ever set. */
+/** Whether bcrypt reads the whole password. No other password is ever set. */
 export function isReadWhole(password: string): boolean {
   return isPlain(password) && isShortEnough(password)
 }

@@ -1,7 +1,7 @@
 import type { SecretBox } from './secret-box.ts'
 import type { CapturedRequest, PendingLogin, PendingLoginStore } from '../store/index.ts'
 
-/** Parts of a captured request with which a reader of the database could do something, or learn about a person. */
+/** Parts of a captured request that would let a reader of the database act, or learn about a person. */
 interface Secrets extends Pick<CapturedRequest, 'deviceCode' | 'parJti'> {
   idTokenHint?: unknown
   /** It repeats `idTokenHint`. */

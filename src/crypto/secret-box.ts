@@ -8,7 +8,7 @@ const TAG_BYTES = 16
 export type SecretBox = ReturnType<typeof createSecretBox>
 
 /**
- * Encrypts secrets at rest as a compact JWE, `dir` with A256GCM (RFC 7516), under the first key of the ring. Each is bound to its
+ * Encrypts secrets at rest as a compact JWE, `dir` with A256GCM (RFC 7516), under the first key of the ring. Each secret is bound to its
  * purpose, such as the host that a password was given for.
  */
 // Not with jose: WebCrypto takes ten times as long, and each record of the provider is sealed.
@@ -24,7 +24,7 @@ export function createSecretBox(keys: KeyRing) {
       return `${header}..${parts.join('.')}`
     },
 
-    /** `undefined`: it was altered, has another purpose, or no key of the ring opens it. */
+    /** `undefined`: the secret was altered, has another purpose, or no key of the ring opens it. */
     open(sealed: string, purpose: string): string | undefined {
       const [header = '', wrapped, ...encoded] = sealed.split('.')
       const key = keys('jwe').find((candidate) => header === headerOf(candidate, purpose))

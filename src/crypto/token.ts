@@ -5,7 +5,7 @@ export function newToken(): string {
   return randomBytes(32).toString('base64url')
 }
 
-/** Whether it has the form of one. Anything else needs no look-up. */
+/** Whether the value has the form of a token. Anything else needs no look-up. */
 export function isToken(value: string): boolean {
   return /^[A-Za-z0-9_-]{43}$/.test(value)
 }
@@ -15,7 +15,7 @@ export function hashToken(token: string): string {
   return createHash('sha256').update(token).digest('hex')
 }
 
-/** An identifier for a record; not a secret. Never with a hyphen first, which would be an option on a command line. */
+/** An identifier for a record; not a secret. It never begins with a hyphen: a command line would read that as an option. */
 export function newId(): string {
   const id = randomBytes(16).toString('base64url')
   return id.startsWith('-') ? newId() : id
@@ -30,7 +30,7 @@ export function idOf(values: unknown): string {
     .replace(/^-/, '_')
 }
 
-/** Whether it has the form of one. */
+/** Whether the value has the form of an identifier. */
 export function isId(value: string): boolean {
   return /^[A-Za-z0-9_-]{22}$/.test(value)
 }

@@ -6,16 +6,16 @@ import { brotliDecompress } from 'node:zlib'
 /** Made by `.ci/common-passwords.ts`, out of the lists that `NOTICE` names. */
 export const LIST = new URL('./common-passwords.br', import.meta.url)
 
-/** Of each hash. One good password in 2.6 million has the hash of a common one so far, and is refused. */
+/** How many bytes of each hash are kept. One good password in 2.6 million shares them with a common one so far, and is refused. */
 export const KEY_BYTES = 5
 
 let list: Promise<Buffer> | undefined
 
-/** Reads the list, once in a process: 2 MB of memory, and nothing before. */
+/** Reads the list once in a process. It takes 2 MB of memory, and none before. */
 export function loadCommonPasswords(): Promise<Buffer> {
   const unpacked = async () => promisify(brotliDecompress)(await readFile(LIST))
   list ??= unpacked().catch((error: unknown) => {
-    // The next call tries again: perhaps no file handle was left.
+    // The next call tries again: perhaps no file handle was free.
     list = undefined
     throw error
   })
@@ -42,7 +42,7 @@ export async function isCommon(password: string): Promise<boolean> {
   return false
 }
 
-/** As it is compared: a capital letter makes a common password no safer. */
+/** The form that is compared: a capital letter makes a common password no safer. */
 export function folded(password: string): string {
   return password.normalize('NFKC').toLowerCase().trim()
 }

@@ -1,6 +1,6 @@
 /**
- * How passwords are hashed and compared, and which new ones are refused beyond their length. The folder never knows where a password was
- * typed, or what is done with it.
+ * How passwords are hashed and compared, and which new ones are refused for more than their length. The folder knows neither where a user
+ * typed a password, nor what it is for.
  */
 import type { CheckedOptions } from '../options.ts'
 import { within, type Clock } from '../clock.ts'
@@ -15,7 +15,7 @@ import { createIsLeaked } from './range-service.ts'
 
 export type PasswordRules = ReturnType<typeof createPasswords>['passwordRules']
 
-/** Passwords are hashed, compared, and checked beyond their length. */
+/** Hashes and compares passwords. `passwordRules` checks new ones, beyond their length. */
 export function createPasswords(options: CheckedOptions, settings: () => Settings) {
   const { hashing, bcryptCost, brand, baseUrl, validatePassword, clock, log } = options
   const service = [brand.name, baseUrl.hostname]
@@ -33,7 +33,7 @@ export function createPasswords(options: CheckedOptions, settings: () => Setting
   const hashes = createHashing(hashing, bcryptCost, warnOfCost)
 
   /**
-   * @returns `undefined`: the password is good. It never answers `excess`, a refusal of the length, or `password_current`.
+   * @returns `undefined`: the password is good. It answers neither `excess`, a refusal of the length, nor `password_current`.
    * @throws `ERR_VALIDATOR_FAILED` if the host's check failed.
    */
   async function validate(password: string, user: User): Promise<RefusedNewPassword | undefined> {
@@ -62,7 +62,7 @@ export function createPasswords(options: CheckedOptions, settings: () => Setting
       return isCurrent ? { refusal: 'password_current' } : undefined
     },
 
-    /** So that the first user does not wait for the list, or finds it missing. */
+    /** Loads the list, or checks that it is there while no setting uses it. So the first user neither waits for it nor misses it. */
     async load() {
       await (isOn() ? loadCommonPasswords() : expectCommonPasswords())
     },
@@ -73,7 +73,7 @@ export function createPasswords(options: CheckedOptions, settings: () => Setting
 const HOST_MS = 2_000
 const MAX_REASON = 300
 
-/** Fails closed. Of an error of the host it keeps the name alone, because the message may quote the password. */
+/** Fails closed. It keeps only the name of a host's error, because the message may quote the password. */
 async function askHost(
   validate: ValidatePassword,
   password: string,

@@ -4,7 +4,7 @@ import { folded } from './common.ts'
 /** Shorter names are in many good passwords by chance. */
 const MIN_LENGTH = 3
 
-/** Names of the account and of the service that anyone may know. */
+/** Names of the account and of the service that strangers may know. */
 export function namesOf(
   { username, email }: Pick<User, 'username' | 'email'>,
   service: readonly (string | undefined)[],
@@ -16,8 +16,8 @@ export function namesOf(
 }
 
 /**
- * Whether the password consists of such names, one or several, repeated or not. Digits and signs between them make it no better. Any
- * other letter does.
+ * Whether the password consists of such names, one or several, repeated or not. Digits and signs between them do not help. Any other
+ * letter does.
  */
 export function isMadeOf(password: string, names: readonly string[]): boolean {
   const wanted = folded(password)

@@ -13,10 +13,10 @@ const TELL_EVERY_MS = 60_000
 const LINE = /^([0-9A-F]{35}):(\d{1,15})$/i
 
 /**
- * Whether the password was leaked, as a service for ranges of hashes says (k-anonymity). The service gets the first 5 digits of
- * the SHA-1 hash, which hundreds of other leaked passwords have too. With padding, the length of its answer says nothing either.
+ * Whether the password was leaked, as a service for ranges of hashes says (k-anonymity). The service gets the first 5 digits of the SHA-1
+ * hash, which hundreds of other leaked passwords have too. With padding, the length of its answer says nothing either.
  *
- * @param url - in front of the 5 digits. `undefined`: of Have I Been Pwned.
+ * @param url - the address in front of the 5 digits. `undefined`: that of Have I Been Pwned.
  * @returns `fault`: why there is no usable answer, without anything that was sent or answered.
  */
 export async function isInRange(
@@ -52,7 +52,7 @@ function countsIn(text: string): Map<string, number> {
   return counts
 }
 
-/** `false` also if the service cannot be asked, which is logged once a minute. */
+/** `false` also if the service cannot be asked. The log says so at most once a minute. */
 export function createIsLeaked(clock: Clock, log: Log) {
   let toldAt = -Infinity
   return async (password: string, url: string | undefined): Promise<boolean> => {

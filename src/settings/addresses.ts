@@ -1,27 +1,26 @@
-/** Whether a host or a mail address is what it should be, and which of them mean the same. */
+/** Checks hosts and mail addresses, and finds those that mean the same. */
 import { isIP, isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
 /**
- * Whether a host name, an IP address or the host of a URL means this machine. That is `localhost` and names below it (RFC
- * 6761), in any case. Or `127.0.0.0/8`, also mapped to IPv6. Or `::1`, with or without brackets. There is no DNS look-up, so no
- * other name counts.
+ * Whether a host name, an IP address or the host of a URL means this machine. These do: `localhost` and names below it (RFC 6761), in any
+ * case; `127.0.0.0/8`, also mapped to IPv6; `::1`, with or without brackets. There is no DNS look-up, so no other name counts.
  */
 export function isLoopbackHost(host: string): boolean {
   const bare = host.replace(/^\[(.*)\]$/, '$1')
   return ipOf(bare)?.range() === 'loopback' || /^([a-z0-9-]+\.)*localhost$/i.test(bare)
 }
 
-/** Whether others can read what goes there and back. */
+/** Whether others on the network can read what goes to this address and back. */
 export function isInTheClear({ protocol, hostname }: URL): boolean {
   return protocol === 'http:' && !isLoopbackHost(hostname)
 }
 
-/** An address, an IPv4 one also where it is mapped to IPv6. `undefined`: the text is none, or not in one of the usual spellings. */
+/** The IP address that the text means. An IPv4 address mapped to IPv6 becomes IPv4. `undefined`: it means none, or is spelled unusually. */
 export function ipOf(text: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
   if (!isIP(text)) return undefined
   if (!isIPv6(text)) return ipaddr.IPv4.parse(text)
-  // A zone id names an interface of ours (RFC 4007, 11). The library takes `::192.0.2.1`, which is no mapped address, for one.
+  // A zone id names an interface of this machine (RFC 4007, 11). The library mistakes the text `::192.0.2.1` for a mapped address.
   const { hostname } = new URL(`http://[${text.replace(/%.*/s, '')}]`)
   return ipaddr.process(hostname.slice(1, -1))
 }
@@ -38,7 +37,7 @@ export function isMailAddress(value: string): boolean {
   return value.length <= 254 && ADDRESS.test(value)
 }
 
-/** So much of an address as its owner knows it by: `b•••@e•••.com`. `undefined`: no mail can go there. */
+/** As much of an address as its owner needs to know it: `b•••@e•••.com`. `undefined`: no mail can go there. */
 export function maskedAddress(address = ''): string | undefined {
   if (!isMailAddress(address)) return undefined
   const [local = '', domain = ''] = address.split('@')
@@ -46,7 +45,7 @@ export function maskedAddress(address = ''): string | undefined {
   return `${local.slice(0, 1)}•••@${domain.slice(0, 1)}•••${end}`
 }
 
-/** The same for the addresses that are surely one mailbox: in any case, with any tag, and at Gmail with any dots. */
+/** The same text for all addresses that are surely one mailbox: in any case, with any tag, and at Gmail with any dots. */
 export function mailboxOf(address: string): string {
   const [, mailbox = '', domain = ''] =
     /^(.[^+@]*)(?:\+[^@]*)?(@.*)$/.exec(address.toLowerCase()) ?? []
@@ -54,7 +53,7 @@ export function mailboxOf(address: string): string {
   return isGmail ? `${withoutDots(mailbox)}@gmail.com` : mailbox + domain
 }
 
-/** The same for the addresses that many mail servers put into one mailbox. It counts, and identifies no person. */
+/** The same text for all addresses that many mail servers put into one mailbox. It is for counting, and identifies no person. */
 export function mailboxKey(address: string): string {
   const [mailbox = '', domain = ''] = mailboxOf(address).split('@')
   return `${withoutDots(mailbox)}@${domain}`

@@ -1,4 +1,4 @@
-/** A change of the settings: what it is checked for, what it warns of, and which secrets it takes along. Each secret is for one server. */
+/** A change of the settings: its checks, its warnings, and the secrets that it deletes. Each secret is for one server. */
 import type { Report, Setting, SettingProblem, Values } from './kinds.ts'
 import {
   MASK,
@@ -16,10 +16,10 @@ import { isSmtpConfigured, settingNamed, type SettingTexts, type Settings } from
 const MAX_SHOWN = 64
 
 /**
- * The settings with these changes: all of them, or none and what is wrong.
+ * The settings with all of these changes. If one is wrong, none is applied, and `problems` says what is wrong.
  *
- * @param hasTransport - the transport of a host sends the mails.
- * @returns `forgotten`: names of the secrets that another server had.
+ * @param hasTransport - whether a transport of the host sends the mails.
+ * @returns `forgotten`: names of the secrets that are deleted, because they were for another server.
  */
 export function applied(held: OpenedSettings, given: WantedSettings, hasTransport: boolean) {
   const problems: SettingProblem[] = []
@@ -47,7 +47,7 @@ function toldOf([secret, moved]: Forgotten): string {
   return `${moved.join(' and ')} changed without ${secret}: the old ${what} was deleted`
 }
 
-/** `undefined`: it is acceptable. */
+/** What the setting expects instead. `undefined`: the value is acceptable. */
 function whyNot(setting: Setting<unknown> | undefined, value: unknown): string | undefined {
   if (!setting) return 'the name of a setting'
   if (value === undefined || (setting.secret && value === MASK)) return undefined
@@ -55,7 +55,7 @@ function whyNot(setting: Setting<unknown> | undefined, value: unknown): string |
   return setting.parse(value) === undefined ? setting.expected : undefined
 }
 
-// A misspelled name may be that of a secret.
+// A misspelled name may be the name of a secret.
 function shown(setting: Setting<unknown> | undefined, value: unknown): string {
   if (!setting) return 'an unknown name'
   if (typeof value !== 'string') return kindOf(value)
@@ -97,10 +97,10 @@ function warningsOf(values: Values, hasTransport: boolean): string[] {
   return warnings
 }
 
-/** What each secret was given for: it is sealed for that, forgotten with it, and never sent to another server. */
+/** The server that each secret is for. The secret is sealed for it, deleted when it changes, and never sent to another server. */
 const GIVEN_FOR: Record<string, (keyof SettingTexts)[]> = {
   smtp_password: ['smtp_host', 'smtp_port'],
-  // They are as good as what the mail server is shown for them.
+  // The token endpoint exchanges them for access tokens, which the mail server gets. So they are for both.
   smtp_oauth_client_secret: ['smtp_host', 'smtp_port', 'smtp_oauth_token_endpoint'],
   smtp_oauth_refresh_token: ['smtp_host', 'smtp_port', 'smtp_oauth_token_endpoint'],
 }
@@ -109,16 +109,16 @@ const SECRETS = Object.entries(GIVEN_FOR)
 /** Names of the settings that say which server a secret is for. */
 export const givenFor = (secret: string): readonly string[] => GIVEN_FOR[secret] ?? []
 
-/** What a secret is sealed for. So a writer of the database cannot have it sent to another server. */
+/** What a secret is sealed for. So a stranger who can write to the database cannot send it to another server. */
 export function purposeOf(name: string, values: Values): string {
   const given = givenFor(name).map((each) => values[each] ?? '')
   return `${name} for ${given.join(' port ')}`
 }
 
-/** The name of a secret, and of what changed without it. */
+/** The name of a secret, and the names of the settings that changed without it. */
 type Forgotten = [secret: string, moved: string[]]
 
-/** Where the server changes without them, its secrets go. */
+/** Deletes each secret whose server changes, unless a new secret comes along. */
 function forgetSecretsOfOtherServer(
   held: OpenedSettings,
   wanted: WantedSettings,
@@ -133,12 +133,12 @@ function forgetSecretsOfOtherServer(
   })
 }
 
-/** Whether the way of logging in that these values mean uses the secret. */
+/** Whether the login at the mail server, with these values, uses the secret. */
 export function isOfLogin(secret: string, values: Values): boolean {
   return (secret !== 'smtp_password') === (values['smtp_auth'] === 'xoauth2')
 }
 
-/** The settings in force. Where no key opens a secret of the login, they say so. */
+/** The settings in force. If no key opens a secret of the login, `smtpFault` says so. */
 export function openedSettings({ values, inForce }: OpenedSettings, report?: Report): Settings {
   const locked = SECRETS.map(([secret]) => secret).find(
     (secret) => isOfLogin(secret, inForce) && secret in values && !(secret in inForce),
@@ -147,7 +147,7 @@ export function openedSettings({ values, inForce }: OpenedSettings, report?: Rep
   return { ...parseAll(inForce, report), smtpFault }
 }
 
-/** Those of `wanted` that have no stored value; a secret comes with its server, or not at all. */
+/** Those of `wanted` that have no stored value. A secret is left out if the stored values name another server. */
 export function unset(wanted: WantedSettings, stored: Values): WantedSettings {
   const isForAnotherServer = (secret: string) =>
     givenFor(secret).some((name) => stored[name] !== undefined && stored[name] !== wanted[name])

@@ -28,10 +28,10 @@ const UNREAD: Settings = {
   smtpFault: 'The stored settings were not read',
 }
 
-/** One version of the settings, as stored and as opened, without the secrets that no key opens. */
+/** One version of the settings, as stored and as opened. The opened values lack the secrets that no key opens. */
 export type Held = StoredSettings & OpenedSettings
 
-/** Holds in memory what is stored, follows it, and writes it. */
+/** Holds the stored settings in memory, follows their changes, and writes them. */
 export function createHeldSettings(store: SettingsStore, box: SecretBox, log: Log) {
   let held: Held = { version: -1, values: {}, plain: {}, inForce: strictestValues }
   let current = UNREAD
@@ -58,10 +58,10 @@ export function createHeldSettings(store: SettingsStore, box: SecretBox, log: Lo
   }
 
   const ofAll = oneAtATime()
-  // One look or change after the other: none sees half of another, or takes back a newer one.
+  // Reads and changes run one after the other: none sees half of another, or undoes a newer one.
   const inTurn = <T>(work: () => Promise<T>) => ofAll('settings', work)
 
-  // A caller joins those who wait for their turn. So in an outage no caller waits for more than two reads.
+  // Callers that wait for their turn share one read. So in an outage no caller waits for more than two reads.
   function follow(): Promise<void> {
     waiting ??= inTurn(async () => {
       waiting = undefined
@@ -71,19 +71,19 @@ export function createHeldSettings(store: SettingsStore, box: SecretBox, log: Lo
     return waiting
   }
 
-  /** Writes what `next` makes of what is stored, if it can be read, and again if another process wrote meanwhile. */
+  /** Writes what `next` makes of the stored settings, if they can be read. If another process writes meanwhile, it tries again. */
   async function write<T>(
     next: (held: Held) => Promise<{ outcome: T } | (Change & { outcome: T })>,
   ): Promise<T | 'unreadable'> {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
-      // Whatever the version says: a record edited by hand keeps its own.
+      // Also if the version is the same: a record edited by hand keeps its version.
       hold(await store.read())
       if (held.isUnreadable) return 'unreadable'
       const change = await next(held)
       if (!('values' in change)) return change.outcome
       const stored = nextVersion(held, change)
       if (await store.write(stored.values, held.version, stored.history)) {
-        // Not read again: this change is done, even if another one came since, or the database is gone.
+        // Not read again: this change is done, even if another change came since, or the database is gone.
         hold(stored)
         return change.outcome
       }
@@ -101,14 +101,14 @@ export function createHeldSettings(store: SettingsStore, box: SecretBox, log: Lo
   }
 }
 
-// Not the version alone: a record that was edited by hand keeps its own.
+// Not the version alone: a record edited by hand keeps its version.
 export function etagOf({ version, values, isUnreadable = false }: StoredSettings): string {
   const entries = Object.entries(values).sort(([a], [b]) => (a < b ? -1 : 1))
   const digest = createHash('sha256').update(JSON.stringify([isUnreadable, entries]))
   return `"${version}-${digest.digest('base64url').slice(0, 16)}"`
 }
 
-/** Opens what is sealed; a secret that cannot be opened is left out. */
+/** Opens the sealed values. A secret that cannot be opened is reported and left out. */
 function openAll(values: Values, box: SecretBox, report: Report) {
   const opened: Values = {}
   for (const [name, value] of Object.entries(values)) {
@@ -119,7 +119,7 @@ function openAll(values: Values, box: SecretBox, report: Report) {
   return opened
 }
 
-/** Those that changed, and each secret that is for another server than before. */
+/** The changed values, and each secret that is for another server than before. Secrets are sealed. */
 export function sealAll(changed: string[], before: Values, values: Values, box: SecretBox) {
   const sealed: Values = {}
   for (const [name, value] of Object.entries(values)) {

@@ -3,12 +3,12 @@ import type { SettingsVersion, StoredSettings } from '../store/index.ts'
 import type { Values } from './kinds.ts'
 import { settingNamed } from './table.ts'
 
-/** How many versions are kept, the present one among them. */
+/** How many versions are kept, including the present one. */
 const KEPT = 20
 
 export type Author = Required<Pick<SettingsVersion, 'at' | 'actor'>>
 
-/** What the settings become. `changed`: names of those that are others now. `by`: `undefined`: no author is named. */
+/** What the settings become. `changed`: names of the settings with a new value. `by` is `undefined`: no author is named. */
 export interface Change {
   values: Values
   changed: string[]
@@ -21,7 +21,7 @@ export interface ToldVersion extends Omit<SettingsVersion, 'secrets'> {
   changes?: { key: string; before?: string | undefined; after?: string | undefined }[]
 }
 
-/** The versions that are kept, newest first: the present one is always there, as it is stored now. */
+/** The kept versions, newest first. The first is the present one, as it is stored now. */
 export function historyOf(stored: StoredSettings): ToldVersion[] {
   const versions = versionsOf(stored).flat()
   const told: ToldVersion[] = []
@@ -33,7 +33,7 @@ export function historyOf(stored: StoredSettings): ToldVersion[] {
   return told
 }
 
-/** What is written in place of what is stored. */
+/** The record that replaces the stored one. */
 export function nextVersion(stored: StoredSettings, { values, changed, by }: Change) {
   const version = stored.version + 1
   const [earlier, present] = versionsOf(stored)
@@ -46,14 +46,14 @@ export function nextVersion(stored: StoredSettings, { values, changed, by }: Cha
   return { version, values, history: history.slice(-KEPT) }
 }
 
-/** The earlier ones are oldest first. What is stored now may have been written by hand: then no author is named. */
+/** The earlier versions, oldest first, and the present one. If the record was edited by hand, the present version has no author. */
 function versionsOf({
   version,
   values,
   history = [],
 }: StoredSettings): [earlier: SettingsVersion[], present: SettingsVersion] {
   const open = withoutSecrets(values)
-  // A secret may have been written into it by hand.
+  // The history may hold a secret that was written into it by hand.
   const kept = history.map((one) => ({ ...one, values: withoutSecrets(one.values) }))
   const present = kept.find((one) => one.version === version)
   const isAsWritten = present && isDeepStrictEqual(present.values, open)
@@ -63,7 +63,7 @@ function versionsOf({
   ]
 }
 
-/** What is no setting may be a misspelled secret. */
+/** Unknown names go too: they may be misspelled secrets. */
 function withoutSecrets(values: Values): Values {
   return Object.fromEntries(
     Object.entries(values).filter(([name]) => settingNamed(name)?.secret === false),

@@ -1,4 +1,4 @@
-/** The kinds of settings: how each is read, and how it says what it takes. */
+/** The kinds of settings: how each is read, and how it says what it accepts. */
 import { isIP } from 'node:net'
 import { isInTheClear } from './addresses.ts'
 
@@ -8,38 +8,38 @@ export interface Setting<T> {
   /** Its name on the wire. */
   name: string
   type: SettingType
-  /** As sent over the wire. `undefined`: none. */
+  /** As sent over the wire. `undefined`: there is no default. */
   default: string | undefined
-  /** In force where the stored value is not valid, and none was in force before. `undefined`: the default, whatever was before. */
+  /** In force if the stored value is not valid and there was none before. `undefined`: the default is in force, whatever was before. */
   strictest?: string
-  /** From the least to the most that is accepted. `undefined`: `expected` says it all. */
+  /** From the least to the greatest accepted value. `undefined`: `expected` says it all. */
   bounds: string | undefined
   /** What a value must be, to end the sentence "expected …". */
   expected: string
-  /** The values that there are. `undefined`: more than can be told. */
+  /** All accepted values. `undefined`: they are too many to list. */
   values: readonly string[] | undefined
   meaning: string
   /** Secrets are encrypted at rest and shown as `"***"`. */
   secret: boolean
-  /** `undefined`: not acceptable. */
+  /** `undefined`: the value is not acceptable. */
   parse(value: string): T | undefined
 }
 
 /** Settings by name, as sent over the wire. */
 export type Values = Record<string, string>
 
-/** Tells what is wrong with a stored value, never the value. */
+/** Gets what is wrong with a stored value. `problem` never holds the value. */
 export type Report = (key: string, value: string, problem: string) => void
 
-/** One thing wrong with a request to change settings. */
+/** One thing that is wrong with a request to change settings. */
 export interface SettingProblem {
   key: string
   expected: string
-  /** What came; never the value of a secret, or of a setting that does not exist. */
+  /** What was sent; never the value of a secret, or of a setting that does not exist. */
   got: string
 }
 
-/** `undefined`: there is none, also by default. */
+/** The parsed value, or the default if there is no valid one. `undefined`: the value is empty, or there is no default. */
 export function parseOne<T>(
   setting: Setting<T>,
   value: string | undefined,
@@ -63,7 +63,7 @@ interface About {
   strictest?: string
 }
 
-/** With what most settings have not. */
+/** Adds what most settings have in common. */
 function row<T extends string, N extends string, D, A>(type: T, name: N, byDefault: D, about: A) {
   const plain = { bounds: undefined, values: undefined, secret: false }
   return { ...plain, ...about, type, name, default: byDefault }
@@ -163,7 +163,7 @@ export function text<N extends string>(
 const DURATION =
   /^(?:([1-9]\d{0,5})d)?(?:([1-9]\d{0,5})h)?(?:([1-9]\d{0,5})m)?(?:([1-9]\d{0,5})s)?$/
 
-/** Milliseconds of a duration such as `1h30m` or `7d`, largest unit first. `undefined`: it is anything else. */
+/** Milliseconds of a duration such as `1h30m` or `7d`, largest unit first. `undefined`: the text is no duration. */
 export function parseDuration(value: string): number | undefined {
   const match = DURATION.exec(value)
   if (value === '' || !match) return undefined
@@ -178,7 +178,7 @@ export function isHost(value: string): boolean {
   return isIP(value) !== 0 || HOST_NAME.test(value)
 }
 
-/** Of a service that secrets, or parts of their hashes, are sent to. */
+/** Whether it can be the address of a service that gets secrets, or parts of their hashes. */
 export function isEndpoint(value: string): boolean {
   if (!isPrintable(value) || !URL.canParse(value)) return false
   const url = new URL(value)

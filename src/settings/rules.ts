@@ -14,17 +14,17 @@ import {
   type Settings,
 } from './table.ts'
 
-/** Stands for a secret in the admin API. Sent back, it keeps the secret. */
+/** Stands for a secret in the admin API. If a client sends it back, the secret stays. */
 export const MASK = '***'
 
-/** Settings by name; `undefined` takes the stored value away. */
+/** Settings by name; `undefined` removes the stored value. */
 export type WantedSettings = Record<string, unknown>
 
-/** The settings as stored, with their secrets opened where a key does. */
+/** The settings as stored (`values`), and with all secrets that a key opens (`plain`). */
 export interface OpenedSettings {
   values: Values
   plain: Values
-  /** `plain`, but for what fails closed, and for a maximum below the minimum. */
+  /** `plain`, except for values that fail closed, and for a maximum below the minimum. */
   inForce: Values
 }
 
@@ -38,14 +38,14 @@ export function parseAll(values: Values, report?: Report): Settings {
   return Object.fromEntries(parsed) as Settings
 }
 
-/** In force until a process has read its settings. */
+/** In force until the process has read the stored settings. */
 export const strictestValues: Values = Object.fromEntries(
   allSettings.flatMap(({ name, strictest }) =>
     strictest === undefined ? [] : [[name, strictest]],
   ),
 )
 
-/** Replaces each invalid value whose setting has a strictest one: by that of `before`, else the default, else the strictest. */
+/** Replaces each invalid value of a setting that has `strictest`: by the one of `before`, else the default, else `strictest`. */
 export function failClosed(values: Values, before: Values, report?: Report): Values {
   const closed = { ...values }
   for (const { name, strictest, default: byDefault, parse } of allSettings) {
@@ -58,7 +58,7 @@ export function failClosed(values: Values, before: Values, report?: Report): Val
   return closed
 }
 
-/** As sent over the wire: secrets masked, those without a value left out. */
+/** The settings as sent over the wire. Secrets are masked; settings without a value are left out. */
 export function shownOf(values: Values): Values {
   const shown: Values = {}
   for (const { name, default: byDefault, secret, parse } of allSettings) {
@@ -92,7 +92,7 @@ export function straysOf({ plain, inForce }: OpenedSettings, given: WantedSettin
   return isMeant && plain[max.name] !== inForce[max.name] ? { [max.name]: undefined } : {}
 }
 
-// Two that were stored by hand and exclude each other are no reason to refuse a change of something else.
+// Two lengths that contradict each other may have been stored by hand. Changes of other settings still work.
 export function contradiction(values: Values, wanted: WantedSettings): SettingProblem[] {
   const [least, most] = lengthsOf(values)
   if (least <= most) return []
@@ -103,7 +103,10 @@ export function contradiction(values: Values, wanted: WantedSettings): SettingPr
   return [{ key: max.name, expected: `at least ${min.name}, which is ${least}`, got: `"${most}"` }]
 }
 
-/** Names of the settings that the login at the mail server still needs. Without any of them nothing is missing. */
+/**
+ * Names of the settings that the login at the mail server still needs. If `smtp_auth` is `password` and neither username nor password is
+ * set, there is no login, so nothing is missing.
+ */
 export function missingForLogin(settings: Settings): string[] {
   const isByToken = settings.smtpAuth === 'xoauth2'
   if (!isByToken && !settings.smtpUsername && !settings.smtpPassword) return []
@@ -120,11 +123,11 @@ interface Recommendation {
   value: string
   /** What it is good for, to end the sentence "so that …". */
   reason: string
-  /** Whether these settings are as good, or stricter, which no advice should change. */
+  /** Whether these settings are as good or stricter. Then no advice is given. */
   isMet(settings: Settings): boolean
 }
 
-/** What suits most services better than the default, which goes by the letter of the specification. Each row says why. */
+/** Values that suit most services better than the defaults, which follow the specification to the letter. Each row says why. */
 export const recommendations: readonly Recommendation[] = [
   {
     name: 'email_link_confirmation',
@@ -155,13 +158,13 @@ export const recommendations: readonly Recommendation[] = [
     name: 'validation_min_password_length',
     value: '15',
     reason: 'a password is hard to guess also where it is the only factor',
-    // Above a lower maximum it would be refused, and all others with it.
+    // A minimum above a lower maximum would be refused, and all other changes with it.
     isMet: ({ minPasswordLength, maxPasswordLength }) =>
       minPasswordLength >= 15 || maxPasswordLength < 15,
   },
 ]
 
-/** Those that these settings do not meet. */
+/** The recommendations that these settings do not meet. */
 export function unmetBy(settings: Settings): Recommendation[] {
   return recommendations.filter(({ isMet }) => !isMet(settings))
 }

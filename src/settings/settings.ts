@@ -1,6 +1,6 @@
 /**
  * The settings of section 2.5: their table, their kinds, what values mean, and the one keeper that holds, shows and changes them. The
- * folder never knows who reads a setting, nor how an admin asks for a change.
+ * folder knows neither the readers of a setting, nor how an admin asks for a change.
  */
 import type { SecretBox } from '../crypto/secret-box.ts'
 import type { Log } from '../contract/index.ts'
@@ -15,17 +15,17 @@ import { settingNamed } from './table.ts'
 interface ChangeConditions {
   /** For the history. `undefined`: no author is named. */
   by?: Author
-  /** ETags, one of which the settings must have. `undefined`: whatever they have. */
+  /** The settings must have one of these ETags. `undefined`: any ETag will do. */
   ifMatch?: readonly string[] | undefined
-  /** Everything is checked, nothing applied; the answer is what would be. */
+  /** Checks everything and applies nothing. The answer is what a change would answer. */
   isDryRun?: boolean
-  /** Called with the keys just before they are changed, once more if another change was first. If it throws, nothing is changed. */
+  /** Called with the keys just before they are changed, and again if another change came first. If it throws, nothing is changed. */
   announce?(keys: string[]): Promise<void>
 }
 
 /**
- * The settings in force, as sent over the wire, and names of those whose value is another one now. `stale`: they have none of the
- * ETags of `ifMatch`. Then, and where there are problems, nothing was changed.
+ * The settings in force, as sent over the wire, and the names of those with a new value. `stale`: they have none of the ETags of
+ * `ifMatch`. With `stale` or with problems, nothing was changed.
  */
 type Outcome =
   { settings: Values; changed: string[]; warnings: string[] } | SettingProblem[] | 'stale'
@@ -41,7 +41,7 @@ export function createSettingsKeeper(
   const held = createHeldSettings(store, box, log)
   const { current, faults, inTurn, follow } = held
 
-  /** `unreadable`: the record cannot be read, and is not written over. */
+  /** `unreadable`: the record cannot be read, and stays as it is. */
   async function change(
     wantedOf: (held: Held) => WantedSettings,
     { by, ifMatch, isDryRun = false, announce }: ChangeConditions,
@@ -66,35 +66,35 @@ export function createSettingsKeeper(
   }
 
   return {
-    /** The settings in force: held in memory, no round trip. */
+    /** The settings in force. They are in memory, so this reads no database. */
     current,
-    /** What is wrong with what is stored, as of the last look; never a value. */
+    /** What is wrong with the stored settings, as of the last read; never a value. */
     faults,
-    /** Takes over what is stored, if it is anything else: one read. */
+    /** Takes over the stored settings if they changed: one read. */
     refresh: follow,
-    /** As `current`, as sent over the wire. */
+    /** The same settings as `current`, as sent over the wire. */
     shown: () => shownOf(held.now().inForce),
 
-    /** The versions that are kept, newest first, and the ETag of the first: one read. */
+    /** The kept versions, newest first, and the ETag of the first: one read. */
     async history() {
       const stored = await store.read()
       if (stored.isUnreadable) return 'unreadable'
       return { versions: historyOf(stored), etag: etagOf(stored) }
     },
 
-    /** Takes over what is stored, and shows it: one read. */
+    /** Takes over the stored settings, and shows them: one read. */
     async read() {
       await follow()
       return { settings: shownOf(held.now().inForce), etag: etagOf(held.now()) }
     },
 
     /**
-     * The settings as they would be with these, of which nothing is applied. A secret goes to no other server than it was given for:
-     * `secretsLeft` names those of the login that are stored, and not among them.
+     * The settings as they would be with `wanted`. Nothing is applied. A stored secret goes to no other server than its own.
+     * `secretsLeft` names the secrets of the login that are left out for this reason.
      */
     tried: (wanted: WantedSettings) => triedOn(held.now(), wanted, hasTransport),
 
-    /** All keys are checked, then all are applied, or none. Effective at once in this process. */
+    /** Checks all keys, then applies all or none. This process uses them at once. */
     change: (wanted: WantedSettings, conditions: ChangeConditions = {}) =>
       inTurn(() => change(() => wanted, conditions)),
 
@@ -102,7 +102,7 @@ export function createSettingsKeeper(
     changeUnset: (wanted: WantedSettings, by?: Author) =>
       inTurn(() => change(({ values }) => unset(wanted, values), { ...(by && { by }) })),
 
-    /** Seals every secret with the first key of the ring; with `isDryRun`, tells what that would do. */
+    /** Seals every secret with the first key of the ring; with `isDryRun`, only answers what that would do. */
     reseal: ({ isDryRun = false, by }: Pick<ChangeConditions, 'isDryRun' | 'by'> = {}) =>
       inTurn(() =>
         held.write(async ({ values, plain }) => {
@@ -120,7 +120,7 @@ function triedOn(held: Held, wanted: WantedSettings, hasTransport: boolean) {
   if ('problems' in next) return next.problems
   const settings = openedSettings({ ...held, inForce: next.inForce })
   const isSecret = (name: string) => settingNamed(name)?.secret === true
-  // Where something else is missing too, that is what to tell.
+  // If something else is missing too, that is what the admin needs to know.
   const secretsLeft = missingForLogin(settings).every(isSecret)
     ? next.forgotten.filter((secret) => isOfLogin(secret, next.inForce))
     : []
@@ -130,11 +130,11 @@ function triedOn(held: Held, wanted: WantedSettings, hasTransport: boolean) {
 function changedBy(held: Held, wanted: WantedSettings, values: Values): string[] {
   const names = [...new Set([...Object.keys(values), ...Object.keys(wanted)])]
   return names.filter((name) => {
-    // What no key opens can be taken away too.
+    // A secret that no key opens can be removed too.
     if (!(name in held.plain || name in values)) {
       return name in held.values && wanted[name] === undefined
     }
-    // A default that is shown, and sent back, stays a default.
+    // A default that a client reads and sends back stays a default.
     const isDefault = !(name in held.values) && values[name] === settingNamed(name)?.default
     return values[name] !== held.plain[name] && !isDefault
   })
@@ -144,9 +144,9 @@ function toReseal({ values, plain }: Pick<Held, 'values' | 'plain'>, box: Secret
   const sealed = Object.entries(values).filter((entry) => isSealed(...entry))
   const opened = sealed.filter(([name]) => name in plain)
   return {
-    /** Names of the settings that another key had sealed. */
+    /** Names of the secrets that another key than the first had sealed. */
     resealed: opened.filter(([, value]) => !box.isCurrent(value)).map(([name]) => name),
-    /** Names of those that no key of the ring opens. */
+    /** Names of the secrets that no key of the ring opens. */
     unreadable: sealed.map(([name]) => name).filter((name) => !(name in plain)),
   }
 }

@@ -123,11 +123,11 @@ export const settingsTable = {
     meaning:
       'TLS to the SMTP server. auto: implicit on port 465, otherwise STARTTLS. Only a loopback host may go without TLS. ' +
       'implicit: TLS from the first byte. starttls: STARTTLS must succeed. none: no TLS.',
-    // The others work on some ports only.
+    // The other values work only on some ports.
     strictest: 'auto',
   }),
   auditRetention: duration('audit_retention', `${AUDIT_DAYS}d`, 3650 * DAY, {
-    // Links and dead letters are shown for a week, with what became of them.
+    // Links and dead letters are shown for a week, with their events.
     minDays: 7,
     meaning: 'How long the audit log keeps an event after it was recorded.',
   }),
@@ -156,13 +156,13 @@ export const settingsTable = {
 
 export type SettingKey = keyof typeof settingsTable
 
-/** The settings in force, parsed. Durations are milliseconds; `undefined` is none. */
+/** The settings in force, parsed. Durations are milliseconds; `undefined`: there is no value. */
 export type Settings = {
   [K in SettingKey]:
     | NonNullable<ReturnType<(typeof settingsTable)[K]['parse']>>
     | ((typeof settingsTable)[K]['default'] extends string ? never : undefined)
 } & {
-  /** Why nothing is sent, not even by a stand-in, whatever else is set. `undefined`: nothing is in the way. */
+  /** Why no mail is sent, not even by a stand-in, whatever else is set. `undefined`: nothing stops the mails. */
   smtpFault?: string | undefined
 }
 
@@ -173,7 +173,7 @@ export type SettingTexts = { [K in SettingKey as Table[K]['name']]: TextOf<Table
 
 type TextOf<S> = S extends { values: readonly (infer V extends string)[] } ? V : string
 
-/** Names of those that always have a value. */
+/** Names of the settings that always have a value. */
 export type DefaultedName = {
   [K in SettingKey]: Table[K]['default'] extends string ? Table[K]['name'] : never
 }[SettingKey]
