@@ -17,8 +17,8 @@ export interface AccountFlows extends Login, LoginPassword {
    */
   adapter(yours?: AdapterConstructor | AdapterFactory): AdapterFactory
   /**
-   * Adds our checks to an interaction policy, such as `interactionPolicy.base()`, and returns it. If you never call it,
-   * `attach` logs a warning; in production it throws a `TypeError`.
+   * Adds our checks to an interaction policy, such as `interactionPolicy.base()`, and returns it. If you never call it, `attach` logs a
+   * warning; in production it throws a `TypeError`.
    */
   policy(base: InteractionPolicy): InteractionPolicy
   /**
@@ -28,20 +28,20 @@ export interface AccountFlows extends Login, LoginPassword {
    */
   attach(provider: Provider): void
   /**
-   * Creates collections and indexes, reads the settings, and starts the workers. Call `attach` first. With `workers: false`,
-   * other processes send the mails and finish interrupted resets.
+   * Creates collections and indexes, reads the settings, and starts the workers. Call `attach` first. With `workers: false`, other
+   * processes send the mails and finish interrupted resets.
    */
   start(options?: { workers?: boolean }): Promise<void>
   /** Takes no more jobs, and waits for running ones: at most `withinMs` milliseconds (10,000 by default). */
   stop(options?: { withinMs?: number }): Promise<void>
   /**
-   * Whether this process can serve people now, for a readiness probe. It says nothing about accounts or mails, so it may be
-   * public. It answers within 2 seconds and never throws.
+   * Whether this process can serve people now, for a readiness probe. It says nothing about accounts or mails, so it may be public. It
+   * answers within 2 seconds and never throws.
    */
   health(): Promise<Health>
   /**
-   * The admin API for any host. Koa, Express, Fastify with middie: `app.use(flows.adminApi)`. `node:http`: `flows.adminApi(req,
-   * res, next)`. It answers below `adminPath` and passes other requests on.
+   * The admin API for any host. Koa, Express, Fastify with middie: `app.use(flows.adminApi)`. `node:http`: `flows.adminApi(req, res,
+   * next)`. It answers below `adminPath` and passes other requests on.
    */
   adminApi: Mount
   /**
@@ -50,17 +50,17 @@ export interface AccountFlows extends Login, LoginPassword {
    */
   wellKnownChangePassword: Mount
   /**
-   * Checks a new password like the forms of resets and invitations: its length, `password_blocklist`, and your `validatePassword`. Call
-   * it from your own pages to register or to change a password. With `password_blocklist` it also refuses the current password, which
-   * those forms do not compare. A user without `passwordHash` has no current password.
+   * Checks a new password like the forms of resets and invitations: its length, `password_blocklist`, and your `validatePassword`. Call it
+   * from your own pages to register or to change a password. With `password_blocklist` it also refuses the current password, which those
+   * forms do not compare. A user without `passwordHash` has no current password.
    *
    * @returns `undefined`: the password is good.
    * @throws `ERR_VALIDATOR_FAILED` if your `validatePassword` throws or is late; `ERR_OVERLOADED` if too many wait. Answer 503 to both.
    */
   validatePassword(password: string, user: User): Promise<RefusedNewPassword | undefined>
   /**
-   * Ends all sessions, grants and tokens of the account, and voids all links mailed to it. Call it when you disable an account: no old
-   * link works after you enable it again.
+   * Ends all sessions, grants and tokens of the account, and voids all links mailed to it. Call it when you disable an account: no old link
+   * works after you enable it again.
    *
    * A login that begins after this resolves stays valid. A login with the right password may survive if it is already running. If others
    * know the password, change it first.
@@ -83,8 +83,8 @@ export interface AccountFlows extends Login, LoginPassword {
     browser?: { req: IncomingMessage; res: ServerResponse },
   ): Promise<EndedAccount>
   /**
-   * Mails a link to an account without a password. With it, the owner chooses the first password, which also verifies the address. A
-   * later invitation ends the link of an earlier one. The account is looked up by its id, and checked as it is now.
+   * Mails a link to an account without a password. With it, the owner chooses the first password, which also verifies the address. A later
+   * invitation ends the link of an earlier one. The account is looked up by its id, and checked as it is now.
    *
    * @param parameters - the client that the page leads to afterwards: its `clientId` and a `redirectUri` that it registered.
    */

@@ -19,9 +19,9 @@ export const logJsonLines: Log = withoutValues((level, message, details) => {
 })
 
 /**
- * Removes from log entries what errors quote from their input. From the message and from `error`, it removes all text after the first
- * quote or brace. From every text, it removes addresses with a query or a user, and words long enough to be a token or a key. Each
- * becomes one `…`. Texts are cut after 1,000 characters.
+ * Removes from log entries what errors quote from their input. From the message and from `error`, it removes all text after the first quote
+ * or brace. From every text, it removes addresses with a query or a user, and words long enough to be a token or a key. Each becomes one
+ * `…`. Texts are cut after 1,000 characters.
  */
 export function withoutValues(log: Log): Log {
   return (level, message, details = {}) => {
@@ -40,8 +40,8 @@ export function framesOf(error: unknown): string[] {
 }
 
 /**
- * One line of JSON that is safe for terminals, editors and line splitters. Control and formatting characters, line separators
- * and halves of characters are escaped. A part that JSON cannot hold is left out, and the line says so.
+ * One line of JSON that is safe for terminals, editors and line splitters. Control and formatting characters, line separators and halves of
+ * characters are escaped. A part that JSON cannot hold is left out, and the line says so.
  */
 export function jsonLine(record: Record<string, unknown>): string {
   const { time, level, message } = record

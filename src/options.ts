@@ -47,8 +47,8 @@ export interface AccountFlowsOptions {
   /** Cost of the bcrypt hashes of new passwords; 12 by default. In production, a cost below 10 logs a warning. */
   bcryptCost?: number
   /**
-   * Hashes and compares passwords instead of bcrypt, for example with Argon2. It must also read the hashes that are already
-   * stored, or their users cannot sign in. A new password still has at most 72 bytes.
+   * Hashes and compares passwords instead of bcrypt, for example with Argon2. It must also read the hashes that are already stored, or
+   * their users cannot sign in. A new password still has at most 72 bytes.
    */
   hashing?: Hashing | undefined
   /** The random delay of 4.2 and 4.7; by default at least 250 ms, and up to 500 ms more. In production, no delay logs a warning. */
@@ -62,8 +62,8 @@ export interface AccountFlowsOptions {
   trustedProxies?: number
   /**
    * Your own check, such as a captcha, before a form requests a link: at forgot-password and at resend-verification. A denied person sees
-   * the same page after the same time, but gets no mail. If the check throws, the page says that it does not work for now. The check
-   * should take the same time with and without an account.
+   * the same page after the same time, but gets no mail. If the check throws, the page says that it does not work for now. The check should
+   * take the same time with and without an account.
    */
   beforeForgotPassword?: BeforeForgotPassword
   /** Your own check of each new password, after ours: `undefined` accepts it, `{ reason }` refuses it. See `docs/passwords.md`. */
@@ -76,16 +76,16 @@ export interface AccountFlowsOptions {
   /** Settings by their names on the wire. Each start stores those that have no stored value yet. */
   initialSettings?: Partial<SettingTexts>
   /**
-   * Sends the mails instead of SMTP; `smtp_host` and `smtp_port` are then not used. `docs/mail.md` has examples. A stand-in,
-   * such as `memoryMailbox()`, gets mails only while SMTP is not configured, and production refuses it. Without a transport,
-   * mails leave by SMTP, and wait until SMTP is configured.
+   * Sends the mails instead of SMTP; `smtp_host` and `smtp_port` are then not used. `docs/mail.md` has examples. A stand-in, such as
+   * `memoryMailbox()`, gets mails only while SMTP is not configured, and production refuses it. Without a transport, mails leave by SMTP,
+   * and wait until SMTP is configured.
    */
   transport?: MailTransport | undefined
   /** Name, logo, colour and addresses on every page and in every mail. `undefined`: a neutral look without gaps. */
   brand?: Brand | undefined
   /**
-   * Your own views directory, absolute or relative to the working directory. Each file replaces ours of the same name;
-   * `theme.css` is added to the style sheet. It is read once, at the start. See `docs/customizing.md`.
+   * Your own views directory, absolute or relative to the working directory. Each file replaces ours of the same name; `theme.css` is added
+   * to the style sheet. It is read once, at the start. See `docs/customizing.md`.
    */
   viewsDirectory?: string | undefined
   /** The language for readers whose language is unknown (BCP 47); its texts must exist. `en` by default. */

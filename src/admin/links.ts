@@ -104,8 +104,8 @@ function changedIn({ signature, parameters }: PastedLink, mailed: RequestParamet
 }
 
 /**
- * What became of a link, as the flows check it. `superseded`: a newer one took its place. `void`: the account changed since, or all
- * of its links were voided.
+ * What became of a link, as the flows check it. `superseded`: a newer one took its place. `void`: the account changed since, or all of its
+ * links were voided.
  */
 function shownState(token: Token, user: User | undefined, at: Date): Link['state'] {
   const state = linkState(token, user, at)

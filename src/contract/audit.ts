@@ -2,14 +2,11 @@ import type { ErrorCode, MailFault } from '../errors.ts'
 import type { MailKind } from './mail-kinds.ts'
 import type { TokenEnd } from '../store/tokens.ts'
 
-/**
- * All audit events of these flows (specification, section 6). docs/reference.md is generated from this list and from
- * `AuditEvent`.
- */
+/** All audit events of these flows (specification, section 6). docs/reference.md is generated from this list and from `AuditEvent`. */
 export const AUDIT_EVENT_TYPES = [
   /**
-   * A reset link was requested. If there is a `reason`, no mail follows. `denied`: your `beforeForgotPassword` refused
-   * the request. `too_many_requests` comes once for each network and minute.
+   * A reset link was requested. If there is a `reason`, no mail follows. `denied`: your `beforeForgotPassword` refused the request.
+   * `too_many_requests` comes once for each network and minute.
    *
    * @example ({ reason = 'mail_follows' }) => count('reset asked', reason)
    */
@@ -21,8 +18,7 @@ export const AUDIT_EVENT_TYPES = [
    */
   'password_reset_mail_sent',
   /**
-   * An attempt to send a mail failed, or the worker gave the mail up. `details` says at which step the mail server
-   * failed, and its reply.
+   * An attempt to send a mail failed, or the worker gave the mail up. `details` says at which step the mail server failed, and its reply.
    *
    * @example ({ reason, details }) => alert(reason, details?.step, details?.reply)
    */
@@ -41,8 +37,8 @@ export const AUDIT_EVENT_TYPES = [
    */
   'password_reset_completed',
   /**
-   * A verification link was requested. If there is a `reason`, no mail follows. `denied`: your `beforeForgotPassword`
-   * refused the request. `too_many_requests` comes once for each network and minute.
+   * A verification link was requested. If there is a `reason`, no mail follows. `denied`: your `beforeForgotPassword` refused the request.
+   * `too_many_requests` comes once for each network and minute.
    *
    * @example ({ reason = 'mail_follows' }) => count('verification asked', reason)
    */
@@ -54,15 +50,14 @@ export const AUDIT_EVENT_TYPES = [
    */
   'email_verification_mail_sent',
   /**
-   * An attempt to send a mail failed, or the worker gave the mail up. `details` says at which step the mail server
-   * failed, and its reply.
+   * An attempt to send a mail failed, or the worker gave the mail up. `details` says at which step the mail server failed, and its reply.
    *
    * @example ({ reason, details }) => alert(reason, details?.code)
    */
   'email_verification_mail_failed',
   /**
-   * A verification link was used that no longer works; once an hour for each link. `wrong_code`: the user typed a wrong
-   * code. `too_many_requests` is about forms, and comes once for each network and minute.
+   * A verification link was used that no longer works; once an hour for each link. `wrong_code`: the user typed a wrong code.
+   * `too_many_requests` is about forms, and comes once for each network and minute.
    *
    * @example ({ reason }) => count('verification refused', reason)
    */
@@ -92,15 +87,13 @@ export const AUDIT_EVENT_TYPES = [
    */
   'invitation_mail_sent',
   /**
-   * An attempt to send a mail failed, or the worker gave the mail up. `details` says at which step the mail server
-   * failed, and its reply.
+   * An attempt to send a mail failed, or the worker gave the mail up. `details` says at which step the mail server failed, and its reply.
    *
    * @example ({ reason, details }) => alert(reason, details?.code)
    */
   'invitation_mail_failed',
   /**
-   * An invitation was used that no longer works. `too_many_requests` is about forms, and comes once for each network and
-   * minute.
+   * An invitation was used that no longer works. `too_many_requests` is about forms, and comes once for each network and minute.
    *
    * @example ({ reason }) => count('invitation refused', reason)
    */
@@ -118,16 +111,15 @@ export const AUDIT_EVENT_TYPES = [
    */
   'sessions_ended',
   /**
-   * A client was notified that the account is ended there (back-channel logout), and has ended its sessions.
-   * `details.attempts` is the number of attempts.
+   * A client was notified that the account is ended there (back-channel logout), and has ended its sessions. `details.attempts` is the
+   * number of attempts.
    *
    * @example ({ clientId, details }) => note(clientId, 'was notified, attempts:', details.attempts)
    */
   'client_logout_sent',
   /**
-   * A client was not notified. The event comes with the first failure, such as `timeout`, `refused_address` or
-   * `http_500`. It comes again with the reason `gave_up` when no worker tries any more; `details.last` is then why the
-   * last attempt failed.
+   * A client was not notified. The event comes with the first failure, such as `timeout`, `refused_address` or `http_500`. It comes again
+   * with the reason `gave_up` when no worker tries any more; `details.last` is then why the last attempt failed.
    *
    * @example ({ clientId, reason }) => reason === 'gave_up' && alert('sessions live on at', clientId)
    */
@@ -140,9 +132,8 @@ export const AUDIT_EVENT_TYPES = [
   'password_changed',
 
   /**
-   * The reader of a mail pressed "This wasn't me". `details.mail` is the kind of mail. `details.password` is `blocked`
-   * if the password no longer works. `details.done` says what was done. `details.blocked` names the blocked password,
-   * and reveals nothing about a working one.
+   * The reader of a mail pressed "This wasn't me". `details.mail` is the kind of mail. `details.password` is `blocked` if the password no
+   * longer works. `details.done` says what was done. `details.blocked` names the blocked password, and reveals nothing about a working one.
    *
    * @example ({ accountId, details }) => alert(accountId, details.mail, details.password)
    */
@@ -160,8 +151,7 @@ export const AUDIT_EVENT_TYPES = [
    */
   'admin_auth_failed',
   /**
-   * An admin did something. Each action has its own details. For a forgotten account, there is `account_hash` and no
-   * `accountId`.
+   * An admin did something. Each action has its own details. For a forgotten account, there is `account_hash` and no `accountId`.
    *
    * @example ({ accountId, details }) => note(details.actor, details.action, accountId)
    */
@@ -169,8 +159,8 @@ export const AUDIT_EVENT_TYPES = [
 ] as const
 
 /**
- * One thing that happened. A `switch` on `type` narrows it to the fields of that event. It never contains a token, a
- * password, or an identifier that a stranger typed.
+ * One thing that happened. A `switch` on `type` narrows it to the fields of that event. It never contains a token, a password, or an
+ * identifier that a stranger typed.
  */
 export type AuditEvent =
   | Told<`${Flow}_requested`, OfMail & { reason?: NoMail; details?: { identifier_hash: string } }>
@@ -254,10 +244,9 @@ interface OfClient {
 }
 
 /**
- * What "This wasn't me" did. `stopped`: the links of that kind are void, and no login waits. `secured`: the password is
- * blocked, and everything is ended. `later`: a link that was mailed later set a password, so nothing was done.
- * `unverified`: the address is unverified again, and everything is ended. `signed_out`: everything is ended, and nothing
- * else could be done. `done`: it was done before.
+ * What "This wasn't me" did. `stopped`: the links of that kind are void, and no login waits. `secured`: the password is blocked, and
+ * everything is ended. `later`: a link that was mailed later set a password, so nothing was done. `unverified`: the address is unverified
+ * again, and everything is ended. `signed_out`: everything is ended, and nothing else could be done. `done`: it was done before.
  */
 export type ReportOutcome = 'stopped' | 'secured' | 'later' | 'unverified' | 'signed_out' | 'done'
 

@@ -24,8 +24,8 @@ export function linkQuery({ token, parameters, authorizeSig }: VerificationLink)
 const BASE64URL = new Set(['token', 'authorize_sig'])
 
 /**
- * The possible readings of the query of a mailed link, the unchanged one first. Mail programs keep `&amp;`, break lines,
- * and count punctuation after a link as its end. Token and signature show which reading was mailed.
+ * The possible readings of the query of a mailed link, the unchanged one first. Mail programs keep `&amp;`, break lines, and count
+ * punctuation after a link as its end. Token and signature show which reading was mailed.
  */
 export function readingsOf(query: string): string[] {
   const mended = query

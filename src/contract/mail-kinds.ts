@@ -1,7 +1,4 @@
-/**
- * The facts about each kind of mail that all folders share. Its behaviour is in `mail/kinds.ts`; its looks and words are
- * in `views/`.
- */
+/** The facts about each kind of mail that all folders share. Its behaviour is in `mail/kinds.ts`; its looks and words are in `views/`. */
 export const MAIL_KINDS = {
   password_reset: {
     /** The name of its files in `views/mails/`, and of its words. */
@@ -9,15 +6,15 @@ export const MAIL_KINDS = {
     /** The beginning of its audit event types, which `contract/audit.ts` lists. */
     flow: 'password_reset',
     /**
-     * Whether it reports a change to an account. No form or login asks for such a mail. A limit only delays it, and it
-     * leaves whatever the account's state is by then.
+     * Whether it reports a change to an account. No form or login asks for such a mail. A limit only delays it, and it leaves whatever the
+     * account's state is by then.
      */
     isNotice: false,
     /** What "This wasn't me" undoes, if the mail or its link caused it. */
     takesBack: 'password',
     /**
-     * Only the newest request of an account gets a mail, however early the others are. Otherwise each request that can
-     * be sent at once gets one.
+     * Only the newest request of an account gets a mail, however early the others are. Otherwise each request that can be sent at once gets
+     * one.
      */
     newestOnly: true,
     /** Where its link leads, below the OAuth path. */

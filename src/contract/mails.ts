@@ -24,13 +24,12 @@ export type TransportAnswer =
 /** Sends mails in place of SMTP. */
 export interface MailTransport {
   /**
-   * Hands one mail over. An error means: try again. The signal aborts after 30 seconds, or when the process stops; a later
-   * answer does not count. At most five calls run at the same time.
+   * Hands one mail over. An error means: try again. The signal aborts after 30 seconds, or when the process stops; a later answer does not
+   * count. At most five calls run at the same time.
    */
   send(mail: TransportMail, signal: AbortSignal): Promise<TransportAnswer>
   /**
-   * Whether it delivers nothing, such as a development mailbox. It gets mails only while SMTP is not configured, and
-   * production refuses it.
+   * Whether it delivers nothing, such as a development mailbox. It gets mails only while SMTP is not configured, and production refuses it.
    */
   isStandIn?: boolean
 }

@@ -1,8 +1,8 @@
 /** What requests carry, who sent them, and which ones a host may deny. */
 
 /**
- * The OAuth 2.0 parameters that the flows carry (4.2, 4.6, 4.7). Absent and empty are different: an absent parameter has
- * no property at all.
+ * The OAuth 2.0 parameters that the flows carry (4.2, 4.6, 4.7). Absent and empty are different: an absent parameter has no property at
+ * all.
  */
 export interface RequestParameters {
   clientId?: string
@@ -101,8 +101,8 @@ export function isSameRequest(a: RequestParameters, b: RequestParameters): boole
 }
 
 /**
- * Why a link does nothing. `unknown`: this link was never sent. Only the holder of the token learns any other reason.
- * `superseded`: a newer one took its place. `changed`: the account has changed since.
+ * Why a link does nothing. `unknown`: this link was never sent. Only the holder of the token learns any other reason. `superseded`: a newer
+ * one took its place. `changed`: the account has changed since.
  */
 export type LinkReason = 'unknown' | 'expired' | 'used' | 'superseded' | 'changed'
 

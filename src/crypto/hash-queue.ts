@@ -73,9 +73,8 @@ const OF_ONE_FOR_EACH = 4
 const DEFAULT_THREADS = 4
 
 /**
- * One thread stays free for files and DNS look-ups, because bcrypt shares these threads. The system gives the event loop its
- * share of the processors. Measured on two processors: a request beside a full queue took 17 ms instead of 10. A third more
- * passwords were hashed.
+ * One thread stays free for files and DNS look-ups, because bcrypt shares these threads. The system gives the event loop its share of the
+ * processors. Measured on two processors: a request beside a full queue took 17 ms instead of 10. A third more passwords were hashed.
  *
  * @param poolSize `UV_THREADPOOL_SIZE`, which libuv reads too.
  */

@@ -100,8 +100,8 @@ export function readable(stored: string | undefined) {
 }
 
 /**
- * The hashes to compare a password with. Their number and their sum of rounds are always the same, whatever the cost of the
- * stored hash, up to `cost`. The number matters too: each hash takes a little time besides its rounds.
+ * The hashes to compare a password with. Their number and their sum of rounds are always the same, whatever the cost of the stored hash, up
+ * to `cost`. The number matters too: each hash takes a little time besides its rounds.
  */
 export function sameWork(hash: ReadableHash | undefined, cost: number): string[] {
   const first = hash ?? { text: unmatchableHash(cost), cost }

@@ -69,8 +69,8 @@ export function createEmailVerification(parts: VerificationParts) {
 
     /**
      * Keeps a login that has to wait, and asks for a link. The same request in the same browser is the same login. It comes back void if
-     * the user reported it ("This wasn't me"), it had too many wrong codes, or the account is verified by now.
-     * `undefined`: the request is too long to be kept, and nothing was done.
+     * the user reported it ("This wasn't me"), it had too many wrong codes, or the account is verified by now. `undefined`: the request is
+     * too long to be kept, and nothing was done.
      */
     async block(user: User, captured: CapturedRequest, { browser, ...requester }: LinkOpener) {
       const lifetimeMs = settings().emailVerificationExpiration

@@ -26,8 +26,8 @@ export function createNotMe(parts: NotMeParts) {
     },
 
     /**
-     * Undoes a mail once. If the process dies, each step can be repeated: the mail is marked as used last. `under_way`: a password is
-     * being set just now, so ask again in a moment. `mayReset`: a reset link would go to the mailbox of the mail.
+     * Undoes a mail once. If the process dies, each step can be repeated: the mail is marked as used last. `under_way`: a password is being
+     * set just now, so ask again in a moment. `mayReset`: a reset link would go to the mailbox of the mail.
      */
     async report(mail: NotMeToken, by: Requester) {
       const { kind, userId: accountId, mailJobId, attempt } = mail
@@ -112,8 +112,8 @@ async function undo(
 const MAX_TRIES = 10
 
 /**
- * Replaces the current password by the hash of a random one: an account without a password could not be reset. The store replaces only
- * the hash that was read here. So a link that is used at the same time fails, or the next try sees its password.
+ * Replaces the current password by the hash of a random one: an account without a password could not be reset. The store replaces only the
+ * hash that was read here. So a link that is used at the same time fails, or the next try sees its password.
  */
 async function block(
   parts: NotMeParts,

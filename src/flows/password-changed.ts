@@ -18,8 +18,8 @@ import { NOBODY, type Environment } from './audit.ts'
 /** The sessions of an account at the provider. Sessions of later logins stay. */
 export interface AccountSessions {
   /**
-   * Ends what all logins until now have: grants, codes and tokens (3.3, effect 3), sessions and login results (effect 4). With
-   * `isExact`: only for logins that began at `at` or before.
+   * Ends what all logins until now have: grants, codes and tokens (3.3, effect 3), sessions and login results (effect 4). With `isExact`:
+   * only for logins that began at `at` or before.
    */
   end(accountId: string, end: SessionEnd): Promise<EndedSessions>
   /** The same, but it only reads the records. `clear` deletes them later. */
@@ -35,8 +35,8 @@ interface CutOff {
 /** The live session of a browser, read before an end of its account ends it too. */
 interface LiveSession {
   /**
-   * End sessions and login results at this time: one millisecond after the cut-off that the session has seen. The new session
-   * counts as having seen it. Any other end, earlier or later, moves the cut-off past this time, and so ends the new session.
+   * End sessions and login results at this time: one millisecond after the cut-off that the session has seen. The new session counts as
+   * having seen it. Any other end, earlier or later, moves the cut-off past this time, and so ends the new session.
    */
   endsAt: Date
   /**

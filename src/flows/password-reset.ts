@@ -1,6 +1,6 @@
 /**
- * The reset link (3.1). `request` asks for it, and a worker mails it (`mail/kinds.ts`). `open` shows its form, `complete` takes the
- * form, and `renew` asks for another link after it expired. What a reset then does (3.3) is in `finish-password.ts`.
+ * The reset link (3.1). `request` asks for it, and a worker mails it (`mail/kinds.ts`). `open` shows its form, `complete` takes the form,
+ * and `renew` asks for another link after it expired. What a reset then does (3.3) is in `finish-password.ts`.
  */
 import type { Clock } from '../clock.ts'
 import { oneAtATime } from '../crypto/hash-queue.ts'

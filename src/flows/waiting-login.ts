@@ -110,8 +110,8 @@ export const MAX_LOGINS = 10
 const MAX_CAPTURED_BYTES = 32_768
 
 /**
- * A login that begins to wait. The same request from the same browser is the same login: its earlier link still finishes it,
- * even if this request gets no mail. `undefined`: the request is too long to be kept.
+ * A login that begins to wait. The same request from the same browser is the same login: its earlier link still finishes it, even if this
+ * request gets no mail. `undefined`: the request is too long to be kept.
  */
 export function newPendingLogin(
   { id: accountId, email, passwordHash }: User,

@@ -7,8 +7,8 @@ import type { Fields } from './form.ts'
 export type BrowserCookie = ReturnType<typeof createBrowserCookie>
 
 /**
- * A random value by which we recognise the browser that logged in. With `__Host-`, no other host can set it. It is `Lax`, because
- * the mail leads here from another site.
+ * A random value by which we recognise the browser that logged in. With `__Host-`, no other host can set it. It is `Lax`, because the mail
+ * leads here from another site.
  */
 export function createBrowserCookie(isSecure: boolean) {
   const name = `${isSecure ? '__Host-' : ''}account_flows_browser`
@@ -50,8 +50,8 @@ export function isCrossSite({ headers }: IncomingMessage, origin: string): boole
 }
 
 /**
- * Whether a person pressed the button of the form, and not a script (decision 0045). Chrome and Firefox send `Sec-Fetch-User` only
- * for a person. Safari never sends it, and over plain http no browser does. There, a script passes too.
+ * Whether a person pressed the button of the form, and not a script (decision 0045). Chrome and Firefox send `Sec-Fetch-User` only for a
+ * person. Safari never sends it, and over plain http no browser does. There, a script passes too.
  */
 export function isPressed(ctx: Context, form: Fields): boolean {
   if (!form.has('action')) return false

@@ -23,8 +23,8 @@ export interface Captcha {
    */
   html: string
   /**
-   * What the widget loads from elsewhere, such as `{ 'script-src': ['https://challenges.cloudflare.com'] }`. The policy of the pages
-   * that show it has these sources besides its own. Your own origin needs an entry only for frames.
+   * What the widget loads from elsewhere, such as `{ 'script-src': ['https://challenges.cloudflare.com'] }`. The policy of the pages that
+   * show it has these sources besides its own. Your own origin needs an entry only for frames.
    */
   sources?: CaptchaSources | undefined
 }

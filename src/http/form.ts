@@ -118,8 +118,8 @@ export type Body = { text: string } | { parsed: unknown }
 export const loadBodyReader = (): Promise<unknown> => import('koa-body')
 
 /**
- * Reads a body of one media type: at most 64 KiB of well-formed UTF-8. It refuses compressed bodies unread: no browser compresses a
- * form, and no code would catch the error of the decompressor at a broken body.
+ * Reads a body of one media type: at most 64 KiB of well-formed UTF-8. It refuses compressed bodies unread: no browser compresses a form,
+ * and no code would catch the error of the decompressor at a broken body.
  */
 export async function readBody(ctx: Context, mediaType: string): Promise<Body | BodyRefusal> {
   const encoding = ctx.get('Content-Encoding')

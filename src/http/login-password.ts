@@ -10,8 +10,8 @@ export interface LoginPassword {
   /**
    * Counts a try at a name, known or not, from the network of the request. Call it in your login POST, before `verifyPassword`.
    *
-   * At most ten wrong passwords in 15 minutes are compared. They do not count for other networks. `verifyPassword` gives the try of a
-   * right password back, if it gets the same request.
+   * At most ten wrong passwords in 15 minutes are compared. They do not count for other networks. `verifyPassword` gives the try of a right
+   * password back, if it gets the same request.
    *
    * @param username - as it was typed.
    * @returns `undefined`: go on. Otherwise compare nothing and answer 429, with this number of seconds as `Retry-After`.
@@ -20,10 +20,10 @@ export interface LoginPassword {
   /**
    * Whether this is the password of the user whom your login found. Give `undefined` if it found no user: the work is the same.
    *
-   * `false` also for a user who is disabled or has no bcrypt hash (`$2a$`, `$2b$`, `$2y$`). Likewise for a password of more
-   * than 72 bytes or with NUL: bcrypt reads only a part of those. A stored hash may have another cost than `bcryptCost`. If the
-   * cost is higher by one or two, every check after the first such hash takes as long as that one. A check of a hash with a still
-   * higher cost takes its own time, which a stranger can see.
+   * `false` also for a user who is disabled or has no bcrypt hash (`$2a$`, `$2b$`, `$2y$`). Likewise for a password of more than 72 bytes
+   * or with NUL: bcrypt reads only a part of those. A stored hash may have another cost than `bcryptCost`. If the cost is higher by one or
+   * two, every check after the first such hash takes as long as that one. A check of a hash with a still higher cost takes its own time,
+   * which a stranger can see.
    *
    * It shares a queue with resets, in which each network has its share. If the queue is full, or too many checks of this network wait, it
    * throws `ERR_OVERLOADED`: answer 503 with `Retry-After`. With the option `hashing`, its `verify` replaces bcrypt, and must handle long

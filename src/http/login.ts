@@ -20,8 +20,8 @@ const CLOCK_STEP_SECONDS = 60
 /** A login whose credentials the host has checked. */
 export interface CheckedLogin {
   /**
-   * The user, with the hash that the password was compared with; if you rehash, do it afterwards. Or only the id: then the
-   * clocks of the processes decide whether a reset came later, so they should agree to the second.
+   * The user, with the hash that the password was compared with; if you rehash, do it afterwards. Or only the id: then the clocks of the
+   * processes decide whether a reset came later, so they should agree to the second.
    */
   account: User | string
   /** From `loginStarted()`, called before the password hash was read. */
@@ -56,12 +56,11 @@ export interface Login {
   /** Call it first in your login POST, and pass its result to `finishLogin`. It is a time in whole seconds. */
   loginStarted(): number
   /**
-   * If the user may not finish the login (4.8): answers with the verification page in mode `blocked`, and sends a link. An
-   * authorization request of more than 32 KiB cannot be kept, and is refused with status 400. So is a form that another
-   * origin sent, with status 403: a page cannot make a browser wait for the login of another person.
+   * If the user may not finish the login (4.8): answers with the verification page in mode `blocked`, and sends a link. An authorization
+   * request of more than 32 KiB cannot be kept, and is refused with status 400. So is a form that another origin sent, with status 403: a
+   * page cannot make a browser wait for the login of another person.
    *
-   * Prefer `finishLogin`. If you finish the login yourself, and the clocks of your processes differ, a reset may not end its
-   * session.
+   * Prefer `finishLogin`. If you finish the login yourself, and the clocks of your processes differ, a reset may not end its session.
    *
    * @returns `true`: a page was sent, stop. `false`: finish the login yourself, with `ts: startedAt` in the result.
    */
@@ -69,8 +68,8 @@ export interface Login {
   /** Answers your login POST: with the verification page as above, or with the provider's answer to the finished login. */
   finishLogin(req: IncomingMessage, res: ServerResponse, login: CheckedLogin): Promise<void>
   /**
-   * The same for a login page that posts by script. It returns the outcome and sends no response: it only sets a cookie on it.
-   * The request must come from the login page itself, with its cookies.
+   * The same for a login page that posts by script. It returns the outcome and sends no response: it only sets a cookie on it. The request
+   * must come from the login page itself, with its cookies.
    */
   decideLogin(
     req: IncomingMessage,

@@ -71,8 +71,8 @@ export function createMailRequests(parts: MailRequestParts) {
 }
 
 /**
- * For how many milliseconds another mail for the same name would be too soon, whether or not an account has the name. It counts by
- * network. A worker decides whether a mail is sent.
+ * For how many milliseconds another mail for the same name would be too soon, whether or not an account has the name. It counts by network.
+ * A worker decides whether a mail is sent.
  */
 function createCooldown({ limits, keyedHash, settings }: MailRequestParts) {
   // By network: otherwise the countdown would show a stranger that the user of that name asked lately.

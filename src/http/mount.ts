@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import Koa, { type Context } from 'koa'
 
 /**
- * One function for every host. Koa, Express, Fastify with middie: `app.use(it)`. `node:http`: `it(req, res, next)`. It passes
- * other requests to `next`. Without `next`, it answers them with 404.
+ * One function for every host. Koa, Express, Fastify with middie: `app.use(it)`. `node:http`: `it(req, res, next)`. It passes other
+ * requests to `next`. Without `next`, it answers them with 404.
  */
 export interface Mount {
   (ctx: Context, next: () => Promise<unknown>): unknown

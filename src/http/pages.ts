@@ -82,8 +82,8 @@ function pageHeaders(page: Page, lang: string, sources?: CaptchaSources): Record
     Vary: 'Accept-Language',
     'Cache-Control': 'no-store',
     'Content-Security-Policy': policyOf(sources, formMayLeadTo),
-    // A mail opens these pages. Their opener must not navigate the window while the user types a password. Other pages can be part
-    // of a login in a pop-up window, which needs its opener at the end.
+    // A mail opens these pages. Their opener must not navigate the window while the user types a password. Other pages can be part of a
+    // login in a pop-up window, which needs its opener at the end.
     ...((name === 'reset-password' || name === 'accept-invitation') && {
       'Cross-Origin-Opener-Policy': 'same-origin',
     }),
@@ -121,8 +121,8 @@ function languagesOf(req: IncomingMessage, uiLocales?: string): Languages {
 }
 
 /**
- * The language for a page of your own, such as your login page. It is chosen as for our pages: by `ui_locales` in the address,
- * then by `uiLocales`, then by `Accept-Language`. A near language counts: `de-AT` is answered with `de`.
+ * The language for a page of your own, such as your login page. It is chosen as for our pages: by `ui_locales` in the address, then by
+ * `uiLocales`, then by `Accept-Language`. A near language counts: `de-AT` is answered with `de`.
  *
  * @param languages - Those that your page has words in (BCP 47). If the reader wants none of them, the answer is the first.
  * @param uiLocales - `ui_locales` of the authorization request: `interaction.params.ui_locales`. If it is no string, it counts as absent.

@@ -15,8 +15,8 @@ import type { Visit } from './routes.ts'
 const MAX_USER_AGENT = 256
 
 /**
- * Who sent a request, and which language its mail should have. The address is that of the connection. Behind `trustedProxies` proxies
- * that append to `X-Forwarded-For`, it is the one that the outermost of them saw.
+ * Who sent a request, and which language its mail should have. The address is that of the connection. Behind `trustedProxies` proxies that
+ * append to `X-Forwarded-For`, it is the one that the outermost of them saw.
  */
 export function requesterOf(req: IncomingMessage, trustedProxies: number): Requester {
   const forwarded = [req.headers['x-forwarded-for']].flat().join(',').split(',')
@@ -36,9 +36,9 @@ const UNKNOWN = 'unknown'
 const NAT64 = ipaddr.IPv6.parse('64:ff9b::')
 
 /**
- * The key that requests are counted by. An IPv4 address counts as it is, also inside an IPv6 address (mapped, NAT64 or 6to4). Otherwise
- * all clients behind a translator would share one bucket. Other IPv6 addresses count by their /64, as one household or server has. The
- * queue for hashing counts by /48 (`bits`).
+ * The key that requests are counted by. An IPv4 address counts as it is, also inside an IPv6 address (mapped, NAT64 or 6to4). Otherwise all
+ * clients behind a translator would share one bucket. Other IPv6 addresses count by their /64, as one household or server has. The queue
+ * for hashing counts by /48 (`bits`).
  */
 export function networkOf(address: string | undefined, bits: 48 | 64 = 64): string {
   const ip = ipOf(withoutPort(address))
@@ -78,8 +78,8 @@ export interface CountingParts {
 }
 
 /**
- * Counts a form, and returns for how many seconds its network has to wait. `undefined`: it is within the limit. All forms share one
- * bucket. It does not read the form, so the answer says nothing about an account. Without `trustedProxies`, it ignores forwarding headers.
+ * Counts a form, and returns for how many seconds its network has to wait. `undefined`: it is within the limit. All forms share one bucket.
+ * It does not read the form, so the answer says nothing about an account. Without `trustedProxies`, it ignores forwarding headers.
  */
 export function createRequestLimit(parts: CountingParts, trustedProxies: number) {
   const { limits, settings, audit, clock, log } = parts

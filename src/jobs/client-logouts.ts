@@ -29,8 +29,8 @@ interface ClientLogoutParts {
 }
 
 /**
- * Notifies clients of ended accounts, in any number of processes. A client gets one logout at a time. After a timeout it
- * rests for a minute, so that no other client waits for it.
+ * Notifies clients of ended accounts, in any number of processes. A client gets one logout at a time. After a timeout it rests for a
+ * minute, so that no other client waits for it.
  */
 export function createClientLogouts(parts: ClientLogoutParts) {
   const { logouts, clock, log } = parts

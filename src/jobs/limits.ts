@@ -1,7 +1,7 @@
 /**
- * Limits on mails for an account and for a mailbox. A request over a limit ends silently and without a mail, before it
- * supersedes, invalidates or creates anything. An account without a usable link still gets a mail while it has its
- * spare, so strangers cannot lock a user out. A notice waits instead.
+ * Limits on mails for an account and for a mailbox. A request over a limit ends silently and without a mail, before it supersedes,
+ * invalidates or creates anything. An account without a usable link still gets a mail while it has its spare, so strangers cannot lock a
+ * user out. A notice waits instead.
  */
 import type { Clock } from '../clock.ts'
 import type { User } from '../contract/index.ts'
@@ -40,8 +40,7 @@ function tableOf({ settings, keyedHash }: LimitParts, job: MailJob, user: User) 
   const verifies = kind === 'email_verification'
   // The user gave the right password. So strangers, who know a name at most, cannot use up the mails for logins.
   const own = job.pendingLoginId === undefined ? '' : 'login:'
-  // Whether the account only claims the mailbox. If the account has another address by now, this is the previous mailbox, and
-  // not a claim.
+  // Whether the account only claims the mailbox. If the account has another address by now, this is the previous mailbox, and not a claim.
   const isClaim = job.isClaim ?? (!user.emailVerified && user.email === sendTo)
   const box = mailboxKey(sendTo ?? '')
   // A user who used the link has a new password, and so a new spare.

@@ -7,9 +7,8 @@ import { MAX_LINKS } from '../flows/link.ts'
 import type { AccountFlowsStore, JobRecord, MailJob } from '../store/index.ts'
 
 /**
- * Ends earlier requests if only the newest counts. Returns whether the account has asked again since; if not, earlier
- * links end too. A repeated call changes nothing. The job already counts as resolved, so at least one of two concurrent
- * jobs sees the other.
+ * Ends earlier requests if only the newest counts. Returns whether the account has asked again since; if not, earlier links end too. A
+ * repeated call changes nothing. The job already counts as resolved, so at least one of two concurrent jobs sees the other.
  */
 export async function endEarlierAndCheckOvertaken(
   { store, clock }: { store: Pick<AccountFlowsStore, 'outbox' | TokenPart>; clock: Clock },
@@ -34,10 +33,7 @@ export async function endEarlierAndCheckOvertaken(
   )
 }
 
-/**
- * Whether a later request was looked up and still exists, even as a dead letter. Both must be for the same login, or
- * both for none.
- */
+/** Whether a later request was looked up and still exists, even as a dead letter. Both must be for the same login, or both for none. */
 export function isOvertaken(job: MailJob, requests: JobRecord[]): boolean {
   return requests.some(
     (other) =>
@@ -54,10 +50,7 @@ export function earlierThan(job: MailJob, requests: JobRecord[]): string[] {
     .map(({ id }) => id)
 }
 
-/**
- * Whether another request was looked up, and its mail may still leave. If the job is for a login, only requests of that
- * login count.
- */
+/** Whether another request was looked up, and its mail may still leave. If the job is for a login, only requests of that login count. */
 export function isOtherUnderWay(job: MailJob, requests: JobRecord[], at: Date): boolean {
   return requests.some(
     (other) =>

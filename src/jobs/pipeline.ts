@@ -1,6 +1,6 @@
 /**
- * Jobs: a queue in the store, and workers that take from it, in any number of processes. This file takes a mail from its
- * job until it has left. It never knows a token, a text, or a mail server.
+ * Jobs: a queue in the store, and workers that take from it, in any number of processes. This file takes a mail from its job until it has
+ * left. It never knows a token, a text, or a mail server.
  */
 import { deliverMail, type DeliverParts } from '../mail/deliver.ts'
 import { endUnsent } from '../mail/outcome.ts'

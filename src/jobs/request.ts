@@ -30,9 +30,8 @@ export interface MailRequest {
 }
 
 /**
- * Writes the outbox job of a request for a mail: one write, the same for every account, with no user look-up. A worker
- * takes the job a short time later, so that its work does not slow down the next request. Once its link would be dead,
- * the mail is of no use.
+ * Writes the outbox job of a request for a mail: one write, the same for every account, with no user look-up. A worker takes the job a
+ * short time later, so that its work does not slow down the next request. Once its link would be dead, the mail is of no use.
  */
 export function requestMail(
   outbox: Pick<MailOutbox, 'add'>,

@@ -26,10 +26,7 @@ interface WorkerParts<J extends Job> {
   /** The worker takes more once it has room for this many. The steps of jobs that were claimed together share one command. */
   wave: number
   claim(most: number): Promise<J[]>
-  /**
-   * An error is logged; the lease of the job runs out, and a worker takes it again. `stop` aborts when the job must be
-   * given back.
-   */
+  /** An error is logged; the lease of the job runs out, and a worker takes it again. `stop` aborts when the job must be given back. */
   work(job: J, stop: AbortSignal): Promise<void>
   clock: Clock
   log: Log
@@ -128,8 +125,7 @@ export function createWaking(clock: Clock, ring: () => void): (at: Date) => void
 }
 
 /**
- * How many milliseconds to wait before another attempt: about twice as long each time. A random part separates jobs that
- * failed together.
+ * How many milliseconds to wait before another attempt: about twice as long each time. A random part separates jobs that failed together.
  */
 export function backoffMs(attempts: number, mostMs: number): number {
   const longest = Math.min(FIRST_RETRY_MS * 2 ** (attempts - 1), mostMs)

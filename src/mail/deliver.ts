@@ -40,8 +40,8 @@ async function trySending(parts: DeliverParts, job: JobToSend, stop: AbortSignal
   return outcome === 'over' ? undefined : outcome
 }
 
-// The token is made when a connection is open, or will be in a moment because mails are leaving. It counts only while this
-// worker holds the job. `undefined`: the mail has to wait.
+// The token is made when a connection is open, or will be in a moment because mails are leaving. It counts only while this worker holds the
+// job. `undefined`: the mail has to wait.
 async function send(parts: DeliverParts, job: MailJob, recipient: Recipient, place: MailPlace) {
   const { makeMail, globalLimit, clock } = parts
   if (!(await globalLimit.mayLeave())) return undefined
@@ -51,14 +51,12 @@ async function send(parts: DeliverParts, job: MailJob, recipient: Recipient, pla
     if (await isHeld(parts, job)) await endUnsent(parts, job, made)
     return 'over'
   }
-  // A job always ends before its links do. Either this check sees that end, or the links end after the new one was stored, and
-  // include it.
+  // A job always ends before its links do. Either this check sees that end, or the links end after the new one was stored, and include it.
   const lookedAt = clock.now().getTime()
   if (await isHeld(parts, job)) {
     const mail = await made.render()
     const connection = await place.open()
-    // If the job ends meanwhile, a mail with a dead link may leave. Another worker can take the job only after the end of the
-    // hold.
+    // If the job ends meanwhile, a mail with a dead link may leave. Another worker can take the job only after the end of the hold.
     const isRecent = Math.abs(clock.now().getTime() - lookedAt) < LOOK_AGAIN_MS
     if (isRecent ? isInTime(parts, job) : await isHeld(parts, job)) return connection.send(mail)
   }

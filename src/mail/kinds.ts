@@ -1,6 +1,6 @@
 /**
- * What differs between the kinds of mail: the user that a typed name means, who gets no mail, and the link. Looking up,
- * sending and giving up are the same for all. Nothing here knows how a mail looks, or how it leaves.
+ * What differs between the kinds of mail: the user that a typed name means, who gets no mail, and the link. Looking up, sending and giving
+ * up are the same for all. Nothing here knows how a mail looks, or how it leaves.
  */
 import type { Clock } from '../clock.ts'
 import { formQuery } from '../contract/requests.ts'
@@ -45,8 +45,7 @@ interface MailFlow {
   /** Why this account gets no such mail. `undefined`: it gets one. */
   refuses?(user: User, settings: Settings): NoMail | undefined
   /**
-   * Makes the link of the mail, and stores the hash of its token. `superseded`: the user has asked for another one
-   * since.
+   * Makes the link of the mail, and stores the hash of its token. `superseded`: the user has asked for another one since.
    *
    * @param parameters - the genuine parameters of the request.
    */

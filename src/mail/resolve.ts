@@ -23,8 +23,8 @@ const LATE_MS = 2_000
 export type JobToSend = MailJob & { recipient?: Recipient }
 
 /**
- * Looks up the account of a job, and does what is due whether or not the mail will arrive. Returns the job, held to be
- * sent. `undefined`: it is over.
+ * Looks up the account of a job, and does what is due whether or not the mail will arrive. Returns the job, held to be sent. `undefined`:
+ * it is over.
  */
 export async function resolveJob(
   parts: ResolveParts,
@@ -65,8 +65,8 @@ export async function resolveJob(
 /** Returns until when the job is held to be sent. `lost`: this worker no longer holds it. */
 async function hold(parts: ResolveParts, job: MailJob, user: User, refusal: NoMail | undefined) {
   const { store, clock } = parts
-  // The limits come before the job counts as resolved, so that a throttled request overtakes and supersedes nothing. They come
-  // only once: a request that passed may have ended the earlier link.
+  // The limits come before the job counts as resolved, so that a throttled request overtakes and supersedes nothing. They come only once: a
+  // request that passed may have ended the earlier link.
   const msOver = refusal || job.isResolved ? 0 : await msOverLimit(parts, job, user)
   if (msOver > 0) {
     if (MAIL_KINDS[job.kind].isNotice) return putOff(parts, job, user, msOver)

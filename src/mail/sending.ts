@@ -23,8 +23,8 @@ export interface SentMail {
 /** A connection to the mail server, for one mail. */
 export interface MailConnection {
   /**
-   * Throws one of three errors. `ERR_MAIL_ADDRESS`: the address is wrong, and the server has heard nothing yet.
-   * `ERR_MAIL_REFUSED`: the server will never accept this mail. `ERR_MAIL_FAILED`: a later attempt may succeed.
+   * Throws one of three errors. `ERR_MAIL_ADDRESS`: the address is wrong, and the server has heard nothing yet. `ERR_MAIL_REFUSED`: the
+   * server will never accept this mail. `ERR_MAIL_FAILED`: a later attempt may succeed.
    */
   send(mail: OutgoingMail): Promise<SentMail>
 }
@@ -34,8 +34,8 @@ export interface MailPlace {
   /** Mails are leaving just now. So a connection will be free in a moment, and the mail can be made meanwhile. */
   isFlowing: boolean
   /**
-   * Opens a connection, or takes an idle one that still answers; a transport replaces it. It waits while too many are open.
-   * A repeated call returns the same one. Throws `ERR_MAIL_FAILED`.
+   * Opens a connection, or takes an idle one that still answers; a transport replaces it. It waits while too many are open. A repeated call
+   * returns the same one. Throws `ERR_MAIL_FAILED`.
    */
   open(): Promise<MailConnection>
 }
@@ -48,8 +48,8 @@ export interface MailSender {
   /** Whether there is anywhere to send to under the settings in force. */
   canSend(): boolean
   /**
-   * Waits in line under the settings in force, and calls `work` with a place. At its deadline, or when `stop` aborts, the
-   * connection is destroyed at any stage. The running step fails with `ERR_MAIL_FAILED`.
+   * Waits in line under the settings in force, and calls `work` with a place. At its deadline, or when `stop` aborts, the connection is
+   * destroyed at any stage. The running step fails with `ERR_MAIL_FAILED`.
    *
    * @returns `undefined`: no place got free in time, or under these settings, or `stop` aborted. Nothing was tried.
    */
@@ -81,8 +81,8 @@ export interface MailCheckOptions {
 }
 
 /**
- * Tests the settings, without the outbox and its connections. It always answers every step, in their order, or one step
- * `transport` instead. It never throws for faults of settings, network or server. It takes at most 32 seconds.
+ * Tests the settings, without the outbox and its connections. It always answers every step, in their order, or one step `transport`
+ * instead. It never throws for faults of settings, network or server. It takes at most 32 seconds.
  */
 export type CheckMail = (
   settings: Settings,

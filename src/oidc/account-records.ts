@@ -80,8 +80,8 @@ export function earliest(...seconds: (number | undefined)[]): number | undefined
 }
 
 /**
- * An adapter that finds the records of an account. With it, ended sessions and tokens are also deleted and counted. Without
- * it, they are dead all the same.
+ * An adapter that finds the records of an account. With it, ended sessions and tokens are also deleted and counted. Without it, they are
+ * dead all the same.
  */
 export interface AccountAdapter extends Adapter {
   /** Deletes the records of the account for which `isEnded` is `true`, and returns their number. It only reads the others. */
@@ -103,8 +103,8 @@ interface FoundRecord {
 }
 
 /**
- * The records of one account, in the adapters that can find them. All models are read at once, so that an adapter can join the reads.
- * It throws only if the store cannot be reached. It logs other failures, because the cut-off alone is the guarantee.
+ * The records of one account, in the adapters that can find them. All models are read at once, so that an adapter can join the reads. It
+ * throws only if the store cannot be reached. It logs other failures, because the cut-off alone is the guarantee.
  */
 export function accountRecords(factories: AdapterFactory[], log: Log, accountId: string) {
   async function deleteThose(failed: string, isToGo: (record: FoundRecord) => boolean) {

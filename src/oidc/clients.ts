@@ -49,8 +49,8 @@ export function createClients(provider: () => Provider, origin: string) {
 
   return {
     /**
-     * The request parameters with their client, if they name a registered client and one of its redirect URIs. Otherwise no parameters.
-     * So nothing unregistered, or too long for an address, is ever signed, mailed, rendered or followed.
+     * The request parameters with their client, if they name a registered client and one of its redirect URIs. Otherwise no parameters. So
+     * nothing unregistered, or too long for an address, is ever signed, mailed, rendered or followed.
      */
     async identify(
       parameters: RequestParameters,

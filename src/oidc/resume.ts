@@ -1,6 +1,6 @@
 /**
- * Finishes an authorization request from an e-mailed link, inside the provider's own pipeline and in one response. This
- * works from any browser and long after the interaction expired, because the whole request was captured.
+ * Finishes an authorization request from an e-mailed link, inside the provider's own pipeline and in one response. This works from any
+ * browser and long after the interaction expired, because the whole request was captured.
  */
 import type { Context, Next } from 'koa'
 import type { Session } from 'oidc-provider'
@@ -40,16 +40,16 @@ export function createResume(parts: ResumeParts) {
     },
 
     /**
-     * Signs the account in and finishes the captured request: 302 to the client, or the next page that it needs. The session says that
-     * this browser has shown only the link. If the account has signed in here again since then, that newer login is used.
-     * `false`: the login was ended, the browser is not signed in, and the caller answers.
+     * Signs the account in and finishes the captured request: 302 to the client, or the next page that it needs. The session says that this
+     * browser has shown only the link. If the account has signed in here again since then, that newer login is used. `false`: the login was
+     * ended, the browser is not signed in, and the caller answers.
      */
     finishByEmail: (ctx: Context, next: Next, captured: CapturedRequest, login: EmailLogin) =>
       finish(parts, ctx, next, captured, login),
 
     /**
-     * The same in the window that logged in. A link in another browser may have finished this request before. It may also have
-     * used up a pushed request, which is good for one answer.
+     * The same in the window that logged in. A link in another browser may have finished this request before. It may also have used up a
+     * pushed request, which is good for one answer.
      */
     finishInWindow: (ctx: Context, next: Next, captured: CapturedRequest) =>
       withoutPushed(parts, captured, (request) => finish(parts, ctx, next, request)),
@@ -65,8 +65,8 @@ export function createResume(parts: ResumeParts) {
       askAgain(parts, ctx, next, captured),
 
     /**
-     * Signs the account in by its e-mail alone, then sends the request parameters through the authorization endpoint with all its
-     * checks. Parameters that were not captured, such as PKCE, are never assumed.
+     * Signs the account in by its e-mail alone, then sends the request parameters through the authorization endpoint with all its checks.
+     * Parameters that were not captured, such as PKCE, are never assumed.
      */
     async authorizeByEmail(
       ctx: Context,

@@ -134,8 +134,8 @@ function remember(
 
 type ReadRecord = () => Promise<AdapterPayload | void>
 
-// A request that begins before a cut-off and ends after it must leave no live record. So a record gets the first login that is known:
-// that of its request, that of the record it replaces, or the request itself.
+// A request that begins before a cut-off and ends after it must leave no live record. So a record gets the first login that is known: that
+// of its request, that of the record it replaces, or the request itself.
 async function withSeenCutoffs(
   parts: Parts,
   model: string,

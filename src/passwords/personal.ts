@@ -16,8 +16,8 @@ export function namesOf(
 }
 
 /**
- * Whether the password consists of such names, one or several, repeated or not. Digits and signs between them do not help. Any other
- * letter does.
+ * Whether the password consists of such names, one or several, repeated or not. Digits and signs between them do not help. Any other letter
+ * does.
  */
 export function isMadeOf(password: string, names: readonly string[]): boolean {
   const wanted = folded(password)

@@ -24,8 +24,8 @@ interface ChangeConditions {
 }
 
 /**
- * The settings in force, as sent over the wire, and the names of those with a new value. `stale`: they have none of the ETags of
- * `ifMatch`. With `stale` or with problems, nothing was changed.
+ * The settings in force, as sent over the wire, and the names of those with a new value. `stale`: they have none of the ETags of `ifMatch`.
+ * With `stale` or with problems, nothing was changed.
  */
 type Outcome =
   { settings: Values; changed: string[]; warnings: string[] } | SettingProblem[] | 'stale'
@@ -89,8 +89,8 @@ export function createSettingsKeeper(
     },
 
     /**
-     * The settings as they would be with `wanted`. Nothing is applied. A stored secret goes to no other server than its own.
-     * `secretsLeft` names the secrets of the login that are left out for this reason.
+     * The settings as they would be with `wanted`. Nothing is applied. A stored secret goes to no other server than its own. `secretsLeft`
+     * names the secrets of the login that are left out for this reason.
      */
     tried: (wanted: WantedSettings) => triedOn(held.now(), wanted, hasTransport),
 

@@ -1,6 +1,6 @@
 /**
- * The settings of section 2.5, in one place: names, types, defaults, bounds, what is accepted and what they mean. Parsing, the help
- * of the command line, docs/settings.md and the OpenAPI file come from here.
+ * The settings of section 2.5, in one place: names, types, defaults, bounds, what is accepted and what they mean. Parsing, the help of the
+ * command line, docs/settings.md and the OpenAPI file come from here.
  */
 import {
   MAX_PASSWORD_BYTES,

@@ -62,8 +62,8 @@ export function auditLog(records: Records, { now }: Pick<Clock, 'now'>) {
 
   return {
     /**
-     * Keeps the event for `keepMs` from now on. It is removed then or a little later. `false`: an event with this id
-     * already exists, and nothing changes.
+     * Keeps the event for `keepMs` from now on. It is removed then or a little later. `false`: an event with this id already exists, and
+     * nothing changes.
      */
     record(event: AuditEvent, keepMs: number): Promise<boolean> {
       const hash = event.details && Reflect.get(event.details, 'identifier_hash')

@@ -17,8 +17,8 @@ const MAX = 100
 const SLOW_MS = 250
 
 /**
- * Runs many calls as one command. Calls of the same turn of the event loop share a command, and so do calls that wait
- * for a running one. A call never joins a command that was sent before: its answer would not include later writes.
+ * Runs many calls as one command. Calls of the same turn of the event loop share a command, and so do calls that wait for a running one. A
+ * call never joins a command that was sent before: its answer would not include later writes.
  *
  * @param run - returns one result for each item, in their order. If it throws, all its callers get the error.
  */
@@ -85,9 +85,8 @@ async function swapAll(store: RecordStore, kind: Kind, changes: Change[]): Promi
 }
 
 /**
- * After a failed swap, some changes may be done, and others may still be running. The current records show which. A
- * change that did not arrive is sent once more, alone and with the same `becomes`. So bad data of one caller fails for
- * that caller only.
+ * After a failed swap, some changes may be done, and others may still be running. The current records show which. A change that did not
+ * arrive is sent once more, alone and with the same `becomes`. So bad data of one caller fails for that caller only.
  */
 async function swapOnce(store: RecordStore, kind: Kind, changes: Change[]): Promise<Answer[]> {
   const done = await store.swap(kind, changes).catch(() => undefined)
@@ -146,8 +145,8 @@ function findAll(store: RecordStore, kind: Kind, queries: Query[]): Promise<Stor
       limit,
     }))
     const own = found.filter(({ fields }) => fields?.[field] === text).slice(0, query.limit)
-    // A damaged record does not show which query it belongs to. At the limit, records of other queries may have taken the
-    // places of this one's.
+    // A damaged record does not show which query it belongs to. At the limit, records of other queries may have taken the places of this
+    // one's.
     const isWhole = found.length < limit || own.length === query.limit
     return isWhole && found.every(({ fields }) => fields) ? own : store.find(kind, query)
   })

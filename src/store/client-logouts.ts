@@ -1,6 +1,5 @@
 /**
- * Back-channel logouts (OpenID Connect Back-Channel Logout 1.0): which clients are to be notified of an ended account,
- * and which have been.
+ * Back-channel logouts (OpenID Connect Back-Channel Logout 1.0): which clients are to be notified of an ended account, and which have been.
  */
 import { holds, kindOf, weekAfter, type RecordOf } from './kind.ts'
 import { firstWanted, queueOf, tableOf } from './table.ts'
@@ -21,8 +20,7 @@ export const CLIENT_LOGOUTS = kindOf({
     /** The session at the client. `undefined`: all sessions of the account there. */
     sid: 'text?',
     /**
-     * `false`: the client has no `backchannel_logout_uri`. No worker tries; the record stays so that pages and mails can
-     * name the client.
+     * `false`: the client has no `backchannel_logout_uri`. No worker tries; the record stays so that pages and mails can name the client.
      */
     canBeTold: 'boolean',
     requestedAt: 'time',
@@ -52,10 +50,7 @@ export const CLIENT_LOGOUTS = kindOf({
 /** A requested logout and its state. */
 export type ClientLogout = RecordOf<typeof CLIENT_LOGOUTS>
 
-/**
- * A client of an ended session or grant. Its id is made of the end, the client and its session, so a repeated request
- * gets the same id.
- */
+/** A client of an ended session or grant. Its id is made of the end, the client and its session, so a repeated request gets the same id. */
 export type NewClientLogout = Pick<
   ClientLogout,
   'id' | 'endId' | 'accountId' | 'clientId' | 'sid' | 'canBeTold' | 'requestedAt' | 'expiresAt'
@@ -69,8 +64,8 @@ type ClientLogoutOutcome =
   { state: 'sent' | 'dead'; at: Date; reason?: string } | { retryAt: Date; reason?: string }
 
 /**
- * Notifies a client. Returns `undefined` once the client has ended its sessions. Otherwise it returns the reason, such
- * as `http_500`, `timeout` or `client_gone`. Once the signal aborts, it returns soon.
+ * Notifies a client. Returns `undefined` once the client has ended its sessions. Otherwise it returns the reason, such as `http_500`,
+ * `timeout` or `client_gone`. Once the signal aborts, it returns soon.
  */
 export type TellClient = (
   logout: ClientLogout,
@@ -100,8 +95,8 @@ export function clientLogouts(records: Records) {
     },
 
     /**
-     * Claims at most this many due logouts, the longest due first, and one of each client. So a client with many logouts
-     * leaves room for the others. Clients in `except` are left out. Logouts past `expiresAt` are included.
+     * Claims at most this many due logouts, the longest due first, and one of each client. So a client with many logouts leaves room for
+     * the others. Clients in `except` are left out. Logouts past `expiresAt` are included.
      */
     async claim(most: number, at: Date, heldUntil: Date, except: readonly string[]) {
       const seen = new Set(except)

@@ -60,10 +60,9 @@ export function cutoffStore(records: Records) {
     },
 
     /**
-     * Effects 3 and 4, in one atomic step. A cut-off only moves forward, to the time of the end. If it is there already
-     * or later, it moves by one millisecond. So each end differs from the one before, whatever the clocks say. With
-     * `isExact`, only the exact cut-off moves, to at least this time. A repeated end changes nothing. Returns the
-     * cut-offs.
+     * Effects 3 and 4, in one atomic step. A cut-off only moves forward, to the time of the end. If it is there already or later, it moves
+     * by one millisecond. So each end differs from the one before, whatever the clocks say. With `isExact`, only the exact cut-off moves,
+     * to at least this time. A repeated end changes nothing. Returns the cut-offs.
      */
     end: (accountId: string, end: SessionEnd): Promise<SessionCutoffs> =>
       cutoffs.change(accountId, (before) => {
@@ -95,8 +94,8 @@ const cutoffsOf = ({ idpAt, oauthAt, exactAt }: CutoffRecord): SessionCutoffs =>
 })
 
 /**
- * The cut-offs in force when a login was made, in milliseconds since the epoch; 0: there was none. A later move of a
- * cut-off ends the login, whatever the clocks say.
+ * The cut-offs in force when a login was made, in milliseconds since the epoch; 0: there was none. A later move of a cut-off ends the
+ * login, whatever the clocks say.
  */
 export interface SeenCutoffs {
   idp: number

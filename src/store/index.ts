@@ -1,7 +1,6 @@
 /**
- * All the data that the flows keep. Each kind of record has a file with its fields, their meaning and their changes; a
- * `RecordStore` keeps the records. This folder knows no flow, no mail and no page. Only the database folders know a
- * database.
+ * All the data that the flows keep. Each kind of record has a file with its fields, their meaning and their changes; a `RecordStore` keeps
+ * the records. This folder knows no flow, no mail and no page. Only the database folders know a database.
  */
 import type { Change, Kind, RecordStore } from './record-store.ts'
 import { AUDIT_EVENTS, auditLog } from './audit.ts'
@@ -93,11 +92,9 @@ function openStore(store: RecordStore, clock: Clock) {
       isDurable: (await store.isDurable?.()) ?? true,
     }),
     /**
-     * Removes all records about one account, even if no user has this id: mails, links, waiting logins, client logouts
-     * and events.
-     * Three things stay. Cut-offs, so that nothing ended comes back. Everything that is under way `at` that time. Events
-     * of type `admin_action`, with `accountHash` as `details.account_hash` in place of the id. A repeated call removes
-     * what came since.
+     * Removes all records about one account, even if no user has this id: mails, links, waiting logins, client logouts and events. Three
+     * things stay. Cut-offs, so that nothing ended comes back. Everything that is under way `at` that time. Events of type `admin_action`,
+     * with `accountHash` as `details.account_hash` in place of the id. A repeated call removes what came since.
      */
     forget: (accountId: string, at: Date, accountHash: string) =>
       forgetAccount(records, accountId, at, accountHash),
@@ -126,14 +123,13 @@ export async function purge(store: RecordStore, kinds: readonly Kind[]): Promise
 const PAGE = 500
 
 /**
- * Removes mails first, because they become links; and events last, because they describe all others. Returns how many
- * records were removed, by kind.
+ * Removes mails first, because they become links; and events last, because they describe all others. Returns how many records were removed,
+ * by kind.
  */
 async function forgetAccount(records: Records, accountId: string, at: Date, accountHash: string) {
   let underWay = 0
   /**
-   * @param kept - returns the record to keep instead; if it still names the account, it is under way. `undefined`: the
-   * record goes.
+   * @param kept - returns the record to keep instead; if it still names the account, it is under way. `undefined`: the record goes.
    */
   async function forget<T extends { id: string }>(
     kind: KindOf<T>,

@@ -123,8 +123,8 @@ export const snakeCase = (name: string) =>
   name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
 /**
- * How long a record stays once it is over, so that a page can explain to a late click why it is too late. The id of a
- * sent form stays taken for at least as long: when it is free again, no request makes it any more.
+ * How long a record stays once it is over, so that a page can explain to a late click why it is too late. The id of a sent form stays taken
+ * for at least as long: when it is free again, no request makes it any more.
  */
 export const WEEK_MS = 7 * 24 * 60 * 60 * 1000
 

@@ -23,12 +23,10 @@ export function rateLimits(records: Records, { now }: Pick<Clock, 'now'>) {
   const windows = tableOf(records, RATE_LIMITS)
   return {
     /**
-     * Adds one hit under the key, atomically: concurrent callers, in any process, never get the same count. A window
-     * that would last longer than `windowMs` ends after `windowMs`. That happens when a clock was set back, or when the
-     * window was longer before.
+     * Adds one hit under the key, atomically: concurrent callers, in any process, never get the same count. A window that would last longer
+     * than `windowMs` ends after `windowMs`. That happens when a clock was set back, or when the window was longer before.
      *
-     * @param most - the first hit above it is the last one that is counted and written. All later hits get the same
-     * count.
+     * @param most - the first hit above it is the last one that is counted and written. All later hits get the same count.
      */
     hit: (key: string, windowMs: number, most = Infinity) =>
       windows.change(key, (before) => {

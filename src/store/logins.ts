@@ -92,8 +92,8 @@ export function pendingLogins(records: Records) {
   const logins = tableOf(records, PENDING_LOGINS)
   return {
     /**
-     * Saves the login, or replaces the one with its id. It does not replace one that became void while it waited. Of the
-     * account's logins, it keeps this one and the newest others: `most` in all. Returns whether it was saved.
+     * Saves the login, or replaces the one with its id. It does not replace one that became void while it waited. Of the account's logins,
+     * it keeps this one and the newest others: `most` in all. Returns whether it was saved.
      */
     async save(login: PendingLogin, most: number): Promise<boolean> {
       const isSaved = await logins.save(login, (before) => !(isVoid(before) && !before.continuedAt))
@@ -106,9 +106,8 @@ export function pendingLogins(records: Records) {
     },
 
     /**
-     * Finds a login by its id. Or it finds the account's newest one with exactly this client, redirect URI and state;
-     * absent and empty are different. Or it finds the account's newest one of this browser that is neither void nor
-     * continued.
+     * Finds a login by its id. Or it finds the account's newest one with exactly this client, redirect URI and state; absent and empty are
+     * different. Or it finds the account's newest one of this browser that is neither void nor continued.
      */
     async find(which: WantedLogin): Promise<PendingLogin | undefined> {
       if ('id' in which) return logins.getReadable(which.id)
@@ -128,8 +127,8 @@ export function pendingLogins(records: Records) {
     },
 
     /**
-     * Compare and set, atomically. With a time: sets `continuedAt` if it is not set; exactly one of concurrent callers
-     * gets `true`. Without a time: unsets it if the turn with this name set it.
+     * Compare and set, atomically. With a time: sets `continuedAt` if it is not set; exactly one of concurrent callers gets `true`. Without
+     * a time: unsets it if the turn with this name set it.
      */
     setTurn: (id: string, turn: string, at: Date | undefined): Promise<boolean> =>
       logins.update(id, (login) => {

@@ -51,8 +51,8 @@ export function notMeTokens(records: Records) {
     },
 
     /**
-     * Notes the hash that replaces a blocked password, in one step. Returns the hash that was noted first, or this one
-     * if the record is gone.
+     * Notes the hash that replaces a blocked password, in one step. Returns the hash that was noted first, or this one if the record is
+     * gone.
      */
     block: (id: string, hash: string): Promise<string> =>
       tokens.change(id, (record) => {

@@ -25,10 +25,7 @@ export const MAIL_OUTBOX = kindOf({
     pendingLoginId: 'text?',
     /** The address for the mail, even if the account changes its own. `undefined`: the account's address. */
     sendTo: 'text?',
-    /**
-     * Whether the account had not verified `sendTo` at the time of the request. Left out: the worker checks this when
-     * the mail leaves.
-     */
+    /** Whether the account had not verified `sendTo` at the time of the request. Left out: the worker checks this when the mail leaves. */
     isClaim: 'boolean?',
     parameters: holds<RequestParameters>('json'),
     requester: holds<Requester>('json'),
@@ -46,10 +43,7 @@ export const MAIL_OUTBOX = kindOf({
     attempts: 'number',
     /** Names the claim. A write with the id of an earlier claim changes nothing. `undefined`: no worker holds it. */
     leaseId: 'text?',
-    /**
-     * No worker may claim it before this time: first `notBefore`, then the end of the lease or of the pause before
-     * another attempt.
-     */
+    /** No worker may claim it before this time: first `notBefore`, then the end of the lease or of the pause before another attempt. */
     availableAt: 'time?',
     /** Why the last attempt failed, or why no worker tries again. */
     reason: 'text?',
@@ -144,9 +138,8 @@ export function statusOf(record: JobRecord, at: Date) {
 }
 
 /**
- * The place of a request in time. Of two requests for a mail the later one wins, in any order of the mails. Within one
- * millisecond the ids decide. Of one request the later attempt wins: a worker that lost the job cannot undo what its
- * successor did.
+ * The place of a request in time. Of two requests for a mail the later one wins, in any order of the mails. Within one millisecond the ids
+ * decide. Of one request the later attempt wins: a worker that lost the job cannot undo what its successor did.
  */
 export interface RequestOrder {
   /** The time of the database. */

@@ -1,6 +1,6 @@
 /**
- * The requests for mails (3.1, 3.2). A job never holds a token or a link. A worker that lost its lease, or whose job is
- * superseded, changes nothing; a boolean answer is then `false`. Only `remove` still removes a superseded job.
+ * The requests for mails (3.1, 3.2). A job never holds a token or a link. A worker that lost its lease, or whose job is superseded, changes
+ * nothing; a boolean answer is then `false`. Only `remove` still removes a superseded job.
  */
 import type { Clock } from '../clock.ts'
 import { isMailKind, type MailKind } from '../contract/mail-kinds.ts'
@@ -21,8 +21,8 @@ import type { Changed, Records } from './records.ts'
 import { defined } from './kind.ts'
 
 /**
- * Why a worker takes a job. `resolve`: to look up its account, or to end it if it is superseded. `send`: to send it,
- * once it is resolved and within its life. `due`: for either. `expire`: to end it, if no worker sent it within its life.
+ * Why a worker takes a job. `resolve`: to look up its account, or to end it if it is superseded. `send`: to send it, once it is resolved
+ * and within its life. `due`: for either. `expire`: to end it, if no worker sent it within its life.
  */
 export type MailStage = 'resolve' | 'send' | 'due' | 'expire'
 
@@ -46,10 +46,7 @@ export function mailOutbox(records: Records, clock: Clock, now: () => Promise<Da
     ...outboxAdministration(jobs, now),
     ...workOn(jobs, clock),
 
-    /**
-     * Adds a job with one write, which is the same for every account. If the id exists, even of a job that is over,
-     * nothing changes.
-     */
+    /** Adds a job with one write, which is the same for every account. If the id exists, even of a job that is over, nothing changes. */
     async add(job: NewMailJob): Promise<void> {
       const due = { availableAt: job.notBefore, requestedAt: job.notBefore }
       await jobs.insert({ ...job, ...due, state: 'requested', isResolved: false, attempts: 0 })
@@ -93,8 +90,8 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
     },
 
     /**
-     * Stores the account, and erases the typed identifier. From now on the job is resolved, even as a dead letter. It
-     * also counts as taken to be sent.
+     * Stores the account, and erases the typed identifier. From now on the job is resolved, even as a dead letter. It also counts as taken
+     * to be sent.
      */
     resolve: (held: MailJob, accountId: string, heldUntil: Date): Promise<boolean> =>
       settle(held, (job) => ({
@@ -122,10 +119,7 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
       }))
     },
 
-    /**
-     * Removes the job. For a job of a form, the id stays. A former holder may remove a superseded job too: it has just
-     * sent it.
-     */
+    /** Removes the job. For a job of a form, the id stays. A former holder may remove a superseded job too: it has just sent it. */
     async remove({ id, leaseId }: MailJob): Promise<void> {
       await jobs.update(id, (job) => {
         if (job.leaseId !== leaseId && job.state !== 'superseded') return job
@@ -133,10 +127,7 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
       })
     },
 
-    /**
-     * Makes a dead letter, which no worker tries again. It stays for a week with its reason, and without the typed
-     * identifier.
-     */
+    /** Makes a dead letter, which no worker tries again. It stays for a week with its reason, and without the typed identifier. */
     giveUp: (held: MailJob, at: Date, reason: string): Promise<boolean> =>
       settle(held, (job) => dead(job, at, reason)),
 
@@ -224,10 +215,10 @@ function outboxAdministration(jobs: Table<JobRecord>, now: () => Promise<Date>) 
     },
 
     /**
-     * A dead letter becomes a request that its account made now, on database time. A waiting job becomes due `at` once.
-     * Atomic: exactly one of concurrent callers gets `revived` for a dead letter. `no_account`: a dead letter whose
-     * account is unknown. `held`: a worker holds the job, or takes it next because it is due already. `not_found`: there
-     * is no such record, or no worker can read it. Only `revived` changes anything.
+     * A dead letter becomes a request that its account made now, on database time. A waiting job becomes due `at` once. Atomic: exactly one
+     * of concurrent callers gets `revived` for a dead letter. `no_account`: a dead letter whose account is unknown. `held`: a worker holds
+     * the job, or takes it next because it is due already. `not_found`: there is no such record, or no worker can read it. Only `revived`
+     * changes anything.
      */
     async revive(id: string, at: Date, expiresAt: Date) {
       const request = { requestedAt: await now(), expiresAt }

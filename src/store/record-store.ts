@@ -16,10 +16,7 @@ export interface Kind {
   fields: Readonly<Record<string, FieldType>>
   /** The fields that a record must have. */
   required: readonly string[]
-  /**
-   * What queries use: the equal fields, then one to order by. Unique fields and `purgedAt` have an index without being
-   * listed.
-   */
+  /** What queries use: the equal fields, then one to order by. Unique fields and `purgedAt` have an index without being listed. */
   indexes: readonly (readonly string[])[]
   /** Text fields whose values differ in all records. The insert sets them; a later change may only remove them. */
   unique: readonly string[]
@@ -30,8 +27,8 @@ export interface Kind {
 }
 
 /**
- * A record as it was read. `revision` names its state, `was` the state before; `was` is `undefined` after an insert or
- * an overwrite. `damaged`: the record was changed outside the store, and the sentence says how.
+ * A record as it was read. `revision` names its state, `was` the state before; `was` is `undefined` after an insert or an overwrite.
+ * `damaged`: the record was changed outside the store, and the sentence says how.
  */
 export type Stored = { id: string; revision: string; was: string | undefined } & (
   { fields: Fields; damaged?: undefined } | { damaged: string; fields?: undefined }
@@ -42,8 +39,8 @@ export interface Query {
   /** Each field has this value, or one of these. */
   equal?: Readonly<Record<string, Value | readonly Value[]>>
   /**
-   * Returns only records that have this field, in its order, and by id for the same value. Without it, records come in
-   * the order of ids if `equal` is empty or `after` is given. Otherwise they come in no order.
+   * Returns only records that have this field, in its order, and by id for the same value. Without it, records come in the order of ids if
+   * `equal` is empty or `after` is given. Otherwise they come in no order.
    */
   by?: string
   /** A lower bound for the field in `by`; it includes this value. */
@@ -72,8 +69,8 @@ export interface Change {
 }
 
 /**
- * Keeps records. Each verb throws `ERR_STORE_UNAVAILABLE` if the database cannot be reached, or does not answer in time.
- * A `swap` may have been done by then.
+ * Keeps records. Each verb throws `ERR_STORE_UNAVAILABLE` if the database cannot be reached, or does not answer in time. A `swap` may have
+ * been done by then.
  */
 export interface RecordStore {
   /** Whether the database itself removes records once their `purgedAt` has passed. Otherwise the flows remove them. */
@@ -86,8 +83,8 @@ export interface RecordStore {
   isDurable?(): Promise<boolean>
 
   /**
-   * Creates collections or tables and their indexes, and adds what an earlier version lacked. It may be called again,
-   * and by several processes at once.
+   * Creates collections or tables and their indexes, and adds what an earlier version lacked. It may be called again, and by several
+   * processes at once.
    */
   start(kinds: readonly Kind[]): Promise<void>
 
@@ -104,17 +101,15 @@ export interface RecordStore {
   find(kind: Kind, query: Query): Promise<Stored[]>
 
   /**
-   * Each change stands alone, in no order, and has its own id. Returns which were done. A change is done if the store
-   * still had its revision, and no other record held its unique fields. A removal is also done if there is no such
-   * record any more.
+   * Each change stands alone, in no order, and has its own id. Returns which were done. A change is done if the store still had its
+   * revision, and no other record held its unique fields. A removal is also done if there is no such record any more.
    */
   swap(kind: Kind, changes: readonly Change[]): Promise<boolean[]>
 }
 
 /**
- * Throws a `TypeError` unless each value has the type of its field, and the limit is a positive integer. A declared
- * index must begin with the equal fields, and continue with the one in `by`. A descending order, and a value in `after`,
- * need a field in `by`.
+ * Throws a `TypeError` unless each value has the type of its field, and the limit is a positive integer. A declared index must begin with
+ * the equal fields, and continue with the one in `by`. A descending order, and a value in `after`, need a field in `by`.
  */
 export function checkQuery(
   kind: Kind,
@@ -150,8 +145,8 @@ export function checkLimit(limit: number): void {
 }
 
 /**
- * Throws a `TypeError` unless the id is a text, and the next state is a whole record of its kind. A removal must have a
- * revision. An overwrite of any revision is refused for kinds with unique fields: another record may hold the value.
+ * Throws a `TypeError` unless the id is a text, and the next state is a whole record of its kind. A removal must have a revision. An
+ * overwrite of any revision is refused for kinds with unique fields: another record may hold the value.
  */
 export function checkChange(kind: Kind, { id, revision, next }: Omit<Change, 'becomes'>): void {
   checkId(kind, id)
@@ -195,8 +190,8 @@ function isOfType(value: unknown, type: FieldType): value is Value {
 }
 
 /**
- * Whether a change was done, judged by the record that was read after it. `false`: another change of the same state was
- * done. `undefined`: this is unknown.
+ * Whether a change was done, judged by the record that was read after it. `false`: another change of the same state was done. `undefined`:
+ * this is unknown.
  */
 export function isDone(
   { revision, next, becomes }: Change,

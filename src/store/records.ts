@@ -1,6 +1,6 @@
 /**
- * The one way to the store. Calls of the same turn share a command. Waiting changes of one record share a swap within a
- * process; processes compete.
+ * The one way to the store. Calls of the same turn share a command. Waiting changes of one record share a swap within a process; processes
+ * compete.
  */
 import type { Clock } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
@@ -90,8 +90,8 @@ interface Waiting {
 }
 
 /**
- * `isRemembered`: the process keeps the state after its last change, and need not read it. `isMostlyNew`: the first try
- * inserts an unknown record without reading it.
+ * `isRemembered`: the process keeps the state after its last change, and need not read it. `isMostlyNew`: the first try inserts an unknown
+ * record without reading it.
  */
 export type ChangedKind = Kind & { isRemembered?: boolean; isMostlyNew?: boolean }
 

@@ -38,10 +38,7 @@ const Version = z.object({
   secrets: z.array(z.string()).catch([]),
   /** The values that are not secret. */
   values: z.record(z.string(), z.json().transform(textOf)),
-  /**
-   * By the clock of the process that wrote it. `undefined`: time and author are unknown, because the record was edited
-   * by hand.
-   */
+  /** By the clock of the process that wrote it. `undefined`: time and author are unknown, because the record was edited by hand. */
   at: z.iso
     .datetime()
     .transform((at) => new Date(at))
@@ -75,8 +72,8 @@ export function settingsStore(records: Records) {
     },
 
     /**
-     * Replaces all values, and the history if one is given, in one atomic step. This happens only if the version still
-     * is `expectedVersion`. `false`: the version differs, and nothing changed.
+     * Replaces all values, and the history if one is given, in one atomic step. This happens only if the version still is
+     * `expectedVersion`. `false`: the version differs, and nothing changed.
      */
     async write(
       values: Record<string, string>,

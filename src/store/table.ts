@@ -133,8 +133,8 @@ export async function* pagesOf<T extends { id: string }>(
 const PAGE = 200
 
 /**
- * Returns the first wanted records of a query, at most `limit`. It reads until it has so many, or until the records end.
- * With an `id`, it checks that record only.
+ * Returns the first wanted records of a query, at most `limit`. It reads until it has so many, or until the records end. With an `id`, it
+ * checks that record only.
  */
 export async function firstWanted<T extends { id: string }>(
   table: Table<T>,

@@ -38,9 +38,8 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
     ...finding(tokens),
 
     /**
-     * Saves a live token and invalidates earlier ones. So a user has at most one live token at any moment, even with
-     * concurrent callers. `false`: a token of a later request or attempt was issued before, whatever its state is now;
-     * nothing changed.
+     * Saves a live token and invalidates earlier ones. So a user has at most one live token at any moment, even with concurrent callers.
+     * `false`: a token of a later request or attempt was issued before, whatever its state is now; nothing changed.
      */
     async issue(token: NewToken): Promise<boolean> {
       const record = { ...newRecord(token), liveOf: token.userId }
@@ -55,8 +54,8 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
     },
 
     /**
-     * Makes the live ones among these tokens expire at `at`. Claimed tokens stay. With `upTo` they are invalidated
-     * instead, also those of earlier requests.
+     * Makes the live ones among these tokens expire at `at`. Claimed tokens stay. With `upTo` they are invalidated instead, also those of
+     * earlier requests.
      */
     async revoke(which: Revoked, at: Date): Promise<void> {
       if ('id' in which)
@@ -69,9 +68,9 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
     },
 
     /**
-     * The commit point of a reset, in one step: takes a token that is unused, not claimed, not invalidated and not
-     * expired. The new password hash is stored with it. Exactly one of concurrent callers gets the token. No other
-     * process finishes the reset until `leaseUntil`.
+     * The commit point of a reset, in one step: takes a token that is unused, not claimed, not invalidated and not expired. The new
+     * password hash is stored with it. Exactly one of concurrent callers gets the token. No other process finishes the reset until
+     * `leaseUntil`.
      */
     claim: (token: Pick<Token, 'id'>, claim: ResetClaim): Promise<ClaimedReset | undefined> =>
       tokens.change(token, (record) => {
@@ -95,8 +94,8 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
     },
 
     /**
-     * Takes a claimed reset one step on, atomically. A repeated step changes nothing. Returns the token; `undefined`: it
-     * may not take this step.
+     * Takes a claimed reset one step on, atomically. A repeated step changes nothing. Returns the token; `undefined`: it may not take this
+     * step.
      */
     advance: (id: string, step: ResetStep, at: Date): Promise<Token | undefined> =>
       tokens.change(id, (record) => {

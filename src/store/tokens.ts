@@ -25,17 +25,11 @@ const FIELDS = {
   attempt: 'number',
   createdAt: 'time',
   expiresAt: 'time',
-  /**
-   * When the link did its work: the new password was set (effect 2 of 3.3), or the address was verified. `undefined`:
-   * not yet.
-   */
+  /** When the link did its work: the new password was set (effect 2 of 3.3), or the address was verified. `undefined`: not yet. */
   usedAt: 'time?',
   /** When it was used to decide a reset. Always `undefined` for a verification. */
   claimedAt: 'time?',
-  /**
-   * When a newer one replaced it, its mail was given up, or its reset was refused in the end. Always `undefined` for a
-   * verification.
-   */
+  /** When a newer one replaced it, its mail was given up, or its reset was refused in the end. Always `undefined` for a verification. */
   invalidatedAt: 'time?',
   /** When all effects of the reset were done. Always `undefined` for a verification. */
   completedAt: 'time?',
@@ -55,8 +49,8 @@ export type TokenRecord = RecordWith<typeof FIELDS>
 type Hidden = 'tokenHash' | 'liveOf' | 'claimedBy' | 'newHash' | 'leaseUntil' | 'purgeAt'
 
 /**
- * A token of a reset, an invitation or a verification, dead or alive, with its original request. It contains neither the
- * raw token nor its hash (5.5). `endOf` says what ended it; `linkState` also looks at its account.
+ * A token of a reset, an invitation or a verification, dead or alive, with its original request. It contains neither the raw token nor its
+ * hash (5.5). `endOf` says what ended it; `linkState` also looks at its account.
  */
 export interface Token extends Omit<TokenRecord, Hidden | keyof RequestParameters> {
   parameters: RequestParameters
@@ -86,9 +80,8 @@ export interface ResetClaim {
 }
 
 /**
- * The steps of a claimed reset. `used`: effect 2, which removes the new hash; not after `rejected`. `rejected`: a newer
- * password won, and the token becomes invalidated; not after `used`. `completed`: all five effects are done; only after
- * `used`.
+ * The steps of a claimed reset. `used`: effect 2, which removes the new hash; not after `rejected`. `rejected`: a newer password won, and
+ * the token becomes invalidated; not after `used`. `completed`: all five effects are done; only after `used`.
  */
 export type ResetStep = 'used' | 'rejected' | 'completed'
 
@@ -170,10 +163,7 @@ type Times = { expiresAt: Date } & {
   [N in 'usedAt' | 'claimedAt' | 'invalidatedAt']?: Date | undefined
 }
 
-/**
- * What ended a token at that time. `undefined`: nothing did; the account is not checked here. At exactly `expiresAt` the
- * token is over.
- */
+/** What ended a token at that time. `undefined`: nothing did; the account is not checked here. At exactly `expiresAt` the token is over. */
 export function endOf(token: Times, at: Date): TokenEnd | undefined {
   const { usedAt, claimedAt, invalidatedAt, expiresAt } = token
   if (invalidatedAt) return 'invalidated'

@@ -6,9 +6,9 @@ export interface Brand {
   /** Such as `Acme`, at most 64 characters. Every page title ends with it. */
   name?: string | undefined
   /**
-   * An image on the origin of `baseUrl`: its address, or its path with a slash in front. It needs `name`. On pages it is 40
-   * pixels high and wide, and also the icon of the browser tab. In mails it is 40 pixels high. Mails show only .png, .jpg,
-   * .jpeg, .gif and .webp, because mail programs show only these.
+   * An image on the origin of `baseUrl`: its address, or its path with a slash in front. It needs `name`. On pages it is 40 pixels high and
+   * wide, and also the icon of the browser tab. In mails it is 40 pixels high. Mails show only .png, .jpg, .jpeg, .gif and .webp, because
+   * mail programs show only these.
    */
   logo?: string | undefined
   /** `#rrggbb`, for buttons and links. It is made darker, or lighter in dark mode, until the text is readable (WCAG AA). */
@@ -89,8 +89,8 @@ export function shownBrand({ logo, colour, ...brand }: Brand): ShownBrand {
 }
 
 /**
- * The colours of one scheme, as `#rrggbb`. `accent` is for buttons and links, `strong` for the same under the pointer. `on` is for the
- * text on both, and `soft` for a background that stands out a little.
+ * The colours of one scheme, as `#rrggbb`. `accent` is for buttons and links, `strong` for the same under the pointer. `on` is for the text
+ * on both, and `soft` for a background that stands out a little.
  */
 type Accent = Record<'accent' | 'strong' | 'on' | 'soft', string>
 

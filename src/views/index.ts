@@ -1,6 +1,6 @@
 /**
- * Renders pages and mails from `views/*.pug`, with the words of `views/locales/*.json` and what a host puts in their place.
- * This folder never knows a request, a record or an account: it gets values, and returns text.
+ * Renders pages and mails from `views/*.pug`, with the words of `views/locales/*.json` and what a host puts in their place. This folder
+ * never knows a request, a record or an account: it gets values, and returns text.
  */
 import type { Log } from '../contract/index.ts'
 import { must } from '../errors.ts'

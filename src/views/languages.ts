@@ -12,8 +12,8 @@ export interface Languages {
 }
 
 /**
- * The locale for the first wanted language that has texts, also those of another country (`de` for `de-AT`, `pt-BR` for `pt`).
- * Otherwise the fallback.
+ * The locale for the first wanted language that has texts, also those of another country (`de` for `de-AT`, `pt-BR` for `pt`). Otherwise
+ * the fallback.
  */
 export function chooseLocale(
   locales: readonly string[],

@@ -12,8 +12,7 @@ export interface ShownClient {
   /** An image that the client registered, if it is on our own origin. */
   logo?: string | undefined
   /**
-   * Where a login to it starts again. The page leaves it out unless it is http, https, or a private-use scheme such as
-   * `com.example.app:`.
+   * Where a login to it starts again. The page leaves it out unless it is http, https, or a private-use scheme such as `com.example.app:`.
    */
   href?: string | undefined
 }
@@ -25,8 +24,8 @@ export type ShownApps = { names: string[]; more: number }
 export type SignedOutApps = Record<'notified' | 'notNotified', ShownApps>
 
 /**
- * Why a login still waits. `not_yet`: no code was typed, and the address is not verified. `unread`: not six digits were typed.
- * `too_many`: no code is compared for `waitMs` milliseconds.
+ * Why a login still waits. `not_yet`: no code was typed, and the address is not verified. `unread`: not six digits were typed. `too_many`:
+ * no code is compared for `waitMs` milliseconds.
  */
 export type CodeFault =
   { reason: 'not_yet' | 'unread' | 'wrong' } | { reason: 'too_many'; waitMs: number }
@@ -98,8 +97,8 @@ interface Elsewhere {
 
 /**
  * `invalid`: the user typed no name. `confirm`: the link was fetched ahead, and the button opens it. `other_account`: another account is
- * signed in here, and nothing is verified. `signed_in`: the login went on in another window of this browser. `ended`: the login is over.
- * Or it is no login of this browser, and then there is no client.
+ * signed in here, and nothing is verified. `signed_in`: the login went on in another window of this browser. `ended`: the login is over. Or
+ * it is no login of this browser, and then there is no client.
  */
 type VerifyEmail =
   | Blocked

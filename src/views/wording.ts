@@ -96,8 +96,8 @@ export function displayName(name: string): string {
 }
 
 /**
- * Mail programs turn `evil.example` into a link. An invisible word joiner stops them, after each dot, each colon, and each character
- * that can replace these in an address.
+ * Mail programs turn `evil.example` into a link. An invisible word joiner stops them, after each dot, each colon, and each character that
+ * can replace these in an address.
  */
 export function unlinkable(name: string): string {
   return name

@@ -13,8 +13,8 @@ const AWKWARD: AdapterPayload = JSON.parse(`{
 }`)
 
 /**
- * Tests what oidc-provider and `flows.adapter` rely on. It also tests what oidc-provider does not require: of concurrent
- * uses of one code, exactly one succeeds. `create` opens an empty adapter for each test.
+ * Tests what oidc-provider and `flows.adapter` rely on. It also tests what oidc-provider does not require: of concurrent uses of one code,
+ * exactly one succeeds. `create` opens an empty adapter for each test.
  */
 export function itIsAnAdapter(
   name: string,

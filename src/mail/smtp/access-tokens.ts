@@ -1,6 +1,6 @@
 /**
- * Access tokens for the mail server. They stay in memory, and come from the token endpoint. The refresh tokens for it
- * are among the settings.
+ * Access tokens for the mail server. They stay in memory, and come from the token endpoint. The refresh tokens for it are among the
+ * settings.
  */
 import { timeout, type Clock } from '../../clock.ts'
 import type { Log } from '../../contract/index.ts'
@@ -24,10 +24,7 @@ export interface RefreshTokens {
   current(oauth: OAuthSettings): string | undefined
   /** As `current`, after a look at what another process has stored. */
   latest(oauth: OAuthSettings): Promise<string | undefined>
-  /**
-   * Stores `next` in the place of `used`, if `used` is still in force. If storing fails, the next call tries again. It
-   * never throws.
-   */
+  /** Stores `next` in the place of `used`, if `used` is still in force. If storing fails, the next call tries again. It never throws. */
   keep(used: string, next: string): Promise<void>
 }
 
@@ -63,8 +60,7 @@ export function createAccessTokens(clock: Clock, refreshTokens: RefreshTokens) {
 
   return {
     /**
-     * Returns a token for the mail server: the held one, or a new one. Throws a `TokenError`. A request takes at most 10
-     * seconds.
+     * Returns a token for the mail server: the held one, or a new one. Throws a `TokenError`. A request takes at most 10 seconds.
      *
      * @param rejected - a token that the mail server refused.
      */
@@ -87,8 +83,8 @@ export function createAccessTokens(clock: Clock, refreshTokens: RefreshTokens) {
 }
 
 /**
- * The key leaves out the refresh token: a new one needs no new access token. Otherwise each of many processes would make
- * all others renew theirs.
+ * The key leaves out the refresh token: a new one needs no new access token. Otherwise each of many processes would make all others renew
+ * theirs.
  */
 export function tokenKey(oauth: OAuthSettings): string {
   return JSON.stringify({ ...oauth, refreshToken: undefined })

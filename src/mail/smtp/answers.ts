@@ -21,8 +21,8 @@ export function answersTheMail(cause: unknown): boolean {
 }
 
 /**
- * Says what happened, and at which step. The message is logged, so it has codes only; the server's words are beside it,
- * for admins. The cause is not kept. If the signal aborted, that is the reason, whatever the cause.
+ * Says what happened, and at which step. The message is logged, so it has codes only; the server's words are beside it, for admins. The
+ * cause is not kept. If the signal aborted, that is the reason, whatever the cause.
  */
 export function errorOf(
   cause: unknown,
@@ -42,8 +42,8 @@ export function errorOf(
 }
 
 /**
- * Whether the mail can never succeed. A refused login or sender (RFC 3463: 5.1.7, 5.1.8) is for the admin to fix, so the
- * mail may still succeed.
+ * Whether the mail can never succeed. A refused login or sender (RFC 3463: 5.1.7, 5.1.8) is for the admin to fix, so the mail may still
+ * succeed.
  */
 function isForGood(cause: unknown): boolean {
   const { responseCode = 0, response = '', command } = detailsOf(cause)
@@ -83,8 +83,8 @@ function codesOf(reply: string): string {
 }
 
 /**
- * The ids of the mail at the mail server. The server has seen the link by then. So only one id of its answer is kept,
- * and only if it shares no long piece with the mail.
+ * The ids of the mail at the mail server. The server has seen the link by then. So only one id of its answer is kept, and only if it shares
+ * no long piece with the mail.
  */
 export function receiptOf(
   messageId: string,
@@ -116,8 +116,8 @@ function piecesOf(id: string): string[] {
 }
 
 /**
- * The id as Postfix and Exim name it, or else the first word that looks like one: it has a digit, and is no number. No
- * token fits into 40 characters.
+ * The id as Postfix and Exim name it, or else the first word that looks like one: it has a digit, and is no number. No token fits into 40
+ * characters.
  */
 function queueIdOf(response: string, isOfMail: (id: string) => boolean): string | undefined {
   const words = response.replace(/^\d{3}[ -](\d\.\d{1,3}\.\d{1,3}\s)?/, '')
@@ -149,10 +149,7 @@ export function shown(
   return isTelling ? `${codesOf(text)} …`.trim() : text.slice(0, MAX_CHARS)
 }
 
-/**
- * Makes one short line, without addresses or anything that could be a token. Its author may have seen the token of an
- * earlier mail.
- */
+/** Makes one short line, without addresses or anything that could be a token. Its author may have seen the token of an earlier mail. */
 export function harmless(
   text: string,
   settings: Pick<SmtpSettings, 'username' | 'password'> = {},

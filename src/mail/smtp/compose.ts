@@ -9,8 +9,8 @@ import type * as qp from 'nodemailer/lib/qp'
 import type SMTPConnection from 'nodemailer/lib/smtp-connection'
 
 /**
- * A mail in its wire format, from one plain address, with or without a name, to one other. It reveals nothing about this
- * machine. This function joins the two parts itself, because the streams of the library take five times as long.
+ * A mail in its wire format, from one plain address, with or without a name, to one other. It reveals nothing about this machine. This
+ * function joins the two parts itself, because the streams of the library take five times as long.
  */
 export function composeMail(
   { to, subject, text, html, kind }: OutgoingMail,
@@ -76,8 +76,8 @@ interface Nodemailer {
 const load = createRequire(import.meta.url)
 
 /**
- * The parts of the library that this package uses. The first call loads the library, so that the package is imported
- * faster. The sender calls it before the first mail, which is then no slower than others.
+ * The parts of the library that this package uses. The first call loads the library, so that the package is imported faster. The sender
+ * calls it before the first mail, which is then no slower than others.
  */
 export function nodemailer(): Nodemailer {
   return {

@@ -22,8 +22,8 @@ const QUIT_MS = 2_000
 const MAX_REPLY_BYTES = 65_536
 
 /**
- * A connection to a mail server. Use it in this order: `reach`, `greet`, `login`, `send`; one at a time. Each fails with
- * the error of the library or of the system. Destroying the socket ends it at any stage.
+ * A connection to a mail server. Use it in this order: `reach`, `greet`, `login`, `send`; one at a time. Each fails with the error of the
+ * library or of the system. Destroying the socket ends it at any stage.
  */
 export type SmtpConnection = ReturnType<typeof smtpConnection>
 

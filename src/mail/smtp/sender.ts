@@ -1,6 +1,6 @@
 /**
- * Hands mails over, to an SMTP server or to the transport of the host. It knows nothing of jobs and accounts, and does
- * not read the text of a mail.
+ * Hands mails over, to an SMTP server or to the transport of the host. It knows nothing of jobs and accounts, and does not read the text of
+ * a mail.
  */
 import { later, type Clock } from '../../clock.ts'
 import type { MailSender, OutgoingMail } from '../sending.ts'
@@ -39,8 +39,8 @@ export function createMailSender(
   const tokens = createAccessTokens(clock, refreshTokens)
   const toTransport = transport && createLine(clock, transportPeer(transport, settings))
 
-  // Each set of SMTP settings, credentials included, has its own line; the connections of the others are closed. A line stays
-  // until it is empty. So settings that come back find its connections, and do not open five more.
+  // Each set of SMTP settings, credentials included, has its own line; the connections of the others are closed. A line stays until it is
+  // empty. So settings that come back find its connections, and do not open five more.
   function toServer(configured: SmtpSettings): Line {
     const { oauth, ...others } = configured
     const key = JSON.stringify([others, oauth && tokenKey(oauth)])

@@ -53,8 +53,8 @@ function oauthSettings(settings: Settings): OAuthSettings {
 }
 
 /**
- * The setting `smtp_tls`. `auto` is implicit TLS on port 465, and STARTTLS that must succeed on any other port. Only a loopback
- * host may go without TLS, or show an untrusted certificate.
+ * The setting `smtp_tls`. `auto` is implicit TLS on port 465, and STARTTLS that must succeed on any other port. Only a loopback host may go
+ * without TLS, or show an untrusted certificate.
  */
 export function tlsPolicy({ host, port, tls }: SmtpSettings) {
   const isLenient = tls === 'auto' && isLoopbackHost(host)

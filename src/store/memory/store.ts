@@ -25,10 +25,7 @@ export interface MemoryStore extends RecordStore {
   all(kind: Kind): Stored[]
 }
 
-/**
- * Keeps records in this process, for a first try and for tests. Nothing survives a restart, and other processes see
- * nothing of it.
- */
+/** Keeps records in this process, for a first try and for tests. Nothing survives a restart, and other processes see nothing of it. */
 export function memoryStore({ now }: Pick<Clock, 'now'> = systemClock): MemoryStore {
   const tables = new Map<string, Map<string, Kept>>()
 

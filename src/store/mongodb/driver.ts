@@ -5,8 +5,8 @@ import { AccountFlowsError } from '../../errors.ts'
 import { z } from 'zod'
 
 /**
- * The options of every operation, whatever the host chose for its own. Reads see every earlier answered write. Values
- * come back as the types that the code expects.
+ * The options of every operation, whatever the host chose for its own. Reads see every earlier answered write. Values come back as the
+ * types that the code expects.
  */
 export const operationOptions = {
   writeConcern: { w: 'majority' },
@@ -48,10 +48,7 @@ const NAMESPACE_EXISTS = 48
 const INDEX_OPTIONS_CONFLICT = 85
 const INDEX_KEY_SPECS_CONFLICT = 86
 
-/**
- * Returns the indexes that are missing or have other options, as `collection.index`. If there is no collection, it
- * returns all of them.
- */
+/** Returns the indexes that are missing or have other options, as `collection.index`. If there is no collection, it returns all of them. */
 export async function wrongIndexes(
   collection: Pick<Collection, 'collectionName' | 'indexes'>,
   indexes: NamedIndex[],
@@ -126,8 +123,8 @@ export function isDuplicateKey(error: unknown): error is Error {
 }
 
 /**
- * Returns the places of the writes whose key was taken, in an unordered command with many writes. The other writes are
- * done. Other failures are thrown, such as a failed write concern, for which the driver names no failed writes.
+ * Returns the places of the writes whose key was taken, in an unordered command with many writes. The other writes are done. Other failures
+ * are thrown, such as a failed write concern, for which the driver names no failed writes.
  */
 export async function duplicatesIn(command: Promise<unknown>): Promise<Set<number>> {
   try {
@@ -173,8 +170,8 @@ const CODES = new Set<unknown>([
 const SOCKET_CODES = /^(EPIPE|ECONN(RESET|ABORTED)|ETIMEDOUT|E(HOST|NET)UNREACH|ERR_STREAM_\w+)$/
 
 /**
- * Wraps an object so that its methods throw `ERR_STORE_UNAVAILABLE` if MongoDB cannot be reached or does not answer in
- * time. A write that failed so may still have been done. All methods must return promises.
+ * Wraps an object so that its methods throw `ERR_STORE_UNAVAILABLE` if MongoDB cannot be reached or does not answer in time. A write that
+ * failed so may still have been done. All methods must return promises.
  */
 export function withUnavailable<T extends object>(port: T): T {
   const members = Object.entries(port).map(([name, member]: [string, unknown]) => {

@@ -35,12 +35,10 @@ export interface MongoDatabase {
 }
 
 /**
- * Keeps each kind in a collection, under the names of its fields. `_rev` and `_was` are the two revisions. An absent
- * field is `null`, except for unique fields. Reads come from the primary and writes go to the majority, whatever the
- * host chose for its `Db`.
+ * Keeps each kind in a collection, under the names of its fields. `_rev` and `_was` are the two revisions. An absent field is `null`,
+ * except for unique fields. Reads come from the primary and writes go to the majority, whatever the host chose for its `Db`.
  *
- * @param prefix - the beginning of all collection names, such as `shop_`; empty by default. Two issuers in one database
- * need one each.
+ * @param prefix - the beginning of all collection names, such as `shop_`; empty by default. Two issuers in one database need one each.
  * @throws TypeError if a collection name cannot begin with that prefix.
  */
 export function mongoStore(

@@ -47,8 +47,8 @@ const indexes: NamedIndex[] = [
 ]
 
 /**
- * Users in a collection with the fields `username`, `email`, `email_verified`, `password_hash`, `password_changed_at` and
- * `disabled`, and an `_id` that is a string or an `ObjectId`.
+ * Users in a collection with the fields `username`, `email`, `email_verified`, `password_hash`, `password_changed_at` and `disabled`, and
+ * an `_id` that is a string or an `ObjectId`.
  */
 export function mongoUsers(collection: UserCollection): UserStore {
   /** Finds users for texts of concurrent calls with one filter, and picks each call's part. */
@@ -162,8 +162,8 @@ async function idsOf(id: string): Promise<(string | ObjectId)[]> {
 }
 
 /**
- * A field of an unexpected type counts as absent. But then a verified flag counts as unverified, and a disabled flag as
- * set. `undefined`: the `_id` is neither a string nor an ObjectId, so that no query could find the user again.
+ * A field of an unexpected type counts as absent. But then a verified flag counts as unverified, and a disabled flag as set. `undefined`:
+ * the `_id` is neither a string nor an ObjectId, so that no query could find the user again.
  */
 function toUser(document: object): User | undefined {
   const fields = new Map<string, unknown>(Object.entries(document))

@@ -47,8 +47,8 @@ export const indexNamesOf = (kind: Kind, prefix: string) =>
   indexesOf(kind, prefix).map(({ name }) => name)
 
 /**
- * The statement that creates a table and its indexes, if they are missing. It does not lock existing ones: a backup may
- * be reading them. Processes run it one after the other, because two that create the same name at once would fail.
+ * The statement that creates a table and its indexes, if they are missing. It does not lock existing ones: a backup may be reading them.
+ * Processes run it one after the other, because two that create the same name at once would fail.
  */
 export function definitionOf(kind: Kind, prefix: string): string {
   const table = nameOf(prefix + kind.name)
@@ -154,8 +154,8 @@ function sortOf({ revision, next }: Change): Sort {
 }
 
 /**
- * Returns a statement for each sort of change, and its input. Each statement returns the ids that were done. It locks
- * rows in the order of their ids.
+ * Returns a statement for each sort of change, and its input. Each statement returns the ids that were done. It locks rows in the order of
+ * their ids.
  */
 export function swapsOf(kind: Kind, table: string, changes: readonly Change[]) {
   const sorts = Object.entries(statementsOf(kind, table)).map(([sort, text]) => {

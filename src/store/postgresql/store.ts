@@ -24,8 +24,8 @@ const PREFIX = /^[a-z0-9_]{0,16}$/
 const MAX_TURNS = 10
 
 /**
- * Keeps each kind in a table, with a column for each field. Each verb is one statement with autocommit, so a pooler in
- * transaction mode may stand before the database.
+ * Keeps each kind in a table, with a column for each field. Each verb is one statement with autocommit, so a pooler in transaction mode may
+ * stand before the database.
  */
 export function postgresStore(
   pool: PostgresPool,
@@ -91,8 +91,7 @@ export function postgresStore(
 
 const SQLSTATE = /^(?:\d[\dA-Z]|F0|HV|P0|XX)[\dA-Z]{3}$/
 /**
- * The SQLSTATE of a failed connection, of missing resources, of an operator's intervention, of a system error, or of a
- * read-only standby.
+ * The SQLSTATE of a failed connection, of missing resources, of an operator's intervention, of a system error, or of a read-only standby.
  */
 const UNAVAILABLE = /^(?:08|53|57|58|25006)/
 /** A deadlock, or two transactions that cannot be put in an order. */
