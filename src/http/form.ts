@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { Context } from 'koa'
 import { parametersFrom, type VerificationLink } from '../contract/requests.ts'
-import type { Requester } from '../contract/index.ts'
+import type { RequestParameters, Requester } from '../contract/index.ts'
 import { isId, isToken } from '../crypto/token.ts'
 import { SIGNED, decode, isBracketed, readingsOf } from '../contract/link-query.ts'
 
@@ -12,6 +12,8 @@ export type Fields = ReadonlyMap<string, string>
 /** A form of our pages, as it was sent. */
 export interface SentForm {
   fields: Fields
+  /** The parameters of the request that the form belongs to. A stranger may have changed them. */
+  parameters: RequestParameters
   uiLocales: string | undefined
   /** The id of the form: if the form is sent again, it is the same request. `undefined`: the form is not from our pages. */
   formId: string | undefined

@@ -41,10 +41,9 @@ export function forgotPassword(parts: PasswordPageParts): Route {
       kind: 'password_reset',
       field: 'identifier',
       renew: ({ ctx }, form) => renewLink(parts, ctx, 'reset-password', form),
-      request: (_visit, { fields, requester, formId }, identifier) =>
-        passwordReset.request(identifier, parametersFrom(fields), requester, formId),
-      async show({ ctx }, { fields, uiLocales, formId }, answer) {
-        const parameters = parametersFrom(fields)
+      request: (_visit, { parameters, requester, formId }, identifier) =>
+        passwordReset.request(identifier, parameters, requester, formId),
+      async show({ ctx }, { parameters, uiLocales, formId }, answer) {
         const genuine = await clients.identify(parameters)
         // If the client is not registered, only the form keeps these parameters.
         const again = answer.mode === 'invalid' ? { parameters } : undefined

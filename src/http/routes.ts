@@ -1,5 +1,6 @@
 /** Answers our paths: it refuses forms of other sites and too many forms, reads the form, and calls the page of the path. */
 import type { Context, Middleware, Next } from 'koa'
+import { parametersFrom } from '../contract/requests.ts'
 import type { Log, Requester } from '../contract/index.ts'
 import { isCrossSite, type BrowserCookie } from './browser.ts'
 import { showFailure } from './failure.ts'
@@ -55,7 +56,8 @@ export function createRoutes(parts: RouteParts, routes: Record<string, Route>): 
     if (typeof fields === 'string') return pages.showError(ctx, fields)
     const uiLocales = uiLocalesIn(fields)
     const requester = { ...visit.requester, uiLocales }
-    const form = { fields, uiLocales, formId: idIn(fields, 'form_id'), requester }
+    const parameters = parametersFrom(fields)
+    const form = { fields, parameters, uiLocales, formId: idIn(fields, 'form_id'), requester }
     await answer(visit, form)
   }
 

@@ -1,7 +1,7 @@
 /** The pages of a verification link: what the link opens, and the form that asks for another one. */
 import type { Context } from 'koa'
 import type { Clock } from '../clock.ts'
-import { parametersOf, parametersFrom, type VerificationLink } from '../contract/requests.ts'
+import { parametersOf, type VerificationLink } from '../contract/requests.ts'
 import { unknownLink, type OpenedLink, type LinkRefusal } from '../flows/email-verification.ts'
 import type { createResume } from '../oidc/resume.ts'
 import type { SeenLogins } from '../oidc/seen-logins.ts'
@@ -161,9 +161,9 @@ export function resendVerification(parts: ResendParts): Route {
       field: 'username',
       renew: (visit, form) => renew(parts, visit, form),
       async request(visit, form, identifier) {
-        const { fields, requester, formId } = form
+        const { parameters, requester, formId } = form
         const whose = (await ownLogin(parts, visit, form)) ?? { identifier }
-        await verification.resend(whose, parametersFrom(fields), requester, formId)
+        await verification.resend(whose, parameters, requester, formId)
       },
       show: (visit, form, answer) => showAnswer(parts, visit, form, answer),
     }),
@@ -187,12 +187,11 @@ async function renew(parts: ResendParts, visit: Visit, form: SentForm) {
 async function showAnswer(
   { clients, pages }: ResendParts,
   { ctx }: Visit,
-  { fields, uiLocales, formId }: SentForm,
+  { fields, parameters, uiLocales, formId }: SentForm,
   answer: Sent | { mode: 'invalid' },
 ) {
   // Without the cookie of that login, its form has no effect.
   const waiting = idIn(fields, 'login')
-  const parameters = parametersFrom(fields)
   const { scope: _scope, state: _state, ...named } = parameters
   const { client } = await clients.identify(named)
   const shown = answer.mode === 'invalid' ? { ...answer, parameters } : answer
