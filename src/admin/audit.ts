@@ -44,19 +44,20 @@ export const auditOperations = {
     async run({ query }, { store, users }: CommonParts) {
       const { account_id: accountId, type: types, recorded_from: recordedFrom, limit } = query
       const events = await store.audit.list({ accountId, types, recordedFrom, limit })
-      const named = await withUsernames(users, events)
-      return { events: named.map((event) => wireOf(AuditEvent, event)) }
+      const named = await usernamesFor(users, events)
+      return { events: events.map((event) => wireOf(AuditEvent, named(event))) }
     },
   }),
 }
 
 const AT_ONCE = 50
 
-/** Adds to each record the username of its account, for people. While the user store cannot be reached, it adds none. */
-export async function withUsernames<T extends { accountId?: string | undefined }>(
-  users: UserStore,
-  records: T[],
-) {
+interface OfAccount {
+  accountId?: string | undefined
+}
+
+/** Returns what adds to a record the username of its account, for people. While the user store cannot be reached, it adds none. */
+export async function usernamesFor(users: UserStore, records: readonly OfAccount[]) {
   const ids = [...new Set(records.flatMap(({ accountId }) => accountId ?? []))]
   const names = new Map<string | undefined, string>()
   try {
@@ -67,7 +68,7 @@ export async function withUsernames<T extends { accountId?: string | undefined }
   } catch (error) {
     if (!isStoreUnavailable(error)) throw error
   }
-  return records.map((record) => ({ ...record, username: names.get(record.accountId) }))
+  return <T extends OfAccount>(record: T) => ({ ...record, username: names.get(record.accountId) })
 }
 
 /** Whether the event of an action that is already done was recorded. If it was not, only the log says so. */

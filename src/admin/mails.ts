@@ -7,7 +7,7 @@ import { givenFor } from '../settings/change.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'
 import type { AccountFlowsStore } from '../store/index.ts'
 import type { RenderedMail, Views } from '../views/index.ts'
-import { AuditEvent, withUsernames } from './audit.ts'
+import { AuditEvent, usernamesFor } from './audit.ts'
 import { CheckReport, reportOf, type Check } from './checks.ts'
 import { invalid, invalidSettings, notAnAddress, operation, type CommonParts } from './operation.ts'
 import { count, given, list, object, oneOf, optional, text, time, wireOf } from './schema.ts'
@@ -201,16 +201,13 @@ function outcomeOf({ id: mailId, job, sent, requested, failures }: KeptMail) {
 export async function recordOf(users: UserStore, kept: KeptMail) {
   const { job, requested, sent, failures } = kept
   const events = [requested, ...failures.toReversed(), sent].filter((event) => event !== undefined)
-  const [[mail], history] = await Promise.all([
-    withUsernames(users, job ? [job] : []),
-    withUsernames(users, events),
-  ])
+  const named = await usernamesFor(users, [...events, ...(job ? [job] : [])])
   const textOf = (detail: unknown) => (typeof detail === 'string' ? detail : undefined)
   return {
     ...outcomeOf(kept),
-    mail: mail && wireOf(MailJob, mail),
+    mail: job && wireOf(MailJob, named(job)),
     message_id: textOf(sent?.details?.['message_id']),
     queue_id: textOf(sent?.details?.['queue_id']),
-    history: history.map((event) => wireOf(AuditEvent, event)),
+    history: events.map((event) => wireOf(AuditEvent, named(event))),
   }
 }

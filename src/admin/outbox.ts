@@ -2,7 +2,7 @@ import * as z from 'zod'
 import type { Clock } from '../clock.ts'
 import { isLinkKind, MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
 import type { AccountFlowsStore, MailJobStatus } from '../store/index.ts'
-import { withUsernames } from './audit.ts'
+import { usernamesFor } from './audit.ts'
 import { MailJob, MailRecord, readMail, recordOf } from './mails.ts'
 import {
   invalid,
@@ -61,8 +61,8 @@ export const outboxOperations = {
       const { state, account_id: accountId, requested_from: requestedFrom, limit } = query
       const asked = { state, accountId, requestedFrom, limit }
       const jobs = await store.outbox.list(asked, clock.now())
-      const named = await withUsernames(users, jobs)
-      return { mails: named.map((job) => wireOf(MailJob, job)) }
+      const named = await usernamesFor(users, jobs)
+      return { mails: jobs.map((job) => wireOf(MailJob, named(job))) }
     },
   }),
 
