@@ -1,6 +1,5 @@
 /** What a check answers, and the checks of keys and database, which `doctor` runs. */
 import * as z from 'zod'
-import { ringsCheck } from '../crypto/keys.ts'
 import { reachCodeOf } from '../errors.ts'
 import { MIN_KEY_BYTES } from '../options.ts'
 import { unmetBy } from '../settings/rules.ts'
@@ -89,6 +88,39 @@ export async function databaseChecks(parts: DatabaseParts): Promise<Check[]> {
     await look('recommended', async () => recommendedCheck(settings())),
     await look('outbox', () => outboxCheck(parts)),
   ]
+}
+
+/** Whether each process accepts what every other process signs and seals, and whether a rotation may take its next step. */
+function ringsCheck(rings: readonly string[][]): Finding {
+  const all = rings.length
+  const share = (those: readonly string[][]) => `in ${those.length} of ${all} processes`
+  const verifies = (key: string) => `${key} ${share(rings.filter((ring) => ring.includes(key)))}`
+  const signs = (key: string) => `${key} ${share(rings.filter(([first]) => first === key))}`
+  const known = [...new Set(rings.flat())].toSorted()
+  const signing = known.filter((key) => rings.some(([first]) => first === key))
+  const partly = known.filter((key) => !rings.every((ring) => ring.includes(key)))
+  const missing = signing.filter((key) => partly.includes(key))
+
+  if (missing.length > 0) {
+    const message = `A process lacks a key that another one signs with: ${missing.map(verifies).join(', ')}.`
+    const advice = 'Add each of these keys at the end of the ring, in every process that lacks it.'
+    return finding('failed', message, advice)
+  }
+  if (partly.length > 0) {
+    const message = `Every process knows the keys that sign. Of the other keys: ${partly.map(verifies).join(', ')}.`
+    const advice = 'Give every process the same keys before you put one of these first.'
+    return finding('warning', message, advice)
+  }
+  if (signing.length > 1) {
+    const message = `Every process knows all keys, but the first keys differ: ${signing.map(signs).join(', ')}.`
+    const advice = 'Put the same key first in every process, then run account-flows keys rotate.'
+    return finding('warning', message, advice)
+  }
+  const [front, ...others] = rings[0] ?? []
+  const processes = all === 1 ? 'The one process signs' : `All ${all} processes sign`
+  const verified = others.length > 0 ? `, and also verify with ${others.join(', ')}` : ''
+  const message = `${processes} with the key ${front}${verified}.`
+  return finding('ok', message)
 }
 
 /** `undefined`: each key and token is long enough. */
