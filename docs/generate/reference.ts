@@ -109,7 +109,7 @@ Why there was no mail, and what ended a link:
 
 ${block('contract/audit.ts', 'export type NoMail =')}
 
-${block('store/tokens.ts', 'export type TokenEnd =')}
+${block('contract/audit.ts', 'export type TokenEnd =')}
 
 ${block('contract/audit.ts', 'export type LinkEnd =')}
 
@@ -235,9 +235,7 @@ function reasonsIn(union: string): string[] {
 /** What stands behind the name of a type, without comments and on one line. */
 function declared(name: string, kind = 'type'): string {
   const start = new RegExp(String.raw`^(?:export )?${kind} ${name}(?: =| (?=\{))`, 'm')
-  const file = ['contract/audit.ts', 'store/tokens.ts', 'errors.ts'].find((each) =>
-    start.test(source(each)),
-  )
+  const file = ['contract/audit.ts', 'errors.ts'].find((each) => start.test(source(each)))
   if (file === undefined) throw new Error(`there is no ${kind} ${name}`)
   const [, text = ''] = source(file).split(start)
   return (text.split('\n\n')[0] ?? '')

@@ -1,6 +1,5 @@
 import type { ErrorCode, MailFault } from '../errors.ts'
 import type { MailKind } from './mail-kinds.ts'
-import type { TokenEnd } from '../store/tokens.ts'
 
 /** All audit events of these flows (specification, section 6). docs/reference.md is generated from this list and from `AuditEvent`. */
 export const AUDIT_EVENT_TYPES = [
@@ -290,8 +289,19 @@ export type NoMail =
   /** The account has a password, and needs no invitation. */
   | 'has_password'
 
+/** The most characters of an audited client id: a stranger may have written it. */
+export const MAX_AUDITED_LENGTH = 256
+
 /** Why a mail did not leave: the request gets none, or an attempt failed. */
 export type MailFailure = NoMail | ErrorCode | 'unexpected_error'
+
+export type TokenEnd =
+  /** The user asked for a newer link, or the account was signed out everywhere. */
+  | 'invalidated'
+  /** It was used before. */
+  | 'used'
+  /** Its time was over. */
+  | 'expired'
 
 /** What ended a link: its token, or its account. */
 export type LinkEnd =

@@ -1,6 +1,6 @@
 /** What all forms that ask for a mail have in common: the cooldown, the check of the host, and the random delay. */
 import { within } from '../clock.ts'
-import { parametersFrom } from '../contract/requests.ts'
+import { MAX_AUDITED_LENGTH } from '../contract/audit.ts'
 import type {
   BeforeForgotPassword,
   ForgotPasswordRequest,
@@ -54,13 +54,13 @@ export function createMailRequests(parts: MailRequestParts) {
     form: ({ kind, field, renew, request, show }: MailForm): Post =>
       delayed(async (visit, form) => {
         const { ctx } = visit
-        const { fields, requester } = form
+        const { fields, parameters, requester } = form
         const identifier = fields.get(field)
         if (identifier === undefined && fields.has('token')) return renew(visit, form)
         if (!identifier) return show(visit, form, { mode: 'invalid' })
         if (identifier.includes('\0')) return pages.showError(ctx, 'bad_request')
         const waitMs = await cooldown.count(kind, identifier, requester)
-        const { clientId } = parametersFrom(fields)
+        const { clientId } = parameters
         const asked = { kind, identifier, clientId, requester, fields }
         const verdict = before ? await verdictOf(parts, before, asked) : 'allow'
         if (verdict === 'failed') return pages.showError(ctx, 'unavailable')
@@ -100,7 +100,6 @@ function createCooldown({ limits, keyedHash, settings }: MailRequestParts) {
   }
 }
 
-const MAX_AUDITED_LENGTH = 256
 const CHECK_WITHIN_MS = 10_000
 
 /** `failed`: the check threw, or did not answer in time. */

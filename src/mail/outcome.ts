@@ -1,4 +1,5 @@
 /** The outcome of a mail job: its audit events, each recorded once however often the job is taken; and how it ends. */
+import { MAX_AUDITED_LENGTH } from '../contract/audit.ts'
 import type { Clock } from '../clock.ts'
 import type { AuditEvent, Log, MailFailure, MailKind, NoMail } from '../contract/index.ts'
 import type { SentMail } from './sending.ts'
@@ -16,9 +17,6 @@ export interface JobParts {
   clock: Clock
   log: Log
 }
-
-/** A stranger may have written the text. */
-const MAX_AUDITED_LENGTH = 256
 
 /** Reasons that an admin can fix, or should know. Other reasons are ordinary, and leave no dead letter. */
 const DEAD_LETTERS: ReadonlySet<NoMail> = new Set<NoMail>([

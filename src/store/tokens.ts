@@ -1,4 +1,5 @@
 /** Tokens of resets, invitations and verifications (2.1, 2.2, 2.6): how a record of one changes. */
+import type { TokenEnd } from '../contract/audit.ts'
 import { z } from 'zod'
 import type { RequestParameters, Requester } from '../contract/requests.ts'
 import { defined, eightDaysAfter, holds, kindOf, type RecordWith } from './kind.ts'
@@ -150,14 +151,6 @@ export function claimedOf(record: TokenRecord): ClaimedReset | undefined {
   const by = { address: undefined, userAgent: undefined, ...claimedBy }
   return { ...tokenOf(record), claimedAt, claimedBy: by, newHash }
 }
-
-export type TokenEnd =
-  /** The user asked for a newer link, or the account was signed out everywhere. */
-  | 'invalidated'
-  /** It was used before. */
-  | 'used'
-  /** Its time was over. */
-  | 'expired'
 
 type Times = { expiresAt: Date } & {
   [N in 'usedAt' | 'claimedAt' | 'invalidatedAt']?: Date | undefined
