@@ -3,6 +3,7 @@ import { memoryUsers, type User } from '../../src/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage, linksOf, createUserAgent } from '../support/user-agent.ts'
 import { CLIENT, type Harness, onEachStore, suiteHarness } from '../support/harness.ts'
+import { isGivenBack } from '../support/jobs.ts'
 import { sha256 } from '../support/observe.ts'
 import { OTHER_HASH, type Person, tokenOf } from '../support/person.ts'
 import { beforeFirst, instead } from '../support/records.ts'
@@ -189,6 +190,7 @@ onEachStore('An invitation (3.4)', (technology) => {
     await h.put({ smtp_host: '' })
     await h.flows.invite(user)
     await eventually('looked up', () => user.events('invitation_requested')[0])
+    await isGivenBack(h)
     await user.becomes({ passwordHash: OTHER_HASH })
     await h.put({ smtp_host: '127.0.0.1' })
     await eventually('no mail', () => user.events('invitation_mail_failed', 'has_password')[0])

@@ -3,6 +3,7 @@ import type { AuditEventType, User } from '../../src/index.ts'
 import { adminOf, suiteAdmin } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Harness, PASSWORD, suiteHarness } from '../support/harness.ts'
+import { isGivenBack } from '../support/jobs.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
 import { ask, shapeOf } from '../support/observe.ts'
 import { type Person, tokenOf } from '../support/person.ts'
@@ -112,6 +113,7 @@ describe('The outbox', () => {
       for (let count = 0; count < 3; count += 1) await h.resend(user.username)
       const requested = () => user.events('email_verification_requested').length === 3
       await eventually('all are looked up', requested)
+      await isGivenBack(h)
       await moveTime(2_500)
       await h.put({ smtp_host: '127.0.0.1' })
       const link = await linkOf(user)
@@ -136,6 +138,7 @@ describe('The outbox', () => {
     await h.put({ smtp_host: '', password_reset_expiration: '2s' })
     await h.forgot(user.username)
     await event('password_reset_requested', user)
+    await isGivenBack(h)
     await moveTime(2_100)
     await h.put({ smtp_host: '127.0.0.1' })
     const link = await linkOf(user)
@@ -150,6 +153,7 @@ describe('The outbox', () => {
     await h.forgot(disabled.username)
     await event('email_verification_requested', verified)
     await event('password_reset_requested', disabled)
+    await isGivenBack(h)
     await verified.becomes({ emailVerified: true })
     await disabled.becomes({ disabled: true })
     await h.put({ smtp_host: '127.0.0.1' })

@@ -21,6 +21,14 @@ export async function isIdle(h: Service): Promise<void> {
   await eventually('no job is left', async () => (await jobs(h)).length === 0)
 }
 
+/** Waits until no worker holds a job: mails that cannot leave were given back, and look at their account again. */
+export async function isGivenBack({ store }: Service): Promise<void> {
+  await eventually('no job is held', async () => {
+    const all = await store.outbox.list({ limit: 1_000 }, new Date())
+    return all.every(({ isHeld }) => !isHeld)
+  })
+}
+
 /** Does something that asks for no mail; nothing is under way before. */
 export async function withoutJobs<T>(h: Service, work: () => Promise<T>): Promise<T> {
   await isIdle(h)
