@@ -3,10 +3,11 @@
  * descriptions. The API knows flows and stores, but no database, mail server or provider.
  */
 import { createMount, type Mount } from '../http/mount.ts'
-import type { AdminRouter, RouterParts } from './router.ts'
+import type { AdminParts } from './operation.ts'
+import type { AdminRouter } from './router.ts'
 
 /** `flows.start()` or the first request loads its operations. So the package is imported faster. */
-export function createAdminApi(parts: RouterParts, root: string): Mount {
+export function createAdminApi(parts: AdminParts, root: string): Mount {
   let router: Promise<AdminRouter> | undefined
   const load = async () => (await import('./router.ts')).createAdminRouter(parts)
   return createMount(

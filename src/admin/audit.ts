@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { AUDIT_EVENT_TYPES } from '../contract/audit.ts'
 import type { Log, UserStore } from '../contract/index.ts'
 import { isStoreUnavailable } from '../errors.ts'
-import { operation, type CommonParts } from './operation.ts'
+import { operation } from './operation.ts'
 import { given, givenTime, limit, object, oneOf, optional, text, time, wireOf } from './schema.ts'
 
 export type AuditEvent = z.infer<typeof AuditEvent>
@@ -41,7 +41,7 @@ export const auditOperations = {
       limit,
     }),
     answer: AuditLog,
-    async run({ query }, { store, users }: CommonParts) {
+    async run({ query }, { store, users }) {
       const { account_id: accountId, type: types, recorded_from: recordedFrom, limit } = query
       const events = await store.audit.list({ accountId, types, recordedFrom, limit })
       const named = await usernamesFor(users, events)

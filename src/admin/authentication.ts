@@ -1,14 +1,12 @@
 /** Checks the token of each request, and refuses wrong ones. */
 import { createHash, timingSafeEqual } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
 import { createLocalJWKSet, createRemoteJWKSet, errors, jwtVerify, type JWTPayload } from 'jose'
 import type { Context } from 'koa'
 import type { Clock } from '../clock.ts'
-import type { Requester } from '../contract/index.ts'
 import { newId } from '../crypto/token.ts'
 import { isStoreUnavailable } from '../errors.ts'
 import { networkOf } from '../http/requester.ts'
-import { refusal, type CommonParts, type Problem } from './operation.ts'
+import { refusal, type AdminParts, type Problem } from './operation.ts'
 import {
   ADMIN_SCOPES,
   scopesOf,
@@ -124,18 +122,11 @@ type Failure =
   | { reason: 'no_token' | 'wrong_token' | 'keys_unavailable' }
   | { reason: 'insufficient_scope'; details: { actor: string; scope: AdminScope } }
 
-export interface GateParts extends CommonParts {
-  adminTokens: readonly ScopedToken[]
-  /** How to check JWTs instead of fixed tokens. */
-  adminJwt: AdminJwtOptions | undefined
-  requesterOf(req: IncomingMessage): Requester
-}
-
 /**
  * Lets in a request if its bearer token (5.1) is right and has the needed scope, and refuses all others. Failures are limited by network.
  * The limit stops no right token, so that failures lock no admin out.
  */
-export function createAdminAuth(parts: GateParts) {
+export function createAdminAuth(parts: AdminParts) {
   const { adminTokens, adminJwt, requesterOf, store, audit, clock, log } = parts
   const checkToken = adminJwt ? createJwtCheck(adminJwt, clock) : createTokenCheck(adminTokens)
 

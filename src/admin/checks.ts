@@ -7,9 +7,9 @@ import type { SettingsKeeper } from '../settings/settings.ts'
 import type { Settings } from '../settings/table.ts'
 import type { AccountFlowsStore } from '../store/index.ts'
 import { defined } from '../store/kind.ts'
-import { inTime, type CommonParts } from './operation.ts'
+import { inTime, type AdminParts } from './operation.ts'
 import { object, optional, text } from './schema.ts'
-import { MIN_ADMIN_TOKEN_LENGTH, type ScopedToken } from './options.ts'
+import { MIN_ADMIN_TOKEN_LENGTH } from './options.ts'
 
 export type Check = z.infer<typeof Check>
 export const Check = object('One check. After a failed check, the rest of its group is skipped.', {
@@ -46,16 +46,8 @@ export function codeOf(error: unknown): string {
   return reachCodeOf(error, error.name)
 }
 
-export interface DatabaseParts extends CommonParts {
-  /** The key ids of every process that runs. */
-  keyRing: { all(): Promise<string[][]> }
-  secrets: readonly { length: number }[]
-  adminTokens: readonly ScopedToken[]
-  settingsKeeper: SettingsKeeper
-}
-
 /** The checks that the doctor makes in the database, one after the other. If it does not answer, the others are skipped. */
-export async function databaseChecks(parts: DatabaseParts): Promise<Check[]> {
+export async function databaseChecks(parts: AdminParts): Promise<Check[]> {
   const { store, keyRing, settingsKeeper, settings, clock } = parts
   const now = () => clock.now().getTime()
   const askedAt = now()
@@ -124,7 +116,7 @@ function ringsCheck(rings: readonly string[][]): Finding {
 }
 
 /** `undefined`: each key and token is long enough. */
-function weakKeyCheck({ secrets, adminTokens }: DatabaseParts): Finding | undefined {
+function weakKeyCheck({ secrets, adminTokens }: AdminParts): Finding | undefined {
   const isShort = secrets.some((key) => key.length < MIN_KEY_BYTES)
   const isGuessable = adminTokens.some(({ token }) => token.length < MIN_ADMIN_TOKEN_LENGTH)
   if (!isShort && !isGuessable) return undefined
@@ -213,7 +205,7 @@ function recommendedCheck(settings: Settings): Finding {
 
 const MAX_LETTERS = 100
 
-async function outboxCheck({ store, clock }: DatabaseParts): Promise<Finding> {
+async function outboxCheck({ store, clock }: AdminParts): Promise<Finding> {
   const letters = await store.outbox.list({ state: 'dead', limit: MAX_LETTERS }, clock.now())
   if (letters.length === 0) return finding('ok', 'There are no dead letters.')
   const count = letters.length < MAX_LETTERS ? letters.length : `${MAX_LETTERS} or more`

@@ -12,7 +12,7 @@ import {
   type Diagnosis,
   type Facts,
 } from './causes.ts'
-import type { CommonParts } from './operation.ts'
+import type { AdminParts } from './operation.ts'
 
 const MAX = 20
 /** Enough to reach a failure even if the person asks again and again. */
@@ -23,17 +23,10 @@ const MAIL_EVENTS = linkKinds.flatMap((kind) => {
   return [`${flow}_requested`, `${flow}_mail_sent`, `${flow}_mail_failed`] as const
 })
 
-export interface HistoryParts extends CommonParts {
-  /** Whether mails can be sent at all. */
-  canSend(): boolean
-  /** The hash that events hold of what a person typed. */
-  keyedHash(text: string): string
-}
-
 export type MailHistory = Awaited<ReturnType<typeof mailHistory>>
 
 /** What a diagnosis is made from; everything newest first. */
-export async function mailHistory(parts: HistoryParts, user: User) {
+export async function mailHistory(parts: AdminParts, user: User) {
   const { store, users, clock, settings, canSend } = parts
   const { id: accountId, email } = user
   const [mails, events, reported, askedInVain, named] = await Promise.all([
@@ -59,7 +52,7 @@ export async function mailHistory(parts: HistoryParts, user: User) {
 
 /** The newest request that named no account by its address, or that the host denied. A denied request may also hold its username. */
 async function lastInVain(
-  { store, keyedHash }: HistoryParts,
+  { store, keyedHash }: AdminParts,
   { email, username }: User,
 ): Promise<RecordedEvent | undefined> {
   const newest = async (typed: string | undefined, reasons: string[]) => {

@@ -7,13 +7,12 @@ import { wasVoided } from '../flows/account.ts'
 import { linkState } from '../flows/link.ts'
 import type { Token } from '../store/index.ts'
 import { AuditEvent } from './audit.ts'
-import { operation, type CommonParts } from './operation.ts'
+import { operation, type AdminParts } from './operation.ts'
 import {
   LinkExplanation,
   linkWords,
   readPastedLink,
   type LinkFacts,
-  type LinkReader,
   type PastedLink,
 } from './pasted-link.ts'
 import { given, object, optional, text, time, wireOf } from './schema.ts'
@@ -34,8 +33,6 @@ export const Link = object('The state of a link; never the link itself.', {
 export type LinkQuery = z.infer<typeof LinkQuery>
 export const LinkQuery = object('A link from a mail. It stays usable.', { link: given })
 
-type LinkParts = CommonParts & LinkReader
-
 export const linkOperations = {
   explainLink: operation({
     route: 'POST /links/explain',
@@ -43,7 +40,7 @@ export const linkOperations = {
     summary: 'What a link is, and what happened to it. The link stays usable. Audited.',
     body: LinkQuery,
     answer: LinkExplanation,
-    async run({ body, record }, parts: LinkParts) {
+    async run({ body, record }, parts) {
       const facts = await factsOf(parts, body.link)
       const { link, state, token, user } = facts
       const events = link && token ? await eventsAbout(parts, link, token) : []
@@ -60,7 +57,7 @@ export const linkOperations = {
 }
 
 /** Looks a link up without consuming it: nothing is written. */
-async function factsOf(parts: LinkParts, pasted: string): Promise<LinkFacts> {
+async function factsOf(parts: AdminParts, pasted: string): Promise<LinkFacts> {
   const { users, store, clock } = parts
   const link = readPastedLink(pasted, parts)
   if (!link) return { state: 'not_a_link', altered: [] }
@@ -85,7 +82,7 @@ const MAX_EVENTS = 500
 
 /** The events about a link, oldest first. */
 async function eventsAbout(
-  { store }: LinkParts,
+  { store }: AdminParts,
   { kind }: PastedLink,
   { userId: accountId, mailJobId, createdAt }: Token,
 ): Promise<RecordedEvent[]> {
@@ -127,7 +124,7 @@ const fieldsOf = (token: Token, user: User | undefined, at: Date) => ({
 const MAX_OF_KIND = 20
 
 /** The newest links of each kind, newest first. */
-export async function linksOf({ store, clock }: CommonParts, user: User) {
+export async function linksOf({ store, clock }: AdminParts, user: User) {
   const at = clock.now()
   const links = await Promise.all(
     linkKinds.map(async (kind) => {

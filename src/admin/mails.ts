@@ -1,15 +1,13 @@
 import * as z from 'zod'
 import { MAIL_KINDS, mailKinds, mailTemplates } from '../contract/mail-kinds.ts'
-import type { CheckMail } from '../mail/sending.ts'
 import type { RecordedEvent, UserStore } from '../contract/index.ts'
 import { isMailAddress } from '../settings/addresses.ts'
 import { givenFor } from '../settings/change.ts'
-import type { SettingsKeeper } from '../settings/settings.ts'
 import type { AccountFlowsStore } from '../store/index.ts'
-import type { RenderedMail, Views } from '../views/index.ts'
+import type { RenderedMail } from '../views/index.ts'
 import { AuditEvent, usernamesFor } from './audit.ts'
 import { CheckReport, reportOf, type Check } from './checks.ts'
-import { invalid, invalidSettings, notAnAddress, operation, type CommonParts } from './operation.ts'
+import { invalid, invalidSettings, notAnAddress, operation, type AdminParts } from './operation.ts'
 import { count, given, list, object, oneOf, optional, text, time, wireOf } from './schema.ts'
 
 export type MailTest = z.infer<typeof MailTest>
@@ -65,13 +63,6 @@ export const MailRecord = MailOutcome.extend({
   history: list(AuditEvent, 'What was recorded of it, oldest first.'),
 }).describe('All that is known of a mail that was asked for.')
 
-export interface MailParts extends CommonParts {
-  settingsKeeper: SettingsKeeper
-  views: Views
-  oauthUrl: string
-  checkMail: CheckMail
-}
-
 export const mailOperations = {
   testMail: operation({
     route: 'POST /mail/test',
@@ -79,7 +70,7 @@ export const mailOperations = {
     summary: 'Sends a test mail now, and reports each step.',
     body: MailTest,
     answer: CheckReport,
-    async run({ body, record }, { settingsKeeper, views, checkMail, clock }: MailParts) {
+    async run({ body, record }, { settingsKeeper, views, checkMail, clock }) {
       const { to, settings: wanted = {} } = body
       if (!isMailAddress(to)) return notAnAddress(to, 'sent')
       await settingsKeeper.refresh()
@@ -102,7 +93,7 @@ export const mailOperations = {
       locale: given.default('en').describe('In which language.'),
     }),
     answer: MailPreview,
-    async run({ query }, parts: MailParts) {
+    async run({ query }, parts) {
       const mail = previewMail(parts, query)
       if (mail) return mail
       const expected = `one of ${parts.views.locales.join(', ')}`
@@ -116,7 +107,7 @@ export const mailOperations = {
     summary: 'What became of a mail that was asked for.',
     query: z.strictObject({ mail_id: given.describe('From `Accepted`.') }),
     answer: MailOutcome,
-    async run({ query }, { store, clock }: MailParts) {
+    async run({ query }, { store, clock }) {
       return outcomeOf(await readMail(store, query.mail_id, clock.now()))
     },
   }),
@@ -143,7 +134,7 @@ export function previewMail(
     oauthUrl,
     settings,
     clock,
-  }: Pick<MailParts, 'views' | 'oauthUrl' | 'settings' | 'clock'>,
+  }: Pick<AdminParts, 'views' | 'oauthUrl' | 'settings' | 'clock'>,
   { template: name, locale }: { template: string; locale: string },
 ): RenderedMail | undefined {
   const kind = mailKinds.find((each) => MAIL_KINDS[each].template === name)

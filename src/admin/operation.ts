@@ -1,21 +1,62 @@
-/** What all operations share: their shape, their input, and how they refuse. */
+/** What all operations share: their shape, their parts, their input, and how they refuse. */
+import type { IncomingMessage } from 'node:http'
 import * as z from 'zod'
 import { within, type Clock } from '../clock.ts'
-import type { AuditEvent, Log, Requester, UserStore } from '../contract/index.ts'
+import type {
+  AuditEvent,
+  EndedAccount,
+  Log,
+  MailTransport,
+  Requester,
+  UserStore,
+} from '../contract/index.ts'
+import type { AuthorizeSig } from '../crypto/keys.ts'
 import { AccountFlowsError } from '../errors.ts'
+import type { Invitation } from '../flows/invitation.ts'
+import type { ClientNotifications } from '../flows/password-changed.ts'
+import type { CheckMail } from '../mail/sending.ts'
+import type { SettingsKeeper } from '../settings/settings.ts'
 import type { Settings } from '../settings/table.ts'
-import type { AccountFlowsStore } from '../store/index.ts'
-import type { AdminScope } from './options.ts'
+import type { AccountFlowsStore, MailOutbox } from '../store/index.ts'
+import type { Views } from '../views/index.ts'
+import type { AdminJwtOptions, AdminScope, ScopedToken } from './options.ts'
 import { object, optional, text } from './schema.ts'
 
-/** What most operations use. */
-export interface CommonParts {
+/** What the admin API works with. */
+export interface AdminParts {
+  clock: Clock
+  log: Log
+  audit(event: AuditEvent): Promise<void>
   store: AccountFlowsStore
   users: UserStore
   settings(): Settings
-  audit(event: AuditEvent): Promise<void>
-  clock: Clock
-  log: Log
+  settingsKeeper: SettingsKeeper
+  adminTokens: readonly ScopedToken[]
+  /** How to check JWTs instead of fixed tokens. */
+  adminJwt: AdminJwtOptions | undefined
+  requesterOf(req: IncomingMessage): Requester
+  oauthUrl: string
+  views: Views
+  /** Jobs are added here, so that the workers notice them. */
+  outbox: Pick<MailOutbox, 'add'>
+  /** The host's transport, in the place of a mail server. */
+  transport?: Pick<MailTransport, 'isStandIn'> | undefined
+  checkMail: CheckMail
+  /** Whether mails can be sent at all. */
+  canSend(): boolean
+  invite: Invitation['invite']
+  endSessions(accountId: string): Promise<EndedAccount>
+  clientsOf: ClientNotifications['clientsOf']
+  authorizeSig: AuthorizeSig
+  /** The key ring. */
+  secrets: readonly { length: number }[]
+  /** The key ids of every process that runs. */
+  keyRing: { all(): Promise<string[][]> }
+  /** The hash that events hold of what a person typed. */
+  keyedHash(text: string): string
+  bcryptCost: number
+  /** The highest cost of a stored hash that this process compared, if its time shows it. `undefined`: there is none. */
+  dearestCost(): number | undefined
 }
 
 export interface AdminCaller {
@@ -25,11 +66,9 @@ export interface AdminCaller {
   /** Records what is about to be done, and which admin does it. */
   record(
     action: string,
-    about?: { accountId?: string | undefined; details?: Details },
+    about?: { accountId?: string | undefined; details?: Record<string, string | string[]> },
   ): Promise<void>
 }
-
-type Details = Record<string, string | string[]>
 
 export interface AdminRequest<Query = {}, Body = undefined> extends AdminCaller {
   /** The query, with its defaults. */
@@ -72,7 +111,6 @@ export interface Operation<
   Query extends z.ZodObject = z.ZodObject,
   Body extends z.ZodType = z.ZodType,
   Answer extends z.ZodType = z.ZodType,
-  Parts = never,
 > {
   /** Method, and path below that of the admin API. */
   route: `${'GET' | 'PUT' | 'POST'} /${string}`
@@ -86,17 +124,16 @@ export interface Operation<
   etag?: true
   run(
     request: AdminRequest<z.output<Query>, z.output<Body>>,
-    parts: Parts,
+    parts: AdminParts,
   ): Promise<(z.input<Answer> & object) | Problem>
 }
 
 /** Gives `run` the types of the schemas beside it. */
 export function operation<
   Answer extends z.ZodType,
-  Parts,
   Query extends z.ZodObject = z.ZodObject<{}>,
   Body extends z.ZodType = z.ZodUndefined,
->(described: Operation<Query, Body, Answer, Parts>) {
+>(described: Operation<Query, Body, Answer>) {
   return described
 }
 

@@ -1,12 +1,11 @@
 import type * as z from 'zod'
 import { auditOperations } from './audit.ts'
 import { doctorOperations } from './doctor.ts'
-import { keysOperations } from './keys.ts'
 import { linkOperations } from './links.ts'
 import { mailOperations } from './mails.ts'
 import type { Operation } from './operation.ts'
 import { outboxOperations } from './outbox.ts'
-import { settingsOperations } from './settings.ts'
+import { keysOperations, settingsOperations } from './settings.ts'
 import { userOperations } from './users.ts'
 
 // What clients send and receive, by the names of docs/openapi.json.
@@ -14,13 +13,18 @@ export { AuditEvent, AuditLog } from './audit.ts'
 export { Check, CheckReport } from './checks.ts'
 export { DoctorRequest } from './doctor.ts'
 export { AccountQuery } from './find-account.ts'
-export { KeysRotation } from './keys.ts'
 export { Link, LinkQuery } from './links.ts'
 export { MailJob, MailOutcome, MailPreview, MailRecord, MailTest } from './mails.ts'
 export { Candidate, Problem, SettingProblem, type Operation } from './operation.ts'
 export { MailChoice, MailsChanged, Outbox } from './outbox.ts'
 export { LinkExplanation } from './pasted-link.ts'
-export { Settings, SettingsHistory, SettingsInForce, SettingsVersion } from './settings.ts'
+export {
+  KeysRotation,
+  Settings,
+  SettingsHistory,
+  SettingsInForce,
+  SettingsVersion,
+} from './settings.ts'
 export { UserStatus } from './user-status.ts'
 export { Accepted, AccountId, EndedSessions, ForgottenAccount } from './users.ts'
 export { Verification } from './verify-user.ts'

@@ -10,7 +10,7 @@ import {
   operation,
   refusal,
   type AdminCaller,
-  type CommonParts,
+  type AdminParts,
   type Problem,
 } from './operation.ts'
 import {
@@ -57,7 +57,7 @@ export const outboxOperations = {
       limit,
     }),
     answer: Outbox,
-    async run({ query }, { store, users, clock }: CommonParts) {
+    async run({ query }, { store, users, clock }) {
       const { state, account_id: accountId, requested_from: requestedFrom, limit } = query
       const asked = { state, accountId, requestedFrom, limit }
       const jobs = await store.outbox.list(asked, clock.now())
@@ -72,7 +72,7 @@ export const outboxOperations = {
     summary: 'All about one mail: its outcome, each attempt, its ids.',
     query: z.strictObject({ mail_id: given.describe('From `Accepted` or `MailJob`.') }),
     answer: MailRecord,
-    async run({ query }, { store, users, clock }: CommonParts) {
+    async run({ query }, { store, users, clock }) {
       return recordOf(users, await readMail(store, query.mail_id, clock.now()))
     },
   }),
@@ -83,7 +83,7 @@ export const outboxOperations = {
     summary: 'Sends a waiting mail now, or tries a dead letter again. Audited.',
     body: MailChoice,
     answer: MailsChanged,
-    async run({ body, record }, parts: RetryParts) {
+    async run({ body, record }, parts) {
       const before = body.before === undefined ? undefined : new Date(body.before)
       if (Number.isNaN(before?.getTime())) return INVALID
       const chosen = await chosenOf(parts, body)
@@ -101,7 +101,7 @@ export const outboxOperations = {
     summary: 'Removes a waiting mail, or dead letters. Audited.',
     body: MailChoice,
     answer: MailsChanged,
-    async run({ body, record }, parts: RetryParts) {
+    async run({ body, record }, parts) {
       if (body.before !== undefined) return INVALID
       const chosen = await chosenOf(parts, body)
       if (isProblem(chosen)) return chosen
@@ -114,7 +114,7 @@ export const outboxOperations = {
   }),
 }
 
-type RetryParts = Pick<CommonParts, 'store'> & { clock: Pick<Clock, 'now'> }
+type RetryParts = Pick<AdminParts, 'store'> & { clock: Pick<Clock, 'now'> }
 type Chosen = MailJobStatus | 'dead'
 
 async function chosenOf(

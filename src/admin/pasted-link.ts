@@ -10,6 +10,7 @@ import { decode, isBracketed, readingsOf, SIGNED } from '../contract/link-query.
 import type { Token } from '../store/index.ts'
 import { AuditEvent } from './audit.ts'
 import { diagnosisOf, type Words } from './causes.ts'
+import type { AdminParts } from './operation.ts'
 import { list, object, optional, text, time } from './schema.ts'
 
 /** A link of this service, as the admin pasted it. */
@@ -23,11 +24,6 @@ export interface PastedLink {
   refused: string[]
 }
 
-export interface LinkReader {
-  oauthUrl: string
-  authorizeSig: AuthorizeSig
-}
-
 /**
  * Reads a link from a mail: wrapped, in angle brackets, or with `&amp;` left in.
  *
@@ -35,7 +31,7 @@ export interface LinkReader {
  */
 export function readPastedLink(
   pasted: string,
-  { oauthUrl, authorizeSig }: LinkReader,
+  { oauthUrl, authorizeSig }: AdminParts,
 ): PastedLink | undefined {
   const text = pasted
     .replace(/\s+/g, '')

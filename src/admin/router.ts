@@ -4,18 +4,19 @@ import { newId } from '../crypto/token.ts'
 import { isJsonObject, jsonOf } from '../errors.ts'
 import { readBody, type BodyRefusal } from '../http/form.ts'
 import { reportFailure, showProblem } from '../http/failure.ts'
-import { createAdminAuth, type GateParts } from './authentication.ts'
+import { createAdminAuth } from './authentication.ts'
 import {
   invalid,
   isProblem,
   refusal,
   type AdminCaller,
+  type AdminParts,
   type AdminRequest,
   type Operation,
   type Problem,
   type SettingProblem,
 } from './operation.ts'
-import { operations, type OperationName } from './operations.ts'
+import { operations } from './operations.ts'
 import { Settings } from './settings.ts'
 
 const FAILURES = {
@@ -27,18 +28,13 @@ const FAILURES = {
   error: refusal(500, 'error', 'Something went wrong on our side. Try again in a moment.'),
 }
 
-type Run = (typeof operations)[OperationName]['run']
-/** The parts that the operations take, all together. */
-type AllParts = Run extends (request: never, parts: infer Parts) => unknown ? Parts : never
-export type RouterParts = GateParts & AllParts
-
-const LIST: Operation<z.ZodObject, z.ZodType, z.ZodType, RouterParts>[] = Object.values(operations)
+const LIST: Operation[] = Object.values(operations)
 
 /** @param path - the path below that of the admin API. */
 export type AdminRouter = (ctx: Context, path: string) => Promise<void>
 
 /** The admin API (4.5, 5). */
-export function createAdminRouter(parts: RouterParts): AdminRouter {
+export function createAdminRouter(parts: AdminParts): AdminRouter {
   const { requesterOf, audit, clock, log } = parts
   const authenticate = createAdminAuth(parts)
 

@@ -2,13 +2,13 @@ import * as z from 'zod'
 import type { SessionCutoffs } from '../store/cutoffs.ts'
 import type { User } from '../contract/index.ts'
 import { whyNoMail } from '../flows/account.ts'
-import type { ClientNotifications } from '../flows/password-changed.ts'
 import type { ClientLogout, ClientLogoutState } from '../store/index.ts'
 import { AuditEvent } from './audit.ts'
 import { Diagnosis, diagnosisOf } from './causes.ts'
-import { diagnose, mailHistory, type HistoryParts, type MailHistory } from './diagnosis.ts'
+import { diagnose, mailHistory, type MailHistory } from './diagnosis.ts'
 import { Link, linksOf } from './links.ts'
 import { MailJob } from './mails.ts'
+import type { AdminParts } from './operation.ts'
 import { count, list, object, optional, text, time, wireOf } from './schema.ts'
 
 export type UserStatus = z.infer<typeof UserStatus>
@@ -40,16 +40,9 @@ export const UserStatus = object('What support needs to know of an account.', {
   events: list(AuditEvent, 'Newest first.'),
 })
 
-export interface StatusParts extends HistoryParts {
-  clientsOf: ClientNotifications['clientsOf']
-}
-
 const MAX_EVENTS = 20
 
-export async function statusOf(
-  parts: StatusParts,
-  user: User,
-): Promise<z.input<typeof UserStatus>> {
+export async function statusOf(parts: AdminParts, user: User): Promise<z.input<typeof UserStatus>> {
   const { store, clientsOf } = parts
   const { id, username, email, emailVerified, disabled, passwordHash } = user
   const [history, links, events, ended, clients] = await Promise.all([

@@ -1,20 +1,20 @@
 import type * as z from 'zod'
-import type { EndedAccount, Requester, User } from '../contract/index.ts'
+import type { Requester, User } from '../contract/index.ts'
 import type { LinkKind } from '../contract/mail-kinds.ts'
 import { newId } from '../crypto/token.ts'
-import type { Invitation, InvitationRefusal } from '../flows/invitation.ts'
+import type { InvitationRefusal } from '../flows/invitation.ts'
 import { requestMail } from '../jobs/request.ts'
-import type { MailOutbox } from '../store/index.ts'
 import { AccountQuery, findAccount } from './find-account.ts'
 import {
   operation,
   refusal,
   type AdminCaller,
+  type AdminParts,
   type AdminRequest,
   type Problem,
 } from './operation.ts'
 import { count, given, object, optional, text, wireOf } from './schema.ts'
-import { statusOf, UserStatus, type StatusParts } from './user-status.ts'
+import { statusOf, UserStatus } from './user-status.ts'
 import { changing, unverify, Verification, verify } from './verify-user.ts'
 
 export type Accepted = z.infer<typeof Accepted>
@@ -59,13 +59,6 @@ export const ForgottenAccount = object('How many records of the account were rem
     'Running resets, mails that are being sent, and clients that are still to be told: not removed yet. Try again in a minute; clients may take a day.',
   ),
 })
-
-export interface UserParts extends StatusParts {
-  /** Jobs are added here, so that the workers notice them. */
-  outbox: Pick<MailOutbox, 'add'>
-  invite: Invitation['invite']
-  endSessions(accountId: string): Promise<EndedAccount>
-}
 
 const MAILS = { scope: 'account-flows:support', answer: Accepted, status: 202 } as const
 
@@ -142,7 +135,7 @@ export const userOperations = {
     body: AccountId,
     answer: ForgottenAccount,
     // It looks up no user: the account may be gone. It records no id: that would be the next thing to forget.
-    async run({ body: { id }, record }, { store, clock, keyedHash }: UserParts) {
+    async run({ body: { id }, record }, { store, clock, keyedHash }) {
       const accountHash = keyedHash(id)
       await record('user_forget', { details: { account_hash: accountHash } })
       const forgotten = await store.forget(id, clock.now(), accountHash)
@@ -158,13 +151,13 @@ export const userOperations = {
   }),
 }
 
-type Work<Answer> = (user: User, caller: AdminCaller, parts: UserParts) => Promise<Answer>
+type Work<Answer> = (user: User, caller: AdminCaller, parts: AdminParts) => Promise<Answer>
 
 /** @param isAny - whether an unverified address may find the account. */
 function onAccount<Answer>(action: string, work: Work<Answer>, isAny = false) {
   async function run(
     request: AdminRequest<{}, AccountQuery>,
-    parts: UserParts,
+    parts: AdminParts,
   ): Promise<Answer | Problem> {
     const found = await findAccount(parts.users, request.body, isAny)
     if ('code' in found) return found
@@ -189,7 +182,7 @@ function ask(kind: LinkKind): Work<Accepted> {
 async function invite(
   { id }: User,
   by: AdminCaller,
-  parts: UserParts,
+  parts: AdminParts,
 ): Promise<Accepted | Problem> {
   const invited = await parts.invite(id, {}, byAdmin(by.requester))
   if ('mailId' in invited) return { mail_id: invited.mailId }

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import type { User, UserStore } from '../contract/index.ts'
 import { isRecorded } from './audit.ts'
-import { refusal, type AdminCaller, type CommonParts, type Problem } from './operation.ts'
+import { refusal, type AdminCaller, type AdminParts, type Problem } from './operation.ts'
 import { object, text } from './schema.ts'
 
 export type Verification = z.infer<typeof Verification>
@@ -45,7 +45,7 @@ export function changing(
   return async (
     user: User,
     { record }: AdminCaller,
-    { users, log }: CommonParts,
+    { users, log }: AdminParts,
   ): Promise<Outcome> => {
     const outcome = await change(users, user)
     if ('code' in outcome || !outcome.changed) return outcome
