@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import * as description from '../../src/admin/operations.ts'
+import { ROUTES } from '../../src/admin/routes.ts'
 
 type Operation = description.Operation
 
@@ -51,7 +52,7 @@ const REFUSALS: Record<number, string> = {
 export function openApiDocument() {
   const paths: Record<string, Record<string, object>> = {}
   for (const operationId of operationIds) {
-    const [method = '', path = ''] = description.operations[operationId].route.split(' ')
+    const [method = '', path = ''] = ROUTES[operationId][0].split(' ')
     const there = (paths[path] ??= {})
     there[method.toLowerCase()] = describe(operationId)
   }
@@ -85,7 +86,8 @@ export function openApiDocument() {
 
 function describe(operationId: description.OperationName): object {
   const operation: Operation = description.operations[operationId]
-  const { route, scope, summary, query, body, answer, status = 200, etag } = operation
+  const { summary, query, body, answer, status = 200, etag } = operation
+  const [route, scope] = ROUTES[operationId]
   const mayBeStale = etag && !route.startsWith('GET')
   const headers = etag && {
     headers: { ETag: { description: 'Of the settings.', schema: { type: 'string' } } },

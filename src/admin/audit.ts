@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { AUDIT_EVENT_TYPES } from '../contract/audit.ts'
-import type { Log, UserStore } from '../contract/index.ts'
+import type { Log, RecordedEvent, UserStore } from '../contract/index.ts'
 import { isStoreUnavailable } from '../errors.ts'
 import { operation } from './operation.ts'
 import { given, givenTime, limit, object, oneOf, optional, text, time, wireOf } from './schema.ts'
@@ -27,8 +27,6 @@ export const AuditLog = object('Events, the last recorded one first.', {
 
 export const auditOperations = {
   listAudit: operation({
-    route: 'GET /audit',
-    scope: 'account-flows:read',
     summary: 'Events of the audit log.',
     query: z.strictObject({
       account_id: optional(given, 'Of one account.'),
@@ -52,9 +50,7 @@ export const auditOperations = {
 
 const AT_ONCE = 50
 
-interface OfAccount {
-  accountId?: string | undefined
-}
+type OfAccount = Pick<RecordedEvent, 'accountId'>
 
 /** Returns what adds to a record the username of its account, for people. While the user store cannot be reached, it adds none. */
 export async function usernamesFor(users: UserStore, records: readonly OfAccount[]) {

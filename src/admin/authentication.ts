@@ -32,9 +32,7 @@ export function createTokenCheck(tokens: readonly ScopedToken[]): Check {
   const expected = tokens.map(({ token, scopes }) => ({ hash: digest(token), scopes }))
   return async (presented) => {
     const given = digest(presented)
-    const [scopes] = expected.flatMap((each) =>
-      timingSafeEqual(given, each.hash) ? [each.scopes] : [],
-    )
+    const [{ scopes } = {}] = expected.filter(({ hash }) => timingSafeEqual(given, hash))
     return scopes ? { actor: actorWith(scopes), scopes } : 'wrong_token'
   }
 }

@@ -38,7 +38,6 @@ export interface ClientOptions {
 }
 
 type Answer<N extends Name> = Operations[N]['answer']
-type Body<N extends Name> = Operations[N]['body']
 
 /** An answer about settings, with their ETag. */
 export interface Tagged<T> {
@@ -77,7 +76,9 @@ type Asking = {
 type OnSettings = 'getSettings' | 'settingsHistory' | 'putSettings' | 'unsetSettings' | 'rotateKeys'
 /** Operations whose input is optional. */
 type Unasked = 'runDoctor' | 'listOutbox' | 'listAudit'
-type Input<N extends Name> = Body<N> extends undefined ? Operations[N]['query'] : Body<N>
+type Input<N extends Name> = Operations[N][Operations[N]['body'] extends undefined
+  ? 'query'
+  : 'body']
 
 /** The admin API as functions; each throws `AdminApiError`. Times are ISO 8601. */
 export interface AdminClient extends Asking {
@@ -115,7 +116,7 @@ export function createAdminClient(
 
   async function call<N extends Name>(
     name: N,
-    { query = {}, body }: { query?: object; body?: unknown },
+    { query = {}, body }: { query?: object; body?: object },
     { ifMatch, signal }: SettingsOptions = {},
   ): Promise<Tagged<Answer<N>>> {
     const [route, field] = ROUTES[name]
@@ -127,9 +128,12 @@ export function createAdminClient(
       ...(body !== undefined && { 'content-type': 'application/json' }),
       ...(ifMatch !== undefined && { 'if-match': ifMatch }),
     }
-    const text = body === undefined ? undefined : JSON.stringify(body)
-    const request = { method, headers: sent, timeoutMs: options.timeoutMs, signal }
-    const { status, headers, json } = await answered(root + path + queryText(query), request, text)
+    const { status, headers, json } = await answered(
+      root + path + queryText(query),
+      { method, headers: sent, signal },
+      body && JSON.stringify(body),
+      options.timeoutMs,
+    )
     const time = new Date(headers.date ?? '')
     if (time.getTime()) options.onServerTime?.(time)
     const isDone = status >= 200 && status < 300 && isJsonObject(json)
@@ -167,16 +171,16 @@ const TIMEOUT_MS = 60_000
 const FAILED = 'the connection failed'
 const MAX_ANSWER_BYTES = 16 * 1_048_576
 
-interface Asked extends Pick<RequestOptions, 'method' | 'headers' | 'signal'> {
-  timeoutMs: number | undefined
-}
-
 /** A redirect is an answer like any other. Throws `AdminApiError`. */
-async function answered(url: string, asked: Asked, body: string | undefined) {
-  const { method, headers, timeoutMs = TIMEOUT_MS, signal: stop } = asked
+async function answered(
+  url: string,
+  { signal: stop, ...asked }: RequestOptions,
+  body: string | undefined,
+  timeoutMs = TIMEOUT_MS,
+) {
   const { request } = await (url.startsWith('https:') ? import('node:https') : import('node:http'))
   const { signal, cancel } = timeout(systemClock, timeoutMs, stop)
-  const sent = request(url, { method, headers, signal })
+  const sent = request(url, { ...asked, signal })
   try {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       sent.on('response', resolve).on('error', reject).end(body)
@@ -202,19 +206,18 @@ async function readJson(response: IncomingMessage): Promise<unknown> {
 }
 
 function isProblem(answer: unknown): answer is Problem {
-  const field = (name: string): unknown => Reflect.get(Object(answer), name)
+  const { errors = [], candidates = [] } = Object(answer)
   return (
-    typeof field('title') === 'string' &&
-    typeof field('code') === 'string' &&
-    isListOf(field('errors'), ['key', 'expected', 'got']) &&
-    isListOf(field('candidates'), ['id', 'username'])
+    isListOf([answer], ['title', 'code']) &&
+    isListOf(errors, ['key', 'expected', 'got']) &&
+    isListOf(candidates, ['id', 'username'])
   )
 }
 
 function isListOf(value: unknown, texts: string[]): boolean {
   const isOne = (item: unknown) =>
     texts.every((name) => typeof Reflect.get(Object(item), name) === 'string')
-  return value === undefined || (Array.isArray(value) && value.every(isOne))
+  return Array.isArray(value) && value.every(isOne)
 }
 
 function queryText(query: object): string {

@@ -19,8 +19,6 @@ export const DoctorRequest = object('What to check beyond the server itself.', {
 
 export const doctorOperations = {
   runDoctor: operation({
-    route: 'POST /doctor',
-    scope: 'account-flows:support',
     summary: 'Checks keys, database, clock, base URL and mail server, from the server itself.',
     body: DoctorRequest,
     answer: CheckReport,

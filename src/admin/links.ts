@@ -35,8 +35,6 @@ export const LinkQuery = object('A link from a mail. It stays usable.', { link: 
 
 export const linkOperations = {
   explainLink: operation({
-    route: 'POST /links/explain',
-    scope: 'account-flows:read',
     summary: 'What a link is, and what happened to it. The link stays usable. Audited.',
     body: LinkQuery,
     answer: LinkExplanation,

@@ -65,8 +65,6 @@ export const MailRecord = MailOutcome.extend({
 
 export const mailOperations = {
   testMail: operation({
-    route: 'POST /mail/test',
-    scope: 'account-flows:settings',
     summary: 'Sends a test mail now, and reports each step.',
     body: MailTest,
     answer: CheckReport,
@@ -85,8 +83,6 @@ export const mailOperations = {
   }),
 
   previewMail: operation({
-    route: 'GET /mail/preview',
-    scope: 'account-flows:read',
     summary: 'Renders a mail.',
     query: z.strictObject({
       template: oneOf(mailTemplates).describe('Which mail.'),
@@ -102,8 +98,6 @@ export const mailOperations = {
   }),
 
   mailOutcome: operation({
-    route: 'GET /mail/outcome',
-    scope: 'account-flows:read',
     summary: 'What became of a mail that was asked for.',
     query: z.strictObject({ mail_id: given.describe('From `Accepted`.') }),
     answer: MailOutcome,

@@ -19,7 +19,7 @@ import type { SettingsKeeper } from '../settings/settings.ts'
 import type { Settings } from '../settings/table.ts'
 import type { AccountFlowsStore, MailOutbox } from '../store/index.ts'
 import type { Views } from '../views/index.ts'
-import type { AdminJwtOptions, AdminScope, ScopedToken } from './options.ts'
+import type { AdminJwtOptions, ScopedToken } from './options.ts'
 import { object, optional, text } from './schema.ts'
 
 /** What the admin API works with. */
@@ -106,15 +106,12 @@ export const Problem = object('RFC 9457. `code` is stable, `title` is a sentence
 export const isProblem = (answer: object | string): answer is Problem =>
   typeof answer === 'object' && 'code' in answer
 
-/** One operation of the admin API (4.5): where it is, who may call it, what it takes and answers, and what it does. */
+/** One operation of the admin API (4.5): what it takes and answers, and what it does. `routes.ts` says where it is and who may call it. */
 export interface Operation<
   Query extends z.ZodObject = z.ZodObject,
   Body extends z.ZodType = z.ZodType,
   Answer extends z.ZodType = z.ZodType,
 > {
-  /** Method, and path below that of the admin API. */
-  route: `${'GET' | 'PUT' | 'POST'} /${string}`
-  scope: AdminScope
   summary: string
   query?: Query
   body?: Body

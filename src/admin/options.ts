@@ -16,7 +16,6 @@ export type AdminScope = (typeof ADMIN_SCOPES)[number]
 /** The scope that stands for all three. */
 const ALL_SCOPES = 'account-flows:admin'
 
-/** @param all - the name that stands for all three. */
 export function scopesOf(names: readonly string[], all: string = ALL_SCOPES): AdminScope[] {
   return ADMIN_SCOPES.filter((scope) => names.includes(scope) || names.includes(all))
 }

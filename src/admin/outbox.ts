@@ -47,8 +47,6 @@ export const MailsChanged = object('How many mails were changed.', {
 
 export const outboxOperations = {
   listOutbox: operation({
-    route: 'GET /outbox',
-    scope: 'account-flows:read',
     summary: 'Mails that wait, and dead letters.',
     query: z.strictObject({
       state: optional(oneOf(['waiting', 'dead']), 'Both by default.'),
@@ -67,8 +65,6 @@ export const outboxOperations = {
   }),
 
   showMail: operation({
-    route: 'GET /outbox/mail',
-    scope: 'account-flows:read',
     summary: 'All about one mail: its outcome, each attempt, its ids.',
     query: z.strictObject({ mail_id: given.describe('From `Accepted` or `MailJob`.') }),
     answer: MailRecord,
@@ -78,8 +74,6 @@ export const outboxOperations = {
   }),
 
   retryMails: operation({
-    route: 'POST /outbox/retry',
-    scope: 'account-flows:support',
     summary: 'Sends a waiting mail now, or tries a dead letter again. Audited.',
     body: MailChoice,
     answer: MailsChanged,
@@ -96,8 +90,6 @@ export const outboxOperations = {
   }),
 
   purgeMails: operation({
-    route: 'POST /outbox/purge',
-    scope: 'account-flows:support',
     summary: 'Removes a waiting mail, or dead letters. Audited.',
     body: MailChoice,
     answer: MailsChanged,

@@ -17,6 +17,7 @@ import {
   type SettingProblem,
 } from './operation.ts'
 import { operations } from './operations.ts'
+import { ROUTES } from './routes.ts'
 import { Settings } from './settings.ts'
 
 const FAILURES = {
@@ -28,41 +29,36 @@ const FAILURES = {
   error: refusal(500, 'error', 'Something went wrong on our side. Try again in a moment.'),
 }
 
-const LIST: Operation[] = Object.values(operations)
+const OPERATIONS: Record<string, Operation> = operations
+const ROWS = Object.entries(ROUTES).map(([name, [route, scope]]) => {
+  return { route, scope, operation: OPERATIONS[name] }
+})
 
 /** @param path - the path below that of the admin API. */
 export type AdminRouter = (ctx: Context, path: string) => Promise<void>
 
-/** The admin API (4.5, 5). */
 export function createAdminRouter(parts: AdminParts): AdminRouter {
   const { requesterOf, audit, clock, log } = parts
   const authenticate = createAdminAuth(parts)
 
-  function callerOf(ctx: Context, actor: string): AdminCaller {
-    const requester = requesterOf(ctx.req)
-    return {
-      actor,
-      requester,
-      record(action, { accountId, details } = {}) {
-        const event = { id: newId(), type: 'admin_action', at: clock.now(), accountId } as const
-        return audit({ ...event, details: { action, actor, ...details }, ...requester })
-      },
-    }
-  }
-
   /** `undefined`: the request is answered. */
   async function operate(ctx: Context, path: string): Promise<Problem | undefined> {
     const method = ctx.method === 'HEAD' ? 'GET' : ctx.method
-    const there = LIST.filter(({ route }) => route.endsWith(` ${path}`))
-    const operation = there.find(({ route }) => route === `${method} ${path}`)
-    const admin = await authenticate(ctx, operation?.scope)
+    const there = ROWS.filter(({ route }) => route.endsWith(` ${path}`))
+    const { scope, operation } = there.find(({ route }) => route === `${method} ${path}`) ?? {}
+    const admin = await authenticate(ctx, scope)
     if ('code' in admin) return admin
     if (!operation) return refusedMethod(ctx, there)
     const input = await readInput(ctx, operation)
     if ('code' in input) return input
-    const caller = callerOf(ctx, admin.actor)
+    const { actor } = admin
+    const requester = requesterOf(ctx.req)
+    const record: AdminCaller['record'] = (action, { accountId, details } = {}) => {
+      const event = { id: newId(), type: 'admin_action', at: clock.now(), accountId } as const
+      return audit({ ...event, details: { action, actor, ...details }, ...requester })
+    }
     const tag = (etag: string) => ctx.set('ETag', etag)
-    const outcome = await operation.run({ ...input, ...caller, tag }, parts)
+    const outcome = await operation.run({ ...input, actor, requester, record, tag }, parts)
     if (isProblem(outcome)) return outcome
     ctx.status = operation.status ?? 200
     ctx.set('Cache-Control', 'no-store')
@@ -131,9 +127,9 @@ function readQuery(ctx: Context, schema: z.ZodObject): Values | SettingProblem[]
 /** A query holds only texts. Takes the first reading that the schema accepts: a list, a text, or else a number or a boolean. */
 function meant(texts: string[], schema: z.core.$ZodType | undefined): unknown {
   const [text = '', another] = texts
-  const readings = another === undefined ? [texts, text, scalarOf(text)] : [texts]
-  const taken = schema && readings.find((reading) => z.safeParse(schema, reading).success)
-  return taken ?? (another === undefined ? text : texts)
+  if (another !== undefined) return texts
+  const isAccepted = (reading: unknown) => schema && z.safeParse(schema, reading).success
+  return [texts, text, scalarOf(text)].find(isAccepted) ?? text
 }
 
 function scalarOf(text: string): unknown {

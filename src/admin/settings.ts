@@ -97,8 +97,6 @@ const REFUSALS = {
 
 export const settingsOperations = {
   getSettings: operation({
-    route: 'GET /settings',
-    scope: 'account-flows:read',
     summary: 'The settings in force.',
     answer: SettingsInForce,
     etag: true,
@@ -110,8 +108,6 @@ export const settingsOperations = {
   }),
 
   settingsHistory: operation({
-    route: 'GET /settings/history',
-    scope: 'account-flows:read',
     summary: 'The last 20 versions of the settings: who changed what.',
     answer: SettingsHistory,
     etag: true,
@@ -127,8 +123,6 @@ export const settingsOperations = {
   }),
 
   putSettings: operation({
-    route: 'PUT /settings',
-    scope: 'account-flows:settings',
     summary: 'Changes settings: all keys are checked, then all are applied, or none.',
     query: z.strictObject({
       unset: optional(
@@ -151,8 +145,6 @@ export const settingsOperations = {
   }),
 
   unsetSettings: operation({
-    route: 'POST /settings/unset',
-    scope: 'account-flows:settings',
     summary: 'Sets settings back to their defaults, or to no value if there is no default.',
     query: z.strictObject({
       key: z.array(given, TEXT).describe('Name of a setting; may be repeated.'),
@@ -166,8 +158,6 @@ export const settingsOperations = {
 
 export const keysOperations = {
   rotateKeys: operation({
-    route: 'POST /keys/rotate',
-    scope: 'account-flows:settings',
     summary: 'Encrypts the stored secrets with the first key of the ring. Audited.',
     answer: KeysRotation,
     async run({ actor, record }, { secrets, store, settingsKeeper, clock }) {

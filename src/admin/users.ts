@@ -60,12 +60,10 @@ export const ForgottenAccount = object('How many records of the account were rem
   ),
 })
 
-const MAILS = { scope: 'account-flows:support', answer: Accepted, status: 202 } as const
+const MAILS = { answer: Accepted, status: 202 } as const
 
 export const userOperations = {
   userStatus: operation({
-    route: 'POST /users/status',
-    scope: 'account-flows:read',
     summary:
       'An account, its links and mails, and why it got no mail. Also by an unverified address, if the user store supports it. Audited.',
     answer: UserStatus,
@@ -75,14 +73,12 @@ export const userOperations = {
 
   sendReset: operation({
     ...MAILS,
-    route: 'POST /users/send-reset',
     summary: 'Requests a reset link for the account. Audited.',
     ...onAccount('send_reset', ask('password_reset')),
   }),
 
   inviteUser: operation({
     ...MAILS,
-    route: 'POST /users/invite',
     summary:
       'Asks for an invitation of an account without a password, to its address. Found by an unverified address too, where the host can. Audited.',
     // The mail goes only to the address of the account, so an unverified address may find it.
@@ -91,14 +87,11 @@ export const userOperations = {
 
   sendVerification: operation({
     ...MAILS,
-    route: 'POST /users/send-verification',
     summary: 'Requests a verification link for the account. Audited.',
     ...onAccount('send_verification', ask('email_verification')),
   }),
 
   endSessions: operation({
-    route: 'POST /users/end-sessions',
-    scope: 'account-flows:support',
     summary:
       'Ends all sessions, grants and tokens of the account, and voids every link mailed to it. Audited.',
     answer: EndedSessions,
@@ -111,16 +104,12 @@ export const userOperations = {
   }),
 
   verifyUser: operation({
-    route: 'POST /users/verify',
-    scope: 'account-flows:support',
     summary: 'Makes the address of an account verified, without a mail. Audited.',
     answer: Verification,
     ...onAccount('user_verify', changing('user_verified', verify)),
   }),
 
   unverifyUser: operation({
-    route: 'POST /users/unverify',
-    scope: 'account-flows:support',
     summary:
       'Makes the address of an account unverified, if the user store supports it. Sessions and links stay. Audited.',
     answer: Verification,
@@ -128,8 +117,6 @@ export const userOperations = {
   }),
 
   forgetUser: operation({
-    route: 'POST /users/forget',
-    scope: 'account-flows:support',
     summary:
       'Erases the records about an account: mails, links, waiting logins, events. Actions of admins stay, without the id. Audited, without the id.',
     body: AccountId,
