@@ -10,11 +10,7 @@ export const AccountQuery = object(
   { user: optional(given), id: optional(given) },
 )
 
-/**
- * Unlike in the forms, no kind of match wins over another.
- *
- * @param isAny - whether an unverified address counts too.
- */
+/** Unlike in the forms, no kind of match wins over another. `isAny`: an unverified address counts too, if the host can look it up. */
 export async function findAccount(
   users: UserStore,
   { id, user }: AccountQuery,
@@ -31,7 +27,6 @@ export async function findAccount(
 }
 
 async function named(users: UserStore, texts: string[], isAny: boolean): Promise<User[]> {
-  // Also by an unverified address, if the caller asks for it and the host can look it up.
   const byAddress = (text: string) =>
     isAny && users.findByEmail ? users.findByEmail(text) : users.findByVerifiedEmail(text)
   const found = await Promise.all(

@@ -1,10 +1,15 @@
 import * as z from 'zod'
-import { MAIL_KINDS, mailKinds, mailTemplates } from '../contract/mail-kinds.ts'
-import type { RecordedEvent, UserStore } from '../contract/index.ts'
+import {
+  linkKinds,
+  MAIL_KINDS,
+  mailKinds,
+  mailTemplates,
+  type MailTemplate,
+} from '../contract/mail-kinds.ts'
+import type { UserStore } from '../contract/index.ts'
 import { isMailAddress } from '../settings/addresses.ts'
 import { givenFor } from '../settings/change.ts'
 import type { AccountFlowsStore } from '../store/index.ts'
-import type { RenderedMail } from '../views/index.ts'
 import { AuditEvent, usernamesFor } from './audit.ts'
 import { CheckReport, reportOf, type Check } from './checks.ts'
 import { invalid, invalidSettings, notAnAddress, operation, type AdminParts } from './operation.ts'
@@ -121,19 +126,16 @@ function withSecretsLeft(check: Check, [secret, ...more]: string[]): Check {
 
 const BROWSER = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
 
-/** A mail as it would leave, with made-up values and no token. `undefined`: there is no such mail or locale. */
+type PreviewParts = Pick<AdminParts, 'views' | 'oauthUrl' | 'settings' | 'clock'>
+
+/** A mail as it would leave, with made-up values and no token. `undefined`: there is no such locale. */
 export function previewMail(
-  {
-    views,
-    oauthUrl,
-    settings,
-    clock,
-  }: Pick<AdminParts, 'views' | 'oauthUrl' | 'settings' | 'clock'>,
-  { template: name, locale }: { template: string; locale: string },
-): RenderedMail | undefined {
-  const kind = mailKinds.find((each) => MAIL_KINDS[each].template === name)
+  { views, oauthUrl, settings, clock }: PreviewParts,
+  { template, locale }: { template: MailTemplate; locale: string },
+) {
+  const kind = mailKinds.find((each) => MAIL_KINDS[each].template === template)
   if (!kind || !views.locales.includes(locale)) return undefined
-  const { template, page, link } = MAIL_KINDS[kind]
+  const { page, link } = MAIL_KINDS[kind]
   const locals = {
     username: 'ann',
     link: `${oauthUrl}${page}`,
@@ -146,7 +148,11 @@ export function previewMail(
   return views.mail(template, locals, { asked: locale })
 }
 
-/** All that is kept about a mail. The outbox is asked first: a job leaves it after its end is recorded. */
+const FAILED = linkKinds.map((kind) => `${MAIL_KINDS[kind].flow}_mail_failed` as const)
+/** More failures than one mail has in its life. */
+const MAX_FAILURES = 1_000
+
+/** All that is kept about a mail; failures newest first. The outbox is asked first: a job leaves it after its end is recorded. */
 export async function readMail({ outbox, audit }: AccountFlowsStore, id: string, at: Date) {
   const [job] = await outbox.list({ id, limit: 1 }, at)
   const [[requested], [sent]] = await Promise.all([
@@ -154,22 +160,10 @@ export async function readMail({ outbox, audit }: AccountFlowsStore, id: string,
     audit.list({ id: `mail_sent:${id}`, limit: 1 }),
   ])
   const accountId = job?.accountId ?? requested?.accountId ?? sent?.accountId
-  return { id, job, requested, sent, accountId, failures: await failuresOf(audit, id, accountId) }
-}
-
-/** More failures than one mail has in its life. */
-const MAX_FAILURES = 1_000
-
-/** The failures of a mail, newest first. */
-async function failuresOf(
-  audit: AccountFlowsStore['audit'],
-  id: string,
-  accountId: string | undefined,
-): Promise<RecordedEvent[]> {
-  if (accountId === undefined) return []
-  const types = new Set(mailKinds.map((kind) => `${MAIL_KINDS[kind].flow}_mail_failed` as const))
-  const failures = await audit.list({ accountId, types: [...types], limit: MAX_FAILURES })
-  return failures.filter((event) => event.id.startsWith(`mail_failed:${id}:`))
+  const asked = { accountId, types: FAILED, limit: MAX_FAILURES }
+  const failed = accountId === undefined ? [] : await audit.list(asked)
+  const failures = failed.filter((event) => event.id.startsWith(`mail_failed:${id}:`))
+  return { id, job, requested, sent, failures }
 }
 
 type KeptMail = Awaited<ReturnType<typeof readMail>>

@@ -1,9 +1,10 @@
 import type * as z from 'zod'
-import type { Requester, User } from '../contract/index.ts'
+import type { Requester, User, UserStore } from '../contract/index.ts'
 import type { LinkKind } from '../contract/mail-kinds.ts'
 import { newId } from '../crypto/token.ts'
 import type { InvitationRefusal } from '../flows/invitation.ts'
 import { requestMail } from '../jobs/request.ts'
+import { isRecorded } from './audit.ts'
 import { AccountQuery, findAccount } from './find-account.ts'
 import {
   operation,
@@ -15,7 +16,7 @@ import {
 } from './operation.ts'
 import { count, given, object, optional, text, wireOf } from './schema.ts'
 import { statusOf, UserStatus } from './user-status.ts'
-import { changing, unverify, Verification, verify } from './verify-user.ts'
+import { unverify, Verification, verify } from './verify-user.ts'
 
 export type Accepted = z.infer<typeof Accepted>
 export const Accepted = object('A mail was asked for.', {
@@ -140,18 +141,28 @@ export const userOperations = {
 
 type Work<Answer> = (user: User, caller: AdminCaller, parts: AdminParts) => Promise<Answer>
 
-/** @param isAny - whether an unverified address may find the account. */
 function onAccount<Answer>(action: string, work: Work<Answer>, isAny = false) {
-  async function run(
-    request: AdminRequest<{}, AccountQuery>,
-    parts: AdminParts,
-  ): Promise<Answer | Problem> {
+  async function run(request: AdminRequest<{}, AccountQuery>, parts: AdminParts) {
     const found = await findAccount(parts.users, request.body, isAny)
     if ('code' in found) return found
     await request.record(action, { accountId: found.id })
     return work(found, request, parts)
   }
   return { body: AccountQuery, run }
+}
+
+/** Changes an account, and records the change. The admin's request was recorded before. */
+function changing(
+  action: string,
+  change: (users: UserStore, user: User) => Promise<Verification | Problem>,
+): Work<Verification | Problem> {
+  return async (user, { record }, { users, log }) => {
+    const outcome = await change(users, user)
+    if ('code' in outcome || !outcome.changed) return outcome
+    const recorded = record(action, { accountId: user.id, details: { changed: 'true' } })
+    await isRecorded(log, recorded, 'a change of an account', { action })
+    return outcome
+  }
 }
 
 /** An admin asks for these mails: neither the language nor the browser is the reader's. */
@@ -166,11 +177,7 @@ function ask(kind: LinkKind): Work<Accepted> {
   }
 }
 
-async function invite(
-  { id }: User,
-  by: AdminCaller,
-  parts: AdminParts,
-): Promise<Accepted | Problem> {
+async function invite({ id }: User, by: AdminCaller, parts: AdminParts) {
   const invited = await parts.invite(id, {}, byAdmin(by.requester))
   if ('mailId' in invited) return { mail_id: invited.mailId }
   const title = `Nobody was invited: ${WHY[invited.refused]}`

@@ -1,7 +1,6 @@
 import * as z from 'zod'
 import type { User, UserStore } from '../contract/index.ts'
-import { isRecorded } from './audit.ts'
-import { refusal, type AdminCaller, type AdminParts, type Problem } from './operation.ts'
+import { refusal } from './operation.ts'
 import { object, text } from './schema.ts'
 
 export type Verification = z.infer<typeof Verification>
@@ -10,13 +9,8 @@ export const Verification = object('What became of the address of an account.', 
   changed: z.boolean().describe('false: it was in this state before.'),
 })
 
-type Outcome = Verification | Problem
-
 /** A verified account needs none of the links that are under way. A login that waits goes on by its button. */
-export async function verify(
-  users: UserStore,
-  { id, email, emailVerified }: User,
-): Promise<Outcome> {
+export async function verify(users: UserStore, { id, email, emailVerified }: User) {
   if (email === undefined) return unchanged('no_address')
   // An address that several accounts have verified names none of them, so no mail would be sent by it.
   const isTaken = async () =>
@@ -31,28 +25,10 @@ export async function verify(
   return isSo ? { email, changed } : unchanged('not_verified')
 }
 
-export async function unverify(users: UserStore, { id, email }: User): Promise<Outcome> {
+export async function unverify(users: UserStore, { id, email }: User) {
   if (!users.markEmailUnverified) return unchanged('unsupported')
   if (email === undefined) return unchanged('no_address')
   return { email, changed: await users.markEmailUnverified(id, email) }
-}
-
-/** Changes an account, and records the change. The admin's request was recorded before. */
-export function changing(
-  action: string,
-  change: (users: UserStore, user: User) => Promise<Outcome>,
-) {
-  return async (
-    user: User,
-    { record }: AdminCaller,
-    { users, log }: AdminParts,
-  ): Promise<Outcome> => {
-    const outcome = await change(users, user)
-    if ('code' in outcome || !outcome.changed) return outcome
-    const recorded = record(action, { accountId: user.id, details: { changed: 'true' } })
-    await isRecorded(log, recorded, 'a change of an account', { action })
-    return outcome
-  }
 }
 
 const WHY = {
