@@ -86,8 +86,9 @@ export function openApiDocument() {
 
 function describe(operationId: description.OperationName): object {
   const operation: Operation = description.operations[operationId]
-  const { summary, query, body, answer, status = 200, etag } = operation
+  const { summary, query, body, answer, status = 200 } = operation
   const [route, scope] = ROUTES[operationId]
+  const etag = TAGGED.has(answer)
   const mayBeStale = etag && !route.startsWith('GET')
   const headers = etag && {
     headers: { ETag: { description: 'Of the settings.', schema: { type: 'string' } } },
@@ -135,6 +136,8 @@ function describe(operationId: description.OperationName): object {
   }
 }
 
+/** Their answers have the ETag of the settings. */
+const TAGGED = new Set<unknown>([description.SettingsInForce, description.SettingsHistory])
 const NAMING = new Set<unknown>([description.AccountQuery, description.MailChoice])
 
 function refusalsOf({ body }: Operation, mayBeStale = false): number[] {

@@ -31,9 +31,8 @@ export const auditOperations = {
     query: z.strictObject({
       account_id: optional(given, 'Of one account.'),
       type: optional(
-        z
-          .array(oneOf(AUDIT_EVENT_TYPES), `one of ${AUDIT_EVENT_TYPES.join(', ')}`)
-          .describe('Type of event; may be repeated.'),
+        z.array(oneOf(AUDIT_EVENT_TYPES), `one of ${AUDIT_EVENT_TYPES.join(', ')}`),
+        'Type of event; may be repeated.',
       ),
       recorded_from: optional(givenTime, 'Only what was recorded then or later.'),
       limit,

@@ -38,6 +38,7 @@ export interface ClientOptions {
 }
 
 type Answer<N extends Name> = Operations[N]['answer']
+type Body<N extends Name> = Operations[N]['body']
 
 /** An answer about settings, with their ETag. */
 export interface Tagged<T> {
@@ -76,9 +77,7 @@ type Asking = {
 type OnSettings = 'getSettings' | 'settingsHistory' | 'putSettings' | 'unsetSettings' | 'rotateKeys'
 /** Operations whose input is optional. */
 type Unasked = 'runDoctor' | 'listOutbox' | 'listAudit'
-type Input<N extends Name> = Operations[N][Operations[N]['body'] extends undefined
-  ? 'query'
-  : 'body']
+type Input<N extends Name> = Body<N> extends undefined ? Operations[N]['query'] : Body<N>
 
 /** The admin API as functions; each throws `AdminApiError`. Times are ISO 8601. */
 export interface AdminClient extends Asking {
@@ -128,12 +127,9 @@ export function createAdminClient(
       ...(body !== undefined && { 'content-type': 'application/json' }),
       ...(ifMatch !== undefined && { 'if-match': ifMatch }),
     }
-    const { status, headers, json } = await answered(
-      root + path + queryText(query),
-      { method, headers: sent, signal },
-      body && JSON.stringify(body),
-      options.timeoutMs,
-    )
+    const request = { method, headers: sent, timeout: options.timeoutMs, signal }
+    const text = body && JSON.stringify(body)
+    const { status, headers, json } = await answered(root + path + queryText(query), request, text)
     const time = new Date(headers.date ?? '')
     if (time.getTime()) options.onServerTime?.(time)
     const isDone = status >= 200 && status < 300 && isJsonObject(json)
@@ -172,15 +168,11 @@ const FAILED = 'the connection failed'
 const MAX_ANSWER_BYTES = 16 * 1_048_576
 
 /** A redirect is an answer like any other. Throws `AdminApiError`. */
-async function answered(
-  url: string,
-  { signal: stop, ...asked }: RequestOptions,
-  body: string | undefined,
-  timeoutMs = TIMEOUT_MS,
-) {
+async function answered(url: string, asked: RequestOptions, body: string | undefined) {
+  const { timeout: limitMs = TIMEOUT_MS, signal: stop, ...rest } = asked
   const { request } = await (url.startsWith('https:') ? import('node:https') : import('node:http'))
-  const { signal, cancel } = timeout(systemClock, timeoutMs, stop)
-  const sent = request(url, { ...asked, signal })
+  const { signal, cancel } = timeout(systemClock, limitMs, stop)
+  const sent = request(url, { ...rest, signal })
   try {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       sent.on('response', resolve).on('error', reject).end(body)

@@ -26,21 +26,16 @@ export const doctorOperations = {
       if (to !== undefined && !isMailAddress(to)) return notAnAddress(to, 'checked')
       // Admins ask above all while something does not work, so the check goes on without the record.
       if (to !== undefined) await isRecorded(parts.log, record('doctor'), 'a check')
-      return reportOf(await examine(parts, to))
+      const checks = await Promise.all([
+        databaseChecks(parts),
+        rangeCheck(parts),
+        storedHashesCheck(parts),
+        baseUrlCheck(parts),
+        mailChecks(parts, to),
+      ])
+      return reportOf(checks.flat())
     },
   }),
-}
-
-/** Changes nothing, and sends no mail. */
-async function examine(parts: AdminParts, to: string | undefined): Promise<Check[]> {
-  const checks = await Promise.all([
-    databaseChecks(parts),
-    rangeCheck(parts),
-    storedHashesCheck(parts),
-    baseUrlCheck(parts),
-    mailChecks(parts, to),
-  ])
-  return checks.flat()
 }
 
 async function mailChecks(

@@ -117,8 +117,6 @@ export interface Operation<
   body?: Body
   answer: Answer
   status?: 200 | 202
-  /** Whether it answers an ETag, or honours `If-Match`. */
-  etag?: true
   run(
     request: AdminRequest<z.output<Query>, z.output<Body>>,
     parts: AdminParts,
@@ -154,10 +152,7 @@ export function notAnAddress(to: string, what: 'sent' | 'checked'): Problem {
   return invalid(title, { key: 'to', expected: 'one plain e-mail address', got })
 }
 
-/**
- * Waits 5 seconds at most, then throws `ERR_STORE_UNAVAILABLE`. The driver of a database waits longer, but an admin who asks why nothing
- * works should not.
- */
+/** Waits 5 seconds at most, then throws `ERR_STORE_UNAVAILABLE`. A driver waits longer, but an admin who asks why nothing works should not. */
 export async function inTime<T>(clock: Clock, work: Promise<T>): Promise<T> {
   const answer = await within(clock, 5_000, work)
   if (answer !== 'late') return answer

@@ -29,7 +29,7 @@ export { UserStatus } from './user-status.ts'
 export { Accepted, AccountId, EndedSessions, ForgottenAccount } from './users.ts'
 export { Verification } from './verify-user.ts'
 
-/** The admin API (4.5), by the names of the methods of `AdminClient`. Router, client and docs/openapi.json are made from this list. */
+/** The admin API (4.5), by the names of the methods of `AdminClient`. `routes.ts` says where they are. */
 export const operations = {
   ...settingsOperations,
   ...mailOperations,
@@ -41,12 +41,11 @@ export const operations = {
   ...keysOperations,
 }
 
-type List = typeof operations
-export type OperationName = keyof List
+export type OperationName = keyof typeof operations
 
 /** What a client sends, and what it receives. */
 export type Operations = {
-  [N in OperationName]: List[N] extends Operation<infer Q, infer B, infer A>
+  [N in OperationName]: (typeof operations)[N] extends Operation<infer Q, infer B, infer A>
     ? { query: z.input<Q>; body: z.input<B>; answer: z.output<A> }
     : never
 }

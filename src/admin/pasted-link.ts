@@ -6,7 +6,8 @@ import { linkKinds, MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
 import type { AuthorizeSig } from '../crypto/keys.ts'
 import { isToken } from '../crypto/token.ts'
 import { hasSamePassword, isVerified, wasVoided, whyNoInvitation } from '../flows/account.ts'
-import { decode, isBracketed, readingsOf, SIGNED } from '../contract/link-query.ts'
+import { parseFields } from '../http/form.ts'
+import { isBracketed, readingsOf, SIGNED } from '../contract/link-query.ts'
 import type { Token } from '../store/index.ts'
 import { AuditEvent } from './audit.ts'
 import { diagnosisOf, type Words } from './causes.ts'
@@ -65,14 +66,10 @@ function readQuery(search: string, kind: LinkKind, { verify }: AuthorizeSig): Pa
 
 // The pages ignore foreign parameters.
 function refusedIn(search: string, isSigned: boolean): string[] {
-  const pairs = search.split('&').filter((pair) => pair !== '')
-  const names = pairs.map((pair) => [...new URLSearchParams(pair).keys()].join())
-  const refused = names.filter((name, at) => {
-    if (isSigned && isBracketed(name)) return true
-    if (!(isSigned ? SIGNED : ['token']).includes(name)) return false
-    return names.indexOf(name) !== at || decode(pairs[at] ?? '') === undefined
-  })
-  return [...new Set(refused)]
+  const names = isSigned ? SIGNED : ['token']
+  const refused = names.filter((name) => !parseFields(search, (each) => each === name))
+  const bracketed = isSigned ? [...new URLSearchParams(search).keys()].filter(isBracketed) : []
+  return [...new Set([...refused, ...bracketed])]
 }
 
 export type LinkExplanation = z.infer<typeof LinkExplanation>

@@ -99,7 +99,6 @@ export const settingsOperations = {
   getSettings: operation({
     summary: 'The settings in force.',
     answer: SettingsInForce,
-    etag: true,
     async run({ tag }, { settingsKeeper, clock }) {
       const { settings, etag } = await inTime(clock, settingsKeeper.read())
       tag(etag)
@@ -110,7 +109,6 @@ export const settingsOperations = {
   settingsHistory: operation({
     summary: 'The last 20 versions of the settings: who changed what.',
     answer: SettingsHistory,
-    etag: true,
     async run({ tag }, { settingsKeeper, clock }) {
       const history = await inTime(clock, settingsKeeper.history())
       if (history === 'unreadable') return REFUSALS.unreadable
@@ -133,7 +131,6 @@ export const settingsOperations = {
     }),
     body: Settings,
     answer: SettingsInForce,
-    etag: true,
     async run(request, parts) {
       const { body, query } = request
       const both = (query.unset ?? []).filter((key) => key in body)
@@ -151,7 +148,6 @@ export const settingsOperations = {
       dry_run: dryRun,
     }),
     answer: SettingsInForce,
-    etag: true,
     run: (request, parts) => changeSettings(withoutValues(request.query.key), request, parts),
   }),
 }
