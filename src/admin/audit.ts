@@ -67,12 +67,7 @@ export async function usernamesFor(users: UserStore, records: readonly OfAccount
 }
 
 /** Whether the event of an action that is already done was recorded. If it was not, only the log says so. */
-export async function isRecorded(
-  log: Log,
-  recorded: Promise<void>,
-  what: string,
-  details?: Parameters<Log>[2],
-): Promise<boolean> {
+export async function isRecorded(log: Log, recorded: Promise<void>, what: string, details = {}) {
   try {
     await recorded
     return true

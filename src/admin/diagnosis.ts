@@ -51,10 +51,7 @@ export async function mailHistory(parts: AdminParts, user: User) {
 }
 
 /** The newest request that named no account by its address, or that the host denied. A denied request may also hold its username. */
-async function lastInVain(
-  { store, keyedHash }: AdminParts,
-  { email, username }: User,
-): Promise<RecordedEvent | undefined> {
+async function lastInVain({ store, keyedHash }: AdminParts, { email, username }: User) {
   const newest = async (typed: string | undefined, reasons: string[]) => {
     if (typed === undefined) return []
     const identifierHash = keyedHash(foldTyped(typed))

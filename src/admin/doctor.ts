@@ -38,10 +38,8 @@ export const doctorOperations = {
   }),
 }
 
-async function mailChecks(
-  { settings, settingsKeeper, transport, clock, checkMail }: AdminParts,
-  to: string | undefined,
-): Promise<Check[]> {
+async function mailChecks(parts: AdminParts, to: string | undefined): Promise<Check[]> {
+  const { settings, settingsKeeper, transport, clock, checkMail } = parts
   // Reads the stored settings: another process may have changed them just now.
   await inTime(clock, settingsKeeper.refresh()).catch(() => {})
   const checks = await checkMail(settings(), defined({ to }))

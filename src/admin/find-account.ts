@@ -11,11 +11,7 @@ export const AccountQuery = object(
 )
 
 /** Unlike in the forms, no kind of match wins over another. `isAny`: an unverified address counts too, if the host can look it up. */
-export async function findAccount(
-  users: UserStore,
-  { id, user }: AccountQuery,
-  isAny: boolean,
-): Promise<User | Problem> {
+export async function findAccount(users: UserStore, { id, user }: AccountQuery, isAny: boolean) {
   if ((id === undefined) === (user === undefined)) return INVALID
   if (user === undefined) return (await users.findById(id ?? '')) ?? unknown(users, [])
   const found = await named(users, [user], isAny)

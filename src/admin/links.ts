@@ -79,11 +79,8 @@ async function factsOf(parts: AdminParts, pasted: string): Promise<LinkFacts> {
 const MAX_EVENTS = 500
 
 /** The events about a link, oldest first. */
-async function eventsAbout(
-  { store }: AdminParts,
-  { kind }: PastedLink,
-  { userId: accountId, mailJobId, createdAt }: Token,
-): Promise<RecordedEvent[]> {
+async function eventsAbout({ store }: AdminParts, { kind }: PastedLink, token: Token) {
+  const { userId: accountId, mailJobId, createdAt } = token
   const events = await store.audit.list({ accountId, limit: MAX_EVENTS })
   const isAbout = ({ id, type, at }: RecordedEvent) =>
     id.includes(mailJobId) || (type.startsWith(kind) && at >= createdAt)

@@ -25,15 +25,8 @@ export interface PastedLink {
   refused: string[]
 }
 
-/**
- * Reads a link from a mail: wrapped, in angle brackets, or with `&amp;` left in.
- *
- * @returns the reading that its page would accept. `undefined`: it is no link of this service.
- */
-export function readPastedLink(
-  pasted: string,
-  { oauthUrl, authorizeSig }: AdminParts,
-): PastedLink | undefined {
+/** Reads a link from a mail: wrapped, in angle brackets, or with `&amp;` left in. `undefined`: it is no link of this service. */
+export function readPastedLink(pasted: string, { oauthUrl, authorizeSig }: AdminParts) {
   const text = pasted
     .replace(/\s+/g, '')
     .replace(/^[<("']+|(?<![>)"'.,;])[>)"'.,;]+$/g, '')

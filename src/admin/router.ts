@@ -138,11 +138,7 @@ function scalarOf(text: string): unknown {
 }
 
 /** The values with their defaults, or one problem for each value that is not as described. */
-function validated(
-  values: Values,
-  schema: z.ZodType,
-  what: 'parameter' | 'field',
-): Values | SettingProblem[] {
+function validated(values: Values, schema: z.ZodType, what: string): Values | SettingProblem[] {
   const read = schema.safeParse(values)
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- queries and bodies are objects
   if (read.success) return read.data as Values
