@@ -32,7 +32,9 @@ export function createTokenCheck(tokens: readonly ScopedToken[]): Check {
   const expected = tokens.map(({ token, scopes }) => ({ hash: digest(token), scopes }))
   return async (presented) => {
     const given = digest(presented)
-    const [{ scopes } = {}] = expected.filter(({ hash }) => timingSafeEqual(given, hash))
+    const [scopes] = expected.flatMap(({ hash, scopes }) =>
+      timingSafeEqual(given, hash) ? [scopes] : [],
+    )
     return scopes ? { actor: actorWith(scopes), scopes } : 'wrong_token'
   }
 }

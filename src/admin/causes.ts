@@ -9,13 +9,13 @@ import { text } from './schema.ts'
 /** What is known about an account whose mail is missing. The words of a cause are made from it. */
 export interface Facts {
   user: User
-  /** Whether a reset link goes only to verified addresses; no by default. */
+  /** Whether a reset link goes only to verified addresses. */
   needsVerified?: boolean
-  /** The event that ended the request or the mail. `undefined`: the account is described as it is now. */
+  /** What ended the request or the mail. `undefined`: the account is described as it is now. */
   event?: RecordedEvent
-  /** The kind of the mail in question; a reset by default. */
+  /** Of the mail in question; a reset by default. */
   kind?: LinkKind
-  /** The job of that mail. `undefined`: it is gone. */
+  /** Of that mail. `undefined`: it is gone. */
   job?: MailJobStatus | undefined
 }
 
@@ -169,11 +169,9 @@ export function diagnosisOf(cause: Cause, facts: Facts): Diagnosis {
   return { cause, summary, advice }
 }
 
-const faultOf = (event?: RecordedEvent): Partial<MailFault> => event?.details ?? {}
-
 /** Whether the mail server refused this mail. `false`: it accepts no mail. */
-export function isRefusal(event: RecordedEvent): boolean {
-  return event.reason === 'ERR_MAIL_REFUSED' || isAnswer(faultOf(event))
+export function isRefusal({ reason, details = {} }: RecordedEvent): boolean {
+  return reason === 'ERR_MAIL_REFUSED' || isAnswer(details)
 }
 
 const isAnswer = ({ step = '', code = '' }: Partial<MailFault>) =>
@@ -182,7 +180,7 @@ const isAnswer = ({ step = '', code = '' }: Partial<MailFault>) =>
 /** The words for a mail that the mail server, or the transport in its place, did not accept. */
 function failedWords(told: Told): Words {
   const { event, user } = told
-  const fault = faultOf(event)
+  const fault: Partial<MailFault> = event?.details ?? {}
   const { step, code = 'unknown reason', reply } = fault
   const isTransport = step === 'transport'
   const isForGood = event?.reason === 'ERR_MAIL_REFUSED'

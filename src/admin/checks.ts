@@ -6,7 +6,6 @@ import { unmetBy } from '../settings/rules.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'
 import type { Settings } from '../settings/table.ts'
 import type { AccountFlowsStore } from '../store/index.ts'
-import { defined } from '../store/kind.ts'
 import { inTime, type AdminParts } from './operation.ts'
 import { object, optional, text } from './schema.ts'
 import { MIN_ADMIN_TOKEN_LENGTH } from './options.ts'
@@ -28,7 +27,6 @@ export const CheckReport = object('What the checks found.', {
   checks: z.array(Check),
 })
 
-/** What a check found. The caller knows which check it is. */
 type Finding = Omit<Check, 'step'>
 
 export function reportOf(checks: Check[]) {
@@ -36,7 +34,7 @@ export function reportOf(checks: Check[]) {
 }
 
 export function finding(status: Check['status'], message: string, advice?: string): Finding {
-  return { status, message, ...defined({ advice }) }
+  return { status, message, advice }
 }
 
 /** Only the code of an error: messages may quote addresses and credentials. */
@@ -67,11 +65,9 @@ export async function databaseChecks(parts: AdminParts): Promise<Check[]> {
       finding('failed', `This could not be checked (${codeOf(error)}).`, advice)
     return { step, ...(await inTime(clock, find()).catch(unread)) }
   }
+  const keys = await look('keys', async () => ringsCheck(await keyRing.all()))
   return [
-    {
-      ...(await look('keys', async () => ringsCheck(await keyRing.all()))),
-      ...weakKeyCheck(parts),
-    },
+    { ...keys, ...weakKeyCheck(parts) },
     { step: 'database', ...database },
     await look('indexes', () => indexCheck(store)),
     await look('clock', async () => clockCheck(skewMs)),

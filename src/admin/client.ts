@@ -64,13 +64,11 @@ export interface PutOptions extends SettingsOptions {
   unset?: string[]
 }
 
-type Table = typeof ROUTES
 type Asking = {
-  [N in keyof Table as N extends OnSettings ? never : N]: (
-    ...asked: [
-      ...(N extends Unasked ? [input?: Input<N>] : [input: Input<N>]),
-      options?: CallOptions,
-    ]
+  [N in Exclude<Name, OnSettings>]: (
+    ...asked: N extends Unasked
+      ? [input?: Input<N>, options?: CallOptions]
+      : [input: Input<N>, options?: CallOptions]
   ) => Promise<Answer<N>>
 }
 /** Operations that answer an ETag, or have no input. */

@@ -26,8 +26,7 @@ export {
   SettingsVersion,
 } from './settings.ts'
 export { UserStatus } from './user-status.ts'
-export { Accepted, AccountId, EndedSessions, ForgottenAccount } from './users.ts'
-export { Verification } from './verify-user.ts'
+export { Accepted, AccountId, EndedSessions, ForgottenAccount, Verification } from './users.ts'
 
 /** The admin API (4.5), by the names of the methods of `AdminClient`. `routes.ts` says where they are. */
 export const operations = {

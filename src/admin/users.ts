@@ -1,4 +1,4 @@
-import type * as z from 'zod'
+import * as z from 'zod'
 import type { Requester, User, UserStore } from '../contract/index.ts'
 import type { LinkKind } from '../contract/mail-kinds.ts'
 import { newId } from '../crypto/token.ts'
@@ -16,7 +16,6 @@ import {
 } from './operation.ts'
 import { count, given, object, optional, text, wireOf } from './schema.ts'
 import { statusOf, UserStatus } from './user-status.ts'
-import { unverify, Verification, verify } from './verify-user.ts'
 
 export type Accepted = z.infer<typeof Accepted>
 export const Accepted = object('A mail was asked for.', {
@@ -59,6 +58,12 @@ export const ForgottenAccount = object('How many records of the account were rem
   under_way: count.describe(
     'Running resets, mails that are being sent, and clients that are still to be told: not removed yet. Try again in a minute; clients may take a day.',
   ),
+})
+
+export type Verification = z.infer<typeof Verification>
+export const Verification = object('What became of the address of an account.', {
+  email: text,
+  changed: z.boolean().describe('false: it was in this state before.'),
 })
 
 const MAILS = { answer: Accepted, status: 202 } as const
@@ -151,11 +156,10 @@ function onAccount<Answer>(action: string, work: Work<Answer>, isAny = false) {
   return { body: AccountQuery, run }
 }
 
+type Change = (users: UserStore, user: User) => Promise<Verification | Problem>
+
 /** Changes an account, and records the change. The admin's request was recorded before. */
-function changing(
-  action: string,
-  change: (users: UserStore, user: User) => Promise<Verification | Problem>,
-): Work<Verification | Problem> {
+function changing(action: string, change: Change): Work<Verification | Problem> {
   return async (user, { record }, { users, log }) => {
     const outcome = await change(users, user)
     if ('code' in outcome || !outcome.changed) return outcome
@@ -193,3 +197,37 @@ const WHY: Record<InvitationRefusal, string> = {
   has_password: 'the account has a password. Use user send-reset if it was forgotten.',
   unsupported: 'the users of this host have no setFirstPassword. Add it where your users are.',
 }
+
+/** A verified account needs none of the links that are under way. A login that waits goes on by its button. */
+async function verify(users: UserStore, { id, email, emailVerified }: User) {
+  if (email === undefined) return unchanged('no_address')
+  // An address that several accounts have verified names none of them, so no mail would be sent by it.
+  const isTaken = async () =>
+    (await users.findByVerifiedEmail(email)).some((holder) => holder.id !== id)
+  if (!emailVerified && (await isTaken())) return unchanged('address_taken')
+  const changed = await users.markEmailVerified(id, email)
+  // Another account may have verified it meanwhile. If two do so at once, both give way.
+  if (changed && (await isTaken()) && (await users.markEmailUnverified?.(id, email)))
+    return unchanged('address_taken')
+  const now = changed ? undefined : await users.findById(id)
+  const isSo = changed || (now?.emailVerified === true && now.email === email)
+  return isSo ? { email, changed } : unchanged('not_verified')
+}
+
+async function unverify(users: UserStore, { id, email }: User) {
+  if (!users.markEmailUnverified) return unchanged('unsupported')
+  if (email === undefined) return unchanged('no_address')
+  return { email, changed: await users.markEmailUnverified(id, email) }
+}
+
+const WHY_UNCHANGED = {
+  no_address: 'the account has no e-mail address. Add one in your user store.',
+  not_verified:
+    'the account is disabled, its address was changed just now, or another account has it. See user status.',
+  address_taken:
+    'another account has this verified address. With two, no mail could be sent to it. Correct one in your user store.',
+  unsupported: 'your user store has no markEmailUnverified. Change it there directly.',
+}
+
+const unchanged = (code: keyof typeof WHY_UNCHANGED) =>
+  refusal(409, code, `Nothing was changed: ${WHY_UNCHANGED[code]}`)
