@@ -59,18 +59,10 @@ export interface AdminParts {
   dearestCost(): number | undefined
 }
 
-export interface AdminCaller {
+export interface AdminRequest<Query = {}, Body = undefined> {
   /** The admin whose token it is. */
   actor: string
   requester: Requester
-  /** Records what is about to be done, and which admin does it. */
-  record(
-    action: string,
-    about?: { accountId?: string | undefined; details?: Record<string, string | string[]> },
-  ): Promise<void>
-}
-
-export interface AdminRequest<Query = {}, Body = undefined> extends AdminCaller {
   /** The query, with its defaults. */
   query: Query
   body: Body
@@ -78,6 +70,11 @@ export interface AdminRequest<Query = {}, Body = undefined> extends AdminCaller 
   ifMatch: string[] | undefined
   /** Gives the answer this ETag. */
   tag(etag: string): void
+  /** Records what is about to be done, and which admin does it. */
+  record(
+    action: string,
+    about?: { accountId?: string | undefined; details?: Record<string, string | string[]> },
+  ): Promise<void>
 }
 
 export type SettingProblem = z.infer<typeof SettingProblem>

@@ -9,7 +9,6 @@ import {
   invalid,
   isProblem,
   refusal,
-  type AdminCaller,
   type AdminParts,
   type AdminRequest,
   type Operation,
@@ -53,7 +52,7 @@ export function createAdminRouter(parts: AdminParts): AdminRouter {
     if ('code' in input) return input
     const { actor } = admin
     const requester = requesterOf(ctx.req)
-    const record: AdminCaller['record'] = (action, { accountId, details } = {}) => {
+    const record: AdminRequest['record'] = (action, { accountId, details } = {}) => {
       const event = { id: newId(), type: 'admin_action', at: clock.now(), accountId } as const
       return audit({ ...event, details: { action, actor, ...details }, ...requester })
     }

@@ -1,21 +1,16 @@
 import type { OperationName, Operations } from './operations.ts'
 import type { AdminScope } from './options.ts'
 
-type NamesIn<Answer> = {
-  [N in keyof Answer]-?: undefined extends Answer[N] ? never : N
-}[keyof Answer]
-type Routes = {
-  [N in OperationName]: readonly [
-    route: `${'GET' | 'PUT' | 'POST'} /${string}`,
-    scope: AdminScope,
-    field: NamesIn<Operations[N]['answer']> | undefined,
-  ]
+type Answer<N extends OperationName> = Operations[N]['answer']
+/** The fields that each answer of an operation has. */
+type FieldOf<N extends OperationName> = {
+  [F in keyof Answer<N>]-?: undefined extends Answer<N>[F] ? never : F
+}[keyof Answer<N>]
+type Rows = {
+  [N in OperationName]: readonly [route: string, scope: AdminScope, field: FieldOf<N> | undefined]
 }
 
-/**
- * Where each operation is, below the path of the admin API; the scope that it needs; and a field that each of its answers has. By the field
- * the client knows our answer from that of a proxy.
- */
+/** Where each operation is, the scope that it needs, and a field by which the client knows its answer from that of a proxy. */
 export const ROUTES = {
   getSettings: ['GET /settings', 'account-flows:read', 'password_reset_expiration'],
   settingsHistory: ['GET /settings/history', 'account-flows:read', 'versions'],
@@ -40,4 +35,4 @@ export const ROUTES = {
   listAudit: ['GET /audit', 'account-flows:read', 'events'],
   explainLink: ['POST /links/explain', 'account-flows:read', 'state'],
   rotateKeys: ['POST /keys/rotate', 'account-flows:settings', 'resealed'],
-} as const satisfies Routes
+} as const satisfies Rows

@@ -9,7 +9,6 @@ import { AccountQuery, findAccount } from './find-account.ts'
 import {
   operation,
   refusal,
-  type AdminCaller,
   type AdminParts,
   type AdminRequest,
   type Problem,
@@ -144,10 +143,11 @@ export const userOperations = {
   }),
 }
 
-type Work<Answer> = (user: User, caller: AdminCaller, parts: AdminParts) => Promise<Answer>
+type Asked = AdminRequest<{}, AccountQuery>
+type Work<Answer> = (user: User, request: Asked, parts: AdminParts) => Promise<Answer>
 
 function onAccount<Answer>(action: string, work: Work<Answer>, isAny = false) {
-  async function run(request: AdminRequest<{}, AccountQuery>, parts: AdminParts) {
+  async function run(request: Asked, parts: AdminParts) {
     const found = await findAccount(parts.users, request.body, isAny)
     if ('code' in found) return found
     await request.record(action, { accountId: found.id })
@@ -173,16 +173,16 @@ function changing(action: string, change: Change): Work<Verification | Problem> 
 const byAdmin = ({ address, userAgent }: Requester) => ({ address, userAgent, isAdmin: true })
 
 function ask(kind: LinkKind): Work<Accepted> {
-  return async ({ id: accountId }, by, { outbox, settings, clock }) => {
+  return async ({ id: accountId }, { requester }, { outbox, settings, clock }) => {
     const id = newId()
-    const request = { id, kind, accountId, parameters: {}, requester: byAdmin(by.requester) }
-    await requestMail(outbox, request, settings(), clock.now())
+    const wanted = { id, kind, accountId, parameters: {}, requester: byAdmin(requester) }
+    await requestMail(outbox, wanted, settings(), clock.now())
     return { mail_id: id }
   }
 }
 
-async function invite({ id }: User, by: AdminCaller, parts: AdminParts) {
-  const invited = await parts.invite(id, {}, byAdmin(by.requester))
+async function invite({ id }: User, { requester }: Asked, parts: AdminParts) {
+  const invited = await parts.invite(id, {}, byAdmin(requester))
   if ('mailId' in invited) return { mail_id: invited.mailId }
   const title = `Nobody was invited: ${WHY[invited.refused]}`
   if (invited.refused === 'not_found') return refusal(404, 'unknown_account', title)
