@@ -4,14 +4,7 @@ import { linkKinds, MAIL_KINDS } from '../contract/mail-kinds.ts'
 import { foldTyped } from '../contract/users.ts'
 import { findUser, whyNoMail } from '../flows/account.ts'
 import { isBlockedBy } from '../flows/not-me.ts'
-import {
-  CAUSE_OF_REASON,
-  diagnosisOf,
-  isRefusal,
-  type Cause,
-  type Diagnosis,
-  type Facts,
-} from './causes.ts'
+import { CAUSE_OF_REASON, diagnosisOf, isRefusal, type Cause, type Facts } from './causes.ts'
 import type { AdminParts } from './operation.ts'
 
 const MAX = 20
@@ -66,7 +59,7 @@ async function lastInVain({ store, keyedHash }: AdminParts, { email, username }:
   return last
 }
 
-export function diagnose(history: MailHistory): Diagnosis {
+export function diagnose(history: MailHistory) {
   const { user, mails, askedInVain, canSend, reported } = history
   const told = (cause: Cause, of?: Partial<Facts>) => diagnosisOf(cause, { ...history, ...of })
   const block = reported.find(({ details }) => isBlockedBy(user, details))

@@ -1,20 +1,13 @@
 import * as z from 'zod'
-import { REQUEST_PARAMETERS } from '../contract/requests.ts'
-import type { RequestParameters, RecordedEvent, User } from '../contract/index.ts'
-import { linkKinds, tokensOf } from '../contract/mail-kinds.ts'
+import type { RecordedEvent, User } from '../contract/index.ts'
+import { linkKinds, tokensOf, type LinkKind } from '../contract/mail-kinds.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
 import { wasVoided } from '../flows/account.ts'
 import { linkState } from '../flows/link.ts'
 import type { Token } from '../store/index.ts'
 import { AuditEvent } from './audit.ts'
 import { operation, type AdminParts } from './operation.ts'
-import {
-  LinkExplanation,
-  linkWords,
-  readPastedLink,
-  type LinkFacts,
-  type PastedLink,
-} from './pasted-link.ts'
+import { alteredIn, LinkExplanation, wordsOf, readLink, type LinkFacts } from './pasted-link.ts'
 import { given, object, optional, text, time, wireOf } from './schema.ts'
 
 export type Link = z.infer<typeof Link>
@@ -41,13 +34,13 @@ export const linkOperations = {
     async run({ body, record }, parts) {
       const facts = await factsOf(parts, body.link)
       const { link, state, token, user } = facts
-      const events = link && token ? await eventsAbout(parts, link, token) : []
+      const events = link && token ? await eventsAbout(parts, link.kind, token) : []
       await record('link_explain', { accountId: token?.userId, details: { state } })
       return wireOf(LinkExplanation, {
         ...(token && fieldsOf(token, user, parts.clock.now())),
         ...link,
         ...facts,
-        ...linkWords(facts),
+        ...wordsOf(facts),
         history: events.map((event) => wireOf(AuditEvent, { ...event, username: user?.username })),
       })
     },
@@ -57,14 +50,14 @@ export const linkOperations = {
 /** Looks a link up without consuming it: nothing is written. */
 async function factsOf(parts: AdminParts, pasted: string): Promise<LinkFacts> {
   const { users, store, clock } = parts
-  const link = readPastedLink(pasted, parts)
+  const link = readLink(pasted, parts)
   if (!link) return { state: 'not_a_link', altered: [] }
   const tokens = tokensOf(store, link.kind)
   const token = isToken(link.token) ? await tokens.find(hashToken(link.token)) : undefined
   if (!token) return { link, state: 'unknown', altered: [] }
   const user = await users.findById(token.userId)
   const { state } = fieldsOf(token, user, clock.now())
-  const altered = [...new Set([...changedIn(link, token.parameters), ...link.refused])]
+  const altered = alteredIn(link, token.parameters)
   const [newest] = await tokens.ofUser(token.userId, 1)
   return {
     link,
@@ -79,20 +72,12 @@ async function factsOf(parts: AdminParts, pasted: string): Promise<LinkFacts> {
 const MAX_EVENTS = 500
 
 /** The events about a link, oldest first. */
-async function eventsAbout({ store }: AdminParts, { kind }: PastedLink, token: Token) {
+async function eventsAbout({ store }: AdminParts, kind: LinkKind, token: Token) {
   const { userId: accountId, mailJobId, createdAt } = token
   const events = await store.audit.list({ accountId, limit: MAX_EVENTS })
   const isAbout = ({ id, type, at }: RecordedEvent) =>
     id.includes(mailJobId) || (type.startsWith(kind) && at >= createdAt)
   return events.filter(isAbout).sort((a, b) => a.at.getTime() - b.at.getTime())
-}
-
-/** Names of the changed parameters. If none changed but the signature is wrong, the signature itself changed. */
-function changedIn({ signature, parameters }: PastedLink, mailed: RequestParameters): string[] {
-  if (signature === undefined) return []
-  const changed = REQUEST_PARAMETERS.filter(([field]) => parameters[field] !== mailed[field])
-  const names = changed.map(([, name]) => name)
-  return signature === 'valid' || names.length > 0 ? names : ['authorize_sig']
 }
 
 /**

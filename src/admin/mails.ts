@@ -1,11 +1,5 @@
 import * as z from 'zod'
-import {
-  linkKinds,
-  MAIL_KINDS,
-  mailKinds,
-  mailTemplates,
-  type MailTemplate,
-} from '../contract/mail-kinds.ts'
+import { linkKinds, MAIL_KINDS, mailKinds, mailTemplates } from '../contract/mail-kinds.ts'
 import type { UserStore } from '../contract/index.ts'
 import { isMailAddress } from '../settings/addresses.ts'
 import { givenFor } from '../settings/change.ts'
@@ -128,14 +122,14 @@ const BROWSER = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefo
 
 type PreviewParts = Pick<AdminParts, 'views' | 'oauthUrl' | 'settings' | 'clock'>
 
-/** A mail as it would leave, with made-up values and no token. `undefined`: there is no such locale. */
+/** A mail as it would leave, with made-up values and no token. `undefined`: there is no such mail or locale. */
 export function previewMail(
   { views, oauthUrl, settings, clock }: PreviewParts,
-  { template, locale }: { template: MailTemplate; locale: string },
+  asked: { template: string; locale: string },
 ) {
-  const kind = mailKinds.find((each) => MAIL_KINDS[each].template === template)
-  if (!kind || !views.locales.includes(locale)) return undefined
-  const { page, link } = MAIL_KINDS[kind]
+  const kind = mailKinds.find((each) => MAIL_KINDS[each].template === asked.template)
+  if (!kind || !views.locales.includes(asked.locale)) return undefined
+  const { template, page, link } = MAIL_KINDS[kind]
   const locals = {
     username: 'ann',
     link: `${oauthUrl}${page}`,
@@ -145,7 +139,7 @@ export function previewMail(
     clientName: 'Example App',
     userAgent: BROWSER,
   }
-  return views.mail(template, locals, { asked: locale })
+  return views.mail(template, locals, { asked: asked.locale })
 }
 
 const FAILED = linkKinds.map((kind) => `${MAIL_KINDS[kind].flow}_mail_failed` as const)

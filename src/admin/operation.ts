@@ -2,14 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import * as z from 'zod'
 import { within, type Clock } from '../clock.ts'
-import type {
-  AuditEvent,
-  EndedAccount,
-  Log,
-  MailTransport,
-  Requester,
-  UserStore,
-} from '../contract/index.ts'
+import type { AuditEvent, EndedAccount, Log, Requester, UserStore } from '../contract/index.ts'
 import type { AuthorizeSig } from '../crypto/keys.ts'
 import { AccountFlowsError } from '../errors.ts'
 import type { Invitation } from '../flows/invitation.ts'
@@ -40,7 +33,7 @@ export interface AdminParts {
   /** Jobs are added here, so that the workers notice them. */
   outbox: Pick<MailOutbox, 'add'>
   /** The host's transport, in the place of a mail server. */
-  transport?: Pick<MailTransport, 'isStandIn'> | undefined
+  transport?: { isStandIn?: boolean } | undefined
   checkMail: CheckMail
   /** Whether mails can be sent at all. */
   canSend(): boolean

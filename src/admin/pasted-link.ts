@@ -1,6 +1,6 @@
 /** A link that an admin pasted: how it is read, and the words that explain it. */
 import * as z from 'zod'
-import { parametersFrom } from '../contract/requests.ts'
+import { parametersFrom, REQUEST_PARAMETERS } from '../contract/requests.ts'
 import type { RequestParameters, User } from '../contract/index.ts'
 import { linkKinds, MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
 import type { AuthorizeSig } from '../crypto/keys.ts'
@@ -26,7 +26,7 @@ export interface PastedLink {
 }
 
 /** Reads a link from a mail: wrapped, in angle brackets, or with `&amp;` left in. `undefined`: it is no link of this service. */
-export function readPastedLink(pasted: string, { oauthUrl, authorizeSig }: AdminParts) {
+export function readLink(pasted: string, { oauthUrl, authorizeSig }: AdminParts) {
   const text = pasted
     .replace(/\s+/g, '')
     .replace(/^[<("']+|(?<![>)"'.,;])[>)"'.,;]+$/g, '')
@@ -54,15 +54,22 @@ function readQuery(search: string, kind: LinkKind, { verify }: AuthorizeSig): Pa
   const signed = query.get('authorize_sig')
   const verified = () => (verify(signed ?? '', token, parameters) ? 'valid' : 'invalid')
   const signature = !isSigned ? undefined : signed === null ? 'missing' : verified()
-  return { kind, token, parameters, signature, refused: refusedIn(search, isSigned) }
+  // The pages ignore foreign parameters.
+  const names = isSigned ? SIGNED : ['token']
+  const unread = names.filter((name) => !parseFields(search, (each) => each === name))
+  const bracketed = isSigned ? [...query.keys()].filter(isBracketed) : []
+  return { kind, token, parameters, signature, refused: [...new Set([...unread, ...bracketed])] }
 }
 
-// The pages ignore foreign parameters.
-function refusedIn(search: string, isSigned: boolean): string[] {
-  const names = isSigned ? SIGNED : ['token']
-  const refused = names.filter((name) => !parseFields(search, (each) => each === name))
-  const bracketed = isSigned ? [...new URLSearchParams(search).keys()].filter(isBracketed) : []
-  return [...new Set([...refused, ...bracketed])]
+/** Names of the parameters that changed since the mail, or make the page refuse the link. */
+export function alteredIn(link: PastedLink, mailed: RequestParameters) {
+  const { signature, parameters, refused } = link
+  if (signature === undefined) return refused
+  const changed = REQUEST_PARAMETERS.filter(([field]) => parameters[field] !== mailed[field])
+  const names: string[] = changed.map(([, name]) => name)
+  // If nothing else changed, the signature itself did.
+  if (signature !== 'valid' && names.length === 0) names.push('authorize_sig')
+  return [...new Set([...names, ...refused])]
 }
 
 export type LinkExplanation = z.infer<typeof LinkExplanation>
@@ -100,7 +107,7 @@ export interface LinkFacts {
   newer?: Token | undefined
 }
 
-export function linkWords(facts: LinkFacts): Pick<LinkExplanation, 'summary' | 'advice'> {
+export function wordsOf(facts: LinkFacts): Pick<LinkExplanation, 'summary' | 'advice'> {
   const { link, token, user } = facts
   const { kind = 'password_reset' } = link ?? {}
   const { command } = MAIL_KINDS[kind].link
