@@ -105,7 +105,6 @@ export const outboxOperations = {
   }),
 }
 
-type RetryParts = Pick<AdminParts, 'store'> & { clock: Pick<Clock, 'now'> }
 /** The named mail, or `dead`: all dead letters. Records only a mail that exists: other text may be pasted by mistake, such as a link. */
 async function choose(
   action: string,
@@ -142,6 +141,8 @@ const MAX_AT_ONCE = 300
 /** How many mails or links of one account to read; it has few. */
 const MAX_OF_ACCOUNT = 100
 
+type RetryParts = Pick<AdminParts, 'store'> & { clock: Pick<Clock, 'now'> }
+
 async function retryMail({ store, clock }: RetryParts, job: MailJobStatus) {
   const at = clock.now()
   if (await isSuperseded(store, job, at)) return 'superseded'
@@ -151,12 +152,12 @@ async function retryMail({ store, clock }: RetryParts, job: MailJobStatus) {
 // Of some kinds only the newest link works (3.1); others live side by side.
 async function isSuperseded(store: AccountFlowsStore, job: MailJobStatus, at: Date) {
   const { id, kind, state, accountId, requestedAt } = job
-  if (state !== 'dead' || !isLinkKind(kind) || !MAIL_KINDS[kind].newestOnly) return false
-  if (accountId === undefined || requestedAt === undefined) return false
+  if (state !== 'dead' || accountId === undefined) return false
+  if (!isLinkKind(kind) || !MAIL_KINDS[kind].newestOnly) return false
   const tokens = await tokensOf(store, kind).ofUser(accountId, MAX_OF_ACCOUNT)
   if (tokens.some((token) => token.mailJobId !== id && token.createdAt > requestedAt)) return true
   const others = await store.outbox.list({ accountId, limit: MAX_OF_ACCOUNT }, at)
-  return others.some((job) => job.kind === kind && (job.requestedAt ?? 0) > requestedAt)
+  return others.some((job) => job.kind === kind && job.requestedAt > requestedAt)
 }
 
 /**

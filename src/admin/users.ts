@@ -6,13 +6,7 @@ import type { InvitationRefusal } from '../flows/invitation.ts'
 import { requestMail } from '../jobs/request.ts'
 import { isRecorded } from './audit.ts'
 import { AccountQuery, findAccount } from './find-account.ts'
-import {
-  operation,
-  refusal,
-  type AdminParts,
-  type AdminRequest,
-  type Problem,
-} from './operation.ts'
+import { operation, refusal, type AdminParts, type AdminRequest } from './operation.ts'
 import { count, given, object, optional, text, wireOf } from './schema.ts'
 import { statusOf, UserStatus } from './user-status.ts'
 
@@ -156,11 +150,9 @@ function onAccount<Answer>(action: string, work: Work<Answer>, isAny = false) {
   return { body: AccountQuery, run }
 }
 
-type Change = (users: UserStore, user: User) => Promise<Verification | Problem>
-
 /** Changes an account, and records the change. The admin's request was recorded before. */
-function changing(action: string, change: Change): Work<Verification | Problem> {
-  return async (user, { record }, { users, log }) => {
+function changing(action: string, change: typeof verify) {
+  return async (user: User, { record }: Asked, { users, log }: AdminParts) => {
     const outcome = await change(users, user)
     if ('code' in outcome || !outcome.changed) return outcome
     const recorded = record(action, { accountId: user.id, details: { changed: 'true' } })
