@@ -1,11 +1,11 @@
 /** The admin API (4.5, 5): operations for admins and the command line. It knows flows and stores, but no database, mail server or provider. */
 import { createMount, type Mount } from '../http/mount.ts'
 import type { AdminParts } from './operation.ts'
-import type { AdminRouter } from './router.ts'
+import type { createAdminRouter } from './router.ts'
 
 /** `flows.start()` or the first request loads its operations. So the package is imported faster. */
 export function createAdminApi(parts: AdminParts, root: string): Mount {
-  let router: Promise<AdminRouter> | undefined
+  let router: Promise<ReturnType<typeof createAdminRouter>> | undefined
   return createMount(
     (path) => path.startsWith(`${root}/`),
     async (ctx, path) => {

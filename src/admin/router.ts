@@ -33,10 +33,8 @@ const ROWS = Object.entries(ROUTES).map(([name, [route, scope]]) => {
   return { route, scope, operation: OPERATIONS[name] }
 })
 
-/** @param path - the path below that of the admin API. */
-export type AdminRouter = (ctx: Context, path: string) => Promise<void>
-
-export function createAdminRouter(parts: AdminParts): AdminRouter {
+/** Its paths are below that of the admin API. */
+export function createAdminRouter(parts: AdminParts) {
   const { requesterOf, audit, clock, log } = parts
   const authenticate = createAdminAuth(parts)
 
@@ -66,7 +64,7 @@ export function createAdminRouter(parts: AdminParts): AdminRouter {
     return undefined
   }
 
-  return async (ctx, path) => {
+  return async (ctx: Context, path: string) => {
     const failed = (error: unknown) =>
       FAILURES[reportFailure(ctx, { message: 'admin request failed', path, log }, error)]
     const problem = await operate(ctx, path).catch(failed)
@@ -88,8 +86,6 @@ function refusedMethod(ctx: Context, there: { route: string }[]): Problem {
 
 type Values = Record<string, unknown>
 
-type Input = Pick<AdminRequest<Values, Values | undefined>, 'query' | 'body' | 'ifMatch'>
-
 const INVALID = 'Nothing was done: the request is not valid.'
 const BODY_PROBLEMS: Record<BodyRefusal, [status: number, title: string]> = {
   unsupported_media_type: [415, 'Send a body with the type application/json.'],
@@ -98,7 +94,7 @@ const BODY_PROBLEMS: Record<BodyRefusal, [status: number, title: string]> = {
 }
 
 /** Reads the input of an operation. It refuses all that is not described, so that a misspelled `dry_run` changes nothing. */
-async function readInput(ctx: Context, operation: Operation): Promise<Input | Problem> {
+async function readInput(ctx: Context, operation: Operation) {
   const query = readQuery(ctx, operation.query ?? NO_QUERY)
   if (Array.isArray(query)) return invalid(INVALID, ...query)
   const ifMatch = etagsOf(ctx)
