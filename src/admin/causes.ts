@@ -86,8 +86,8 @@ const WORDS = {
     'Ask the person to use the newest mail, or to try again later (mails_per_account_per_hour, resend_cooldown).',
   ],
   blocked: ({ user, at, send }) => [
-    `The owner said "This wasn't me" of a mail at ${at}: the password is blocked, and signs nobody in.`,
-    `Make sure that ${user.email ?? 'the address to come'} is the person's own mailbox, and that nobody else reads it. Then let the person set a new password: ${send}`,
+    `The owner said "This wasn't me" of a mail at ${at}: the password is blocked, and no login with it succeeds.`,
+    `Make sure that ${user.email ?? 'the address to come'} is the person's own mailbox, and that only the person reads it. Then let the person set a new password: ${send}`,
   ],
   refused: failedWords,
   mail_server_down: (told) =>
@@ -144,7 +144,7 @@ export const CAUSE_OF_REASON = new Map(
 
 const askedWith = ({ event, at }: Told) =>
   event
-    ? `somebody typed it at ${at} and got no mail`
+    ? `a request with it at ${at} got no mail`
     : 'for a reset link, the person must type the username'
 
 export type Cause = keyof typeof WORDS
@@ -155,7 +155,7 @@ export const Diagnosis = z.strictObject({
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the names of the table are its type
     .enum(Object.keys(WORDS) as Cause[])
     .describe(
-      'The outcome of the newest mail, or why there is none. refused: the mail server refused this mail. mail_server_down: it accepts no mail. ambiguous: several accounts have this verified address. blocked: somebody pressed "This wasn\'t me" in a mail, and nobody can sign in with the password. changed: the reason is gone.',
+      'The outcome of the newest mail, or why there is none. refused: the mail server refused this mail. mail_server_down: it accepts no mail. ambiguous: several accounts have this verified address. blocked: "This wasn\'t me" was pressed in a mail, and no login with the password succeeds. changed: the reason is gone.',
     ),
   summary: text.describe('The cause in one sentence, with what the mail server said.'),
   advice: text.describe('What to do next.'),

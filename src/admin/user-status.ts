@@ -29,7 +29,7 @@ export const UserStatus = object('What support needs to know of an account.', {
         ended_at: time,
         notified: count.describe('They signed the person out.'),
         waiting: count.describe('They will be told.'),
-        failed: count.describe('They were not told, and nobody tries again. See the hints.'),
+        failed: count.describe('They were not told, and there is no other attempt. See the hints.'),
         not_notified: count.describe('They cannot be told: they have no `backchannel_logout_uri`.'),
       },
     ),
@@ -42,7 +42,10 @@ export const UserStatus = object('What support needs to know of an account.', {
 
 const MAX_EVENTS = 20
 
-export async function statusOf(parts: AdminParts, user: User): Promise<z.input<typeof UserStatus>> {
+export async function readUserStatus(
+  parts: AdminParts,
+  user: User,
+): Promise<z.input<typeof UserStatus>> {
   const { store, clientsOf } = parts
   const { id, username, email, emailVerified, disabled, passwordHash } = user
   const [history, links, events, ended, clients] = await Promise.all([

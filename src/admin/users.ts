@@ -8,7 +8,7 @@ import { isRecorded } from './audit.ts'
 import { AccountQuery, findAccount } from './find-account.ts'
 import { operation, refusal, type AdminParts, type AdminRequest } from './operation.ts'
 import { count, given, object, optional, text, wireOf } from './schema.ts'
-import { statusOf, UserStatus } from './user-status.ts'
+import { readUserStatus, UserStatus } from './user-status.ts'
 
 export type Accepted = z.infer<typeof Accepted>
 export const Accepted = object('A mail was asked for.', {
@@ -67,7 +67,7 @@ export const userOperations = {
       'An account, its links and mails, and why it got no mail. Also by an unverified address, if the user store supports it. Audited.',
     answer: UserStatus,
     // This changes nothing in the account, so an unverified address may find it.
-    ...onAccount('user_status', (user, _, parts) => statusOf(parts, user), true),
+    ...onAccount('user_status', (user, _, parts) => readUserStatus(parts, user), true),
   }),
 
   sendReset: operation({
