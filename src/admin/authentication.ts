@@ -21,10 +21,7 @@ interface Admin {
   scopes: readonly AdminScope[]
 }
 
-/**
- * The admin who presented a token. `wrong_token`: it is no admin's, not for this service, or not valid now. `keys_unavailable`: the
- * issuer's keys cannot be fetched.
- */
+/** `wrong_token`: it is no admin's, not for this service, or not valid now. `keys_unavailable`: the issuer's keys cannot be fetched. */
 type Check = (presented: string) => Promise<Admin | 'wrong_token' | 'keys_unavailable'>
 
 /** Checks fixed tokens. Its time shows neither their content, nor their length, nor which one matches. Without tokens, it refuses all. */
@@ -52,13 +49,10 @@ const CLOCK_TOLERANCE_S = 5
 const RETRY_AFTER_MS = 1_000
 const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]+$/
 
-/**
- * Checks JWTs. A genuine one that is for something else is accepted, but has none of our scopes.
- *
- * Keys come only from the options, whatever keys the header of a token names (`jku`, `jwk`, `x5u`, `x5c`).
- */
+/** Checks JWTs. A genuine one that is for something else is accepted, but has none of our scopes. */
 function createJwtCheck(options: AdminJwtOptions, { now }: Clock): Check {
   const { issuer, audience, algorithms, keys } = options
+  // Keys come only from the options, whatever keys the header of a token names (`jku`, `jwk`, `x5u`, `x5c`).
   const keyOf = keys instanceof URL ? createRemoteJWKSet(keys) : createLocalJWKSet(keys)
   const expected = () => ({
     issuer,
@@ -122,10 +116,7 @@ type Failure =
   | { reason: 'no_token' | 'wrong_token' | 'keys_unavailable' }
   | { reason: 'insufficient_scope'; details: { actor: string; scope: AdminScope } }
 
-/**
- * Lets in a request if its bearer token (5.1) is right and has the needed scope, and refuses all others. Failures are limited by network.
- * The limit stops no right token, so that failures lock no admin out.
- */
+/** Lets in requests with a right bearer token (5.1) and scope. The limit of failures stops no right token, so that it locks no admin out. */
 export function createAdminAuth(parts: AdminParts) {
   const { adminTokens, adminJwt, requesterOf, store, audit, clock, log } = parts
   const checkToken = adminJwt ? createJwtCheck(adminJwt, clock) : createTokenCheck(adminTokens)

@@ -80,10 +80,7 @@ async function eventsAbout({ store }: AdminParts, kind: LinkKind, token: Token) 
   return events.filter(isAbout).sort((a, b) => a.at.getTime() - b.at.getTime())
 }
 
-/**
- * What became of a link, as the flows check it. `superseded`: a newer one took its place. `void`: the account changed since, or all of its
- * links were voided.
- */
+/** What became of a link, as the flows check it. `void`: the account changed since, or all of its links were voided. */
 function shownState(token: Token, user: User | undefined, at: Date): Link['state'] {
   const state = linkState(token, user, at)
   if (state === 'usable') return 'live'

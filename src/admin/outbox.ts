@@ -137,6 +137,7 @@ const refused = (why: keyof typeof WHY) =>
   why === 'not_found' ? refusal(404, 'unknown_mail', WHY[why]) : refusal(409, why, WHY[why])
 
 const LIFE_MS = 24 * 3_600_000
+/** So many letters are retried before the client stops waiting. */
 const MAX_AT_ONCE = 300
 /** How many mails or links of one account to read; it has few. */
 const MAX_OF_ACCOUNT = 100
@@ -160,10 +161,7 @@ async function isSuperseded(store: AccountFlowsStore, job: MailJobStatus, at: Da
   return others.some((job) => job.kind === kind && job.requestedAt > requestedAt)
 }
 
-/**
- * Retries the newest dead letter of each account and kind. It reads only so many that the request is answered in time. `moreBefore`: there
- * may be more, requested before this time.
- */
+/** Retries the newest dead letter of each account and kind. `moreBefore`: there may be more, requested before this time. */
 export async function retryAllDead(parts: RetryParts, requestedBefore?: Date) {
   const asked = { state: 'dead', requestedBefore, limit: MAX_AT_ONCE } as const
   const letters = await parts.store.outbox.list(asked, parts.clock.now())

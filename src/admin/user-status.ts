@@ -42,10 +42,7 @@ export const UserStatus = object('What support needs to know of an account.', {
 
 const MAX_EVENTS = 20
 
-export async function readUserStatus(
-  parts: AdminParts,
-  user: User,
-): Promise<z.input<typeof UserStatus>> {
+export async function readUserStatus(parts: AdminParts, user: User) {
   const { store, clientsOf } = parts
   const { id, username, email, emailVerified, disabled, passwordHash } = user
   const [history, links, events, ended, clients] = await Promise.all([
