@@ -6,6 +6,7 @@ import type { createAdminRouter } from './router.ts'
 /** `flows.start()` or the first request loads its operations. So the package is imported faster. */
 export function createAdminApi(parts: AdminParts, root: string): Mount {
   let router: Promise<ReturnType<typeof createAdminRouter>> | undefined
+  const message = 'an admin request ended before its answer was sent'
   return createMount(
     (path) => path.startsWith(`${root}/`),
     async (ctx, path) => {
@@ -13,9 +14,6 @@ export function createAdminApi(parts: AdminParts, root: string): Mount {
       const answer = await router
       await answer(ctx, path.slice(root.length))
     },
-    (error) =>
-      parts.log('warn', 'an admin request ended before its answer was sent', {
-        error: String(error),
-      }),
+    (error) => parts.log('warn', message, { error: String(error) }),
   )
 }

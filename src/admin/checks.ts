@@ -88,7 +88,6 @@ function ringsCheck(rings: readonly string[][]): Finding {
   const signing = known.filter((key) => rings.some(([first]) => first === key))
   const partly = known.filter((key) => !rings.every((ring) => ring.includes(key)))
   const missing = signing.filter((key) => partly.includes(key))
-
   if (missing.length > 0) {
     const message = `A process lacks a key that another one signs with: ${missing.map(verifies).join(', ')}.`
     const advice = 'Add each of these keys at the end of the ring, in every process that lacks it.'
@@ -152,11 +151,9 @@ function clockCheck(skewMs: number): Finding {
   const ms = Math.abs(skewMs)
   if (ms <= CLOCK_WARNING_MS) return finding('ok', 'This clock and the database agree.')
   const where = skewMs > 0 ? 'ahead of' : 'behind'
-  return finding(
-    ms > CLOCK_FAILURE_MS ? 'failed' : 'warning',
-    `The clock of this server is ${(ms / 1000).toFixed(1)} s ${where} the database.`,
-    'Use NTP on both machines: these clocks decide when links expire and sessions end.',
-  )
+  const message = `The clock of this server is ${(ms / 1000).toFixed(1)} s ${where} the database.`
+  const advice = 'Use NTP on both machines: these clocks decide when links expire and sessions end.'
+  return finding(ms > CLOCK_FAILURE_MS ? 'failed' : 'warning', message, advice)
 }
 
 async function secretsCheck({ reseal }: SettingsKeeper): Promise<Finding> {
@@ -169,22 +166,18 @@ async function secretsCheck({ reseal }: SettingsKeeper): Promise<Finding> {
   }
   if (resealed.length === 0)
     return finding('ok', 'Stored secrets are encrypted with the first key.')
-  return finding(
-    'warning',
-    `${resealed.join(', ')}: encrypted with an older key of the ring, which is still needed.`,
-    'When all processes have the same first key, run account-flows keys rotate.',
-  )
+  const message = `${resealed.join(', ')}: encrypted with an older key of the ring, which is still needed.`
+  const advice = 'When all processes have the same first key, run account-flows keys rotate.'
+  return finding('warning', message, advice)
 }
 
 async function settingsCheck(settings: SettingsKeeper): Promise<Finding> {
   await settings.refresh()
   const faults = settings.faults().map(({ key, problem }) => `${key}: ${problem}`)
   if (faults.length === 0) return finding('ok', 'All stored settings are valid.')
-  return finding(
-    'failed',
-    `${faults.join('. ')}.`,
-    'Use account-flows settings set or unset for a value that is not valid. An unreadable record: repair or delete it in the database.',
-  )
+  const advice =
+    'Use account-flows settings set or unset for a value that is not valid. An unreadable record: repair or delete it in the database.'
+  return finding('failed', `${faults.join('. ')}.`, advice)
 }
 
 function recommendedCheck(settings: Settings): Finding {
@@ -192,11 +185,9 @@ function recommendedCheck(settings: Settings): Finding {
     ({ name, value, reason }) => `${name}: ${value} is recommended, so that ${reason}`,
   )
   if (better.length === 0) return finding('ok', 'The settings are as recommended, or stricter.')
-  return finding(
-    'advice',
-    `${better.join('. ')}.`,
-    'See the changes with account-flows settings apply recommended --dry-run. To make them, leave --dry-run out.',
-  )
+  const advice =
+    'See the changes with account-flows settings apply recommended --dry-run. To make them, leave --dry-run out.'
+  return finding('advice', `${better.join('. ')}.`, advice)
 }
 
 const MAX_LETTERS = 100

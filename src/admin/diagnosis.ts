@@ -16,7 +16,7 @@ const MAIL_EVENTS = linkKinds.flatMap((kind) => {
   return [`${flow}_requested`, `${flow}_mail_sent`, `${flow}_mail_failed`] as const
 })
 
-export type MailHistory = Awaited<ReturnType<typeof mailHistory>>
+type MailHistory = Awaited<ReturnType<typeof mailHistory>>
 
 /** What a diagnosis is made from; everything newest first. */
 export async function mailHistory(parts: AdminParts, user: User) {
@@ -130,4 +130,20 @@ function isStillSo(cause: Cause, { user, needsVerified }: MailHistory): boolean 
   if (cause === 'verified') return user.emailVerified
   const isFirst = user.passwordHash === undefined
   return (cause === 'no_password' && isFirst) || (cause === 'has_password' && !isFirst)
+}
+
+/** All that may keep the account from a mail. */
+export function hintsOf(history: MailHistory): string[] {
+  const { disabled, email, emailVerified, passwordHash } = history.user
+  const isVerified = emailVerified ? 'verified' : 'unverified'
+  const causes = [
+    history.canSend ? undefined : 'mail_server_down',
+    disabled ? 'disabled' : undefined,
+    whyNoMail({ email, disabled: false }),
+    passwordHash === undefined ? 'no_password' : email === undefined ? undefined : isVerified,
+  ] as const
+  const hints = causes.flatMap((cause) => (cause ? diagnosisOf(cause, history).summary : []))
+  return history.mails.some(({ state }) => state === 'dead')
+    ? [...hints, 'There are dead letters. See their reasons, then use account-flows outbox retry.']
+    : hints
 }

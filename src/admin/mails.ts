@@ -111,11 +111,8 @@ function withSecretsLeft(check: Check, [secret, ...more]: string[]): Check {
   if (secret === undefined || check.step !== 'configuration' || check.status !== 'warning')
     return check
   const names = [secret, ...more].join(' and ')
-  return {
-    ...check,
-    message: `The stored ${names} ${more.length > 0 ? 'belong' : 'belongs'} to another ${givenFor(secret).join(' or ')} and stays there: no login was tried.`,
-    advice: `Give it again: --set ${secret} asks for it.`,
-  }
+  const message = `The stored ${names} ${more.length > 0 ? 'belong' : 'belongs'} to another ${givenFor(secret).join(' or ')} and stays there: no login was tried.`
+  return { ...check, message, advice: `Give it again: --set ${secret} asks for it.` }
 }
 
 const BROWSER = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'

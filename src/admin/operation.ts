@@ -9,7 +9,6 @@ import type { Invitation } from '../flows/invitation.ts'
 import type { ClientNotifications } from '../flows/password-changed.ts'
 import type { CheckMail } from '../mail/sending.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'
-import type { Settings } from '../settings/table.ts'
 import type { AccountFlowsStore, MailOutbox } from '../store/index.ts'
 import type { Views } from '../views/index.ts'
 import type { AdminJwtOptions, ScopedToken } from './options.ts'
@@ -22,7 +21,7 @@ export interface AdminParts {
   audit(event: AuditEvent): Promise<void>
   store: AccountFlowsStore
   users: UserStore
-  settings(): Settings
+  settings: SettingsKeeper['current']
   settingsKeeper: SettingsKeeper
   adminTokens: readonly ScopedToken[]
   /** How to check JWTs instead of fixed tokens. */

@@ -19,12 +19,9 @@ import { operations } from './operations.ts'
 import { ROUTES } from './routes.ts'
 import { Settings } from './settings.ts'
 
+const AWAY = 'The database cannot be reached. Try again in a minute.'
 const FAILURES = {
-  unavailable: refusal(
-    503,
-    'unavailable',
-    'The database cannot be reached. Try again in a minute.',
-  ),
+  unavailable: refusal(503, 'unavailable', AWAY),
   error: refusal(500, 'error', 'Something went wrong on our side. Try again in a moment.'),
 }
 

@@ -82,17 +82,13 @@ const dryRun = flag
   .default(false)
   .describe('Checks everything and changes nothing. The answer shows the result.')
 
+const STALE =
+  'Nothing was changed: the settings were changed since you read them (If-Match). Read them again.'
+const UNREADABLE =
+  'Nothing was changed: the stored settings cannot be read. Repair the record in the database, or delete it (docs/settings.md).'
 const REFUSALS = {
-  stale: refusal(
-    412,
-    'stale_settings',
-    'Nothing was changed: the settings were changed since you read them (If-Match). Read them again.',
-  ),
-  unreadable: refusal(
-    409,
-    'settings_unreadable',
-    'Nothing was changed: the stored settings cannot be read. Repair the record in the database, or delete it (docs/settings.md).',
-  ),
+  stale: refusal(412, 'stale_settings', STALE),
+  unreadable: refusal(409, 'settings_unreadable', UNREADABLE),
 }
 
 export const settingsOperations = {

@@ -1,11 +1,9 @@
 import * as z from 'zod'
-import type { SessionCutoffs } from '../store/cutoffs.ts'
 import type { User } from '../contract/index.ts'
-import { whyNoMail } from '../flows/account.ts'
-import type { ClientLogout, ClientLogoutState } from '../store/index.ts'
+import type { ClientLogout, ClientLogoutState, SessionCutoffs } from '../store/index.ts'
 import { AuditEvent } from './audit.ts'
-import { Diagnosis, diagnosisOf } from './causes.ts'
-import { diagnose, mailHistory, type MailHistory } from './diagnosis.ts'
+import { Diagnosis } from './causes.ts'
+import { diagnose, hintsOf, mailHistory } from './diagnosis.ts'
 import { Link, linksOf } from './links.ts'
 import { MailJob } from './mails.ts'
 import type { AdminParts } from './operation.ts'
@@ -68,22 +66,6 @@ export async function readUserStatus(parts: AdminParts, user: User) {
     mails: history.mails.map((mail) => wireOf(MailJob, { ...mail, username })),
     events: events.map((event) => wireOf(AuditEvent, { ...event, username })),
   })
-}
-
-/** All that may keep the account from a mail. */
-function hintsOf(history: MailHistory): string[] {
-  const { disabled, email, emailVerified, passwordHash } = history.user
-  const isVerified = emailVerified ? 'verified' : 'unverified'
-  const causes = [
-    history.canSend ? undefined : 'mail_server_down',
-    disabled ? 'disabled' : undefined,
-    whyNoMail({ email, disabled: false }),
-    passwordHash === undefined ? 'no_password' : email === undefined ? undefined : isVerified,
-  ] as const
-  const hints = causes.flatMap((cause) => (cause ? diagnosisOf(cause, history).summary : []))
-  return history.mails.some(({ state }) => state === 'dead')
-    ? [...hints, 'There are dead letters. See their reasons, then use account-flows outbox retry.']
-    : hints
 }
 
 // A cutoff of tokens ends sessions too, so the later of both counts.
