@@ -4,6 +4,7 @@ import type { RecordedEvent, User } from '../contract/index.ts'
 import { MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
 import { atStep, type MailFault } from '../errors.ts'
 import type { MailJobStatus } from '../store/index.ts'
+import { defined } from '../store/kind.ts'
 import { text } from './schema.ts'
 
 /** What is known about an account whose mail is missing. The words of a cause are made from it. */
@@ -103,11 +104,9 @@ const WORDS = {
   ],
   sent: ({ event, user, mail, at }) => {
     const { message_id: messageId, queue_id: queueId } = event?.details ?? {}
-    const ids = Object.entries({ 'Message-ID': messageId, 'queue id': queueId })
-      .filter(([, id]) => id !== undefined)
-      .map(([name, id]) => `${name} ${String(id)}`)
-    const find =
-      ids.length > 0 ? ` The operator of the mail server finds it by ${ids.join(', ')}.` : ''
+    const ids = Object.entries(defined({ 'Message-ID': messageId, 'queue id': queueId }))
+    const named = ids.map(([name, id]) => `${name} ${String(id)}`).join(', ')
+    const find = named && ` The operator of the mail server finds it by ${named}.`
     return [
       `The last ${mail} was sent at ${at}: the mail server took it.`,
       `Ask the person to look into the spam folder of ${user.email ?? ''}.${find}`,

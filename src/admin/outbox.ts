@@ -137,7 +137,7 @@ const refused = (why: keyof typeof WHY) =>
   why === 'not_found' ? refusal(404, 'unknown_mail', WHY[why]) : refusal(409, why, WHY[why])
 
 const LIFE_MS = 24 * 3_600_000
-/** So many letters are retried before the client stops waiting. */
+/** More would take longer than a client waits for one answer. */
 const MAX_AT_ONCE = 300
 /** How many mails or links of one account to read; it has few. */
 const MAX_OF_ACCOUNT = 100
