@@ -4,7 +4,7 @@ import { ROUTES } from '../../src/admin/routes.ts'
 
 type Operation = description.Operation
 
-const operationIds = Object.keys(description.operations) as description.OperationName[]
+const operationIds = Object.keys(ROUTES) as description.OperationName[]
 
 // Whatever the description names is a component, by that name.
 const named = z.registry<{ id: string }>()

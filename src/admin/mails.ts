@@ -1,6 +1,5 @@
 import * as z from 'zod'
 import { linkKinds, MAIL_KINDS, mailKinds, mailTemplates } from '../contract/mail-kinds.ts'
-import type { UserStore } from '../contract/index.ts'
 import { isMailAddress } from '../settings/addresses.ts'
 import { givenFor } from '../settings/change.ts'
 import type { AccountFlowsStore } from '../store/index.ts'
@@ -104,6 +103,28 @@ export const mailOperations = {
       return outcomeOf(await readMail(store, query.mail_id, clock.now()))
     },
   }),
+
+  showMail: operation({
+    summary: 'All about one mail: its outcome, each attempt, its ids.',
+    query: z.strictObject({ mail_id: given.describe('From `Accepted` or `MailJob`.') }),
+    answer: MailRecord,
+    async run({ query }, { store, users, clock }) {
+      const kept = await readMail(store, query.mail_id, clock.now())
+      const { job, requested, sent, failures } = kept
+      const events = [requested, ...failures.toReversed(), sent].filter(
+        (event) => event !== undefined,
+      )
+      const named = await usernamesFor(users, [...events, ...(job ? [job] : [])])
+      const textOf = (detail: unknown) => (typeof detail === 'string' ? detail : undefined)
+      return {
+        ...outcomeOf(kept),
+        mail: job && wireOf(MailJob, named(job)),
+        message_id: textOf(sent?.details?.['message_id']),
+        queue_id: textOf(sent?.details?.['queue_id']),
+        history: events.map((event) => wireOf(AuditEvent, named(event))),
+      }
+    },
+  }),
 }
 
 /** If a stored secret belongs to another server, says so. Otherwise the admin would read that it is missing. */
@@ -144,7 +165,7 @@ const FAILED = linkKinds.map((kind) => `${MAIL_KINDS[kind].flow}_mail_failed` as
 const MAX_FAILURES = 1_000
 
 /** All that is kept about a mail; failures newest first. The outbox is asked first: a job leaves it after its end is recorded. */
-export async function readMail({ outbox, audit }: AccountFlowsStore, id: string, at: Date) {
+async function readMail({ outbox, audit }: AccountFlowsStore, id: string, at: Date) {
   const [job] = await outbox.list({ id, limit: 1 }, at)
   const [[requested], [sent]] = await Promise.all([
     audit.list({ id: `requested:${id}`, limit: 1 }),
@@ -166,18 +187,4 @@ function outcomeOf({ id: mailId, job, sent, requested, failures }: KeptMail) {
   // A dead letter that was retried may have ended for another reason than at first.
   const reason = failures[0]?.reason ?? requested.reason
   return wireOf(MailOutcome, { mailId, state: 'ended', reason })
-}
-
-export async function recordOf(users: UserStore, kept: KeptMail) {
-  const { job, requested, sent, failures } = kept
-  const events = [requested, ...failures.toReversed(), sent].filter((event) => event !== undefined)
-  const named = await usernamesFor(users, [...events, ...(job ? [job] : [])])
-  const textOf = (detail: unknown) => (typeof detail === 'string' ? detail : undefined)
-  return {
-    ...outcomeOf(kept),
-    mail: job && wireOf(MailJob, named(job)),
-    message_id: textOf(sent?.details?.['message_id']),
-    queue_id: textOf(sent?.details?.['queue_id']),
-    history: events.map((event) => wireOf(AuditEvent, named(event))),
-  }
 }

@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts'
 import { isLinkKind, MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
 import type { AccountFlowsStore, MailJobStatus } from '../store/index.ts'
 import { usernamesFor } from './audit.ts'
-import { MailJob, MailRecord, readMail, recordOf } from './mails.ts'
+import { MailJob } from './mails.ts'
 import {
   invalid,
   isProblem,
@@ -60,15 +60,6 @@ export const outboxOperations = {
       const jobs = await store.outbox.list(asked, clock.now())
       const named = await usernamesFor(users, jobs)
       return { mails: jobs.map((job) => wireOf(MailJob, named(job))) }
-    },
-  }),
-
-  showMail: operation({
-    summary: 'All about one mail: its outcome, each attempt, its ids.',
-    query: z.strictObject({ mail_id: given.describe('From `Accepted` or `MailJob`.') }),
-    answer: MailRecord,
-    async run({ query }, { store, users, clock }) {
-      return recordOf(users, await readMail(store, query.mail_id, clock.now()))
     },
   }),
 
