@@ -1,6 +1,6 @@
 /**
- * Writes what is made out of the source: docs/settings.md, docs/reference.md, docs/openapi.json and src/admin/routes.ts. A test
- * compares them with what this would write.
+ * Writes what is made out of the source: docs/settings.md, docs/reference.md and docs/openapi.json. A test compares
+ * them with what this would write.
  *
  * @module
  */
@@ -9,7 +9,6 @@ import { fileURLToPath } from 'node:url'
 import { format, resolveConfig } from 'prettier'
 import { openApiDocument } from './generate/openapi.ts'
 import { referencePage } from './generate/reference.ts'
-import { routesFile } from './generate/routes.ts'
 import { settingsPage } from './generate/settings-page.ts'
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url))
@@ -18,7 +17,6 @@ const files: Record<string, () => string> = {
   'docs/settings.md': settingsPage,
   'docs/reference.md': referencePage,
   'docs/openapi.json': () => JSON.stringify(openApiDocument(), null, 2),
-  'src/admin/routes.ts': routesFile,
 }
 
 /** What each of the files must be, by its path below the root of the checkout. */

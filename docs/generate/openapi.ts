@@ -1,9 +1,10 @@
 import * as z from 'zod'
 import * as description from '../../src/admin/operations.ts'
+import { ROUTES } from '../../src/admin/routes.ts'
 
 type Operation = description.Operation
 
-const operationIds = Object.keys(description.operations) as description.OperationName[]
+const operationIds = Object.keys(ROUTES) as description.OperationName[]
 
 // Whatever the description names is a component, by that name.
 const named = z.registry<{ id: string }>()
@@ -51,7 +52,7 @@ const REFUSALS: Record<number, string> = {
 export function openApiDocument() {
   const paths: Record<string, Record<string, object>> = {}
   for (const operationId of operationIds) {
-    const [method = '', path = ''] = description.operations[operationId].route.split(' ')
+    const [method = '', path = ''] = ROUTES[operationId][0].split(' ')
     const there = (paths[path] ??= {})
     there[method.toLowerCase()] = describe(operationId)
   }
@@ -85,7 +86,9 @@ export function openApiDocument() {
 
 function describe(operationId: description.OperationName): object {
   const operation: Operation = description.operations[operationId]
-  const { route, scope, summary, query, body, answer, status = 200, etag } = operation
+  const { summary, query, body, answer, status = 200 } = operation
+  const [route, scope] = ROUTES[operationId]
+  const etag = TAGGED.has(answer)
   const mayBeStale = etag && !route.startsWith('GET')
   const headers = etag && {
     headers: { ETag: { description: 'Of the settings.', schema: { type: 'string' } } },
@@ -133,6 +136,8 @@ function describe(operationId: description.OperationName): object {
   }
 }
 
+/** Their answers have the ETag of the settings. */
+const TAGGED = new Set<unknown>([description.SettingsInForce, description.SettingsHistory])
 const NAMING = new Set<unknown>([description.AccountQuery, description.MailChoice])
 
 function refusalsOf({ body }: Operation, mayBeStale = false): number[] {

@@ -1,8 +1,8 @@
 import * as z from 'zod'
 import { AUDIT_EVENT_TYPES } from '../contract/audit.ts'
-import type { Log, UserStore } from '../contract/index.ts'
+import type { Log, RecordedEvent, UserStore } from '../contract/index.ts'
 import { isStoreUnavailable } from '../errors.ts'
-import { operation, type CommonParts } from './operation.ts'
+import { operation } from './operation.ts'
 import { given, givenTime, limit, object, oneOf, optional, text, time, wireOf } from './schema.ts'
 
 export type AuditEvent = z.infer<typeof AuditEvent>
@@ -27,21 +27,18 @@ export const AuditLog = object('Events, the last recorded one first.', {
 
 export const auditOperations = {
   listAudit: operation({
-    route: 'GET /audit',
-    scope: 'account-flows:read',
     summary: 'Events of the audit log.',
     query: z.strictObject({
       account_id: optional(given, 'Of one account.'),
       type: optional(
-        z
-          .array(oneOf(AUDIT_EVENT_TYPES), `one of ${AUDIT_EVENT_TYPES.join(', ')}`)
-          .describe('Type of event; may be repeated.'),
+        z.array(oneOf(AUDIT_EVENT_TYPES), `one of ${AUDIT_EVENT_TYPES.join(', ')}`),
+        'Type of event; may be repeated.',
       ),
       recorded_from: optional(givenTime, 'Only what was recorded then or later.'),
       limit,
     }),
     answer: AuditLog,
-    async run({ query }, { store, users }: CommonParts) {
+    async run({ query }, { store, users }) {
       const { account_id: accountId, type: types, recorded_from: recordedFrom, limit } = query
       const events = await store.audit.list({ accountId, types, recordedFrom, limit })
       const named = await usernamesFor(users, events)
@@ -52,9 +49,7 @@ export const auditOperations = {
 
 const AT_ONCE = 50
 
-interface OfAccount {
-  accountId?: string | undefined
-}
+type OfAccount = Pick<RecordedEvent, 'accountId'>
 
 /** Returns what adds to a record the username of its account, for people. While the user store cannot be reached, it adds none. */
 export async function usernamesFor(users: UserStore, records: readonly OfAccount[]) {
@@ -72,12 +67,7 @@ export async function usernamesFor(users: UserStore, records: readonly OfAccount
 }
 
 /** Whether the event of an action that is already done was recorded. If it was not, only the log says so. */
-export async function isRecorded(
-  log: Log,
-  recorded: Promise<void>,
-  what: string,
-  details?: Parameters<Log>[2],
-): Promise<boolean> {
+export async function isRecorded(log: Log, recorded: Promise<void>, what: string, details = {}) {
   try {
     await recorded
     return true

@@ -1,14 +1,12 @@
 /** Checks the token of each request, and refuses wrong ones. */
 import { createHash, timingSafeEqual } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
 import { createLocalJWKSet, createRemoteJWKSet, errors, jwtVerify, type JWTPayload } from 'jose'
 import type { Context } from 'koa'
 import type { Clock } from '../clock.ts'
-import type { Requester } from '../contract/index.ts'
 import { newId } from '../crypto/token.ts'
 import { isStoreUnavailable } from '../errors.ts'
 import { networkOf } from '../http/requester.ts'
-import { refusal, type CommonParts, type Problem } from './operation.ts'
+import { refusal, type AdminParts, type Problem } from './operation.ts'
 import {
   ADMIN_SCOPES,
   scopesOf,
@@ -23,10 +21,7 @@ interface Admin {
   scopes: readonly AdminScope[]
 }
 
-/**
- * The admin who presented a token. `wrong_token`: it is no admin's, not for this service, or not valid now. `keys_unavailable`: the
- * issuer's keys cannot be fetched.
- */
+/** `wrong_token`: it is no admin's, not for this service, or not valid now. `keys_unavailable`: the issuer's keys cannot be fetched. */
 type Check = (presented: string) => Promise<Admin | 'wrong_token' | 'keys_unavailable'>
 
 /** Checks fixed tokens. Its time shows neither their content, nor their length, nor which one matches. Without tokens, it refuses all. */
@@ -34,8 +29,8 @@ export function createTokenCheck(tokens: readonly ScopedToken[]): Check {
   const expected = tokens.map(({ token, scopes }) => ({ hash: digest(token), scopes }))
   return async (presented) => {
     const given = digest(presented)
-    const [scopes] = expected.flatMap((each) =>
-      timingSafeEqual(given, each.hash) ? [each.scopes] : [],
+    const [scopes] = expected.flatMap(({ hash, scopes }) =>
+      timingSafeEqual(given, hash) ? [scopes] : [],
     )
     return scopes ? { actor: actorWith(scopes), scopes } : 'wrong_token'
   }
@@ -54,13 +49,10 @@ const CLOCK_TOLERANCE_S = 5
 const RETRY_AFTER_MS = 1_000
 const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]+$/
 
-/**
- * Checks JWTs. A genuine one that is for something else is accepted, but has none of our scopes.
- *
- * Keys come only from the options, whatever keys the header of a token names (`jku`, `jwk`, `x5u`, `x5c`).
- */
+/** Checks JWTs. A genuine one that is for something else is accepted, but has none of our scopes. */
 function createJwtCheck(options: AdminJwtOptions, { now }: Clock): Check {
   const { issuer, audience, algorithms, keys } = options
+  // Keys come only from the options, whatever keys the header of a token names (`jku`, `jwk`, `x5u`, `x5c`).
   const keyOf = keys instanceof URL ? createRemoteJWKSet(keys) : createLocalJWKSet(keys)
   const expected = () => ({
     issuer,
@@ -124,18 +116,8 @@ type Failure =
   | { reason: 'no_token' | 'wrong_token' | 'keys_unavailable' }
   | { reason: 'insufficient_scope'; details: { actor: string; scope: AdminScope } }
 
-export interface GateParts extends CommonParts {
-  adminTokens: readonly ScopedToken[]
-  /** How to check JWTs instead of fixed tokens. */
-  adminJwt: AdminJwtOptions | undefined
-  requesterOf(req: IncomingMessage): Requester
-}
-
-/**
- * Lets in a request if its bearer token (5.1) is right and has the needed scope, and refuses all others. Failures are limited by network.
- * The limit stops no right token, so that failures lock no admin out.
- */
-export function createAdminAuth(parts: GateParts) {
+/** Lets in requests with a right bearer token (5.1) and scope. The limit of failures stops no right token, so that it locks no admin out. */
+export function createAdminAuth(parts: AdminParts) {
   const { adminTokens, adminJwt, requesterOf, store, audit, clock, log } = parts
   const checkToken = adminJwt ? createJwtCheck(adminJwt, clock) : createTokenCheck(adminTokens)
 

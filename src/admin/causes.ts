@@ -4,18 +4,19 @@ import type { RecordedEvent, User } from '../contract/index.ts'
 import { MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
 import { atStep, type MailFault } from '../errors.ts'
 import type { MailJobStatus } from '../store/index.ts'
+import { defined } from '../store/kind.ts'
 import { text } from './schema.ts'
 
 /** What is known about an account whose mail is missing. The words of a cause are made from it. */
 export interface Facts {
   user: User
-  /** Whether a reset link goes only to verified addresses; no by default. */
+  /** Whether a reset link goes only to verified addresses. */
   needsVerified?: boolean
-  /** The event that ended the request or the mail. `undefined`: the account is described as it is now. */
+  /** What ended the request or the mail. `undefined`: the account is described as it is now. */
   event?: RecordedEvent
-  /** The kind of the mail in question; a reset by default. */
+  /** Of the mail in question; a reset by default. */
   kind?: LinkKind
-  /** The job of that mail. `undefined`: it is gone. */
+  /** Of that mail. `undefined`: it is gone. */
   job?: MailJobStatus | undefined
 }
 
@@ -86,8 +87,8 @@ const WORDS = {
     'Ask the person to use the newest mail, or to try again later (mails_per_account_per_hour, resend_cooldown).',
   ],
   blocked: ({ user, at, send }) => [
-    `The owner said "This wasn't me" of a mail at ${at}: the password is blocked, and signs nobody in.`,
-    `Make sure that ${user.email ?? 'the address to come'} is the person's own mailbox, and that nobody else reads it. Then let the person set a new password: ${send}`,
+    `The owner said "This wasn't me" of a mail at ${at}: the password is blocked, and no login with it succeeds.`,
+    `Make sure that ${user.email ?? 'the address to come'} is the person's own mailbox, and that only the person reads it. Then let the person set a new password: ${send}`,
   ],
   refused: failedWords,
   mail_server_down: (told) =>
@@ -103,11 +104,9 @@ const WORDS = {
   ],
   sent: ({ event, user, mail, at }) => {
     const { message_id: messageId, queue_id: queueId } = event?.details ?? {}
-    const ids = Object.entries({ 'Message-ID': messageId, 'queue id': queueId })
-      .filter(([, id]) => id !== undefined)
-      .map(([name, id]) => `${name} ${String(id)}`)
-    const find =
-      ids.length > 0 ? ` The operator of the mail server finds it by ${ids.join(', ')}.` : ''
+    const ids = Object.entries(defined({ 'Message-ID': messageId, 'queue id': queueId }))
+    const named = ids.map(([name, id]) => `${name} ${String(id)}`).join(', ')
+    const find = named && ` The operator of the mail server finds it by ${named}.`
     return [
       `The last ${mail} was sent at ${at}: the mail server took it.`,
       `Ask the person to look into the spam folder of ${user.email ?? ''}.${find}`,
@@ -144,7 +143,7 @@ export const CAUSE_OF_REASON = new Map(
 
 const askedWith = ({ event, at }: Told) =>
   event
-    ? `somebody typed it at ${at} and got no mail`
+    ? `a request with it at ${at} got no mail`
     : 'for a reset link, the person must type the username'
 
 export type Cause = keyof typeof WORDS
@@ -155,7 +154,7 @@ export const Diagnosis = z.strictObject({
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the names of the table are its type
     .enum(Object.keys(WORDS) as Cause[])
     .describe(
-      'The outcome of the newest mail, or why there is none. refused: the mail server refused this mail. mail_server_down: it accepts no mail. ambiguous: several accounts have this verified address. blocked: somebody pressed "This wasn\'t me" in a mail, and nobody can sign in with the password. changed: the reason is gone.',
+      'The outcome of the newest mail, or why there is none. refused: the mail server refused this mail. mail_server_down: it accepts no mail. ambiguous: several accounts have this verified address. blocked: "This wasn\'t me" was pressed in a mail, and no login with the password succeeds. changed: the reason is gone.',
     ),
   summary: text.describe('The cause in one sentence, with what the mail server said.'),
   advice: text.describe('What to do next.'),
@@ -169,11 +168,9 @@ export function diagnosisOf(cause: Cause, facts: Facts): Diagnosis {
   return { cause, summary, advice }
 }
 
-const faultOf = (event?: RecordedEvent): Partial<MailFault> => event?.details ?? {}
-
 /** Whether the mail server refused this mail. `false`: it accepts no mail. */
-export function isRefusal(event: RecordedEvent): boolean {
-  return event.reason === 'ERR_MAIL_REFUSED' || isAnswer(faultOf(event))
+export function isRefusal({ reason, details = {} }: RecordedEvent): boolean {
+  return reason === 'ERR_MAIL_REFUSED' || isAnswer(details)
 }
 
 const isAnswer = ({ step = '', code = '' }: Partial<MailFault>) =>
@@ -182,7 +179,7 @@ const isAnswer = ({ step = '', code = '' }: Partial<MailFault>) =>
 /** The words for a mail that the mail server, or the transport in its place, did not accept. */
 function failedWords(told: Told): Words {
   const { event, user } = told
-  const fault = faultOf(event)
+  const fault: Partial<MailFault> = event?.details ?? {}
   const { step, code = 'unknown reason', reply } = fault
   const isTransport = step === 'transport'
   const isForGood = event?.reason === 'ERR_MAIL_REFUSED'

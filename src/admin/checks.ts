@@ -6,10 +6,9 @@ import { unmetBy } from '../settings/rules.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'
 import type { Settings } from '../settings/table.ts'
 import type { AccountFlowsStore } from '../store/index.ts'
-import { defined } from '../store/kind.ts'
-import { inTime, type CommonParts } from './operation.ts'
+import { inTime, type AdminParts } from './operation.ts'
 import { object, optional, text } from './schema.ts'
-import { MIN_ADMIN_TOKEN_LENGTH, type ScopedToken } from './options.ts'
+import { MIN_ADMIN_TOKEN_LENGTH } from './options.ts'
 
 export type Check = z.infer<typeof Check>
 export const Check = object('One check. After a failed check, the rest of its group is skipped.', {
@@ -28,7 +27,6 @@ export const CheckReport = object('What the checks found.', {
   checks: z.array(Check),
 })
 
-/** What a check found. The caller knows which check it is. */
 type Finding = Omit<Check, 'step'>
 
 export function reportOf(checks: Check[]) {
@@ -36,7 +34,7 @@ export function reportOf(checks: Check[]) {
 }
 
 export function finding(status: Check['status'], message: string, advice?: string): Finding {
-  return { status, message, ...defined({ advice }) }
+  return { status, message, advice }
 }
 
 /** Only the code of an error: messages may quote addresses and credentials. */
@@ -46,16 +44,8 @@ export function codeOf(error: unknown): string {
   return reachCodeOf(error, error.name)
 }
 
-export interface DatabaseParts extends CommonParts {
-  /** The key ids of every process that runs. */
-  keyRing: { all(): Promise<string[][]> }
-  secrets: readonly { length: number }[]
-  adminTokens: readonly ScopedToken[]
-  settingsKeeper: SettingsKeeper
-}
-
 /** The checks that the doctor makes in the database, one after the other. If it does not answer, the others are skipped. */
-export async function databaseChecks(parts: DatabaseParts): Promise<Check[]> {
+export async function databaseChecks(parts: AdminParts): Promise<Check[]> {
   const { store, keyRing, settingsKeeper, settings, clock } = parts
   const now = () => clock.now().getTime()
   const askedAt = now()
@@ -75,11 +65,9 @@ export async function databaseChecks(parts: DatabaseParts): Promise<Check[]> {
       finding('failed', `This could not be checked (${codeOf(error)}).`, advice)
     return { step, ...(await inTime(clock, find()).catch(unread)) }
   }
+  const keys = await look('keys', async () => ringsCheck(await keyRing.all()))
   return [
-    {
-      ...(await look('keys', async () => ringsCheck(await keyRing.all()))),
-      ...weakKeyCheck(parts),
-    },
+    { ...keys, ...weakKeyCheck(parts) },
     { step: 'database', ...database },
     await look('indexes', () => indexCheck(store)),
     await look('clock', async () => clockCheck(skewMs)),
@@ -100,7 +88,6 @@ function ringsCheck(rings: readonly string[][]): Finding {
   const signing = known.filter((key) => rings.some(([first]) => first === key))
   const partly = known.filter((key) => !rings.every((ring) => ring.includes(key)))
   const missing = signing.filter((key) => partly.includes(key))
-
   if (missing.length > 0) {
     const message = `A process lacks a key that another one signs with: ${missing.map(verifies).join(', ')}.`
     const advice = 'Add each of these keys at the end of the ring, in every process that lacks it.'
@@ -124,7 +111,7 @@ function ringsCheck(rings: readonly string[][]): Finding {
 }
 
 /** `undefined`: each key and token is long enough. */
-function weakKeyCheck({ secrets, adminTokens }: DatabaseParts): Finding | undefined {
+function weakKeyCheck({ secrets, adminTokens }: AdminParts): Finding | undefined {
   const isShort = secrets.some((key) => key.length < MIN_KEY_BYTES)
   const isGuessable = adminTokens.some(({ token }) => token.length < MIN_ADMIN_TOKEN_LENGTH)
   if (!isShort && !isGuessable) return undefined
@@ -164,11 +151,9 @@ function clockCheck(skewMs: number): Finding {
   const ms = Math.abs(skewMs)
   if (ms <= CLOCK_WARNING_MS) return finding('ok', 'This clock and the database agree.')
   const where = skewMs > 0 ? 'ahead of' : 'behind'
-  return finding(
-    ms > CLOCK_FAILURE_MS ? 'failed' : 'warning',
-    `The clock of this server is ${(ms / 1000).toFixed(1)} s ${where} the database.`,
-    'Use NTP on both machines: these clocks decide when links expire and sessions end.',
-  )
+  const message = `The clock of this server is ${(ms / 1000).toFixed(1)} s ${where} the database.`
+  const advice = 'Use NTP on both machines: these clocks decide when links expire and sessions end.'
+  return finding(ms > CLOCK_FAILURE_MS ? 'failed' : 'warning', message, advice)
 }
 
 async function secretsCheck({ reseal }: SettingsKeeper): Promise<Finding> {
@@ -181,22 +166,18 @@ async function secretsCheck({ reseal }: SettingsKeeper): Promise<Finding> {
   }
   if (resealed.length === 0)
     return finding('ok', 'Stored secrets are encrypted with the first key.')
-  return finding(
-    'warning',
-    `${resealed.join(', ')}: encrypted with an older key of the ring, which is still needed.`,
-    'When all processes have the same first key, run account-flows keys rotate.',
-  )
+  const message = `${resealed.join(', ')}: encrypted with an older key of the ring, which is still needed.`
+  const advice = 'When all processes have the same first key, run account-flows keys rotate.'
+  return finding('warning', message, advice)
 }
 
 async function settingsCheck(settings: SettingsKeeper): Promise<Finding> {
   await settings.refresh()
   const faults = settings.faults().map(({ key, problem }) => `${key}: ${problem}`)
   if (faults.length === 0) return finding('ok', 'All stored settings are valid.')
-  return finding(
-    'failed',
-    `${faults.join('. ')}.`,
-    'Use account-flows settings set or unset for a value that is not valid. An unreadable record: repair or delete it in the database.',
-  )
+  const advice =
+    'Use account-flows settings set or unset for a value that is not valid. An unreadable record: repair or delete it in the database.'
+  return finding('failed', `${faults.join('. ')}.`, advice)
 }
 
 function recommendedCheck(settings: Settings): Finding {
@@ -204,16 +185,14 @@ function recommendedCheck(settings: Settings): Finding {
     ({ name, value, reason }) => `${name}: ${value} is recommended, so that ${reason}`,
   )
   if (better.length === 0) return finding('ok', 'The settings are as recommended, or stricter.')
-  return finding(
-    'advice',
-    `${better.join('. ')}.`,
-    'See the changes with account-flows settings apply recommended --dry-run. To make them, leave --dry-run out.',
-  )
+  const advice =
+    'See the changes with account-flows settings apply recommended --dry-run. To make them, leave --dry-run out.'
+  return finding('advice', `${better.join('. ')}.`, advice)
 }
 
 const MAX_LETTERS = 100
 
-async function outboxCheck({ store, clock }: DatabaseParts): Promise<Finding> {
+async function outboxCheck({ store, clock }: AdminParts): Promise<Finding> {
   const letters = await store.outbox.list({ state: 'dead', limit: MAX_LETTERS }, clock.now())
   if (letters.length === 0) return finding('ok', 'There are no dead letters.')
   const count = letters.length < MAX_LETTERS ? letters.length : `${MAX_LETTERS} or more`

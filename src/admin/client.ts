@@ -64,13 +64,11 @@ export interface PutOptions extends SettingsOptions {
   unset?: string[]
 }
 
-type Table = typeof ROUTES
 type Asking = {
-  [N in keyof Table as N extends OnSettings ? never : N]: (
-    ...asked: [
-      ...(N extends Unasked ? [input?: Input<N>] : [input: Input<N>]),
-      options?: CallOptions,
-    ]
+  [N in Exclude<Name, OnSettings>]: (
+    ...asked: N extends Unasked
+      ? [input?: Input<N>, options?: CallOptions]
+      : [input: Input<N>, options?: CallOptions]
   ) => Promise<Answer<N>>
 }
 /** Operations that answer an ETag, or have no input. */
@@ -115,10 +113,10 @@ export function createAdminClient(
 
   async function call<N extends Name>(
     name: N,
-    { query = {}, body }: { query?: object; body?: unknown },
+    { query = {}, body }: { query?: object; body?: object },
     { ifMatch, signal }: SettingsOptions = {},
   ): Promise<Tagged<Answer<N>>> {
-    const [route, field] = ROUTES[name]
+    const [route, , field] = ROUTES[name]
     const [method, path = ''] = route.split(' ')
     const sent = {
       authorization: `Bearer ${token}`,
@@ -127,8 +125,8 @@ export function createAdminClient(
       ...(body !== undefined && { 'content-type': 'application/json' }),
       ...(ifMatch !== undefined && { 'if-match': ifMatch }),
     }
-    const text = body === undefined ? undefined : JSON.stringify(body)
-    const request = { method, headers: sent, timeoutMs: options.timeoutMs, signal }
+    const request = { method, headers: sent, timeout: options.timeoutMs, signal }
+    const text = body && JSON.stringify(body)
     const { status, headers, json } = await answered(root + path + queryText(query), request, text)
     const time = new Date(headers.date ?? '')
     if (time.getTime()) options.onServerTime?.(time)
@@ -167,16 +165,12 @@ const TIMEOUT_MS = 60_000
 const FAILED = 'the connection failed'
 const MAX_ANSWER_BYTES = 16 * 1_048_576
 
-interface Asked extends Pick<RequestOptions, 'method' | 'headers' | 'signal'> {
-  timeoutMs: number | undefined
-}
-
 /** A redirect is an answer like any other. Throws `AdminApiError`. */
-async function answered(url: string, asked: Asked, body: string | undefined) {
-  const { method, headers, timeoutMs = TIMEOUT_MS, signal: stop } = asked
+async function answered(url: string, asked: RequestOptions, body: string | undefined) {
+  const { timeout: limitMs = TIMEOUT_MS, signal: stop, ...rest } = asked
   const { request } = await (url.startsWith('https:') ? import('node:https') : import('node:http'))
-  const { signal, cancel } = timeout(systemClock, timeoutMs, stop)
-  const sent = request(url, { method, headers, signal })
+  const { signal, cancel } = timeout(systemClock, limitMs, stop)
+  const sent = request(url, { ...rest, signal })
   try {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       sent.on('response', resolve).on('error', reject).end(body)
@@ -202,19 +196,18 @@ async function readJson(response: IncomingMessage): Promise<unknown> {
 }
 
 function isProblem(answer: unknown): answer is Problem {
-  const field = (name: string): unknown => Reflect.get(Object(answer), name)
+  const { errors = [], candidates = [] } = Object(answer)
   return (
-    typeof field('title') === 'string' &&
-    typeof field('code') === 'string' &&
-    isListOf(field('errors'), ['key', 'expected', 'got']) &&
-    isListOf(field('candidates'), ['id', 'username'])
+    isListOf([answer], ['title', 'code']) &&
+    isListOf(errors, ['key', 'expected', 'got']) &&
+    isListOf(candidates, ['id', 'username'])
   )
 }
 
 function isListOf(value: unknown, texts: string[]): boolean {
   const isOne = (item: unknown) =>
     texts.every((name) => typeof Reflect.get(Object(item), name) === 'string')
-  return value === undefined || (Array.isArray(value) && value.every(isOne))
+  return Array.isArray(value) && value.every(isOne)
 }
 
 function queryText(query: object): string {

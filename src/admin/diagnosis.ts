@@ -4,15 +4,8 @@ import { linkKinds, MAIL_KINDS } from '../contract/mail-kinds.ts'
 import { foldTyped } from '../contract/users.ts'
 import { findUser, whyNoMail } from '../flows/account.ts'
 import { isBlockedBy } from '../flows/not-me.ts'
-import {
-  CAUSE_OF_REASON,
-  diagnosisOf,
-  isRefusal,
-  type Cause,
-  type Diagnosis,
-  type Facts,
-} from './causes.ts'
-import type { CommonParts } from './operation.ts'
+import { CAUSE_OF_REASON, diagnosisOf, isRefusal, type Cause, type Facts } from './causes.ts'
+import type { AdminParts } from './operation.ts'
 
 const MAX = 20
 /** Enough to reach a failure even if the person asks again and again. */
@@ -23,17 +16,10 @@ const MAIL_EVENTS = linkKinds.flatMap((kind) => {
   return [`${flow}_requested`, `${flow}_mail_sent`, `${flow}_mail_failed`] as const
 })
 
-export interface HistoryParts extends CommonParts {
-  /** Whether mails can be sent at all. */
-  canSend(): boolean
-  /** The hash that events hold of what a person typed. */
-  keyedHash(text: string): string
-}
-
-export type MailHistory = Awaited<ReturnType<typeof mailHistory>>
+type MailHistory = Awaited<ReturnType<typeof mailHistory>>
 
 /** What a diagnosis is made from; everything newest first. */
-export async function mailHistory(parts: HistoryParts, user: User) {
+export async function mailHistory(parts: AdminParts, user: User) {
   const { store, users, clock, settings, canSend } = parts
   const { id: accountId, email } = user
   const [mails, events, reported, askedInVain, named] = await Promise.all([
@@ -58,10 +44,7 @@ export async function mailHistory(parts: HistoryParts, user: User) {
 }
 
 /** The newest request that named no account by its address, or that the host denied. A denied request may also hold its username. */
-async function lastInVain(
-  { store, keyedHash }: HistoryParts,
-  { email, username }: User,
-): Promise<RecordedEvent | undefined> {
+async function lastInVain({ store, keyedHash }: AdminParts, { email, username }: User) {
   const newest = async (typed: string | undefined, reasons: string[]) => {
     if (typed === undefined) return []
     const identifierHash = keyedHash(foldTyped(typed))
@@ -76,7 +59,7 @@ async function lastInVain(
   return last
 }
 
-export function diagnose(history: MailHistory): Diagnosis {
+export function diagnose(history: MailHistory) {
   const { user, mails, askedInVain, canSend, reported } = history
   const told = (cause: Cause, of?: Partial<Facts>) => diagnosisOf(cause, { ...history, ...of })
   const block = reported.find(({ details }) => isBlockedBy(user, details))
@@ -147,4 +130,20 @@ function isStillSo(cause: Cause, { user, needsVerified }: MailHistory): boolean 
   if (cause === 'verified') return user.emailVerified
   const isFirst = user.passwordHash === undefined
   return (cause === 'no_password' && isFirst) || (cause === 'has_password' && !isFirst)
+}
+
+/** All that may keep the account from a mail. */
+export function hintsOf(history: MailHistory): string[] {
+  const { disabled, email, emailVerified, passwordHash } = history.user
+  const isVerified = emailVerified ? 'verified' : 'unverified'
+  const causes = [
+    history.canSend ? undefined : 'mail_server_down',
+    disabled ? 'disabled' : undefined,
+    whyNoMail({ email, disabled: false }),
+    passwordHash === undefined ? 'no_password' : email === undefined ? undefined : isVerified,
+  ] as const
+  const hints = causes.flatMap((cause) => (cause ? diagnosisOf(cause, history).summary : []))
+  return history.mails.some(({ state }) => state === 'dead')
+    ? [...hints, 'There are dead letters. See their reasons, then use account-flows outbox retry.']
+    : hints
 }

@@ -1,23 +1,13 @@
 import type * as z from 'zod'
 import { timeout } from '../clock.ts'
-import type { CheckMail } from '../mail/sending.ts'
-import type { MailTransport } from '../contract/index.ts'
 import { jsonOf } from '../errors.ts'
 import { isInRange } from '../passwords/range-service.ts'
 import { isMailAddress } from '../settings/addresses.ts'
 import { isSmtpConfigured } from '../settings/table.ts'
 import { defined } from '../store/kind.ts'
 import { isRecorded } from './audit.ts'
-import {
-  CheckReport,
-  codeOf,
-  databaseChecks,
-  finding,
-  reportOf,
-  type Check,
-  type DatabaseParts,
-} from './checks.ts'
-import { inTime, notAnAddress, operation } from './operation.ts'
+import { CheckReport, codeOf, databaseChecks, finding, reportOf, type Check } from './checks.ts'
+import { inTime, notAnAddress, operation, type AdminParts } from './operation.ts'
 import { given, object, optional } from './schema.ts'
 
 const REACH_MS = 5_000
@@ -27,48 +17,29 @@ export const DoctorRequest = object('What to check beyond the server itself.', {
   to: optional(given, 'Also checks that the mail server accepts this address. No mail is sent.'),
 })
 
-export interface DoctorParts extends DatabaseParts {
-  oauthUrl: string
-  checkMail: CheckMail
-  /** The host's transport, in the place of a mail server. */
-  transport?: Pick<MailTransport, 'isStandIn'> | undefined
-  bcryptCost: number
-  /** The highest cost of a stored hash that this process compared, if its time shows it. `undefined`: there is none. */
-  dearestCost(): number | undefined
-}
-
 export const doctorOperations = {
   runDoctor: operation({
-    route: 'POST /doctor',
-    scope: 'account-flows:support',
     summary: 'Checks keys, database, clock, base URL and mail server, from the server itself.',
     body: DoctorRequest,
     answer: CheckReport,
-    async run({ body: { to }, record }, parts: DoctorParts) {
+    async run({ body: { to }, record }, parts) {
       if (to !== undefined && !isMailAddress(to)) return notAnAddress(to, 'checked')
       // Admins ask above all while something does not work, so the check goes on without the record.
       if (to !== undefined) await isRecorded(parts.log, record('doctor'), 'a check')
-      return reportOf(await examine(parts, to))
+      const checks = await Promise.all([
+        databaseChecks(parts),
+        rangeCheck(parts),
+        storedHashesCheck(parts),
+        baseUrlCheck(parts),
+        mailChecks(parts, to),
+      ])
+      return reportOf(checks.flat())
     },
   }),
 }
 
-/** Changes nothing, and sends no mail. */
-async function examine(parts: DoctorParts, to: string | undefined): Promise<Check[]> {
-  const checks = await Promise.all([
-    databaseChecks(parts),
-    rangeCheck(parts),
-    storedHashesCheck(parts),
-    baseUrlCheck(parts),
-    mailChecks(parts, to),
-  ])
-  return checks.flat()
-}
-
-async function mailChecks(
-  { settings, settingsKeeper, transport, clock, checkMail }: DoctorParts,
-  to: string | undefined,
-): Promise<Check[]> {
+async function mailChecks(parts: AdminParts, to: string | undefined): Promise<Check[]> {
+  const { settings, settingsKeeper, transport, clock, checkMail } = parts
   // Reads the stored settings: another process may have changed them just now.
   await inTime(clock, settingsKeeper.refresh()).catch(() => {})
   const checks = await checkMail(settings(), defined({ to }))
@@ -82,7 +53,7 @@ function inDevelopment(check: Check): Check {
   return { ...check, status: 'warning', message }
 }
 
-async function storedHashesCheck({ dearestCost, bcryptCost }: DoctorParts): Promise<Check[]> {
+async function storedHashesCheck({ dearestCost, bcryptCost }: AdminParts): Promise<Check[]> {
   const cost = dearestCost()
   if (cost === undefined) return []
   const message = `A stored hash has the cost ${cost}, and bcryptCost is ${bcryptCost}: logins of its account can be told by their time.`
@@ -91,7 +62,7 @@ async function storedHashesCheck({ dearestCost, bcryptCost }: DoctorParts): Prom
 }
 
 /** If `password_blocklist` uses a service, asks it about a password that it must know. */
-async function rangeCheck({ settings, clock }: DoctorParts): Promise<Check[]> {
+async function rangeCheck({ settings, clock }: AdminParts): Promise<Check[]> {
   const { passwordBlocklist, passwordRangeUrl } = settings()
   if (passwordBlocklist !== 'pwned') return []
   const step = 'range_service'
@@ -107,7 +78,7 @@ async function rangeCheck({ settings, clock }: DoctorParts): Promise<Check[]> {
 }
 
 /** Fetches from here. This does not show whether others can reach it. */
-async function baseUrlCheck({ oauthUrl, clock }: DoctorParts): Promise<Check> {
+async function baseUrlCheck({ oauthUrl, clock }: AdminParts): Promise<Check> {
   const step = 'base_url'
   const url = `${oauthUrl}/.well-known/openid-configuration`
   const advice = 'Check baseUrl and oauthPath, the proxy in front, and its certificate.'

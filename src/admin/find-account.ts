@@ -10,16 +10,8 @@ export const AccountQuery = object(
   { user: optional(given), id: optional(given) },
 )
 
-/**
- * Unlike in the forms, no kind of match wins over another.
- *
- * @param isAny - whether an unverified address counts too.
- */
-export async function findAccount(
-  users: UserStore,
-  { id, user }: AccountQuery,
-  isAny: boolean,
-): Promise<User | Problem> {
+/** Unlike in the forms, no kind of match wins over another. `isAny`: an unverified address counts too, if the host can look it up. */
+export async function findAccount(users: UserStore, { id, user }: AccountQuery, isAny: boolean) {
   if ((id === undefined) === (user === undefined)) return INVALID
   if (user === undefined) return (await users.findById(id ?? '')) ?? unknown(users, [])
   const found = await named(users, [user], isAny)
@@ -31,7 +23,6 @@ export async function findAccount(
 }
 
 async function named(users: UserStore, texts: string[], isAny: boolean): Promise<User[]> {
-  // Also by an unverified address, if the caller asks for it and the host can look it up.
   const byAddress = (text: string) =>
     isAny && users.findByEmail ? users.findByEmail(text) : users.findByVerifiedEmail(text)
   const found = await Promise.all(

@@ -1,21 +1,13 @@
 import * as z from 'zod'
-import { REQUEST_PARAMETERS } from '../contract/requests.ts'
-import type { RequestParameters, RecordedEvent, User } from '../contract/index.ts'
-import { linkKinds, tokensOf } from '../contract/mail-kinds.ts'
+import type { RecordedEvent, User } from '../contract/index.ts'
+import { linkKinds, tokensOf, type LinkKind } from '../contract/mail-kinds.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
 import { wasVoided } from '../flows/account.ts'
 import { linkState } from '../flows/link.ts'
 import type { Token } from '../store/index.ts'
 import { AuditEvent } from './audit.ts'
-import { operation, type CommonParts } from './operation.ts'
-import {
-  LinkExplanation,
-  linkWords,
-  readPastedLink,
-  type LinkFacts,
-  type LinkReader,
-  type PastedLink,
-} from './pasted-link.ts'
+import { operation, type AdminParts } from './operation.ts'
+import { alteredIn, LinkExplanation, wordsOf, readLink, type LinkFacts } from './pasted-link.ts'
 import { given, object, optional, text, time, wireOf } from './schema.ts'
 
 export type Link = z.infer<typeof Link>
@@ -34,25 +26,21 @@ export const Link = object('The state of a link; never the link itself.', {
 export type LinkQuery = z.infer<typeof LinkQuery>
 export const LinkQuery = object('A link from a mail. It stays usable.', { link: given })
 
-type LinkParts = CommonParts & LinkReader
-
 export const linkOperations = {
   explainLink: operation({
-    route: 'POST /links/explain',
-    scope: 'account-flows:read',
     summary: 'What a link is, and what happened to it. The link stays usable. Audited.',
     body: LinkQuery,
     answer: LinkExplanation,
-    async run({ body, record }, parts: LinkParts) {
+    async run({ body, record }, parts) {
       const facts = await factsOf(parts, body.link)
       const { link, state, token, user } = facts
-      const events = link && token ? await eventsAbout(parts, link, token) : []
+      const events = link && token ? await eventsAbout(parts, link.kind, token) : []
       await record('link_explain', { accountId: token?.userId, details: { state } })
       return wireOf(LinkExplanation, {
         ...(token && fieldsOf(token, user, parts.clock.now())),
         ...link,
         ...facts,
-        ...linkWords(facts),
+        ...wordsOf(facts),
         history: events.map((event) => wireOf(AuditEvent, { ...event, username: user?.username })),
       })
     },
@@ -60,16 +48,16 @@ export const linkOperations = {
 }
 
 /** Looks a link up without consuming it: nothing is written. */
-async function factsOf(parts: LinkParts, pasted: string): Promise<LinkFacts> {
+async function factsOf(parts: AdminParts, pasted: string): Promise<LinkFacts> {
   const { users, store, clock } = parts
-  const link = readPastedLink(pasted, parts)
+  const link = readLink(pasted, parts)
   if (!link) return { state: 'not_a_link', altered: [] }
   const tokens = tokensOf(store, link.kind)
   const token = isToken(link.token) ? await tokens.find(hashToken(link.token)) : undefined
   if (!token) return { link, state: 'unknown', altered: [] }
   const user = await users.findById(token.userId)
   const { state } = fieldsOf(token, user, clock.now())
-  const altered = [...new Set([...changedIn(link, token.parameters), ...link.refused])]
+  const altered = alteredIn(link, token.parameters)
   const [newest] = await tokens.ofUser(token.userId, 1)
   return {
     link,
@@ -84,29 +72,15 @@ async function factsOf(parts: LinkParts, pasted: string): Promise<LinkFacts> {
 const MAX_EVENTS = 500
 
 /** The events about a link, oldest first. */
-async function eventsAbout(
-  { store }: LinkParts,
-  { kind }: PastedLink,
-  { userId: accountId, mailJobId, createdAt }: Token,
-): Promise<RecordedEvent[]> {
+async function eventsAbout({ store }: AdminParts, kind: LinkKind, token: Token) {
+  const { userId: accountId, mailJobId, createdAt } = token
   const events = await store.audit.list({ accountId, limit: MAX_EVENTS })
   const isAbout = ({ id, type, at }: RecordedEvent) =>
     id.includes(mailJobId) || (type.startsWith(kind) && at >= createdAt)
   return events.filter(isAbout).sort((a, b) => a.at.getTime() - b.at.getTime())
 }
 
-/** Names of the changed parameters. If none changed but the signature is wrong, the signature itself changed. */
-function changedIn({ signature, parameters }: PastedLink, mailed: RequestParameters): string[] {
-  if (signature === undefined) return []
-  const changed = REQUEST_PARAMETERS.filter(([field]) => parameters[field] !== mailed[field])
-  const names = changed.map(([, name]) => name)
-  return signature === 'valid' || names.length > 0 ? names : ['authorize_sig']
-}
-
-/**
- * What became of a link, as the flows check it. `superseded`: a newer one took its place. `void`: the account changed since, or all of its
- * links were voided.
- */
+/** What became of a link, as the flows check it. `void`: the account changed since, or all of its links were voided. */
 function shownState(token: Token, user: User | undefined, at: Date): Link['state'] {
   const state = linkState(token, user, at)
   if (state === 'usable') return 'live'
@@ -127,7 +101,7 @@ const fieldsOf = (token: Token, user: User | undefined, at: Date) => ({
 const MAX_OF_KIND = 20
 
 /** The newest links of each kind, newest first. */
-export async function linksOf({ store, clock }: CommonParts, user: User) {
+export async function linksOf({ store, clock }: AdminParts, user: User) {
   const at = clock.now()
   const links = await Promise.all(
     linkKinds.map(async (kind) => {

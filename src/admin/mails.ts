@@ -1,15 +1,11 @@
 import * as z from 'zod'
-import { MAIL_KINDS, mailKinds, mailTemplates } from '../contract/mail-kinds.ts'
-import type { CheckMail } from '../mail/sending.ts'
-import type { RecordedEvent, UserStore } from '../contract/index.ts'
+import { linkKinds, MAIL_KINDS, mailKinds, mailTemplates } from '../contract/mail-kinds.ts'
 import { isMailAddress } from '../settings/addresses.ts'
 import { givenFor } from '../settings/change.ts'
-import type { SettingsKeeper } from '../settings/settings.ts'
 import type { AccountFlowsStore } from '../store/index.ts'
-import type { RenderedMail, Views } from '../views/index.ts'
 import { AuditEvent, usernamesFor } from './audit.ts'
 import { CheckReport, reportOf, type Check } from './checks.ts'
-import { invalid, invalidSettings, notAnAddress, operation, type CommonParts } from './operation.ts'
+import { invalid, invalidSettings, notAnAddress, operation, type AdminParts } from './operation.ts'
 import { count, given, list, object, oneOf, optional, text, time, wireOf } from './schema.ts'
 
 export type MailTest = z.infer<typeof MailTest>
@@ -65,21 +61,12 @@ export const MailRecord = MailOutcome.extend({
   history: list(AuditEvent, 'What was recorded of it, oldest first.'),
 }).describe('All that is known of a mail that was asked for.')
 
-export interface MailParts extends CommonParts {
-  settingsKeeper: SettingsKeeper
-  views: Views
-  oauthUrl: string
-  checkMail: CheckMail
-}
-
 export const mailOperations = {
   testMail: operation({
-    route: 'POST /mail/test',
-    scope: 'account-flows:settings',
     summary: 'Sends a test mail now, and reports each step.',
     body: MailTest,
     answer: CheckReport,
-    async run({ body, record }, { settingsKeeper, views, checkMail, clock }: MailParts) {
+    async run({ body, record }, { settingsKeeper, views, checkMail, clock }) {
       const { to, settings: wanted = {} } = body
       if (!isMailAddress(to)) return notAnAddress(to, 'sent')
       await settingsKeeper.refresh()
@@ -94,15 +81,13 @@ export const mailOperations = {
   }),
 
   previewMail: operation({
-    route: 'GET /mail/preview',
-    scope: 'account-flows:read',
     summary: 'Renders a mail.',
     query: z.strictObject({
       template: oneOf(mailTemplates).describe('Which mail.'),
       locale: given.default('en').describe('In which language.'),
     }),
     answer: MailPreview,
-    async run({ query }, parts: MailParts) {
+    async run({ query }, parts) {
       const mail = previewMail(parts, query)
       if (mail) return mail
       const expected = `one of ${parts.views.locales.join(', ')}`
@@ -111,13 +96,33 @@ export const mailOperations = {
   }),
 
   mailOutcome: operation({
-    route: 'GET /mail/outcome',
-    scope: 'account-flows:read',
     summary: 'What became of a mail that was asked for.',
     query: z.strictObject({ mail_id: given.describe('From `Accepted`.') }),
     answer: MailOutcome,
-    async run({ query }, { store, clock }: MailParts) {
+    async run({ query }, { store, clock }) {
       return outcomeOf(await readMail(store, query.mail_id, clock.now()))
+    },
+  }),
+
+  showMail: operation({
+    summary: 'All about one mail: its outcome, each attempt, its ids.',
+    query: z.strictObject({ mail_id: given.describe('From `Accepted` or `MailJob`.') }),
+    answer: MailRecord,
+    async run({ query }, { store, users, clock }) {
+      const kept = await readMail(store, query.mail_id, clock.now())
+      const { job, requested, sent, failures } = kept
+      const events = [requested, ...failures.toReversed(), sent].filter(
+        (event) => event !== undefined,
+      )
+      const named = await usernamesFor(users, [...events, ...(job ? [job] : [])])
+      const textOf = (detail: unknown) => (typeof detail === 'string' ? detail : undefined)
+      return {
+        ...outcomeOf(kept),
+        mail: job && wireOf(MailJob, named(job)),
+        message_id: textOf(sent?.details?.['message_id']),
+        queue_id: textOf(sent?.details?.['queue_id']),
+        history: events.map((event) => wireOf(AuditEvent, named(event))),
+      }
     },
   }),
 }
@@ -127,27 +132,21 @@ function withSecretsLeft(check: Check, [secret, ...more]: string[]): Check {
   if (secret === undefined || check.step !== 'configuration' || check.status !== 'warning')
     return check
   const names = [secret, ...more].join(' and ')
-  return {
-    ...check,
-    message: `The stored ${names} ${more.length > 0 ? 'belong' : 'belongs'} to another ${givenFor(secret).join(' or ')} and stays there: no login was tried.`,
-    advice: `Give it again: --set ${secret} asks for it.`,
-  }
+  const message = `The stored ${names} ${more.length > 0 ? 'belong' : 'belongs'} to another ${givenFor(secret).join(' or ')} and stays there: no login was tried.`
+  return { ...check, message, advice: `Give it again: --set ${secret} asks for it.` }
 }
 
 const BROWSER = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
 
+type PreviewParts = Pick<AdminParts, 'views' | 'oauthUrl' | 'settings' | 'clock'>
+
 /** A mail as it would leave, with made-up values and no token. `undefined`: there is no such mail or locale. */
 export function previewMail(
-  {
-    views,
-    oauthUrl,
-    settings,
-    clock,
-  }: Pick<MailParts, 'views' | 'oauthUrl' | 'settings' | 'clock'>,
-  { template: name, locale }: { template: string; locale: string },
-): RenderedMail | undefined {
-  const kind = mailKinds.find((each) => MAIL_KINDS[each].template === name)
-  if (!kind || !views.locales.includes(locale)) return undefined
+  { views, oauthUrl, settings, clock }: PreviewParts,
+  asked: { template: string; locale: string },
+) {
+  const kind = mailKinds.find((each) => MAIL_KINDS[each].template === asked.template)
+  if (!kind || !views.locales.includes(asked.locale)) return undefined
   const { template, page, link } = MAIL_KINDS[kind]
   const locals = {
     username: 'ann',
@@ -158,33 +157,25 @@ export function previewMail(
     clientName: 'Example App',
     userAgent: BROWSER,
   }
-  return views.mail(template, locals, { asked: locale })
+  return views.mail(template, locals, { asked: asked.locale })
 }
 
-/** All that is kept about a mail. The outbox is asked first: a job leaves it after its end is recorded. */
-export async function readMail({ outbox, audit }: AccountFlowsStore, id: string, at: Date) {
+const FAILED = linkKinds.map((kind) => `${MAIL_KINDS[kind].flow}_mail_failed` as const)
+/** More failures than one mail has in its life. */
+const MAX_FAILURES = 1_000
+
+/** All that is kept about a mail; failures newest first. The outbox is asked first: a job leaves it after its end is recorded. */
+async function readMail({ outbox, audit }: AccountFlowsStore, id: string, at: Date) {
   const [job] = await outbox.list({ id, limit: 1 }, at)
   const [[requested], [sent]] = await Promise.all([
     audit.list({ id: `requested:${id}`, limit: 1 }),
     audit.list({ id: `mail_sent:${id}`, limit: 1 }),
   ])
   const accountId = job?.accountId ?? requested?.accountId ?? sent?.accountId
-  return { id, job, requested, sent, accountId, failures: await failuresOf(audit, id, accountId) }
-}
-
-/** More failures than one mail has in its life. */
-const MAX_FAILURES = 1_000
-
-/** The failures of a mail, newest first. */
-async function failuresOf(
-  audit: AccountFlowsStore['audit'],
-  id: string,
-  accountId: string | undefined,
-): Promise<RecordedEvent[]> {
-  if (accountId === undefined) return []
-  const types = new Set(mailKinds.map((kind) => `${MAIL_KINDS[kind].flow}_mail_failed` as const))
-  const failures = await audit.list({ accountId, types: [...types], limit: MAX_FAILURES })
-  return failures.filter((event) => event.id.startsWith(`mail_failed:${id}:`))
+  const asked = { accountId, types: FAILED, limit: MAX_FAILURES }
+  const failed = accountId === undefined ? [] : await audit.list(asked)
+  const failures = failed.filter((event) => event.id.startsWith(`mail_failed:${id}:`))
+  return { id, job, requested, sent, failures }
 }
 
 type KeptMail = Awaited<ReturnType<typeof readMail>>
@@ -196,18 +187,4 @@ function outcomeOf({ id: mailId, job, sent, requested, failures }: KeptMail) {
   // A dead letter that was retried may have ended for another reason than at first.
   const reason = failures[0]?.reason ?? requested.reason
   return wireOf(MailOutcome, { mailId, state: 'ended', reason })
-}
-
-export async function recordOf(users: UserStore, kept: KeptMail) {
-  const { job, requested, sent, failures } = kept
-  const events = [requested, ...failures.toReversed(), sent].filter((event) => event !== undefined)
-  const named = await usernamesFor(users, [...events, ...(job ? [job] : [])])
-  const textOf = (detail: unknown) => (typeof detail === 'string' ? detail : undefined)
-  return {
-    ...outcomeOf(kept),
-    mail: job && wireOf(MailJob, named(job)),
-    message_id: textOf(sent?.details?.['message_id']),
-    queue_id: textOf(sent?.details?.['queue_id']),
-    history: events.map((event) => wireOf(AuditEvent, named(event))),
-  }
 }

@@ -1,37 +1,60 @@
-/** What all operations share: their shape, their input, and how they refuse. */
+/** What all operations share: their shape, their parts, their input, and how they refuse. */
+import type { IncomingMessage } from 'node:http'
 import * as z from 'zod'
 import { within, type Clock } from '../clock.ts'
-import type { AuditEvent, Log, Requester, UserStore } from '../contract/index.ts'
+import type { AuditEvent, EndedAccount, Log, Requester, UserStore } from '../contract/index.ts'
+import type { AuthorizeSig } from '../crypto/keys.ts'
 import { AccountFlowsError } from '../errors.ts'
-import type { Settings } from '../settings/table.ts'
-import type { AccountFlowsStore } from '../store/index.ts'
-import type { AdminScope } from './options.ts'
+import type { Invitation } from '../flows/invitation.ts'
+import type { ClientNotifications } from '../flows/password-changed.ts'
+import type { CheckMail } from '../mail/sending.ts'
+import type { SettingsKeeper } from '../settings/settings.ts'
+import type { AccountFlowsStore, MailOutbox } from '../store/index.ts'
+import type { Views } from '../views/index.ts'
+import type { AdminJwtOptions, ScopedToken } from './options.ts'
 import { object, optional, text } from './schema.ts'
 
-/** What most operations use. */
-export interface CommonParts {
-  store: AccountFlowsStore
-  users: UserStore
-  settings(): Settings
-  audit(event: AuditEvent): Promise<void>
+/** What the admin API works with. */
+export interface AdminParts {
   clock: Clock
   log: Log
+  audit(event: AuditEvent): Promise<void>
+  store: AccountFlowsStore
+  users: UserStore
+  settings: SettingsKeeper['current']
+  settingsKeeper: SettingsKeeper
+  adminTokens: readonly ScopedToken[]
+  /** How to check JWTs instead of fixed tokens. */
+  adminJwt: AdminJwtOptions | undefined
+  requesterOf(req: IncomingMessage): Requester
+  oauthUrl: string
+  views: Views
+  /** Jobs are added here, so that the workers notice them. */
+  outbox: Pick<MailOutbox, 'add'>
+  /** The host's transport, in the place of a mail server. */
+  transport?: { isStandIn?: boolean } | undefined
+  checkMail: CheckMail
+  /** Whether mails can be sent at all. */
+  canSend(): boolean
+  invite: Invitation['invite']
+  endSessions(accountId: string): Promise<EndedAccount>
+  clientsOf: ClientNotifications['clientsOf']
+  authorizeSig: AuthorizeSig
+  /** The key ring. */
+  secrets: readonly { length: number }[]
+  /** The key ids of every process that runs. */
+  keyRing: { all(): Promise<string[][]> }
+  /** The hash that events hold of what a person typed. */
+  keyedHash(text: string): string
+  bcryptCost: number
+  /** The highest cost of a stored hash that this process compared, if its time shows it. `undefined`: there is none. */
+  dearestCost(): number | undefined
 }
 
-export interface AdminCaller {
+export interface AdminRequest<Query = {}, Body = undefined> {
   /** The admin whose token it is. */
   actor: string
   requester: Requester
-  /** Records what is about to be done, and which admin does it. */
-  record(
-    action: string,
-    about?: { accountId?: string | undefined; details?: Details },
-  ): Promise<void>
-}
-
-type Details = Record<string, string | string[]>
-
-export interface AdminRequest<Query = {}, Body = undefined> extends AdminCaller {
   /** The query, with its defaults. */
   query: Query
   body: Body
@@ -39,6 +62,11 @@ export interface AdminRequest<Query = {}, Body = undefined> extends AdminCaller 
   ifMatch: string[] | undefined
   /** Gives the answer this ETag. */
   tag(etag: string): void
+  /** Records what is about to be done, and which admin does it. */
+  record(
+    action: string,
+    about?: { accountId?: string | undefined; details?: Record<string, string | string[]> },
+  ): Promise<void>
 }
 
 export type SettingProblem = z.infer<typeof SettingProblem>
@@ -67,36 +95,29 @@ export const Problem = object('RFC 9457. `code` is stable, `title` is a sentence
 export const isProblem = (answer: object | string): answer is Problem =>
   typeof answer === 'object' && 'code' in answer
 
-/** One operation of the admin API (4.5): where it is, who may call it, what it takes and answers, and what it does. */
+/** One operation of the admin API (4.5): what it takes and answers, and what it does. `routes.ts` says where it is and who may call it. */
 export interface Operation<
   Query extends z.ZodObject = z.ZodObject,
   Body extends z.ZodType = z.ZodType,
   Answer extends z.ZodType = z.ZodType,
-  Parts = never,
 > {
-  /** Method, and path below that of the admin API. */
-  route: `${'GET' | 'PUT' | 'POST'} /${string}`
-  scope: AdminScope
   summary: string
   query?: Query
   body?: Body
   answer: Answer
   status?: 200 | 202
-  /** Whether it answers an ETag, or honours `If-Match`. */
-  etag?: true
   run(
     request: AdminRequest<z.output<Query>, z.output<Body>>,
-    parts: Parts,
+    parts: AdminParts,
   ): Promise<(z.input<Answer> & object) | Problem>
 }
 
 /** Gives `run` the types of the schemas beside it. */
 export function operation<
   Answer extends z.ZodType,
-  Parts,
   Query extends z.ZodObject = z.ZodObject<{}>,
   Body extends z.ZodType = z.ZodUndefined,
->(described: Operation<Query, Body, Answer, Parts>) {
+>(described: Operation<Query, Body, Answer>) {
   return described
 }
 
@@ -120,10 +141,7 @@ export function notAnAddress(to: string, what: 'sent' | 'checked'): Problem {
   return invalid(title, { key: 'to', expected: 'one plain e-mail address', got })
 }
 
-/**
- * Waits 5 seconds at most, then throws `ERR_STORE_UNAVAILABLE`. The driver of a database waits longer, but an admin who asks why nothing
- * works should not.
- */
+/** Waits 5 seconds at most, then throws `ERR_STORE_UNAVAILABLE`. A driver waits longer, but an admin who asks why nothing works should not. */
 export async function inTime<T>(clock: Clock, work: Promise<T>): Promise<T> {
   const answer = await within(clock, 5_000, work)
   if (answer !== 'late') return answer

@@ -1,12 +1,11 @@
 import type * as z from 'zod'
 import { auditOperations } from './audit.ts'
 import { doctorOperations } from './doctor.ts'
-import { keysOperations } from './keys.ts'
 import { linkOperations } from './links.ts'
 import { mailOperations } from './mails.ts'
 import type { Operation } from './operation.ts'
 import { outboxOperations } from './outbox.ts'
-import { settingsOperations } from './settings.ts'
+import { keysOperations, settingsOperations } from './settings.ts'
 import { userOperations } from './users.ts'
 
 // What clients send and receive, by the names of docs/openapi.json.
@@ -14,18 +13,22 @@ export { AuditEvent, AuditLog } from './audit.ts'
 export { Check, CheckReport } from './checks.ts'
 export { DoctorRequest } from './doctor.ts'
 export { AccountQuery } from './find-account.ts'
-export { KeysRotation } from './keys.ts'
 export { Link, LinkQuery } from './links.ts'
 export { MailJob, MailOutcome, MailPreview, MailRecord, MailTest } from './mails.ts'
 export { Candidate, Problem, SettingProblem, type Operation } from './operation.ts'
 export { MailChoice, MailsChanged, Outbox } from './outbox.ts'
 export { LinkExplanation } from './pasted-link.ts'
-export { Settings, SettingsHistory, SettingsInForce, SettingsVersion } from './settings.ts'
+export {
+  KeysRotation,
+  Settings,
+  SettingsHistory,
+  SettingsInForce,
+  SettingsVersion,
+} from './settings.ts'
 export { UserStatus } from './user-status.ts'
-export { Accepted, AccountId, EndedSessions, ForgottenAccount } from './users.ts'
-export { Verification } from './verify-user.ts'
+export { Accepted, AccountId, EndedSessions, ForgottenAccount, Verification } from './users.ts'
 
-/** The admin API (4.5), by the names of the methods of `AdminClient`. Router, client and docs/openapi.json are made from this list. */
+/** The admin API (4.5), by the names of the methods of `AdminClient`. `routes.ts` says where they are. */
 export const operations = {
   ...settingsOperations,
   ...mailOperations,
@@ -37,12 +40,11 @@ export const operations = {
   ...keysOperations,
 }
 
-type List = typeof operations
-export type OperationName = keyof List
+export type OperationName = keyof typeof operations
 
 /** What a client sends, and what it receives. */
 export type Operations = {
-  [N in OperationName]: List[N] extends Operation<infer Q, infer B, infer A>
+  [N in OperationName]: (typeof operations)[N] extends Operation<infer Q, infer B, infer A>
     ? { query: z.input<Q>; body: z.input<B>; answer: z.output<A> }
     : never
 }

@@ -16,7 +16,6 @@ export type AdminScope = (typeof ADMIN_SCOPES)[number]
 /** The scope that stands for all three. */
 const ALL_SCOPES = 'account-flows:admin'
 
-/** @param all - the name that stands for all three. */
 export function scopesOf(names: readonly string[], all: string = ALL_SCOPES): AdminScope[] {
   return ADMIN_SCOPES.filter((scope) => names.includes(scope) || names.includes(all))
 }
@@ -100,10 +99,8 @@ function checkJwt(options: AdminJwtOptions): AdminJwtOptions {
   must(isText(audience), 'adminJwt.audience must be a text, and not empty')
   must(scope === undefined || isVisible(scope), `adminJwt.scope ${VISIBLE}`)
   must(type === undefined || isVisible(type), `adminJwt.type ${VISIBLE}`)
-  must(
-    ADMIN_SCOPES.every((one) => one !== scope),
-    'adminJwt.scope must not be one of the three scopes: it stands for all of them',
-  )
+  const isOwn = ADMIN_SCOPES.every((one) => one !== scope)
+  must(isOwn, 'adminJwt.scope must not be one of the three scopes: it stands for all of them')
   const isSome = Array.isArray(algorithms) && algorithms.length > 0
   must(isSome, 'adminJwt.algorithms must name at least one algorithm')
   for (const one of algorithms) {
@@ -120,14 +117,10 @@ function checkKeys(keys: AdminJwtOptions['keys']): AdminJwtOptions['keys'] {
     return keys
   }
   const list: unknown = Reflect.get(Object(keys), 'keys')
-  must(
-    Array.isArray(list) && list.length > 0,
-    'adminJwt.keys must be a JWK Set with keys, or a URL',
-  )
-  must(
-    list.every(isPublicKey),
-    'adminJwt.keys must hold only public keys: each readable, without a private part',
-  )
+  const isSet = Array.isArray(list) && list.length > 0
+  must(isSet, 'adminJwt.keys must be a JWK Set with keys, or a URL')
+  const problem = 'adminJwt.keys must hold only public keys: each readable, without a private part'
+  must(list.every(isPublicKey), problem)
   return keys
 }
 

@@ -3,15 +3,14 @@ import type { Clock } from '../clock.ts'
 import { isLinkKind, MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
 import type { AccountFlowsStore, MailJobStatus } from '../store/index.ts'
 import { usernamesFor } from './audit.ts'
-import { MailJob, MailRecord, readMail, recordOf } from './mails.ts'
+import { MailJob } from './mails.ts'
 import {
   invalid,
   isProblem,
   operation,
   refusal,
-  type AdminCaller,
-  type CommonParts,
-  type Problem,
+  type AdminParts,
+  type AdminRequest,
 } from './operation.ts'
 import {
   count,
@@ -47,8 +46,6 @@ export const MailsChanged = object('How many mails were changed.', {
 
 export const outboxOperations = {
   listOutbox: operation({
-    route: 'GET /outbox',
-    scope: 'account-flows:read',
     summary: 'Mails that wait, and dead letters.',
     query: z.strictObject({
       state: optional(oneOf(['waiting', 'dead']), 'Both by default.'),
@@ -57,7 +54,7 @@ export const outboxOperations = {
       limit,
     }),
     answer: Outbox,
-    async run({ query }, { store, users, clock }: CommonParts) {
+    async run({ query }, { store, users, clock }) {
       const { state, account_id: accountId, requested_from: requestedFrom, limit } = query
       const asked = { state, accountId, requestedFrom, limit }
       const jobs = await store.outbox.list(asked, clock.now())
@@ -66,29 +63,16 @@ export const outboxOperations = {
     },
   }),
 
-  showMail: operation({
-    route: 'GET /outbox/mail',
-    scope: 'account-flows:read',
-    summary: 'All about one mail: its outcome, each attempt, its ids.',
-    query: z.strictObject({ mail_id: given.describe('From `Accepted` or `MailJob`.') }),
-    answer: MailRecord,
-    async run({ query }, { store, users, clock }: CommonParts) {
-      return recordOf(users, await readMail(store, query.mail_id, clock.now()))
-    },
-  }),
-
   retryMails: operation({
-    route: 'POST /outbox/retry',
-    scope: 'account-flows:support',
     summary: 'Sends a waiting mail now, or tries a dead letter again. Audited.',
     body: MailChoice,
     answer: MailsChanged,
-    async run({ body, record }, parts: RetryParts) {
-      const before = body.before === undefined ? undefined : new Date(body.before)
+    async run(request, parts) {
+      const { before: given } = request.body
+      const before = given === undefined ? undefined : new Date(given)
       if (Number.isNaN(before?.getTime())) return INVALID
-      const chosen = await chosenOf(parts, body)
+      const chosen = await choose('outbox_retry', request, parts)
       if (isProblem(chosen)) return chosen
-      await recordChange('outbox_retry', chosen, record)
       if (chosen === 'dead') return wireOf(MailsChanged, await retryAllDead(parts, before))
       const outcome = await retryMail(parts, chosen)
       return outcome === 'revived' ? { changed: 1 } : refused(outcome)
@@ -96,40 +80,34 @@ export const outboxOperations = {
   }),
 
   purgeMails: operation({
-    route: 'POST /outbox/purge',
-    scope: 'account-flows:support',
     summary: 'Removes a waiting mail, or dead letters. Audited.',
     body: MailChoice,
     answer: MailsChanged,
-    async run({ body, record }, parts: RetryParts) {
-      if (body.before !== undefined) return INVALID
-      const chosen = await chosenOf(parts, body)
+    async run(request, parts) {
+      if (request.body.before !== undefined) return INVALID
+      const chosen = await choose('outbox_purge', request, parts)
       if (isProblem(chosen)) return chosen
-      await recordChange('outbox_purge', chosen, record)
-      const changed = await parts.store.outbox.discard(chosen, parts.clock.now())
+      const { store, clock } = parts
+      const changed = await store.outbox.discard(chosen, clock.now())
       if (chosen === 'dead' || changed === 1) return { changed }
-      const left = await chosenOf(parts, body)
-      return isProblem(left) ? left : refused('held')
+      const [left] = await store.outbox.list({ id: chosen.id, limit: 1 }, clock.now())
+      return refused(left ? 'held' : 'not_found')
     },
   }),
 }
 
-type RetryParts = Pick<CommonParts, 'store'> & { clock: Pick<Clock, 'now'> }
-type Chosen = MailJobStatus | 'dead'
-
-async function chosenOf(
-  { store, clock }: RetryParts,
-  { id, all_dead: isAll = false }: MailChoice,
-): Promise<Chosen | Problem> {
+/** The named mail, or `dead`: all dead letters. Records only a mail that exists: other text may be pasted by mistake, such as a link. */
+async function choose(
+  action: string,
+  { body: { id, all_dead: isAll = false }, record }: AdminRequest<{}, MailChoice>,
+  { store, clock }: AdminParts,
+) {
   if (isAll !== (id === undefined)) return INVALID
-  if (id === undefined) return 'dead'
-  const [job] = await store.outbox.list({ id, limit: 1 }, clock.now())
-  return job ?? refused('not_found')
+  const [job] = id === undefined ? [] : await store.outbox.list({ id, limit: 1 }, clock.now())
+  if (id !== undefined && !job) return refused('not_found')
+  await record(action, { details: { mail_id: job?.id ?? 'all dead letters' } })
+  return job ?? 'dead'
 }
-
-/** Records only a mail that exists. Other text may be pasted by mistake, such as a link. */
-const recordChange = (action: string, chosen: Chosen, record: AdminCaller['record']) =>
-  record(action, { details: { mail_id: chosen === 'dead' ? 'all dead letters' : chosen.id } })
 
 const INVALID = invalid('Name one mail by id, or set all_dead to true.', {
   key: 'id',
@@ -150,39 +128,31 @@ const refused = (why: keyof typeof WHY) =>
   why === 'not_found' ? refusal(404, 'unknown_mail', WHY[why]) : refusal(409, why, WHY[why])
 
 const LIFE_MS = 24 * 3_600_000
+/** More would take longer than a client waits for one answer. */
 const MAX_AT_ONCE = 300
 /** How many mails or links of one account to read; it has few. */
 const MAX_OF_ACCOUNT = 100
 
-async function retryMail(
-  { store, clock }: RetryParts,
-  job: MailJobStatus,
-): Promise<'revived' | keyof typeof WHY> {
+type RetryParts = Pick<AdminParts, 'store'> & { clock: Pick<Clock, 'now'> }
+
+async function retryMail({ store, clock }: RetryParts, job: MailJobStatus) {
   const at = clock.now()
   if (await isSuperseded(store, job, at)) return 'superseded'
   return store.outbox.revive(job.id, at, new Date(at.getTime() + LIFE_MS))
 }
 
 // Of some kinds only the newest link works (3.1); others live side by side.
-async function isSuperseded(
-  store: AccountFlowsStore,
-  { id, kind, state, accountId, requestedAt }: MailJobStatus,
-  at: Date,
-) {
-  if (state !== 'dead' || !isLinkKind(kind) || !MAIL_KINDS[kind].newestOnly) return false
-  if (accountId === undefined || requestedAt === undefined) return false
+async function isSuperseded(store: AccountFlowsStore, job: MailJobStatus, at: Date) {
+  const { id, kind, state, accountId, requestedAt } = job
+  if (state !== 'dead' || accountId === undefined) return false
+  if (!isLinkKind(kind) || !MAIL_KINDS[kind].newestOnly) return false
   const tokens = await tokensOf(store, kind).ofUser(accountId, MAX_OF_ACCOUNT)
   if (tokens.some((token) => token.mailJobId !== id && token.createdAt > requestedAt)) return true
   const others = await store.outbox.list({ accountId, limit: MAX_OF_ACCOUNT }, at)
-  return others.some((job) => job.kind === kind && (job.requestedAt ?? 0) > requestedAt)
+  return others.some((job) => job.kind === kind && job.requestedAt > requestedAt)
 }
 
-/**
- * Retries the newest dead letter of each account and kind. It reads only so many that the request is answered in time.
- *
- * @param requestedBefore - only mails requested earlier.
- * @returns `moreBefore`: there may be more, requested before this time.
- */
+/** Retries the newest dead letter of each account and kind. `moreBefore`: there may be more, requested before this time. */
 export async function retryAllDead(parts: RetryParts, requestedBefore?: Date) {
   const asked = { state: 'dead', requestedBefore, limit: MAX_AT_ONCE } as const
   const letters = await parts.store.outbox.list(asked, parts.clock.now())

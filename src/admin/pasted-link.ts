@@ -1,15 +1,17 @@
 /** A link that an admin pasted: how it is read, and the words that explain it. */
 import * as z from 'zod'
-import { parametersFrom } from '../contract/requests.ts'
+import { parametersFrom, REQUEST_PARAMETERS } from '../contract/requests.ts'
 import type { RequestParameters, User } from '../contract/index.ts'
 import { linkKinds, MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
 import type { AuthorizeSig } from '../crypto/keys.ts'
 import { isToken } from '../crypto/token.ts'
 import { hasSamePassword, isVerified, wasVoided, whyNoInvitation } from '../flows/account.ts'
-import { decode, isBracketed, readingsOf, SIGNED } from '../contract/link-query.ts'
+import { parseFields } from '../http/form.ts'
+import { isBracketed, readingsOf, SIGNED } from '../contract/link-query.ts'
 import type { Token } from '../store/index.ts'
 import { AuditEvent } from './audit.ts'
 import { diagnosisOf, type Words } from './causes.ts'
+import type { AdminParts } from './operation.ts'
 import { list, object, optional, text, time } from './schema.ts'
 
 /** A link of this service, as the admin pasted it. */
@@ -23,20 +25,8 @@ export interface PastedLink {
   refused: string[]
 }
 
-export interface LinkReader {
-  oauthUrl: string
-  authorizeSig: AuthorizeSig
-}
-
-/**
- * Reads a link from a mail: wrapped, in angle brackets, or with `&amp;` left in.
- *
- * @returns the reading that its page would accept. `undefined`: it is no link of this service.
- */
-export function readPastedLink(
-  pasted: string,
-  { oauthUrl, authorizeSig }: LinkReader,
-): PastedLink | undefined {
+/** Reads a link from a mail: wrapped, in angle brackets, or with `&amp;` left in. `undefined`: it is no link of this service. */
+export function readLink(pasted: string, { oauthUrl, authorizeSig }: AdminParts) {
   const text = pasted
     .replace(/\s+/g, '')
     .replace(/^[<("']+|(?<![>)"'.,;])[>)"'.,;]+$/g, '')
@@ -64,19 +54,22 @@ function readQuery(search: string, kind: LinkKind, { verify }: AuthorizeSig): Pa
   const signed = query.get('authorize_sig')
   const verified = () => (verify(signed ?? '', token, parameters) ? 'valid' : 'invalid')
   const signature = !isSigned ? undefined : signed === null ? 'missing' : verified()
-  return { kind, token, parameters, signature, refused: refusedIn(search, isSigned) }
+  // The pages ignore foreign parameters.
+  const names = isSigned ? SIGNED : ['token']
+  const unread = names.filter((name) => !parseFields(search, (each) => each === name))
+  const bracketed = isSigned ? [...query.keys()].filter(isBracketed) : []
+  return { kind, token, parameters, signature, refused: [...new Set([...unread, ...bracketed])] }
 }
 
-// The pages ignore foreign parameters.
-function refusedIn(search: string, isSigned: boolean): string[] {
-  const pairs = search.split('&').filter((pair) => pair !== '')
-  const names = pairs.map((pair) => [...new URLSearchParams(pair).keys()].join())
-  const refused = names.filter((name, at) => {
-    if (isSigned && isBracketed(name)) return true
-    if (!(isSigned ? SIGNED : ['token']).includes(name)) return false
-    return names.indexOf(name) !== at || decode(pairs[at] ?? '') === undefined
-  })
-  return [...new Set(refused)]
+/** Names of the parameters that changed since the mail, or make the page refuse the link. */
+export function alteredIn(link: PastedLink, mailed: RequestParameters) {
+  const { signature, parameters, refused } = link
+  if (signature === undefined) return refused
+  const changed = REQUEST_PARAMETERS.filter(([field]) => parameters[field] !== mailed[field])
+  const names: string[] = changed.map(([, name]) => name)
+  // If nothing else changed, the signature itself did.
+  if (signature !== 'valid' && names.length === 0) names.push('authorize_sig')
+  return [...new Set([...names, ...refused])]
 }
 
 export type LinkExplanation = z.infer<typeof LinkExplanation>
@@ -114,7 +107,7 @@ export interface LinkFacts {
   newer?: Token | undefined
 }
 
-export function linkWords(facts: LinkFacts): Pick<LinkExplanation, 'summary' | 'advice'> {
+export function wordsOf(facts: LinkFacts): Pick<LinkExplanation, 'summary' | 'advice'> {
   const { link, token, user } = facts
   const { kind = 'password_reset' } = link ?? {}
   const { command } = MAIL_KINDS[kind].link

@@ -4,69 +4,55 @@ import { newId } from '../crypto/token.ts'
 import { isJsonObject, jsonOf } from '../errors.ts'
 import { readBody, type BodyRefusal } from '../http/form.ts'
 import { reportFailure, showProblem } from '../http/failure.ts'
-import { createAdminAuth, type GateParts } from './authentication.ts'
+import { createAdminAuth } from './authentication.ts'
 import {
   invalid,
   isProblem,
   refusal,
-  type AdminCaller,
+  type AdminParts,
   type AdminRequest,
   type Operation,
   type Problem,
   type SettingProblem,
 } from './operation.ts'
-import { operations, type OperationName } from './operations.ts'
+import { operations } from './operations.ts'
+import { ROUTES } from './routes.ts'
 import { Settings } from './settings.ts'
 
+const AWAY = 'The database cannot be reached. Try again in a minute.'
 const FAILURES = {
-  unavailable: refusal(
-    503,
-    'unavailable',
-    'The database cannot be reached. Try again in a minute.',
-  ),
+  unavailable: refusal(503, 'unavailable', AWAY),
   error: refusal(500, 'error', 'Something went wrong on our side. Try again in a moment.'),
 }
 
-type Run = (typeof operations)[OperationName]['run']
-/** The parts that the operations take, all together. */
-type AllParts = Run extends (request: never, parts: infer Parts) => unknown ? Parts : never
-export type RouterParts = GateParts & AllParts
+const OPERATIONS: Record<string, Operation> = operations
+const ROWS = Object.entries(ROUTES).map(([name, [route, scope]]) => {
+  return { route, scope, operation: OPERATIONS[name] }
+})
 
-const LIST: Operation<z.ZodObject, z.ZodType, z.ZodType, RouterParts>[] = Object.values(operations)
-
-/** @param path - the path below that of the admin API. */
-export type AdminRouter = (ctx: Context, path: string) => Promise<void>
-
-/** The admin API (4.5, 5). */
-export function createAdminRouter(parts: RouterParts): AdminRouter {
+/** Its paths are below that of the admin API. */
+export function createAdminRouter(parts: AdminParts) {
   const { requesterOf, audit, clock, log } = parts
   const authenticate = createAdminAuth(parts)
-
-  function callerOf(ctx: Context, actor: string): AdminCaller {
-    const requester = requesterOf(ctx.req)
-    return {
-      actor,
-      requester,
-      record(action, { accountId, details } = {}) {
-        const event = { id: newId(), type: 'admin_action', at: clock.now(), accountId } as const
-        return audit({ ...event, details: { action, actor, ...details }, ...requester })
-      },
-    }
-  }
 
   /** `undefined`: the request is answered. */
   async function operate(ctx: Context, path: string): Promise<Problem | undefined> {
     const method = ctx.method === 'HEAD' ? 'GET' : ctx.method
-    const there = LIST.filter(({ route }) => route.endsWith(` ${path}`))
-    const operation = there.find(({ route }) => route === `${method} ${path}`)
-    const admin = await authenticate(ctx, operation?.scope)
+    const there = ROWS.filter(({ route }) => route.endsWith(` ${path}`))
+    const { scope, operation } = there.find(({ route }) => route === `${method} ${path}`) ?? {}
+    const admin = await authenticate(ctx, scope)
     if ('code' in admin) return admin
     if (!operation) return refusedMethod(ctx, there)
     const input = await readInput(ctx, operation)
     if ('code' in input) return input
-    const caller = callerOf(ctx, admin.actor)
+    const { actor } = admin
+    const requester = requesterOf(ctx.req)
+    const record: AdminRequest['record'] = (action, { accountId, details } = {}) => {
+      const event = { id: newId(), type: 'admin_action', at: clock.now(), accountId } as const
+      return audit({ ...event, details: { action, actor, ...details }, ...requester })
+    }
     const tag = (etag: string) => ctx.set('ETag', etag)
-    const outcome = await operation.run({ ...input, ...caller, tag }, parts)
+    const outcome = await operation.run({ ...input, actor, requester, record, tag }, parts)
     if (isProblem(outcome)) return outcome
     ctx.status = operation.status ?? 200
     ctx.set('Cache-Control', 'no-store')
@@ -75,7 +61,7 @@ export function createAdminRouter(parts: RouterParts): AdminRouter {
     return undefined
   }
 
-  return async (ctx, path) => {
+  return async (ctx: Context, path: string) => {
     const failed = (error: unknown) =>
       FAILURES[reportFailure(ctx, { message: 'admin request failed', path, log }, error)]
     const problem = await operate(ctx, path).catch(failed)
@@ -97,8 +83,6 @@ function refusedMethod(ctx: Context, there: { route: string }[]): Problem {
 
 type Values = Record<string, unknown>
 
-type Input = Pick<AdminRequest<Values, Values | undefined>, 'query' | 'body' | 'ifMatch'>
-
 const INVALID = 'Nothing was done: the request is not valid.'
 const BODY_PROBLEMS: Record<BodyRefusal, [status: number, title: string]> = {
   unsupported_media_type: [415, 'Send a body with the type application/json.'],
@@ -107,7 +91,7 @@ const BODY_PROBLEMS: Record<BodyRefusal, [status: number, title: string]> = {
 }
 
 /** Reads the input of an operation. It refuses all that is not described, so that a misspelled `dry_run` changes nothing. */
-async function readInput(ctx: Context, operation: Operation): Promise<Input | Problem> {
+async function readInput(ctx: Context, operation: Operation) {
   const query = readQuery(ctx, operation.query ?? NO_QUERY)
   if (Array.isArray(query)) return invalid(INVALID, ...query)
   const ifMatch = etagsOf(ctx)
@@ -135,9 +119,9 @@ function readQuery(ctx: Context, schema: z.ZodObject): Values | SettingProblem[]
 /** A query holds only texts. Takes the first reading that the schema accepts: a list, a text, or else a number or a boolean. */
 function meant(texts: string[], schema: z.core.$ZodType | undefined): unknown {
   const [text = '', another] = texts
-  const readings = another === undefined ? [texts, text, scalarOf(text)] : [texts]
-  const taken = schema && readings.find((reading) => z.safeParse(schema, reading).success)
-  return taken ?? (another === undefined ? text : texts)
+  if (another !== undefined) return texts
+  const isAccepted = (reading: unknown) => schema && z.safeParse(schema, reading).success
+  return [texts, text, scalarOf(text)].find(isAccepted) ?? text
 }
 
 function scalarOf(text: string): unknown {
@@ -146,11 +130,7 @@ function scalarOf(text: string): unknown {
 }
 
 /** The values with their defaults, or one problem for each value that is not as described. */
-function validated(
-  values: Values,
-  schema: z.ZodType,
-  what: 'parameter' | 'field',
-): Values | SettingProblem[] {
+function validated(values: Values, schema: z.ZodType, what: string): Values | SettingProblem[] {
   const read = schema.safeParse(values)
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- queries and bodies are objects
   if (read.success) return read.data as Values

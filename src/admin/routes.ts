@@ -1,28 +1,38 @@
-import type { OperationName } from './operations.ts'
+import type { OperationName, Operations } from './operations.ts'
+import type { AdminScope } from './options.ts'
 
-/** Written by `npm run docs`: the route of each operation, and a field that each of its answers has. By it the client knows our answer from that of a proxy. */
+type Answer<N extends OperationName> = Operations[N]['answer']
+/** The fields that each answer of an operation has. */
+type FieldOf<N extends OperationName> = {
+  [F in keyof Answer<N>]-?: undefined extends Answer<N>[F] ? never : F
+}[keyof Answer<N>]
+type Rows = {
+  [N in OperationName]: readonly [route: string, scope: AdminScope, field: FieldOf<N> | undefined]
+}
+
+/** Where each operation is, the scope that it needs, and a field by which the client knows its answer from that of a proxy. */
 export const ROUTES = {
-  getSettings: ['GET /settings', 'password_reset_expiration'],
-  settingsHistory: ['GET /settings/history', 'versions'],
-  putSettings: ['PUT /settings', 'password_reset_expiration'],
-  unsetSettings: ['POST /settings/unset', 'password_reset_expiration'],
-  testMail: ['POST /mail/test', 'ok'],
-  previewMail: ['GET /mail/preview', 'subject'],
-  mailOutcome: ['GET /mail/outcome', 'mail_id'],
-  runDoctor: ['POST /doctor', 'ok'],
-  userStatus: ['POST /users/status', 'cause'],
-  sendReset: ['POST /users/send-reset', 'mail_id'],
-  inviteUser: ['POST /users/invite', 'mail_id'],
-  sendVerification: ['POST /users/send-verification', 'mail_id'],
-  endSessions: ['POST /users/end-sessions', undefined],
-  verifyUser: ['POST /users/verify', 'email'],
-  unverifyUser: ['POST /users/unverify', 'email'],
-  forgetUser: ['POST /users/forget', 'mails'],
-  listOutbox: ['GET /outbox', 'mails'],
-  showMail: ['GET /outbox/mail', 'mail_id'],
-  retryMails: ['POST /outbox/retry', 'changed'],
-  purgeMails: ['POST /outbox/purge', 'changed'],
-  listAudit: ['GET /audit', 'events'],
-  explainLink: ['POST /links/explain', 'state'],
-  rotateKeys: ['POST /keys/rotate', 'resealed'],
-} as const satisfies Record<OperationName, readonly [route: string, field: string | undefined]>
+  getSettings: ['GET /settings', 'account-flows:read', 'password_reset_expiration'],
+  settingsHistory: ['GET /settings/history', 'account-flows:read', 'versions'],
+  putSettings: ['PUT /settings', 'account-flows:settings', 'password_reset_expiration'],
+  unsetSettings: ['POST /settings/unset', 'account-flows:settings', 'password_reset_expiration'],
+  testMail: ['POST /mail/test', 'account-flows:settings', 'ok'],
+  previewMail: ['GET /mail/preview', 'account-flows:read', 'subject'],
+  mailOutcome: ['GET /mail/outcome', 'account-flows:read', 'mail_id'],
+  runDoctor: ['POST /doctor', 'account-flows:support', 'ok'],
+  userStatus: ['POST /users/status', 'account-flows:read', 'cause'],
+  sendReset: ['POST /users/send-reset', 'account-flows:support', 'mail_id'],
+  inviteUser: ['POST /users/invite', 'account-flows:support', 'mail_id'],
+  sendVerification: ['POST /users/send-verification', 'account-flows:support', 'mail_id'],
+  endSessions: ['POST /users/end-sessions', 'account-flows:support', undefined],
+  verifyUser: ['POST /users/verify', 'account-flows:support', 'email'],
+  unverifyUser: ['POST /users/unverify', 'account-flows:support', 'email'],
+  forgetUser: ['POST /users/forget', 'account-flows:support', 'mails'],
+  listOutbox: ['GET /outbox', 'account-flows:read', 'mails'],
+  showMail: ['GET /outbox/mail', 'account-flows:read', 'mail_id'],
+  retryMails: ['POST /outbox/retry', 'account-flows:support', 'changed'],
+  purgeMails: ['POST /outbox/purge', 'account-flows:support', 'changed'],
+  listAudit: ['GET /audit', 'account-flows:read', 'events'],
+  explainLink: ['POST /links/explain', 'account-flows:read', 'state'],
+  rotateKeys: ['POST /keys/rotate', 'account-flows:settings', 'resealed'],
+} as const satisfies Rows

@@ -1,6 +1,5 @@
 import * as z from 'zod'
 import { newId } from '../crypto/token.ts'
-import type { SettingsKeeper } from '../settings/settings.ts'
 import { allSettings, type DefaultedName, type SettingTexts } from '../settings/table.ts'
 import { isRecorded } from './audit.ts'
 import {
@@ -9,7 +8,7 @@ import {
   operation,
   refusal,
   type AdminRequest,
-  type CommonParts,
+  type AdminParts,
 } from './operation.ts'
 import { count, flag, given, list, object, optional, text, TEXT, time, wireOf } from './schema.ts'
 
@@ -19,10 +18,7 @@ const settingTexts = z.strictObject(
       const masked = secret ? ' Shown as "***"; "***" sent back keeps it.' : ''
       const description = `${meaning} Expected: ${expected}.${masked}`
       const kind: z.ZodType = values ? z.enum([...values]) : text
-      return [
-        name,
-        kind.meta({ description, ...(byDefault !== undefined && { default: byDefault }) }),
-      ]
+      return [name, kind.meta({ description, default: byDefault })]
     }),
   ),
 )
@@ -68,35 +64,38 @@ export const SettingsHistory = object('The last versions, newest first: the firs
   versions: z.array(SettingsVersion),
 })
 
-export interface SettingsParts extends CommonParts {
-  settingsKeeper: SettingsKeeper
-}
+export type KeysRotation = z.infer<typeof KeysRotation>
+export const KeysRotation = object(
+  'All secrets are now encrypted with the first key of the ring.',
+  {
+    resealed: list(text, 'Settings that another key had encrypted.'),
+    unreadable: list(text, 'Settings that no key of the ring decrypts: set them again.'),
+    keys: count.describe('How many keys the ring has.'),
+    old_keys_needed_until: optional(
+      time,
+      'Until this time, verification links may need the other keys of the ring.',
+    ),
+  },
+)
 
 const dryRun = flag
   .default(false)
   .describe('Checks everything and changes nothing. The answer shows the result.')
 
-export const REFUSALS = {
-  stale: refusal(
-    412,
-    'stale_settings',
-    'Nothing was changed: the settings were changed since you read them (If-Match). Read them again.',
-  ),
-  unreadable: refusal(
-    409,
-    'settings_unreadable',
-    'Nothing was changed: the stored settings cannot be read. Repair the record in the database, or delete it (docs/settings.md).',
-  ),
+const STALE =
+  'Nothing was changed: the settings were changed since you read them (If-Match). Read them again.'
+const UNREADABLE =
+  'Nothing was changed: the stored settings cannot be read. Repair the record in the database, or delete it (docs/settings.md).'
+const REFUSALS = {
+  stale: refusal(412, 'stale_settings', STALE),
+  unreadable: refusal(409, 'settings_unreadable', UNREADABLE),
 }
 
 export const settingsOperations = {
   getSettings: operation({
-    route: 'GET /settings',
-    scope: 'account-flows:read',
     summary: 'The settings in force.',
     answer: SettingsInForce,
-    etag: true,
-    async run({ tag }, { settingsKeeper, clock }: SettingsParts) {
+    async run({ tag }, { settingsKeeper, clock }) {
       const { settings, etag } = await inTime(clock, settingsKeeper.read())
       tag(etag)
       return inForce(settings)
@@ -104,12 +103,9 @@ export const settingsOperations = {
   }),
 
   settingsHistory: operation({
-    route: 'GET /settings/history',
-    scope: 'account-flows:read',
     summary: 'The last 20 versions of the settings: who changed what.',
     answer: SettingsHistory,
-    etag: true,
-    async run({ tag }, { settingsKeeper, clock }: SettingsParts) {
+    async run({ tag }, { settingsKeeper, clock }) {
       const history = await inTime(clock, settingsKeeper.history())
       if (history === 'unreadable') return REFUSALS.unreadable
       tag(history.etag)
@@ -121,8 +117,6 @@ export const settingsOperations = {
   }),
 
   putSettings: operation({
-    route: 'PUT /settings',
-    scope: 'account-flows:settings',
     summary: 'Changes settings: all keys are checked, then all are applied, or none.',
     query: z.strictObject({
       unset: optional(
@@ -133,8 +127,7 @@ export const settingsOperations = {
     }),
     body: Settings,
     answer: SettingsInForce,
-    etag: true,
-    async run(request, parts: SettingsParts) {
+    async run(request, parts) {
       const { body, query } = request
       const both = (query.unset ?? []).filter((key) => key in body)
       const expected = 'a value, or to be unset'
@@ -145,17 +138,30 @@ export const settingsOperations = {
   }),
 
   unsetSettings: operation({
-    route: 'POST /settings/unset',
-    scope: 'account-flows:settings',
     summary: 'Sets settings back to their defaults, or to no value if there is no default.',
     query: z.strictObject({
       key: z.array(given, TEXT).describe('Name of a setting; may be repeated.'),
       dry_run: dryRun,
     }),
     answer: SettingsInForce,
-    etag: true,
-    run: (request, parts: SettingsParts) =>
-      changeSettings(withoutValues(request.query.key), request, parts),
+    run: (request, parts) => changeSettings(withoutValues(request.query.key), request, parts),
+  }),
+}
+
+export const keysOperations = {
+  rotateKeys: operation({
+    summary: 'Encrypts the stored secrets with the first key of the ring. Audited.',
+    answer: KeysRotation,
+    async run({ actor, record }, { secrets, store, settingsKeeper, clock }) {
+      await record('keys_rotate')
+      const keys = secrets.length
+      // A verification link may be signed with any key of the ring.
+      const oldKeysNeededUntil =
+        keys > 1 ? await store.verificationTokens.latestExpiry(clock.now()) : undefined
+      const outcome = await settingsKeeper.reseal({ by: { actor, at: clock.now() } })
+      if (outcome === 'unreadable') return REFUSALS.unreadable
+      return wireOf(KeysRotation, { ...outcome, keys, oldKeysNeededUntil })
+    },
   }),
 }
 
@@ -167,7 +173,7 @@ function withoutValues(keys: string[] = []): Record<string, undefined> {
 async function changeSettings(
   wanted: Record<string, unknown>,
   request: Omit<AdminRequest<{ dry_run: boolean }>, 'body'>,
-  parts: SettingsParts,
+  parts: AdminParts,
 ) {
   const { actor, requester, ifMatch, record } = request
   const { settingsKeeper, audit, clock, log } = parts

@@ -1,14 +1,12 @@
 import * as z from 'zod'
-import type { SessionCutoffs } from '../store/cutoffs.ts'
 import type { User } from '../contract/index.ts'
-import { whyNoMail } from '../flows/account.ts'
-import type { ClientNotifications } from '../flows/password-changed.ts'
-import type { ClientLogout, ClientLogoutState } from '../store/index.ts'
+import type { ClientLogout, ClientLogoutState, SessionCutoffs } from '../store/index.ts'
 import { AuditEvent } from './audit.ts'
-import { Diagnosis, diagnosisOf } from './causes.ts'
-import { diagnose, mailHistory, type HistoryParts, type MailHistory } from './diagnosis.ts'
+import { Diagnosis } from './causes.ts'
+import { diagnose, hintsOf, mailHistory } from './diagnosis.ts'
 import { Link, linksOf } from './links.ts'
 import { MailJob } from './mails.ts'
+import type { AdminParts } from './operation.ts'
 import { count, list, object, optional, text, time, wireOf } from './schema.ts'
 
 export type UserStatus = z.infer<typeof UserStatus>
@@ -29,7 +27,7 @@ export const UserStatus = object('What support needs to know of an account.', {
         ended_at: time,
         notified: count.describe('They signed the person out.'),
         waiting: count.describe('They will be told.'),
-        failed: count.describe('They were not told, and nobody tries again. See the hints.'),
+        failed: count.describe('They were not told, and there is no other attempt. See the hints.'),
         not_notified: count.describe('They cannot be told: they have no `backchannel_logout_uri`.'),
       },
     ),
@@ -40,16 +38,9 @@ export const UserStatus = object('What support needs to know of an account.', {
   events: list(AuditEvent, 'Newest first.'),
 })
 
-export interface StatusParts extends HistoryParts {
-  clientsOf: ClientNotifications['clientsOf']
-}
-
 const MAX_EVENTS = 20
 
-export async function statusOf(
-  parts: StatusParts,
-  user: User,
-): Promise<z.input<typeof UserStatus>> {
+export async function readUserStatus(parts: AdminParts, user: User) {
   const { store, clientsOf } = parts
   const { id, username, email, emailVerified, disabled, passwordHash } = user
   const [history, links, events, ended, clients] = await Promise.all([
@@ -75,22 +66,6 @@ export async function statusOf(
     mails: history.mails.map((mail) => wireOf(MailJob, { ...mail, username })),
     events: events.map((event) => wireOf(AuditEvent, { ...event, username })),
   })
-}
-
-/** All that may keep the account from a mail. */
-function hintsOf(history: MailHistory): string[] {
-  const { disabled, email, emailVerified, passwordHash } = history.user
-  const isVerified = emailVerified ? 'verified' : 'unverified'
-  const causes = [
-    history.canSend ? undefined : 'mail_server_down',
-    disabled ? 'disabled' : undefined,
-    whyNoMail({ email, disabled: false }),
-    passwordHash === undefined ? 'no_password' : email === undefined ? undefined : isVerified,
-  ] as const
-  const hints = causes.flatMap((cause) => (cause ? diagnosisOf(cause, history).summary : []))
-  return history.mails.some(({ state }) => state === 'dead')
-    ? [...hints, 'There are dead letters. See their reasons, then use account-flows outbox retry.']
-    : hints
 }
 
 // A cutoff of tokens ends sessions too, so the later of both counts.

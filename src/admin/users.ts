@@ -1,21 +1,14 @@
-import type * as z from 'zod'
-import type { EndedAccount, Requester, User } from '../contract/index.ts'
+import * as z from 'zod'
+import type { Requester, User, UserStore } from '../contract/index.ts'
 import type { LinkKind } from '../contract/mail-kinds.ts'
 import { newId } from '../crypto/token.ts'
-import type { Invitation, InvitationRefusal } from '../flows/invitation.ts'
+import type { InvitationRefusal } from '../flows/invitation.ts'
 import { requestMail } from '../jobs/request.ts'
-import type { MailOutbox } from '../store/index.ts'
+import { isRecorded } from './audit.ts'
 import { AccountQuery, findAccount } from './find-account.ts'
-import {
-  operation,
-  refusal,
-  type AdminCaller,
-  type AdminRequest,
-  type Problem,
-} from './operation.ts'
+import { operation, refusal, type AdminParts, type AdminRequest } from './operation.ts'
 import { count, given, object, optional, text, wireOf } from './schema.ts'
-import { statusOf, UserStatus, type StatusParts } from './user-status.ts'
-import { changing, unverify, Verification, verify } from './verify-user.ts'
+import { readUserStatus, UserStatus } from './user-status.ts'
 
 export type Accepted = z.infer<typeof Accepted>
 export const Accepted = object('A mail was asked for.', {
@@ -60,36 +53,31 @@ export const ForgottenAccount = object('How many records of the account were rem
   ),
 })
 
-export interface UserParts extends StatusParts {
-  /** Jobs are added here, so that the workers notice them. */
-  outbox: Pick<MailOutbox, 'add'>
-  invite: Invitation['invite']
-  endSessions(accountId: string): Promise<EndedAccount>
-}
+export type Verification = z.infer<typeof Verification>
+export const Verification = object('What became of the address of an account.', {
+  email: text,
+  changed: z.boolean().describe('false: it was in this state before.'),
+})
 
-const MAILS = { scope: 'account-flows:support', answer: Accepted, status: 202 } as const
+const MAILS = { answer: Accepted, status: 202 } as const
 
 export const userOperations = {
   userStatus: operation({
-    route: 'POST /users/status',
-    scope: 'account-flows:read',
     summary:
       'An account, its links and mails, and why it got no mail. Also by an unverified address, if the user store supports it. Audited.',
     answer: UserStatus,
     // This changes nothing in the account, so an unverified address may find it.
-    ...onAccount('user_status', (user, _, parts) => statusOf(parts, user), true),
+    ...onAccount('user_status', (user, _, parts) => readUserStatus(parts, user), true),
   }),
 
   sendReset: operation({
     ...MAILS,
-    route: 'POST /users/send-reset',
     summary: 'Requests a reset link for the account. Audited.',
     ...onAccount('send_reset', ask('password_reset')),
   }),
 
   inviteUser: operation({
     ...MAILS,
-    route: 'POST /users/invite',
     summary:
       'Asks for an invitation of an account without a password, to its address. Found by an unverified address too, where the host can. Audited.',
     // The mail goes only to the address of the account, so an unverified address may find it.
@@ -98,14 +86,11 @@ export const userOperations = {
 
   sendVerification: operation({
     ...MAILS,
-    route: 'POST /users/send-verification',
     summary: 'Requests a verification link for the account. Audited.',
     ...onAccount('send_verification', ask('email_verification')),
   }),
 
   endSessions: operation({
-    route: 'POST /users/end-sessions',
-    scope: 'account-flows:support',
     summary:
       'Ends all sessions, grants and tokens of the account, and voids every link mailed to it. Audited.',
     answer: EndedSessions,
@@ -118,16 +103,12 @@ export const userOperations = {
   }),
 
   verifyUser: operation({
-    route: 'POST /users/verify',
-    scope: 'account-flows:support',
     summary: 'Makes the address of an account verified, without a mail. Audited.',
     answer: Verification,
     ...onAccount('user_verify', changing('user_verified', verify)),
   }),
 
   unverifyUser: operation({
-    route: 'POST /users/unverify',
-    scope: 'account-flows:support',
     summary:
       'Makes the address of an account unverified, if the user store supports it. Sessions and links stay. Audited.',
     answer: Verification,
@@ -135,14 +116,12 @@ export const userOperations = {
   }),
 
   forgetUser: operation({
-    route: 'POST /users/forget',
-    scope: 'account-flows:support',
     summary:
       'Erases the records about an account: mails, links, waiting logins, events. Actions of admins stay, without the id. Audited, without the id.',
     body: AccountId,
     answer: ForgottenAccount,
     // It looks up no user: the account may be gone. It records no id: that would be the next thing to forget.
-    async run({ body: { id }, record }, { store, clock, keyedHash }: UserParts) {
+    async run({ body: { id }, record }, { store, clock, keyedHash }) {
       const accountHash = keyedHash(id)
       await record('user_forget', { details: { account_hash: accountHash } })
       const forgotten = await store.forget(id, clock.now(), accountHash)
@@ -158,14 +137,11 @@ export const userOperations = {
   }),
 }
 
-type Work<Answer> = (user: User, caller: AdminCaller, parts: UserParts) => Promise<Answer>
+type Asked = AdminRequest<{}, AccountQuery>
+type Work<Answer> = (user: User, request: Asked, parts: AdminParts) => Promise<Answer>
 
-/** @param isAny - whether an unverified address may find the account. */
 function onAccount<Answer>(action: string, work: Work<Answer>, isAny = false) {
-  async function run(
-    request: AdminRequest<{}, AccountQuery>,
-    parts: UserParts,
-  ): Promise<Answer | Problem> {
+  async function run(request: Asked, parts: AdminParts) {
     const found = await findAccount(parts.users, request.body, isAny)
     if ('code' in found) return found
     await request.record(action, { accountId: found.id })
@@ -174,24 +150,31 @@ function onAccount<Answer>(action: string, work: Work<Answer>, isAny = false) {
   return { body: AccountQuery, run }
 }
 
+/** Changes an account, and records the change. The admin's request was recorded before. */
+function changing(action: string, change: typeof verify) {
+  return async (user: User, { record }: Asked, { users, log }: AdminParts) => {
+    const outcome = await change(users, user)
+    if ('code' in outcome || !outcome.changed) return outcome
+    const recorded = record(action, { accountId: user.id, details: { changed: 'true' } })
+    await isRecorded(log, recorded, 'a change of an account', { action })
+    return outcome
+  }
+}
+
 /** An admin asks for these mails: neither the language nor the browser is the reader's. */
 const byAdmin = ({ address, userAgent }: Requester) => ({ address, userAgent, isAdmin: true })
 
 function ask(kind: LinkKind): Work<Accepted> {
-  return async ({ id: accountId }, by, { outbox, settings, clock }) => {
+  return async ({ id: accountId }, { requester }, { outbox, settings, clock }) => {
     const id = newId()
-    const request = { id, kind, accountId, parameters: {}, requester: byAdmin(by.requester) }
-    await requestMail(outbox, request, settings(), clock.now())
+    const wanted = { id, kind, accountId, parameters: {}, requester: byAdmin(requester) }
+    await requestMail(outbox, wanted, settings(), clock.now())
     return { mail_id: id }
   }
 }
 
-async function invite(
-  { id }: User,
-  by: AdminCaller,
-  parts: UserParts,
-): Promise<Accepted | Problem> {
-  const invited = await parts.invite(id, {}, byAdmin(by.requester))
+async function invite({ id }: User, { requester }: Asked, parts: AdminParts) {
+  const invited = await parts.invite(id, {}, byAdmin(requester))
   if ('mailId' in invited) return { mail_id: invited.mailId }
   const title = `Nobody was invited: ${WHY[invited.refused]}`
   if (invited.refused === 'not_found') return refusal(404, 'unknown_account', title)
@@ -206,3 +189,37 @@ const WHY: Record<InvitationRefusal, string> = {
   has_password: 'the account has a password. Use user send-reset if it was forgotten.',
   unsupported: 'the users of this host have no setFirstPassword. Add it where your users are.',
 }
+
+/** A verified account needs none of the links that are under way. A login that waits goes on by its button. */
+async function verify(users: UserStore, { id, email, emailVerified }: User) {
+  if (email === undefined) return unchanged('no_address')
+  // An address that several accounts have verified names none of them, so no mail would be sent by it.
+  const isTaken = async () =>
+    (await users.findByVerifiedEmail(email)).some((holder) => holder.id !== id)
+  if (!emailVerified && (await isTaken())) return unchanged('address_taken')
+  const changed = await users.markEmailVerified(id, email)
+  // Another account may have verified it meanwhile. If two do so at once, both give way.
+  if (changed && (await isTaken()) && (await users.markEmailUnverified?.(id, email)))
+    return unchanged('address_taken')
+  const now = changed ? undefined : await users.findById(id)
+  const isSo = changed || (now?.emailVerified === true && now.email === email)
+  return isSo ? { email, changed } : unchanged('not_verified')
+}
+
+async function unverify(users: UserStore, { id, email }: User) {
+  if (!users.markEmailUnverified) return unchanged('unsupported')
+  if (email === undefined) return unchanged('no_address')
+  return { email, changed: await users.markEmailUnverified(id, email) }
+}
+
+const WHY_UNCHANGED = {
+  no_address: 'the account has no e-mail address. Add one in your user store.',
+  not_verified:
+    'the account is disabled, its address was changed just now, or another account has it. See user status.',
+  address_taken:
+    'another account has this verified address. With two, no mail could be sent to it. Correct one in your user store.',
+  unsupported: 'your user store has no markEmailUnverified. Change it there directly.',
+}
+
+const unchanged = (code: keyof typeof WHY_UNCHANGED) =>
+  refusal(409, code, `Nothing was changed: ${WHY_UNCHANGED[code]}`)

@@ -105,7 +105,7 @@ describe('"I never got the mail": user status answers with the cause and what to
     // As a phone writes it.
     await forgot(`${user.email.replace('p', 'P')} `)
     const after = await expectCause(user, 'unverified', send('send-verification', user))
-    expect(after.summary).to.match(/somebody typed it at \S+ and got no mail/)
+    expect(after.summary).to.match(/a request with it at \S+ got no mail/)
     await admin.verifyUser({ id: user.id })
     await expectCause(user, 'changed')
     await forgot(user.email)
@@ -281,7 +281,7 @@ describe('"I never got the mail": user status answers with the cause and what to
     await forgot(email)
     for (const { cause, summary } of await statuses()) {
       expect(cause).to.equal('ambiguous')
-      expect(summary).to.match(/somebody typed it at \S+ and got no mail/)
+      expect(summary).to.match(/a request with it at \S+ got no mail/)
     }
     const third = await addUser({ email: 'Shared@users.example', emailVerified: false })
     const all = [...both, third]
