@@ -17,7 +17,7 @@ import { CUTOFFS, cutoffStore } from './cutoffs.ts'
 import { KEY_RINGS, keyRings } from './key-rings.ts'
 import { RATE_LIMITS, rateLimits } from './limits.ts'
 import { mailOutbox } from './outbox.ts'
-import { PROVIDER_RECORDS, providerRecords } from './provider-records.ts'
+import { PROVIDER_RECORDS } from './provider-records.ts'
 import { SETTINGS, settingsStore } from './settings.ts'
 import { resetTokens, verificationTokens } from './token-stores.ts'
 
@@ -78,7 +78,8 @@ function openStore(store: RecordStore, clock: Clock) {
     settings: settingsStore(records),
     limits: rateLimits(records, clock),
     keyRings: keyRings(records, now),
-    providerRecords: providerRecords(records),
+    /** Oidc-provider's records. Finding treats a damaged one as absent; changing one throws. */
+    providerRecords: tableOf(records, PROVIDER_RECORDS),
     /** Creates collections and indexes; idempotent, and safe when several processes start at once. */
     start: () => store.start(ALL_KINDS),
     /** Removes expired records, if the database does not do so itself. */
