@@ -1,6 +1,5 @@
-/** The parts that all code for MongoDB shares: options, names of collections, indexes, and the meaning of errors. */
-import type { Collection, CollectionOptions, Db, Document, IndexDescription } from 'mongodb'
-import type { Kind } from '../record-store.ts'
+/** The parts that all code for MongoDB shares: options, indexes, and the meaning of errors. */
+import type { Collection, CollectionOptions, IndexDescription } from 'mongodb'
 import { AccountFlowsError } from '../../errors.ts'
 import { z } from 'zod'
 
@@ -18,22 +17,6 @@ export const operationOptions = {
   promoteLongs: true,
   useBigInt64: false,
 } satisfies CollectionOptions
-
-/** No dollar, no NUL, and short enough for the longest name in the 235 bytes of a sharded namespace. */
-const PREFIX = /^(?!system\.)[A-Za-z_][\w.-]{0,63}$/
-
-/**
- * The collection of each kind, with the same name at every host.
- *
- * @throws TypeError if MongoDB does not allow names with that prefix, or reserves them.
- */
-export function collectionsOf<T extends Document>(db: Db, prefix: string | undefined) {
-  if (prefix !== undefined && !(typeof prefix === 'string' && PREFIX.test(prefix)))
-    throw new TypeError(
-      'prefix must be 1 to 64 letters, digits, "_", "-" and ".", begin with a letter or "_", and not with "system."; leave it out for none',
-    )
-  return ({ name }: Kind) => db.collection<T>(`${prefix ?? ''}${name}`, operationOptions)
-}
 
 export type NamedIndex = IndexDescription & { name: string }
 
@@ -54,8 +37,7 @@ export async function wrongIndexes(
   indexes: NamedIndex[],
 ): Promise<string[]> {
   const listed = await collection.indexes().catch((error: unknown) => {
-    if (serverErrorCode(error) === NAMESPACE_NOT_FOUND) return []
-    throw error
+    return serverErrorCode(error) === NAMESPACE_NOT_FOUND ? [] : refuse(error)
   })
   const found = new Set(listed.map(definitionOf))
   return [ofEveryCollection, ...indexes]
@@ -85,11 +67,11 @@ const OPTIONS = [
 export async function createIndexes(collection: IndexedCollection, indexes: NamedIndex[]) {
   const { db, collectionName: name } = collection
   await db.createCollection(name, { writeConcern: { w: 'majority' } }).catch((error: unknown) => {
-    if (serverErrorCode(error) !== NAMESPACE_EXISTS) throw error
+    if (serverErrorCode(error) !== NAMESPACE_EXISTS) refuse(error)
   })
   for (const index of indexes)
     await collection.createIndexes([index]).catch((error: unknown) => {
-      throw explained(error, name, index.name)
+      refuse(explained(error, name, index.name))
     })
 }
 
@@ -133,7 +115,7 @@ export async function duplicatesIn(command: Promise<unknown>): Promise<Set<numbe
   } catch (error) {
     const failures = [error instanceof Error && Reflect.get(error, 'writeErrors')].flat()
     const { data: duplicates } = Duplicates.safeParse(failures)
-    if (!duplicates) throw error
+    if (!duplicates) refuse(error)
     return new Set(duplicates.map(({ index }) => index))
   }
 }
@@ -170,26 +152,15 @@ const CODES = new Set<unknown>([
 const SOCKET_CODES = /^(EPIPE|ECONN(RESET|ABORTED)|ETIMEDOUT|E(HOST|NET)UNREACH|ERR_STREAM_\w+)$/
 
 /**
- * Wraps an object so that its methods throw `ERR_STORE_UNAVAILABLE` if MongoDB cannot be reached or does not answer in time. A write that
- * failed so may still have been done. All methods must return promises.
+ * Throws the error of a command.
+ *
+ * @throws AccountFlowsError `ERR_STORE_UNAVAILABLE` if MongoDB cannot be reached or does not answer in time; every other error as it is.
  */
-export function withUnavailable<T extends object>(port: T): T {
-  const members = Object.entries(port).map(([name, member]: [string, unknown]) => {
-    if (typeof member !== 'function') return [name, member]
-    const translated = async (...args: unknown[]): Promise<unknown> => {
-      try {
-        return await Reflect.apply(member, undefined, args)
-      } catch (error) {
-        if (!isUnavailable(error)) throw error
-        // The driver's message is left out: it contains the address of the database.
-        const message = `MongoDB cannot be reached, or does not answer in time (${error.name})`
-        throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', message, { cause: error })
-      }
-    }
-    return [name, translated]
-  })
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the same members
-  return Object.fromEntries(members) as T
+export function refuse(error: unknown): never {
+  if (!isUnavailable(error)) throw error
+  // The driver's message is left out: it contains the address of the database.
+  const message = `MongoDB cannot be reached, or does not answer in time (${error.name})`
+  throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', message, { cause: error })
 }
 
 // Compares names and does not use `instanceof`: the host's driver may be another copy of the package.

@@ -9,15 +9,8 @@ import {
   type Change,
   type Kind,
   type RecordStore,
-  type Stored,
 } from '../record-store.ts'
-import {
-  collectionsOf,
-  createIndexes,
-  duplicatesIn,
-  withUnavailable,
-  wrongIndexes,
-} from './driver.ts'
+import { createIndexes, duplicatesIn, operationOptions, refuse, wrongIndexes } from './driver.ts'
 import {
   documentOf,
   filterOf,
@@ -34,6 +27,9 @@ export interface MongoDatabase {
   command(command: object, options?: object): Promise<object>
 }
 
+/** No dollar, no NUL, and short enough for the longest name in the 235 bytes of a sharded namespace. */
+const PREFIX = /^(?!system\.)[A-Za-z_][\w.-]{0,63}$/
+
 /**
  * Keeps each kind in a collection, under the names of its fields. `_rev` and `_was` are the two revisions. An absent field is `null`,
  * except for unique fields. Reads come from the primary and writes go to the majority, whatever the host chose for its `Db`.
@@ -45,11 +41,16 @@ export function mongoStore(
   database: MongoDatabase,
   { prefix }: { prefix?: string | undefined } = {},
 ): RecordStore {
+  if (prefix !== undefined && !(typeof prefix === 'string' && PREFIX.test(prefix)))
+    throw new TypeError(
+      'prefix must be 1 to 64 letters, digits, "_", "-" and ".", begin with a letter or "_", and not with "system."; leave it out for none',
+    )
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it is what the host got from the driver
   const db = database as Db
-  const collectionOf = collectionsOf<Kept>(db, prefix)
+  const collectionOf = ({ name }: Kind) =>
+    db.collection<Kept>(`${prefix ?? ''}${name}`, operationOptions)
 
-  return withUnavailable<RecordStore>({
+  return {
     purges: true,
 
     async start(kinds) {
@@ -62,7 +63,8 @@ export function mongoStore(
     },
 
     async now() {
-      const { localTime } = await db.command({ hello: 1 }, { readPreference: 'primary' })
+      const hello = db.command({ hello: 1 }, { readPreference: 'primary' })
+      const { localTime } = await hello.catch(refuse)
       if (localTime instanceof Date) return localTime
       throw new Error('MongoDB did not tell its time')
     },
@@ -74,7 +76,7 @@ export function mongoStore(
       const options = { limit: query.limit, sort: sortOf(query) }
       // This store creates text ids only, so other documents are not its own.
       const filter = { $and: [{ _id: { $type: 'string' as const } }, filterOf(query)] }
-      const found = await collectionOf(kind).find(filter, options).toArray()
+      const found = await collectionOf(kind).find(filter, options).toArray().catch(refuse)
       return found.map((kept) => toldOf(kind, kept))
     },
 
@@ -89,16 +91,17 @@ export function mongoStore(
       const all = new Set(done.flat())
       return changes.map((change) => all.has(change))
     },
-  })
+  }
 }
 
 async function read(collection: Collection<Kept>, kind: Kind, ids: readonly string[]) {
-  if (ids.length === 0) return []
-  const found = new Map<string, Stored>()
-  const wanted = [...new Set(ids.map(keptText))]
-  for (const kept of await collection.find({ _id: { $in: wanted } }).toArray())
-    found.set(kept._id, toldOf(kind, kept))
-  return ids.map((id) => found.get(keptText(id)))
+  const wanted = ids.map(keptText)
+  const documents = await collection
+    .find({ _id: { $in: wanted } })
+    .toArray()
+    .catch(refuse)
+  const found = new Map(documents.map((kept) => [kept._id, toldOf(kind, kept)]))
+  return wanted.map((id) => found.get(id))
 }
 
 /** Inserts records, and overwrites or removes those of any revision. Returns the changes that were done. */
@@ -139,7 +142,8 @@ async function replace(collection: Collection<Kept>, kind: Kind, changes: Change
       ? { updateOne: { filter, update: updateOf(kind, document) } }
       : { deleteOne: { filter } }
   })
-  const { matchedCount, deletedCount } = await collection.bulkWrite(writes, { ordered: false })
+  const written = collection.bulkWrite(writes, { ordered: false })
+  const { matchedCount, deletedCount } = await written.catch(refuse)
   if (matchedCount + deletedCount === changes.length) return changes
   // The driver says how many were done, but not which.
   const ids = changes.map(({ id }) => id)

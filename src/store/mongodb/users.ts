@@ -7,7 +7,7 @@ import {
   createIndexes,
   isDuplicateKey,
   operationOptions,
-  withUnavailable,
+  refuse,
   type NamedIndex,
 } from './driver.ts'
 
@@ -58,7 +58,8 @@ export function mongoUsers(collection: UserCollection): UserStore {
     pick: (users: User[], text: string) => Found,
   ) {
     const found = together(systemClock, async (texts: string[]) => {
-      const documents = await collection.find(await filterOf(texts), options).toArray()
+      const found = collection.find(await filterOf(texts), options)
+      const documents = await found.toArray().catch(refuse)
       const users = documents.map(toUser).filter((user) => user !== undefined)
       return texts.map((text) => pick(users, text))
     })
@@ -72,12 +73,11 @@ export function mongoUsers(collection: UserCollection): UserStore {
       return matchedCount === 1
     } catch (error) {
       // The host allows one user per verified address, and another user has this one.
-      if (isDuplicateKey(error)) return false
-      throw error
+      return isDuplicateKey(error) ? false : refuse(error)
     }
   }
 
-  return withUnavailable<UserStore>({
+  return {
     start: () => createIndexes(collection, indexes),
 
     findById: lookUp(hasIds, exactly, (users, id) => users.find((user) => user.id === id)),
@@ -99,10 +99,10 @@ export function mongoUsers(collection: UserCollection): UserStore {
     // The index of verified addresses begins with the address, so it serves this query too.
     findByEmail: lookUp((emails) => ({ email: { $in: emails } }), inAnyCase, withEmail),
 
-    replacePasswordHash: (id, expected, next) =>
+    replacePasswordHash: async (id, expected, next) =>
       isUpdated(id, { password_hash: text(expected) }, withPassword(next)),
 
-    setFirstPassword(id, email, hash) {
+    async setFirstPassword(id, email, hash) {
       const hasNone = { password_hash: { $in: [null, ''], $not: { $type: 'array' } } }
       return isUpdated(
         id,
@@ -111,12 +111,12 @@ export function mongoUsers(collection: UserCollection): UserStore {
       )
     },
 
-    markEmailVerified: (id, email) =>
+    markEmailVerified: async (id, email) =>
       isUpdated(id, { ...isEnabledWith(email), email_verified: { $ne: true } }, verified(true)),
 
-    markEmailUnverified: (id, email) =>
+    markEmailUnverified: async (id, email) =>
       isUpdated(id, { email: text(email), email_verified: true }, verified(false)),
-  })
+  }
 }
 
 /** For half of a surrogate pair, BSON would store another character, and the filter would match other users. */
