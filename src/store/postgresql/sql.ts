@@ -30,7 +30,7 @@ export const nameOf = (name: string) => `"${name.replaceAll('"', '""')}"`
 const LOCK = 718_281_828
 
 /** The indexes of a kind, by name, with their columns. */
-function indexesOf(kind: Kind, prefix: string) {
+export function indexesOf(kind: Kind, prefix: string) {
   const single = kind.purgedAt === undefined ? [] : [[kind.purgedAt]]
   const named = (fields: readonly string[], isUnique: boolean) => ({
     name: `${prefix}${kind.name}_${fields.join('_')}`,
@@ -42,9 +42,6 @@ function indexesOf(kind: Kind, prefix: string) {
     ...kind.unique.map((field) => named([field], true)),
   ]
 }
-
-export const indexNamesOf = (kind: Kind, prefix: string) =>
-  indexesOf(kind, prefix).map(({ name }) => name)
 
 /**
  * The statement that creates a table and its indexes, if they are missing. It does not lock existing ones: a backup may be reading them.

@@ -1,9 +1,9 @@
 /** Keeps records in PostgreSQL. It knows kinds and their fields, and never what a record means. */
 import { AccountFlowsError } from '../../errors.ts'
-import { checkQuery, keptText, type Kind, type RecordStore, type Stored } from '../record-store.ts'
+import { checkQuery, keptText, type Kind, type RecordStore } from '../record-store.ts'
 import {
   definitionOf,
-  indexNamesOf,
+  indexesOf,
   isRow,
   nameOf,
   type Row,
@@ -51,7 +51,8 @@ export function postgresStore(
         'SELECT indexname AS id FROM pg_indexes WHERE schemaname = ANY (current_schemas(false))',
       )
       const found = new Set(rows.map(({ id }) => id))
-      return kinds.flatMap((kind) => indexNamesOf(kind, prefix)).filter((name) => !found.has(name))
+      const names = kinds.flatMap((kind) => indexesOf(kind, prefix)).map(({ name }) => name)
+      return names.filter((name) => !found.has(name))
     },
 
     async isDurable() {
@@ -66,11 +67,10 @@ export function postgresStore(
     },
 
     async get(kind, ids) {
-      if (ids.length === 0) return []
-      const wanted = [...new Set(ids.map(keptText))]
+      const wanted = ids.map(keptText)
       const rows = await ask(`SELECT * FROM ${table(kind)} WHERE id = ANY($1::text[])`, wanted)
       const found = new Map(rows.map((row) => [row.id, toldOf(kind, row)]))
-      return ids.map((id): Stored | undefined => found.get(keptText(id)))
+      return wanted.map((id) => found.get(id))
     },
 
     async find(kind, query) {
