@@ -4,7 +4,7 @@ import type { SecretBox } from '../crypto/secret-box.ts'
 import { hashToken } from '../crypto/token.ts'
 import { setNewest } from '../store/bounded-map.ts'
 import type { ProviderRecord } from '../store/index.ts'
-import { pagesOf, type QueryOf, type Table } from '../store/table.ts'
+import { pagesOf, type Table } from '../store/table.ts'
 import { OAUTH_MODELS, accountStamp, type AccountAdapter } from './account-records.ts'
 
 /** Models whose records may never expire. */
@@ -134,8 +134,10 @@ function adapterOf(parts: Parts, model: string, found: Found): AccountAdapter {
 }
 
 /** Finds the records of any model with these values, page by page. */
-const pagesOfAll = (records: Table<ProviderRecord>, equal: QueryOf<ProviderRecord>['equal']) =>
-  pagesOf(records, { equal, after: { id: '' }, limit: PAGE })
+const pagesOfAll = (
+  records: Table<ProviderRecord>,
+  equal: { [N in 'accountId' | 'grantId' | 'uid' | 'userCode']?: string },
+) => pagesOf(records, { equal, after: { id: '' }, limit: PAGE })
 
 /** Finds the newest of two sessions with one uid: an older request may have saved an earlier session again. */
 async function findNewest(parts: Parts, model: string, field: 'uid' | 'userCode', value: string) {

@@ -76,8 +76,8 @@ async function swapAll(store: RecordStore, kind: Kind, changes: Change[]): Promi
   for (let left = [...new Set(sent)]; left.length > 0;) {
     // A command holds at most one change of each record.
     const firsts = new Map(left.toReversed().map((change) => [change.id, change]))
-    const now = left.filter((change) => firsts.get(change.id) === change)
-    left = left.filter((change) => firsts.get(change.id) !== change)
+    const now = [...firsts.values()]
+    left = left.filter((change) => !now.includes(change))
     const done = await swapOnce(store, kind, now)
     for (const [index, change] of now.entries()) answers.set(change, done[index] ?? false)
   }
@@ -114,36 +114,25 @@ async function alone(store: RecordStore, kind: Kind, change: Change): Promise<An
 const lost = () =>
   new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'the answer of the database was lost')
 
-/** Queries that ask for the same, each with another text in one field. */
-interface Group {
-  texts: Set<string>
-  found?: Promise<Stored[]>
-}
-
-/** Sends queries that differ in one value only as one command. */
+/** Sends queries that differ in one text only as one command. */
 function findAll(store: RecordStore, kind: Kind, queries: Query[]): Promise<Stored[][]> {
-  const groups = new Map<string, Group>()
-  const asked = queries.map((query) => {
+  const groups = new Map<string, { texts: Set<string>; found?: Promise<Stored[]> }>()
+  const answers = queries.map(async (query) => {
     const { equal = {}, ...rest } = query
     const [[field, text] = [], ...others] = Object.entries(equal)
-    if (field === undefined || typeof text !== 'string' || others.length > 0) return { query }
+    if (field === undefined || typeof text !== 'string' || others.length > 0)
+      return store.find(kind, query)
     const key = JSON.stringify([field, rest])
     const group = groups.get(key) ?? { texts: new Set() }
     groups.set(key, group)
     group.texts.add(text)
-    return { query, one: { field, text, group } }
-  })
-  const answers = asked.map(async ({ query, one }) => {
-    if (!one) return store.find(kind, query)
-    const { field, text, group } = one
+    // By then, the others of this turn are in their groups.
+    await Promise.resolve()
     const texts = [...group.texts]
     if (texts.length === 1) return (group.found ??= store.find(kind, query))
     const limit = query.limit * texts.length
-    const found = await (group.found ??= store.find(kind, {
-      ...query,
-      equal: { [field]: texts },
-      limit,
-    }))
+    const ofAll = { ...query, equal: { [field]: texts }, limit }
+    const found = await (group.found ??= store.find(kind, ofAll))
     const own = found.filter(({ fields }) => fields?.[field] === text).slice(0, query.limit)
     // A damaged record does not show which query it belongs to. At the limit, records of other queries may have taken the places of this
     // one's.
