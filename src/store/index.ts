@@ -5,7 +5,7 @@
 import type { Change, Kind, RecordStore } from './record-store.ts'
 import { AUDIT_EVENTS, auditLog } from './audit.ts'
 import { CLIENT_LOGOUTS, clientLogouts } from './client-logouts.ts'
-import type { KindOf } from './kind.ts'
+import { snakeCase, type KindOf } from './kind.ts'
 import { NOT_ME_TOKENS, notMeTokens } from './not-me-tokens.ts'
 import { MAIL_OUTBOX, isHeldAt } from './outbox-record.ts'
 import { PENDING_LOGINS, pendingLogins } from './logins.ts'
@@ -138,7 +138,7 @@ async function forgetAccount(records: Records, accountId: string, at: Date, acco
     kept: (record: T) => T | undefined = () => undefined,
   ): Promise<number> {
     const table = tableOf(records, kind)
-    const equal = { [kind.nameOf(owner)]: accountId }
+    const equal = { [snakeCase(owner)]: accountId }
     const seen = new Set<string>()
     let erased = 0
     for (;;) {

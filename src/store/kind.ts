@@ -1,7 +1,7 @@
 /** Defines the kinds: each maps a TypeScript record to the fields of a `Kind`. */
 import type { FieldType, Fields, Stored } from './record-store.ts'
 import { AccountFlowsError } from '../errors.ts'
-import type { ChangedKind } from './records.ts'
+import type { ChangedKind, Handling } from './records.ts'
 
 /** The value type for each field type. */
 interface Values {
@@ -37,10 +37,7 @@ export type RecordWith<F extends TypesOf> = { id: string } & {
   -readonly [N in keyof F as undefined extends ValueOf<F[N]> ? N : never]?: ValueOf<F[N]>
 }
 
-interface Definition<F extends TypesOf> extends Pick<
-  ChangedKind,
-  'name' | 'isRemembered' | 'isMostlyNew'
-> {
+interface Definition<F extends TypesOf> extends Pick<ChangedKind, 'name' | keyof Handling> {
   fields: F
   indexes?: readonly (readonly (keyof F & string)[])[]
   unique?: readonly (keyof F & string)[]
@@ -48,21 +45,16 @@ interface Definition<F extends TypesOf> extends Pick<
   purgedAt?: keyof F & string
   /** Checks what must be true of a whole record, besides the types of its fields. */
   isWhole?(record: RecordWith<F>): boolean
-  /** A change treats a damaged record as absent, and begins anew. Otherwise it throws. */
-  damagedIsNone?: boolean
 }
 
 /** A kind whose records have this type. */
 export interface KindOf<T extends { id: string }> extends ChangedKind {
-  /** The name under which a field is stored. */
-  nameOf(field: string): string
   /** The fields of a record, without those that are `undefined`. */
   toFields(record: Omit<T, 'id'>): Fields
   /** `undefined`: the record is damaged. */
   read(stored: Stored): T | undefined
   /** @throws AccountFlowsError if the record is damaged. */
   toRecord(stored: Stored): T
-  damagedIsNone?: boolean
 }
 
 /** The records of a kind. */
@@ -94,8 +86,6 @@ export function kindOf<const F extends TypesOf>(definition: Definition<F>): Kind
     unique: unique.map(snakeCase),
     ...(insertedAt !== undefined && { insertedAt: snakeCase(insertedAt) }),
     ...(purgedAt !== undefined && { purgedAt: snakeCase(purgedAt) }),
-
-    nameOf: snakeCase,
 
     toFields(record) {
       const named = names.map(([field, stored]) => [stored, Reflect.get(record, field)])

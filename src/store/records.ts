@@ -89,11 +89,17 @@ interface Waiting {
   reject(error: unknown): void
 }
 
-/**
- * `isRemembered`: the process keeps the state after its last change, and need not read it. `isMostlyNew`: the first try inserts an unknown
- * record without reading it.
- */
-export type ChangedKind = Kind & { isRemembered?: boolean; isMostlyNew?: boolean }
+/** How the records of a kind are changed. */
+export interface Handling {
+  /** The process keeps the state after its last change, and need not read it. */
+  isRemembered?: boolean
+  /** The first try inserts an unknown record without reading it. */
+  isMostlyNew?: boolean
+  /** A damaged record counts as absent, and begins anew. Otherwise a change of it throws. */
+  damagedIsNone?: boolean
+}
+
+export type ChangedKind = Kind & Handling
 
 const keyOf = ({ name }: Kind, id: string) => JSON.stringify([name, id])
 
