@@ -3,10 +3,7 @@ import type { Collection, CollectionOptions, IndexDescription } from 'mongodb'
 import { AccountFlowsError } from '../../errors.ts'
 import { z } from 'zod'
 
-/**
- * The options of every operation, whatever the host chose for its own. Reads see every earlier answered write. Values come back as the
- * types that the code expects.
- */
+/** The options of every operation, whatever the host chose. Reads see every answered write; values come back as the expected types. */
 export const operationOptions = {
   writeConcern: { w: 'majority' },
   readConcern: { level: 'local' },
@@ -28,8 +25,8 @@ interface IndexedCollection {
 
 const NAMESPACE_NOT_FOUND = 26
 const NAMESPACE_EXISTS = 48
-const INDEX_OPTIONS_CONFLICT = 85
-const INDEX_KEY_SPECS_CONFLICT = 86
+/** The name or the keys of the index belong to one with other options. */
+const INDEX_CONFLICTS = new Set<unknown>([85, 86])
 
 /** Returns the indexes that are missing or have other options, as `collection.index`. If there is no collection, it returns all of them. */
 export async function wrongIndexes(
@@ -76,21 +73,14 @@ export async function createIndexes(collection: IndexedCollection, indexes: Name
 }
 
 function explained(error: unknown, collection: string, index: string): unknown {
-  const subject = `The index "${index}" of the collection "${collection}" cannot be created`
-  // The server's message is left out: it quotes the value, which may be a username.
-  if (isDuplicateKey(error))
-    return new AccountFlowsError(
-      'ERR_STORE_INDEX',
-      `${subject}: several documents have the same value. Make the values unique, then start again.`,
-    )
-  const code = serverErrorCode(error)
-  if (code !== INDEX_OPTIONS_CONFLICT && code !== INDEX_KEY_SPECS_CONFLICT) return error
-  return new AccountFlowsError(
-    'ERR_STORE_INDEX',
-    `${subject}: one with other options exists. Drop it (db.${collection}.getIndexes() lists its name) and start ` +
-      'again: it is created anew.',
-    { cause: error },
-  )
+  const isDuplicate = isDuplicateKey(error)
+  if (!isDuplicate && !INDEX_CONFLICTS.has(serverErrorCode(error))) return error
+  const reason = isDuplicate
+    ? 'several documents have the same value. Make the values unique, then start again.'
+    : `one with other options exists. Drop it (db.${collection}.getIndexes() lists its name) and start again: it is created anew.`
+  const message = `The index "${index}" of the collection "${collection}" cannot be created: ${reason}`
+  // The server's message about a duplicate is left out: it quotes the value, which may be a username.
+  return new AccountFlowsError('ERR_STORE_INDEX', message, isDuplicate ? {} : { cause: error })
 }
 
 const DUPLICATE_KEY = 11000
@@ -105,8 +95,8 @@ export function isDuplicateKey(error: unknown): error is Error {
 }
 
 /**
- * Returns the places of the writes whose key was taken, in an unordered command with many writes. The other writes are done. Other failures
- * are thrown, such as a failed write concern, for which the driver names no failed writes.
+ * Returns the places of the writes whose key was taken, in an unordered command with many writes. The others are done. Other failures are
+ * thrown, such as a failed write concern.
  */
 export async function duplicatesIn(command: Promise<unknown>): Promise<Set<number>> {
   try {
@@ -124,21 +114,8 @@ const Duplicates = z
   .array(z.object({ code: z.literal(DUPLICATE_KEY), index: z.number() }))
   .nonempty()
 
-const NAMES = new Set([
-  'MongoClientClosedError',
-  'MongoExpiredSessionError',
-  'MongoNetworkError',
-  'MongoNetworkTimeoutError',
-  'MongoNotConnectedError',
-  'MongoOperationTimeoutError',
-  'MongoPoolClearedError',
-  'MongoPoolClosedError',
-  'MongoServerClosedError',
-  'MongoServerSelectionError',
-  'MongoTopologyClosedError',
-  'MongoWaitQueueTimeoutError',
-  'PoolClearedOnNetworkError',
-])
+/** The driver's errors of connections, sessions and time. */
+const NAMES = /Network|Closed|Cleared|NotConnected|ServerSelection|Timeout|ExpiredSession/
 
 /** By the time that these reach the code, the driver has tried again if it may. */
 const LABELS = ['RetryableWriteError', 'SystemOverloadedError']
@@ -151,11 +128,7 @@ const CODES = new Set<unknown>([
 /** The driver passes these errors on when a socket breaks while it writes. */
 const SOCKET_CODES = /^(EPIPE|ECONN(RESET|ABORTED)|ETIMEDOUT|E(HOST|NET)UNREACH|ERR_STREAM_\w+)$/
 
-/**
- * Throws the error of a command.
- *
- * @throws AccountFlowsError `ERR_STORE_UNAVAILABLE` if MongoDB cannot be reached or does not answer in time; every other error as it is.
- */
+/** Throws `ERR_STORE_UNAVAILABLE` if MongoDB cannot be reached or does not answer in time, and every other error as it is. */
 export function refuse(error: unknown): never {
   if (!isUnavailable(error)) throw error
   // The driver's message is left out: it contains the address of the database.
@@ -169,7 +142,7 @@ function isUnavailable(error: unknown): error is Error {
   const code = serverErrorCode(error)
   const labels: unknown = Reflect.get(error, 'errorLabels')
   return (
-    NAMES.has(error.name) ||
+    NAMES.test(error.name) ||
     CODES.has(code) ||
     (typeof code === 'string' && SOCKET_CODES.test(code)) ||
     (Array.isArray(labels) && LABELS.some((label) => labels.includes(label))) ||
