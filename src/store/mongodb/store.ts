@@ -83,9 +83,9 @@ export function mongoStore(
     async swap(kind, changes) {
       const collection = collectionOf(kind)
       const isNew = ({ revision }: Change) => revision === undefined || revision === ANY
-      const [news, others] = [changes.filter(isNew), changes.filter((one) => !isNew(one))]
+      const others = changes.filter((change) => !isNew(change))
       const done = await Promise.all([
-        insert(collection, kind, news),
+        insert(collection, kind, changes.filter(isNew)),
         replace(collection, kind, others),
       ])
       const all = new Set(done.flat())
@@ -105,18 +105,14 @@ async function read(collection: Collection<Kept>, kind: Kind, ids: readonly stri
 }
 
 /** Inserts records, and overwrites or removes those of any revision. Returns the changes that were done. */
-async function insert(
-  collection: Collection<Kept>,
-  kind: Kind,
-  changes: Change[],
-): Promise<Change[]> {
+async function insert(kept: Collection<Kept>, kind: Kind, changes: Change[]): Promise<Change[]> {
   if (changes.length === 0) return []
   const writes = changes.map((change) => insertion(kind, change))
-  const taken = await duplicatesIn(collection.bulkWrite(writes, { ordered: false }))
+  const taken = await duplicatesIn(kept.bulkWrite(writes, { ordered: false }))
   // When two changes overwrite a record that does not exist yet, the later one finds it on the second try.
   const again = changes.filter(({ revision }, index) => taken.has(index) && revision === ANY)
   const done = changes.filter((_, index) => !taken.has(index))
-  return [...done, ...(await insert(collection, kind, again))]
+  return [...done, ...(await insert(kept, kind, again))]
 }
 
 function insertion(kind: Kind, change: Change): AnyBulkWriteOperation<Kept> {

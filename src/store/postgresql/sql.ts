@@ -26,7 +26,7 @@ const typeOf = (type: FieldType) => TYPES[type].replace(' COLLATE "C"', '')
 
 export const nameOf = (name: string) => `"${name.replaceAll('"', '""')}"`
 
-/** An arbitrary number: processes that start use this lock to take turns. */
+/** An arbitrary number. */
 const LOCK = 718_281_828
 
 /** The indexes of a kind, by name, with their columns. */
@@ -44,8 +44,8 @@ export function indexesOf(kind: Kind, prefix: string) {
 }
 
 /**
- * The statement that creates a table and its indexes, if they are missing. It does not lock existing ones: a backup may be reading them.
- * Processes run it one after the other, because two that create the same name at once would fail.
+ * Creates a table and its indexes, if they are missing. It does not lock existing ones: a backup may be reading them. Processes take turns,
+ * because two that create the same name at once would fail.
  */
 export function definitionOf(kind: Kind, prefix: string): string {
   const table = nameOf(prefix + kind.name)
@@ -150,17 +150,12 @@ function sortOf({ revision, next }: Change): Sort {
   return revision === ANY ? 'overwrite' : 'update'
 }
 
-/**
- * Returns a statement for each sort of change, and its input. Each statement returns the ids that were done. It locks rows in the order of
- * their ids.
- */
+/** A statement for each sort of change, and its input. Each returns the ids that were done, and locks rows in the order of their ids. */
 export function swapsOf(kind: Kind, table: string, changes: readonly Change[]) {
-  const sorts = Object.entries(statementsOf(kind, table)).map(([sort, text]) => {
-    return { text, chosen: changes.filter((change) => sortOf(change) === sort) }
+  return Object.entries(statementsOf(kind, table)).flatMap(([sort, text]) => {
+    const chosen = changes.filter((change) => sortOf(change) === sort)
+    return chosen.length > 0 ? [{ text, given: rowsOf(kind, chosen) }] : []
   })
-  return sorts
-    .filter(({ chosen }) => chosen.length > 0)
-    .map(({ text, chosen }) => ({ text, given: rowsOf(kind, chosen) }))
 }
 
 function statementsOf(kind: Kind, table: string): Record<Sort, string> {

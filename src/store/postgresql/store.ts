@@ -90,18 +90,12 @@ export function postgresStore(
 }
 
 const SQLSTATE = /^(?:\d[\dA-Z]|F0|HV|P0|XX)[\dA-Z]{3}$/
-/**
- * The SQLSTATE of a failed connection, of missing resources, of an operator's intervention, of a system error, or of a read-only standby.
- */
+/** A failed connection, missing resources, an operator's intervention, a system error, a read-only standby. */
 const UNAVAILABLE = /^(?:08|53|57|58|25006)/
 /** A deadlock, or two transactions that cannot be put in an order. */
 const ENDED_FOR_ANOTHER = new Set(['40P01', '40001'])
 
-/**
- * Returns the answer of the database. A statement that was ended in favour of another one is sent again.
- *
- * @throws AccountFlowsError `ERR_STORE_UNAVAILABLE` if the database cannot be reached; every other error as it is.
- */
+/** @throws AccountFlowsError `ERR_STORE_UNAVAILABLE` if the database cannot be reached; every other error as it is. */
 async function answeredBy<T>(ask: () => Promise<T>, turns: number): Promise<T> {
   try {
     return await ask()
