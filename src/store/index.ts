@@ -1,7 +1,4 @@
-/**
- * All the data that the flows keep. Each kind of record has a file with its fields, their meaning and their changes; a `RecordStore` keeps
- * the records. This folder knows no flow, no mail and no page. Only the database folders know a database.
- */
+/** All the data that the flows keep, in one store. */
 import type { Change, Kind, RecordStore } from './record-store.ts'
 import { AUDIT_EVENTS, auditLog } from './audit.ts'
 import { CLIENT_LOGOUTS, clientLogouts } from './client-logouts.ts'
@@ -35,7 +32,6 @@ export type * from './settings.ts'
 export type * from './token-stores.ts'
 export type * from './tokens.ts'
 
-/** All kinds, in the order in which `start` prepares them. */
 export const ALL_KINDS: readonly Kind[] = [
   ...Object.values(KINDS),
   NOT_ME_TOKENS,
@@ -50,7 +46,6 @@ export const ALL_KINDS: readonly Kind[] = [
   PROVIDER_RECORDS,
 ]
 
-/** Everything that the flows store, in one store. */
 export type AccountFlowsStore = ReturnType<typeof openStore>
 
 const opened = new WeakMap<RecordStore, AccountFlowsStore>()
@@ -64,6 +59,7 @@ export function flowsStore(store: RecordStore, clock: Clock): AccountFlowsStore 
 
 function openStore(store: RecordStore, clock: Clock) {
   const records = createRecords(store, clock)
+  /** The time of the database. */
   const now = () => store.now()
   return {
     resetTokens: resetTokens(records, KINDS.resetTokens),
@@ -78,13 +74,9 @@ function openStore(store: RecordStore, clock: Clock) {
     settings: settingsStore(records),
     limits: rateLimits(records, clock),
     keyRings: keyRings(records, now),
-    /** Oidc-provider's records. Finding treats a damaged one as absent; changing one throws. */
     providerRecords: tableOf(records, PROVIDER_RECORDS),
-    /** Creates collections and indexes; idempotent, and safe when several processes start at once. */
     start: () => store.start(ALL_KINDS),
-    /** Removes expired records, if the database does not do so itself. */
     purge: () => purge(store, ALL_KINDS),
-    /** The time of the database. */
     now,
     /** Checks whether everything is as `start` left it. */
     inspect: async () => ({
@@ -102,8 +94,8 @@ function openStore(store: RecordStore, clock: Clock) {
   }
 }
 
-/** How many records one command removes. */
-const AT_ONCE = 500
+/** How many records one command finds. */
+const PAGE = 500
 
 /** Removes expired records, if the database does not do so itself. A record that changes meanwhile stays. */
 export async function purge(store: RecordStore, kinds: readonly Kind[]): Promise<void> {
@@ -111,27 +103,20 @@ export async function purge(store: RecordStore, kinds: readonly Kind[]): Promise
   const below = await store.now()
   for (const kind of kinds.filter(({ purgedAt }) => purgedAt !== undefined)) {
     for (let isMore = true; isMore;) {
-      const over = await store.find(kind, { by: `${kind.purgedAt}`, below, limit: AT_ONCE })
-      const changes = over.map((found): Change => {
+      const over = await store.find(kind, { by: `${kind.purgedAt}`, below, limit: PAGE })
+      const removals = over.map((found): Change => {
         return { id: found.id, revision: revisionOf(found), next: undefined, becomes: '' }
       })
-      const done = changes.length > 0 ? await store.swap(kind, changes) : []
-      isMore = over.length === AT_ONCE && done.includes(true)
+      const done = await store.swap(kind, removals)
+      isMore = over.length === PAGE && done.includes(true)
     }
   }
 }
 
-const PAGE = 500
-
-/**
- * Removes mails first, because they become links; and events last, because they describe all others. Returns how many records were removed,
- * by kind.
- */
+/** Removes mails first, because they become links; events last, because they describe the others. Returns the counts by kind. */
 async function forgetAccount(records: Records, accountId: string, at: Date, accountHash: string) {
   let underWay = 0
-  /**
-   * @param kept - returns the record to keep instead; if it still names the account, it is under way. `undefined`: the record goes.
-   */
+  /** @param kept - returns the record to keep instead; if it still names the account, it is under way. `undefined`: the record goes. */
   async function forget<T extends { id: string }>(
     kind: KindOf<T>,
     owner: string,
@@ -143,9 +128,9 @@ async function forgetAccount(records: Records, accountId: string, at: Date, acco
     let erased = 0
     for (;;) {
       const found = await records.find(kind, { equal, limit: PAGE + seen.size })
-      const next = found.filter(({ id }) => !seen.has(id))
-      if (next.length === 0) return erased
-      for (const stored of next) {
+      const unseen = found.filter(({ id }) => !seen.has(id))
+      if (unseen.length === 0) return erased
+      for (const stored of unseen) {
         const { id } = stored
         seen.add(id)
         const left = kind.read(stored)
