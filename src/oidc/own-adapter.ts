@@ -35,8 +35,8 @@ type Found = Map<string, ProviderRecord>
 export type OwnAdapter = ReturnType<typeof createOwnAdapter>
 
 /**
- * Keeps the records of oidc-provider in the store of the flows. It hashes the id of a record, and seals the rest with the first secret,
- * except the fields that it searches by. Of a client, it seals only the client secret.
+ * Keeps the records of oidc-provider. It hashes the id of a record, and seals the rest with the first secret, except the fields that it
+ * searches by. Of a client, it seals only the client secret.
  */
 export function createOwnAdapter(parts: Parts) {
   const found: Found = new Map()

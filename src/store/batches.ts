@@ -1,4 +1,4 @@
-/** Sends many calls of one turn as one command. If the answer of a swap is lost, it reads the records again. */
+/** Calls that share a command, and what becomes of a swap whose answer is lost. */
 import type { Clock } from '../clock.ts'
 import { AccountFlowsError } from '../errors.ts'
 import {
@@ -17,8 +17,8 @@ const MAX = 100
 const SLOW_MS = 250
 
 /**
- * Runs many calls as one command. Calls of the same turn of the event loop share a command, and so do calls that wait for a running one. A
- * call never joins a command that was sent before: its answer would not include later writes.
+ * Calls of the same turn of the event loop share a command, and so do calls that wait for a running one. A call never joins a command that
+ * was sent before: its answer would not include later writes.
  *
  * @param run - returns one result for each item, in their order. If it throws, all its callers get the error.
  */
@@ -57,7 +57,6 @@ export function together<Item, Result>(
     })
 }
 
-/** The verbs for one kind, with one item for each call. */
 export const batched = (store: RecordStore, kind: Kind, clock: Clock) => ({
   get: together(clock, (ids: string[]) => store.get(kind, ids)),
   find: together(clock, (queries: Query[]) => findAll(store, kind, queries)),
@@ -134,8 +133,7 @@ function findAll(store: RecordStore, kind: Kind, queries: Query[]): Promise<Stor
     const ofAll = { ...query, equal: { [field]: texts }, limit }
     const found = await (group.found ??= store.find(kind, ofAll))
     const own = found.filter(({ fields }) => fields?.[field] === text).slice(0, query.limit)
-    // A damaged record does not show which query it belongs to. At the limit, records of other queries may have taken the places of this
-    // one's.
+    // A damaged record does not show whose it is. At the limit, records of other queries may have taken the places of this one's.
     const isWhole = found.length < limit || own.length === query.limit
     return isWhole && found.every(({ fields }) => fields) ? own : store.find(kind, query)
   })

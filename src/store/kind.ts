@@ -57,7 +57,6 @@ export interface KindOf<T extends { id: string }> extends ChangedKind {
   toRecord(stored: Stored): T
 }
 
-/** The records of a kind. */
 export type RecordOf<K> = K extends KindOf<infer T> ? T : never
 
 /** Names are in camelCase in the code, and in snake_case in the store. */
@@ -112,15 +111,10 @@ export function defined<T extends object>(parts: T) {
 export const snakeCase = (name: string) =>
   name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-/**
- * How long a record stays once it is over, so that a page can explain to a late click why it is too late. The id of a sent form stays taken
- * for at least as long: when it is free again, no request makes it any more.
- */
+/** How long a record stays once it is over: a page explains a late click, and the id of a sent form stays taken until nothing sends it. */
 export const WEEK_MS = 7 * 24 * 60 * 60 * 1000
 
 /** Records of links outlive the mails that were sent before them. "This wasn't me" of those mails works for eight days. */
 export const eightDaysAfter = (over: Date) => new Date(over.getTime() + (WEEK_MS / 7) * 8)
 
-export function weekAfter(over: Date): Date {
-  return new Date(over.getTime() + WEEK_MS)
-}
+export const weekAfter = (over: Date) => new Date(over.getTime() + WEEK_MS)

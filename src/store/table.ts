@@ -24,7 +24,6 @@ export function toldOf<Told extends object>(record: object, told: Told): Told {
   return told
 }
 
-/** The records of one kind. */
 export type Table<T extends { id: string }> = ReturnType<typeof tableOf<T>>
 
 export function tableOf<T extends { id: string }>(records: Records, kind: KindOf<T>) {
@@ -130,10 +129,7 @@ export async function* pagesOf<T extends { id: string }>(
 /** How many records one page holds. */
 const PAGE = 200
 
-/**
- * Returns the first wanted records of a query, at most `limit`. Each record of the kind has the field `by`. With an `id`, it checks that
- * record only.
- */
+/** Returns the first wanted records, at most `limit`; with an `id`, that record only. Each record of the kind has the field `by`. */
 export async function firstWanted<T extends { id: string }>(
   table: Table<T>,
   { id, limit, ...query }: QueryOf<T> & { by: Name<T>; id?: string | undefined },
@@ -161,18 +157,13 @@ interface Job {
 /** A queue of jobs. Only one worker holds a job at a time. */
 export function queueOf<J extends Job>(jobs: Table<J>) {
   return {
-    /**
-     * Claims those of the jobs that are still due. Only one caller gets each job.
-     *
-     * @param hold - returns the job as a held one.
-     */
-    async claim(found: readonly J[], isDue: (job: J) => boolean, hold: (job: J) => J) {
+    /** Claims those of the jobs that are still due, and returns them as held ones. Only one caller gets each job. */
+    async claim(found: readonly J[], isDue: (job: J) => boolean, held: (job: J) => J) {
       const leaseId = newId()
       const claims = found.map((one) =>
         jobs.change(one, (job) => {
-          if (!job || !isDue(job)) return { next: job, answer: undefined }
-          const next = { ...hold(job), leaseId }
-          return { next, answer: next }
+          const claimed = job && isDue(job) ? { ...held(job), leaseId } : undefined
+          return { next: claimed ?? job, answer: claimed }
         }),
       )
       return (await Promise.all(claims)).filter((job) => job !== undefined)
