@@ -65,13 +65,9 @@ export function createOwnAdapter(parts: Parts) {
 
 function adapterOf(parts: Parts, model: string, found: Found): AccountAdapter {
   const { providerRecords: records, clock } = parts
-  const ofModels = (page: ProviderRecord[], models: string[]) =>
-    page.filter((record) => models.includes(record.model))
   async function revoke(grantId: string, models: string[]): Promise<void> {
-    for await (const page of pagesOfAll(records, { grantId }))
-      await records.updateAll(ofModels(page, models), (record) =>
-        record.grantId === grantId ? undefined : record,
-      )
+    for await (const found of foundBy(records, models, { grantId }))
+      await records.updateAll(found, (now) => (now.grantId === grantId ? undefined : now))
   }
 
   return {
@@ -124,8 +120,8 @@ function adapterOf(parts: Parts, model: string, found: Found): AccountAdapter {
         const payload = opened(parts, record)
         return payload && isEnded(payload) ? undefined : record
       }
-      for await (const page of pagesOfAll(records, { accountId })) {
-        const ended = ofModels(page, [model]).filter((record) => !left(record))
+      for await (const found of foundBy(records, [model], { accountId })) {
+        const ended = found.filter((record) => !left(record))
         count += await records.updateAll(ended, left)
       }
       return count
@@ -133,20 +129,23 @@ function adapterOf(parts: Parts, model: string, found: Found): AccountAdapter {
   }
 }
 
-/** Finds the records of any model with these values, page by page. */
-const pagesOfAll = (
+/** Finds the records of these models with this value, page by page. */
+async function* foundBy(
   records: Table<ProviderRecord>,
+  models: string[],
   equal: { [N in 'accountId' | 'grantId' | 'uid' | 'userCode']?: string },
-) => pagesOf(records, { equal, after: { id: '' }, limit: PAGE })
+) {
+  for await (const page of pagesOf(records, { equal, after: { id: '' }, limit: PAGE }))
+    yield page.filter((record) => models.includes(record.model))
+}
 
 /** Finds the newest of two sessions with one uid: an older request may have saved an earlier session again. */
 async function findNewest(parts: Parts, model: string, field: 'uid' | 'userCode', value: string) {
   if (typeof value !== 'string') return undefined
   const all: ProviderRecord[] = []
   const wanted = { [field]: hashToken(value) }
-  for await (const page of pagesOfAll(parts.providerRecords, wanted)) all.push(...page)
+  for await (const found of foundBy(parts.providerRecords, [model], wanted)) all.push(...found)
   return all
-    .filter((record) => record.model === model)
     .toSorted((one, other) => Number(other.expiresAt) - Number(one.expiresAt))
     .map((record) => opened(parts, record))
     .find((payload) => payload !== undefined)

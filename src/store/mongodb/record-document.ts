@@ -91,10 +91,9 @@ export function filterOf(query: Query): Filter<Kept> {
 export function indexesOf({ indexes, unique, purgedAt }: Kind): NamedIndex[] {
   const keyOf = (fields: readonly string[]) =>
     Object.fromEntries(fields.map((field) => [field, 1 as const]))
-  const ordered = indexes.map((fields) => ({
-    name: fields.join('_'),
-    key: keyOf([...fields, '_id']),
-  }))
+  const ordered = indexes.map((fields) => {
+    return { name: fields.join('_'), key: keyOf([...fields, '_id']) }
+  })
   const single = unique.map((field) => {
     return { name: `${field}_unique`, key: keyOf([field]), unique: true, sparse: true }
   })
