@@ -3,6 +3,9 @@ import type { Clock } from '../clock.ts'
 import { AccountFlowsError } from '../errors.ts'
 import {
   ANY,
+  checkChange,
+  checkId,
+  checkQuery,
   isDone,
   type Change,
   type Kind,
@@ -57,7 +60,39 @@ export function together<Item, Result>(
     })
 }
 
-export const batched = (store: RecordStore, kind: Kind, clock: Clock) => ({
+export type Commands = ReturnType<typeof createCommands>
+
+/** The verbs for one item each. It is checked before it joins others in a command. */
+export function createCommands(store: RecordStore, clock: Clock) {
+  const ofKinds = new Map<string, ReturnType<typeof batched>>()
+  function of(kind: Kind) {
+    const known = ofKinds.get(kind.name) ?? batched(store, kind, clock)
+    ofKinds.set(kind.name, known)
+    return known
+  }
+
+  return {
+    /** `undefined`: there is no such record. */
+    async get(kind: Kind, id: string): Promise<Stored | undefined> {
+      checkId(kind, id)
+      return of(kind).get(id)
+    },
+
+    async find(kind: Kind, query: Query): Promise<Stored[]> {
+      checkQuery(kind, query)
+      return of(kind).find(query)
+    },
+
+    async swap(kind: Kind, change: Change): Promise<boolean> {
+      checkChange(kind, change)
+      const done = await of(kind).swap(change)
+      if (typeof done !== 'boolean') throw done
+      return done
+    },
+  }
+}
+
+const batched = (store: RecordStore, kind: Kind, clock: Clock) => ({
   get: together(clock, (ids: string[]) => store.get(kind, ids)),
   find: together(clock, (queries: Query[]) => findAll(store, kind, queries)),
   swap: together(clock, (changes: Change[]) => swapAll(store, kind, changes)),

@@ -14,15 +14,15 @@ import {
 } from '../record-store.ts'
 
 const TYPES: Record<FieldType, string> = {
-  text: 'text COLLATE "C"',
+  text: 'text',
   number: 'double precision',
   boolean: 'boolean',
   time: 'timestamptz(3)',
   json: 'text',
 }
 
-/** The types of parameters and of the rows in a statement. */
-const typeOf = (type: FieldType) => TYPES[type].replace(' COLLATE "C"', '')
+/** Texts are in the order of their bytes. */
+const columnOf = (type: FieldType) => (type === 'text' ? 'text COLLATE "C"' : TYPES[type])
 
 export const nameOf = (name: string) => `"${name.replaceAll('"', '""')}"`
 
@@ -55,7 +55,7 @@ export function definitionOf(kind: Kind, prefix: string): string {
     ...Object.entries(kind.fields).map(
       ([name, type]) =>
         `IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('${table}') AND attname = '${name}' AND NOT attisdropped)
-         THEN ALTER TABLE ${table} ADD COLUMN ${nameOf(name)} ${TYPES[type]}; END IF`,
+         THEN ALTER TABLE ${table} ADD COLUMN ${nameOf(name)} ${columnOf(type)}; END IF`,
     ),
     ...indexesOf(kind, prefix).map(
       ({ name, isUnique, keys }) =>
@@ -72,7 +72,7 @@ export const isRow = (row: unknown): row is Row => typeof row === 'object' && ro
 
 /** The columns of the rows from `rowsOf`. `read` is the revision that was read, or null for any revision. */
 function givenOf({ fields }: Kind): string {
-  const columns = Object.entries(fields).map(([name, type]) => `${nameOf(name)} ${typeOf(type)}`)
+  const columns = Object.entries(fields).map(([name, type]) => `${nameOf(name)} ${TYPES[type]}`)
   return ['id text', 'read text', '_rev text', '_was text', ...columns].join(', ')
 }
 
@@ -111,7 +111,7 @@ export function selectionOf(kind: Kind, table: string, query: Query) {
   const { equal = {}, by, from, below, after, isDescending, limit } = query
   const values: unknown[] = []
   const given = (value: unknown, type: string) => `$${values.push(value)}::${type}`
-  const typeOfField = (name: string) => typeOf(kind.fields[name] ?? 'text')
+  const typeOfField = (name: string) => TYPES[kind.fields[name] ?? 'text']
   const lists: string[] = []
   const conditions = Object.entries(equal).map(([name, value]) => {
     const list = [...new Set([value].flat().map(kept))]
