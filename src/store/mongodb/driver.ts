@@ -1,6 +1,7 @@
 /** The parts that all code for MongoDB shares: options, indexes, and the meaning of errors. */
 import type { Collection, CollectionOptions, IndexDescription } from 'mongodb'
 import { AccountFlowsError } from '../../errors.ts'
+import type { Kind } from '../record-store.ts'
 import { z } from 'zod'
 
 /** The options of every operation, whatever the host chose. Reads see every answered write; values come back as the expected types. */
@@ -23,6 +24,20 @@ interface IndexedCollection {
   createIndexes(indexes: NamedIndex[]): Promise<unknown>
 }
 
+export function indexesOf({ indexes, unique, purgedAt }: Kind): NamedIndex[] {
+  const keyOf = (fields: readonly string[]) =>
+    Object.fromEntries(fields.map((field) => [field, 1 as const]))
+  const ordered = indexes.map((fields) => {
+    return { name: fields.join('_'), key: keyOf([...fields, '_id']) }
+  })
+  const single = unique.map((field) => {
+    return { name: `${field}_unique`, key: keyOf([field]), unique: true, sparse: true }
+  })
+  if (purgedAt === undefined) return [...ordered, ...single]
+  const purge = { name: `${purgedAt}_ttl`, key: keyOf([purgedAt]), expireAfterSeconds: 0 }
+  return [...ordered, ...single, purge]
+}
+
 const NAMESPACE_NOT_FOUND = 26
 const NAMESPACE_EXISTS = 48
 /** The name or the keys of the index belong to one with other options. */
@@ -37,12 +52,10 @@ export async function wrongIndexes(
     return serverErrorCode(error) === NAMESPACE_NOT_FOUND ? [] : refuse(error)
   })
   const found = new Set(listed.map(definitionOf))
-  return [ofEveryCollection, ...indexes]
+  return [{ name: '_id_', key: { _id: 1 } }, ...indexes]
     .filter((index) => !found.has(definitionOf(index)))
     .map(({ name }) => `${collection.collectionName}.${name}`)
 }
-
-const ofEveryCollection: NamedIndex = { name: '_id_', key: { _id: 1 } }
 
 /** Compares as text, because the order of the fields in a key matters. */
 function definitionOf(index: IndexDescription): string {
