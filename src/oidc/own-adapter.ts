@@ -154,9 +154,8 @@ async function findNewest(parts: Parts, model: string, field: 'uid' | 'userCode'
 /** @throws an error of oidc-provider, which becomes the answer of the token or authorization endpoint. */
 function refuseUsed(model: string): never {
   if (model === 'ReplayDetection') throw new errors.InvalidRequest('the JWT was already used')
-  if (model === 'PushedAuthorizationRequest') {
+  if (model === 'PushedAuthorizationRequest')
     throw new errors.InvalidRequestUri('request_uri is invalid, expired, or was already used')
-  }
   throw new errors.InvalidGrant('it was already used')
 }
 
