@@ -21,9 +21,7 @@ const SLOW_MS = 250
 
 /**
  * Calls of the same turn of the event loop share a command, and so do calls that wait for a running one. A call never joins a command that
- * was sent before: its answer would not include later writes.
- *
- * @param run - returns one result for each item, in their order. If it throws, all its callers get the error.
+ * was sent before: its answer would not include later writes. If `run` throws, all callers of the command get the error.
  */
 export function together<Item, Result>(
   { now }: Pick<Clock, 'now'>,

@@ -85,9 +85,9 @@ function openStore(store: RecordStore, clock: Clock) {
       isDurable: (await store.isDurable?.()) ?? true,
     }),
     /**
-     * Removes all records about one account, even if no user has this id: mails, links, waiting logins, client logouts and events. Three
-     * things stay. Cut-offs, so that nothing ended comes back. Everything that is under way `at` that time. Events of type `admin_action`,
-     * with `accountHash` as `details.account_hash` in place of the id. A repeated call removes what came since.
+     * Removes all records about one account, even if no user has this id. Three things stay. Cut-offs, so that nothing ended comes back.
+     * Everything that is under way `at` that time. Events of type `admin_action`, with `accountHash` in place of the id. A repeated call
+     * removes what came since.
      */
     forget: (accountId: string, at: Date, accountHash: string) =>
       forgetAccount(records, accountId, at, accountHash),

@@ -72,28 +72,20 @@ export interface Change {
 export interface RecordStore {
   /** Whether the database itself removes records once their `purgedAt` has passed. Otherwise the flows remove them. */
   purges: boolean
-
   /** Whether everything is lost when the process ends. Left out: it is not. */
   isVolatile?: boolean
-
   /** Whether writes wait for the disk before they are answered. Left out: they do. */
   isDurable?(): Promise<boolean>
-
-  /** Creates collections or tables and their indexes, if they are missing. Several processes may call it at once, and again. */
+  /** Creates collections or tables and their indexes, and adds what an earlier version lacked. Several processes may call it at once. */
   start(kinds: readonly Kind[]): Promise<void>
-
   /** The time of the database. */
   now(): Promise<Date>
-
   /** Returns the names of indexes of these kinds that are missing or wrong. Left out: the store cannot check this. */
   inspect?(kinds: readonly Kind[]): Promise<string[]>
-
   /** Returns the records in the order of the ids. `undefined`: there is no such record. */
   get(kind: Kind, ids: readonly string[]): Promise<(Stored | undefined)[]>
-
   /** Throws a `TypeError` if no declared index answers the query. */
   find(kind: Kind, query: Query): Promise<Stored[]>
-
   /**
    * Each change stands alone, in no order, and has its own id. Returns which were done. A change is done if the store still had its
    * revision, and no other record held its unique fields. A removal is also done if there is no such record any more.

@@ -48,8 +48,6 @@ const MAX_OF_RECORD = 1_000
 const MAX = 10_000
 /** After other processes have won for this long, a change fails. */
 const LONGEST_MS = 5_000
-
-/** How many records a process remembers. */
 const MAX_REMEMBERED = 5_000
 
 interface Waiting {
@@ -95,9 +93,8 @@ function createChanges(commands: Commands, { now, sleep }: Clock) {
   }
 
   /**
-   * Changes a record by a function of its current state.
+   * Changes a record by a function of its state. `known`: as the caller has just found it, which saves a read.
    *
-   * @param known - the record as the caller has just found it. It is read again only if another change came in between.
    * @throws AccountFlowsError `ERR_STORE_UNAVAILABLE` if too many changes wait, or other processes win for too long.
    */
   return async <A>(

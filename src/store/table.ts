@@ -44,11 +44,7 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
     return found.map((stored) => ({ id: stored.id, record: read(stored) }))
   }
 
-  /**
-   * Changes one record by a pure function of it, which may run again.
-   *
-   * @param which - its id; or the found record, or an object made from it, which saves a read.
-   */
+  /** Changes one record by a pure function of it, which may run again. `which`: its id; or what was found of it, which saves a read. */
   async function change<A>(
     which: Which,
     change: (before: T | undefined) => Changed<T, A>,

@@ -73,7 +73,6 @@ const OPTIONS = [
   'hidden',
 ] as const
 
-/** Creates the collection, and then the missing indexes one after the other. */
 export async function createIndexes(collection: IndexedCollection, indexes: NamedIndex[]) {
   const { db, collectionName: name } = collection
   await db.createCollection(name, { writeConcern: { w: 'majority' } }).catch((error: unknown) => {
