@@ -1,7 +1,7 @@
 /** Defines the kinds: each maps a TypeScript record to the fields of a `Kind`. */
-import type { FieldType, Fields, Stored } from './record-store.ts'
+import type { FieldType, Fields, Kind, Stored } from './record-store.ts'
 import { AccountFlowsError } from '../errors.ts'
-import type { ChangedKind, Handling } from './records.ts'
+import type { ChangedKind } from './records.ts'
 
 /** The value type for each field type. */
 interface Values {
@@ -37,7 +37,8 @@ export type RecordWith<F extends TypesOf> = { id: string } & {
   -readonly [N in keyof F as undefined extends ValueOf<F[N]> ? N : never]?: ValueOf<F[N]>
 }
 
-interface Definition<F extends TypesOf> extends Pick<ChangedKind, 'name' | keyof Handling> {
+interface Definition<F extends TypesOf> extends Omit<ChangedKind, keyof Kind> {
+  name: string
   fields: F
   indexes?: readonly (readonly (keyof F & string)[])[]
   unique?: readonly (keyof F & string)[]

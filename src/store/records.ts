@@ -57,8 +57,8 @@ interface Waiting {
   reject(error: unknown): void
 }
 
-/** How the records of a kind are changed. */
-export interface Handling {
+/** A kind, and how its records are changed. */
+export interface ChangedKind extends Kind {
   /** The process keeps the state after its last change, and need not read it. */
   isRemembered?: boolean
   /** The first try inserts an unknown record without reading it. */
@@ -66,8 +66,6 @@ export interface Handling {
   /** A damaged record counts as absent, and begins anew. Otherwise a change of it throws. */
   damagedIsNone?: boolean
 }
-
-export type ChangedKind = Kind & Handling
 
 const keyOf = ({ name }: Kind, id: string) => JSON.stringify([name, id])
 

@@ -98,13 +98,10 @@ function explained(error: unknown, collection: string, index: string): unknown {
 const DUPLICATE_KEY = 11000
 
 /** Does not use `instanceof`: the host's driver may be another copy of the package. */
-function serverErrorCode(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : undefined
-}
+const serverErrorCode = (error: unknown): unknown =>
+  error instanceof Error && 'code' in error ? error.code : undefined
 
-export function isDuplicateKey(error: unknown): error is Error {
-  return serverErrorCode(error) === DUPLICATE_KEY
-}
+export const isDuplicateKey = (error: unknown) => serverErrorCode(error) === DUPLICATE_KEY
 
 /**
  * Returns the places of the writes whose key was taken, in an unordered command with many writes. The others are done. Other failures are

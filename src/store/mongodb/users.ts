@@ -1,4 +1,4 @@
-import type { FindOptions, ObjectId } from 'mongodb'
+import type { FindOptions } from 'mongodb'
 import type { User, UserStore } from '../../contract/index.ts'
 import { equalsInAsciiCase } from '../../contract/users.ts'
 import { systemClock } from '../../clock.ts'
@@ -141,15 +141,11 @@ const withEmail = (users: User[], email: string) =>
   users.filter((user) => user.email && equalsInAsciiCase(user.email, email))
 
 async function hasIds(ids: string[]) {
-  const stored = await Promise.all(ids.map(idsOf))
-  return { _id: { $in: stored.flat() } }
-}
-
-async function idsOf(id: string): Promise<(string | ObjectId)[]> {
-  if (!/^[0-9a-f]{24}$/.test(id)) return [id]
+  const ofHex = ids.filter((id) => /^[0-9a-f]{24}$/.test(id))
+  if (ofHex.length === 0) return { _id: { $in: ids } }
   // Loaded only here: hosts with another database have no driver.
   const { ObjectId } = await import('mongodb')
-  return [id, new ObjectId(id)]
+  return { _id: { $in: [...ids, ...ofHex.map((id) => new ObjectId(id))] } }
 }
 
 /**
@@ -175,5 +171,4 @@ const nonEmpty = (value: unknown) => (typeof value === 'string' && value !== '' 
 
 /** Does not use `instanceof ObjectId`: the host's driver may be another copy of the package. */
 const isId = (id: unknown): boolean =>
-  typeof id === 'string' ||
-  (typeof id === 'object' && id !== null && typeof Reflect.get(id, 'toHexString') === 'function')
+  typeof id === 'string' || typeof Reflect.get(Object(id), 'toHexString') === 'function'
