@@ -76,7 +76,7 @@ export interface RecordStore {
   isVolatile?: boolean
   /** Whether writes wait for the disk before they are answered. Left out: they do. */
   isDurable?(): Promise<boolean>
-  /** Creates collections or tables and their indexes, and adds what an earlier version lacked. Several processes may call it at once. */
+  /** Creates collections or tables and their indexes, and adds what an earlier version lacked. Several processes call it at once, and again. */
   start(kinds: readonly Kind[]): Promise<void>
   /** The time of the database. */
   now(): Promise<Date>
@@ -94,8 +94,8 @@ export interface RecordStore {
 }
 
 /**
- * Throws a `TypeError` unless each value has the type of its field, the limit is a positive integer, and a declared index begins with the
- * equal fields and continues with the one in `by`. A descending order, and a value in `after`, need a field in `by`.
+ * Throws a `TypeError` unless each value has the type of its field, and the limit is a positive integer. A declared index must begin with
+ * the equal fields, and continue with the one in `by`. A descending order, and a value in `after`, need a field in `by`.
  */
 export function checkQuery(
   kind: Kind,
