@@ -76,7 +76,7 @@ export interface RecordStore {
   isVolatile?: boolean
   /** Whether writes wait for the disk before they are answered. Left out: they do. */
   isDurable?(): Promise<boolean>
-  /** Creates collections or tables and their indexes, and adds what an earlier version lacked. Several processes call it at once, and again. */
+  /** Creates collections or tables with indexes, and adds what an earlier version lacked. Several processes call it at once, and again. */
   start(kinds: readonly Kind[]): Promise<void>
   /** The time of the database. */
   now(): Promise<Date>

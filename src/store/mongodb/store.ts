@@ -1,5 +1,5 @@
 /** Keeps records in MongoDB. It knows kinds and their fields, and never what a record means. */
-import type { AnyBulkWriteOperation, Collection, Db, Document, Filter } from 'mongodb'
+import type { AnyBulkWriteOperation, Collection, Db, Document } from 'mongodb'
 import { AccountFlowsError } from '../../errors.ts'
 import {
   ANY,
@@ -214,7 +214,7 @@ export function sortOf({ equal = {}, by, after, isDescending }: Query): Record<s
   return Object.keys(equal).length > 0 && !after ? {} : { _id: 1 }
 }
 
-export function filterOf(query: Query): Filter<Kept> {
+export function filterOf(query: Query): Record<string, unknown> {
   const { equal = {}, by, from, below, after, isDescending } = query
   const filter: Document = {}
   for (const [name, value] of Object.entries(equal))
