@@ -21,8 +21,7 @@ export function createRecords(store: RecordStore, clock: Clock) {
     commands.swap(kind, { id, revision, next, becomes: newId() })
 
   return {
-    get: commands.get,
-    find: commands.find,
+    ...commands,
     /** Returns whether it was inserted: neither its id nor a unique field was taken. */
     insert: (kind: Kind, id: string, fields: Fields) => write(kind, id, undefined, fields),
     /** Writes the record, whatever exists. */

@@ -153,13 +153,18 @@ interface Job {
 /** A queue of jobs. Only one worker holds a job at a time. */
 export function queueOf<J extends Job>(jobs: Table<J>) {
   return {
-    /** Claims those of the jobs that are still due, and returns them as held ones. Only one caller gets each job. */
-    async claim(found: readonly J[], isDue: (job: J) => boolean, held: (job: J) => J) {
+    /**
+     * Claims those of the jobs that are still due. Only one caller gets each job.
+     *
+     * @param hold - returns the job as a held one.
+     */
+    async claim(found: readonly J[], isDue: (job: J) => boolean, hold: (job: J) => J) {
       const leaseId = newId()
       const claims = found.map((one) =>
         jobs.change(one, (job) => {
-          const claimed = job && isDue(job) ? { ...held(job), leaseId } : undefined
-          return { next: claimed ?? job, answer: claimed }
+          if (!job || !isDue(job)) return { next: job, answer: undefined }
+          const next = { ...hold(job), leaseId }
+          return { next, answer: next }
         }),
       )
       return (await Promise.all(claims)).filter((job) => job !== undefined)
