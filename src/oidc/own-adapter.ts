@@ -21,7 +21,6 @@ const CONSUMED_ONCE = new Set([
 
 /** The most records that are remembered from `find` until `consume`. */
 const MAX_FOUND = 1_000
-/** How many records one page holds. */
 const PAGE = 1_000
 
 interface Parts {

@@ -94,7 +94,6 @@ function openStore(store: RecordStore, clock: Clock) {
   }
 }
 
-/** How many records one command finds. */
 const PAGE = 500
 
 /** Removes expired records, if the database does not do so itself. A record that changes meanwhile stays. */

@@ -3,7 +3,6 @@ import type { FieldType, Fields, Kind, Stored } from './record-store.ts'
 import { AccountFlowsError } from '../errors.ts'
 import type { ChangedKind } from './records.ts'
 
-/** The value type for each field type. */
 interface Values {
   text: string
   number: number
@@ -48,7 +47,6 @@ interface Definition<F extends TypesOf> extends Omit<ChangedKind, keyof Kind> {
   isWhole?(record: RecordWith<F>): boolean
 }
 
-/** A kind whose records have this type. */
 export interface KindOf<T extends { id: string }> extends ChangedKind {
   /** The fields of a record, without those that are `undefined`. */
   toFields(record: Omit<T, 'id'>): Fields

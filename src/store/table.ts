@@ -122,7 +122,6 @@ export async function* pagesOf<T extends { id: string }>(
   }
 }
 
-/** How many records one page holds. */
 const PAGE = 200
 
 /** Returns the first wanted records, at most `limit`; with an `id`, that record only. Each record of the kind has the field `by`. */

@@ -140,7 +140,6 @@ export function memoryUsers(initial: User[] = []): UserStore & { add(user: User)
   const withEmail = (email: string) =>
     [...users.values()].filter((user) => user.email && equalsInAsciiCase(user.email, email))
 
-  /** Compare and set. */
   async function isChanged(id: string, expected: Partial<User>, changes: Partial<User>) {
     const user = users.get(id)
     const isExpected = Object.entries(expected).every(

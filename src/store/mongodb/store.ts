@@ -188,7 +188,6 @@ const keptJson = (value: Value): unknown => withTexts(JSON.parse(JSON.stringify(
 const toldJson = (value: unknown): unknown =>
   withTexts(JSON.parse(JSON.stringify(value) ?? 'null'), textOf)
 
-/** Converts all texts and names in some JSON. */
 function withTexts(json: unknown, other: (text: string) => string): unknown {
   if (typeof json === 'string') return other(json)
   if (Array.isArray(json)) return json.map((one) => withTexts(one, other))

@@ -29,7 +29,6 @@ export const nameOf = (name: string) => `"${name.replaceAll('"', '""')}"`
 /** An arbitrary number. */
 const LOCK = 718_281_828
 
-/** The indexes of a kind, by name, with their columns. */
 export function indexesOf(kind: Kind, prefix: string) {
   const single = kind.purgedAt === undefined ? [] : [[kind.purgedAt]]
   const named = (fields: readonly string[], isUnique: boolean) => ({
