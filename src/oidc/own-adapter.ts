@@ -65,8 +65,8 @@ export function createOwnAdapter(parts: Parts) {
 function adapterOf(parts: Parts, model: string, found: Found): AccountAdapter {
   const { providerRecords: records, clock } = parts
   async function revoke(grantId: string, models: string[]): Promise<void> {
-    for await (const found of foundBy(records, models, { grantId }))
-      await records.updateAll(found, (now) => (now.grantId === grantId ? undefined : now))
+    for await (const page of foundBy(records, models, { grantId }))
+      await records.updateAll(page, (now) => (now.grantId === grantId ? undefined : now))
   }
 
   return {
@@ -119,8 +119,8 @@ function adapterOf(parts: Parts, model: string, found: Found): AccountAdapter {
         const payload = opened(parts, record)
         return payload && isEnded(payload) ? undefined : record
       }
-      for await (const found of foundBy(records, [model], { accountId })) {
-        const ended = found.filter((record) => !left(record))
+      for await (const page of foundBy(records, [model], { accountId })) {
+        const ended = page.filter((record) => !left(record))
         count += await records.updateAll(ended, left)
       }
       return count
@@ -143,7 +143,7 @@ async function findNewest(parts: Parts, model: string, field: 'uid' | 'userCode'
   if (typeof value !== 'string') return undefined
   const all: ProviderRecord[] = []
   const wanted = { [field]: hashToken(value) }
-  for await (const found of foundBy(parts.providerRecords, [model], wanted)) all.push(...found)
+  for await (const page of foundBy(parts.providerRecords, [model], wanted)) all.push(...page)
   return all
     .toSorted((one, other) => Number(other.expiresAt) - Number(one.expiresAt))
     .map((record) => opened(parts, record))

@@ -108,8 +108,8 @@ async function swapAll(store: RecordStore, kind: Kind, changes: Change[]): Promi
   for (let left = [...new Set(sent)]; left.length > 0;) {
     // A command holds at most one change of each record.
     const firsts = new Map(left.toReversed().map((change) => [change.id, change]))
-    const now = [...firsts.values()]
-    left = left.filter((change) => !now.includes(change))
+    const now = left.filter((change) => firsts.get(change.id) === change)
+    left = left.filter((change) => firsts.get(change.id) !== change)
     const done = await swapOnce(store, kind, now)
     for (const [index, change] of now.entries()) answers.set(change, done[index] ?? false)
   }
