@@ -9,7 +9,7 @@ import {
 } from '../src/index.ts'
 import type { Fields, FieldType, Kind, Query, RecordStore, Value } from '../src/store/published.ts'
 import { ALL_KINDS } from '../src/store/index.ts'
-import { filterOf, sortOf } from '../src/store/mongodb/record-document.ts'
+import { filterOf, sortOf } from '../src/store/mongodb/store.ts'
 import { selectionOf } from '../src/store/postgresql/sql.ts'
 import { freshDatabase } from '../test/support/mongod.ts'
 import { freshPostgresql } from '../test/support/postgresql.ts'

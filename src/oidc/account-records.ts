@@ -116,7 +116,9 @@ export function accountRecords(factories: AdapterFactory[], log: Log, accountId:
         const clients = HOLD_CLIENTS.has(model) ? clientsIn(payload) : []
         return stamp?.accountId === accountId && isToGo({ stamp, clients })
       }
-      const adapters = factories.map((factory) => factory(model)).filter(findsAccounts)
+      const adapters = factories
+        .map((factory) => factory(model))
+        .filter((adapter): adapter is AccountAdapter => 'destroyByAccountId' in adapter)
       return adapters.map(async (adapter) => {
         try {
           const count = await adapter.destroyByAccountId(accountId, isOwnToGo)
@@ -142,25 +144,22 @@ export function accountRecords(factories: AdapterFactory[], log: Log, accountId:
       })
       return (ends: SessionCutoffs) => {
         const counts = { ...none }
-        const clients: EndedClientSids = new Map()
-        for (const record of found.filter((one) => isOver(one, ends))) {
-          counts[record.stamp.cutoff] = 1 + (counts[record.stamp.cutoff] ?? 0)
-          note(clients, record)
-        }
-        return { counts, clients }
+        const ended = found.filter((record) => isOver(record, ends))
+        for (const { stamp } of ended) counts[stamp.cutoff] = 1 + (counts[stamp.cutoff] ?? 0)
+        return { counts, clients: clientsOf(ended) }
       }
     },
 
     /** Deletes the records that these cut-offs end. Returns the clients of the deleted records. */
     async deleteEnded(ends: SessionCutoffs): Promise<EndedClientSids> {
-      const clients: EndedClientSids = new Map()
+      const ended: FoundRecord[] = []
       const failed = 'ended sessions and tokens could not be deleted; they are dead all the same'
       await deleteThose(failed, (record) => {
         const isToGo = isOver(record, ends)
-        if (isToGo) note(clients, record)
+        if (isToGo) ended.push(record)
         return isToGo
       })
-      return clients
+      return clientsOf(ended)
     },
   }
 }
@@ -173,15 +172,13 @@ function clientsIn({ clientId, sid, authorizations = {} }: AdapterPayload) {
   return clients
 }
 
-function note(clients: EndedClientSids, { clients: named }: FoundRecord) {
-  for (const [id, sid] of named) {
+function clientsOf(records: FoundRecord[]): EndedClientSids {
+  const clients: EndedClientSids = new Map()
+  for (const [id, sid] of records.flatMap((record) => record.clients)) {
     if (id === undefined) continue
     const sids = clients.get(id) ?? new Set()
     clients.set(id, sids)
     if (typeof sid === 'string') sids.add(sid)
   }
-}
-
-function findsAccounts(adapter: Adapter): adapter is AccountAdapter {
-  return 'destroyByAccountId' in adapter
+  return clients
 }

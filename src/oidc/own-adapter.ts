@@ -2,8 +2,9 @@ import { errors, type AdapterPayload } from 'oidc-provider'
 import type { Clock } from '../clock.ts'
 import type { SecretBox } from '../crypto/secret-box.ts'
 import { hashToken } from '../crypto/token.ts'
-import type { AccountFlowsStore, ProviderRecord } from '../store/index.ts'
 import { setNewest } from '../store/bounded-map.ts'
+import type { ProviderRecord } from '../store/index.ts'
+import { pagesOf, type Table } from '../store/table.ts'
 import { OAUTH_MODELS, accountStamp, type AccountAdapter } from './account-records.ts'
 
 /** Models whose records may never expire. */
@@ -20,9 +21,10 @@ const CONSUMED_ONCE = new Set([
 
 /** The most records that are remembered from `find` until `consume`. */
 const MAX_FOUND = 1_000
+const PAGE = 1_000
 
 interface Parts {
-  providerRecords: AccountFlowsStore['providerRecords']
+  providerRecords: Table<ProviderRecord>
   box: SecretBox
   clock: Clock
 }
@@ -32,8 +34,8 @@ type Found = Map<string, ProviderRecord>
 export type OwnAdapter = ReturnType<typeof createOwnAdapter>
 
 /**
- * Keeps the records of oidc-provider in the store of the flows. It hashes the id of a record, and seals the rest with the first secret,
- * except the fields that it searches by. Of a client, it seals only the client secret.
+ * Keeps the records of oidc-provider. It hashes the id of a record, and seals the rest with the first secret, except the fields that it
+ * searches by. Of a client, it seals only the client secret.
  */
 export function createOwnAdapter(parts: Parts) {
   const found: Found = new Map()
@@ -46,21 +48,25 @@ export function createOwnAdapter(parts: Parts) {
       const sealAnew = async (record: ProviderRecord) => {
         const isOld = record.sealed !== undefined && !box.isCurrent(record.sealed)
         const payload = isOld && opened(parts, record)
-        if (payload) await records.reseal(record, { ...record, ...sealed(box, record, payload) })
+        const anew = payload && { ...record, ...sealed(box, record, payload) }
+        // One that is gone, or that another process has sealed anew, stays as it is.
+        if (anew) await records.update(record, (now) => (now.sealed === record.sealed ? anew : now))
       }
-      for (const model of LASTING)
-        for await (const page of records.findAll(`${model}:`)) await Promise.all(page.map(sealAnew))
+      for (const beginning of LASTING.map((model) => `${model}:`))
+        for await (const page of pagesOf(records, { after: { id: beginning }, limit: PAGE })) {
+          const own = page.filter(({ id }) => id.startsWith(beginning))
+          await Promise.all(own.map(sealAnew))
+          if (own.length < page.length) break
+        }
     },
   }
 }
 
 function adapterOf(parts: Parts, model: string, found: Found): AccountAdapter {
   const { providerRecords: records, clock } = parts
-  const ofModels = (page: ProviderRecord[], models: string[]) =>
-    page.filter((record) => models.includes(record.model))
   async function revoke(grantId: string, models: string[]): Promise<void> {
-    for await (const page of records.findBy('grantId', grantId))
-      await records.removeFound(ofModels(page, models), (record) => record.grantId === grantId)
+    for await (const page of foundBy(records, models, { grantId }))
+      await records.updateAll(page, (now) => (now.grantId === grantId ? undefined : now))
   }
 
   return {
@@ -76,7 +82,7 @@ function adapterOf(parts: Parts, model: string, found: Found): AccountAdapter {
 
     async find(id) {
       if (typeof id !== 'string') return undefined
-      const record = await records.find(storedId(model, id))
+      const record = await records.getReadable(storedId(model, id))
       if (record && CONSUMED_ONCE.has(model)) setNewest(found, record.id, record, MAX_FOUND)
       return record && opened(parts, record)
     },
@@ -88,8 +94,12 @@ function adapterOf(parts: Parts, model: string, found: Found): AccountAdapter {
       const stored = storedId(model, id)
       const known = found.get(stored)
       found.delete(stored)
-      if (await records.consume(known ?? stored, clock.now())) return
-      const { grantId } = (await records.find(stored)) ?? {}
+      const consumedAt = clock.now()
+      const isFirst = await records.update(known ?? stored, (record) =>
+        record.consumedAt ? record : { ...record, consumedAt },
+      )
+      if (isFirst) return
+      const { grantId } = (await records.getReadable(stored)) ?? {}
       // A second use at the same moment as the first ends the whole grant (RFC 6749, 4.1.2; RFC 9700, 4.14). oidc-provider does the same
       // for a later use. The grant is removed first: without it, all that the first use still makes is dead.
       if (grantId !== undefined) {
@@ -105,24 +115,36 @@ function adapterOf(parts: Parts, model: string, found: Found): AccountAdapter {
 
     async destroyByAccountId(accountId, isEnded) {
       let count = 0
-      const isToGo = (record: ProviderRecord) => {
+      const left = (record: ProviderRecord) => {
         const payload = opened(parts, record)
-        return payload !== undefined && isEnded(payload)
+        return payload && isEnded(payload) ? undefined : record
       }
-      for await (const page of records.findBy('accountId', accountId))
-        count += await records.removeFound(ofModels(page, [model]).filter(isToGo), isToGo)
+      for await (const page of foundBy(records, [model], { accountId })) {
+        const ended = page.filter((record) => !left(record))
+        count += await records.updateAll(ended, left)
+      }
       return count
     },
   }
+}
+
+/** Finds the records of these models with this value, page by page. */
+async function* foundBy(
+  records: Table<ProviderRecord>,
+  models: string[],
+  equal: { [N in 'accountId' | 'grantId' | 'uid' | 'userCode']?: string },
+) {
+  for await (const page of pagesOf(records, { equal, after: { id: '' }, limit: PAGE }))
+    yield page.filter((record) => models.includes(record.model))
 }
 
 /** Finds the newest of two sessions with one uid: an older request may have saved an earlier session again. */
 async function findNewest(parts: Parts, model: string, field: 'uid' | 'userCode', value: string) {
   if (typeof value !== 'string') return undefined
   const all: ProviderRecord[] = []
-  for await (const page of parts.providerRecords.findBy(field, hashToken(value))) all.push(...page)
+  const wanted = { [field]: hashToken(value) }
+  for await (const page of foundBy(parts.providerRecords, [model], wanted)) all.push(...page)
   return all
-    .filter((record) => record.model === model)
     .toSorted((one, other) => Number(other.expiresAt) - Number(one.expiresAt))
     .map((record) => opened(parts, record))
     .find((payload) => payload !== undefined)
@@ -131,9 +153,8 @@ async function findNewest(parts: Parts, model: string, field: 'uid' | 'userCode'
 /** @throws an error of oidc-provider, which becomes the answer of the token or authorization endpoint. */
 function refuseUsed(model: string): never {
   if (model === 'ReplayDetection') throw new errors.InvalidRequest('the JWT was already used')
-  if (model === 'PushedAuthorizationRequest') {
+  if (model === 'PushedAuthorizationRequest')
     throw new errors.InvalidRequestUri('request_uri is invalid, expired, or was already used')
-  }
   throw new errors.InvalidGrant('it was already used')
 }
 

@@ -1,8 +1,11 @@
-/** Sends many calls of one turn as one command. If the answer of a swap is lost, it reads the records again. */
+/** Calls that share a command, and what becomes of a swap whose answer is lost. */
 import type { Clock } from '../clock.ts'
 import { AccountFlowsError } from '../errors.ts'
 import {
   ANY,
+  checkChange,
+  checkId,
+  checkQuery,
   isDone,
   type Change,
   type Kind,
@@ -17,10 +20,8 @@ const MAX = 100
 const SLOW_MS = 250
 
 /**
- * Runs many calls as one command. Calls of the same turn of the event loop share a command, and so do calls that wait for a running one. A
- * call never joins a command that was sent before: its answer would not include later writes.
- *
- * @param run - returns one result for each item, in their order. If it throws, all its callers get the error.
+ * Calls of the same turn of the event loop share a command, and so do calls that wait for a running one. A call never joins a command that
+ * was sent before: its answer would not include later writes. If `run` throws, all callers of the command get the error.
  */
 export function together<Item, Result>(
   { now }: Pick<Clock, 'now'>,
@@ -57,8 +58,39 @@ export function together<Item, Result>(
     })
 }
 
-/** The verbs for one kind, with one item for each call. */
-export const batched = (store: RecordStore, kind: Kind, clock: Clock) => ({
+export type Commands = ReturnType<typeof createCommands>
+
+/** The verbs for one item each. It is checked before it joins others in a command. */
+export function createCommands(store: RecordStore, clock: Clock) {
+  const ofKinds = new Map<string, ReturnType<typeof batched>>()
+  function of(kind: Kind) {
+    const known = ofKinds.get(kind.name) ?? batched(store, kind, clock)
+    ofKinds.set(kind.name, known)
+    return known
+  }
+
+  return {
+    /** `undefined`: there is no such record. */
+    async get(kind: Kind, id: string): Promise<Stored | undefined> {
+      checkId(kind, id)
+      return of(kind).get(id)
+    },
+
+    async find(kind: Kind, query: Query): Promise<Stored[]> {
+      checkQuery(kind, query)
+      return of(kind).find(query)
+    },
+
+    async swap(kind: Kind, change: Change): Promise<boolean> {
+      checkChange(kind, change)
+      const done = await of(kind).swap(change)
+      if (typeof done !== 'boolean') throw done
+      return done
+    },
+  }
+}
+
+const batched = (store: RecordStore, kind: Kind, clock: Clock) => ({
   get: together(clock, (ids: string[]) => store.get(kind, ids)),
   find: together(clock, (queries: Query[]) => findAll(store, kind, queries)),
   swap: together(clock, (changes: Change[]) => swapAll(store, kind, changes)),
@@ -114,39 +146,27 @@ async function alone(store: RecordStore, kind: Kind, change: Change): Promise<An
 const lost = () =>
   new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'the answer of the database was lost')
 
-/** Queries that ask for the same, each with another text in one field. */
-interface Group {
-  texts: Set<string>
-  found?: Promise<Stored[]>
-}
-
-/** Sends queries that differ in one value only as one command. */
+/** Sends queries that differ in one text only as one command. */
 function findAll(store: RecordStore, kind: Kind, queries: Query[]): Promise<Stored[][]> {
-  const groups = new Map<string, Group>()
-  const asked = queries.map((query) => {
+  const groups = new Map<string, { texts: Set<string>; found?: Promise<Stored[]> }>()
+  const answers = queries.map(async (query) => {
     const { equal = {}, ...rest } = query
     const [[field, text] = [], ...others] = Object.entries(equal)
-    if (field === undefined || typeof text !== 'string' || others.length > 0) return { query }
+    if (field === undefined || typeof text !== 'string' || others.length > 0)
+      return store.find(kind, query)
     const key = JSON.stringify([field, rest])
     const group = groups.get(key) ?? { texts: new Set() }
     groups.set(key, group)
     group.texts.add(text)
-    return { query, one: { field, text, group } }
-  })
-  const answers = asked.map(async ({ query, one }) => {
-    if (!one) return store.find(kind, query)
-    const { field, text, group } = one
+    // By then, the others of this turn are in their groups.
+    await Promise.resolve()
     const texts = [...group.texts]
     if (texts.length === 1) return (group.found ??= store.find(kind, query))
     const limit = query.limit * texts.length
-    const found = await (group.found ??= store.find(kind, {
-      ...query,
-      equal: { [field]: texts },
-      limit,
-    }))
+    const ofAll = { ...query, equal: { [field]: texts }, limit }
+    const found = await (group.found ??= store.find(kind, ofAll))
     const own = found.filter(({ fields }) => fields?.[field] === text).slice(0, query.limit)
-    // A damaged record does not show which query it belongs to. At the limit, records of other queries may have taken the places of this
-    // one's.
+    // A damaged record does not show whose it is. At the limit, records of other queries may have taken the places of this one's.
     const isWhole = found.length < limit || own.length === query.limit
     return isWhole && found.every(({ fields }) => fields) ? own : store.find(kind, query)
   })

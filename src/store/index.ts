@@ -1,11 +1,8 @@
-/**
- * All the data that the flows keep. Each kind of record has a file with its fields, their meaning and their changes; a `RecordStore` keeps
- * the records. This folder knows no flow, no mail and no page. Only the database folders know a database.
- */
+/** All the data that the flows keep, in one store. */
 import type { Change, Kind, RecordStore } from './record-store.ts'
 import { AUDIT_EVENTS, auditLog } from './audit.ts'
 import { CLIENT_LOGOUTS, clientLogouts } from './client-logouts.ts'
-import type { KindOf } from './kind.ts'
+import { snakeCase, type KindOf } from './kind.ts'
 import { NOT_ME_TOKENS, notMeTokens } from './not-me-tokens.ts'
 import { MAIL_OUTBOX, isHeldAt } from './outbox-record.ts'
 import { PENDING_LOGINS, pendingLogins } from './logins.ts'
@@ -17,7 +14,7 @@ import { CUTOFFS, cutoffStore } from './cutoffs.ts'
 import { KEY_RINGS, keyRings } from './key-rings.ts'
 import { RATE_LIMITS, rateLimits } from './limits.ts'
 import { mailOutbox } from './outbox.ts'
-import { PROVIDER_RECORDS, providerRecords } from './provider-records.ts'
+import { PROVIDER_RECORDS } from './provider-records.ts'
 import { SETTINGS, settingsStore } from './settings.ts'
 import { resetTokens, verificationTokens } from './token-stores.ts'
 
@@ -35,7 +32,6 @@ export type * from './settings.ts'
 export type * from './token-stores.ts'
 export type * from './tokens.ts'
 
-/** All kinds, in the order in which `start` prepares them. */
 export const ALL_KINDS: readonly Kind[] = [
   ...Object.values(KINDS),
   NOT_ME_TOKENS,
@@ -50,7 +46,6 @@ export const ALL_KINDS: readonly Kind[] = [
   PROVIDER_RECORDS,
 ]
 
-/** Everything that the flows store, in one store. */
 export type AccountFlowsStore = ReturnType<typeof openStore>
 
 const opened = new WeakMap<RecordStore, AccountFlowsStore>()
@@ -64,6 +59,7 @@ export function flowsStore(store: RecordStore, clock: Clock): AccountFlowsStore 
 
 function openStore(store: RecordStore, clock: Clock) {
   const records = createRecords(store, clock)
+  /** The time of the database. */
   const now = () => store.now()
   return {
     resetTokens: resetTokens(records, KINDS.resetTokens),
@@ -78,12 +74,9 @@ function openStore(store: RecordStore, clock: Clock) {
     settings: settingsStore(records),
     limits: rateLimits(records, clock),
     keyRings: keyRings(records, now),
-    providerRecords: providerRecords(records),
-    /** Creates collections and indexes; idempotent, and safe when several processes start at once. */
+    providerRecords: tableOf(records, PROVIDER_RECORDS),
     start: () => store.start(ALL_KINDS),
-    /** Removes expired records, if the database does not do so itself. */
     purge: () => purge(store, ALL_KINDS),
-    /** The time of the database. */
     now,
     /** Checks whether everything is as `start` left it. */
     inspect: async () => ({
@@ -92,17 +85,16 @@ function openStore(store: RecordStore, clock: Clock) {
       isDurable: (await store.isDurable?.()) ?? true,
     }),
     /**
-     * Removes all records about one account, even if no user has this id: mails, links, waiting logins, client logouts and events. Three
-     * things stay. Cut-offs, so that nothing ended comes back. Everything that is under way `at` that time. Events of type `admin_action`,
-     * with `accountHash` as `details.account_hash` in place of the id. A repeated call removes what came since.
+     * Removes all records about one account, even if no user has this id. Three things stay. Cut-offs, so that nothing ended comes back.
+     * Everything that is under way `at` that time. Events of type `admin_action`, with `accountHash` in place of the id. A repeated call
+     * removes what came since.
      */
     forget: (accountId: string, at: Date, accountHash: string) =>
       forgetAccount(records, accountId, at, accountHash),
   }
 }
 
-/** How many records one command removes. */
-const AT_ONCE = 500
+const PAGE = 500
 
 /** Removes expired records, if the database does not do so itself. A record that changes meanwhile stays. */
 export async function purge(store: RecordStore, kinds: readonly Kind[]): Promise<void> {
@@ -110,41 +102,34 @@ export async function purge(store: RecordStore, kinds: readonly Kind[]): Promise
   const below = await store.now()
   for (const kind of kinds.filter(({ purgedAt }) => purgedAt !== undefined)) {
     for (let isMore = true; isMore;) {
-      const over = await store.find(kind, { by: `${kind.purgedAt}`, below, limit: AT_ONCE })
-      const changes = over.map((found): Change => {
+      const over = await store.find(kind, { by: `${kind.purgedAt}`, below, limit: PAGE })
+      const removals = over.map((found): Change => {
         return { id: found.id, revision: revisionOf(found), next: undefined, becomes: '' }
       })
-      const done = changes.length > 0 ? await store.swap(kind, changes) : []
-      isMore = over.length === AT_ONCE && done.includes(true)
+      const done = await store.swap(kind, removals)
+      isMore = over.length === PAGE && done.includes(true)
     }
   }
 }
 
-const PAGE = 500
-
-/**
- * Removes mails first, because they become links; and events last, because they describe all others. Returns how many records were removed,
- * by kind.
- */
+/** Removes mails first, because they become links; events last, because they describe the others. Returns the counts by kind. */
 async function forgetAccount(records: Records, accountId: string, at: Date, accountHash: string) {
   let underWay = 0
-  /**
-   * @param kept - returns the record to keep instead; if it still names the account, it is under way. `undefined`: the record goes.
-   */
+  /** @param kept - returns the record to keep instead; if it still names the account, it is under way. `undefined`: the record goes. */
   async function forget<T extends { id: string }>(
     kind: KindOf<T>,
     owner: string,
     kept: (record: T) => T | undefined = () => undefined,
   ): Promise<number> {
     const table = tableOf(records, kind)
-    const equal = { [kind.nameOf(owner)]: accountId }
+    const equal = { [snakeCase(owner)]: accountId }
     const seen = new Set<string>()
     let erased = 0
     for (;;) {
       const found = await records.find(kind, { equal, limit: PAGE + seen.size })
-      const next = found.filter(({ id }) => !seen.has(id))
-      if (next.length === 0) return erased
-      for (const stored of next) {
+      const unseen = found.filter(({ id }) => !seen.has(id))
+      if (unseen.length === 0) return erased
+      for (const stored of unseen) {
         const { id } = stored
         seen.add(id)
         const left = kind.read(stored)

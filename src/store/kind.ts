@@ -1,9 +1,8 @@
 /** Defines the kinds: each maps a TypeScript record to the fields of a `Kind`. */
-import type { FieldType, Fields, Stored } from './record-store.ts'
+import type { FieldType, Fields, Kind, Stored } from './record-store.ts'
 import { AccountFlowsError } from '../errors.ts'
 import type { ChangedKind } from './records.ts'
 
-/** The value type for each field type. */
 interface Values {
   text: string
   number: number
@@ -37,10 +36,8 @@ export type RecordWith<F extends TypesOf> = { id: string } & {
   -readonly [N in keyof F as undefined extends ValueOf<F[N]> ? N : never]?: ValueOf<F[N]>
 }
 
-interface Definition<F extends TypesOf> extends Pick<
-  ChangedKind,
-  'name' | 'isRemembered' | 'isMostlyNew'
-> {
+interface Definition<F extends TypesOf> extends Omit<ChangedKind, keyof Kind> {
+  name: string
   fields: F
   indexes?: readonly (readonly (keyof F & string)[])[]
   unique?: readonly (keyof F & string)[]
@@ -48,24 +45,17 @@ interface Definition<F extends TypesOf> extends Pick<
   purgedAt?: keyof F & string
   /** Checks what must be true of a whole record, besides the types of its fields. */
   isWhole?(record: RecordWith<F>): boolean
-  /** A change treats a damaged record as absent, and begins anew. Otherwise it throws. */
-  damagedIsNone?: boolean
 }
 
-/** A kind whose records have this type. */
 export interface KindOf<T extends { id: string }> extends ChangedKind {
-  /** The name under which a field is stored. */
-  nameOf(field: string): string
   /** The fields of a record, without those that are `undefined`. */
   toFields(record: Omit<T, 'id'>): Fields
   /** `undefined`: the record is damaged. */
   read(stored: Stored): T | undefined
   /** @throws AccountFlowsError if the record is damaged. */
   toRecord(stored: Stored): T
-  damagedIsNone?: boolean
 }
 
-/** The records of a kind. */
 export type RecordOf<K> = K extends KindOf<infer T> ? T : never
 
 /** Names are in camelCase in the code, and in snake_case in the store. */
@@ -95,8 +85,6 @@ export function kindOf<const F extends TypesOf>(definition: Definition<F>): Kind
     ...(insertedAt !== undefined && { insertedAt: snakeCase(insertedAt) }),
     ...(purgedAt !== undefined && { purgedAt: snakeCase(purgedAt) }),
 
-    nameOf: snakeCase,
-
     toFields(record) {
       const named = names.map(([field, stored]) => [stored, Reflect.get(record, field)])
       return defined(Object.fromEntries(named))
@@ -122,15 +110,10 @@ export function defined<T extends object>(parts: T) {
 export const snakeCase = (name: string) =>
   name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-/**
- * How long a record stays once it is over, so that a page can explain to a late click why it is too late. The id of a sent form stays taken
- * for at least as long: when it is free again, no request makes it any more.
- */
+/** How long a record stays once it is over. A page explains a late click, and the id of a sent form stays taken until nothing sends it. */
 export const WEEK_MS = 7 * 24 * 60 * 60 * 1000
 
 /** Records of links outlive the mails that were sent before them. "This wasn't me" of those mails works for eight days. */
 export const eightDaysAfter = (over: Date) => new Date(over.getTime() + (WEEK_MS / 7) * 8)
 
-export function weekAfter(over: Date): Date {
-  return new Date(over.getTime() + WEEK_MS)
-}
+export const weekAfter = (over: Date) => new Date(over.getTime() + WEEK_MS)

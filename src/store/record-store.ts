@@ -1,5 +1,5 @@
 /** How records are kept: the verbs that a store for any database implements. This file does not know what a record means. */
-import { jsonOf } from '../errors.ts'
+import { jsonOf, must } from '../errors.ts'
 
 /** The type of a field. `json`: any result of `JSON.parse` except `null`. */
 export type FieldType = 'text' | 'number' | 'boolean' | 'time' | 'json'
@@ -68,38 +68,24 @@ export interface Change {
   becomes: string
 }
 
-/**
- * Keeps records. Each verb throws `ERR_STORE_UNAVAILABLE` if the database cannot be reached, or does not answer in time. A `swap` may have
- * been done by then.
- */
+/** Keeps records. Each verb throws `ERR_STORE_UNAVAILABLE` if the database does not answer in time. A `swap` may have been done by then. */
 export interface RecordStore {
   /** Whether the database itself removes records once their `purgedAt` has passed. Otherwise the flows remove them. */
   purges: boolean
-
   /** Whether everything is lost when the process ends. Left out: it is not. */
   isVolatile?: boolean
-
   /** Whether writes wait for the disk before they are answered. Left out: they do. */
   isDurable?(): Promise<boolean>
-
-  /**
-   * Creates collections or tables and their indexes, and adds what an earlier version lacked. It may be called again, and by several
-   * processes at once.
-   */
+  /** Creates collections or tables with indexes, and adds what an earlier version lacked. Several processes call it at once, and again. */
   start(kinds: readonly Kind[]): Promise<void>
-
   /** The time of the database. */
   now(): Promise<Date>
-
   /** Returns the names of indexes of these kinds that are missing or wrong. Left out: the store cannot check this. */
   inspect?(kinds: readonly Kind[]): Promise<string[]>
-
   /** Returns the records in the order of the ids. `undefined`: there is no such record. */
   get(kind: Kind, ids: readonly string[]): Promise<(Stored | undefined)[]>
-
   /** Throws a `TypeError` if no declared index answers the query. */
   find(kind: Kind, query: Query): Promise<Stored[]>
-
   /**
    * Each change stands alone, in no order, and has its own id. Returns which were done. A change is done if the store still had its
    * revision, and no other record held its unique fields. A removal is also done if there is no such record any more.
@@ -119,49 +105,46 @@ export function checkQuery(
   for (const [name, values] of Object.entries(equal)) check(kind, name, [values].flat())
   const bounds = [from, below, after?.value].filter((value) => value !== undefined)
   if (by !== undefined) check(kind, by, bounds)
-  if (by === undefined && isDescending) throw new TypeError('isDescending is of the field in by')
-  if (by !== undefined && after && after.value === undefined)
-    throw new TypeError(`after needs a value of ${by}`)
+  must(by !== undefined || !isDescending, 'isDescending is of the field in by')
+  must(by === undefined || !after || after.value !== undefined, `after needs a value of ${by}`)
   const equals = Object.keys(equal)
+  const asked = by === undefined ? equals : [...equals, by]
+  if (asked.length === 0) return
   const isAnsweredBy = (index: readonly string[]) =>
-    equals.every((field) => index.indexOf(field) >= 0 && index.indexOf(field) < equals.length) &&
+    equals.every((field) => index.slice(0, equals.length).includes(field)) &&
     (by === undefined || index[equals.length] === by)
-  if (equals.length === 0 && by === undefined) return
-  const single = [...kind.unique, ...(kind.purgedAt === undefined ? [] : [kind.purgedAt])]
-  if ([...kind.indexes, ...single.map((field) => [field])].some(isAnsweredBy)) return
-  const asked = [...equals, ...(by === undefined ? [] : [by])].join(', ')
-  throw new TypeError(`${kind.name} has no index by ${asked}`)
+  const single = kind.purgedAt === undefined ? kind.unique : [...kind.unique, kind.purgedAt]
+  const indexes = [...kind.indexes, ...single.map((field) => [field])]
+  must(indexes.some(isAnsweredBy), `${kind.name} has no index by ${asked.join(', ')}`)
 }
 
 function check(kind: Kind, name: string, values: readonly Value[]): void {
   const type = kind.fields[name] ?? 'text'
-  if (values.every((value) => isOfType(value, type))) return
-  throw new TypeError(`${name} of ${kind.name} is to be a ${type}`)
+  const areOfType = values.every((value) => isOfType(value, type))
+  must(areOfType, `${name} of ${kind.name} is to be a ${type}`)
 }
 
 /** Throws a `TypeError` unless the limit is a positive integer. */
 export function checkLimit(limit: number): void {
-  if (!Number.isSafeInteger(limit) || limit < 1) throw new TypeError('limit must be above 0')
+  must(Number.isSafeInteger(limit) && limit > 0, 'limit must be above 0')
 }
 
 /**
- * Throws a `TypeError` unless the id is a text, and the next state is a whole record of its kind. A removal must have a revision. An
- * overwrite of any revision is refused for kinds with unique fields: another record may hold the value.
+ * Throws a `TypeError` unless the id is a text, and the next state is a whole record of its kind. An overwrite of any revision is refused
+ * for kinds with unique fields: another record may hold the value.
  */
-export function checkChange(kind: Kind, { id, revision, next }: Omit<Change, 'becomes'>): void {
+export function checkChange(kind: Kind, { id, revision, next }: Change): void {
   checkId(kind, id)
-  if (!next && revision === undefined)
-    throw new TypeError(`a record of ${kind.name} is removed by the revision that was read`)
   if (!next) return
-  if (revision === ANY && kind.unique.length > 0)
-    throw new TypeError(`a record of ${kind.name} is swapped by the revision that was read`)
+  const isOfAny = revision === ANY && kind.unique.length > 0
+  must(!isOfAny, `a record of ${kind.name} is swapped by the revision that was read`)
   const { damaged } = storedOf(kind, id, { revision: '', was: '', fields: { ...next } })
-  if (damaged !== undefined) throw new TypeError(`${kind.name} takes no such record: ${damaged}`)
+  must(damaged === undefined, `${kind.name} takes no such record: ${damaged}`)
 }
 
 /** Throws a `TypeError` unless the id is a text. */
 export function checkId({ name }: Kind, id: string): void {
-  if (typeof id !== 'string') throw new TypeError(`the id of a record of ${name} is to be a text`)
+  must(typeof id === 'string', `the id of a record of ${name} is to be a text`)
 }
 
 /** Checks a record that was read: its revision must be a text, and each field must have its type. */
@@ -189,16 +172,10 @@ function isOfType(value: unknown, type: FieldType): value is Value {
   return typeof value === (type === 'text' ? 'string' : type)
 }
 
-/**
- * Whether a change was done, judged by the record that was read after it. `false`: another change of the same state was done. `undefined`:
- * this is unknown.
- */
-export function isDone(
-  { revision, next, becomes }: Change,
-  found: Stored | undefined,
-): boolean | undefined {
-  if (next === undefined && !found) return true
-  if (next !== undefined && (found?.revision === becomes || found?.was === becomes)) return true
+/** Whether a change was done, judged by the record after it. `false`: another change of that state was. `undefined`: this is unknown. */
+export function isDone({ revision, next, becomes }: Change, found: Stored | undefined) {
+  if (!next && !found) return true
+  if (next && (found?.revision === becomes || found?.was === becomes)) return true
   return found && found.was === revision ? false : undefined
 }
 

@@ -1,21 +1,14 @@
-/**
- * The one way to the store. Calls of the same turn share a command. Waiting changes of one record share a swap within a process; processes
- * compete.
- */
+/** The one way to the store. Waiting changes of one record share a swap within a process; processes compete. */
 import type { Clock } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
 import { AccountFlowsError } from '../errors.ts'
-import { batched } from './batches.ts'
+import { createCommands, type Commands } from './batches.ts'
 import { setNewest } from './bounded-map.ts'
 import {
   ANY,
-  checkChange,
-  checkId,
-  checkQuery,
   type Change,
   type Fields,
   type Kind,
-  type Query,
   type RecordStore,
   type Stored,
 } from './record-store.ts'
@@ -23,36 +16,12 @@ import {
 export type Records = ReturnType<typeof createRecords>
 
 export function createRecords(store: RecordStore, clock: Clock) {
-  const ofKinds = new Map<string, ReturnType<typeof batched>>()
-  function of(kind: Kind) {
-    const known = ofKinds.get(kind.name) ?? batched(store, kind, clock)
-    ofKinds.set(kind.name, known)
-    return known
-  }
-
-  // Checks each item before it joins others in a command.
-  async function get(kind: Kind, id: string): Promise<Stored | undefined> {
-    checkId(kind, id)
-    return of(kind).get(id)
-  }
-
-  async function swap(kind: Kind, change: Change): Promise<boolean> {
-    checkChange(kind, change)
-    const done = await of(kind).swap(change)
-    if (typeof done !== 'boolean') throw done
-    return done
-  }
-
+  const commands = createCommands(store, clock)
   const write = (kind: Kind, id: string, revision: Change['revision'], next?: Fields) =>
-    swap(kind, { id, revision, next, becomes: newId() })
+    commands.swap(kind, { id, revision, next, becomes: newId() })
 
   return {
-    /** `undefined`: there is no such record. */
-    get,
-    async find(kind: Kind, query: Query): Promise<Stored[]> {
-      checkQuery(kind, query)
-      return of(kind).find(query)
-    },
+    ...commands,
     /** Returns whether it was inserted: neither its id nor a unique field was taken. */
     insert: (kind: Kind, id: string, fields: Fields) => write(kind, id, undefined, fields),
     /** Writes the record, whatever exists. */
@@ -60,7 +29,7 @@ export function createRecords(store: RecordStore, clock: Clock) {
       void (await write(kind, id, ANY, fields)),
     /** Removes the record, whatever its revision. */
     remove: async (kind: Kind, id: string): Promise<void> => void (await write(kind, id, ANY)),
-    change: createChanges({ get, swap }, clock),
+    change: createChanges(commands, clock),
   }
 }
 
@@ -78,8 +47,6 @@ const MAX_OF_RECORD = 1_000
 const MAX = 10_000
 /** After other processes have won for this long, a change fails. */
 const LONGEST_MS = 5_000
-
-/** How many records a process remembers. */
 const MAX_REMEMBERED = 5_000
 
 interface Waiting {
@@ -89,22 +56,21 @@ interface Waiting {
   reject(error: unknown): void
 }
 
-/**
- * `isRemembered`: the process keeps the state after its last change, and need not read it. `isMostlyNew`: the first try inserts an unknown
- * record without reading it.
- */
-export type ChangedKind = Kind & { isRemembered?: boolean; isMostlyNew?: boolean }
+/** A kind, and how its records are changed. */
+export interface ChangedKind extends Kind {
+  /** The process keeps the state after its last change, and need not read it. */
+  isRemembered?: boolean
+  /** The first try inserts an unknown record without reading it. */
+  isMostlyNew?: boolean
+  /** A damaged record counts as absent, and begins anew. Otherwise a change of it throws. */
+  damagedIsNone?: boolean
+}
 
 const keyOf = ({ name }: Kind, id: string) => JSON.stringify([name, id])
 
-interface Verbs {
-  get(kind: Kind, id: string): Promise<Stored | undefined>
-  swap(kind: Kind, change: Change): Promise<boolean>
-}
-
-function createChanges(verbs: Verbs, { now, sleep }: Clock) {
+function createChanges(commands: Commands, { now, sleep }: Clock) {
   const remembered = new Map<string, Stored>()
-  const tryOnce = turnsWith(verbs, remembered)
+  const tryOnce = turnsWith(commands, remembered)
   const queues = new Map<string, Waiting[]>()
   let all = 0
 
@@ -124,9 +90,8 @@ function createChanges(verbs: Verbs, { now, sleep }: Clock) {
   }
 
   /**
-   * Changes a record by a function of its current state.
+   * Changes a record by a function of its state. `known`: as the caller has just found it, which saves a read.
    *
-   * @param known - the record as the caller has just found it. It is read again only if another change came in between.
    * @throws AccountFlowsError `ERR_STORE_UNAVAILABLE` if too many changes wait, or other processes win for too long.
    */
   return async <A>(
@@ -152,7 +117,7 @@ function createChanges(verbs: Verbs, { now, sleep }: Clock) {
 }
 
 /** Applies the changes of one record, one turn at a time. */
-function turnsWith({ get, swap }: Verbs, remembered: Map<string, Stored>) {
+function turnsWith({ get, swap }: Commands, remembered: Map<string, Stored>) {
   /** Returns the changes that must be tried again. */
   return async function tryOnce(kind: ChangedKind, id: string, turn: Waiting[], isFirst: boolean) {
     const key = keyOf(kind, id)

@@ -1,6 +1,6 @@
 /** The records of one kind, with the field names of the code: how to find and change them. */
 import { checkLimit, type Query, type Stored, type Value } from './record-store.ts'
-import { defined, type KindOf } from './kind.ts'
+import { defined, snakeCase, type KindOf } from './kind.ts'
 import type { Changed, Records } from './records.ts'
 import { newId } from '../crypto/token.ts'
 
@@ -12,12 +12,7 @@ export interface QueryOf<T> extends Omit<Query, 'equal' | 'by'> {
   by?: Name<T>
 }
 
-/** A query with an order. Each record of the kind has the field `by`. */
-type Ordered<T> = QueryOf<T> & Required<Pick<QueryOf<T>, 'by'>>
-
 type Which = string | { id: string }
-
-type ChangeOf<T, A> = (before: T | undefined) => Changed<T, A>
 
 /** The stored form of each object that was read, so that changing it needs no second read. */
 const origins = new WeakMap<object, Stored>()
@@ -29,7 +24,6 @@ export function toldOf<Told extends object>(record: object, told: Told): Told {
   return told
 }
 
-/** The records of one kind. */
 export type Table<T extends { id: string }> = ReturnType<typeof tableOf<T>>
 
 export function tableOf<T extends { id: string }>(records: Records, kind: KindOf<T>) {
@@ -41,21 +35,20 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
 
   /** Finds damaged records too; their `record` is `undefined`. */
   async function findAll({ equal = {}, by, ...query }: QueryOf<T>) {
-    const named = Object.entries(equal).map(([name, values]) => [kind.nameOf(name), values])
+    const named = Object.entries(equal).map(([name, values]) => [snakeCase(name), values])
     const found = await records.find(kind, {
       ...query,
       equal: Object.fromEntries(named),
-      ...defined({ by: by && kind.nameOf(by) }),
+      ...defined({ by: by && snakeCase(by) }),
     })
     return found.map((stored) => ({ id: stored.id, record: read(stored) }))
   }
 
-  /**
-   * Changes one record by a pure function of it, which may run again.
-   *
-   * @param which - its id; or the found record, or an object made from it, which saves a read.
-   */
-  async function change<A>(which: Which, change: ChangeOf<T, A>): Promise<A> {
+  /** Changes one record by a pure function of it, which may run again. `which`: its id; or what was found of it, which saves a read. */
+  async function change<A>(
+    which: Which,
+    change: (before: T | undefined) => Changed<T, A>,
+  ): Promise<A> {
     const [id, known] = typeof which === 'string' ? [which] : [which.id, origins.get(which)]
     const mayRead = kind.damagedIsNone ? kind.read : kind.toRecord
     const changeStored = (stored: Stored | undefined) => {
@@ -129,16 +122,12 @@ export async function* pagesOf<T extends { id: string }>(
   }
 }
 
-/** How many records one page holds. */
 const PAGE = 200
 
-/**
- * Returns the first wanted records of a query, at most `limit`. It reads until it has so many, or until the records end. With an `id`, it
- * checks that record only.
- */
+/** Returns the first wanted records, at most `limit`; with an `id`, that record only. Each record of the kind has the field `by`. */
 export async function firstWanted<T extends { id: string }>(
   table: Table<T>,
-  { id, limit, ...query }: Ordered<T> & { id?: string | undefined },
+  { id, limit, ...query }: QueryOf<T> & { by: Name<T>; id?: string | undefined },
   isWanted: (record: T) => boolean,
 ): Promise<T[]> {
   if (id !== undefined) {

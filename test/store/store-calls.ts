@@ -118,15 +118,17 @@ export function storeCalls(
     ['users.setFirstPassword', text, text, text],
     ['users.markEmailVerified', text, text],
     ['users.markEmailUnverified', text, text],
-    ['providerRecords.find', text],
-    ['providerRecords.findBy', 'accountId', text],
-    ['providerRecords.findAll', text],
+    ['providerRecords.get', text],
+    ['providerRecords.getReadable', text],
+    ['providerRecords.find', { equal: { accountId: text }, after: { id: '' }, limit: 1 }],
+    ['providerRecords.findAll', { after: { id: text }, limit: 1 }],
+    ['providerRecords.insert', { id: text, model: text }],
     ['providerRecords.overwrite', { id: text, model: text }],
     ['providerRecords.save', { id: text, model: text }, () => true],
-    ['providerRecords.reseal', { id: text }, { id: text, model: text }],
-    ['providerRecords.consume', text, later(1)],
+    ['providerRecords.change', text, () => ({ next: { id: text, model: text } })],
+    ['providerRecords.update', text, () => ({ id: text, model: text })],
+    ['providerRecords.updateAll', [{ id: text }], () => undefined],
     ['providerRecords.remove', text],
-    ['providerRecords.removeFound', [{ id: text }], () => true],
     ['adapter.upsert', text, {}, 60],
     ['adapter.find', text],
     ['adapter.findByUid', text],
@@ -157,14 +159,8 @@ export function storeCalls(
   return examples.map(([name, ...given]) => {
     const [portName = '', methodName = ''] = name.split('.')
     const port = ports[portName] ?? {}
-    return [name, async () => answerOf(Reflect.apply(Reflect.get(port, methodName), port, given))]
+    return [name, async () => Reflect.apply(Reflect.get(port, methodName), port, given)]
   })
 }
-
-/** What answers pages asks the database for one once it is read. */
-const answerOf = (answer: unknown): unknown =>
-  answer instanceof Object && Symbol.asyncIterator in answer
-    ? Reflect.apply(Reflect.get(answer, 'next'), answer, [])
-    : answer
 
 type Example = [name: string, ...given: unknown[]]

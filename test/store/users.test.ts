@@ -3,7 +3,7 @@ import { ObjectId } from 'mongodb'
 import { itIsAUserStore } from '../../src/contract/suites/index.ts'
 import { sampleUser } from '../../src/contract/suites/user-store.ts'
 import type { User } from '../../src/contract/index.ts'
-import { memoryUsers } from '../../src/store/memory/users.ts'
+import { memoryUsers } from '../../src/store/memory/store.ts'
 import { mongoUsers } from '../../src/store/mongodb/users.ts'
 import { describeWithMongo, suiteDatabase } from '../support/mongod.ts'
 

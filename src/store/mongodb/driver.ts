@@ -1,13 +1,10 @@
-/** The parts that all code for MongoDB shares: options, names of collections, indexes, and the meaning of errors. */
-import type { Collection, CollectionOptions, Db, Document, IndexDescription } from 'mongodb'
-import type { Kind } from '../record-store.ts'
+/** The parts that all code for MongoDB shares: options, indexes, and the meaning of errors. */
+import type { Collection, CollectionOptions, IndexDescription } from 'mongodb'
 import { AccountFlowsError } from '../../errors.ts'
+import type { Kind } from '../record-store.ts'
 import { z } from 'zod'
 
-/**
- * The options of every operation, whatever the host chose for its own. Reads see every earlier answered write. Values come back as the
- * types that the code expects.
- */
+/** The options of every operation, whatever the host chose. Reads see every answered write; values come back as the expected types. */
 export const operationOptions = {
   writeConcern: { w: 'majority' },
   readConcern: { level: 'local' },
@@ -19,22 +16,6 @@ export const operationOptions = {
   useBigInt64: false,
 } satisfies CollectionOptions
 
-/** No dollar, no NUL, and short enough for the longest name in the 235 bytes of a sharded namespace. */
-const PREFIX = /^(?!system\.)[A-Za-z_][\w.-]{0,63}$/
-
-/**
- * The collection of each kind, with the same name at every host.
- *
- * @throws TypeError if MongoDB does not allow names with that prefix, or reserves them.
- */
-export function collectionsOf<T extends Document>(db: Db, prefix: string | undefined) {
-  if (prefix !== undefined && !(typeof prefix === 'string' && PREFIX.test(prefix)))
-    throw new TypeError(
-      'prefix must be 1 to 64 letters, digits, "_", "-" and ".", begin with a letter or "_", and not with "system."; leave it out for none',
-    )
-  return ({ name }: Kind) => db.collection<T>(`${prefix ?? ''}${name}`, operationOptions)
-}
-
 export type NamedIndex = IndexDescription & { name: string }
 
 interface IndexedCollection {
@@ -43,10 +24,24 @@ interface IndexedCollection {
   createIndexes(indexes: NamedIndex[]): Promise<unknown>
 }
 
+export function indexesOf({ indexes, unique, purgedAt }: Kind): NamedIndex[] {
+  const keyOf = (fields: readonly string[]) =>
+    Object.fromEntries(fields.map((field) => [field, 1 as const]))
+  const ordered = indexes.map((fields) => {
+    return { name: fields.join('_'), key: keyOf([...fields, '_id']) }
+  })
+  const single = unique.map((field) => {
+    return { name: `${field}_unique`, key: keyOf([field]), unique: true, sparse: true }
+  })
+  if (purgedAt === undefined) return [...ordered, ...single]
+  const purge = { name: `${purgedAt}_ttl`, key: keyOf([purgedAt]), expireAfterSeconds: 0 }
+  return [...ordered, ...single, purge]
+}
+
 const NAMESPACE_NOT_FOUND = 26
 const NAMESPACE_EXISTS = 48
-const INDEX_OPTIONS_CONFLICT = 85
-const INDEX_KEY_SPECS_CONFLICT = 86
+/** The name or the keys of the index belong to one with other options. */
+const INDEX_CONFLICTS = new Set<unknown>([85, 86])
 
 /** Returns the indexes that are missing or have other options, as `collection.index`. If there is no collection, it returns all of them. */
 export async function wrongIndexes(
@@ -54,16 +49,13 @@ export async function wrongIndexes(
   indexes: NamedIndex[],
 ): Promise<string[]> {
   const listed = await collection.indexes().catch((error: unknown) => {
-    if (serverErrorCode(error) === NAMESPACE_NOT_FOUND) return []
-    throw error
+    return serverErrorCode(error) === NAMESPACE_NOT_FOUND ? [] : refuse(error)
   })
   const found = new Set(listed.map(definitionOf))
-  return [ofEveryCollection, ...indexes]
+  return [{ name: '_id_', key: { _id: 1 } }, ...indexes]
     .filter((index) => !found.has(definitionOf(index)))
     .map(({ name }) => `${collection.collectionName}.${name}`)
 }
-
-const ofEveryCollection: NamedIndex = { name: '_id_', key: { _id: 1 } }
 
 /** Compares as text, because the order of the fields in a key matters. */
 function definitionOf(index: IndexDescription): string {
@@ -81,50 +73,39 @@ const OPTIONS = [
   'hidden',
 ] as const
 
-/** Creates the collection, and then the missing indexes one after the other. */
 export async function createIndexes(collection: IndexedCollection, indexes: NamedIndex[]) {
   const { db, collectionName: name } = collection
   await db.createCollection(name, { writeConcern: { w: 'majority' } }).catch((error: unknown) => {
-    if (serverErrorCode(error) !== NAMESPACE_EXISTS) throw error
+    if (serverErrorCode(error) !== NAMESPACE_EXISTS) refuse(error)
   })
   for (const index of indexes)
     await collection.createIndexes([index]).catch((error: unknown) => {
-      throw explained(error, name, index.name)
+      refuse(explained(error, name, index.name))
     })
 }
 
 function explained(error: unknown, collection: string, index: string): unknown {
-  const subject = `The index "${index}" of the collection "${collection}" cannot be created`
-  // The server's message is left out: it quotes the value, which may be a username.
-  if (isDuplicateKey(error))
-    return new AccountFlowsError(
-      'ERR_STORE_INDEX',
-      `${subject}: several documents have the same value. Make the values unique, then start again.`,
-    )
-  const code = serverErrorCode(error)
-  if (code !== INDEX_OPTIONS_CONFLICT && code !== INDEX_KEY_SPECS_CONFLICT) return error
-  return new AccountFlowsError(
-    'ERR_STORE_INDEX',
-    `${subject}: one with other options exists. Drop it (db.${collection}.getIndexes() lists its name) and start ` +
-      'again: it is created anew.',
-    { cause: error },
-  )
+  const isDuplicate = isDuplicateKey(error)
+  if (!isDuplicate && !INDEX_CONFLICTS.has(serverErrorCode(error))) return error
+  const reason = isDuplicate
+    ? 'several documents have the same value. Make the values unique, then start again.'
+    : `one with other options exists. Drop it (db.${collection}.getIndexes() lists its name) and start again: it is created anew.`
+  const message = `The index "${index}" of the collection "${collection}" cannot be created: ${reason}`
+  // The server's message about a duplicate is left out: it quotes the value, which may be a username.
+  return new AccountFlowsError('ERR_STORE_INDEX', message, isDuplicate ? {} : { cause: error })
 }
 
 const DUPLICATE_KEY = 11000
 
 /** Does not use `instanceof`: the host's driver may be another copy of the package. */
-function serverErrorCode(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : undefined
-}
+const serverErrorCode = (error: unknown): unknown =>
+  error instanceof Error && 'code' in error ? error.code : undefined
 
-export function isDuplicateKey(error: unknown): error is Error {
-  return serverErrorCode(error) === DUPLICATE_KEY
-}
+export const isDuplicateKey = (error: unknown) => serverErrorCode(error) === DUPLICATE_KEY
 
 /**
- * Returns the places of the writes whose key was taken, in an unordered command with many writes. The other writes are done. Other failures
- * are thrown, such as a failed write concern, for which the driver names no failed writes.
+ * Returns the places of the writes whose key was taken, in an unordered command with many writes. The others are done. Other failures are
+ * thrown, such as a failed write concern.
  */
 export async function duplicatesIn(command: Promise<unknown>): Promise<Set<number>> {
   try {
@@ -133,7 +114,7 @@ export async function duplicatesIn(command: Promise<unknown>): Promise<Set<numbe
   } catch (error) {
     const failures = [error instanceof Error && Reflect.get(error, 'writeErrors')].flat()
     const { data: duplicates } = Duplicates.safeParse(failures)
-    if (!duplicates) throw error
+    if (!duplicates) refuse(error)
     return new Set(duplicates.map(({ index }) => index))
   }
 }
@@ -142,21 +123,8 @@ const Duplicates = z
   .array(z.object({ code: z.literal(DUPLICATE_KEY), index: z.number() }))
   .nonempty()
 
-const NAMES = new Set([
-  'MongoClientClosedError',
-  'MongoExpiredSessionError',
-  'MongoNetworkError',
-  'MongoNetworkTimeoutError',
-  'MongoNotConnectedError',
-  'MongoOperationTimeoutError',
-  'MongoPoolClearedError',
-  'MongoPoolClosedError',
-  'MongoServerClosedError',
-  'MongoServerSelectionError',
-  'MongoTopologyClosedError',
-  'MongoWaitQueueTimeoutError',
-  'PoolClearedOnNetworkError',
-])
+/** The driver's errors of connections, sessions and time. */
+const NAMES = /Network|Closed|Cleared|NotConnected|ServerSelection|Timeout|ExpiredSession/
 
 /** By the time that these reach the code, the driver has tried again if it may. */
 const LABELS = ['RetryableWriteError', 'SystemOverloadedError']
@@ -169,27 +137,12 @@ const CODES = new Set<unknown>([
 /** The driver passes these errors on when a socket breaks while it writes. */
 const SOCKET_CODES = /^(EPIPE|ECONN(RESET|ABORTED)|ETIMEDOUT|E(HOST|NET)UNREACH|ERR_STREAM_\w+)$/
 
-/**
- * Wraps an object so that its methods throw `ERR_STORE_UNAVAILABLE` if MongoDB cannot be reached or does not answer in time. A write that
- * failed so may still have been done. All methods must return promises.
- */
-export function withUnavailable<T extends object>(port: T): T {
-  const members = Object.entries(port).map(([name, member]: [string, unknown]) => {
-    if (typeof member !== 'function') return [name, member]
-    const translated = async (...args: unknown[]): Promise<unknown> => {
-      try {
-        return await Reflect.apply(member, undefined, args)
-      } catch (error) {
-        if (!isUnavailable(error)) throw error
-        // The driver's message is left out: it contains the address of the database.
-        const message = `MongoDB cannot be reached, or does not answer in time (${error.name})`
-        throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', message, { cause: error })
-      }
-    }
-    return [name, translated]
-  })
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the same members
-  return Object.fromEntries(members) as T
+/** Throws `ERR_STORE_UNAVAILABLE` if MongoDB cannot be reached or does not answer in time, and every other error as it is. */
+export function refuse(error: unknown): never {
+  if (!isUnavailable(error)) throw error
+  // The driver's message is left out: it contains the address of the database.
+  const message = `MongoDB cannot be reached, or does not answer in time (${error.name})`
+  throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', message, { cause: error })
 }
 
 // Compares names and does not use `instanceof`: the host's driver may be another copy of the package.
@@ -198,7 +151,7 @@ function isUnavailable(error: unknown): error is Error {
   const code = serverErrorCode(error)
   const labels: unknown = Reflect.get(error, 'errorLabels')
   return (
-    NAMES.has(error.name) ||
+    NAMES.test(error.name) ||
     CODES.has(code) ||
     (typeof code === 'string' && SOCKET_CODES.test(code)) ||
     (Array.isArray(labels) && LABELS.some((label) => labels.includes(label))) ||

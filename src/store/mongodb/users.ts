@@ -1,4 +1,4 @@
-import type { FindOptions, ObjectId } from 'mongodb'
+import type { FindOptions } from 'mongodb'
 import type { User, UserStore } from '../../contract/index.ts'
 import { equalsInAsciiCase } from '../../contract/users.ts'
 import { systemClock } from '../../clock.ts'
@@ -7,7 +7,7 @@ import {
   createIndexes,
   isDuplicateKey,
   operationOptions,
-  withUnavailable,
+  refuse,
   type NamedIndex,
 } from './driver.ts'
 
@@ -26,6 +26,7 @@ const exactly = { ...operationOptions, collation: { locale: 'simple' } }
 /** Matches too much, and the code filters the result: it ignores the case of non-ASCII letters, and ignores some characters. */
 const inAnyCase = { ...operationOptions, collation: { locale: 'en', strength: 2 } }
 
+const { collation } = inAnyCase
 const indexes: NamedIndex[] = [
   {
     name: 'account_flows_username',
@@ -34,16 +35,8 @@ const indexes: NamedIndex[] = [
     partialFilterExpression: { username: { $type: 'string' } },
     collation: exactly.collation,
   },
-  {
-    name: 'account_flows_username_in_any_case',
-    key: { username: 1 },
-    collation: inAnyCase.collation,
-  },
-  {
-    name: 'account_flows_verified_email',
-    key: { email: 1, email_verified: 1 },
-    collation: inAnyCase.collation,
-  },
+  { name: 'account_flows_username_in_any_case', key: { username: 1 }, collation },
+  { name: 'account_flows_verified_email', key: { email: 1, email_verified: 1 }, collation },
 ]
 
 /**
@@ -58,8 +51,8 @@ export function mongoUsers(collection: UserCollection): UserStore {
     pick: (users: User[], text: string) => Found,
   ) {
     const found = together(systemClock, async (texts: string[]) => {
-      const documents = await collection.find(await filterOf(texts), options).toArray()
-      const users = documents.map(toUser).filter((user) => user !== undefined)
+      const documents = collection.find(await filterOf(texts), options).toArray()
+      const users = (await documents.catch(refuse)).flatMap((document) => toUser(document) ?? [])
       return texts.map((text) => pick(users, text))
     })
     return async (text: string) => (isText(text) ? found(text) : pick([], text))
@@ -72,12 +65,11 @@ export function mongoUsers(collection: UserCollection): UserStore {
       return matchedCount === 1
     } catch (error) {
       // The host allows one user per verified address, and another user has this one.
-      if (isDuplicateKey(error)) return false
-      throw error
+      return isDuplicateKey(error) ? false : refuse(error)
     }
   }
 
-  return withUnavailable<UserStore>({
+  return {
     start: () => createIndexes(collection, indexes),
 
     findById: lookUp(hasIds, exactly, (users, id) => users.find((user) => user.id === id)),
@@ -99,10 +91,10 @@ export function mongoUsers(collection: UserCollection): UserStore {
     // The index of verified addresses begins with the address, so it serves this query too.
     findByEmail: lookUp((emails) => ({ email: { $in: emails } }), inAnyCase, withEmail),
 
-    replacePasswordHash: (id, expected, next) =>
+    replacePasswordHash: async (id, expected, next) =>
       isUpdated(id, { password_hash: text(expected) }, withPassword(next)),
 
-    setFirstPassword(id, email, hash) {
+    async setFirstPassword(id, email, hash) {
       const hasNone = { password_hash: { $in: [null, ''], $not: { $type: 'array' } } }
       return isUpdated(
         id,
@@ -111,12 +103,12 @@ export function mongoUsers(collection: UserCollection): UserStore {
       )
     },
 
-    markEmailVerified: (id, email) =>
+    markEmailVerified: async (id, email) =>
       isUpdated(id, { ...isEnabledWith(email), email_verified: { $ne: true } }, verified(true)),
 
-    markEmailUnverified: (id, email) =>
+    markEmailUnverified: async (id, email) =>
       isUpdated(id, { email: text(email), email_verified: true }, verified(false)),
-  })
+  }
 }
 
 /** For half of a surrogate pair, BSON would store another character, and the filter would match other users. */
@@ -131,17 +123,16 @@ function text(value: string): string {
 
 const verified = (email_verified: boolean) => ({ $set: { email_verified } })
 
-function withPassword(hash: string, others: object = {}) {
-  return {
-    $set: { password_hash: text(hash), ...others },
-    $currentDate: { password_changed_at: true },
-  }
-}
+const withPassword = (hash: string, others: object = {}) => ({
+  $set: { password_hash: text(hash), ...others },
+  $currentDate: { password_changed_at: true },
+})
 
 // Any value of `disabled` other than these counts as set.
-function isEnabledWith(email: string) {
-  return { email: text(email), disabled: { $in: [false, null], $not: { $type: 'array' } } }
-}
+const isEnabledWith = (email: string) => ({
+  email: text(email),
+  disabled: { $in: [false, null], $not: { $type: 'array' } },
+})
 
 // The filter names the type because the index covers strings only. A list that contains the name still matches.
 const hasUsername = (names: string[]) => ({ username: { $in: names, $type: 'string' } })
@@ -150,42 +141,34 @@ const withEmail = (users: User[], email: string) =>
   users.filter((user) => user.email && equalsInAsciiCase(user.email, email))
 
 async function hasIds(ids: string[]) {
-  const stored = await Promise.all(ids.map(idsOf))
-  return { _id: { $in: stored.flat() } }
-}
-
-async function idsOf(id: string): Promise<(string | ObjectId)[]> {
-  if (!/^[0-9a-f]{24}$/.test(id)) return [id]
+  const ofHex = ids.filter((id) => /^[0-9a-f]{24}$/.test(id))
+  if (ofHex.length === 0) return { _id: { $in: ids } }
   // Loaded only here: hosts with another database have no driver.
   const { ObjectId } = await import('mongodb')
-  return [id, new ObjectId(id)]
+  return { _id: { $in: [...ids, ...ofHex.map((id) => new ObjectId(id))] } }
 }
 
 /**
- * A field of an unexpected type counts as absent. But then a verified flag counts as unverified, and a disabled flag as set. `undefined`:
- * the `_id` is neither a string nor an ObjectId, so that no query could find the user again.
+ * A field of another type counts as absent, but a disabled flag as set. `undefined`: the `_id` is neither a string nor an ObjectId, so that
+ * no query could find the user again.
  */
 function toUser(document: object): User | undefined {
-  const fields = new Map<string, unknown>(Object.entries(document))
-  const id = fields.get('_id')
-  if (!isId(id)) return undefined
-  const locale = nonEmpty(fields.get('locale'))
+  const { _id, ...fields }: Record<string, unknown> = { ...document }
+  if (!isId(_id)) return undefined
+  const locale = nonEmpty(fields['locale'])
   return {
-    id: String(id),
-    username: nonEmpty(fields.get('username')) ?? '',
-    email: nonEmpty(fields.get('email')),
-    emailVerified: fields.get('email_verified') === true,
-    passwordHash: nonEmpty(fields.get('password_hash')),
-    disabled: (fields.get('disabled') ?? false) !== false,
+    id: String(_id),
+    username: nonEmpty(fields['username']) ?? '',
+    email: nonEmpty(fields['email']),
+    emailVerified: fields['email_verified'] === true,
+    passwordHash: nonEmpty(fields['password_hash']),
+    disabled: (fields['disabled'] ?? false) !== false,
     ...(locale !== undefined && { locale }),
   }
 }
 
-function nonEmpty(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined
-}
+const nonEmpty = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined)
 
 /** Does not use `instanceof ObjectId`: the host's driver may be another copy of the package. */
 const isId = (id: unknown): boolean =>
-  typeof id === 'string' ||
-  (typeof id === 'object' && id !== null && typeof Reflect.get(id, 'toHexString') === 'function')
+  typeof id === 'string' || typeof Reflect.get(Object(id), 'toHexString') === 'function'

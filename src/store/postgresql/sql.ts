@@ -14,23 +14,22 @@ import {
 } from '../record-store.ts'
 
 const TYPES: Record<FieldType, string> = {
-  text: 'text COLLATE "C"',
+  text: 'text',
   number: 'double precision',
   boolean: 'boolean',
   time: 'timestamptz(3)',
   json: 'text',
 }
 
-/** The types of parameters and of the rows in a statement. */
-const typeOf = (type: FieldType) => TYPES[type].replace(' COLLATE "C"', '')
+/** Texts are in the order of their bytes. */
+const columnOf = (type: FieldType) => (type === 'text' ? 'text COLLATE "C"' : TYPES[type])
 
 export const nameOf = (name: string) => `"${name.replaceAll('"', '""')}"`
 
-/** An arbitrary number: processes that start use this lock to take turns. */
+/** An arbitrary number. */
 const LOCK = 718_281_828
 
-/** The indexes of a kind, by name, with their columns. */
-function indexesOf(kind: Kind, prefix: string) {
+export function indexesOf(kind: Kind, prefix: string) {
   const single = kind.purgedAt === undefined ? [] : [[kind.purgedAt]]
   const named = (fields: readonly string[], isUnique: boolean) => ({
     name: `${prefix}${kind.name}_${fields.join('_')}`,
@@ -43,12 +42,9 @@ function indexesOf(kind: Kind, prefix: string) {
   ]
 }
 
-export const indexNamesOf = (kind: Kind, prefix: string) =>
-  indexesOf(kind, prefix).map(({ name }) => name)
-
 /**
- * The statement that creates a table and its indexes, if they are missing. It does not lock existing ones: a backup may be reading them.
- * Processes run it one after the other, because two that create the same name at once would fail.
+ * Creates a table and its indexes, if they are missing. It does not lock existing ones: a backup may be reading them. Processes take turns,
+ * because two that create the same name at once would fail.
  */
 export function definitionOf(kind: Kind, prefix: string): string {
   const table = nameOf(prefix + kind.name)
@@ -58,7 +54,7 @@ export function definitionOf(kind: Kind, prefix: string): string {
     ...Object.entries(kind.fields).map(
       ([name, type]) =>
         `IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('${table}') AND attname = '${name}' AND NOT attisdropped)
-         THEN ALTER TABLE ${table} ADD COLUMN ${nameOf(name)} ${TYPES[type]}; END IF`,
+         THEN ALTER TABLE ${table} ADD COLUMN ${nameOf(name)} ${columnOf(type)}; END IF`,
     ),
     ...indexesOf(kind, prefix).map(
       ({ name, isUnique, keys }) =>
@@ -75,7 +71,7 @@ export const isRow = (row: unknown): row is Row => typeof row === 'object' && ro
 
 /** The columns of the rows from `rowsOf`. `read` is the revision that was read, or null for any revision. */
 function givenOf({ fields }: Kind): string {
-  const columns = Object.entries(fields).map(([name, type]) => `${nameOf(name)} ${typeOf(type)}`)
+  const columns = Object.entries(fields).map(([name, type]) => `${nameOf(name)} ${TYPES[type]}`)
   return ['id text', 'read text', '_rev text', '_was text', ...columns].join(', ')
 }
 
@@ -114,7 +110,7 @@ export function selectionOf(kind: Kind, table: string, query: Query) {
   const { equal = {}, by, from, below, after, isDescending, limit } = query
   const values: unknown[] = []
   const given = (value: unknown, type: string) => `$${values.push(value)}::${type}`
-  const typeOfField = (name: string) => typeOf(kind.fields[name] ?? 'text')
+  const typeOfField = (name: string) => TYPES[kind.fields[name] ?? 'text']
   const lists: string[] = []
   const conditions = Object.entries(equal).map(([name, value]) => {
     const list = [...new Set([value].flat().map(kept))]
@@ -153,17 +149,12 @@ function sortOf({ revision, next }: Change): Sort {
   return revision === ANY ? 'overwrite' : 'update'
 }
 
-/**
- * Returns a statement for each sort of change, and its input. Each statement returns the ids that were done. It locks rows in the order of
- * their ids.
- */
+/** A statement for each sort of change, and its input. Each returns the ids that were done, and locks rows in the order of their ids. */
 export function swapsOf(kind: Kind, table: string, changes: readonly Change[]) {
-  const sorts = Object.entries(statementsOf(kind, table)).map(([sort, text]) => {
-    return { text, chosen: changes.filter((change) => sortOf(change) === sort) }
+  return Object.entries(statementsOf(kind, table)).flatMap(([sort, text]) => {
+    const chosen = changes.filter((change) => sortOf(change) === sort)
+    return chosen.length > 0 ? [{ text, given: rowsOf(kind, chosen) }] : []
   })
-  return sorts
-    .filter(({ chosen }) => chosen.length > 0)
-    .map(({ text, chosen }) => ({ text, given: rowsOf(kind, chosen) }))
 }
 
 function statementsOf(kind: Kind, table: string): Record<Sort, string> {

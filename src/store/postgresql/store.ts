@@ -1,9 +1,9 @@
 /** Keeps records in PostgreSQL. It knows kinds and their fields, and never what a record means. */
 import { AccountFlowsError } from '../../errors.ts'
-import { checkQuery, keptText, type Kind, type RecordStore, type Stored } from '../record-store.ts'
+import { checkQuery, keptText, type Kind, type RecordStore } from '../record-store.ts'
 import {
   definitionOf,
-  indexNamesOf,
+  indexesOf,
   isRow,
   nameOf,
   type Row,
@@ -51,7 +51,8 @@ export function postgresStore(
         'SELECT indexname AS id FROM pg_indexes WHERE schemaname = ANY (current_schemas(false))',
       )
       const found = new Set(rows.map(({ id }) => id))
-      return kinds.flatMap((kind) => indexNamesOf(kind, prefix)).filter((name) => !found.has(name))
+      const names = kinds.flatMap((kind) => indexesOf(kind, prefix)).map(({ name }) => name)
+      return names.filter((name) => !found.has(name))
     },
 
     async isDurable() {
@@ -66,11 +67,10 @@ export function postgresStore(
     },
 
     async get(kind, ids) {
-      if (ids.length === 0) return []
-      const wanted = [...new Set(ids.map(keptText))]
+      const wanted = ids.map(keptText)
       const rows = await ask(`SELECT * FROM ${table(kind)} WHERE id = ANY($1::text[])`, wanted)
       const found = new Map(rows.map((row) => [row.id, toldOf(kind, row)]))
-      return ids.map((id): Stored | undefined => found.get(keptText(id)))
+      return wanted.map((id) => found.get(id))
     },
 
     async find(kind, query) {
@@ -90,18 +90,12 @@ export function postgresStore(
 }
 
 const SQLSTATE = /^(?:\d[\dA-Z]|F0|HV|P0|XX)[\dA-Z]{3}$/
-/**
- * The SQLSTATE of a failed connection, of missing resources, of an operator's intervention, of a system error, or of a read-only standby.
- */
+/** A failed connection, missing resources, an operator's intervention, a system error, a read-only standby. */
 const UNAVAILABLE = /^(?:08|53|57|58|25006)/
 /** A deadlock, or two transactions that cannot be put in an order. */
 const ENDED_FOR_ANOTHER = new Set(['40P01', '40001'])
 
-/**
- * Returns the answer of the database. A statement that was ended in favour of another one is sent again.
- *
- * @throws AccountFlowsError `ERR_STORE_UNAVAILABLE` if the database cannot be reached; every other error as it is.
- */
+/** @throws AccountFlowsError `ERR_STORE_UNAVAILABLE` if the database cannot be reached; every other error as it is. */
 async function answeredBy<T>(ask: () => Promise<T>, turns: number): Promise<T> {
   try {
     return await ask()
