@@ -1,18 +1,8 @@
 /** Cut-offs: the times up to which the sessions of an account are dead (2.4). */
-import { defined, holds, kindOf, type RecordOf } from './kind.ts'
+import { holds, kindOf, type RecordOf } from './kind.ts'
 import type { Records } from './records.ts'
 import { tableOf } from './table.ts'
 import type { Clock } from '../clock.ts'
-
-/** The times up to which sessions and tokens of an account are dead. `undefined`: nothing of that kind was ever ended. */
-export interface SessionCutoffs {
-  /** Ends the sessions and interactions of each login that has not seen this cut-off (`SeenCutoffs`). */
-  idpAt: Date | undefined
-  /** The same for grants, codes and tokens, and for the sessions that would create more of them. */
-  oauthAt: Date | undefined
-  /** Ends all that belongs to logins that began at this time or before, by the clock. Left out: there was no exact end. */
-  exactAt?: Date
-}
 
 /** Ends the sessions and tokens of an account, once. */
 export interface SessionEnd {
@@ -25,13 +15,16 @@ export interface SessionEnd {
   isExact?: boolean
 }
 
-/** The id of a record is the account's id. */
+/** The id of a record is the account's id. A cut-off is `undefined` until an end sets it. */
 export const CUTOFFS = kindOf({
   name: 'session_cutoffs',
   isMostlyNew: true,
   fields: {
+    /** Ends the sessions and interactions of each login that has not seen this cut-off (`SeenCutoffs`). */
     idpAt: 'time?',
+    /** The same for grants, codes and tokens, and for the sessions that would create more of them. */
     oauthAt: 'time?',
+    /** Ends all that belongs to logins that began at this time or before, by the clock. */
     exactAt: 'time?',
     /** The ids of the latest ends, so that a repeated end does not move the cut-offs again. */
     ends: holds<string[] | undefined>('json?'),
@@ -43,6 +36,8 @@ export const CUTOFFS = kindOf({
 
 type CutoffRecord = RecordOf<typeof CUTOFFS>
 
+export type SessionCutoffs = Omit<CutoffRecord, 'id' | 'ends'>
+
 /** A reset that failed between two effects is repeated within seconds. No account has this many ends in that time. */
 const ENDS_KEPT = 20
 
@@ -51,47 +46,40 @@ export type SessionCutoffStore = ReturnType<typeof cutoffStore>
 /** Reads see every earlier answered write, in any process. */
 export function cutoffStore(records: Records) {
   const cutoffs = tableOf(records, CUTOFFS)
-  // A damaged record throws: "nothing was ended" would revive ended sessions.
   return {
-    /** `undefined`: nothing was ever ended for this account. */
-    async read(accountId: string): Promise<SessionCutoffs | undefined> {
-      const record = await cutoffs.get(accountId)
-      return record && cutoffsOf(record)
-    },
+    /**
+     * `undefined`: nothing was ever ended for this account. A damaged record throws: "nothing was ended" would revive ended sessions.
+     */
+    read: (accountId: string): Promise<SessionCutoffs | undefined> => cutoffs.get(accountId),
 
     /**
-     * Effects 3 and 4, in one atomic step. A cut-off only moves forward, to the time of the end. If it is there already or later, it moves
-     * by one millisecond. So each end differs from the one before, whatever the clocks say. With `isExact`, only the exact cut-off moves,
-     * to at least this time. A repeated end changes nothing. Returns the cut-offs.
+     * Effects 3 and 4, in one atomic step. A cut-off moves forward to the time of the end; if it is there or later, by one millisecond. So
+     * each end differs from the one before, whatever the clocks say. With `isExact`, only the exact cut-off moves, to at least this time. A
+     * repeated end changes nothing. Returns the cut-offs.
      */
     end: (accountId: string, end: SessionEnd): Promise<SessionCutoffs> =>
-      cutoffs.change(accountId, (before) => {
-        const next = ended(before ?? { id: accountId }, end)
-        return { next, answer: cutoffsOf(next) }
+      cutoffs.change(accountId, (before = { id: accountId }) => {
+        const next = ended(before, end)
+        return { next, answer: next }
       }),
   }
 }
 
-/** Each end moves the cut-offs, and only forward. */
 function ended(record: CutoffRecord, { id, at, idpAt = at, isExact }: SessionEnd): CutoffRecord {
   const { ends = [] } = record
-  if (isExact) return { ...record, exactAt: later(at, record.exactAt?.getTime()) }
+  if (isExact) return { ...record, exactAt: later(at, record.exactAt, 0) }
   if (ends.includes(id)) return record
   return {
     ...record,
-    oauthAt: later(at, record.oauthAt && record.oauthAt.getTime() + 1),
-    idpAt: later(idpAt, record.idpAt && record.idpAt.getTime() + 1),
+    oauthAt: later(at, record.oauthAt, 1),
+    idpAt: later(idpAt, record.idpAt, 1),
     ends: [...ends, id].slice(-ENDS_KEPT),
   }
 }
 
-const later = (at: Date, ms = -Infinity) => new Date(Math.max(at.getTime(), ms))
-
-const cutoffsOf = ({ idpAt, oauthAt, exactAt }: CutoffRecord): SessionCutoffs => ({
-  idpAt,
-  oauthAt,
-  ...defined({ exactAt }),
-})
+/** At least so many milliseconds after the time before. */
+const later = (at: Date, before: Date | undefined, ms: number) =>
+  before && before.getTime() + ms > at.getTime() ? new Date(before.getTime() + ms) : at
 
 /**
  * The cut-offs in force when a login was made, in milliseconds since the epoch; 0: there was none. A later move of a cut-off ends the
@@ -110,14 +98,8 @@ export interface DatedLogin {
   seen: SeenCutoffs | undefined
 }
 
-/**
- * oidc-provider stamps logins in whole seconds, so by the clock a cut-off ends everything of its own second too.
- *
- * @returns seconds since the epoch.
- */
-export function loginSecond(at: Date): number {
-  return Math.floor(at.getTime() / 1000)
-}
+/** In seconds, as oidc-provider stamps logins. So by the clock a cut-off ends everything of its own second too. */
+export const loginSecond = (at: Date): number => Math.floor(at.getTime() / 1000)
 
 /** Whether a login is ended for this kind of data. */
 export function isEnded(
@@ -125,19 +107,16 @@ export function isEnded(
   login: DatedLogin,
   cutoffs: SessionCutoffs | undefined,
 ): boolean {
+  if (!cutoffs) return false
   // A session with ended tokens can create no valid ones. It ends with them, so that the user can sign in again.
   if (kind === 'idp' && isEnded('oauth', login, cutoffs)) return true
   const { second = 0, seen } = login
-  const end = kind === 'idp' ? cutoffs?.idpAt : cutoffs?.oauthAt
+  const end = kind === 'idp' ? cutoffs.idpAt : cutoffs.oauthAt
   const isBefore = (at: Date | undefined) => at !== undefined && second <= loginSecond(at)
-  if (isBefore(cutoffs?.exactAt)) return true
+  if (isBefore(cutoffs.exactAt)) return true
   if (!seen) return isBefore(end)
-  return seen[kind] === NONE
-    ? cutoffs !== undefined
-    : end !== undefined && end.getTime() > seen[kind]
+  return seen[kind] === SEEN_NONE[kind] || (end !== undefined && end.getTime() > seen[kind])
 }
-
-const NONE = -1
 
 /** For a login that no cut-off so far ends. */
 export function seenAll(cutoffs: SessionCutoffs | undefined): SeenCutoffs {
@@ -145,20 +124,18 @@ export function seenAll(cutoffs: SessionCutoffs | undefined): SeenCutoffs {
 }
 
 /** For a login that every cut-off ends. */
-export function seenNone(): SeenCutoffs {
-  return { idp: NONE, oauth: NONE }
-}
+export const SEEN_NONE: SeenCutoffs = { idp: -1, oauth: -1 }
 
 /** For a login that cut-offs of its own second and of later ones end. */
 export function seenBy(
   second: number | undefined,
   cutoffs: SessionCutoffs | undefined,
 ): SeenCutoffs {
-  const all = seenAll(cutoffs)
+  const { idp, oauth } = seenAll(cutoffs)
   const login = { second, seen: undefined }
   return {
-    idp: isEnded('idp', login, cutoffs) ? 0 : all.idp,
-    oauth: isEnded('oauth', login, cutoffs) ? 0 : all.oauth,
+    idp: isEnded('idp', login, cutoffs) ? 0 : idp,
+    oauth: isEnded('oauth', login, cutoffs) ? 0 : oauth,
   }
 }
 
