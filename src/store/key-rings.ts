@@ -3,7 +3,7 @@ import { holds, kindOf } from './kind.ts'
 import type { Records } from './records.ts'
 import { tableOf } from './table.ts'
 
-/** The id of a ring is the id of its process. */
+/** The id of a record is the id of its process. */
 export const KEY_RINGS = kindOf({
   name: 'key_rings',
   fields: { keyIds: holds<string[]>('json'), notedAt: 'time', purgeAt: 'time' },

@@ -20,7 +20,7 @@ export const NOT_ME_TOKENS = kindOf({
     mailJobId: 'text',
     attempt: 'number',
     createdAt: 'time',
-    /** When the token has done its work. `undefined`: not yet. */
+    /** When the token has done its work. */
     usedAt: 'time?',
     /** The hash that replaces a blocked password. */
     blockedHash: 'text?',
@@ -50,17 +50,14 @@ export function notMeTokens(records: Records) {
       return token
     },
 
-    /**
-     * Notes the hash that replaces a blocked password, in one step. Returns the hash that was noted first, or this one if the record is
-     * gone.
-     */
+    /** Notes the hash that replaces a blocked password. Returns the hash that was noted first, or this one if the record is gone. */
     block: (id: string, hash: string): Promise<string> =>
       tokens.change(id, (record) => {
         if (record?.blockedHash !== undefined) return { next: record, answer: record.blockedHash }
         return { next: record && { ...record, blockedHash: hash }, answer: hash }
       }),
 
-    /** Sets `usedAt`, in one step. A repeated call changes nothing. */
+    /** A repeated call changes nothing. */
     async use(id: string, usedAt: Date): Promise<void> {
       await tokens.update(id, (record) => (record.usedAt ? record : { ...record, usedAt }))
     },

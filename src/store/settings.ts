@@ -20,25 +20,24 @@ export const SETTINGS = kindOf({
   damagedIsNone: true,
 })
 
-/** The settings as the store keeps them. */
 export interface StoredSettings {
   /** Grows with each write; 0 before the first. */
   version: number
   /** In the form of the admin API; secrets are encrypted. */
   values: Record<string, string>
-  /** A hand-edited record cannot be read any more. It stays as it is, and nothing is written until it can be read. */
+  /** A hand-edited record cannot be read. Nothing is written until it can be. */
   isUnreadable?: boolean
-  /** The history that was written with the values; `undefined`: it was removed by hand. */
+  /** `undefined`: it was removed by hand. */
   history?: SettingsVersion[]
 }
 
 const Version = z.object({
   version: z.int().min(0),
-  /** Names of the secrets that changed in this version. */
+  /** Names of those that changed in this version. */
   secrets: z.array(z.string()).catch([]),
   /** The values that are not secret. */
   values: z.record(z.string(), z.json().transform(textOf)),
-  /** By the clock of the process that wrote it. `undefined`: time and author are unknown, because the record was edited by hand. */
+  /** By the clock of the writer. `undefined`: time and author are unknown, because the record was edited by hand. */
   at: z.iso
     .datetime()
     .transform((at) => new Date(at))
@@ -59,9 +58,8 @@ export function settingsStore(records: Records) {
   return {
     async read(): Promise<StoredSettings> {
       const stored = await records.get(SETTINGS, ID)
-      if (!stored) return { version: 0, values: {} }
-      const record = SETTINGS.read(stored)
-      if (!record) return { version: 0, values: {}, isUnreadable: true }
+      const record = stored && SETTINGS.read(stored)
+      if (!record) return { version: 0, values: {}, ...(stored && { isUnreadable: true }) }
       const { version, history } = record
       const values = Object.entries(record.values).map(([key, value]) => [key, textOf(value)])
       return {
@@ -71,10 +69,7 @@ export function settingsStore(records: Records) {
       }
     },
 
-    /**
-     * Replaces all values, and the history if one is given, in one atomic step. This happens only if the version still is
-     * `expectedVersion`. `false`: the version differs, and nothing changed.
-     */
+    /** Replaces all values, and the history if one is given, atomically. `false`: the version is another one, and nothing changed. */
     async write(
       values: Record<string, string>,
       expectedVersion: number,
