@@ -1,6 +1,6 @@
 /**
  * The requests for mails (3.1, 3.2). A job never holds a token or a link. A worker that lost its lease, or whose job is superseded, changes
- * nothing; a boolean answer is then `false`. Only `remove` still removes a superseded job.
+ * nothing; a boolean answer is then `false`.
  */
 import type { Clock } from '../clock.ts'
 import { isMailKind, type MailKind } from '../contract/mail-kinds.ts'
@@ -33,7 +33,7 @@ const STATES = {
   expire: ['resolved'],
 } as const satisfies Record<MailStage, readonly JobRecord['state'][]>
 
-/** How many are read at a time; other limits keep an account below it. */
+/** How many are read at a time. Other limits keep an account below it. */
 const MAX = 1_000
 
 export type MailOutbox = ReturnType<typeof mailOutbox>
@@ -52,7 +52,7 @@ export function mailOutbox(records: Records, clock: Clock, now: () => Promise<Da
       await jobs.insert({ ...job, ...due, state: 'requested', isResolved: false, attempts: 0 })
     },
 
-    /** Returns the account's requests of one kind that still have a record, dead letters included. */
+    /** The account's requests of one kind that still have a record, dead letters included. */
     async requestsOf(accountId: string, kind: MailKind): Promise<JobRecord[]> {
       const newest = { equal: { accountId }, by: 'requestedAt', isDescending: true } as const
       const found = (await jobs.find({ ...newest, limit: MAX })).toReversed()
@@ -68,17 +68,12 @@ export function mailOutbox(records: Records, clock: Clock, now: () => Promise<Da
   }
 }
 
-/** The actions of a worker on its jobs. */
 function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
   const { claim, settle } = queueOf(jobs)
   let seen: string | undefined
 
   return {
-    /**
-     * Takes at most this many jobs that no worker holds, the longest due first. Only one caller gets each job.
-     *
-     * @param sentUntil - the end of the lease for jobs that are to be sent.
-     */
+    /** Takes at most this many jobs that no worker holds, the longest due first. `sentUntil`: the lease of jobs that are to be sent. */
     async claim(stage: MailStage, most: number, at: Date, until: Date, sentUntil = until) {
       const isDue = (job: JobRecord) => isFor(job, stage, at)
       const claimed = await claim(await dueFor(jobs, stage, most, at), isDue, (job) => {
@@ -89,10 +84,7 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
       return claimed.filter(isMailJob)
     },
 
-    /**
-     * Stores the account, and erases the typed identifier. From now on the job is resolved, even as a dead letter. It also counts as taken
-     * to be sent.
-     */
+    /** Stores the account, and erases the typed identifier. The job counts as taken to be sent. */
     resolve: (held: MailJob, accountId: string, heldUntil: Date): Promise<boolean> =>
       settle(held, (job) => ({
         ...job,
@@ -119,7 +111,7 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
       }))
     },
 
-    /** Removes the job. For a job of a form, the id stays. A former holder may remove a superseded job too: it has just sent it. */
+    /** For a job of a form, the id stays. A former holder may remove a superseded job too: it has just sent it. */
     async remove({ id, leaseId }: MailJob): Promise<void> {
       await jobs.update(id, (job) => {
         if (job.leaseId !== leaseId && job.state !== 'superseded') return job
@@ -127,7 +119,7 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
       })
     },
 
-    /** Makes a dead letter, which no worker tries again. It stays for a week with its reason, and without the typed identifier. */
+    /** Makes a dead letter, which no worker tries again. It stays for a week. */
     giveUp: (held: MailJob, at: Date, reason: string): Promise<boolean> =>
       settle(held, (job) => dead(job, at, reason)),
 
@@ -154,7 +146,7 @@ function isFor(job: JobRecord, stage: MailStage, at: Date): boolean {
   return state !== 'resolved' || (stage === 'expire') === expiresAt <= at
 }
 
-/** Finds the longest due jobs first. Of jobs due at the same time, the one that was requested first comes first. */
+/** The longest due jobs first; of jobs due at the same time, the one that was requested first. */
 async function dueFor(jobs: Table<JobRecord>, stage: MailStage, most: number, at: Date) {
   const query = {
     equal: { state: STATES[stage] },
@@ -174,26 +166,21 @@ async function dueFor(jobs: Table<JobRecord>, stage: MailStage, most: number, at
 const isMailJob = (job: JobRecord & { leaseId: string }): job is MailJob =>
   job.availableAt !== undefined && isMailKind(job.kind)
 
-/** Selects the outbox records for an admin. */
 export interface MailJobQuery {
-  /** Selects the one job with this id. */
+  /** Selects the one job with this id, requested at any time. */
   id?: string | undefined
   state?: MailJobStatus['state'] | undefined
   accountId?: string | undefined
-  /** Selects jobs that were requested before this time. */
+  /** Excludes this time. */
   requestedBefore?: Date | undefined
-  /** Selects jobs that were requested at this time or later. */
+  /** Includes this time. */
   requestedFrom?: Date | undefined
   limit: number
 }
 
-/**
- * What an admin may read and do in the outbox.
- *
- * @param now - the time of the database.
- */
+/** What an admin may read and do in the outbox. */
 function outboxAdministration(jobs: Table<JobRecord>, now: () => Promise<Date>) {
-  /** Removes those of the jobs that still match. Returns how many. */
+  /** Removes those of the jobs that still match. */
   const discardIf = (ids: string[], isToGo: (job: JobRecord) => boolean) =>
     jobs.updateAll(ids, (job) => (isToGo(job) ? undefined : job))
 
@@ -204,9 +191,7 @@ function outboxAdministration(jobs: Table<JobRecord>, now: () => Promise<Date>) 
       const isAsked = (job: JobRecord) =>
         job.state !== 'over' &&
         (state === undefined || (state === 'dead') === (job.state === 'dead')) &&
-        (accountId === undefined || job.accountId === accountId) &&
-        (!below || job.requestedAt < below) &&
-        (!from || job.requestedAt >= from)
+        (accountId === undefined || job.accountId === accountId)
       let equal: QueryOf<JobRecord>['equal'] = state === 'dead' ? { state } : {}
       if (accountId !== undefined) equal = { accountId }
       const newest = { id, equal, by: 'requestedAt', isDescending: true, limit } as const
@@ -215,10 +200,8 @@ function outboxAdministration(jobs: Table<JobRecord>, now: () => Promise<Date>) 
     },
 
     /**
-     * A dead letter becomes a request that its account made now, on database time. A waiting job becomes due `at` once. Atomic: exactly one
-     * of concurrent callers gets `revived` for a dead letter. `no_account`: a dead letter whose account is unknown. `held`: a worker holds
-     * the job, or takes it next because it is due already. `not_found`: there is no such record, or no worker can read it. Only `revived`
-     * changes anything.
+     * A dead letter becomes a request that its account made now, on database time: for exactly one of concurrent callers. A waiting job
+     * becomes due `at` once. `held`: a worker holds the job, or takes it next because it is due already. Only `revived` changes anything.
      */
     async revive(id: string, at: Date, expiresAt: Date) {
       const request = { requestedAt: await now(), expiresAt }
