@@ -114,22 +114,12 @@ export const isWaiting = ({ state }: { state: State }): boolean =>
 export const isHeldAt = ({ leaseId, availableAt }: JobRecord, at: Date) =>
   leaseId !== undefined && availableAt !== undefined && availableAt > at
 
-export function statusOf(record: JobRecord, at: Date) {
-  const { id, kind, accountId, requestedAt, availableAt, expiresAt, attempts, reason } = record
-  return {
-    id,
-    /** Not a mail kind if the record is damaged. */
-    kind,
-    state: record.state === 'dead' ? ('dead' as const) : ('waiting' as const),
-    accountId,
-    requestedAt,
-    /** When a worker takes it next; this is in the past while all are busy. `undefined`: never. */
-    nextAttemptAt: availableAt,
-    expiresAt,
-    attempts,
-    reason,
-    isHeld: isHeldAt(record, at),
-  }
+/** `nextAttemptAt`: in the past while all workers are busy. `undefined`: never. The `kind` of a damaged record is no mail kind. */
+export function statusOf(job: JobRecord, at: Date) {
+  const { id, kind, accountId, requestedAt, expiresAt, attempts, reason } = job
+  const told = { id, kind, accountId, requestedAt, expiresAt, attempts, reason }
+  const state = job.state === 'dead' ? ('dead' as const) : ('waiting' as const)
+  return { ...told, state, nextAttemptAt: job.availableAt, isHeld: isHeldAt(job, at) }
 }
 
 /**
@@ -152,12 +142,8 @@ export function isLater(one: RequestOrder, other: RequestOrder): boolean {
   return one.attempt > other.attempt
 }
 
-/** Before any attempt. */
-export function orderOf(job: { id: string; requestedAt: Date }): RequestOrder {
-  return { requestedAt: job.requestedAt, mailJobId: job.id, attempt: 0 }
-}
-
-/** The current attempt. */
-export function attemptOf(job: Parameters<typeof orderOf>[0] & { attempts: number }): RequestOrder {
-  return { ...orderOf(job), attempt: job.attempts }
-}
+/** The place of an attempt of a job. */
+export const orderOf = (
+  { id, requestedAt }: Pick<JobRecord, 'id' | 'requestedAt'>,
+  attempt = 0,
+): RequestOrder => ({ requestedAt, mailJobId: id, attempt })

@@ -17,7 +17,7 @@ import {
   type NewMailJob,
 } from './outbox-record.ts'
 import { firstWanted, pagesOf, queueOf, tableOf, type QueryOf, type Table } from './table.ts'
-import type { Changed, Records } from './records.ts'
+import type { Records } from './records.ts'
 import { defined } from './kind.ts'
 
 /**
@@ -56,7 +56,7 @@ export function mailOutbox(records: Records, clock: Clock, now: () => Promise<Da
     async requestsOf(accountId: string, kind: MailKind): Promise<JobRecord[]> {
       const newest = { equal: { accountId }, by: 'requestedAt', isDescending: true } as const
       const found = (await jobs.find({ ...newest, limit: MAX })).toReversed()
-      return found.filter((job) => job.kind === kind && job.state !== 'over')
+      return found.filter((job) => job.kind === kind)
     },
 
     /** Marks the waiting jobs among these as superseded, held or not. A worker takes each once more, and removes it. */
@@ -178,6 +178,8 @@ export interface MailJobQuery {
   limit: number
 }
 
+type Revival = 'revived' | 'no_account' | 'held' | 'not_found'
+
 /** What an admin may read and do in the outbox. */
 function outboxAdministration(jobs: Table<JobRecord>, now: () => Promise<Date>) {
   /** Removes those of the jobs that still match. */
@@ -204,8 +206,21 @@ function outboxAdministration(jobs: Table<JobRecord>, now: () => Promise<Date>) 
      * becomes due `at` once. `held`: a worker holds the job, or takes it next because it is due already. Only `revived` changes anything.
      */
     async revive(id: string, at: Date, expiresAt: Date) {
-      const request = { requestedAt: await now(), expiresAt }
-      return jobs.change(id, (job) => revived(job, at, request))
+      const requestedAt = await now()
+      return jobs.change<Revival>(id, (job) => {
+        if (!job || job.state === 'over' || !isMailKind(job.kind))
+          return { next: job, answer: 'not_found' }
+        const { state, accountId, leaseId, availableAt } = job
+        const due = { ...job, availableAt: at }
+        if (state !== 'dead') {
+          const isHeld = leaseId !== undefined || !availableAt || availableAt <= at
+          return isHeld ? { next: job, answer: 'held' } : { next: due, answer: 'revived' }
+        }
+        if (accountId === undefined) return { next: job, answer: 'no_account' }
+        const request = { requestedAt, expiresAt, isResolved: false, state: 'requested' } as const
+        const next = { ...due, ...request, reason: undefined, purgeAt: undefined }
+        return { next, answer: 'revived' }
+      })
     },
 
     /** Removes a dead letter or a waiting job, unless a worker holds it; or removes all dead letters. Returns how many. */
@@ -221,22 +236,4 @@ function outboxAdministration(jobs: Table<JobRecord>, now: () => Promise<Date>) 
       return count
     },
   }
-}
-
-function revived(
-  job: JobRecord | undefined,
-  at: Date,
-  request: Pick<JobRecord, 'requestedAt' | 'expiresAt'>,
-): Changed<JobRecord, 'revived' | 'no_account' | 'held' | 'not_found'> {
-  if (!job || job.state === 'over' || !isMailKind(job.kind))
-    return { next: job, answer: 'not_found' }
-  const { state, accountId, leaseId, availableAt } = job
-  const due = { ...job, availableAt: at }
-  if (state !== 'dead') {
-    const isHeld = leaseId !== undefined || !availableAt || availableAt <= at
-    return isHeld ? { next: job, answer: 'held' } : { next: due, answer: 'revived' }
-  }
-  if (accountId === undefined) return { next: job, answer: 'no_account' }
-  const anew = { isResolved: false, reason: undefined, purgeAt: undefined } as const
-  return { next: { ...due, ...request, ...anew, state: 'requested' }, answer: 'revived' }
 }

@@ -97,18 +97,11 @@ const NOTHING_YET = {
   completedAt: undefined,
 }
 
-export const newRecord = ({
-  parameters: { clientId, redirectUri, scope, state },
-  ...token
-}: NewToken): TokenRecord => ({
-  clientId,
-  redirectUri,
-  scope,
-  state,
-  ...token,
-  ...NOTHING_YET,
-  purgeAt: eightDaysAfter(token.expiresAt),
-})
+export function newRecord({ parameters, ...token }: NewToken): TokenRecord {
+  const { clientId, redirectUri, scope, state } = parameters
+  const carried = { clientId, redirectUri, scope, state }
+  return { ...carried, ...token, ...NOTHING_YET, purgeAt: eightDaysAfter(token.expiresAt) }
+}
 
 export function tokenOf(record: TokenRecord): Token {
   const { clientId, redirectUri, scope, state, ...all } = record
