@@ -6,7 +6,7 @@ import type { Clock } from '../clock.ts'
 
 /** Ends the sessions and tokens of an account, once. */
 export interface SessionEnd {
-  /** Different for each end, even for two at the same time. A repeated end has the same id. */
+  /** A repeated end has the same id; each other end has another. */
   id: string
   at: Date
   /** The cut-off for sessions and login results. Left out: `at`. */
@@ -24,7 +24,7 @@ export const CUTOFFS = kindOf({
     idpAt: 'time?',
     /** The same for grants, codes and tokens, and for the sessions that would create more of them. */
     oauthAt: 'time?',
-    /** Ends all that belongs to logins that began at this time or before, by the clock. */
+    /** Ends all of logins that began at this time or before, by the clock. */
     exactAt: 'time?',
     /** The ids of the latest ends, so that a repeated end does not move the cut-offs again. */
     ends: holds<string[] | undefined>('json?'),
@@ -47,15 +47,12 @@ export type SessionCutoffStore = ReturnType<typeof cutoffStore>
 export function cutoffStore(records: Records) {
   const cutoffs = tableOf(records, CUTOFFS)
   return {
-    /**
-     * `undefined`: nothing was ever ended for this account. A damaged record throws: "nothing was ended" would revive ended sessions.
-     */
+    /** `undefined`: nothing was ever ended. A damaged record throws, because that answer would revive ended sessions. */
     read: (accountId: string): Promise<SessionCutoffs | undefined> => cutoffs.get(accountId),
 
     /**
      * Effects 3 and 4, in one atomic step. A cut-off moves forward to the time of the end; if it is there or later, by one millisecond. So
-     * each end differs from the one before, whatever the clocks say. With `isExact`, only the exact cut-off moves, to at least this time. A
-     * repeated end changes nothing. Returns the cut-offs.
+     * each end differs from the one before, whatever the clocks say. With `isExact`, only the exact cut-off moves.
      */
     end: (accountId: string, end: SessionEnd): Promise<SessionCutoffs> =>
       cutoffs.change(accountId, (before = { id: accountId }) => {
@@ -77,14 +74,10 @@ function ended(record: CutoffRecord, { id, at, idpAt = at, isExact }: SessionEnd
   }
 }
 
-/** At least so many milliseconds after the time before. */
 const later = (at: Date, before: Date | undefined, ms: number) =>
   before && before.getTime() + ms > at.getTime() ? new Date(before.getTime() + ms) : at
 
-/**
- * The cut-offs in force when a login was made, in milliseconds since the epoch; 0: there was none. A later move of a cut-off ends the
- * login, whatever the clocks say.
- */
+/** The cut-offs in force when a login was made, in milliseconds since the epoch; 0: there was none. Each later move ends the login. */
 export interface SeenCutoffs {
   idp: number
   oauth: number
@@ -92,23 +85,23 @@ export interface SeenCutoffs {
 
 /** A login as records and login results describe it. */
 export interface DatedLogin {
-  /** The time of the login in seconds, as oidc-provider stamps it. `undefined`: any cut-off ends the login. */
+  /** The time of the login. `undefined`: any cut-off ends it. */
   second: number | undefined
   /** `undefined`: the login was made outside the flows, so the clock decides. */
   seen: SeenCutoffs | undefined
 }
 
-/** In seconds, as oidc-provider stamps logins. So by the clock a cut-off ends everything of its own second too. */
+/** In seconds since the epoch, as oidc-provider stamps logins. So by the clock a cut-off ends all of its own second too. */
 export const loginSecond = (at: Date): number => Math.floor(at.getTime() / 1000)
 
-/** Whether a login is ended for this kind of data. */
+/** Whether a cut-off ended what a login has of this kind. */
 export function isEnded(
   kind: keyof SeenCutoffs,
   login: DatedLogin,
   cutoffs: SessionCutoffs | undefined,
 ): boolean {
   if (!cutoffs) return false
-  // A session with ended tokens can create no valid ones. It ends with them, so that the user can sign in again.
+  // A session could create no valid tokens any more. It ends with them, so that the user can sign in again.
   if (kind === 'idp' && isEnded('oauth', login, cutoffs)) return true
   const { second = 0, seen } = login
   const end = kind === 'idp' ? cutoffs.idpAt : cutoffs.oauthAt
@@ -139,10 +132,10 @@ export function seenBy(
   }
 }
 
-/** Resolves once a new login is later than a cut-off at `at`, even by the clock. */
+/** Waits until a new login is later than a cut-off at `at`, even by the clock. */
 export async function secondAfter({ now, sleep }: Clock, at: Date): Promise<void> {
   const begins = (loginSecond(at) + 1) * 1000
-  // A timer may fire a little early. If a clock was set back, this does not wait for it.
+  // A timer may fire early. This does not wait for a clock that was set back.
   for (let turn = 0; turn < 3 && now().getTime() < begins; turn += 1) {
     await sleep(Math.min(begins - now().getTime(), 1000))
   }

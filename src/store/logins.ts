@@ -32,7 +32,7 @@ export interface CapturedRequest {
   login: LoginResult
 }
 
-/** Checks only the parts that would make a wrong login. The provider checks the rest when it resumes. */
+/** The parts that would make a wrong login. The provider checks the rest. */
 const Captured = z.object({
   params: z.object({}),
   login: z.object({ accountId: z.string(), ts: z.number() }),
@@ -46,12 +46,12 @@ export const PENDING_LOGINS = kindOf({
     email: 'text?',
     passwordDigest: 'text',
     captured: holds<CapturedRequest>('json'),
-    /** Lower-case hex SHA-256 of the cookie of the browser that logged in. `undefined`: no page waits for the login. */
+    /** Lower-case hex SHA-256 of the cookie of the browser that logged in. `undefined`: no page waits. */
     browserHash: 'text?',
     createdAt: 'time',
     /** When the browser that logged in went on, which it does once. */
     continuedAt: 'time?',
-    /** The name of the turn that set `continuedAt`. */
+    /** Names the turn that set `continuedAt`. */
     turn: 'text?',
     purgeAt: 'time',
   },

@@ -4,7 +4,7 @@ import { holds, kindOf, type RecordOf } from './kind.ts'
 import type { Records } from './records.ts'
 import { tableOf } from './table.ts'
 
-/** The id of a record is the lower-case hex SHA-256 of the 43 characters of the raw token. */
+/** The id of a record is the lower-case hex SHA-256 of the raw token. */
 export const NOT_ME_TOKENS = kindOf({
   name: 'not_me_tokens',
   fields: {
@@ -24,7 +24,6 @@ export const NOT_ME_TOKENS = kindOf({
     usedAt: 'time?',
     /** The hash that replaces a blocked password. */
     blockedHash: 'text?',
-    /** The token is valid until this time. */
     purgeAt: 'time',
   },
   indexes: [['userId']],
@@ -32,7 +31,7 @@ export const NOT_ME_TOKENS = kindOf({
   isWhole: ({ kind }) => isMailKind(kind),
 })
 
-/** A mail and its original request, found by the token of its "This wasn't me". */
+/** A mail and its original request. */
 export type NotMeToken = Omit<RecordOf<typeof NOT_ME_TOKENS>, 'blockedHash'>
 
 export type NotMeTokenStore = ReturnType<typeof notMeTokens>
@@ -42,7 +41,7 @@ export function notMeTokens(records: Records) {
   return {
     issue: async (token: NotMeToken): Promise<void> => void (await tokens.insert(token)),
 
-    /** `undefined`: there is no such token. A record that cannot belong to a valid token counts as absent. */
+    /** A record that cannot belong to a valid token counts as absent. */
     async find(id: string): Promise<NotMeToken | undefined> {
       const record = await tokens.getReadable(id)
       if (!record) return undefined

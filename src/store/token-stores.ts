@@ -15,7 +15,7 @@ import {
 
 type Tokens = Table<TokenRecord>
 
-/** A decided reset, or a decided first password. The record says what is left to do. */
+/** A decided reset, or a decided first password. */
 export interface ClaimedReset extends Token {
   claimedAt: Date
   /** The sender of the new password. */
@@ -32,10 +32,7 @@ export interface ResetClaim {
   leaseUntil: Date
 }
 
-/**
- * The steps of a claimed reset. `used`: effect 2, which removes the new hash; not after `rejected`. `rejected`: a newer password won, and
- * the token becomes invalidated; not after `used`. `completed`: all five effects are done; only after `used`.
- */
+/** `used`: effect 2, not after `rejected`. `rejected`: a newer password won; not after `used`. `completed`: only after `used`. */
 export type ResetStep = 'used' | 'rejected' | 'completed'
 
 /** One token; all tokens of one user; or those that were issued up to this attempt for a request. */
@@ -43,7 +40,7 @@ type Revoked = { id: string; upTo?: undefined } | { userId: string; upTo?: Reque
 
 /** How many are read; other limits keep an account below it. */
 const MAX = 1_000
-/** How often `issue` tries again because another token of the same user came first. */
+/** How often `issue` tries, because another token of the same user may come first. */
 const MAX_TURNS = 100
 
 export type ResetTokenStore = ReturnType<typeof resetTokens>
@@ -89,8 +86,8 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
     },
 
     /**
-     * The commit point of a reset, in one step: takes a token that nothing ended. The new password hash is stored with it. Exactly one of
-     * concurrent callers gets the token. No other process finishes the reset until `leaseUntil`.
+     * The commit point of a reset, in one step: takes a token that nothing ended. Exactly one of concurrent callers gets it. No other process
+     * finishes the reset until `leaseUntil`.
      */
     async claim(token: Pick<Token, 'id'>, { by, at, ...task }: ResetClaim) {
       const claimed = { ...task, liveOf: undefined, claimedAt: at, claimedBy: by }
@@ -113,10 +110,7 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
       return undefined
     },
 
-    /**
-     * Takes a claimed reset one step on, atomically. A repeated step changes nothing. Returns the token; `undefined`: it may not take this
-     * step.
-     */
+    /** Atomic. A repeated step changes nothing. `undefined`: the token may not take this step. */
     async advance(id: string, step: ResetStep, at: Date): Promise<Token | undefined> {
       const next = await taken(tokens, id, (record) => advanced(record, step, at))
       return next && tokenOf(next)
@@ -124,7 +118,7 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
   }
 }
 
-/** Changes a token, and returns it. `undefined`: it is gone, or `next` refused it. */
+/** Changes a token, and returns it. `undefined`: it is gone, or `next` refuses. */
 const taken = (
   tokens: Tokens,
   which: string | Pick<Token, 'id'>,
@@ -143,7 +137,6 @@ function claimedOf(record: TokenRecord | undefined): ClaimedReset | undefined {
   return { ...tokenOf(record), claimedAt, claimedBy, newHash }
 }
 
-/** `undefined`: it may not take this step. */
 function advanced(record: TokenRecord, step: ResetStep, at: Date): TokenRecord | undefined {
   const { claimedAt, usedAt, invalidatedAt, completedAt } = record
   if (!claimedAt) return undefined
@@ -182,7 +175,7 @@ export function verificationTokens(records: Records) {
       await tokens.updateAll(some, (record) => expired(record, at))
     },
 
-    /** Sets `usedAt`, and makes the user's other links for this address expire. A repeated call does not change the token. */
+    /** The user's other links for this address expire. A repeated call does not change the token. */
     async use({ id, userId, email }: Pick<Token, 'id' | 'userId' | 'email'>, at: Date) {
       const ofAddress = await ofUser(tokens, userId, (token) => token.email === email)
       await tokens.updateAll(ofAddress, (record) => {
@@ -191,7 +184,7 @@ export function verificationTokens(records: Records) {
       })
     },
 
-    /** The latest expiry among all unused tokens. `undefined`: all have expired at `at`. */
+    /** Of all unused tokens. `undefined`: all have expired. */
     async latestExpiry(at: Date): Promise<Date | undefined> {
       const from = new Date(at.getTime() + 1)
       const last = { by: 'expiresAt', from, isDescending: true, limit: 1 } as const
@@ -212,13 +205,13 @@ function finding(tokens: Tokens) {
       return found && tokenOf(found)
     },
 
-    /** The user's tokens, newest first, at most `limit`. */
+    /** Newest first. */
     ofUser: async (userId: string, limit: number): Promise<Token[]> =>
       (await ofUser(tokens, userId, () => true, limit)).map(tokenOf),
   }
 }
 
-/** The user's tokens, newest first. */
+/** Newest first. */
 const ofUser = (
   tokens: Tokens,
   userId: string,

@@ -7,7 +7,7 @@ import { toldOf } from './table.ts'
 
 /** A verification sets none of the fields from `claimedAt` to `leaseUntil`. */
 const FIELDS = {
-  /** Lower-case hex SHA-256 of the 43 characters of the raw token. */
+  /** Lower-case hex SHA-256 of the raw token. */
   tokenHash: 'text',
   userId: 'text',
   /** The address that the link was mailed to. The token is void if the user's address changes. */
@@ -18,7 +18,7 @@ const FIELDS = {
   redirectUri: 'text?',
   scope: 'text?',
   state: 'text?',
-  /** The language of the mail (BCP 47), for the pages that its link opens. `undefined`: unknown. */
+  /** The language of the mail (BCP 47), for the pages that its link opens. */
   locale: 'text?',
   /** The login that waits for a verification. */
   pendingLoginId: 'text?',
@@ -49,10 +49,7 @@ export type TokenRecord = RecordWith<typeof FIELDS>
 
 type Hidden = 'tokenHash' | 'liveOf' | 'claimedBy' | 'newHash' | 'leaseUntil' | 'purgeAt'
 
-/**
- * A token, dead or alive, with its original request. It contains neither the raw token nor its hash (5.5). `endOf` says what ended it;
- * `linkState` also looks at its account.
- */
+/** A token, dead or alive, with its original request, and without its hash (5.5). */
 export interface Token extends Omit<TokenRecord, Hidden | keyof RequestParameters> {
   parameters: RequestParameters
 }
@@ -111,7 +108,7 @@ export function tokenOf(record: TokenRecord): Token {
   return toldOf(record, { ...rest, parameters })
 }
 
-/** What ended a token at that time. `undefined`: nothing did; the account is not checked here. At exactly `expiresAt` the token is over. */
+/** What ended a token, apart from changes of its account. At exactly `expiresAt` the token is over. */
 export function endOf(
   token: Pick<Token, 'usedAt' | 'claimedAt' | 'invalidatedAt' | 'expiresAt'>,
   at: Date,
